@@ -1,0 +1,116 @@
+//! What figures are of, in every file that leaves a report; and what is refused by it.
+
+
+use fwdlab_model::settings::TestbedKind;
+use fwdlab_results::compare::{Question, compare};
+use fwdlab_results::report::{self, Analysis, files, show_json};
+use fwdlab_results::stats::ministat::{Generation, ReadOptions, read_values};
+use fwdlab_results::store::Store;
+use crate::support::{family, fill, firewall, full_store, plan};
+
+#[test]
+fn every_file_with_figures_says_what_they_are_of() {
+    let store =
+        full_store(&plan(TestbedKind::Sim, vec![firewall(), family()], vec![Some(0), None], 5));
+    let analysis = Analysis::of_store(&store).unwrap();
+    let label = analysis.label();
+    assert!(label.simulated, "{label:?}");
+    let comment = format!("{label}\n");
+    for word in ["testbed: sim", "simulated: yes", "figure: ", "packets per second", "# fwdlab 0"] {
+        assert!(comment.contains(word), "{comment}");
+    }
+    let mut lists = 0;
+    for file in files(&store.contents().unwrap(), &analysis).unwrap() {
+        let text = String::from_utf8_lossy(&file.bytes);
+        if file.name.ends_with(".pps") || file.name == "gnuplot.data" {
+            assert!(text.starts_with(&comment), "{}: {text}", file.name);
+            lists += usize::from(file.name.ends_with(".pps"));
+        }
+        // All runs enter the verdicts: the last column is empty.
+        if file.name == "runs.csv" {
+            let figure = serde_json::to_value(analysis.figure).unwrap();
+            let end = format!(",sim,yes,{},{},", figure.as_str().unwrap(), label.version);
+            assert!(text.lines().skip(1).all(|line| line.ends_with(&end)), "{text}");
+        }
+        if file.name == "results.json" {
+            let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+            assert_eq!(json["testbed"]["simulated"], true);
+            assert_eq!(json["testbed"]["kind"], "sim");
+        }
+        // ministat of every generation reads the same figures as without.
+        if file.name == analysis.variants[0].file {
+            let bare = text.replace(&comment, "");
+            for generation in Generation::ALL {
+                let options = ReadOptions { generation, ..ReadOptions::default() };
+                let read = |text: &str| read_values(text.as_bytes(), &options).unwrap();
+                assert_eq!(read(&text), read(&bare));
+                assert_eq!(read(&text).len(), analysis.variants[0].values.len());
+            }
+        }
+    }
+    assert_eq!(lists, analysis.variants.len());
+    let json = show_json(&analysis).unwrap();
+    assert_eq!((&json["testbed"], &json["simulated"]), (&"sim".into(), &true.into()));
+    assert_eq!((&json["version"], &json["unit"]), (&1.into(), &"packets per second".into()));
+    assert!(json["caption"].as_str().unwrap().starts_with("SIMULATED"));
+}
+
+/// Lists and tables leave their report; what was measured nowhere stays told from what was.
+#[test]
+fn lists_of_different_testbeds_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let ask = |arguments: &[&str]| {
+        let named = arguments.iter().map(|name| at(name).to_string_lossy().into_owned());
+        compare(&Question { arguments: named.collect(), ..Question::default() })
+    };
+    let refusal = |arguments: &[&str]| match ask(arguments) {
+        Ok(results) => panic!("{arguments:?} answered: {:?}", results.comparisons),
+        Err(error) => error.to_string(),
+    };
+    let write = |name: &str, text: &str| std::fs::write(at(name), text).unwrap();
+    let of = |kind| plan(kind, vec![firewall()], vec![Some(0)], 4);
+    for (name, kind) in [("sim", TestbedKind::Sim), ("netns", TestbedKind::Netns)] {
+        let plan = of(kind);
+        let mut store = Store::open(&at(name).join("run.sqlite")).unwrap();
+        fill(&mut store, &plan, 0..plan.runs.len() as u32);
+        report::write(&store, &at(&format!("{name}-report"))).unwrap();
+        for file in ["none.pps", "runs.csv"] {
+            let from = at(&format!("{name}-report/{file}"));
+            let text = std::fs::read_to_string(&from).unwrap();
+            write(&format!("{name}-{file}"), &text);
+            if file == "none.pps" {
+                let bare: Vec<&str> = text.lines().filter(|l| !l.starts_with('#')).collect();
+                write(&format!("{name}-bare.pps"), &(bare.join("\n") + "\n"));
+                // As a report of before had it, beside its results.
+                std::fs::write(from, bare.join("\n") + "\n").unwrap();
+            }
+        }
+    }
+    for arguments in [
+        ["sim-none.pps", "netns-none.pps"],
+        ["netns-none.pps", "sim-none.pps"],
+        ["sim-report/none.pps", "netns-report/none.pps"],
+        ["sim-none.pps", "netns-report/none.pps"],
+        ["sim-none.pps", "netns:none"],
+        ["sim-runs.csv:none", "netns-none.pps"],
+        ["sim-runs.csv", "netns-runs.csv"],
+        ["sim-report/runs.csv", "netns"],
+    ] {
+        let refused = refusal(&arguments);
+        assert!(refused.contains("are of different testbeds"), "{arguments:?}: {refused}");
+        assert!(refused.contains("simulated figures say nothing"), "{arguments:?}: {refused}");
+    }
+    let mixed =
+        ["sim-runs.csv", "netns-runs.csv"].map(|name| std::fs::read_to_string(at(name)).unwrap());
+    let (_, second) = mixed[1].split_once('\n').unwrap();
+    write("mixed.csv", &(mixed[0].clone() + second));
+    let refused = refusal(&["mixed.csv:none", "netns-none.pps"]);
+    assert!(refused.contains("one file holds figures of one testbed"), "{refused}");
+    // Of a list that says nothing nobody knows: that is said.
+    let results = ask(&["sim-none.pps", "netns-bare.pps"]).unwrap();
+    assert!(results.caption.starts_with("SIMULATED"), "{}", results.caption);
+    let note = results.notes.iter().any(|note| note.contains("doesn't say where it was measured"));
+    assert!(note, "{:?}", results.notes);
+    assert_eq!((results.inputs[0].simulated, results.inputs[1].simulated), (Some(true), None));
+}

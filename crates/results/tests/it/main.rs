@@ -1,0 +1,38 @@
+//! Tests of the crate from outside: stores and records in, figures and words out.
+
+#[path = "../../../archive/tests/support/archive_writer.rs"]
+mod archive_writer;
+#[path = "method_figures/mod.rs"]
+mod figures;
+#[path = "support/golden.rs"]
+mod golden;
+#[path = "support/revisions.rs"]
+mod revisions;
+
+mod answers;
+mod around;
+mod browser;
+mod catalogue;
+mod change_points;
+mod compare;
+mod counts;
+mod diagnoses;
+mod document;
+mod figure;
+mod figure_history;
+mod first_screen;
+mod history;
+mod history_of_many;
+mod labels;
+mod methods;
+mod ministat_conformance;
+mod oracles;
+mod profile;
+mod profile_archive;
+mod report;
+mod scaling;
+mod steady_conformance;
+mod stopping;
+mod store;
+mod support;
+mod verdicts;

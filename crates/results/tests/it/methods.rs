@@ -1,0 +1,188 @@
+//! Reports of methods: what was searched for by frame size, in both directions, on links of a
+//! known line rate. The searches are real ones, of a fabricated device.
+
+
+use fwdlab_model::design::{Method, SearchMethod};
+use fwdlab_model::plan::{Change, Factor, Level};
+use fwdlab_model::record::{Arrivals, Counts, MethodRecord, MethodTrial, Reverse, tolerated};
+use fwdlab_model::settings::{Directions, TestbedKind};
+use fwdlab_model::units::LINE_RATE;
+use fwdlab_model::{Plan, RunRecord, Variant};
+use fwdlab_results::report::Analysis;
+use fwdlab_results::store::Store;
+use fwdlab_search::{Goal, Limits, Search, Step};
+use crate::golden::{golden, picture};
+use crate::support::{Random, file, fill, full_store, plan, record, report};
+
+/// Bits a second of the links.
+const LINK: f64 = 10e9;
+
+fn sizes() -> Factor {
+    let level = |bytes: u16| Level {
+        label: bytes.to_string(),
+        number: Some(f64::from(bytes)),
+        changes: vec![Change {
+            setting: "frame_size".into(),
+            value: bytes.to_string(),
+            live: false,
+        }],
+    };
+    Factor { name: "frame_size".into(), levels: [64, 256, 1518].map(level).to_vec() }
+}
+
+fn goals() -> Vec<Goal> {
+    let preset = |name| Goal { width: 0.01, ..Goal::preset(name).expect("a preset") };
+    ["ndr", "pdr"].map(preset).into()
+}
+
+/// Three frame sizes, packets in both directions, a search in each of four runs.
+fn searching() -> Plan {
+    let mut plan = plan(TestbedKind::Ssh, vec![sizes()], vec![None], 4);
+    let variants = plan.variants.iter_mut().map(|variant| &mut variant.settings);
+    for settings in variants.chain([&mut plan.base]) {
+        settings.traffic.directions = Directions::Both;
+    }
+    plan.method = Some(Method::Mlrsearch(SearchMethod::of(goals())));
+    plan.sealed()
+}
+
+/// What the device forwards from the sender to the receiver, packets per second: less of larger
+/// frames, and never more than the link takes.
+fn truth(variant: &Variant) -> f64 {
+    let frame = variant.settings.traffic.frame_size;
+    (4e6 / (1.0 + f64::from(frame.most()) / 4000.0)).min(LINK / frame.l1_bits_per_second(1.0))
+}
+
+/// The share of it that it forwards the other way.
+const BACK: f64 = 0.75;
+
+/// A trial at `load` of both directions together: each is sent one half.
+fn trial(load: u64, duration_ns: u64, capacity: f64) -> MethodTrial {
+    let seconds = duration_ns as f64 / 1e9;
+    let way = |capacity: f64| {
+        let offered = load as f64 / 2.0 * seconds;
+        Counts {
+            offered: offered as u64,
+            forwarded: offered.min((capacity * seconds).floor()) as u64,
+        }
+    };
+    let (forth, back) = (way(capacity), way(BACK * capacity));
+    MethodTrial {
+        load,
+        duration_ns,
+        window_ns: duration_ns,
+        offered: forth.offered + back.offered,
+        forwarded: forth.forwarded + back.forwarded,
+        reverse: Some(back),
+        ..MethodTrial::default()
+    }
+}
+
+/// The record of a run, with a search of its device, which scatters by three percent from run to run.
+fn searched(plan: &Plan, index: u32) -> RunRecord {
+    let mut run = record(plan, index);
+    let variant = &plan.variants[plan.runs[index as usize].variants[0]];
+    let noise = 1.0 + 0.03 * Random(u64::from(index) + 99).normal();
+    let capacity = truth(variant) * noise;
+    let limits = Limits::between(100_000, 16_000_000);
+    let mut search = Search::new(goals(), limits).expect("a search");
+    let mut record =
+        MethodRecord { min_load: 100_000, max_load: 16_000_000, ..MethodRecord::default() };
+    let mut at_ns = 0;
+    while let Step::Measure(asked) = search.next() {
+        let trial = MethodTrial { at_ns, ..trial(asked.load, asked.duration_ns, capacity) };
+        at_ns += asked.duration_ns;
+        search.record(trial.outcome(tolerated(&goals())));
+        record.trials.push(trial);
+    }
+    run.method = Some(record);
+    let own = trial(16_000_000, plan.trial.duration_ns, capacity);
+    run.trial.window = Counts { offered: own.offered, forwarded: own.forwarded };
+    let window = own.reverse.expect("both directions");
+    let reverse = Reverse { window, total: window, arrivals: Arrivals::default() };
+    run.trial.arrivals = Arrivals { reverse: Some(Box::new(reverse)), ..run.trial.arrivals };
+    run.facts.insert(LINE_RATE.into(), "10 Gbit/s".into());
+    run
+}
+
+fn analysis(plan: &Plan) -> (Store, Analysis) {
+    let mut store = Store::memory().expect("memory");
+    fill(&mut store, plan, []);
+    for index in 0..plan.runs.len() as u32 {
+        store.insert_run(&searched(plan, index)).expect("a run is kept");
+    }
+    let analysis = Analysis::of(&store.contents().expect("contents"));
+    (store, analysis)
+}
+
+#[test]
+fn searches_by_frame_size_in_both_directions() {
+    let (store, _) = analysis(&searching());
+    let files = report(&store);
+    golden("report/methods.README.md", &file(&files, "README.md"));
+    picture("report/methods.frame-sizes", &file(&files, "frame-sizes.svg"));
+}
+
+/// The device's directions differ, and so do what is told of them; both are the whole.
+#[test]
+fn each_direction_stands_beside_the_sum() {
+    let plan = searching();
+    let (_, analysis) = analysis(&plan);
+    let method = analysis.method.expect("a search");
+    // Three sizes, two goals, two bounds, two directions.
+    assert_eq!(method.directions.len(), 24);
+    for pair in method.directions.chunks(2) {
+        let [forth, back] = pair else { panic!("two directions") };
+        assert_eq!((&forth.at, &forth.label, forth.trials), (&back.at, &back.label, back.trials));
+        assert_eq!(forth.loss_ratio, Some(0.0), "{forth:?}");
+        let lost = back.loss_ratio.expect("trials");
+        // PDR's half percent is of both together: the one that loses it loses a percent.
+        let (least, most) = match back.at.as_str() {
+            "ndr, lower bound" => (0.0, 0.0),
+            "ndr, upper bound" => (1e-9, 0.011),
+            "pdr, lower bound" => (0.0, 0.01),
+            _ => (0.01, 0.025),
+        };
+        assert!((least..=most).contains(&lost), "{back:?}");
+        let row = method
+            .searched
+            .iter()
+            .find(|row| row.variant == back.variant && back.at.starts_with(&row.goal));
+        let found = row.expect("a row").throughput.expect("regular").median;
+        let sum = forth.forwarded_pps.unwrap_or(0.0) + back.forwarded_pps.unwrap_or(0.0);
+        assert!((sum / found - 1.0).abs() < 0.03, "{sum} of {found}");
+    }
+}
+
+/// Shares are of what the links take in both directions, by the frames' size.
+#[test]
+fn shares_of_the_line_rate_are_those_of_the_truth() {
+    let plan = searching();
+    let (_, analysis) = analysis(&plan);
+    let method = analysis.method.expect("a search");
+    for row in method.searched.iter().filter(|row| row.goal == "ndr") {
+        let variant = &plan.variants[row.variant];
+        let line = 2.0 * LINK / variant.settings.traffic.frame_size.l1_bits_per_second(1.0);
+        let expected = 2.0 * BACK * truth(variant) / line;
+        let share = row.of_line.expect("a line rate");
+        assert!((share / expected - 1.0).abs() < 0.05, "{share} of {expected}: {}", row.label);
+    }
+    let sizes = analysis.sizes.expect("frame sizes");
+    let names: Vec<&str> = sizes.series.iter().map(|series| series.name.as_str()).collect();
+    assert_eq!(names, ["ndr", "pdr"]);
+    for point in sizes.series.iter().flat_map(|series| &series.points) {
+        let (low, high) = point.interval.expect("four runs");
+        assert!(low < point.rate && point.rate < high && point.runs == 4, "{point:?}");
+    }
+}
+
+/// Where no run tells of a line rate, no share of one is told, and no picture shows one.
+#[test]
+fn without_a_line_rate_there_is_no_share_of_it() {
+    let plan = plan(TestbedKind::Netns, vec![sizes()], vec![None], 2);
+    let store = full_store(&plan);
+    let files = report(&store);
+    let (report, drawn) = (file(&files, "README.md"), file(&files, "frame-sizes.svg"));
+    assert!(!report.contains("line rate") && !drawn.contains("line rate"), "{report}");
+    assert!(drawn.contains("too few"), "two runs have no interval: {drawn}");
+}

@@ -1,0 +1,106 @@
+//! A stopping rule that is followed run by run decides as one that sees everything.
+
+
+use fwdlab_model::Plan;
+use fwdlab_model::plan::Stop;
+use fwdlab_model::settings::TestbedKind;
+use fwdlab_results::report::Analysis;
+use fwdlab_results::report::analysis::{RunResult, Stopping, StoppingWatch};
+use fwdlab_results::stats::sequential::{Decision, Mode, compare_sequentially};
+use fwdlab_results::stats::{BlockedRun, Criteria};
+use fwdlab_results::store::Store;
+use crate::support::{fill, firewall, full_store, plan, record, store};
+
+const BLOCKS: u32 = 12;
+
+/// None, stateless and stateful in blocks; the latter two against the first.
+fn stopped_by(stop: Stop) -> Plan {
+    let mut plan = plan(TestbedKind::Netns, vec![firewall()], vec![Some(0)], BLOCKS);
+    plan.design.stop = Some(stop);
+    plan
+}
+
+/// Comparisons that are different, equivalent and open, by the figures of the first runs.
+fn from_scratch(plan: &Plan, runs: &[RunResult], mode: Mode) -> [usize; 3] {
+    let figures = |variant| -> Vec<BlockedRun> {
+        let runs = runs.iter().filter(|run| run.variant == variant);
+        let counted = runs.filter(|run| run.left_out.is_none());
+        counted
+            .filter_map(|run| Some(BlockedRun { block: run.block, pps: run.value_pps? }))
+            .collect()
+    };
+    let criteria = Criteria {
+        confidence: plan.compare.confidence,
+        margin: plan.compare.margin,
+        family: 2,
+        adjustment: plan.compare.adjust.into(),
+    };
+    let mut found = [0; 3];
+    for variant in [1, 2] {
+        let judged = compare_sequentially(&figures(0), &figures(variant), mode, BLOCKS, criteria);
+        match judged.map(|(_, decision)| decision) {
+            Ok(Decision::Difference) => found[0] += 1,
+            Ok(Decision::Equivalent) => found[1] += 1,
+            _ => found[2] += 1,
+        }
+    }
+    found
+}
+
+fn counts(stopping: &Stopping) -> [usize; 3] {
+    [stopping.different, stopping.equivalent, stopping.open]
+}
+
+#[test]
+fn followed_or_read_anew_a_rule_decides_alike() {
+    for (stop, mode) in [(Stop::Planned, Mode::Planned), (Stop::Open, Mode::Open)] {
+        let plan = stopped_by(stop);
+        let mut store = store(&plan, []);
+        let mut watch = StoppingWatch::begin(&plan, &store).unwrap().unwrap();
+        assert_eq!(watch.stopping().blocks, 0);
+        let whole = Analysis::of_store(&full_store(&plan)).unwrap();
+        let mut decided_at = None;
+        for index in 0..plan.runs.len() as u32 {
+            let record = record(&plan, index);
+            store.insert_run(&record).unwrap();
+            watch.add(&record);
+            let followed = watch.stopping();
+            assert_eq!(followed.done, watch.is_done());
+            assert_eq!(followed.blocks, (index + 1) / 3);
+            // Within a block, before and after the first look, and at the end.
+            if [4, 11, 14, 23, 28, 35].contains(&index) {
+                let anew = StoppingWatch::begin(&plan, &store).unwrap().unwrap().stopping();
+                assert_eq!(followed, anew, "{mode:?}, run {index}");
+                let scratch = from_scratch(&plan, &whole.runs[..=index as usize], mode);
+                assert_eq!(counts(&followed), scratch, "{mode:?}, run {index}");
+            }
+            decided_at = decided_at.or(followed.done.then_some(followed.blocks));
+        }
+        // A twentieth and a fifth slower, with noise of 1 %: found early.
+        assert!(decided_at.is_some_and(|blocks| blocks < BLOCKS), "{mode:?}: {decided_at:?}");
+        assert_eq!(whole.stopping, Some(watch.stopping()));
+    }
+}
+
+#[test]
+fn runs_that_were_made_up_for_later_count_in_the_order_of_their_blocks() {
+    let plan = stopped_by(Stop::Open);
+    let (late, first): (Vec<u32>, Vec<u32>) =
+        (0..plan.runs.len() as u32).partition(|&index| plan.runs[index as usize].block % 3 == 1);
+    let store = store(&plan, first);
+    let mut watch = StoppingWatch::begin(&plan, &store).unwrap().unwrap();
+    assert_eq!(watch.stopping().blocks, 1);
+    let mut all = Store::memory().unwrap();
+    fill(&mut all, &plan, 0..plan.runs.len() as u32);
+    late.iter().rev().for_each(|&index| watch.add(&record(&plan, index)));
+    let anew = StoppingWatch::begin(&plan, &all).unwrap().unwrap();
+    assert_eq!(watch.stopping(), anew.stopping());
+}
+
+#[test]
+fn without_a_rule_nothing_is_watched() {
+    let plan = plan(TestbedKind::Netns, vec![firewall()], vec![Some(0)], BLOCKS);
+    // Not even the plan of the store is asked for.
+    let empty = Store::memory().unwrap();
+    assert!(StoppingWatch::begin(&plan, &empty).unwrap().is_none());
+}

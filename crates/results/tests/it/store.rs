@@ -1,0 +1,425 @@
+//! The store from outside: what is kept, what is refused, what survives.
+
+
+use crate::support;
+use fwdlab_model::record::Calibration;
+use fwdlab_model::settings::TestbedKind;
+use fwdlab_model::units::FrameSize;
+use fwdlab_model::{Plan, Warning};
+use fwdlab_results::store::{Store, StoreError, set_aside};
+use proptest::prelude::*;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use crate::support::{fill, firewall, full_store, invocation, plan, record, store};
+
+fn small_plan() -> Plan {
+    plan(TestbedKind::Netns, vec![firewall()], vec![Some(0)], 3)
+}
+
+#[test]
+fn everything_reads_back_exactly() {
+    let plan = small_plan();
+    let contents = full_store(&plan).contents().unwrap();
+    assert_eq!(contents.plan, plan);
+    assert_eq!(contents.experiment, "version = 1\n");
+    assert_eq!(contents.runs.len(), 9);
+    for (index, run) in contents.runs.iter().enumerate() {
+        assert_eq!(run, &record(&plan, index as u32));
+    }
+    assert_eq!(contents.run_invocations, [1; 9]);
+    assert_eq!(contents.invocations[0].invocation, invocation(TestbedKind::Netns));
+    assert_eq!(contents.calibrations[0].rates_pps, [7_100_000.25, 7_120_000.5, 7_090_000.125]);
+    assert_eq!(contents.calibrations[1].family, "inet6");
+}
+
+#[test]
+fn counters_keep_all_sixty_four_bits() {
+    let plan = small_plan();
+    let mut run = record(&plan, 0);
+    run.trial.counters[0].before = u64::MAX;
+    run.trial.counters[0].after = 41;
+    run.trial.intended = Some(u64::MAX - 1);
+    run.warnings.push(Warning::NotSteady { ratio: 0.1 + 0.2 });
+    let mut store = store(&plan, []);
+    store.insert_run(&run).unwrap();
+    assert_eq!(store.runs().unwrap(), [run]);
+    assert_eq!(store.runs().unwrap()[0].trial.counters[0].delta(), 42);
+}
+
+#[test]
+fn a_value_that_would_not_read_back_is_refused_whole() {
+    let plan = small_plan();
+    let mut run = record(&plan, 0);
+    run.warnings.push(Warning::NotSteady { ratio: f64::NAN });
+    let mut store = store(&plan, []);
+    let error = store.insert_run(&run).unwrap_err();
+    assert!(matches!(error, StoreError::Value { .. }), "{error}");
+    assert_eq!(store.missing_runs(&plan).unwrap().len(), 9);
+}
+
+#[test]
+fn a_second_record_of_a_run_is_refused_and_the_first_kept() {
+    let plan = small_plan();
+    let mut store = store(&plan, [2]);
+    let mut again = record(&plan, 2);
+    again.trial.window.forwarded = 1;
+    let error = store.insert_run(&again).unwrap_err();
+    assert!(matches!(error, StoreError::DuplicateRun { run: 2, .. }), "{error}");
+    assert_eq!(store.runs().unwrap(), [record(&plan, 2)]);
+}
+
+#[test]
+fn a_run_outside_the_plan_is_refused() {
+    let plan = small_plan();
+    let mut store = store(&plan, []);
+    let mut run = record(&plan, 0);
+    run.block = 2;
+    let error = store.insert_run(&run).unwrap_err();
+    assert!(matches!(error, StoreError::NotPlanned { run: 0, block: 2, .. }), "{error}");
+}
+
+#[test]
+fn a_run_without_invocation_is_refused() {
+    let plan = small_plan();
+    let mut store = Store::memory().unwrap();
+    store.adopt_plan(&plan, "").unwrap();
+    let error = store.insert_run(&record(&plan, 0)).unwrap_err();
+    assert!(matches!(error, StoreError::NoInvocation { .. }), "{error}");
+}
+
+#[test]
+fn another_plan_is_refused_with_both_names_and_the_way_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.sqlite");
+    let first = small_plan();
+    let mut second = plan(TestbedKind::Netns, vec![firewall()], vec![Some(0)], 5);
+    second.title = "Something else".into();
+    let mut store = Store::open(&path).unwrap();
+    fill(&mut store, &first, [0, 1]);
+    let message = store.adopt_plan(&second, "").unwrap_err().to_string();
+    for part in [&first.title, &first.hash, &second.title, &second.hash] {
+        assert!(message.contains(part.as_str()), "{part} is missing in: {message}");
+    }
+    assert!(message.contains("run.sqlite") && message.contains("--fresh"), "{message}");
+
+    drop(store);
+    let aside = set_aside(&path).unwrap();
+    assert_eq!(aside, directory.path().join("run.sqlite.1"));
+    let mut store = Store::open(&path).unwrap();
+    store.adopt_plan(&second, "").unwrap();
+    assert_eq!(Store::open_read_only(&aside).unwrap().runs().unwrap().len(), 2);
+    drop(store);
+    assert_eq!(set_aside(&path).unwrap(), directory.path().join("run.sqlite.2"));
+}
+
+/// Versions before made the hash of the name too.
+#[test]
+fn a_stored_plan_is_known_by_its_contents_when_its_hash_is_of_another_version() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.sqlite");
+    let asked = small_plan().sealed();
+    let mut store = Store::open(&path).unwrap();
+    let before = Plan { hash: "0123456789abcdef".into(), ..asked.clone() };
+    fill(&mut store, &before, [0, 1]);
+    store.adopt_plan(&asked, "").unwrap();
+    let renamed = Plan { name: "another name".into(), ..asked.clone() }.sealed();
+    assert_eq!(renamed.hash, asked.hash);
+    let mut other = asked;
+    other.trial.duration_ns += 1;
+    assert!(store.adopt_plan(&other.sealed(), "").is_err());
+}
+
+#[test]
+fn simulated_and_measured_runs_never_mix() {
+    let plan = small_plan();
+    let mut store = store(&plan, [0]);
+    let error = store.begin_invocation(&invocation(TestbedKind::Sim)).unwrap_err();
+    assert!(matches!(error, StoreError::OtherTestbed { .. }), "{error}");
+    store.begin_invocation(&invocation(TestbedKind::Netns)).unwrap();
+}
+
+#[test]
+fn a_second_writer_is_refused_by_name_and_readers_are_welcome() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.sqlite");
+    let plan = small_plan();
+    let mut writer = Store::open(&path).unwrap();
+    fill(&mut writer, &plan, [0]);
+    let error = Store::open(&path).unwrap_err();
+    let pid = std::process::id();
+    assert!(matches!(error, StoreError::Locked { pid: Some(p), .. } if p == pid), "{error}");
+    assert!(matches!(set_aside(&path).unwrap_err(), StoreError::Locked { .. }));
+
+    let reader = Store::open_read_only(&path).unwrap();
+    assert_eq!(reader.contents().unwrap().runs.len(), 1);
+    writer.insert_run(&record(&plan, 1)).unwrap();
+    assert_eq!(reader.contents().unwrap().runs.len(), 2);
+    drop((writer, reader));
+    Store::open(&path).expect("the lock ends with its holder");
+    assert_eq!(names(directory.path()), ["run.sqlite"], "nothing is left beside the store");
+}
+
+#[test]
+fn a_reader_can_not_write() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.sqlite");
+    let plan = small_plan();
+    fill(&mut Store::open(&path).unwrap(), &plan, [0]);
+    let mut reader = Store::open_read_only(&path).unwrap();
+    let error = reader.begin_invocation(&invocation(TestbedKind::Netns)).unwrap_err();
+    assert!(matches!(error, StoreError::NotWritable { .. }), "{error}");
+}
+
+#[test]
+fn a_newer_store_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.sqlite");
+    drop(Store::open(&path).unwrap());
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection.pragma_update(None, "user_version", 99).unwrap();
+    drop(connection);
+    for error in [Store::open(&path).unwrap_err(), Store::open_read_only(&path).unwrap_err()] {
+        assert!(matches!(error, StoreError::Newer { found: 99, .. }), "{error}");
+        assert!(error.to_string().contains("use a newer fwdlab"), "{error}");
+    }
+}
+
+#[test]
+fn a_foreign_file_is_refused_and_left_as_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = directory.path().join("notes.txt");
+    std::fs::write(&text, "these are notes, long enough to fill a header".repeat(10)).unwrap();
+    let other = directory.path().join("other.sqlite");
+    rusqlite::Connection::open(&other).unwrap().execute_batch("CREATE TABLE mine (x)").unwrap();
+    for path in [text, other] {
+        let before = std::fs::read(&path).unwrap();
+        for error in [Store::open(&path).unwrap_err(), Store::open_read_only(&path).unwrap_err()] {
+            assert!(matches!(error, StoreError::NotAStore { .. }), "{error}");
+        }
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+    }
+}
+
+#[test]
+fn a_damaged_store_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.sqlite");
+    let plan = small_plan();
+    fill(&mut Store::open(&path).unwrap(), &plan, 0..9);
+    let mut bytes = std::fs::read(&path).unwrap();
+    let length = bytes.len();
+    bytes[4096..length].fill(0xa5);
+    std::fs::write(&path, bytes).unwrap();
+    let error = Store::open_read_only(&path).and_then(|store| store.contents()).unwrap_err();
+    assert!(matches!(error, StoreError::Damaged { .. }), "{error:?}");
+    let aside = set_aside(&path).expect("a damaged store can be moved aside");
+    assert_eq!(std::fs::metadata(aside).unwrap().len() as usize, length);
+}
+
+#[test]
+fn missing_and_unwritable_places_are_named() {
+    let error = Store::open_read_only(Path::new("/nowhere/run.sqlite")).unwrap_err();
+    assert!(matches!(error, StoreError::Missing { .. }), "{error}");
+    assert!(matches!(set_aside(Path::new("/nowhere/run.sqlite")), Err(StoreError::Missing { .. })));
+    // A directory in which not even root may make a file.
+    let error = Store::open(Path::new("/proc/self/run.sqlite")).unwrap_err();
+    assert!(matches!(error, StoreError::NotWritable { .. }), "{error}");
+    assert!(error.to_string().contains("/proc/self/run.sqlite"), "{error}");
+}
+
+#[test]
+fn an_empty_store_has_no_report() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.sqlite");
+    assert!(matches!(Store::memory().unwrap().contents(), Err(StoreError::NoPlan { .. })));
+    std::fs::write(&path, "").unwrap();
+    assert!(matches!(Store::open_read_only(&path), Err(StoreError::NoPlan { .. })));
+    Store::open(&path).expect("an empty file becomes a store");
+}
+
+#[test]
+fn what_was_executed_is_kept_and_a_store_of_before_has_none() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.sqlite");
+    let plan = small_plan();
+    let mut store = Store::open(&path).unwrap();
+    fill(&mut store, &plan, [0]);
+    let counted = support::counted(&plan, 1, &[("ip_forward", &[126.0, 127.5], false)]);
+    store.insert_run(&counted).unwrap();
+    assert_eq!(store.runs().unwrap()[1], counted);
+    assert_eq!(store.runs().unwrap()[0].trial.executed, None);
+    let figures = store.figures_only(|_| false).unwrap();
+    assert_eq!(figures.runs[1].trial.executed, counted.trial.executed);
+}
+
+/// Steps of the schema, as they were released.
+const STEPS: [&str; 6] = [
+    include_str!("../../src/store/schema.sql"),
+    include_str!("../../src/store/schema-2.sql"),
+    include_str!("../../src/store/schema-3.sql"),
+    include_str!("../../src/store/schema-4.sql"),
+    include_str!("../../src/store/schema-5.sql"),
+    include_str!("../../src/store/schema-6.sql"),
+];
+
+/// Writes what is in the store at `new` as version `version` kept it.
+fn write_old(new: &Path, old: &Path, version: usize) {
+    let connection = rusqlite::Connection::open(old).unwrap();
+    STEPS[..version].iter().for_each(|step| connection.execute_batch(step).unwrap());
+    connection.pragma_update(None, "application_id", 0x6677_646c).unwrap();
+    connection.pragma_update(None, "user_version", version as i64).unwrap();
+    connection.execute("ATTACH ? AS new", [new.to_str().unwrap()]).unwrap();
+    for table in ["plan", "invocation", "run", "sample", "counter", "cpu", "overhead", "warning"] {
+        let sql = "SELECT group_concat(name) FROM pragma_table_info(?, 'main')";
+        let columns: String = connection.query_row(sql, [table], |row| row.get(0)).unwrap();
+        let copy =
+            format!("INSERT INTO main.{table} ({columns}) SELECT {columns} FROM new.{table}");
+        connection.execute_batch(&copy).unwrap();
+    }
+}
+
+#[test]
+fn stores_of_every_version_before_are_read_and_brought_up_to_date() {
+    let directory = tempfile::tempdir().unwrap();
+    let plan = small_plan();
+    let new = directory.path().join("run.sqlite");
+    let mut store = Store::open(&new).unwrap();
+    fill(&mut store, &plan, [0, 3]);
+    let mut odd = record(&plan, 4);
+    odd.trial.counters[0].name = "d1 \"tx\"\n\u{e9}".into();
+    odd.trial.counters[0].before = u64::MAX;
+    odd.trial.counters[0].expected = None;
+    odd.trial.samples.truncate(3);
+    odd.trial.samples[1].ran_ns = Some(u64::MAX);
+    odd.trial.samples[2].valid = false;
+    odd.trial.cpus.clear();
+    odd.overhead_ns.clear();
+    store.insert_run(&odd).unwrap();
+    let counted = support::counted(&plan, 5, &[("ip_forward", &[126.0, 127.5], false)]);
+    store.insert_run(&counted).unwrap();
+    drop(store);
+
+    for version in 1..=STEPS.len() {
+        let mut expected = [record(&plan, 0), record(&plan, 3), odd.clone(), counted.clone()];
+        if version < 4 {
+            expected[2].trial.samples[1].ran_ns = None;
+        }
+        if version < 5 {
+            expected[3].trial.executed = None;
+        }
+        let path = directory.path().join(format!("{version}.sqlite"));
+        write_old(&new, &path, version);
+        let reader = Store::open_read_only(&path).unwrap();
+        assert_eq!(reader.runs().unwrap(), expected, "read as version {version} left it");
+        let figures = reader.figures_only(|_| true).unwrap();
+        drop(reader);
+        let mut store = Store::open(&path).unwrap();
+        assert_eq!(store.runs().unwrap(), expected, "brought up from version {version}");
+        assert_eq!(store.figures_only(|_| true).unwrap(), figures);
+        assert_eq!(figures.runs[2].trial.samples.len(), 2, "those that are valid");
+        store.begin_invocation(&invocation(TestbedKind::Netns)).unwrap();
+        let another = support::counted(&plan, 6, &[("ip_forward", &[126.0], false)]);
+        store.insert_run(&another).unwrap();
+        assert_eq!(store.runs().unwrap()[4], another);
+    }
+}
+
+/// A writer killed in the middle loses at most the run in progress.
+#[test]
+fn a_killed_writer_loses_no_finished_run() {
+    const CHILD: &str = "FWDLAB_TEST_KILLED_STORE";
+    let plan = plan(TestbedKind::Netns, vec![firewall()], vec![Some(0)], 200);
+    if let Some(path) = std::env::var_os(CHILD) {
+        let mut store = Store::open(Path::new(&path)).unwrap();
+        fill(&mut store, &plan, []);
+        for run in &plan.runs {
+            store.insert_run(&record(&plan, run.index)).unwrap();
+            println!("recorded {}", run.index);
+        }
+        std::thread::sleep(std::time::Duration::from_secs(60));
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.sqlite");
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "a_killed_writer_loses_no_finished_run", "--nocapture"])
+        .env(CHILD, &path)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let output = BufReader::new(child.stdout.take().unwrap());
+    let mut lines = output.lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.ends_with("recorded 6")));
+    assert!(
+        matches!(Store::open(&path), Err(StoreError::Locked { pid: Some(p), .. }) if p == child.id())
+    );
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let last = lines.filter(|line| line.starts_with("recorded ")).last();
+    let acknowledged: u32 = last.map_or(6, |line| line[9..].parse().unwrap());
+
+    assert!(path.with_extension("sqlite-wal").exists(), "the log was left behind");
+    let reader = Store::open_read_only(&path).unwrap();
+    assert!(reader.recorded_runs().unwrap().len() as u32 > acknowledged);
+    drop(reader);
+    let mut store = Store::open(&path).expect("the lock ended with the process");
+    let missing = store.missing_runs(&plan).unwrap();
+    assert!(missing[0] > acknowledged, "{} after {acknowledged}", missing[0]);
+    for (run, index) in store.runs().unwrap().iter().zip(0..) {
+        assert_eq!(run, &record(&plan, index));
+    }
+    store.adopt_plan(&plan, "version = 1\n").unwrap();
+    store.begin_invocation(&invocation(TestbedKind::Netns)).unwrap();
+    store.insert_run(&record(&plan, missing[0])).unwrap();
+    assert_eq!(store.missing_runs(&plan).unwrap(), missing[1..]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn missing_is_the_complement_of_what_is_recorded(recorded in prop::collection::vec(any::<bool>(), 9)) {
+        let plan = small_plan();
+        let kept: Vec<u32> = (0..9).filter(|&i| recorded[i as usize]).collect();
+        let absent: Vec<u32> = (0..9).filter(|&i| !recorded[i as usize]).collect();
+        // In any order of arrival.
+        let store = store(&plan, kept.iter().rev().copied());
+        prop_assert_eq!(store.missing_runs(&plan).unwrap(), absent);
+        prop_assert_eq!(store.runs().unwrap().iter().map(|r| r.run).collect::<Vec<_>>(), kept);
+    }
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+/// A ceiling of a mix of frame sizes is that of no single size, also in a store of before.
+#[test]
+fn ceilings_of_mixes_are_told_from_those_of_sizes() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.sqlite");
+    let plan = small_plan();
+    let mut store = Store::open(&path).unwrap();
+    fill(&mut store, &plan, [0]);
+    let fixed = store.calibrations().unwrap();
+    drop(store);
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection.execute_batch("ALTER TABLE calibration DROP COLUMN mix").unwrap();
+    connection.pragma_update(None, "user_version", 7).unwrap();
+    drop(connection);
+    assert_eq!(Store::open_read_only(&path).unwrap().calibrations().unwrap(), fixed);
+
+    let mut store = Store::open(&path).unwrap();
+    let mix = FrameSize::parse("imix").expect("known");
+    let mixed = Calibration { frame_size: mix, ..fixed[0].clone() };
+    store.insert_calibration(&mixed).unwrap();
+    let found = store.calibrations().unwrap();
+    assert_eq!(found.last(), Some(&mixed));
+    assert_eq!(found[..fixed.len()], fixed);
+}

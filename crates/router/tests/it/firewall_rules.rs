@@ -1,0 +1,336 @@
+//! Rules against an evaluator that is as plain as can be, and their text.
+
+
+use fwdlab_packet::Family;
+use fwdlab_router::fib::{Address, Prefix, V4, V6};
+use fwdlab_router::firewall::{
+    Action, Direction, End, Host, Net, Rule, Ruleset, SharedFirewall, Standard, StateConfig,
+    StateTable, Table, text,
+};
+use fwdlab_router::path::{Firewall, Frame};
+use proptest::prelude::*;
+use std::net::IpAddr;
+use crate::support::walled::*;
+
+#[test]
+fn what_is_written_like_pf_is_understood() {
+    let written = "# the lot\n\
+        table <bad> { 203.0.113.0/24, # more\n   2001:db8::/32\n 192.0.2.1 }\n\
+        block in quick on 0 inet proto tcp from <bad> to any port 1:1023\n\
+        pass in on far proto udp from !198.18.0.0/15 port { 53 5000:5010, 7 } to ! <bad> keep state\n\
+        pass out inet6 proto tcp to 2001:db8::1 flags S/SA keep state (sloppy)\n\
+        block local proto icmp to 198.18.0.1\n\
+        pass proto icmp6 all\n\n  block proto 47 from any\nblock all\ndefault block";
+    let ruleset = text::read_with(written, &|name| (name == "far").then_some(1)).expect("rules");
+    assert_eq!(
+        ruleset.to_string(),
+        "table <bad> { 203.0.113.0/24, 2001:db8::/32, 192.0.2.1 }\n\
+         default block\n\
+         block in on 0 inet proto tcp from <bad> to any port 1:1023\n\
+         pass in on 1 proto udp from !198.18.0.0/15 port { 53, 5000:5010, 7 } to !<bad> keep state\n\
+         pass out inet6 proto tcp from any to 2001:db8::1 flags S/SA keep state (sloppy)\n\
+         block local proto icmp from any to 198.18.0.1\n\
+         pass proto icmp6 all\n\
+         block proto 47 all\n\
+         block all\n"
+    );
+}
+
+#[test]
+fn faults_are_named_with_their_place() {
+    let fault = |text: &str| text::read(text).expect_err("a fault").to_string();
+    for (text, expected) in [
+        (
+            "allow all",
+            "line 1, column 1: expected \"pass\", \"block\", \"table\" or \"default\", but here is \"allow\"",
+        ),
+        (
+            "pass all\n  pass in no 1",
+            "line 2, column 11: expected the end of the line, but here is \"no\"",
+        ),
+        ("pass all keep", "line 1, column 14: expected \"state\", but the line ends"),
+        ("pass in on em0", "line 1, column 12: the router has no port \"em0\""),
+        ("pass in on 256", "line 1, column 12: the router has no port \"256\""),
+        (
+            "pass proto ipx",
+            "line 1, column 12: expected tcp, udp, icmp, icmp6 or a number up to 255, but here is \"ipx\"",
+        ),
+        (
+            "pass from 10.0.0.1/8",
+            "line 1, column 11: 10.0.0.1/8 has bits set after the first 8: 0.0.0.1; write 10.0.0.0/8",
+        ),
+        (
+            "pass to anyone",
+            "line 1, column 9: expected \"any\", a prefix or a <table>, but here is \"anyone\"",
+        ),
+        ("pass from <x>", "line 1, column 1: there is no table <x>"),
+        (
+            "table <x> { }\ntable <x> { 10.0.0.0/8 }",
+            "line 2, column 1: there is a table <x> already",
+        ),
+        (
+            "table <x> { 10.0.0.0/8",
+            "line 1, column 23: expected a prefix or \"}\", but the line ends",
+        ),
+        ("pass to any port 80", "line 1, column 1: ports need \"proto tcp\" or \"proto udp\""),
+        (
+            "pass proto udp to any port 80:",
+            "line 1, column 28: expected a port up to 65535, or two as 1:1023, but here is \"80:\"",
+        ),
+        ("pass proto udp to any port 9:8", "line 1, column 1: the ports 9:8 end before they begin"),
+        ("pass inet from ::/0", "line 1, column 1: no packet is both IPv4 and IPv6"),
+        ("pass proto udp all flags S/SA", "line 1, column 1: \"flags S/SA\" needs \"proto tcp\""),
+        (
+            "pass local all keep state",
+            "line 1, column 1: \"keep state\" goes with \"in\" and \"out\": the router's own answers need none",
+        ),
+        ("block all keep state", "line 1, column 1: \"keep state\" goes with \"pass\""),
+        ("default", "line 1, column 8: expected \"pass\" or \"block\", but the line ends"),
+    ] {
+        assert_eq!(fault(text), expected);
+    }
+}
+
+#[test]
+fn standard_rulesets_are_those_of_other_devices() {
+    let text = |standard| Ruleset::standard(standard).to_string();
+    assert_eq!(text(Standard::None), "");
+    assert_eq!(text(Standard::Stateless), text(Standard::Rules(1)));
+    assert_eq!(
+        text(Standard::Rules(2)),
+        "block in proto udp from any to any port 10000\n\
+         block in proto udp from any to any port 10001\n"
+    );
+    assert_eq!(text(Standard::Stateful), "pass in all keep state\n");
+    let many = Ruleset::standard(Standard::Rules(60_000));
+    assert_eq!(many.rules.len(), 60_000);
+    assert!(many.rules.iter().all(|rule| *rule.destination.ports[0].start() >= 10_000));
+    for text in ["none", "stateless", "stateful", "rules:7"] {
+        assert!(text.parse::<Standard>().is_ok());
+    }
+    assert!("rules:".parse::<Standard>().is_err());
+}
+
+/// A big table decides as its prefixes do.
+#[test]
+fn big_tables_are_looked_up() {
+    let prefixes: Vec<String> =
+        (0..1000).map(|n| format!("10.{}.{}.0/24", n / 100, n % 100 * 2)).collect();
+    let rules = format!("table <big> {{ {} }}\nblock from <big>\n", prefixes.join("\n"));
+    let wall = wall(&rules, &StateConfig::default());
+    let mut filter = wall.filter();
+    let mut passes = |source: &str| {
+        let batch = [datagram((source, 1), ("198.19.0.9", 2)).frame()];
+        filter.incoming(&batch, 1, 0) == 1
+    };
+    assert!(!passes("10.9.198.255"));
+    assert!(passes("10.9.199.0"));
+    assert!(!passes("10.0.0.1"));
+    assert!(passes("11.0.0.1"));
+}
+
+/// Few addresses, so that rules and packets meet.
+fn address() -> impl Strategy<Value = u8> {
+    0u8..16
+}
+
+fn ip(family: Family, number: u8) -> IpAddr {
+    match family {
+        Family::Inet => IpAddr::from([198, 18, 0, 0x50 | number]),
+        Family::Inet6 => V6(0x2001_0002 << 96 | 0x50 | u128::from(number)).to_ip(),
+    }
+}
+
+fn net() -> impl Strategy<Value = Net> {
+    (any::<bool>(), address(), 0u8..=4).prop_map(|(inet6, number, open)| {
+        if inet6 {
+            let V6(bits) = V6::from_ip(ip(Family::Inet6, number)).expect("one");
+            Net::Inet6(Prefix::containing(V6(bits), 128 - open))
+        } else {
+            let V4(bits) = V4::from_ip(ip(Family::Inet, number)).expect("one");
+            Net::Inet(Prefix::containing(V4(bits), 32 - open))
+        }
+    })
+}
+
+fn end() -> impl Strategy<Value = End> {
+    let host = prop_oneof![
+        2 => Just(Host::Any),
+        2 => (any::<bool>(), net()).prop_map(|(negated, net)| Host::Net { negated, net }),
+        1 => (any::<bool>(), 0..2).prop_map(|(negated, n)| Host::Table { negated, name: format!("t{n}") }),
+    ];
+    let range = (0u16..8, 0u16..3).prop_map(|(low, width)| low..=low + width);
+    let ports = prop_oneof![2 => Just(Vec::new()), 1 => prop::collection::vec(range, 1..4)];
+    (host, ports).prop_map(|(host, ports)| End { host, ports })
+}
+
+fn rule() -> impl Strategy<Value = Rule> {
+    let direction = prop_oneof![
+        Just(None),
+        Just(Some(Direction::In)),
+        Just(Some(Direction::Out)),
+        Just(Some(Direction::Local))
+    ];
+    let family =
+        prop_oneof![4 => Just(None), 1 => Just(Some(Family::Inet)), 1 => Just(Some(Family::Inet6))];
+    let protocol = prop_oneof![
+        Just(None),
+        Just(Some(TCP)),
+        Just(Some(UDP)),
+        Just(Some(1)),
+        Just(Some(58)),
+        Just(Some(47))
+    ];
+    let port = prop::option::weighted(0.2, 0u8..2);
+    (any::<bool>(), direction, port, family, protocol, end(), end(), any::<[bool; 3]>()).prop_map(
+        |(
+            pass,
+            direction,
+            port,
+            family,
+            protocol,
+            mut source,
+            mut destination,
+            [opening, keep, sloppy],
+        )| {
+            if !matches!(protocol, Some(TCP | UDP)) {
+                source.ports.clear();
+                destination.ports.clear();
+            }
+            Rule {
+                action: if pass { Action::Pass } else { Action::Block },
+                direction,
+                port,
+                family,
+                protocol,
+                source,
+                destination,
+                opening: opening && protocol == Some(TCP),
+                keep_state: keep && pass,
+                sloppy: sloppy && keep && pass,
+            }
+        },
+    )
+}
+
+/// Rulesets that can be meant.
+fn rulesets() -> impl Strategy<Value = Ruleset> {
+    let table = prop::collection::vec(net(), 0..6);
+    let parts = (prop::array::uniform2(table), prop::collection::vec(rule(), 0..8), any::<bool>());
+    parts.prop_map(|(tables, rules, pass)| {
+        let tables = tables.into_iter().enumerate();
+        let tables = tables.map(|(n, prefixes)| Table { name: format!("t{n}"), prefixes });
+        let mut ruleset = Ruleset::new(if pass { Action::Pass } else { Action::Block });
+        ruleset.tables = tables.collect();
+        for rule in rules {
+            ruleset.rules.push(rule);
+            if SharedFirewall::new(
+                &ruleset,
+                &StateConfig { kind: StateTable::None, ..Default::default() },
+            )
+            .is_err()
+            {
+                ruleset.rules.pop();
+            }
+        }
+        ruleset
+    })
+}
+
+fn packets() -> impl Strategy<Value = Spec> {
+    let protocol =
+        prop_oneof![3 => Just(TCP), 3 => Just(UDP), 1 => Just(1), 1 => Just(58), 1 => Just(47)];
+    let flags = prop_oneof![Just(SYN), Just(ACK), Just(SYN | ACK), Just(RST), Just(FIN | ACK)];
+    let parts =
+        (any::<bool>(), [address(), address()], [0u16..10, 0u16..10], protocol, flags, 0u8..2);
+    parts.prop_map(|(inet6, [a, b], [from, to], protocol, flags, port)| {
+        let family = if inet6 { Family::Inet6 } else { Family::Inet };
+        let mut spec = tcp(("198.18.0.5", from), ("198.19.0.9", to), flags);
+        spec.ends = [ip(family, a), ip(family, b)];
+        (spec.protocol, spec.port) = (protocol, port);
+        spec
+    })
+}
+
+/// What a rule says, read word by word.
+fn matches(rule: &Rule, spec: &Spec, direction: Direction, port: u8, tables: &[Table]) -> bool {
+    let contains = |net: &Net, address: IpAddr| match *net {
+        Net::Inet(prefix) => V4::from_ip(address).is_some_and(|a| prefix.contains(a)),
+        Net::Inet6(prefix) => V6::from_ip(address).is_some_and(|a| prefix.contains(a)),
+    };
+    let has_ports = matches!(spec.protocol, TCP | UDP);
+    let end = |end: &End, at: usize| {
+        let address = spec.ends[at];
+        let host = match &end.host {
+            Host::Any => true,
+            Host::Net { negated, net } => {
+                address.is_ipv6() == matches!(net, Net::Inet6(_))
+                    && contains(net, address) != *negated
+            }
+            Host::Table { negated, name } => {
+                let table = tables.iter().find(|table| table.name == *name).expect("a table");
+                table.prefixes.iter().any(|net| contains(net, address)) != *negated
+            }
+        };
+        let number = u16::from_be_bytes([spec.payload[2 * at], spec.payload[2 * at + 1]]);
+        let ports = end.ports.is_empty()
+            || has_ports && end.ports.iter().any(|range| range.contains(&number));
+        host && ports
+    };
+    let of_family = |family| (family == Family::Inet6) == spec.ends[0].is_ipv6();
+    rule.direction.is_none_or(|own| own == direction)
+        && rule.port.is_none_or(|own| own == port)
+        && rule.family.is_none_or(of_family)
+        && rule.protocol.is_none_or(|own| own == spec.protocol)
+        && (rule.protocol != Some(1) || of_family(Family::Inet))
+        && (rule.protocol != Some(58) || of_family(Family::Inet6))
+        && (!rule.opening || spec.payload[13] & (SYN | ACK) == SYN)
+        && end(&rule.source, 0)
+        && end(&rule.destination, 1)
+}
+
+fn decided(ruleset: &Ruleset, spec: &Spec, direction: Direction, port: u8) -> (bool, usize) {
+    for (number, rule) in ruleset.rules.iter().enumerate() {
+        if matches(rule, spec, direction, port, &ruleset.tables) {
+            return (rule.action == Action::Pass, number);
+        }
+    }
+    (ruleset.policy == Action::Pass, ruleset.rules.len())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn text_reads_back_the_same(ruleset in rulesets()) {
+        prop_assert_eq!(text::read(&ruleset.to_string()), Ok(ruleset));
+    }
+
+    #[test]
+    fn rules_decide_as_they_read(ruleset in rulesets(), specs in prop::collection::vec(packets(), 1..64)) {
+        let config = StateConfig { kind: StateTable::None, ..StateConfig::default() };
+        let wall = SharedFirewall::new(&ruleset, &config).expect("sound rules");
+        let mut filter = wall.filter();
+        let mut batch: Vec<Frame> = specs.iter().map(Spec::frame).collect();
+        let among = u64::MAX >> (64 - batch.len());
+        let passed = filter.incoming(&batch, among, 0) & among;
+        let mut counted = vec![0; ruleset.rules.len() + 1];
+        for (place, spec) in specs.iter().enumerate() {
+            let (passes, rule) = decided(&ruleset, spec, Direction::In, spec.port);
+            prop_assert_eq!(passed >> place & 1 == 1, passes, "{:?} by rule {}", spec, rule);
+            counted[rule] += 1;
+            batch[place].send_to(1 - spec.port);
+        }
+        let out = filter.outgoing(&batch, passed, 0) & passed;
+        for (place, spec) in specs.iter().enumerate().filter(|(place, _)| passed >> place & 1 == 1) {
+            let (passes, rule) = decided(&ruleset, spec, Direction::Out, 1 - spec.port);
+            prop_assert_eq!(out >> place & 1 == 1, passes, "out: {:?} by rule {}", spec, rule);
+            counted[rule] += 1;
+        }
+        let stats = wall.stats();
+        // Packets that nobody asks rules about are not counted.
+        for (rule, stats) in stats.rules.iter().enumerate() {
+            prop_assert_eq!(stats.packets, counted[rule]);
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! Tests of the crate from outside: packets and routes in, packets out.
+
+mod algorithms;
+mod firewall;
+mod firewall_errors;
+mod firewall_passed;
+mod firewall_rules;
+mod firewall_states;
+mod full;
+mod harvest;
+mod mrt;
+mod neighbours;
+mod path;
+mod redirects;
+mod shared;
+mod slow;
+mod support;

@@ -1,0 +1,371 @@
+//! Neighbours that are asked for and learnt while packets are forwarded.
+
+
+use etherparse::{SlicedPacket, TransportSlice};
+use fwdlab_packet::{Family, checksum};
+use fwdlab_router::path::{
+    Class, Config, ForwardingPath, Gateway, Neighbour, Neighbours, Rate, ReversePath, Special,
+};
+use crate::support::*;
+
+const SECOND: u64 = 1_000_000_000;
+const OTHER: [u8; 6] = [2, 0, 0, 0, 0, 0x30];
+const PEER: [u8; 16] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xab, 9];
+const OWN: [u8; 16] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
+
+/// What is counted of a packet that waits, and of one that makes the router ask.
+const WAITS: [&str; 2] = ["slow_waiting", "silent"];
+const ASKED: [&str; 3] = ["slow_waiting", "silent", "neighbours_asked"];
+
+/// Both paths; the receiver's side is reached over this address, whose MAC is unknown.
+fn configs(address: &str) -> [Config; 2] {
+    ForwardingPath::ALL.map(|path| {
+        let gateway = Gateway { port: 1, address: address.parse().expect("one") };
+        let mut neighbours = Neighbours::new();
+        neighbours.set_gateway(hop(0), gateway).expect("a low number");
+        Config { neighbours, path, ..config() }
+    })
+}
+
+/// An ARP packet of the other router about itself.
+fn arp(operation: u8, to: [u8; 6], target: [u8; 4]) -> Vec<u8> {
+    let mut frame = [&to[..], &OTHER, &[8, 6, 0, 1, 8, 0, 6, 4, 0, operation], &OTHER].concat();
+    frame.extend([198, 19, 0, 9]);
+    frame.extend(FAR);
+    frame.extend(target);
+    frame
+}
+
+#[test]
+fn an_arp_request_is_sent_once_a_second_and_its_reply_learnt() {
+    for config in configs("198.19.0.9") {
+        let mut lab = lab_of(&config);
+        let packet = udp(Family::Inet, 64);
+        assert_eq!(lab.send(&packet).1, ASKED);
+        #[rustfmt::skip]
+        let request = [
+            &[0xff; 6][..], &FAR, &[8, 6, 0, 1, 8, 0, 6, 4, 0, 1],
+            &FAR, &[198, 19, 0, 1], &[0; 6], &[198, 19, 0, 9], &[0; 18],
+        ].concat();
+        assert_eq!(lab.emitted(), [(1, request.clone())]);
+        assert_eq!(lab.send_at(&packet, SECOND - 1).1, WAITS);
+        // Another worker doesn't ask either.
+        let mut second = lab_of(&config);
+        assert_eq!(second.send_at(&packet, SECOND - 1).1, WAITS);
+        let (_, names) = second.send_at(&packet, SECOND);
+        assert_eq!(names, ASKED);
+        assert_eq!((lab.emitted(), second.emitted()), (vec![], vec![(1, request)]));
+
+        // Replies to somebody else, and from another link, teach nothing.
+        lab.send_from(1, &arp(2, FAR, [198, 19, 0, 77]), SECOND);
+        lab.send_from(0, &arp(2, NEAR, [198, 18, 0, 1]), SECOND);
+        assert_eq!(lab.send_at(&packet, SECOND).1, WAITS);
+        let (out, names) = lab.send_from(1, &arp(2, FAR, [198, 19, 0, 1]), SECOND);
+        assert_eq!((out, names), (None, vec!["slow_neighbour", "silent", "waited_sent"]));
+        let sent = lab.emitted();
+        assert!(sent.len() == 3 && sent.iter().all(|(_, frame)| frame[..6] == OTHER), "{sent:?}");
+        assert_eq!(config.neighbours.learnt(hop(0)), Some(OTHER));
+        for lab in [&mut lab, &mut second] {
+            let (out, names) = lab.send_at(&packet, 9 * SECOND);
+            assert_eq!(names[0], "forwarded");
+            assert_eq!(out.expect("it is sent").1[..12], [OTHER, FAR].concat());
+            let snapshot = lab.counters.read();
+            assert_eq!(snapshot.total(Class::Answer), snapshot.total(Class::Slow));
+        }
+    }
+}
+
+#[test]
+fn who_asks_is_learnt_too() {
+    for config in configs("198.19.0.9") {
+        let mut lab = lab_of(&config);
+        lab.send_from(1, &arp(1, [0xff; 6], [198, 19, 0, 77]), 0);
+        assert_eq!(config.neighbours.learnt(hop(0)), None);
+        let (out, names) = lab.send_from(1, &arp(1, [0xff; 6], [198, 19, 0, 1]), 0);
+        assert_eq!((out.map(|(port, _)| port), names[1]), (Some(1), "answered"));
+        assert_eq!(lab.send(&udp(Family::Inet, 64)).1, ["forwarded"]);
+    }
+}
+
+/// A neighbour discovery message from the other router to the far interface.
+fn discovery(kind: u8, flags: u8, target: [u8; 16], option: u8, mac: [u8; 6]) -> Vec<u8> {
+    let mut message = vec![kind, 0, 0, 0, flags, 0, 0, 0];
+    message.extend(target);
+    // An option that nobody knows comes first.
+    message.extend([99, 1, 0, 0, 0, 0, 0, 0, option, 1]);
+    message.extend(mac);
+    let length = message.len() as u8;
+    let mut frame = [&FAR[..], &mac, &[0x86, 0xdd, 0x60, 0, 0, 0, 0, length, 58, 255]].concat();
+    frame.extend([PEER, OWN].concat());
+    frame.extend(message);
+    let sum = checksum::add(checksum::add(0, &frame[22..]), &[0, length, 0, 58]);
+    frame[56..58].copy_from_slice(&checksum::finish(sum));
+    frame
+}
+
+#[test]
+fn a_solicitation_is_sent_and_the_advertisement_learnt() {
+    for config in configs("fe80::ab09") {
+        let mut lab = lab_of(&config);
+        let packet = udp(Family::Inet6, 84);
+        assert_eq!(lab.send(&packet).1, ASKED);
+        let [(1, asked)] = &lab.emitted()[..] else { panic!("one question") };
+        assert_eq!(asked[..12], [0x33, 0x33, 0xff, 0, 0xab, 9, 2, 0, 0, 0, 0, 2]);
+        assert_eq!((asked[21], &asked[22..38]), (255, &OWN[..]));
+        assert_eq!(asked[38..54], [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, 0, 0xab, 9]);
+        assert_eq!((asked[54], &asked[62..78]), (135, &PEER[..]));
+        assert_eq!(asked[78..], [1, 1, 2, 0, 0, 0, 0, 2]);
+        let sliced = SlicedPacket::from_ethernet(asked).expect("etherparse reads it");
+        let Some(TransportSlice::Icmpv6(icmp)) = sliced.transport else { panic!("no ICMPv6") };
+        let to = asked[38..54].try_into().expect("16 bytes");
+        assert!(icmp.is_checksum_valid(OWN, to));
+
+        let told = |lab: &mut Lab, frame: &[u8]| {
+            lab.send_from(1, frame, 0);
+            config.neighbours.learnt(hop(0))
+        };
+        let mut corrupt = discovery(136, 0x40, PEER, 2, OTHER);
+        corrupt[60] ^= 1;
+        assert_eq!(told(&mut lab, &corrupt), None);
+        let mut routed = discovery(136, 0x40, PEER, 2, OTHER);
+        routed[21] = 254;
+        assert_eq!(told(&mut lab, &routed), None);
+        assert_eq!(told(&mut lab, &discovery(136, 0x40, OWN, 2, OTHER)), None);
+        assert_eq!(told(&mut lab, &discovery(136, 0x40, PEER, 1, OTHER)), None);
+        assert_eq!(told(&mut lab, &discovery(136, 0x40, PEER, 2, OTHER)), Some(OTHER));
+        let (out, names) = lab.send(&packet);
+        assert_eq!(names, ["forwarded"]);
+        assert_eq!(out.expect("it is sent").1[..6], OTHER);
+        // Another MAC replaces it where the message says so, or a question is asked.
+        assert_eq!(told(&mut lab, &discovery(136, 0x40, PEER, 2, SENDER)), Some(OTHER));
+        assert_eq!(told(&mut lab, &discovery(136, 0x60, PEER, 2, SENDER)), Some(SENDER));
+        assert_eq!(told(&mut lab, &discovery(135, 0, OWN, 1, OTHER)), Some(OTHER));
+        assert_eq!(told(&mut lab, &discovery(135, 0, PEER, 1, SENDER)), Some(OTHER));
+    }
+}
+
+#[test]
+fn an_old_neighbour_is_asked_again_and_forgotten_when_it_is_silent() {
+    for config in configs("198.19.0.9") {
+        let [mut lab, mut second] = [lab_of(&config), lab_of(&config)];
+        let packet = udp(Family::Inet, 64);
+        lab.send_from(1, &arp(1, [0xff; 6], [198, 19, 0, 1]), SECOND);
+        assert_eq!(lab.send_at(&packet, 1200 * SECOND).1, ["forwarded"]);
+        assert_eq!(lab.emitted(), []);
+        // Packets go on to the old MAC while it is asked for, by one worker.
+        let (out, names) = lab.send_at(&packet, 1201 * SECOND);
+        assert_eq!(
+            (&out.expect("it is sent").1[..6], names),
+            (&OTHER[..], vec!["forwarded", "neighbours_asked"])
+        );
+        let [(1, question)] = &lab.emitted()[..] else { panic!("one question") };
+        assert_eq!(
+            question[..22],
+            [&[0xff; 6][..], &FAR, &[8, 6, 0, 1, 8, 0, 6, 4, 0, 1]].concat()
+        );
+        assert_eq!(second.send_at(&packet, 1201 * SECOND).1, ["forwarded"]);
+        // The answer has the same MAC: for twenty minutes nobody asks.
+        lab.send_from(1, &arp(2, FAR, [198, 19, 0, 1]), 1201 * SECOND);
+        assert_eq!(lab.send_at(&packet, 2400 * SECOND).1, ["forwarded"]);
+        assert_eq!(second.send_at(&packet, 2400 * SECOND).1, ["forwarded"]);
+        for at in 2401..2404 {
+            assert_eq!(lab.send_at(&packet, at * SECOND).1, ["forwarded", "neighbours_asked"]);
+            assert_eq!(lab.send_at(&packet, at * SECOND + SECOND / 2).1, ["forwarded"]);
+            assert_eq!(second.send_at(&packet, at * SECOND + SECOND / 2).1, ["forwarded"]);
+        }
+        // Three questions without answer: no worker knows it any more.
+        assert_eq!(lab.send_at(&packet, 2404 * SECOND).1, WAITS);
+        assert_eq!(second.send_at(&packet, 2404 * SECOND).1, WAITS);
+        assert_eq!(config.neighbours.learnt(hop(0)), None);
+        let (_, names) = second.send_at(&packet, 2405 * SECOND);
+        assert_eq!(names, ASKED);
+        lab.send_from(1, &arp(2, FAR, [198, 19, 0, 1]), 2405 * SECOND);
+        assert_eq!(second.send_at(&packet, 2406 * SECOND).1, ["forwarded", "waited_sent"]);
+    }
+}
+
+#[test]
+fn neighbours_that_were_set_never_age() {
+    for path in ForwardingPath::ALL {
+        let mut config = Config { path, ..config() };
+        let gateway = Gateway { port: 1, address: "198.19.0.9".parse().expect("one") };
+        config.neighbours.set_gateway(hop(0), gateway).expect("a low number");
+        let mut lab = lab_of(&config);
+        for year in 0..3 {
+            let (out, names) = lab.send_at(&udp(Family::Inet, 64), year * 31_536_000 * SECOND);
+            assert_eq!(names, ["forwarded"]);
+            assert_eq!(out.expect("it is sent").1[..6], RECEIVER);
+        }
+        assert_eq!(lab.emitted(), []);
+    }
+}
+
+/// An ARP packet of a host about itself, to whom it may concern.
+fn told(operation: u8, mac: [u8; 6], sender: [u8; 4], target: [u8; 4]) -> Vec<u8> {
+    let mut frame = [&[0xff; 6][..], &mac, &[8, 6, 0, 1, 8, 0, 6, 4, 0, operation], &mac].concat();
+    frame.extend(sender);
+    frame.extend([0; 6]);
+    frame.extend(target);
+    frame
+}
+
+/// Both paths; the first next hop is something else than a neighbour.
+fn specials(special: &Special) -> [Lab; 2] {
+    ForwardingPath::ALL.map(|path| {
+        let mut config = Config { path, ..config() };
+        config.neighbours.set_special(hop(0), special.clone()).expect("a low number");
+        lab_of(&config)
+    })
+}
+
+#[test]
+fn hosts_of_a_link_are_asked_for_by_their_own_address() {
+    const HOST: [u8; 4] = [198, 19, 1, 2];
+    for mut lab in specials(&Special::Link(1)) {
+        let packet = with(udp(Family::Inet, 64), &[(30, &HOST)]);
+        assert_eq!(lab.send(&packet).1, ASKED);
+        let [(1, asked)] = &lab.emitted()[..] else { panic!("one question") };
+        assert_eq!((&asked[20..22], &asked[38..42]), (&[0, 1][..], &HOST[..]));
+        // At least three packets wait (RFC 4861 section 7.2.2), and leave in their order.
+        let order: Vec<Vec<u8>> = (2..6).map(|ttl| with(packet.clone(), &[(22, &[ttl])])).collect();
+        for packet in &order {
+            assert_eq!(lab.send(packet).1, WAITS);
+        }
+        // Nobody is believed who was not asked.
+        lab.send_from(1, &told(2, SENDER, [198, 19, 1, 77], [198, 19, 0, 1]), 5);
+        assert_eq!(lab.emitted(), []);
+        lab.send_from(1, &told(2, OTHER, HOST, [198, 19, 0, 1]), 6);
+        let sent = lab.emitted();
+        let ttls: Vec<u8> = sent.iter().map(|(_, frame)| frame[22]).collect();
+        assert_eq!(ttls, [packet[22] - 1, 1, 2, 3, 4]);
+        for (_, frame) in &sent {
+            assert_sound(frame);
+            assert_eq!(frame[..12], [OTHER, FAR].concat());
+        }
+        // It tells all that it has another MAC (RFC 826, RFC 5227).
+        lab.send_from(1, &told(1, RECEIVER, HOST, HOST), 7);
+        let (out, names) = lab.send_at(&packet, 8);
+        assert_eq!((&out.expect("it is sent").1[..6], names), (&RECEIVER[..], vec!["forwarded"]));
+        // On the other link nobody is known by that.
+        lab.send_from(0, &told(1, OTHER, HOST, HOST), 9);
+        assert_eq!(lab.send_at(&packet, 9).0.expect("it is sent").1[..6], RECEIVER);
+    }
+}
+
+#[test]
+fn who_waits_in_vain_is_told() {
+    for family in [Family::Inet, Family::Inet6] {
+        for mut lab in specials(&Special::Link(1)) {
+            let packet = udp(family, 84);
+            assert_eq!(lab.send(&packet).1, ASKED);
+            for (second, asked) in [(1, 2), (2, 1)] {
+                lab.router.rest(second * SECOND);
+                assert_eq!(lab.emitted().len(), asked, "{family:?}, second {second}");
+            }
+            lab.router.rest(3 * SECOND);
+            lab.router.flush();
+            let [(0, error)] = &lab.emitted()[..] else { panic!("one answer") };
+            let told = if family == Family::Inet { &error[34..36] } else { &error[54..56] };
+            assert_eq!(told, if family == Family::Inet { [3, 1] } else { [1, 3] });
+            assert_eq!(error[..6], SENDER);
+            // The next one begins anew.
+            assert_eq!(lab.send_at(&packet, 4 * SECOND).1, ASKED);
+        }
+    }
+}
+
+#[test]
+fn flows_are_spread_over_several_next_hops_by_weight() {
+    for family in [Family::Inet, Family::Inet6] {
+        for path in ForwardingPath::ALL {
+            let mut config = Config { path, ..config() };
+            for (number, last) in [(20, 1), (21, 2)] {
+                let neighbour = Neighbour { port: 1, mac: [2, 0, 0, 0, 9, last] };
+                config.neighbours.set(hop(number), neighbour).expect("a low number");
+            }
+            let several = Special::Several([20, 20, 20, 21].map(hop).into());
+            config.neighbours.set_special(hop(0), several).expect("a low number");
+            let mut lab = lab_of(&config);
+            let mut counts = [0; 2];
+            let at = if family == Family::Inet { 34 } else { 54 };
+            for port in 0..400u16 {
+                let packet = with(udp(family, 84), &[(at, &port.to_be_bytes())]);
+                let mac = |lab: &mut Lab| lab.send(&packet).0.expect("it is sent").1[5];
+                let first = mac(&mut lab);
+                assert_eq!(mac(&mut lab), first, "a flow has one way");
+                counts[usize::from(first) - 1] += 1;
+            }
+            assert!((260..340).contains(&counts[0]), "{counts:?}");
+        }
+    }
+}
+
+#[test]
+fn some_routes_lead_nowhere() {
+    for (special, inet, inet6) in [
+        (Special::Blackhole, None, None),
+        (Special::Unreachable, Some([3, 1]), Some([1, 0])),
+        (Special::Prohibit, Some([3, 13]), Some([1, 1])),
+    ] {
+        for mut lab in specials(&special) {
+            let out = lab.send(&udp(Family::Inet, 64)).0.map(|(_, frame)| [frame[34], frame[35]]);
+            assert_eq!(out, inet, "{special:?}");
+            let out = lab.send(&udp(Family::Inet6, 84)).0.map(|(_, frame)| [frame[54], frame[55]]);
+            assert_eq!(out, inet6, "{special:?}");
+        }
+    }
+}
+
+#[test]
+fn sources_come_in_where_packets_to_them_leave() {
+    for (mode, [own, other, nowhere]) in [
+        (ReversePath::Off, ["forwarded"; 3]),
+        (ReversePath::Loose, ["forwarded", "forwarded", "reverse_path"]),
+        (ReversePath::Strict, ["forwarded", "reverse_path", "reverse_path"]),
+    ] {
+        for path in ForwardingPath::ALL {
+            let config = Config { path, reverse_paths: vec![mode], ..config() };
+            let mut lab = lab_of(&config);
+            let from = |source: [u8; 4]| with(udp(Family::Inet, 64), &[(26, &source)]);
+            let from6 = |source: [u8; 8]| with(udp(Family::Inet6, 84), &[(22, &source)]);
+            let mut name = |frame: &[u8]| lab.send(frame).1[0];
+            assert_eq!(name(&from([198, 18, 3, 3])), own, "{mode:?}");
+            assert_eq!(name(&from([198, 19, 3, 3])), other, "{mode:?}");
+            assert_eq!(name(&from([192, 0, 2, 3])), nowhere, "{mode:?}");
+            assert_eq!(name(&from6([0x20, 1, 0, 2, 0, 0, 0, 1])), own, "{mode:?}");
+            assert_eq!(name(&from6([0x20, 1, 0, 2, 0, 0, 0x80, 1])), other, "{mode:?}");
+            assert_eq!(name(&from6([0x20, 2, 0, 2, 0, 0, 0, 1])), nowhere, "{mode:?}");
+        }
+    }
+}
+
+/// Whoever asks much at one port takes nothing from another, nor one kind from another.
+#[test]
+fn answers_are_limited_by_port_and_kind() {
+    let rate = Rate { per_second: 1, burst: 2 };
+    let config = Config { answers: rate, ..config() };
+    let mut lab = lab_of(&config);
+    let near = told(1, SENDER, [198, 18, 0, 9], [198, 18, 0, 1]);
+    let far = told(1, OTHER, [198, 19, 0, 9], [198, 19, 0, 1]);
+    let answers: Vec<bool> = (0..3).map(|_| lab.send(&near).0.is_some()).collect();
+    assert_eq!(answers, [true, true, false]);
+    assert!(lab.send_from(1, &far, 0).0.is_some());
+    let asked = discovery(135, 0, OWN, 1, OTHER);
+    assert!(lab.send_from(1, &asked, 0).0.is_some());
+}
+
+/// RFC 4007: the address of one link is a stranger's on another.
+#[test]
+fn link_local_addresses_belong_to_their_link() {
+    let own_of_far = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
+    let to = |port: usize, mac: [u8; 6]| {
+        let frame = with(udp(Family::Inet6, 84), &[(0, &mac), (38, &own_of_far)]);
+        let (_, names) = lab().send_from(port as u8, &frame, 0);
+        names[0]
+    };
+    assert_eq!(to(1, FAR), "slow_local");
+    assert_eq!(to(0, NEAR), "ipv6_destination");
+    // A neighbour on the near link has it: what it says is heard.
+    let frame = with(udp(Family::Inet6, 84), &[(22, &own_of_far)]);
+    assert_eq!(lab().send(&frame).1[0], "slow_beyond_scope");
+}
