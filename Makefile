@@ -27,6 +27,9 @@ ifneq ($(wildcard $(KERNELS)/*.deb),)
 export FWDLAB_KERNELS ?= $(KERNELS)
 endif
 
+# Tests at a time: many wait, for packets, hosts and guests.
+THREADS ?= $$((2 * $$(nproc)))
+
 .PHONY: demo seeds test lab-test vm-test kernels deps
 
 # Measures anew each time. The store of the time before is kept as
@@ -50,12 +53,12 @@ test: deps
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo build --workspace --locked
-	cargo test --workspace --locked --no-fail-fast
+	RUST_TEST_THREADS=$(THREADS) cargo test --workspace --locked --no-fail-fast
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 
 lab-test: deps
 	cargo test --locked -p fwdlab-bench --test ssh
-	cargo test --locked -p fwdlab --test lab
+	RUST_TEST_THREADS=$(THREADS) cargo test --locked -p fwdlab --test lab
 
 # As apt knows them now; the series is that of what linux-image-cloud-amd64 stands for.
 kernels:

@@ -1,7 +1,7 @@
 //! How long an answer about 1,000 variants of 20 runs each takes: from text and
 //! from a store, the reading of files left aside.
 
-#[path = "../tests/support/mod.rs"]
+#[path = "../tests/it/support/mod.rs"]
 mod support;
 
 use criterion::{Criterion, criterion_group, criterion_main};

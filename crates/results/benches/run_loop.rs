@@ -5,7 +5,7 @@
 //!
 //! `cargo bench -p fwdlab-results --bench run_loop`
 
-#[path = "../tests/support/mod.rs"]
+#[path = "../tests/it/support/mod.rs"]
 mod support;
 
 use fwdlab_model::plan::Stop;

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -16,8 +16,32 @@ use tempfile::TempDir;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
-/// Two laboratories at a time: most of it is waiting. More would starve each other.
-static SEATS: [Mutex<()>; 2] = [const { Mutex::new(()) }; 2];
+/// Laboratories that stand now, and who waits for a place.
+static SEATS: (Mutex<u32>, Condvar) = (Mutex::new(0), Condvar::new());
+/// Three laboratories at a time: three quarters of it are waiting. More would starve each other.
+const AT_A_TIME: u32 = 3;
+
+/// A place for a laboratory, as long as it is held.
+struct Seat;
+
+impl Seat {
+    /// Waits for one.
+    fn take() -> Seat {
+        let (taken, freed) = &SEATS;
+        let taken = taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = freed.wait_while(taken, |taken| *taken >= AT_A_TIME);
+        *taken.unwrap_or_else(PoisonError::into_inner) += 1;
+        Seat
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let (taken, freed) = &SEATS;
+        *taken.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        freed.notify_one();
+    }
+}
 
 /// The hosts, as the lab's file calls them.
 pub(crate) const HOSTS: [&str; 3] = ["sender", "dut", "receiver"];
@@ -26,15 +50,14 @@ pub(crate) struct Rack {
     directory: TempDir,
     prefix: String,
     number: u32,
-    _seat: MutexGuard<'static, ()>,
+    _seat: Seat,
 }
 
 impl Rack {
     /// Builds one; none where this machine does not permit it, which fails in CI.
     pub(crate) fn build() -> Option<Rack> {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let seat = SEATS[number as usize % SEATS.len()].lock();
-        let seat = seat.unwrap_or_else(|poisoned| poisoned.into_inner());
+        let seat = Seat::take();
         clean_up_after_the_dead();
         if let Err(why) = possible(number) {
             let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");

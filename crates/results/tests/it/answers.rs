@@ -1,7 +1,8 @@
 //! What `fwdlab compare` answers: goldens of every form, agreement with
 //! reports, and what is refused.
 
-
+use crate::golden::golden;
+use crate::support::{Random, alternation_plan, family, fill, firewall, plan, routed};
 use fwdlab_model::Plan;
 use fwdlab_model::settings::TestbedKind;
 use fwdlab_results::compare::{CompareError, Question, Results, compare, compare_texts};
@@ -13,10 +14,8 @@ use fwdlab_results::stats::{
 };
 use fwdlab_results::stats::{BlockedRun, Verdict};
 use fwdlab_results::store::Store;
-use crate::golden::golden;
 use proptest::prelude::*;
 use std::path::Path;
-use crate::support::{Random, alternation_plan, family, fill, firewall, plan, routed};
 use tempfile::TempDir;
 
 /// A directory with files to compare.

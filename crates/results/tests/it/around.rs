@@ -1,10 +1,9 @@
 //! What reports say of the time before and after the windows.
 
-
+use crate::support::{family, plan, record, store};
 use fwdlab_model::record::{DrainEnd, Opening, RunRecord};
 use fwdlab_model::settings::TestbedKind;
 use fwdlab_results::report::{Analysis, files};
-use crate::support::{family, plan, record, store};
 
 /// Four blocks of two families, each run changed.
 fn contents(change: impl Fn(&mut RunRecord)) -> fwdlab_results::store::Contents {

@@ -3,6 +3,7 @@
 
 use crate::archive_writer::{Set, Writer};
 
+use crate::support::{alternation_plan, family, firewall, full_store, plan, queues};
 use fwdlab_archive::assemble::{Assembled, Options, assemble};
 use fwdlab_archive::found::FoundFile;
 use fwdlab_archive::scan::scan;
@@ -12,7 +13,6 @@ use fwdlab_results::report::write;
 use fwdlab_results::store::{Store, StoredProfile};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use crate::support::{alternation_plan, family, firewall, full_store, plan, queues};
 
 /// Measures the page once it is laid out and leaves what it found on the root
 /// element, where `--dump-dom` shows it.

@@ -1,7 +1,7 @@
 //! Many experiments at once: in their order, selected, with what each found, and which machine
 //! forwards how much.
 
-
+use crate::support::{firewall, full_store, plan};
 use fwdlab_model::record::Environment;
 use fwdlab_model::settings::TestbedKind;
 use fwdlab_results::catalogue::{Catalogue, Entry, Tally};
@@ -10,7 +10,6 @@ use fwdlab_results::facts::Filter;
 use fwdlab_results::store::{Contents, StoreError};
 use std::collections::BTreeMap;
 use std::path::Path;
-use crate::support::{firewall, full_store, plan};
 
 /// An imported set of three firewalls, of a machine and a day.
 fn set(machine: &str, date: &str) -> Contents {

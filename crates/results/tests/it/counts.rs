@@ -1,6 +1,7 @@
 //! Exact counts: from records of emulated machines to verdicts, tables and every form.
 
-
+use crate::golden::golden;
+use crate::support::{Fabricated, counted, file, firewall, invocation, plan, report};
 use fwdlab_model::plan::RunMetric;
 use fwdlab_model::record::{ExecutedStacks, Misses};
 use fwdlab_model::settings::TestbedKind;
@@ -12,8 +13,6 @@ use fwdlab_results::history::Collector;
 use fwdlab_results::report::analysis::Outcome;
 use fwdlab_results::report::{Analysis, Pictures, document, show_json, summary_text};
 use fwdlab_results::store::Store;
-use crate::golden::golden;
-use crate::support::{Fabricated, counted, file, firewall, invocation, plan, report};
 
 fn vm_plan(blocks: u32) -> Plan {
     let mut factor = firewall();

@@ -1,12 +1,11 @@
 //! What a report says about its runs before their means are believed.
 
-
+use crate::support::{alternation_plan, firewall, full_store, plan, record, store};
 use fwdlab_model::settings::TestbedKind;
 use fwdlab_model::{Plan, RunRecord, Warning};
 use fwdlab_results::report::{Analysis, files, show_json};
 use fwdlab_results::stats::diagnostics::Diagnosis;
 use fwdlab_results::store::Store;
-use crate::support::{alternation_plan, firewall, full_store, plan, record, store};
 
 /// Three firewalls in six blocks; the mean of the window is compared.
 fn sim_plan() -> Plan {

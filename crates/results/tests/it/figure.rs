@@ -1,13 +1,12 @@
 //! Figures compared with golden files (`tests/golden/figure`). `UPDATE=1`
 //! writes them anew; `KEEP_PNG=DIR` keeps the pictures to be looked at.
 
-
+use crate::golden::picture;
 use fwdlab_model::units::FrameSize;
 use fwdlab_results::figure::{
     Chart, CurvePoint, Effect, Effects, Fit, Found, Point, Quantity, RightAxis, Series, Strip,
     XAxis, png,
 };
-use crate::golden::picture;
 
 fn point(median_pps: f64, spread: f64) -> Option<Point> {
     Some(Point {

@@ -1,9 +1,8 @@
 //! Figures of histories compared with golden files (`tests/golden/figure`).
 //! `UPDATE=1` writes them anew; `KEEP_PNG=DIR` keeps the pictures to be looked at.
 
-
-use fwdlab_results::figure::{ChangeMark, Level, RevisionPoint, Revisions};
 use crate::golden::picture;
+use fwdlab_results::figure::{ChangeMark, Level, RevisionPoint, Revisions};
 
 /// Medians on levels that begin at `starts`, scattering in a fixed pattern.
 fn revisions(n: usize, levels: &[(usize, f64)]) -> Revisions {

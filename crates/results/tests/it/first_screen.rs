@@ -1,13 +1,12 @@
 //! What a report begins with: short, and no more than the verdicts hold.
 
-
+use crate::support::{
+    alternation_plan, family, file, firewall, full_store, plan, queues, record, report, store,
+};
 use fwdlab_model::settings::TestbedKind;
 use fwdlab_model::{Plan, Warning};
 use fwdlab_results::report::Analysis;
 use fwdlab_results::store::Store;
-use crate::support::{
-    alternation_plan, family, file, firewall, full_store, plan, queues, record, report, store,
-};
 
 /// Firewalls in both address families, each family with a baseline of its own.
 fn netns_plan() -> Plan {

@@ -2,16 +2,15 @@
 //! changes are found, and how they are shown. Golden files are in
 //! `tests/golden/history`; `UPDATE=1` writes them anew.
 
-
+use crate::golden::golden;
+use crate::revisions::{archive, machine, store};
+use crate::support::{plan, queues};
 use fwdlab_model::plan::{Factor, Level};
 use fwdlab_model::settings::TestbedKind;
 use fwdlab_results::document::form::{json, text};
 use fwdlab_results::history::{Collector, Detection, Direction, History};
 use fwdlab_results::store::Contents;
-use crate::golden::golden;
-use crate::revisions::{archive, machine, store};
 use std::path::Path;
-use crate::support::{plan, queues};
 
 /// A factor of revisions.
 fn of_revisions(labels: &[&str]) -> Factor {

@@ -1,14 +1,13 @@
 //! Histories of many series: revisions of all kinds in their order, what is told of many, and how
 //! they are narrowed.
 
-
+use crate::revisions::{archive, store};
+use crate::support::{plan, queues};
 use fwdlab_model::settings::TestbedKind;
 use fwdlab_results::document::form::text;
 use fwdlab_results::facts::Filter;
 use fwdlab_results::history::{Collector, History};
-use crate::revisions::{archive, store};
 use std::path::Path;
-use crate::support::{plan, queues};
 
 /// One series of the archive: labels with the rate, the kernel's own words and the day.
 fn labelled(sets: &[(&str, f64, &str, &str)]) -> History {

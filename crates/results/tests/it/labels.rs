@@ -1,12 +1,11 @@
 //! What figures are of, in every file that leaves a report; and what is refused by it.
 
-
+use crate::support::{family, fill, firewall, full_store, plan};
 use fwdlab_model::settings::TestbedKind;
 use fwdlab_results::compare::{Question, compare};
 use fwdlab_results::report::{self, Analysis, files, show_json};
 use fwdlab_results::stats::ministat::{Generation, ReadOptions, read_values};
 use fwdlab_results::store::Store;
-use crate::support::{family, fill, firewall, full_store, plan};
 
 #[test]
 fn every_file_with_figures_says_what_they_are_of() {

@@ -1,7 +1,8 @@
 //! Reports of methods: what was searched for by frame size, in both directions, on links of a
 //! known line rate. The searches are real ones, of a fabricated device.
 
-
+use crate::golden::{golden, picture};
+use crate::support::{Random, file, fill, full_store, plan, record, report};
 use fwdlab_model::design::{Method, SearchMethod};
 use fwdlab_model::plan::{Change, Factor, Level};
 use fwdlab_model::record::{Arrivals, Counts, MethodRecord, MethodTrial, Reverse, tolerated};
@@ -11,8 +12,6 @@ use fwdlab_model::{Plan, RunRecord, Variant};
 use fwdlab_results::report::Analysis;
 use fwdlab_results::store::Store;
 use fwdlab_search::{Goal, Limits, Search, Step};
-use crate::golden::{golden, picture};
-use crate::support::{Random, file, fill, full_store, plan, record, report};
 
 /// Bits a second of the links.
 const LINK: f64 = 10e9;

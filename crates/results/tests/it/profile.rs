@@ -1,13 +1,12 @@
 //! Flame graphs and tables compared with golden files (`tests/golden/profile`).
 //! `UPDATE=1` writes them anew; `KEEP_PNG=DIR` keeps the pictures to be looked at.
 
-
+use crate::golden::{golden, picture};
 use fwdlab_results::document::{Document, form};
 use fwdlab_results::profile::compare::{Grouping, Measured, compare};
 use fwdlab_results::profile::draw::{Look, Side, difference, flame_graph};
 use fwdlab_results::profile::functions::{By, neighbours_in_stacks};
 use fwdlab_results::profile::{Divided, Filter, Kept, Subsystems, document, read};
-use crate::golden::{golden, picture};
 
 const BEFORE: &str = "\
 swapper;do_idle;cpuidle_enter;acpi_idle_do_entry 480

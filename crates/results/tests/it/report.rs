@@ -1,6 +1,10 @@
 //! Reports: goldens of the text, and what must hold for every store.
 
-
+use crate::golden::golden;
+use crate::support::{
+    alternation_plan, family, file, fill, firewall, full_store, plan, queues, record, report,
+    routed, store, truth,
+};
 use fwdlab_model::plan::RunMetric;
 use fwdlab_model::record::{Arrivals, Checked};
 use fwdlab_model::settings::{
@@ -16,13 +20,8 @@ use fwdlab_results::report::{
 };
 use fwdlab_results::stats::{Method, Verdict};
 use fwdlab_results::store::Store;
-use crate::golden::golden;
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
-use crate::support::{
-    alternation_plan, family, file, fill, firewall, full_store, plan, queues, record, report,
-    routed, store, truth,
-};
 
 /// Firewalls in both address families, each family with a baseline of its own.
 fn netns_plan() -> Plan {

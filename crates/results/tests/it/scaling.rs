@@ -1,7 +1,8 @@
 //! The scalability law, from runs to the report: on sweeps of known truth, and
 //! on the archive's queue sweeps against scipy.
 
-
+use crate::golden::{golden, picture};
+use crate::support::{family, plan, record, store, truth};
 use fwdlab_model::plan::{Change, Factor, Level};
 use fwdlab_model::record::Counter;
 use fwdlab_model::record::queues::{Direction, counter_name};
@@ -13,9 +14,7 @@ use fwdlab_results::report::analysis::{FittedLaw, ScaledSeries, ScalingOutcome};
 use fwdlab_results::report::{Analysis, files, results_json, show_json, summary_text};
 use fwdlab_results::stats::{Scalability, ScaledRun, Summary, fit_scalability};
 use fwdlab_results::store::Store;
-use crate::golden::{golden, picture};
 use std::path::Path;
-use crate::support::{family, plan, record, store, truth};
 
 fn queues(levels: &[u32]) -> Factor {
     let level = |&n: &u32| Level {

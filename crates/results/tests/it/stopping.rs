@@ -1,6 +1,6 @@
 //! A stopping rule that is followed run by run decides as one that sees everything.
 
-
+use crate::support::{fill, firewall, full_store, plan, record, store};
 use fwdlab_model::Plan;
 use fwdlab_model::plan::Stop;
 use fwdlab_model::settings::TestbedKind;
@@ -9,7 +9,6 @@ use fwdlab_results::report::analysis::{RunResult, Stopping, StoppingWatch};
 use fwdlab_results::stats::sequential::{Decision, Mode, compare_sequentially};
 use fwdlab_results::stats::{BlockedRun, Criteria};
 use fwdlab_results::store::Store;
-use crate::support::{fill, firewall, full_store, plan, record, store};
 
 const BLOCKS: u32 = 12;
 

@@ -1,7 +1,7 @@
 //! The store from outside: what is kept, what is refused, what survives.
 
-
 use crate::support;
+use crate::support::{fill, firewall, full_store, invocation, plan, record, store};
 use fwdlab_model::record::Calibration;
 use fwdlab_model::settings::TestbedKind;
 use fwdlab_model::units::FrameSize;
@@ -11,7 +11,6 @@ use proptest::prelude::*;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use crate::support::{fill, firewall, full_store, invocation, plan, record, store};
 
 fn small_plan() -> Plan {
     plan(TestbedKind::Netns, vec![firewall()], vec![Some(0)], 3)
@@ -343,7 +342,7 @@ fn a_killed_writer_loses_no_finished_run() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("run.sqlite");
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "a_killed_writer_loses_no_finished_run", "--nocapture"])
+        .args(["--exact", "store::a_killed_writer_loses_no_finished_run", "--nocapture"])
         .env(CHILD, &path)
         .stdout(Stdio::piped())
         .spawn()

@@ -1,6 +1,6 @@
 //! Which runs deserve a verdict, and what is said where they don't.
 
-
+use crate::support::{firewall, full_store, plan};
 use fwdlab_model::record::RunRecord;
 use fwdlab_model::settings::{Rate, TestbedKind};
 use fwdlab_model::{Plan, Warning};
@@ -8,7 +8,6 @@ use fwdlab_results::report::analysis::{Compared, Outcome, verdicts};
 use fwdlab_results::report::{Analysis, summary_text};
 use fwdlab_results::stats::Verdict;
 use fwdlab_results::store::Contents;
-use crate::support::{firewall, full_store, plan};
 
 /// Three firewalls in ten blocks, at a paced rate where `rate` says so.
 fn planned(rate: Rate) -> Plan {

@@ -1,10 +1,9 @@
 //! Single packets through a router with a firewall: what goes on, and what is kept.
 
-
-use fwdlab_router::firewall::{Action, Phase, StateConfig, StateTable};
-use fwdlab_router::path::{ForwardingPath, Frame};
 use crate::support::walled::*;
 use crate::support::with;
+use fwdlab_router::firewall::{Action, Phase, StateConfig, StateTable};
+use fwdlab_router::path::{ForwardingPath, Frame};
 
 const ME: (&str, u16) = ("198.18.0.5", 40_000);
 const YOU: (&str, u16) = ("198.19.0.9", 80);

@@ -1,9 +1,8 @@
 //! ICMP errors, which belong to the connection whose packet they quote.
 
-
+use crate::support::walled::*;
 use fwdlab_router::firewall::{StateConfig, StateTable};
 use fwdlab_router::path::{Firewall, ForwardingPath};
-use crate::support::walled::*;
 
 const ME: (&str, u16) = ("198.18.0.5", 40_000);
 const YOU: (&str, u16) = ("198.19.0.9", 80);

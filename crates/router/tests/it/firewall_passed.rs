@@ -1,11 +1,10 @@
 //! Ways around a firewall, none of which leads through: fragments, headers that can't be
 //! read, resets, floods of states, packets to the router and those that expire.
 
-
-use fwdlab_router::firewall::{StateConfig, StateTable};
-use fwdlab_router::path::{ForwardingPath, Frame, Reason};
 use crate::support::walled::*;
 use crate::support::with;
+use fwdlab_router::firewall::{StateConfig, StateTable};
+use fwdlab_router::path::{ForwardingPath, Frame, Reason};
 
 const ME: (&str, u16) = ("198.18.0.5", 40_000);
 const YOU: (&str, u16) = ("198.19.0.9", 80);

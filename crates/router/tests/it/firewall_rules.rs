@@ -1,6 +1,6 @@
 //! Rules against an evaluator that is as plain as can be, and their text.
 
-
+use crate::support::walled::*;
 use fwdlab_packet::Family;
 use fwdlab_router::fib::{Address, Prefix, V4, V6};
 use fwdlab_router::firewall::{
@@ -10,7 +10,6 @@ use fwdlab_router::firewall::{
 use fwdlab_router::path::{Firewall, Frame};
 use proptest::prelude::*;
 use std::net::IpAddr;
-use crate::support::walled::*;
 
 #[test]
 fn what_is_written_like_pf_is_understood() {

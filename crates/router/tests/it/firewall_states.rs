@@ -1,7 +1,7 @@
 //! States against a map whose connections remember all their packets, with time
 //! moving; growth; and several workers at once.
 
-
+use crate::support::walled::*;
 use fwdlab_router::firewall::{Filter, SharedFirewall, StateConfig, StateTable};
 use fwdlab_router::path::{Firewall, Frame};
 use proptest::prelude::*;
@@ -9,7 +9,6 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use crate::support::walled::*;
 
 /// Phases alone: windows have tests of their own.
 const OUTWARDS: &str = "pass in on 0 all keep state (sloppy)\nblock in on 1 all";

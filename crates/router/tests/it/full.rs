@@ -1,6 +1,6 @@
 //! The full path: the same frames as from the fast one, options, and fragments.
 
-
+use crate::support::*;
 use fwdlab_packet::Family;
 use fwdlab_router::fib::{Fib, Radix};
 use fwdlab_router::path::{
@@ -8,7 +8,6 @@ use fwdlab_router::path::{
 };
 use proptest::prelude::*;
 use std::sync::Arc;
-use crate::support::*;
 
 const GENEROUS: Rate = Rate { per_second: 0, burst: 100_000 };
 

@@ -1,12 +1,11 @@
 //! Entropy harvested by several workers into one pool.
 
-
+use crate::support::*;
 use fwdlab_packet::Family;
 use fwdlab_router::path::harvest::Pool;
 use fwdlab_router::path::{Config, ForwardingPath, Frame};
 use std::sync::Arc;
 use std::thread;
-use crate::support::*;
 
 #[test]
 fn every_packet_of_every_worker_is_an_event() {

@@ -1,12 +1,11 @@
 //! Neighbours that are asked for and learnt while packets are forwarded.
 
-
+use crate::support::*;
 use etherparse::{SlicedPacket, TransportSlice};
 use fwdlab_packet::{Family, checksum};
 use fwdlab_router::path::{
     Class, Config, ForwardingPath, Gateway, Neighbour, Neighbours, Rate, ReversePath, Special,
 };
-use crate::support::*;
 
 const SECOND: u64 = 1_000_000_000;
 const OTHER: [u8; 6] = [2, 0, 0, 0, 0, 0x30];

@@ -1,13 +1,12 @@
 //! Packets through a router: what comes out, and what is counted.
 
-
+use crate::support::*;
 use fwdlab_packet::Family;
 use fwdlab_router::path::{
     Class, ConfigError, Counters, Firewall, Frame, MTU_MAX, NoFirewall, Router,
 };
 use proptest::prelude::*;
 use std::sync::Arc;
-use crate::support::*;
 
 #[test]
 fn an_ipv4_packet_goes_on_with_new_macs_ttl_and_checksum() {

@@ -1,11 +1,10 @@
 //! Packets that leave where they came in, and what their senders are told.
 
-
+use crate::support::*;
 use etherparse::SlicedPacket;
 use fwdlab_packet::{Family, checksum};
 use fwdlab_router::path::{Class, Config, ForwardingPath, Gateway, Rate};
 use proptest::prelude::*;
-use crate::support::*;
 
 /// Both paths, with redirects. The sender's half is behind a router at 198.18.0.9.
 fn configs() -> [Config; 2] {

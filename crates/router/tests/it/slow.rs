@@ -1,10 +1,9 @@
 //! What the router says itself: errors, and answers to those who ask it.
 
-
+use crate::support::*;
 use etherparse::{Icmpv4Type, Icmpv6Type, NetSlice, SlicedPacket, TransportSlice};
 use fwdlab_packet::{Family, checksum};
 use fwdlab_router::path::Rate;
-use crate::support::*;
 
 /// The ICMP message in a frame to the sender: header bytes and what follows them,
 /// when etherparse agrees with all checksums.
