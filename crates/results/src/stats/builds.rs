@@ -12,13 +12,14 @@
 //! whatever lays out code does the same to both) with as many degrees of freedom as there are
 //! builds less two. The scatter of runs is in it already.
 
+use super::BlockedRun;
+use super::blocked::blocked_t;
 use super::comparison::{
     Builds, Comparison, Criteria, Estimate, Layout, LogEstimate, Method, Scope, Sizes,
     Unanswerable, log_rate,
 };
 use super::rank;
 use super::summary::{mean, sum_of_squares};
-use super::{BlockedRun, compare_blocked};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Compares two revisions, each the runs of its builds. A block counts when it holds every
@@ -68,7 +69,7 @@ pub fn compare_builds(
     let found =
         Comparison::from_estimate(estimate, criteria, sizes, Method::Builds, Scope::AcrossStarts)?;
     let shift = rank::rank_sum(&means_a, &means_b, criteria.joint_confidence());
-    let these = compare_blocked(&runs_a, &runs_b, criteria)?.estimate();
+    let these = blocked_t(&runs_a, &runs_b, criteria)?;
     let builds = Builds {
         a: means_a.len(),
         b: means_b.len(),
@@ -162,17 +163,14 @@ mod tests {
     /// same runs without them.
     fn claimed(builds: usize, effect: f64, layout: f64) -> (f64, f64) {
         let mut random = NormalNumbers::seeded(7);
-        let criteria = Criteria::default();
-        let is_claimed =
-            |found: &Comparison| matches!(found.verdict(), Verdict::Better | Verdict::Worse);
         let mut counts = (0_u32, 0_u32);
         for _ in 0..1000 {
             let a = revision(&mut random, builds, 0.0, layout);
             let b = revision(&mut random, builds, effect, layout);
-            let nested = compare_builds(&a, &b, criteria).unwrap();
-            counts.0 += u32::from(is_claimed(&nested));
-            let flat = compare_blocked(&a.concat(), &b.concat(), criteria).unwrap();
-            counts.1 += u32::from(is_claimed(&flat));
+            let found = compare_builds(&a, &b, Criteria::default()).unwrap();
+            let is_claimed = matches!(found.verdict(), Verdict::Better | Verdict::Worse);
+            counts.0 += u32::from(is_claimed);
+            counts.1 += u32::from(found.builds.unwrap().these.p < 0.05);
         }
         (f64::from(counts.0) / 1000.0, f64::from(counts.1) / 1000.0)
     }
