@@ -74,26 +74,6 @@ pub fn compare_blocked(
     Ok(by_exact_test(&test, by_t, criteria))
 }
 
-/// The t test with block effects alone, of two variants that ran in the same blocks: cheap, and
-/// for what stands beside an answer.
-pub(super) fn blocked_t(
-    baseline: &[BlockedRun],
-    candidate: &[BlockedRun],
-    criteria: Criteria,
-) -> Result<Estimate, Unanswerable> {
-    let blocks = common_blocks(baseline, candidate)?;
-    let sizes = Sizes {
-        n_a: baseline.len(),
-        n_b: candidate.len(),
-        blocks: blocks.len(),
-        left_out: 0,
-        layout: Layout::Blocks,
-    };
-    let t = with_block_effects(&blocks);
-    Comparison::from_estimate(t, criteria, sizes, Method::BlockedT, Scope::AcrossStarts)
-        .map(|found| found.estimate())
-}
-
 /// Compares two lists of runs (packets per second) that share no blocks, such
 /// as imported files.
 ///

@@ -13,7 +13,6 @@
 //! builds less two. The scatter of runs is in it already.
 
 use super::BlockedRun;
-use super::blocked::blocked_t;
 use super::comparison::{
     Builds, Comparison, Criteria, Estimate, Layout, LogEstimate, Method, Scope, Sizes,
     Unanswerable, log_rate,
@@ -44,19 +43,13 @@ pub fn compare_builds(
     if blocks.len() < 2 {
         return too_few("blocks with runs of all builds", blocks.len(), 2);
     }
-    let counted = |runs: &[Vec<BlockedRun>]| -> Vec<BlockedRun> {
-        let all = runs.iter().flatten().filter(|run| blocks.contains(&run.block));
-        all.copied().collect()
+    let count = |sides: &[Vec<BlockedRun>]| -> usize {
+        sides.iter().flatten().filter(|run| blocks.contains(&run.block)).count()
     };
-    let (runs_a, runs_b) = (counted(baseline), counted(candidate));
+    let (n_a, n_b) = (count(baseline), count(candidate));
     let all: usize = baseline.iter().chain(candidate).map(Vec::len).sum();
-    let sizes = Sizes {
-        n_a: runs_a.len(),
-        n_b: runs_b.len(),
-        blocks: blocks.len(),
-        left_out: all - runs_a.len() - runs_b.len(),
-        layout: Layout::Blocks,
-    };
+    let (left_out, layout) = (all - n_a - n_b, Layout::Blocks);
+    let sizes = Sizes { n_a, n_b, blocks: blocks.len(), left_out, layout };
 
     let means = |builds: &[BTreeMap<u32, f64>]| -> Vec<f64> {
         let logs = |build: &BTreeMap<u32, f64>| -> Vec<f64> {
@@ -65,19 +58,24 @@ pub fn compare_builds(
         builds.iter().map(|build| mean(&logs(build))).collect()
     };
     let (means_a, means_b) = (means(&a), means(&b));
-    let estimate = between(&means_a, &means_b);
-    let found =
-        Comparison::from_estimate(estimate, criteria, sizes, Method::Builds, Scope::AcrossStarts)?;
-    let shift = rank::rank_sum(&means_a, &means_b, criteria.joint_confidence());
-    let these = blocked_t(&runs_a, &runs_b, criteria)?;
+    let (scatter, df) = scatter_of_builds(&means_a, &means_b);
+    let of_runs = scatter_of_runs([&a, &b].map(|side| side.as_slice()), &blocks);
+    let effect = mean(&means_b) - mean(&means_a);
+    let root = (1.0 / means_a.len() as f64 + 1.0 / means_b.len() as f64).sqrt();
+    let judged = |(scatter, df): (f64, f64), method| {
+        let estimate = LogEstimate { effect, se: scatter * root, df };
+        Comparison::from_estimate(estimate, criteria, sizes, method, Scope::AcrossStarts)
+    };
+    let found = judged((scatter, df), Method::Builds)?;
     let builds = Builds {
         a: means_a.len(),
         b: means_b.len(),
-        scatter: scatter(&means_a, &means_b).exp_m1(),
-        scatter_of_runs: scatter_of_runs([&a, &b].map(|side| side.as_slice()), &blocks).exp_m1(),
-        these,
+        scatter: scatter.exp_m1(),
+        scatter_of_runs: of_runs.0.exp_m1(),
+        these: judged(of_runs, Method::BlockedT)?.estimate(),
     };
-    let robust = shift.map(|shift| Estimate::of_shift(shift, Method::RankSum));
+    let robust = rank::rank_sum(&means_a, &means_b, criteria.joint_confidence())
+        .map(|shift| Estimate::of_shift(shift, Method::RankSum));
     Ok(Comparison { robust, builds: Some(builds), ..found })
 }
 
@@ -93,46 +91,32 @@ fn of_builds(builds: &[Vec<BlockedRun>]) -> Result<Vec<BTreeMap<u32, f64>>, Unan
     builds.iter().map(of_build).collect()
 }
 
-/// Standard deviation between builds of one revision, of their mean logs.
-fn scatter(a: &[f64], b: &[f64]) -> f64 {
+/// Standard deviation between builds of one revision, of their mean logs, with its degrees of
+/// freedom.
+fn scatter_of_builds(a: &[f64], b: &[f64]) -> (f64, f64) {
     let squares: f64 = [a, b].iter().map(|side| sum_of_squares(side, mean(side))).sum();
-    (squares / (a.len() + b.len() - 2) as f64).sqrt()
+    let df = (a.len() + b.len() - 2) as f64;
+    ((squares / df).sqrt(), df)
 }
 
-fn between(a: &[f64], b: &[f64]) -> LogEstimate {
-    let inverse = 1.0 / a.len() as f64 + 1.0 / b.len() as f64;
-    LogEstimate {
-        effect: mean(b) - mean(a),
-        se: scatter(a, b) * inverse.sqrt(),
-        df: (a.len() + b.len() - 2) as f64,
-    }
-}
-
-/// What runs alone would make builds' means scatter by: the residual of blocks and builds, over
-/// the root of the number of blocks.
-fn scatter_of_runs(sides: [&[BTreeMap<u32, f64>]; 2], blocks: &BTreeSet<u32>) -> f64 {
+/// What runs alone would make builds' means scatter by, with its degrees of freedom: what
+/// effects of blocks and of builds leave, over the root of the number of blocks.
+fn scatter_of_runs(sides: [&[BTreeMap<u32, f64>]; 2], blocks: &BTreeSet<u32>) -> (f64, f64) {
     let builds: Vec<&BTreeMap<u32, f64>> = sides.into_iter().flatten().collect();
-    let of_build = |build: &&BTreeMap<u32, f64>| blocks.iter().map(|block| build[block]).sum();
-    let of_block = |block: &u32| builds.iter().map(|build| build[block]).sum::<f64>();
     let (n, k) = (blocks.len() as f64, builds.len() as f64);
-    let by_build: Vec<f64> = builds
-        .iter()
-        .map(|build| -> f64 {
-            let sum: f64 = of_build(build);
-            sum / n
-        })
-        .collect();
-    let by_block: BTreeMap<u32, f64> =
-        blocks.iter().map(|block| (*block, of_block(block) / k)).collect();
+    let of_build = |build: &BTreeMap<u32, f64>| -> f64 {
+        blocks.iter().map(|block| build[block]).sum::<f64>() / n
+    };
+    let of_block = |block: &u32| builds.iter().map(|build| build[block]).sum::<f64>() / k;
+    let by_build: Vec<f64> = builds.iter().map(|build| of_build(build)).collect();
+    let by_block: Vec<(u32, f64)> = blocks.iter().map(|block| (*block, of_block(block))).collect();
     let grand = mean(&by_build);
-    let squares: f64 = builds
-        .iter()
-        .zip(&by_build)
-        .flat_map(|(build, own)| {
-            by_block.iter().map(move |(block, all)| (build[block] - own - all + grand).powi(2))
-        })
-        .sum();
-    (squares / ((n - 1.0) * (k - 1.0)) / n).sqrt()
+    let rest = |build: &BTreeMap<u32, f64>, own: f64| -> f64 {
+        by_block.iter().map(|(block, all)| (build[block] - own - all + grand).powi(2)).sum()
+    };
+    let squares: f64 = builds.iter().zip(&by_build).map(|(build, own)| rest(build, *own)).sum();
+    let df = (n - 1.0) * (k - 1.0);
+    ((squares / df / n).sqrt(), df)
 }
 
 #[cfg(test)]
