@@ -115,9 +115,15 @@ impl Comparison {
                     None => text,
                 }
             });
-        let builds = self.builds.as_ref().map(|builds| builds.sentence(digits));
-        let told: Vec<String> = told.into_iter().chain(capacity).chain(builds).collect();
+        let told = told.into_iter().chain(capacity).chain(self.builds_sentence());
+        let told: Vec<String> = told.collect();
         (!told.is_empty()).then(|| told.join("; "))
+    }
+
+    /// How builds of one revision scatter, and what these very builds differ by; none without
+    /// builds.
+    pub fn builds_sentence(&self) -> Option<String> {
+        self.builds.as_ref().map(|builds| builds.sentence(self.digits()))
     }
 
     /// Decimals of percent that the width of the interval deserves.
