@@ -196,11 +196,16 @@ impl Session<'_> {
     /// Opens the testbed; where another controller has a host, once it is free.
     fn open_testbed(&self, stop: &Stop) -> Result<Runner> {
         let (privilege, paths) = ground(self.plan, &self.directory)?;
-        let begin = Instant::now();
-        let mut is_told = false;
+        // Since the first refusal: asking the hosts takes a while, too.
+        let mut since: Option<Instant> = None;
         loop {
+            let is_told = since.is_some();
             let error = match Runner::open(self.plan, &privilege, &paths) {
-                Err(error @ BenchError::Held { .. }) if begin.elapsed() < self.wait => error,
+                Err(error @ BenchError::Held { .. })
+                    if since.get_or_insert_with(Instant::now).elapsed() < self.wait =>
+                {
+                    error
+                }
                 // Ctrl-C reaches the programs that ask the hosts, too.
                 Err(_) if stop.requested() => {
                     let what = format!("interrupted; begin again with\n  {}", self.resume);
@@ -211,9 +216,11 @@ impl Session<'_> {
             if !is_told {
                 let told = error.to_string();
                 let what = told.lines().next().unwrap_or_default();
-                self.say(&format!("waiting for {}: {what}", terminal::duration(self.wait.as_nanos() as u64)));
+                self.say(&format!(
+                    "waiting for {}: {what}",
+                    terminal::duration(self.wait.as_nanos() as u64)
+                ));
             }
-            is_told = true;
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             let chance = Duration::from_nanos(u64::from(now.subsec_nanos()));
             let pause = ATTEMPTS + chance;

@@ -41,8 +41,8 @@ pub(super) fn judge(shared: &Shared, lab: &str) -> Result<(), BenchError> {
     let seen = seen.collect::<Result<Vec<_>, _>>()?;
     for (index, held) in shared.hosts.iter().enumerate() {
         let marks = seen.iter().enumerate();
-        let mut marks = marks
-            .filter_map(|(keeper, seen)| find(&seen.marks, lab, &held.name, keeper == index));
+        let mut marks =
+            marks.filter_map(|(keeper, seen)| find(&seen.marks, lab, &held.name, keeper == index));
         if let Some(Mark { by, why, .. }) = marks.next() {
             return Err(BenchError::environment(
                 format!("{} is marked sick, by {by}: {why}", held.name),

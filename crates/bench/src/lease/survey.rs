@@ -94,7 +94,9 @@ pub fn survey(lab: &Lab, settings: &SshSettings) -> Vec<HostLease> {
     let marks: Vec<(usize, &Mark)> = seen
         .iter()
         .enumerate()
-        .flat_map(|(keeper, seen)| seen.iter().flat_map(move |seen| &seen.marks).map(move |m| (keeper, m)))
+        .flat_map(|(keeper, seen)| {
+            seen.iter().flat_map(move |seen| &seen.marks).map(move |m| (keeper, m))
+        })
         .collect();
     let leases = lab.hosts.iter().zip(&seen).enumerate().map(|(index, (host, seen))| {
         let sick = marks.iter().find(|(keeper, mark)| {

@@ -1,8 +1,6 @@
 //! What was written: a lab's file, value by value with its place.
 
-use super::{
-    InterfaceAddress, LEASE_NS, Labgrid, Mac, Notify, Role, Side, SshSetup, System, keys,
-};
+use super::{InterfaceAddress, LEASE_NS, Labgrid, Mac, Notify, Role, Side, SshSetup, System, keys};
 use crate::diagnostic::Diagnostic;
 use crate::spec::{self, Reader, Section};
 use toml::Spanned;

@@ -111,9 +111,12 @@ fn of_killed_holders_no_host_is_held_twice_and_each_is_free_within_its_lease() {
     while killed < kills {
         assert!(begin.elapsed() < Duration::from_secs(60 + 5 * kills), "nobody takes the hosts");
         std::thread::sleep(Duration::from_millis(random.next_u64() % 400));
-        // Whoever holds something at this instant, all or on the way to it.
+        // Whoever holds something at this instant: in turn all, or some on the way to it.
         let held = owners(&path);
         let pid = |owner: &str| owner.split(':').nth(1)?.split('-').next()?.parse::<u32>().ok();
+        if killed % 2 == 0 && held.iter().any(|owner| owner.is_none() || *owner != held[0]) {
+            continue;
+        }
         let Some(victim) = held.iter().flatten().find_map(|owner| pid(owner)) else { continue };
         let Some(index) = holders.iter().position(|child| child.id() == victim) else { continue };
         holders[index].kill().expect("killed");
@@ -153,7 +156,7 @@ fn of_killed_holders_no_host_is_held_twice_and_each_is_free_within_its_lease() {
         assert!(who == other || to < from, "{who} until {to}, {other} from {from}");
     }
     let takers = all.windows(2).filter(|pair| pair[0].2 != pair[1].2).count();
-    assert!(takers as u64 >= kills / 2, "only {takers} of {kills} were followed by another");
+    assert!(takers as u64 >= kills / 4, "only {takers} of {kills} were followed by another");
     freed_after.sort_unstable();
     eprintln!(
         "{kills} holders killed, leases of {length:?}: {} spells of {} beats, none at once; free \
@@ -232,7 +235,8 @@ fn who_is_held_up_between_looking_and_taking_looks_again() {
         Command::new("chmod").args(["+x", &tool]).status().expect("executable");
         let slow = Ledger::at(&path, &format!("PATH={tools}:/usr/bin:/bin\n{CLOCK}"));
         for more in [1, 40] {
-            let _ = (fs::remove_file(format!("{tools}/go")), fs::remove_dir(format!("{tools}/waits")));
+            let _ =
+                (fs::remove_file(format!("{tools}/go")), fs::remove_dir(format!("{tools}/waits")));
             let take = |ledger: &Ledger, owner: &str, ms: u64| {
                 let length = Duration::from_millis(ms);
                 ledger.take(&LocalHost, owner, length, "", false).expect("an answer")

@@ -193,7 +193,8 @@ fn give_back<'a>(client: &Client, had: impl Iterator<Item = (&'a str, &'a str)>)
         released || cancelled || client.run(&["-p", place, "show"], PATIENCE).is_ok()
     };
     std::thread::scope(|scope| {
-        let all: Vec<_> = had.map(|(place, token)| scope.spawn(move || one(place, token))).collect();
+        let all: Vec<_> =
+            had.map(|(place, token)| scope.spawn(move || one(place, token))).collect();
         // No short cut: each is waited for.
         let done: Vec<bool> = all.into_iter().map(|one| one.join().unwrap_or(false)).collect();
         done.into_iter().all(|is_given_back| is_given_back)
