@@ -5,8 +5,8 @@
 
 use super::Shared;
 use super::owner::person;
+use super::reach::{is_host, reach};
 use super::script::{Ledger, Mark};
-use super::survey::{is_host, reach};
 use crate::error::BenchError;
 use crate::host::SshSettings;
 use crate::lab::reached::Reached;

@@ -12,6 +12,7 @@
 
 mod health;
 mod owner;
+mod reach;
 mod script;
 mod survey;
 
