@@ -18,6 +18,7 @@ use fwdlab_model::settings::TestbedKind;
 use fwdlab_results::report::analysis::{Stopping, StoppingWatch};
 use fwdlab_results::report::{self, Analysis};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Carry out an experiment and write its report.
 ///
@@ -31,6 +32,7 @@ Examples:
   fwdlab run experiments/demo.toml --blocks 20 --fresh
   fwdlab run experiments/firewalls.toml --profile
   fwdlab run experiments/aa.toml --quiet --fail-on worse
+  fwdlab run experiments/lab-linux-queues.toml --wait 60min
   git bisect run sh -c 'make router || exit 125; fwdlab run my.toml --bisect -q'
   fwdlab run experiments/aa.toml --notify-command 'mail -s \"fwdlab: {title} {outcome}\" root'")]
 pub(crate) struct Arguments {
@@ -72,6 +74,9 @@ pub(crate) struct Common {
     /// Exit with 1 when a comparison says so
     #[arg(long, value_name = "WHAT")]
     fail_on: Option<FailOn>,
+    /// Wait as long, such as 60min, for a laboratory's hosts that another controller has
+    #[arg(long, value_name = "DURATION", value_parser = time)]
+    wait: Option<Duration>,
     /// Show no progress, only the results
     #[arg(long, short)]
     quiet: bool,
@@ -81,6 +86,11 @@ pub(crate) struct Common {
     /// {outcome} and {report} stand for title, `finished` or `failed`, and the report's file
     #[arg(long, value_name = "COMMAND")]
     notify_command: Option<String>,
+}
+
+/// A duration with its unit.
+fn time(text: &str) -> Result<Duration, String> {
+    fwdlab_model::spec::duration_ns(text).map(Duration::from_nanos)
 }
 
 impl Arguments {
@@ -154,6 +164,7 @@ fn carry_out(
             resume: arguments.command_line(),
             runs: plan.runs.len().to_string(),
             profiles,
+            wait: arguments.common.wait.unwrap_or_default(),
         };
         given_up = session.measure(&mut store, &missing, watch)?;
     }
