@@ -155,7 +155,7 @@ fn submit(arguments: &Arguments, place: &Place<'_>, found: Option<Record>) -> Re
         );
         return Err(CliError::Mistake(why).into());
     }
-    let slurm = Slurm::default();
+    let slurm = Slurm;
     let mut record = found.unwrap_or_else(|| Record::new(plan, shares));
     let before = Status::of(place, &record, &slurm)?;
     if let Some(job) = before.jobs.first() {
@@ -223,7 +223,7 @@ fn submit(arguments: &Arguments, place: &Place<'_>, found: Option<Record>) -> Re
 
 fn say_status(arguments: &Arguments, place: &Place<'_>, found: Option<&Record>) -> Result<Exit> {
     let record = found.ok_or_else(|| never_submitted(place))?;
-    let status = Status::of(place, record, &Slurm::default())?;
+    let status = Status::of(place, record, &Slurm)?;
     if arguments.json {
         terminal::print_json(&status.json(place, record))?;
     } else {
@@ -234,7 +234,7 @@ fn say_status(arguments: &Arguments, place: &Place<'_>, found: Option<&Record>) 
 
 fn cancel(arguments: &Arguments, place: &Place<'_>, found: Option<&Record>) -> Result<Exit> {
     let record = found.ok_or_else(|| never_submitted(place))?;
-    let slurm = Slurm::default();
+    let slurm = Slurm;
     let jobs = Status::of(place, record, &slurm)?.jobs;
     if !jobs.is_empty() {
         slurm.cancel(&record.jobs)?;
@@ -259,7 +259,7 @@ fn cancel(arguments: &Arguments, place: &Place<'_>, found: Option<&Record>) -> R
 /// Moves the store and the shares of an experiment to names that are free.
 fn set_aside(place: &Place<'_>) -> Result<()> {
     if let Some(record) = Record::read(&place.shares())?
-        && let Some(job) = Status::of(place, &record, &Slurm::default())?.jobs.first()
+        && let Some(job) = Status::of(place, &record, &Slurm)?.jobs.first()
     {
         let why = format!(
             "--fresh: job {} of {} is {}\n  next step: give --cancel first",

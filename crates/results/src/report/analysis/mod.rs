@@ -477,7 +477,7 @@ fn notes(contents: &Contents, stopping: Option<&Stopping>) -> Vec<String> {
                 .find(|earlier| earlier.bed == own.bed)
                 .is_some_and(|earlier| earlier.environment != own.environment)
         };
-        if rest.iter().any(|stored| changed(&stored)) {
+        if rest.iter().any(changed) {
             notes.push(
                 "the surroundings changed between invocations; environment.json holds each"
                     .to_owned(),
