@@ -1,13 +1,18 @@
-//! What an experiment ran on: the laboratory where it has one, else the machine.
+//! What an experiment ran on: the bed that was named, else the laboratory where it has one, else
+//! the machine.
 
 use fwdlab_model::Plan;
 use fwdlab_results::facts::Facts;
 use std::path::Path;
 
+/// Folder of what is of all beds together: verdicts of an experiment that several beds measured.
+pub(crate) const ALL: &str = "all";
+
 /// The name of the bed, fit for a folder: letters, digits, `.`, `-` and `_`.
-pub(crate) fn name(plan: &Plan, facts: &Facts) -> String {
+pub(crate) fn name(plan: &Plan, facts: &Facts, stored: Option<&str>) -> String {
     let laboratory = plan.base.testbed.lab.as_deref().map(Path::new).and_then(Path::file_stem);
-    let name = laboratory.map(|stem| stem.to_string_lossy().into_owned());
+    let laboratory = laboratory.map(|stem| stem.to_string_lossy().into_owned());
+    let name = stored.map(str::to_owned).or(laboratory);
     let name = name.unwrap_or_else(|| facts.machine.clone());
     let plain = |c: char| if c.is_ascii_alphanumeric() || ".-_".contains(c) { c } else { '_' };
     match name.trim() {

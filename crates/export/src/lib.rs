@@ -68,11 +68,28 @@ pub fn export(
         return Ok(None);
     }
     let mut exported = Exported { runs: contents.runs.len(), ..Exported::default() };
-    for (table, rows) in rows::of(&entry, &place, &contents) {
-        let file = write::place(directory, table, &place);
-        // Without rows too: a reader of all files of a table finds at least its columns.
-        exported.bytes += write::file(&file, table, &rows)?;
-        exported.files += 1;
+    let mut write = |place: &rows::Place, tables: Vec<(&tables::Table, Vec<rows::Row>)>| {
+        for (table, rows) in tables {
+            let file = write::place(directory, table, place);
+            // Without rows too: a reader of all files of a table finds at least its columns.
+            exported.bytes += write::file(&file, table, &rows)?;
+            exported.files += 1;
+        }
+        Ok::<(), ExportError>(())
+    };
+    if contents.beds().len() < 2 {
+        write(&place, rows::of(&entry, &place, &contents))?;
+        return Ok(Some(exported));
     }
+    for part in rows::by_bed(&contents) {
+        let entry = Entry::of(path, root, &part);
+        let place = rows::Place::of(&entry, &part);
+        // A bed's part of an experiment has no verdict of its own.
+        let mut tables = rows::of(&entry, &place, &part);
+        tables.iter_mut().filter(|(t, _)| t.name == rows::VERDICTS).for_each(|(_, r)| r.clear());
+        write(&place, tables)?;
+    }
+    let (place, tables) = rows::of_all_beds(&place, &contents);
+    write(&place, tables)?;
     Ok(Some(exported))
 }

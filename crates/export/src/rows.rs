@@ -74,6 +74,9 @@ impl<T: Into<Value>> From<Option<T>> for Value {
     }
 }
 
+/// Name of the table of verdicts.
+pub(crate) const VERDICTS: &str = "verdicts";
+
 /// A row: a cell for each column of its table.
 pub type Row = Vec<Value>;
 
@@ -102,7 +105,9 @@ impl Place {
         let day = day(entry.date.as_deref()).or(day(entry.made.as_deref()));
         let day = day.unwrap_or("unknown").to_owned();
         let store = if entry.place.is_empty() { "." } else { &entry.place };
-        Place { bed: bed::name(&contents.plan, &entry.facts), day, store: store.to_owned() }
+        let bed = contents.beds().first().copied();
+        let bed = bed::name(&contents.plan, &entry.facts, bed);
+        Place { bed, day, store: store.to_owned() }
     }
 }
 
@@ -120,6 +125,36 @@ pub fn of(entry: &Entry, place: &Place, contents: &Contents) -> Vec<(&'static Ta
         warnings(place, contents),
     ];
     TABLES.iter().zip(all).collect()
+}
+
+/// What is of several beds together, for the folder of all of them: the verdicts.
+pub fn of_all_beds(place: &Place, contents: &Contents) -> (Place, Vec<(&'static Table, Vec<Row>)>) {
+    let (_, compared) = rated(contents);
+    let rows = TABLES.iter().map(|table| match table.name {
+        VERDICTS => (table, compared.iter().map(|compared| verdict(place, compared)).collect()),
+        _ => (table, Vec::new()),
+    });
+    (Place { bed: bed::ALL.to_owned(), ..place.clone() }, rows.collect())
+}
+
+/// Each bed's part of a store that several measured.
+pub fn by_bed(contents: &Contents) -> Vec<Contents> {
+    let of_runs = contents.run_beds();
+    let mut beds: Vec<Option<String>> = of_runs.iter().map(|bed| bed.map(str::to_owned)).collect();
+    beds.sort();
+    beds.dedup();
+    let part = |bed: &Option<String>| {
+        let is_own = |place: usize| of_runs[place] == bed.as_deref();
+        let places: Vec<usize> = (0..contents.runs.len()).filter(|&place| is_own(place)).collect();
+        let invocations = contents.invocations.iter();
+        Contents {
+            runs: places.iter().map(|&place| contents.runs[place].clone()).collect(),
+            run_invocations: places.iter().map(|&place| contents.run_invocations[place]).collect(),
+            invocations: invocations.filter(|own| own.invocation.bed == *bed).cloned().collect(),
+            ..contents.clone()
+        }
+    };
+    beds.iter().map(part).collect()
 }
 
 /// Nothing where nothing is written.

@@ -23,6 +23,7 @@ fn store(directory: &Path) -> PathBuf {
     store.adopt_plan(&plan, EXPERIMENT).unwrap();
     let invocation = Invocation {
         started_at: "2026-01-31T10:00:00.000Z".into(),
+        bed: None,
         environment: Default::default(),
         fwdlab_version: "test".into(),
         testbed: TestbedKind::Sim,

@@ -8,7 +8,7 @@ use fwdlab_export::ExportError;
 use fwdlab_model::Diagnostics;
 use fwdlab_results::compare::CompareError;
 use fwdlab_results::report::ReportError;
-use fwdlab_results::store::StoreError;
+use fwdlab_results::store::{MergeError, StoreError};
 #[cfg(target_os = "linux")]
 use fwdlab_vm::VmError;
 use std::cell::Cell;
@@ -139,6 +139,12 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
     }
     if let Some(error) = cause.downcast_ref::<StoreError>() {
         return Some(of_store(error));
+    }
+    if let Some(error) = cause.downcast_ref::<MergeError>() {
+        return Some(match error {
+            MergeError::Store(error) => of_store(error),
+            _ => Exit::Mistake,
+        });
     }
     if let Some(error) = cause.downcast_ref::<ExportError>() {
         return Some(match error {

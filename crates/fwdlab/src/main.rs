@@ -29,6 +29,8 @@ mod selftest;
 mod serve;
 #[cfg(target_os = "linux")]
 mod session;
+#[cfg(target_os = "linux")]
+mod share;
 mod signal;
 #[cfg(target_os = "linux")]
 mod state;

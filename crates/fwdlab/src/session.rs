@@ -40,6 +40,8 @@ pub(crate) struct Session<'a> {
     pub(crate) resume: String,
     /// How many runs there are in all, in words: a number, or at most how many.
     pub(crate) runs: String,
+    /// The bed that is measured on, where it has a name.
+    pub(crate) bed: Option<String>,
     /// Profile runs to be taken when the runs are done.
     pub(crate) profiles: Vec<Wanted>,
     /// Time to wait for hosts that another controller has.
@@ -162,7 +164,7 @@ impl Session<'_> {
         let stop = Stop::on_signals().context("listening to signals")?;
         let mut testbed = self.open_testbed(&stop)?;
         self.say(&description(testbed.choice(), terminal::width_of_stderr()));
-        store.begin_invocation(&invocation(&testbed))?;
+        store.begin_invocation(&invocation(&testbed, self.bed.as_deref()))?;
         let done = store.recorded_runs()?.len();
         let guess_ns = plan.estimate(overhead_guess_ns(plan)).run_ns;
         // A store in memory has no directory.
@@ -387,10 +389,11 @@ fn ground(plan: &Plan, directory: &Path) -> Result<(Privilege, Paths)> {
     Ok((privilege, Paths { experiment: directory.to_owned(), ..paths }))
 }
 
-fn invocation(testbed: &Runner) -> Invocation {
+fn invocation(testbed: &Runner, bed: Option<&str>) -> Invocation {
     let choice = testbed.choice();
     Invocation {
         started_at: now(),
+        bed: bed.map(str::to_owned),
         environment: testbed.environment(VERSION),
         fwdlab_version: VERSION.to_owned(),
         testbed: choice.kind,

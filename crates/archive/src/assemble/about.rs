@@ -44,6 +44,7 @@ pub(super) fn invocation(options: &Options, about: &About) -> Invocation {
         testbed: TestbedKind::Archive,
         testbed_reason: format!("imported from {}", options.named),
         simulated: false,
+        bed: None,
         environment: Environment(BTreeMap::from([("archive".to_owned(), section)])),
     }
 }

@@ -20,6 +20,7 @@ pub(crate) mod import_lab;
 #[cfg(target_os = "linux")]
 pub(crate) mod lab;
 pub(crate) mod man;
+pub(crate) mod merge;
 pub(crate) mod ministat;
 pub(crate) mod new;
 pub(crate) mod plan;
@@ -41,6 +42,8 @@ pub(crate) mod send;
 pub(crate) mod serve;
 pub(crate) mod show;
 mod stored_profile;
+#[cfg(target_os = "linux")]
+pub(crate) mod submit;
 
 #[cfg(test)]
 mod documented;
@@ -103,6 +106,11 @@ pub(crate) enum Command {
     #[cfg(target_os = "linux")]
     /// Carry out an experiment and write its report
     Run(run::Arguments),
+    #[cfg(target_os = "linux")]
+    /// Hand an experiment to the queue of a cluster (Slurm), share by share
+    Submit(submit::Arguments),
+    /// Put stores of shares of one plan together
+    Merge(merge::Arguments),
     #[cfg(target_os = "linux")]
     /// Ask a first question without a file: does a command make a difference?
     Ab(ab::Arguments),
@@ -210,6 +218,9 @@ pub(crate) fn execute(command: Command) -> anyhow::Result<Exit> {
         #[cfg(target_os = "linux")]
         Command::Run(arguments) => run::execute(&arguments),
         #[cfg(target_os = "linux")]
+        Command::Submit(arguments) => submit::execute(&arguments),
+        Command::Merge(arguments) => merge::execute(&arguments),
+        #[cfg(target_os = "linux")]
         Command::Ab(arguments) => ab::execute(&arguments),
         Command::New(arguments) => new::execute(&arguments),
         Command::Plan(arguments) => plan::execute(&arguments),
@@ -263,7 +274,7 @@ fn no_command_here(words: &[OsString]) -> crate::error::CliError {
     let name = words.first().map(|word| word.to_string_lossy()).unwrap_or_default();
     let why = match name.as_ref() {
         "ab" | "bench" | "bisect" | "count" | "doctor" | "lab" | "receive" | "route" | "run"
-        | "search" | "selftest" | "send" => {
+        | "search" | "selftest" | "send" | "submit" => {
             "it measures, which needs Linux\n  next step: run it on a Linux machine, which reaches \
              others over ssh; `fwdlab show` and `fwdlab report` read here what it stores"
         }

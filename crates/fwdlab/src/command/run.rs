@@ -9,6 +9,7 @@ use crate::form::VerboseFormArguments;
 use crate::notify::{self, Message, Outcome};
 use crate::profiling;
 use crate::session::{self, GivenUp, Session};
+use crate::share::{self, Share};
 use crate::stores::store_at;
 use crate::terminal::{self, duration};
 use crate::verdict::{self, FailOn};
@@ -33,6 +34,7 @@ Examples:
   fwdlab run experiments/firewalls.toml --profile
   fwdlab run experiments/aa.toml --quiet --fail-on worse
   fwdlab run experiments/lab-linux-queues.toml --wait 60min
+  fwdlab run experiments/demo.toml --share 2/4 --bed rack2
   git bisect run sh -c 'make router || exit 125; fwdlab run my.toml --bisect -q'
   fwdlab run experiments/aa.toml --notify-command 'mail -s \"fwdlab: {title} {outcome}\" root'")]
 pub(crate) struct Arguments {
@@ -49,6 +51,13 @@ pub(crate) struct Arguments {
     /// as --fresh does, since stored runs are of another commit
     #[arg(long, conflicts_with = "fail_on")]
     bisect: bool,
+    /// Measure only this share of the blocks (2/4: the second of four), into a store of its own
+    /// below the directory; `fwdlab merge` makes one store of all
+    #[arg(long, value_name = "I/N", conflicts_with_all = ["fresh", "bisect", "fail_on", "profile"])]
+    share: Option<Share>,
+    /// Name of the bed that is measured on, kept with its runs [default: the laboratory's, if any]
+    #[arg(long, value_name = "NAME", value_parser = share::bed)]
+    bed: Option<String>,
     #[command(flatten)]
     overrides: Overrides,
     #[command(flatten)]
@@ -122,6 +131,9 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let command = arguments.common.notify_command.as_deref();
     let recipients = notify::recipients(&loaded.plan, &beside, command)?;
     let out = experiment::directory(&loaded.plan, arguments.out.as_deref());
+    if let Some(share) = arguments.share {
+        return measure_share(arguments, &mut loaded.plan, &loaded.text, share, &out);
+    }
     let result = carry_out(arguments, &loaded, &out);
     let (outcome, summary) = match &result {
         Ok((_, summary)) => (Outcome::Finished, summary.clone()),
@@ -163,6 +175,7 @@ fn carry_out(
             quiet: arguments.common.quiet,
             resume: arguments.command_line(),
             runs: plan.runs.len().to_string(),
+            bed: arguments.bed(plan),
             profiles,
             wait: arguments.common.wait.unwrap_or_default(),
         };
@@ -188,6 +201,50 @@ fn carry_out(
     terminal::note(&format!("what is left is tried again by\n  {}", arguments.command_line()));
     // Figures that can't be trusted weigh more than figures that lack.
     Ok((if exit == Exit::Untrustworthy { exit } else { Exit::Environment }, summary))
+}
+
+/// Measures what its store lacks of a share. A part has no report, nor a verdict: those are of
+/// the whole, and so are profiles.
+fn measure_share(
+    arguments: &Arguments,
+    plan: &mut Plan,
+    text: &str,
+    share: Share,
+    out: &Path,
+) -> Result<Exit> {
+    share::check(plan)?;
+    plan.profile = None;
+    let mut store = share.open(out)?;
+    store.adopt_plan(plan, text)?;
+    let missing = share.part_of(plan, &store.missing_runs(plan)?);
+    let runs = share.runs(plan);
+    let (name, left) = (&plan.name, missing.len());
+    arguments.say(&format!("{name}, {share}: {left} of its {runs} runs are left"));
+    let mut given_up = Vec::new();
+    if !missing.is_empty() {
+        let session = Session {
+            plan,
+            directory: experiment::beside(&arguments.experiment),
+            calibrates: !arguments.common.no_calibration,
+            quiet: arguments.common.quiet,
+            resume: arguments.command_line(),
+            runs: plan.runs.len().to_string(),
+            bed: arguments.bed(plan),
+            profiles: Vec::new(),
+        };
+        given_up = session.measure(&mut store, &missing, None)?;
+    }
+    for GivenUp { variant, why } in &given_up {
+        let label = &plan.variants[*variant].label;
+        terminal::warn(&format!("{share}: {label} was given up: {why}"));
+    }
+    if !given_up.is_empty() {
+        let again = arguments.command_line();
+        terminal::note(&format!("what is left is tried again by\n  {again}"));
+        return Ok(Exit::Environment);
+    }
+    arguments.say(&format!("{share} is complete: {}", store.path().display()));
+    Ok(Exit::Done)
 }
 
 fn introduction(plan: &Plan, missing: usize, stopping: Option<&Stopping>) -> String {
@@ -267,7 +324,11 @@ impl Arguments {
     /// The command that goes on with this experiment: everything that is part of
     /// the plan, and the directory.
     fn command_line(&self) -> String {
-        let line = self.overrides.command_line("run", &self.experiment, self.out.as_deref());
+        let mut line = self.overrides.command_line("run", &self.experiment, self.out.as_deref());
+        if let Some(Share { number, of }) = self.share {
+            line += &format!(" --share {number}/{of}");
+        }
+        line.extend(self.bed.iter().map(|bed| format!(" --bed {bed}")));
         let options = [
             ("--no-calibration", self.common.no_calibration),
             ("--profile", self.common.profile),
@@ -275,6 +336,11 @@ impl Arguments {
         ];
         let given = options.iter().filter(|(_, given)| *given);
         given.fold(line, |line, (option, _)| format!("{line} {option}"))
+    }
+
+    /// The bed that is measured on, where it has a name.
+    fn bed(&self, plan: &Plan) -> Option<String> {
+        self.bed.clone().or_else(|| share::bed_of(plan))
     }
 
     /// What the command line says of profiles, if anything.

@@ -130,6 +130,7 @@ impl Arguments {
     fn carry_out(&self, plan: &Plan, text: &str, out: &Path) -> Result<Store> {
         let (mut store, said) = session::open_store(out, self.fresh)?;
         let session = Session {
+            bed: None,
             plan,
             directory: PathBuf::new(),
             calibrates: false,

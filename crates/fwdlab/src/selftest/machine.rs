@@ -182,6 +182,7 @@ mod tests {
         store.adopt_plan(&plan, &text).unwrap();
         let missing = store.missing_runs(&plan).unwrap();
         let session = Session {
+            bed: None,
             plan: &plan,
             directory: PathBuf::new(),
             calibrates: false,

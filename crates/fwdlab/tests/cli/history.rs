@@ -29,6 +29,7 @@ fn keep(lab: &Lab, folder: &str, capacity: &str, kernel: &str, day: usize) {
         testbed: fwdlab_model::settings::TestbedKind::Sim,
         testbed_reason: "a test".into(),
         simulated: true,
+        bed: None,
         environment: Environment(BTreeMap::from([
             ("cpu".to_owned(), section("model", "Example CPU")),
             ("kernel".to_owned(), section("release", kernel)),

@@ -30,6 +30,8 @@ mod search;
 mod send;
 mod send_ssh;
 mod serve;
+mod shares;
+mod slurm;
 mod stopping;
 mod support;
 mod viewer;

@@ -183,6 +183,7 @@ pub(crate) fn begun(mut store: Store, plan: &Plan, testbed: &str) -> Store {
         testbed: testbed.parse().expect("a testbed"),
         testbed_reason: "a test".into(),
         simulated: testbed == "sim",
+        bed: None,
         environment: Environment::default(),
     };
     store.begin_invocation(&invocation).expect("begun");

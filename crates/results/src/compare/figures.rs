@@ -283,6 +283,7 @@ impl Table<'_> {
             label,
             plan: None,
             streams: Vec::new(),
+            beds: Vec::new(),
             notes,
         };
         if !of_file {

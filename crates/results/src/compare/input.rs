@@ -44,6 +44,8 @@ pub(super) struct Input {
     pub(super) plan: Option<Plan>,
     /// Streams of an alternation; of a store only.
     pub(super) streams: Vec<Stream>,
+    /// The beds that it was measured on, where they have names.
+    pub(super) beds: Vec<String>,
     /// Remarks.
     pub(super) notes: Vec<String>,
 }

@@ -11,6 +11,7 @@
 //! ([`crate::report`]), and any number that isn't already in [`crate::stats`].
 
 mod argument;
+mod beds;
 mod beside;
 mod counts;
 mod document;

@@ -1,6 +1,7 @@
 //! Results of comparing pairs.
 
 use super::Question;
+use super::beds;
 use super::counts;
 use super::doubts;
 use super::error::CompareError;
@@ -145,7 +146,7 @@ pub(super) fn results(
         .collect();
     let caption = inputs.iter().filter_map(|input| input.label.as_ref()).map(Label::caption);
     Ok(Results {
-        asked: asked.clone(),
+        asked: beds::asked(inputs, asked),
         unit: if counts::are_counts(inputs) { INSTRUCTIONS } else { "pps" },
         figure: common_figure(inputs),
         caption: caption.max_by_key(|caption| caption.len()).unwrap_or_default().to_owned(),
@@ -333,6 +334,9 @@ fn notes(inputs: &[Input], pairs: &[Pair]) -> Vec<String> {
                 input.path.display()
             )
         }));
+    }
+    if has_time {
+        notes.extend(beds::notes(inputs));
     }
     // A known testbed beside an unknown one; the known ones are alike.
     let mut testbeds: BTreeMap<Option<MeasuredOn>, &Input> = BTreeMap::new();

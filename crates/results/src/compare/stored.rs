@@ -3,7 +3,7 @@
 use super::error::CompareError;
 use super::input::{Input, Kind, Origin, Stream, Variant};
 use crate::label::{Label, MeasuredOn};
-use crate::report::analysis::{Figures, RunResult, mode, slices_of_run};
+use crate::report::analysis::{Figures, RunResult, beds_of_runs, mode, slices_of_run};
 use crate::stats::BlockedRun;
 use crate::store::Store;
 use fwdlab_model::RunRecord;
@@ -51,6 +51,9 @@ pub(super) fn of_store(path: &Path, store: &Store) -> Result<Input, CompareError
     if recorded < planned && plan.design.stop.is_none() {
         notes.push(named(format!("incomplete, {recorded} of {planned} runs are recorded")));
     }
+    if let Some(beds) = beds_of_runs(&contents, &figures.runs) {
+        notes.extend(beds.sentences().into_iter().map(named));
+    }
     let label = Label {
         testbed: MeasuredOn::of(figures.testbed.kind, &figures.testbed.caption),
         simulated: figures.testbed.simulated,
@@ -73,6 +76,7 @@ pub(super) fn of_store(path: &Path, store: &Store) -> Result<Input, CompareError
         label: Some(label),
         plan: Some(plan),
         streams,
+        beds: contents.beds().into_iter().map(str::to_owned).collect(),
         notes,
     })
 }

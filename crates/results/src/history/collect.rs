@@ -11,8 +11,8 @@ use super::results::{Counts, Detection, History, PointResult, SeriesResult};
 use super::revision::{Revision, minute};
 use crate::facts::{ARCHIVE, Facts, Filter, named};
 use crate::label::MeasuredOn;
-use crate::report::analysis::{Figures, SummaryResult};
-use crate::store::{Contents, StoreError};
+use crate::report::analysis::{Figures, RunResult, SummaryResult};
+use crate::store::{Contents, Invocation, StoreError};
 use fwdlab_model::plan::Trial;
 use fwdlab_model::record::Environment;
 use fwdlab_model::{Plan, Variant};
@@ -109,11 +109,10 @@ impl Collector {
     }
 
     fn add_figures(&mut self, path: &Path, contents: &Contents, figures: &Figures) {
-        let plan = &contents.plan;
         // The invocation of the first run: others may have recorded no run.
         let used = contents.run_invocations.first();
         let stored = contents.invocations.iter().find(|stored| Some(&stored.id) == used);
-        let Some(invocation) = stored.map(|stored| &stored.invocation) else {
+        let Some(first) = stored.map(|stored| &stored.invocation) else {
             return self.note(path, "holds no runs and is left out");
         };
         self.stores += 1;
@@ -125,8 +124,28 @@ impl Collector {
         if figures.runs.iter().all(|run| run.value_pps.is_none()) {
             return self.note(path, "none of its runs has a figure, it is left out");
         }
+        // A machine has a history of its own.
+        let beds: BTreeSet<Option<&str>> =
+            figures.runs.iter().map(|run| run.bed.as_deref()).collect();
+        for bed in beds {
+            let mut used = contents.invocations.iter().map(|stored| &stored.invocation);
+            let of_bed = used.find(|invocation| bed.is_some() && invocation.bed.as_deref() == bed);
+            self.add_bed(path, contents, figures, of_bed.unwrap_or(first));
+        }
+    }
+
+    /// The runs of one bed: the one of `invocation`.
+    fn add_bed(
+        &mut self,
+        path: &Path,
+        contents: &Contents,
+        figures: &Figures,
+        invocation: &Invocation,
+    ) {
+        let (plan, bed) = (&contents.plan, &invocation.bed);
         let own = own_revision(&invocation.environment, &invocation.started_at);
-        let (machine, name) = names(&invocation.environment, plan);
+        let (machine, mut name) = names(&invocation.environment, plan);
+        name.extend(bed.iter().map(|bed| format!("bed {bed}")));
         let is_archive = invocation.environment.0.contains_key(ARCHIVE);
         // An imported set began when its runs did, not when it was imported.
         let date = match is_archive {
@@ -135,7 +154,8 @@ impl Collector {
         };
         let built = named(&invocation.environment, ARCHIVE, "uname").and_then(day_of_build);
         for variant in &plan.variants {
-            let runs = figures.runs.iter().filter(|run| run.variant == variant.index);
+            let own_run = |run: &&RunResult| run.variant == variant.index && run.bed == *bed;
+            let runs = figures.runs.iter().filter(own_run);
             let values: Vec<f64> = runs.filter_map(|run| run.value_pps).collect();
             // Without runs, or with an invalid figure.
             let Some(summary) = SummaryResult::of(&values) else { continue };

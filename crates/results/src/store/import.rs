@@ -5,13 +5,13 @@
 //! written beside its place and moved there when it is complete, so a crash
 //! leaves the old one or the new one, never a part.
 
-use super::lock::{WriterLock, with_suffix};
-use super::{Failure, Invocation, Reproductions, Store, StoreError, schema};
+use super::whole::Whole;
+use super::{Invocation, Reproductions, Store, StoreError, schema};
 use fwdlab_model::Plan;
 use fwdlab_model::record::RunRecord;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{OptionalExtension, params};
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Everything that an import knows besides the runs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -205,36 +205,16 @@ impl Store {
         runs: &[RunRecord],
         import: &Import,
     ) -> Result<(), StoreError> {
-        if let Some(directory) = path.parent() {
-            std::fs::create_dir_all(directory).map_err(|error| StoreError::NotWritable {
-                path: path.to_path_buf(),
-                reason: error.to_string(),
-            })?;
-        }
-        let _lock = WriterLock::acquire(path)?;
+        let mut whole = Whole::begin(path)?;
         if path.exists() && Store::open_read_only(path)?.import()?.is_none() {
             return Err(StoreError::NotImported { path: path.to_path_buf() });
         }
-        let part = with_suffix(path, ".part");
-        remove(&part)?;
-        let connection = open_part(&part).map_err(|failure| failure.at(&part))?;
-        let mut store =
-            Store { connection, path: part.clone(), invocation: None, planned: None, _lock: None };
+        let store = whole.store();
         store.adopt_plan(plan, "")?;
         store.begin_invocation(invocation)?;
         store.insert_runs(runs)?;
         store.insert_import(import)?;
-        let Store { connection, .. } = store;
-        connection.close().map_err(|(_, source)| StoreError::of(&part, source))?;
-        let failed = |action, source| StoreError::Io { path: part.clone(), action, source };
-        let flushed = std::fs::File::open(&part).and_then(|file| file.sync_all());
-        flushed.map_err(|source| failed("flush", source))?;
-        // What SQLite kept beside an older store of this name is of no use to
-        // the new one, and would be taken for its own.
-        for suffix in ["-wal", "-shm"] {
-            remove(&with_suffix(path, suffix))?;
-        }
-        std::fs::rename(&part, path).map_err(|source| failed("put in place", source))
+        whole.finish()
     }
 
     /// What an import left in the store; none for runs of fwdlab's own.
@@ -330,24 +310,5 @@ impl Store {
             }
             Ok(())
         })
-    }
-}
-
-/// A store that nobody else sees until it is complete: nothing has to be undone
-/// in it, and one flush at the end is enough.
-fn open_part(path: &Path) -> Result<Connection, Failure> {
-    let mut connection = Connection::open(path)?;
-    connection.pragma_update(None, "journal_mode", "OFF")?;
-    connection.pragma_update(None, "synchronous", "OFF")?;
-    schema::migrate(&mut connection)?;
-    Ok(connection)
-}
-
-fn remove(path: &PathBuf) -> Result<(), StoreError> {
-    match std::fs::remove_file(path) {
-        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-            Err(StoreError::Io { path: path.clone(), action: "remove", source })
-        }
-        _ => Ok(()),
     }
 }

@@ -20,11 +20,13 @@ mod error;
 mod import;
 mod lists;
 mod lock;
+mod merge;
 mod overview;
 mod profile;
 mod read;
 mod reproduction;
 mod schema;
+mod whole;
 mod write;
 
 #[cfg(test)]
@@ -32,6 +34,7 @@ mod tests;
 
 pub use error::StoreError;
 pub use import::{About, Document, DocumentKind, Group, Import, Source, Status};
+pub use merge::{MergeError, Merged, merge};
 pub use overview::Overview;
 pub use profile::{ASKED, StoredProfile};
 pub use read::{Contents, StoredInvocation};
@@ -60,7 +63,7 @@ pub struct Store {
     invocation: Option<i64>,
     /// The plan's runs by index, with block and variants, once they are needed.
     planned: Option<HashMap<u32, (u32, Vec<usize>)>>,
-    _lock: Option<WriterLock>,
+    lock: Option<WriterLock>,
 }
 
 /// One start of the program, as it is recorded with its runs.
@@ -78,6 +81,8 @@ pub struct Invocation {
     pub simulated: bool,
     /// The surroundings.
     pub environment: Environment,
+    /// The bed that the runs were measured on, as it was named; none where it was not.
+    pub bed: Option<String>,
 }
 
 impl Store {
@@ -113,7 +118,7 @@ impl Store {
             path: path.to_path_buf(),
             invocation: None,
             planned: None,
-            _lock: Some(lock),
+            lock: Some(lock),
         })
     }
 
@@ -139,7 +144,7 @@ impl Store {
             path: path.to_path_buf(),
             invocation: None,
             planned: None,
-            _lock: None,
+            lock: None,
         })
     }
 
@@ -156,7 +161,7 @@ impl Store {
             Ok(connection)
         };
         let connection = open().map_err(|failure: Failure| failure.at(&path))?;
-        Ok(Store { connection, path, invocation: None, planned: None, _lock: None })
+        Ok(Store { connection, path, invocation: None, planned: None, lock: None })
     }
 
     /// The file of this store; `:memory:` for one in memory.

@@ -34,6 +34,23 @@ pub struct Contents {
 }
 
 impl Contents {
+    /// For each of [`Contents::run_invocations`] the bed that it was measured on; none where it has no name.
+    pub fn run_beds(&self) -> Vec<Option<&str>> {
+        let bed = |stored: &StoredInvocation| stored.invocation.bed.is_some();
+        if !self.invocations.iter().any(bed) {
+            return vec![None; self.run_invocations.len()];
+        }
+        let named = self.invocations.iter().map(|s| (s.id, s.invocation.bed.as_deref()));
+        let named: BTreeMap<i64, Option<&str>> = named.collect();
+        self.run_invocations.iter().map(|id| named.get(id).copied().flatten()).collect()
+    }
+
+    /// The beds of its runs, each once, sorted; runs without one have none.
+    pub fn beds(&self) -> Vec<&str> {
+        let beds: BTreeSet<&str> = self.run_beds().into_iter().flatten().collect();
+        beds.into_iter().collect()
+    }
+
     /// The same imported runs with the figures by another rule. Runs of fwdlab's
     /// own and searches have no choice: they stay as they are.
     #[must_use]
@@ -119,6 +136,16 @@ impl Store {
         self.plan_and_text().map(|(plan, _)| plan)
     }
 
+    /// The plan's hash alone, whatever the size of the plan.
+    ///
+    /// # Errors
+    /// [`StoreError::NoPlan`] when none was adopted yet.
+    pub fn plan_hash(&self) -> Result<String, StoreError> {
+        let hash = self.connection.query_row("SELECT hash FROM plan", [], |row| row.get(0));
+        let hash = hash.optional().map_err(|e| self.failed(e))?;
+        hash.ok_or_else(|| StoreError::NoPlan { path: self.path.clone() })
+    }
+
     /// Text of the experiment file, as it was read.
     ///
     /// # Errors
@@ -193,7 +220,8 @@ impl Store {
         Ok(invocations.into_iter().map(|stored| stored.invocation.environment).collect())
     }
 
-    fn run_invocations(&self) -> Result<Vec<i64>, StoreError> {
+    /// For each run the number of its invocation, by index.
+    pub(super) fn run_invocations(&self) -> Result<Vec<i64>, StoreError> {
         self.rows("SELECT invocation FROM run ORDER BY run", |row| row.get(0))
     }
 
@@ -248,7 +276,7 @@ impl Store {
 }
 
 /// An invocation whose surroundings are still to be parsed.
-fn invocation(row: &Row<'_>) -> rusqlite::Result<StoredInvocation> {
+pub(super) fn invocation(row: &Row<'_>) -> rusqlite::Result<StoredInvocation> {
     let invocation = Invocation {
         started_at: row.get("started_at")?,
         fwdlab_version: row.get("fwdlab_version")?,
@@ -256,6 +284,8 @@ fn invocation(row: &Row<'_>) -> rusqlite::Result<StoredInvocation> {
         testbed_reason: row.get("testbed_reason")?,
         simulated: row.get("simulated")?,
         environment: Environment::default(),
+        // Stores of before version 9 have no such column.
+        bed: row.get("bed").unwrap_or_default(),
     };
     Ok(StoredInvocation { id: row.get("id")?, invocation })
 }

@@ -23,6 +23,7 @@ const MIGRATIONS: &[&str] = &[
         include_str!("schema-7.sql")
     ),
     include_str!("schema-8.sql"),
+    include_str!("schema-9.sql"),
 ];
 
 /// Newest version of the schema that this program knows.

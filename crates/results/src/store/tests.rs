@@ -100,6 +100,7 @@ fn invocation(simulated: bool) -> Invocation {
         testbed: fwdlab_model::settings::TestbedKind::Sim,
         testbed_reason: "asked for".into(),
         simulated,
+        bed: None,
         environment: Environment::default(),
     }
 }

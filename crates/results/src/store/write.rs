@@ -100,7 +100,7 @@ impl Store {
             }
             tx.execute(
                 "INSERT INTO invocation (started_at, fwdlab_version, testbed, testbed_reason,
-                 simulated, environment) VALUES (?, ?, ?, ?, ?, ?)",
+                 simulated, environment, bed) VALUES (?, ?, ?, ?, ?, ?, ?)",
                 params![
                     invocation.started_at,
                     invocation.fwdlab_version,
@@ -108,11 +108,13 @@ impl Store {
                     invocation.testbed_reason,
                     invocation.simulated,
                     environment,
+                    invocation.bed,
                 ],
             )?;
             Ok(Ok(tx.last_insert_rowid()))
         })??;
-        if invocation.simulated {
+        // What is written beside its place is flushed once, at the end.
+        if invocation.simulated && self.lock.is_some() {
             let lighter = self.connection.pragma_update(None, "synchronous", "NORMAL");
             lighter.map_err(|source| self.failed(source))?;
         }

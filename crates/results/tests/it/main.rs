@@ -11,6 +11,7 @@ mod revisions;
 
 mod answers;
 mod around;
+mod beds;
 mod browser;
 mod catalogue;
 mod change_points;
@@ -24,6 +25,7 @@ mod first_screen;
 mod history;
 mod history_of_many;
 mod labels;
+mod merge;
 mod methods;
 mod ministat_conformance;
 mod oracles;

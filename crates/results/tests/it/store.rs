@@ -410,6 +410,7 @@ fn ceilings_of_mixes_are_told_from_those_of_sizes() {
     drop(store);
     let connection = rusqlite::Connection::open(&path).unwrap();
     connection.execute_batch("ALTER TABLE calibration DROP COLUMN mix").unwrap();
+    connection.execute_batch("ALTER TABLE invocation DROP COLUMN bed").unwrap();
     connection.pragma_update(None, "user_version", 7).unwrap();
     drop(connection);
     assert_eq!(Store::open_read_only(&path).unwrap().calibrations().unwrap(), fixed);

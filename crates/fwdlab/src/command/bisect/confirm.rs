@@ -79,6 +79,7 @@ fn measure(
     resume: &str,
 ) -> Result<()> {
     let session = Session {
+        bed: None,
         plan,
         directory: experiment::beside(arguments.file()),
         calibrates: !arguments.no_calibration,

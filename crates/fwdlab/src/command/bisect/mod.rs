@@ -190,6 +190,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     ));
     if !search.is_done() {
         let session = Session {
+            bed: None,
             plan: &plan,
             directory: experiment::beside(arguments.file()),
             calibrates: !arguments.no_calibration,

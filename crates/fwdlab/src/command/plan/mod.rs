@@ -116,6 +116,7 @@ impl Arguments {
             return Ok(());
         }
         let session = crate::session::Session {
+            bed: None,
             plan,
             directory: experiment::beside(&self.experiment),
             calibrates: true,

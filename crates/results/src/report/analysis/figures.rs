@@ -1,5 +1,6 @@
 //! The figure that stands for a run.
 
+use super::bed_blocks;
 use super::goals::of_run;
 use crate::counts::{Foreground, Total};
 use crate::stats::alternation::slices_of;
@@ -24,6 +25,9 @@ pub struct RunResult {
     pub variant: usize,
     /// Label of the variant.
     pub label: String,
+    /// The bed that it was measured on; none where that has no name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bed: Option<String>,
     /// Wall clock at the start.
     pub started_at: String,
     /// The compared figure in packets per second; none when the run has no
@@ -106,9 +110,13 @@ pub(super) fn run_results(contents: &Contents, figure: RunMetric) -> (Vec<RunRes
     let mut results = Vec::new();
     let mut notes = Vec::new();
     let foreground = foreground(contents);
-    for run in &contents.runs {
+    let (blocks, split) = bed_blocks::blocks(contents);
+    notes.extend(split);
+    let measured = blocks.into_iter().zip(contents.run_beds());
+    for (run, (block, bed)) in contents.runs.iter().zip(measured) {
         for variant in distinct(&run.variants) {
             let result = run_result(&contents.plan, run, variant, figure, &foreground);
+            let result = RunResult { block, bed: bed.map(str::to_owned), ..result };
             if result.value().is_none() && result.left_out.is_none() {
                 let (run, label, why) = (run.run, &result.label, without_figure(figure));
                 let comma = if figure.is_rate() { "," } else { "" };
@@ -190,6 +198,7 @@ pub(super) fn run_result(
         block: run.block,
         variant,
         label: plan.variants[variant].label.clone(),
+        bed: None,
         started_at: run.started_at.clone(),
         value_pps: match figure {
             // Everything at once: of packets that were still on their way when the

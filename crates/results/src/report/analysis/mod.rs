@@ -8,6 +8,8 @@
 mod archive;
 pub(crate) mod arms;
 mod arrivals;
+mod bed_blocks;
+mod beds;
 mod blocks;
 mod comparisons;
 mod counts;
@@ -40,6 +42,7 @@ pub use archive::{
     RuleFigures,
 };
 pub use arrivals::{ArrivalResult, ArrivalsFound, SampledDamage};
+pub use beds::{BedEffect, BedResult, BedRun, Beds, beds_of};
 pub use blocks::MinistatBlock;
 pub use comparisons::{Answer, Compared, Outcome, Shown};
 pub use counts::{CountedVariant, Counts};
@@ -73,7 +76,7 @@ pub use variants::{Loss, SummaryResult, VariantResult};
 use crate::label::{Label, MeasuredOn};
 use crate::stats::Adjustment;
 use crate::stats::diagnostics::{RunFigure, RunOrder, Trend, run_order, trend_within_variants};
-use crate::store::{Contents, Store, StoreError};
+use crate::store::{Contents, Store, StoreError, StoredInvocation};
 use fwdlab_model::Plan;
 use fwdlab_model::RunRecord;
 use fwdlab_model::plan::Factor;
@@ -102,6 +105,9 @@ pub struct Analysis {
     pub archive: Option<ArchiveResult>,
     /// The device's own CPU time per packet; none where no run tells.
     pub device: Option<DeviceAlone>,
+    /// The beds and how they differ; none of one bed, or of beds without names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beds: Option<Beds>,
     /// What the devices executed; none where that is not what is compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counts: Option<Counts>,
@@ -215,6 +221,9 @@ pub struct InvocationResult {
     pub fwdlab_version: String,
     /// Runs that it recorded.
     pub runs: usize,
+    /// The bed that they were measured on, where it has a name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bed: Option<String>,
 }
 
 impl Analysis {
@@ -267,7 +276,9 @@ impl Analysis {
         let mut notes = notes(contents, stopping.as_ref());
         notes.extend(figure_notes);
         notes.extend(comparisons.iter().filter_map(Compared::unequal_steadiness));
+        let beds = beds::beds(contents, &runs, &comparisons);
         Analysis {
+            beds,
             name: plan.name.clone(),
             title: plan.title.clone(),
             plan_hash: plan.hash.clone(),
@@ -369,6 +380,14 @@ pub(crate) fn compared(contents: &Contents, runs: &[RunResult]) -> Vec<Compared>
     comparisons::compare(contents, runs)
 }
 
+/// What they say of beds; none where there is only one.
+pub(crate) fn beds_of_runs(contents: &Contents, runs: &[RunResult]) -> Option<Beds> {
+    if contents.beds().len() < 2 {
+        return None;
+    }
+    beds::beds(contents, runs, &comparisons::compare(contents, runs))
+}
+
 /// The figures of a store's runs without the rest of a report.
 pub(crate) struct Figures {
     /// The testbed.
@@ -427,6 +446,7 @@ fn invocations(contents: &Contents) -> Vec<InvocationResult> {
             started_at: stored.invocation.started_at.clone(),
             fwdlab_version: stored.invocation.fwdlab_version.clone(),
             runs: contents.run_invocations.iter().filter(|&&id| id == stored.id).count(),
+            bed: stored.invocation.bed.clone(),
         })
         .collect()
 }
@@ -449,7 +469,15 @@ fn notes(contents: &Contents, stopping: Option<&Stopping>) -> Vec<String> {
         .collect();
     if let Some((first, rest)) = used.split_first() {
         let first = &first.invocation;
-        if rest.iter().any(|stored| stored.invocation.environment != first.environment) {
+        // Each bed has surroundings of its own.
+        let changed = |stored: &&StoredInvocation| {
+            let own = &stored.invocation;
+            let mut earlier = used.iter().map(|earlier| &earlier.invocation);
+            earlier
+                .find(|earlier| earlier.bed == own.bed)
+                .is_some_and(|earlier| earlier.environment != own.environment)
+        };
+        if rest.iter().any(changed) {
             notes.push(
                 "the surroundings changed between invocations; environment.json holds each"
                     .to_owned(),

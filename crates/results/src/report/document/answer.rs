@@ -192,6 +192,7 @@ pub(super) fn beside(analysis: &Analysis) -> Vec<Inline> {
     points.extend(places(analysis).into_iter().map(|said| labelled("Where in the code", said)));
     points.extend(layouts(analysis).into_iter().map(|said| labelled("Code layout", said)));
     points.push(labelled("How sure", surety(analysis)));
+    points.extend(analysis.beds.as_ref().map(super::beds::point));
     points.push(labelled("Varied", varied(analysis)));
     let lines = analysis.setup_brief.join("; ");
     points.push(labelled("Measured on", lines));

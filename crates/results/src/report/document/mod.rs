@@ -5,6 +5,7 @@
 
 mod answer;
 mod archive;
+mod beds;
 mod counts;
 mod figures;
 mod method;
@@ -41,6 +42,8 @@ const MANY: usize = 8;
 const LARGEST: usize = 8;
 /// Files of variants that are named of many.
 const NAMED: usize = 3;
+/// Invocations that are listed: one for each share there may be a thousand of.
+const INVOCATIONS: usize = 20;
 /// Page of it for where the time goes.
 const PROFILES: &str = "PROFILES.md";
 
@@ -108,6 +111,11 @@ pub fn document<'a>(analysis: &'a Analysis, pictures: &Pictures) -> Document<'a>
     blocks.extend(analysis.sizes.as_ref().map(|sizes| sizes::section(sizes, drawn)));
     blocks.extend(figures::scaling(analysis));
     blocks.extend(analysis.device.as_ref().map(figures::device));
+    blocks.extend(analysis.beds.as_ref().map(|found| {
+        let section = beds::section(found);
+        // Of many beds those that are remarkable are said at the top.
+        if found.beds.len() > MANY { section.on_page(DETAILS) } else { section }
+    }));
     blocks.extend(quality::doubts(analysis));
     if let Some(profiles) = &analysis.profiles {
         let section = profiles::section(profiles, analysis.archive.is_some());
@@ -242,10 +250,15 @@ fn made(analysis: &Analysis) -> Block {
         format!("plan {plan_hash}, seed {seed}, {runs_recorded} of {}", runs_of(*runs_planned))
             .into(),
     ];
-    lines.extend(analysis.invocations.iter().map(|i| {
+    lines.extend(analysis.invocations.iter().take(INVOCATIONS).map(|i| {
         let (id, at, version, runs) = (i.id, &i.started_at, &i.fwdlab_version, runs_of(i.runs));
-        Inline::from(format!("invocation {id}: {at}, fwdlab {version}, {runs}"))
+        let bed = i.bed.as_ref().map_or(String::new(), |bed| format!(", bed {bed}"));
+        Inline::from(format!("invocation {id}: {at}, fwdlab {version}, {runs}{bed}"))
     }));
+    let more = analysis.invocations.len().saturating_sub(INVOCATIONS);
+    if let (1.., Some(last)) = (more, analysis.invocations.last()) {
+        lines.push(format!("{more} further invocations, the last one {}", last.started_at).into());
+    }
     if !testbed.reason.is_empty() {
         lines.push(
             format!("testbed {}: {}", MeasuredOn::of(testbed.kind, ""), testbed.reason).into(),

@@ -45,6 +45,9 @@ pub fn summary<'a>(analysis: &'a Analysis, data: &'a dyn Data) -> Document<'a> {
         [compared.baseline, compared.variant].map(|variant| median(analysis, compared, variant))
     }));
     blocks.extend(analysis.comparisons.iter().filter_map(|c| counted::differences(c, false)));
+    if let Some(beds) = &analysis.beds {
+        blocks.extend(beds.sentences().into_iter().map(|said| Block::text(format!("{said}."))));
+    }
     if let Some(device) = &analysis.device {
         blocks.push(Block::text(format!("{}.", device.receiver)));
         blocks.extend(device.effects.iter().map(|effect| Block::text(effect.sentence())));

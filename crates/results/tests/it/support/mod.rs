@@ -435,6 +435,7 @@ pub(crate) fn invocation(kind: TestbedKind) -> Invocation {
         testbed: kind,
         testbed_reason: "the experiment asks for it".into(),
         simulated,
+        bed: None,
         environment: Environment(BTreeMap::from([
             ("cpu".to_owned(), cpu),
             ("kernel".to_owned(), section(&[("release", "6.1.0"), ("cmdline", "quiet")])),

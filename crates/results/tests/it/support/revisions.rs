@@ -41,6 +41,7 @@ pub(crate) fn store(
         testbed: testbed.parse().expect("a testbed"),
         testbed_reason: "a test".into(),
         simulated: testbed == "sim",
+        bed: None,
         environment,
     };
     store.begin_invocation(&invocation).unwrap();

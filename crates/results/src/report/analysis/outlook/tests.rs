@@ -49,6 +49,7 @@ fn contents(plan: &Plan, testbed: &str, log_ratios: &[f64]) -> Contents {
         testbed: testbed.parse().expect("a testbed"),
         testbed_reason: String::new(),
         simulated: testbed == "sim",
+        bed: None,
         environment: environment("Zen 3"),
     };
     Contents {

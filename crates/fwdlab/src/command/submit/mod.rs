@@ -1,0 +1,313 @@
+//! `fwdlab submit`: an experiment through the queue of a cluster.
+//!
+//! The queue's own programs are run (`sbatch`, `squeue`, `scancel`), not rewritten: who may use
+//! which machine, what goes first and what is started again after a machine was lost is their
+//! business. What is done is known from the stores alone, so that nothing depends on how long a
+//! queue remembers its jobs.
+
+mod queue;
+mod record;
+mod script;
+mod status;
+
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::experiment::{self, Loaded, Overrides, STORE};
+use crate::share::{self, SHARES, Share};
+use crate::terminal;
+use anyhow::{Context, Result};
+use fwdlab_model::Plan;
+use fwdlab_model::settings::TestbedKind;
+use queue::{Job, Slurm};
+use record::Record;
+use serde_json::json;
+use status::Status;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Shares of an experiment that says nothing of them: Slurm as it comes takes arrays of 1000 jobs.
+const SHARES_MOST: u32 = 1000;
+
+/// Hand an experiment to the queue of a cluster (Slurm), share by share.
+///
+/// The experiment's blocks are divided into shares, and each of them is a job (an array job): it
+/// is measured on one machine, its bed, into a store of its own. A last job puts the shares
+/// together and writes the report. A job that is killed and started again goes on with what its
+/// store lacks: that costs the run in progress. The same command again hands in what is left.
+///
+/// What measures time asks for whole machines (--exclusive); simulations and machines that count
+/// instructions do not. The experiment, this program and the directory must be where all machines
+/// find them under the same names.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  fwdlab submit experiments/demo.toml
+  fwdlab submit experiments/demo.toml --status
+  fwdlab submit experiments/demo.toml --cancel
+  fwdlab submit experiments/aa.toml --lab /etc/fwdlab/lab.toml --shares 40 --sbatch=--partition=racks
+  fwdlab submit experiments/demo.toml --testbed sim --at-once 4 --sbatch=--time=10")]
+pub(crate) struct Arguments {
+    /// The experiment file
+    #[arg(value_name = "EXPERIMENT.toml")]
+    experiment: PathBuf,
+    /// Directory of store and report [default: results/NAME, after the experiment file]
+    #[arg(long, short, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Shares of the experiment, each a job [default: one for each block, at most 1000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(share::MOST)))]
+    shares: Option<u32>,
+    /// Most shares that are measured at the same time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    at_once: Option<u32>,
+    /// An option for sbatch: --sbatch=--partition=racks. May be given several times
+    #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
+    sbatch: Vec<String>,
+    /// Don't measure what sender and receiver reach without a DUT
+    #[arg(long)]
+    no_calibration: bool,
+    /// Say how far it is, and change nothing
+    #[arg(long, conflicts_with = "cancel")]
+    status: bool,
+    /// End its jobs; what they stored is kept
+    #[arg(long)]
+    cancel: bool,
+    /// Begin anew; the old store and shares are kept under names that end in .1
+    #[arg(long, conflicts_with_all = ["status", "cancel"])]
+    fresh: bool,
+    /// Print what was done as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    overrides: Overrides,
+}
+
+/// An experiment and where it is kept.
+struct Place<'a> {
+    plan: &'a Plan,
+    out: &'a Path,
+}
+
+impl Place<'_> {
+    fn shares(&self) -> PathBuf {
+        self.out.join(SHARES)
+    }
+
+    fn store(&self) -> PathBuf {
+        self.out.join(STORE)
+    }
+}
+
+/// Hands it in, says how far it is, or ends it.
+///
+/// # Errors
+/// Faults of the experiment, what can't be divided, a queue that refuses.
+pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
+    if arguments.experiment == Path::new("-") {
+        let why = "submit: a job can't read your standard input\n  next step: name a file";
+        return Err(CliError::Mistake(why.into()).into());
+    }
+    let Loaded { plan, .. } = experiment::load(&arguments.experiment, &arguments.overrides)?;
+    share::check(&plan)?;
+    let out = experiment::directory(&plan, arguments.out.as_deref());
+    let out = std::path::absolute(&out).unwrap_or(out);
+    let place = Place { plan: &plan, out: &out };
+    if arguments.fresh {
+        set_aside(&place)?;
+    }
+    let found = Record::read(&place.shares())?;
+    if let Some(record) = found.as_ref().filter(|record| record.plan != plan.hash) {
+        let why = format!(
+            "{} holds the shares of another plan (hash {}, not {})\n  next step: choose another \
+             directory (--out), or give --fresh, which keeps the old ones aside",
+            out.display(),
+            record.plan,
+            plan.hash
+        );
+        return Err(CliError::Mistake(why).into());
+    }
+    match (arguments.status, arguments.cancel) {
+        (true, _) => say_status(arguments, &place, found.as_ref()),
+        (_, true) => cancel(arguments, &place, found.as_ref()),
+        _ => submit(arguments, &place, found),
+    }
+}
+
+/// Hands in the shares that lack runs, and a job that puts all together after them.
+fn submit(arguments: &Arguments, place: &Place<'_>, found: Option<Record>) -> Result<Exit> {
+    let plan = place.plan;
+    if place.store().exists() {
+        let why = format!(
+            "{} is there already\n  next step: `fwdlab report {}` shows it; to begin anew, give \
+             --fresh or another --out",
+            place.store().display(),
+            experiment::quoted(&place.out.to_string_lossy())
+        );
+        return Err(CliError::Mistake(why).into());
+    }
+    let wanted = arguments.shares.unwrap_or(plan.design.blocks.min(SHARES_MOST));
+    let wanted = wanted.min(plan.design.blocks);
+    let shares = found.as_ref().map_or(wanted, |record| record.shares);
+    if arguments.shares.is_some() && shares != wanted {
+        let why = format!(
+            "{} was divided into {shares} shares, and what is stored is of these\n  next step: leave \
+             out --shares, or begin anew with --fresh",
+            place.shares().display()
+        );
+        return Err(CliError::Mistake(why).into());
+    }
+    let slurm = Slurm;
+    let mut record = found.unwrap_or_else(|| Record::new(plan, shares));
+    let before = Status::of(place, &record, &slurm)?;
+    if let Some(job) = before.jobs.first() {
+        let why = format!(
+            "{} is on its way already: job {} is {}\n  next step: give --status to see how far it is, \
+             or --cancel first",
+            plan.name, job.id, job.state
+        );
+        return Err(CliError::Mistake(why).into());
+    }
+    let directory = place.shares();
+    fs::create_dir_all(&directory).with_context(|| format!("making {}", directory.display()))?;
+    let scripts = script::write(arguments, place, shares)?;
+    let lacking = before.lacking();
+    let is_exclusive = measures_time(plan);
+    let mut ids = Vec::new();
+    if !lacking.is_empty() {
+        let array = script::array(&lacking, arguments.at_once);
+        let id = slurm.submit(&Job {
+            name: format!("fwdlab-{}", plan.name),
+            array: Some(array),
+            after: None,
+            log: directory.join("%a.log"),
+            script: scripts.share,
+            is_exclusive,
+            options: &arguments.sbatch,
+        })?;
+        ids.push(id);
+    }
+    // Known before anything else can go wrong: --cancel must find it.
+    record.jobs.clone_from(&ids);
+    record.write(&directory)?;
+    let merge = slurm.submit(&Job {
+        name: format!("fwdlab-{}-merge", plan.name),
+        array: None,
+        after: ids.first().cloned(),
+        log: directory.join("merge.log"),
+        script: scripts.merge,
+        is_exclusive: false,
+        options: &arguments.sbatch,
+    })?;
+    ids.push(merge);
+    record.jobs.clone_from(&ids);
+    record.write(&directory)?;
+    if arguments.json {
+        terminal::print_json(&json!({
+            "plan": plan.hash, "directory": place.out, "shares": shares,
+            "submitted": lacking.len(), "jobs": ids, "exclusive": is_exclusive,
+        }))?;
+        return Ok(Exit::Done);
+    }
+    let whole = if is_exclusive { ", each on a whole machine" } else { "" };
+    terminal::print(&format!(
+        "{}: {} of {shares} shares handed in{whole}, then their merge: jobs {}\n{} of {} runs are \
+         stored already\nhow far it is: {} --status\n",
+        plan.name,
+        lacking.len(),
+        ids.join(" and "),
+        before.stored,
+        plan.runs.len(),
+        again(arguments)
+    ))?;
+    Ok(Exit::Done)
+}
+
+fn say_status(arguments: &Arguments, place: &Place<'_>, found: Option<&Record>) -> Result<Exit> {
+    let record = found.ok_or_else(|| never_submitted(place))?;
+    let status = Status::of(place, record, &Slurm)?;
+    if arguments.json {
+        terminal::print_json(&status.json(place, record))?;
+    } else {
+        terminal::print(&status.text(place, record, &again(arguments)))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn cancel(arguments: &Arguments, place: &Place<'_>, found: Option<&Record>) -> Result<Exit> {
+    let record = found.ok_or_else(|| never_submitted(place))?;
+    let slurm = Slurm;
+    let jobs = Status::of(place, record, &slurm)?.jobs;
+    if !jobs.is_empty() {
+        slurm.cancel(&record.jobs)?;
+    }
+    if arguments.json {
+        let ended = if jobs.is_empty() { &[][..] } else { &record.jobs };
+        terminal::print_json(&json!({ "cancelled": ended }))?;
+        return Ok(Exit::Done);
+    }
+    terminal::print(&match jobs.is_empty() {
+        true => format!("{}: none of its jobs is in the queue\n", place.plan.name),
+        false => format!(
+            "{}: cancelled jobs {}; what was measured is kept\ngo on with: {}\n",
+            place.plan.name,
+            record.jobs.join(" and "),
+            again(arguments)
+        ),
+    })?;
+    Ok(Exit::Done)
+}
+
+/// Moves the store and the shares of an experiment to names that are free.
+fn set_aside(place: &Place<'_>) -> Result<()> {
+    if let Some(record) = Record::read(&place.shares())?
+        && let Some(job) = Status::of(place, &record, &Slurm)?.jobs.first()
+    {
+        let why = format!(
+            "--fresh: job {} of {} is {}\n  next step: give --cancel first",
+            job.id,
+            place.out.display(),
+            job.state
+        );
+        return Err(CliError::Mistake(why).into());
+    }
+    if place.store().exists() {
+        fwdlab_results::store::set_aside(&place.store())?;
+    }
+    let shares = place.shares();
+    if shares.exists() {
+        let numbered = |n: u32| place.out.join(format!("{SHARES}.{n}"));
+        let free = (1..).map(numbered).find(|path| !path.exists()).unwrap_or_else(|| numbered(0));
+        fs::rename(&shares, &free)
+            .with_context(|| format!("setting {} aside", shares.display()))?;
+    }
+    Ok(())
+}
+
+/// Whether what is measured takes time on the machine that measures it: then nobody else may be
+/// there.
+fn measures_time(plan: &Plan) -> bool {
+    match plan.base.testbed.kind {
+        TestbedKind::Sim | TestbedKind::Archive => false,
+        TestbedKind::Vm => plan.base.testbed.vm.is_timed,
+        TestbedKind::Auto | TestbedKind::Netns | TestbedKind::Memory | TestbedKind::Ssh => true,
+    }
+}
+
+fn never_submitted(place: &Place<'_>) -> CliError {
+    CliError::Mistake(format!(
+        "no share of {} was handed in yet (there is no {})\n  next step: the same command without \
+         --status or --cancel hands it in",
+        place.plan.name,
+        Record::path(&place.shares()).display()
+    ))
+}
+
+/// The command that goes on with this experiment.
+fn again(arguments: &Arguments) -> String {
+    let Arguments { overrides, experiment, out, .. } = arguments;
+    overrides.command_line("submit", experiment, out.as_deref())
+}
+
+/// The share's store, if any run of it may be there.
+fn store_of(place: &Place<'_>, share: Share) -> PathBuf {
+    share.directory(place.out).join(STORE)
+}

@@ -1,0 +1,208 @@
+//! Slurm's own programs, as far as shares need them.
+//!
+//! Nothing is asked of the accounting: many clusters have none.
+
+use crate::error::CliError;
+use anyhow::Result;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+/// What squeue prints of a job: number, state, nodes, why it waits.
+const FORMAT: &str = "%i|%T|%N|%r";
+
+/// The programs `sbatch`, `squeue` and `scancel`.
+#[derive(Debug, Default)]
+pub(super) struct Slurm;
+
+/// A job to be handed in.
+pub(super) struct Job<'a> {
+    pub(super) name: String,
+    /// Numbers of an array's jobs, as sbatch wants them; none for a single job.
+    pub(super) array: Option<String>,
+    /// The job that must have ended first, however.
+    pub(super) after: Option<String>,
+    /// Where its output goes; `%a` is the number in the array.
+    pub(super) log: PathBuf,
+    pub(super) script: PathBuf,
+    /// It needs whole machines.
+    pub(super) is_exclusive: bool,
+    /// The user's own options.
+    pub(super) options: &'a [String],
+}
+
+/// A job in the queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Queued {
+    /// Its number; of a job in an array `ARRAY_NUMBER`.
+    pub(super) id: String,
+    /// In Slurm's words: PENDING, RUNNING ...
+    pub(super) state: String,
+    /// The machine that it runs on; empty while it waits.
+    pub(super) node: String,
+    /// Why it waits.
+    pub(super) reason: String,
+}
+
+impl Slurm {
+    /// Hands a job in, and returns its number.
+    ///
+    /// # Errors
+    /// When there is no sbatch, or it refuses.
+    pub(super) fn submit(&self, job: &Job<'_>) -> Result<String> {
+        let output = run("sbatch", &job.arguments())?;
+        let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        if !output.status.success() {
+            return Err(refused("sbatch", &output).into());
+        }
+        // With several clusters `ID;CLUSTER`.
+        let id = said.split(';').next().unwrap_or_default().to_owned();
+        if id.is_empty() || !id.bytes().all(|byte| byte.is_ascii_digit()) {
+            let why = format!("sbatch names no job: it said `{said}`\n  next step: see squeue");
+            return Err(CliError::Environment(why).into());
+        }
+        Ok(id)
+    }
+
+    /// Those of these jobs that are in the queue, waiting or running; of an array each by itself.
+    ///
+    /// # Errors
+    /// When there is no squeue, or it fails.
+    pub(super) fn queued(&self, ids: &[String]) -> Result<Vec<Queued>> {
+        let mut found = Vec::new();
+        for id in ids {
+            let format = format!("--format={FORMAT}");
+            let output = run(
+                "squeue",
+                &["--noheader", "--array", &format, "--jobs", id].map(OsString::from),
+            )?;
+            if !output.status.success() {
+                // A while after its end a job is forgotten.
+                if String::from_utf8_lossy(&output.stderr).contains("Invalid job id") {
+                    continue;
+                }
+                return Err(refused("squeue", &output).into());
+            }
+            found.extend(read(&String::from_utf8_lossy(&output.stdout)));
+        }
+        Ok(found)
+    }
+
+    /// Ends jobs.
+    ///
+    /// # Errors
+    /// When there is no scancel, or it fails.
+    pub(super) fn cancel(&self, ids: &[String]) -> Result<()> {
+        let output = run("scancel", &ids.iter().map(OsString::from).collect::<Vec<_>>())?;
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(refused("scancel", &output).into()),
+        }
+    }
+}
+
+impl Job<'_> {
+    fn arguments(&self) -> Vec<OsString> {
+        let mut arguments: Vec<OsString> =
+            ["--parsable", "--requeue", "--open-mode=append"].map(OsString::from).to_vec();
+        arguments.push(format!("--job-name={}", self.name).into());
+        let mut log = OsString::from("--output=");
+        log.push(&self.log);
+        arguments.push(log);
+        arguments.extend(self.array.iter().map(|array| format!("--array={array}").into()));
+        arguments.extend(self.after.iter().map(|id| format!("--dependency=afterany:{id}").into()));
+        arguments.extend(self.is_exclusive.then(|| "--exclusive".into()));
+        arguments.extend(self.options.iter().map(OsString::from));
+        arguments.push(self.script.as_os_str().to_owned());
+        arguments
+    }
+}
+
+fn run(program: &str, arguments: &[OsString]) -> Result<Output> {
+    Command::new(program).args(arguments).output().map_err(|error| {
+        CliError::Environment(format!(
+            "can't start {program}: {error}\n  next step: install Slurm's programs (Debian: \
+             slurm-client) and see that `sinfo` shows the cluster; without a queue each share can be \
+             measured by hand: fwdlab run EXPERIMENT.toml --share 1/4"
+        ))
+        .into()
+    })
+}
+
+fn refused(program: &str, output: &Output) -> CliError {
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    let said = if said.is_empty() { output.status.to_string() } else { said };
+    CliError::Environment(format!(
+        "{program} refused: {said}\n  next step: see that `sinfo` shows the cluster, and give what \
+         it asks for with --sbatch=OPTION"
+    ))
+}
+
+/// What squeue printed, in [`FORMAT`]. A job that has ended and is not forgotten yet is none.
+fn read(text: &str) -> Vec<Queued> {
+    let jobs = text.lines().filter_map(|line| {
+        let mut cells = line.trim().splitn(4, '|').map(str::to_owned);
+        let id = cells.next().filter(|id| !id.is_empty())?;
+        let (state, node) = (cells.next()?, cells.next().unwrap_or_default());
+        Some(Queued { id, state, node, reason: cells.next().unwrap_or_default() })
+    });
+    let ended = [
+        "BOOT_FAIL",
+        "CANCELLED",
+        "COMPLETED",
+        "DEADLINE",
+        "FAILED",
+        "NODE_FAIL",
+        "OUT_OF_MEMORY",
+        "PREEMPTED",
+        "REVOKED",
+        "TIMEOUT",
+    ];
+    jobs.filter(|job| !ended.contains(&job.state.as_str())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_in_the_queue_are_those_that_wait_or_run() {
+        let text = "7_4|PENDING||Resources\n7_1|RUNNING|n1|None\n7_2|COMPLETING|n2|None\n\
+                    7_3|COMPLETED|n2|None\n\n";
+        let ids: Vec<String> = read(text).into_iter().map(|job| job.id).collect();
+        assert_eq!(ids, ["7_4", "7_1", "7_2"]);
+        assert_eq!(read(text)[1].node, "n1");
+    }
+
+    #[test]
+    fn whole_machines_are_asked_for_where_time_is_measured() {
+        let options = ["--partition=racks".to_owned()];
+        let job = |is_exclusive| Job {
+            name: "fwdlab-x".into(),
+            array: Some("1-3%2".into()),
+            after: None,
+            log: "/o/.shares/%a.log".into(),
+            script: "/o/.shares/share.sh".into(),
+            is_exclusive,
+            options: &options,
+        };
+        let words = |job: Job<'_>| -> Vec<String> {
+            job.arguments().iter().map(|word| word.to_string_lossy().into_owned()).collect()
+        };
+        assert_eq!(
+            words(job(true)),
+            [
+                "--parsable",
+                "--requeue",
+                "--open-mode=append",
+                "--job-name=fwdlab-x",
+                "--output=/o/.shares/%a.log",
+                "--array=1-3%2",
+                "--exclusive",
+                "--partition=racks",
+                "/o/.shares/share.sh"
+            ]
+        );
+        assert!(!words(job(false)).contains(&"--exclusive".to_owned()));
+    }
+}

@@ -1,0 +1,87 @@
+//! The scripts that jobs are: a share, and the merge of all.
+
+use super::{Arguments, Place};
+use crate::experiment::{STORE, quoted};
+use crate::share::SHARES;
+use anyhow::{Context, Result};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The scripts of an experiment.
+pub(super) struct Scripts {
+    pub(super) share: PathBuf,
+    pub(super) merge: PathBuf,
+}
+
+/// Writes them beside the shares.
+///
+/// # Errors
+/// When they can't be written, or this program is nowhere.
+pub(super) fn write(arguments: &Arguments, place: &Place<'_>, shares: u32) -> Result<Scripts> {
+    let program = std::env::current_exe().context("finding this program")?;
+    let directory = place.shares();
+    let scripts = Scripts { share: directory.join("share.sh"), merge: directory.join("merge.sh") };
+    let write = |path: &Path, text: String| {
+        fs::write(path, text).with_context(|| format!("writing {}", path.display()))
+    };
+    write(&scripts.share, share(arguments, place.out, &program, shares))?;
+    write(&scripts.merge, merge(place.out, &program))?;
+    Ok(scripts)
+}
+
+fn word(path: &Path) -> String {
+    quoted(&path.to_string_lossy())
+}
+
+/// The script of a share. The shell becomes the program, so that Slurm's signals reach it.
+fn share(arguments: &Arguments, out: &Path, program: &Path, shares: u32) -> String {
+    let experiment =
+        std::path::absolute(&arguments.experiment).unwrap_or_else(|_| arguments.experiment.clone());
+    let line = arguments.overrides.command_line("run", &experiment, Some(out));
+    let rest = line.strip_prefix("fwdlab ").unwrap_or(&line);
+    let calibration = if arguments.no_calibration { " --no-calibration" } else { "" };
+    format!(
+        "#!/bin/sh\n# Written by `fwdlab submit`: a share of the experiment.\nexec {} {rest}{calibration} \
+         --share \"$SLURM_ARRAY_TASK_ID/{shares}\" --bed \"$SLURMD_NODENAME\"\n",
+        word(program)
+    )
+}
+
+/// The script that puts the shares together. Started again after the merge it only reports.
+fn merge(out: &Path, program: &Path) -> String {
+    let (program, store) = (word(program), word(&out.join(STORE)));
+    let (shares, out) = (word(&out.join(SHARES)), word(out));
+    format!(
+        "#!/bin/sh\n# Written by `fwdlab submit`: the shares become one store.\n\
+         [ -e {store} ] || {program} merge {shares} --out {out} || exit\n\
+         exec {program} report {out}\n"
+    )
+}
+
+/// Numbers of an array's jobs as sbatch takes them: `1-3,7%4`, at most four at once.
+pub(super) fn array(numbers: &[u32], at_once: Option<u32>) -> String {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for &number in numbers {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => ranges.push((number, number)),
+        }
+    }
+    let written = ranges.iter().map(|(first, last)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    });
+    let list = written.collect::<Vec<String>>().join(",");
+    at_once.map_or(list.clone(), |most| format!("{list}%{most}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_ranges() {
+        assert_eq!(array(&[1, 2, 3, 7, 9, 10], None), "1-3,7,9-10");
+        assert_eq!(array(&[4], Some(2)), "4%2");
+    }
+}

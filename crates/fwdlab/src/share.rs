@@ -1,0 +1,180 @@
+//! A share of an experiment: every nth block of its plan, measured by a process of its own into
+//! a store of its own. `fwdlab merge` makes one store of all shares.
+//!
+//! Shares are blocks taken in turn, so that each of them is spread over the whole plan, and a
+//! share that is never measured leaves no gap at its end.
+
+use crate::error::CliError;
+use crate::session;
+use crate::signal::Stop;
+use crate::terminal;
+use anyhow::Result;
+use fwdlab_model::Plan;
+use fwdlab_results::store::{Store, StoreError};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::thread::sleep;
+use std::time::Duration;
+
+/// Directory of shares in that of their experiment. What looks for stores in a tree passes it
+/// by, as its name begins with a dot: parts are no experiments.
+pub(crate) const SHARES: &str = ".shares";
+/// Most shares of an experiment; as many as there may be blocks.
+pub(crate) const MOST: u32 = 10_000;
+/// Between two looks at whether another process is done with a share.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Which part of how many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Share {
+    /// Its number, from 1.
+    pub(crate) number: u32,
+    /// How many there are.
+    pub(crate) of: u32,
+}
+
+impl FromStr for Share {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Share, String> {
+        let numbers = text.split_once('/').map(|(number, of)| (number.parse(), of.parse()));
+        match numbers {
+            Some((Ok(number), Ok(of))) if (1..=of).contains(&number) && of <= MOST => {
+                Ok(Share { number, of })
+            }
+            _ => Err(format!("a share is written I/N, such as 2/4, with I from 1 to N <= {MOST}")),
+        }
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "share {} of {}", self.number, self.of)
+    }
+}
+
+impl Share {
+    /// True when the block is part of it.
+    pub(crate) fn holds(self, block: u32) -> bool {
+        block % self.of == self.number - 1
+    }
+
+    /// The runs of it among these.
+    pub(crate) fn part_of(self, plan: &Plan, runs: &[u32]) -> Vec<u32> {
+        let is_in = |run: &u32| self.holds(plan.runs[*run as usize].block);
+        runs.iter().copied().filter(is_in).collect()
+    }
+
+    /// How many runs of the plan are in it.
+    pub(crate) fn runs(self, plan: &Plan) -> usize {
+        plan.runs.iter().filter(|run| self.holds(run.block)).count()
+    }
+
+    /// Its directory in that of the experiment.
+    pub(crate) fn directory(self, out: &Path) -> PathBuf {
+        out.join(SHARES).join(format!("{:05}", self.number))
+    }
+
+    /// Opens its store in the experiment's directory `out`. While another process measures the
+    /// same share (a job that its queue believes lost, say) it waits: what that one stores needs
+    /// not be measured again.
+    ///
+    /// # Errors
+    /// When the store can't be opened; an interruption.
+    pub(crate) fn open(self, out: &Path) -> Result<Store> {
+        let directory = self.directory(out);
+        let mut stop = None;
+        loop {
+            let locked = match session::open_store(&directory, false) {
+                Ok((store, _)) => return Ok(store),
+                Err(error) => error,
+            };
+            let Some(StoreError::Locked { .. }) = locked.downcast_ref::<StoreError>() else {
+                return Err(locked);
+            };
+            let stop: &Stop = match &mut stop {
+                Some(stop) => stop,
+                none => {
+                    terminal::note(&format!("{self} waits: {locked}"));
+                    none.insert(Stop::on_signals()?)
+                }
+            };
+            if stop.requested() {
+                let why = format!("{self} was interrupted while it waited: {locked}");
+                return Err(CliError::Interrupted(why).into());
+            }
+            sleep(LOOK);
+        }
+    }
+}
+
+/// Refuses a plan whose blocks can't be measured apart.
+///
+/// # Errors
+/// The reason, with the way out.
+pub(crate) fn check(plan: &Plan) -> Result<()> {
+    if plan.design.stop.is_some() {
+        let why = format!(
+            "{}: its rule that ends early (stop) needs every run before the next block, so that \
+             blocks can't be measured apart\n  next step: leave `stop` out of [design] and say how \
+             many `blocks` there are",
+            plan.name
+        );
+        return Err(CliError::Mistake(why).into());
+    }
+    Ok(())
+}
+
+/// The name of a bed: fit for folders and columns.
+///
+/// # Errors
+/// What it must be made of.
+pub(crate) fn bed(name: &str) -> std::result::Result<String, String> {
+    let is_fit = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
+    if (1..=64).contains(&name.len()) && name.chars().all(is_fit) {
+        return Ok(name.to_owned());
+    }
+    Err("a bed's name is 1 to 64 letters, digits, `.`, `-` and `_`".to_owned())
+}
+
+/// The bed of a plan without a name for it: its laboratory's file; none without one.
+pub(crate) fn bed_of(plan: &Plan) -> Option<String> {
+    let laboratory = Path::new(plan.base.testbed.lab.as_deref()?).file_stem()?;
+    Some(laboratory.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_numbers_within_bounds() {
+        assert_eq!("2/4".parse(), Ok(Share { number: 2, of: 4 }));
+        for wrong in ["", "2", "0/4", "5/4", "1/0", "-1/2", "1/10001", "1/2/3", "a/b"] {
+            assert!(wrong.parse::<Share>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn every_run_is_in_one_share() {
+        let text = "version = 1\n[[factor]]\nname = \"queues\"\nlevels = [1, 2, 4]\n[design]\nblocks = 11\n";
+        let plan = fwdlab_model::load("x.toml", text, &|_| Err("none".into())).unwrap();
+        for of in [1, 2, 4, 11, 20] {
+            let all: Vec<u32> = plan.runs.iter().map(|run| run.index).collect();
+            let shares = (1..=of).map(|number| Share { number, of });
+            let mut parts: Vec<u32> = shares.clone().flat_map(|s| s.part_of(&plan, &all)).collect();
+            parts.sort_unstable();
+            assert_eq!(parts, all, "{of} shares");
+            assert_eq!(shares.map(|share| share.runs(&plan)).sum::<usize>(), all.len());
+        }
+    }
+
+    #[test]
+    fn names_of_beds_are_fit_for_folders() {
+        assert_eq!(bed("rack-7.lab_2").as_deref(), Ok("rack-7.lab_2"));
+        for wrong in ["", "a b", "a/b", "bett\u{e4}"] {
+            assert!(bed(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Shares of an experiment, each measured by a process of its own, and their merge.
+
+use crate::support::{INSTANT, Lab};
+use fwdlab_results::store::Store;
+
+/// What the store holds: for each run its number, figure and bed.
+fn runs(lab: &Lab, store: &str) -> Vec<(u32, u64, Option<String>)> {
+    let contents = Store::open_read_only(&lab.path(store)).unwrap().contents().unwrap();
+    let beds = contents.run_beds().into_iter().map(|bed| bed.map(str::to_owned));
+    let figures = contents.runs.iter().map(|run| (run.run, run.trial.window.forwarded));
+    figures.zip(beds).map(|((run, forwarded), bed)| (run, forwarded, bed)).collect()
+}
+
+#[test]
+fn shares_of_two_beds_are_merged_to_what_one_would_have_measured() {
+    let lab = Lab::new(INSTANT);
+    for (share, bed) in [("1/2", "rack1"), ("2/2", "rack2")] {
+        let ended = lab.fwdlab(&["run", "x.toml", "--share", share, "--bed", bed]).expect(0);
+        assert!(ended.stderr.contains("4 of its 4 runs are left"), "{}", ended.stderr);
+        assert!(ended.stdout.is_empty(), "a part has no verdict: {}", ended.stdout);
+    }
+    // A part is no experiment: only the tree of shares itself names it.
+    lab.fwdlab(&["export", "results", "--parquet", "tables"]).expect(2);
+    let again = lab.fwdlab(&["run", "x.toml", "--share", "2/2", "--bed", "rack9"]).expect(0);
+    assert!(again.stderr.contains("0 of its 4 runs are left"), "{}", again.stderr);
+
+    let shares = "results/x/.shares";
+    let missing = ["merge", "results/x/.shares/00001", "--out", "part"];
+    let refused = lab.fwdlab(&missing).expect(2);
+    assert!(
+        refused.stderr.contains("4 of 8 runs are in none of the 1 stores"),
+        "{}",
+        refused.stderr
+    );
+    let partial = [&missing[..], &["--partial"]].concat();
+    assert!(lab.fwdlab(&partial).expect(0).stdout.starts_with("4 of 8 runs of 1 stores are in "));
+
+    let merged = lab.fwdlab(&["merge", shares, "--out", "results/x", "--json"]).expect(0).json();
+    assert_eq!((&merged["runs"], &merged["planned"]), (&8.into(), &8.into()));
+    assert_eq!(merged["beds"][1], serde_json::json!({ "bed": "rack2", "runs": 4 }));
+    lab.fwdlab(&["run", "x.toml", "--out", "whole", "--quiet"]).expect(0);
+    let (parts, whole) = (runs(&lab, "results/x/run.sqlite"), runs(&lab, "whole/run.sqlite"));
+    for (part, one) in parts.iter().zip(&whole) {
+        assert_eq!((part.0, part.1), (one.0, one.1), "a simulated run is the same wherever");
+    }
+    assert_eq!(parts.len(), whole.len());
+    let beds = |bed: &str| parts.iter().filter(|run| run.2.as_deref() == Some(bed)).count();
+    assert_eq!((beds("rack1"), beds("rack2")), (4, 4));
+
+    // The store goes on as any other: nothing is missing.
+    let ended = lab.fwdlab(&["run", "x.toml"]).expect(0);
+    assert!(ended.stderr.contains("all of its 8 runs are stored already"), "{}", ended.stderr);
+    assert!(ended.stdout.contains("2 beds (rack1 and rack2)"), "{}", ended.stdout);
+    let refused = lab.fwdlab(&["merge", shares, "--out", "results/x"]).expect(2);
+    assert!(refused.stderr.contains("--fresh"), "{}", refused.stderr);
+    lab.fwdlab(&["merge", shares, "--out", "results/x", "--fresh"]).expect(0);
+    assert!(lab.path("results/x/run.sqlite.1").exists());
+}
+
+#[test]
+fn tables_have_each_run_in_the_folder_of_its_bed() {
+    let lab = Lab::new(INSTANT);
+    for (share, bed) in [("1/2", "rack1"), ("2/2", "rack2")] {
+        lab.fwdlab(&["run", "x.toml", "--share", share, "--bed", bed, "--quiet"]).expect(0);
+    }
+    lab.fwdlab(&["merge", "results/x/.shares", "--out", "results/x"]).expect(0);
+    lab.fwdlab(&["export", "results", "--parquet", "tables"]).expect(0);
+    for (table, beds) in [("runs", 3), ("verdicts", 3)] {
+        let folders = std::fs::read_dir(lab.path("tables").join(table)).unwrap();
+        let mut names: Vec<String> =
+            folders.map(|f| f.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        assert_eq!(names, ["bed=all", "bed=rack1", "bed=rack2"][..beds]);
+    }
+    let history = lab.fwdlab(&["history", "results"]).expect(0);
+    assert!(history.stdout.contains("bed rack1"), "{}", history.stdout);
+    assert!(history.stdout.contains("bed rack2"), "{}", history.stdout);
+}
+
+#[test]
+fn what_can_t_be_shared_is_refused_with_the_way_out() {
+    let early = INSTANT.replace("blocks = 4", "stop = \"open\"\nmax_blocks = 8");
+    let lab = Lab::new(&early);
+    let refused = lab.fwdlab(&["run", "x.toml", "--share", "1/2"]).expect(2);
+    assert!(refused.stderr.contains("leave `stop` out of [design]"), "{}", refused.stderr);
+    let lab = Lab::new(INSTANT);
+    for wrong in [["--share", "3/2"], ["--share", "x"], ["--bed", "a b"]] {
+        lab.fwdlab(&["run", "x.toml", wrong[0], wrong[1]]).expect(2);
+    }
+    lab.fwdlab(&["run", "x.toml", "--share", "1/2", "--fail-on", "worse"]).expect(2);
+}
+
+/// Two processes measure one share: the second waits, and measures nothing again.
+#[test]
+fn a_share_that_another_process_measures_is_waited_for() {
+    let slow = INSTANT.replace("noise = 0.01", "noise = 0.01\nrealtime = true")
+        + "[trial]\nwarmup = \"10ms\"\nduration = \"200ms\"\ndrain = \"20ms\"\n";
+    let lab = Lab::new(&slow);
+    let line = ["run", "x.toml", "--share", "1/1", "--bed", "rack1"];
+    let mut first = lab.command(&line).stderr(std::process::Stdio::null()).spawn().unwrap();
+    let store = lab.path("results/x/.shares/00001/run.sqlite");
+    while !store.exists() {
+        assert!(first.try_wait().unwrap().is_none(), "it ended");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let second = lab.fwdlab(&line).expect(0);
+    assert!(second.stderr.contains("share 1 of 1 waits: "), "{}", second.stderr);
+    assert!(second.stderr.contains("0 of its 8 runs are left"), "{}", second.stderr);
+    assert!(first.wait().unwrap().success());
+    assert_eq!(runs(&lab, "results/x/.shares/00001/run.sqlite").len(), 8);
+}
+
+#[test]
+fn without_a_queue_the_way_out_is_said() {
+    let lab = Lab::new(INSTANT).with("PATH", "/nowhere");
+    let refused = lab.fwdlab(&["submit", "x.toml"]).expect(3);
+    assert!(refused.stderr.contains("can't start sbatch"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("--share 1/4"), "{}", refused.stderr);
+    let refused = lab.fwdlab(&["submit", "x.toml", "--status"]).expect(2);
+    assert!(refused.stderr.contains("no share of x was handed in yet"), "{}", refused.stderr);
+    let refused = lab.fwdlab(&["submit", "-"]).expect(2);
+    assert!(refused.stderr.contains("name a file"), "{}", refused.stderr);
+}

@@ -1,0 +1,44 @@
+//! Beds that are held against each other: a comparison of its own kind, and said so.
+
+use super::input::Input;
+use crate::format::listed;
+
+/// What is asked, with the beds where they are what differs.
+pub(super) fn asked(inputs: &[Input], asked: &str) -> String {
+    match between(inputs) {
+        Some((first, others)) => {
+            let s = if others.len() == 1 { "" } else { "s" };
+            format!("bed{s} {} against bed {first}: {asked}", listed(&others))
+        }
+        None => asked.to_owned(),
+    }
+}
+
+/// What has to be known of figures of several beds.
+pub(super) fn notes(inputs: &[Input]) -> Vec<String> {
+    let named: Vec<&Input> = inputs.iter().filter(|input| !input.beds.is_empty()).collect();
+    let differ = named.iter().any(|input| input.beds != named[0].beds);
+    if !differ {
+        return Vec::new();
+    }
+    let of = |input: &&Input| format!("{} of {}", input.path.display(), listed(&input.beds));
+    let each: Vec<String> = named.iter().map(of).collect();
+    vec![format!(
+        "this holds beds against each other ({}): what differs may be the machines; variants of one \
+         bed are told apart by `fwdlab compare` of its store alone",
+        each.join(", ")
+    )]
+}
+
+/// The first input's bed and the others', where each input is of one bed and they differ.
+fn between(inputs: &[Input]) -> Option<(&String, Vec<String>)> {
+    let beds = inputs.iter().map(|input| match input.beds.as_slice() {
+        [bed] => Some(bed),
+        _ => None,
+    });
+    let beds: Vec<&String> = beds.collect::<Option<_>>()?;
+    let (first, rest) = beds.split_first()?;
+    let mut others: Vec<String> = rest.iter().map(|bed| (*bed).clone()).collect();
+    others.dedup();
+    (!others.is_empty() && others.iter().all(|bed| bed != *first)).then_some((first, others))
+}

@@ -1,0 +1,280 @@
+//! Beds, with data of a known law: what is the machines' is told of the machines, and what is
+//! the variants' of the variants.
+
+use crate::support::{Random, firewall, invocation, plan, record, report};
+use fwdlab_model::Plan;
+use fwdlab_model::settings::TestbedKind;
+use fwdlab_results::compare::{Question, compare};
+use fwdlab_results::report::Analysis;
+use fwdlab_results::report::analysis::{BedRun, Beds, Outcome, beds_of};
+use fwdlab_results::stats::{Criteria, Verdict};
+use fwdlab_results::store::{Invocation, Store};
+use std::path::Path;
+
+const BEDS: [&str; 4] = ["rack1", "rack2", "rack3", "rack4"];
+const LABELS: [&str; 2] = ["old", "new"];
+
+/// What is true of one bed.
+#[derive(Clone, Copy)]
+struct Truth {
+    /// Its level over the others'.
+    level: f64,
+    /// Rate of the second variant over the first.
+    effect: f64,
+    /// Change of the level from one block to the next.
+    drift: f64,
+}
+
+const ALIKE: Truth = Truth { level: 1.0, effect: 1.0, drift: 1.0 };
+
+/// The beds of two variants in `blocks` blocks a bed, with 1 % of noise in blocks and in runs.
+fn measured(random: &mut Random, truths: &[Truth; 4], blocks: u32) -> Beds {
+    let mut runs = Vec::new();
+    for number in 0..4 * blocks {
+        let (bed, turn) = ((number % 4) as usize, number / 4);
+        let Truth { level, effect, drift } = truths[bed];
+        let block = 1.0 + 0.01 * random.normal();
+        for variant in 0..2 {
+            let effect = if variant == 1 { effect } else { 1.0 };
+            let noise = 1.0 + 0.01 * random.normal();
+            let pps = 1e6 * level * drift.powi(turn as i32) * effect * block * noise;
+            runs.push(BedRun { bed: BEDS[bed], block: number, variant, pps });
+        }
+    }
+    beds_of(&runs, &LABELS, &[(0, 1)], Criteria::default()).expect("several beds")
+}
+
+fn is_found(outcome: &Option<Outcome>) -> bool {
+    match outcome {
+        Some(Outcome::Compared(answer)) => {
+            matches!(answer.verdict, Verdict::Better | Verdict::Worse)
+        }
+        _ => false,
+    }
+}
+
+/// The beds where the effect, and those where the level was found to be another.
+fn found(beds: &Beds) -> (Vec<&str>, Vec<&str>) {
+    let effects = beds.effects.iter().filter(|effect| is_found(&effect.difference));
+    let levels = beds.beds.iter().filter(|bed| is_found(&bed.level));
+    (
+        effects.map(|effect| effect.bed.as_str()).collect(),
+        levels.map(|bed| bed.bed.as_str()).collect(),
+    )
+}
+
+/// All that is asked of beds is one family, so that in 5 of 100 experiments whose beds are alike
+/// something is found at most; 70 of 1000 are three standard errors above.
+#[test]
+fn beds_that_are_alike_are_called_different_as_seldom_as_promised() {
+    let mut random = Random(4);
+    let truths = [Truth { effect: 0.9, ..ALIKE }; 4];
+    let (mut any, mut drifts) = (0, 0);
+    for _ in 0..1000 {
+        let beds = measured(&mut random, &truths, 8);
+        let (effects, levels) = found(&beds);
+        any += usize::from(!effects.is_empty() || !levels.is_empty());
+        drifts += usize::from(beds.beds.iter().any(|bed| bed.drifts));
+    }
+    assert!(any <= 70 && drifts <= 70, "{any} and {drifts} of 1000");
+    assert!(any >= 10 && drifts >= 10, "{any} and {drifts}: the test asks more than it promises");
+}
+
+#[test]
+fn two_beds_that_are_alike_are_called_different_as_seldom_as_promised() {
+    let mut random = Random(5);
+    let mut any = 0;
+    for _ in 0..1000 {
+        let mut runs = Vec::new();
+        for block in 0..12 {
+            let shared = 1.0 + 0.01 * random.normal();
+            for variant in 0..2 {
+                let pps = 1e6 * shared * (1.0 + 0.01 * random.normal());
+                runs.push(BedRun { bed: BEDS[block as usize % 2], block, variant, pps });
+            }
+        }
+        let beds = beds_of(&runs, &LABELS, &[(0, 1)], Criteria::default()).unwrap();
+        assert!(beds.beds[0].level.is_none() && beds.effects[0].difference.is_none(), "asked once");
+        let (effects, levels) = found(&beds);
+        any += usize::from(!effects.is_empty() || !levels.is_empty());
+    }
+    assert!((10..=70).contains(&any), "{any} of 1000");
+}
+
+#[test]
+fn a_bed_with_another_effect_is_named_and_no_other() {
+    let mut random = Random(6);
+    let mut truths = [Truth { effect: 0.95, ..ALIKE }; 4];
+    truths[2].effect = 1.0;
+    let (mut named, mut others) = (0, 0);
+    for _ in 0..200 {
+        let beds = measured(&mut random, &truths, 10);
+        let (effects, levels) = found(&beds);
+        named += usize::from(effects.contains(&"rack3"));
+        let is_other = |bed: &&&str| **bed != "rack3";
+        others += usize::from(levels.iter().chain(&effects).any(|bed| is_other(&bed)));
+    }
+    assert!(named >= 190, "named in {named} of 200");
+    assert!(others <= 16, "others in {others} of 200");
+    let beds = measured(&mut random, &truths, 10);
+    let said = beds.sentences().join("\n");
+    assert!(said.contains("new against old is other on bed rack3 than on the others: "), "{said}");
+}
+
+#[test]
+fn a_bed_that_drifts_is_named() {
+    let mut random = Random(7);
+    let mut truths = [ALIKE; 4];
+    truths[1].drift = 1.005;
+    let beds = measured(&mut random, &truths, 16);
+    let drifting: Vec<&str> =
+        beds.beds.iter().filter(|bed| bed.drifts).map(|bed| bed.bed.as_str()).collect();
+    assert_eq!(drifting, ["rack2"]);
+    assert!(beds.sentences().iter().any(|said| said.starts_with("bed rack2 drifts: +")));
+}
+
+#[test]
+fn that_nothing_was_found_comes_with_what_would_have_been() {
+    let beds = measured(&mut Random(8), &[ALIKE; 4], 8);
+    let said = beds.sentences();
+    assert!(said[0].starts_with("4 beds (rack1, rack2, rack3 and rack4)"), "{said:?}");
+    assert!(said[1].contains(" nine of ten would have been found"), "{said:?}");
+}
+
+/// A store at `directory`/run.sqlite whose runs of block `n` are of bed `bed(n)`, `slower(n)` times as fast
+/// as the fabricated ones.
+fn store(
+    directory: &Path,
+    plan: &Plan,
+    bed: impl Fn(u32) -> &'static str,
+    speed: impl Fn(u32) -> f64,
+) {
+    let path = directory.join("run.sqlite");
+    let mut store = Store::open(&path).unwrap();
+    store.adopt_plan(plan, "version = 1\n").unwrap();
+    let mut last = None;
+    for run in &plan.runs {
+        let own = bed(run.block);
+        if last != Some(own) {
+            let bed = Some(own.to_owned());
+            let own = Invocation { bed, ..invocation(plan.base.testbed.kind) };
+            store.begin_invocation(&own).unwrap();
+        }
+        last = Some(own);
+        let mut record = record(plan, run.index);
+        for sample in &mut record.trial.samples {
+            sample.forwarded = (sample.forwarded as f64 * speed(run.block)) as u64;
+        }
+        record.trial.window.forwarded = record.trial.samples.iter().map(|s| s.forwarded).sum();
+        store.insert_run(&record).unwrap();
+    }
+}
+
+fn experiment() -> Plan {
+    plan(TestbedKind::Netns, vec![firewall()], vec![Some(0)], 16)
+}
+
+/// A bed that is 3 % slower: the ratios between variants, and so the verdicts, stay what they
+/// are; the bed is named.
+#[test]
+fn a_slower_bed_changes_no_verdict_and_is_named_in_every_form() {
+    let (plan, bed) = (experiment(), |block: u32| BEDS[block as usize % 4]);
+    let read = |slow: f64| {
+        let directory = tempfile::tempdir().unwrap();
+        let speed = move |block: u32| if block % 4 == 2 { slow } else { 1.0 };
+        store(directory.path(), &plan, bed, speed);
+        Store::open_read_only(&directory.path().join("run.sqlite")).unwrap()
+    };
+    let (even, uneven) = (read(1.0), read(0.9));
+    let of = |store: &Store| Analysis::of_store(store).unwrap();
+    let (alike, apart) = (of(&even), of(&uneven));
+    for (one, other) in alike.comparisons.iter().zip(&apart.comparisons) {
+        let (Outcome::Compared(one), Outcome::Compared(other)) = (&one.outcome, &other.outcome)
+        else {
+            panic!("answers");
+        };
+        assert_eq!(one.verdict, other.verdict);
+        let (a, b) = (&one.comparison, &other.comparison);
+        assert!((a.ratio / b.ratio - 1.0).abs() < 1e-5, "{} and {}", a.ratio, b.ratio);
+        assert!((a.p - b.p).abs() < 1e-3, "{} and {}", a.p, b.p);
+    }
+    let said = apart.beds.as_ref().unwrap().sentences().join("\n");
+    assert!(
+        said.contains("bed rack3 is 10") && said.contains("% slower than the others"),
+        "{said}"
+    );
+    assert!(!said.contains("is other on bed"), "{said}");
+    let files = report(&uneven);
+    for name in ["README.md", "index.html"] {
+        let text = crate::support::file(&files, name);
+        assert!(text.contains("bed rack3 is 10"), "{name}");
+        assert!(text.contains("enters no verdict between variants"), "{name}");
+    }
+    let json: serde_json::Value =
+        serde_json::from_str(&crate::support::file(&files, "results.json")).unwrap();
+    assert_eq!(json["beds"]["beds"][2]["bed"], "rack3");
+    assert_eq!(json["runs"][0]["bed"], "rack1");
+}
+
+/// A share that went on on another bed: the runs of its block are held against each other
+/// within each bed only.
+#[test]
+fn runs_of_a_divided_block_are_not_compared_across_beds() {
+    let (directory, plan) = (tempfile::tempdir().unwrap(), experiment());
+    let path = directory.path().join("run.sqlite");
+    let mut store = Store::open(&path).unwrap();
+    store.adopt_plan(&plan, "version = 1\n").unwrap();
+    let begin = |store: &mut Store, bed: &str| {
+        let bed = Some(bed.to_owned());
+        store.begin_invocation(&Invocation { bed, ..invocation(TestbedKind::Netns) }).unwrap();
+    };
+    begin(&mut store, "rack1");
+    for run in 0..10 {
+        store.insert_run(&record(&plan, run)).unwrap();
+    }
+    // The rest of block 3, and all after it, half as fast.
+    begin(&mut store, "rack2");
+    for run in 10..plan.runs.len() as u32 {
+        let mut record = record(&plan, run);
+        record.trial.samples.iter_mut().for_each(|sample| sample.forwarded /= 2);
+        record.trial.window.forwarded = record.trial.samples.iter().map(|s| s.forwarded).sum();
+        store.insert_run(&record).unwrap();
+    }
+    let analysis = Analysis::of_store(&store).unwrap();
+    let blocks: Vec<u32> = analysis.runs[9..12].iter().map(|run| run.block).collect();
+    assert_eq!((blocks[0], blocks[1]), (16, 3), "one run of one bed, two of the other");
+    let said = "measured on more than one bed: block 3 (rack1, rack2)";
+    assert!(analysis.notes.iter().any(|note| note.contains(said)), "{:?}", analysis.notes);
+    for compared in &analysis.comparisons {
+        let Outcome::Compared(answer) = &compared.outcome else { panic!("an answer") };
+        let truth = if compared.label.contains("stateful") { 0.80 } else { 0.95 };
+        assert!((answer.comparison.ratio / truth - 1.0).abs() < 0.03, "{}", answer.sentence);
+    }
+}
+
+#[test]
+fn a_bed_against_a_bed_is_a_comparison_of_its_own_name() {
+    let (directory, plan) = (tempfile::tempdir().unwrap(), experiment());
+    for (name, bed) in [("a", "rack1"), ("b", "rack2")] {
+        let own = directory.path().join(name);
+        std::fs::create_dir(&own).unwrap();
+        let speed = if name == "b" { 0.9 } else { 1.0 };
+        store(&own, &plan, move |_| bed, move |_| speed);
+    }
+    let argument = |name: &str| directory.path().join(name).display().to_string();
+    let question =
+        Question { arguments: vec![argument("a"), argument("b")], ..Question::default() };
+    let results = compare(&question).unwrap();
+    assert!(results.asked.starts_with("bed rack2 against bed rack1: "), "{}", results.asked);
+    let note = "what differs may be the machines";
+    assert!(results.notes.iter().any(|said| said.contains(note)), "{:?}", results.notes);
+    let Outcome::Compared(answer) = &results.comparisons[0].outcome else { panic!("an answer") };
+    assert_eq!(answer.verdict, Verdict::Worse);
+
+    let mixed = directory.path().join("c");
+    std::fs::create_dir(&mixed).unwrap();
+    store(&mixed, &plan, |block| BEDS[block as usize % 2], |_| 1.0);
+    let question = Question { arguments: vec![argument("c")], ..Question::default() };
+    let results = compare(&question).unwrap();
+    assert!(results.notes.iter().any(|said| said.contains("2 beds (rack1 and rack2)")));
+}
