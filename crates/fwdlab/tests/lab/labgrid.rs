@@ -130,7 +130,7 @@ fn places_are_acquired_power_cycled_and_given_back_also_after_a_kill() {
     let lab = rack.lab("place = \"rack-dut\"\nreboot_timeout = \"3s\"").replace("[ssh]", &table);
     let sender = "name = \"sender\"\n";
     rack.write("lab.toml", &lab.replace(sender, &format!("{sender}place = \"rack-sender\"\n")));
-    rack.write("x.toml", &plain(3));
+    rack.write("x.toml", &plain(5));
 
     let program = rack.start(&RUN);
     assert!(until(PATIENCE, || stored(&program) >= 1), "{}", program.said());
@@ -145,11 +145,12 @@ fn places_are_acquired_power_cycled_and_given_back_also_after_a_kill() {
     // The next one gives back what was left, takes it anew, and has the DUT's power cycled.
     let program = rack.start(&RUN);
     assert!(until(PATIENCE, || program.said().contains("testbed: ssh")), "{}", program.said());
+    // At once: whatever is to be measured yet takes longer.
     rack.write("stays-down", "");
     rack.reboot();
     program.end().carried_out();
-    assert_eq!(rack.boots(), "down\npower\ndown\n");
-    assert_eq!(rack.runs().len(), 3);
+    assert_eq!(rack.boots().matches("power").count(), 1, "{}", rack.boots());
+    assert_eq!(rack.runs().len(), 5);
     for place in ["rack-dut", "rack-sender"] {
         assert_eq!(labgrid.holder(place), "None");
     }
