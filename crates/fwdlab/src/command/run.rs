@@ -231,6 +231,7 @@ fn measure_share(
             runs: plan.runs.len().to_string(),
             bed: arguments.bed(plan),
             profiles: Vec::new(),
+            wait: arguments.common.wait.unwrap_or_default(),
         };
         given_up = session.measure(&mut store, &missing, None)?;
     }
