@@ -51,6 +51,15 @@ pub enum BenchError {
         /// File or directory with the original values.
         journal: String,
     },
+    /// Another controller has a host of the laboratory.
+    #[error(
+        "{what}\n  next step: wait until it is free (`--wait 60min`): two would measure each \
+         other; `fwdlab lab leases` says who has which host"
+    )]
+    Held {
+        /// Who has which host, until when.
+        what: String,
+    },
     /// A variant can't be measured now; others can.
     #[error("variant {variant} is given up for now: {why}")]
     GivenUp {

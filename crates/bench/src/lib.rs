@@ -19,6 +19,7 @@ pub mod generator;
 pub mod host;
 pub mod journal;
 pub mod lab;
+pub mod lease;
 pub mod links;
 pub mod probe;
 pub mod profiler;

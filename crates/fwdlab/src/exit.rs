@@ -193,6 +193,7 @@ fn of_bench(error: &BenchError) -> Exit {
         BenchError::Refused(_) => Exit::Mistake,
         BenchError::Interrupted => Exit::Interrupted,
         BenchError::Environment { .. }
+        | BenchError::Held { .. }
         | BenchError::GivenUp { .. }
         | BenchError::Program { .. }
         | BenchError::File { .. }

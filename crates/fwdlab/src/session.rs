@@ -24,6 +24,7 @@ use fwdlab_results::report::analysis::StoppingWatch;
 use fwdlab_results::store::{self, Invocation, Store};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Parameters of a session.
 pub(crate) struct Session<'a> {
@@ -43,7 +44,13 @@ pub(crate) struct Session<'a> {
     pub(crate) bed: Option<String>,
     /// Profile runs to be taken when the runs are done.
     pub(crate) profiles: Vec<Wanted>,
+    /// Time to wait for hosts that another controller has.
+    pub(crate) wait: Duration,
 }
+
+/// Time between two attempts to have hosts that another controller has; as much again by
+/// chance, so that two who wait don't keep step.
+const ATTEMPTS: Duration = Duration::from_secs(1);
 
 /// Which run comes next, and who is told of it.
 pub(crate) trait Course {
@@ -155,7 +162,7 @@ impl Session<'_> {
     ) -> Result<Vec<GivenUp>> {
         let plan = self.plan;
         let stop = Stop::on_signals().context("listening to signals")?;
-        let mut testbed = open_testbed(plan, &self.directory)?;
+        let mut testbed = self.open_testbed(&stop)?;
         self.say(&description(testbed.choice(), terminal::width_of_stderr()));
         store.begin_invocation(&invocation(&testbed, self.bed.as_deref()))?;
         let done = store.recorded_runs()?.len();
@@ -185,6 +192,44 @@ impl Session<'_> {
                 Err(CliError::Interrupted(what).into())
             }
             other => other.map(|()| given_up),
+        }
+    }
+
+    /// Opens the testbed; where another controller has a host, once it is free.
+    fn open_testbed(&self, stop: &Stop) -> Result<Runner> {
+        let (privilege, paths) = ground(self.plan, &self.directory)?;
+        // Since the first refusal: asking the hosts takes a while, too.
+        let mut since: Option<Instant> = None;
+        loop {
+            let is_told = since.is_some();
+            let error = match Runner::open(self.plan, &privilege, &paths) {
+                Err(error @ BenchError::Held { .. })
+                    if since.get_or_insert_with(Instant::now).elapsed() < self.wait =>
+                {
+                    error
+                }
+                // Ctrl-C reaches the programs that ask the hosts, too.
+                Err(_) if stop.requested() => {
+                    let what = format!("interrupted; begin again with\n  {}", self.resume);
+                    return Err(CliError::Interrupted(what).into());
+                }
+                opened => return Ok(opened?),
+            };
+            if !is_told {
+                let told = error.to_string();
+                let what = told.lines().next().unwrap_or_default();
+                self.say(&format!(
+                    "waiting for {}: {what}",
+                    terminal::duration(self.wait.as_nanos() as u64)
+                ));
+            }
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let chance = Duration::from_nanos(u64::from(now.subsec_nanos()));
+            let pause = ATTEMPTS + chance;
+            let until = Instant::now() + pause;
+            while Instant::now() < until && !stop.requested() {
+                std::thread::sleep(Duration::from_millis(50));
+            }
         }
     }
 
@@ -316,7 +361,8 @@ impl Session<'_> {
     }
 }
 
-fn open_testbed(plan: &Plan, directory: &Path) -> Result<Runner> {
+/// The rights and the directories that the plan's testbed is opened with.
+fn ground(plan: &Plan, directory: &Path) -> Result<(Privilege, Paths)> {
     // A simulation needs no rights, no lock and no journal; nor do packets that
     // stay in memory.
     let (paths, privilege) = match plan.base.testbed.kind {
@@ -340,8 +386,7 @@ fn open_testbed(plan: &Plan, directory: &Path) -> Result<Runner> {
             (state::paths()?, Privilege::obtain())
         }
     };
-    let paths = Paths { experiment: directory.to_owned(), ..paths };
-    Ok(Runner::open(plan, &privilege, &paths)?)
+    Ok((privilege, Paths { experiment: directory.to_owned(), ..paths }))
 }
 
 fn invocation(testbed: &Runner, bed: Option<&str>) -> Invocation {

@@ -24,6 +24,17 @@ impl Factor {
     pub fn is_numeric(&self) -> bool {
         self.levels.iter().all(|level| level.number.is_some())
     }
+
+    /// The levels that are builds of the same revision as `level`, in their order; `level`
+    /// alone where it is no build.
+    pub fn builds(&self, level: usize) -> Vec<usize> {
+        let revision = self.levels[level].build_of.as_ref();
+        let is_sibling = |other: &usize| match revision {
+            Some(revision) => self.levels[*other].build_of.as_ref() == Some(revision),
+            None => *other == level,
+        };
+        (0..self.levels.len()).filter(is_sibling).collect()
+    }
 }
 
 /// One value of a factor.
@@ -35,6 +46,10 @@ pub struct Level {
     pub number: Option<f64>,
     /// The settings that this level changes, `name = value` as a reader wrote it.
     pub changes: Vec<Change>,
+    /// The revision of which this level is one build, where several builds stand for one
+    /// revision. None, as in every plan without builds, adds nothing to the hash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build_of: Option<String>,
 }
 
 /// One setting that a level lays over the base.

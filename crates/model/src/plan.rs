@@ -105,17 +105,51 @@ impl Plan {
     }
 
     /// Index of the baseline variant that `variant` is compared with, or
-    /// `None` when it is a baseline itself.
+    /// `None` when it is a baseline itself, or not the first build of its revision: the first
+    /// stands for all of them.
     pub fn baseline_of(&self, variant: usize) -> Option<usize> {
-        let levels: Vec<usize> = self.variants[variant]
-            .levels
-            .iter()
-            .zip(&self.compare.baseline)
-            .map(|(&level, base)| base.unwrap_or(level))
+        let own = &self.variants[variant].levels;
+        let first = |factor: &Factor, level: usize| factor.builds(level)[0];
+        if self.factors.iter().zip(own).any(|(factor, &level)| first(factor, level) != level) {
+            return None;
+        }
+        let base = self.factors.iter().zip(own).zip(&self.compare.baseline);
+        let levels: Vec<usize> = base
+            .map(|((factor, &level), base)| base.map_or(level, |base| first(factor, base)))
             .collect();
-        if levels == self.variants[variant].levels {
+        if levels == *own {
             return None;
         }
         self.variants.iter().position(|v| v.levels == levels)
+    }
+
+    /// The variants that are builds of the same revision as `variant`, itself among them; alone
+    /// where it is no build.
+    pub fn builds_of(&self, variant: usize) -> Vec<usize> {
+        let own = &self.variants[variant].levels;
+        let is_sibling = |other: &&Variant| {
+            let levels = other.levels.iter().zip(own).zip(&self.factors);
+            levels.into_iter().all(|((level, own), factor)| factor.builds(*own).contains(level))
+        };
+        self.variants.iter().filter(is_sibling).map(|variant| variant.index).collect()
+    }
+
+    /// What a variant is called where its builds are compared as one revision: its label, with
+    /// the revision for the build.
+    pub fn revision_label(&self, variant: usize) -> String {
+        let variant = &self.variants[variant];
+        let levels = self.factors.iter().zip(&variant.levels);
+        let names = levels.map(|(factor, &level)| {
+            let level = &factor.levels[level];
+            level.build_of.as_ref().unwrap_or(&level.label).as_str()
+        });
+        let names: Vec<&str> = names.collect();
+        if names.is_empty() { variant.label.clone() } else { names.join(", ") }
+    }
+
+    /// True when some revision stands there in builds.
+    pub fn has_builds(&self) -> bool {
+        let levels = self.factors.iter().flat_map(|factor| &factor.levels);
+        levels.into_iter().any(|level| level.build_of.is_some())
     }
 }

@@ -8,6 +8,12 @@ pub fn monotonic_ns() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
+/// Nanoseconds of CLOCK_BOOTTIME, which goes on while the machine is suspended.
+pub fn boottime_ns() -> u64 {
+    let t = clock_gettime(ClockId::Boottime);
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
 /// Nanoseconds since 1970 by the wall clock.
 pub fn realtime_ns() -> i64 {
     let t = clock_gettime(ClockId::Realtime);

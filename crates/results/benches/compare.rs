@@ -44,8 +44,12 @@ fn table() -> Vec<(String, String)> {
 
 fn many(figure: RunMetric) -> Plan {
     let mut factor = queues();
-    let level =
-        |variant: usize| Level { label: format!("v{variant}"), number: None, changes: Vec::new() };
+    let level = |variant: usize| Level {
+        label: format!("v{variant}"),
+        number: None,
+        changes: Vec::new(),
+        build_of: None,
+    };
     factor.name = "many".into();
     factor.levels = (0..VARIANTS).map(level).collect();
     let mut plan = plan(TestbedKind::Netns, vec![factor], vec![Some(0)], BLOCKS as u32);

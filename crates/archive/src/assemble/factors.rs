@@ -152,6 +152,7 @@ fn factor(name: &str, labels: &[&str], may_be_numbers: bool) -> (Factor, Vec<usi
             label: if label.is_empty() { "none".to_owned() } else { (*label).to_owned() },
             number: numbers.as_ref().map(|numbers| numbers[i]),
             changes: Vec::<Change>::new(),
+            build_of: None,
         })
         .collect();
     (Factor { name: name.to_owned(), levels }, of)

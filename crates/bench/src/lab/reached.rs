@@ -3,6 +3,7 @@
 use crate::error::BenchError;
 use crate::host::{Host, LocalHost, SshHost, SshSettings, facts};
 use fwdlab_model::lab::{LabHost, System};
+use std::sync::Arc;
 
 /// A connected host.
 pub(crate) struct Reached {
@@ -17,7 +18,7 @@ pub(crate) struct Reached {
     /// fwdlab's path there; empty where it is not needed.
     pub(crate) program: String,
     /// None: this machine.
-    ssh: Option<SshHost>,
+    ssh: Option<Arc<SshHost>>,
 }
 
 impl Reached {
@@ -30,11 +31,11 @@ impl Reached {
         settings: &SshSettings,
     ) -> Result<Reached, BenchError> {
         let ssh = match &described.ssh {
-            Some(destination) => Some(SshHost::connect(destination, settings.clone())?),
+            Some(destination) => Some(Arc::new(SshHost::connect(destination, settings.clone())?)),
             None => None,
         };
         let host: &dyn Host = match &ssh {
-            Some(ssh) => ssh,
+            Some(ssh) => ssh.as_ref(),
             None => &LocalHost,
         };
         let found = facts(host)?;
@@ -64,8 +65,16 @@ impl Reached {
     /// The host itself.
     pub(crate) fn host(&self) -> &dyn Host {
         match &self.ssh {
-            Some(ssh) => ssh,
+            Some(ssh) => ssh.as_ref(),
             None => &LocalHost,
+        }
+    }
+
+    /// The same for a thread of its own, over the same connection.
+    pub(crate) fn shared(&self) -> Arc<dyn Host + Send + Sync> {
+        match &self.ssh {
+            Some(ssh) => ssh.clone(),
+            None => Arc::new(LocalHost),
         }
     }
 

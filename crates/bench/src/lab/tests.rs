@@ -89,6 +89,8 @@ fn settings_of_the_file_go_over_the_defaults() {
         name: "t".into(),
         ssh: Default::default(),
         notify: Default::default(),
+        lease_ns: 1,
+        labgrid: Default::default(),
         hosts: vec![],
         cables: vec![],
     };

@@ -6,6 +6,7 @@ pub(crate) mod asked;
 mod cpus;
 pub(crate) mod doubts;
 mod forwards;
+mod held;
 mod hooks;
 mod method;
 pub(crate) mod profile;
@@ -34,6 +35,7 @@ use fwdlab_model::record::{
 use fwdlab_model::settings::{Settings, TestbedKind};
 use fwdlab_model::warning::Warning;
 use fwdlab_port::affinity;
+use held::while_held;
 use hooks::Around;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -92,7 +94,9 @@ impl Runner {
         observer: &mut dyn Observer,
     ) -> Result<Calibration, BenchError> {
         let _pinned = Pinned::to(&self.testbed.place(settings).control)?;
-        self.testbed.calibrate(plan, settings, observer)
+        while_held(self.testbed.lease(), observer, |observer| {
+            self.testbed.calibrate(plan, settings, observer)
+        })
     }
 
     /// Executes a run: sets up the variant, runs the trial, tears everything down. Retries once
@@ -114,7 +118,8 @@ impl Runner {
         let mut repeated = None;
         loop {
             self.testbed.begin(observer)?;
-            let error = match self.once(task, observer) {
+            let lease = self.testbed.lease();
+            let error = match while_held(lease, observer, |observer| self.once(task, observer)) {
                 Ok(mut record) => {
                     record.facts.extend(repeated.map(|why| ("repeated after".into(), why)));
                     return Ok(record);
@@ -194,13 +199,15 @@ impl Runner {
         let placement = self.testbed.place(settings);
         let _pinned = Pinned::to(&placement.control)?;
         self.testbed.begin(observer)?;
-        let mut rig = self.testbed.stand(task, observer)?;
-        rig.prepare(settings, &task.plan.trial, &mut Stopwatch::default(), observer)?;
-        let profiled = profile::take(rig.parts()?, task, plan, observer)?;
-        observer.step("taking down");
-        // Settings that can't be restored are reported by the runs, and at the next start.
-        rig.down().map(drop)?;
-        Ok(profiled)
+        while_held(self.testbed.lease(), observer, |observer| {
+            let mut rig = self.testbed.stand(task, observer)?;
+            rig.prepare(settings, &task.plan.trial, &mut Stopwatch::default(), observer)?;
+            let profiled = profile::take(rig.parts()?, task, plan, observer)?;
+            observer.step("taking down");
+            // Settings that can't be restored are reported by the runs, and at the next start.
+            rig.down().map(drop)?;
+            Ok(profiled)
+        })
     }
 }
 

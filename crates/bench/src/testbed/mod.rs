@@ -15,6 +15,7 @@ pub mod vm;
 pub use rig::{Armed, Ends, FloodWanted, LoadModel, Parts, Plain, Reach, Rig, Wanted};
 
 use crate::cpu::Placement;
+use crate::lease::Watch;
 use crate::probe::{Cable, Privilege};
 use crate::trial::Observed;
 use crate::{BenchError, Observer, Task, calibrate, environment};
@@ -31,6 +32,12 @@ pub trait Testbed {
 
     /// CPUs of sender, DUT and receiver in a variant.
     fn place(&self, settings: &Settings) -> Placement;
+
+    /// The leases of its hosts, without which nothing may go on; none where no other machine is
+    /// part of it.
+    fn lease(&self) -> Option<Watch> {
+        None
+    }
 
     /// Before a run: checks that all hosts respond.
     ///

@@ -19,6 +19,7 @@ use fwdlab_model::settings::TestbedKind;
 use fwdlab_results::report::analysis::{Stopping, StoppingWatch};
 use fwdlab_results::report::{self, Analysis};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Carry out an experiment and write its report.
 ///
@@ -33,6 +34,7 @@ Examples:
   fwdlab run experiments/firewalls.toml --profile
   fwdlab run experiments/aa.toml --quiet --fail-on worse
   fwdlab run experiments/demo.toml --share 2/4 --bed rack2
+  fwdlab run experiments/lab-linux-queues.toml --wait 60min
   git bisect run sh -c 'make router || exit 125; fwdlab run my.toml --bisect -q'
   fwdlab run experiments/aa.toml --notify-command 'mail -s \"fwdlab: {title} {outcome}\" root'")]
 pub(crate) struct Arguments {
@@ -81,6 +83,9 @@ pub(crate) struct Common {
     /// Exit with 1 when a comparison says so
     #[arg(long, value_name = "WHAT")]
     fail_on: Option<FailOn>,
+    /// Wait as long, such as 60min, for a laboratory's hosts that another controller has
+    #[arg(long, value_name = "DURATION", value_parser = time)]
+    wait: Option<Duration>,
     /// Show no progress, only the results
     #[arg(long, short)]
     quiet: bool,
@@ -90,6 +95,11 @@ pub(crate) struct Common {
     /// {outcome} and {report} stand for title, `finished` or `failed`, and the report's file
     #[arg(long, value_name = "COMMAND")]
     notify_command: Option<String>,
+}
+
+/// A duration with its unit.
+fn time(text: &str) -> Result<Duration, String> {
+    fwdlab_model::spec::duration_ns(text).map(Duration::from_nanos)
 }
 
 impl Arguments {
@@ -167,6 +177,7 @@ fn carry_out(
             runs: plan.runs.len().to_string(),
             bed: arguments.bed(plan),
             profiles,
+            wait: arguments.common.wait.unwrap_or_default(),
         };
         given_up = session.measure(&mut store, &missing, watch)?;
     }
@@ -220,6 +231,7 @@ fn measure_share(
             runs: plan.runs.len().to_string(),
             bed: arguments.bed(plan),
             profiles: Vec::new(),
+            wait: arguments.common.wait.unwrap_or_default(),
         };
         given_up = session.measure(&mut store, &missing, None)?;
     }

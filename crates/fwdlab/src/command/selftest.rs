@@ -138,6 +138,7 @@ impl Arguments {
             resume: self.command_line(),
             runs: plan.runs.len().to_string(),
             profiles: Vec::new(),
+            wait: std::time::Duration::ZERO,
         };
         said.into_iter().for_each(|said| session.say(&said));
         store.adopt_plan(plan, text)?;

@@ -190,6 +190,7 @@ mod tests {
             resume: String::new(),
             runs: plan.runs.len().to_string(),
             profiles: Vec::new(),
+            wait: std::time::Duration::ZERO,
         };
         session.measure(&mut store, &missing, None).unwrap();
 

@@ -177,3 +177,51 @@ fn forty_columns_and_colours() {
         compare(&lab, &["before.pps", "after.pps", "--color", "always"]).expect(0).stdout;
     assert!(coloured.contains('\u{1b}'), "{coloured}");
 }
+
+#[test]
+fn revisions_of_several_builds_are_compared_by_them() {
+    let builds = "{ label = \"before 1\", build_of = \"before\", routes = 2 }, \
+                  { label = \"before 2\", build_of = \"before\", routes = 3 }, \
+                  { label = \"before 3\", build_of = \"before\", routes = 4 }, \
+                  { label = \"after 1\", build_of = \"after\", routes = 5 }, \
+                  { label = \"after 2\", build_of = \"after\", routes = 6 }, \
+                  { label = \"after 3\", build_of = \"after\", routes = 7 }";
+    // The layouts of one are faster by chance: on average by 1 %, where runs scatter by 0.1 %.
+    let effects = [
+        ("before 1", 1.01),
+        ("before 2", 0.99),
+        ("before 3", 0.98),
+        ("after 1", 1.0),
+        ("after 2", 1.015),
+        ("after 3", 0.995),
+    ];
+    let effects = effects.map(|(label, effect)| format!("\"revision={label}\" = {effect}"));
+    let text = format!(
+        "version = 1\n[testbed]\nkind = \"sim\"\n[testbed.sim]\nnoise = 0.001\n\
+         effect = {{ {} }}\n[design]\nblocks = 6\n[compare]\nbaseline = {{ revision = \"before\" }}\n\
+         [[factor]]\nname = \"revision\"\nlevels = [{builds}]\n",
+        effects.join(", ")
+    );
+    let lab = Lab::new(&text);
+    let plan = lab.fwdlab(&["plan", "x.toml"]).expect(0);
+    assert!(plan.stdout.contains("a build of before"), "{}", plan.stdout);
+    let (results, page) = lab.results(&[]);
+    let compared = results["comparisons"].as_array().expect("comparisons");
+    assert_eq!(compared.len(), 1, "{compared:#?}");
+    assert_eq!(compared[0]["label"], "after");
+    assert_eq!(compared[0]["baseline_label"], "before");
+    let answer = &compared[0]["outcome"]["compared"];
+    assert_eq!(answer["verdict"], "inconclusive", "{answer:#}");
+    // What six runs of each build say for certain, of these builds.
+    let these = &answer["comparison"]["builds"]["these"];
+    assert!(these["p"].as_f64().unwrap() < 0.01, "{these:#}");
+    assert!((these["ratio"].as_f64().unwrap() - 1.01).abs() < 0.003, "{these:#}");
+    let scatter = answer["comparison"]["builds"]["scatter"].as_f64().unwrap();
+    assert!((0.008..0.02).contains(&scatter), "{scatter}");
+    assert!(page.contains("builds of one revision scatter by"), "{page}");
+    // The store alone says the same.
+    let again = compare(&lab, &["results/x/run.sqlite", "--json"]).expect(0).json();
+    let again = &again["comparisons"][0];
+    assert_eq!(again["label"], "after", "{again:#}");
+    assert_eq!(again["outcome"]["compared"]["comparison"]["ratio"], answer["comparison"]["ratio"]);
+}

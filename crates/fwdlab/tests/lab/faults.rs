@@ -7,7 +7,7 @@ use crate::whole::{FIREWALL, values};
 use std::time::Duration;
 
 /// One variant in as many short runs.
-fn plain(blocks: u32) -> String {
+pub(crate) fn plain(blocks: u32) -> String {
     format!(
         r#"
 version = 1
@@ -31,10 +31,10 @@ blocks = {blocks}
     )
 }
 
-const RUN: [&str; 3] = ["run", "x.toml", "--no-calibration"];
+pub(crate) const RUN: [&str; 3] = ["run", "x.toml", "--no-calibration"];
 
 /// Runs that the program says it has stored.
-fn stored(program: &Started) -> usize {
+pub(crate) fn stored(program: &Started) -> usize {
     program.said().lines().filter(|line| line.contains("pps")).count()
 }
 
@@ -187,7 +187,7 @@ fn a_killed_controller_leaves_a_dut_that_the_next_one_puts_back() {
     // Meanwhile the hosts are not another's.
     let other = rack.command(&["run", "x.toml", "--no-calibration", "--out", "elsewhere"]).output();
     let other = String::from_utf8_lossy(&other.expect("the program").stderr).into_owned();
-    assert!(other.contains("another fwdlab") && other.contains("measures with sender"), "{other}");
+    assert!(other.contains("another fwdlab") && other.contains("measures with dut"), "{other}");
     let pid = program.pid();
     signal("KILL", pid);
     assert_eq!(program.end().code, None);

@@ -7,6 +7,8 @@ mod forwarders;
 mod freebsd;
 mod freebsd_host;
 mod generators;
+mod labgrid;
+mod leases;
 mod linux;
 mod program;
 mod rack;

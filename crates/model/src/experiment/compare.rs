@@ -3,7 +3,7 @@
 use super::Experiment;
 use crate::design::{Compare, RunMetric};
 use crate::diagnostic::Diagnostic;
-use crate::spec::{FactorSpec, Spec};
+use crate::spec::{FactorSpec, LevelSpec, Spec};
 use toml::Spanned;
 
 pub(super) fn compare_of(spec: &Spec, faults: &mut Vec<Diagnostic>) -> Compare {
@@ -82,7 +82,12 @@ fn written_baseline(
         let factor = &spec.factors[index];
         let labels: Vec<&str> =
             factor.levels.iter().map(|level| level.label.get_ref().as_str()).collect();
-        baseline[index] = labels.iter().position(|known| known == label.get_ref());
+        // A revision is named by itself, where it has builds.
+        let is_revision = |level: &LevelSpec| {
+            level.build_of.as_ref().is_some_and(|of| of.get_ref() == label.get_ref())
+        };
+        baseline[index] = (labels.iter().position(|known| known == label.get_ref()))
+            .or_else(|| factor.levels.iter().position(is_revision));
         if baseline[index].is_none() && !factor.incomplete {
             let message = format!("`{}` is no level of `{}`", label.get_ref(), name.get_ref());
             faults.push(

@@ -3,6 +3,7 @@
 //!
 //! Single values were judged when they were read ([`crate::spec`]).
 
+mod builds;
 mod check;
 mod compare;
 mod device;
@@ -83,6 +84,7 @@ impl Experiment {
         check::alternation(spec, &experiment, &mut faults);
         compare::figure(spec, &experiment, &mut faults);
         stopping::judge(spec, &experiment, &mut faults);
+        builds::judge(spec, &mut faults);
         check::effects(spec, &experiment, &mut faults);
         check::variants(spec, &experiment, &mut faults);
         laboratory::judge(spec, &mut faults);
@@ -148,6 +150,7 @@ fn meaning_of(spec: &crate::spec::FactorSpec) -> ExperimentFactor {
         label: level.label.get_ref().clone(),
         number: level.number,
         changes: level.settings.iter().map(|setting| change_of(setting.get_ref())).collect(),
+        build_of: level.build_of.as_ref().map(|revision| revision.get_ref().clone()),
     });
     let settings = spec
         .levels

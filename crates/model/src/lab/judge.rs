@@ -24,7 +24,8 @@ pub(super) fn judge(written: &Written) -> (Lab, Vec<Diagnostic>) {
     let cables = cables(written, &mut faults);
     let name = written.name.clone().unwrap_or_default();
     let (ssh, notify) = (written.ssh.clone(), written.notify.clone());
-    (Lab { name, ssh, notify, hosts, cables }, faults)
+    let (lease_ns, labgrid) = (written.lease_ns, written.labgrid.clone());
+    (Lab { name, ssh, notify, lease_ns, labgrid, hosts, cables }, faults)
 }
 
 fn host_of(host: &Host, faults: &mut Vec<Diagnostic>) -> LabHost {
@@ -51,6 +52,7 @@ fn host_of(host: &Host, faults: &mut Vec<Diagnostic>) -> LabHost {
         cpus: host.cpus.clone(),
         console: host.console.clone(),
         power_cycle: host.power_cycle.clone(),
+        place: host.place.as_ref().map(|place| place.get_ref().clone()),
         reboot_timeout_ns: host.reboot_timeout_ns,
         online: host.online.clone(),
         interfaces: interfaces.collect(),
@@ -85,6 +87,8 @@ impl Host {
 fn names(written: &Written, faults: &mut Vec<Diagnostic>) {
     let hosts = written.hosts.iter().map(|host| &host.name);
     unique(hosts, |name| format!("two hosts are called `{name}`"), faults);
+    let places = written.hosts.iter().filter_map(|host| host.place.as_ref());
+    unique(places, |place| format!("two hosts have the place `{place}`"), faults);
     for host in &written.hosts {
         let interfaces = host.interfaces.iter().map(|interface| &interface.name);
         let message = |name: &String| {

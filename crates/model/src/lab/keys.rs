@@ -10,7 +10,7 @@ use serde_json::Value;
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// Every table in the order of the documentation.
-pub const SECTIONS: &[Section] = &[TOP, SSH, NOTIFY, HOST, INTERFACE, CABLE];
+pub const SECTIONS: &[Section] = &[TOP, SSH, NOTIFY, LABGRID, HOST, INTERFACE, CABLE];
 
 /// The top of the file.
 pub(super) const TOP: Section = Section {
@@ -27,6 +27,13 @@ pub(super) const TOP: Section = Section {
             "Permits addresses outside 198.18.0.0/15 and 2001:2::/48. Those are set aside for test traffic (RFC 2544 appendix C.2.2, RFC 5180): what leaks from the laboratory reaches nobody.",
         )
         .example("true"),
+        key(
+            "lease",
+            duration(SECOND_NS),
+            "\"5min\"",
+            "Time for which each host is held, renewed after a third of it. A controller that dies frees its hosts within this time.",
+        )
+        .example("\"2min\""),
     ],
     ..Section::TABLE
 };
@@ -87,6 +94,36 @@ pub(super) const NOTIFY: Section = Section {
     ..Section::TABLE
 };
 
+/// `[labgrid]`.
+pub(super) const LABGRID: Section = Section {
+    path: "labgrid",
+    doc: "How `labgrid-client` reserves, acquires and gives back the places of the hosts that name one.",
+    keys: &[
+        key(
+            "coordinator",
+            Kind::Text,
+            "",
+            "Address of the coordinator, `host:port`; without it what `LG_COORDINATOR` says, or labgrid's default.",
+        )
+        .example("\"labgrid.example.org:20408\""),
+        key(
+            "client",
+            Kind::Text,
+            "\"labgrid-client\"",
+            "The program `labgrid-client`, by its path where it is not in `PATH`.",
+        )
+        .example("\"/opt/labgrid/bin/labgrid-client\""),
+        key(
+            "wait",
+            duration(SECOND_NS),
+            "\"30s\"",
+            "Time to wait for the reservation of a place.",
+        )
+        .example("\"10min\""),
+    ],
+    ..Section::TABLE
+};
+
 /// `[[host]]`.
 pub(super) const HOST: Section = Section {
     path: "host",
@@ -130,6 +167,13 @@ pub(super) const HOST: Section = Section {
             "Command of this machine that switches the host off and on; run for a DUT that does not come back.",
         )
         .example("[\"ipmitool\", \"-H\", \"dut-bmc\", \"power\", \"cycle\"]"),
+        key(
+            "place",
+            Kind::Name,
+            "",
+            "Its place in labgrid: reserved and acquired before the host is connected to, and given back at the end. Where `power_cycle` is left out, the place's power is cycled.",
+        )
+        .example("\"rack1-dut\""),
         key(
             "reboot_timeout",
             duration(SECOND_NS),
@@ -222,6 +266,7 @@ mod tests {
 version = 1
 name = "two"
 allow_addresses = false
+lease = "1min"
 [ssh]
 config = "ssh_config"
 connect = "5s"
@@ -231,6 +276,10 @@ one_shell = true
 [notify]
 command = ["mail", "-s", "{title}", "root"]
 url = "https://example.org/hook"
+[labgrid]
+coordinator = "localhost:20408"
+client = "labgrid-client"
+wait = "1min"
 [[host]]
 name = "peer"
 roles = ["sender", "receiver"]
@@ -239,6 +288,7 @@ system = "linux"
 cpus = [1, 2]
 console = ["console", "peer"]
 power_cycle = ["power", "peer"]
+place = "peer-place"
 reboot_timeout = "10min"
 online = ["ping -c 2 198.18.0.1"]
 [[host.interface]]
@@ -275,6 +325,8 @@ b = "dut:eth2"
         assert_eq!(lab.hosts[0].online, ["ping -c 2 198.18.0.1"]);
         assert_eq!(lab.notify.url.as_deref(), Some("https://example.org/hook"));
         assert_eq!(lab.notify.command.as_ref().map(Vec::len), Some(4));
+        assert_eq!((lab.lease_ns, lab.labgrid.wait_ns), (60_000_000_000, 60_000_000_000));
+        assert_eq!(lab.hosts[0].place.as_deref(), Some("peer-place"));
         for section in SECTIONS {
             assert!(section.path.is_empty() || FULL.contains(&section.header()));
             for key in section.keys {
@@ -319,6 +371,7 @@ b = "dut:eth2"
             &schema,
             &schema["properties"]["ssh"],
             &schema["properties"]["notify"],
+            &schema["properties"]["labgrid"],
             host,
             &host["properties"]["interface"]["items"],
             &schema["properties"]["cable"]["items"],
@@ -349,6 +402,7 @@ b = "dut:eth2"
             ("version = 1\n", "at the top"),
             ("[ssh]\n", "in [ssh]"),
             ("[notify]\n", "in [notify]"),
+            ("[labgrid]\n", "in [labgrid]"),
             ("[[host]]\n", "in [[host]]"),
             ("[[host.interface]]\n", "in [[host.interface]]"),
             ("[[cable]]\n", "in [[cable]]"),

@@ -34,6 +34,10 @@ pub struct Lab {
     pub ssh: SshSetup,
     /// Notifications at the end of an experiment.
     pub notify: Notify,
+    /// Time for which each host is held, nanoseconds.
+    pub lease_ns: u64,
+    /// How places of labgrid are had.
+    pub labgrid: Labgrid,
     /// Hosts in the order of the file, two to four.
     pub hosts: Vec<LabHost>,
     /// Cables in the order of the file.
@@ -65,6 +69,23 @@ pub struct Notify {
     pub url: Option<String>,
 }
 
+/// How places of labgrid are reserved and given back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Labgrid {
+    /// Address of the coordinator, `host:port`; none: what labgrid takes.
+    pub coordinator: Option<String>,
+    /// The program `labgrid-client`.
+    pub client: String,
+    /// Time to wait for the reservation of a place, nanoseconds.
+    pub wait_ns: u64,
+}
+
+impl Default for Labgrid {
+    fn default() -> Labgrid {
+        Labgrid { coordinator: None, client: "labgrid-client".into(), wait_ns: 30_000_000_000 }
+    }
+}
+
 /// One machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LabHost {
@@ -82,6 +103,8 @@ pub struct LabHost {
     pub console: Option<Vec<String>>,
     /// Command that switches it off and on.
     pub power_cycle: Option<Vec<String>>,
+    /// Its place in labgrid.
+    pub place: Option<String>,
     /// Longest time that a reboot may take, nanoseconds.
     pub reboot_timeout_ns: Option<u64>,
     /// Commands on the host, as [`crate::words::split`] reads them, that must succeed
@@ -160,6 +183,9 @@ pub struct Cable {
     /// Line rate that the file states, bits per second.
     pub speed_bps: Option<u64>,
 }
+
+/// Time for which a host is held where the file does not say it.
+const LEASE_NS: u64 = 300_000_000_000;
 
 impl Lab {
     /// Reads and judges a lab's file. `path` is what the user called it.

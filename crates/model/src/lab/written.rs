@@ -1,6 +1,6 @@
 //! What was written: a lab's file, value by value with its place.
 
-use super::{InterfaceAddress, Mac, Notify, Role, Side, SshSetup, System, keys};
+use super::{InterfaceAddress, LEASE_NS, Labgrid, Mac, Notify, Role, Side, SshSetup, System, keys};
 use crate::diagnostic::Diagnostic;
 use crate::spec::{self, Reader, Section};
 use toml::Spanned;
@@ -12,6 +12,8 @@ pub(super) struct Written {
     pub(super) name: Option<String>,
     pub(super) ssh: SshSetup,
     pub(super) notify: Notify,
+    pub(super) lease_ns: u64,
+    pub(super) labgrid: Labgrid,
     pub(super) allow_addresses: bool,
     pub(super) hosts: Vec<Host>,
     pub(super) cables: Vec<Cable>,
@@ -31,6 +33,7 @@ pub(super) struct Host {
     pub(super) cpus: Vec<u16>,
     pub(super) console: Option<Vec<String>>,
     pub(super) power_cycle: Option<Vec<String>>,
+    pub(super) place: Option<Spanned<String>>,
     pub(super) reboot_timeout_ns: Option<u64>,
     pub(super) online: Vec<String>,
     pub(super) interfaces: Vec<Interface>,
@@ -77,6 +80,10 @@ impl Reader<'_> {
             name: self.required(&top, "name", Reader::name).map(Spanned::into_inner),
             ssh: self.ssh(&top),
             notify: self.notify(&top),
+            lease_ns: top
+                .read("lease", |key, node| self.duration_ns(key, node))
+                .unwrap_or(LEASE_NS),
+            labgrid: self.labgrid(&top),
             allow_addresses: top
                 .read("allow_addresses", |key, node| self.boolean(key, node))
                 .unwrap_or(false),
@@ -131,6 +138,20 @@ impl Reader<'_> {
         }
     }
 
+    fn labgrid(&mut self, top: &Section) -> Labgrid {
+        let labgrid = self.table(top, &keys::LABGRID);
+        let default = Labgrid::default();
+        Labgrid {
+            coordinator: labgrid.read("coordinator", |key, node| self.text(key, node)),
+            client: labgrid
+                .read("client", |key, node| self.text(key, node))
+                .unwrap_or(default.client),
+            wait_ns: labgrid
+                .read("wait", |key, node| self.duration_ns(key, node))
+                .unwrap_or(default.wait_ns),
+        }
+    }
+
     fn host(&mut self, host: &Section, incomplete: &mut bool) -> Option<Host> {
         let name = self.required(host, "name", Reader::name);
         let roles =
@@ -141,6 +162,7 @@ impl Reader<'_> {
         let cpus = host.read("cpus", |key, node| self.list(key, node, Reader::integer));
         let console = host.read("console", |key, node| self.arguments(key, node));
         let power_cycle = host.read("power_cycle", |key, node| self.arguments(key, node));
+        let place = host.read_spanned("place", |key, node| self.name(key, node));
         let timeout = host.read("reboot_timeout", |key, node| self.duration_ns(key, node));
         let online = host.read("online", |key, node| self.commands(key, node));
         let mut interfaces = Vec::new();
@@ -163,6 +185,7 @@ impl Reader<'_> {
             cpus: cpus.into_iter().flatten().map(Spanned::into_inner).collect(),
             console,
             power_cycle,
+            place,
             reboot_timeout_ns: timeout,
             online: online.unwrap_or_default(),
             interfaces,

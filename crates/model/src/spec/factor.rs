@@ -33,6 +33,8 @@ pub struct LevelSpec {
     pub number: Option<f64>,
     /// What it sets.
     pub settings: Vec<Spanned<Setting>>,
+    /// The revision of which it is one build.
+    pub build_of: Option<Spanned<String>>,
     /// Its place in the file.
     pub span: Range<usize>,
 }
@@ -140,7 +142,8 @@ impl Reader<'_> {
                 let setting = Setting::sysctl(name.to_owned(), value);
                 let settings: Vec<_> =
                     setting.map(|setting| Spanned::new(node.span(), setting)).into_iter().collect();
-                Some(LevelSpec { label, number: plain_number(node), settings, span: node.span() })
+                let (number, span) = (plain_number(node), node.span());
+                Some(LevelSpec { label, number, settings, build_of: None, span })
             }
             // Once for each factor is enough: the name is wrong, not each level.
             Meaning::Bundle if self.faults.last().is_some_and(|f| f.points_to(&factor.span())) => {
@@ -187,7 +190,7 @@ impl Reader<'_> {
         };
         let label = if label.is_empty() { "off".to_owned() } else { label };
         let label = Spanned::new(node.span(), label);
-        Some(LevelSpec { label, number, settings, span: node.span() })
+        Some(LevelSpec { label, number, settings, build_of: None, span: node.span() })
     }
 
     /// A level that bundles settings under a label.
@@ -216,6 +219,9 @@ impl Reader<'_> {
                      files of --candidates",
             ));
         }
+        let build_of = section
+            .get("build_of")
+            .and_then(|(key, node)| Some(Spanned::new(node.span(), self.text(key, node)?)));
         let mut settings = Vec::new();
         for key in keys::settings() {
             if let Some(node) = table.get(key.name) {
@@ -225,7 +231,7 @@ impl Reader<'_> {
         if self.faults.len() > faults {
             return None;
         }
-        Some(LevelSpec { label: label?, number: None, settings, span: node.span() })
+        Some(LevelSpec { label: label?, number: None, settings, build_of, span: node.span() })
     }
 
     /// `frame_size = [64, 128]` of `[traffic]`, or `overlay` of `[dut]`: a factor in short.

@@ -6,7 +6,7 @@ use crate::settings::Rate;
 ///
 /// # Errors
 /// What a right one looks like.
-pub(super) fn duration_ns(text: &str) -> Result<u64, String> {
+pub fn duration_ns(text: &str) -> Result<u64, String> {
     let (number, unit) = split(text).ok_or_else(|| missing(text))?;
     let scale = match unit {
         "ns" => 1.0,

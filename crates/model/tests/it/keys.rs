@@ -69,6 +69,12 @@ pub(super) fn writing(section: &Section, key: &Key, value: &str) -> String {
         ("", _) => format!("version = 1\n{line}"),
         ("factor", "name") => factor.to_owned(),
         ("factor", _) => format!("version = 1\n[[factor]]\nname = \"queues\"\n{line}"),
+        // Of one build nothing is learnt.
+        ("factor.level", "build_of") => {
+            let level = |label: &str| format!("{{ label = \"{label}\", {} }}", line.trim_end());
+            let levels = ["1", "2"].map(level).join(", ");
+            format!("version = 1\n[[factor]]\nname = \"x\"\nlevels = [{levels}]\n")
+        }
         ("factor.level", _) => {
             format!("version = 1\n[[factor]]\nname = \"x\"\nlevels = [{{ {} }}]\n", line.trim_end())
         }

@@ -50,6 +50,20 @@ pub(super) struct Pair {
     pub(super) way: Way,
 }
 
+impl Pair {
+    /// The variants that are builds of the baseline's and of the candidate's revision, where a
+    /// store's plan compares revisions by their builds.
+    pub(super) fn builds(&self, inputs: &[Input]) -> Option<[Vec<usize>; 2]> {
+        let Side { input, variant } = self.candidate;
+        let plan = inputs[input].plan.as_ref().filter(|plan| plan.has_builds())?;
+        let is_planned = self.baseline.input == input
+            && self.way == Way::Blocked
+            && plan.baseline_of(variant) == Some(self.baseline.variant);
+        let builds = [self.baseline.variant, variant].map(|variant| plan.builds_of(variant));
+        (is_planned && builds.iter().map(Vec::len).sum::<usize>() > 2).then_some(builds)
+    }
+}
+
 /// All pairs, and what they are in one phrase.
 #[derive(Debug)]
 pub(super) struct Pairs {

@@ -13,7 +13,8 @@ use crate::report::analysis::{Compared, Outcome, RunResult, SummaryResult, adjus
 use crate::stats::alternation::{Slice, compare_alternation};
 use crate::stats::sequential::compare_sequentially;
 use crate::stats::{
-    BlockedRun, Comparison, Criteria, Unanswerable, compare_blocked, compare_unblocked,
+    BlockedRun, Comparison, Criteria, Unanswerable, compare_blocked, compare_builds,
+    compare_unblocked,
 };
 use fwdlab_model::plan::RunMetric;
 use serde::Serialize;
@@ -124,11 +125,20 @@ pub(super) fn results(
         .zip(outcomes)
         .map(|(pair, outcome)| {
             let (baseline, variant) = (sides.at(pair.baseline), sides.at(pair.candidate));
+            let builds = pair.builds(inputs);
+            let revision = |side: Side| match &builds {
+                Some(_) => inputs[side.input].plan.as_ref().map(|p| p.revision_label(side.variant)),
+                None => None,
+            };
+            let label = |side: Side, at: usize| {
+                revision(side).unwrap_or_else(|| variants[at].label.clone())
+            };
             Compared {
                 variant,
-                label: variants[variant].label.clone(),
+                label: label(pair.candidate, variant),
                 baseline,
-                baseline_label: variants[baseline].label.clone(),
+                baseline_label: label(pair.baseline, baseline),
+                sides: [vec![baseline], vec![variant]],
                 goal: None,
                 outcome,
             }
@@ -186,6 +196,9 @@ fn compare_all(
 
 fn compare(inputs: &[Input], pair: &Pair, criteria: Criteria) -> Result<Comparison, Unanswerable> {
     let of = |side: Side| &inputs[side.input].variants[side.variant];
+    if let Some(builds) = pair.builds(inputs) {
+        return compare_revisions(&inputs[pair.baseline.input], builds, criteria);
+    }
     let (a, b) = (of(pair.baseline), of(pair.candidate));
     if a.known.is_empty() || b.known.is_empty() {
         return compare_runs(inputs, pair, &a.runs, &b.runs, criteria);
@@ -195,8 +208,22 @@ fn compare(inputs: &[Input], pair: &Pair, criteria: Criteria) -> Result<Comparis
         runs.iter().map(|run| RunResult { variant, ..run.clone() }).collect()
     };
     let known = [side(0, &a.known), side(1, &b.known)].concat();
-    Arms::of(&known, 0, 1)
+    Arms::of(&known, [vec![0], vec![1]])
         .judge(&|figure| compare_runs(inputs, pair, &figure(0), &figure(1), criteria))
+}
+
+/// Two revisions of one store, by the builds of each.
+fn compare_revisions(
+    input: &Input,
+    builds: [Vec<usize>; 2],
+    criteria: Criteria,
+) -> Result<Comparison, Unanswerable> {
+    let known: Vec<RunResult> =
+        builds.iter().flatten().flat_map(|&build| input.variants[build].known.clone()).collect();
+    Arms::of(&known, builds.clone()).judge(&|figure| {
+        let of = |side: &[usize]| side.iter().map(|&build| figure(build)).collect::<Vec<_>>();
+        compare_builds(&of(&builds[0]), &of(&builds[1]), criteria)
+    })
 }
 
 fn compare_runs(

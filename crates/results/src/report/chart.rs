@@ -125,16 +125,16 @@ fn single_runs(analysis: &Analysis, compared: &Compared) -> Vec<f64> {
     if compared.goal.is_some() {
         return Vec::new();
     }
-    let of = |variant: usize| {
-        let counts = move |run: &&RunResult| run.variant == variant && run.left_out.is_none();
+    let [of_baseline, of_variant] = compared.sides.each_ref().map(|side| {
+        let counts = move |run: &&RunResult| side.contains(&run.variant) && run.left_out.is_none();
         analysis.runs.iter().filter(counts).filter_map(|run| Some((run.block, run.value()?)))
-    };
-    let baseline: Vec<(u32, f64)> = of(compared.baseline).collect();
+    });
+    let baseline: Vec<(u32, f64)> = of_baseline.collect();
     let values = |block: Option<u32>| -> Vec<f64> {
         let wanted = baseline.iter().filter(|(own, _)| block.is_none_or(|block| block == *own));
         wanted.map(|(_, value)| *value).collect()
     };
-    let runs = of(compared.variant).filter_map(|(block, value)| {
+    let runs = of_variant.filter_map(|(block, value)| {
         let block = (!analysis.sequential).then_some(block);
         Some(value / median(&values(block))?)
     });

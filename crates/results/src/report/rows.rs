@@ -4,7 +4,7 @@ use super::analysis::{Analysis, Answer, Compared, Outcome};
 use crate::document::table::{Cell, Digits, Table};
 use crate::document::{Block, Remark};
 use crate::format::percent;
-use crate::stats::{Layout, Verdict};
+use crate::stats::{Layout, Verdict, summary};
 use crate::text::Tone;
 
 /// Columns that a title may have in any case: there is room for them.
@@ -17,7 +17,9 @@ pub(crate) type Rates<'r> = &'r dyn Fn(&Compared) -> [Option<f64>; 2];
 /// stands for a run anyway.
 pub(crate) fn median(analysis: &Analysis, compared: &Compared, variant: usize) -> Option<f64> {
     let Some(goal) = &compared.goal else {
-        return Some(analysis.variants.get(variant)?.summary?.median);
+        let own = compared.sides.iter().find(|side| side.contains(&variant))?;
+        let of = |variant: &usize| Some(analysis.variants.get(*variant)?.values.iter().copied());
+        return summary::median(&own.iter().filter_map(of).flatten().collect::<Vec<f64>>());
     };
     let mut searched = analysis.method.as_ref()?.searched.iter();
     let found = searched.find(|row| row.variant == variant && row.goal == *goal)?;

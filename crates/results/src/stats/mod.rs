@@ -8,6 +8,7 @@
 //! - [`ministat`]: the text of ministat(1), byte for byte.
 //! - [`comparison`]: what a comparison says and the only way it is printed.
 //! - [`blocked`]: two variants in randomised complete blocks, or unblocked.
+//! - [`builds`]: revisions by several builds each, whose layouts differ.
 //! - [`taken`]: time that was provably taken from the device.
 //! - [`alternation`]: levels switched live within one stream.
 //! - [`randomisation`], [`rank`]: the exact test and the robust secondary.
@@ -28,6 +29,7 @@
 pub mod alternation;
 pub mod binomial;
 pub mod blocked;
+pub mod builds;
 pub mod cformat;
 pub mod change_points;
 pub mod comparison;
@@ -50,8 +52,10 @@ pub mod taken;
 
 pub use alternation::compare_alternation;
 pub use blocked::{BlockedRun, compare_blocked, compare_unblocked};
+pub use builds::compare_builds;
 pub use comparison::{
-    Comparison, Criteria, Estimate, Layout, Method, Scope, Unanswerable, Verdict, adjust_family,
+    Builds, Comparison, Criteria, Estimate, Layout, Method, Scope, Unanswerable, Verdict,
+    adjust_family,
 };
 pub use family::Adjustment;
 pub use scalability::{NoFit, Scalability, ScaledRun, fit_scalability};

@@ -14,8 +14,12 @@ use std::path::Path;
 
 /// A factor of revisions.
 fn of_revisions(labels: &[&str]) -> Factor {
-    let level =
-        |label: &&str| Level { label: label.to_string(), number: None, changes: Vec::new() };
+    let level = |label: &&str| Level {
+        label: label.to_string(),
+        number: None,
+        changes: Vec::new(),
+        build_of: None,
+    };
     Factor { name: "revision".into(), levels: labels.iter().map(level).collect() }
 }
 

@@ -25,6 +25,7 @@ fn sizes() -> Factor {
             value: bytes.to_string(),
             live: false,
         }],
+        build_of: None,
     };
     Factor { name: "frame_size".into(), levels: [64, 256, 1518].map(level).to_vec() }
 }

@@ -21,6 +21,7 @@ fn queues(levels: &[u32]) -> Factor {
         label: n.to_string(),
         number: Some(f64::from(n)),
         changes: vec![Change { setting: "queues".into(), value: n.to_string(), live: false }],
+        build_of: None,
     };
     Factor { name: "queues".into(), levels: levels.iter().map(level).collect() }
 }

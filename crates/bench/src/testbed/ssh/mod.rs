@@ -9,7 +9,7 @@
 //! rates are measured by the senders' clocks, which are not compared with each other.
 
 mod links;
-mod lock;
+mod places;
 mod rack;
 mod reboot;
 mod rig;
@@ -24,27 +24,24 @@ use crate::dut::undo::Undo;
 use crate::dut::{self, Dut, Ground, Totals};
 use crate::error::BenchError;
 use crate::lab::reached::Reached;
+use crate::lease::{Leases, Watch, mark_sick};
 use crate::links::Links;
-use crate::trial::{Observed, longest_ns};
+use crate::trial::Observed;
 use crate::{Observer, Task, calibrate, environment};
 use fwdlab_model::lab::System;
 use fwdlab_model::plan::{Plan, Trial};
 use fwdlab_model::record::{Calibration, Environment};
 use fwdlab_model::settings::{Arrangement, DutKind, FirewallProgram, Settings, TestbedKind};
-use lock::Locks;
 use rack::Rack;
 use rig::{SshEnds, SshRig};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-/// How long a host stays locked beyond a run's phases.
-const HELD: Duration = Duration::from_secs(1800);
-
-/// The testbed.
+/// The testbed. What is given back first is dropped first: the leases end while the hosts
+/// are connected, the connections while they are in their places.
 pub struct Ssh {
+    leases: Leases,
     rack: Rack,
     links: Links,
-    locks: Locks,
     placement: Placement,
     experiment: PathBuf,
     /// Boot id of the DUT when the current run began.
@@ -53,11 +50,11 @@ pub struct Ssh {
 }
 
 impl Ssh {
-    /// Connects to the hosts of the plan's laboratory, locks them, and restores settings that a
-    /// killed process left on the DUT.
+    /// Connects to the hosts of the plan's laboratory, takes their leases, and restores settings
+    /// that a killed process left on the DUT.
     ///
     /// # Errors
-    /// When the lab file is invalid, a host can't be reached or is locked by another controller,
+    /// When the lab file is invalid, a host can't be reached, is another controller's or sick,
     /// or the laboratory does not support the plan.
     pub fn open(plan: &Plan, paths: &Paths) -> Result<Ssh, BenchError> {
         let file = plan.base.testbed.lab.as_ref().ok_or_else(|| {
@@ -69,22 +66,26 @@ impl Ssh {
         let file = paths.experiment.join(file);
         let has = |kind| plan.variants.iter().any(|v| v.settings.dut.kind == kind);
         let agent_on_dut = has(DutKind::Router);
-        let rack = Rack::open(&file, &paths.program, plan.base.traffic.generator, agent_on_dut)?;
+        let rack = {
+            let generator = plan.base.traffic.generator;
+            Rack::open(&file, &paths.state, &paths.program, generator, agent_on_dut)?
+        };
         let dut = rack.dut()?;
         plan.variants.iter().try_for_each(|variant| check(&variant.settings, dut.system))?;
         let links = links::resolve(&rack)?;
         plan.variants.iter().try_for_each(|variant| keep_ways_of(&variant.settings, &links))?;
         let placement = placement(dut);
-        let locks = Locks::take(&rack, held(&plan.trial))?;
+        let leases = Leases::take(rack.all(), &rack.lab)?;
         let choice =
             Choice { kind: TestbedKind::Ssh, simulated: false, reasons: reasons(&rack, &links) };
         let experiment = paths.experiment.clone();
         let boot = Boot(String::new());
-        let mut ssh = Ssh { rack, links, locks, placement, experiment, boot, choice };
+        let mut ssh = Ssh { leases, rack, links, placement, experiment, boot, choice };
         match ssh.undo() {
             // Reported, but not fatal: the other settings were restored.
             Err(left @ BenchError::NotPutBack { .. }) => ssh.choice.reasons.push(left.to_string()),
-            other => other?,
+            Err(error) => return Err(ssh.is_sick_of(error)),
+            Ok(()) => {}
         }
         Ok(ssh)
     }
@@ -95,6 +96,19 @@ impl Ssh {
             System::Linux => DutKind::Linux,
             System::FreeBsd => DutKind::Freebsd,
         })
+    }
+
+    /// The settings of the DUT could not be restored at all. Where it answers even so, nobody
+    /// is to measure with it before somebody has looked.
+    fn is_sick_of(&self, error: BenchError) -> BenchError {
+        let Ok(dut) = self.rack.dut() else { return error };
+        if matches!(error, BenchError::NotPutBack { .. }) || reboot::mark(dut.host()).is_err() {
+            return error;
+        }
+        let (name, why) = (&dut.described.name, format!("its settings can't be restored: {error}"));
+        let hosts: Vec<&Reached> = self.rack.all().iter().collect();
+        let _ = mark_sick(&hosts, &self.rack.lab.name, name, &why);
+        error
     }
 
     fn undo(&mut self) -> Result<(), BenchError> {
@@ -149,9 +163,11 @@ impl Ssh {
 
 impl Drop for Ssh {
     fn drop(&mut self) {
-        // The next process restores what can't be restored now.
-        let _ = self.undo();
-        self.locks.release(&self.rack);
+        // Who has the hosts now has restored what was changed; what can't be restored now, the
+        // next process does.
+        if self.leases.renew().is_ok() {
+            let _ = self.undo().map_err(|error| self.is_sick_of(error));
+        }
     }
 }
 
@@ -162,6 +178,10 @@ impl Testbed for Ssh {
 
     fn place(&self, _settings: &Settings) -> Placement {
         self.placement.clone()
+    }
+
+    fn lease(&self) -> Option<Watch> {
+        Some(self.leases.watch())
     }
 
     fn begin(&mut self, observer: &mut dyn Observer) -> Result<(), BenchError> {
@@ -178,6 +198,7 @@ impl Testbed for Ssh {
     fn recover(&mut self, observer: &mut dyn Observer) -> Result<Option<String>, BenchError> {
         observer.step("finding the hosts again");
         let has_booted = reboot::recover(&self.rack, &self.boot, observer)?;
+        self.leases.again()?;
         let dut = &self.rack.dut()?.described.name;
         Ok(has_booted.then(|| format!("{dut} has booted meanwhile")))
     }
@@ -191,7 +212,7 @@ impl Testbed for Ssh {
         let this = &*self;
         let dut = this.device(settings.dut.kind)?;
         let ends = SshEnds { rack: &this.rack, links: &this.links, placement: &this.placement };
-        Ok(Box::new(SshRig { dut, ends, locks: &this.locks }))
+        Ok(Box::new(SshRig { dut, ends, leases: &this.leases }))
     }
 
     fn calibrate(
@@ -200,6 +221,7 @@ impl Testbed for Ssh {
         settings: &Settings,
         observer: &mut dyn Observer,
     ) -> Result<Calibration, BenchError> {
+        self.leases.renew()?;
         let key = self.calibration_key(settings);
         let host = self.rack.dut()?.host();
         // Packets are counted at ingress: forwarding does not matter.
@@ -242,11 +264,6 @@ impl Testbed for Ssh {
             testbed.engine.name(),
         )
     }
-}
-
-/// Time for which a host is locked.
-fn held(trial: &Trial) -> Duration {
-    HELD + Duration::from_nanos(2 * longest_ns(trial))
 }
 
 /// CPUs of the DUT: those that the lab file names, else all.

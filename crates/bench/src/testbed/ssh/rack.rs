@@ -1,5 +1,6 @@
 //! The connected hosts of a laboratory.
 
+use super::places::Places;
 use crate::agent::{self, Own};
 use crate::error::BenchError;
 use crate::host::{Host, LocalHost};
@@ -21,16 +22,20 @@ pub(super) struct Rack {
     /// Time limit for a reboot.
     pub(super) patience: Duration,
     hosts: Vec<Reached>,
+    /// What labgrid lends: given back when the hosts are not connected any more.
+    places: Option<Places>,
 }
 
 impl Rack {
-    /// Reads the lab's file and connects to every host.
+    /// Reads the lab's file, acquires the places of labgrid that it names, and connects to every
+    /// host. `state` is a directory that outlives this process.
     ///
     /// # Errors
-    /// When the file is invalid, a host can't be reached, or fwdlab can't be installed where it
+    /// When the file is invalid, a place is another's, a host can't be reached, or fwdlab can't be installed where it
     /// sends or, with `on_dut`, on the DUT.
     pub(super) fn open(
         file: &Path,
+        state: &Path,
         program: &Path,
         generator: GeneratorKind,
         on_dut: bool,
@@ -44,6 +49,7 @@ impl Rack {
         let dut = lab.hosts.iter().find(|host| host.is(Role::Dut));
         let written = dut.and_then(|dut| dut.reboot_timeout_ns).map(Duration::from_nanos);
         let patience = written.unwrap_or(settings.deadline * BOOT);
+        let places = Places::take(&lab, state)?;
         let hosts = lab.hosts.iter().map(|described| Reached::connect(described, &settings));
         let mut hosts = hosts.collect::<Result<Vec<Reached>, BenchError>>()?;
         let sends = generator == GeneratorKind::Fwdlab;
@@ -58,7 +64,7 @@ impl Rack {
                 reached.program = agent::program(reached.host(), own, None)?;
             }
         }
-        Ok(Rack { lab, patience, hosts })
+        Ok(Rack { lab, patience, hosts, places })
     }
 
     /// The DUT's host.
@@ -68,6 +74,13 @@ impl Rack {
     pub(super) fn dut(&self) -> Result<&Reached, BenchError> {
         let found = self.hosts.iter().find(|host| host.described.is(Role::Dut));
         found.ok_or_else(|| BenchError::Refused("the laboratory has no DUT".into()))
+    }
+
+    /// The command of this machine that switches a host off and on: the file's, or that of its
+    /// place.
+    pub(super) fn power_cycle(&self, host: &Reached) -> Option<Vec<String>> {
+        let own = host.described.power_cycle.clone();
+        own.or_else(|| self.places.as_ref()?.power_cycle(&host.described.name))
     }
 
     /// The host of a name.

@@ -6,6 +6,7 @@ use crate::dut::freebsd::system::{BOOT, Boot};
 use crate::error::BenchError;
 use crate::host::{Host, LocalHost};
 use crate::lab::reached::Reached;
+use crate::lease::mark_sick;
 use std::time::{Duration, Instant};
 
 /// A machine that was switched off may take so many times as long as one that reboots: its
@@ -41,7 +42,7 @@ pub(super) fn wait(
         Some(late) => late,
     };
     let (name, seconds) = (&dut.described.name, rack.patience.as_secs());
-    let Some(argv) = &dut.described.power_cycle else {
+    let Some(argv) = rack.power_cycle(dut) else {
         return Err(BenchError::environment(
             format!("{name} did not come back within {seconds} s: {late}"),
             format!(
@@ -50,18 +51,37 @@ pub(super) fn wait(
         ));
     };
     observer.step(&format!("switching {name} off and on"));
-    LocalHost.run(&argv.iter().map(String::as_str).collect::<Vec<_>>(), "")?;
+    if let Err(error) = LocalHost.run(&argv.iter().map(String::as_str).collect::<Vec<_>>(), "") {
+        let why = format!("{name} did not come back within {seconds} s ({late}), and {error}");
+        return Err(is_sick(rack, name, &why, ""));
+    }
     match answers(dut, before, rack.patience * COLD, observer)? {
         None => Ok(()),
-        Some(late) => Err(BenchError::environment(
-            format!(
+        Some(late) => {
+            let why = format!(
                 "{name} did not come back within {seconds} s, nor within {} s after `{}`: {late}",
                 (rack.patience * COLD).as_secs(),
                 argv.join(" ")
-            ),
-            "look at its console",
-        )),
+            );
+            Err(is_sick(rack, name, &why, "look at its console; "))
+        }
     }
+}
+
+/// Marks the DUT as sick, and says so with what has happened.
+fn is_sick(rack: &Rack, name: &str, why: &str, next: &str) -> BenchError {
+    let hosts: Vec<&Reached> = rack.all().iter().collect();
+    let (what, next) = match mark_sick(&hosts, &rack.lab.name, name, why) {
+        Ok(kept) => (
+            format!("{why}\n  {name} is marked sick, on {}", kept.join(" and ")),
+            format!("{next}when it is mended, `fwdlab lab mark LAB {name} well`"),
+        ),
+        Err(error) => (
+            format!("{why}\n  {name} could not be marked sick: {error}"),
+            format!("{next}`fwdlab lab mark LAB {name} sick WHY` keeps others from it"),
+        ),
+    };
+    BenchError::environment(what, next)
 }
 
 /// Waits for a response; returns the last error when there is none in time.

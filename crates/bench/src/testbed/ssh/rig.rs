@@ -1,8 +1,7 @@
 //! The rig of one run: the connected hosts and the variant's DUT.
 
-use super::lock::Locks;
 use super::rack::Rack;
-use super::{held, links, reboot, traffic};
+use super::{links, reboot, traffic};
 use crate::Observer;
 use crate::cpu::Placement;
 use crate::dut::findings::Findings;
@@ -10,6 +9,7 @@ use crate::dut::{Dut, Prepared};
 use crate::error::BenchError;
 use crate::generator::Outcome;
 use crate::host::Host;
+use crate::lease::Leases;
 use crate::links::Links;
 use crate::profiler::{Perf, Pmcstat, Profiler};
 use crate::testbed::LoadModel;
@@ -36,7 +36,7 @@ const PERF: &str = "/var/tmp/fwdlab-perf.data";
 pub(super) struct SshRig<'a> {
     pub(super) dut: Box<dyn Dut + 'a>,
     pub(super) ends: SshEnds<'a>,
-    pub(super) locks: &'a Locks,
+    pub(super) leases: &'a Leases,
 }
 
 impl Rig for SshRig<'_> {
@@ -44,13 +44,13 @@ impl Rig for SshRig<'_> {
     fn prepare(
         &mut self,
         settings: &Settings,
-        trial: &Trial,
+        _trial: &Trial,
         watch: &mut Stopwatch,
         observer: &mut dyn Observer,
     ) -> Result<(), BenchError> {
         observer.step("preparing the DUT");
         let reached = self.ends.rack.dut()?;
-        self.ends.rack.all().iter().try_for_each(|host| self.locks.hold(host, held(trial)))?;
+        self.leases.renew()?;
         let mut boots = 0;
         loop {
             // A new connection after each boot.
@@ -79,10 +79,10 @@ impl Rig for SshRig<'_> {
             }
             observer.step(&format!("rebooting {name}: {reasons}"));
             let before = reboot::mark(host)?;
+            self.leases.away(name);
             self.dut.reboot(host)?;
             reboot::wait(self.ends.rack, Some(&before), observer)?;
-            // The reboot has cleared the lock.
-            self.locks.hold(reached, held(trial))?;
+            self.leases.back(name)?;
             watch.lap("reboot");
             boots += 1;
         }

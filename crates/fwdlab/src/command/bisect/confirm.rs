@@ -87,6 +87,7 @@ fn measure(
         resume: resume.to_owned(),
         runs: plan.runs.len().to_string(),
         profiles: Vec::new(),
+        wait: std::time::Duration::ZERO,
     };
     session.measure(store, missing, watch).map(drop)
 }

@@ -198,6 +198,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
             resume: resume.clone(),
             runs: format!("at most {cap}"),
             profiles: Vec::new(),
+            wait: std::time::Duration::ZERO,
         };
         session.follow(&mut store, &mut search)?;
     }

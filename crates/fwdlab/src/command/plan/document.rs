@@ -186,20 +186,20 @@ fn levels(plan: &Plan, factor: usize) -> Block {
     let Factor { name, levels } = &plan.factors[factor];
     let changes = |level: usize| -> String {
         let differences = plan.differences(factor, level);
-        let changes: Vec<String> = differences
-            .iter()
-            .map(|difference| {
-                let Change { setting, value, .. } = &difference.change;
-                let base = match &difference.base {
-                    _ if difference.is_same() => "as the base".to_owned(),
-                    Some(base) => format!("base: {base}"),
-                    // What the user does around a run is nothing that a device has by itself.
-                    None if AROUND.contains(&setting.as_str()) => "base: none".to_owned(),
-                    None => "base: as found".to_owned(),
-                };
-                format!("{setting} = {value} ({base})")
-            })
-            .collect();
+        let build =
+            levels[level].build_of.as_ref().map(|revision| format!("a build of {revision}"));
+        let changes = differences.iter().map(|difference| {
+            let Change { setting, value, .. } = &difference.change;
+            let base = match &difference.base {
+                _ if difference.is_same() => "as the base".to_owned(),
+                Some(base) => format!("base: {base}"),
+                // What the user does around a run is nothing that a device has by itself.
+                None if AROUND.contains(&setting.as_str()) => "base: none".to_owned(),
+                None => "base: as found".to_owned(),
+            };
+            format!("{setting} = {value} ({base})")
+        });
+        let changes: Vec<String> = build.into_iter().chain(changes).collect();
         if changes.is_empty() { "nothing changed".to_owned() } else { changes.join(", ") }
     };
     let rows: Vec<(String, String)> =
@@ -214,10 +214,10 @@ fn levels(plan: &Plan, factor: usize) -> Block {
 }
 
 fn comparisons(plan: &Plan) -> Block {
-    let pairs: Vec<(&str, &str)> = (0..plan.variants.len())
+    let pairs: Vec<(String, String)> = (0..plan.variants.len())
         .filter_map(|variant| {
             let baseline = plan.baseline_of(variant)?;
-            Some((plan.variants[variant].label.as_str(), plan.variants[baseline].label.as_str()))
+            Some((plan.revision_label(variant), plan.revision_label(baseline)))
         })
         .collect();
     if pairs.is_empty() {
@@ -234,8 +234,8 @@ fn comparisons(plan: &Plan) -> Block {
         (plan.compare.margin * 1e6).round() / 1e4
     );
     let table = Table::of(&pairs)
-        .words("variant", |(variant, _)| Cell::text(*variant))
-        .words("against", |(_, baseline)| Cell::text(*baseline))
+        .words("variant", |(variant, _)| Cell::text(variant))
+        .words("against", |(_, baseline)| Cell::text(baseline))
         .keys(&["baseline"])
         .set(|table| table.name = Some("planned_comparisons"));
     Block::section(title, vec![table.block()])

@@ -125,6 +125,7 @@ impl Arguments {
                 + " --pilot",
             runs: plan.runs.len().to_string(),
             profiles: Vec::new(),
+            wait: std::time::Duration::ZERO,
         };
         session.say(&format!("{}: a pilot of {} runs", plan.name, pilot.len()));
         session.measure(&mut store, &pilot, None).map(drop)

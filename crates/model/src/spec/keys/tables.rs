@@ -221,9 +221,20 @@ pub const LEVEL: Section = Section {
     path: "factor.level",
     form: Form::Inline,
     doc: "A level written as a table: a label, and any settings that can be varied.",
-    keys: &[key("label", Kind::Text, "", "The level's name in reports; unique in its factor.")
-        .example("\"patched\"")
-        .required()],
+    keys: &[
+        key("label", Kind::Text, "", "The level's name in reports; unique in its factor.")
+            .example("\"patched\"")
+            .required(),
+        key(
+            "build_of",
+            Kind::Text,
+            "",
+            "The revision of which this level is one build. Builds of a revision differ in \
+             nothing but where the compiler or linker put the code; revisions are then compared \
+             by their builds, whose scatter is what code layout alone can do.",
+        )
+        .example("\"patched\""),
+    ],
     ..Section::TABLE
 };
 

@@ -15,14 +15,14 @@ pub(crate) type FiguresOf<'a> = &'a dyn Fn(usize) -> Vec<BlockedRun>;
 /// Both sides of a comparison.
 pub(crate) struct Arms<'a> {
     runs: Vec<&'a RunResult>,
-    sides: [usize; 2],
+    sides: [Vec<usize>; 2],
 }
 
 impl<'a> Arms<'a> {
-    /// The runs of a baseline and a candidate.
-    pub(crate) fn of(runs: &'a [RunResult], baseline: usize, candidate: usize) -> Arms<'a> {
-        let sides = [baseline, candidate];
-        Arms { runs: runs.iter().filter(|run| sides.contains(&run.variant)).collect(), sides }
+    /// The runs of the variants on both sides: one each, or the builds of a revision.
+    pub(crate) fn of(runs: &'a [RunResult], sides: [Vec<usize>; 2]) -> Arms<'a> {
+        let is_on = |run: &&RunResult| sides.iter().any(|side| side.contains(&run.variant));
+        Arms { runs: runs.iter().filter(is_on).collect(), sides }
     }
 
     /// Compares with `compare`, which is given the figures of a variant's runs that
@@ -49,8 +49,8 @@ impl<'a> Arms<'a> {
 
     /// Reason why these runs can't be compared.
     fn refuse(&self) -> Result<(), Unanswerable> {
-        for side in self.sides {
-            let mut own = self.runs.iter().filter(|run| run.variant == side).peekable();
+        for side in &self.sides {
+            let mut own = self.runs.iter().filter(|run| side.contains(&run.variant)).peekable();
             if own.peek().is_some() && own.all(|run| run.left_out.is_some()) {
                 return Err(Unanswerable::SenderFellShort);
             }

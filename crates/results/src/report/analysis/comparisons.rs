@@ -1,6 +1,6 @@
 //! Each variant against its baseline: one family, adjusted together.
 
-use super::arms::{self, Arms};
+use super::arms::{self, Arms, FiguresOf};
 use super::counts;
 use super::figures::{self, RunResult};
 use crate::counts::Exact;
@@ -11,7 +11,7 @@ use crate::stats::sequential::{Mode, compare_sequentially};
 use crate::stats::taken::Roles;
 use crate::stats::{
     Adjustment, BlockedRun, Comparison, Criteria, Unanswerable, Verdict, adjust_family,
-    compare_blocked, compare_unblocked,
+    compare_blocked, compare_builds, compare_unblocked,
 };
 use crate::store::Contents;
 use fwdlab_model::plan::{RunMetric, Stop};
@@ -29,6 +29,10 @@ pub struct Compared {
     pub baseline: usize,
     /// Its label.
     pub baseline_label: String,
+    /// The variants whose runs are compared, of baseline and candidate: one each, or the
+    /// builds of a revision.
+    #[serde(skip)]
+    pub(crate) sides: [Vec<usize>; 2],
     /// The goal of a search by which they are compared, where it is another than the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goal: Option<String>,
@@ -165,16 +169,20 @@ pub(super) fn compare(contents: &Contents, runs: &[RunResult]) -> Vec<Compared> 
     let asked = asked.flat_map(|runs| pairs.iter().map(move |&pair| (runs, pair)));
     let mut outcomes: Vec<Result<Comparison, Unanswerable>> = asked
         .map(|(runs, (variant, baseline))| {
-            let arms = Arms::of(runs, baseline, variant);
+            let sides = [baseline, variant].map(|variant| plan.builds_of(variant));
+            let arms = Arms::of(runs, sides);
             arms.judge(&|figure| match plan.design.stop {
                 _ if alternates => {
                     let streams = streams(contents, baseline, variant);
                     compare_alternation(&streams, baseline, variant, criteria)
                 }
-                stop => {
+                Some(stop) => {
                     let (a, b) = (figure(baseline), figure(variant));
-                    compare_runs(&a, &b, stop, plan, criteria)
+                    let blocks = plan.design.blocks;
+                    compare_sequentially(&a, &b, mode(stop), blocks, criteria)
+                        .map(|(comparison, _)| comparison)
                 }
+                None => compare_figures(plan, (variant, baseline), figure, criteria),
             })
         })
         .collect();
@@ -200,24 +208,27 @@ pub(super) fn further_goals(plan: &Plan) -> Vec<String> {
     goals.into_iter().flatten().skip(1).map(|goal| goal.name.clone()).collect()
 }
 
-/// Two lists of runs compared in the way that the plan's design asks for.
-fn compare_runs(
-    a: &[BlockedRun],
-    b: &[BlockedRun],
-    stop: Option<Stop>,
+/// A variant against its baseline by a figure of their runs, in the way that the plan's design
+/// asks for where nothing is switched live and no rule stops it.
+pub(super) fn compare_figures(
     plan: &Plan,
+    (variant, baseline): (usize, usize),
+    figures: FiguresOf<'_>,
     criteria: Criteria,
 ) -> Result<Comparison, Unanswerable> {
-    match stop {
-        Some(stop) => compare_sequentially(a, b, mode(stop), plan.design.blocks, criteria)
-            .map(|(comparison, _)| comparison),
-        None if plan.design.sequential => {
-            let pps =
-                |runs: &[BlockedRun]| -> Vec<f64> { runs.iter().map(|run| run.pps).collect() };
-            compare_unblocked(&pps(a), &pps(b), criteria)
-        }
-        None => compare_blocked(a, b, criteria),
+    let [a, b] = [baseline, variant].map(|variant| plan.builds_of(variant));
+    if a.len() + b.len() > 2 {
+        let of = |builds: &[usize]| -> Vec<Vec<BlockedRun>> {
+            builds.iter().map(|&build| figures(build)).collect()
+        };
+        return compare_builds(&of(&a), &of(&b), criteria);
     }
+    let (a, b) = (figures(baseline), figures(variant));
+    if plan.design.sequential {
+        let pps = |runs: &[BlockedRun]| -> Vec<f64> { runs.iter().map(|run| run.pps).collect() };
+        return compare_unblocked(&pps(&a), &pps(&b), criteria);
+    }
+    compare_blocked(&a, &b, criteria)
 }
 
 /// The plan's parameters of each comparison.
@@ -292,9 +303,10 @@ pub(crate) fn adjust(outcomes: &mut [Result<Comparison, Unanswerable>], adjustme
 fn compared(plan: &Plan, variant: usize, baseline: usize, outcome: Outcome) -> Compared {
     Compared {
         variant,
-        label: plan.variants[variant].label.clone(),
+        label: plan.revision_label(variant),
         baseline,
-        baseline_label: plan.variants[baseline].label.clone(),
+        baseline_label: plan.revision_label(baseline),
+        sides: [baseline, variant].map(|variant| plan.builds_of(variant)),
         goal: None,
         outcome,
     }

@@ -86,25 +86,29 @@ impl<'a> Counted<'a> {
         Counted { contents, runs, foreground, table: Subsystems::default() }
     }
 
-    fn runs(&self, variant: usize) -> impl Iterator<Item = (&'a RunResult, &'a Total)> + '_ {
-        let own = move |run: &&RunResult| run.variant == variant && run.left_out.is_none();
+    /// Those of one variant, or of the builds of a revision.
+    fn runs<'s>(
+        &'s self,
+        variants: &'s [usize],
+    ) -> impl Iterator<Item = (&'a RunResult, &'a Total)> + 's {
+        let own = |run: &&RunResult| variants.contains(&run.variant) && run.left_out.is_none();
         self.runs.iter().filter(own).filter_map(|run| Some((run, run.counted.as_ref()?)))
     }
 
-    fn executed(&self, variant: usize) -> Vec<&'a Executed> {
-        let own: Vec<u32> = self.runs(variant).map(|(run, _)| run.run).collect();
+    fn executed(&self, variants: &[usize]) -> Vec<&'a Executed> {
+        let own: Vec<u32> = self.runs(variants).map(|(run, _)| run.run).collect();
         let records = self.contents.runs.iter().filter(|record| own.contains(&record.run));
         records.filter_map(|record| record.trial.executed.as_ref()).collect()
     }
 
-    fn functions(&self, variant: usize) -> Vec<FunctionCount> {
-        counts::costs(&self.executed(variant), &self.foreground, &self.table)
+    fn functions(&self, variants: &[usize]) -> Vec<FunctionCount> {
+        counts::costs(&self.executed(variants), &self.foreground, &self.table)
     }
 
     /// The mean over the runs of what they executed by stack, of functions that are no
     /// background in any; none where a run has no stacks.
     fn calls(&self, variant: &CountedVariant) -> Option<Called> {
-        let executed = self.executed(variant.variant);
+        let executed = self.executed(&[variant.variant]);
         let runs = executed.iter().map(|executed| executed.stacks.as_ref());
         let runs = runs.collect::<Option<Vec<_>>>()?;
         let mut sums = Stacks::default();
@@ -124,8 +128,8 @@ impl<'a> Counted<'a> {
         })
     }
 
-    fn repeated(&self, variant: usize) -> Vec<Repeated> {
-        self.runs(variant).map(|(_, total)| total.into()).collect()
+    fn repeated(&self, variants: &[usize]) -> Vec<Repeated> {
+        self.runs(variants).map(|(_, total)| total.into()).collect()
     }
 }
 
@@ -136,12 +140,16 @@ pub(super) fn compare(
     pairs: &[(usize, usize)],
 ) -> Vec<Outcome> {
     let counted = Counted::of(contents, runs);
+    let plan = &contents.plan;
+    // Builds of a revision repeat as its boots do: what they differ by is no difference.
+    let builds: Vec<Vec<usize>> =
+        (0..plan.variants.len()).map(|variant| plan.builds_of(variant)).collect();
     let by_variant: Vec<Vec<FunctionCount>> =
-        (0..contents.plan.variants.len()).map(|variant| counted.functions(variant)).collect();
-    let margin = contents.plan.compare.margin;
+        builds.iter().map(|builds| counted.functions(builds)).collect();
+    let margin = plan.compare.margin;
     let outcome = |&(variant, baseline): &(usize, usize)| {
         let functions = Differences::of(&by_variant[baseline], &by_variant[variant]);
-        let (a, b) = (counted.repeated(baseline), counted.repeated(variant));
+        let (a, b) = (counted.repeated(&builds[baseline]), counted.repeated(&builds[variant]));
         Outcome::counted(counts::compare(&a, &b, margin, Some(functions)))
     };
     pairs.iter().map(outcome).collect()
@@ -199,7 +207,7 @@ pub(super) fn counts(
 }
 
 fn counted_variant(counted: &Counted<'_>, variant: &VariantResult) -> Option<CountedVariant> {
-    let totals: Vec<&Total> = counted.runs(variant.index).map(|(_, total)| total).collect();
+    let totals: Vec<&Total> = counted.runs(&[variant.index]).map(|(_, total)| total).collect();
     let first = totals.first()?;
     let middle = |of: fn(&Total) -> f64| {
         median(&totals.iter().map(|total| of(total)).collect::<Vec<f64>>()).unwrap_or(0.0)
@@ -219,9 +227,9 @@ fn counted_variant(counted: &Counted<'_>, variant: &VariantResult) -> Option<Cou
         scattered: totals
             .iter()
             .fold((0, 0), |(some, all), total| (some + total.scattered.0, all + total.scattered.1)),
-        functions: counted.functions(variant.index),
+        functions: counted.functions(&[variant.index]),
         file: None,
         calls: None,
-        caches: counts::misses(&counted.executed(variant.index), &counted.foreground),
+        caches: counts::misses(&counted.executed(&[variant.index]), &counted.foreground),
     })
 }

@@ -4,10 +4,10 @@
 //! CPUs. The scheduler's account of the forwarding threads gives the CPU time per packet,
 //! independent of other load on the CPU.
 
-use super::comparisons::{criteria, pairs};
+use super::comparisons::{compare_figures, criteria, pairs};
 use crate::format;
+use crate::stats::BlockedRun;
 use crate::stats::summary::median;
-use crate::stats::{BlockedRun, compare_blocked};
 use crate::store::Contents;
 use fwdlab_model::RunRecord;
 use fwdlab_model::record::ReceiverPlace;
@@ -75,14 +75,14 @@ pub(super) fn device(contents: &Contents) -> Option<DeviceAlone> {
         pairs(plan).into_iter().filter(|_| is_blocked).filter_map(|(variant, baseline)| {
             let of = |variant| rows.iter().find(|row| row.variant == variant);
             let base_ns = of(baseline)?.per_packet_ns?;
-            let [a, b] = [baseline, variant].map(|variant| figures(&runs, variant));
-            let found = compare_blocked(&a, &b, criteria(plan)).ok()?;
+            let of = |variant| figures(&runs, variant);
+            let found = compare_figures(plan, (variant, baseline), &of, criteria(plan)).ok()?;
             // More packets a second of CPU time are less time a packet.
             let more_ns = |ratio: f64| base_ns * (1.0 / ratio - 1.0);
             Some(DeviceEffect {
                 variant,
-                label: plan.variants[variant].label.clone(),
-                baseline_label: plan.variants[baseline].label.clone(),
+                label: plan.revision_label(variant),
+                baseline_label: plan.revision_label(baseline),
                 effect: found.ratio - 1.0,
                 interval: (found.low - 1.0, found.high - 1.0),
                 difference_ns: more_ns(found.ratio),

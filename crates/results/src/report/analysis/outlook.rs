@@ -228,9 +228,10 @@ impl Outlook {
     }
 }
 
-/// The design of a plan for [`planning`]; none when nothing is compared.
+/// The design of a plan for [`planning`]; none when nothing is compared, or revisions by their
+/// builds, where blocks decide nothing.
 pub fn design(plan: &Plan) -> Option<planning::Design> {
-    (!pairs(plan).is_empty()).then(|| planning::Design {
+    (!pairs(plan).is_empty() && !plan.has_builds()).then(|| planning::Design {
         blocks: plan.design.blocks,
         stopping: plan.design.stop.map(mode),
         criteria: criteria(plan),

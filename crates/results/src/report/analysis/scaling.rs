@@ -253,6 +253,7 @@ mod tests {
                 value: number.to_string(),
                 live: false,
             }],
+            build_of: None,
         };
         Factor { name: name.into(), levels: numbers.iter().map(level).collect() }
     }

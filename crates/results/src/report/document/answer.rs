@@ -190,6 +190,7 @@ fn counted(exact: &Exact) -> String {
 pub(super) fn beside(analysis: &Analysis) -> Vec<Inline> {
     let mut points: Vec<Inline> = Vec::new();
     points.extend(places(analysis).into_iter().map(|said| labelled("Where in the code", said)));
+    points.extend(layouts(analysis).into_iter().map(|said| labelled("Code layout", said)));
     points.push(labelled("How sure", surety(analysis)));
     points.extend(analysis.beds.as_ref().map(super::beds::point));
     points.push(labelled("Varied", varied(analysis)));
@@ -249,6 +250,19 @@ fn surety(analysis: &Analysis) -> String {
         n => format!("; {n} remarks of the diagnostics"),
     };
     format!("{runs}, {order}; {doubts}{diagnoses}")
+}
+
+/// What the layout of code does, where revisions were compared by their builds.
+fn layouts(analysis: &Analysis) -> Vec<String> {
+    let all = &analysis.comparisons;
+    let said = all.iter().filter_map(|compared| match &compared.outcome {
+        Outcome::Compared(answer) => {
+            let said = answer.comparison.builds_sentence()?;
+            Some(format!("{} against {}: {said}", compared.candidate(), compared.baseline_label))
+        }
+        _ => None,
+    });
+    said.collect()
 }
 
 /// For each difference that was found, the parts of it that are surely there.

@@ -79,6 +79,24 @@ pub struct Comparison {
     pub capacity: Option<Capacity>,
     /// Why most of the runs don't deserve a verdict; none when they do.
     pub doubtful: Option<Doubtful>,
+    /// How builds scatter, where the builds of a revision are its replicates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub builds: Option<Builds>,
+}
+
+/// Builds of two revisions, and what their code's layout does.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Builds {
+    /// Builds of the baseline.
+    pub a: usize,
+    /// Builds of the candidate.
+    pub b: usize,
+    /// Standard deviation between builds of one revision as a ratio (0.01 = 1 %).
+    pub scatter: f64,
+    /// What runs alone would make of it, as a ratio.
+    pub scatter_of_runs: f64,
+    /// These very builds compared by their runs: what says nothing of others.
+    pub these: Estimate,
 }
 
 /// A secondary result, which does not decide.
@@ -168,6 +186,8 @@ pub enum Method {
         /// Comparisons that share the level, and so the interval.
         shared: usize,
     },
+    /// t test between builds of revisions.
+    Builds,
     /// Hodges and Lehmann's estimate, signed-rank interval.
     SignedRank,
     /// Hodges and Lehmann's estimate, rank-sum interval.
@@ -378,6 +398,7 @@ impl Comparison {
             robust: None,
             capacity: None,
             doubtful: None,
+            builds: None,
         })
     }
 }

@@ -1,6 +1,6 @@
 //! How a comparison is worded: one function prints, and it prints everything.
 
-use super::{Capacity, Comparison, Estimate, Layout, Method, Scope, Verdict};
+use super::{Builds, Capacity, Comparison, Estimate, Layout, Method, Scope, Verdict};
 use crate::stats::power::MDE_POWER;
 use std::fmt;
 
@@ -32,6 +32,9 @@ impl fmt::Display for Comparison {
             Layout::Streams => ("slices", format!("in {} streams", self.blocks)),
         };
         write!(f, ", n = {} + {} {what} {blocks}", self.n_a, self.n_b)?;
+        if let Some(builds) = &self.builds {
+            write!(f, " of {} + {} builds", builds.a, builds.b)?;
+        }
         if self.left_out > 0 {
             write!(f, " ({} without partner left out)", self.left_out)?;
         }
@@ -112,8 +115,15 @@ impl Comparison {
                     None => text,
                 }
             });
-        let told: Vec<String> = told.into_iter().chain(capacity).collect();
+        let told = told.into_iter().chain(capacity).chain(self.builds_sentence());
+        let told: Vec<String> = told.collect();
         (!told.is_empty()).then(|| told.join("; "))
+    }
+
+    /// How builds of one revision scatter, and what these very builds differ by; none without
+    /// builds.
+    pub fn builds_sentence(&self) -> Option<String> {
+        self.builds.as_ref().map(|builds| builds.sentence(self.digits()))
     }
 
     /// Decimals of percent that the width of the interval deserves.
@@ -123,6 +133,20 @@ impl Comparison {
             width if width < 0.2 => 2,
             _ => 1,
         }
+    }
+}
+
+impl Builds {
+    fn sentence(&self, digits: usize) -> String {
+        let percent = |ratio: f64| signed_percent(ratio, digits).replace('+', "");
+        let Builds { scatter, scatter_of_runs, .. } = self;
+        let these = self.these.sentence(digits);
+        format!(
+            "builds of one revision scatter by {} (standard deviation; their runs alone would by \
+             {}); these very builds, {these}",
+            percent(*scatter),
+            percent(*scatter_of_runs),
+        )
     }
 }
 
@@ -160,6 +184,7 @@ impl fmt::Display for Method {
                 write!(f, "open-ended e-process ({looks} looks)")?;
                 share(f, *shared)
             }
+            Method::Builds => f.write_str("t between builds on log rates"),
             Method::SignedRank => f.write_str("Hodges-Lehmann (signed rank)"),
             Method::RankSum => f.write_str("Hodges-Lehmann (rank sum)"),
         }

@@ -107,6 +107,7 @@ pub(crate) fn firewall() -> Factor {
         label: label.to_owned(),
         number: None,
         changes: vec![Change { setting: "firewall".into(), value: label.into(), live: true }],
+        build_of: None,
     };
     Factor {
         name: "firewall".into(),
@@ -120,6 +121,7 @@ pub(crate) fn queues() -> Factor {
         label: n.to_string(),
         number: Some(f64::from(n)),
         changes: vec![Change { setting: "queues".into(), value: n.to_string(), live: false }],
+        build_of: None,
     };
     Factor { name: "queues".into(), levels: [1, 2, 4, 8].map(level).to_vec() }
 }
@@ -137,6 +139,7 @@ pub(crate) fn family() -> Factor {
         label: label.to_owned(),
         number: None,
         changes: vec![Change { setting: "family".into(), value: label.into(), live: true }],
+        build_of: None,
     };
     Factor { name: "family".into(), levels: vec![level("inet"), level("inet6")] }
 }

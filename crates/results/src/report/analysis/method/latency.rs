@@ -1,9 +1,9 @@
 //! How long packets took at shares of the rate found, over the runs of a variant.
 
 use super::MethodRun;
-use crate::report::analysis::comparisons::{criteria, pairs};
+use crate::report::analysis::comparisons::{compare_figures, criteria, pairs};
+use crate::stats::BlockedRun;
 use crate::stats::summary::{Interval, geometric_mean, median};
-use crate::stats::{BlockedRun, compare_blocked};
 use crate::store::Contents;
 use fwdlab_model::record::{Latency, MethodRecord};
 use serde::Serialize;
@@ -120,12 +120,15 @@ pub(super) fn effects(contents: &Contents, runs: &[MethodRun], rows: &[Timed]) -
     for (variant, baseline) in pairs(plan) {
         for row in rows.iter().filter(|row| row.variant == variant) {
             for (name, get) in COMPARED {
-                let [a, b] = [baseline, variant].map(|variant| figures(variant, row.share, get));
-                let Ok(compared) = compare_blocked(&a, &b, criteria(plan)) else { continue };
+                let of = |variant| figures(variant, row.share, get);
+                let pair = (variant, baseline);
+                let Ok(compared) = compare_figures(plan, pair, &of, criteria(plan)) else {
+                    continue;
+                };
                 found.push(DelayEffect {
                     variant,
-                    label: row.label.clone(),
-                    baseline_label: plan.variants[baseline].label.clone(),
+                    label: plan.revision_label(variant),
+                    baseline_label: plan.revision_label(baseline),
                     share: row.share,
                     name,
                     effect: compared.ratio - 1.0,

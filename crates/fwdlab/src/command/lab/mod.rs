@@ -1,5 +1,7 @@
 //! `fwdlab lab`: laboratories of several machines.
 
+mod leases;
+
 use super::{doctor, schema};
 use crate::VERSION;
 use crate::error::CliError;
@@ -35,6 +37,22 @@ pub(crate) enum Command {
     /// Not checked: the cables' direction away from the DUT (nothing is sent there), and
     /// how much the receiver can count.
     Check(Check),
+    /// Who has which host, until when, and which are sick
+    ///
+    /// Each host keeps its own lease, and its clock decides. A lease whose holder has ended, or
+    /// has not renewed it in time, is taken by whoever comes next.
+    Leases(leases::Leases),
+    /// End leases that are left over
+    ///
+    /// Those of processes that have ended are, with --force also those of the living: what
+    /// they measure ends with an error. Settings that were changed are restored by the next
+    /// `fwdlab run`.
+    Free(leases::Free),
+    /// Say that a host is sick, and is not to be taken, or well again
+    ///
+    /// A host whose power could not be cycled, or whose settings could not be restored, is
+    /// marked sick by `fwdlab run` itself.
+    Mark(leases::Mark),
     /// Print the JSON Schema of a lab's file
     Schema(schema::OfLab),
 }
@@ -84,6 +102,9 @@ pub(crate) fn execute(command: &Command) -> Result<Exit> {
     match command {
         Command::Show(arguments) => show(arguments),
         Command::Check(arguments) => checked(arguments),
+        Command::Leases(arguments) => leases::leases(arguments),
+        Command::Free(arguments) => leases::free(arguments),
+        Command::Mark(arguments) => leases::mark(arguments),
         Command::Schema(_) => schema::of_lab(),
     }
 }

@@ -1,0 +1,89 @@
+//! Who holds a lease: one process of one controller.
+
+use crate::host::{Host, LocalHost};
+use crate::journal;
+use std::fs;
+
+/// A controller's process, as the records of leases name it: `USER@MACHINE:PID-START:WHERE`.
+/// `WHERE` tells machines of one name apart, and boots of a machine: only there do the numbers
+/// of processes mean something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner(String);
+
+impl Owner {
+    /// This process.
+    pub fn this() -> Owner {
+        Owner(format!("{}:{}:{}", person(), journal::identity(), here()))
+    }
+
+    /// One of that text.
+    #[cfg(test)]
+    pub(super) fn named(text: String) -> Owner {
+        Owner(text)
+    }
+
+    /// Its text.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Who says something, `USER@MACHINE`.
+pub(super) fn person() -> String {
+    let user = ["SUDO_USER", "USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
+    let machine = LocalHost.run(&["uname", "-n"], "").unwrap_or_default();
+    format!("{}@{}", word(user.as_deref().unwrap_or("root")), word(machine.trim()))
+}
+
+/// The owner for people: `USER@MACHINE, process PID`.
+pub fn named(owner: &str) -> String {
+    let mut parts = owner.splitn(3, ':');
+    let (person, process) = (parts.next().unwrap_or(owner), parts.next().unwrap_or_default());
+    match process.split('-').next() {
+        Some(pid) if !pid.is_empty() => format!("{person}, process {pid}"),
+        _ => person.to_owned(),
+    }
+}
+
+/// True for a process of this machine and boot that has ended.
+pub(super) fn is_gone(owner: &str) -> bool {
+    let mut parts = owner.splitn(3, ':').skip(1);
+    match (parts.next(), parts.next()) {
+        (Some(process), Some(place)) => place == here() && !journal::is_alive(process),
+        _ => false,
+    }
+}
+
+/// This boot of this machine, and the namespace in which processes have their numbers.
+fn here() -> String {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let space = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
+    format!("{}-{}", word(boot.trim()), digits(&space.to_string_lossy()))
+}
+
+/// Without what separates words here.
+fn word(text: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
+    let word: String = text.chars().map(plain).collect();
+    if word.is_empty() { "_".into() } else { word }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_is_gone_only_where_its_process_could_be_seen() {
+        let this = Owner::this();
+        assert!(!is_gone(this.text()), "{this:?}");
+        let dead = format!("someone@here:4194305-77:{}", here());
+        assert!(is_gone(&dead), "{dead}");
+        // Another machine of the same name, another boot, another namespace of processes.
+        assert!(!is_gone("someone@here:4194305-77:e0d1-4026531836"));
+        assert!(!is_gone("nobody") && !is_gone("a:b") && !is_gone(""));
+        assert_eq!(named(&dead), "someone@here, process 4194305");
+        assert_eq!(named("nobody"), "nobody");
+        assert_eq!((word("a b:c/d"), word("")), ("a_b_c_d".into(), "_".into()));
+    }
+}

@@ -1,0 +1,229 @@
+//! `fwdlab lab leases`, `free` and `mark`: who has a laboratory's hosts, and what is to be
+//! done about it.
+
+use super::load;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::terminal;
+use anyhow::Result;
+use fwdlab_bench::host::SshSettings;
+use fwdlab_bench::lab::ssh_settings;
+use fwdlab_bench::lease::{self, Freed, HostLease, State};
+use fwdlab_model::Lab;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// Whose leases to show.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Exits with 0 when every host could be asked, with 3 when one could not.
+
+Examples:
+  fwdlab lab leases lab.toml
+  fwdlab lab leases lab.toml --json | jq '.hosts[] | select(.state == \"held\") | .holder.owner'")]
+pub(crate) struct Leases {
+    /// The lab's file
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What to free.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Exits with 0 when the hosts are free, with 3 when one is not.
+
+Examples:
+  fwdlab lab free lab.toml
+  fwdlab lab free lab.toml dut --force")]
+pub(crate) struct Free {
+    /// The lab's file
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The host; without it all
+    #[arg(value_name = "HOST")]
+    host: Option<String>,
+    /// End leases of the living, too: their measurements end with an error
+    #[arg(long)]
+    force: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What to say of a host.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  fwdlab lab mark lab.toml dut sick 'its second port loses frames'
+  fwdlab lab mark lab.toml dut well")]
+pub(crate) struct Mark {
+    /// The lab's file
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The host
+    #[arg(value_name = "HOST")]
+    host: String,
+    /// How it is
+    #[arg(value_name = "HEALTH")]
+    health: Health,
+    /// Why it is sick
+    #[arg(value_name = "WHY", required_if_eq("health", "sick"))]
+    why: Option<String>,
+}
+
+/// The health of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Health {
+    /// It is taken again
+    Well,
+    /// It is not taken
+    Sick,
+}
+
+fn open(file: &Path) -> Result<(Lab, SshSettings)> {
+    let lab = load(file)?;
+    let settings = ssh_settings(&lab, file.parent().unwrap_or(Path::new("")));
+    Ok((lab, settings))
+}
+
+/// Shows the leases.
+///
+/// # Errors
+/// Faults of the file, and standard output that can't be written.
+pub(super) fn leases(arguments: &Leases) -> Result<Exit> {
+    let (lab, settings) = open(&arguments.file)?;
+    let hosts = lease::survey(&lab, &settings);
+    match arguments.json {
+        true => terminal::print_json(&json!({ "lab": lab.name, "hosts": hosts }))?,
+        false => terminal::print(&text(&hosts, &TimeZone::system()))?,
+    }
+    let all = hosts.iter().all(|host| host.state != State::Unknown);
+    Ok(if all { Exit::Done } else { Exit::Environment })
+}
+
+/// A host a paragraph: it fits every width, and reasons are long.
+fn text(hosts: &[HostLease], zone: &TimeZone) -> String {
+    let width = hosts.iter().map(|host| host.host.len()).max().unwrap_or(0);
+    let mut out = String::new();
+    for host in hosts {
+        let state = match (&host.state, &host.holder, host.until_s) {
+            (State::Free, ..) => "free".to_owned(),
+            (State::Unknown, ..) => {
+                format!("unknown: {}", host.trouble.as_deref().unwrap_or_default())
+            }
+            (state, Some(holder), Some(until_s)) => {
+                let (owner, since) = (lease::named(&holder.owner), at(holder.since_s, zone));
+                let (until, left) = (at(until_s, zone), holder.left_s.ceil());
+                match state {
+                    State::Held => format!(
+                        "held by {owner}, since {since}, until {until} ({left} s) unless renewed"
+                    ),
+                    _ => format!("left by {owner}, which has ended: the next one takes it"),
+                }
+            }
+            _ => String::new(),
+        };
+        out += &format!("{:width$}  {state}\n", host.host);
+        if let Some(mark) = &host.sick {
+            let (by, when) = (&mark.by, at(mark.at_s, zone));
+            out += &format!("{:width$}  sick, says {by} at {when}: {}\n", "", mark.why);
+        }
+    }
+    out
+}
+
+/// A time of a host's clock as people here read it.
+fn at(seconds: i64, zone: &TimeZone) -> String {
+    let time = Timestamp::from_second(seconds).unwrap_or_default();
+    time.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+/// Ends leases.
+///
+/// # Errors
+/// Faults of the file, no such host, and standard output that can't be written.
+pub(super) fn free(arguments: &Free) -> Result<Exit> {
+    let (lab, settings) = open(&arguments.file)?;
+    let freed = lease::free(&lab, &settings, arguments.host.as_deref(), arguments.force)?;
+    match arguments.json {
+        true => terminal::print_json(&json!({ "lab": lab.name, "hosts": freed }))?,
+        false => {
+            let line = |Freed { host, said, .. }: &Freed| format!("{host}: {said}\n");
+            terminal::print(&freed.iter().map(line).collect::<String>())?;
+        }
+    }
+    Ok(if freed.iter().all(|host| host.is_free) { Exit::Done } else { Exit::Environment })
+}
+
+/// Marks a host.
+///
+/// # Errors
+/// Faults of the file, no such host, no host that keeps the mark.
+pub(super) fn mark(arguments: &Mark) -> Result<Exit> {
+    let (lab, settings) = open(&arguments.file)?;
+    let (host, why) = (&arguments.host, arguments.why.as_deref());
+    if arguments.health == Health::Well {
+        if why.is_some() {
+            return Err(CliError::Mistake("a host that is well needs no reason".into()).into());
+        }
+        lease::mark(&lab, &settings, host, None)?;
+        terminal::print(&format!("{host} is well: it is taken again"))?;
+        return Ok(Exit::Done);
+    }
+    let kept = lease::mark(&lab, &settings, host, Some(why.unwrap_or_default()))?;
+    let on = kept.join(" and ");
+    terminal::print(&format!(
+        "{host} is marked sick, on {on}: it is not taken until `fwdlab lab mark {} {host} well`",
+        arguments.file.display()
+    ))?;
+    Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fwdlab_bench::lease::{Holder, Mark};
+
+    #[test]
+    fn each_state_has_its_words() {
+        let holder = |left_s| Holder {
+            owner: "ann@desk:12-34:boot-1".into(),
+            left_s,
+            length_s: 300.0,
+            since_s: 1_795_660_000,
+        };
+        let lease = |host: &str, state, holder: Option<Holder>| HostLease {
+            host: host.into(),
+            state,
+            until_s: holder.as_ref().map(|_| 1_795_660_300),
+            holder,
+            sick: None,
+            trouble: (state == State::Unknown).then(|| "no route".to_owned()),
+        };
+        let mut hosts = [
+            lease("a", State::Free, None),
+            lease("bee", State::Held, Some(holder(12.2))),
+            lease("c", State::Dead, Some(holder(0.0))),
+            lease("d", State::Unknown, None),
+        ];
+        hosts[0].sick = Some(Mark {
+            name: "sick".into(),
+            at_s: 1_795_660_000,
+            by: "ann@desk".into(),
+            why: "it smells".into(),
+        });
+        assert_eq!(
+            text(&hosts, &TimeZone::UTC),
+            "a    free\n     sick, says ann@desk at 2026-11-26 02:26:40: it smells\n\
+             bee  held by ann@desk, process 12, since 2026-11-26 02:26:40, until 2026-11-26 \
+             02:31:40 (13 s) unless renewed\n\
+             c    left by ann@desk, process 12, which has ended: the next one takes it\n\
+             d    unknown: no route\n"
+        );
+    }
+}

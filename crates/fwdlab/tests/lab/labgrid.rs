@@ -1,0 +1,173 @@
+//! Hosts that labgrid lends: a real coordinator and exporter, from the Python environment that
+//! FWDLAB_LABGRID names. The power of the DUT's place is this test's.
+
+use crate::faults::{RUN, plain, stored};
+use crate::program::{run, signal, until};
+use crate::rack::{PATIENCE, Rack};
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+/// The programs of labgrid; none where there are none, which fails in CI.
+fn programs() -> Option<PathBuf> {
+    let venv = std::env::var_os("FWDLAB_LABGRID").map(PathBuf::from);
+    let bin = venv.map(|venv| venv.join("bin")).filter(|bin| bin.join("labgrid-client").exists());
+    if bin.is_none() {
+        let is_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
+        let next = "python3 -m venv V; V/bin/pip install labgrid; FWDLAB_LABGRID=V";
+        assert!(!is_ci, "no labgrid in CI: {next}");
+        eprintln!("SKIPPED: no labgrid: {next}");
+    }
+    bin
+}
+
+/// Coordinator and exporter; they end with the test.
+struct Labgrid {
+    bin: PathBuf,
+    coordinator: String,
+    children: Vec<Child>,
+}
+
+impl Labgrid {
+    /// Two places with a resource each; a request to `power` switches the DUT's.
+    fn start(rack: &Rack, bin: PathBuf, power: &str) -> Labgrid {
+        let free = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let coordinator = format!("{}", free.local_addr().expect("an address"));
+        drop(free);
+        let place = |name: &str| {
+            format!(
+                "{name}:\n  acquired: null\n  acquired_resources: []\n  aliases: []\n  allowed: []\n  \
+                 changed: 1\n  comment: ''\n  created: 1\n  matches:\n  - cls: '*'\n    exporter: \
+                 test\n    group: {name}\n    name: null\n    rename: null\n  reservation: null\n  \
+                 tags: {{}}\n"
+            )
+        };
+        fs::create_dir(rack.path("labgrid")).expect("a directory");
+        rack.write("labgrid/places.yaml", &(place("rack-dut") + &place("rack-sender")));
+        rack.write(
+            "labgrid/exported.yaml",
+            &format!(
+                "rack-dut:\n  NetworkPowerPort:\n    model: simplerest\n    host: \
+                 'http://{power}/{{value}}'\n    index: '1'\nrack-sender:\n  NetworkSerialPort:\n    \
+                 host: 127.0.0.1\n    port: 9\n"
+            ),
+        );
+        let mut labgrid = Labgrid { bin, coordinator, children: Vec::new() };
+        let address = labgrid.coordinator.clone();
+        labgrid.spawn(rack, "labgrid-coordinator", &["-l", &address]);
+        let answers = || std::net::TcpStream::connect(&labgrid.coordinator).is_ok();
+        assert!(until(PATIENCE, answers), "no coordinator");
+        let exporter = ["-c", &address, "-n", "test", "exported.yaml"];
+        labgrid.spawn(rack, "labgrid-exporter", &exporter);
+        let exported = || labgrid.client("nobody", &["resources"]).1.contains("NetworkPowerPort");
+        let log = || fs::read_to_string(rack.path("labgrid/labgrid-exporter.log"));
+        assert!(until(PATIENCE, exported), "no exporter: {:?}", log());
+        labgrid
+    }
+
+    fn spawn(&mut self, rack: &Rack, program: &str, arguments: &[&str]) {
+        let log = File::create(rack.path(&format!("labgrid/{program}.log"))).expect("a log");
+        let mut command = Command::new(self.bin.join(program));
+        command.args(arguments).current_dir(rack.path("labgrid")).stdin(Stdio::null());
+        command.stdout(log.try_clone().expect("a log")).stderr(log);
+        self.children.push(command.spawn().expect("a program of labgrid"));
+    }
+
+    /// What `labgrid-client` says to somebody, and whether it succeeded.
+    fn client(&self, user: &str, words: &[&str]) -> (bool, String) {
+        let mut command = Command::new(self.bin.join("labgrid-client"));
+        command.args(["-x", &self.coordinator]).args(words).env("LG_USERNAME", user);
+        let output = command.output().expect("labgrid-client");
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+    }
+
+    /// Whose a place is.
+    fn holder(&self, place: &str) -> String {
+        let (_, said) = self.client("nobody", &["-p", place, "show"]);
+        let line = said.lines().find_map(|line| line.trim().strip_prefix("acquired: "));
+        line.unwrap_or_else(|| panic!("{said}")).to_owned()
+    }
+}
+
+impl Drop for Labgrid {
+    fn drop(&mut self) {
+        for child in &mut self.children {
+            let _ = (child.kill(), child.wait());
+        }
+    }
+}
+
+/// Switches the power of the DUT when it is asked to switch it on; ends with the test's process.
+fn power(script: String) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address").to_string();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let (mut stream, mut request) = (stream, [0; 1024]);
+            let length = stream.read(&mut request).unwrap_or(0);
+            if request[..length].starts_with(b"GET /1 ") {
+                run(&[&script]);
+            }
+            let _ = stream.write_all(b"HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\n1");
+        }
+    });
+    address
+}
+
+#[test]
+fn places_are_acquired_power_cycled_and_given_back_also_after_a_kill() {
+    let Some(bin) = programs() else { return };
+    let Some(rack) = Rack::build() else { return };
+    let client = bin.join("labgrid-client").display().to_string();
+    let labgrid = Labgrid::start(&rack, bin, &power(rack.at("power_cycle")));
+    let table = format!(
+        "[labgrid]\ncoordinator = \"{}\"\nclient = \"{client}\"\nwait = \"2s\"\n[ssh]",
+        labgrid.coordinator
+    );
+    let lab = rack.lab("place = \"rack-dut\"\nreboot_timeout = \"3s\"").replace("[ssh]", &table);
+    let sender = "name = \"sender\"\n";
+    rack.write("lab.toml", &lab.replace(sender, &format!("{sender}place = \"rack-sender\"\n")));
+    rack.write("x.toml", &plain(3));
+
+    let program = rack.start(&RUN);
+    assert!(until(PATIENCE, || stored(&program) >= 1), "{}", program.said());
+    let user = format!("-fwdlab-{}-", program.pid());
+    for place in ["rack-dut", "rack-sender"] {
+        assert!(labgrid.holder(place).contains(&user), "{}", labgrid.holder(place));
+    }
+    signal("KILL", program.pid());
+    assert_eq!(program.end().code, None);
+    assert!(labgrid.holder("rack-dut").contains(&user), "labgrid lends for no limited time");
+
+    // The next one gives back what was left, takes it anew, and has the DUT's power cycled.
+    let program = rack.start(&RUN);
+    assert!(until(PATIENCE, || program.said().contains("testbed: ssh")), "{}", program.said());
+    rack.write("stays-down", "");
+    rack.reboot();
+    program.end().carried_out();
+    assert_eq!(rack.boots(), "down\npower\ndown\n");
+    assert_eq!(rack.runs().len(), 3);
+    for place in ["rack-dut", "rack-sender"] {
+        assert_eq!(labgrid.holder(place), "None");
+    }
+    assert_eq!(labgrid.client("nobody", &["reservations"]).1, "");
+
+    // A place of somebody else.
+    let (is_theirs, said) = labgrid.client("ann", &["-p", "rack-sender", "acquire"]);
+    assert!(is_theirs, "{said}");
+    let refused = rack.fwdlab(&[&RUN[..], &["--fresh"]].concat()).expect(3);
+    for word in ["the place rack-sender of labgrid, for sender, is ", "/ann's", "--wait"] {
+        assert!(refused.stderr.contains(word), "no `{word}` in {}", refused.stderr);
+    }
+    assert_eq!(labgrid.holder("rack-dut"), "None", "all or none");
+    assert!(labgrid.holder("rack-sender").ends_with("/ann"));
+    let notes = fs::read_dir("/run/fwdlab").into_iter().flatten().flatten();
+    let of_us = notes.filter(|note| {
+        let text = fs::read_to_string(note.path()).unwrap_or_default();
+        text.contains(&labgrid.coordinator)
+    });
+    assert_eq!(of_us.count(), 0, "nothing is noted any more");
+}

@@ -1,0 +1,115 @@
+//! Leases of a laboratory's hosts, whose holders are killed, waited for and ended by hand, and
+//! hosts that are sick.
+
+use crate::faults::{RUN, plain, stored};
+use crate::program::{Started, signal, until};
+use crate::rack::{HOSTS, PATIENCE, Rack};
+use serde_json::Value;
+use std::fs::{self, File};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// A lease so short that a test can wait for its end.
+fn short(rack: &Rack, of_dut: &str) {
+    let lab = rack.lab(of_dut).replace("\"namespaces\"\n", "\"namespaces\"\nlease = \"3s\"\n");
+    rack.write("lab.toml", &lab);
+}
+
+fn leases(rack: &Rack) -> Vec<Value> {
+    let said = rack.command(&["lab", "leases", "lab.toml", "--json"]).output().expect("fwdlab");
+    let json: Value = serde_json::from_slice(&said.stdout).expect("JSON");
+    json["hosts"].as_array().expect("hosts").clone()
+}
+
+/// A controller whose processes nobody here can see, as if it were another machine.
+fn elsewhere(rack: &Rack, arguments: &[&str]) -> Started {
+    let (out, err) = (rack.path("their.stdout"), rack.path("their.stderr"));
+    let mut command = Command::new("unshare");
+    command.args(["--pid", "--fork", "--kill-child", "--mount-proc"]);
+    command.arg(env!("CARGO_BIN_EXE_fwdlab")).args(arguments).current_dir(rack.path(""));
+    command.stdin(std::process::Stdio::null());
+    command.stdout(File::create(&out).expect("a file"));
+    command.stderr(File::create(&err).expect("a file"));
+    Started { child: command.spawn().expect("unshare"), out, err }
+}
+
+#[test]
+fn a_killed_controller_frees_its_hosts_within_its_lease_and_who_waits_has_them() {
+    let Some(rack) = Rack::build() else { return };
+    short(&rack, "");
+    rack.write("x.toml", &plain(30));
+    let before = rack.state_of_the_dut();
+    let theirs = elsewhere(&rack, &[&RUN[..], &["--out", "theirs"]].concat());
+    assert!(until(PATIENCE, || stored(&theirs) >= 1), "{}", theirs.said());
+    let held = leases(&rack);
+    assert_eq!(held.len(), HOSTS.len());
+    for host in &held {
+        assert_eq!(host["state"], "held", "{host:#}");
+        assert_eq!(host["holder"]["owner"], held[0]["holder"]["owner"], "one has all");
+        assert!(host["holder"]["left_s"].as_f64() <= Some(3.1), "{host:#}");
+    }
+    let shown = rack.fwdlab(&["lab", "leases", "lab.toml"]).expect(0);
+    assert!(shown.stdout.contains("dut       held by "), "{}", shown.stdout);
+    // Nobody else has them while it lives, for longer than a lease.
+    let refused = rack.fwdlab(&[&RUN[..], &["--wait", "4s"]].concat()).expect(3);
+    for word in ["waiting for 4", "another fwdlab (", "measures with dut", "renews its lease"] {
+        assert!(refused.stderr.contains(word), "no `{word}` in {}", refused.stderr);
+    }
+    let kept = rack.fwdlab(&["lab", "free", "lab.toml"]).expect(3);
+    assert!(kept.stdout.contains("may be measuring"), "{}", kept.stdout);
+    signal("KILL", theirs.pid());
+    assert_eq!(theirs.end().code, None);
+    let killed = Instant::now();
+    rack.write("x.toml", &plain(1));
+    rack.fwdlab(&[&RUN[..], &["--wait", "60s"]].concat()).carried_out();
+    assert!(killed.elapsed() < Duration::from_secs(60), "{:?}", killed.elapsed());
+    rack.expect_state_of_the_dut(&before);
+    for host in leases(&rack) {
+        assert_eq!((&host["state"], &host["holder"]), (&"free".into(), &Value::Null));
+    }
+}
+
+#[test]
+fn a_lease_that_is_ended_by_hand_ends_its_run_and_sick_hosts_are_not_taken() {
+    let Some(rack) = Rack::build() else { return };
+    let power = "power_cycle = [\"false\"]\nreboot_timeout = \"1s\"";
+    short(&rack, power);
+    rack.write("x.toml", &plain(30));
+    let program = rack.start(&RUN);
+    assert!(until(PATIENCE, || stored(&program) >= 1), "{}", program.said());
+    let freed = rack.command(&["lab", "free", "lab.toml", "dut", "--force"]).output();
+    let freed = String::from_utf8_lossy(&freed.expect("fwdlab").stdout).into_owned();
+    assert!(freed.contains("dut: ended the lease of ") && freed.contains(" s left"), "{freed}");
+    let ended = program.end().expect(3);
+    assert!(ended.stderr.contains("the lease of dut is lost: it was ended"), "{}", ended.stderr);
+    // What it left is put back by the next one, whose DUT then stays away for good.
+    let program = rack.start(&RUN);
+    assert!(until(PATIENCE, || stored(&program) >= 1), "{}", program.said());
+    rack.write("stays-down", "");
+    rack.reboot();
+    let ended = program.end().expect(3);
+    let words = ended.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    for word in ["false on this machine failed", "dut is marked sick, on sender and receiver"] {
+        assert!(words.contains(word), "no `{word}` in {words}");
+    }
+    fs::remove_file(rack.path("stays-down")).expect("a file");
+    rack.boot("dut");
+    let refused = rack.fwdlab(&RUN).expect(3);
+    for word in ["dut is marked sick, by ", "did not come back", "lab mark LAB dut well"] {
+        assert!(refused.stderr.contains(word), "no `{word}` in {}", refused.stderr);
+    }
+    assert!(leases(&rack).iter().all(|host| host["state"] == "free"), "given back");
+    rack.fwdlab(&["lab", "mark", "lab.toml", "dut", "well"]).expect(0);
+    let marked = rack.fwdlab(&["lab", "mark", "lab.toml", "sender", "sick", "it's loud"]).expect(0);
+    assert!(marked.stdout.contains("sender is marked sick, on sender: "), "{}", marked.stdout);
+    let shown = rack.fwdlab(&["lab", "leases", "lab.toml"]).expect(0);
+    assert!(shown.stdout.contains(": it's loud"), "{}", shown.stdout);
+    rack.write("x.toml", &plain(1));
+    let refused = rack.fwdlab(&[&RUN[..], &["--fresh"]].concat()).expect(3);
+    assert!(refused.stderr.contains("sender is marked sick, by "), "{}", refused.stderr);
+    rack.fwdlab(&["lab", "mark", "lab.toml", "sender", "well"]).expect(0);
+    rack.fwdlab(&[&RUN[..], &["--fresh"]].concat()).carried_out();
+    rack.fwdlab(&["lab", "mark", "lab.toml", "sender", "sick"]).expect(2);
+    let unknown = rack.fwdlab(&["lab", "mark", "lab.toml", "nobody", "well"]).expect(2);
+    assert!(unknown.stderr.contains("sender, dut, receiver"), "{}", unknown.stderr);
+}
