@@ -5,16 +5,19 @@
 //! Nothing here depends on experiments, plans or reports.
 
 pub mod affinity;
+pub mod bell;
 pub mod circuit;
 pub mod clock;
 pub mod flood;
 pub mod frame;
+pub mod host;
 pub mod memory;
+pub mod netlink;
 pub mod netns;
 mod pacing;
 pub mod packet_socket;
 pub mod pcap;
-mod poll;
+pub mod poll;
 pub mod popcount;
 pub mod port;
 pub mod prefetch;
@@ -31,6 +34,7 @@ pub mod userns;
 pub mod xdp;
 pub mod xsk;
 
+pub use bell::Bell;
 pub use flood::Flood;
 pub use frame::{Batch, Frame};
 pub use netns::NetNs;

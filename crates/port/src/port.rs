@@ -2,6 +2,7 @@
 
 use crate::PortError;
 use crate::frame::Batch;
+use crate::poll::{self, Wakers, Woken};
 use std::time::Duration;
 
 /// A port: frames come in and go out; used by one thread.
@@ -24,11 +25,28 @@ pub trait Port: Send {
     /// When the port is gone for good.
     fn send(&mut self, batch: &mut Batch) -> Result<Sent, PortError>;
 
+    /// Says what wakes a thread that has found nothing to receive and is about to sleep, at
+    /// this port and others ([`poll::wait_any`]).
+    ///
+    /// # Errors
+    /// When the port is gone for good.
+    fn wake_by(&mut self, wakers: &mut Wakers) -> Result<(), PortError>;
+
+    /// Called after the sleep.
+    ///
+    /// # Errors
+    /// When the port is gone for good.
+    fn woken(&mut self, _: Woken) -> Result<(), PortError> {
+        Ok(())
+    }
+
     /// Waits until something may have come in, `timeout` at most.
     ///
     /// # Errors
     /// When the port is gone for good.
-    fn wait(&mut self, timeout: Duration) -> Result<(), PortError>;
+    fn wait(&mut self, timeout: Duration) -> Result<(), PortError> {
+        poll::wait_one(self, timeout)
+    }
 
     /// Frames that came in and were lost before they could be received, as far as
     /// the port knows.
@@ -56,8 +74,11 @@ impl<P: Port + ?Sized> Port for Box<P> {
     fn send(&mut self, batch: &mut Batch) -> Result<Sent, PortError> {
         (**self).send(batch)
     }
-    fn wait(&mut self, timeout: Duration) -> Result<(), PortError> {
-        (**self).wait(timeout)
+    fn wake_by(&mut self, wakers: &mut Wakers) -> Result<(), PortError> {
+        (**self).wake_by(wakers)
+    }
+    fn woken(&mut self, woken: Woken) -> Result<(), PortError> {
+        (**self).woken(woken)
     }
     fn missed(&mut self) -> u64 {
         (**self).missed()

@@ -5,6 +5,7 @@ use crate::error::CliError;
 use fwdlab_model::router::{ChecksumKind, InterfaceSetup, PortKind, RouterSetup};
 use fwdlab_packet::injection::Faults;
 use fwdlab_packet::rss::{SYMMETRIC_KEY, Toeplitz, queue_of};
+use fwdlab_port::host::AllMulticast;
 use fwdlab_port::packet_socket::{PacketConfig, PacketPort};
 use fwdlab_port::pcap::PcapPort;
 use fwdlab_port::spread::spread;
@@ -29,6 +30,8 @@ pub(super) struct Ports {
     pub(super) notes: Vec<String>,
     /// Checksums that were completed, by interface.
     pub(super) completed: Vec<(String, Arc<AtomicU64>)>,
+    /// What lets interfaces receive all groups.
+    pub(super) groups: Vec<AllMulticast>,
 }
 
 /// The ports of an interface.
@@ -90,6 +93,7 @@ pub(super) fn open(setup: &RouterSetup) -> anyhow::Result<Ports> {
         facts: Vec::new(),
         notes: Vec::new(),
         completed: Vec::new(),
+        groups: Vec::new(),
     };
     let toeplitz = Arc::new(Toeplitz::new(&SYMMETRIC_KEY));
     for (number, written) in setup.interfaces.iter().enumerate() {
@@ -97,6 +101,9 @@ pub(super) fn open(setup: &RouterSetup) -> anyhow::Result<Ports> {
             .map_err(|_| mistake("a router has up to 255 interfaces".to_owned()))?;
         let Opened { mut ports, kind, beside_kernel, instead } = queues(written, number, workers)?;
         let name = &written.name;
+        if written.port != PortKind::Pcap {
+            all.groups.push(AllMulticast::at(name)?);
+        }
         all.facts.push((format!("interface {name}"), kind));
         if let Some(why) = instead {
             all.notes.push(format!("interface {name}: AF_PACKET in place of AF_XDP ({why})"));
@@ -123,7 +130,7 @@ pub(super) fn open(setup: &RouterSetup) -> anyhow::Result<Ports> {
                 let worker = move |frame: &Frame| {
                     toeplitz.hash_frame(frame.bytes()).map_or(0, |hash| queue_of(hash, workers))
                 };
-                spread(ports, SPREAD_BATCHES, worker).into_iter().map(boxed).collect()
+                spread(ports, SPREAD_BATCHES, worker)?.into_iter().map(boxed).collect()
             }
         };
         for (queue, (worker, port)) in all.workers.iter_mut().zip(ports).enumerate() {

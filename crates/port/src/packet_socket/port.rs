@@ -17,13 +17,12 @@ use super::socket::{
 };
 use crate::PortError;
 use crate::frame::{BATCH, Batch, CAPACITY, Frame};
-use crate::poll::wait_readable;
+use crate::poll::{Wakers, Woken, clear_error};
 use crate::port::{Port, Sent};
 use crate::xdp::interface_index;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 /// Slots of the receive ring: 4096 of 2 KiB hold 2 ms of 2 million frames a second.
 const SLOTS: usize = 4096;
@@ -189,11 +188,16 @@ impl Port for PacketPort {
         self.outbox.send(&self.socket, self.number, batch.frames())
     }
 
-    fn wait(&mut self, timeout: Duration) -> Result<(), PortError> {
-        if self.status().load(Ordering::Acquire) & libc::TP_STATUS_USER != 0 {
-            return Ok(());
+    fn wake_by(&mut self, wakers: &mut Wakers) -> Result<(), PortError> {
+        match self.status().load(Ordering::Acquire) & libc::TP_STATUS_USER != 0 {
+            true => wakers.ready(),
+            false => wakers.add(self.socket.as_fd()),
         }
-        wait_readable(&self.socket, self.index, timeout)
+        Ok(())
+    }
+
+    fn woken(&mut self, woken: Woken) -> Result<(), PortError> {
+        if woken == Woken::Failing { clear_error(&self.socket, self.index) } else { Ok(()) }
     }
 
     /// Frames for which the ring had no slot, and those that are longer than a

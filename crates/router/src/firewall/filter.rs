@@ -2,6 +2,7 @@
 
 mod connections;
 mod forget;
+mod handover;
 mod odd;
 mod related;
 
@@ -17,6 +18,7 @@ use super::states::{
 use super::stats::{Counts, FirewallStats, RuleStats, RuleTally, Totals};
 use crate::path::{self, HeldBack};
 use fwdlab_port::frame::Frame;
+use std::any::Any;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -35,12 +37,13 @@ pub struct SharedFirewall {
     rules_local: Rules,
     rules: usize,
     tables: Tables,
-    states: States,
+    states: Arc<States>,
+    config: StateConfig,
     /// True if a rule says `keep state` and states are enabled.
     keeps: bool,
     when_full: Action,
     /// Of all workers, as the fragments of a packet may come to several.
-    fragments: Mutex<Fragments>,
+    fragments: Arc<Mutex<Fragments>>,
     workers: Mutex<Vec<Arc<Counts>>>,
     /// How often the states were forgotten.
     forgotten: AtomicU64,
@@ -76,10 +79,19 @@ impl SharedFirewall {
     /// # Errors
     /// When a rule contradicts itself.
     pub fn new(ruleset: &Ruleset, config: &StateConfig) -> Result<Arc<SharedFirewall>, RuleError> {
+        let states = Arc::new(States::new(config));
+        SharedFirewall::with(ruleset, config, states, Arc::default())
+    }
+
+    fn with(
+        ruleset: &Ruleset,
+        config: &StateConfig,
+        states: Arc<States>,
+        fragments: Arc<Mutex<Fragments>>,
+    ) -> Result<Arc<SharedFirewall>, RuleError> {
         let rules_in = Rules::of(ruleset, Direction::In)?;
         let rules_out = Rules::of(ruleset, Direction::Out)?;
         let rules_local = Rules::of(ruleset, Direction::Local)?;
-        let states = States::new(config);
         let keeps = states.keep() && (rules_in.keep_state() || rules_out.keep_state());
         Ok(Arc::new(SharedFirewall {
             rules_in,
@@ -90,7 +102,8 @@ impl SharedFirewall {
             states,
             keeps,
             when_full: config.when_full,
-            fragments: Mutex::default(),
+            fragments,
+            config: config.clone(),
             workers: Mutex::default(),
             forgotten: AtomicU64::new(0),
         }))
@@ -202,6 +215,14 @@ impl path::Firewall for Filter {
 
     fn take_held_back(&mut self) -> HeldBack {
         std::mem::take(&mut self.scratch.held_back)
+    }
+
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        self.give()
+    }
+
+    fn take_over(&mut self, before: Box<dyn Any + Send>) {
+        self.take(before);
     }
 }
 

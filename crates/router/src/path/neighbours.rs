@@ -17,11 +17,13 @@
 //! detection (RFC 4861 section 7.3) and unicast requests are not implemented. Static entries
 //! never age.
 
+mod grown;
 mod hosts;
 mod link;
 
 use super::interface::Interface;
 use crate::fib::NextHop;
+use grown::Grown;
 use hosts::Hosts;
 pub(super) use link::{Link, Manner};
 use std::net::IpAddr;
@@ -59,6 +61,8 @@ pub enum Special {
     Unreachable,
     /// Packets end, and their sender is told that they are not wanted (`prohibit`).
     Prohibit,
+    /// They are for the router's own host.
+    Host,
 }
 
 /// Whose MAC a packet needs: a next hop's, or of those a link has, the host's.
@@ -69,7 +73,8 @@ pub(super) struct Hop {
 }
 
 /// Neighbours by the number of the next hop. Clones share their entries, and so what is
-/// learnt; they are to be complete before routers are made.
+/// learnt. They are to be complete before routers are made, but for those of which more may
+/// come later ([`Neighbours::grow`]).
 #[derive(Clone, Debug, Default)]
 pub struct Neighbours {
     entries: Vec<Option<Arc<Entry>>>,
@@ -78,6 +83,8 @@ pub struct Neighbours {
     hosts: Option<Arc<Hosts>>,
     /// Version: number of entries learnt or expired so far.
     changes: Arc<AtomicU64>,
+    /// What was added since clones were made.
+    grown: Option<Grown>,
 }
 
 /// Entry of a next hop.
@@ -159,6 +166,10 @@ impl Neighbours {
     }
 
     fn put(&mut self, next_hop: NextHop, entry: Entry) -> Result<(), NumberTooHigh> {
+        self.put_shared(next_hop, Arc::new(entry))
+    }
+
+    fn put_shared(&mut self, next_hop: NextHop, entry: Arc<Entry>) -> Result<(), NumberTooHigh> {
         if next_hop.number() > NUMBER_MAX {
             return Err(NumberTooHigh(next_hop.number()));
         }
@@ -169,7 +180,7 @@ impl Neighbours {
         if entry.gateway.is_some() && self.gateway(next_hop).is_none() {
             self.gateways.push(next_hop);
         }
-        self.entries[at] = Some(Arc::new(entry));
+        self.entries[at] = Some(entry);
         Ok(())
     }
 
@@ -254,7 +265,12 @@ impl Neighbours {
         }
         let learnt = LEARNT | super::ethernet::number(mac);
         let gateways = self.gateways.iter().filter_map(|&next_hop| self.entry(next_hop));
-        let host = self.hosts.as_ref().and_then(|hosts| hosts.get(&told));
+        // Of whom a next hop may be made later, all that answer are kept in mind.
+        let grows = self.grown.is_some() && manner == Manner::Replaces;
+        let host = self.hosts.as_ref().and_then(|hosts| match grows {
+            true => Some(hosts.get_or_new(told)),
+            false => hosts.get(&told),
+        });
         let entries = gateways.filter(|entry| entry.gateway == Some(told)).cloned().chain(host);
         for entry in entries {
             let before = entry.learnt.load(Ordering::Acquire);
@@ -338,7 +354,7 @@ impl Entry {
         asked.compare_exchange(last, now_ns, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    fn is_known(&self) -> bool {
+    pub(super) fn is_known(&self) -> bool {
         self.neighbour.is_some() || self.mac().is_some()
     }
 
@@ -349,7 +365,7 @@ impl Entry {
         (learnt & LEARNT != 0).then_some(mac)
     }
 
-    fn link(&self, interfaces: &[Interface]) -> Link {
+    pub(super) fn link(&self, interfaces: &[Interface]) -> Link {
         let learnt = || Some(Neighbour { port: self.gateway?.port, mac: self.mac()? });
         let Some(neighbour) = self.neighbour.or_else(learnt) else {
             let port = match self.special {
