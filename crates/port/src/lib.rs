@@ -24,6 +24,7 @@ pub mod prefetch;
 pub mod process;
 pub mod rights;
 pub mod ring;
+pub mod seccomp;
 pub mod sender;
 pub mod spread;
 pub mod tap;
@@ -31,6 +32,7 @@ pub mod tun;
 pub mod unsent;
 mod user_sender;
 pub mod userns;
+pub mod vlan;
 pub mod xdp;
 pub mod xsk;
 

@@ -1,8 +1,8 @@
 //! Waiting with poll(2) for all ports of a thread at once.
 
+use crate::PortError;
 use crate::bell::Bell;
 use crate::port::Port;
-use crate::PortError;
 use rustix::io::Errno;
 use rustix::net::netdevice::index_to_name;
 use rustix::net::sockopt::socket_error;

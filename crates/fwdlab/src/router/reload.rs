@@ -53,12 +53,10 @@ impl Running {
 
 /// Says what can't change.
 fn can_follow(before: &RouterSetup, after: &RouterSetup) -> anyhow::Result<()> {
-    let restart = |what: &str| {
-        mistake(format!("{what} can't change while the router runs: restart it"))
-    };
-    let [old, new] = [before, after].map(|setup| {
-        (setup.workers, &setup.cpus, setup.rss, &setup.circuits, &setup.host)
-    });
+    let restart =
+        |what: &str| mistake(format!("{what} can't change while the router runs: restart it"));
+    let [old, new] = [before, after]
+        .map(|setup| (setup.workers, &setup.cpus, setup.rss, &setup.circuits, &setup.host));
     for (is_same, what) in [
         (old.0 == new.0, "workers"),
         (old.1 == new.1, "cpus"),

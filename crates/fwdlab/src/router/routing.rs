@@ -25,11 +25,7 @@ pub(super) struct Routing {
 }
 
 impl Routing {
-    pub(super) fn new(
-        tables: Tables,
-        neighbours: Neighbours,
-        interfaces: Vec<Named>,
-    ) -> Routing {
+    pub(super) fn new(tables: Tables, neighbours: Neighbours, interfaces: Vec<Named>) -> Routing {
         let Tables { inet, inet6, next_hops, written, .. } = tables;
         let (known, kernel) = (next_hops.vias().len(), KernelRoutes::default());
         Routing { inet, inet6, next_hops, known, neighbours, interfaces, written, kernel }
@@ -195,7 +191,9 @@ impl Routing {
         self.update(&batches);
         introduced?;
         if full {
-            return Err("there are more next hops than there are numbers: restart the router".into());
+            return Err(
+                "there are more next hops than there are numbers: restart the router".into()
+            );
         }
         Ok(())
     }
@@ -270,7 +268,8 @@ mod tests {
             assert_eq!(via(&routing, "198.18.1.1"), "");
             let last = routing.next_hops.get(&Via::Address("192.0.2.9".parse().expect("one")));
             assert!(last.is_some_and(|last| routing.neighbours.gateway(last).is_some()));
-            for wrong in ["add 198.18.0.0/16", "add x via 192.0.2.1", "add 10.0.0.0/8 via 10.9.9.9"] {
+            for wrong in ["add 198.18.0.0/16", "add x via 192.0.2.1", "add 10.0.0.0/8 via 10.9.9.9"]
+            {
                 assert!(routing.change(wrong).is_err(), "{wrong}");
             }
         }

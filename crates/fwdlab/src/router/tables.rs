@@ -45,7 +45,8 @@ impl Written {
             routes: &[(Prefix<A>, NextHop)],
             links: usize,
         ) -> HashMap<Prefix<A>, Source> {
-            let source = |at: usize, hop| if at < links { Source::Link(hop) } else { Source::File(hop) };
+            let source =
+                |at: usize, hop| if at < links { Source::Link(hop) } else { Source::File(hop) };
             let all = routes.iter().enumerate();
             all.map(|(at, &(prefix, hop))| (prefix, source(at, hop))).collect()
         }

@@ -35,10 +35,8 @@ impl Port for HostPort {
                     count += 1;
                 }
                 Err(error) => {
-                    let passes = matches!(
-                        error.kind(),
-                        ErrorKind::WouldBlock | ErrorKind::Interrupted
-                    );
+                    let passes =
+                        matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted);
                     self.is_gone = !passes;
                     break;
                 }

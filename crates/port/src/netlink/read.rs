@@ -148,9 +148,7 @@ pub fn read(message: &Message<'_>) -> Result<Option<Event>, Malformed> {
         RTM_DELLINK => Some(Event::LinkGone(word(payload, 4).ok_or(Malformed { at: 0 })?)),
         RTM_DELADDR => Some(Event::Silent(Topic::Address)),
         RTM_DELNEXTHOP => Some(Event::Silent(Topic::NextHop)),
-        RTM_NEWNEXTHOP if message.flags & NLM_F_REPLACE != 0 => {
-            Some(Event::Silent(Topic::NextHop))
-        }
+        RTM_NEWNEXTHOP if message.flags & NLM_F_REPLACE != 0 => Some(Event::Silent(Topic::NextHop)),
         RTM_NEWADDR => None,
         _ => None,
     })
@@ -340,7 +338,8 @@ mod tests {
     fn hop(flags: u8, weight: u8, interface: u32, gateway: [u8; 4]) -> Vec<u8> {
         let [a, b, c, d] = gateway;
         let interface = interface.to_ne_bytes();
-        [&[16, 0, flags, weight][..], &interface, &[8, 0, RTA_GATEWAY as u8, 0, a, b, c, d]].concat()
+        [&[16, 0, flags, weight][..], &interface, &[8, 0, RTA_GATEWAY as u8, 0, a, b, c, d]]
+            .concat()
     }
 
     #[test]
@@ -404,8 +403,7 @@ mod tests {
         let [flags, index] = [(IFF_UP | IFF_LOWER_UP).to_ne_bytes(), 9u32.to_ne_bytes()];
         writer.put(&[&[0; 4][..], &index, &flags, &[0; 4]].concat());
         writer.attribute(IFLA_IFNAME, b"eth1\0");
-        let state =
-            LinkState { index: 9, name: "eth1".into(), is_up: true, has_carrier: true };
+        let state = LinkState { index: 9, name: "eth1".into(), is_up: true, has_carrier: true };
         assert_eq!(event(&writer.finish()), Ok(Some(Event::Link(state))));
     }
 }

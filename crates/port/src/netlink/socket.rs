@@ -6,9 +6,7 @@ use crate::PortError;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::netlink::SocketAddrNetlink;
-use rustix::net::sockopt::{
-    set_socket_recv_buffer_size, set_socket_recv_buffer_size_force,
-};
+use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send, socket_with,
 };
@@ -197,7 +195,9 @@ impl Netlink {
                     }
                 }
                 Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => pending.is_lost = true,
-                Err(error) => return Err(PortError::system("hearing of the kernel's routes", error)),
+                Err(error) => {
+                    return Err(PortError::system("hearing of the kernel's routes", error));
+                }
             }
         }
         Ok(pending)

@@ -228,8 +228,8 @@ mod tests {
     use fwdlab_packet::Flows;
     use fwdlab_packet::arrivals::Fault;
     use fwdlab_packet::injection::Damage;
-    use std::time::Duration;
     use fwdlab_packet::{Family, Stamp, Template};
+    use std::time::Duration;
 
     const FRAMES: u32 = 10_000;
     const SEED: u64 = 2544;

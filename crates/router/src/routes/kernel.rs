@@ -103,7 +103,10 @@ impl KernelRoutes {
 
     /// All prefixes that have a route.
     pub fn all(&self) -> Changed {
-        Changed { inet: self.inet.keys().copied().collect(), inet6: self.inet6.keys().copied().collect() }
+        Changed {
+            inet: self.inet.keys().copied().collect(),
+            inet6: self.inet6.keys().copied().collect(),
+        }
     }
 
     /// Where IPv4 packets to this prefix are to go.
@@ -278,7 +281,10 @@ mod tests {
             hops: Vec::new(),
             ..event("10.255.0.1/32", 0, &[])
         };
-        assert_eq!(told(&mut routes, event("10.255.0.1/32", 20, &[("192.0.2.1", 7)])), "via 192.0.2.1%r0");
+        assert_eq!(
+            told(&mut routes, event("10.255.0.1/32", 20, &[("192.0.2.1", 7)])),
+            "via 192.0.2.1%r0"
+        );
         assert_eq!(told(&mut routes, local(255)), "local");
         // Those of other tables, interfaces and scopes are none of the router's.
         assert_eq!(told(&mut routes, local(254)), "");

@@ -2,9 +2,7 @@
 
 use crate::fib::{V4, V6};
 use crate::firewall::SharedFirewall;
-use crate::path::{
-    Config, ConfigError, Firewall, HandedOver, Lookup, NoFirewall, Router, Tally,
-};
+use crate::path::{Config, ConfigError, Firewall, HandedOver, Lookup, NoFirewall, Router, Tally};
 use fwdlab_port::frame::{Batch, Frame};
 use std::sync::Arc;
 

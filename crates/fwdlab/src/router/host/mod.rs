@@ -3,8 +3,8 @@
 mod follow;
 
 use super::interfaces::Named;
-use super::routing::Routing;
 use super::mistake;
+use super::routing::Routing;
 use anyhow::Context;
 use follow::Follower;
 use fwdlab_model::router::{HostSetup, PortKind, RouterSetup};
@@ -116,9 +116,8 @@ pub(super) fn open(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<
     }
     let space = match &host.namespace {
         None => NetNs::current()?,
-        Some(name) => NetNs::open(name).with_context(|| {
-            format!("host: namespace {name}; next step: ip netns add {name}")
-        })?,
+        Some(name) => NetNs::open(name)
+            .with_context(|| format!("host: namespace {name}; next step: ip netns add {name}"))?,
     };
     let (links, link_questions) = (Netlink::open(true)?, Netlink::open(false)?);
     let workers = setup.workers;

@@ -141,7 +141,10 @@ mod tests {
         assert!(worker.entry(number(3)).is_none());
         let entry = worker.entry_by_now(number(3)).expect("it was added");
         assert_eq!(entry.mac(), Some([2, 0, 0, 0, 0, 7]));
-        assert_eq!(worker.entry(number(4)).and_then(|e| e.special.clone()), Some(Special::Blackhole));
+        assert_eq!(
+            worker.entry(number(4)).and_then(|e| e.special.clone()),
+            Some(Special::Blackhole)
+        );
         assert!(!worker.follow() && worker.changes() > 0);
     }
 
