@@ -1,9 +1,8 @@
 //! Waking a thread that waits for its ports (eventfd(2)).
 
 use crate::PortError;
-use crate::poll::Wakers;
 use rustix::event::{EventfdFlags, eventfd};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 /// Ends the wait of one thread. Ringing costs a system call only while that one sleeps.
@@ -44,14 +43,12 @@ impl Bell {
         }
     }
 
-    /// To be called before the last look at what it rings for.
-    pub(crate) fn wake_by(&self, wakers: &mut Wakers) {
+    /// To be called before the last look at what it rings for: what can be read when it rings,
+    /// or nothing if it has rung.
+    pub(crate) fn listen(&self) -> Option<BorrowedFd<'_>> {
         self.sleeping.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
-        match self.rung.load(Ordering::SeqCst) {
-            true => wakers.ready(),
-            false => wakers.add(self.descriptor.as_fd()),
-        }
+        (!self.rung.load(Ordering::SeqCst)).then(|| self.descriptor.as_fd())
     }
 
     /// To be called after the wait.

@@ -165,7 +165,7 @@ impl<P: Port, F: Fn(&Frame) -> usize + Send> Port for Spread<P, F> {
     }
 
     fn wake_by(&mut self, wakers: &mut Wakers) -> Result<(), PortError> {
-        self.bells[self.own].wake_by(wakers);
+        wakers.add_bell(&self.bells[self.own]);
         // After the bell was told.
         if self.has_more() {
             wakers.ready();

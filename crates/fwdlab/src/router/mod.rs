@@ -286,10 +286,11 @@ impl Running {
         if let Some(pool) = &self.pool {
             facts.push(("packets harvested".into(), pool.events().to_string()));
         }
-        if let Some(following) = &self.following {
+        if self.setup.host.as_ref().is_some_and(|host| host.routes) {
             facts.push(("routes of the kernel".into(), self.locked().kernel_routes().to_string()));
-            facts.extend(following.trouble().map(|what| ("trouble".to_owned(), what)));
         }
+        let trouble = self.following.as_ref().and_then(Following::trouble);
+        facts.extend(trouble.map(|what| ("trouble".to_owned(), what)));
         if self.reloads > 0 {
             facts.push(("reloads".into(), self.reloads.to_string()));
         }

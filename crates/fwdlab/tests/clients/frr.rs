@@ -187,17 +187,6 @@ impl Frr {
         output.expect("ip starts")
     }
 
-    /// Asks a daemon of a host.
-    pub(crate) fn ask(&self, host: &str, command: &str) -> String {
-        let output = Command::new("vtysh")
-            .arg("--vty_socket")
-            .arg(self.file(host))
-            .args(["-c", command])
-            .output()
-            .expect("vtysh starts");
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    }
-
     /// Runs a program on a host: whether it ended well, and what it said.
     pub(crate) fn run(&self, host: &str, command: &[&str]) -> (bool, String) {
         let output = Command::new("ip")

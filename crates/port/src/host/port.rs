@@ -50,10 +50,8 @@ impl Port for HostPort {
         let (number, mut sent) = (Some(self.number), Sent::default());
         for frame in batch.frames().iter().filter(|frame| frame.egress() == number) {
             // What a device refuses, as one that is down, is lost.
-            match self.file.write(frame.bytes()) {
-                Ok(_) => sent.sent += 1,
-                Err(_) => sent.lost += 1,
-            }
+            let taken = self.file.write(frame.bytes()).is_ok_and(|taken| taken == frame.len());
+            *if taken { &mut sent.sent } else { &mut sent.lost } += 1;
         }
         Ok(sent)
     }

@@ -20,12 +20,15 @@
 mod grown;
 mod hosts;
 mod link;
+mod special;
 
 use super::interface::Interface;
 use crate::fib::NextHop;
 use grown::Grown;
 use hosts::Hosts;
 pub(super) use link::{Link, Manner};
+pub(super) use special::Hop;
+pub use special::Special;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,30 +49,6 @@ pub struct Gateway {
     pub port: u8,
     /// Its address. Routers are known by link-local ones in IPv6.
     pub address: IpAddr,
-}
-
-/// What a next hop is that has no neighbour of its own.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Special {
-    /// The hosts of the link at a port, each by its own address.
-    Link(u8),
-    /// Several others, by weight: as many places as each is to have of all flows.
-    Several(Box<[NextHop]>),
-    /// Packets end, in silence (`blackhole`).
-    Blackhole,
-    /// Packets end, and their sender is told that the host can't be reached (`unreachable`).
-    Unreachable,
-    /// Packets end, and their sender is told that they are not wanted (`prohibit`).
-    Prohibit,
-    /// They are for the router's own host.
-    Host,
-}
-
-/// Whose MAC a packet needs: a next hop's, or of those a link has, the host's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Hop {
-    pub(super) number: NextHop,
-    pub(super) host: Option<Gateway>,
 }
 
 /// Neighbours by the number of the next hop. Clones share their entries, and so what is

@@ -12,7 +12,8 @@ pub use orders::{Missed, Orders, Station};
 
 use fwdlab_port::circuit::Transit;
 use fwdlab_port::frame::{Batch, Frame};
-use fwdlab_port::poll::{Wakers, wait_any};
+use fwdlab_port::poll::Wakers;
+use fwdlab_port::port::wait_any;
 use fwdlab_port::prefetch::prefetch;
 use fwdlab_port::{Port, PortError, clock};
 use orders::add;

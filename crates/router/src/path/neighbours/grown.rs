@@ -13,9 +13,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// What was added, and how much of it this copy has.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Grown {
-    all: Arc<Mutex<Vec<(NextHop, Arc<Entry>)>>>,
+    all: Arc<Mutex<Vec<Added>>>,
     followed: usize,
 }
+
+/// A next hop that was added.
+type Added = (NextHop, Arc<Entry>);
 
 impl Neighbours {
     /// Lets more be added later, with [`Neighbours::grow`].
