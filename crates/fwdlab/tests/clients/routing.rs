@@ -125,6 +125,8 @@ fn routes_of_bgp_come_and_go() {
     let last = format!("20.{}.{}.7", (ROUTES - 1) >> 8, (ROUTES - 1) & 255);
     // An address within, which answers.
     assert!(frr.ip("b", &["address", "add", &format!("{last}/32"), "dev", "lo"]).status.success());
+    let back = ["route", "add", "10.1.0.0/24", "via", "10.2.0.1"];
+    assert!(frr.ip("b", &back).status.success());
     let ping = |frr: &Frr| frr.run("a", &["ping", "-n", "-c", "1", "-W", "3", &last]).0;
     frr.until("packets go there", ping);
     assert!(frr.ip("b", &["link", "set", "b0", "down"]).status.success());
