@@ -4,6 +4,7 @@ use super::{Arguments, Place};
 use crate::experiment::{STORE, quoted};
 use crate::share::SHARES;
 use anyhow::{Context, Result};
+use fwdlab_model::settings::TestbedKind;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -24,7 +25,7 @@ pub(super) fn write(arguments: &Arguments, place: &Place<'_>, shares: u32) -> Re
     let write = |path: &Path, text: String| {
         fs::write(path, text).with_context(|| format!("writing {}", path.display()))
     };
-    write(&scripts.share, share(arguments, place.out, &program, shares))?;
+    write(&scripts.share, share(arguments, place, &program, shares))?;
     write(&scripts.merge, merge(place.out, &program))?;
     Ok(scripts)
 }
@@ -34,14 +35,17 @@ fn word(path: &Path) -> String {
 }
 
 /// The script of a share. The shell becomes the program, so that Slurm's signals reach it.
-fn share(arguments: &Arguments, out: &Path, program: &Path, shares: u32) -> String {
+fn share(arguments: &Arguments, place: &Place<'_>, program: &Path, shares: u32) -> String {
     let experiment =
         std::path::absolute(&arguments.experiment).unwrap_or_else(|_| arguments.experiment.clone());
-    let line = arguments.overrides.command_line("run", &experiment, Some(out));
+    let line = arguments.overrides.command_line("run", &experiment, Some(place.out));
     let rest = line.strip_prefix("fwdlab ").unwrap_or(&line);
     let calibration = if arguments.no_calibration { " --no-calibration" } else { "" };
+    // A controller that was lost with its node has the hosts for some time still.
+    let is_lab = place.plan.base.testbed.kind == TestbedKind::Ssh;
+    let wait = if is_lab { " --wait 15min" } else { "" };
     format!(
-        "#!/bin/sh\n# Written by `fwdlab submit`: a share of the experiment.\nexec {} {rest}{calibration} \
+        "#!/bin/sh\n# Written by `fwdlab submit`: a share of the experiment.\nexec {} {rest}{calibration}{wait} \
          --share \"$SLURM_ARRAY_TASK_ID/{shares}\" --bed \"$SLURMD_NODENAME\"\n",
         word(program)
     )
