@@ -30,7 +30,8 @@ endif
 # Tests at a time: many wait, for packets, hosts and guests.
 THREADS ?= $$((2 * $$(nproc)))
 
-.PHONY: demo seeds test lab-test vm-test kernels deps
+# What needs no test: warnings of the compiler and of clippy, and the documents of the code.
+.PHONY: demo seeds test lint lab-test vm-test kernels deps
 
 # Measures anew each time. The store of the time before is kept as
 # results/demo/run.sqlite.1, older ones are not. Exit code 4 says that the machine was
@@ -49,11 +50,19 @@ seeds:
 	$(TARGET)/release/fwdlab import $(SEEDS) --out results/archive
 	$(TARGET)/release/fwdlab report results/archive
 
+# Laboratories mostly wait, so that lints and documents are made beside them.
 test: deps
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo build --workspace --locked
-	RUST_TEST_THREADS=$(THREADS) cargo test --workspace --locked --no-fail-fast
+	export RUST_TEST_THREADS=$(THREADS); failed=0; \
+	cargo test --workspace --locked --no-fail-fast || failed=1; \
+	nice -n 19 $(MAKE) --no-print-directory lint & \
+	cargo test --workspace --locked --test lab || failed=1; \
+	wait $$! || failed=1; \
+	exit $$failed
+
+lint:
+	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 
 lab-test: deps

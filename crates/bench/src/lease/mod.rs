@@ -34,6 +34,9 @@ use std::time::Duration;
 
 /// A lease is renewed after this part of it.
 const RENEWED_AFTER: u32 = 3;
+/// Before a run it is renewed after this part of it already: runs as long as the difference
+/// never meet the thread that renews.
+const RENEWED_BEFORE_A_RUN: u32 = 6;
 /// A renewal that failed is tried again after this part of the lease.
 const TRIED_AGAIN_AFTER: u32 = 12;
 /// The last part of a lease in which its holder does not rely on it: traffic that flows still
@@ -140,7 +143,7 @@ impl Leases {
     /// When one is lost, or its host can't be asked.
     pub(crate) fn renew(&self) -> Result<(), BenchError> {
         for held in &self.shared.hosts {
-            if held.age().is_some_and(|age| age * RENEWED_AFTER >= self.shared.length) {
+            if held.age().is_some_and(|age| age * RENEWED_BEFORE_A_RUN >= self.shared.length) {
                 self.shared.renew(held)?;
             }
         }

@@ -33,8 +33,8 @@ Examples:
   fwdlab run experiments/demo.toml --blocks 20 --fresh
   fwdlab run experiments/firewalls.toml --profile
   fwdlab run experiments/aa.toml --quiet --fail-on worse
-  fwdlab run experiments/demo.toml --share 2/4 --bed rack2
   fwdlab run experiments/lab-linux-queues.toml --wait 60min
+  fwdlab run experiments/demo.toml --share 2/4 --bed rack2
   git bisect run sh -c 'make router || exit 125; fwdlab run my.toml --bisect -q'
   fwdlab run experiments/aa.toml --notify-command 'mail -s \"fwdlab: {title} {outcome}\" root'")]
 pub(crate) struct Arguments {

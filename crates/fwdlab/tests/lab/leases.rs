@@ -61,7 +61,7 @@ fn a_killed_controller_frees_its_hosts_within_its_lease_and_who_waits_has_them()
     assert_eq!(theirs.end().code, None);
     let killed = Instant::now();
     rack.write("x.toml", &plain(1));
-    rack.fwdlab(&[&RUN[..], &["--wait", "60s"]].concat()).carried_out();
+    rack.fwdlab(&[&RUN[..], &["--fresh", "--wait", "60s"]].concat()).carried_out();
     assert!(killed.elapsed() < Duration::from_secs(60), "{:?}", killed.elapsed());
     rack.expect_state_of_the_dut(&before);
     for host in leases(&rack) {
