@@ -2,7 +2,7 @@
 //! ends the program at once.
 
 use crate::exit::Exit;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use std::io;
 use std::sync::Arc;
@@ -30,6 +30,27 @@ pub(crate) fn end_after(before: impl FnOnce() + Send + 'static) -> io::Result<()
         std::process::exit(Exit::Interrupted as i32);
     });
     Ok(())
+}
+
+/// Whether SIGHUP came: what was read is to be read anew.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Hangup(Arc<AtomicBool>);
+
+impl Hangup {
+    /// Listens from now on, in place of ending the program.
+    ///
+    /// # Errors
+    /// When the handler can't be installed.
+    pub(crate) fn on_signal() -> io::Result<Hangup> {
+        let hangup = Hangup::default();
+        flag::register(SIGHUP, hangup.0.clone())?;
+        Ok(hangup)
+    }
+
+    /// True once after each signal; several at once are one.
+    pub(crate) fn take(&self) -> bool {
+        self.0.swap(false, Ordering::Relaxed)
+    }
 }
 
 impl Stop {

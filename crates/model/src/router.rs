@@ -51,6 +51,8 @@ pub struct RouterSetup {
     /// Memory that another process filled with a wire, one path for each worker, in
     /// place of ports: interface 0 faces the generator, interface 1 the sink.
     pub circuits: Vec<String>,
+    /// The kernel beside the router, if it is to have what the router doesn't answer itself.
+    pub host: Option<HostSetup>,
     /// Interfaces, numbered from 0 in this order.
     #[serde(rename = "interface")]
     pub interfaces: Vec<InterfaceSetup>,
@@ -80,9 +82,32 @@ impl Default for RouterSetup {
             routes_file: None,
             synthesised: None,
             circuits: Vec::new(),
+            host: None,
             interfaces: Vec::new(),
             neighbours: Vec::new(),
         }
+    }
+}
+
+/// The router's own host: the kernel's stack, with its daemons and their routes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HostSetup {
+    /// Network namespace in which its devices are made; the router's own when it is left out.
+    pub namespace: Option<String>,
+    /// Follow the kernel's routes over these devices.
+    pub routes: bool,
+    /// Number of the kernel's table that they are in.
+    pub table: u32,
+    /// Frames a second that the host is told by each worker: of neighbours, to groups, and
+    /// all others, at each interface.
+    pub pps: u32,
+}
+
+impl Default for HostSetup {
+    fn default() -> Self {
+        // The kernel's table `main`.
+        Self { namespace: None, routes: true, table: 254, pps: 10_000 }
     }
 }
 
@@ -169,6 +194,8 @@ pub struct InterfaceSetup {
     pub reverse_path: ReversePathKind,
     /// Checksums that were left to a device.
     pub checksums: ChecksumKind,
+    /// Name of the interface that the router's host has beside this one.
+    pub host_device: Option<String>,
     /// With `pcap`: the file that is read.
     pub input: Option<String>,
     /// With `pcap`: the file that is written.

@@ -5,22 +5,26 @@
 //! Nothing here depends on experiments, plans or reports.
 
 pub mod affinity;
+pub mod bell;
 pub mod circuit;
 pub mod clock;
 pub mod flood;
 pub mod frame;
+pub mod host;
 pub mod memory;
+pub mod netlink;
 pub mod netns;
 mod pacing;
 pub mod packet_socket;
 pub mod pcap;
-mod poll;
+pub mod poll;
 pub mod popcount;
 pub mod port;
 pub mod prefetch;
 pub mod process;
 pub mod rights;
 pub mod ring;
+pub mod seccomp;
 pub mod sender;
 pub mod spread;
 pub mod tap;
@@ -28,9 +32,11 @@ pub mod tun;
 pub mod unsent;
 mod user_sender;
 pub mod userns;
+pub mod vlan;
 pub mod xdp;
 pub mod xsk;
 
+pub use bell::Bell;
 pub use flood::Flood;
 pub use frame::{Batch, Frame};
 pub use netns::NetNs;

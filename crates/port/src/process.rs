@@ -36,9 +36,21 @@ pub fn keep_open(command: &mut Command, descriptors: Vec<RawFd>) -> &mut Command
 /// # Errors
 /// When there is none.
 pub fn interrupt(pid: u32) -> std::io::Result<()> {
+    signal(pid, Signal::INT)
+}
+
+/// Asks the program of this process number to read its file again (SIGHUP).
+///
+/// # Errors
+/// When there is none.
+pub fn signal_hangup(pid: u32) -> std::io::Result<()> {
+    signal(pid, Signal::HUP)
+}
+
+fn signal(pid: u32, signal: Signal) -> std::io::Result<()> {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let pid = pid.ok_or(std::io::ErrorKind::InvalidInput)?;
-    Ok(kill_process(pid, Signal::INT)?)
+    Ok(kill_process(pid, signal)?)
 }
 
 #[cfg(test)]

@@ -9,15 +9,13 @@
 //! workers with less to do.
 
 use crate::PortError;
+use crate::bell::Bell;
 use crate::frame::{Batch, Frame};
+use crate::poll::{Wakers, Woken};
 use crate::port::{Port, Sent};
 use crate::ring::{Consumer, Producer, ring};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::Duration;
-
-/// Maximum wait at its own port: frames from other workers do not wake a worker.
-const PATIENCE: Duration = Duration::from_micros(100);
 
 /// Whether a worker sends on to others: it may, it never will again, and it isn't even
 /// there any more to receive.
@@ -39,18 +37,28 @@ pub struct Spread<P, F> {
     received: Batch,
     missed: u64,
     states: Arc<[AtomicU8]>,
+    /// By worker: rung when there are frames in a ring to it.
+    bells: Arc<[Bell]>,
 }
 
 /// Spreads over as many workers as there are ports what these receive. `choose` is the
 /// number of a frame's worker, modulo their number; it should be the same for all
 /// frames of a flow. Each ring holds this many batches.
-pub fn spread<P, F>(ports: Vec<P>, batches: usize, choose: F) -> Vec<Spread<P, F>>
+///
+/// # Errors
+/// When the process has as many descriptors as it may.
+pub fn spread<P, F>(
+    ports: Vec<P>,
+    batches: usize,
+    choose: F,
+) -> Result<Vec<Spread<P, F>>, PortError>
 where
     P: Port,
     F: Fn(&Frame) -> usize + Clone + Send,
 {
     let workers = ports.len();
     let states: Arc<[AtomicU8]> = ports.iter().map(|_| AtomicU8::new(RUNNING)).collect();
+    let bells: Arc<[Bell]> = ports.iter().map(|_| Bell::new()).collect::<Result<_, _>>()?;
     let mut to: Vec<Vec<_>> = (0..workers).map(|_| Vec::with_capacity(workers)).collect();
     let mut from: Vec<Vec<_>> = (0..workers).map(|_| Vec::with_capacity(workers)).collect();
     for sender in &mut to {
@@ -62,7 +70,7 @@ where
         }
     }
     let ends = ports.into_iter().zip(to.into_iter().zip(from)).enumerate();
-    ends.map(|(own, (port, (to, from)))| Spread {
+    let spread = ends.map(|(own, (port, (to, from)))| Spread {
         port,
         choose: choose.clone(),
         own,
@@ -72,8 +80,9 @@ where
         received: Batch::new(),
         missed: 0,
         states: Arc::clone(&states),
-    })
-    .collect()
+        bells: Arc::clone(&bells),
+    });
+    Ok(spread.collect())
 }
 
 impl<P: Port, F: Fn(&Frame) -> usize + Send> Spread<P, F> {
@@ -98,12 +107,14 @@ impl<P: Port, F: Fn(&Frame) -> usize + Send> Spread<P, F> {
     /// Puts what waits into the rings, as far as there is room.
     fn pass_on(&mut self) {
         let mut waiting = false;
-        for ((producer, batch), state) in self.to.iter_mut().zip(&*self.states) {
+        let others = self.states.iter().zip(&*self.bells);
+        for ((producer, batch), (state, bell)) in self.to.iter_mut().zip(others) {
             if batch.frames().is_empty() {
                 continue;
             }
             if producer.send(batch) {
                 batch.clear();
+                bell.ring_if_asleep();
             } else if state.load(Ordering::Acquire) == GONE {
                 self.missed += batch.frames().len() as u64;
                 batch.clear();
@@ -113,6 +124,7 @@ impl<P: Port, F: Fn(&Frame) -> usize + Send> Spread<P, F> {
         }
         if !waiting && self.port.is_at_end() {
             self.states[self.own].store(ENDED, Ordering::Release);
+            self.bells.iter().for_each(Bell::ring_if_asleep);
         }
     }
 
@@ -152,9 +164,18 @@ impl<P: Port, F: Fn(&Frame) -> usize + Send> Port for Spread<P, F> {
         self.port.send(batch)
     }
 
-    /// As the port itself, but no longer than a tenth of a millisecond.
-    fn wait(&mut self, timeout: Duration) -> Result<(), PortError> {
-        if self.has_more() { Ok(()) } else { self.port.wait(timeout.min(PATIENCE)) }
+    fn wake_by(&mut self, wakers: &mut Wakers) -> Result<(), PortError> {
+        wakers.add_bell(&self.bells[self.own]);
+        // After the bell was told.
+        if self.has_more() {
+            wakers.ready();
+        }
+        self.port.wake_by(wakers)
+    }
+
+    fn woken(&mut self, woken: Woken) -> Result<(), PortError> {
+        self.bells[self.own].answer();
+        self.port.woken(woken)
     }
 
     /// What the port itself missed, and what this worker received for others whose
@@ -172,6 +193,7 @@ impl<P: Port, F: Fn(&Frame) -> usize + Send> Port for Spread<P, F> {
 impl<P, F> Drop for Spread<P, F> {
     fn drop(&mut self) {
         self.states[self.own].store(GONE, Ordering::Release);
+        self.bells.iter().for_each(Bell::ring_if_asleep);
     }
 }
 
@@ -181,6 +203,7 @@ mod tests {
     use crate::frame::BATCH;
     use std::collections::VecDeque;
     use std::thread;
+    use std::time::Duration;
 
     /// Frames of four bytes: flow, port that they come in at, number within both.
     #[derive(Debug)]
@@ -213,8 +236,10 @@ mod tests {
             self.sent += batch.frames().len() as u64;
             Ok(Sent { sent: self.sent, lost: 0 })
         }
-        fn wait(&mut self, timeout: Duration) -> Result<(), PortError> {
-            thread::sleep(timeout);
+        fn wake_by(&mut self, wakers: &mut Wakers) -> Result<(), PortError> {
+            if !self.is_at_end() {
+                wakers.ready();
+            }
             Ok(())
         }
         fn missed(&mut self) -> u64 {
@@ -263,6 +288,7 @@ mod tests {
         const ROUNDS: u16 = 2000;
         let ports = (0..3).map(|number| Script::new(number, 7, ROUNDS)).collect();
         let threads: Vec<_> = spread(ports, 4, by_flow)
+            .expect("bells")
             .into_iter()
             .map(|mut port| {
                 thread::spawn(move || {
@@ -283,7 +309,7 @@ mod tests {
     #[test]
     fn with_room_for_all_nothing_is_missed() {
         let ports = (0..2).map(|number| Script::new(number, 4, 100)).collect();
-        let mut ports = spread(ports, 100, by_flow);
+        let mut ports = spread(ports, 100, by_flow).expect("bells");
         let mut batch = Batch::new();
         let mut seen = [const { Vec::new() }; 2];
         while !(ports[0].is_at_end() && ports[1].is_at_end()) {
@@ -304,7 +330,7 @@ mod tests {
     fn what_finds_a_ring_full_is_missed_and_nobody_waits_for_the_gone() {
         // One worker doesn't receive at all: one batch in the ring, one before it.
         let ports = (0..2).map(|number| Script::new(number, 2, 1000)).collect();
-        let mut ports = spread(ports, 1, by_flow);
+        let mut ports = spread(ports, 1, by_flow).expect("bells");
         let mut idle = ports.pop().expect("two workers");
         let mut batch = Batch::new();
         for _ in 0..100 {
@@ -312,7 +338,7 @@ mod tests {
         }
         let missed = ports[0].missed();
         assert!((1000 - 2 * BATCH as u64..1000).contains(&missed), "{missed} missed");
-        assert_eq!((ports[0].is_at_end(), ports[0].wait(PATIENCE).is_ok()), (false, true));
+        assert_eq!((ports[0].is_at_end(), ports[0].wait(Duration::ZERO).is_ok()), (false, true));
         // All that waited is received, once.
         let mut late = 0;
         for _ in 0..10 {
@@ -328,7 +354,7 @@ mod tests {
 
     #[test]
     fn sending_passes_through() {
-        let mut ports = spread(vec![Script::new(0, 1, 1)], 1, by_flow);
+        let mut ports = spread(vec![Script::new(0, 1, 1)], 1, by_flow).expect("bells");
         let mut batch = Batch::new();
         batch.fill(3);
         assert_eq!(ports[0].send(&mut batch).expect("it sends"), Sent { sent: 3, lost: 0 });

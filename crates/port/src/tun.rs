@@ -42,6 +42,18 @@ struct Request {
 /// Where there is no `/dev/net/tun`, without CAP_NET_ADMIN over the namespace, or when the
 /// name is taken or too long.
 pub fn open(interface: &str, queues: u16) -> Result<Vec<OwnedFd>, PortError> {
+    open_as(interface, queues, IFF_VNET_HDR)
+}
+
+/// As [`open`], but frames have nothing before them, and whole checksums.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) fn open_plain(interface: &str, queues: u16) -> Result<Vec<OwnedFd>, PortError> {
+    open_as(interface, queues, 0)
+}
+
+fn open_as(interface: &str, queues: u16, header: u16) -> Result<Vec<OwnedFd>, PortError> {
     let what = |step: &str| format!("making the tap {interface} ({step})");
     let mut name = [0; libc::IFNAMSIZ];
     // The last byte stays 0.
@@ -50,7 +62,7 @@ pub fn open(interface: &str, queues: u16) -> Result<Vec<OwnedFd>, PortError> {
     }
     name[..interface.len()].copy_from_slice(interface.as_bytes());
     let several = if queues > 1 { IFF_MULTI_QUEUE } else { 0 };
-    let flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR | several;
+    let flags = IFF_TAP | IFF_NO_PI | header | several;
     let mut opened = Vec::new();
     for _ in 0..queues.max(1) {
         // Who reads waits by poll(2): one that blocked could not be ended.

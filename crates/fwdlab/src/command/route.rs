@@ -3,7 +3,7 @@
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::router::{Running, metrics};
-use crate::signal::Stop;
+use crate::signal::{Hangup, Stop};
 use crate::terminal;
 use anyhow::{Context, Result};
 use fwdlab_model::router::{RouterSetup, RouterStats};
@@ -11,7 +11,7 @@ use fwdlab_model::units::format_pps;
 use fwdlab_packet::forwarding::Class;
 use std::fs;
 use std::io::{self, BufRead, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -64,7 +64,7 @@ pub(crate) struct Arguments {
     check: bool,
     /// Be told the set-up (one line of JSON) on standard input, then `stats`,
     /// `route add PREFIX via NEXT-HOP`, `route delete PREFIX`, `forget` (all states of the
-    /// firewall) or `stop`; answer each with the counters as a line of JSON
+    /// firewall), `reload SET-UP` or `stop`; answer each with the counters as a line of JSON
     #[arg(long, conflicts_with_all = ["file", "stats", "seconds", "check"])]
     control: bool,
 }
@@ -90,11 +90,10 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     }
 }
 
-fn from_file(arguments: &Arguments, file: &PathBuf, stop: &Stop) -> Result<Exit> {
-    let shown = file.display();
-    let text =
-        fs::read_to_string(file).map_err(|error| CliError::Mistake(format!("{shown}: {error}")))?;
-    let setup: RouterSetup = toml_of(&text, &shown.to_string())?;
+fn from_file(arguments: &Arguments, file: &Path, stop: &Stop) -> Result<Exit> {
+    // From the beginning: whoever writes the file anew needn't know how far the router is.
+    let hangup = Hangup::on_signal().context("listening for signals")?;
+    let setup = read(file)?;
     if arguments.check {
         for (name, value) in Running::check(&setup)? {
             println!("{name}: {value}");
@@ -111,6 +110,13 @@ fn from_file(arguments: &Arguments, file: &PathBuf, stop: &Stop) -> Result<Exit>
     }
     while !stop.requested() && !running.has_ended() {
         thread::sleep(TICK);
+        if hangup.take() {
+            let reloaded = read(file).and_then(|setup| running.reload(&setup));
+            terminal::note(&match reloaded {
+                Ok(()) => format!("goes on as {} says now", file.display()),
+                Err(error) => format!("goes on as before: {error:#}"),
+            });
+        }
         if arguments.seconds.is_some_and(|limit| begin.elapsed() >= limit) {
             break;
         }
@@ -132,6 +138,13 @@ fn from_file(arguments: &Arguments, file: &PathBuf, stop: &Stop) -> Result<Exit>
     }
     show(arguments.json, &running.stats(), None)?;
     Ok(Exit::Done)
+}
+
+fn read(file: &Path) -> Result<RouterSetup> {
+    let shown = file.display();
+    let text =
+        fs::read_to_string(file).map_err(|error| CliError::Mistake(format!("{shown}: {error}")))?;
+    toml_of(&text, &shown.to_string())
 }
 
 /// Reads a set-up; faults have line and column.
@@ -164,7 +177,7 @@ fn controlled(stop: &Stop) -> Result<Exit> {
             Ok(line) if line == "stop" => break,
             // Whoever says something wrong is told so, and the router goes on.
             Ok(line) => {
-                let done = obey(&running, &line);
+                let done = obey(&mut running, &line);
                 let error = done.err().map(|what| format!("told `{line}`: {what}"));
                 show(true, &RouterStats { error, ..running.stats() }, None)?;
             }
@@ -180,11 +193,15 @@ fn controlled(stop: &Stop) -> Result<Exit> {
 }
 
 /// Carries an order out.
-fn obey(running: &Running, order: &str) -> Result<(), String> {
+fn obey(running: &mut Running, order: &str) -> Result<(), String> {
     match order.split_once(' ') {
         None if order == "forget" => running.forget_states().map_err(|error| error.to_string()),
         Some(("route", change)) => running.change_route(change),
-        _ => Err("say stats, forget, route or stop".into()),
+        Some(("reload", setup)) => {
+            let setup = serde_json::from_str(setup).map_err(|error| error.to_string())?;
+            running.reload(&setup).map_err(|error| format!("{error:#}"))
+        }
+        _ => Err("say stats, forget, route, reload or stop".into()),
     }
 }
 

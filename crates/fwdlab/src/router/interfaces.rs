@@ -14,7 +14,7 @@ use std::net::IpAddr;
 const MTU: u16 = 1500;
 
 /// An interface and how it is called.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Named {
     pub(super) name: String,
     pub(super) interface: Interface,
@@ -59,8 +59,23 @@ fn one(written: &InterfaceSetup, device: bool) -> Result<Interface, String> {
         Some(mtu) => mtu,
         None => attribute("mtu")?.and_then(|text| text.parse().ok()).unwrap_or(MTU),
     };
-    let addresses = written.addresses.iter().map(|text| address(text));
-    Ok(Interface { mac: parse_mac(&mac)?, mtu, addresses: addresses.collect::<Result<_, _>>()? })
+    let (mac, addresses) = (parse_mac(&mac)?, written.addresses.iter().map(|text| address(text)));
+    Ok(Interface { mac, mtu, addresses: addresses.collect::<Result<_, _>>()? })
+}
+
+/// Adds the link-local address that the MAC makes (RFC 4291 appendix A), unless one is written:
+/// routing protocols of IPv6 speak from such addresses.
+pub(super) fn add_link_local(interface: &mut Interface) {
+    let is_link_local = |address: &IpAddr| match V6::from_ip(*address) {
+        Some(V6(address)) => address >> 118 == 0xfe80 >> 6,
+        None => false,
+    };
+    if interface.addresses.iter().any(|(address, _)| is_link_local(address)) {
+        return;
+    }
+    let [a, b, c, d, e, f] = interface.mac;
+    let low = u64::from_be_bytes([a ^ 2, b, c, 0xff, 0xfe, d, e, f]);
+    interface.addresses.push((V6(0xfe80 << 112 | u128::from(low)).to_ip(), 64));
 }
 
 /// `address/length`.
@@ -92,31 +107,14 @@ pub(super) fn neighbours(
     next_hops: &NextHops,
 ) -> anyhow::Result<Neighbours> {
     let mut all = Neighbours::new();
+    all.may_grow();
     for via in next_hops.vias() {
         let Some(next_hop) = next_hops.get(via) else { continue };
         let fault = |what: String| mistake(format!("route `{via}`: {what}"));
-        let set = match via {
-            Via::Address(address) => {
-                let Some(port) = link_of(*address, interfaces) else { continue };
-                all.set_gateway(next_hop, Gateway { port, address: *address })
-            }
-            Via::Scoped(address, name) => {
-                let port = numbered(name, interfaces).map_err(fault)?;
-                all.set_gateway(next_hop, Gateway { port, address: *address })
-            }
-            Via::Link(name) => {
-                let port = numbered(name, interfaces).map_err(fault)?;
-                all.set_special(next_hop, Special::Link(port))
-            }
-            Via::Blackhole => all.set_special(next_hop, Special::Blackhole),
-            Via::Unreachable => all.set_special(next_hop, Special::Unreachable),
-            Via::Prohibit => all.set_special(next_hop, Special::Prohibit),
-            Via::Several(several) => {
-                let places = several.iter().filter_map(|(via, weight)| {
-                    Some(std::iter::repeat_n(next_hops.get(via)?, usize::from(*weight)))
-                });
-                all.set_special(next_hop, Special::Several(places.flatten().collect()))
-            }
+        let set = match target(via, next_hops, interfaces).map_err(fault)? {
+            None => continue,
+            Some(Ok(gateway)) => all.set_gateway(next_hop, gateway),
+            Some(Err(special)) => all.set_special(next_hop, special),
         };
         set.map_err(|error| fault(error.to_string()))?;
     }
@@ -140,6 +138,37 @@ pub(super) fn neighbours(
         }
     }
     Ok(all)
+}
+
+/// What a next hop is: a gateway, or something else; nothing where no link has its address.
+///
+/// # Errors
+/// When it names an interface that there isn't.
+pub(super) fn target(
+    via: &Via,
+    next_hops: &NextHops,
+    interfaces: &[Named],
+) -> Result<Option<Result<Gateway, Special>>, String> {
+    Ok(Some(match via {
+        Via::Address(address) => match link_of(*address, interfaces) {
+            Some(port) => Ok(Gateway { port, address: *address }),
+            None => return Ok(None),
+        },
+        Via::Scoped(address, name) => {
+            Ok(Gateway { port: numbered(name, interfaces)?, address: *address })
+        }
+        Via::Link(name) => Err(Special::Link(numbered(name, interfaces)?)),
+        Via::Blackhole => Err(Special::Blackhole),
+        Via::Unreachable => Err(Special::Unreachable),
+        Via::Prohibit => Err(Special::Prohibit),
+        Via::Host => Err(Special::Host),
+        Via::Several(several) => {
+            let places = several.iter().filter_map(|(via, weight)| {
+                Some(std::iter::repeat_n(next_hops.get(via)?, usize::from(*weight)))
+            });
+            Err(Special::Several(places.flatten().collect()))
+        }
+    }))
 }
 
 /// The filter of sources of each interface.

@@ -1,28 +1,33 @@
 //! The software router as a process: builds tables, interfaces and threads from its
 //! set-up.
 
+mod host;
 mod interfaces;
 pub(crate) mod metrics;
 mod ports;
+mod reload;
+mod routing;
 mod tables;
 
 use crate::error::CliError;
 use anyhow::Context;
 use fwdlab_model::router::{FullTable, InterfaceCounts, RouterSetup, RouterStats};
 use fwdlab_port::circuit::Circuit;
+use fwdlab_port::host::AllMulticast;
 use fwdlab_port::{Port, PortError, affinity, clock, rights};
 use fwdlab_router::fib::{V4, V6};
-use fwdlab_router::firewall::{SharedFirewall, StateConfig, text};
+use fwdlab_router::firewall::{Ruleset, SharedFirewall, StateConfig, text};
 use fwdlab_router::path::harvest::Pool;
-use fwdlab_router::path::{Class, Config, Counters, Lookup, Rate, Tally};
-use fwdlab_router::worker::{self, Engine, Missed, engine};
+use fwdlab_router::path::{Class, Config, Counters, HostRate, Lookup, Rate, Tally};
+use fwdlab_router::worker::{self, Engine, Missed, Orders, Station, engine};
+use host::Following;
 use interfaces::Named;
+use routing::Routing;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use tables::Tables;
 
 /// Most worker threads.
 const WORKERS_MAX: u16 = 64;
@@ -31,8 +36,9 @@ const FORGETTING: Duration = Duration::from_secs(2);
 
 /// A running router. Dropping it ends its threads.
 pub(crate) struct Running {
+    setup: RouterSetup,
     counters: Arc<Counters>,
-    tables: Tables,
+    routing: Arc<Mutex<Routing>>,
     /// By worker, then by interface.
     missed: Vec<Arc<[Missed]>>,
     interfaces: Vec<String>,
@@ -43,8 +49,14 @@ pub(crate) struct Running {
     notes: Vec<String>,
     /// Checksums that were completed, by interface.
     completed: Vec<(String, Arc<AtomicU64>)>,
-    stop: Arc<AtomicBool>,
+    /// How often the set-up was replaced.
+    reloads: u64,
+    /// By worker.
+    orders: Vec<Arc<Orders>>,
     threads: Vec<JoinHandle<Result<(), PortError>>>,
+    /// Interfaces receive all groups as long as it lives.
+    _groups: Vec<AllMulticast>,
+    following: Option<Following>,
 }
 
 impl Running {
@@ -53,38 +65,29 @@ impl Running {
     /// # Errors
     /// User errors in `setup`, and missing requirements of the environment.
     pub(crate) fn start(setup: &RouterSetup) -> anyhow::Result<Running> {
-        let Prepared { tables, interfaces, wall, pool, config } = prepare(setup)?;
+        let Prepared { routing, interfaces, wall, pool, config, facts } = prepare(setup)?;
         let counters = Counters::new(setup.workers.into());
+        let names = interfaces.iter().map(|named| named.name.clone()).collect();
         let mut running = Running {
-            counters: counters.clone(),
+            setup: setup.clone(),
+            counters,
             missed: Vec::new(),
-            interfaces: interfaces.into_iter().map(|named| named.name).collect(),
-            wall: wall.clone(),
+            interfaces: names,
+            wall,
             pool,
-            facts: tables.facts.clone(),
-            tables,
+            facts,
+            routing: Arc::new(Mutex::new(routing)),
             notes: Vec::new(),
             completed: Vec::new(),
-            stop: Arc::default(),
+            reloads: 0,
+            orders: Vec::new(),
             threads: Vec::new(),
+            _groups: Vec::new(),
+            following: None,
         };
-        let build = |tally: Tally| -> anyhow::Result<Box<dyn Engine>> {
-            let inet: Arc<dyn Lookup<V4>> = running.tables.inet.clone();
-            let inet6: Arc<dyn Lookup<V6>> = running.tables.inet6.clone();
-            engine(&config, inet, inet6, wall.as_ref(), tally)
-                .map_err(|error| mistake(error.to_string()))
-        };
-        let tallies = (0..usize::from(setup.workers)).filter_map(|number| counters.tally(number));
-        let engines: Vec<_> = tallies.map(build).collect::<anyhow::Result<_>>()?;
+        let engines = running.engines(&config, &running.locked(), running.wall.as_ref())?;
         if setup.circuits.is_empty() {
-            let ports = ports::open(setup)?;
-            running.facts.extend(ports.facts);
-            running.notes = ports.notes;
-            running.completed = ports.completed;
-            rights::drop_all()?;
-            for (number, (engine, ports)) in engines.into_iter().zip(ports.workers).enumerate() {
-                running.between(ports, engine, number, setup)?;
-            }
+            running.between_ports(setup, &interfaces, engines)?;
         } else {
             if setup.circuits.len() != engines.len() {
                 let (wires, workers) = (setup.circuits.len(), engines.len());
@@ -97,17 +100,64 @@ impl Running {
         Ok(running)
     }
 
+    /// A router for each worker.
+    fn engines(
+        &self,
+        config: &Config,
+        routing: &Routing,
+        wall: Option<&Arc<SharedFirewall>>,
+    ) -> anyhow::Result<Vec<Box<dyn Engine>>> {
+        let build = |tally: Tally| -> anyhow::Result<Box<dyn Engine>> {
+            let inet: Arc<dyn Lookup<V4>> = routing.inet.clone();
+            let inet6: Arc<dyn Lookup<V6>> = routing.inet6.clone();
+            engine(config, inet, inet6, wall, tally).map_err(|error| mistake(error.to_string()))
+        };
+        let workers = 0..usize::from(self.setup.workers);
+        workers.filter_map(|number| self.counters.tally(number)).map(build).collect()
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Routing> {
+        self.routing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens ports and lets a worker each forward between them.
+    fn between_ports(
+        &mut self,
+        setup: &RouterSetup,
+        interfaces: &[Named],
+        engines: Vec<Box<dyn Engine>>,
+    ) -> anyhow::Result<()> {
+        let mut ports = ports::open(setup)?;
+        self.facts.extend(ports.facts);
+        self.notes = ports.notes;
+        self.completed = ports.completed;
+        self._groups = ports.groups;
+        let mut host = host::open(setup, interfaces)?;
+        if let Some(host) = &mut host {
+            for (worker, more) in ports.workers.iter_mut().zip(std::mem::take(&mut host.ports)) {
+                worker.extend(more);
+            }
+        }
+        rights::drop_all()?;
+        // Its routes are there before the first packet.
+        self.following = host.map(|host| host.follow(&self.routing)).transpose()?;
+        for (number, (engine, ports)) in engines.into_iter().zip(ports.workers).enumerate() {
+            self.between(ports, engine, number, setup)?;
+        }
+        Ok(())
+    }
+
     /// Builds everything but ports and threads; says what there would be.
     ///
     /// # Errors
     /// As [`Running::start`].
     pub(crate) fn check(setup: &RouterSetup) -> anyhow::Result<Vec<(String, String)>> {
-        let Prepared { tables, interfaces, config, .. } = prepare(setup)?;
+        let Prepared { routing, interfaces, config, facts: tables, .. } = prepare(setup)?;
         if setup.circuits.is_empty() {
             ports::check(setup)?;
         }
         let tally = Counters::new(1).tally(0).context("a worker")?;
-        let (inet, inet6) = (tables.inet.clone(), tables.inet6.clone());
+        let (inet, inet6) = (routing.inet.clone(), routing.inet6.clone());
         engine(&config, inet, inet6, None, tally).map_err(|error| mistake(error.to_string()))?;
         let mut facts = vec![("workers".into(), setup.workers.to_string())];
         facts.extend(
@@ -116,7 +166,7 @@ impl Running {
                 .enumerate()
                 .map(|(number, named)| (format!("interface {number}"), named.name.clone())),
         );
-        facts.extend(tables.facts);
+        facts.extend(tables);
         Ok(facts)
     }
 
@@ -124,13 +174,14 @@ impl Running {
     fn along(
         &mut self,
         circuit: Circuit,
-        mut engine: Box<dyn Engine>,
+        engine: Box<dyn Engine>,
         number: usize,
         setup: &RouterSetup,
     ) -> anyhow::Result<()> {
-        let stop = self.stop.clone();
+        let orders = Arc::new(Orders::new()?);
+        self.orders.push(orders.clone());
         self.spawn(number, setup, move || {
-            worker::forward_circuit(&mut *engine, &mut circuit.transit(), &stop);
+            worker::forward_circuit(engine, &mut circuit.transit(), &orders);
             Ok(())
         })
     }
@@ -138,15 +189,17 @@ impl Running {
     /// Starts a worker between ports.
     fn between(
         &mut self,
-        mut ports: Vec<Box<dyn Port>>,
-        mut engine: Box<dyn Engine>,
+        ports: Vec<Box<dyn Port>>,
+        engine: Box<dyn Engine>,
         number: usize,
         setup: &RouterSetup,
     ) -> anyhow::Result<()> {
-        let missed: Arc<[Missed]> = ports.iter().map(|_| Missed::default()).collect();
+        let missed: Arc<[Missed]> = self.interfaces.iter().map(|_| Missed::default()).collect();
         self.missed.push(missed.clone());
-        let stop = self.stop.clone();
-        self.spawn(number, setup, move || worker::forward(&mut *engine, &mut ports, &missed, &stop))
+        let orders = Arc::new(Orders::new()?);
+        self.orders.push(orders.clone());
+        let station = Station { ports, missed, orders };
+        self.spawn(number, setup, move || worker::forward(engine, station))
     }
 
     fn spawn(
@@ -174,12 +227,12 @@ impl Running {
         self.threads.iter().all(JoinHandle::is_finished)
     }
 
-    /// Changes a route while packets are forwarded, as [`Tables::change`].
+    /// Changes a route while packets are forwarded, as [`Routing::change`].
     ///
     /// # Errors
     /// What is wrong with the words.
     pub(crate) fn change_route(&self, words: &str) -> Result<(), String> {
-        self.tables.change(words)
+        self.locked().change(words)
     }
 
     /// Removes all states of the firewall.
@@ -233,6 +286,14 @@ impl Running {
         if let Some(pool) = &self.pool {
             facts.push(("packets harvested".into(), pool.events().to_string()));
         }
+        if self.setup.host.as_ref().is_some_and(|host| host.routes) {
+            facts.push(("routes of the kernel".into(), self.locked().kernel_routes().to_string()));
+        }
+        let trouble = self.following.as_ref().and_then(Following::trouble);
+        facts.extend(trouble.map(|what| ("trouble".to_owned(), what)));
+        if self.reloads > 0 {
+            facts.push(("reloads".into(), self.reloads.to_string()));
+        }
         RouterStats {
             at_ns: clock::monotonic_ns(),
             received: snapshot.received(),
@@ -261,7 +322,8 @@ impl Running {
     /// # Errors
     /// The first error of a thread.
     pub(crate) fn stop(&mut self) -> Result<(), PortError> {
-        self.stop.store(true, Ordering::Relaxed);
+        self.following = None;
+        self.orders.iter().for_each(|orders| orders.stop());
         let mut result = Ok(());
         for thread in self.threads.drain(..) {
             let ended = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -275,7 +337,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.orders.iter().for_each(|orders| orders.stop());
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
@@ -284,11 +346,13 @@ impl Drop for Running {
 
 /// A router that is read and built, but for ports and threads.
 struct Prepared {
-    tables: Tables,
+    routing: Routing,
     interfaces: Vec<Named>,
     wall: Option<Arc<SharedFirewall>>,
     pool: Option<Arc<Pool>>,
     config: Config,
+    /// What the tables are.
+    facts: Vec<(String, String)>,
 }
 
 /// Reads and builds all that can be without rights.
@@ -299,25 +363,48 @@ fn prepare(setup: &RouterSetup) -> anyhow::Result<Prepared> {
             setup.workers
         )));
     }
-    let tables = tables::build(setup)?;
-    let interfaces = interfaces::read(setup)?;
+    let mut tables = tables::build(setup)?;
+    let mut interfaces = interfaces::read(setup)?;
+    host::names(setup)?;
+    let host_ports = host::ports(setup);
+    for (named, _) in interfaces.iter_mut().zip(&host_ports).filter(|(_, port)| port.is_some()) {
+        interfaces::add_link_local(&mut named.interface);
+    }
     let wall = wall(setup, &interfaces)?;
     let pool = setup.entropy_harvest.then(|| Arc::new(Pool::new()));
+    let facts = std::mem::take(&mut tables.facts);
+    let neighbours = interfaces::neighbours(setup, &interfaces, &tables.next_hops)?;
+    let host_rate = setup.host.as_ref().map_or(HostRate::default(), |host| {
+        HostRate(Rate { per_second: host.pps, burst: (host.pps / 10).max(1) })
+    });
     let config = Config {
         path: setup.path,
         redirects: setup.icmp_redirect,
         harvest: pool.clone(),
         reverse_paths: interfaces::reverse_paths(setup),
-        neighbours: interfaces::neighbours(setup, &interfaces, &tables.next_hops)?,
+        neighbours: neighbours.clone(),
         interfaces: interfaces.iter().map(|named| named.interface.clone()).collect(),
         errors: Rate { per_second: setup.icmp_errors_pps, ..Rate::default() },
+        host_ports,
+        host_rate,
         ..Config::default()
     };
-    Ok(Prepared { tables, interfaces, wall, pool, config })
+    let routing = Routing::new(tables, neighbours, interfaces.clone());
+    Ok(Prepared { routing, interfaces, wall, pool, config, facts })
 }
 
 /// The firewall that all workers share, if there are rules.
 fn wall(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<Option<Arc<SharedFirewall>>> {
+    let Some((rules, config)) = rules(setup, interfaces)? else { return Ok(None) };
+    let wall = SharedFirewall::new(&rules, &config);
+    Ok(Some(wall.map_err(|error| mistake(format!("firewall: {error}")))?))
+}
+
+/// The rules, if there are any, and how states are kept.
+fn rules(
+    setup: &RouterSetup,
+    interfaces: &[Named],
+) -> anyhow::Result<Option<(Ruleset, StateConfig)>> {
     if setup.firewall.trim().is_empty() {
         return Ok(None);
     }
@@ -334,8 +421,7 @@ fn wall(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<Option<Arc<
         gives_way: setup.state_full == FullTable::GiveWay,
         ..StateConfig::default()
     };
-    let wall = SharedFirewall::new(&rules, &config);
-    Ok(Some(wall.map_err(|error| mistake(format!("firewall: {error}")))?))
+    Ok(Some((rules, config)))
 }
 
 /// A user error.

@@ -5,6 +5,7 @@ use crate::error::CliError;
 use fwdlab_model::router::{ChecksumKind, InterfaceSetup, PortKind, RouterSetup};
 use fwdlab_packet::injection::Faults;
 use fwdlab_packet::rss::{SYMMETRIC_KEY, Toeplitz, queue_of};
+use fwdlab_port::host::AllMulticast;
 use fwdlab_port::packet_socket::{PacketConfig, PacketPort};
 use fwdlab_port::pcap::PcapPort;
 use fwdlab_port::spread::spread;
@@ -29,6 +30,8 @@ pub(super) struct Ports {
     pub(super) notes: Vec<String>,
     /// Checksums that were completed, by interface.
     pub(super) completed: Vec<(String, Arc<AtomicU64>)>,
+    /// What lets interfaces receive all groups.
+    pub(super) groups: Vec<AllMulticast>,
 }
 
 /// The ports of an interface.
@@ -90,13 +93,20 @@ pub(super) fn open(setup: &RouterSetup) -> anyhow::Result<Ports> {
         facts: Vec::new(),
         notes: Vec::new(),
         completed: Vec::new(),
+        groups: Vec::new(),
     };
     let toeplitz = Arc::new(Toeplitz::new(&SYMMETRIC_KEY));
     for (number, written) in setup.interfaces.iter().enumerate() {
         let number = u8::try_from(number)
             .map_err(|_| mistake("a router has up to 255 interfaces".to_owned()))?;
-        let Opened { mut ports, kind, beside_kernel, instead } = queues(written, number, workers)?;
+        let completed: Option<Arc<AtomicU64>> =
+            (written.checksums == ChecksumKind::Complete).then(Arc::default);
+        let Opened { mut ports, kind, beside_kernel, instead } =
+            queues(written, number, workers, completed.as_ref())?;
         let name = &written.name;
+        if written.port != PortKind::Pcap {
+            all.groups.push(AllMulticast::at(name)?);
+        }
         all.facts.push((format!("interface {name}"), kind));
         if let Some(why) = instead {
             all.notes.push(format!("interface {name}: AF_PACKET in place of AF_XDP ({why})"));
@@ -109,11 +119,19 @@ pub(super) fn open(setup: &RouterSetup) -> anyhow::Result<Ports> {
                 )
             }));
         }
-        let may_be_partial = beside_kernel || written.port != PortKind::Pcap && is_virtual(name);
-        if written.checksums == ChecksumKind::Complete && may_be_partial {
-            let completed: Arc<AtomicU64> = Arc::default();
-            let tap = |port| boxed(CompleteTap::new(port, Arc::clone(&completed)));
-            ports = ports.into_iter().map(tap).collect();
+        if beside_kernel && setup.host.as_ref().is_some_and(|host| host.namespace.is_none()) {
+            all.notes.push(format!(
+                "interface {name}: with AF_PACKET the kernel receives there as well what its host \
+                 device is told; next step: a `namespace` of its own for the [host]"
+            ));
+        }
+        let is_silent = !beside_kernel && written.port != PortKind::Pcap && is_virtual(name);
+        if let Some(completed) = completed.filter(|_| beside_kernel || is_silent) {
+            if is_silent {
+                // AF_XDP doesn't tell which frames these are.
+                let tap = |port| boxed(CompleteTap::new(port, Arc::clone(&completed)));
+                ports = ports.into_iter().map(tap).collect();
+            }
             all.completed.push((name.clone(), completed));
         }
         let ports = match setup.rss && workers > 1 {
@@ -123,7 +141,7 @@ pub(super) fn open(setup: &RouterSetup) -> anyhow::Result<Ports> {
                 let worker = move |frame: &Frame| {
                     toeplitz.hash_frame(frame.bytes()).map_or(0, |hash| queue_of(hash, workers))
                 };
-                spread(ports, SPREAD_BATCHES, worker).into_iter().map(boxed).collect()
+                spread(ports, SPREAD_BATCHES, worker)?.into_iter().map(boxed).collect()
             }
         };
         for (queue, (worker, port)) in all.workers.iter_mut().zip(ports).enumerate() {
@@ -157,7 +175,12 @@ fn kernel_forwards() -> Option<&'static str> {
 }
 
 /// One port for each worker, and of what kind they are.
-fn queues(written: &InterfaceSetup, number: u8, workers: usize) -> anyhow::Result<Opened> {
+fn queues(
+    written: &InterfaceSetup,
+    number: u8,
+    workers: usize,
+    completed: Option<&Arc<AtomicU64>>,
+) -> anyhow::Result<Opened> {
     let opened = |(ports, kind)| Opened { ports, kind, beside_kernel: false, instead: None };
     let beside = |(ports, kind)| Opened { beside_kernel: true, ..opened((ports, kind)) };
     let name = &written.name;
@@ -168,11 +191,11 @@ fn queues(written: &InterfaceSetup, number: u8, workers: usize) -> anyhow::Resul
     };
     match written.port {
         PortKind::Xsk => Ok(opened(xsk(name, number, workers).map_err(refused)?)),
-        PortKind::Packet => Ok(beside(packet(name, number, workers).map_err(refused)?)),
+        PortKind::Packet => Ok(beside(packet(name, number, workers, completed).map_err(refused)?)),
         PortKind::Auto => match xsk(name, number, workers) {
             Ok(ports) => Ok(opened(ports)),
             Err(why) => {
-                let (ports, kind) = packet(name, number, workers).map_err(refused)?;
+                let (ports, kind) = packet(name, number, workers, completed).map_err(refused)?;
                 let instead = Some(why.to_string());
                 Ok(Opened { instead, ..beside((ports, format!("{kind} (no AF_XDP: {why})"))) })
             }
@@ -205,12 +228,19 @@ fn packet(
     name: &str,
     number: u8,
     workers: usize,
+    completed: Option<&Arc<AtomicU64>>,
 ) -> Result<(Vec<Box<dyn Port>>, String), PortError> {
     // Groups belong to the namespace: the process's number keeps two routers apart.
     let group = (std::process::id() as u16).wrapping_mul(4).wrapping_add(number.into());
     let fanout = (workers > 1).then_some(group);
     let config = PacketConfig { interface: name.into(), number, fanout };
-    let port = |_| Ok(boxed(PacketPort::open(&config)?));
+    let port = |_| {
+        let port = PacketPort::open(&config)?;
+        Ok(match completed {
+            Some(completed) => boxed(port.completing(Arc::clone(completed))),
+            None => boxed(port),
+        })
+    };
     let ports: Result<Vec<_>, PortError> = (0..workers).map(port).collect();
     Ok((ports?, "af_packet".into()))
 }

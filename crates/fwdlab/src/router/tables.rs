@@ -3,10 +3,11 @@
 use super::{interfaces, mistake};
 use anyhow::Context;
 use fwdlab_model::router::{RouterSetup, Synthesised};
-use fwdlab_router::fib::{Address, Batch, NextHop, Prefix, V4, V6};
+use fwdlab_router::fib::{Address, NextHop, Prefix, V4, V6};
 use fwdlab_router::routes::synthesis::{ROUTES_MAX, Synthesis, synthesise};
 use fwdlab_router::routes::{NextHops, Routes, Via, mrt, text};
 use fwdlab_router::tables::{self, Built, Table};
+use std::collections::HashMap;
 use std::fs;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -16,56 +17,41 @@ pub(super) struct Tables {
     pub(super) inet: Arc<dyn Table<V4>>,
     pub(super) inet6: Arc<dyn Table<V6>>,
     pub(super) next_hops: NextHops,
+    /// What is in them, where the kernel's routes come and go beside it.
+    pub(super) written: Option<Written>,
     /// The tables that were built, for the statistics.
     pub(super) facts: Vec<(String, String)>,
 }
 
-impl Tables {
-    /// Changes a route: `add PREFIX via NEXT-HOP`, where other routes have that next hop
-    /// already, or `delete PREFIX`.
-    ///
-    /// # Errors
-    /// What is wrong with the words.
-    pub(super) fn change(&self, words: &str) -> Result<(), String> {
-        let what = "say `add PREFIX via NEXT-HOP` or `delete PREFIX`";
-        let (order, rest) = words.trim().split_once(' ').ok_or(what)?;
-        if order == "add" {
-            let added = text::read(rest).map_err(|error| error.to_string())?;
-            let number = |next_hop: &NextHop| {
-                let via = added.next_hops.via(*next_hop);
-                let known = via.and_then(|via| self.next_hops.get(via));
-                known.ok_or_else(|| format!("no route leads there yet: `{rest}`"))
-            };
-            for (prefix, next_hop) in &added.inet {
-                self.inet.update(&change_of(*prefix, Some(number(next_hop)?)));
-            }
-            for (prefix, next_hop) in &added.inet6 {
-                self.inet6.update(&change_of(*prefix, Some(number(next_hop)?)));
-            }
-            return Ok(());
-        }
-        let (prefix, next_hop) = match order {
-            "delete" => (rest.trim(), None),
-            _ => return Err(what.into()),
-        };
-        if let Ok(prefix) = prefix.parse::<Prefix<V4>>() {
-            self.inet.update(&change_of(prefix, next_hop));
-        } else {
-            let prefix = prefix.parse::<Prefix<V6>>();
-            let prefix = prefix.map_err(|error| format!("`{rest}`: {error}"))?;
-            self.inet6.update(&change_of(prefix, next_hop));
-        }
-        Ok(())
-    }
+/// Routes that are not the kernel's.
+#[derive(Default)]
+pub(super) struct Written {
+    pub(super) inet: HashMap<Prefix<V4>, Source>,
+    pub(super) inet6: HashMap<Prefix<V6>, Source>,
 }
 
-fn change_of<A: Address>(prefix: Prefix<A>, next_hop: Option<NextHop>) -> Batch<A> {
-    let mut batch = Batch::new();
-    match next_hop {
-        Some(next_hop) => batch.insert(prefix, next_hop),
-        None => batch.remove(prefix),
-    };
-    batch
+/// Where a route comes from, with its next hop.
+#[derive(Clone, Copy)]
+pub(super) enum Source {
+    /// An interface's link: the kernel's routes count more.
+    Link(NextHop),
+    /// Somebody wrote it, and it counts more than the kernel's.
+    File(NextHop),
+}
+
+impl Written {
+    fn of(routes: &Routes, links: (usize, usize)) -> Written {
+        fn map<A: Address>(
+            routes: &[(Prefix<A>, NextHop)],
+            links: usize,
+        ) -> HashMap<Prefix<A>, Source> {
+            let source =
+                |at: usize, hop| if at < links { Source::Link(hop) } else { Source::File(hop) };
+            let all = routes.iter().enumerate();
+            all.map(|(at, &(prefix, hop))| (prefix, source(at, hop))).collect()
+        }
+        Written { inet: map(&routes.inet, links.0), inet6: map(&routes.inet6, links.1) }
+    }
 }
 
 /// Reads, makes and compiles all routes.
@@ -76,6 +62,7 @@ pub(super) fn build(setup: &RouterSetup) -> anyhow::Result<Tables> {
     let mut all = Routes::default();
     // Later ones replace earlier ones of the same prefix: what was written counts most.
     add(&mut all, connected(setup)?)?;
+    let links = (all.inet.len(), all.inet6.len());
     if let Some(wanted) = &setup.synthesised {
         let made = synthesised(wanted)?;
         add(&mut all, made)?;
@@ -85,11 +72,13 @@ pub(super) fn build(setup: &RouterSetup) -> anyhow::Result<Tables> {
     }
     let written = text::read(&setup.routes.join("\n"));
     add(&mut all, written.map_err(|error| mistake(format!("routes: {error}")))?)?;
+    let follows = setup.host.as_ref().is_some_and(|host| host.routes);
+    let written = follows.then(|| Written::of(&all, links));
     let (inet, inet6) = (all.inet.into_iter().collect(), all.inet6.into_iter().collect());
     let mut facts = Vec::new();
     let inet = noted(tables::inet(setup.fib, setup.locking, &inet), "inet", &mut facts);
     let inet6 = noted(tables::inet6(setup.fib, setup.locking, &inet6), "inet6", &mut facts);
-    Ok(Tables { inet, inet6, next_hops: all.next_hops, facts })
+    Ok(Tables { inet, inet6, next_hops: all.next_hops, written, facts })
 }
 
 /// Routes to the hosts of each interface's link: those that its addresses have.
@@ -249,13 +238,6 @@ mod tests {
             hops.map(|hop| hop.map(NextHop::number))
         };
         assert_eq!(lookup(&tables), [Some(0), Some(1), None]);
-        tables.change("add 198.19.1.0/24 via 192.0.2.1").expect("a known next hop");
-        tables.change("delete 198.18.0.0/16").expect("a prefix");
-        let after = lookup(&tables);
-        assert_eq!(after, [None, Some(0), None]);
-        for wrong in ["add 198.18.0.0/16", "add x via 192.0.2.1", "add 10.0.0.0/8 via 192.0.2.7"] {
-            assert!(tables.change(wrong).is_err(), "{wrong}");
-        }
         assert!(
             tables.facts.contains(&("routes inet".into(), "1002".into())),
             "{:?}",

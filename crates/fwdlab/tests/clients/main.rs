@@ -1,6 +1,8 @@
 //! `fwdlab route` between real hosts: the kernel's stack and its usual clients at both ends.
 
+mod frr;
 mod net;
+mod routing;
 
 use net::Net;
 use std::io::{Read, Write};

@@ -17,13 +17,14 @@ use super::socket::{
 };
 use crate::PortError;
 use crate::frame::{BATCH, Batch, CAPACITY, Frame};
-use crate::poll::wait_readable;
+use crate::poll::{Wakers, Woken, clear_error};
 use crate::port::{Port, Sent};
 use crate::xdp::interface_index;
+use fwdlab_packet::checksum;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Slots of the receive ring: 4096 of 2 KiB hold 2 ms of 2 million frames a second.
 const SLOTS: usize = 4096;
@@ -62,9 +63,18 @@ pub struct PacketPort {
     next: usize,
     outbox: Outbox,
     missed: u64,
+    /// Counts checksums that a stack had left to a device, and that are completed.
+    completed: Option<Arc<AtomicU64>>,
 }
 
 impl PacketPort {
+    /// Completes checksums of TCP and UDP that a stack on this machine has left to a device
+    /// which isn't there: the kernel says which (`TP_STATUS_CSUMNOTREADY`). Counts them in
+    /// `completed`.
+    pub fn completing(self, completed: Arc<AtomicU64>) -> PacketPort {
+        PacketPort { completed: Some(completed), ..self }
+    }
+
     /// Opens the port.
     ///
     /// # Errors
@@ -109,6 +119,7 @@ impl PacketPort {
             next: 0,
             outbox: Outbox::new(),
             missed: 0,
+            completed: None,
         })
     }
 
@@ -139,11 +150,27 @@ impl PacketPort {
         // SAFETY: inside the slot, as just checked, which is ours for now.
         let bytes = unsafe { std::slice::from_raw_parts(address, length) };
         if !tagged || length < MAC_BYTES {
-            return frame.receive(self.number, bytes).is_ok();
+            let taken = frame.receive(self.number, bytes).is_ok();
+            if taken && status & libc::TP_STATUS_CSUMNOTREADY != 0 {
+                self.complete(frame);
+            }
+            return taken;
         }
         let known = status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
         let kind = if known { header.tp_vlan_tpid } else { libc::ETH_P_8021Q as u16 };
         put_tag_back(frame, self.number, bytes, kind, header.tp_vlan_tci)
+    }
+}
+
+impl PacketPort {
+    #[cold]
+    fn complete(&self, frame: &mut Frame) {
+        let length = frame.len();
+        if let Some(completed) = &self.completed
+            && checksum::complete(&mut frame.buffer_mut()[..length], true)
+        {
+            completed.fetch_add(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -189,11 +216,16 @@ impl Port for PacketPort {
         self.outbox.send(&self.socket, self.number, batch.frames())
     }
 
-    fn wait(&mut self, timeout: Duration) -> Result<(), PortError> {
-        if self.status().load(Ordering::Acquire) & libc::TP_STATUS_USER != 0 {
-            return Ok(());
+    fn wake_by(&mut self, wakers: &mut Wakers) -> Result<(), PortError> {
+        match self.status().load(Ordering::Acquire) & libc::TP_STATUS_USER != 0 {
+            true => wakers.ready(),
+            false => wakers.add(self.socket.as_fd()),
         }
-        wait_readable(&self.socket, self.index, timeout)
+        Ok(())
+    }
+
+    fn woken(&mut self, woken: Woken) -> Result<(), PortError> {
+        if woken == Woken::Failing { clear_error(&self.socket, self.index) } else { Ok(()) }
     }
 
     /// Frames for which the ring had no slot, and those that are longer than a

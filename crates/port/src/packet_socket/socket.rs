@@ -19,6 +19,20 @@ pub(super) fn open_socket(interface: &str) -> Result<OwnedFd, PortError> {
     Ok(socket)
 }
 
+/// A packet socket that receives nothing, and lets its interface receive all groups.
+pub(crate) fn listening_to_all_groups(interface: &str) -> Result<OwnedFd, PortError> {
+    let socket = open_socket(interface)?;
+    let membership = libc::packet_mreq {
+        mr_ifindex: interface_index(interface)? as i32,
+        mr_type: libc::PACKET_MR_ALLMULTI as u16,
+        mr_alen: 0,
+        mr_address: [0; 8],
+    };
+    set_option(&socket, libc::PACKET_ADD_MEMBERSHIP, &membership)
+        .map_err(|e| PortError::system(format!("receiving all groups at {interface}"), e))?;
+    Ok(socket)
+}
+
 /// Binds to an interface; with a protocol of 0 nothing is received.
 pub(super) fn bind_to(socket: &OwnedFd, interface: &str, protocol: u16) -> Result<(), PortError> {
     let address = libc::sockaddr_ll {

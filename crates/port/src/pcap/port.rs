@@ -3,12 +3,12 @@
 use super::read::{Next, PcapReader};
 use super::write::PcapWriter;
 use crate::frame::{BATCH, Batch};
+use crate::poll::Wakers;
 use crate::port::{Port, Sent};
 use crate::{PortError, clock};
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::Path;
-use std::time::Duration;
 
 /// A port at which a file's frames come in and whose outgoing frames go into another.
 pub struct PcapPort {
@@ -91,10 +91,10 @@ impl Port for PcapPort {
         Ok(sent)
     }
 
-    fn wait(&mut self, timeout: Duration) -> Result<(), PortError> {
+    fn wake_by(&mut self, wakers: &mut Wakers) -> Result<(), PortError> {
         self.flush()?;
-        if self.input.is_none() {
-            std::thread::sleep(timeout);
+        if self.input.is_some() {
+            wakers.ready();
         }
         Ok(())
     }

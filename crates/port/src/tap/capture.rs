@@ -2,10 +2,10 @@
 
 use crate::frame::{Batch, Frame};
 use crate::pcap::PcapWriter;
+use crate::poll::{Wakers, Woken};
 use crate::port::{Port, Sent};
 use crate::{PortError, clock};
 use std::io::{self, Write};
-use std::time::Duration;
 
 /// Writes what comes in and what shall go out, with times in nanoseconds, as pcap.
 ///
@@ -59,9 +59,13 @@ impl<P: Port, W: Write + Send> Port for PcapTap<P, W> {
         self.port.send(batch)
     }
 
-    fn wait(&mut self, timeout: Duration) -> Result<(), PortError> {
+    fn wake_by(&mut self, wakers: &mut Wakers) -> Result<(), PortError> {
         self.writer.flush().map_err(failed)?;
-        self.port.wait(timeout)
+        self.port.wake_by(wakers)
+    }
+
+    fn woken(&mut self, woken: Woken) -> Result<(), PortError> {
+        self.port.woken(woken)
     }
 
     fn missed(&mut self) -> u64 {

@@ -8,11 +8,11 @@
 
 use crate::PortError;
 use crate::frame::Batch;
+use crate::poll::{Wakers, Woken};
 use crate::port::{Port, Sent};
 use fwdlab_packet::checksum;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
 
 /// A port whose frames come in with whole checksums.
 pub struct CompleteTap {
@@ -43,8 +43,12 @@ impl Port for CompleteTap {
         self.port.send(batch)
     }
 
-    fn wait(&mut self, timeout: Duration) -> Result<(), PortError> {
-        self.port.wait(timeout)
+    fn wake_by(&mut self, wakers: &mut Wakers) -> Result<(), PortError> {
+        self.port.wake_by(wakers)
+    }
+
+    fn woken(&mut self, woken: Woken) -> Result<(), PortError> {
+        self.port.woken(woken)
     }
 
     fn missed(&mut self) -> u64 {

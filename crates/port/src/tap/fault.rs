@@ -4,12 +4,12 @@
 use super::damage::inflict;
 use crate::PortError;
 use crate::frame::{BATCH, Batch, Frame};
+use crate::poll::{Wakers, Woken};
 use crate::port::{Port, Sent};
 use fwdlab_packet::injection::Faults;
 use rand_xoshiro::Xoshiro256StarStar;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::collections::VecDeque;
-use std::time::Duration;
 
 /// Counters of a [`FaultTap`] in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -111,12 +111,16 @@ impl<P: Port> Port for FaultTap<P> {
         Ok(Sent { sent: frames - lost, lost })
     }
 
-    fn wait(&mut self, timeout: Duration) -> Result<(), PortError> {
+    fn wake_by(&mut self, wakers: &mut Wakers) -> Result<(), PortError> {
         self.flush()?;
         if !self.incoming.ready.is_empty() {
-            return Ok(());
+            wakers.ready();
         }
-        self.port.wait(timeout)
+        self.port.wake_by(wakers)
+    }
+
+    fn woken(&mut self, woken: Woken) -> Result<(), PortError> {
+        self.port.woken(woken)
     }
 
     fn missed(&mut self) -> u64 {
@@ -225,6 +229,7 @@ mod tests {
     use fwdlab_packet::arrivals::Fault;
     use fwdlab_packet::injection::Damage;
     use fwdlab_packet::{Family, Stamp, Template};
+    use std::time::Duration;
 
     const FRAMES: u32 = 10_000;
     const SEED: u64 = 2544;

@@ -17,9 +17,9 @@ pub use trace::TraceTap;
 
 #[cfg(test)]
 mod fake {
+    use crate::poll::Wakers;
     use crate::port::{Port, Sent};
     use crate::{Batch, PortError};
-    use std::time::Duration;
 
     /// A port at which given frames come in, a few at a time, and that keeps what is sent.
     #[derive(Debug, Default)]
@@ -52,8 +52,9 @@ mod fake {
             Ok(Sent { sent: sent as u64, lost: lost as u64 })
         }
 
-        fn wait(&mut self, _: Duration) -> Result<(), PortError> {
+        fn wake_by(&mut self, wakers: &mut Wakers) -> Result<(), PortError> {
             self.waits += 1;
+            wakers.ready();
             Ok(())
         }
 

@@ -2,11 +2,11 @@
 
 use crate::PortError;
 use crate::frame::{Batch, Frame};
+use crate::poll::{Wakers, Woken};
 use crate::port::{Port, Sent};
 use std::fmt;
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::time::Duration;
 
 /// Writes a line for each frame that comes in and each that shall go out: direction,
 /// port, MAC addresses, tags, protocol, addresses, UDP or TCP ports, bytes.
@@ -61,9 +61,13 @@ impl<P: Port, W: Write + Send> Port for TraceTap<P, W> {
         self.port.send(batch)
     }
 
-    fn wait(&mut self, timeout: Duration) -> Result<(), PortError> {
+    fn wake_by(&mut self, wakers: &mut Wakers) -> Result<(), PortError> {
         self.to.flush().map_err(failed)?;
-        self.port.wait(timeout)
+        self.port.wake_by(wakers)
+    }
+
+    fn woken(&mut self, woken: Woken) -> Result<(), PortError> {
+        self.port.woken(woken)
     }
 
     fn missed(&mut self) -> u64 {

@@ -6,7 +6,7 @@ use super::socket::{KICK, Kick, Outlet, bind_patiently, failed, offsets, open};
 use super::umem::{FRAMES, Umem};
 use crate::PortError;
 use crate::frame::{BATCH, Batch};
-use crate::poll::wait_readable;
+use crate::poll::{Wakers, Woken, clear_error};
 use crate::port::{Port, Sent};
 use crate::xdp::{XdpMode, interface_index};
 use rustix::io::Errno;
@@ -16,8 +16,7 @@ use rustix::net::xdp::{
     XdpOptionsFlags,
 };
 use rustix::net::{RecvFlags, recv};
-use std::os::fd::OwnedFd;
-use std::time::Duration;
+use std::os::fd::{AsFd, OwnedFd};
 
 /// How often the kernel is asked to send before a frame without room is lost: what one
 /// batch takes, and as much again.
@@ -221,13 +220,25 @@ impl Port for XskPort {
         Ok(sent)
     }
 
-    fn wait(&mut self, timeout: Duration) -> Result<(), PortError> {
+    fn wake_by(&mut self, wakers: &mut Wakers) -> Result<(), PortError> {
         self.push_on()?;
-        if !self.rx.is_empty() {
-            return Ok(());
+        match self.rx.is_empty() {
+            true => wakers.add(self.socket.as_fd()),
+            false => wakers.ready(),
         }
-        wait_readable(&self.socket, self.index, timeout)?;
-        self.wake_receiver()
+        Ok(())
+    }
+
+    fn woken(&mut self, woken: Woken) -> Result<(), PortError> {
+        match woken {
+            // Receiving tells the kernel of memory by itself.
+            Woken::Here | Woken::Elsewhere => Ok(()),
+            Woken::InVain => self.wake_receiver(),
+            Woken::Failing => {
+                clear_error(&self.socket, self.index)?;
+                self.wake_receiver()
+            }
+        }
     }
 
     /// Frames for which there was no memory or no place in the ring, and those that are

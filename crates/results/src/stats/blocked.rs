@@ -99,13 +99,18 @@ pub fn compare_unblocked(
         Method::Welch,
         Scope::AcrossStarts,
     )?;
-    let ranks = rank::rank_sum(&a, &b, criteria.joint_confidence());
-    let robust = ranks.map(|shift| Estimate::of_shift(shift, Method::RankSum));
+    let robust = robust_of_lists(&a, &b, criteria);
     let (fewer, more) = (n_a.min(n_b), n_a.max(n_b));
     if fewer < FEW && more > UNEVEN * fewer {
         return Ok(by_both_tests(Comparison { robust, ..welch }));
     }
     Ok(Comparison { robust, ..welch })
+}
+
+/// The robust secondary of two lists of logs that share no blocks.
+pub(super) fn robust_of_lists(a: &[f64], b: &[f64], criteria: Criteria) -> Option<Estimate> {
+    rank::rank_sum(a, b, criteria.joint_confidence())
+        .map(|shift| Estimate::of_shift(shift, Method::RankSum))
 }
 
 /// Few runs against many that are not normal mislead Welch's test (20 + 5 runs of two

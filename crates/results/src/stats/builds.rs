@@ -13,11 +13,11 @@
 //! builds less two. The scatter of runs is in it already.
 
 use super::BlockedRun;
+use super::blocked::robust_of_lists;
 use super::comparison::{
     Builds, Comparison, Criteria, Estimate, Layout, LogEstimate, Method, Scope, Sizes,
     Unanswerable, log_rate,
 };
-use super::rank;
 use super::summary::{mean, sum_of_squares};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -74,8 +74,7 @@ pub fn compare_builds(
         scatter_of_runs: of_runs.0.exp_m1(),
         these: judged(of_runs, Method::BlockedT)?.estimate(),
     };
-    let robust = rank::rank_sum(&means_a, &means_b, criteria.joint_confidence())
-        .map(|shift| Estimate::of_shift(shift, Method::RankSum));
+    let robust = robust_of_lists(&means_a, &means_b, criteria);
     Ok(Comparison { robust, builds: Some(builds), ..found })
 }
 

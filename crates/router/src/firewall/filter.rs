@@ -2,8 +2,10 @@
 
 mod connections;
 mod forget;
+mod handover;
 mod odd;
 mod related;
+mod shared;
 
 use super::fragments::Fragments;
 use super::packet::{Packet, bit};
@@ -14,12 +16,13 @@ use super::states::{
     Access, First, Flows, Found, Insertion, Key, Matches, Of, OfFamily, Own, Queries, Query,
     Segment, StateConfig, States, Work,
 };
-use super::stats::{Counts, FirewallStats, RuleStats, RuleTally, Totals};
+use super::stats::{Counts, RuleTally, Totals};
 use crate::path::{self, HeldBack};
 use fwdlab_port::frame::Frame;
+use std::any::Any;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
 
 /// Number of slots that a batch sweeps for expired states.
 const SWEPT: usize = 1 << 10;
@@ -35,12 +38,13 @@ pub struct SharedFirewall {
     rules_local: Rules,
     rules: usize,
     tables: Tables,
-    states: States,
+    states: Arc<States>,
+    config: StateConfig,
     /// True if a rule says `keep state` and states are enabled.
     keeps: bool,
     when_full: Action,
     /// Of all workers, as the fragments of a packet may come to several.
-    fragments: Mutex<Fragments>,
+    fragments: Arc<Mutex<Fragments>>,
     workers: Mutex<Vec<Arc<Counts>>>,
     /// How often the states were forgotten.
     forgotten: AtomicU64,
@@ -68,64 +72,6 @@ struct BatchState {
     /// Packets dropped for other reasons than rules, since they were last taken.
     held_back: HeldBack,
     was_full: bool,
-}
-
-impl SharedFirewall {
-    /// A firewall with these rules.
-    ///
-    /// # Errors
-    /// When a rule contradicts itself.
-    pub fn new(ruleset: &Ruleset, config: &StateConfig) -> Result<Arc<SharedFirewall>, RuleError> {
-        let rules_in = Rules::of(ruleset, Direction::In)?;
-        let rules_out = Rules::of(ruleset, Direction::Out)?;
-        let rules_local = Rules::of(ruleset, Direction::Local)?;
-        let states = States::new(config);
-        let keeps = states.keep() && (rules_in.keep_state() || rules_out.keep_state());
-        Ok(Arc::new(SharedFirewall {
-            rules_in,
-            rules_out,
-            rules_local,
-            rules: ruleset.rules.len(),
-            tables: Tables::of(ruleset),
-            states,
-            keeps,
-            when_full: config.when_full,
-            fragments: Mutex::default(),
-            workers: Mutex::default(),
-            forgotten: AtomicU64::new(0),
-        }))
-    }
-
-    /// The part of one more worker.
-    pub fn filter(self: &Arc<SharedFirewall>) -> Filter {
-        let counts = Counts::new(self.rules);
-        self.workers.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&counts));
-        let (inet, inet6) = (Queries::new(), Queries::new());
-        let held_back = HeldBack::default();
-        let scratch = BatchState { inet, inet6, known: 0, held_back, was_full: false };
-        let flows = self.keeps.then(|| self.states.flows()).flatten();
-        let forgotten = self.forgotten.load(Acquire);
-        counts.forgotten.store(forgotten, Release);
-        Filter {
-            shared: Arc::clone(self),
-            own: self.states.own(),
-            flows,
-            scratch,
-            counts,
-            forgotten,
-        }
-    }
-
-    /// Counters of all workers so far. Workers may continue meanwhile.
-    pub fn stats(&self) -> FirewallStats {
-        let rules = vec![RuleStats::default(); self.rules];
-        let mut stats = FirewallStats { rules, ..FirewallStats::default() };
-        for counts in self.workers.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            counts.sum(&mut stats);
-        }
-        (stats.states, stats.memory_bytes) = self.states.size();
-        stats
-    }
 }
 
 impl path::Firewall for Filter {
@@ -202,6 +148,14 @@ impl path::Firewall for Filter {
 
     fn take_held_back(&mut self) -> HeldBack {
         std::mem::take(&mut self.scratch.held_back)
+    }
+
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        self.give()
+    }
+
+    fn take_over(&mut self, before: Box<dyn Any + Send>) {
+        self.take(before);
     }
 }
 

@@ -31,6 +31,12 @@ pub struct Config {
     /// Send ICMP redirects for packets that leave by the port at which they came in. The fast
     /// path then passes all such packets to the full path.
     pub redirects: bool,
+    /// The port at which the router's own host is told what comes in at each port and isn't
+    /// answered here, and sends what goes out there; ports beyond the last have none.
+    pub host_ports: Vec<Option<u8>>,
+    /// Frames that the host is told a second, at each port by itself: of neighbours, to
+    /// groups, and all others, each as many.
+    pub host_rate: HostRate,
     /// Where entropy of every received packet goes, if anywhere: one pool, which clones
     /// of this set-up share.
     pub harvest: Option<Arc<Pool>>,
@@ -44,6 +50,17 @@ pub struct Echoes(pub Rate);
 impl Default for Echoes {
     fn default() -> Echoes {
         Echoes(Rate { per_second: 10_000, burst: 1000 })
+    }
+}
+
+/// Frames that the router's host is told, of each kind at each port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostRate(pub Rate);
+
+/// Enough for routing protocols that begin with all their routes.
+impl Default for HostRate {
+    fn default() -> HostRate {
+        HostRate(Rate { per_second: 10_000, burst: 1000 })
     }
 }
 
@@ -74,6 +91,9 @@ pub enum ConfigError {
         /// The prefix's length.
         length: u8,
     },
+    /// A host's port that an interface has, or another host's port, or none can have.
+    #[error("host port {0}: it is another port's number, or beyond {PORTS_MAX}")]
+    HostPort(u8),
     /// A neighbour at a port that has no interface.
     #[error("a neighbour at port {0}, which has no interface")]
     NeighbourPort(u8),
@@ -99,6 +119,14 @@ impl Config {
             if let Some(&(address, length)) = interface.addresses.iter().find(too_long) {
                 return Err(ConfigError::PrefixLength { port, address, length });
             }
+        }
+        let mut taken: Vec<u8> = Vec::new();
+        for &port in self.host_ports.iter().flatten() {
+            let is_free = usize::from(port) >= self.interfaces.len() && !taken.contains(&port);
+            if !is_free || usize::from(port) >= PORTS_MAX {
+                return Err(ConfigError::HostPort(port));
+            }
+            taken.push(port);
         }
         let unknown = |&port: &u8| usize::from(port) >= self.interfaces.len();
         match self.neighbours.ports().find(unknown) {

@@ -21,6 +21,7 @@ pub(super) struct Exceptions {
 }
 
 /// A packet for the slow path.
+#[derive(Clone, Copy)]
 pub(super) struct SlowPacket {
     pub(super) place: usize,
     pub(super) reason: Reason,

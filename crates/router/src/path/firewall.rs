@@ -5,6 +5,7 @@
 //! for many packets. A set of packets is a word: bit n is the packet at place n.
 
 use fwdlab_port::Frame;
+use std::any::Any;
 
 /// Decides which of the packets that may be forwarded are.
 ///
@@ -26,6 +27,14 @@ pub trait Firewall: Send {
 
     /// Called now and then while no packet comes.
     fn rest(&mut self) {}
+
+    /// What this one knows of connections, for the one that takes its place.
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        None
+    }
+
+    /// Takes that over, as far as it is the same here.
+    fn take_over(&mut self, _: Box<dyn Any + Send>) {}
 
     /// Returns and resets how many of the packets that did not pass were held back for
     /// reasons that are counted apart.

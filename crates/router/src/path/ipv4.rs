@@ -103,6 +103,20 @@ fn too_big(frame: &Frame, link: &Link) -> Reason {
     }
 }
 
+/// True of a packet that is in its frame as its header says, and whose header is right.
+pub(super) fn is_whole(frame: &Frame) -> bool {
+    let bytes = frame.buffer();
+    if frame.len() < AT + HEADER {
+        return false;
+    }
+    let (header, total) = (usize::from(bytes[AT] & 15) * 4, usize::from(total_length(bytes)));
+    bytes[AT] >> 4 == 4
+        && header >= HEADER
+        && total >= header
+        && AT + total <= frame.len()
+        && sums_to_zero(bytes, header)
+}
+
 /// Sums a whole header up.
 pub(super) fn write_checksum(bytes: &mut [u8; CAPACITY], header: usize) {
     bytes[field::CHECKSUM..field::CHECKSUM + 2].fill(0);

@@ -19,7 +19,9 @@ mod ethernet;
 mod exceptions;
 pub mod firewall;
 mod full;
+mod handover;
 pub mod harvest;
+mod host;
 mod interface;
 mod ipv4;
 mod ipv6;
@@ -30,12 +32,13 @@ mod slow;
 mod waiting;
 mod ways;
 
-pub use config::{Config, ConfigError, Echoes};
+pub use config::{Config, ConfigError, Echoes, HostRate};
 pub use counters::{Counters, Reason, Snapshot, Tally};
 pub use firewall::{Firewall, HeldBack, NoFirewall};
 pub use fwdlab_packet::forwarding::{Class, ForwardingPath};
 pub use fwdlab_port::frame::BATCH;
 pub use fwdlab_port::{Batch, Frame};
+pub use handover::HandedOver;
 pub use interface::Interface;
 pub use lookup::Lookup;
 pub use neighbours::{Gateway, Neighbour, Neighbours, Special};
@@ -49,6 +52,7 @@ use exceptions::{Exceptions, Rewrite, SlowPacket};
 use full::Full;
 use fwdlab_port::frame::CAPACITY;
 use harvest::Pool;
+use host::Host;
 use interface::Owners;
 use lookup::Lane;
 use neighbours::Link;
@@ -90,6 +94,7 @@ pub struct Router<W = NoFirewall> {
     harvest: Option<Arc<Pool>>,
     full: Full,
     slow: Slow,
+    host: Host,
     emitted: Emitted,
     exceptions: Exceptions,
     tally: Tally,
@@ -135,6 +140,7 @@ impl<W: Firewall> Router<W> {
             harvest: config.harvest.clone(),
             full: Full::default(),
             slow: Slow::new(config),
+            host: Host::new(config),
             emitted: Emitted::default(),
             exceptions: Exceptions::new(),
             tally,
@@ -223,7 +229,7 @@ impl<W: Firewall> Router<W> {
         let mut among = 0;
         for (place, frame) in batch.iter_mut().enumerate() {
             frame.send_nowhere();
-            match self.ports.check(frame) {
+            match self.ports.check(frame).map_err(|reason| self.host.sorted(frame, reason)) {
                 Ok(Destination::Inet(address)) => self.inet.push(place, address),
                 Ok(Destination::Inet6(address)) => self.inet6.push(place, address),
                 Ok(Destination::Options) => self.exceptions.full.push(place as u8),
@@ -309,8 +315,14 @@ impl<W: Firewall> Router<W> {
 
     /// Hands the exceptions to the slow path, and learns neighbours' MACs from them.
     fn answer(&mut self, batch: &mut [Frame], now_ns: u64) {
-        for SlowPacket { place, reason, word } in self.exceptions.slow.drain(..) {
+        for at in 0..self.exceptions.slow.len() {
+            let SlowPacket { place, mut reason, word } = self.exceptions.slow[at];
             let frame = &mut batch[place];
+            if reason == Reason::SlowExpired && self.is_for_host(frame) {
+                self.tally.take_back(reason, 1);
+                reason = Reason::SlowLocal;
+                self.tally.add(reason, 1);
+            }
             let port = usize::from(frame.ingress());
             let interface = &self.interfaces[port];
             if !may_be_answered(&mut self.firewall, frame, reason, now_ns) {
@@ -325,9 +337,13 @@ impl<W: Firewall> Router<W> {
                 let gateway = Gateway { port: frame.ingress(), address };
                 self.neighbours.learn(gateway, mac, manner, now_ns);
             }
-            let outcome = self.slow.handle(frame, reason, word, interface, now_ns);
+            let mut outcome = self.slow.handle(frame, reason, word, interface, now_ns);
+            if outcome == Reason::Silent {
+                outcome = self.host.tell(frame, reason, now_ns);
+            }
             self.tally.add(outcome, 1);
         }
+        self.exceptions.slow.clear();
     }
 
     /// Sends requests for next hops whose MAC packets needed.
@@ -397,6 +413,10 @@ fn may_be_answered<W: Firewall>(
             firewall.incoming(std::slice::from_ref(frame), 1, now_ns) & 1 != 0
         }
         Reason::SlowLocal => slow::is_discovery(frame) || firewall.local(frame),
+        Reason::SlowGroup => {
+            let is_ip = matches!(ethernet::ether_type(frame), ethernet::IPV4 | ethernet::IPV6);
+            !is_ip || slow::is_discovery(frame) || firewall.local(frame)
+        }
         _ => true,
     }
 }

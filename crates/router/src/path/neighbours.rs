@@ -17,13 +17,18 @@
 //! detection (RFC 4861 section 7.3) and unicast requests are not implemented. Static entries
 //! never age.
 
+mod grown;
 mod hosts;
 mod link;
+mod special;
 
 use super::interface::Interface;
 use crate::fib::NextHop;
+use grown::Grown;
 use hosts::Hosts;
 pub(super) use link::{Link, Manner};
+pub(super) use special::Hop;
+pub use special::Special;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,30 +51,9 @@ pub struct Gateway {
     pub address: IpAddr,
 }
 
-/// What a next hop is that has no neighbour of its own.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Special {
-    /// The hosts of the link at a port, each by its own address.
-    Link(u8),
-    /// Several others, by weight: as many places as each is to have of all flows.
-    Several(Box<[NextHop]>),
-    /// Packets end, in silence (`blackhole`).
-    Blackhole,
-    /// Packets end, and their sender is told that the host can't be reached (`unreachable`).
-    Unreachable,
-    /// Packets end, and their sender is told that they are not wanted (`prohibit`).
-    Prohibit,
-}
-
-/// Whose MAC a packet needs: a next hop's, or of those a link has, the host's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Hop {
-    pub(super) number: NextHop,
-    pub(super) host: Option<Gateway>,
-}
-
 /// Neighbours by the number of the next hop. Clones share their entries, and so what is
-/// learnt; they are to be complete before routers are made.
+/// learnt. They are to be complete before routers are made, but for those of which more may
+/// come later ([`Neighbours::grow`]).
 #[derive(Clone, Debug, Default)]
 pub struct Neighbours {
     entries: Vec<Option<Arc<Entry>>>,
@@ -78,6 +62,8 @@ pub struct Neighbours {
     hosts: Option<Arc<Hosts>>,
     /// Version: number of entries learnt or expired so far.
     changes: Arc<AtomicU64>,
+    /// What was added since clones were made.
+    grown: Option<Grown>,
 }
 
 /// Entry of a next hop.
@@ -159,6 +145,10 @@ impl Neighbours {
     }
 
     fn put(&mut self, next_hop: NextHop, entry: Entry) -> Result<(), NumberTooHigh> {
+        self.put_shared(next_hop, Arc::new(entry))
+    }
+
+    fn put_shared(&mut self, next_hop: NextHop, entry: Arc<Entry>) -> Result<(), NumberTooHigh> {
         if next_hop.number() > NUMBER_MAX {
             return Err(NumberTooHigh(next_hop.number()));
         }
@@ -169,7 +159,7 @@ impl Neighbours {
         if entry.gateway.is_some() && self.gateway(next_hop).is_none() {
             self.gateways.push(next_hop);
         }
-        self.entries[at] = Some(Arc::new(entry));
+        self.entries[at] = Some(entry);
         Ok(())
     }
 
@@ -254,7 +244,12 @@ impl Neighbours {
         }
         let learnt = LEARNT | super::ethernet::number(mac);
         let gateways = self.gateways.iter().filter_map(|&next_hop| self.entry(next_hop));
-        let host = self.hosts.as_ref().and_then(|hosts| hosts.get(&told));
+        // Of whom a next hop may be made later, all that answer are kept in mind.
+        let grows = self.grown.is_some() && manner == Manner::Replaces;
+        let host = self.hosts.as_ref().and_then(|hosts| match grows {
+            true => Some(hosts.get_or_new(told)),
+            false => hosts.get(&told),
+        });
         let entries = gateways.filter(|entry| entry.gateway == Some(told)).cloned().chain(host);
         for entry in entries {
             let before = entry.learnt.load(Ordering::Acquire);
@@ -338,7 +333,7 @@ impl Entry {
         asked.compare_exchange(last, now_ns, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    fn is_known(&self) -> bool {
+    pub(super) fn is_known(&self) -> bool {
         self.neighbour.is_some() || self.mac().is_some()
     }
 
@@ -349,7 +344,7 @@ impl Entry {
         (learnt & LEARNT != 0).then_some(mac)
     }
 
-    fn link(&self, interfaces: &[Interface]) -> Link {
+    pub(super) fn link(&self, interfaces: &[Interface]) -> Link {
         let learnt = || Some(Neighbour { port: self.gateway?.port, mac: self.mac()? });
         let Some(neighbour) = self.neighbour.or_else(learnt) else {
             let port = match self.special {

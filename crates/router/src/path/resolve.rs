@@ -49,7 +49,9 @@ impl<W: Firewall> Router<W> {
         let entry = self.neighbours.entry(number);
         let leads_out = |number| link(&self.links, Some(number)).port == frame.ingress();
         match entry.and_then(|entry| entry.special.as_ref()) {
-            Some(Special::Blackhole | Special::Unreachable | Special::Prohibit) => false,
+            Some(Special::Blackhole | Special::Unreachable | Special::Prohibit | Special::Host) => {
+                false
+            }
             _ if mode == ReversePath::Loose => true,
             Some(Special::Several(members)) => members.iter().any(|&number| leads_out(number)),
             _ => leads_out(number),
@@ -95,7 +97,10 @@ impl<W: Firewall> Router<W> {
     #[cold]
     pub(super) fn renew(&mut self, now_ns: u64) {
         self.changes = self.neighbours.changes();
-        self.neighbours.renew(&mut self.links, &self.interfaces);
+        match self.neighbours.follow() {
+            true => self.links = self.neighbours.links(&self.interfaces),
+            false => self.neighbours.renew(&mut self.links, &self.interfaces),
+        }
         self.near.clear();
         if self.waiting.is_empty() {
             return;

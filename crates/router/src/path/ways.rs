@@ -20,7 +20,7 @@ pub(super) enum Way {
 
 /// What finding a way needs.
 pub(super) struct Ways<'a> {
-    pub(super) neighbours: &'a Neighbours,
+    pub(super) neighbours: &'a mut Neighbours,
     pub(super) links: &'a [Link],
     pub(super) near: &'a mut HashMap<Gateway, Link>,
     pub(super) interfaces: &'a [Interface],
@@ -33,19 +33,22 @@ impl Ways<'_> {
         let mut number = next_hop;
         // Several don't consist of several.
         for _ in 0..2 {
-            let Some(entry) = self.neighbours.entry(number) else { break };
+            let Some(entry) = self.neighbours.entry_by_now(number) else { break };
             let is_inet = ethernet::ether_type(frame) == ethernet::IPV4;
             match &entry.special {
+                // One that has come, or was learnt, since the links were made.
+                None if entry.is_known() => return Way::Link(entry.link(self.interfaces)),
                 None => {
                     let asked =
                         |gateway: Gateway| Way::Wait(Hop { number, host: None }, gateway.port);
                     return entry.gateway.map_or(Way::End(Reason::NeighbourUnknown), asked);
                 }
                 Some(Special::Link(port)) => {
-                    let host = Gateway { port: *port, address: destination(frame) };
+                    let port = *port;
+                    let host = Gateway { port, address: destination(frame) };
                     return match self.host(&host) {
                         Some(link) => Way::Link(link),
-                        None => Way::Wait(Hop { number, host: Some(host) }, *port),
+                        None => Way::Wait(Hop { number, host: Some(host) }, port),
                     };
                 }
                 Some(Special::Blackhole) => return Way::End(Reason::Blackhole),
@@ -53,6 +56,7 @@ impl Ways<'_> {
                 Some(Special::Unreachable) if !is_inet => return Way::End(Reason::SlowNoRoute),
                 Some(Special::Unreachable) => return Way::End(Reason::SlowUnreachable),
                 Some(Special::Prohibit) => return Way::End(Reason::SlowProhibited),
+                Some(Special::Host) => return Way::End(Reason::SlowLocal),
                 Some(Special::Several(members)) => {
                     let Some(place) = flow(frame).checked_rem(members.len()) else { break };
                     number = members[place];

@@ -4,6 +4,7 @@
 //! All three give [`Routes`]. Tables know next hops by number; what the numbers stand for
 //! is kept here.
 
+pub mod kernel;
 pub mod mrt;
 pub mod synthesis;
 pub mod text;
@@ -42,6 +43,8 @@ pub enum Via {
     Unreachable,
     /// Nowhere: senders are told that they are not wanted.
     Prohibit,
+    /// To the router's own host.
+    Host,
 }
 
 impl From<IpAddr> for Via {
@@ -70,6 +73,7 @@ impl fmt::Display for Via {
             Via::Blackhole => f.write_str("blackhole"),
             Via::Unreachable => f.write_str("unreachable"),
             Via::Prohibit => f.write_str("prohibit"),
+            Via::Host => f.write_str("local"),
         }
     }
 }
@@ -77,7 +81,7 @@ impl fmt::Display for Via {
 impl Via {
     /// True where packets end.
     pub fn leads_nowhere(&self) -> bool {
-        matches!(self, Via::Blackhole | Via::Unreachable | Via::Prohibit)
+        matches!(self, Via::Blackhole | Via::Unreachable | Via::Prohibit | Via::Host)
     }
 }
 

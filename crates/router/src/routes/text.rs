@@ -10,6 +10,7 @@
 //! 192.0.2.0/24 dev r1              # the hosts of a link, each by its own address
 //! 10.0.0.0/8 via 198.19.0.2 weight 3 via 198.19.0.3   # flows are spread over several
 //! blackhole 10.1.0.0/16            # nowhere; `unreachable` and `prohibit` tell the sender
+//! local 10.2.0.1/32                # to the router's own host
 //! ```
 
 use super::{NextHops, Routes, Via};
@@ -107,6 +108,7 @@ impl Reader {
             ["blackhole", prefix] => (prefix, Via::Blackhole),
             ["unreachable", prefix] => (prefix, Via::Unreachable),
             ["prohibit", prefix] => (prefix, Via::Prohibit),
+            ["local", prefix] => (prefix, Via::Host),
             [prefix, "dev", interface] => (prefix, Via::Link(interface.to_owned())),
             [prefix, ref hops @ ..] if hops.first() == Some(&"via") => (prefix, several(hops)?),
             _ => return Err("expected \"prefix via next-hop\"".to_owned()),
@@ -208,7 +210,8 @@ mod tests {
     fn other_ways_are_read_and_written_the_same() {
         let text = "192.0.2.0/24 dev r1\nblackhole 10.1.0.0/16\nprohibit 10.2.0.0/16\n\
                     10.0.0.0/8 via 198.19.0.2 weight 3 via 198.19.0.3\n\
-                    2001:db8::/32 via fe80::1%r1\nunreachable 2001:db8:1::/48\n";
+                    2001:db8::/32 via fe80::1%r1\nunreachable 2001:db8:1::/48\n\
+                    local 2001:db8::1/128\n";
         let routes = read(text).expect("routes");
         assert_eq!(write(&routes), text);
         let fault = |text: &str| read(text).expect_err("a fault").to_string();

@@ -84,7 +84,10 @@ impl<W: Firewall> Router<W> {
             match self.ports.mac(frame).and_then(|mac| protocol(frame, mac)) {
                 Ok(Protocol::Inet) => self.full.inet.push_back(place),
                 Ok(Protocol::Inet6) => self.full.inet6.push_back(place),
-                Err(reason) => self.conclude(place, Err(plain(reason))),
+                Err(reason) => {
+                    let reason = self.host.sorted(frame, reason);
+                    self.conclude(place, Err(plain(reason)));
+                }
             }
         }
         while let Some(place) = self.full.inet.pop_front() {

@@ -45,6 +45,15 @@ impl Hosts {
         self.0.write().unwrap_or_else(PoisonError::into_inner).insert(host, entry);
     }
 
+    /// Takes over those that are known elsewhere and not here.
+    pub(super) fn take_over(&self, other: &Hosts) {
+        let other = other.0.read().unwrap_or_else(PoisonError::into_inner);
+        let mut hosts = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        for (host, entry) in other.iter().filter(|(_, entry)| entry.mac().is_some()) {
+            hosts.entry(*host).or_insert_with(|| Arc::clone(entry));
+        }
+    }
+
     /// All of them, without those that have been silent for long.
     pub(super) fn all(&self, now_ns: u64) -> Vec<Arc<Entry>> {
         let silent = |entry: &Entry| {

@@ -21,7 +21,7 @@ const PACKET: u64 = 1_000_000_000;
 
 /// A token bucket; its time is the caller's.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct TokenBucket {
+pub(in super::super) struct TokenBucket {
     rate: Rate,
     credit: u64,
     last_ns: u64,
@@ -29,12 +29,12 @@ pub(super) struct TokenBucket {
 
 impl TokenBucket {
     /// A full bucket.
-    pub(super) fn new(rate: Rate) -> TokenBucket {
+    pub(in super::super) fn new(rate: Rate) -> TokenBucket {
         TokenBucket { rate, credit: u64::from(rate.burst) * PACKET, last_ns: 0 }
     }
 
     /// True when a packet may be sent at this time.
-    pub(super) fn take(&mut self, now_ns: u64) -> bool {
+    pub(in super::super) fn take(&mut self, now_ns: u64) -> bool {
         let passed = now_ns.saturating_sub(self.last_ns);
         self.last_ns = self.last_ns.max(now_ns);
         let earned = passed.saturating_mul(self.rate.per_second.into());

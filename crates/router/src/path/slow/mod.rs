@@ -12,13 +12,13 @@ mod limit;
 mod link;
 
 pub use limit::Rate;
+pub(super) use limit::TokenBucket;
 
 use super::counters::Reason;
 use super::interface::Interface;
 use super::{Config, Echoes};
 use super::{ethernet, ipv4, ipv6};
 use fwdlab_port::frame::Frame;
-use limit::TokenBucket;
 
 /// The slow path of one worker.
 pub(super) struct Slow {

@@ -4,147 +4,71 @@
 //! is [`crate::path`]'s. Everything is run to completion: a batch is received, forwarded
 //! and sent before the next is looked at.
 
-use crate::fib::{V4, V6};
-use crate::firewall::SharedFirewall;
-use crate::path::{Config, ConfigError, Firewall, Lookup, NoFirewall, Router, Tally};
+mod engine;
+mod orders;
+
+pub use engine::{Engine, engine};
+pub use orders::{Missed, Orders, Station};
+
 use fwdlab_port::circuit::Transit;
 use fwdlab_port::frame::{Batch, Frame};
+use fwdlab_port::poll::Wakers;
+use fwdlab_port::port::wait_any;
 use fwdlab_port::prefetch::prefetch;
 use fwdlab_port::{Port, PortError, clock};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use orders::add;
+use std::ops::RangeInclusive;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use std::{hint, thread};
 
-/// Looks at empty ports before the thread lets others run.
-const PATIENCE: u32 = 200;
-/// Looks at empty ports before the thread sleeps, where ports can wake it.
-const WAKEFUL: u32 = 20_000;
-/// Longest sleep: until an order to end is seen.
-const NAP: Duration = Duration::from_millis(1);
+/// Looks at empty ports before the thread sleeps, at least and at most: the more, the sooner
+/// packets came after the last sleeps.
+const PATIENCE: RangeInclusive<u32> = 100..=20_000;
+/// Looks without letting others run.
+const SPIN: u32 = 200;
+/// A sleep that was hardly worth it.
+const SHORT_NS: u64 = 50_000;
+/// Longest sleep: until the router looks after neighbours and states.
+const NAP: Duration = Duration::from_millis(100);
+/// Rounds after which a busy worker looks at what the router's host sends.
+const HOST: u32 = 8;
 
-/// A router of whatever kind, as a worker sees it.
-pub trait Engine: Send {
-    /// As [`Router::process`].
-    fn process(&mut self, batch: &mut [Frame], now_ns: u64);
-    /// As [`Router::take_emitted`].
-    fn take_emitted(&mut self, work: &mut Batch) -> usize;
-    /// As [`Router::no_room`].
-    fn no_room(&mut self, packets: u64);
-    /// As [`Router::extra_lost`].
-    fn extra_lost(&mut self, frames: u64);
-    /// As [`Router::flush`].
-    fn flush(&mut self);
-    /// As [`Router::rest`].
-    fn rest(&mut self, now_ns: u64);
-}
-
-impl<W: Firewall> Engine for Router<W> {
-    fn process(&mut self, batch: &mut [Frame], now_ns: u64) {
-        Router::process(self, batch, now_ns);
-    }
-    fn take_emitted(&mut self, work: &mut Batch) -> usize {
-        Router::take_emitted(self, work)
-    }
-    fn no_room(&mut self, packets: u64) {
-        Router::no_room(self, packets);
-    }
-    fn extra_lost(&mut self, frames: u64) {
-        Router::extra_lost(self, frames);
-    }
-    fn flush(&mut self) {
-        Router::flush(self);
-    }
-    fn rest(&mut self, now_ns: u64) {
-        Router::rest(self, now_ns);
-    }
-}
-
-/// A router that looks up in these tables, behind `firewall` if there is one.
-///
-/// # Errors
-/// What can't be in `config`.
-pub fn engine(
-    config: &Config,
-    inet: Arc<dyn Lookup<V4>>,
-    inet6: Arc<dyn Lookup<V6>>,
-    firewall: Option<&Arc<SharedFirewall>>,
-    tally: Tally,
-) -> Result<Box<dyn Engine>, ConfigError> {
-    Ok(match firewall {
-        None => Box::new(Router::new(config, inet, inet6, NoFirewall, tally)?),
-        Some(shared) => Box::new(Router::new(config, inet, inet6, shared.filter(), tally)?),
-    })
-}
-
-/// What is seen of a port from outside while its worker runs.
-#[derive(Debug, Default)]
-pub struct Missed {
-    missed: AtomicU64,
-    received: AtomicU64,
-    sent: AtomicU64,
-    lost: AtomicU64,
-}
-
-impl Missed {
-    /// Frames that the port lost before they could be received.
-    pub fn get(&self) -> u64 {
-        self.missed.load(Ordering::Relaxed)
-    }
-
-    /// Frames that were received.
-    pub fn received(&self) -> u64 {
-        self.received.load(Ordering::Relaxed)
-    }
-
-    /// Frames that were sent.
-    pub fn sent(&self) -> u64 {
-        self.sent.load(Ordering::Relaxed)
-    }
-
-    /// Frames that the port had no room for.
-    pub fn lost(&self) -> u64 {
-        self.lost.load(Ordering::Relaxed)
-    }
-}
-
-/// There is one writer, so nothing can come between.
-fn add(counter: &AtomicU64, more: u64) {
-    counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
-}
-
-/// Forwards between ports until `stop` is set, or nothing will ever come in again.
-/// `missed` has a place for each port.
+/// Forwards between ports until it is told to end, or nothing will ever come in again.
 ///
 /// # Errors
 /// When a port is gone for good.
-pub fn forward(
-    engine: &mut dyn Engine,
-    ports: &mut [Box<dyn Port>],
-    missed: &[Missed],
-    stop: &AtomicBool,
-) -> Result<(), PortError> {
-    let mut batch = Batch::new();
-    let mut idle = 0u32;
-    let mut turn = 0;
-    while !stop.load(Ordering::Relaxed) {
+pub fn forward(mut engine: Box<dyn Engine>, station: Station) -> Result<(), PortError> {
+    let Station { mut ports, missed, orders } = station;
+    let (mut batch, mut wakers) = (Batch::new(), Wakers::new());
+    let (mut idle, mut patience, mut round) = (0u32, *PATIENCE.start(), 0u32);
+    while !orders.is_stopped() {
+        orders.follow(&mut engine);
+        round = round.wrapping_add(1);
         let mut received = 0;
         for at in 0..ports.len() {
+            let of_host = at >= missed.len();
+            if of_host && received > 0 && !round.is_multiple_of(HOST) {
+                break;
+            }
             let count = ports[at].receive(&mut batch)?;
             received += count;
             if batch.frames().is_empty() {
                 continue;
             }
-            if let Some(seen) = missed.get(at) {
-                add(&seen.received, count as u64);
+            if of_host {
+                engine.originate(batch.frames_mut());
+                let lost = send(&mut ports, &missed, &mut batch)?;
+                engine.extra_lost(lost.packets + lost.to_host);
+                engine.flush();
+                continue;
             }
+            add(&missed[at].received, count as u64);
             engine.process(batch.frames_mut(), clock::monotonic_ns());
-            let lost = send(ports, missed, &mut batch)?;
-            engine.no_room(lost);
-            while engine.take_emitted(&mut batch) > 0 {
-                let lost = send(ports, missed, &mut batch)?;
-                engine.extra_lost(lost);
-            }
+            let lost = send(&mut ports, &missed, &mut batch)?;
+            engine.no_room(lost.packets);
+            engine.extra_lost(lost.to_host);
+            emit(&mut *engine, &mut ports, &missed, &mut batch)?;
             engine.flush();
         }
         if received > 0 {
@@ -153,38 +77,63 @@ pub fn forward(
         }
         idle = idle.saturating_add(1);
         engine.rest(clock::monotonic_ns());
-        while engine.take_emitted(&mut batch) > 0 {
-            let lost = send(ports, missed, &mut batch)?;
-            engine.extra_lost(lost);
+        if emit(&mut *engine, &mut ports, &missed, &mut batch)? {
             engine.flush();
         }
-        if idle % 1024 == 1 {
-            note_missed(ports, missed);
+        if idle == 1 || idle > patience {
+            note_missed(&mut ports, &missed);
             if ports.iter().all(|port| port.is_at_end()) {
                 break;
             }
         }
         match idle {
-            0..PATIENCE => hint::spin_loop(),
-            PATIENCE..WAKEFUL => thread::yield_now(),
-            _ if ports.is_empty() => thread::sleep(NAP),
-            _ => {
-                turn = (turn + 1) % ports.len();
-                ports[turn].wait(NAP / ports.len() as u32)?;
+            _ if idle > patience => {
+                let begin = clock::monotonic_ns();
+                wait_any(&mut ports, Some(&orders.bell), &mut wakers, NAP)?;
+                let was_short = clock::monotonic_ns() - begin < SHORT_NS;
+                let next = if was_short { patience.saturating_mul(2) } else { patience / 2 };
+                patience = next.clamp(*PATIENCE.start(), *PATIENCE.end());
+                idle = 1;
             }
+            0..SPIN => hint::spin_loop(),
+            _ => thread::yield_now(),
         }
     }
-    note_missed(ports, missed);
+    orders.follow(&mut engine);
+    engine.flush();
+    note_missed(&mut ports, &missed);
     Ok(())
 }
 
-/// Sends a batch out of all ports that its frames go to; returns how many found no room.
+/// Sends what the router has of its own; true if there was anything.
+fn emit(
+    engine: &mut dyn Engine,
+    ports: &mut [Box<dyn Port>],
+    missed: &[Missed],
+    batch: &mut Batch,
+) -> Result<bool, PortError> {
+    let mut any = false;
+    while engine.take_emitted(batch) > 0 {
+        let lost = send(ports, missed, batch)?;
+        engine.extra_lost(lost.packets + lost.to_host);
+        any = true;
+    }
+    Ok(any)
+}
+
+/// Frames that found no room.
+struct Lost {
+    packets: u64,
+    to_host: u64,
+}
+
+/// Sends a batch out of all ports that its frames go to.
 fn send(
     ports: &mut [Box<dyn Port>],
     missed: &[Missed],
     batch: &mut Batch,
-) -> Result<u64, PortError> {
-    let mut lost = 0;
+) -> Result<Lost, PortError> {
+    let mut lost = Lost { packets: 0, to_host: 0 };
     let mut egresses = [0u64; 4];
     for port in batch.frames().iter().filter_map(Frame::egress) {
         egresses[usize::from(port) / 64] |= 1 << (port % 64);
@@ -192,10 +141,13 @@ fn send(
     for (at, port) in ports.iter_mut().enumerate() {
         if egresses[at / 64 % 4] >> (at % 64) & 1 != 0 {
             let sent = port.send(batch)?;
-            lost += sent.lost;
-            if let Some(seen) = missed.get(at) {
-                add(&seen.sent, sent.sent);
-                add(&seen.lost, sent.lost);
+            match missed.get(at) {
+                Some(seen) => {
+                    lost.packets += sent.lost;
+                    add(&seen.sent, sent.sent);
+                    add(&seen.lost, sent.lost);
+                }
+                None => lost.to_host += sent.lost,
             }
         }
     }
@@ -208,12 +160,13 @@ fn note_missed(ports: &mut [Box<dyn Port>], missed: &[Missed]) {
     }
 }
 
-/// Forwards along a wire in memory until `stop` is set. What the router sends of its own
+/// Forwards along a wire in memory until it is told to end. What the router sends of its own
 /// beyond what it received takes the place of frames that went nowhere.
-pub fn forward_circuit(engine: &mut dyn Engine, transit: &mut Transit, stop: &AtomicBool) {
+pub fn forward_circuit(mut engine: Box<dyn Engine>, transit: &mut Transit, orders: &Orders) {
     let mut idle = 0u32;
     let mut own = Batch::new();
-    while !stop.load(Ordering::Relaxed) {
+    while !orders.is_stopped() {
+        orders.follow(&mut engine);
         match transit.slot() {
             Some(frames) => {
                 // They lie in another CPU's caches: all are asked for at once.
@@ -227,7 +180,7 @@ pub fn forward_circuit(engine: &mut dyn Engine, transit: &mut Transit, stop: &At
                 engine.flush();
                 idle = 0;
             }
-            None if idle < PATIENCE => {
+            None if idle < SPIN => {
                 hint::spin_loop();
                 idle += 1;
             }
@@ -258,7 +211,9 @@ fn put_in(own: &[Frame], frames: &mut [Frame]) -> u64 {
 mod tests {
     use super::*;
     use crate::fib::{Fib, NextHop, Radix, V4, V6};
-    use crate::path::{Config, Counters, Interface, Neighbour, Neighbours, NoFirewall, Reason};
+    use crate::path::{
+        Config, Counters, Interface, Neighbour, Neighbours, NoFirewall, Reason, Router,
+    };
     use fwdlab_packet::Flows;
     use fwdlab_packet::template::Template;
     use fwdlab_packet::{Family, Stamp};
@@ -318,7 +273,8 @@ mod tests {
             }
             Ok(result)
         }
-        fn wait(&mut self, _: Duration) -> Result<(), PortError> {
+        fn wake_by(&mut self, wakers: &mut Wakers) -> Result<(), PortError> {
+            wakers.ready();
             Ok(())
         }
         fn missed(&mut self) -> u64 {
@@ -331,12 +287,14 @@ mod tests {
 
     #[test]
     fn what_a_port_has_no_room_for_is_not_forwarded() {
-        let (mut router, counters) = router();
+        let (router, counters) = router();
         let script =
             |number, frames| -> Box<dyn Port> { Box::new(Script { number, frames, seen: 0 }) };
-        let mut ports = [script(0, 90), script(1, 0)];
-        let missed = [Missed::default(), Missed::default()];
-        forward(&mut router, &mut ports, &missed, &AtomicBool::new(false)).expect("ports");
+        let ports = vec![script(0, 90), script(1, 0)];
+        let missed: Arc<[Missed]> = Arc::new([Missed::default(), Missed::default()]);
+        let orders = Arc::new(Orders::new().expect("a bell"));
+        let station = Station { ports, missed: missed.clone(), orders };
+        forward(Box::new(router), station).expect("ports");
         let snapshot = counters.read();
         assert_eq!((snapshot.get(Reason::Forwarded), snapshot.get(Reason::NoRoom)), (60, 30));
         assert_eq!(snapshot.received(), 90);
@@ -367,12 +325,12 @@ mod tests {
 
     #[test]
     fn a_wire_is_followed_until_the_order_to_stop() {
-        let (mut router, counters) = router();
+        let (router, counters) = router();
         let circuit = Circuit::new(4).expect("memory");
         let (mut feeder, mut drain) = (circuit.feeder(), circuit.drain());
-        let stop = AtomicBool::new(false);
+        let orders = Orders::new().expect("a bell");
         thread::scope(|scope| {
-            scope.spawn(|| forward_circuit(&mut router, &mut circuit.transit(), &stop));
+            scope.spawn(|| forward_circuit(Box::new(router), &mut circuit.transit(), &orders));
             let mut arrived = 0;
             while arrived < 100 {
                 if let Some(frames) = feeder.slot() {
@@ -388,7 +346,7 @@ mod tests {
                 }
                 thread::yield_now();
             }
-            stop.store(true, Ordering::Relaxed);
+            orders.stop();
         });
         let snapshot = counters.read();
         assert!(snapshot.get(Reason::Forwarded) >= 100);

@@ -1,0 +1,185 @@
+//! Following the kernel: its routes, and the carriers of its links.
+//!
+//! What is told is applied as it comes. When some of it was lost, or when the kernel has
+//! removed routes without telling (as it does with those of IPv4 whose address or next hop
+//! goes), all routes are asked for, and what is different is applied.
+
+use super::Sockets;
+use crate::router::routing::Routing;
+use fwdlab_port::host::Carrier;
+use fwdlab_port::netlink::{Event, LinkState, RouteEvent, wait_for};
+use fwdlab_router::routes::kernel::KernelRoutes;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Longest wait: until the order to end is seen.
+const LOOK: Duration = Duration::from_millis(100);
+/// Events that come so close that it is worth while to gather them, and for how long.
+const MANY: usize = 64;
+const GATHER: Duration = Duration::from_millis(5);
+/// Time after which routes are asked for that may have gone in silence, so that all that goes
+/// together is asked for once. Asking takes no more than a fourth of the time.
+const DELAY: Duration = Duration::from_millis(50);
+
+pub(super) struct Follower {
+    sockets: Sockets,
+    /// By the name of the router's interface.
+    carriers: HashMap<String, Carrier>,
+    /// Names of the interfaces by number.
+    names: HashMap<u32, String>,
+    routing: Arc<Mutex<Routing>>,
+    stop: Arc<AtomicBool>,
+    trouble: Arc<Mutex<Option<String>>>,
+    follows_routes: bool,
+    /// When all routes are asked for.
+    due: Option<Instant>,
+    /// How long that took last.
+    took: Duration,
+}
+
+impl Follower {
+    pub(super) fn new(
+        sockets: Sockets,
+        carriers: Vec<(String, Carrier)>,
+        routing: &Arc<Mutex<Routing>>,
+        stop: &Arc<AtomicBool>,
+        trouble: &Arc<Mutex<Option<String>>>,
+    ) -> Follower {
+        Follower {
+            sockets,
+            carriers: carriers.into_iter().collect(),
+            names: HashMap::new(),
+            routing: Arc::clone(routing),
+            stop: Arc::clone(stop),
+            trouble: Arc::clone(trouble),
+            follows_routes: false,
+            due: None,
+            took: Duration::ZERO,
+        }
+    }
+
+    /// Takes over what there is.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub(super) fn begin(&mut self, kernel: KernelRoutes, routes: bool) -> anyhow::Result<()> {
+        self.follows_routes = routes;
+        for event in self.sockets.link_questions.links()? {
+            self.hear_of_link(event);
+        }
+        if routes {
+            self.locked().follow(kernel).map_err(anyhow::Error::msg)?;
+            self.ask()?;
+        }
+        Ok(())
+    }
+
+    /// Follows until it is to end.
+    pub(super) fn run(mut self) {
+        while !self.stop.load(Ordering::Relaxed) {
+            let done = self.round();
+            let failed = done.is_err();
+            let trouble = done.err().map(|error| format!("the kernel's routes: {error}"));
+            if failed || self.due.is_none() {
+                *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
+            }
+            if failed {
+                // All is asked for once more.
+                self.due = Some(Instant::now() + Duration::from_secs(1));
+                thread::sleep(LOOK);
+            }
+        }
+    }
+
+    fn round(&mut self) -> anyhow::Result<()> {
+        let left = self.due.map(|due| due.saturating_duration_since(Instant::now()));
+        let Sockets { events, links, .. } = &self.sockets;
+        wait_for(&[events, links], left.unwrap_or(LOOK).min(LOOK))?;
+        let links = self.sockets.links.pending()?;
+        for event in links.events {
+            self.hear_of_link(event);
+        }
+        if links.is_lost {
+            for event in self.sockets.link_questions.links()? {
+                self.hear_of_link(event);
+            }
+        }
+        self.hear_of_routes()?;
+        if self.due.is_some_and(|due| due <= Instant::now()) {
+            self.ask()?;
+        }
+        Ok(())
+    }
+
+    fn hear_of_routes(&mut self) -> anyhow::Result<()> {
+        loop {
+            let pending = self.sockets.events.pending()?;
+            if !self.follows_routes {
+                return Ok(());
+            }
+            let is_silent = |event: &Event| {
+                matches!(event, Event::Silent(_) | Event::LinkGone(_))
+                    || matches!(event, Event::Link(LinkState { is_up: false, .. }))
+            };
+            if pending.is_lost || pending.events.iter().any(is_silent) {
+                let delay = DELAY.max(3 * self.took);
+                self.due = self.due.or(Some(Instant::now() + delay));
+            }
+            if pending.events.is_empty() {
+                return Ok(());
+            }
+            let heard = self.locked().hear(routes(&pending.events));
+            heard.map_err(anyhow::Error::msg)?;
+            if pending.events.len() < MANY {
+                return Ok(());
+            }
+            thread::sleep(GATHER);
+        }
+    }
+
+    /// Asks for all routes.
+    fn ask(&mut self) -> anyhow::Result<()> {
+        self.due = None;
+        let begin = Instant::now();
+        // What was told before is older than the answer; what is told meanwhile is heard after.
+        while !self.sockets.events.pending()?.events.is_empty() {}
+        let all = self.sockets.questions.routes()?;
+        let anew = self.locked().begin_anew(routes(&all));
+        self.took = begin.elapsed();
+        anew.map_err(anyhow::Error::msg)
+    }
+
+    /// An interface's carrier is its host device's.
+    fn hear_of_link(&mut self, event: Event) {
+        match event {
+            Event::Link(LinkState { index, name, is_up, has_carrier }) => {
+                if let Some(carrier) = self.carriers.get(&name) {
+                    // A device that somebody has deleted has none.
+                    let _ = carrier.set(is_up && has_carrier);
+                    self.names.insert(index, name);
+                }
+            }
+            Event::LinkGone(index) => {
+                let carrier = self.names.remove(&index).and_then(|name| self.carriers.get(&name));
+                if let Some(carrier) = carrier {
+                    let _ = carrier.set(false);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Routing> {
+        self.routing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn routes(events: &[Event]) -> impl Iterator<Item = &RouteEvent> {
+    events.iter().filter_map(|event| match event {
+        Event::Route(route) => Some(route),
+        _ => None,
+    })
+}

@@ -1,0 +1,255 @@
+//! A router between two networks that speak OSPF and BGP: FRR on all three, of which the one
+//! in the middle is the router's host.
+//!
+//! ```text
+//!                              h: FRR on r0, r1, r2
+//!                                       |
+//! lo 10.100.0.1/24 a: a0 --- r0 [router] r1 --- b0 :b lo 10.101.0.1/24
+//!                                       r2 --- b1
+//! ```
+//!
+//! The links are 10.N.0.0/24 and 2001:db8:N::/64, of which the router has the first address.
+
+use fwdlab_model::router::RouterStats;
+use fwdlab_port::process::{interrupt, signal_hangup};
+use std::fmt::Write;
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// Where Debian's package has the daemons.
+const DAEMONS: &str = "/usr/lib/frr";
+/// Each link: the host, its interface, the number of the network.
+const LINKS: [(&str, &str, u8); 3] = [("a", "a0", 1), ("b", "b0", 2), ("b", "b1", 3)];
+/// Longest time until neighbours have met.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
+
+/// The namespaces with all that runs in them.
+pub(crate) struct Frr {
+    name: String,
+    directory: tempfile::TempDir,
+    programs: Vec<Child>,
+    router: Option<Child>,
+}
+
+impl Frr {
+    /// None, said aloud, where there can't be any.
+    pub(crate) fn new() -> Option<Frr> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
+        if !Path::new(DAEMONS).join("zebra").exists() {
+            assert!(!in_ci, "FRR is missing in CI");
+            eprintln!("SKIPPED: no {DAEMONS}/zebra (Debian's package frr)");
+            return None;
+        }
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("fwf{}-{number}", std::process::id());
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        // The daemons are another user's.
+        let all = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(directory.path(), all).expect("a directory of ours");
+        let frr = Frr { name, directory, programs: Vec::new(), router: None };
+        if !frr.stand() {
+            assert!(!in_ci, "namespaces can't be made in CI");
+            eprintln!("SKIPPED: network namespaces can't be made here (not root, or no ip)");
+            return None;
+        }
+        Some(frr)
+    }
+
+    pub(crate) fn space(&self, host: &str) -> String {
+        format!("{}{host}", self.name)
+    }
+
+    fn stand(&self) -> bool {
+        let mut script = String::from("set -e\n");
+        for host in ["a", "r", "h", "b"] {
+            let space = self.space(host);
+            let _ = write!(script, "ip netns add {space}\nip -n {space} link set lo up\n");
+        }
+        let router = self.space("r");
+        for (port, (host, device, network)) in LINKS.iter().enumerate() {
+            let own = self.space(host);
+            let _ = write!(
+                script,
+                "ip link add {device} netns {own} type veth peer name r{port} netns {router}\n\
+                 ip netns exec {router} sysctl -qw net.ipv6.conf.r{port}.disable_ipv6=1\n\
+                 ip -n {own} address add 10.{network}.0.2/24 dev {device}\n\
+                 ip -n {own} address add 2001:db8:{network}::2/64 dev {device} nodad\n\
+                 ip -n {own} link set {device} up\n\
+                 ip -n {router} link set r{port} up\n"
+            );
+        }
+        for (host, network) in [("a", 100), ("b", 101)] {
+            let own = self.space(host);
+            let _ = write!(
+                script,
+                "ip -n {own} address add 10.{network}.0.1/24 dev lo\n\
+                 ip -n {own} address add 2001:db8:{network}::1/64 dev lo\n"
+            );
+        }
+        Command::new("sh").args(["-c", &script]).status().is_ok_and(|status| status.success())
+    }
+
+    /// The set-up of the router, with more before it.
+    pub(crate) fn setup(&self, more: &str, port: &str) -> String {
+        let mut text = format!("{more}\n[host]\nnamespace = \"{}\"\n", self.space("h"));
+        for (at, (_, _, network)) in LINKS.iter().enumerate() {
+            let _ = write!(
+                text,
+                "[[interface]]\nname = \"r{at}\"\nport = \"{port}\"\n\
+                 addresses = [\"10.{network}.0.1/24\", \"2001:db8:{network}::1/64\"]\n"
+            );
+        }
+        text
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Starts the router; it is there when its devices are.
+    pub(crate) fn route(&mut self, setup: &str) {
+        let file = self.file("router.toml");
+        fs::write(&file, setup).expect("a file");
+        let child = Command::new("ip")
+            .args(["netns", "exec", &self.space("r"), env!("CARGO_BIN_EXE_fwdlab")])
+            .args(["route", &file.to_string_lossy(), "--json"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        self.router = Some(child.expect("the router starts"));
+        // zebra is told of what comes while it starts, and not always believes it.
+        self.until("the host's devices stand", |frr| {
+            let own = frr.ip("h", &["-6", "address", "show", "dev", "r2", "scope", "link"]);
+            own.status.success() && !own.stdout.is_empty()
+        });
+    }
+
+    /// Tells the router to read its file again.
+    pub(crate) fn reload(&self, setup: &str) {
+        fs::write(self.file("router.toml"), setup).expect("a file");
+        signal_hangup(self.router.as_ref().expect("it was started").id()).expect("it runs");
+    }
+
+    /// Ends the router; its counters, and what it said.
+    pub(crate) fn end(&mut self) -> (RouterStats, String) {
+        let mut router = self.router.take().expect("it was started");
+        interrupt(router.id()).expect("it runs");
+        let (mut out, mut said) = (String::new(), String::new());
+        router.stdout.as_mut().expect("a pipe").read_to_string(&mut out).expect("text");
+        router.stderr.as_mut().expect("a pipe").read_to_string(&mut said).expect("text");
+        router.wait().expect("it ends");
+        let stats = serde_json::from_str(out.trim());
+        (stats.unwrap_or_else(|error| panic!("{error}: {out}{said}")), said)
+    }
+
+    /// Starts daemons of FRR on a host, each with its configuration; zebra first.
+    pub(crate) fn start(&mut self, host: &str, daemons: &[(&str, &str)]) {
+        let directory = self.file(host);
+        fs::create_dir(&directory).expect("a directory");
+        let chown = Command::new("chown").arg("frr:frr").arg(&directory).status();
+        assert!(chown.is_ok_and(|status| status.success()), "FRR's user");
+        for (daemon, configuration) in daemons {
+            let file = |ending: &str| directory.join(format!("{daemon}.{ending}"));
+            fs::write(file("conf"), configuration).expect("a file");
+            let child = Command::new("ip")
+                .args(["netns", "exec", &self.space(host)])
+                .arg(Path::new(DAEMONS).join(daemon))
+                .arg("-f")
+                .arg(file("conf"))
+                .arg("-i")
+                .arg(file("pid"))
+                .arg("-z")
+                .arg(directory.join("zserv.api"))
+                .arg("--vty_socket")
+                .arg(&directory)
+                .args(["--log", &format!("file:{}", file("log").display())])
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn();
+            self.programs.push(child.expect("ip starts"));
+            if *daemon == "zebra" {
+                let socket = directory.join("zserv.api");
+                self.until("zebra listens", |_| socket.exists());
+            }
+        }
+    }
+
+    /// Runs ip(8) in a namespace.
+    pub(crate) fn ip(&self, host: &str, arguments: &[&str]) -> Output {
+        let space = self.space(host);
+        let output = Command::new("ip").args(["-n", &space]).args(arguments).output();
+        output.expect("ip starts")
+    }
+
+    /// Runs a program on a host: whether it ended well, and what it said.
+    pub(crate) fn run(&self, host: &str, command: &[&str]) -> (bool, String) {
+        let output = Command::new("ip")
+            .args(["netns", "exec", &self.space(host)])
+            .args(command)
+            .output()
+            .expect("ip starts");
+        let said = [&output.stdout[..], &output.stderr].concat();
+        (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+    }
+
+    /// The same in the background.
+    pub(crate) fn begin(&self, host: &str, command: &[&str]) -> Child {
+        Command::new("ip")
+            .args(["netns", "exec", &self.space(host)])
+            .args(command)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("ip starts")
+    }
+
+    /// Waits until something is so.
+    pub(crate) fn until(&self, what: &str, is_so: impl Fn(&Frr) -> bool) -> Duration {
+        let begin = Instant::now();
+        while !is_so(self) {
+            assert!(begin.elapsed() < PATIENCE, "{what}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        begin.elapsed()
+    }
+}
+
+impl Drop for Frr {
+    fn drop(&mut self) {
+        for mut program in self.programs.drain(..).chain(self.router.take()) {
+            let _ = program.kill();
+            let _ = program.wait();
+        }
+        for host in ["a", "r", "h", "b"] {
+            let _ = Command::new("ip").args(["netns", "delete", &self.space(host)]).status();
+        }
+    }
+}
+
+/// OSPF for both families on some interfaces, each with its cost, and on `lo`.
+pub(crate) fn ospf(id: &str, interfaces: &[(&str, u32)]) -> [(&'static str, String); 3] {
+    let (mut inet, mut inet6) = (String::new(), String::new());
+    for (name, cost) in interfaces {
+        for (text, ospf) in [(&mut inet, "ip ospf"), (&mut inet6, "ipv6 ospf6")] {
+            let _ = write!(
+                text,
+                "interface {name}\n {ospf} area 0.0.0.0\n {ospf} hello-interval 1\n \
+                 {ospf} dead-interval 3\n {ospf} cost {cost}\nexit\n"
+            );
+        }
+    }
+    inet += &format!(
+        "interface lo\n ip ospf area 0.0.0.0\n ip ospf passive\nexit\nrouter ospf\n \
+         ospf router-id {id}\n timers throttle spf 10 50 500\nexit\n"
+    );
+    inet6 += &format!(
+        "interface lo\n ipv6 ospf6 area 0.0.0.0\n ipv6 ospf6 passive\nexit\nrouter ospf6\n \
+         ospf6 router-id {id}\n timers throttle spf 10 50 500\nexit\n"
+    );
+    [("zebra", String::new()), ("ospfd", inet), ("ospf6d", inet6)]
+}

@@ -1,0 +1,191 @@
+//! `fwdlab route` in a network: its host speaks OSPF and BGP, and it follows.
+
+use super::frr::{Frr, ospf};
+use std::io::Read;
+use std::time::Duration;
+
+fn begin(frr: &mut Frr, host: &str, daemons: &[(&'static str, String)]) {
+    let daemons: Vec<(&str, &str)> =
+        daemons.iter().map(|(daemon, text)| (*daemon, text.as_str())).collect();
+    frr.start(host, &daemons);
+}
+
+/// All three speak OSPF, and both ends know the other's network.
+fn meet(frr: &mut Frr) {
+    begin(frr, "h", &ospf("10.0.0.1", &[("r0", 10), ("r1", 10), ("r2", 50)]));
+    begin(frr, "a", &ospf("10.0.0.2", &[("a0", 10)]));
+    begin(frr, "b", &ospf("10.0.0.3", &[("b0", 10), ("b1", 50)]));
+    frr.until("both ends have learnt all routes", |frr| {
+        let has =
+            |host: &str, prefix: &str| !frr.ip(host, &["route", "show", prefix]).stdout.is_empty();
+        let has6 = |host: &str, prefix: &str| {
+            !frr.ip(host, &["-6", "route", "show", prefix]).stdout.is_empty()
+        };
+        has("a", "10.101.0.1")
+            && has("b", "10.100.0.1")
+            && has6("a", "2001:db8:101::/64")
+            && has6("b", "2001:db8:100::/64")
+    });
+}
+
+/// How many of `count` pings, 5 ms after each other, were lost.
+fn lost(said: &str) -> u32 {
+    let numbers = |word: &str| {
+        let before =
+            said.split(word).next().and_then(|text| text.split([' ', ',', '\n']).next_back());
+        before.and_then(|text| text.parse::<u32>().ok())
+    };
+    let (sent, received) = (numbers(" packets transmitted"), numbers(" received"));
+    sent.expect("a summary").saturating_sub(received.expect("a summary"))
+}
+
+#[test]
+fn a_network_learns_its_routes_through_the_router_and_survives_a_link() {
+    for port in ["auto", "packet"] {
+        let Some(mut frr) = Frr::new() else { return };
+        let setup = frr.setup("", port);
+        frr.route(&setup);
+        meet(&mut frr);
+        for (from, to) in [("10.100.0.1", "10.101.0.1"), ("2001:db8:100::1", "2001:db8:101::1")] {
+            let ping = ["ping", "-n", "-c", "5", "-i", "0.2", "-W", "3", "-I", from, to];
+            let (_, said) = frr.run("a", &ping);
+            assert!(said.contains(" 5 received"), "{port}: {said}");
+        }
+        // The better link fails: what is lost is what was under way until the routes changed.
+        let ping = [
+            "ping",
+            "-q",
+            "-n",
+            "-c",
+            "800",
+            "-i",
+            "0.005",
+            "-W",
+            "1",
+            "-I",
+            "10.100.0.1",
+            "10.101.0.1",
+        ];
+        let mut stream = frr.begin("a", &ping);
+        std::thread::sleep(Duration::from_millis(500));
+        assert!(frr.ip("b", &["link", "set", "b0", "down"]).status.success());
+        let mut said = String::new();
+        stream.stdout.take().expect("a pipe").read_to_string(&mut said).expect("text");
+        stream.wait().expect("it ends");
+        let lost = lost(&said);
+        eprintln!("{port}: a link failed: {lost} of 800 packets lost, one every 5 ms");
+        // Half of the dead interval would be 300.
+        assert!(lost < 300, "{port}: {said}");
+        let (stats, said) = frr.end();
+        for reason in ["to_host", "from_host", "forwarded"] {
+            assert!(stats.count(reason) > 0, "{port}: {reason}: {stats:?}");
+        }
+        assert_eq!(stats.count("host_limited"), 0, "{port}: {stats:?}");
+        assert!(!stats.facts.iter().any(|(name, _)| name == "trouble"), "{stats:?} {said}");
+    }
+}
+
+/// The routes that one end announces by BGP are forwarded by, and go when it goes.
+#[test]
+fn routes_of_bgp_come_and_go() {
+    const ROUTES: u32 = 300;
+    let Some(mut frr) = Frr::new() else { return };
+    let setup = frr.setup("", "auto");
+    frr.route(&setup);
+    let mut announcing = String::new();
+    for number in 0..ROUTES {
+        announcing += &format!("ip route 20.{}.{}.0/24 blackhole\n", number >> 8, number & 255);
+    }
+    let bgp = |own: u32, id: &str, neighbours: &[(&str, u32)], more: &str| {
+        let mut text =
+            format!("router bgp {own}\n bgp router-id {id}\n no bgp ebgp-requires-policy\n");
+        text += " timers bgp 3 9\n";
+        for (address, number) in neighbours {
+            text += &format!(" neighbor {address} remote-as {number}\n");
+            text += &format!(" neighbor {address} advertisement-interval 0\n");
+            text += &format!(" neighbor {address} timers connect 1\n");
+        }
+        format!("{text}{more}exit\n")
+    };
+    let static_routes =
+        " address-family ipv4 unicast\n  redistribute static\n exit-address-family\n";
+    let h = bgp(65001, "10.0.0.1", &[("10.1.0.2", 65002), ("10.2.0.2", 65003)], "");
+    begin(&mut frr, "h", &[("zebra", String::new()), ("bgpd", h)]);
+    let a = bgp(65002, "10.0.0.2", &[("10.1.0.1", 65001)], "");
+    begin(&mut frr, "a", &[("zebra", String::new()), ("bgpd", a)]);
+    let b = bgp(65003, "10.0.0.3", &[("10.2.0.1", 65001)], static_routes);
+    let b = [("zebra", String::new()), ("staticd", announcing), ("bgpd", b)];
+    begin(&mut frr, "b", &b);
+    let count = |frr: &Frr| {
+        let all = frr.ip("a", &["route", "show", "proto", "bgp"]).stdout;
+        String::from_utf8_lossy(&all).lines().count()
+    };
+    let took = frr.until("the other end has all routes", |frr| count(frr) == ROUTES as usize);
+    eprintln!("{ROUTES} routes in {took:?}");
+    let last = format!("20.{}.{}.7", (ROUTES - 1) >> 8, (ROUTES - 1) & 255);
+    // An address within, which answers.
+    assert!(frr.ip("b", &["address", "add", &format!("{last}/32"), "dev", "lo"]).status.success());
+    let back = ["route", "add", "10.1.0.0/24", "via", "10.2.0.1"];
+    assert!(frr.ip("b", &back).status.success());
+    let ping = |frr: &Frr| frr.run("a", &["ping", "-n", "-c", "1", "-W", "3", &last]).0;
+    frr.until("packets go there", ping);
+    assert!(frr.ip("b", &["link", "set", "b0", "down"]).status.success());
+    frr.until("the routes are gone", |frr| count(frr) == 0);
+    let (stats, _) = frr.end();
+    let fact = stats.facts.iter().find(|(name, _)| name == "routes of the kernel");
+    let left: usize = fact.and_then(|(_, value)| value.parse().ok()).expect("a number");
+    assert!(left < 100, "{stats:?}");
+    assert_eq!(stats.count("host_limited"), 0, "{stats:?}");
+}
+
+/// Ten reloads under a stream, one of them of a file with a fault: no packet is lost.
+#[test]
+fn no_packet_is_lost_by_reading_the_file_again() {
+    let Some(mut frr) = Frr::new() else { return };
+    let firewall = |port: u32| {
+        format!(
+            "firewall = \"\"\"\nblock in proto udp from any to any port {port}\npass in keep state\n\"\"\"\n"
+        )
+    };
+    let routes = "routes = [\"10.100.0.0/24 via 10.1.0.2\", \"10.101.0.0/24 via 10.2.0.2\"]\n";
+    let first = frr.setup(&format!("{routes}{}", firewall(1)), "auto");
+    frr.route(&first);
+    for (host, to, via) in [("a", "10.101.0.0/24", "10.1.0.1"), ("b", "10.100.0.0/24", "10.2.0.1")]
+    {
+        assert!(frr.ip(host, &["route", "add", to, "via", via]).status.success());
+    }
+    let ping = ["ping", "-n", "-c", "1", "-W", "3", "-I", "10.100.0.1", "10.101.0.1"];
+    frr.until("packets pass", |frr| frr.run("a", &ping).0);
+    let ping = [
+        "ping",
+        "-q",
+        "-n",
+        "-c",
+        "3000",
+        "-i",
+        "0.001",
+        "-W",
+        "2",
+        "-I",
+        "10.100.0.1",
+        "10.101.0.1",
+    ];
+    let mut stream = frr.begin("a", &ping);
+    for number in 0..10 {
+        std::thread::sleep(Duration::from_millis(200));
+        let text = match number {
+            4 => frr.setup("routes = [\"nonsense\"]\n", "auto"),
+            7 => frr.setup(routes, "auto"),
+            _ => frr.setup(&format!("{routes}{}", firewall(100 + number)), "auto"),
+        };
+        frr.reload(&text);
+    }
+    let mut said = String::new();
+    stream.stdout.take().expect("a pipe").read_to_string(&mut said).expect("text");
+    stream.wait().expect("it ends");
+    assert_eq!(lost(&said), 0, "{said}");
+    let (stats, said) = frr.end();
+    let fact = stats.facts.iter().find(|(name, _)| name == "reloads");
+    assert_eq!(fact.map(|(_, count)| count.as_str()), Some("9"), "{said}");
+    assert!(said.contains("goes on as before: routes: line 1"), "{said}");
+}

@@ -1,0 +1,90 @@
+//! The device.
+
+use crate::PortError;
+use crate::netlink::{Netlink, configure_link, new_address};
+use crate::tun;
+use crate::xdp::interface_index;
+use std::fs;
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// Of linux/if_tun.h.
+const TUNSETCARRIER: libc::c_ulong = 0x4004_54e2;
+
+/// A tap that the kernel's stack sees; gone when all its queues and carriers are dropped.
+#[derive(Debug)]
+pub struct HostDevice {
+    index: u32,
+    queues: Vec<OwnedFd>,
+}
+
+impl HostDevice {
+    /// Makes the device in the calling thread's network namespace and sets it up.
+    ///
+    /// # Errors
+    /// Without CAP_NET_ADMIN over the namespace or `/dev/net/tun`, when the name is taken, or
+    /// what the kernel refuses of MAC, MTU and addresses.
+    pub fn make(
+        name: &str,
+        queues: u16,
+        (mac, mtu): ([u8; 6], u16),
+        addresses: &[(IpAddr, u8)],
+    ) -> Result<HostDevice, PortError> {
+        let queues = tun::open_plain(name, queues)?;
+        let index = interface_index(name)?;
+        // The router speaks for the link: nobody is asked for routes or addresses.
+        for setting in ["accept_ra", "router_solicitations"] {
+            // Where there is no IPv6 there is nothing to be set.
+            let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{name}/{setting}"), "0");
+        }
+        let mut netlink = Netlink::open(false)?;
+        let what = format!("setting {name} up");
+        netlink.request(&what, |number| configure_link(number, index, mac, mtu))?;
+        for &own in addresses {
+            let what = format!("giving {name} the address {}/{}", own.0, own.1);
+            netlink.request(&what, |number| new_address(number, index, own))?;
+        }
+        Ok(HostDevice { index, queues })
+    }
+
+    /// Number of the interface in its namespace.
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// A way to switch its carrier.
+    ///
+    /// # Errors
+    /// When the process has as many descriptors as it may.
+    pub fn carrier(&self) -> Result<Carrier, PortError> {
+        let first = self.queues.first().map(OwnedFd::try_clone);
+        let copy = first.unwrap_or_else(|| Err(io::ErrorKind::NotFound.into()));
+        copy.map(Carrier).map_err(|e| PortError::system("copying a descriptor", e))
+    }
+
+    /// Its queues, one for each worker.
+    pub fn into_queues(self) -> Vec<OwnedFd> {
+        self.queues
+    }
+}
+
+/// The carrier of a host device: it has one as long as the router's interface has.
+#[derive(Debug)]
+pub struct Carrier(OwnedFd);
+
+impl Carrier {
+    /// Switches it.
+    ///
+    /// # Errors
+    /// What the kernel says, as of a device that was deleted.
+    pub fn set(&self, is_there: bool) -> Result<(), PortError> {
+        let value = libc::c_int::from(is_there);
+        // SAFETY: TUNSETCARRIER reads one int, which outlives the call.
+        let status = unsafe { libc::ioctl(self.0.as_raw_fd(), TUNSETCARRIER, &raw const value) };
+        if status == 0 {
+            return Ok(());
+        }
+        Err(PortError::system("switching a tap's carrier", io::Error::last_os_error()))
+    }
+}

@@ -1,0 +1,14 @@
+//! The kernel's routes, links and addresses, by netlink (netlink(7), rtnetlink(7)).
+//!
+//! `message.rs` reads and writes what goes over the socket, `read.rs` says what it means: both
+//! are functions of bytes, which anything may be in. `socket.rs` is the socket.
+
+mod message;
+mod read;
+mod request;
+mod socket;
+
+pub use message::{Malformed, Message, attributes, messages};
+pub use read::{Event, Hop, LinkState, RouteEvent, RouteKind, Topic, read};
+pub use request::{configure_link, new_address};
+pub use socket::{Netlink, Pending, wait_for};

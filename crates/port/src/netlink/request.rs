@@ -1,0 +1,55 @@
+//! Messages that set an interface up.
+
+use super::message::Writer;
+use std::net::IpAddr;
+
+const RTM_NEWLINK: u16 = 16;
+const RTM_NEWADDR: u16 = 20;
+/// A request that is answered; an address that is there already is replaced.
+const NLM_F_REQUEST: u16 = 1;
+const NLM_F_ACK: u16 = 4;
+const NLM_F_REPLACE: u16 = 0x100;
+const NLM_F_CREATE: u16 = 0x400;
+const IFLA_ADDRESS: u16 = 1;
+const IFLA_MTU: u16 = 4;
+const IFLA_AF_SPEC: u16 = 26;
+const IFLA_INET6_ADDR_GEN_MODE: u16 = 8;
+/// No address that nobody wrote.
+const ADDR_GEN_MODE_NONE: u8 = 1;
+const IFA_ADDRESS: u16 = 1;
+const IFA_LOCAL: u16 = 2;
+/// Whoever has the address is known: nobody is asked.
+const IFA_F_NODAD: u8 = 2;
+const IFF_UP: u32 = 1;
+
+/// Gives interface number `index` MAC and MTU, keeps it from making up IPv6 addresses, and
+/// sets it up.
+pub fn configure_link(sequence: u32, index: u32, mac: [u8; 6], mtu: u16) -> Vec<u8> {
+    let mut writer = Writer::new(RTM_NEWLINK, NLM_F_REQUEST | NLM_F_ACK, sequence);
+    // Family and type, neither of which is asked for; index; flags, and which of them count.
+    writer.put(&[0; 4]);
+    [index, IFF_UP, IFF_UP].iter().for_each(|word| writer.put(&word.to_ne_bytes()));
+    writer.attribute(IFLA_ADDRESS, &mac);
+    writer.attribute(IFLA_MTU, &u32::from(mtu).to_ne_bytes());
+    writer.nested(IFLA_AF_SPEC, |families| {
+        families.nested(libc::AF_INET6 as u16, |inet6| {
+            inet6.attribute(IFLA_INET6_ADDR_GEN_MODE, &[ADDR_GEN_MODE_NONE]);
+        });
+    });
+    writer.finish()
+}
+
+/// Gives interface number `index` an address with the length of its link's prefix.
+pub fn new_address(sequence: u32, index: u32, (address, length): (IpAddr, u8)) -> Vec<u8> {
+    let flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE;
+    let mut writer = Writer::new(RTM_NEWADDR, flags, sequence);
+    let (family, address) = match address {
+        IpAddr::V4(address) => (libc::AF_INET, address.octets().to_vec()),
+        IpAddr::V6(address) => (libc::AF_INET6, address.octets().to_vec()),
+    };
+    writer.put(&[family as u8, length, IFA_F_NODAD, 0]);
+    writer.put(&index.to_ne_bytes());
+    writer.attribute(IFA_LOCAL, &address);
+    writer.attribute(IFA_ADDRESS, &address);
+    writer.finish()
+}
