@@ -15,8 +15,7 @@
 use super::BlockedRun;
 use super::blocked::robust_of_lists;
 use super::comparison::{
-    Builds, Comparison, Criteria, Estimate, Layout, LogEstimate, Method, Scope, Sizes,
-    Unanswerable, log_rate,
+    Builds, Comparison, Criteria, Layout, LogEstimate, Method, Scope, Sizes, Unanswerable, log_rate,
 };
 use super::summary::{mean, sum_of_squares};
 use std::collections::{BTreeMap, BTreeSet};
