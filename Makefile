@@ -50,10 +50,11 @@ seeds:
 	$(TARGET)/release/fwdlab import $(SEEDS) --out results/archive
 	$(TARGET)/release/fwdlab report results/archive
 
-# Laboratories mostly wait, so that lints and documents are made beside them.
+# What tests need has more features, so that it is built with them, once. Laboratories mostly
+# wait, so that lints and documents are made beside them.
 test: deps
 	cargo fmt --all --check
-	cargo build --workspace --locked
+	cargo build --workspace --bins --tests --locked
 	export RUST_TEST_THREADS=$(THREADS); failed=0; \
 	cargo test --workspace --locked --no-fail-fast || failed=1; \
 	nice -n 19 $(MAKE) --no-print-directory lint & \
