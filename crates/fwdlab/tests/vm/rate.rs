@@ -6,6 +6,7 @@ use super::kernel;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A guest whose rate is measured, with `more` of its set-up.
@@ -35,6 +36,13 @@ fn is_root() -> bool {
 /// A kernel, where this is root.
 fn kernel_as_root() -> Option<PathBuf> {
     if is_root() { kernel() } else { None }
+}
+
+/// Held by those who measure: one at a time does on a machine, and who waits in the program for
+/// another is timed with it.
+fn machine() -> MutexGuard<'static, ()> {
+    static MACHINE: Mutex<()> = Mutex::new(());
+    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The namespaces of a process.
@@ -105,6 +113,7 @@ fn expect_all_accounted_for(found: &Value, [ingress, egress]: [&str; 2], late: i
 #[test]
 fn a_guest_of_two_queues_accounts_for_every_packet_at_any_load() {
     let Some(kernel) = kernel_as_root() else { return };
+    let _machine = machine();
     let directory = tempfile::tempdir().unwrap();
     let (found, pid) = found(directory.path(), &rate(&kernel, "cpus = 2\n", LOADS));
     let offered = expect_all_accounted_for(&found, ["eth1", "eth2"], 0);
@@ -124,6 +133,7 @@ fn a_guest_of_two_queues_accounts_for_every_packet_at_any_load() {
 #[test]
 fn a_freebsd_of_two_queues_accounts_for_every_packet_at_any_load() {
     let Some(image) = is_root().then(image).flatten() else { return };
+    let _machine = machine();
     let directory = tempfile::tempdir().unwrap();
     let vm = format!("disk = \"{}\"\ncpus = 2\n", image.display());
     let text = of_guest(&vm, LOADS).replace("[dut]\n", "[dut]\nkind = \"freebsd\"\n");
@@ -138,6 +148,7 @@ fn a_freebsd_of_two_queues_accounts_for_every_packet_at_any_load() {
 #[test]
 fn a_killed_program_leaves_no_machine_and_the_next_start_removes_its_namespaces() {
     let Some(kernel) = kernel_as_root() else { return };
+    let _machine = machine();
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
     let text = rate(&kernel, "accel = \"tcg\"\n", "[traffic]\nrate = 300\n");
@@ -167,6 +178,7 @@ fn a_killed_program_leaves_no_machine_and_the_next_start_removes_its_namespaces(
 #[test]
 fn kvm_that_does_not_work_is_an_error_with_the_next_step_where_it_is_asked_for() {
     let Some(kernel) = kernel_as_root() else { return };
+    let _machine = machine();
     let directory = tempfile::tempdir().unwrap();
     let began = Instant::now();
     let text = rate(&kernel, "accel = \"kvm\"\n", "[traffic]\nrate = 300\n");
