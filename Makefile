@@ -50,13 +50,14 @@ seeds:
 	$(TARGET)/release/fwdlab import $(SEEDS) --out results/archive
 	$(TARGET)/release/fwdlab report results/archive
 
-# What tests need has more features, so that it is built with them, once. Laboratories mostly
-# wait, so that lints and documents are made beside them.
+# What tests need has more features, so that it is built with them, once. Guests leave no CPU
+# idle; laboratories mostly wait, so that lints and documents are made beside them.
 test: deps
 	cargo fmt --all --check
 	cargo build --workspace --bins --tests --locked
 	export RUST_TEST_THREADS=$(THREADS); failed=0; \
 	cargo test --workspace --locked --no-fail-fast || failed=1; \
+	RUST_TEST_THREADS=$$(nproc) cargo test --workspace --locked --test vm || failed=1; \
 	nice -n 19 $(MAKE) --no-print-directory lint & \
 	cargo test --workspace --locked --test lab || failed=1; \
 	wait $$! || failed=1; \
