@@ -14,7 +14,7 @@ use anyhow::Context;
 use fwdlab_model::router::{FullTable, InterfaceCounts, RouterSetup, RouterStats};
 use fwdlab_port::circuit::Circuit;
 use fwdlab_port::host::AllMulticast;
-use fwdlab_port::{Port, PortError, affinity, clock, rights};
+use fwdlab_port::{Port, PortError, affinity, clock, rights, seccomp};
 use fwdlab_router::fib::{V4, V6};
 use fwdlab_router::firewall::{Ruleset, SharedFirewall, StateConfig, text};
 use fwdlab_router::path::harvest::Pool;
@@ -143,6 +143,10 @@ impl Running {
         self.following = host.map(|host| host.follow(&self.routing)).transpose()?;
         for (number, (engine, ports)) in engines.into_iter().zip(ports.workers).enumerate() {
             self.between(ports, engine, number, setup)?;
+        }
+        // A kernel without filters is no reason not to forward.
+        if let Err(why) = seccomp::only_forwarding() {
+            self.notes.push(why.to_string());
         }
         Ok(())
     }
