@@ -2,7 +2,7 @@
 //!
 //! What is told is applied as it comes. When some of it was lost, or when the kernel has
 //! removed routes without telling (as it does with those of IPv4 whose address or next hop
-//! goes), all routes are asked for, and what is different is applied.
+//! goes, and with all that lead to next hops of a link that loses its carrier), all routes are asked for, and what is different is applied.
 
 use super::Sockets;
 use crate::router::routing::Routing;
@@ -120,9 +120,11 @@ impl Follower {
             if !self.follows_routes {
                 return Ok(());
             }
-            let is_silent = |event: &Event| {
-                matches!(event, Event::Silent(_) | Event::LinkGone(_))
-                    || matches!(event, Event::Link(LinkState { is_up: false, .. }))
+            // A link without a carrier takes next hops with it, and their routes.
+            let is_silent = |event: &Event| match event {
+                Event::Silent(_) | Event::LinkGone(_) => true,
+                Event::Link(LinkState { is_up, has_carrier, .. }) => !(*is_up && *has_carrier),
+                _ => false,
             };
             if pending.is_lost || pending.events.iter().any(is_silent) {
                 let delay = DELAY.max(3 * self.took);
