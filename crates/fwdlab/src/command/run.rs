@@ -7,7 +7,7 @@ use crate::experiment::overhead_guess_ns;
 use crate::experiment::{self, Loaded, Overrides};
 use crate::form::VerboseFormArguments;
 use crate::notify::{self, Message, Outcome};
-use crate::profiling;
+use crate::profiling::{self, Wanted};
 use crate::session::{self, GivenUp, Session};
 use crate::share::{self, Share};
 use crate::stores::store_at;
@@ -168,17 +168,7 @@ fn carry_out(
     };
     let mut given_up = Vec::new();
     if !missing.is_empty() || !profiles.is_empty() {
-        let session = Session {
-            plan,
-            directory: experiment::beside(&arguments.experiment),
-            calibrates: !arguments.common.no_calibration,
-            quiet: arguments.common.quiet,
-            resume: arguments.command_line(),
-            runs: plan.runs.len().to_string(),
-            bed: arguments.bed(plan),
-            profiles,
-            wait: arguments.common.wait.unwrap_or_default(),
-        };
+        let session = arguments.session(plan, plan.runs.len(), profiles);
         given_up = session.measure(&mut store, &missing, watch)?;
     }
     let analysis = if arguments.common.no_report {
@@ -222,17 +212,7 @@ fn measure_share(
     arguments.say(&format!("{name}, {share}: {left} of its {runs} runs are left"));
     let mut given_up = Vec::new();
     if !missing.is_empty() {
-        let session = Session {
-            plan,
-            directory: experiment::beside(&arguments.experiment),
-            calibrates: !arguments.common.no_calibration,
-            quiet: arguments.common.quiet,
-            resume: arguments.command_line(),
-            runs: plan.runs.len().to_string(),
-            bed: arguments.bed(plan),
-            profiles: Vec::new(),
-            wait: arguments.common.wait.unwrap_or_default(),
-        };
+        let session = arguments.session(plan, runs, Vec::new());
         given_up = session.measure(&mut store, &missing, None)?;
     }
     for GivenUp { variant, why } in &given_up {
@@ -337,6 +317,21 @@ impl Arguments {
         ];
         let given = options.iter().filter(|(_, given)| *given);
         given.fold(line, |line, (option, _)| format!("{line} {option}"))
+    }
+
+    /// What is measured of a plan: `runs` are those that its store is to have.
+    fn session<'a>(&self, plan: &'a Plan, runs: usize, profiles: Vec<Wanted>) -> Session<'a> {
+        Session {
+            plan,
+            directory: experiment::beside(&self.experiment),
+            calibrates: !self.common.no_calibration,
+            quiet: self.common.quiet,
+            resume: self.command_line(),
+            runs: runs.to_string(),
+            bed: self.bed(plan),
+            profiles,
+            wait: self.common.wait.unwrap_or_default(),
+        }
     }
 
     /// The bed that is measured on, where it has a name.

@@ -10,15 +10,14 @@
 //!
 //! The links are 10.N.0.0/24 and 2001:db8:N::/64, of which the router has the first address.
 
-use fwdlab_model::router::RouterStats;
-use fwdlab_port::process::{interrupt, signal_hangup};
+use crate::spaces::{Spaces, is_there};
+use fwdlab_port::process::signal_hangup;
 use std::fmt::Write;
 use std::fs;
-use std::io::Read;
+use std::ops::{Deref, DerefMut};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Where Debian's package has the daemons.
@@ -30,69 +29,34 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
 
 /// The namespaces with all that runs in them.
 pub(crate) struct Frr {
-    name: String,
-    directory: tempfile::TempDir,
+    spaces: Spaces,
     programs: Vec<Child>,
-    router: Option<Child>,
+}
+
+impl Deref for Frr {
+    type Target = Spaces;
+
+    fn deref(&self) -> &Spaces {
+        &self.spaces
+    }
+}
+
+impl DerefMut for Frr {
+    fn deref_mut(&mut self) -> &mut Spaces {
+        &mut self.spaces
+    }
 }
 
 impl Frr {
     /// None, said aloud, where there can't be any.
     pub(crate) fn new() -> Option<Frr> {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
-        if !Path::new(DAEMONS).join("zebra").exists() {
-            assert!(!in_ci, "FRR is missing in CI");
-            eprintln!("SKIPPED: no {DAEMONS}/zebra (Debian's package frr)");
-            return None;
-        }
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("fwf{}-{number}", std::process::id());
-        let directory = tempfile::tempdir().expect("a temporary directory");
+        let zebra = Path::new(DAEMONS).join("zebra");
+        is_there(zebra.exists(), "zebra of Debian's package frr").then_some(())?;
+        let spaces = Spaces::stand(&["a", "r", "h", "b"], links)?;
         // The daemons are another user's.
         let all = fs::Permissions::from_mode(0o755);
-        fs::set_permissions(directory.path(), all).expect("a directory of ours");
-        let frr = Frr { name, directory, programs: Vec::new(), router: None };
-        if !frr.stand() {
-            assert!(!in_ci, "namespaces can't be made in CI");
-            eprintln!("SKIPPED: network namespaces can't be made here (not root, or no ip)");
-            return None;
-        }
-        Some(frr)
-    }
-
-    pub(crate) fn space(&self, host: &str) -> String {
-        format!("{}{host}", self.name)
-    }
-
-    fn stand(&self) -> bool {
-        let mut script = String::from("set -e\n");
-        for host in ["a", "r", "h", "b"] {
-            let space = self.space(host);
-            let _ = write!(script, "ip netns add {space}\nip -n {space} link set lo up\n");
-        }
-        let router = self.space("r");
-        for (port, (host, device, network)) in LINKS.iter().enumerate() {
-            let own = self.space(host);
-            let _ = write!(
-                script,
-                "ip link add {device} netns {own} type veth peer name r{port} netns {router}\n\
-                 ip netns exec {router} sysctl -qw net.ipv6.conf.r{port}.disable_ipv6=1\n\
-                 ip -n {own} address add 10.{network}.0.2/24 dev {device}\n\
-                 ip -n {own} address add 2001:db8:{network}::2/64 dev {device} nodad\n\
-                 ip -n {own} link set {device} up\n\
-                 ip -n {router} link set r{port} up\n"
-            );
-        }
-        for (host, network) in [("a", 100), ("b", 101)] {
-            let own = self.space(host);
-            let _ = write!(
-                script,
-                "ip -n {own} address add 10.{network}.0.1/24 dev lo\n\
-                 ip -n {own} address add 2001:db8:{network}::1/64 dev lo\n"
-            );
-        }
-        Command::new("sh").args(["-c", &script]).status().is_ok_and(|status| status.success())
+        fs::set_permissions(spaces.file(""), all).expect("a directory of ours");
+        Some(Frr { spaces, programs: Vec::new() })
     }
 
     /// The set-up of the router, with more before it.
@@ -108,21 +72,9 @@ impl Frr {
         text
     }
 
-    pub(crate) fn file(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
-    }
-
     /// Starts the router; it is there when its devices are.
     pub(crate) fn route(&mut self, setup: &str) {
-        let file = self.file("router.toml");
-        fs::write(&file, setup).expect("a file");
-        let child = Command::new("ip")
-            .args(["netns", "exec", &self.space("r"), env!("CARGO_BIN_EXE_fwdlab")])
-            .args(["route", &file.to_string_lossy(), "--json"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn();
-        self.router = Some(child.expect("the router starts"));
+        self.spaces.route(setup);
         // zebra is told of what comes while it starts, and not always believes it.
         self.until("the host's devices stand", |frr| {
             let own = frr.ip("h", &["-6", "address", "show", "dev", "r2", "scope", "link"]);
@@ -132,20 +84,8 @@ impl Frr {
 
     /// Tells the router to read its file again.
     pub(crate) fn reload(&self, setup: &str) {
-        fs::write(self.file("router.toml"), setup).expect("a file");
-        signal_hangup(self.router.as_ref().expect("it was started").id()).expect("it runs");
-    }
-
-    /// Ends the router; its counters, and what it said.
-    pub(crate) fn end(&mut self) -> (RouterStats, String) {
-        let mut router = self.router.take().expect("it was started");
-        interrupt(router.id()).expect("it runs");
-        let (mut out, mut said) = (String::new(), String::new());
-        router.stdout.as_mut().expect("a pipe").read_to_string(&mut out).expect("text");
-        router.stderr.as_mut().expect("a pipe").read_to_string(&mut said).expect("text");
-        router.wait().expect("it ends");
-        let stats = serde_json::from_str(out.trim());
-        (stats.unwrap_or_else(|error| panic!("{error}: {out}{said}")), said)
+        self.write(setup);
+        signal_hangup(self.router()).expect("it runs");
     }
 
     /// Starts daemons of FRR on a host, each with its configuration; zebra first.
@@ -187,25 +127,9 @@ impl Frr {
         output.expect("ip starts")
     }
 
-    /// Runs a program on a host: whether it ended well, and what it said.
-    pub(crate) fn run(&self, host: &str, command: &[&str]) -> (bool, String) {
-        let output = Command::new("ip")
-            .args(["netns", "exec", &self.space(host)])
-            .args(command)
-            .output()
-            .expect("ip starts");
-        let said = [&output.stdout[..], &output.stderr].concat();
-        (output.status.success(), String::from_utf8_lossy(&said).into_owned())
-    }
-
-    /// The same in the background.
-    pub(crate) fn begin(&self, host: &str, command: &[&str]) -> Child {
-        Command::new("ip")
-            .args(["netns", "exec", &self.space(host)])
-            .args(command)
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("ip starts")
+    /// Runs a program on a host in the background, whose output can be read.
+    pub(crate) fn begin(&self, host: &str, program: &[&str]) -> Child {
+        self.command(host, program).stdout(Stdio::piped()).spawn().expect("ip starts")
     }
 
     /// Waits until something is so.
@@ -221,14 +145,38 @@ impl Frr {
 
 impl Drop for Frr {
     fn drop(&mut self) {
-        for mut program in self.programs.drain(..).chain(self.router.take()) {
+        for mut program in self.programs.drain(..) {
             let _ = program.kill();
             let _ = program.wait();
         }
-        for host in ["a", "r", "h", "b"] {
-            let _ = Command::new("ip").args(["netns", "delete", &self.space(host)]).status();
-        }
     }
+}
+
+/// Their links, as sh makes them.
+fn links(spaces: &Spaces) -> String {
+    let mut script = String::new();
+    let router = spaces.space("r");
+    for (port, (host, device, network)) in LINKS.iter().enumerate() {
+        let own = spaces.space(host);
+        let _ = write!(
+            script,
+            "ip link add {device} netns {own} type veth peer name r{port} netns {router}\n\
+             ip netns exec {router} sysctl -qw net.ipv6.conf.r{port}.disable_ipv6=1\n\
+             ip -n {own} address add 10.{network}.0.2/24 dev {device}\n\
+             ip -n {own} address add 2001:db8:{network}::2/64 dev {device} nodad\n\
+             ip -n {own} link set {device} up\n\
+             ip -n {router} link set r{port} up\n"
+        );
+    }
+    for (host, network) in [("a", 100), ("b", 101)] {
+        let own = spaces.space(host);
+        let _ = write!(
+            script,
+            "ip -n {own} address add 10.{network}.0.1/24 dev lo\n\
+             ip -n {own} address add 2001:db8:{network}::1/64 dev lo\n"
+        );
+    }
+    script
 }
 
 /// OSPF for both families on some interfaces, each with its cost, and on `lo`.

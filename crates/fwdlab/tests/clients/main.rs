@@ -3,6 +3,7 @@
 mod frr;
 mod net;
 mod routing;
+mod spaces;
 
 use net::Net;
 use std::io::{Read, Write};

@@ -18,6 +18,14 @@ pub(super) struct WriterLock {
 }
 
 impl WriterLock {
+    /// As [`WriterLock::acquire`], and makes the store's directory when there is none.
+    pub(super) fn acquire_with_directory(store: &Path) -> Result<WriterLock, StoreError> {
+        if let Some(directory) = store.parent() {
+            std::fs::create_dir_all(directory).map_err(|source| not_writable(store, &source))?;
+        }
+        WriterLock::acquire(store)
+    }
+
     /// Locks the store at `store`, or says which process writes to it.
     pub(super) fn acquire(store: &Path) -> Result<WriterLock, StoreError> {
         let path = with_suffix(store, ".lock");

@@ -95,13 +95,7 @@ impl Store {
     /// or [`StoreError::NotWritable`] for what is wrong with the file; a file
     /// that is refused is left as it is.
     pub fn open(path: &Path) -> Result<Store, StoreError> {
-        if let Some(directory) = path.parent() {
-            std::fs::create_dir_all(directory).map_err(|error| StoreError::NotWritable {
-                path: path.to_path_buf(),
-                reason: error.to_string(),
-            })?;
-        }
-        let lock = WriterLock::acquire(path)?;
+        let lock = WriterLock::acquire_with_directory(path)?;
         let open = || {
             let mut connection = Connection::open(path)?;
             connection.busy_timeout(BUSY_TIMEOUT)?;

@@ -22,13 +22,7 @@ impl Whole {
     /// # Errors
     /// [`StoreError::Locked`] and [`StoreError::NotWritable`] as [`Store::open`].
     pub(super) fn begin(path: &Path) -> Result<Whole, StoreError> {
-        if let Some(directory) = path.parent() {
-            std::fs::create_dir_all(directory).map_err(|error| StoreError::NotWritable {
-                path: path.to_path_buf(),
-                reason: error.to_string(),
-            })?;
-        }
-        let lock = WriterLock::acquire(path)?;
+        let lock = WriterLock::acquire_with_directory(path)?;
         let part = with_suffix(path, ".part");
         remove(&part)?;
         let connection = open_part(&part).map_err(|failure| failure.at(&part))?;

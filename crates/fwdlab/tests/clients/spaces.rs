@@ -1,0 +1,141 @@
+//! Network namespaces of hosts and of the router between them: what every test here stands on.
+
+use fwdlab_model::router::RouterStats;
+use fwdlab_port::process::interrupt;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Begins the names of all namespaces of these tests; then comes the process.
+const PREFIX: &str = "fwclients-";
+
+/// The hosts, of which `r` is the router's; it runs once it was started. All of it goes with
+/// this, and what a killed test left goes before the next one begins.
+pub(crate) struct Spaces {
+    name: String,
+    hosts: &'static [&'static str],
+    directory: tempfile::TempDir,
+    router: Option<Child>,
+}
+
+/// True if `what` is there; where not, that is said aloud, and fails in CI.
+pub(crate) fn is_there(is_there: bool, what: &str) -> bool {
+    if !is_there {
+        let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
+        assert!(!in_ci, "missing in CI: {what}");
+        eprintln!("SKIPPED: {what} is missing");
+    }
+    is_there
+}
+
+impl Spaces {
+    /// Makes the hosts' namespaces, and lets a script of sh make what is in them. None where
+    /// that can't be.
+    pub(crate) fn stand(
+        hosts: &'static [&'static str],
+        links: impl Fn(&Spaces) -> String,
+    ) -> Option<Spaces> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        clean_up_after_the_dead();
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{PREFIX}{}-{number}", std::process::id());
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let spaces = Spaces { name, hosts, directory, router: None };
+        let all = hosts.iter().map(|host| spaces.space(host));
+        let made = all.map(|space| format!("ip netns add {space}\nip -n {space} link set lo up\n"));
+        let script = format!("set -e\n{}{}", made.collect::<String>(), links(&spaces));
+        let status = Command::new("sh").args(["-c", &script]).status();
+        let stands = status.is_ok_and(|status| status.success());
+        is_there(stands, "the right to make network namespaces").then_some(spaces)
+    }
+
+    /// The namespace of a host.
+    pub(crate) fn space(&self, host: &str) -> String {
+        format!("{}{host}", self.name)
+    }
+
+    /// Where a file of the test is.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// A program on a host.
+    pub(crate) fn command(&self, host: &str, program: &[&str]) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.space(host)]).args(program);
+        command
+    }
+
+    /// Runs a program on a host: whether it ended well, and what it said.
+    pub(crate) fn run(&self, host: &str, program: &[&str]) -> (bool, String) {
+        let output = self.command(host, program).output().expect("ip starts");
+        let said = [&output.stdout[..], &output.stderr].concat();
+        (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+    }
+
+    /// Writes the router's set-up, and starts it.
+    pub(crate) fn route(&mut self, setup: &str) {
+        let file = self.write(setup);
+        let program = [env!("CARGO_BIN_EXE_fwdlab"), "route", &file.to_string_lossy(), "--json"];
+        let mut command = self.command("r", &program);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        self.router = Some(child.expect("the router starts"));
+    }
+
+    /// Writes the router's set-up.
+    pub(crate) fn write(&self, setup: &str) -> PathBuf {
+        let file = self.file("router.toml");
+        fs::write(&file, setup).expect("a file");
+        file
+    }
+
+    /// The router's process.
+    pub(crate) fn router(&self) -> u32 {
+        self.router.as_ref().expect("it was started").id()
+    }
+
+    /// Ends the router; its counters, and what it said.
+    pub(crate) fn end(&mut self) -> (RouterStats, String) {
+        let mut router = self.router.take().expect("it was started");
+        interrupt(router.id()).expect("it runs");
+        let (mut out, mut said) = (String::new(), String::new());
+        router.stdout.as_mut().expect("a pipe").read_to_string(&mut out).expect("text");
+        router.stderr.as_mut().expect("a pipe").read_to_string(&mut said).expect("text");
+        router.wait().expect("it ends");
+        let stats = serde_json::from_str(out.trim());
+        (stats.unwrap_or_else(|error| panic!("{error}: {out}{said}")), said)
+    }
+}
+
+impl Drop for Spaces {
+    fn drop(&mut self) {
+        if let Some(mut router) = self.router.take() {
+            let _ = router.kill();
+            let _ = router.wait();
+        }
+        self.hosts.iter().for_each(|host| remove(&self.space(host)));
+    }
+}
+
+/// Removes namespaces of processes that are gone, with what runs in them.
+fn clean_up_after_the_dead() {
+    let entries = fs::read_dir("/run/netns").into_iter().flatten().flatten();
+    for name in entries.map(|entry| entry.file_name().to_string_lossy().into_owned()) {
+        let process = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
+        if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
+            remove(&name);
+        }
+    }
+}
+
+/// Removes a namespace and ends what is in it.
+fn remove(space: &str) {
+    let inside = Command::new("ip").args(["netns", "pids", space]).stderr(Stdio::null()).output();
+    let inside = inside.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    for process in inside.unwrap_or_default().split_whitespace() {
+        let _ = Command::new("kill").args(["-KILL", process]).stderr(Stdio::null()).status();
+    }
+    let _ = Command::new("ip").args(["netns", "delete", space]).stderr(Stdio::null()).status();
+}
