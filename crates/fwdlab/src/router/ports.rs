@@ -1,15 +1,18 @@
 //! The ports of a router: sockets on devices, or files, with taps around them.
 
-use super::mistake;
+use super::interfaces::Named;
+use super::{mistake, vlans};
 use crate::error::CliError;
 use fwdlab_model::router::{ChecksumKind, InterfaceSetup, PortKind, RouterSetup};
 use fwdlab_packet::injection::Faults;
 use fwdlab_packet::rss::{SYMMETRIC_KEY, Toeplitz, queue_of};
+use fwdlab_port::frame::CAPACITY;
 use fwdlab_port::host::AllMulticast;
 use fwdlab_port::packet_socket::{PacketConfig, PacketPort};
 use fwdlab_port::pcap::PcapPort;
 use fwdlab_port::spread::spread;
 use fwdlab_port::tap::{CompleteTap, FaultTap, PcapTap, TraceTap};
+use fwdlab_port::vlan;
 use fwdlab_port::xsk::{Bind, XskConfig, XskPort, XskProgram};
 use fwdlab_port::{Frame, Port, PortError};
 use std::fs::File;
@@ -18,6 +21,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+/// Largest IP packet that AF_XDP's frames hold here: one without parts in further buffers.
+const XSK_MTU_MAX: u16 = (CAPACITY - 14) as u16;
 /// Batches that may wait on the way from one worker to another.
 const SPREAD_BATCHES: usize = 16;
 
@@ -49,10 +54,13 @@ struct Opened {
 ///
 /// # Errors
 /// The user's mistakes.
-pub(super) fn check(setup: &RouterSetup) -> anyhow::Result<()> {
-    for written in &setup.interfaces {
+pub(super) fn check(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<()> {
+    for (written, Named { interface, .. }) in setup.interfaces.iter().zip(interfaces) {
         let fault = |what: String| mistake(format!("interface {}: {what}", written.name));
         valid_faults(written).map_err(fault)?;
+        if written.port == PortKind::Xsk && interface.mtu > XSK_MTU_MAX {
+            return Err(fault(too_long_for_xsk(interface.mtu)));
+        }
         if written.port != PortKind::Pcap {
             continue;
         }
@@ -73,6 +81,10 @@ pub(super) fn check(setup: &RouterSetup) -> anyhow::Result<()> {
     Ok(())
 }
 
+fn too_long_for_xsk(mtu: u16) -> String {
+    format!("AF_XDP has packets of up to {XSK_MTU_MAX} bytes, the MTU is {mtu}")
+}
+
 /// A file has one beginning.
 const ONE_READER: &str = "a file is read by one worker: write workers = 1";
 
@@ -86,7 +98,8 @@ fn valid_faults(written: &InterfaceSetup) -> Result<(), String> {
 ///
 /// # Errors
 /// The user's mistakes, and what the environment lacks.
-pub(super) fn open(setup: &RouterSetup) -> anyhow::Result<Ports> {
+pub(super) fn open(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<Ports> {
+    check(setup, interfaces)?;
     let workers = usize::from(setup.workers);
     let mut all = Ports {
         workers: (0..workers).map(|_| Vec::new()).collect(),
@@ -95,17 +108,31 @@ pub(super) fn open(setup: &RouterSetup) -> anyhow::Result<Ports> {
         completed: Vec::new(),
         groups: Vec::new(),
     };
+    // By worker, then by interface.
+    let mut places: Vec<Vec<Option<Box<dyn Port>>>> =
+        all.workers.iter().map(|_| none(setup)).collect();
     let toeplitz = Arc::new(Toeplitz::new(&SYMMETRIC_KEY));
-    for (number, written) in setup.interfaces.iter().enumerate() {
+    let all_written = setup.interfaces.iter().zip(interfaces);
+    for (number, (written, Named { interface, .. })) in all_written.enumerate() {
         let number = u8::try_from(number)
             .map_err(|_| mistake("a router has up to 255 interfaces".to_owned()))?;
+        if let (Some(vlan), Some(parent)) = (written.vlan, &written.parent) {
+            let what = format!("vlan {vlan} of {parent}");
+            all.facts.push((format!("interface {}", written.name), what));
+            continue;
+        }
+        let vlans = vlans::of(setup, written);
         let completed: Option<Arc<AtomicU64>> =
             (written.checksums == ChecksumKind::Complete).then(Arc::default);
         let Opened { mut ports, kind, beside_kernel, instead } =
-            queues(written, number, workers, completed.as_ref())?;
+            queues(written, (number, interface.mtu), workers, completed.as_ref(), &vlans)?;
         let name = &written.name;
         if written.port != PortKind::Pcap {
             all.groups.push(AllMulticast::at(name)?);
+            if !vlans.is_empty() {
+                // Network cards drop tags that nobody asked them for.
+                all.groups.push(AllMulticast::promiscuous(name)?);
+            }
         }
         all.facts.push((format!("interface {name}"), kind));
         if let Some(why) = instead {
@@ -139,20 +166,50 @@ pub(super) fn open(setup: &RouterSetup) -> anyhow::Result<Ports> {
             true => {
                 let toeplitz = toeplitz.clone();
                 let worker = move |frame: &Frame| {
-                    toeplitz.hash_frame(frame.bytes()).map_or(0, |hash| queue_of(hash, workers))
+                    toeplitz
+                        .hash_frame(without_tag(frame))
+                        .map_or(0, |hash| queue_of(hash, workers))
                 };
                 spread(ports, SPREAD_BATCHES, worker)?.into_iter().map(boxed).collect()
             }
         };
-        for (queue, (worker, port)) in all.workers.iter_mut().zip(ports).enumerate() {
-            worker.push(tapped(port, number, written, queue)?);
+        for (queue, (worker, port)) in places.iter_mut().zip(ports).enumerate() {
+            let port = tapped(port, number, written, queue)?;
+            if vlans.is_empty() {
+                worker[usize::from(number)] = Some(port);
+                continue;
+            }
+            let (trunk, branches) = vlan::split(port, number, &vlans);
+            worker[usize::from(number)] = Some(boxed(trunk));
+            for ((_, number), branch) in vlans.iter().zip(branches) {
+                worker[usize::from(*number)] = Some(boxed(branch));
+            }
         }
     }
+    all.workers = places.into_iter().map(|ports| ports.into_iter().flatten().collect()).collect();
     Ok(all)
+}
+
+/// A place for the port of each interface.
+fn none(setup: &RouterSetup) -> Vec<Option<Box<dyn Port>>> {
+    setup.interfaces.iter().map(|_| None).collect()
+}
+
+/// From where the frame's type stands as without a tag.
+fn without_tag(frame: &Frame) -> &[u8] {
+    match frame.bytes() {
+        [_, _, _, _, rest @ ..] if rest.get(8..10) == Some(&[0x81, 0]) => rest,
+        bytes => bytes,
+    }
 }
 
 fn boxed(port: impl Port + 'static) -> Box<dyn Port> {
     Box::new(port)
+}
+
+/// The MTU that a device has.
+fn device_mtu(name: &str) -> Option<u16> {
+    std::fs::read_to_string(format!("/sys/class/net/{name}/mtu")).ok()?.trim().parse().ok()
 }
 
 /// A device without hardware, at whose other end a stack may leave checksums to it.
@@ -177,9 +234,10 @@ fn kernel_forwards() -> Option<&'static str> {
 /// One port for each worker, and of what kind they are.
 fn queues(
     written: &InterfaceSetup,
-    number: u8,
+    (number, mtu): (u8, u16),
     workers: usize,
     completed: Option<&Arc<AtomicU64>>,
+    vlans: &[(u16, u8)],
 ) -> anyhow::Result<Opened> {
     let opened = |(ports, kind)| Opened { ports, kind, beside_kernel: false, instead: None };
     let beside = |(ports, kind)| Opened { beside_kernel: true, ..opened((ports, kind)) };
@@ -191,15 +249,23 @@ fn queues(
     };
     match written.port {
         PortKind::Xsk => Ok(opened(xsk(name, number, workers).map_err(refused)?)),
-        PortKind::Packet => Ok(beside(packet(name, number, workers, completed).map_err(refused)?)),
-        PortKind::Auto => match xsk(name, number, workers) {
-            Ok(ports) => Ok(opened(ports)),
-            Err(why) => {
-                let (ports, kind) = packet(name, number, workers, completed).map_err(refused)?;
-                let instead = Some(why.to_string());
-                Ok(Opened { instead, ..beside((ports, format!("{kind} (no AF_XDP: {why})"))) })
-            }
-        },
+        PortKind::Packet => {
+            Ok(beside(packet(name, (number, mtu), workers, completed).map_err(refused)?))
+        }
+        PortKind::Auto => {
+            let tried = match () {
+                () if mtu > XSK_MTU_MAX => Err(too_long_for_xsk(mtu)),
+                () if !vlans.is_empty() => Err(vlans::NO_XSK.to_owned()),
+                () => xsk(name, number, workers).map_err(|error| error.to_string()),
+            };
+            let why = match tried {
+                Ok(ports) => return Ok(opened(ports)),
+                Err(why) => why,
+            };
+            let (ports, kind) = packet(name, (number, mtu), workers, completed).map_err(refused)?;
+            let kind = format!("{kind} (no AF_XDP: {why})");
+            Ok(Opened { instead: Some(why), ..beside((ports, kind)) })
+        }
         PortKind::Pcap if workers > 1 => Err(mistake(format!("interface {name}: {ONE_READER}"))),
         PortKind::Pcap => {
             let path = |file: &Option<String>| file.as_ref().map(Path::new).map(Path::to_owned);
@@ -226,7 +292,7 @@ fn xsk(name: &str, number: u8, workers: usize) -> Result<(Vec<Box<dyn Port>>, St
 
 fn packet(
     name: &str,
-    number: u8,
+    (number, mtu): (u8, u16),
     workers: usize,
     completed: Option<&Arc<AtomicU64>>,
 ) -> Result<(Vec<Box<dyn Port>>, String), PortError> {
@@ -234,8 +300,10 @@ fn packet(
     let group = (std::process::id() as u16).wrapping_mul(4).wrapping_add(number.into());
     let fanout = (workers > 1).then_some(group);
     let config = PacketConfig { interface: name.into(), number, fanout };
+    // A link may receive more than it is to send.
+    let longest = device_mtu(name).unwrap_or(mtu).max(mtu);
     let port = |_| {
-        let port = PacketPort::open(&config)?;
+        let port = PacketPort::open_for(&config, longest)?;
         Ok(match completed {
             Some(completed) => boxed(port.completing(Arc::clone(completed))),
             None => boxed(port),

@@ -1,9 +1,11 @@
 //! `fwdlab route` between real hosts: the kernel's stack and its usual clients at both ends.
 
 mod frr;
+mod links;
 mod net;
 mod routing;
 mod spaces;
+mod vlan;
 
 use net::Net;
 use std::io::{Read, Write};

@@ -1,0 +1,155 @@
+//! Links that are not as usual: long frames, VLANs.
+
+use super::net::Net;
+use super::vlan::Vlan;
+use super::{STATEFUL, tcp, udp};
+
+pub(crate) fn must(net: &Net, host: &str, command: &str) {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let (well, said) = net.run(host, &words);
+    assert!(well, "{host}: {command}: {said}");
+}
+
+/// What `ping` says to some requests with these words.
+fn ping(net: &Net, words: &str) -> String {
+    let command = format!("ping -n -c 2 -i 0.2 -W 3 {words}");
+    let words: Vec<&str> = command.split_whitespace().collect();
+    net.run("a", &words).1
+}
+
+/// What a stack cuts in hardware comes whole over a veth.
+fn cut_in_software(net: &Net, host: &str, device: &str) {
+    must(net, host, &format!("ethtool -K {device} tso off gso off"));
+}
+
+fn set_mtu(net: &Net, links: &[(&str, &str)], mtu: u16) {
+    for (host, device) in links {
+        must(net, host, &format!("ip link set {device} mtu {mtu}"));
+    }
+}
+
+#[test]
+fn long_frames_pass_and_are_cut_or_told_of() {
+    const NEAR: [(&str, &str); 2] = [("a", "a0"), ("r", "r0")];
+    const FAR: [(&str, &str); 2] = [("b", "b0"), ("r", "r1")];
+    const TO: [&str; 2] = ["10.2.0.2", "2001:db8:2::2"];
+    let Some(mut net) = Net::new(&["ping"]) else { return };
+    for (host, device) in [NEAR[0], FAR[0]] {
+        cut_in_software(&net, host, device);
+    }
+    set_mtu(&net, &NEAR, 9000);
+    set_mtu(&net, &FAR, 9000);
+    net.route("auto", STATEFUL);
+    for to in TO {
+        let said = ping(&net, &format!("-s 8900 -M do {to}"));
+        assert!(said.contains(" 2 received"), "{said}");
+        assert_eq!(
+            tcp(&net, &format!("[{to}]:5000").replace("[10.2.0.2]", "10.2.0.2"), 3_000_000),
+            3_000_000
+        );
+        assert_eq!(
+            udp(&net, &format!("[{to}]:5001").replace("[10.2.0.2]", "10.2.0.2"), 20_000),
+            20_000
+        );
+    }
+    // The router itself answers them as well.
+    for to in ["10.1.0.1", "2001:db8:1::1"] {
+        let said = ping(&net, &format!("-s 8900 -M do {to}"));
+        assert!(said.contains(" 2 received"), "{said}");
+    }
+    let (stats, said) = net.end();
+    for reason in ["firewall_stray", "firewall_unreadable", "firewall_fragment"] {
+        assert_eq!(stats.count(reason), 0, "{stats:?}");
+    }
+    assert!(
+        said.contains("r0: AF_PACKET in place of AF_XDP (AF_XDP has packets of up to"),
+        "{said}"
+    );
+    assert!(stats.missed.iter().all(|(_, frames)| *frames == 0), "{stats:?}");
+
+    // One link is an ordinary one now.
+    set_mtu(&net, &FAR, 1500);
+    for path in ["fast", "full"] {
+        net.route("auto", &format!("path = \"{path}\"\n"));
+        for host in ["a", "b"] {
+            must(&net, host, "ip route flush cache");
+            must(&net, host, "ip -6 route flush cache");
+        }
+        let said = ping(&net, "-s 8000 -M do 2001:db8:2::2");
+        assert!(said.contains("mtu=1500") || said.contains("mtu: 1500"), "{path}: {said}");
+        // Once told, the sender cuts by itself; of IPv4 the router cuts what may be cut.
+        for to in ["-M dont 10.2.0.2", "-M want 2001:db8:2::2"] {
+            let said = ping(&net, &format!("-s 8000 {to}"));
+            assert!(said.contains(" 2 received"), "{path}: {said}");
+        }
+        let said = ping(&net, "-s 8000 -M do 10.2.0.2");
+        assert!(said.contains("mtu = 1500") || said.contains("mtu=1500"), "{path}: {said}");
+        let (stats, _) = net.end();
+        assert!(stats.count("fragments_sent") >= 10, "{path}: {stats:?}");
+        let told = stats.count("slow_too_big") + stats.count("waited_told");
+        assert!(told >= 2, "{path}: {stats:?}");
+    }
+}
+
+/// Both hosts have VLANs of their kernels on their links.
+#[test]
+fn vlans_have_links_of_their_own() {
+    let Some(mut net) = Net::new(&["ping"]) else { return };
+    for (host, device) in [("a", "a0"), ("b", "b0")] {
+        cut_in_software(&net, host, device);
+    }
+    // One kernel leaves tags to the device, as it does over a veth; the other writes them.
+    must(&net, "b", "ethtool -K b0 txvlan off");
+    let mut vlans = Vec::new();
+    for (host, vlan) in [("a", 100), ("b", 200), ("a", 999)] {
+        let network = vlan % 250;
+        vlans.push(Vlan::make(&net, host, &format!("{host}0"), vlan));
+        must(&net, host, &format!("ip addr add 10.{network}.0.2/24 dev v{vlan}"));
+        must(&net, host, &format!("ip addr add 2001:db8:{vlan}::2/64 dev v{vlan} nodad"));
+    }
+    // To the other's VLAN from the own one, and from it to the other's plain link.
+    for (host, own, other) in [("a", 100, "200"), ("b", 200, "100")] {
+        must(&net, host, &format!("ip route add 10.{other}.0.0/24 via 10.{own}.0.1"));
+        let route = format!("ip route add 2001:db8:{other}::/64 via 2001:db8:{own}::1");
+        must(&net, host, &route);
+        cut_in_software(&net, host, &format!("v{own}"));
+    }
+    must(&net, "a", "ip route add 10.2.0.0/24 via 10.100.0.1");
+    must(&net, "a", "ip route add 2001:db8:2::/64 via 2001:db8:100::1");
+    let vlan = |number: u16, parent: &str| {
+        format!(
+            "[[interface]]\nname = \"{parent}.{number}\"\nvlan = {number}\nparent = \"{parent}\"\n\
+             addresses = [\"10.{number}.0.1/24\", \"2001:db8:{number}::1/64\", \"fe80::1/64\"]\n"
+        )
+    };
+    net.route("auto", &[STATEFUL, &vlan(100, "r0"), &vlan(200, "r1")].concat());
+    for to in ["10.200.0.2", "2001:db8:200::2", "10.2.0.2", "2001:db8:2::2", "10.100.0.1"] {
+        let said = ping(&net, to);
+        assert!(said.contains(" 2 received"), "{said}");
+        // As long as the link carries, with a tag.
+        let header = if to.contains(':') { 48 } else { 28 };
+        let said = ping(&net, &format!("-s {} -M do {to}", 1500 - header));
+        assert!(said.contains(" 2 received"), "{said}");
+    }
+    for to in ["10.200.0.2:5000", "[2001:db8:200::2]:5000"] {
+        assert_eq!(tcp(&net, to, 1_000_000), 1_000_000);
+    }
+    assert!(!ping(&net, "-c 1 -W 1 10.249.0.1").contains(" 1 received"));
+    let (stats, said) = net.end();
+    assert!(stats.count("vlan_unknown") > 0, "{stats:?}");
+    for reason in ["firewall_stray", "ipv4_source", "ether_type"] {
+        assert_eq!(stats.count(reason), 0, "{stats:?}");
+    }
+    // Each VLAN has counters of its own.
+    let count = |name: &str| {
+        let of = stats.interfaces.iter().find(|of| of.name == name).expect("its counters");
+        (of.received, of.sent)
+    };
+    for name in ["r0.100", "r1.200"] {
+        let (received, sent) = count(name);
+        assert!(received > 10 && sent > 10, "{name}: {received} {sent}");
+    }
+    let total: u64 = stats.interfaces.iter().map(|of| of.received).sum();
+    assert_eq!(total, stats.received, "{stats:?}");
+    assert!(said.contains("r0: AF_PACKET in place of AF_XDP (VLANs are on it"), "{said}");
+}
