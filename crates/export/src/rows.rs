@@ -89,9 +89,9 @@ macro_rules! row {
 pub struct Place {
     /// The bed.
     pub bed: String,
-    /// The day on which it began (`2026-01-31`), else that of the software that it measured,
-    /// else `unknown`.
-    pub day: String,
+    /// The day on which it began (`2026-01-31`), else that of the software that it measured;
+    /// none when unknown.
+    pub day: Option<String>,
     /// Its directory below the one that is exported; `.` for that itself.
     pub store: String,
 }
@@ -99,11 +99,8 @@ pub struct Place {
 impl Place {
     /// That of a store.
     pub fn of(entry: &Entry, contents: &Contents) -> Place {
-        fn day(date: Option<&str>) -> Option<&str> {
-            date.and_then(|date| date.get(..10))
-        }
-        let day = day(entry.date.as_deref()).or(day(entry.made.as_deref()));
-        let day = day.unwrap_or("unknown").to_owned();
+        let day = |date: &Option<String>| Some(date.as_deref()?.get(..10)?.to_owned());
+        let day = day(&entry.date).or(day(&entry.made));
         let store = if entry.place.is_empty() { "." } else { &entry.place };
         let bed = contents.beds().first().copied();
         let bed = bed::name(&contents.plan, &entry.facts, bed);
@@ -167,6 +164,7 @@ fn experiment(entry: &Entry, place: &Place, contents: &Contents) -> Row {
     let is_real = contents.invocations.iter().all(|stored| !stored.invocation.simulated);
     row![
         place.store.as_str(),
+        place.day.as_deref(),
         crate::VERSION,
         entry.title.as_str(),
         contents.plan.hash.as_str(),
@@ -187,6 +185,7 @@ fn experiment(entry: &Entry, place: &Place, contents: &Contents) -> Row {
 fn of_run(place: &Place, run: &RunResult) -> Row {
     row![
         place.store.as_str(),
+        place.day.as_deref(),
         run.run,
         run.block,
         run.variant,
@@ -214,6 +213,7 @@ fn samples(place: &Place, contents: &Contents) -> Vec<Row> {
     let rows = runs.map(|(run, position, sample)| {
         row![
             place.store.as_str(),
+            place.day.as_deref(),
             run.run,
             position,
             sample.at_ns,
@@ -247,6 +247,7 @@ fn trials(place: &Place, contents: &Contents) -> Vec<Row> {
 fn trial(place: &Place, run: u32, part: Option<usize>, position: usize, t: &MethodTrial) -> Row {
     row![
         place.store.as_str(),
+        place.day.as_deref(),
         run,
         part,
         position,
@@ -265,8 +266,9 @@ fn trial(place: &Place, run: u32, part: Option<usize>, position: usize, t: &Meth
 fn counters(place: &Place, contents: &Contents) -> Vec<Row> {
     let runs = contents.runs.iter();
     let counters = runs.flat_map(|run| run.trial.counters.iter().map(move |c| (run.run, c)));
-    let rows = counters
-        .map(|(run, c)| row![place.store.as_str(), run, c.name.as_str(), c.delta(), c.expected]);
+    let (store, day) = (place.store.as_str(), place.day.as_deref());
+    let rows =
+        counters.map(|(run, c)| row![store, day, run, c.name.as_str(), c.delta(), c.expected]);
     rows.collect()
 }
 
@@ -275,7 +277,8 @@ fn settings(place: &Place, contents: &Contents) -> Vec<Row> {
     for variant in &contents.plan.variants {
         let mut add = |name: String, value: String| {
             let label = variant.label.as_str();
-            rows.push(row![place.store.as_str(), variant.index, label, name, value]);
+            let (store, day) = (place.store.as_str(), place.day.as_deref());
+            rows.push(row![store, day, variant.index, label, name, value]);
         };
         for (factor, level) in contents.plan.factors.iter().zip(&variant.levels) {
             if let Some(level) = factor.levels.get(*level) {
@@ -307,6 +310,7 @@ fn flatten(path: &str, value: &Json, add: &mut impl FnMut(String, String)) {
 fn verdict(place: &Place, compared: &Compared) -> Row {
     let mut row = row![
         place.store.as_str(),
+        place.day.as_deref(),
         compared.variant,
         compared.label.as_str(),
         compared.baseline,
@@ -338,8 +342,8 @@ fn verdict(place: &Place, compared: &Compared) -> Row {
 fn warnings(place: &Place, contents: &Contents) -> Vec<Row> {
     let runs = contents.runs.iter();
     let warnings = runs.flat_map(|run| run.warnings.iter().map(move |w| (run.run, w)));
-    let rows = warnings.map(|(run, warning)| {
-        row![place.store.as_str(), run, kind_of(warning), warning.sentence()]
-    });
+    let (store, day) = (place.store.as_str(), place.day.as_deref());
+    let rows =
+        warnings.map(|(run, warning)| row![store, day, run, kind_of(warning), warning.sentence()]);
     rows.collect()
 }

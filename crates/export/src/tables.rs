@@ -7,7 +7,7 @@ pub struct Table {
     pub name: &'static str,
     /// What a row is.
     pub meaning: &'static str,
-    /// Its columns. `bed` and `day` are in the names of folders beside.
+    /// Its columns. `bed` and `period` are in the names of folders beside.
     pub columns: &'static [Column],
 }
 
@@ -52,6 +52,10 @@ const fn text(name: &'static str, meaning: &'static str) -> Column {
 }
 
 const STORE: Column = text("store", "the store's directory below the one that was exported");
+const DAY: Column = text(
+    "day",
+    "when the experiment began (UTC), else the day of what it measured; null when unknown",
+);
 const RUN: Column = integer("run", "index of the run in its plan");
 const VARIANT: Column = integer("variant", "index of the variant in its plan");
 
@@ -62,6 +66,7 @@ pub const TABLES: [Table; 8] = [
         meaning: "a store",
         columns: &[
             STORE,
+            DAY,
             integer("version", "version of these tables"),
             text("title", "title of the experiment"),
             text("plan", "hash of the plan: stores of one plan may be put together"),
@@ -83,6 +88,7 @@ pub const TABLES: [Table; 8] = [
         meaning: "a run; in an alternation one variant's part of it",
         columns: &[
             STORE,
+            DAY,
             RUN,
             integer("block", "block; in an alternation the stream"),
             VARIANT,
@@ -107,6 +113,7 @@ pub const TABLES: [Table; 8] = [
         meaning: "a raw sample of a run's window",
         columns: &[
             STORE,
+            DAY,
             RUN,
             integer("position", "which sample, from 0"),
             integer("at_ns", "start after the opening of the window"),
@@ -123,6 +130,7 @@ pub const TABLES: [Table; 8] = [
         meaning: "a trial of a search, a curve or another method",
         columns: &[
             STORE,
+            DAY,
             RUN,
             integer("part", "the test of a suite, from 0; null where there is none"),
             integer("position", "which trial, from 0"),
@@ -142,6 +150,7 @@ pub const TABLES: [Table; 8] = [
         meaning: "a counter of the device over a run's trial",
         columns: &[
             STORE,
+            DAY,
             RUN,
             text("name", "name, e.g. `d0 rx_packets`"),
             integer("delta", "increase over the trial"),
@@ -153,6 +162,7 @@ pub const TABLES: [Table; 8] = [
         meaning: "a setting of a variant",
         columns: &[
             STORE,
+            DAY,
             VARIANT,
             text("label", "label of the variant"),
             text("name", "path of the setting; `factor.NAME` for the level of a factor"),
@@ -164,6 +174,7 @@ pub const TABLES: [Table; 8] = [
         meaning: "a variant against its baseline",
         columns: &[
             STORE,
+            DAY,
             VARIANT,
             text("label", "label of the variant"),
             integer("baseline", "index of the baseline"),
@@ -185,6 +196,7 @@ pub const TABLES: [Table; 8] = [
         meaning: "a doubt about a run",
         columns: &[
             STORE,
+            DAY,
             RUN,
             text("kind", "kind of doubt, e.g. `generator-limited`"),
             text("sentence", "the doubt with its evidence"),

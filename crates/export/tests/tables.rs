@@ -1,7 +1,7 @@
 //! What is exported is what the store holds: every file is read back.
 
 use fwdlab_export::tables::TABLES;
-use fwdlab_export::{Exported, export};
+use fwdlab_export::{CURRENT, Export, ExportError, Exported, Limits};
 use fwdlab_model::record::{Counter, Counts, Sample, TrialRecord};
 use fwdlab_model::settings::TestbedKind;
 use fwdlab_model::{RunRecord, Warning};
@@ -16,13 +16,18 @@ const EXPERIMENT: &str = "version = 1\ntitle = \"Rate, \u{e9}t\u{e9}\"\n[testbed
 /// A store in `directory` with a run for each planned one: run `n` forwards `1000 + n` packets
 /// a second in four samples.
 fn store(directory: &Path) -> PathBuf {
+    store_of(directory, "2026-01-31", 4)
+}
+
+/// The same of another day, with the first runs only.
+fn store_of(directory: &Path, day: &str, runs: usize) -> PathBuf {
     std::fs::create_dir_all(directory).unwrap();
     let path = directory.join("run.sqlite");
     let plan = fwdlab_model::load("rate.toml", EXPERIMENT, &|_| Ok(Vec::new())).unwrap();
     let mut store = Store::open(&path).unwrap();
     store.adopt_plan(&plan, EXPERIMENT).unwrap();
     let invocation = Invocation {
-        started_at: "2026-01-31T10:00:00.000Z".into(),
+        started_at: format!("{day}T10:00:00.000Z"),
         bed: None,
         environment: Default::default(),
         fwdlab_version: "test".into(),
@@ -31,7 +36,7 @@ fn store(directory: &Path) -> PathBuf {
         simulated: true,
     };
     store.begin_invocation(&invocation).unwrap();
-    for run in &plan.runs {
+    for run in plan.runs.iter().take(runs) {
         let forwarded = 1000 + u64::from(run.index);
         let sample = |at: u64| Sample {
             at_ns: at * 250_000_000,
@@ -64,7 +69,7 @@ fn store(directory: &Path) -> PathBuf {
             block: run.block,
             variants: run.variants.clone(),
             run_id: run.index + 1,
-            started_at: format!("2026-01-31T10:0{}:00.000Z", run.index),
+            started_at: format!("{day}T10:0{}:00.000Z", run.index),
             trial,
             warnings,
             ..RunRecord::default()
@@ -74,15 +79,66 @@ fn store(directory: &Path) -> PathBuf {
     path
 }
 
+/// Exports what is below `root`.
+fn export_with(
+    limits: Limits,
+    stores: &[PathBuf],
+    root: &Path,
+    directory: &Path,
+    since: Option<&str>,
+) -> Result<Exported, ExportError> {
+    let mut export = Export::open(directory, limits)?;
+    for task in export.tasks(stores, root, since)? {
+        export.add(task.read()?)?;
+    }
+    export.finish()
+}
+
+fn export(
+    stores: &[PathBuf],
+    root: &Path,
+    directory: &Path,
+    since: Option<&str>,
+) -> Result<Exported, ExportError> {
+    export_with(Limits::default(), stores, root, directory, since)
+}
+
+/// Files of a table.
+fn files(directory: &Path, table: &str) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut todo = vec![directory.join(CURRENT).join(table)];
+    while let Some(path) = todo.pop() {
+        match path.is_dir() {
+            true => todo.extend(std::fs::read_dir(&path).unwrap().map(|e| e.unwrap().path())),
+            false => files.push(path),
+        }
+    }
+    files.sort();
+    files
+}
+
+/// All rows of all tables, in an order of their own.
+fn everything(directory: &Path) -> Vec<String> {
+    let all = TABLES.iter().flat_map(|table| {
+        let rows = rows(directory, table.name).into_iter();
+        rows.map(|row| format!("{} {row}", table.name))
+    });
+    let mut all: Vec<String> = all.collect();
+    all.sort();
+    all
+}
+
+/// The file was last changed long ago, as the files of finished experiments were.
+fn age(path: &Path) {
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+    std::fs::File::options().write(true).open(path).unwrap().set_modified(long_ago).unwrap();
+}
+
 /// All rows of a table.
 fn rows(directory: &Path, table: &str) -> Vec<Row> {
     let mut rows = Vec::new();
-    let mut todo = vec![directory.join(table)];
+    let mut todo = files(directory, table);
     while let Some(path) = todo.pop() {
-        if path.is_dir() {
-            todo.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
-            continue;
-        }
         let file = SerializedFileReader::new(std::fs::File::open(&path).unwrap()).unwrap();
         rows.extend(file.get_row_iter(None).unwrap().map(Result::unwrap));
     }
@@ -101,7 +157,7 @@ fn every_figure_is_read_back_as_the_store_has_it() {
     let (root, target) = (directory.path().join("results"), directory.path().join("tables"));
     let path = store(&root.join("a/rate"));
     let contents = Store::open_read_only(&path).unwrap().contents().unwrap();
-    let exported = export(&path, &root, &target, None).unwrap().unwrap();
+    let exported = export(&[path], &root, &target, None).unwrap();
     assert_eq!(exported.runs, contents.runs.len());
     let runs = rows(&target, "runs");
     assert_eq!(runs.len(), 4);
@@ -138,30 +194,191 @@ fn every_figure_is_read_back_as_the_store_has_it() {
     assert_eq!(*cell(&experiment, "title"), Field::Str("Rate, \u{e9}t\u{e9}".into()));
     assert_eq!(*cell(&experiment, "real"), Field::Bool(false));
     assert_eq!(rows(&target, "verdicts").len(), 1);
-    // Folders are columns to readers, and names of files begin with the store's.
-    assert!(target.join("runs/bed=unknown/day=2026-01-31").is_dir());
+    assert_eq!(*cell(&experiment, "day"), Field::Str("2026-01-31".into()));
+    // Folders are columns to readers.
+    assert!(target.join("current/runs/bed=unknown/period=2026-01").is_dir());
 }
 
 #[test]
-fn an_export_is_repeated_and_bounded_by_a_day() {
+fn what_has_not_changed_is_not_read_again_and_what_has_replaces_its_rows() {
     let directory = tempfile::tempdir().unwrap();
     let (root, target) = (directory.path().join("results"), directory.path().join("tables"));
-    let path = store(&root.join("rate"));
-    let once = export(&path, &root, &target, None).unwrap().unwrap();
-    let twice = export(&path, &root, &target, Some("2026-01-31")).unwrap().unwrap();
-    assert_eq!(once, twice);
-    assert_eq!(rows(&target, "runs").len(), 4);
+    let stores = ["a", "b", "c"].map(|name| store(&root.join(name)));
+    stores.iter().for_each(|path| age(path));
+    let once = export(&stores, &root, &target, None).unwrap();
+    assert_eq!((once.stores, once.read, once.runs), (3, 3, 12));
+    // One file of each table for all of them, store by store.
+    assert_eq!(files(&target, "runs").len(), 1);
+    let names: Vec<String> =
+        rows(&target, "runs").iter().map(|row| cell(row, "store").to_string()).collect();
+    assert!(names.is_sorted() && names.len() == 12, "{names:?}");
+    let (all, before) = (everything(&target), target.join(CURRENT).read_link().unwrap());
+    let twice = export(&stores, &root, &target, None).unwrap();
+    assert_eq!((twice.read, twice.unchanged, twice.runs), (0, 3, 12));
+    // Nothing changed: readers keep what they have.
+    assert_eq!(target.join(CURRENT).read_link().unwrap(), before);
+
+    // One is another: its rows are replaced. What was read before is still there.
+    std::fs::remove_file(&stores[1]).unwrap();
+    store_of(&root.join("b"), "2026-01-31", 2);
+    let third = export(&stores, &root, &target, None).unwrap();
+    assert_eq!((third.read, third.unchanged, third.runs), (1, 2, 10));
+    assert_eq!(files(&target, "runs").len(), 1);
+    assert!(target.join(&before).join("runs").is_dir());
+    let runs = rows(&target, "runs");
+    let of_b = runs.iter().filter(|row| *cell(row, "store") == Field::Str("b".into()));
+    assert_eq!((runs.len(), of_b.count()), (10, 2));
+
+    // It is as it was: so are the tables. Changed only just, it would be read once more.
+    std::fs::remove_file(&stores[1]).unwrap();
+    store(&root.join("b"));
+    export(&stores, &root, &target, None).unwrap();
+    assert_eq!(everything(&target), all);
+    assert!(!target.join(&before).exists(), "two generations are kept");
+    assert_eq!(export(&stores, &root, &target, None).unwrap().read, 1);
+
+    // One is gone: so are its rows, in whatever way the others were named.
+    std::fs::remove_dir_all(root.join("a")).unwrap();
+    let gone = export(&stores[1..], &root, &target, None).unwrap();
+    assert_eq!((gone.stores, gone.gone, gone.runs), (2, 1, 8));
+    assert_eq!(rows(&target, "experiments").len(), 2);
+}
+
+#[test]
+fn an_export_is_bounded_by_a_day_and_leaves_older_rows_where_they_are() {
+    let directory = tempfile::tempdir().unwrap();
+    let (root, target) = (directory.path().join("results"), directory.path().join("tables"));
+    let old = store_of(&root.join("old"), "2025-12-24", 4);
+    let new = store_of(&root.join("new"), "2026-01-31", 4);
+    let both = [old.clone(), new];
+    both.iter().for_each(|path| age(path));
+    let since = Some("2026-01-01");
+    let first = export(&both, &root, &target, since).unwrap();
+    assert_eq!((first.stores, first.older, rows(&target, "runs").len()), (1, 1, 4));
+    // The day of the old one is known now, without reading it again.
+    let again = Export::open(&target, Limits::default()).unwrap().tasks(&both, &root, since);
+    assert_eq!(again.unwrap(), []);
+    let all = export(&both, &root, &target, None).unwrap();
+    assert_eq!((all.stores, all.read, rows(&target, "runs").len()), (2, 1, 8));
+    let later = export(&both, &root, &target, Some("2026-02-01")).unwrap();
+    assert_eq!((later.stores, rows(&target, "runs").len()), (2, 8));
+    // Nothing of that day: tables without rows, which can be asked all the same.
     let elsewhere = directory.path().join("later");
-    assert_eq!(export(&path, &root, &elsewhere, Some("2026-02-01")).unwrap(), None);
-    assert!(!elsewhere.exists());
-    // Two stores of names that are one when they are spelt for files.
-    let other = store(&root.join("rate+"));
-    let third = store(&root.join("rate-"));
-    for path in [&other, &third] {
-        assert!(export(path, &root, &target, None).unwrap().is_some_and(|e: Exported| e.files > 0));
+    let none = export(&both, &root, &elsewhere, Some("2026-02-01")).unwrap();
+    assert_eq!((none.stores, none.older), (0, 2));
+    assert_eq!((files(&elsewhere, "runs").len(), rows(&elsewhere, "runs").len()), (1, 0));
+    age(&old);
+}
+
+#[test]
+fn many_stores_are_few_files_however_they_come() {
+    let directory = tempfile::tempdir().unwrap();
+    let (root, target) = (directory.path().join("results"), directory.path().join("tables"));
+    let days = ["2024-11-30", "2025-11-01", "2025-11-30", "2025-12-01", "2026-01-31", "2026-02-01"];
+    let store = |(number, day): (usize, &&str)| store_of(&root.join(format!("s{number}")), day, 4);
+    let stores: Vec<PathBuf> = days.iter().enumerate().map(store).collect();
+    stores.iter().for_each(|path| age(path));
+    let periods = |target: &Path| {
+        let name = |path: &PathBuf| Some(path.parent()?.file_name()?.to_str()?.to_owned());
+        let mut names: Vec<String> = files(target, "runs").iter().filter_map(name).collect();
+        names.dedup();
+        names
+    };
+    let whole = directory.path().join("whole");
+    export(&stores, &root, &whole, None).unwrap();
+    assert_eq!(periods(&whole).len(), 5);
+    // One after the other, months become years when they are too many, and years all.
+    let expected = [1, 2, 2, 3, 3, 3];
+    for (number, (path, folders)) in stores.iter().zip(expected).enumerate() {
+        let limits = Limits { folders: 3, ..Limits::default() };
+        let one = std::slice::from_ref(path);
+        let exported = export_with(limits, one, &root, &target, None).unwrap();
+        assert_eq!((exported.stores, exported.read), (number + 1, 1));
+        assert_eq!(periods(&target).len(), folders, "{:?}", periods(&target));
     }
-    assert_eq!(rows(&target, "runs").len(), 12);
-    let why = export(&root.join("none/run.sqlite"), &root, &target, None).unwrap_err();
+    assert_eq!(periods(&target), ["period=2024", "period=2025", "period=2026"]);
+    assert_eq!(everything(&target), everything(&whole));
+    // Small packs, and little memory: more files, the same rows.
+    for (pack, memory) in [(100, 4_000_000), (1_000_000, 100), (100, 100), (1, 1)] {
+        let limits = Limits { folders: 1, pack, memory };
+        let small = directory.path().join(format!("small-{pack}-{memory}"));
+        export_with(limits, &stores[1..], &root, &small, None).unwrap();
+        export_with(limits, &stores[..1], &root, &small, None).unwrap();
+        assert_eq!(everything(&small), everything(&whole), "{pack} {memory}");
+        assert_eq!(files(&small, "runs").len() > 1, pack < 1000);
+        assert_eq!(periods(&small), ["period=all"]);
+    }
+}
+
+#[test]
+fn readers_find_one_state_or_the_next_and_tables_that_broke_are_made_anew() {
+    let directory = tempfile::tempdir().unwrap();
+    let (root, target) = (directory.path().join("results"), directory.path().join("tables"));
+    let stores = ["a", "b"].map(|name| store(&root.join(name)));
+    stores.iter().for_each(|path| age(path));
+    export(&stores[..1], &root, &target, None).unwrap();
+    let all = everything(&target);
+    // Stopped before its end: nothing is there of it, and the next goes on.
+    let mut export_of_two =
+        Export::open(&target, Limits { memory: 1, ..Limits::default() }).unwrap();
+    let busy = Export::open(&target, Limits::default()).unwrap_err();
+    assert!(matches!(busy, ExportError::Busy { .. }), "{busy}");
+    for task in export_of_two.tasks(&stores, &root, None).unwrap() {
+        export_of_two.add(task.read().unwrap()).unwrap();
+    }
+    assert!(target.join(".unfinished").exists());
+    drop(export_of_two);
+    assert!(!target.join(".unfinished").exists());
+    assert_eq!(everything(&target), all);
+    // Killed: what it left is removed.
+    std::fs::create_dir_all(target.join(".unfinished/runs")).unwrap();
+    assert_eq!(export(&stores, &root, &target, None).unwrap().stores, 2);
+    let all = everything(&target);
+    // A file is lost: the stores in it are read again.
+    std::fs::remove_file(&files(&target, "samples")[0]).unwrap();
+    let healed = export(&stores, &root, &target, None).unwrap();
+    assert_eq!((healed.read, healed.unchanged), (2, 0));
+    assert_eq!(everything(&target), all);
+    // Written by another version: as well, those that this call doesn't name too.
+    let manifest = target.join(CURRENT).join("manifest.json");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    std::fs::write(&manifest, text.replacen("tables ", "tables of old ", 1)).unwrap();
+    let anew = export(&stores[..1], &root, &target, None).unwrap();
+    assert_eq!((anew.stores, anew.read), (2, 2));
+    assert_eq!(everything(&target), all);
+    // A file is damaged: named with what helps.
+    std::fs::write(&files(&target, "samples")[0], "PAR1").unwrap();
+    let third = store(&root.join("c"));
+    let why = export(&[third], &root, &target, None).unwrap_err().to_string();
+    assert!(why.contains("samples") && why.contains("anew"), "{why}");
+}
+
+#[test]
+fn one_name_is_one_store() {
+    let directory = tempfile::tempdir().unwrap();
+    let (root, target) = (directory.path().join("results"), directory.path().join("tables"));
+    // Names that are nearly one.
+    let stores = ["rate+", "rate-"].map(|name| store(&root.join(name)));
+    assert_eq!(export(&stores, &root, &target, None).unwrap().stores, 2);
+    // The same name below another directory.
+    let elsewhere = directory.path().join("elsewhere");
+    let other = store(&elsewhere.join("rate+"));
+    let why = export(std::slice::from_ref(&other), &elsewhere, &target, None).unwrap_err();
+    assert!(matches!(why, ExportError::Taken { .. }), "{why}");
+    // The tree was moved there: it takes the place.
+    std::fs::remove_dir_all(&root).unwrap();
+    let moved = export(&[other], &elsewhere, &target, None).unwrap();
+    assert_eq!((moved.stores, moved.read, moved.gone), (2, 1, 1));
+    // The same store, named from above: one.
+    let above = directory.path();
+    let path = elsewhere.join("rate+/run.sqlite");
+    let renamed = export(&[path], above, &target, None).unwrap();
+    let mut names: Vec<String> =
+        rows(&target, "experiments").iter().map(|row| cell(row, "store").to_string()).collect();
+    names.sort();
+    assert_eq!(names, ["\"elsewhere/rate+\""], "{renamed:?}");
+    let missing = [root.join("none/run.sqlite")];
+    let why = export(&missing, &root, &target, None).unwrap_err();
     assert!(why.to_string().contains("none"), "{why}");
 }
 

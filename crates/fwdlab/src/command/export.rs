@@ -6,22 +6,23 @@ use crate::signal::Stop;
 use crate::stores::{in_parallel, stores_at};
 use crate::terminal;
 use anyhow::Context;
-use fwdlab_export::{ExportError, Exported};
+use fwdlab_export::{CURRENT, Export, ExportError, Limits};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
 /// Write stores as Parquet files, for questions in SQL over many of them.
 ///
 /// Tables of experiments, runs, samples, trials, counters, settings, verdicts and warnings,
-/// in folders by bed and day that DuckDB and other readers take for one table each.
-/// docs/QUERIES.md has their columns and examples. Stores are read, never changed; what was
-/// exported before is replaced.
+/// in folders by bed and period that DuckDB and other readers take for one table each.
+/// docs/QUERIES.md has their columns and examples. Stores are read, never changed. Only those
+/// that are new or have changed are read, and the tables in DIR/current change at once: who
+/// reads them finds all of it or none.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   fwdlab export results --parquet tables
   fwdlab export results --parquet tables --since 2026-01-31
-  duckdb -c \"SELECT bed, label, median(value_pps) FROM 'tables/runs/**/*.parquet' GROUP BY ALL\"")]
+  duckdb -c \"SELECT bed, label, median(value_pps) FROM 'tables/current/runs/**/*.parquet' GROUP BY ALL\"")]
 pub(crate) struct Arguments {
     /// A store, a directory with one, or a directory tree with many
     #[arg(value_name = "DIR")]
@@ -37,6 +38,9 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
+/// Stores that are read at a time, before their rows are put where they belong.
+const CHUNK: usize = 32;
+
 /// Writes them.
 ///
 /// # Errors
@@ -48,65 +52,83 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
         false => arguments.stores.parent().unwrap_or(Path::new(".")),
     };
     let stores = stores_at(&arguments.stores);
-    let (target, since) = (&arguments.parquet, arguments.since.as_deref());
-    let made = in_parallel(&stores, |store| match stop.requested() {
-        true => None,
-        false => Some(fwdlab_export::export(store, root, target, since)),
-    });
-    let mut sum = Exported::default();
-    let (mut exported, mut older, mut unreadable) = (0, 0, Vec::new());
-    for (made, store) in made.into_iter().zip(&stores) {
-        match made {
-            None => {}
-            Some(Ok(None)) => older += 1,
-            Some(Ok(Some(one))) => {
-                exported += 1;
-                sum.runs += one.runs;
-                sum.files += one.files;
-                sum.bytes += one.bytes;
+    let mut export = Export::open(&arguments.parquet, Limits::default()).map_err(mistaken)?;
+    let tasks = export.tasks(&stores, root, arguments.since.as_deref()).map_err(mistaken)?;
+    let mut unreadable = Vec::new();
+    for tasks in tasks.chunks(CHUNK) {
+        let read = in_parallel(tasks, |task| match stop.requested() {
+            true => None,
+            false => Some(task.read()),
+        });
+        for (read, task) in read.into_iter().zip(tasks) {
+            match read {
+                None => {}
+                Some(Ok(read)) => export.add(read)?,
+                // One store of a tree doesn't spoil the others; a full disk does.
+                Some(Err(ExportError::Store(why))) if stores.len() > 1 => {
+                    unreadable.push(why.to_string());
+                }
+                Some(Err(why)) => return Err(why).context(task.path.display().to_string()),
             }
-            // One store of a tree doesn't spoil the others; a full disk does.
-            Some(Err(ExportError::Store(why))) if stores.len() > 1 => {
-                unreadable.push(why.to_string());
-            }
-            Some(Err(why)) => return Err(why).context(store.display().to_string()),
         }
     }
     for why in &unreadable {
         terminal::warn(&format!("left out: {why}"));
     }
     if stop.requested() {
-        let next = "the same command begins anew";
-        return Err(
-            CliError::Interrupted(format!("{exported} stores were exported; {next}")).into()
-        );
+        let why = "nothing was exported: the tables are as they were";
+        return Err(CliError::Interrupted(why.to_owned()).into());
     }
-    if exported + older == 0 {
+    if unreadable.len() == stores.len() {
         let why = unreadable.first().map_or("no store", String::as_str);
         let place = arguments.stores.display();
         return Err(CliError::Mistake(format!("nothing to export from {place}: {why}")).into());
     }
+    let exported = export.finish()?;
+    let directory = arguments.parquet.join(CURRENT);
     if arguments.json {
         let value = json!({
             "version": fwdlab_export::VERSION,
-            "directory": target,
-            "stores": exported,
-            "older": older,
+            "directory": directory,
+            "stores": exported.stores,
+            "read": exported.read,
+            "unchanged": exported.unchanged,
+            "older": exported.older,
+            "gone": exported.gone,
             "unreadable": unreadable,
-            "runs": sum.runs,
-            "files": sum.files,
-            "bytes": sum.bytes,
+            "runs": exported.runs,
+            "files": exported.files,
+            "bytes": exported.bytes,
         });
         terminal::print_json(&value)?;
         return Ok(Exit::Done);
     }
-    let older = if older == 0 { String::new() } else { format!(", {older} older left alone") };
+    let words = [
+        (exported.read, "read"),
+        (exported.unchanged, "unchanged"),
+        (exported.older, "older left alone"),
+        (exported.gone, "gone"),
+    ];
+    let words = words.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}"));
+    let words = words.collect::<Vec<_>>().join(", ");
+    let words = if words.is_empty() { words } else { format!(" ({words})") };
     terminal::print(&format!(
-        "{exported} stores{older}: {} runs, {} files, {:.1} MB in {}\n",
-        sum.runs,
-        sum.files,
-        sum.bytes as f64 / 1e6,
-        target.display()
+        "{} stores{words}: {} runs, {} files, {:.1} MB in {}\n",
+        exported.stores,
+        exported.runs,
+        exported.files,
+        exported.bytes as f64 / 1e6,
+        directory.display()
     ))?;
     Ok(Exit::Done)
+}
+
+/// What the user can do something about.
+fn mistaken(why: ExportError) -> anyhow::Error {
+    match why {
+        ExportError::Busy { .. } | ExportError::Taken { .. } => {
+            CliError::Mistake(why.to_string()).into()
+        }
+        why => why.into(),
+    }
 }

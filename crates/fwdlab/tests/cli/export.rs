@@ -39,6 +39,7 @@ fn the_document_s_questions_are_answered() {
     let ended = lab.fwdlab(&["export", "results", "--parquet", "tables", "--json"]).expect(0);
     let said: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
     assert_eq!((&said["stores"], &said["runs"]), (&2.into(), &16.into()), "{said}");
+    assert_eq!(said["files"], 8, "two stores of one bed and month are one file a table: {said}");
     let Some(python) = python() else { return };
     let questions = questions();
     assert!(questions.len() >= 7, "{questions:?}");
@@ -82,7 +83,11 @@ fn what_can_t_be_exported_is_named() {
     lab.write("results/two/run.sqlite", "no store");
     let ended = lab.fwdlab(&["export", "results", "--parquet", "tables"]).expect(0);
     assert!(ended.stderr.contains("left out") && ended.stderr.contains("two"), "{}", ended.stderr);
-    assert!(ended.stdout.starts_with("1 stores"), "{}", ended.stdout);
+    assert!(ended.stdout.starts_with("1 stores (1 read)"), "{}", ended.stdout);
+    let other = "elsewhere/one";
+    lab.fwdlab(&["run", "x.toml", "--out", other, "--quiet"]).expect(0);
+    let ended = lab.fwdlab(&["export", "elsewhere", "--parquet", "tables"]).expect(2);
+    assert!(ended.stderr.contains("already") && ended.stderr.contains(other), "{}", ended.stderr);
     lab.write("file", "");
     let ended = lab.fwdlab(&["export", "results/one", "--parquet", "file"]).expect(3);
     assert!(ended.stderr.contains("can't write"), "{}", ended.stderr);

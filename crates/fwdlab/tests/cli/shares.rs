@@ -66,7 +66,7 @@ fn tables_have_each_run_in_the_folder_of_its_bed() {
     lab.fwdlab(&["merge", "results/x/.shares", "--out", "results/x"]).expect(0);
     lab.fwdlab(&["export", "results", "--parquet", "tables"]).expect(0);
     for (table, beds) in [("runs", 3), ("verdicts", 3)] {
-        let folders = std::fs::read_dir(lab.path("tables").join(table)).unwrap();
+        let folders = std::fs::read_dir(lab.path("tables/current").join(table)).unwrap();
         let mut names: Vec<String> =
             folders.map(|f| f.unwrap().file_name().to_string_lossy().into_owned()).collect();
         names.sort();

@@ -1,0 +1,106 @@
+//! One store, read: its rows as columns, by bed.
+
+use crate::columns::Columns;
+use crate::manifest::{Known, Seen};
+use crate::rows::{self, Place, Row};
+use crate::tables::Table;
+use crate::{ExportError, failed};
+use fwdlab_results::catalogue::Entry;
+use fwdlab_results::store::Store;
+use std::path::PathBuf;
+
+/// A store that has to be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// Its file.
+    pub path: PathBuf,
+    /// The directory that is exported, above it.
+    pub root: PathBuf,
+    /// Only with a run of this day or later (`2026-01-31`).
+    pub since: Option<String>,
+}
+
+/// What was read.
+#[derive(Debug)]
+pub struct Read {
+    pub(crate) known: Known,
+    pub(crate) parts: Vec<Part>,
+}
+
+/// Its rows that are of one bed.
+#[derive(Debug)]
+pub struct Part {
+    pub(crate) bed: String,
+    /// Day; `unknown` where it is.
+    pub(crate) day: String,
+    pub(crate) tables: Vec<Columns>,
+}
+
+impl Task {
+    /// Name of the store in the tables.
+    pub(crate) fn store(&self) -> String {
+        let directory = self.path.parent().unwrap_or(&self.path);
+        let place = directory.strip_prefix(&self.root).unwrap_or(directory);
+        if place.as_os_str().is_empty() { ".".to_owned() } else { place.display().to_string() }
+    }
+
+    /// Reads the store. Without rows where it is too old, or of unknown age and a day is asked
+    /// for.
+    ///
+    /// # Errors
+    /// When it can't be read.
+    pub fn read(&self) -> Result<Read, ExportError> {
+        let Task { path, root, since } = self;
+        // Before it is read: what changes from now on is seen the next time.
+        let seen = Seen::of(path);
+        let contents = Store::open_read_only(path)?.contents()?;
+        let entry = Entry::of(path, root, &contents);
+        let place = Place::of(&entry, &contents);
+        let newest = contents.runs.iter().filter_map(|run| run.started_at.get(..10)).max();
+        let newest = newest.map(str::to_owned).or(place.day.clone());
+        let known = Known {
+            path: path.clone(),
+            root: root.clone(),
+            store: place.store.clone(),
+            seen,
+            newest,
+            runs: contents.runs.len(),
+            has_rows: true,
+        };
+        if known.is_older(since.as_deref()) {
+            return Ok(Read { known: Known { has_rows: false, ..known }, parts: Vec::new() });
+        }
+        let part = |place: &Place, tables: Vec<(&'static Table, Vec<Row>)>| {
+            let tables = tables.into_iter().map(|(table, rows)| Columns::of(table, rows));
+            Ok::<Part, ExportError>(Part {
+                bed: place.bed.clone(),
+                day: place.day.clone().unwrap_or_else(|| "unknown".to_owned()),
+                tables: tables.collect::<Result<_, _>>().map_err(|why| failed(path, &why))?,
+            })
+        };
+        if contents.beds().len() < 2 {
+            let parts = vec![part(&place, rows::of(&entry, &place, &contents))?];
+            return Ok(Read { known, parts });
+        }
+        let mut parts = Vec::new();
+        for of_bed in rows::by_bed(&contents) {
+            let entry = Entry::of(path, root, &of_bed);
+            let place = Place::of(&entry, &of_bed);
+            // A bed's part of an experiment has no verdict of its own.
+            let mut tables = rows::of(&entry, &place, &of_bed);
+            let verdicts = tables.iter_mut().filter(|(table, _)| table.name == rows::VERDICTS);
+            verdicts.for_each(|(_, rows)| rows.clear());
+            parts.push(part(&place, tables)?);
+        }
+        let (place, tables) = rows::of_all_beds(&place, &contents);
+        parts.push(part(&place, tables)?);
+        Ok(Read { known, parts })
+    }
+}
+
+impl Known {
+    /// True where all of it is of an earlier day, or of an unknown one.
+    pub(crate) fn is_older(&self, since: Option<&str>) -> bool {
+        since.is_some_and(|since| self.newest.as_deref().is_none_or(|newest| newest < since))
+    }
+}
