@@ -279,10 +279,13 @@ impl Shared {
         }
     }
 
-    /// Gives back what it has; the lease of a host that can't be reached ends by itself.
+    /// Gives back what it has; the lease of a host that can't be reached ends by itself. A shell
+    /// over which all commands of a host run is gone where a thread that renewed had begun it:
+    /// that is noticed once, and the second attempt begins another.
     fn release(&self) {
         for held in &self.hosts {
-            let _ = held.ledger.release(held.host.as_ref(), self.owner.text());
+            let release = || held.ledger.release(held.host.as_ref(), self.owner.text());
+            let _ = release().or_else(|_| release());
         }
     }
 }
