@@ -12,7 +12,7 @@ pub mod tables;
 pub mod write;
 
 use fwdlab_results::catalogue::Entry;
-use fwdlab_results::store::{Store, StoreError};
+use fwdlab_results::store::{Store, StoreError, UNNAMED};
 use std::path::{Path, PathBuf};
 
 /// Version of the tables: it grows when a column changes its meaning or goes. New columns and
@@ -83,7 +83,11 @@ pub fn export(
     }
     for part in rows::by_bed(&contents) {
         let entry = Entry::of(path, root, &part);
-        let place = rows::Place::of(&entry, &part);
+        let mut place = rows::Place::of(&entry, &part);
+        if part.bed_names().next().is_none() {
+            // Not the laboratory's name, which may be that of another part.
+            place.bed = UNNAMED.to_owned();
+        }
         // A bed's part of an experiment has no verdict of its own.
         let mut tables = rows::of(&entry, &place, &part);
         tables.iter_mut().filter(|(t, _)| t.name == rows::VERDICTS).for_each(|(_, r)| r.clear());
