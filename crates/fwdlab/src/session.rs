@@ -49,9 +49,10 @@ pub(crate) struct Session<'a> {
     pub(crate) wait: Duration,
 }
 
-/// Time between two attempts to have hosts that another controller has; as much again by
-/// chance, so that two who wait don't keep step.
-const ATTEMPTS: Duration = Duration::from_secs(1);
+/// Most time between two attempts to have hosts that another controller has, whose runs each
+/// attempt disturbs: it asks every host. Up to a second more by chance, so that two who wait don't
+/// keep step.
+const ATTEMPTS: Duration = Duration::from_secs(30);
 
 /// Which run comes next, and who is told of it.
 pub(crate) trait Course {
@@ -181,6 +182,9 @@ impl Session<'_> {
             })
             .and_then(|()| self.profile(store, &mut testbed, &mut progress));
         progress.end();
+        if let Err(error) = testbed.close() {
+            terminal::warn(&error.to_string());
+        }
         match result {
             // Ctrl-C reaches the programs that the testbed runs as well, so that
             // their failing may be seen before our own flag.
@@ -204,15 +208,16 @@ impl Session<'_> {
     /// Opens the testbed; where another controller has a host, once it is free.
     fn open_testbed(&self, stop: &Stop) -> Result<Runner> {
         let (privilege, paths) = ground(self.plan, &self.directory)?;
+        let paths = Paths { stop: stop.shared(), ..paths };
         // Since the first refusal: asking the hosts takes a while, too.
         let mut since: Option<Instant> = None;
         loop {
             let is_told = since.is_some();
-            let error = match Runner::open(self.plan, &privilege, &paths) {
-                Err(error @ BenchError::Held { .. })
+            let (error, left) = match Runner::open(self.plan, &privilege, &paths) {
+                Err(error @ BenchError::Held { left, .. })
                     if since.get_or_insert_with(Instant::now).elapsed() < self.wait =>
                 {
-                    error
+                    (error, left)
                 }
                 // Ctrl-C reaches the programs that ask the hosts, too.
                 Err(_) if stop.requested() => {
@@ -231,8 +236,11 @@ impl Session<'_> {
             }
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             let chance = Duration::from_nanos(u64::from(now.subsec_nanos()));
-            let pause = ATTEMPTS + chance;
-            let until = Instant::now() + pause;
+            let waited = since.map_or(Duration::ZERO, |since| since.elapsed());
+            // The last attempt is made when the time is over.
+            let pause =
+                left.unwrap_or(ATTEMPTS).min(ATTEMPTS).min(self.wait - waited.min(self.wait));
+            let until = Instant::now() + pause + chance;
             while Instant::now() < until && !stop.requested() {
                 std::thread::sleep(Duration::from_millis(50));
             }

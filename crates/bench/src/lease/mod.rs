@@ -18,6 +18,7 @@ mod survey;
 
 pub use health::mark;
 pub(crate) use health::mark_sick;
+pub(crate) use owner::is_gone_from_here;
 pub use owner::{Owner, named};
 pub use script::{Holder, Mark};
 pub use survey::{Freed, HostLease, State, free, survey};
@@ -220,6 +221,7 @@ impl Shared {
                 }
                 Answer::Held(holder) => {
                     return Err(BenchError::Held {
+                        left: Some(Duration::from_secs_f64(holder.left_s.max(0.0))),
                         what: format!(
                             "another fwdlab ({}) measures with {}, for {:.0} s more unless it \
                              renews its lease",

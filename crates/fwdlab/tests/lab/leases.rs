@@ -76,9 +76,9 @@ fn a_killed_controller_frees_its_hosts_within_its_lease_and_who_waits_has_them()
 #[test]
 fn a_lease_that_is_ended_by_hand_ends_its_run_and_sick_hosts_are_not_taken() {
     let Some(rack) = Rack::build() else { return };
-    let power = "power_cycle = [\"false\"]\nreboot_timeout = \"1s\"";
+    let power = format!("power_cycle = [\"{}\"]\nreboot_timeout = \"1s\"", rack.at("cycle"));
     // A shell for all commands is as good here as one for each.
-    short(&rack, power, "one_shell = true\n");
+    short(&rack, &power, "one_shell = true\n");
     rack.write("x.toml", &plain(30));
     let program = rack.start(&RUN);
     assert!(until(PATIENCE, || stored(&program) >= 1), "{}", program.said());
@@ -87,18 +87,25 @@ fn a_lease_that_is_ended_by_hand_ends_its_run_and_sick_hosts_are_not_taken() {
     assert!(freed.contains("dut: ended the lease of ") && freed.contains(" s left"), "{freed}");
     let ended = program.end().expect(3);
     assert!(ended.stderr.contains("the lease of dut is lost: it was ended"), "{}", ended.stderr);
-    // What it left is put back by the next one, whose DUT then stays away for good.
-    let program = rack.start(&RUN);
-    assert!(until(PATIENCE, || stored(&program) >= 1), "{}", program.said());
-    rack.write("stays-down", "");
-    rack.reboot();
-    let ended = program.end().expect(3);
-    let words = ended.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
-    for word in ["false on this machine failed", "dut is marked sick, on sender and receiver"] {
+    // What it left is put back by the next one, whose DUT then stays away for good. That Ctrl-C
+    // ends what cycles the power, too, says nothing of the DUT.
+    let without_dut = |cycle: &str, code| {
+        rack.write_program("cycle", cycle);
+        let program = rack.start(&RUN);
+        assert!(until(PATIENCE, || stored(&program) >= 1), "{}", program.said());
+        rack.write("stays-down", "");
+        rack.reboot();
+        let ended = program.end().expect(code);
+        fs::remove_file(rack.path("stays-down")).expect("a file");
+        rack.boot("dut");
+        ended.stderr.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let words = without_dut("#!/bin/sh\nkill -INT $PPID; exit 130\n", 130);
+    assert!(words.contains("interrupted") && !words.contains("sick"), "{words}");
+    let words = without_dut("#!/bin/sh\nexit 1\n", 3);
+    for word in ["cycle on this machine failed", "dut is marked sick, on sender and receiver"] {
         assert!(words.contains(word), "no `{word}` in {words}");
     }
-    fs::remove_file(rack.path("stays-down")).expect("a file");
-    rack.boot("dut");
     let refused = rack.fwdlab(&RUN).expect(3);
     for word in ["dut is marked sick, by ", "did not come back", "lab mark LAB dut well"] {
         assert!(refused.stderr.contains(word), "no `{word}` in {}", refused.stderr);
