@@ -1,6 +1,7 @@
 //! Errors of executing a plan.
 
 use fwdlab_port::PortError;
+use std::time::Duration;
 
 /// An error of the laboratory. Its message names the object, the place and the next step.
 #[derive(Debug, thiserror::Error)]
@@ -53,12 +54,14 @@ pub enum BenchError {
     },
     /// Another controller has a host of the laboratory.
     #[error(
-        "{what}\n  next step: wait until it is free (`--wait 60min`): two would measure each \
-         other; `fwdlab lab leases` says who has which host"
+        "{what}\n  next step: wait until it is free (`fwdlab run --wait 60min` does): two would \
+         measure each other; `fwdlab lab leases` says who has which host"
     )]
     Held {
         /// Who has which host, until when.
         what: String,
+        /// Time after which it may be free, unless its holder goes on; none where nobody knows.
+        left: Option<Duration>,
     },
     /// A variant can't be measured now; others can.
     #[error("variant {variant} is given up for now: {why}")]

@@ -36,7 +36,13 @@ fn plan(text: &str) -> Plan {
 fn state() -> Paths {
     let state = std::env::temp_dir().join(format!("fwdlab-test-{}", std::process::id()));
     // No router is started here.
-    Paths { cache: state.clone(), state, program: "fwdlab".into(), experiment: ".".into() }
+    Paths {
+        cache: state.clone(),
+        state,
+        program: "fwdlab".into(),
+        experiment: ".".into(),
+        ..Paths::default()
+    }
 }
 
 fn open(plan: &Plan) -> Option<Runner> {

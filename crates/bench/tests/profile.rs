@@ -47,7 +47,13 @@ fn open(plan: &Plan) -> Option<Runner> {
     match Runner::open(
         plan,
         &Privilege::Root,
-        &Paths { cache: state.clone(), state, program: "fwdlab".into(), experiment: ".".into() },
+        &Paths {
+            cache: state.clone(),
+            state,
+            program: "fwdlab".into(),
+            experiment: ".".into(),
+            ..Paths::default()
+        },
     ) {
         Ok(testbed) => Some(testbed),
         Err(error) => {

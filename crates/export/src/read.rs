@@ -6,7 +6,7 @@ use crate::rows::{self, Place, Row};
 use crate::tables::Table;
 use crate::{ExportError, failed};
 use fwdlab_results::catalogue::Entry;
-use fwdlab_results::store::Store;
+use fwdlab_results::store::{Store, UNNAMED};
 use std::path::PathBuf;
 
 /// A store that has to be read.
@@ -85,7 +85,11 @@ impl Task {
         let mut parts = Vec::new();
         for of_bed in rows::by_bed(&contents) {
             let entry = Entry::of(path, root, &of_bed);
-            let place = Place::of(&entry, &of_bed);
+            let mut place = Place::of(&entry, &of_bed);
+            if of_bed.bed_names().next().is_none() {
+                // Not the laboratory's name, which may be that of another part.
+                place.bed = UNNAMED.to_owned();
+            }
             // A bed's part of an experiment has no verdict of its own.
             let mut tables = rows::of(&entry, &place, &of_bed);
             let verdicts = tables.iter_mut().filter(|(table, _)| table.name == rows::VERDICTS);

@@ -102,7 +102,7 @@ impl Place {
         let day = |date: &Option<String>| Some(date.as_deref()?.get(..10)?.to_owned());
         let day = day(&entry.date).or(day(&entry.made));
         let store = if entry.place.is_empty() { "." } else { &entry.place };
-        let bed = contents.beds().first().copied();
+        let bed = contents.bed_names().next();
         let bed = bed::name(&contents.plan, &entry.facts, bed);
         Place { bed, day, store: store.to_owned() }
     }
@@ -137,21 +137,21 @@ pub fn of_all_beds(place: &Place, contents: &Contents) -> (Place, Vec<(&'static 
 /// Each bed's part of a store that several measured.
 pub fn by_bed(contents: &Contents) -> Vec<Contents> {
     let of_runs = contents.run_beds();
-    let mut beds: Vec<Option<String>> = of_runs.iter().map(|bed| bed.map(str::to_owned)).collect();
-    beds.sort();
-    beds.dedup();
-    let part = |bed: &Option<String>| {
-        let is_own = |place: usize| of_runs[place] == bed.as_deref();
+    let part = |bed: Option<&str>| {
+        let is_own = |place: usize| of_runs[place] == bed;
         let places: Vec<usize> = (0..contents.runs.len()).filter(|&place| is_own(place)).collect();
         let invocations = contents.invocations.iter();
         Contents {
             runs: places.iter().map(|&place| contents.runs[place].clone()).collect(),
             run_invocations: places.iter().map(|&place| contents.run_invocations[place]).collect(),
-            invocations: invocations.filter(|own| own.invocation.bed == *bed).cloned().collect(),
+            invocations: invocations
+                .filter(|own| own.invocation.bed.as_deref() == bed)
+                .cloned()
+                .collect(),
             ..contents.clone()
         }
     };
-    beds.iter().map(part).collect()
+    contents.beds().into_iter().map(part).collect()
 }
 
 /// Nothing where nothing is written.

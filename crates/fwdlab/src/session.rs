@@ -8,6 +8,7 @@ use crate::events::Events;
 use crate::experiment::{STORE, overhead_guess_ns};
 use crate::profiling::{self, REPETITIONS, Wanted};
 use crate::progress::Progress;
+use crate::share;
 use crate::signal::Stop;
 use crate::state;
 use crate::stores::now;
@@ -40,7 +41,7 @@ pub(crate) struct Session<'a> {
     pub(crate) resume: String,
     /// How many runs there are in all, in words: a number, or at most how many.
     pub(crate) runs: String,
-    /// The bed that is measured on, where it has a name.
+    /// The name of the bed that is measured on, instead of the one that the plan has for it.
     pub(crate) bed: Option<String>,
     /// Profile runs to be taken when the runs are done.
     pub(crate) profiles: Vec<Wanted>,
@@ -48,9 +49,10 @@ pub(crate) struct Session<'a> {
     pub(crate) wait: Duration,
 }
 
-/// Time between two attempts to have hosts that another controller has; as much again by
-/// chance, so that two who wait don't keep step.
-const ATTEMPTS: Duration = Duration::from_secs(1);
+/// Most time between two attempts to have hosts that another controller has, whose runs each
+/// attempt disturbs: it asks every host. Up to a second more by chance, so that two who wait don't
+/// keep step.
+const ATTEMPTS: Duration = Duration::from_secs(30);
 
 /// Which run comes next, and who is told of it.
 pub(crate) trait Course {
@@ -164,7 +166,7 @@ impl Session<'_> {
         let stop = Stop::on_signals().context("listening to signals")?;
         let mut testbed = self.open_testbed(&stop)?;
         self.say(&description(testbed.choice(), terminal::width_of_stderr()));
-        store.begin_invocation(&invocation(&testbed, self.bed.as_deref()))?;
+        store.begin_invocation(&invocation(&testbed, self.bed()))?;
         let done = store.recorded_runs()?.len();
         let guess_ns = plan.estimate(overhead_guess_ns(plan)).run_ns;
         // A store in memory has no directory.
@@ -180,6 +182,9 @@ impl Session<'_> {
             })
             .and_then(|()| self.profile(store, &mut testbed, &mut progress));
         progress.end();
+        if let Err(error) = testbed.close() {
+            terminal::warn(&error.to_string());
+        }
         match result {
             // Ctrl-C reaches the programs that the testbed runs as well, so that
             // their failing may be seen before our own flag.
@@ -195,18 +200,24 @@ impl Session<'_> {
         }
     }
 
+    /// The bed that is measured on, where it has a name.
+    fn bed(&self) -> Option<String> {
+        self.bed.clone().or_else(|| share::bed_of(self.plan))
+    }
+
     /// Opens the testbed; where another controller has a host, once it is free.
     fn open_testbed(&self, stop: &Stop) -> Result<Runner> {
         let (privilege, paths) = ground(self.plan, &self.directory)?;
+        let paths = Paths { stop: stop.shared(), ..paths };
         // Since the first refusal: asking the hosts takes a while, too.
         let mut since: Option<Instant> = None;
         loop {
             let is_told = since.is_some();
-            let error = match Runner::open(self.plan, &privilege, &paths) {
-                Err(error @ BenchError::Held { .. })
+            let (error, left) = match Runner::open(self.plan, &privilege, &paths) {
+                Err(error @ BenchError::Held { left, .. })
                     if since.get_or_insert_with(Instant::now).elapsed() < self.wait =>
                 {
-                    error
+                    (error, left)
                 }
                 // Ctrl-C reaches the programs that ask the hosts, too.
                 Err(_) if stop.requested() => {
@@ -225,8 +236,11 @@ impl Session<'_> {
             }
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             let chance = Duration::from_nanos(u64::from(now.subsec_nanos()));
-            let pause = ATTEMPTS + chance;
-            let until = Instant::now() + pause;
+            let waited = since.map_or(Duration::ZERO, |since| since.elapsed());
+            // The last attempt is made when the time is over.
+            let pause =
+                left.unwrap_or(ATTEMPTS).min(ATTEMPTS).min(self.wait - waited.min(self.wait));
+            let until = Instant::now() + pause + chance;
             while Instant::now() < until && !stop.requested() {
                 std::thread::sleep(Duration::from_millis(50));
             }
@@ -389,11 +403,11 @@ fn ground(plan: &Plan, directory: &Path) -> Result<(Privilege, Paths)> {
     Ok((privilege, Paths { experiment: directory.to_owned(), ..paths }))
 }
 
-fn invocation(testbed: &Runner, bed: Option<&str>) -> Invocation {
+fn invocation(testbed: &Runner, bed: Option<String>) -> Invocation {
     let choice = testbed.choice();
     Invocation {
         started_at: now(),
-        bed: bed.map(str::to_owned),
+        bed,
         environment: testbed.environment(VERSION),
         fwdlab_version: VERSION.to_owned(),
         testbed: choice.kind,
@@ -421,4 +435,33 @@ fn description(choice: &Choice, width: usize) -> String {
         text += &wrap(&format!("  {}", line.trim_start()), width, "    ");
     }
     text.trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever measures in a laboratory, a pilot or the whole, measures on one bed: its own.
+    #[test]
+    fn the_bed_of_a_laboratory_is_its_name_unless_another_is_given() {
+        let (mut plan, text) = crate::selftest::live::plan(TestbedKind::Sim).unwrap();
+        plan.base.testbed.lab = Some("racks/rack7.toml".into());
+        let mut store = Store::memory().unwrap();
+        store.adopt_plan(&plan, &text).unwrap();
+        for (run, bed) in [None, Some("other".to_owned())].into_iter().enumerate() {
+            let session = Session {
+                bed,
+                plan: &plan,
+                directory: PathBuf::new(),
+                calibrates: false,
+                quiet: true,
+                resume: String::new(),
+                runs: "2".into(),
+                profiles: Vec::new(),
+                wait: Duration::ZERO,
+            };
+            session.measure(&mut store, &[run as u32], None).unwrap();
+        }
+        assert_eq!(store.contents().unwrap().run_beds(), [Some("rack7"), Some("other")]);
+    }
 }

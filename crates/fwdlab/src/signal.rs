@@ -78,6 +78,11 @@ impl Stop {
         &self.0
     }
 
+    /// The same for what can't know this type and outlives the reference.
+    pub(crate) fn shared(&self) -> Arc<AtomicBool> {
+        self.0.clone()
+    }
+
     /// As a signal would.
     #[cfg(test)]
     pub(crate) fn request(&self) {

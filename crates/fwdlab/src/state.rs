@@ -1,6 +1,6 @@
 //! State directory for lock and journal of testbeds: it outlives the process, and
 //! no other user may write to it, since the next process restores settings from
-//! the journal.
+//! the journal. What outlives a reboot of this machine, too, has another one.
 
 use crate::error::CliError;
 use fwdlab_bench::testbed::Paths;
@@ -16,12 +16,22 @@ use std::path::{Path, PathBuf};
 pub(crate) fn paths() -> anyhow::Result<Paths> {
     let user = rustix::process::geteuid();
     if user.is_root() {
-        return of_state(PathBuf::from("/run/fwdlab"));
+        let lasting = PathBuf::from("/var/lib/fwdlab");
+        return Ok(Paths { lasting, ..of_state(PathBuf::from("/run/fwdlab"))? });
     }
     let state = lasting_directory().join(format!("fwdlab-{}", user.as_raw()));
     make_private(&state, user.as_raw())
         .map_err(|why| CliError::Environment(format!("{}: {why}", state.display())))?;
-    of_state(state)
+    let lasting = kept_directory().unwrap_or_else(|| state.clone());
+    Ok(Paths { lasting, ..of_state(state)? })
+}
+
+/// The user's directory for what programs note for themselves; none without a home.
+fn kept_directory() -> Option<PathBuf> {
+    let named = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty());
+    let base = named("XDG_STATE_HOME").map(PathBuf::from);
+    let base = base.or_else(|| Some(PathBuf::from(named("HOME")?).join(".local/state")));
+    base.map(|base| base.join("fwdlab"))
 }
 
 /// For testbeds that keep nothing on the machine.
@@ -33,8 +43,7 @@ pub(crate) fn nowhere() -> anyhow::Result<Paths> {
 }
 
 fn of_state(state: PathBuf) -> anyhow::Result<Paths> {
-    let (cache, experiment) = (PathBuf::new(), PathBuf::new());
-    Ok(Paths { state, cache, program: program()?, experiment })
+    Ok(Paths { state, program: program()?, ..Paths::default() })
 }
 
 /// Where what is made once is kept: unpacked packages and the compiled plugin.

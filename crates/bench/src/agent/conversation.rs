@@ -161,7 +161,7 @@ mod tests {
         }
         fn wait(&mut self, _: Duration) -> Ended {
             let (status, errors) = ("it was killed".into(), "loading the BPF sender\n".into());
-            Ended { well: false, status, errors }
+            Ended { well: false, status, errors, ..Ended::default() }
         }
     }
 

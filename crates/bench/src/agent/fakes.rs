@@ -206,7 +206,8 @@ impl Script {
     }
 
     pub(super) fn ending(mut self, status: &str, errors: &str) -> Script {
-        self.ended = Ended { well: false, status: status.into(), errors: errors.into() };
+        self.ended =
+            Ended { well: false, status: status.into(), errors: errors.into(), ..Ended::default() };
         self
     }
 }

@@ -38,6 +38,8 @@ pub trait Running {
 pub struct Ended {
     /// True when it ended with status 0.
     pub well: bool,
+    /// Its exit code; none where a signal ended it, or on another machine.
+    pub code: Option<i32>,
     /// Its status in words.
     pub status: String,
     /// What it wrote to standard error.
@@ -152,11 +154,12 @@ impl Running for Program {
         }
         let errors = self.errors.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
         let well = status.is_some_and(|status| status.success());
+        let code = status.and_then(|status| status.code());
         let status = match status {
             Some(status) => status.to_string(),
             None => format!("it did not end within {} s and was killed", patience.as_secs()),
         };
-        Ended { well, status, errors }
+        Ended { well, code, status, errors }
     }
 
     fn threads(&self, name: &str) -> Vec<u32> {
@@ -254,6 +257,6 @@ mod tests {
         assert!(missing.expect_err("missing").to_string().contains("is not installed"));
         let mut sh = Program::start("here", &["sh", "-c", "echo why >&2; exit 3"]).expect("sh");
         let ended = sh.wait(PATIENCE);
-        assert_eq!((ended.well, ended.errors.as_str()), (false, "why\n"));
+        assert_eq!((ended.well, ended.code, ended.errors.as_str()), (false, Some(3), "why\n"));
     }
 }

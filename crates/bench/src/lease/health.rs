@@ -11,6 +11,7 @@ use crate::error::BenchError;
 use crate::host::SshSettings;
 use crate::lab::reached::Reached;
 use fwdlab_model::Lab;
+use fwdlab_model::lab::LabHost;
 
 /// Name of a host's mark of its own.
 const OWN: &str = "sick";
@@ -101,26 +102,37 @@ pub fn mark(
     name: &str,
     why: Option<&str>,
 ) -> Result<Vec<String>, BenchError> {
-    is_host(lab, name)?;
-    let reached = reach(lab, settings);
+    let marked = is_host(lab, name)?;
     let Some(why) = why else {
-        let by = person();
-        for reached in reached {
+        let (by, of_other) = (person(), of_other(&lab.name, name));
+        let forgot = reach(lab.hosts.iter(), settings, |host, reached| {
             let reached = reached?;
             let ledger = Ledger::of(reached.system);
-            ledger.mark(reached.host(), &of_other(&lab.name, name), &by, None)?;
-            if reached.described.name == name {
+            ledger.mark(reached.host(), &of_other, &by, None)?;
+            if host.name == name {
                 ledger.mark(reached.host(), OWN, &by, None)?;
             }
-        }
-        return Ok(Vec::new());
+            Ok(())
+        });
+        return forgot.into_iter().collect::<Result<Vec<()>, _>>().map(|_| Vec::new());
     };
-    let failed = reached.iter().find_map(|reached| reached.as_ref().err()).map(ToString::to_string);
-    let hosts: Vec<&Reached> = reached.iter().flatten().collect();
-    match (mark_sick(&hosts, &lab.name, name, why)?, failed) {
-        (kept, Some(why)) if kept.is_empty() => {
-            Err(BenchError::environment(why, "see that one of the laboratory's hosts is up"))
+    let write = |_: &LabHost, reached: Result<&Reached, BenchError>| {
+        reached.and_then(|reached| mark_sick(&[reached], &lab.name, name, why))
+    };
+    let mut tried = reach(std::iter::once(marked), settings, write);
+    if tried.iter().all(Result::is_err) {
+        let others = lab.hosts.iter().filter(|host| host.name != name);
+        tried.extend(reach(others, settings, write));
+    }
+    let (mut kept, mut failed) = (Vec::new(), None);
+    for tried in tried {
+        match tried {
+            Ok(names) => kept.extend(names),
+            Err(error) => failed = failed.or(Some(error)),
         }
-        (kept, _) => Ok(kept),
+    }
+    match failed {
+        Some(error) if kept.is_empty() => Err(error),
+        _ => Ok(kept),
     }
 }

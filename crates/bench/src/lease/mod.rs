@@ -18,6 +18,7 @@ mod survey;
 
 pub use health::mark;
 pub(crate) use health::mark_sick;
+pub(crate) use owner::is_gone_from_here;
 pub use owner::{Owner, named};
 pub use script::{Holder, Mark};
 pub use survey::{Freed, HostLease, State, free, survey};
@@ -220,6 +221,7 @@ impl Shared {
                 }
                 Answer::Held(holder) => {
                     return Err(BenchError::Held {
+                        left: Some(Duration::from_secs_f64(holder.left_s.max(0.0))),
                         what: format!(
                             "another fwdlab ({}) measures with {}, for {:.0} s more unless it \
                              renews its lease",
@@ -279,10 +281,13 @@ impl Shared {
         }
     }
 
-    /// Gives back what it has; the lease of a host that can't be reached ends by itself.
+    /// Gives back what it has; the lease of a host that can't be reached ends by itself. A shell
+    /// over which all commands of a host run is gone where a thread that renewed had begun it:
+    /// that is noticed once, and the second attempt begins another.
     fn release(&self) {
         for held in &self.hosts {
-            let _ = held.ledger.release(held.host.as_ref(), self.owner.text());
+            let release = || held.ledger.release(held.host.as_ref(), self.owner.text());
+            let _ = release().or_else(|_| release());
         }
     }
 }

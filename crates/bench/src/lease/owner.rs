@@ -54,6 +54,21 @@ pub(super) fn is_gone(owner: &str) -> bool {
     }
 }
 
+/// True for a process of this machine that has ended: now, or with an earlier boot. For what is
+/// noted on this machine's own disk.
+pub(crate) fn is_gone_from_here(owner: &str) -> bool {
+    let machine = |owner: &str| owner.split(':').next()?.split_once('@').map(|p| p.1.to_owned());
+    // A boot has dashes, a namespace none.
+    let boot = |owner: &str| {
+        let place = owner.splitn(3, ':').nth(2)?;
+        place.rsplit_once('-').map(|(boot, _)| boot.to_owned())
+    };
+    let this = Owner::this();
+    let is_of_this_machine = machine(owner).is_some() && machine(owner) == machine(this.text());
+    let is_of_another_boot = boot(owner).is_some() && boot(owner) != boot(this.text());
+    is_gone(owner) || (is_of_this_machine && is_of_another_boot)
+}
+
 /// This boot of this machine, and the namespace in which processes have their numbers.
 fn here() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
@@ -82,6 +97,17 @@ mod tests {
         // Another machine of the same name, another boot, another namespace of processes.
         assert!(!is_gone("someone@here:4194305-77:e0d1-4026531836"));
         assert!(!is_gone("nobody") && !is_gone("a:b") && !is_gone(""));
+        // On this machine's own disk an earlier boot is gone, another machine's not.
+        let person = person();
+        for (owner, gone) in [
+            (dead.clone(), true),
+            (this.text().to_owned(), false),
+            (format!("{person}:4194305-77:e0d1-1-4026531836"), true),
+            (format!("{person}x:4194305-77:e0d1-1-4026531836"), false),
+            ("labgrid".to_owned(), false),
+        ] {
+            assert_eq!(is_gone_from_here(&owner), gone, "{owner}");
+        }
         assert_eq!(named(&dead), "someone@here, process 4194305");
         assert_eq!(named("nobody"), "nobody");
         assert_eq!((word("a b:c/d"), word("")), ("a_b_c_d".into(), "_".into()));

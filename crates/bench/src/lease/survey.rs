@@ -62,10 +62,9 @@ fn state(seen: &Seen) -> State {
 
 /// Asks every host; in the order of the file.
 pub fn survey(lab: &Lab, settings: &SshSettings) -> Vec<HostLease> {
-    let seen: Vec<Result<Seen, BenchError>> = reach(lab, settings)
-        .into_iter()
-        .map(|reached| reached.and_then(|host| Ledger::of(host.system).show(host.host())))
-        .collect();
+    let seen: Vec<Result<Seen, BenchError>> = reach(lab.hosts.iter(), settings, |_, reached| {
+        reached.and_then(|host| Ledger::of(host.system).show(host.host()))
+    });
     let marks: Vec<(usize, &Mark)> = seen
         .iter()
         .enumerate()
@@ -101,17 +100,15 @@ pub fn free(
     only: Option<&str>,
     force: bool,
 ) -> Result<Vec<Freed>, BenchError> {
-    only.map_or(Ok(()), |name| is_host(lab, name))?;
-    let hosts = lab.hosts.iter().zip(reach(lab, settings));
-    let wanted = hosts.filter(|(host, _)| only.is_none_or(|name| name == host.name));
-    let freed = wanted.map(|(host, reached)| {
-        let (is_free, said) = match reached.and_then(|reached| end(&reached, force)) {
+    let only = only.map(|name| is_host(lab, name)).transpose()?;
+    let wanted = lab.hosts.iter().filter(|host| only.is_none_or(|only| only.name == host.name));
+    Ok(reach(wanted, settings, |host, reached| {
+        let (is_free, said) = match reached.and_then(|reached| end(reached, force)) {
             Ok(done) => done,
             Err(error) => (false, error.to_string()),
         };
         Freed { host: host.name.clone(), is_free, said }
-    });
-    Ok(freed.collect())
+    }))
 }
 
 fn end(reached: &Reached, force: bool) -> Result<(bool, String), BenchError> {

@@ -30,11 +30,11 @@ Events disabled
 ";
 
 fn well(errors: &str) -> Ended {
-    Ended { well: true, status: "exit status: 0".into(), errors: errors.into() }
+    Ended { well: true, code: Some(0), status: "exit status: 0".into(), errors: errors.into() }
 }
 
 fn badly(errors: &str) -> Ended {
-    Ended { well: false, status: "exit status: 255".into(), errors: errors.into() }
+    Ended { well: false, code: Some(255), status: "exit status: 255".into(), errors: errors.into() }
 }
 
 /// A machine where all is well, but without cycles.

@@ -62,6 +62,15 @@ impl Runner {
         testbed::choose(plan, privilege, paths).map(Runner::new)
     }
 
+    /// Puts back what the testbed has changed; dropping the runner does the same, and can't say
+    /// what failed.
+    ///
+    /// # Errors
+    /// What could not be put back.
+    pub fn close(mut self) -> Result<(), BenchError> {
+        self.testbed.close()
+    }
+
     /// The testbed in use and why it was chosen.
     pub fn choice(&self) -> &Choice {
         self.testbed.choice()

@@ -23,6 +23,8 @@ use fwdlab_model::plan::{Plan, Trial};
 use fwdlab_model::record::{Calibration, Environment, Latency};
 use fwdlab_model::settings::{DutKind, Settings, TestbedKind};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Provides machines, links, CPU placement and traffic for planned runs. The
 /// [`Runner`](crate::Runner) executes the runs.
@@ -54,6 +56,14 @@ pub trait Testbed {
     /// When a host does not respond.
     fn recover(&mut self, _observer: &mut dyn Observer) -> Result<Option<String>, BenchError> {
         Ok(None)
+    }
+
+    /// Puts back what was changed, as dropping it does, which can't say what failed.
+    ///
+    /// # Errors
+    /// What could not be put back.
+    fn close(&mut self) -> Result<(), BenchError> {
+        Ok(())
     }
 
     /// Sets up everything for one run of a variant.
@@ -137,17 +147,23 @@ pub struct Choice {
     pub reasons: Vec<String>,
 }
 
-/// Files that a testbed needs.
-#[derive(Clone, Debug)]
+/// Files that a testbed needs, and whether it is to end.
+#[derive(Clone, Debug, Default)]
 pub struct Paths {
-    /// A persistent directory for lock and journal.
+    /// A directory for lock and journal, which outlives this process. That it is empty after a
+    /// reboot is as it should be.
     pub state: PathBuf,
+    /// A directory that outlives a reboot too: for what others keep for this machine.
+    pub lasting: PathBuf,
     /// A persistent directory for what is made once: unpacked kernels, compiled plugins.
     pub cache: PathBuf,
     /// The program that is started as a router: `PROGRAM route --control`.
     pub program: PathBuf,
     /// The directory that files named in the experiment lie in.
     pub experiment: PathBuf,
+    /// Raised when the user asks to stop: what waits ends, and what fails then has not failed by
+    /// itself.
+    pub stop: Arc<AtomicBool>,
 }
 
 /// The testbed that a plan asks for, see [`Runner::open`](crate::Runner::open).

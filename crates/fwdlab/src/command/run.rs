@@ -328,15 +328,10 @@ impl Arguments {
             quiet: self.common.quiet,
             resume: self.command_line(),
             runs: runs.to_string(),
-            bed: self.bed(plan),
+            bed: self.bed.clone(),
             profiles,
             wait: self.common.wait.unwrap_or_default(),
         }
-    }
-
-    /// The bed that is measured on, where it has a name.
-    fn bed(&self, plan: &Plan) -> Option<String> {
-        self.bed.clone().or_else(|| share::bed_of(plan))
     }
 
     /// What the command line says of profiles, if anything.

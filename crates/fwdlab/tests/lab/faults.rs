@@ -177,6 +177,37 @@ fn a_full_disk_of_the_dut_is_told_and_nothing_is_changed_there() {
     expect_values(&rack, &[1]);
 }
 
+/// A sed that kills the connection over which it runs, as often as a file says, where it is about
+/// to put settings back.
+fn cutting(rack: &Rack) -> String {
+    let cuts = rack.at("cuts");
+    format!(
+        r#"#!/bin/sh
+left=$(cat {cuts}); case "$*" in *G\;h*) ;; *) left=0;; esac
+[ "$left" -gt 0 ] || exec /usr/bin/sed "$@"
+echo $((left - 1)) >{cuts}
+pid=$PPID
+while [ "$pid" -gt 1 ]; do set -- $(cat "/proc/$pid/stat")
+grep -q listener "/proc/$pid/cmdline" && break
+pid=$4; case $2 in *sshd*) kill -KILL "$1";; esac; done
+exec sleep 60
+"#
+    )
+}
+
+/// Kills it while the DUT holds settings that have to be put back.
+fn kill_amid_a_run(rack: &Rack, program: Started) {
+    let holds = "[ ! -e /run/fwdlab-dut/undo ] || echo yes";
+    let is_amid = || {
+        signal("STOP", program.pid());
+        let is_amid = rack.inside("dut", holds).contains("yes");
+        signal(if is_amid { "KILL" } else { "CONT" }, program.pid());
+        is_amid
+    };
+    assert!(until(PATIENCE, is_amid), "{}", program.said());
+    assert_eq!(program.end().code, None);
+}
+
 #[test]
 fn a_killed_controller_leaves_a_dut_that_the_next_one_puts_back() {
     let Some(rack) = Rack::build() else { return };
@@ -188,11 +219,27 @@ fn a_killed_controller_leaves_a_dut_that_the_next_one_puts_back() {
     let other = rack.command(&["run", "x.toml", "--no-calibration", "--out", "elsewhere"]).output();
     let other = String::from_utf8_lossy(&other.expect("the program").stderr).into_owned();
     assert!(other.contains("another fwdlab") && other.contains("measures with dut"), "{other}");
-    let pid = program.pid();
-    signal("KILL", pid);
-    assert_eq!(program.end().code, None);
+    kill_amid_a_run(&rack, program);
+    // A connection that dies while settings are put back is no fault of the DUT.
+    rack.write_program("dut.bin/sed", &cutting(&rack));
+    rack.write("cuts", "1");
     rack.fwdlab(&RUN).carried_out();
+    assert_eq!(std::fs::read_to_string(rack.path("cuts")).expect("a file"), "0\n");
     expect_values(&rack, &[4]);
+    // One that dies each time is, and says so.
+    let fresh = [&RUN[..], &["--fresh"]].concat();
+    let program = rack.start(&fresh);
+    assert!(until(PATIENCE, || stored(&program) >= 1), "{}", program.said());
+    kill_amid_a_run(&rack, program);
+    rack.write("cuts", "2");
+    let ended = rack.fwdlab(&RUN).expect(3);
+    let words = ended.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    for word in ["settings of dut can't be restored", "dut is marked sick, on dut", "mark LAB dut"]
+    {
+        assert!(words.contains(word), "no `{word}` in {words}");
+    }
+    rack.fwdlab(&["lab", "mark", "lab.toml", "dut", "well"]).expect(0);
+    rack.fwdlab(&RUN).carried_out();
     rack.expect_state_of_the_dut(&before);
     for host in crate::rack::HOSTS {
         let gone = || !rack.processes(host).iter().any(|(_, line)| line.contains("--control"));

@@ -166,7 +166,7 @@ fn places_are_acquired_power_cycled_and_given_back_also_after_a_kill() {
     }
     assert_eq!(labgrid.holder("rack-dut"), "None", "all or none");
     assert!(labgrid.holder("rack-sender").ends_with("/ann"));
-    let notes = fs::read_dir("/run/fwdlab").into_iter().flatten().flatten();
+    let notes = fs::read_dir("/var/lib/fwdlab").into_iter().flatten().flatten();
     let of_us = notes.filter(|note| {
         let text = fs::read_to_string(note.path()).unwrap_or_default();
         text.contains(&labgrid.coordinator)

@@ -1,6 +1,7 @@
 //! Diagnoses of the runs of a file; runs are never excluded because of them.
 
 use super::input::Input;
+use crate::report::analysis::BedVariants;
 use crate::stats::diagnostics::{RunFigure, diagnose};
 
 /// Files of more runs are not searched: it would take longer than comparing.
@@ -8,13 +9,15 @@ const MOST: usize = 2000;
 
 /// One sentence per finding.
 pub(super) fn of(input: &Input) -> Vec<String> {
-    let mut runs: Vec<(usize, u32, f64)> = input
-        .variants
-        .iter()
-        .enumerate()
-        .flat_map(|(variant, of)| of.runs.iter().map(move |run| (variant, run.block, run.pps)))
-        .filter(|(_, _, pps)| pps.is_finite() && *pps > 0.0)
-        .collect();
+    let mut beds = BedVariants::default();
+    let mut runs: Vec<(usize, u32, f64)> = Vec::new();
+    for (variant, of) in input.variants.iter().enumerate() {
+        for (at, run) in of.runs.iter().enumerate() {
+            let bed = of.known.get(at).and_then(|known| known.bed.as_deref());
+            runs.push((beds.number(variant, bed), run.block, run.pps));
+        }
+    }
+    runs.retain(|(_, _, pps)| pps.is_finite() && *pps > 0.0);
     if runs.len() > MOST {
         return Vec::new();
     }

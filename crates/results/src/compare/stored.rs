@@ -76,7 +76,7 @@ pub(super) fn of_store(path: &Path, store: &Store) -> Result<Input, CompareError
         label: Some(label),
         plan: Some(plan),
         streams,
-        beds: contents.beds().into_iter().map(str::to_owned).collect(),
+        beds: contents.bed_names().map(str::to_owned).collect(),
         notes,
     })
 }

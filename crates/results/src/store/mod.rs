@@ -37,7 +37,7 @@ pub use import::{About, Document, DocumentKind, Group, Import, Source, Status};
 pub use merge::{MergeError, Merged, merge};
 pub use overview::Overview;
 pub use profile::{ASKED, StoredProfile};
-pub use read::{Contents, StoredInvocation};
+pub use read::{Contents, StoredInvocation, UNNAMED};
 pub use reproduction::{Claim, Claims, Likeness, ReproducedBlock, ReproducedTable, Reproductions};
 pub use write::kind_of;
 

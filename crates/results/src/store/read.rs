@@ -12,6 +12,9 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// What is said in place of the name of a bed that has none, beside others that have one.
+pub const UNNAMED: &str = "unnamed";
+
 /// Everything in a store, read at one instant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contents {
@@ -34,7 +37,9 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// For each of [`Contents::run_invocations`] the bed that it was measured on; none where it has no name.
+    /// For each of [`Contents::run_invocations`] the bed that it was measured on; none where it
+    /// has no name. Runs without one beside runs of exactly one bed are that bed's: an experiment
+    /// that went on with a name is not one of two machines.
     pub fn run_beds(&self) -> Vec<Option<&str>> {
         let bed = |stored: &StoredInvocation| stored.invocation.bed.is_some();
         if !self.invocations.iter().any(bed) {
@@ -42,13 +47,22 @@ impl Contents {
         }
         let named = self.invocations.iter().map(|s| (s.id, s.invocation.bed.as_deref()));
         let named: BTreeMap<i64, Option<&str>> = named.collect();
-        self.run_invocations.iter().map(|id| named.get(id).copied().flatten()).collect()
+        let of_runs = self.run_invocations.iter().map(|id| named.get(id).copied().flatten());
+        let names: BTreeSet<&str> = of_runs.clone().flatten().collect();
+        let only = names.first().copied().filter(|_| names.len() == 1);
+        of_runs.map(|bed| bed.or(only)).collect()
     }
 
-    /// The beds of its runs, each once, sorted; runs without one have none.
-    pub fn beds(&self) -> Vec<&str> {
-        let beds: BTreeSet<&str> = self.run_beds().into_iter().flatten().collect();
+    /// The beds of its runs, each once, sorted; none among them stands for runs without a name
+    /// beside those of several beds, or for all runs. Two or more are several machines.
+    pub fn beds(&self) -> Vec<Option<&str>> {
+        let beds: BTreeSet<Option<&str>> = self.run_beds().into_iter().collect();
         beds.into_iter().collect()
+    }
+
+    /// The names of its beds, each once, sorted.
+    pub fn bed_names(&self) -> impl Iterator<Item = &str> {
+        self.beds().into_iter().flatten()
     }
 
     /// The same imported runs with the figures by another rule. Runs of fwdlab's

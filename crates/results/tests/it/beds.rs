@@ -2,8 +2,12 @@
 //! the variants' of the variants.
 
 use crate::support::{Random, firewall, invocation, plan, record, report};
-use fwdlab_model::Plan;
+use fwdlab_model::design::Method;
+use fwdlab_model::record::{
+    DeviceTime, Latency, LatencyTrial, MethodRecord, MethodTrial, ReceiverPlace,
+};
 use fwdlab_model::settings::TestbedKind;
+use fwdlab_model::{Plan, RunRecord};
 use fwdlab_results::compare::{Question, compare};
 use fwdlab_results::report::Analysis;
 use fwdlab_results::report::analysis::{BedRun, Beds, Outcome, beds_of};
@@ -141,7 +145,8 @@ fn that_nothing_was_found_comes_with_what_would_have_been() {
     assert!(said[1].contains(" nine of ten would have been found"), "{said:?}");
 }
 
-/// A store at `directory`/run.sqlite whose runs of block `n` are of bed `bed(n)`, `slower(n)` times as fast
+/// A store at `directory`/run.sqlite whose runs of block `n` are of bed `bed(n)` (none where that is
+/// empty), `slower(n)` times as fast
 /// as the fabricated ones.
 fn store(
     directory: &Path,
@@ -156,7 +161,7 @@ fn store(
     for run in &plan.runs {
         let own = bed(run.block);
         if last != Some(own) {
-            let bed = Some(own.to_owned());
+            let bed = Some(own.to_owned()).filter(|own| !own.is_empty());
             let own = Invocation { bed, ..invocation(plan.base.testbed.kind) };
             store.begin_invocation(&own).unwrap();
         }
@@ -204,6 +209,11 @@ fn a_slower_bed_changes_no_verdict_and_is_named_in_every_form() {
         "{said}"
     );
     assert!(!said.contains("is other on bed"), "{said}");
+    // What they are levels of is no state in which the device starts, and no drift.
+    let said: Vec<&str> = apart.diagnoses.iter().map(|found| found.sentence.as_str()).collect();
+    assert_eq!((said, alike.diagnoses.len()), (vec![], 0));
+    let (one, other) = (alike.order.unwrap(), apart.order.unwrap());
+    assert!((one.slope - other.slope).abs() < 1e-6, "{one:?} and {other:?}");
     let files = report(&uneven);
     for name in ["README.md", "index.html"] {
         let text = crate::support::file(&files, name);
@@ -216,31 +226,51 @@ fn a_slower_bed_changes_no_verdict_and_is_named_in_every_form() {
     assert_eq!(json["runs"][0]["bed"], "rack1");
 }
 
+/// Runs of `plan` that are measured on the bed `first` up to the middle of block 3, and from
+/// there on on `second`, half as fast.
+fn divided(
+    plan: &Plan,
+    first: Option<&str>,
+    second: Option<&str>,
+    more: impl Fn(&mut RunRecord, bool),
+) -> Analysis {
+    let mut store = Store::memory().unwrap();
+    store.adopt_plan(plan, "version = 1\n").unwrap();
+    for run in 0..plan.runs.len() as u32 {
+        if run == 0 || run == 10 {
+            let bed = if run == 0 { first } else { second }.map(str::to_owned);
+            let own = Invocation { bed, ..invocation(plan.base.testbed.kind) };
+            store.begin_invocation(&own).unwrap();
+        }
+        let mut record = record(plan, run);
+        if run >= 10 {
+            record.trial.samples.iter_mut().for_each(|sample| sample.forwarded /= 2);
+            record.trial.window.forwarded = record.trial.samples.iter().map(|s| s.forwarded).sum();
+        }
+        more(&mut record, run >= 10);
+        store.insert_run(&record).unwrap();
+    }
+    Analysis::of_store(&store).unwrap()
+}
+
 /// A share that went on on another bed: the runs of its block are held against each other
 /// within each bed only.
 #[test]
 fn runs_of_a_divided_block_are_not_compared_across_beds() {
-    let (directory, plan) = (tempfile::tempdir().unwrap(), experiment());
-    let path = directory.path().join("run.sqlite");
-    let mut store = Store::open(&path).unwrap();
-    store.adopt_plan(&plan, "version = 1\n").unwrap();
-    let begin = |store: &mut Store, bed: &str| {
-        let bed = Some(bed.to_owned());
-        store.begin_invocation(&Invocation { bed, ..invocation(TestbedKind::Netns) }).unwrap();
-    };
-    begin(&mut store, "rack1");
-    for run in 0..10 {
-        store.insert_run(&record(&plan, run)).unwrap();
-    }
-    // The rest of block 3, and all after it, half as fast.
-    begin(&mut store, "rack2");
-    for run in 10..plan.runs.len() as u32 {
-        let mut record = record(&plan, run);
-        record.trial.samples.iter_mut().for_each(|sample| sample.forwarded /= 2);
-        record.trial.window.forwarded = record.trial.samples.iter().map(|s| s.forwarded).sum();
-        store.insert_run(&record).unwrap();
-    }
-    let analysis = Analysis::of_store(&store).unwrap();
+    let plan = experiment();
+    // All variants cost the device 400 ns a packet, on the second bed 800.
+    let analysis = divided(&plan, Some("rack1"), Some("rack2"), |run, is_second| {
+        let cost_ns = if is_second { 800.0 } else { 400.0 } + f64::from(run.run % 5);
+        run.trial.device = DeviceTime {
+            ran_ns: Some((cost_ns * run.trial.window.forwarded as f64) as u64),
+            receiver_ns: Some(0),
+            receiver_cpus: vec![0],
+            receiver: ReceiverPlace::Own,
+        };
+    });
+    let effects = &analysis.device.as_ref().unwrap().effects;
+    assert_eq!(effects.len(), 2);
+    assert!(effects.iter().all(|effect| effect.effect.abs() < 0.01), "{effects:?}");
     let blocks: Vec<u32> = analysis.runs[9..12].iter().map(|run| run.block).collect();
     assert_eq!((blocks[0], blocks[1]), (16, 3), "one run of one bed, two of the other");
     let said = "measured on more than one bed: block 3 (rack1, rack2)";
@@ -250,6 +280,57 @@ fn runs_of_a_divided_block_are_not_compared_across_beds() {
         let truth = if compared.label.contains("stateful") { 0.80 } else { 0.95 };
         assert!((answer.comparison.ratio / truth - 1.0).abs() < 0.03, "{}", answer.sentence);
     }
+}
+
+/// So are delays, which the second bed has twice as long.
+#[test]
+fn delays_of_a_divided_block_are_not_compared_across_beds() {
+    let mut plan = experiment();
+    plan.method = Some(Method::Delays { shares: vec![0.5], repeats: 1 });
+    let plan = plan.sealed();
+    let analysis = divided(&plan, Some("rack1"), Some("rack2"), |run, is_second| {
+        // A bucket is 0.8 % above the one before it.
+        let bucket = 1000 + (run.run % 3) as u16 + if is_second { 87 } else { 0 };
+        let buckets = vec![(bucket, 100_000)];
+        let delays = Latency {
+            sum_ns: 2_000_000_000,
+            min_ns: 1_000,
+            max_ns: u32::MAX,
+            buckets,
+            differences: None,
+        };
+        let trial = MethodTrial {
+            load: 1_000_000,
+            duration_ns: 1_000_000_000,
+            window_ns: 1_000_000_000,
+            offered: 1_000_000,
+            forwarded: 1_000_000,
+            latency: Some(LatencyTrial { share: 0.5, delays }),
+            ..MethodTrial::default()
+        };
+        let trials = vec![trial];
+        run.method = Some(MethodRecord { max_load: 4_096, trials, ..MethodRecord::default() });
+    });
+    let effects = &analysis.method.as_ref().unwrap().delay_effects;
+    assert_eq!(effects.len(), 4);
+    assert!(effects.iter().all(|effect| effect.effect.abs() < 0.02), "{effects:?}");
+}
+
+/// An experiment that was begun without a name for its bed and went on with one is not one of two
+/// machines; beside two names, what has none is a third.
+#[test]
+fn runs_without_a_bed_are_the_only_beds_and_else_a_bed_of_their_own() {
+    let plan = experiment();
+    let analysis = divided(&plan, None, Some("rack1"), |_, _| ());
+    assert!(analysis.beds.is_none(), "{:?}", analysis.beds);
+    assert!(analysis.runs.iter().all(|run| run.bed.as_deref() == Some("rack1")));
+    let directory = tempfile::tempdir().unwrap();
+    store(directory.path(), &plan, |block| ["", "rack1", "rack2"][block as usize % 3], |_| 1.0);
+    let store = Store::open_read_only(&directory.path().join("run.sqlite")).unwrap();
+    let contents = store.contents().unwrap();
+    assert_eq!(contents.beds(), [None, Some("rack1"), Some("rack2")]);
+    let said = Analysis::of(&contents).beds.unwrap().sentences().join("\n");
+    assert!(said.contains("3 beds (rack1, rack2 and unnamed)"), "{said}");
 }
 
 #[test]
@@ -273,8 +354,11 @@ fn a_bed_against_a_bed_is_a_comparison_of_its_own_name() {
 
     let mixed = directory.path().join("c");
     std::fs::create_dir(&mixed).unwrap();
-    store(&mixed, &plan, |block| BEDS[block as usize % 2], |_| 1.0);
+    let speed = |block| if block % 2 == 1 { 0.5 } else { 1.0 };
+    store(&mixed, &plan, |block| BEDS[block as usize % 2], speed);
     let question = Question { arguments: vec![argument("c")], ..Question::default() };
     let results = compare(&question).unwrap();
     assert!(results.notes.iter().any(|said| said.contains("2 beds (rack1 and rack2)")));
+    let is_doubt = |said: &&String| said.contains("more than one mode") || said.contains("alike");
+    assert_eq!(results.notes.iter().find(is_doubt), None, "levels of beds are no doubt");
 }

@@ -55,7 +55,7 @@ fn shares_become_the_store_that_one_machine_would_have_made() {
     let alone: Vec<_> = (0..12).map(|run| record(&plan, run)).collect();
     assert_eq!(contents.runs, alone);
     assert_eq!(contents.invocations.len(), 2, "those with runs");
-    assert_eq!(contents.beds(), ["rack1", "rack2"]);
+    assert_eq!(contents.beds(), [Some("rack1"), Some("rack2")]);
     for (run, bed) in contents.runs.iter().zip(contents.run_beds()) {
         assert_eq!(bed, Some(if even.contains(&run.run) { "rack1" } else { "rack2" }));
     }

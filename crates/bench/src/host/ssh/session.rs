@@ -251,7 +251,7 @@ impl Running for RemoteProgram {
             None => format!("it did not end within {} s and was killed", patience.as_secs()),
         };
         let well = verdict == Some(Verdict::Status(0));
-        self.ended.insert(Ended { well, status, errors }).clone()
+        self.ended.insert(Ended { well, status, errors, ..Ended::default() }).clone()
     }
 }
 

@@ -166,13 +166,7 @@ fn a_testbed_that_sends_one_way_refuses_both_when_it_is_opened() {
                 [design]\nblocks = 1\n";
     let plan = fwdlab_model::load("x.toml", text, &|_| Err("no files".into()))
         .unwrap_or_else(|faults| panic!("{}", faults.render(false)));
-    let nowhere = std::path::PathBuf::new();
-    let paths = crate::testbed::Paths {
-        state: nowhere.clone(),
-        cache: nowhere.clone(),
-        program: nowhere.clone(),
-        experiment: nowhere,
-    };
+    let paths = crate::testbed::Paths::default();
     let opened = |plan: &Plan| {
         let privilege = crate::probe::Privilege::None { why: "a test".into() };
         crate::testbed::choose(plan, &privilege, &paths).map(drop)

@@ -24,7 +24,7 @@ use crate::dut::undo::Undo;
 use crate::dut::{self, Dut, Ground, Totals};
 use crate::error::BenchError;
 use crate::lab::reached::Reached;
-use crate::lease::{Leases, Watch, mark_sick};
+use crate::lease::{Leases, Watch};
 use crate::links::Links;
 use crate::trial::Observed;
 use crate::{Observer, Task, calibrate, environment};
@@ -35,6 +35,9 @@ use fwdlab_model::settings::{Arrangement, DutKind, FirewallProgram, Settings, Te
 use rack::Rack;
 use rig::{SshEnds, SshRig};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// The testbed. What is given back first is dropped first: the leases end while the hosts
 /// are connected, the connections while they are in their places.
@@ -47,6 +50,9 @@ pub struct Ssh {
     /// Boot id of the DUT when the current run began.
     boot: Boot,
     choice: Choice,
+    /// What was changed is put back, and nothing was changed since.
+    is_closed: bool,
+    stop: Arc<AtomicBool>,
 }
 
 impl Ssh {
@@ -65,28 +71,28 @@ impl Ssh {
         })?;
         let file = paths.experiment.join(file);
         let has = |kind| plan.variants.iter().any(|v| v.settings.dut.kind == kind);
-        let agent_on_dut = has(DutKind::Router);
-        let rack = {
-            let generator = plan.base.traffic.generator;
-            Rack::open(&file, &paths.state, &paths.program, generator, agent_on_dut)?
-        };
-        let dut = rack.dut()?;
-        plan.variants.iter().try_for_each(|variant| check(&variant.settings, dut.system))?;
+        let mut rack = Rack::open(&file, paths)?;
+        let system = rack.dut()?.system;
+        plan.variants.iter().try_for_each(|variant| check(&variant.settings, system))?;
+        // First of all: who waits for the hosts is not to disturb who measures with them.
+        let leases = Leases::take(rack.all(), &rack.lab)?;
+        rack.bring_agents(&paths.program, plan.base.traffic.generator, has(DutKind::Router))?;
         let links = links::resolve(&rack)?;
         plan.variants.iter().try_for_each(|variant| keep_ways_of(&variant.settings, &links))?;
-        let placement = placement(dut);
-        let leases = Leases::take(rack.all(), &rack.lab)?;
+        let placement = placement(rack.dut()?);
         let choice =
             Choice { kind: TestbedKind::Ssh, simulated: false, reasons: reasons(&rack, &links) };
         let experiment = paths.experiment.clone();
         let boot = Boot(String::new());
-        let mut ssh = Ssh { leases, rack, links, placement, experiment, boot, choice };
-        match ssh.undo() {
+        let (is_closed, stop) = (true, paths.stop.clone());
+        let mut ssh =
+            Ssh { leases, rack, links, placement, experiment, boot, choice, is_closed, stop };
+        match ssh.undo_or_mark() {
             // Reported, but not fatal: the other settings were restored.
             Err(left @ BenchError::NotPutBack { .. }) => ssh.choice.reasons.push(left.to_string()),
-            Err(error) => return Err(ssh.is_sick_of(error)),
-            Ok(()) => {}
+            undone => undone?,
         }
+        ssh.is_closed = false;
         Ok(ssh)
     }
 
@@ -98,17 +104,31 @@ impl Ssh {
         })
     }
 
-    /// The settings of the DUT could not be restored at all. Where it answers even so, nobody
-    /// is to measure with it before somebody has looked.
-    fn is_sick_of(&self, error: BenchError) -> BenchError {
-        let Ok(dut) = self.rack.dut() else { return error };
-        if matches!(error, BenchError::NotPutBack { .. }) || reboot::mark(dut.host()).is_err() {
-            return error;
+    /// Restores the settings of the DUT. Where that fails as a whole, and again over a new
+    /// connection, though it answers, nobody is to measure with it before somebody has looked: it
+    /// is marked sick. Not where the user has asked to stop: Ctrl-C reaches the programs here that
+    /// restore them, too, and the next process does it.
+    fn undo_or_mark(&mut self) -> Result<(), BenchError> {
+        let is_over = |undone: &Result<(), BenchError>| {
+            matches!(undone, Ok(()) | Err(BenchError::NotPutBack { .. }))
+        };
+        let undone = self.undo();
+        if is_over(&undone) || is_stopped(&self.stop) {
+            return undone;
         }
-        let (name, why) = (&dut.described.name, format!("its settings can't be restored: {error}"));
-        let hosts: Vec<&Reached> = self.rack.all().iter().collect();
-        let _ = mark_sick(&hosts, &self.rack.lab.name, name, &why);
-        error
+        self.rack.dut()?.reconnect();
+        let undone = self.undo();
+        let dut = self.rack.dut()?;
+        let error = match undone {
+            Err(error) if !matches!(error, BenchError::NotPutBack { .. }) => error,
+            undone => return undone,
+        };
+        if is_stopped(&self.stop) || reboot::mark(dut.host()).is_err() {
+            return Err(error);
+        }
+        let name = &dut.described.name;
+        let why = format!("the settings of {name} can't be restored: {error}");
+        Err(reboot::is_sick(&self.rack, name, &why, "look what is wrong with it; "))
     }
 
     fn undo(&mut self) -> Result<(), BenchError> {
@@ -161,13 +181,23 @@ impl Ssh {
     }
 }
 
+/// Whether the user has asked to stop. Ctrl-C may reach the programs of this process, whose failing
+/// is what is asked about, a moment before this process itself.
+fn is_stopped(stop: &AtomicBool) -> bool {
+    let until = Instant::now() + Duration::from_millis(100);
+    loop {
+        let is_stopped = stop.load(Ordering::Relaxed);
+        if is_stopped || Instant::now() >= until {
+            return is_stopped;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 impl Drop for Ssh {
     fn drop(&mut self) {
-        // Who has the hosts now has restored what was changed; what can't be restored now, the
-        // next process does.
-        if self.leases.renew().is_ok() {
-            let _ = self.undo().map_err(|error| self.is_sick_of(error));
-        }
+        // What can't be restored now, the next process does.
+        let _ = self.close();
     }
 }
 
@@ -201,6 +231,14 @@ impl Testbed for Ssh {
         self.leases.again()?;
         let dut = &self.rack.dut()?.described.name;
         Ok(has_booted.then(|| format!("{dut} has booted meanwhile")))
+    }
+
+    fn close(&mut self) -> Result<(), BenchError> {
+        // Who has the hosts now has restored what was changed.
+        if std::mem::replace(&mut self.is_closed, true) || self.leases.renew().is_err() {
+            return Ok(());
+        }
+        self.undo_or_mark()
     }
 
     fn stand<'a>(

@@ -3,23 +3,35 @@
 //! Each place is reserved, acquired, and given back through `labgrid-client`, before the host
 //! is connected to and after the connection is closed. labgrid lends for no limited time:
 //! what a process has is noted in a file before it is asked for, and given back by the next
-//! process here when it was killed. A reservation that was never acquired ends by itself.
+//! process here when it was killed, or this machine was switched off. A reservation that was never acquired ends by itself.
 //! `reserve --wait` tells its token last where its output is no terminal; so the reservation is
 //! made first and waited for by its token, which can be cancelled whatever happens.
 
 use crate::error::BenchError;
-use crate::host::{Host, LocalHost};
+use crate::host::{Ended, Host, LocalHost};
 use crate::journal;
+use crate::lease::{Owner, is_gone_from_here};
 use fwdlab_model::Lab;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
-/// Beginning of the names of the files that note what a process has: `labgrid-PID-START`.
+/// Beginning of the names of the files that note what a process has: `labgrid-OWNER`, as leases
+/// name owners.
 const NOTES: &str = "labgrid-";
+/// End of the name of one that is being written.
+const PART: &str = ".part";
 /// Time that a command of labgrid may take, beyond what it waits.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Between two looks at whether a command has ended, or is to end.
+const LOOK: Duration = Duration::from_millis(50);
+/// What a command may take to end when it is asked to.
+const GRACE: Duration = Duration::from_secs(2);
+/// How env(1) says that there is no such program.
+const MISSING: i32 = 127;
 
 /// `labgrid-client` as one process calls it.
 #[derive(Clone, Debug)]
@@ -33,6 +45,8 @@ struct Client {
 /// The places that this process has.
 pub(super) struct Places {
     client: Client,
+    /// Raised when the user asks to stop: no place is waited for any longer.
+    stop: Arc<AtomicBool>,
     /// Host, place and the token of its reservation.
     had: Vec<(String, String, String)>,
     note: PathBuf,
@@ -53,20 +67,51 @@ impl Client {
 
     /// Runs it to its end, which must come within `patience`.
     fn run(&self, words: &[&str], patience: Duration) -> Result<String, BenchError> {
-        let limit = ["timeout".to_owned(), patience.as_secs().max(1).to_string()];
-        let argv = [&limit[..], &self.argv(words)].concat();
-        LocalHost.run(&argv.iter().map(String::as_str).collect::<Vec<_>>(), "").map_err(|error| {
-            let BenchError::Program { why, .. } = error else { return error };
-            let next = match why.contains("No such file") || why.contains("not found") {
-                true => "install labgrid, or name the program as `client` in [labgrid]",
-                false => "try it by hand; `coordinator` in [labgrid] says who is asked",
-            };
-            let why = if why.contains("124") { "it took too long".into() } else { why };
-            BenchError::environment(
-                format!("{} {} failed: {why}", self.program, words.join(" ")),
-                next,
-            )
-        })
+        self.run_unless(&AtomicBool::new(false), words, patience)
+    }
+
+    /// The same, ended as by Ctrl-C when the user asks to stop.
+    fn run_unless(
+        &self,
+        stop: &AtomicBool,
+        words: &[&str],
+        patience: Duration,
+    ) -> Result<String, BenchError> {
+        let failed = |why: &str, next: &str| {
+            let what = format!("{} {} failed: {why}", self.program, words.join(" "));
+            BenchError::environment(what, next)
+        };
+        let by_hand = "try it by hand; `coordinator` in [labgrid] says who is asked";
+        let argv = self.argv(words);
+        let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
+        let mut program = LocalHost.spawn(&argv)?;
+        let deadline = Instant::now() + patience;
+        let is_to_stop = || stop.load(Ordering::Relaxed);
+        while !program.has_ended() && Instant::now() < deadline && !is_to_stop() {
+            std::thread::sleep(LOOK);
+        }
+        let is_over = program.has_ended();
+        if !is_over {
+            program.interrupt();
+        }
+        let Ended { well, code, status, errors } = program.wait(GRACE);
+        if is_to_stop() {
+            return Err(BenchError::Interrupted);
+        }
+        if !is_over {
+            return Err(failed("it took too long", by_hand));
+        }
+        if code == Some(MISSING) {
+            let next = "install labgrid, or name the program as `client` in [labgrid]";
+            return Err(failed("there is no such program", next));
+        }
+        if !well {
+            let said = errors.trim().replace('\n', "; ");
+            return Err(failed(if said.is_empty() { &status } else { &said }, by_hand));
+        }
+        // Its output was read meanwhile, and has ended.
+        let lines = std::iter::from_fn(|| program.hear(GRACE));
+        Ok(lines.map(|line| line + "\n").collect())
     }
 
     /// Who has a place, or has reserved it.
@@ -87,11 +132,15 @@ impl Client {
 
 impl Places {
     /// Gives back what processes that are gone have left, then reserves and acquires every
-    /// place that the lab's file names, or none.
+    /// place that the lab's file names, or none. `state` is a directory that outlives a reboot.
     ///
     /// # Errors
     /// When another has a place ([`BenchError::Held`]), or labgrid can't be asked.
-    pub(super) fn take(lab: &Lab, state: &Path) -> Result<Option<Places>, BenchError> {
+    pub(super) fn take(
+        lab: &Lab,
+        state: &Path,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Option<Places>, BenchError> {
         let mut wanted: Vec<(&str, &str)> = lab
             .hosts
             .iter()
@@ -109,9 +158,9 @@ impl Places {
             coordinator: lab.labgrid.coordinator.clone().unwrap_or_default(),
             user: format!("{}-fwdlab-{}", user.replace('/', "_"), journal::identity()),
         };
-        let note = state.join(format!("{NOTES}{}", journal::identity()));
+        let note = state.join(format!("{NOTES}{}", Owner::this().text()));
         clean_up_after_the_dead(state, &client);
-        let mut places = Places { client, had: Vec::new(), note };
+        let mut places = Places { client, stop: stop.clone(), had: Vec::new(), note };
         for (place, host) in wanted {
             // What it has so far is given back when it is dropped.
             places.acquire(host, place, Duration::from_nanos(lab.labgrid.wait_ns))?;
@@ -121,7 +170,8 @@ impl Places {
 
     fn acquire(&mut self, host: &str, place: &str, wait: Duration) -> Result<(), BenchError> {
         let filter = format!("name={place}");
-        let said = self.client.run(&["reserve", "--shell", &filter], PATIENCE)?;
+        let run = |words: &[&str], patience| self.client.run_unless(&self.stop, words, patience);
+        let said = run(&["reserve", "--shell", &filter], PATIENCE)?;
         let token = said.trim().rsplit_once("LG_TOKEN=").map(|(_, token)| token.to_owned());
         let token = token.ok_or_else(|| {
             BenchError::environment(
@@ -131,19 +181,22 @@ impl Places {
         })?;
         self.had.push((host.to_owned(), place.to_owned(), token.clone()));
         self.write().map_err(|source| of_file(&self.note, source))?;
-        let acquire = || self.client.run(&["-p", place, "acquire"], PATIENCE);
+        let run = |words: &[&str], patience| self.client.run_unless(&self.stop, words, patience);
+        let acquire = || run(&["-p", place, "acquire"], PATIENCE);
         // Each call takes a second or two: mostly it is there at once.
-        let acquired = acquire().or_else(|_| {
-            let waited = self.client.run(&["wait", &token], wait);
-            waited.and_then(|_| acquire())
-        });
-        let Err(error) = acquired else { return Ok(()) };
+        let acquired = acquire().or_else(|_| run(&["wait", &token], wait).and_then(|_| acquire()));
+        let error = match acquired {
+            Err(BenchError::Interrupted) => return Err(BenchError::Interrupted),
+            Err(error) => error,
+            Ok(_) => return Ok(()),
+        };
         match self.client.holder(place).filter(|holder| !self.is_own(holder)) {
             Some(holder) => Err(BenchError::Held {
                 what: format!(
                     "the place {place} of labgrid, for {host}, is {holder}'s, and was so for {} s",
                     wait.as_secs()
                 ),
+                left: None,
             }),
             None => Err(error),
         }
@@ -167,11 +220,14 @@ impl Places {
         for (_, place, token) in &self.had {
             text += &format!("{place} {token}\n");
         }
-        let part = self.note.with_extension("part");
+        // Owners have dots in their names: what follows the last one is no extension.
+        let mut part = self.note.clone().into_os_string();
+        part.push(PART);
         let mut file = File::create(&part)?;
         file.write_all(text.as_bytes())?;
         file.sync_data()?;
-        fs::rename(&part, &self.note)
+        fs::rename(&part, &self.note)?;
+        self.note.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())
     }
 }
 
@@ -207,7 +263,7 @@ fn clean_up_after_the_dead(state: &Path, asked: &Client) {
     for entry in fs::read_dir(state).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let Some(owner) = name.strip_prefix(NOTES) else { continue };
-        if journal::is_alive(owner.trim_end_matches(".part")) {
+        if !is_gone_from_here(owner.trim_end_matches(PART)) {
             continue;
         }
         // Two that clean up at once do it twice, which does no harm.
@@ -215,11 +271,11 @@ fn clean_up_after_the_dead(state: &Path, asked: &Client) {
         let mut lines = text.lines().map(str::to_owned);
         let mut line = || lines.next().unwrap_or_default();
         let client = Client { program: line(), coordinator: line(), user: line() };
-        if client.coordinator != asked.coordinator && !name.ends_with(".part") {
+        if client.coordinator != asked.coordinator && !name.ends_with(PART) {
             continue;
         }
         let had = text.lines().skip(3).filter_map(|line| line.split_once(' '));
-        if name.ends_with(".part") || give_back(&client, had) {
+        if name.ends_with(PART) || give_back(&client, had) {
             let _ = fs::remove_file(entry.path());
         }
     }

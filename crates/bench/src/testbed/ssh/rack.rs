@@ -6,10 +6,13 @@ use crate::error::BenchError;
 use crate::host::{Host, LocalHost};
 use crate::lab::reached::Reached;
 use crate::lab::ssh_settings;
+use crate::testbed::Paths;
 use fwdlab_model::Lab;
 use fwdlab_model::lab::Role;
 use fwdlab_model::settings::GeneratorKind;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// Default time limit for booting, in multiples of a command's deadline.
@@ -24,22 +27,16 @@ pub(super) struct Rack {
     hosts: Vec<Reached>,
     /// What labgrid lends: given back when the hosts are not connected any more.
     places: Option<Places>,
+    stop: Arc<AtomicBool>,
 }
 
 impl Rack {
     /// Reads the lab's file, acquires the places of labgrid that it names, and connects to every
-    /// host. `state` is a directory that outlives this process.
+    /// host.
     ///
     /// # Errors
-    /// When the file is invalid, a place is another's, a host can't be reached, or fwdlab can't be installed where it
-    /// sends or, with `on_dut`, on the DUT.
-    pub(super) fn open(
-        file: &Path,
-        state: &Path,
-        program: &Path,
-        generator: GeneratorKind,
-        on_dut: bool,
-    ) -> Result<Rack, BenchError> {
+    /// When the file is invalid, a place is another's, or a host can't be reached.
+    pub(super) fn open(file: &Path, paths: &Paths) -> Result<Rack, BenchError> {
         let name = file.display().to_string();
         let text = std::fs::read_to_string(file)
             .map_err(|error| BenchError::Refused(format!("can't read the lab {name}: {error}")))?;
@@ -49,22 +46,41 @@ impl Rack {
         let dut = lab.hosts.iter().find(|host| host.is(Role::Dut));
         let written = dut.and_then(|dut| dut.reboot_timeout_ns).map(Duration::from_nanos);
         let patience = written.unwrap_or(settings.deadline * BOOT);
-        let places = Places::take(&lab, state)?;
+        let places = Places::take(&lab, &paths.lasting, &paths.stop)?;
         let hosts = lab.hosts.iter().map(|described| Reached::connect(described, &settings));
-        let mut hosts = hosts.collect::<Result<Vec<Reached>, BenchError>>()?;
+        let hosts = hosts.collect::<Result<Vec<Reached>, BenchError>>()?;
+        Ok(Rack { lab, patience, hosts, places, stop: paths.stop.clone() })
+    }
+
+    /// Installs fwdlab (`program`) where it is needed.
+    ///
+    /// # Errors
+    /// When it can't be installed where it sends or, with `on_dut`, on the DUT.
+    pub(super) fn bring_agents(
+        &mut self,
+        program: &Path,
+        generator: GeneratorKind,
+        on_dut: bool,
+    ) -> Result<(), BenchError> {
         let sends = generator == GeneratorKind::Fwdlab;
-        if sends || on_dut {
-            let version = LocalHost.run(&[&program.to_string_lossy(), "--version"], "")?;
-            let version = version.trim().trim_start_matches("fwdlab ").to_owned();
-            for reached in hosts.iter_mut().filter(|host| match host.described.is(Role::Dut) {
-                true => on_dut,
-                false => sends,
-            }) {
-                let own = Own { program, version: &version };
-                reached.program = agent::program(reached.host(), own, None)?;
-            }
+        if !sends && !on_dut {
+            return Ok(());
         }
-        Ok(Rack { lab, patience, hosts, places })
+        let version = LocalHost.run(&[&program.to_string_lossy(), "--version"], "")?;
+        let version = version.trim().trim_start_matches("fwdlab ").to_owned();
+        for reached in self.hosts.iter_mut().filter(|host| match host.described.is(Role::Dut) {
+            true => on_dut,
+            false => sends,
+        }) {
+            let own = Own { program, version: &version };
+            reached.program = agent::program(reached.host(), own, None)?;
+        }
+        Ok(())
+    }
+
+    /// Raised when the user asks to stop.
+    pub(super) fn stop(&self) -> &AtomicBool {
+        &self.stop
     }
 
     /// The DUT's host.

@@ -1,5 +1,6 @@
 //! Reboots of the DUT: ours, unexpected ones, and power cycling.
 
+use super::is_stopped;
 use super::rack::Rack;
 use crate::Observer;
 use crate::dut::freebsd::system::{BOOT, Boot};
@@ -52,6 +53,10 @@ pub(super) fn wait(
     };
     observer.step(&format!("switching {name} off and on"));
     if let Err(error) = LocalHost.run(&argv.iter().map(String::as_str).collect::<Vec<_>>(), "") {
+        // Ctrl-C reaches the command, too.
+        if is_stopped(rack.stop()) {
+            return Err(BenchError::Interrupted);
+        }
         let why = format!("{name} did not come back within {seconds} s ({late}), and {error}");
         return Err(is_sick(rack, name, &why, ""));
     }
@@ -69,7 +74,7 @@ pub(super) fn wait(
 }
 
 /// Marks the DUT as sick, and says so with what has happened.
-fn is_sick(rack: &Rack, name: &str, why: &str, next: &str) -> BenchError {
+pub(super) fn is_sick(rack: &Rack, name: &str, why: &str, next: &str) -> BenchError {
     let hosts: Vec<&Reached> = rack.all().iter().collect();
     let (what, next) = match mark_sick(&hosts, &rack.lab.name, name, why) {
         Ok(kept) => (

@@ -3,7 +3,7 @@
 //! A share that went on on another machine leaves one block with runs of both. Such a block
 //! becomes one for each bed here, so that no comparison pairs runs of two machines.
 
-use crate::store::Contents;
+use crate::store::{Contents, UNNAMED};
 use std::collections::BTreeMap;
 
 /// For each run its block, and a remark where blocks had to be divided.
@@ -36,7 +36,7 @@ pub(super) fn blocks(contents: &Contents) -> (Vec<u32>, Option<String>) {
     let remark = (!divided.is_empty()).then(|| {
         let of = |block: &u32| match shares.get(block) {
             Some(beds) => {
-                let beds = beds.keys().map(|bed| bed.unwrap_or("unnamed"));
+                let beds = beds.keys().map(|bed| bed.unwrap_or(UNNAMED));
                 format!("block {block} ({})", beds.collect::<Vec<&str>>().join(", "))
             }
             None => String::new(),

@@ -19,12 +19,10 @@ use crate::stats::comparison::{Layout, Method, Scope, Sizes};
 use crate::stats::diagnostics::{RunFigure, Trend, trend_within_variants};
 use crate::stats::summary::{mean, median};
 use crate::stats::{Comparison, Criteria, Unanswerable, Verdict, compare_unblocked};
-use crate::store::Contents;
+use crate::store::{Contents, UNNAMED};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Bed of runs that no bed is named for, beside others that have one.
-const UNNAMED: &str = "unnamed";
 /// Fewest blocks of a bed that are searched for a drift.
 const BLOCKS_OF_DRIFT: usize = 6;
 /// Beds whose names are spelled out.

@@ -5,6 +5,7 @@
 //! independent of other load on the CPU.
 
 use super::comparisons::{compare_figures, criteria, pairs};
+use super::figures::RunResult;
 use crate::format;
 use crate::stats::BlockedRun;
 use crate::stats::summary::median;
@@ -12,6 +13,7 @@ use crate::store::Contents;
 use fwdlab_model::RunRecord;
 use fwdlab_model::record::ReceiverPlace;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// The device alone, if its runs have the data.
 #[derive(Clone, Debug, Serialize)]
@@ -59,23 +61,25 @@ pub struct DeviceEffect {
     pub interval_ns: (f64, f64),
 }
 
-/// Of the runs of a store; none where no run tells.
-pub(super) fn device(contents: &Contents) -> Option<DeviceAlone> {
+/// Of the runs of a store, whose results say in which block of which bed each is; none where no
+/// run tells.
+pub(super) fn device(contents: &Contents, results: &[RunResult]) -> Option<DeviceAlone> {
     let plan = &contents.plan;
+    let blocks: BTreeMap<u32, u32> = results.iter().map(|run| (run.run, run.block)).collect();
     let told = |run: &&RunRecord| run.trial.device.receiver != ReceiverPlace::Unknown;
     let runs: Vec<&RunRecord> = contents.runs.iter().filter(told).collect();
     let first = runs.first()?;
     let rows: Vec<DeviceRow> = plan
         .variants
         .iter()
-        .filter_map(|variant| row(&runs, variant.index, &variant.label))
+        .filter_map(|variant| row(&runs, &blocks, variant.index, &variant.label))
         .collect();
     let is_blocked = plan.design.alternate_ns.is_none() && !plan.design.sequential;
     let effects =
         pairs(plan).into_iter().filter(|_| is_blocked).filter_map(|(variant, baseline)| {
             let of = |variant| rows.iter().find(|row| row.variant == variant);
             let base_ns = of(baseline)?.per_packet_ns?;
-            let of = |variant| figures(&runs, variant);
+            let of = |variant| figures(&runs, &blocks, variant);
             let found = compare_figures(plan, (variant, baseline), &of, criteria(plan)).ok()?;
             // More packets a second of CPU time are less time a packet.
             let more_ns = |ratio: f64| base_ns * (1.0 / ratio - 1.0);
@@ -112,7 +116,12 @@ impl DeviceEffect {
     }
 }
 
-fn row(runs: &[&RunRecord], variant: usize, label: &str) -> Option<DeviceRow> {
+fn row(
+    runs: &[&RunRecord],
+    blocks: &BTreeMap<u32, u32>,
+    variant: usize,
+    label: &str,
+) -> Option<DeviceRow> {
     let own: Vec<&&RunRecord> = runs.iter().filter(|run| run.variants.contains(&variant)).collect();
     if own.is_empty() {
         return None;
@@ -125,7 +134,8 @@ fn row(runs: &[&RunRecord], variant: usize, label: &str) -> Option<DeviceRow> {
         .filter(|window| window.forwarded > 0)
         .map(|window| window.offered as f64 / window.forwarded as f64)
         .collect();
-    let times: Vec<f64> = figures(runs, variant).iter().map(|figure| 1e9 / figure.pps).collect();
+    let own = figures(runs, blocks, variant);
+    let times: Vec<f64> = own.iter().map(|figure| 1e9 / figure.pps).collect();
     Some(DeviceRow {
         variant,
         label: label.to_owned(),
@@ -136,11 +146,12 @@ fn row(runs: &[&RunRecord], variant: usize, label: &str) -> Option<DeviceRow> {
 }
 
 /// Packets per second of the device's CPU time, of runs of this variant alone.
-fn figures(runs: &[&RunRecord], variant: usize) -> Vec<BlockedRun> {
+fn figures(runs: &[&RunRecord], blocks: &BTreeMap<u32, u32>, variant: usize) -> Vec<BlockedRun> {
     let figure = |run: &&RunRecord| {
         let forwarded = Some(run.trial.window.forwarded).filter(|&forwarded| forwarded > 0)?;
         let alone_ns = run.trial.device.alone_ns()?;
-        Some(BlockedRun { block: run.block, pps: forwarded as f64 * 1e9 / alone_ns as f64 })
+        let block = *blocks.get(&run.run)?;
+        Some(BlockedRun { block, pps: forwarded as f64 * 1e9 / alone_ns as f64 })
     };
     runs.iter().filter(|run| run.variants == [variant]).filter_map(figure).collect()
 }
@@ -165,6 +176,7 @@ fn sentence(run: &RunRecord, rows: &[DeviceRow]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fwdlab_model::plan::RunMetric;
     use fwdlab_model::record::{Counts, DeviceTime, TrialRecord};
 
     /// Runs of two variants in five blocks: 400 and 500 ns of CPU a packet, a little
@@ -205,6 +217,11 @@ mod tests {
             import: None,
             profiles: Vec::new(),
         }
+    }
+
+    fn device(contents: &Contents) -> Option<DeviceAlone> {
+        let (runs, _) = crate::report::analysis::figures::run_results(contents, RunMetric::Mean);
+        super::device(contents, &runs)
     }
 
     #[test]

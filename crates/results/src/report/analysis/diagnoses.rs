@@ -17,6 +17,7 @@ use fwdlab_model::record::Sample;
 use fwdlab_model::units::format_pps;
 use fwdlab_model::{RunRecord, Warning};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// A last sample shorter than this share of the others is ignored.
 const PARTIAL: f64 = 0.9;
@@ -50,15 +51,30 @@ pub struct RunSteadiness {
     pub sentence: Option<String>,
 }
 
-/// The figures that have a logarithm, in the order of the runs.
+/// The figures that have a logarithm, in the order of the runs. What a variant does on one bed is
+/// to them a variant of its own: the levels of beds are no trend, and no modes.
 pub(super) fn log_figures(runs: &[RunResult]) -> Vec<RunFigure> {
     let positive = |run: &RunResult| run.value_pps.filter(|pps| pps.is_finite() && *pps > 0.0);
+    let mut variants = BedVariants::default();
     runs.iter()
         .filter_map(|run| {
             let log_rate = positive(run)?.ln();
-            Some(RunFigure { run: run.run, variant: run.variant, block: run.block, log_rate })
+            let variant = variants.number(run.variant, run.bed.as_deref());
+            Some(RunFigure { run: run.run, variant, block: run.block, log_rate })
         })
         .collect()
+}
+
+/// Numbers for variants, of which each bed has its own.
+#[derive(Default)]
+pub(crate) struct BedVariants<'a>(BTreeMap<(usize, Option<&'a str>), usize>);
+
+impl<'a> BedVariants<'a> {
+    /// That of a variant on a bed.
+    pub(crate) fn number(&mut self, variant: usize, bed: Option<&'a str>) -> usize {
+        let next = self.0.len();
+        *self.0.entry((variant, bed)).or_insert(next)
+    }
 }
 
 /// Everything found in the runs of an experiment.

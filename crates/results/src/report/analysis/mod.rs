@@ -47,6 +47,7 @@ pub use blocks::MinistatBlock;
 pub use comparisons::{Answer, Compared, Outcome, Shown};
 pub use counts::{CountedVariant, Counts};
 pub use device::{DeviceAlone, DeviceEffect, DeviceRow};
+pub(crate) use diagnoses::BedVariants;
 pub use diagnoses::{Finding, RunSteadiness};
 pub use directions::DirectionRate;
 pub use figures::RunResult;
@@ -293,7 +294,7 @@ impl Analysis {
             margin: plan.compare.margin,
             adjustment: Adjustment::from(plan.compare.adjust).to_string(),
             stopping,
-            device: device::device(contents).filter(|_| figure.is_rate()),
+            device: device::device(contents, &runs).filter(|_| figure.is_rate()),
             counts,
             method,
             setup: setup::lines(contents, &testbed),

@@ -1,10 +1,11 @@
 //! How long packets took at shares of the rate found, over the runs of a variant.
 
 use super::MethodRun;
+use crate::report::analysis::RunResult;
 use crate::report::analysis::comparisons::{compare_figures, criteria, pairs};
 use crate::stats::BlockedRun;
 use crate::stats::summary::{Interval, geometric_mean, median};
-use crate::store::Contents;
+use fwdlab_model::Plan;
 use fwdlab_model::record::{Latency, MethodRecord};
 use serde::Serialize;
 
@@ -100,13 +101,18 @@ pub struct DelayEffect {
 /// The figures that are compared: what lies beyond depends on few packets.
 const COMPARED: [(&str, Read); 2] = [FIGURES[1], FIGURES[3]];
 
-/// Each variant against its baseline; none where an alternation or looks leave no blocks.
-pub(super) fn effects(contents: &Contents, runs: &[MethodRun], rows: &[Timed]) -> Vec<DelayEffect> {
-    let plan = &contents.plan;
+/// Each variant against its baseline; none where an alternation or looks leave no blocks. The
+/// results say in which block of which bed a run is.
+pub(super) fn effects(
+    plan: &Plan,
+    results: &[RunResult],
+    runs: &[MethodRun],
+    rows: &[Timed],
+) -> Vec<DelayEffect> {
     if plan.design.alternate_ns.is_some() || plan.design.sequential {
         return Vec::new();
     }
-    let block = |run: u32| contents.runs.iter().find(|record| record.run == run).map(|r| r.block);
+    let block = |run: u32| results.iter().find(|result| result.run == run).map(|r| r.block);
     let figures = |variant: usize, share: f64, get: Read| -> Vec<BlockedRun> {
         let own = runs.iter().filter(|run| run.variant == variant);
         let figure = |run: &MethodRun| {

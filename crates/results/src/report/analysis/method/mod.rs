@@ -244,7 +244,7 @@ fn part(contents: &Contents, results: &[RunResult], planned: &Planned, number: u
         Planned::Delays { .. } => {
             let confidence = plan.compare.confidence;
             method.timed = labels().flat_map(|v| latency::timed(v, &runs, confidence)).collect();
-            method.delay_effects = latency::effects(contents, &runs, &method.timed);
+            method.delay_effects = latency::effects(plan, results, &runs, &method.timed);
             method.confidence = confidence;
         }
         Planned::TearDown { .. } => {
