@@ -4,7 +4,7 @@
 
 use fwdlab_packet::rss::{MICROSOFT_KEY, SYMMETRIC_KEY, Toeplitz, queue_of};
 use fwdlab_packet::{Stamp, rss};
-use fwdlab_port::frame::CAPACITY;
+use fwdlab_port::frame::LONGEST;
 use fwdlab_port::pcap::{PcapPort, PcapWriter};
 use fwdlab_port::{Batch, Port};
 use libfuzzer_sys::fuzz_target;
@@ -44,8 +44,8 @@ fn read(bytes: &[u8]) -> (Vec<Vec<u8>>, u64) {
             break;
         }
         for frame in batch.frames() {
-            assert!(frame.len() <= CAPACITY && frame.ingress() == 3);
-            frames.push(frame.bytes().to_vec());
+            assert!(frame.len() <= LONGEST && frame.ingress() == 3);
+            frames.push(frame.whole().to_vec());
         }
         if port.is_at_end() {
             break;

@@ -8,7 +8,7 @@
 
 use etherparse::{NetSlice, SlicedPacket};
 use fwdlab_packet::checksum;
-use fwdlab_port::frame::CAPACITY;
+use fwdlab_port::frame::LONGEST;
 use fwdlab_router::fib::{Fib, NextHop, Radix, V4, V6};
 use fwdlab_router::firewall::{StateConfig, StateTable, SharedFirewall, text};
 use fwdlab_router::path::{
@@ -74,7 +74,7 @@ fn frames(mut bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
     while frames.len() < FRAMES_MAX
         && let [control, high, low, rest @ ..] = bytes
     {
-        let length = (usize::from(u16::from_be_bytes([*high, *low])) % (CAPACITY + 1)).max(1);
+        let length = (usize::from(u16::from_be_bytes([*high, *low])) % (LONGEST + 1)).max(1);
         let (given, after) = rest.split_at(length.min(rest.len()));
         let mut frame = given.to_vec();
         if control & 0x40 != 0 {
@@ -211,14 +211,14 @@ fn forwarded<W: Firewall>(
 
 /// A buffer that something else was in before.
 fn buffer((port, bytes): &(u8, Vec<u8>), before: u8) -> Frame {
-    let mut frame = Frame::of(*port, &[before; CAPACITY]).expect("it fits");
+    let mut frame = Frame::of(*port, &[before; LONGEST]).expect("it fits");
     frame.receive(*port, bytes).expect("it fits");
     frame
 }
 
 /// Port and bytes of a frame that is sent, if it is; it must be sound then.
 fn sound(frame: &Frame) -> Option<(u8, Vec<u8>)> {
-    let (port, bytes) = (frame.egress()?, frame.bytes());
+    let (port, bytes) = (frame.egress()?, frame.whole());
     let place = usize::from(port);
     assert!(bytes.len() <= 14 + usize::from(MTUS[place]), "more than the link carries");
     assert_eq!(bytes[6..12], MACS[place]);
@@ -226,7 +226,7 @@ fn sound(frame: &Frame) -> Option<(u8, Vec<u8>)> {
         assert!(bytes.len() >= 42);
         return Some((port, bytes.to_vec()));
     }
-    match SlicedPacket::from_ethernet(bytes).as_ref().map(|packet| &packet.net) {
+    match SlicedPacket::from_ethernet(&bytes).as_ref().map(|packet| &packet.net) {
         Ok(Some(NetSlice::Ipv4(ip))) => {
             let sum = checksum::add(0, ip.header().slice());
             assert_eq!(checksum::finish(sum), [0, 0]);

@@ -137,7 +137,7 @@ impl<P: Port, F: Fn(&Frame) -> usize + Send> Spread<P, F> {
 /// A frame as it came in.
 fn copy(from: &Frame, to: &mut Frame) {
     // A frame's bytes fit any frame.
-    let _ = to.receive(from.ingress(), from.bytes());
+    let _ = to.receive(from.ingress(), &from.whole());
 }
 
 impl<P: Port, F: Fn(&Frame) -> usize + Send> Port for Spread<P, F> {

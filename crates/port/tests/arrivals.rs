@@ -70,7 +70,7 @@ fn forwarded(expected: &Expected, forwarder: &mut Forwarder, batches: usize) -> 
         }
         forwarder.forward(&mut frames);
         let left = frames.iter().filter(|frame| frame.egress() == Some(FAR));
-        all.extend(left.map(|frame| frame.bytes().to_vec()));
+        all.extend(left.map(|frame| frame.whole().to_vec()));
     }
     all
 }
@@ -479,7 +479,7 @@ fn the_kernel_finds_what_user_space_finds() {
             // One that was overtaken by many comes after them.
             let late = if draw(60) == 0 { held.take() } else { None };
             for frame in [Some(frame), late].into_iter().flatten() {
-                let frame = frame.bytes().to_vec();
+                let frame = frame.whole().to_vec();
                 kernel.show(&frame, 1).expect("shown");
                 user.take(&frame, frame.len(), 0);
                 assert_eq!(kernel.received(), *user.counts(), "{n}: {frame:02x?}");

@@ -41,7 +41,7 @@ impl Bytes {
 }
 
 fn frames() -> Vec<Vec<u8>> {
-    [60, 61, 62, 63, 1514, 1596].iter().map(|&length| vec![length as u8; length]).collect()
+    [60, 61, 62, 63, 1514, 1596, 9014].iter().map(|&length| vec![length as u8; length]).collect()
 }
 
 /// A pcap file by the draft's text: header, then records of time, lengths and bytes.
@@ -95,7 +95,7 @@ fn read(path: &Path) -> (Vec<Vec<u8>>, Result<PcapPort, PortError>) {
         }
         for frame in batch.frames() {
             assert_eq!((frame.ingress(), frame.egress()), (NUMBER, None));
-            frames.push(frame.bytes().to_vec());
+            frames.push(frame.whole().to_vec());
         }
     }
     (frames, Ok(port))
@@ -122,7 +122,12 @@ fn all_forms_of_files_are_read() {
 #[test]
 fn frames_that_are_not_whole_or_too_long_are_missed() {
     let folder = TempDir::new().expect("a folder");
-    let mut bytes = pcap(false, 0xa1b2_c3d4, 1, &[vec![1; 60], vec![2; 1597], vec![3; 60]]);
+    let mut bytes = pcap(
+        false,
+        0xa1b2_c3d4,
+        1,
+        &[vec![1; 60], vec![2; fwdlab_port::frame::LONGEST + 1], vec![3; 60]],
+    );
     // The last was longer than what there is of it.
     let at = bytes.len() - 60 - 4;
     bytes[at] = 61;
@@ -192,11 +197,11 @@ fn what_is_sent_is_read_back() {
     let output = folder.path().join("out.pcap");
     let mut port = PcapPort::open(Some(&input), Some(&output), NUMBER).expect("a port");
     let mut batch = Batch::new();
-    assert_eq!(port.receive(&mut batch).expect("receiving"), 6);
+    assert_eq!(port.receive(&mut batch).expect("receiving"), 7);
     batch.frames_mut().iter_mut().for_each(|frame| frame.send_to(NUMBER));
     batch.frames_mut()[1].send_to(NUMBER + 1);
     batch.frames_mut()[2].send_nowhere();
-    assert_eq!(port.send(&mut batch).expect("sending"), Sent { sent: 4, lost: 0 });
+    assert_eq!(port.send(&mut batch).expect("sending"), Sent { sent: 5, lost: 0 });
     port.flush().expect("writing");
     let mut expected = frames();
     expected.drain(1..3);
@@ -207,7 +212,7 @@ fn what_is_sent_is_read_back() {
     // Neither file: a port that is always silent, and swallows everything.
     let mut nothing = PcapPort::open(None, None, NUMBER).expect("a port");
     assert!(nothing.is_at_end());
-    assert_eq!(nothing.send(&mut batch).expect("sending"), Sent { sent: 4, lost: 0 });
+    assert_eq!(nothing.send(&mut batch).expect("sending"), Sent { sent: 5, lost: 0 });
     assert_eq!(nothing.receive(&mut batch).expect("receiving"), 0);
 }
 

@@ -127,7 +127,7 @@ impl Running {
         interfaces: &[Named],
         engines: Vec<Box<dyn Engine>>,
     ) -> anyhow::Result<()> {
-        let mut ports = ports::open(setup)?;
+        let mut ports = ports::open(setup, interfaces)?;
         self.facts.extend(ports.facts);
         self.notes = ports.notes;
         self.completed = ports.completed;
@@ -158,7 +158,7 @@ impl Running {
     pub(crate) fn check(setup: &RouterSetup) -> anyhow::Result<Vec<(String, String)>> {
         let Prepared { routing, interfaces, config, facts: tables, .. } = prepare(setup)?;
         if setup.circuits.is_empty() {
-            ports::check(setup)?;
+            ports::check(setup, &interfaces)?;
         }
         let tally = Counters::new(1).tally(0).context("a worker")?;
         let (inet, inet6) = (routing.inet.clone(), routing.inet6.clone());

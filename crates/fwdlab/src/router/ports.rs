@@ -1,10 +1,12 @@
 //! The ports of a router: sockets on devices, or files, with taps around them.
 
+use super::interfaces::Named;
 use super::mistake;
 use crate::error::CliError;
 use fwdlab_model::router::{ChecksumKind, InterfaceSetup, PortKind, RouterSetup};
 use fwdlab_packet::injection::Faults;
 use fwdlab_packet::rss::{SYMMETRIC_KEY, Toeplitz, queue_of};
+use fwdlab_port::frame::CAPACITY;
 use fwdlab_port::host::AllMulticast;
 use fwdlab_port::packet_socket::{PacketConfig, PacketPort};
 use fwdlab_port::pcap::PcapPort;
@@ -18,6 +20,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+/// Largest IP packet that AF_XDP's frames hold here: one without parts in further buffers.
+const XSK_MTU_MAX: u16 = (CAPACITY - 14) as u16;
 /// Batches that may wait on the way from one worker to another.
 const SPREAD_BATCHES: usize = 16;
 
@@ -49,10 +53,13 @@ struct Opened {
 ///
 /// # Errors
 /// The user's mistakes.
-pub(super) fn check(setup: &RouterSetup) -> anyhow::Result<()> {
-    for written in &setup.interfaces {
+pub(super) fn check(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<()> {
+    for (written, Named { interface, .. }) in setup.interfaces.iter().zip(interfaces) {
         let fault = |what: String| mistake(format!("interface {}: {what}", written.name));
         valid_faults(written).map_err(fault)?;
+        if written.port == PortKind::Xsk && interface.mtu > XSK_MTU_MAX {
+            return Err(fault(too_long_for_xsk(interface.mtu)));
+        }
         if written.port != PortKind::Pcap {
             continue;
         }
@@ -73,6 +80,10 @@ pub(super) fn check(setup: &RouterSetup) -> anyhow::Result<()> {
     Ok(())
 }
 
+fn too_long_for_xsk(mtu: u16) -> String {
+    format!("AF_XDP has packets of up to {XSK_MTU_MAX} bytes, the MTU is {mtu}")
+}
+
 /// A file has one beginning.
 const ONE_READER: &str = "a file is read by one worker: write workers = 1";
 
@@ -86,7 +97,8 @@ fn valid_faults(written: &InterfaceSetup) -> Result<(), String> {
 ///
 /// # Errors
 /// The user's mistakes, and what the environment lacks.
-pub(super) fn open(setup: &RouterSetup) -> anyhow::Result<Ports> {
+pub(super) fn open(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<Ports> {
+    check(setup, interfaces)?;
     let workers = usize::from(setup.workers);
     let mut all = Ports {
         workers: (0..workers).map(|_| Vec::new()).collect(),
@@ -96,13 +108,14 @@ pub(super) fn open(setup: &RouterSetup) -> anyhow::Result<Ports> {
         groups: Vec::new(),
     };
     let toeplitz = Arc::new(Toeplitz::new(&SYMMETRIC_KEY));
-    for (number, written) in setup.interfaces.iter().enumerate() {
+    let all_written = setup.interfaces.iter().zip(interfaces);
+    for (number, (written, Named { interface, .. })) in all_written.enumerate() {
         let number = u8::try_from(number)
             .map_err(|_| mistake("a router has up to 255 interfaces".to_owned()))?;
         let completed: Option<Arc<AtomicU64>> =
             (written.checksums == ChecksumKind::Complete).then(Arc::default);
         let Opened { mut ports, kind, beside_kernel, instead } =
-            queues(written, number, workers, completed.as_ref())?;
+            queues(written, (number, interface.mtu), workers, completed.as_ref())?;
         let name = &written.name;
         if written.port != PortKind::Pcap {
             all.groups.push(AllMulticast::at(name)?);
@@ -155,6 +168,11 @@ fn boxed(port: impl Port + 'static) -> Box<dyn Port> {
     Box::new(port)
 }
 
+/// The MTU that a device has.
+fn device_mtu(name: &str) -> Option<u16> {
+    std::fs::read_to_string(format!("/sys/class/net/{name}/mtu")).ok()?.trim().parse().ok()
+}
+
 /// A device without hardware, at whose other end a stack may leave checksums to it.
 fn is_virtual(name: &str) -> bool {
     !Path::new(&format!("/sys/class/net/{name}/device")).exists()
@@ -177,7 +195,7 @@ fn kernel_forwards() -> Option<&'static str> {
 /// One port for each worker, and of what kind they are.
 fn queues(
     written: &InterfaceSetup,
-    number: u8,
+    (number, mtu): (u8, u16),
     workers: usize,
     completed: Option<&Arc<AtomicU64>>,
 ) -> anyhow::Result<Opened> {
@@ -191,15 +209,22 @@ fn queues(
     };
     match written.port {
         PortKind::Xsk => Ok(opened(xsk(name, number, workers).map_err(refused)?)),
-        PortKind::Packet => Ok(beside(packet(name, number, workers, completed).map_err(refused)?)),
-        PortKind::Auto => match xsk(name, number, workers) {
-            Ok(ports) => Ok(opened(ports)),
-            Err(why) => {
-                let (ports, kind) = packet(name, number, workers, completed).map_err(refused)?;
-                let instead = Some(why.to_string());
-                Ok(Opened { instead, ..beside((ports, format!("{kind} (no AF_XDP: {why})"))) })
-            }
-        },
+        PortKind::Packet => {
+            Ok(beside(packet(name, (number, mtu), workers, completed).map_err(refused)?))
+        }
+        PortKind::Auto => {
+            let tried = match mtu > XSK_MTU_MAX {
+                true => Err(too_long_for_xsk(mtu)),
+                false => xsk(name, number, workers).map_err(|error| error.to_string()),
+            };
+            let why = match tried {
+                Ok(ports) => return Ok(opened(ports)),
+                Err(why) => why,
+            };
+            let (ports, kind) = packet(name, (number, mtu), workers, completed).map_err(refused)?;
+            let kind = format!("{kind} (no AF_XDP: {why})");
+            Ok(Opened { instead: Some(why), ..beside((ports, kind)) })
+        }
         PortKind::Pcap if workers > 1 => Err(mistake(format!("interface {name}: {ONE_READER}"))),
         PortKind::Pcap => {
             let path = |file: &Option<String>| file.as_ref().map(Path::new).map(Path::to_owned);
@@ -226,7 +251,7 @@ fn xsk(name: &str, number: u8, workers: usize) -> Result<(Vec<Box<dyn Port>>, St
 
 fn packet(
     name: &str,
-    number: u8,
+    (number, mtu): (u8, u16),
     workers: usize,
     completed: Option<&Arc<AtomicU64>>,
 ) -> Result<(Vec<Box<dyn Port>>, String), PortError> {
@@ -234,8 +259,10 @@ fn packet(
     let group = (std::process::id() as u16).wrapping_mul(4).wrapping_add(number.into());
     let fanout = (workers > 1).then_some(group);
     let config = PacketConfig { interface: name.into(), number, fanout };
+    // A link may receive more than it is to send.
+    let longest = device_mtu(name).unwrap_or(mtu).max(mtu);
     let port = |_| {
-        let port = PacketPort::open(&config)?;
+        let port = PacketPort::open_for(&config, longest)?;
         Ok(match completed {
             Some(completed) => boxed(port.completing(Arc::clone(completed))),
             None => boxed(port),

@@ -1,6 +1,7 @@
 //! `fwdlab route` between real hosts: the kernel's stack and its usual clients at both ends.
 
 mod frr;
+mod links;
 mod net;
 mod routing;
 mod spaces;

@@ -1,11 +1,11 @@
 //! A router's port to the kernel's stack.
 
 use crate::PortError;
-use crate::frame::{BATCH, Batch};
+use crate::frame::{BATCH, Batch, CAPACITY, LONGEST};
 use crate::poll::{Wakers, Woken};
 use crate::port::{Port, Sent};
 use std::fs::File;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, IoSliceMut, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 
 /// A queue of a host device. Whatever becomes of the device, the router goes on: without it
@@ -15,12 +15,15 @@ pub struct HostPort {
     file: File,
     number: u8,
     is_gone: bool,
+    /// What is beyond a frame's buffer.
+    rest: Box<[u8]>,
 }
 
 impl HostPort {
     /// Port `number` on a queue.
     pub fn new(queue: OwnedFd, number: u8) -> HostPort {
-        HostPort { file: File::from(queue), number, is_gone: false }
+        let rest = vec![0; LONGEST - CAPACITY].into_boxed_slice();
+        HostPort { file: File::from(queue), number, is_gone: false, rest }
     }
 }
 
@@ -29,10 +32,16 @@ impl Port for HostPort {
         let (frames, mut count) = (batch.fill(BATCH), 0);
         while count < frames.len() && !self.is_gone {
             let frame = &mut frames[count];
-            match self.file.read(frame.buffer_mut()) {
-                Ok(length) => {
+            let parts = &mut [IoSliceMut::new(frame.buffer_mut()), IoSliceMut::new(&mut self.rest)];
+            match self.file.read_vectored(parts) {
+                Ok(length) if length <= CAPACITY => {
                     frame.reset(self.number, length);
                     count += 1;
+                }
+                Ok(length) => {
+                    let rest = &self.rest[..length - CAPACITY];
+                    // Without memory for it, it is lost.
+                    count += usize::from(frame.reset_long(self.number, rest).is_ok());
                 }
                 Err(error) => {
                     let passes =
@@ -50,7 +59,7 @@ impl Port for HostPort {
         let (number, mut sent) = (Some(self.number), Sent::default());
         for frame in batch.frames().iter().filter(|frame| frame.egress() == number) {
             // What a device refuses, as one that is down, is lost.
-            let taken = self.file.write(frame.bytes()).is_ok_and(|taken| taken == frame.len());
+            let taken = self.file.write(&frame.whole()).is_ok_and(|taken| taken == frame.len());
             *if taken { &mut sent.sent } else { &mut sent.lost } += 1;
         }
         Ok(sent)

@@ -16,7 +16,7 @@ use super::socket::{
     instruction, open_socket, set_option, take_drops,
 };
 use crate::PortError;
-use crate::frame::{BATCH, Batch, CAPACITY, Frame};
+use crate::frame::{BATCH, Batch, CAPACITY, Frame, LONGEST};
 use crate::poll::{Wakers, Woken, clear_error};
 use crate::port::{Port, Sent};
 use crate::xdp::interface_index;
@@ -26,16 +26,29 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Slots of the receive ring: 4096 of 2 KiB hold 2 ms of 2 million frames a second.
-const SLOTS: usize = 4096;
-/// Bytes of each: the longest frame with tag and what the kernel writes before it.
-const SLOT_BYTES: usize = 2048;
+/// Slots of the receive ring, and bytes of each: the longest frame with tag and what the
+/// kernel writes before it.
+#[derive(Clone, Copy, Debug)]
+struct Slots {
+    count: usize,
+    bytes: usize,
+    /// Longest frame.
+    longest: usize,
+}
+
+/// They hold 2 ms of 2 million frames a second.
+const SLOTS: Slots = Slots { count: 4096, bytes: 2048, longest: CAPACITY };
+/// For links with long frames: 32 MiB.
+const LONG_SLOTS: Slots = Slots { count: 2048, bytes: 16_384, longest: LONGEST };
 /// Slots come in blocks of that size, for which the kernel needs whole pages in a row.
 const BLOCK_BYTES: usize = 1 << 16;
 /// Bytes that may wait to be sent; the default is 200 kB, which some hundred frames fill.
 const SEND_BUFFER: i32 = 8 << 20;
 
-const _: () = assert!(CAPACITY + libc::TPACKET2_HDRLEN + 32 <= SLOT_BYTES);
+const _: () = assert!(SLOTS.longest + libc::TPACKET2_HDRLEN + 32 <= SLOTS.bytes);
+const _: () = assert!(LONGEST + libc::TPACKET2_HDRLEN + 32 <= LONG_SLOTS.bytes);
+/// Bytes of a frame beside its IP packet: Ethernet header and two tags.
+const HEADERS: usize = 14 + 2 * TAG_BYTES;
 
 /// A port on an interface.
 #[derive(Clone, Debug)]
@@ -59,6 +72,7 @@ pub struct PacketPort {
     number: u8,
     index: u32,
     memory: Mapping,
+    slots: Slots,
     /// Slot that is filled next.
     next: usize,
     outbox: Outbox,
@@ -75,12 +89,21 @@ impl PacketPort {
         PacketPort { completed: Some(completed), ..self }
     }
 
-    /// Opens the port.
+    /// Opens the port, for frames of an MTU of 1500.
+    ///
+    /// # Errors
+    /// As [`PacketPort::open_for`].
+    pub fn open(config: &PacketConfig) -> Result<PacketPort, PortError> {
+        PacketPort::open_for(config, 1500)
+    }
+
+    /// Opens the port, for frames with IP packets of up to `mtu` bytes.
     ///
     /// # Errors
     /// Without CAP_NET_RAW, when the interface is missing, the ring's memory is refused,
     /// or the fanout group belongs to sockets of another kind.
-    pub fn open(config: &PacketConfig) -> Result<PacketPort, PortError> {
+    pub fn open_for(config: &PacketConfig, mtu: u16) -> Result<PacketPort, PortError> {
+        let slots = if usize::from(mtu) + HEADERS <= CAPACITY { SLOTS } else { LONG_SLOTS };
         let interface = config.interface.as_str();
         let failed = |what: &str| {
             let what = format!("{what} of a packet port on {interface}");
@@ -95,12 +118,13 @@ impl PacketPort {
             .map_err(failed("ring version"))?;
         let request = libc::tpacket_req {
             tp_block_size: BLOCK_BYTES as u32,
-            tp_block_nr: (SLOTS * SLOT_BYTES / BLOCK_BYTES) as u32,
-            tp_frame_size: SLOT_BYTES as u32,
-            tp_frame_nr: SLOTS as u32,
+            tp_block_nr: (slots.count * slots.bytes / BLOCK_BYTES) as u32,
+            tp_frame_size: slots.bytes as u32,
+            tp_frame_nr: slots.count as u32,
         };
         set_option(&socket, libc::PACKET_RX_RING, &request).map_err(failed("ring"))?;
-        let memory = Mapping::new(&socket, SLOTS * SLOT_BYTES).map_err(failed("ring mapping"))?;
+        let memory = Mapping::new(&socket, slots.count * slots.bytes);
+        let memory = memory.map_err(failed("ring mapping"))?;
         // Only a bound socket may join a group; until then it would receive what
         // belongs to the others.
         let nothing = [instruction(libc::BPF_RET | libc::BPF_K, 0, 0, 0)];
@@ -116,6 +140,7 @@ impl PacketPort {
             number: config.number,
             index: interface_index(interface)?,
             memory,
+            slots,
             next: 0,
             outbox: Outbox::new(),
             missed: 0,
@@ -125,7 +150,7 @@ impl PacketPort {
 
     /// Header of the slot that is filled next.
     fn slot(&self) -> *const libc::tpacket2_hdr {
-        self.memory.at(self.next * SLOT_BYTES).cast_const().cast()
+        self.memory.at(self.next * self.slots.bytes).cast_const().cast()
     }
 
     /// Whether kernel or program owns the slot: the first word of its header.
@@ -143,31 +168,33 @@ impl PacketPort {
         let (begin, length) = (usize::from(header.tp_mac), header.tp_len as usize);
         let tagged = status & libc::TP_STATUS_VLAN_VALID != 0;
         let total = length + if tagged { TAG_BYTES } else { 0 };
-        if total > CAPACITY || begin + length > SLOT_BYTES || header.tp_snaplen < header.tp_len {
+        let is_cut = header.tp_snaplen < header.tp_len;
+        if total > self.slots.longest || begin + length > self.slots.bytes || is_cut {
             return false;
         }
-        let address = self.memory.at(self.next * SLOT_BYTES + begin);
+        let address = self.memory.at(self.next * self.slots.bytes + begin);
         // SAFETY: inside the slot, as just checked, which is ours for now.
         let bytes = unsafe { std::slice::from_raw_parts(address, length) };
+        if frame.receive(self.number, bytes).is_err() {
+            return false;
+        }
+        if status & libc::TP_STATUS_CSUMNOTREADY != 0 {
+            self.complete(frame);
+        }
         if !tagged || length < MAC_BYTES {
-            let taken = frame.receive(self.number, bytes).is_ok();
-            if taken && status & libc::TP_STATUS_CSUMNOTREADY != 0 {
-                self.complete(frame);
-            }
-            return taken;
+            return true;
         }
         let known = status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
         let kind = if known { header.tp_vlan_tpid } else { libc::ETH_P_8021Q as u16 };
-        put_tag_back(frame, self.number, bytes, kind, header.tp_vlan_tci)
+        put_tag_back(frame, kind, header.tp_vlan_tci)
     }
 }
 
 impl PacketPort {
     #[cold]
     fn complete(&self, frame: &mut Frame) {
-        let length = frame.len();
         if let Some(completed) = &self.completed
-            && checksum::complete(&mut frame.buffer_mut()[..length], true)
+            && frame.edit(|bytes| checksum::complete(bytes, true))
         {
             completed.fetch_add(1, Ordering::Relaxed);
         }
@@ -178,18 +205,21 @@ const TAG_BYTES: usize = 4;
 /// Bytes of both MAC addresses, after which a tag stands.
 const MAC_BYTES: usize = 12;
 
-/// Makes the frame of `bytes`, of which the kernel has taken the tag.
-fn put_tag_back(frame: &mut Frame, port: u8, bytes: &[u8], kind: u16, tag: u16) -> bool {
-    let (addresses, rest) = bytes.split_at(MAC_BYTES);
-    if frame.receive(port, addresses).is_err() {
-        return false;
+/// Puts the tag in its place that the kernel has taken out; false when that is too long.
+fn put_tag_back(frame: &mut Frame, kind: u16, tag: u16) -> bool {
+    let length = frame.len();
+    let [a, b] = kind.to_be_bytes();
+    let [c, d] = tag.to_be_bytes();
+    if length + TAG_BYTES > CAPACITY {
+        let whole = frame.whole();
+        let (addresses, rest) = whole.split_at(MAC_BYTES);
+        let whole = [addresses, &[a, b, c, d], rest].concat();
+        return frame.receive(frame.ingress(), &whole).is_ok();
     }
     let buffer = frame.buffer_mut();
-    buffer[MAC_BYTES..MAC_BYTES + 2].copy_from_slice(&kind.to_be_bytes());
-    buffer[MAC_BYTES + 2..MAC_BYTES + TAG_BYTES].copy_from_slice(&tag.to_be_bytes());
-    let Some(place) = buffer[MAC_BYTES + TAG_BYTES..].get_mut(..rest.len()) else { return false };
-    place.copy_from_slice(rest);
-    frame.set_len(bytes.len() + TAG_BYTES);
+    buffer.copy_within(MAC_BYTES..length, MAC_BYTES + TAG_BYTES);
+    buffer[MAC_BYTES..MAC_BYTES + TAG_BYTES].copy_from_slice(&[a, b, c, d]);
+    frame.set_len(length + TAG_BYTES);
     true
 }
 
@@ -206,7 +236,7 @@ impl Port for PacketPort {
                 false => self.missed += 1,
             }
             self.status().store(libc::TP_STATUS_KERNEL, Ordering::Release);
-            self.next = (self.next + 1) % SLOTS;
+            self.next = (self.next + 1) % self.slots.count;
         }
         batch.fill(count);
         Ok(count)
@@ -228,8 +258,7 @@ impl Port for PacketPort {
         if woken == Woken::Failing { clear_error(&self.socket, self.index) } else { Ok(()) }
     }
 
-    /// Frames for which the ring had no slot, and those that are longer than a
-    /// [`crate::Frame`] can be.
+    /// Frames for which the ring had no slot, and those that are longer than its slots hold.
     fn missed(&mut self) -> u64 {
         self.missed += take_drops(&self.socket);
         self.missed
@@ -241,6 +270,8 @@ impl Port for PacketPort {
 struct Outbox {
     vectors: Vec<libc::iovec>,
     messages: Vec<libc::mmsghdr>,
+    /// Those that are not in their buffers as a whole.
+    long: Vec<Vec<u8>>,
 }
 
 // SAFETY: the pointers inside are written anew for every call and not used after it.
@@ -248,19 +279,28 @@ unsafe impl Send for Outbox {}
 
 impl Outbox {
     fn new() -> Outbox {
-        Outbox { vectors: Vec::with_capacity(BATCH), messages: Vec::with_capacity(BATCH) }
+        let (vectors, messages) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
+        Outbox { vectors, messages, long: Vec::new() }
     }
 
     /// Sends the frames that go out at port `number`.
     fn send(&mut self, socket: &OwnedFd, number: u8, frames: &[Frame]) -> Result<Sent, PortError> {
         self.vectors.clear();
         self.messages.clear();
-        let frames = frames.iter().filter(|frame| frame.egress() == Some(number));
-        self.vectors.extend(frames.map(|frame| libc::iovec {
+        self.long.clear();
+        for frame in frames.iter().filter(|frame| frame.egress() == Some(number)) {
+            let bytes = match frame.is_long() {
+                false => frame.bytes(),
+                true => {
+                    self.long.push(frame.whole().into_owned());
+                    // Its bytes stay where they are when others follow.
+                    self.long.last().map_or(&[][..], Vec::as_slice)
+                }
+            };
             // The kernel only reads what is to be sent.
-            iov_base: frame.bytes().as_ptr().cast_mut().cast(),
-            iov_len: frame.len(),
-        }));
+            let (iov_base, iov_len) = (bytes.as_ptr().cast_mut().cast(), bytes.len());
+            self.vectors.push(libc::iovec { iov_base, iov_len });
+        }
         // All vectors are in their places now.
         self.messages.extend(self.vectors.iter_mut().map(|vector| {
             // SAFETY: an all-zero mmsghdr is valid (null pointers, zero lengths).
@@ -273,7 +313,7 @@ impl Outbox {
         let mut rest = &mut self.messages[..];
         while !rest.is_empty() {
             // SAFETY: the messages point to vectors and frames that live through the
-            // call, and their number is given.
+            // call (or copies in `long` do), and their number is given.
             let taken = unsafe {
                 let (first, count) = (rest.as_mut_ptr(), rest.len() as u32);
                 libc::sendmmsg(socket.as_raw_fd(), first, count, libc::MSG_DONTWAIT)
@@ -313,15 +353,17 @@ mod tests {
 
     #[test]
     fn tags_stand_behind_the_addresses() {
-        let bytes: Vec<u8> = (0..60).collect();
-        let mut frame = Frame::of(1, &[0xa5; 100]).expect("it fits");
-        assert!(put_tag_back(&mut frame, 4, &bytes, 0x88a8, 0x2064));
-        assert_eq!((frame.len(), frame.ingress(), frame.egress()), (64, 4, None));
-        assert_eq!(frame.bytes()[..12], bytes[..12]);
-        assert_eq!(frame.bytes()[12..16], [0x88, 0xa8, 0x20, 0x64]);
-        assert_eq!(frame.bytes()[16..], bytes[12..]);
-        assert!(!put_tag_back(&mut frame, 4, &[0; CAPACITY - 3], 0x8100, 1));
-        assert!(put_tag_back(&mut frame, 4, &[0; CAPACITY - 4], 0x8100, 1));
+        for length in [60, CAPACITY - 4, CAPACITY - 3, CAPACITY + 9, LONGEST - 4] {
+            let bytes: Vec<u8> = (0..length).map(|at| at as u8).collect();
+            let mut frame = Frame::of(4, &bytes).expect("it fits");
+            assert!(put_tag_back(&mut frame, 0x88a8, 0x2064));
+            let whole = frame.whole();
+            assert_eq!((whole.len(), frame.ingress(), frame.egress()), (length + 4, 4, None));
+            assert_eq!(whole[12..16], [0x88, 0xa8, 0x20, 0x64]);
+            assert_eq!((&whole[..12], &whole[16..]), bytes.split_at(12));
+        }
+        let mut frame = Frame::of(4, &[0; LONGEST - 3]).expect("it fits");
+        assert!(!put_tag_back(&mut frame, 0x8100, 1));
     }
 
     #[test]

@@ -83,7 +83,7 @@ impl Port for PcapPort {
         let (mut sent, now) = (Sent::default(), clock::realtime_ns());
         for frame in batch.frames().iter().filter(|frame| frame.egress() == number) {
             if let Some((path, output)) = &mut self.output {
-                let written = output.write(now, frame.bytes());
+                let written = output.write(now, &frame.whole());
                 written.map_err(|e| PortError::system(format!("writing {path}"), e))?;
             }
             sent.sent += 1;

@@ -35,7 +35,7 @@ impl<P: Port, W: Write + Send> PcapTap<P, W> {
     fn write<'a>(&mut self, frames: impl Iterator<Item = &'a Frame>) -> Result<(), PortError> {
         let now = clock::realtime_ns();
         for frame in frames {
-            self.writer.write(now, frame.bytes()).map_err(failed)?;
+            self.writer.write(now, &frame.whole()).map_err(failed)?;
         }
         Ok(())
     }

@@ -31,8 +31,7 @@ impl Port for CompleteTap {
     fn receive(&mut self, batch: &mut Batch) -> Result<usize, PortError> {
         let count = self.port.receive(batch)?;
         for frame in batch.frames_mut() {
-            let length = frame.len();
-            if checksum::complete(&mut frame.buffer_mut()[..length], false) {
+            if frame.edit(|bytes| checksum::complete(bytes, false)) {
                 self.completed.fetch_add(1, Relaxed);
             }
         }

@@ -30,7 +30,8 @@ pub fn inflict(damage: Damage, frame: &mut Frame, random: u64) -> bool {
         Some([0x86, 0xdd, _]) => INET6,
         _ => return false,
     };
-    let (length, stamp) = (frame.len(), layout.udp + 8);
+    // Of a long frame, the beginning is damaged.
+    let (length, stamp) = (frame.bytes().len(), layout.udp + 8);
     if length < stamp + 18 {
         return false;
     }

@@ -168,7 +168,7 @@ impl Direction {
         if corrupted && !frame.is_empty() {
             let at = (place >> 8) as usize % frame.len();
             // Never by nothing.
-            frame.buffer_mut()[at] ^= (place as u8).max(1);
+            frame.edit(|bytes| bytes[at] ^= (place as u8).max(1));
             self.counts.corrupted += 1;
         }
         // By the same number that says where, as that is nothing to the other faults.

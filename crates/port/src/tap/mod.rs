@@ -45,7 +45,7 @@ mod fake {
 
         fn send(&mut self, batch: &mut Batch) -> Result<Sent, PortError> {
             let frames = batch.frames().iter().filter(|frame| frame.egress() == Some(NUMBER));
-            let frames: Vec<Vec<u8>> = frames.map(|frame| frame.bytes().to_vec()).collect();
+            let frames: Vec<Vec<u8>> = frames.map(|frame| frame.whole().into_owned()).collect();
             let lost = self.loses.min(frames.len());
             let sent = frames.len() - lost;
             self.outgoing.extend(frames.into_iter().take(sent));
@@ -83,7 +83,7 @@ mod fake {
         while !port.is_at_end() {
             let count = port.receive(&mut batch).expect("receiving");
             assert_eq!(count, batch.frames().len());
-            frames.extend(batch.frames().iter().map(|frame| frame.bytes().to_vec()));
+            frames.extend(batch.frames().iter().map(|frame| frame.whole().into_owned()));
         }
         frames
     }

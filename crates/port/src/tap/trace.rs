@@ -37,7 +37,8 @@ impl<P: Port, W: Write + Send> TraceTap<P, W> {
         frames: impl Iterator<Item = &'a Frame>,
     ) -> Result<(), PortError> {
         for frame in frames {
-            let (port, line) = (self.number, Description(frame.bytes()));
+            let (port, bytes) = (self.number, frame.whole());
+            let line = Description(&bytes);
             writeln!(self.to, "{direction:<3} port {port}: {line}").map_err(failed)?;
         }
         Ok(())

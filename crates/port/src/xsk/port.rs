@@ -5,7 +5,7 @@ use super::ring::{Consumer, Producer};
 use super::socket::{KICK, Kick, Outlet, bind_patiently, failed, offsets, open};
 use super::umem::{FRAMES, Umem};
 use crate::PortError;
-use crate::frame::{BATCH, Batch};
+use crate::frame::{BATCH, Batch, CAPACITY};
 use crate::poll::{Wakers, Woken, clear_error};
 use crate::port::{Port, Sent};
 use crate::xdp::{XdpMode, interface_index};
@@ -168,6 +168,7 @@ impl Port for XskPort {
         {
             // SAFETY: the kernel has handed the frame over and gets it back below.
             let bytes = unsafe { self.umem.bytes(descriptor.addr, descriptor.len as usize) };
+            let bytes = bytes.filter(|bytes| bytes.len() <= CAPACITY);
             match bytes.map(|bytes| frames[count].receive(self.number, bytes)) {
                 Some(Ok(())) => count += 1,
                 _ => self.too_long += 1,
@@ -191,7 +192,8 @@ impl Port for XskPort {
         let (mut sent, mut full, number) = (Sent::default(), false, Some(self.number));
         self.outlet.reap();
         for frame in batch.frames().iter().filter(|frame| frame.egress() == number) {
-            if frame.len() < HEADER_BYTES {
+            // Frames over several buffers are left out.
+            if frame.len() < HEADER_BYTES || frame.is_long() {
                 sent.lost += 1;
                 continue;
             }
@@ -242,8 +244,7 @@ impl Port for XskPort {
     }
 
     /// Frames for which there was no memory or no place in the ring, and those that are
-    /// longer than a [`crate::Frame`] can be. What a device drops before is counted at
-    /// the interface.
+    /// longer than a buffer. What a device drops before is counted at the interface.
     fn missed(&mut self) -> u64 {
         // A frame without memory counts as dropped already: the count of empty fill
         // rings says the same once more.

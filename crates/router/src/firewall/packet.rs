@@ -273,10 +273,15 @@ impl Contents {
         Contents { protocol: 0, at, cut: at, end, part: Part::Whole, more: false, id: 0 }
     }
 
-    /// The transport header and what follows it, if it is there.
+    /// Bytes from the transport header on.
+    pub(super) fn length(&self) -> usize {
+        self.end.saturating_sub(self.at)
+    }
+
+    /// The transport header and what follows it in the frame's buffer, if it is there.
     pub(super) fn header<'a>(&self, bytes: &'a [u8; CAPACITY]) -> Option<&'a [u8]> {
         let there = matches!(self.part, Part::Whole | Part::First);
-        if there { bytes.get(self.at..self.end) } else { None }
+        if there { bytes.get(self.at..self.end.min(CAPACITY)) } else { None }
     }
 }
 
@@ -353,7 +358,8 @@ fn after_extensions(bytes: &[u8; CAPACITY], protocol: u8, end: usize) -> Content
         if !matches!(contents.protocol, 0 | 43 | 44 | 51 | 60) {
             return contents;
         }
-        let header = bytes[..end].get(contents.at..).and_then(|header| header.first_chunk());
+        let there = bytes.get(contents.at..end.min(CAPACITY));
+        let header = there.and_then(|header| header.first_chunk());
         let Some(&[next, words, high, low, a, b, c, d]) = header else { break };
         let words = usize::from(words);
         let was = contents.protocol;

@@ -70,7 +70,7 @@ pub enum ConfigError {
     /// Ports are numbered in a byte.
     #[error("{0} interfaces: there may be up to {PORTS_MAX}")]
     TooManyPorts(usize),
-    /// An MTU that IPv6 forbids or that buffers don't hold.
+    /// An MTU that IPv6 forbids or that frames don't hold.
     #[error("port {port}: an MTU of {mtu} bytes is not within {MTU_MIN} to {MTU_MAX}")]
     Mtu {
         /// The interface's port.

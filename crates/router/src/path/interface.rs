@@ -8,7 +8,7 @@ use std::net::IpAddr;
 pub struct Interface {
     /// MAC, not a group's.
     pub mac: [u8; 6],
-    /// Largest IP packet in bytes, from 1280 to 1582.
+    /// Largest IP packet in bytes, from 1280 to 9216.
     pub mtu: u16,
     /// Own addresses, each with the length of the link's prefix.
     pub addresses: Vec<(IpAddr, u8)>,

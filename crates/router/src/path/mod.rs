@@ -50,7 +50,7 @@ use check::Destination;
 use emitted::Emitted;
 use exceptions::{Exceptions, Rewrite, SlowPacket};
 use full::Full;
-use fwdlab_port::frame::CAPACITY;
+use fwdlab_port::frame::LONGEST;
 use harvest::Pool;
 use host::Host;
 use interface::Owners;
@@ -68,8 +68,10 @@ const PORTS_MAX: usize = 255;
 
 /// The smallest MTU (RFC 8200 section 5).
 pub const MTU_MIN: u16 = 1280;
-/// The largest MTU that buffers hold.
-pub const MTU_MAX: u16 = (CAPACITY - ethernet::HEADER) as u16;
+/// The largest MTU: with Ethernet header and two tags, such packets fit into a frame.
+pub const MTU_MAX: u16 = 9216;
+
+const _: () = assert!(MTU_MAX as usize + ethernet::HEADER + 8 <= LONGEST);
 
 /// One worker's router.
 pub struct Router<W = NoFirewall> {

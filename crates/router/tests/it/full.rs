@@ -23,7 +23,7 @@ fn outcome(config: &Config, sent: &[Vec<u8>], ingress: u8) -> (Snapshot, Sent, S
     lab.router.process(&mut batch, 1);
     lab.router.flush();
     let out = batch.iter().map(|frame| (frame.egress().unwrap_or(99), frame));
-    let out = out.map(|(port, f)| (port, if port == 99 { vec![] } else { f.bytes().to_vec() }));
+    let out = out.map(|(port, f)| (port, if port == 99 { vec![] } else { f.whole().to_vec() }));
     let out = out.collect();
     // In another order: the fast path sees those with options last.
     let mut emitted = lab.emitted();
@@ -51,6 +51,7 @@ proptest! {
         words in 0usize..=10,
         offset in 0u16..0x1000,
         more: bool,
+        longer in prop_oneof![Just(0), 1..7600usize],
         options in prop::collection::vec(prop::sample::select(&[1u8, 148, 68][..]), 10),
     ) {
         let mut frame = udp(Family::Inet, size);
@@ -61,13 +62,17 @@ proptest! {
             if *kind != 1 { word[0] = *kind }
         }
         let flags = offset | if more { 0x2000 } else { 0 };
-        let frame = with(frame, &[(20, &flags.to_be_bytes())]);
+        // As links with an MTU of 9000 have them.
+        frame.extend((0..longer).map(|at| (at / 3) as u8));
+        let total = frame.len() as u16 - 14;
+        let changes = [(16, &total.to_be_bytes()[..]), (20, &flags.to_be_bytes())];
+        let frame = with(frame, &changes);
         for config in [config(), full()] {
             let mut lab = lab_of(&config);
             let (first, names) = lab.send(&frame);
             let mut fragments = vec![first.expect("it is sent")];
             fragments.extend(lab.emitted());
-            if size - 18 <= 1280 {
+            if total <= 1280 {
                 prop_assert_eq!(fragments.len(), 1);
                 continue;
             }

@@ -2,6 +2,7 @@
 
 use crate::support::*;
 use fwdlab_packet::Family;
+use fwdlab_port::frame::LONGEST;
 use fwdlab_router::path::{
     Class, ConfigError, Counters, Firewall, Frame, MTU_MAX, NoFirewall, Router,
 };
@@ -175,7 +176,7 @@ proptest! {
         let results = [0x00, 0xff].map(|garbage| {
             let mut lab = lab();
             let mut batch: Vec<Frame> = sent.iter().map(|bytes| {
-                let mut frame = Frame::of(0, &[garbage; 1596]).expect("it fits");
+                let mut frame = Frame::of(0, &[garbage; LONGEST]).expect("it fits");
                 frame.receive(ingress, bytes).expect("it fits");
                 frame
             }).collect();
@@ -185,7 +186,7 @@ proptest! {
             assert_eq!(snapshot.received(), sent.len() as u64);
             assert_eq!(snapshot.total(Class::Answer), snapshot.total(Class::Slow));
             let out: Vec<_> =
-                batch.iter().filter_map(|frame| Some((frame.egress()?, frame.bytes().to_vec()))).collect();
+                batch.iter().filter_map(|frame| Some((frame.egress()?, frame.whole().to_vec()))).collect();
             (snapshot, out)
         });
         for (_, frame) in &results[0].1 {

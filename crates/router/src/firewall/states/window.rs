@@ -121,7 +121,7 @@ impl TcpSegment {
         let flags = header[13];
         let begin = word(4);
         let both = u32::from(flags & flag::SYN != 0) + u32::from(flags & flag::FIN != 0);
-        let end = begin.wrapping_add((header.len() - length) as u32 + both);
+        let end = begin.wrapping_add((contents.length() - length) as u32 + both);
         let acknowledges = (flags & flag::ACK != 0).then(|| word(8));
         let window = word(14) >> 16;
         let scale = if flags & flag::SYN != 0 { scale(&header[20..length]) } else { None };
@@ -161,7 +161,9 @@ pub(in crate::firewall) fn sums_up(frame: &Frame, packet: Packet) -> Option<bool
     use crate::firewall::packet::protocol::ICMP;
     let contents = of(frame, packet);
     let (bytes, protocol) = (frame.buffer(), contents.protocol);
-    let message = contents.header(bytes).filter(|_| contents.part == Part::Whole)?;
+    contents.header(bytes).filter(|_| contents.part == Part::Whole)?;
+    let whole = frame.whole();
+    let message = &whole[contents.at..contents.end];
     let mut sum = checksum::add(0, message);
     if protocol != ICMP {
         let ends = if packet.is(bit::INET6) { &bytes[22..54] } else { &bytes[26..34] };

@@ -16,30 +16,30 @@ const HEADER_MAX: usize = 60;
 pub(super) fn further(frame: &Frame, mtu: u16) -> Option<Vec<Frame>> {
     let bytes = frame.buffer();
     let begin = ETHERNET + header_length(frame);
-    let data = &bytes[begin..ETHERNET + usize::from(ipv4::total_length(bytes))];
+    let end = ETHERNET + usize::from(ipv4::total_length(bytes));
     let flags = flags(frame);
-    if usize::from(flags & OFFSET) + data.len() / 8 > usize::from(OFFSET) {
+    if usize::from(flags & OFFSET) + (end - begin) / 8 > usize::from(OFFSET) {
         return None;
     }
     let (header, length) = later_header(frame);
     let header = &header[..length];
     let mut fragments = Vec::new();
     let mut at = payload(begin - ETHERNET, mtu);
-    while at < data.len() {
+    while begin + at < end {
         let room = usize::from(mtu) - header.len();
-        let rest = &data[at..];
-        let (part, more) = match rest.len() <= room {
+        let rest = end - begin - at;
+        let (part, more) = match rest <= room {
             true => (rest, flags & MORE),
-            false => (&rest[..room & !7], MORE),
+            false => (room & !7, MORE),
         };
-        let mut fragment = frame.clone();
-        let to = fragment.buffer_mut();
+        let mut to = vec![0; ETHERNET + header.len() + part];
+        to[..ETHERNET].copy_from_slice(&bytes[..ETHERNET]);
         to[ETHERNET..ETHERNET + header.len()].copy_from_slice(header);
-        let begin = ETHERNET + header.len();
-        to[begin..begin + part.len()].copy_from_slice(part);
-        finish(&mut fragment, part.len(), ((flags & !MORE) + (at / 8) as u16) | more);
+        frame.copy_to(begin + at, &mut to[ETHERNET + header.len()..]);
+        let mut fragment = Frame::of(frame.ingress(), &to).ok()?;
+        finish(&mut fragment, part, ((flags & !MORE) + (at / 8) as u16) | more);
         fragments.push(fragment);
-        at += part.len();
+        at += part;
     }
     Some(fragments)
 }

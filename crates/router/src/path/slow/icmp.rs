@@ -48,7 +48,8 @@ pub(super) fn deserves_too_big(frame: &Frame, interface: &Interface) -> bool {
 
 /// True of an error, and if `later` says so of later fragments.
 fn may_be_error6(frame: &Frame, later: bool) -> bool {
-    let (bytes, end) = (&frame.buffer()[..end6(frame)], end6(frame));
+    let end = end6(frame).min(CAPACITY);
+    let bytes = &frame.buffer()[..end];
     let mut next = bytes[ipv6::field::NEXT_HEADER];
     let mut at = AFTER6;
     for _ in 0..EXTENSIONS_MAX {
@@ -151,21 +152,22 @@ pub(super) fn is_echo4(frame: &Frame) -> bool {
         && fragment == [0, 0]
         && icmp + ICMP <= end
         && bytes[icmp..icmp + 2] == [8, 0]
-        && checksum::finish(checksum::add(0, &bytes[icmp..end])) == [0, 0]
+        && checksum::finish(checksum::add(0, &frame.whole()[icmp..end])) == [0, 0]
 }
 
 /// Writes the echo over its request; options aren't sent back.
 pub(super) fn write_echo4(frame: &mut Frame, _: &Interface) -> usize {
     let end = end4(frame);
-    let bytes = frame.buffer_mut();
-    let own = ipv4::address(bytes, ipv4::field::DESTINATION);
-    let sender = ipv4::address(bytes, ipv4::field::SOURCE);
-    let options = usize::from(bytes[ETHERNET] & 15) * 4 - ipv4::HEADER;
+    let own = ipv4::address(frame.buffer(), ipv4::field::DESTINATION);
+    let sender = ipv4::address(frame.buffer(), ipv4::field::SOURCE);
     let icmp = ETHERNET + ipv4::HEADER;
-    bytes.copy_within(icmp + options..end, icmp);
-    bytes[ETHERNET] = 0x45;
-    bytes[icmp] = 0;
-    finish4(bytes, own, sender, icmp, end - options)
+    frame.edit(|bytes| {
+        let options = usize::from(bytes[ETHERNET] & 15) * 4 - ipv4::HEADER;
+        bytes.copy_within(icmp + options..end, icmp);
+        bytes[ETHERNET] = 0x45;
+        bytes[icmp] = 0;
+        finish4(bytes, own, sender, icmp, end - options)
+    })
 }
 
 /// True of a sound echo request without extension headers.
@@ -177,18 +179,19 @@ pub(super) fn is_echo6(frame: &Frame) -> bool {
 /// service (RFC 1812 section 4.3.2.5).
 pub(super) fn write_echo6(frame: &mut Frame, interface: &Interface) -> usize {
     let end = end6(frame);
-    let bytes = frame.buffer_mut();
-    let sender = ipv6::address(bytes, ipv6::field::SOURCE);
-    let mut own = ipv6::address(bytes, ipv6::field::DESTINATION);
+    let sender = ipv6::address(frame.buffer(), ipv6::field::SOURCE);
+    let mut own = ipv6::address(frame.buffer(), ipv6::field::DESTINATION);
     // Who was asked as one of many answers as itself.
     if own.0 >> 120 == 0xff || interface.is_anycast(own) {
         own = interface.nearest(sender).unwrap_or(own);
     }
-    bytes[AFTER6] = 129;
-    let class = [bytes[ETHERNET], bytes[ETHERNET + 1] & 0xf0];
-    let end = finish6(bytes, own, sender, TTL, end);
-    bytes[ETHERNET..ETHERNET + 2].copy_from_slice(&class);
-    end
+    frame.edit(|bytes| {
+        bytes[AFTER6] = 129;
+        let class = [bytes[ETHERNET], bytes[ETHERNET + 1] & 0xf0];
+        let end = finish6(bytes, own, sender, TTL, end);
+        bytes[ETHERNET..ETHERNET + 2].copy_from_slice(&class);
+        end
+    })
 }
 
 /// True when the IPv6 header is followed by an ICMPv6 message whose checksum holds.
@@ -196,11 +199,11 @@ pub(super) fn is_sound6(frame: &Frame) -> bool {
     let (bytes, end) = (frame.buffer(), end6(frame));
     bytes[ipv6::field::NEXT_HEADER] == ipv6::ICMP
         && AFTER6 + ICMP <= end
-        && checksum::finish(sum6(bytes, end)) == [0, 0]
+        && checksum::finish(sum6(&frame.whole(), end)) == [0, 0]
 }
 
 /// Addresses, lengths, TTL and checksums of an ICMP message from `icmp` to `end`.
-fn finish4(bytes: &mut [u8; CAPACITY], from: V4, to: V4, icmp: usize, end: usize) -> usize {
+fn finish4(bytes: &mut [u8], from: V4, to: V4, icmp: usize, end: usize) -> usize {
     use ipv4::field;
     let total = ((end - ETHERNET) as u16).to_be_bytes();
     bytes[field::TOTAL_LENGTH..field::TOTAL_LENGTH + 2].copy_from_slice(&total);
@@ -217,13 +220,7 @@ fn finish4(bytes: &mut [u8; CAPACITY], from: V4, to: V4, icmp: usize, end: usize
 }
 
 /// The header and the checksum of an ICMPv6 message that lies after it.
-pub(super) fn finish6(
-    bytes: &mut [u8; CAPACITY],
-    from: V6,
-    to: V6,
-    hop_limit: u8,
-    end: usize,
-) -> usize {
+pub(super) fn finish6(bytes: &mut [u8], from: V6, to: V6, hop_limit: u8, end: usize) -> usize {
     use ipv6::field;
     let payload = ((end - AFTER6) as u16).to_be_bytes();
     bytes[ETHERNET..field::PAYLOAD_LENGTH].copy_from_slice(&[0x60, 0, 0, 0]);
@@ -239,7 +236,7 @@ pub(super) fn finish6(
 }
 
 /// The sum over message and pseudo header (RFC 8200 section 8.1).
-fn sum6(bytes: &[u8; CAPACITY], end: usize) -> u32 {
+fn sum6(bytes: &[u8], end: usize) -> u32 {
     let sum = checksum::add(0, &bytes[ipv6::field::SOURCE..end]);
     let sum = checksum::add(sum, &((end - AFTER6) as u32).to_be_bytes());
     checksum::add(sum, &[0, ipv6::ICMP])

@@ -70,7 +70,7 @@ fn learnt_by_discovery(frame: &Frame, interface: &Interface) -> Option<Learnt> {
         }
         _ => return None,
     };
-    let mac = option_of(&bytes[OPTIONS..end6(frame)], option)?;
+    let mac = option_of(bytes.get(OPTIONS..end6(frame))?, option)?;
     Some(Learnt { address: address.to_ip(), mac, manner })
 }
 

@@ -96,7 +96,7 @@ impl Lab {
         assert_eq!(after.received(), before.received() + 1);
         let new = after.iter().filter(|&(reason, n)| n > before.get(reason));
         let names = new.map(|(reason, _)| reason.name()).collect();
-        let out = batch[0].egress().map(|port| (port, batch[0].bytes().to_vec()));
+        let out = batch[0].egress().map(|port| (port, batch[0].whole().to_vec()));
         (out, names)
     }
 
@@ -105,7 +105,7 @@ impl Lab {
         let (mut work, mut emitted) = (Batch::new(), Vec::new());
         while self.router.take_emitted(&mut work) > 0 {
             let frames = work.frames().iter();
-            emitted.extend(frames.map(|f| (f.egress().expect("a port"), f.bytes().to_vec())));
+            emitted.extend(frames.map(|f| (f.egress().expect("a port"), f.whole().to_vec())));
         }
         emitted
     }
