@@ -184,6 +184,10 @@ pub struct InterfaceSetup {
     pub name: String,
     /// Kind of its port.
     pub port: PortKind,
+    /// VLAN that it is, of the interface `parent` (IEEE 802.1Q).
+    pub vlan: Option<u16>,
+    /// Name of the interface at whose port its frames pass, with tags.
+    pub parent: Option<String>,
     /// MAC; the device's own when it is left out.
     pub mac: Option<String>,
     /// Largest IP packet in bytes; the device's, or 1500, when it is left out.

@@ -32,6 +32,7 @@ pub mod tun;
 pub mod unsent;
 mod user_sender;
 pub mod userns;
+pub mod vlan;
 pub mod xdp;
 pub mod xsk;
 

@@ -57,6 +57,12 @@ pub trait Port: Send {
     fn is_at_end(&self) -> bool {
         false
     }
+
+    /// True when frames that it receives may have come in at other ports
+    /// ([`crate::Frame::ingress`]), which receive none themselves.
+    fn receives_for_others(&self) -> bool {
+        false
+    }
 }
 
 /// Result of sending frames.
@@ -86,6 +92,9 @@ impl<P: Port + ?Sized> Port for Box<P> {
     }
     fn is_at_end(&self) -> bool {
         (**self).is_at_end()
+    }
+    fn receives_for_others(&self) -> bool {
+        (**self).receives_for_others()
     }
 }
 

@@ -40,6 +40,11 @@ A set-up:
   [[interface]]
   name = \"eth2\"
   addresses = [\"198.19.0.1/24\"]
+  [[interface]]
+  name = \"eth2.100\"
+  vlan = 100
+  parent = \"eth2\"
+  addresses = [\"198.51.100.1/24\"]
   [[neighbour]]
   address = \"198.19.0.2\"
   mac = \"02:00:00:00:00:02\"")]

@@ -1,6 +1,6 @@
 //! Interfaces and neighbours as the router's path knows them.
 
-use super::mistake;
+use super::{mistake, vlans};
 use fwdlab_model::router::{
     InterfaceSetup, NeighbourSetup, PortKind, ReversePathKind, RouterSetup,
 };
@@ -25,6 +25,7 @@ pub(super) struct Named {
 /// # Errors
 /// The user's mistakes, and devices that don't exist.
 pub(super) fn read(setup: &RouterSetup) -> anyhow::Result<Vec<Named>> {
+    vlans::check(setup)?;
     let mut all: Vec<Named> = Vec::new();
     for written in &setup.interfaces {
         if written.name.is_empty() || all.iter().any(|other| other.name == written.name) {
@@ -33,32 +34,42 @@ pub(super) fn read(setup: &RouterSetup) -> anyhow::Result<Vec<Named>> {
                 written.name
             )));
         }
-        let device = setup.circuits.is_empty() && written.port != PortKind::Pcap;
-        let interface = one(written, device)
+        let carrier = vlans::carrier(setup, written);
+        let device = setup.circuits.is_empty() && carrier.port != PortKind::Pcap;
+        let interface = one(written, carrier, device)
             .map_err(|what| mistake(format!("interface {}: {what}", written.name)))?;
         all.push(Named { name: written.name.clone(), interface });
     }
     Ok(all)
 }
 
-fn one(written: &InterfaceSetup, device: bool) -> Result<Interface, String> {
+/// One that has MAC and MTU of its carrier's where it has none itself.
+fn one(
+    written: &InterfaceSetup,
+    carrier: &InterfaceSetup,
+    device: bool,
+) -> Result<Interface, String> {
     let attribute = |name: &str| -> Result<Option<String>, String> {
         if !device {
             return Ok(None);
         }
-        let path = format!("/sys/class/net/{}/{name}", written.name);
+        let path = format!("/sys/class/net/{}/{name}", carrier.name);
         let text = fs::read_to_string(&path);
         let text = text.map_err(|error| format!("{path}: {error}; `ip link` lists devices"))?;
         Ok(Some(text.trim().to_owned()))
     };
-    let mac = match &written.mac {
+    let mac = match written.mac.as_ref().or(carrier.mac.as_ref()) {
         Some(text) => text.clone(),
         None => attribute("address")?.ok_or("it needs a `mac`")?,
     };
-    let mtu = match written.mtu {
+    let most = match carrier.mtu {
         Some(mtu) => mtu,
         None => attribute("mtu")?.and_then(|text| text.parse().ok()).unwrap_or(MTU),
     };
+    let mtu = written.mtu.unwrap_or(most);
+    if mtu > most && written.parent.is_some() {
+        return Err(format!("an MTU of {mtu}, and its parent's is {most}"));
+    }
     let (mac, addresses) = (parse_mac(&mac)?, written.addresses.iter().map(|text| address(text)));
     Ok(Interface { mac, mtu, addresses: addresses.collect::<Result<_, _>>()? })
 }

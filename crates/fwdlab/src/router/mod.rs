@@ -8,6 +8,7 @@ mod ports;
 mod reload;
 mod routing;
 mod tables;
+mod vlans;
 
 use crate::error::CliError;
 use anyhow::Context;

@@ -1,7 +1,7 @@
 //! The ports of a router: sockets on devices, or files, with taps around them.
 
 use super::interfaces::Named;
-use super::mistake;
+use super::{mistake, vlans};
 use crate::error::CliError;
 use fwdlab_model::router::{ChecksumKind, InterfaceSetup, PortKind, RouterSetup};
 use fwdlab_packet::injection::Faults;
@@ -12,6 +12,7 @@ use fwdlab_port::packet_socket::{PacketConfig, PacketPort};
 use fwdlab_port::pcap::PcapPort;
 use fwdlab_port::spread::spread;
 use fwdlab_port::tap::{CompleteTap, FaultTap, PcapTap, TraceTap};
+use fwdlab_port::vlan;
 use fwdlab_port::xsk::{Bind, XskConfig, XskPort, XskProgram};
 use fwdlab_port::{Frame, Port, PortError};
 use std::fs::File;
@@ -107,18 +108,31 @@ pub(super) fn open(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<
         completed: Vec::new(),
         groups: Vec::new(),
     };
+    // By worker, then by interface.
+    let mut places: Vec<Vec<Option<Box<dyn Port>>>> =
+        all.workers.iter().map(|_| none(setup)).collect();
     let toeplitz = Arc::new(Toeplitz::new(&SYMMETRIC_KEY));
     let all_written = setup.interfaces.iter().zip(interfaces);
     for (number, (written, Named { interface, .. })) in all_written.enumerate() {
         let number = u8::try_from(number)
             .map_err(|_| mistake("a router has up to 255 interfaces".to_owned()))?;
+        if let (Some(vlan), Some(parent)) = (written.vlan, &written.parent) {
+            let what = format!("vlan {vlan} of {parent}");
+            all.facts.push((format!("interface {}", written.name), what));
+            continue;
+        }
+        let vlans = vlans::of(setup, written);
         let completed: Option<Arc<AtomicU64>> =
             (written.checksums == ChecksumKind::Complete).then(Arc::default);
         let Opened { mut ports, kind, beside_kernel, instead } =
-            queues(written, (number, interface.mtu), workers, completed.as_ref())?;
+            queues(written, (number, interface.mtu), workers, completed.as_ref(), &vlans)?;
         let name = &written.name;
         if written.port != PortKind::Pcap {
             all.groups.push(AllMulticast::at(name)?);
+            if !vlans.is_empty() {
+                // Network cards drop tags that nobody asked them for.
+                all.groups.push(AllMulticast::promiscuous(name)?);
+            }
         }
         all.facts.push((format!("interface {name}"), kind));
         if let Some(why) = instead {
@@ -152,16 +166,41 @@ pub(super) fn open(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<
             true => {
                 let toeplitz = toeplitz.clone();
                 let worker = move |frame: &Frame| {
-                    toeplitz.hash_frame(frame.bytes()).map_or(0, |hash| queue_of(hash, workers))
+                    toeplitz
+                        .hash_frame(without_tag(frame))
+                        .map_or(0, |hash| queue_of(hash, workers))
                 };
                 spread(ports, SPREAD_BATCHES, worker)?.into_iter().map(boxed).collect()
             }
         };
-        for (queue, (worker, port)) in all.workers.iter_mut().zip(ports).enumerate() {
-            worker.push(tapped(port, number, written, queue)?);
+        for (queue, (worker, port)) in places.iter_mut().zip(ports).enumerate() {
+            let port = tapped(port, number, written, queue)?;
+            if vlans.is_empty() {
+                worker[usize::from(number)] = Some(port);
+                continue;
+            }
+            let (trunk, branches) = vlan::split(port, number, &vlans);
+            worker[usize::from(number)] = Some(boxed(trunk));
+            for ((_, number), branch) in vlans.iter().zip(branches) {
+                worker[usize::from(*number)] = Some(boxed(branch));
+            }
         }
     }
+    all.workers = places.into_iter().map(|ports| ports.into_iter().flatten().collect()).collect();
     Ok(all)
+}
+
+/// A place for the port of each interface.
+fn none(setup: &RouterSetup) -> Vec<Option<Box<dyn Port>>> {
+    setup.interfaces.iter().map(|_| None).collect()
+}
+
+/// From where the frame's type stands as without a tag.
+fn without_tag(frame: &Frame) -> &[u8] {
+    match frame.bytes() {
+        [_, _, _, _, rest @ ..] if rest.get(8..10) == Some(&[0x81, 0]) => rest,
+        bytes => bytes,
+    }
 }
 
 fn boxed(port: impl Port + 'static) -> Box<dyn Port> {
@@ -198,6 +237,7 @@ fn queues(
     (number, mtu): (u8, u16),
     workers: usize,
     completed: Option<&Arc<AtomicU64>>,
+    vlans: &[(u16, u8)],
 ) -> anyhow::Result<Opened> {
     let opened = |(ports, kind)| Opened { ports, kind, beside_kernel: false, instead: None };
     let beside = |(ports, kind)| Opened { beside_kernel: true, ..opened((ports, kind)) };
@@ -213,9 +253,10 @@ fn queues(
             Ok(beside(packet(name, (number, mtu), workers, completed).map_err(refused)?))
         }
         PortKind::Auto => {
-            let tried = match mtu > XSK_MTU_MAX {
-                true => Err(too_long_for_xsk(mtu)),
-                false => xsk(name, number, workers).map_err(|error| error.to_string()),
+            let tried = match () {
+                () if mtu > XSK_MTU_MAX => Err(too_long_for_xsk(mtu)),
+                () if !vlans.is_empty() => Err(vlans::NO_XSK.to_owned()),
+                () => xsk(name, number, workers).map_err(|error| error.to_string()),
             };
             let why = match tried {
                 Ok(ports) => return Ok(opened(ports)),

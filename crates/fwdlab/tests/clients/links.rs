@@ -1,9 +1,10 @@
-//! Links that are not as usual: long frames.
+//! Links that are not as usual: long frames, VLANs.
 
 use super::net::Net;
+use super::vlan::Vlan;
 use super::{STATEFUL, tcp, udp};
 
-fn must(net: &Net, host: &str, command: &str) {
+pub(crate) fn must(net: &Net, host: &str, command: &str) {
     let words: Vec<&str> = command.split_whitespace().collect();
     let (well, said) = net.run(host, &words);
     assert!(well, "{host}: {command}: {said}");
@@ -88,4 +89,67 @@ fn long_frames_pass_and_are_cut_or_told_of() {
         let told = stats.count("slow_too_big") + stats.count("waited_told");
         assert!(told >= 2, "{path}: {stats:?}");
     }
+}
+
+/// Both hosts have VLANs of their kernels on their links.
+#[test]
+fn vlans_have_links_of_their_own() {
+    let Some(mut net) = Net::new(&["ping"]) else { return };
+    for (host, device) in [("a", "a0"), ("b", "b0")] {
+        cut_in_software(&net, host, device);
+    }
+    // One kernel leaves tags to the device, as it does over a veth; the other writes them.
+    must(&net, "b", "ethtool -K b0 txvlan off");
+    let mut vlans = Vec::new();
+    for (host, vlan) in [("a", 100), ("b", 200), ("a", 999)] {
+        let network = vlan % 250;
+        vlans.push(Vlan::make(&net, host, &format!("{host}0"), vlan));
+        must(&net, host, &format!("ip addr add 10.{network}.0.2/24 dev v{vlan}"));
+        must(&net, host, &format!("ip addr add 2001:db8:{vlan}::2/64 dev v{vlan} nodad"));
+    }
+    // To the other's VLAN from the own one, and from it to the other's plain link.
+    for (host, own, other) in [("a", 100, "200"), ("b", 200, "100")] {
+        must(&net, host, &format!("ip route add 10.{other}.0.0/24 via 10.{own}.0.1"));
+        let route = format!("ip route add 2001:db8:{other}::/64 via 2001:db8:{own}::1");
+        must(&net, host, &route);
+        cut_in_software(&net, host, &format!("v{own}"));
+    }
+    must(&net, "a", "ip route add 10.2.0.0/24 via 10.100.0.1");
+    must(&net, "a", "ip route add 2001:db8:2::/64 via 2001:db8:100::1");
+    let vlan = |number: u16, parent: &str| {
+        format!(
+            "[[interface]]\nname = \"{parent}.{number}\"\nvlan = {number}\nparent = \"{parent}\"\n\
+             addresses = [\"10.{number}.0.1/24\", \"2001:db8:{number}::1/64\", \"fe80::1/64\"]\n"
+        )
+    };
+    net.route("auto", &[STATEFUL, &vlan(100, "r0"), &vlan(200, "r1")].concat());
+    for to in ["10.200.0.2", "2001:db8:200::2", "10.2.0.2", "2001:db8:2::2", "10.100.0.1"] {
+        let said = ping(&net, to);
+        assert!(said.contains(" 2 received"), "{said}");
+        // As long as the link carries, with a tag.
+        let header = if to.contains(':') { 48 } else { 28 };
+        let said = ping(&net, &format!("-s {} -M do {to}", 1500 - header));
+        assert!(said.contains(" 2 received"), "{said}");
+    }
+    for to in ["10.200.0.2:5000", "[2001:db8:200::2]:5000"] {
+        assert_eq!(tcp(&net, to, 1_000_000), 1_000_000);
+    }
+    assert!(!ping(&net, "-c 1 -W 1 10.249.0.1").contains(" 1 received"));
+    let (stats, said) = net.end();
+    assert!(stats.count("vlan_unknown") > 0, "{stats:?}");
+    for reason in ["firewall_stray", "ipv4_source", "ether_type"] {
+        assert_eq!(stats.count(reason), 0, "{stats:?}");
+    }
+    // Each VLAN has counters of its own.
+    let count = |name: &str| {
+        let of = stats.interfaces.iter().find(|of| of.name == name).expect("its counters");
+        (of.received, of.sent)
+    };
+    for name in ["r0.100", "r1.200"] {
+        let (received, sent) = count(name);
+        assert!(received > 10 && sent > 10, "{name}: {received} {sent}");
+    }
+    let total: u64 = stats.interfaces.iter().map(|of| of.received).sum();
+    assert_eq!(total, stats.received, "{stats:?}");
+    assert!(said.contains("r0: AF_PACKET in place of AF_XDP (VLANs are on it"), "{said}");
 }

@@ -2,7 +2,7 @@
 //! it for.
 
 use crate::PortError;
-use crate::packet_socket::listening_to_all_groups;
+use crate::packet_socket::listening_to;
 use std::os::fd::OwnedFd;
 
 /// Lets an interface receive frames to all groups, as long as it lives.
@@ -17,6 +17,16 @@ impl AllMulticast {
     /// # Errors
     /// Without CAP_NET_RAW, or when there is no such interface.
     pub fn at(interface: &str) -> Result<AllMulticast, PortError> {
-        Ok(AllMulticast { _socket: listening_to_all_groups(interface)? })
+        let what = ("receiving all groups", libc::PACKET_MR_ALLMULTI);
+        Ok(AllMulticast { _socket: listening_to(interface, what)? })
+    }
+
+    /// Likewise, and frames to any station, of any VLAN.
+    ///
+    /// # Errors
+    /// As [`AllMulticast::at`].
+    pub fn promiscuous(interface: &str) -> Result<AllMulticast, PortError> {
+        let what = ("receiving all frames", libc::PACKET_MR_PROMISC);
+        Ok(AllMulticast { _socket: listening_to(interface, what)? })
     }
 }

@@ -9,4 +9,4 @@ mod socket;
 pub use port::{PacketConfig, PacketPort};
 pub use receiver::PacketReceiver;
 pub use sender::sender;
-pub(crate) use socket::listening_to_all_groups;
+pub(crate) use socket::listening_to;

@@ -19,17 +19,21 @@ pub(super) fn open_socket(interface: &str) -> Result<OwnedFd, PortError> {
     Ok(socket)
 }
 
-/// A packet socket that receives nothing, and lets its interface receive all groups.
-pub(crate) fn listening_to_all_groups(interface: &str) -> Result<OwnedFd, PortError> {
+/// A packet socket that receives nothing, and lets its interface receive more than what is
+/// for this station.
+pub(crate) fn listening_to(
+    interface: &str,
+    (what, kind): (&str, libc::c_int),
+) -> Result<OwnedFd, PortError> {
     let socket = open_socket(interface)?;
     let membership = libc::packet_mreq {
         mr_ifindex: interface_index(interface)? as i32,
-        mr_type: libc::PACKET_MR_ALLMULTI as u16,
+        mr_type: kind as u16,
         mr_alen: 0,
         mr_address: [0; 8],
     };
     set_option(&socket, libc::PACKET_ADD_MEMBERSHIP, &membership)
-        .map_err(|e| PortError::system(format!("receiving all groups at {interface}"), e))?;
+        .map_err(|e| PortError::system(format!("{what} at {interface}"), e))?;
     Ok(socket)
 }
 

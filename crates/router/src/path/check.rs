@@ -1,7 +1,7 @@
 //! Classifies received frames by destination and protocol.
 
 use super::counters::Reason;
-use super::ethernet::{ARP, HEADER, IPV4, IPV6, ether_type, is_arp, mac_number};
+use super::ethernet::{ARP, HEADER, IPV4, IPV6, TAGS, ether_type, is_arp, mac_number};
 use super::interface::Own;
 use super::{ipv4, ipv6};
 use crate::fib::{V4, V6};
@@ -59,6 +59,7 @@ fn rest(frame: &Frame, mac: u64) -> Reason {
         ARP => Reason::ArpInvalid,
         IPV6 => ipv6::check_group(frame),
         IPV4 => Reason::LinkBroadcast,
+        tag if TAGS.contains(&tag) => Reason::VlanUnknown,
         _ => Reason::EtherType,
     }
 }

@@ -42,6 +42,7 @@ reasons! {
     Dropped OtherMac "other_mac" "To the MAC of another station.",
     Dropped LinkBroadcast "link_broadcast" "Broadcast or multicast on the link (RFC 1812 5.3.4).",
     Dropped EtherType "ether_type" "Neither IPv4, IPv6 nor ARP.",
+    Dropped VlanUnknown "vlan_unknown" "Of a VLAN that no interface is (IEEE 802.1Q).",
     Dropped ArpInvalid "arp_invalid" "Not Ethernet and IPv4, or truncated.",
     Dropped Ipv4Truncated "ipv4_truncated" "Shorter than its IPv4 header.",
     Dropped Ipv4Version "ipv4_version" "Version is not 4.",

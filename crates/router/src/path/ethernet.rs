@@ -12,6 +12,8 @@ pub(super) const ARP_END: usize = HEADER + 28;
 pub(super) const IPV4: u16 = 0x0800;
 pub(super) const ARP: u16 = 0x0806;
 pub(super) const IPV6: u16 = 0x86dd;
+/// Tags of VLANs, and those around them (IEEE 802.1Q).
+pub(super) const TAGS: [u16; 2] = [0x8100, 0x88a8];
 
 /// A MAC as it is compared with that of a frame ([`mac_number`]).
 pub(super) fn number(mac: [u8; 6]) -> u64 {

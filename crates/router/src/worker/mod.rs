@@ -41,6 +41,7 @@ const HOST: u32 = 8;
 pub fn forward(mut engine: Box<dyn Engine>, station: Station) -> Result<(), PortError> {
     let Station { mut ports, missed, orders } = station;
     let (mut batch, mut wakers) = (Batch::new(), Wakers::new());
+    let for_others: Vec<bool> = ports.iter().map(|port| port.receives_for_others()).collect();
     let (mut idle, mut patience, mut round) = (0u32, *PATIENCE.start(), 0u32);
     while !orders.is_stopped() {
         orders.follow(&mut engine);
@@ -63,7 +64,11 @@ pub fn forward(mut engine: Box<dyn Engine>, station: Station) -> Result<(), Port
                 engine.flush();
                 continue;
             }
-            add(&missed[at].received, count as u64);
+            if for_others[at] {
+                count_by_port(&batch, &missed);
+            } else {
+                add(&missed[at].received, count as u64);
+            }
             engine.process(batch.frames_mut(), clock::monotonic_ns());
             let lost = send(&mut ports, &missed, &mut batch)?;
             engine.no_room(lost.packets);
@@ -103,6 +108,15 @@ pub fn forward(mut engine: Box<dyn Engine>, station: Station) -> Result<(), Port
     engine.flush();
     note_missed(&mut ports, &missed);
     Ok(())
+}
+
+/// Counts frames at the ports that they came in at.
+fn count_by_port(batch: &Batch, missed: &[Missed]) {
+    for frame in batch.frames() {
+        if let Some(seen) = missed.get(usize::from(frame.ingress())) {
+            add(&seen.received, 1);
+        }
+    }
 }
 
 /// Sends what the router has of its own; true if there was anything.

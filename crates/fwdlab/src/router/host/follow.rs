@@ -26,8 +26,8 @@ const DELAY: Duration = Duration::from_millis(50);
 
 pub(super) struct Follower {
     sockets: Sockets,
-    /// By the name of the router's interface.
-    carriers: HashMap<String, Carrier>,
+    /// By the name of the router's interface, which may have VLANs.
+    carriers: HashMap<String, Vec<Carrier>>,
     /// Names of the interfaces by number.
     names: HashMap<u32, String>,
     routing: Arc<Mutex<Routing>>,
@@ -48,9 +48,13 @@ impl Follower {
         stop: &Arc<AtomicBool>,
         trouble: &Arc<Mutex<Option<String>>>,
     ) -> Follower {
+        let mut of_devices: HashMap<String, Vec<Carrier>> = HashMap::new();
+        for (name, carrier) in carriers {
+            of_devices.entry(name).or_default().push(carrier);
+        }
         Follower {
             sockets,
-            carriers: carriers.into_iter().collect(),
+            carriers: of_devices,
             names: HashMap::new(),
             routing: Arc::clone(routing),
             stop: Arc::clone(stop),
@@ -158,17 +162,14 @@ impl Follower {
     fn hear_of_link(&mut self, event: Event) {
         match event {
             Event::Link(LinkState { index, name, is_up, has_carrier }) => {
-                if let Some(carrier) = self.carriers.get(&name) {
-                    // A device that somebody has deleted has none.
-                    let _ = carrier.set(is_up && has_carrier);
+                if let Some(carriers) = self.carriers.get(&name) {
+                    set_all(carriers, is_up && has_carrier);
                     self.names.insert(index, name);
                 }
             }
             Event::LinkGone(index) => {
-                let carrier = self.names.remove(&index).and_then(|name| self.carriers.get(&name));
-                if let Some(carrier) = carrier {
-                    let _ = carrier.set(false);
-                }
+                let carriers = self.names.remove(&index).and_then(|name| self.carriers.get(&name));
+                set_all(carriers.map_or(&[], Vec::as_slice), false);
             }
             _ => {}
         }
@@ -176,6 +177,13 @@ impl Follower {
 
     fn locked(&self) -> MutexGuard<'_, Routing> {
         self.routing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A device that somebody has deleted has no carrier.
+fn set_all(carriers: &[Carrier], is_there: bool) {
+    for carrier in carriers {
+        let _ = carrier.set(is_there);
     }
 }
 

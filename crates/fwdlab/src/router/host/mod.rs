@@ -3,8 +3,8 @@
 mod follow;
 
 use super::interfaces::Named;
-use super::mistake;
 use super::routing::Routing;
+use super::{mistake, vlans};
 use anyhow::Context;
 use follow::Follower;
 use fwdlab_model::router::{HostSetup, PortKind, RouterSetup};
@@ -45,7 +45,8 @@ struct Sockets {
 
 /// True of interfaces that have a host device.
 fn has_device(setup: &RouterSetup, at: usize) -> bool {
-    let is_device = setup.interfaces.get(at).is_some_and(|i| i.port != PortKind::Pcap);
+    let carrier = setup.interfaces.get(at).map(|written| vlans::carrier(setup, written));
+    let is_device = carrier.is_some_and(|written| written.port != PortKind::Pcap);
     setup.host.is_some() && setup.circuits.is_empty() && is_device
 }
 
@@ -146,7 +147,9 @@ pub(super) fn open(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<
     };
     for ((of, device), number) in made.into_iter().zip(numbers) {
         all.indices.insert(device.index(), of.clone());
-        all.carriers.push((of, device.carrier()?));
+        let written = setup.interfaces.iter().find(|written| written.name == of);
+        let link = written.map_or(&of, |written| &vlans::carrier(setup, written).name);
+        all.carriers.push((link.clone(), device.carrier()?));
         for (ports, queue) in all.ports.iter_mut().zip(device.into_queues()) {
             ports.push(Box::new(HostPort::new(queue, number)));
         }
