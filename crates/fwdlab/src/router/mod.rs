@@ -1,6 +1,7 @@
 //! The software router as a process: builds tables, interfaces and threads from its
 //! set-up.
 
+mod advertise;
 mod host;
 mod interfaces;
 pub(crate) mod metrics;
@@ -19,7 +20,7 @@ use fwdlab_port::{Port, PortError, affinity, clock, rights, seccomp};
 use fwdlab_router::fib::{V4, V6};
 use fwdlab_router::firewall::{Ruleset, SharedFirewall, StateConfig, text};
 use fwdlab_router::path::harvest::Pool;
-use fwdlab_router::path::{Class, Config, Counters, HostRate, Lookup, Rate, Tally};
+use fwdlab_router::path::{Advertiser, Class, Config, Counters, HostRate, Lookup, Rate, Tally};
 use fwdlab_router::worker::{self, Engine, Missed, Orders, Station, engine};
 use host::Following;
 use interfaces::Named;
@@ -58,6 +59,7 @@ pub(crate) struct Running {
     /// Interfaces receive all groups as long as it lives.
     _groups: Vec<AllMulticast>,
     following: Option<Following>,
+    advertiser: Option<Arc<Advertiser>>,
 }
 
 impl Running {
@@ -85,6 +87,7 @@ impl Running {
             threads: Vec::new(),
             _groups: Vec::new(),
             following: None,
+            advertiser: config.advertiser.clone(),
         };
         let engines = running.engines(&config, &running.locked(), running.wall.as_ref())?;
         if setup.circuits.is_empty() {
@@ -375,6 +378,11 @@ fn prepare(setup: &RouterSetup) -> anyhow::Result<Prepared> {
     for (named, _) in interfaces.iter_mut().zip(&host_ports).filter(|(_, port)| port.is_some()) {
         interfaces::add_link_local(&mut named.interface);
     }
+    let advertising = setup.interfaces.iter().zip(&mut interfaces);
+    for (_, named) in advertising.filter(|(written, _)| written.advertise.is_some()) {
+        interfaces::add_link_local(&mut named.interface);
+    }
+    let advertiser = advertise::read(setup, &interfaces)?;
     let wall = wall(setup, &interfaces)?;
     let pool = setup.entropy_harvest.then(|| Arc::new(Pool::new()));
     let facts = std::mem::take(&mut tables.facts);
@@ -392,6 +400,7 @@ fn prepare(setup: &RouterSetup) -> anyhow::Result<Prepared> {
         errors: Rate { per_second: setup.icmp_errors_pps, ..Rate::default() },
         host_ports,
         host_rate,
+        advertiser,
         ..Config::default()
     };
     let routing = Routing::new(tables, neighbours, interfaces.clone());
