@@ -6,6 +6,7 @@ mod host;
 mod interfaces;
 pub(crate) mod metrics;
 mod ports;
+mod presence;
 mod reload;
 mod routing;
 mod tables;
@@ -24,6 +25,7 @@ use fwdlab_router::path::{Advertiser, Class, Config, Counters, HostRate, Lookup,
 use fwdlab_router::worker::{self, Engine, Missed, Orders, Station, engine};
 use host::Following;
 use interfaces::Named;
+use presence::Watched;
 use routing::Routing;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -59,6 +61,7 @@ pub(crate) struct Running {
     /// Interfaces receive all groups as long as it lives.
     _groups: Vec<AllMulticast>,
     following: Option<Following>,
+    watched: Vec<Watched>,
     advertiser: Option<Arc<Advertiser>>,
 }
 
@@ -87,6 +90,7 @@ impl Running {
             threads: Vec::new(),
             _groups: Vec::new(),
             following: None,
+            watched: Vec::new(),
             advertiser: config.advertiser.clone(),
         };
         let engines = running.engines(&config, &running.locked(), running.wall.as_ref())?;
@@ -136,6 +140,7 @@ impl Running {
         self.notes = ports.notes;
         self.completed = ports.completed;
         self._groups = ports.groups;
+        self.watched = ports.presences.into_iter().map(Watched::new).collect();
         let mut host = host::open(setup, interfaces)?;
         if let Some(host) = &mut host {
             for (worker, more) in ports.workers.iter_mut().zip(std::mem::take(&mut host.ports)) {
@@ -297,6 +302,7 @@ impl Running {
         if self.setup.host.as_ref().is_some_and(|host| host.routes) {
             facts.push(("routes of the kernel".into(), self.locked().kernel_routes().to_string()));
         }
+        facts.extend(self.gone().map(|name| ("gone".to_owned(), name.to_owned())));
         let trouble = self.following.as_ref().and_then(Following::trouble);
         facts.extend(trouble.map(|what| ("trouble".to_owned(), what)));
         if self.reloads > 0 {

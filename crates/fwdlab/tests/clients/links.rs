@@ -1,4 +1,5 @@
-//! Links that are not as usual: long frames, VLANs, router advertisements.
+//! Links that are not as usual: long frames, VLANs, router advertisements, links
+//! that go and come back.
 
 use super::net::Net;
 use super::vlan::Vlan;
@@ -212,4 +213,58 @@ fn a_host_gets_address_route_and_mtu_by_advertisements_alone() {
     assert!(solicited >= 1 && (3..=8).contains(&sent), "{solicited} {sent} {stats:?}");
     // A router that ends says so.
     wait(&net, "a", "ip -6 route show default", |said| !said.contains("fe80::1"));
+}
+
+/// The link between the router and a host is deleted and made again, and goes down and up.
+#[test]
+fn links_that_go_are_done_without_and_taken_again_when_they_come_back() {
+    for (port, setup) in [("auto", ""), ("packet", "workers = 2\n")] {
+        let Some(mut net) = Net::new(&["ping"]) else { return };
+        net.route(port, setup);
+        let both = |net: &Net| {
+            for to in ["10.2.0.2", "2001:db8:2::2"] {
+                let said = ping(net, to);
+                assert!(said.contains(" 2 received") && !said.contains("DUP"), "{port}: {said}");
+            }
+        };
+        both(&net);
+        must(&net, "r", "ip link set r1 down");
+        assert!(ping(&net, "10.1.0.1").contains(" 2 received"), "{port}");
+        must(&net, "r", "ip link set r1 up");
+        wait(&net, "a", "ping -n -c 1 -W 1 10.2.0.2", |said| said.contains(" 1 received"));
+        both(&net);
+        for round in 0..2 {
+            must(&net, "b", "ip link del b0");
+            // While packets go there.
+            let said = ping(&net, "10.2.0.2");
+            assert!(said.contains(" 0 received"), "{port}: {said}");
+            assert!(ping(&net, "10.1.0.1").contains(" 2 received"), "{port}");
+            let script = second_link(&net);
+            let (well, said) = net.run("b", &["sh", "-ec", &script]);
+            assert!(well, "{said}");
+            let took =
+                wait(&net, "a", "ping -n -c 1 -W 1 10.2.0.2", |said| said.contains(" 1 received"));
+            eprintln!("{port}: round {round}: packets pass {took:?} after the link was made");
+            both(&net);
+        }
+        let (stats, said) = net.end();
+        assert_eq!(said.matches("interface r1 is gone").count(), 2, "{port}: {said}");
+        assert_eq!(said.matches("interface r1 is there again").count(), 2, "{port}: {said}");
+        assert!(!stats.facts.iter().any(|(name, _)| name == "gone"), "{port}: {stats:?}");
+    }
+}
+
+/// The link of `b` as sh makes it, to run there; its MACs are others.
+fn second_link(net: &Net) -> String {
+    let router = net.space("r");
+    format!(
+        "ip link add b0 type veth peer name r1 netns {router}
+         ip netns exec {router} sysctl -qw net.ipv6.conf.r1.disable_ipv6=1
+         ip address add 10.2.0.2/24 dev b0
+         ip address add 2001:db8:2::2/64 dev b0 nodad
+         ip link set b0 up
+         ip -n {router} link set r1 up
+         ip route add default via 10.2.0.1
+         ip route add default via 2001:db8:2::1"
+    )
 }
