@@ -1,7 +1,7 @@
 //! Diagnoses of the runs of a file; runs are never excluded because of them.
 
 use super::input::Input;
-use crate::stats::diagnostics::{RunFigure, diagnose};
+use crate::stats::diagnostics::{LEVEL, RunFigure, diagnose};
 
 /// Files of more runs are not searched: it would take longer than comparing.
 const MOST: usize = 2000;
@@ -32,5 +32,5 @@ pub(super) fn of(input: &Input) -> Vec<String> {
         })
         .collect();
     let path = input.path.display();
-    diagnose(&figures).iter().map(|found| format!("{path}: {}", found.sentence())).collect()
+    diagnose(&figures, LEVEL).iter().map(|found| format!("{path}: {}", found.sentence())).collect()
 }

@@ -24,7 +24,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Bed of runs that no bed is named for, beside others that have one.
-const UNNAMED: &str = "unnamed";
+pub(super) const UNNAMED: &str = "unnamed";
 /// Fewest blocks of a bed that are searched for a drift.
 const BLOCKS_OF_DRIFT: usize = 6;
 /// Beds whose names are spelled out.
