@@ -36,13 +36,7 @@ fn plan(text: &str) -> Plan {
 fn state() -> Paths {
     let state = std::env::temp_dir().join(format!("fwdlab-test-{}", std::process::id()));
     // No router is started here.
-    Paths {
-        cache: state.clone(),
-        state,
-        program: "fwdlab".into(),
-        experiment: ".".into(),
-        ..Paths::default()
-    }
+    Paths { cache: state.clone(), state, ..Paths::default() }
 }
 
 fn open(plan: &Plan) -> Option<Runner> {

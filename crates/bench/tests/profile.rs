@@ -47,13 +47,7 @@ fn open(plan: &Plan) -> Option<Runner> {
     match Runner::open(
         plan,
         &Privilege::Root,
-        &Paths {
-            cache: state.clone(),
-            state,
-            program: "fwdlab".into(),
-            experiment: ".".into(),
-            ..Paths::default()
-        },
+        &Paths { cache: state.clone(), state, ..Paths::default() },
     ) {
         Ok(testbed) => Some(testbed),
         Err(error) => {

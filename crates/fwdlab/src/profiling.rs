@@ -17,6 +17,10 @@ use fwdlab_results::store::{ASKED, Store};
 /// runs' range.
 pub(crate) const REPETITIONS: u16 = 2;
 
+/// What is said where an experiment with profiles is measured share by share.
+pub(crate) const NOT_IN_SHARES: &str = "the profiles that the experiment asks for are no part of \
+     shares: after the merge, `fwdlab run` takes them on the machine where it is called";
+
 /// A profile run to be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {

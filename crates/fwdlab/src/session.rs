@@ -8,7 +8,6 @@ use crate::events::Events;
 use crate::experiment::{STORE, overhead_guess_ns};
 use crate::profiling::{self, REPETITIONS, Wanted};
 use crate::progress::Progress;
-use crate::share;
 use crate::signal::Stop;
 use crate::state;
 use crate::stores::now;
@@ -196,9 +195,12 @@ impl Session<'_> {
         }
     }
 
-    /// The bed that is measured on, where it has a name.
+    /// The bed that is measured on: the one that was named, else the laboratory's file; none
+    /// without one.
     fn bed(&self) -> Option<String> {
-        self.bed.clone().or_else(|| share::bed_of(self.plan))
+        let laboratory = || Path::new(self.plan.base.testbed.lab.as_deref()?).file_stem();
+        let of_plan = || Some(laboratory()?.to_string_lossy().into_owned());
+        self.bed.clone().or_else(of_plan)
     }
 
     /// Opens the testbed; where another controller has a host, once it is free.

@@ -8,10 +8,11 @@ use crate::error::CliError;
 use crate::session;
 use crate::signal::Stop;
 use crate::terminal;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use fwdlab_model::Plan;
 use fwdlab_results::store::{Store, StoreError};
 use std::fmt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::thread::sleep;
@@ -71,9 +72,37 @@ impl Share {
         plan.runs.iter().filter(|run| self.holds(run.block)).count()
     }
 
-    /// Its directory in that of the experiment.
+    /// Its directory in that of the experiment. One of another division has another.
     pub(crate) fn directory(self, out: &Path) -> PathBuf {
-        out.join(SHARES).join(format!("{:05}", self.number))
+        out.join(SHARES).join(format!("{:05}-of-{:05}", self.number, self.of))
+    }
+
+    /// The share that has this name as its directory's.
+    fn named(directory: &str) -> Option<Share> {
+        let (number, of) = directory.split_once("-of-")?;
+        Some(Share { number: number.parse().ok()?, of: of.parse().ok()? })
+    }
+
+    /// Refuses to go beside shares of another division in the experiment's directory `out`: runs
+    /// would be measured twice, and others never.
+    ///
+    /// # Errors
+    /// Names both.
+    pub(crate) fn fits(self, out: &Path) -> Result<()> {
+        let shares = out.join(SHARES);
+        let entries = fs::read_dir(&shares).into_iter().flatten().flatten();
+        let found = entries.filter_map(|entry| Share::named(&entry.file_name().to_string_lossy()));
+        let Some(other) = found.filter(|other| other.of != self.of).min_by_key(|o| o.number) else {
+            return Ok(());
+        };
+        let why = format!(
+            "{self} divides the blocks otherwise than {other}, which is in {} already: runs would \
+             be measured twice, and others never\n  next step: go on with shares of {}, or choose \
+             another directory (--out)",
+            other.directory(out).display(),
+            other.of
+        );
+        Err(CliError::Mistake(why).into())
     }
 
     /// Opens its store in the experiment's directory `out`. While another process measures the
@@ -81,10 +110,13 @@ impl Share {
     /// not be measured again.
     ///
     /// # Errors
-    /// When the store can't be opened; an interruption.
+    /// When the store can't be opened, or others are of another division; an interruption.
     pub(crate) fn open(self, out: &Path) -> Result<Store> {
+        self.fits(out)?;
         let directory = self.directory(out);
-        let mut stop = None;
+        // A signal that comes from here on is not forgotten: whoever listens later hears it.
+        let stop = Stop::on_signals().context("listening to signals")?;
+        let mut is_told = false;
         loop {
             let locked = match session::open_store(&directory, false) {
                 Ok((store, _)) => return Ok(store),
@@ -93,13 +125,9 @@ impl Share {
             let Some(StoreError::Locked { .. }) = locked.downcast_ref::<StoreError>() else {
                 return Err(locked);
             };
-            let stop: &Stop = match &mut stop {
-                Some(stop) => stop,
-                none => {
-                    terminal::note(&format!("{self} waits: {locked}"));
-                    none.insert(Stop::on_signals()?)
-                }
-            };
+            if !std::mem::replace(&mut is_told, true) {
+                terminal::note(&format!("{self} waits: {locked}"));
+            }
             if stop.requested() {
                 let why = format!("{self} was interrupted while it waited: {locked}");
                 return Err(CliError::Interrupted(why).into());
@@ -138,12 +166,6 @@ pub(crate) fn bed(name: &str) -> std::result::Result<String, String> {
     Err("a bed's name is 1 to 64 letters, digits, `.`, `-` and `_`".to_owned())
 }
 
-/// The bed of a plan without a name for it: its laboratory's file; none without one.
-pub(crate) fn bed_of(plan: &Plan) -> Option<String> {
-    let laboratory = Path::new(plan.base.testbed.lab.as_deref()?).file_stem()?;
-    Some(laboratory.to_string_lossy().into_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,6 +176,20 @@ mod tests {
         for wrong in ["", "2", "0/4", "5/4", "1/0", "-1/2", "1/10001", "1/2/3", "a/b"] {
             assert!(wrong.parse::<Share>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn shares_of_another_division_are_refused_by_name() {
+        let out = tempfile::tempdir().unwrap();
+        let share = |number, of| Share { number, of };
+        assert_ne!(share(1, 2).directory(out.path()), share(1, 4).directory(out.path()));
+        assert!(share(1, 4).fits(out.path()).is_ok(), "nothing is there");
+        fs::create_dir_all(share(2, 2).directory(out.path())).unwrap();
+        fs::create_dir_all(share(1, 2).directory(out.path())).unwrap();
+        fs::write(out.path().join(SHARES).join("submission.json"), "").unwrap();
+        assert!(share(1, 2).fits(out.path()).is_ok());
+        let why = share(1, 4).fits(out.path()).unwrap_err().to_string();
+        assert!(why.contains("share 1 of 4 divides") && why.contains("than share 1 of 2"), "{why}");
     }
 
     #[test]

@@ -5,8 +5,8 @@ use crate::exit::Exit;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Between two looks at whether a signal came.
@@ -15,6 +15,10 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Whether the user asked to stop.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stop(Arc<AtomicBool>);
+
+/// The one of this process, from when somebody listens: whoever listens later hears of an earlier
+/// signal, too.
+static LISTENING: Mutex<Option<Stop>> = Mutex::new(None);
 
 /// Ends the program at the first signal, after `before`: for what has nothing to finish.
 ///
@@ -59,13 +63,17 @@ impl Stop {
     /// # Errors
     /// When the handlers can't be installed.
     pub(crate) fn on_signals() -> io::Result<Stop> {
+        let mut listening = LISTENING.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(stop) = &*listening {
+            return Ok(stop.clone());
+        }
         let stop = Stop::default();
         for signal in [SIGINT, SIGTERM] {
             // In this order: the first signal finds the flag down, and raises it.
             flag::register_conditional_shutdown(signal, Exit::Interrupted as i32, stop.0.clone())?;
             flag::register(signal, stop.0.clone())?;
         }
-        Ok(stop)
+        Ok(listening.insert(stop).clone())
     }
 
     /// True after the first signal.
@@ -87,5 +95,16 @@ impl Stop {
     #[cfg(test)]
     pub(crate) fn request(&self) {
         self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_listens_later_hears_what_came_before() {
+        let (first, second) = (Stop::on_signals().unwrap(), Stop::on_signals().unwrap());
+        assert!(Arc::ptr_eq(&first.0, &second.0));
     }
 }

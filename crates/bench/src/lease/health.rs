@@ -95,7 +95,8 @@ pub(crate) fn mark_sick(
 /// the mark: where it can't be reached the laboratory's others, and none for one that is well.
 ///
 /// # Errors
-/// When there is no such host, no host can keep the mark, or one can't be asked to forget it.
+/// When there is no such host, the reason is blank, no host can keep the mark, or one can't be
+/// asked to forget it.
 pub fn mark(
     lab: &Lab,
     settings: &SshSettings,
@@ -116,6 +117,11 @@ pub fn mark(
         });
         return forgot.into_iter().collect::<Result<Vec<()>, _>>().map(|_| Vec::new());
     };
+    if why.trim().is_empty() {
+        return Err(BenchError::Refused(format!(
+            "nothing says why {name} is sick\n  next step: give a reason, which others read"
+        )));
+    }
     let write = |_: &LabHost, reached: Result<&Reached, BenchError>| {
         reached.and_then(|reached| mark_sick(&[reached], &lab.name, name, why))
     };

@@ -84,14 +84,17 @@ done"#;
 const FREE: &str = r#"highest
 if [ "$at" = "$3" ] && next "0 0 - 0 nobody"; then echo freed; else echo changed; fi"#;
 
-/// Prints the record of the lease `$1`, and what is said of the host's health.
+/// Prints the record of the lease `$1`, and what is said of the host's health: not by echo, which
+/// makes something else of `\n`.
 const SHOW: &str = r#"clock; highest; load
 echo "lease $at $left $length $taken $(date +%s) $theirs"
-for file in "$lock"/sick*; do [ ! -s "$file" ] || echo "${file##*/} $(cat "$file")"; done"#;
+for file in "$lock"/sick*; do
+[ ! -s "$file" ] || printf '%s %s\n' "${file##*/}" "$(cat "$file")"; done"#;
 
 /// Writes the mark `$3` of health: `$4` is its text, without which the mark is removed.
 const MARK: &str = r#"[ -n "$4" ] || { rm -f "$lock/$3"; exit; }
-mkdir -p "$lock" && echo "$(date +%s) $2 $4" | cat >"$lock/mark-$$" && mv "$lock/mark-$$" "$lock/$3""#;
+mkdir -p "$lock" && printf '%s\n' "$(date +%s) $2 $4" | cat >"$lock/mark-$$" &&
+mv "$lock/mark-$$" "$lock/$3""#;
 
 /// Who has a host.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]

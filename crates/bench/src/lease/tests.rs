@@ -81,3 +81,45 @@ fn the_lines_of_sh_do_what_the_model_does_whatever_the_clock() {
     std::fs::remove_dir_all(&path).ok();
     std::fs::remove_file(format!("{path}.clock")).ok();
 }
+
+/// `date` and `sysctl` of a machine whose wall clock is set by hours just when it is read, once for
+/// each file `jump`. FreeBSD's time of the boot is moved by as much.
+const JUMPING: &str = r#"jump() { rm "$tools/jump" 2>/dev/null || return 0
+[ "$(cat "$tools/offset")" -gt 0 ] && offset=-18000 || offset=7200
+echo "$offset" >"$tools/offset"; }
+date() { jump; echo $(($(command date +%s) + $(cat "$tools/offset"))); }
+sysctl() { case $2 in
+kern.boot_id) echo b-1;;
+*) echo "{ sec = $((1600000000 + $(cat "$tools/offset"))), usec = 5 } Sun Sep 13 12:26:40 2020";;
+esac; }
+"#;
+
+#[test]
+fn a_wall_clock_that_is_set_again_and_again_changes_no_lease() {
+    let path = directory("wall");
+    std::fs::create_dir_all(&path).expect("a directory");
+    let tools = format!("tools='{path}.tools'\n");
+    std::fs::create_dir_all(format!("{path}.tools")).expect("a directory");
+    std::fs::write(format!("{path}.tools/offset"), "0\n").expect("written");
+    // As on Linux, and as where there is no /proc.
+    for (clock, grain_s) in [(CLOCK.to_owned(), 0.02), (CLOCK.replace("/proc/", "/no/"), 2.0)] {
+        let ledger = Ledger::at(&path, &[&tools, JUMPING, &clock].concat());
+        let take = |owner, renew| {
+            std::fs::write(format!("{path}.tools/jump"), "").expect("written");
+            ledger.take(&LocalHost, owner, Duration::from_secs(60), "", renew).expect("an answer")
+        };
+        let is_whole = |left_s: f64| (40.0..=60.0 + grain_s).contains(&left_s);
+        assert_eq!(take("ann", false), Answer::Yours);
+        for _ in 0..4 {
+            let Answer::Held(holder) = take("bob", false) else { panic!("{clock}") };
+            assert!(holder.owner == "ann" && is_whole(holder.left_s), "{holder:?}: {clock}");
+            assert_eq!(take("ann", true), Answer::Yours);
+        }
+        ledger.release(&LocalHost, "ann").expect("released");
+        assert_eq!(take("bob", false), Answer::Yours);
+        ledger.release(&LocalHost, "bob").expect("released");
+    }
+    for directory in [path.clone(), format!("{path}.tools")] {
+        std::fs::remove_dir_all(directory).ok();
+    }
+}

@@ -3,11 +3,15 @@
 use crate::error::BenchError;
 use crate::lease::Watch;
 use crate::{Live, Observer};
+use std::cell::OnceCell;
 
 /// An observer that also ends the work when a lease is lost.
 struct Holding<'a> {
     observer: &'a mut dyn Observer,
-    watch: &'a Watch,
+    /// Says why a lease is lost, while it is.
+    watch: &'a dyn Fn() -> Option<BenchError>,
+    /// The loss by which the work was ended: a thread that renews may have the lease again.
+    lost: OnceCell<BenchError>,
 }
 
 impl Observer for Holding<'_> {
@@ -24,7 +28,12 @@ impl Observer for Holding<'_> {
     }
 
     fn cancelled(&self) -> bool {
-        self.observer.cancelled() || self.watch.lost().is_some()
+        if self.lost.get().is_none()
+            && let Some(lost) = (self.watch)()
+        {
+            let _ = self.lost.set(lost);
+        }
+        self.observer.cancelled() || self.lost.get().is_some()
     }
 }
 
@@ -39,9 +48,50 @@ pub(super) fn while_held<T>(
     work: impl FnOnce(&mut dyn Observer) -> Result<T, BenchError>,
 ) -> Result<T, BenchError> {
     let Some(watch) = watch else { return work(observer) };
-    let done = work(&mut Holding { observer: &mut *observer, watch: &watch });
-    match watch.lost() {
+    watched(&|| watch.lost(), observer, work)
+}
+
+fn watched<T>(
+    watch: &dyn Fn() -> Option<BenchError>,
+    observer: &mut dyn Observer,
+    work: impl FnOnce(&mut dyn Observer) -> Result<T, BenchError>,
+) -> Result<T, BenchError> {
+    let mut holding = Holding { observer: &mut *observer, watch, lost: OnceCell::new() };
+    let done = work(&mut holding);
+    match holding.lost.into_inner().or_else(watch) {
         Some(lost) if !observer.cancelled() => Err(lost),
         _ => done,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::NoopObserver;
+    use std::cell::Cell;
+
+    fn environment() -> Option<BenchError> {
+        Some(BenchError::environment("the lease is lost", "look"))
+    }
+
+    /// The thread that renews may have the lease again before the work has ended: that the user
+    /// interrupted it is not what is said then.
+    #[test]
+    fn work_that_a_loss_ended_says_so_although_the_lease_is_there_again() {
+        let looks = Cell::new(0);
+        let once = || {
+            looks.set(looks.get() + 1);
+            if looks.get() == 2 { environment() } else { None }
+        };
+        let done = watched(&once, &mut NoopObserver, |observer| {
+            assert!(!observer.cancelled());
+            assert!(observer.cancelled() && observer.cancelled(), "lost, and remembered");
+            Err::<(), _>(BenchError::Interrupted)
+        });
+        assert!(matches!(done, Err(BenchError::Environment { .. })), "{done:?}");
+        // Nothing is lost, or only after the last look.
+        assert!(watched(&|| None, &mut NoopObserver, |_| Ok(7)).is_ok_and(|seven| seven == 7));
+        let late = watched(&environment, &mut NoopObserver, |_| Ok(7));
+        assert!(matches!(late, Err(BenchError::Environment { .. })), "{late:?}");
     }
 }

@@ -178,7 +178,7 @@ impl Running for Start {
     }
     fn wait(&mut self, _patience: Duration) -> Ended {
         let well = !self.0.lock().expect("state").is_running();
-        Ended { well, code: well.then_some(0), status: "done".into(), errors: String::new() }
+        Ended { well, status: "done".into(), ..Ended::default() }
     }
 }
 

@@ -49,17 +49,12 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     stores.sort();
     stores.dedup();
     let target = arguments.out.join(STORE);
-    let merged = match arguments.fresh && target.exists() {
+    let merged = match arguments.fresh {
         false => store::merge(&stores, &target, arguments.partial)?,
         true => {
-            // What is there goes when what takes its place is known to be good.
-            let beside = arguments.out.join(format!("{STORE}.new"));
-            // One of ours that a crash left.
-            let _ = std::fs::remove_file(&beside);
-            let merged = store::merge(&stores, &beside, arguments.partial)?;
-            let aside = store::set_aside(&target)?;
-            std::fs::rename(&beside, &target)?;
-            terminal::note(&format!("the old store is kept as {}", aside.display()));
+            let (merged, aside) = store::merge_anew(&stores, &target, arguments.partial)?;
+            let told = aside.map(|aside| format!("the old store is kept as {}", aside.display()));
+            told.iter().for_each(|told| terminal::note(told));
             merged
         }
     };

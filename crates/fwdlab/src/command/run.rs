@@ -21,6 +21,21 @@ use fwdlab_results::report::{self, Analysis};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// Options about the whole experiment, its results and its report: a share has none.
+const NOT_OF_SHARES: [&str; 11] = [
+    "fresh",
+    "bisect",
+    "fail_on",
+    "profile",
+    "no_report",
+    "notify_command",
+    "form",
+    "json",
+    "csv",
+    "markdown",
+    "verbose",
+];
+
 /// Carry out an experiment and write its report.
 ///
 /// What was measured is kept after each run: run the same command again and it
@@ -53,7 +68,7 @@ pub(crate) struct Arguments {
     bisect: bool,
     /// Measure only this share of the blocks (2/4: the second of four), into a store of its own
     /// below the directory; `fwdlab merge` makes one store of all
-    #[arg(long, value_name = "I/N", conflicts_with_all = ["fresh", "bisect", "fail_on", "profile"])]
+    #[arg(long, value_name = "I/N", conflicts_with_all = NOT_OF_SHARES)]
     share: Option<Share>,
     /// Name of the bed that is measured on, kept with its runs [default: the laboratory's, if any]
     #[arg(long, value_name = "NAME", value_parser = share::bed)]
@@ -198,7 +213,9 @@ fn measure_share(
     out: &Path,
 ) -> Result<Exit> {
     share::check(plan)?;
-    plan.profile = None;
+    if plan.profile.take().is_some() {
+        arguments.say(profiling::NOT_IN_SHARES);
+    }
     let mut store = share.open(out)?;
     store.adopt_plan(plan, text)?;
     let missing = share.part_of(plan, &store.missing_runs(plan)?);

@@ -2,6 +2,9 @@
 
 use crate::support::{INSTANT, Lab};
 use fwdlab_results::store::Store;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// What the store holds: for each run its number, figure and bed.
 fn runs(lab: &Lab, store: &str) -> Vec<(u32, u64, Option<String>)> {
@@ -25,7 +28,7 @@ fn shares_of_two_beds_are_merged_to_what_one_would_have_measured() {
     assert!(again.stderr.contains("0 of its 4 runs are left"), "{}", again.stderr);
 
     let shares = "results/x/.shares";
-    let missing = ["merge", "results/x/.shares/00001", "--out", "part"];
+    let missing = ["merge", "results/x/.shares/00001-of-00002", "--out", "part"];
     let refused = lab.fwdlab(&missing).expect(2);
     assert!(
         refused.stderr.contains("4 of 8 runs are in none of the 1 stores"),
@@ -97,17 +100,39 @@ fn a_share_that_another_process_measures_is_waited_for() {
         + "[trial]\nwarmup = \"10ms\"\nduration = \"200ms\"\ndrain = \"20ms\"\n";
     let lab = Lab::new(&slow);
     let line = ["run", "x.toml", "--share", "1/1", "--bed", "rack1"];
-    let mut first = lab.command(&line).stderr(std::process::Stdio::null()).spawn().unwrap();
-    let store = lab.path("results/x/.shares/00001/run.sqlite");
-    while !store.exists() {
-        assert!(first.try_wait().unwrap().is_none(), "it ended");
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-    let second = lab.fwdlab(&line).expect(0);
-    assert!(second.stderr.contains("share 1 of 1 waits: "), "{}", second.stderr);
-    assert!(second.stderr.contains("0 of its 8 runs are left"), "{}", second.stderr);
+    let start = |log: &str| {
+        let log = std::fs::File::create(lab.path(log)).unwrap();
+        lab.command(&line).stderr(log).stdout(Stdio::null()).spawn().unwrap()
+    };
+    let says = |log: &str, words: &str| {
+        let said = || std::fs::read_to_string(lab.path(log)).unwrap();
+        let until = Instant::now() + Duration::from_secs(60);
+        while !said().contains(words) {
+            assert!(Instant::now() < until, "no `{words}` in {}", said());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    // The first one stands still until the second one waits, however long that takes to begin.
+    let mut first = start("first");
+    says("first", "8 of its 8 runs are left");
+    let signal = |name: &str| {
+        let sent = Command::new("kill").args([name, &first.id().to_string()]).status();
+        assert!(sent.unwrap().success());
+    };
+    signal("-STOP");
+    let mut second = start("second");
+    says("second", "share 1 of 1 waits: ");
+    signal("-CONT");
     assert!(first.wait().unwrap().success());
-    assert_eq!(runs(&lab, "results/x/.shares/00001/run.sqlite").len(), 8);
+    assert!(second.wait().unwrap().success());
+    says("second", "0 of its 8 runs are left");
+    assert_eq!(runs(&lab, "results/x/.shares/00001-of-00001/run.sqlite").len(), 8);
+    // Another division of the same blocks.
+    let refused = lab.fwdlab(&["run", "x.toml", "--share", "1/2"]).expect(2);
+    assert!(refused.stderr.contains("otherwise than share 1 of 1"), "{}", refused.stderr);
+    for option in [["--format", "json"], ["--notify-command", "true"], ["--no-report", "-q"]] {
+        lab.fwdlab(&[&line[..], &option].concat()).expect(2);
+    }
 }
 
 #[test]
@@ -120,4 +145,63 @@ fn without_a_queue_the_way_out_is_said() {
     assert!(refused.stderr.contains("no share of x was handed in yet"), "{}", refused.stderr);
     let refused = lab.fwdlab(&["submit", "-"]).expect(2);
     assert!(refused.stderr.contains("name a file"), "{}", refused.stderr);
+}
+
+/// What is said to Slurm's programs and of their answers, for which scripts stand in: jobs are in
+/// the queue while a file has their name.
+#[test]
+fn what_slurm_has_forgotten_is_not_cancelled_and_what_is_unreadable_set_aside() {
+    let lab = Lab::new(&(INSTANT.to_owned() + "[profile]\n"));
+    let at = lab.path("").display().to_string();
+    let program = |name: &str, script: String| {
+        lab.write(name, &format!("#!/bin/sh\ncd {at}\n{script}\n"));
+        let executable = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(lab.path(name), executable).unwrap();
+    };
+    program("sbatch", "echo x >>count; wc -l <count | tee -a queue".into());
+    let forgotten = "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1";
+    program(
+        "squeue",
+        format!(
+            "for last; do :; done; grep -qx \"$last\" queue || {{ {forgotten}; }}\n\
+             echo \"${{last}}_1|PENDING||Resources\""
+        ),
+    );
+    program("scancel", "echo \"$*\" >>cancelled; echo 'not yours' >&2; [ ! -e deny ]".into());
+    let path = std::env::var("PATH").unwrap_or_default();
+    let lab = lab.with("PATH", &format!("{at}:{path}"));
+    let options = ["--sbatch=--partition=a b", "--at-once", "2", "--no-calibration"];
+    let submit = [&["submit", "x.toml"][..], &options].concat();
+    let handed_in = lab.fwdlab(&submit).expect(0);
+    let again = "submit x.toml --at-once 2 --sbatch='--partition=a b' --no-calibration --status";
+    assert!(handed_in.stdout.contains(again), "{}", handed_in.stdout);
+    assert!(handed_in.stderr.contains("are no part of shares"), "{}", handed_in.stderr);
+    // The shares' array has ended and is forgotten, the merge waits.
+    lab.write("queue", "2\n");
+    lab.write("deny", "");
+    let cancel = ["submit", "x.toml", "--cancel", "--json"];
+    let refused = lab.fwdlab(&cancel).expect(3);
+    for words in ["scancel refused: not yours", "which of the jobs 2 are left"] {
+        assert!(refused.stderr.contains(words), "no `{words}` in {}", refused.stderr);
+    }
+    std::fs::remove_file(lab.path("deny")).unwrap();
+    assert_eq!(lab.fwdlab(&cancel).expect(0).json()["cancelled"], serde_json::json!(["2"]));
+    assert_eq!(std::fs::read_to_string(lab.path("cancelled")).unwrap(), "2\n2\n");
+    lab.write("queue", "");
+    assert_eq!(lab.fwdlab(&cancel).expect(0).json()["cancelled"], serde_json::json!([]));
+    // A record of another version, and no record at all.
+    let record = "results/x/.shares/submission.json";
+    let of_today = std::fs::read_to_string(lab.path(record)).unwrap();
+    for text in [of_today.replace("\"version\": 1", "\"version\": 2"), "{".to_owned()] {
+        lab.write(record, &text);
+        let refused = lab.fwdlab(&submit).expect(3);
+        assert!(refused.stderr.contains("then give --fresh"), "{}", refused.stderr);
+        lab.fwdlab(&[&submit[..], &["--fresh"]].concat()).expect(0);
+        lab.write("queue", "");
+    }
+    assert!(lab.path("results/x/.shares.2").exists());
+    // Shares that were measured by hand, of another division.
+    std::fs::create_dir(lab.path("results/x/.shares/00001-of-00002")).unwrap();
+    let refused = lab.fwdlab(&submit).expect(2);
+    assert!(refused.stderr.contains("otherwise than share 1 of 2"), "{}", refused.stderr);
 }

@@ -84,6 +84,16 @@ impl Labgrid {
         (output.status.success(), String::from_utf8_lossy(&said).into_owned())
     }
 
+    /// Files in which processes here have noted what they have of it.
+    fn notes(&self) -> Vec<PathBuf> {
+        let notes = fs::read_dir("/var/lib/fwdlab").into_iter().flatten().flatten();
+        let paths = notes.map(|note| note.path());
+        let is_ours = |path: &PathBuf| {
+            fs::read_to_string(path).unwrap_or_default().contains(&self.coordinator)
+        };
+        paths.filter(is_ours).collect()
+    }
+
     /// Whose a place is.
     fn holder(&self, place: &str) -> String {
         let (_, said) = self.client("nobody", &["-p", place, "show"]);
@@ -141,6 +151,13 @@ fn places_are_acquired_power_cycled_and_given_back_also_after_a_kill() {
     signal("KILL", program.pid());
     assert_eq!(program.end().code, None);
     assert!(labgrid.holder("rack-dut").contains(&user), "labgrid lends for no limited time");
+    // As if the machine had been switched off meanwhile: its note is of another boot.
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("a boot");
+    let notes = labgrid.notes();
+    let [note] = notes.as_slice() else { panic!("{notes:?}") };
+    let earlier = note.display().to_string().replace(boot.trim(), "0a1b2c3d-earlier");
+    assert_ne!(note.display().to_string(), earlier);
+    fs::rename(note, earlier).expect("renamed");
 
     // The next one gives back what was left, takes it anew, and has the DUT's power cycled.
     rack.write("x.toml", &plain(4));
@@ -166,10 +183,17 @@ fn places_are_acquired_power_cycled_and_given_back_also_after_a_kill() {
     }
     assert_eq!(labgrid.holder("rack-dut"), "None", "all or none");
     assert!(labgrid.holder("rack-sender").ends_with("/ann"));
-    let notes = fs::read_dir("/var/lib/fwdlab").into_iter().flatten().flatten();
-    let of_us = notes.filter(|note| {
-        let text = fs::read_to_string(note.path()).unwrap_or_default();
-        text.contains(&labgrid.coordinator)
-    });
-    assert_eq!(of_us.count(), 0, "nothing is noted any more");
+    assert!(labgrid.notes().is_empty(), "nothing is noted any more");
+    // Who waits for it is asked to stop.
+    let lab = fs::read_to_string(rack.path("lab.toml")).expect("a lab");
+    rack.write("lab.toml", &lab.replace("wait = \"2s\"", "wait = \"10min\""));
+    let program = rack.start(&fresh);
+    let waits = || labgrid.client("nobody", &["reservations"]).1.contains("state: waiting");
+    assert!(until(PATIENCE, waits), "{}", program.said());
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    signal("TERM", program.pid());
+    let ended = program.end().expect(130);
+    assert!(ended.stderr.contains("interrupted"), "{}", ended.stderr);
+    assert_eq!(labgrid.client("nobody", &["reservations"]).1, "");
+    assert!(labgrid.notes().is_empty(), "nothing is noted any more");
 }

@@ -115,7 +115,14 @@ fn a_lease_that_is_ended_by_hand_ends_its_run_and_sick_hosts_are_not_taken() {
     }
     assert!(leases(&rack).iter().all(|host| host["state"] == "free"), "given back");
     rack.fwdlab(&["lab", "mark", "lab.toml", "dut", "well"]).expect(0);
-    let marked = rack.fwdlab(&["lab", "mark", "lab.toml", "sender", "sick", "it's loud"]).expect(0);
+    let mark = |why| ["lab", "mark", "lab.toml", "sender", "sick", why];
+    let blank = rack.fwdlab(&mark(" ")).expect(2);
+    assert!(blank.stderr.contains("why sender is sick"), "{}", blank.stderr);
+    let marked = rack.fwdlab(&[&mark("1\\n2\\c3")[..], &["--json"]].concat()).expect(0);
+    let marked: Value = serde_json::from_str(&marked.stdout).expect("JSON");
+    assert_eq!((&marked["health"], &marked["kept_on"][0]), (&"sick".into(), &"sender".into()));
+    assert_eq!(leases(&rack)[0]["sick"]["why"], "1\\n2\\c3", "letter by letter");
+    let marked = rack.fwdlab(&mark("it's loud")).expect(0);
     assert!(marked.stdout.contains("sender is marked sick, on sender: "), "{}", marked.stdout);
     let shown = rack.fwdlab(&["lab", "leases", "lab.toml"]).expect(0);
     assert!(shown.stdout.contains(": it's loud"), "{}", shown.stdout);

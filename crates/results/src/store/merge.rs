@@ -127,9 +127,35 @@ pub struct Merged {
 /// # Errors
 /// What keeps them from being one experiment, by name; nothing is written then.
 pub fn merge(from: &[PathBuf], to: &Path, partial: bool) -> Result<Merged, MergeError> {
-    if to.exists() {
-        return Err(MergeError::Exists { path: to.to_path_buf() });
-    }
+    put_together(from, to, partial, false).map(|(merged, _)| merged)
+}
+
+/// The same in place of a store that is there, which is kept under the name that is returned.
+/// Nobody else writes to it meanwhile, and it stays where it is until what takes its place is
+/// complete.
+///
+/// # Errors
+/// As [`merge`].
+pub fn merge_anew(
+    from: &[PathBuf],
+    to: &Path,
+    partial: bool,
+) -> Result<(Merged, Option<PathBuf>), MergeError> {
+    put_together(from, to, partial, true)
+}
+
+fn put_together(
+    from: &[PathBuf],
+    to: &Path,
+    partial: bool,
+    anew: bool,
+) -> Result<(Merged, Option<PathBuf>), MergeError> {
+    let is_free = || match to.exists() && !anew {
+        true => Err(MergeError::Exists { path: to.to_path_buf() }),
+        false => Ok(()),
+    };
+    // Before all is read, and for good when nobody else can make one any more.
+    is_free()?;
     let Some(first) = from.first() else {
         return Err(StoreError::Missing { path: to.to_path_buf() }.into());
     };
@@ -140,12 +166,13 @@ pub fn merge(from: &[PathBuf], to: &Path, partial: bool) -> Result<Merged, Merge
 
     let mut merged = Merged { stores: from.len(), planned: plan.runs.len(), ..Merged::default() };
     let mut whole = Whole::begin(to)?;
+    is_free()?;
     whole.store().adopt_plan(&plan, &experiment)?;
     for path in from {
         copy(&Store::open_read_only(path)?, whole.store(), &mut merged)?;
     }
-    whole.finish()?;
-    Ok(merged)
+    let aside = whole.finish_beside()?;
+    Ok((merged, aside))
 }
 
 /// Finds what keeps the stores from being one.

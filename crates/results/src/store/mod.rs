@@ -34,7 +34,7 @@ mod tests;
 
 pub use error::StoreError;
 pub use import::{About, Document, DocumentKind, Group, Import, Source, Status};
-pub use merge::{MergeError, Merged, merge};
+pub use merge::{MergeError, Merged, merge, merge_anew};
 pub use overview::Overview;
 pub use profile::{ASKED, StoredProfile};
 pub use read::{Contents, StoredInvocation, UNNAMED};
@@ -188,6 +188,11 @@ pub fn set_aside(path: &Path) -> Result<PathBuf, StoreError> {
         return Err(StoreError::Missing { path: path.to_path_buf() });
     }
     let _lock = WriterLock::acquire(path)?;
+    move_aside(path)
+}
+
+/// The same for whoever has the store's lock.
+fn move_aside(path: &Path) -> Result<PathBuf, StoreError> {
     // Brings the log home first, so that the store is one file and one rename
     // moves it. A file that is no database is moved as it is.
     if let Ok(connection) = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)

@@ -2,7 +2,7 @@
 //! there when it is complete. A crash leaves what was there before.
 
 use super::lock::{WriterLock, with_suffix};
-use super::{Failure, Store, StoreError, schema};
+use super::{Failure, Store, StoreError, move_aside, schema};
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 
@@ -34,6 +34,21 @@ impl Whole {
     /// What is being written.
     pub(super) fn store(&mut self) -> &mut Store {
         self.store.as_mut().expect("it is there until it is finished")
+    }
+
+    /// Moves it to its place; what is there is kept under the name that is returned.
+    ///
+    /// # Errors
+    /// As [`Whole::finish`].
+    pub(super) fn finish_beside(self) -> Result<Option<PathBuf>, StoreError> {
+        let path = self.path.clone();
+        let aside = if path.exists() { Some(move_aside(&path)?) } else { None };
+        let finished = self.finish();
+        if let (Err(_), Some(aside)) = (&finished, &aside) {
+            // Else neither would be in its place.
+            let _ = std::fs::rename(aside, &path);
+        }
+        finished.map(|()| aside)
     }
 
     /// Moves it to its place, over what is there.

@@ -3,7 +3,7 @@
 use crate::support::{firewall, invocation, plan, record};
 use fwdlab_model::Plan;
 use fwdlab_model::settings::TestbedKind;
-use fwdlab_results::store::{Invocation, MergeError, Store, merge};
+use fwdlab_results::store::{Invocation, MergeError, Store, StoreError, merge, merge_anew};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -113,6 +113,34 @@ fn a_part_is_merged_when_asked_for_and_no_store_is_replaced() {
     store.adopt_plan(&plan, "version = 1\n").unwrap();
     store.begin_invocation(&invocation(TestbedKind::Netns)).unwrap();
     store.insert_run(&record(&plan, 3)).unwrap();
+}
+
+#[test]
+fn a_store_that_somebody_writes_to_is_not_replaced_and_another_is_kept() {
+    let (directory, plan) = (TempDir::new().unwrap(), whole());
+    let all: Vec<u32> = (0..12).collect();
+    let from = [share(directory.path(), "a", &plan, None, &all)];
+    let to = directory.path().join("out/run.sqlite");
+    assert_eq!(merge_anew(&from, &to, false).unwrap().1, None, "nothing was there");
+    let busy = Store::open(&to).unwrap();
+    for anew in [true, false] {
+        let error = match anew {
+            true => merge_anew(&from, &to, false).unwrap_err(),
+            false => merge(&from, &to, false).unwrap_err(),
+        };
+        let is_kept = match error {
+            MergeError::Store(StoreError::Locked { .. }) => anew,
+            MergeError::Exists { .. } => !anew,
+            _ => false,
+        };
+        assert!(is_kept, "{error}");
+    }
+    drop(busy);
+    let aside = directory.path().join("out/run.sqlite.1");
+    assert_eq!(merge_anew(&from, &to, false).unwrap().1, Some(aside.clone()));
+    for store in [&to, &aside] {
+        assert_eq!(Store::open_read_only(store).unwrap().recorded_runs().unwrap().len(), 12);
+    }
 }
 
 #[test]

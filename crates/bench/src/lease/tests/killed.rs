@@ -245,7 +245,9 @@ fn who_is_held_up_between_looking_and_taking_looks_again() {
             std::thread::sleep(Duration::from_millis(50));
             std::thread::scope(|scope| {
                 let late = scope.spawn(|| take(&slow, "late", 100_000));
+                let until = Instant::now() + Duration::from_secs(60);
                 while !Path::new(&format!("{tools}/waits")).exists() {
+                    assert!(Instant::now() < until, "{program} was never called");
                     std::thread::sleep(Duration::from_millis(5));
                 }
                 for _ in 0..more {

@@ -97,8 +97,6 @@ enum Event {
     Asks { who: usize, renew: bool, there: u64, back: u64 },
     /// A controller gives it back.
     GivesBack { who: usize },
-    /// A controller's wall clock, or the host's, is set: whoever relied on one would go wrong.
-    WallClockJumps,
     /// The host is down for a time, and boots.
     Boots { down: u64 },
 }
@@ -111,7 +109,6 @@ fn event() -> impl Strategy<Value = Event> {
         8 => (who.clone(), any::<bool>(), 0..30u64, 0..30u64)
             .prop_map(|(who, renew, there, back)| Event::Asks { who, renew, there, back }),
         1 => who.prop_map(|who| Event::GivesBack { who }),
-        1 => Just(Event::WallClockJumps),
         1 => (0..200u64).prop_map(|down| Event::Boots { down }),
     ]
 }
@@ -150,7 +147,6 @@ proptest! {
                     real += paused;
                     run(&mut host, &mut real, &mut ran, time - paused);
                 }
-                Event::WallClockJumps => {}
                 Event::Boots { down } => {
                     real += down;
                     host.boot();

@@ -1,7 +1,7 @@
 //! `fwdlab lab leases`, `free` and `mark`: who has a laboratory's hosts, and what is to be
 //! done about it.
 
-use super::load;
+use super::{Asked, load};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::terminal;
@@ -13,7 +13,7 @@ use fwdlab_model::Lab;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::json;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Whose leases to show.
 #[derive(Debug, clap::Args)]
@@ -24,12 +24,8 @@ Examples:
   fwdlab lab leases lab.toml
   fwdlab lab leases lab.toml --json | jq '.hosts[] | select(.state == \"held\") | .holder.owner'")]
 pub(crate) struct Leases {
-    /// The lab's file
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    asked: Asked,
 }
 
 /// What to free.
@@ -41,18 +37,14 @@ Examples:
   fwdlab lab free lab.toml
   fwdlab lab free lab.toml dut --force")]
 pub(crate) struct Free {
-    /// The lab's file
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    #[command(flatten)]
+    asked: Asked,
     /// The host; without it all
     #[arg(value_name = "HOST")]
     host: Option<String>,
     /// End leases of the living, too: their measurements end with an error
     #[arg(long)]
     force: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
 }
 
 /// What to say of a host.
@@ -62,9 +54,8 @@ Examples:
   fwdlab lab mark lab.toml dut sick 'its second port loses frames'
   fwdlab lab mark lab.toml dut well")]
 pub(crate) struct Mark {
-    /// The lab's file
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    #[command(flatten)]
+    asked: Asked,
     /// The host
     #[arg(value_name = "HOST")]
     host: String,
@@ -96,9 +87,9 @@ fn open(file: &Path) -> Result<(Lab, SshSettings)> {
 /// # Errors
 /// Faults of the file, and standard output that can't be written.
 pub(super) fn leases(arguments: &Leases) -> Result<Exit> {
-    let (lab, settings) = open(&arguments.file)?;
+    let (lab, settings) = open(&arguments.asked.file)?;
     let hosts = lease::survey(&lab, &settings);
-    match arguments.json {
+    match arguments.asked.json {
         true => terminal::print_json(&json!({ "lab": lab.name, "hosts": hosts }))?,
         false => terminal::print(&text(&hosts, &TimeZone::system()))?,
     }
@@ -123,7 +114,11 @@ fn text(hosts: &[HostLease], zone: &TimeZone) -> String {
                     State::Held => format!(
                         "held by {owner}, since {since}, until {until} ({left} s) unless renewed"
                     ),
-                    _ => format!("left by {owner}, which has ended: the next one takes it"),
+                    _ if left > 0.0 => {
+                        format!("left by {owner}, which has ended: the next one takes it")
+                    }
+                    // It may live, and may have been held up.
+                    _ => format!("left by {owner}, whose lease is over: the next one takes it"),
                 }
             }
             _ => String::new(),
@@ -148,9 +143,9 @@ fn at(seconds: i64, zone: &TimeZone) -> String {
 /// # Errors
 /// Faults of the file, no such host, and standard output that can't be written.
 pub(super) fn free(arguments: &Free) -> Result<Exit> {
-    let (lab, settings) = open(&arguments.file)?;
+    let (lab, settings) = open(&arguments.asked.file)?;
     let freed = lease::free(&lab, &settings, arguments.host.as_deref(), arguments.force)?;
-    match arguments.json {
+    match arguments.asked.json {
         true => terminal::print_json(&json!({ "lab": lab.name, "hosts": freed }))?,
         false => {
             let line = |Freed { host, said, .. }: &Freed| format!("{host}: {said}\n");
@@ -165,22 +160,29 @@ pub(super) fn free(arguments: &Free) -> Result<Exit> {
 /// # Errors
 /// Faults of the file, no such host, no host that keeps the mark.
 pub(super) fn mark(arguments: &Mark) -> Result<Exit> {
-    let (lab, settings) = open(&arguments.file)?;
+    let Asked { file, json } = &arguments.asked;
+    let (lab, settings) = open(file)?;
     let (host, why) = (&arguments.host, arguments.why.as_deref());
-    if arguments.health == Health::Well {
-        if why.is_some() {
-            return Err(CliError::Mistake("a host that is well needs no reason".into()).into());
-        }
-        lease::mark(&lab, &settings, host, None)?;
-        terminal::print(&format!("{host} is well: it is taken again"))?;
+    let is_sick = arguments.health == Health::Sick;
+    if !is_sick && why.is_some() {
+        return Err(CliError::Mistake("a host that is well needs no reason".into()).into());
+    }
+    let why = is_sick.then(|| why.unwrap_or_default());
+    let kept = lease::mark(&lab, &settings, host, why)?;
+    if *json {
+        let health = if is_sick { "sick" } else { "well" };
+        let value = json!({ "lab": lab.name, "host": host, "health": health, "kept_on": kept });
+        terminal::print_json(&value)?;
         return Ok(Exit::Done);
     }
-    let kept = lease::mark(&lab, &settings, host, Some(why.unwrap_or_default()))?;
-    let on = kept.join(" and ");
-    terminal::print(&format!(
-        "{host} is marked sick, on {on}: it is not taken until `fwdlab lab mark {} {host} well`",
-        arguments.file.display()
-    ))?;
+    terminal::print(&match is_sick {
+        false => format!("{host} is well: it is taken again"),
+        true => format!(
+            "{host} is marked sick, on {}: it is not taken until `fwdlab lab mark {} {host} well`",
+            kept.join(" and "),
+            file.display()
+        ),
+    })?;
     Ok(Exit::Done)
 }
 
@@ -209,6 +211,7 @@ mod tests {
             lease("a", State::Free, None),
             lease("bee", State::Held, Some(holder(12.2))),
             lease("c", State::Dead, Some(holder(0.0))),
+            lease("cc", State::Dead, Some(holder(7.0))),
             lease("d", State::Unknown, None),
         ];
         hosts[0].sick = Some(Mark {
@@ -222,7 +225,8 @@ mod tests {
             "a    free\n     sick, says ann@desk at 2026-11-26 02:26:40: it smells\n\
              bee  held by ann@desk, process 12, since 2026-11-26 02:26:40, until 2026-11-26 \
              02:31:40 (13 s) unless renewed\n\
-             c    left by ann@desk, process 12, which has ended: the next one takes it\n\
+             c    left by ann@desk, process 12, whose lease is over: the next one takes it\n\
+             cc   left by ann@desk, process 12, which has ended: the next one takes it\n\
              d    unknown: no route\n"
         );
     }

@@ -63,6 +63,17 @@ pub(crate) enum Command {
     Schema(schema::OfLab),
 }
 
+/// Which laboratory, and how the answer is printed.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Asked {
+    /// The lab's file
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
 /// What to draw.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -70,12 +81,8 @@ Examples:
   fwdlab lab show lab.toml
   fwdlab lab show lab.toml --json | jq '.hosts[].name'")]
 pub(crate) struct Show {
-    /// The lab's file
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    asked: Asked,
 }
 
 /// What to check.
@@ -89,18 +96,14 @@ Examples:
   fwdlab lab check lab.toml --traffic
   fwdlab lab check lab.toml --json | jq '.hosts[].probes[] | select(.works | not)'")]
 pub(crate) struct Check {
-    /// The lab's file
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    #[command(flatten)]
+    asked: Asked,
     /// Send packets, too: where do the cables lead, how much can the senders do?
     #[arg(long)]
     traffic: bool,
     /// Wait as long, such as 60min, for hosts that another controller has
     #[arg(long, value_name = "DURATION", value_parser = waiting::time, requires = "traffic")]
     wait: Option<Duration>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
 }
 
 /// Does it.
@@ -126,8 +129,8 @@ fn load(file: &Path) -> Result<Lab> {
 }
 
 fn show(arguments: &Show) -> Result<Exit> {
-    let lab = load(&arguments.file)?;
-    match arguments.json {
+    let lab = load(&arguments.asked.file)?;
+    match arguments.asked.json {
         true => terminal::print_json(&serde_json::to_value(&lab)?)?,
         false => terminal::print(&lab.draw())?,
     }
@@ -135,8 +138,9 @@ fn show(arguments: &Show) -> Result<Exit> {
 }
 
 fn checked(arguments: &Check) -> Result<Exit> {
-    let lab = load(&arguments.file)?;
-    let folder = arguments.file.parent().unwrap_or(Path::new(""));
+    let Asked { file, json } = &arguments.asked;
+    let lab = load(file)?;
+    let folder = file.parent().unwrap_or(Path::new(""));
     let settings = ssh_settings(&lab, folder);
     let reports = check(&lab, &settings);
     let sent = match arguments.traffic {
@@ -157,7 +161,7 @@ fn checked(arguments: &Check) -> Result<Exit> {
         false => None,
     };
     let exit = exit_of(&reports, sent.as_ref());
-    match arguments.json {
+    match json {
         true => {
             let fine = exit == Exit::Done;
             let mut json = json!({ "lab": lab.name, "fine": fine, "hosts": reports });

@@ -13,6 +13,7 @@ mod status;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::experiment::{self, Loaded, Overrides, STORE};
+use crate::profiling;
 use crate::share::{self, SHARES, Share};
 use crate::terminal;
 use anyhow::{Context, Result};
@@ -155,6 +156,10 @@ fn submit(arguments: &Arguments, place: &Place<'_>, found: Option<Record>) -> Re
         );
         return Err(CliError::Mistake(why).into());
     }
+    Share { number: 1, of: shares }.fits(place.out)?;
+    if plan.profile.is_some() {
+        terminal::note(profiling::NOT_IN_SHARES);
+    }
     let slurm = Slurm;
     let mut record = found.unwrap_or_else(|| Record::new(plan, shares));
     let before = Status::of(place, &record, &slurm)?;
@@ -235,30 +240,33 @@ fn say_status(arguments: &Arguments, place: &Place<'_>, found: Option<&Record>) 
 fn cancel(arguments: &Arguments, place: &Place<'_>, found: Option<&Record>) -> Result<Exit> {
     let record = found.ok_or_else(|| never_submitted(place))?;
     let slurm = Slurm;
-    let jobs = Status::of(place, record, &slurm)?.jobs;
-    if !jobs.is_empty() {
-        slurm.cancel(&record.jobs)?;
+    let jobs = slurm.queued(&record.jobs)?;
+    // What has ended may be forgotten, and scancel would fail because of it.
+    let is_queued = |id: &&String| jobs.iter().any(|job| job.array() == id.as_str());
+    let ended: Vec<String> = record.jobs.iter().filter(is_queued).cloned().collect();
+    if !ended.is_empty() {
+        slurm.cancel(&ended)?;
     }
     if arguments.json {
-        let ended = if jobs.is_empty() { &[][..] } else { &record.jobs };
         terminal::print_json(&json!({ "cancelled": ended }))?;
         return Ok(Exit::Done);
     }
-    terminal::print(&match jobs.is_empty() {
+    terminal::print(&match ended.is_empty() {
         true => format!("{}: none of its jobs is in the queue\n", place.plan.name),
         false => format!(
             "{}: cancelled jobs {}; what was measured is kept\ngo on with: {}\n",
             place.plan.name,
-            record.jobs.join(" and "),
+            ended.join(" and "),
             again(arguments)
         ),
     })?;
     Ok(Exit::Done)
 }
 
-/// Moves the store and the shares of an experiment to names that are free.
+/// Moves the store and the shares of an experiment to names that are free. A record that can't be
+/// read tells of no jobs.
 fn set_aside(place: &Place<'_>) -> Result<()> {
-    if let Some(record) = Record::read(&place.shares())?
+    if let Ok(Some(record)) = Record::read(&place.shares())
         && let Some(job) = Status::of(place, &record, &Slurm)?.jobs.first()
     {
         let why = format!(
@@ -301,10 +309,13 @@ fn never_submitted(place: &Place<'_>) -> CliError {
     ))
 }
 
-/// The command that goes on with this experiment.
+/// The command that goes on with this experiment, with what the user has said of its jobs.
 fn again(arguments: &Arguments) -> String {
-    let Arguments { overrides, experiment, out, .. } = arguments;
-    overrides.command_line("submit", experiment, out.as_deref())
+    let Arguments { overrides, experiment, out, at_once, sbatch, no_calibration, .. } = arguments;
+    let mut line = overrides.command_line("submit", experiment, out.as_deref());
+    line.extend(at_once.iter().map(|most| format!(" --at-once {most}")));
+    line.extend(sbatch.iter().map(|option| format!(" --sbatch={}", experiment::quoted(option))));
+    line + if *no_calibration { " --no-calibration" } else { "" }
 }
 
 /// The share's store, if any run of it may be there.

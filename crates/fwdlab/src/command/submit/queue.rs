@@ -53,7 +53,9 @@ impl Slurm {
         let output = run("sbatch", &job.arguments())?;
         let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         if !output.status.success() {
-            return Err(refused("sbatch", &output).into());
+            let next = "see that `sinfo` shows the cluster, and give what it asks for with \
+                        --sbatch=OPTION";
+            return Err(refused("sbatch", &output, next).into());
         }
         // With several clusters `ID;CLUSTER`.
         let id = said.split(';').next().unwrap_or_default().to_owned();
@@ -81,7 +83,9 @@ impl Slurm {
                 if String::from_utf8_lossy(&output.stderr).contains("Invalid job id") {
                     continue;
                 }
-                return Err(refused("squeue", &output).into());
+                let next = "see that `squeue` answers here: until it does, nobody knows which \
+                            jobs are in the queue";
+                return Err(refused("squeue", &output, next).into());
             }
             found.extend(read(&String::from_utf8_lossy(&output.stdout)));
         }
@@ -96,8 +100,21 @@ impl Slurm {
         let output = run("scancel", &ids.iter().map(OsString::from).collect::<Vec<_>>())?;
         match output.status.success() {
             true => Ok(()),
-            false => Err(refused("scancel", &output).into()),
+            false => {
+                let next = format!(
+                    "see with `squeue` which of the jobs {} are left, and whose they are",
+                    ids.join(" and ")
+                );
+                Err(refused("scancel", &output, &next).into())
+            }
         }
+    }
+}
+
+impl Queued {
+    /// The number of its array; its own where it is in none.
+    pub(super) fn array(&self) -> &str {
+        self.id.split('_').next().unwrap_or_default()
     }
 }
 
@@ -129,13 +146,10 @@ fn run(program: &str, arguments: &[OsString]) -> Result<Output> {
     })
 }
 
-fn refused(program: &str, output: &Output) -> CliError {
+fn refused(program: &str, output: &Output, next: &str) -> CliError {
     let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     let said = if said.is_empty() { output.status.to_string() } else { said };
-    CliError::Environment(format!(
-        "{program} refused: {said}\n  next step: see that `sinfo` shows the cluster, and give what \
-         it asks for with --sbatch=OPTION"
-    ))
+    CliError::Environment(format!("{program} refused: {said}\n  next step: {next}"))
 }
 
 /// What squeue printed, in [`FORMAT`]. A job that has ended and is not forgotten yet is none.
@@ -171,7 +185,7 @@ mod tests {
                     7_3|COMPLETED|n2|None\n\n";
         let ids: Vec<String> = read(text).into_iter().map(|job| job.id).collect();
         assert_eq!(ids, ["7_4", "7_1", "7_2"]);
-        assert_eq!(read(text)[1].node, "n1");
+        assert_eq!((read(text)[1].node.as_str(), read(text)[1].array()), ("n1", "7"));
     }
 
     #[test]

@@ -36,20 +36,28 @@ impl Record {
     /// What is kept in the directory of the shares, if anything is.
     ///
     /// # Errors
-    /// When it can't be read, or is of another program.
+    /// When it can't be read, or is of another version.
     pub(super) fn read(shares: &Path) -> Result<Option<Record>> {
         let path = Record::path(shares);
         let text = match fs::read_to_string(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             read => read.with_context(|| format!("reading {}", path.display()))?,
         };
-        let record: Record = serde_json::from_str(&text).map_err(|error| {
+        let unreadable = |why: String| {
             crate::error::CliError::Environment(format!(
-                "{} can't be read: {error}\n  next step: give --fresh, or remove the file if none of \
-                 the experiment's jobs is in the queue",
+                "{} can't be read: {why}\n  next step: see with squeue that none of the experiment's \
+                 jobs is in the queue, then give --fresh, which keeps what is there aside",
                 path.display()
             ))
-        })?;
+        };
+        // The version first: another one may lack what is read here.
+        let json: serde_json::Value =
+            serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))?;
+        if json["version"] != VERSION {
+            let why = format!("its version is {}, not {VERSION}", json["version"]);
+            return Err(unreadable(why).into());
+        }
+        let record = serde_json::from_value(json).map_err(|error| unreadable(error.to_string()))?;
         Ok(Some(record))
     }
 
