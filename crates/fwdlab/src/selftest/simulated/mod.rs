@@ -5,6 +5,7 @@
 //! thousands of experiments. Every experiment has a seed of its own, so that
 //! the rates are the same on every machine, whatever the number of threads.
 
+mod beds;
 mod history;
 mod law;
 mod residuals;
@@ -49,7 +50,7 @@ fn count(row: u64, experiments: u64, happens: &(dyn Fn(u64) -> bool + Sync)) -> 
 }
 
 /// Rows that [`measure`] gives.
-pub(crate) const ROWS: u64 = 128 + 24;
+pub(crate) const ROWS: u64 = 128 + 24 + 12;
 
 /// Everything that is promised of simulated runs, measured; `told` hears of each
 /// row before it is counted.
@@ -69,6 +70,7 @@ pub(crate) fn measure(experiments: u64, told: &mut dyn FnMut(&str)) -> Vec<Measu
     table.stopping();
     table.history();
     table.road();
+    table.beds();
     table.rows
 }
 
@@ -338,6 +340,8 @@ mod tests {
             "20 variants",
             "again and again",
             "series without a change",
+            "any bed named",
+            "names the bed that is 2 % slower",
         ] {
             assert!(rows.iter().any(|row| row.question.contains(asked)), "{asked}");
         }
