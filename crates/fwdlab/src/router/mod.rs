@@ -135,6 +135,7 @@ impl Running {
         self._groups = ports.groups;
         let mut host = host::open(setup, interfaces)?;
         if let Some(host) = &mut host {
+            self.notes.append(&mut host.notes);
             for (worker, more) in ports.workers.iter_mut().zip(std::mem::take(&mut host.ports)) {
                 worker.extend(more);
             }
