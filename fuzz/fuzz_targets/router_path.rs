@@ -226,7 +226,7 @@ fn sound(frame: &Frame) -> Option<(u8, Vec<u8>)> {
         assert!(bytes.len() >= 42);
         return Some((port, bytes.to_vec()));
     }
-    match SlicedPacket::from_ethernet(bytes).as_ref().map(|packet| &packet.net) {
+    match SlicedPacket::from_ethernet(&bytes).as_ref().map(|packet| &packet.net) {
         Ok(Some(NetSlice::Ipv4(ip))) => {
             let sum = checksum::add(0, ip.header().slice());
             assert_eq!(checksum::finish(sum), [0, 0]);

@@ -37,6 +37,8 @@ mod state;
 mod stores;
 mod terminal;
 mod verdict;
+#[cfg(target_os = "linux")]
+mod waiting;
 
 use clap::Parser;
 use command::{Arguments, ministat};

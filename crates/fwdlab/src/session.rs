@@ -13,6 +13,7 @@ use crate::signal::Stop;
 use crate::state;
 use crate::stores::now;
 use crate::terminal::{self, wrap};
+use crate::waiting::once_free;
 use anyhow::{Context, Result};
 use fwdlab_bench::probe::Privilege;
 use fwdlab_bench::testbed::{Choice, Paths};
@@ -25,7 +26,7 @@ use fwdlab_results::report::analysis::StoppingWatch;
 use fwdlab_results::store::{self, Invocation, Store};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// Parameters of a session.
 pub(crate) struct Session<'a> {
@@ -48,11 +49,6 @@ pub(crate) struct Session<'a> {
     /// Time to wait for hosts that another controller has.
     pub(crate) wait: Duration,
 }
-
-/// Most time between two attempts to have hosts that another controller has, whose runs each
-/// attempt disturbs: it asks every host. Up to a second more by chance, so that two who wait don't
-/// keep step.
-const ATTEMPTS: Duration = Duration::from_secs(30);
 
 /// Which run comes next, and who is told of it.
 pub(crate) trait Course {
@@ -209,41 +205,19 @@ impl Session<'_> {
     fn open_testbed(&self, stop: &Stop) -> Result<Runner> {
         let (privilege, paths) = ground(self.plan, &self.directory)?;
         let paths = Paths { stop: stop.shared(), ..paths };
-        // Since the first refusal: asking the hosts takes a while, too.
-        let mut since: Option<Instant> = None;
-        loop {
-            let is_told = since.is_some();
-            let (error, left) = match Runner::open(self.plan, &privilege, &paths) {
-                Err(error @ BenchError::Held { left, .. })
-                    if since.get_or_insert_with(Instant::now).elapsed() < self.wait =>
-                {
-                    (error, left)
-                }
-                // Ctrl-C reaches the programs that ask the hosts, too.
-                Err(_) if stop.requested() => {
-                    let what = format!("interrupted; begin again with\n  {}", self.resume);
-                    return Err(CliError::Interrupted(what).into());
-                }
-                opened => return Ok(opened?),
-            };
-            if !is_told {
-                let told = error.to_string();
-                let what = told.lines().next().unwrap_or_default();
-                self.say(&format!(
-                    "waiting for {}: {what}",
-                    terminal::duration(self.wait.as_nanos() as u64)
-                ));
+        let opened = once_free(
+            self.wait,
+            stop,
+            |what| self.say(what),
+            || Runner::open(self.plan, &privilege, &paths),
+        );
+        match opened {
+            // Ctrl-C reaches the programs that ask the hosts, too.
+            Err(_) if stop.requested() => {
+                let what = format!("interrupted; begin again with\n  {}", self.resume);
+                Err(CliError::Interrupted(what).into())
             }
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            let chance = Duration::from_nanos(u64::from(now.subsec_nanos()));
-            let waited = since.map_or(Duration::ZERO, |since| since.elapsed());
-            // The last attempt is made when the time is over.
-            let pause =
-                left.unwrap_or(ATTEMPTS).min(ATTEMPTS).min(self.wait - waited.min(self.wait));
-            let until = Instant::now() + pause + chance;
-            while Instant::now() < until && !stop.requested() {
-                std::thread::sleep(Duration::from_millis(50));
-            }
+            opened => Ok(opened?),
         }
     }
 

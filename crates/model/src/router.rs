@@ -194,6 +194,8 @@ pub struct InterfaceSetup {
     pub mtu: Option<u16>,
     /// Own addresses with the lengths of the link's prefixes.
     pub addresses: Vec<String>,
+    /// What hosts of the link are told of the router (RFC 4861), if anything.
+    pub advertise: Option<AdvertiseSetup>,
     /// Sources that packets may come from.
     pub reverse_path: ReversePathKind,
     /// Checksums that were left to a device.
@@ -212,6 +214,45 @@ pub struct InterfaceSetup {
     pub faults: Option<Faults>,
     /// Fault injection into packets that go out.
     pub sent_faults: Option<Faults>,
+}
+
+/// Router advertisements of an interface.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AdvertiseSetup {
+    /// Prefixes of the link; those of the interface's addresses when they are left out.
+    pub prefixes: Option<Vec<String>>,
+    /// Longest time between two advertisements, seconds.
+    pub interval: u16,
+    /// Seconds for which it is a default router, 0: it is none; three intervals when it is left
+    /// out.
+    pub lifetime: Option<u16>,
+    /// Seconds for which prefixes are valid.
+    pub valid: u32,
+    /// Seconds for which addresses of the prefixes are preferred.
+    pub preferred: u32,
+    /// Tell the interface's MTU.
+    pub mtu: bool,
+    /// Addresses are had by DHCPv6.
+    pub managed: bool,
+    /// Other things are had by DHCPv6.
+    pub other: bool,
+}
+
+impl Default for AdvertiseSetup {
+    fn default() -> Self {
+        // RFC 4861 section 6.2.1.
+        Self {
+            prefixes: None,
+            interval: 600,
+            lifetime: None,
+            valid: 2_592_000,
+            preferred: 604_800,
+            mtu: true,
+            managed: false,
+            other: false,
+        }
+    }
 }
 
 /// Where a next hop is.

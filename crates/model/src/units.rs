@@ -4,7 +4,7 @@
 //! FCS (RFC 2544 section 9; the smallest is 64). What a program hands to the
 //! network is four bytes shorter, because the hardware adds the FCS.
 
-pub use fwdlab_packet::size::{FCS_BYTES, FrameSize, WIRE_OVERHEAD_BYTES};
+pub use fwdlab_packet::size::{FCS_BYTES, FRAME_MAX, FRAME_MIN, FrameSize, WIRE_OVERHEAD_BYTES};
 
 /// Prints a rate in packets per second with three significant digits and a
 /// prefix: `1.49 Mpps`.

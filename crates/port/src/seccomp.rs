@@ -19,6 +19,9 @@ const CALLS: &[libc::c_long] = &[
     libc::SYS_sendmsg,
     libc::SYS_sendmmsg,
     libc::SYS_getsockopt,
+    // An interface that has come back: of sockets that are open already.
+    libc::SYS_setsockopt,
+    libc::SYS_bind,
     libc::SYS_ioctl,
     libc::SYS_ppoll,
     libc::SYS_close,

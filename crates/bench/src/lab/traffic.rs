@@ -2,8 +2,8 @@
 //! ceilings by sending packets.
 //!
 //! Agents send on the other hosts, over each cable; on the DUT only counters are read.
-//! Nothing remains on any host but a copy of fwdlab (see
-//! [`crate::agent::program()`]).
+//! The hosts are leased meanwhile: packets would spoil what another measures. Nothing remains
+//! on any host but a copy of fwdlab (see [`crate::agent::program()`]).
 
 use super::cable::{self, CableReport};
 use super::ceiling::{self, CeilingReport};
@@ -13,9 +13,10 @@ use super::{failed, mac_of};
 use crate::agent::{self, End, Own};
 use crate::error::BenchError;
 use crate::host::SshSettings;
+use crate::lease::Leases;
 use crate::probe::Probe;
 use fwdlab_model::Lab;
-use fwdlab_model::lab::{Cable, LabHost, Role, Side};
+use fwdlab_model::lab::{Cable, Role, Side};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,35 +51,62 @@ impl TrafficReport {
 }
 
 /// Sends packets along each cable, one after the other, and then as many as possible from
-/// each sender.
-pub fn traffic(lab: &Lab, settings: &SshSettings, own: Own<'_>) -> TrafficReport {
+/// each sender, until `stopped`.
+///
+/// # Errors
+/// When another controller has a host ([`BenchError::Held`]), or leases can't be had.
+pub fn traffic(
+    lab: &Lab,
+    settings: &SshSettings,
+    own: Own<'_>,
+    stopped: &dyn Fn() -> bool,
+) -> Result<TrafficReport, BenchError> {
     let mut report = TrafficReport::default();
     let mut hosts: BTreeMap<&str, Reached> = BTreeMap::new();
-    // The DUT needs no program.
-    let reach = |described: &LabHost| {
-        let mut reached = Reached::connect(described, settings)?;
-        if !described.is(Role::Dut) {
-            reached.program = agent::program(reached.host(), own, None)?;
-        }
-        Ok::<_, BenchError>(reached)
-    };
     for described in &lab.hosts {
-        match reach(described) {
+        match Reached::connect(described, settings) {
             Ok(reached) => drop(hosts.insert(&described.name, reached)),
             Err(error) => report.obstacles.push(failed(format!("host {}", described.name), error)),
         }
     }
+    // Of those that can be reached: whoever wants all has none of these either.
+    let leases = Leases::take_even_sick(hosts.values(), lab)?;
+    hosts.retain(|name, reached| {
+        // The DUT needs no program.
+        if reached.described.is(Role::Dut) {
+            return true;
+        }
+        match agent::program(reached.host(), own, None) {
+            Ok(program) => reached.program = program,
+            Err(error) => {
+                report.obstacles.push(failed(format!("host {name}"), error));
+                return false;
+            }
+        }
+        true
+    });
     let interfaces: BTreeSet<String> =
         lab.cables.iter().map(|cable| cable.dut.interface.clone()).collect();
     let interfaces: Vec<String> = interfaces.into_iter().collect();
     let mut run_id = FIRST_RUN_ID;
     let mut ceilings = Vec::new();
+    // True while the hosts are ours.
+    let goes_on = |report: &mut TrafficReport| match leases.renew() {
+        Ok(()) => !stopped(),
+        Err(error) => {
+            report.obstacles.push(failed("leases".to_owned(), error));
+            false
+        }
+    };
     for cable in &lab.cables {
         let (Some(near), Some(far)) =
             (hosts.get(cable.dut.host.as_str()), hosts.get(cable.far.host.as_str()))
         else {
             continue; // said above
         };
+        if !goes_on(&mut report) {
+            return Ok(report);
+        }
         let (far, dut) = match (far_end(far, cable), dut_end(near, cable, &interfaces)) {
             (Ok(far), Ok(dut)) => (far, dut),
             (Err(error), _) | (_, Err(error)) => {
@@ -94,10 +122,13 @@ pub fn traffic(lab: &Lab, settings: &SshSettings, own: Own<'_>) -> TrafficReport
         }
     }
     for (far, dut) in &ceilings {
+        if !goes_on(&mut report) {
+            break;
+        }
         report.ceilings.push(ceiling::measure(far, dut, run_id));
         run_id += 1;
     }
-    report
+    Ok(report)
 }
 
 fn side(lab: &Lab, cable: &Cable) -> Option<Side> {

@@ -99,6 +99,25 @@ impl Leases {
     /// # Errors
     /// When another has one ([`BenchError::Held`]), one is marked sick, or can't be asked.
     pub(crate) fn take(hosts: &[Reached], lab: &Lab) -> Result<Leases, BenchError> {
+        Leases::of(hosts.iter(), lab, Some(&lab.name))
+    }
+
+    /// The same for whoever wants to find out how hosts are: sick ones, too.
+    ///
+    /// # Errors
+    /// When another has one ([`BenchError::Held`]), or one can't be asked.
+    pub(crate) fn take_even_sick<'a>(
+        hosts: impl Iterator<Item = &'a Reached>,
+        lab: &Lab,
+    ) -> Result<Leases, BenchError> {
+        Leases::of(hosts, lab, None)
+    }
+
+    fn of<'a>(
+        hosts: impl Iterator<Item = &'a Reached>,
+        lab: &Lab,
+        judged: Option<&str>,
+    ) -> Result<Leases, BenchError> {
         let held = |reached: &Reached| Held {
             name: reached.described.name.clone(),
             host: reached.shared(),
@@ -106,21 +125,23 @@ impl Leases {
             standing: Mutex::new(Standing::Away),
         };
         // The order of destinations is that of every controller, whatever its file's order is.
-        let mut sorted: Vec<&Reached> = hosts.iter().collect();
+        let mut sorted: Vec<&Reached> = hosts.collect();
         sorted.sort_by(|one, other| one.described.ssh.cmp(&other.described.ssh));
         let hosts = sorted.into_iter().map(held).collect();
-        Leases::begin(Owner::this(), Duration::from_nanos(lab.lease_ns), hosts, &lab.name)
+        Leases::begin(Owner::this(), Duration::from_nanos(lab.lease_ns), hosts, judged)
     }
 
+    /// Takes hosts; where they are `judged`, as those of this laboratory, none may be sick.
     fn begin(
         owner: Owner,
         length: Duration,
         hosts: Vec<Held>,
-        lab: &str,
+        judged: Option<&str>,
     ) -> Result<Leases, BenchError> {
         let (over, woken) = (Mutex::new(false), Condvar::new());
         let shared = Arc::new(Shared { owner, length, hosts, over, woken });
-        let taken = shared.take().and_then(|()| health::judge(&shared, lab));
+        let judge = || judged.map_or(Ok(()), |lab| health::judge(&shared, lab));
+        let taken = shared.take().and_then(|()| judge());
         if let Err(error) = taken {
             shared.release();
             return Err(error);

@@ -116,6 +116,7 @@ fn from_file(arguments: &Arguments, file: &Path, stop: &Stop) -> Result<Exit> {
     }
     while !stop.requested() && !running.has_ended() {
         thread::sleep(TICK);
+        running.news().iter().for_each(|news| terminal::note(news));
         if hangup.take() {
             let reloaded = read(file).and_then(|setup| running.reload(&setup));
             terminal::note(&match &reloaded {
@@ -194,7 +195,8 @@ fn controlled(stop: &Stop) -> Result<Exit> {
                 show(true, &RouterStats { error, ..running.stats() }, None)?;
             }
             Err(RecvTimeoutError::Timeout) if running.has_ended() => break,
-            Err(RecvTimeoutError::Timeout) => {}
+            // Who controls it sees it in the counters.
+            Err(RecvTimeoutError::Timeout) => drop(running.news()),
             // Whoever started this is gone.
             Err(RecvTimeoutError::Disconnected) => break,
         }

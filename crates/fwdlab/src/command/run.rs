@@ -84,7 +84,7 @@ pub(crate) struct Common {
     #[arg(long, value_name = "WHAT")]
     fail_on: Option<FailOn>,
     /// Wait as long, such as 60min, for a laboratory's hosts that another controller has
-    #[arg(long, value_name = "DURATION", value_parser = time)]
+    #[arg(long, value_name = "DURATION", value_parser = crate::waiting::time)]
     wait: Option<Duration>,
     /// Show no progress, only the results
     #[arg(long, short)]
@@ -95,11 +95,6 @@ pub(crate) struct Common {
     /// {outcome} and {report} stand for title, `finished` or `failed`, and the report's file
     #[arg(long, value_name = "COMMAND")]
     notify_command: Option<String>,
-}
-
-/// A duration with its unit.
-fn time(text: &str) -> Result<Duration, String> {
-    fwdlab_model::spec::duration_ns(text).map(Duration::from_nanos)
 }
 
 impl Arguments {

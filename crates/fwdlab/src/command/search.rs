@@ -11,8 +11,9 @@ use anyhow::{Context, Result};
 use clap::{Args as _, FromArgMatches as _};
 use fwdlab_bench::BenchError;
 use fwdlab_model::record::{MethodRecord, MethodTrial, tolerated};
-use fwdlab_model::units::format_pps;
-use fwdlab_results::report::{self, analysis::Method};
+use fwdlab_model::spec::link_bps;
+use fwdlab_model::units::{FRAME_MAX, FRAME_MIN, FrameSize, format_pps, line_pps};
+use fwdlab_results::report::{self, analysis::GoalFound, analysis::Method};
 use fwdlab_search::{Goal, Limits, PRESETS, Search, Step, Trial};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -33,6 +34,7 @@ Examples:
   fwdlab search experiments/firewalls.toml
   fwdlab search experiments/firewalls.toml --goal pdr --blocks 10
   fwdlab search --max-load 14.88Mpps -- ./trial.sh {load} {seconds}
+  fwdlab search --link-speed 10Gbit/s --frame-size 64 -- ./trial.sh {load} {seconds}
   fwdlab search --goal ndr --width 1 --seconds 0.5 --max-load 2Mpps --repeats 10 --json -- \\
       ssh rack ./one-trial --pps {load} --time {seconds}")]
 pub(crate) struct Arguments {
@@ -58,9 +60,16 @@ pub(crate) struct Arguments {
     /// Least load of a program's trials [default: a thousandth of the greatest]
     #[arg(long, value_name = "RATE", value_parser = send::rate, requires = "program")]
     min_load: Option<f64>,
-    /// Greatest load of a program's trials
+    /// Greatest load of a program's trials [default: the line rate]
     #[arg(long, value_name = "RATE", value_parser = send::rate, requires = "program")]
     max_load: Option<f64>,
+    /// Line rate of what a program's load goes over, such as 10Gbit/s; of several links together
+    /// their sum
+    #[arg(long, value_name = "RATE", value_parser = link_bps, requires_all = ["program", "frame_size"])]
+    link_speed: Option<u64>,
+    /// Size of the program's frames with their FCS, 64 and up, or a mix, such as imix
+    #[arg(long, value_name = "BYTES", value_parser = frame_size, requires = "program")]
+    frame_size: Option<FrameSize>,
     /// Length of a program's full-length trials, in seconds; the durations that decide about a
     /// load keep their ratio to it
     #[arg(long, value_name = "S", value_parser = send::seconds, requires = "program")]
@@ -74,12 +83,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     form: FormArguments,
     /// The program that carries a trial out, with its arguments
-    #[arg(
-        last = true,
-        value_name = "PROGRAM",
-        conflicts_with = "experiment",
-        requires = "max_load"
-    )]
+    #[arg(last = true, value_name = "PROGRAM", conflicts_with = "experiment")]
     program: Vec<String>,
 }
 
@@ -114,13 +118,20 @@ fn of_experiment(arguments: &Arguments, experiment: &std::path::Path) -> Result<
 fn of_program(arguments: &Arguments) -> Result<Exit> {
     let stop = Stop::on_signals().context("listening to signals")?;
     let goals: Vec<Goal> = arguments.goal.iter().filter_map(|name| goal(arguments, name)).collect();
-    let max_load = arguments.max_load.unwrap_or_default().round() as u64;
+    let line = arguments.link_speed.zip(arguments.frame_size);
+    let link = line.map(|(bps, frame)| line_pps(bps, frame) as u64);
+    let asked = arguments.max_load.map(|load| load.round() as u64);
+    let Some(max_load) = asked.into_iter().chain(link).min() else {
+        let why =
+            "a program's loads have no end: give --max-load, or --link-speed and --frame-size";
+        return Err(CliError::Mistake(why.to_owned()).into());
+    };
     let least = goals.iter().map(Goal::least_load).max().unwrap_or(1);
     let min_load = match arguments.min_load {
         Some(load) => load.round() as u64,
         None => (max_load / 1000).max(least),
     };
-    let limits = Limits::between(min_load, max_load);
+    let limits = Limits { link, ..Limits::between(min_load, max_load) };
     let mut records = Vec::new();
     for number in 1..=arguments.repeats {
         let search = Search::new(goals.clone(), limits.clone()).map_err(|faults| {
@@ -135,11 +146,19 @@ fn of_program(arguments: &Arguments) -> Result<Exit> {
         records.push(carry_out(arguments, search, &limits, &of, &stop)?);
     }
     let label = arguments.program.first().map_or("", String::as_str);
-    let method = Method::of_searches(label, &goals, &records);
+    let method = Method::of_searches(label, &goals, &records, arguments.frame_size, asked);
     arguments.form.print(&report::searches("Throughput search", &method))?;
-    let is_regular =
-        |run: &report::analysis::MethodRun| run.found.iter().all(|found| found.irregular.is_none());
-    Ok(if method.runs.iter().all(is_regular) { Exit::Done } else { Exit::Untrustworthy })
+    let has_rates = |run: &report::analysis::MethodRun| run.found.iter().all(GoalFound::has_rate);
+    Ok(if method.runs.iter().all(has_rates) { Exit::Done } else { Exit::Untrustworthy })
+}
+
+/// The size of frames, or a mix of sizes.
+fn frame_size(text: &str) -> Result<FrameSize, String> {
+    match text.parse::<u16>() {
+        Ok(bytes) if (FRAME_MIN..=FRAME_MAX).contains(&bytes) => Ok(FrameSize::of(bytes)),
+        Ok(_) => Err(format!("a frame has {FRAME_MIN} to {FRAME_MAX} bytes")),
+        Err(_) => FrameSize::parse(text),
+    }
 }
 
 /// The goal of a name, with the lengths and the width that were asked for.
@@ -169,6 +188,7 @@ fn carry_out(
     let mut record = MethodRecord {
         min_load: limits.min_load,
         max_load: limits.max_load,
+        link: limits.link,
         ..MethodRecord::default()
     };
     let tolerated =

@@ -1,10 +1,12 @@
 //! The software router as a process: builds tables, interfaces and threads from its
 //! set-up.
 
+mod advertise;
 mod host;
 mod interfaces;
 pub(crate) mod metrics;
 mod ports;
+mod presence;
 mod reload;
 mod routing;
 mod tables;
@@ -19,10 +21,11 @@ use fwdlab_port::{Port, PortError, affinity, clock, rights, seccomp};
 use fwdlab_router::fib::{V4, V6};
 use fwdlab_router::firewall::{Ruleset, SharedFirewall, StateConfig, text};
 use fwdlab_router::path::harvest::Pool;
-use fwdlab_router::path::{Class, Config, Counters, HostRate, Lookup, Rate, Tally};
+use fwdlab_router::path::{Advertiser, Class, Config, Counters, HostRate, Lookup, Rate, Tally};
 use fwdlab_router::worker::{self, Engine, Missed, Orders, Station, engine};
 use host::Following;
 use interfaces::Named;
+use presence::Watched;
 use routing::Routing;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -58,6 +61,8 @@ pub(crate) struct Running {
     /// Interfaces receive all groups as long as it lives.
     _groups: Vec<AllMulticast>,
     following: Option<Following>,
+    watched: Vec<Watched>,
+    advertiser: Option<Arc<Advertiser>>,
 }
 
 impl Running {
@@ -85,6 +90,8 @@ impl Running {
             threads: Vec::new(),
             _groups: Vec::new(),
             following: None,
+            watched: Vec::new(),
+            advertiser: config.advertiser.clone(),
         };
         let engines = running.engines(&config, &running.locked(), running.wall.as_ref())?;
         if setup.circuits.is_empty() {
@@ -133,6 +140,7 @@ impl Running {
         self.notes = ports.notes;
         self.completed = ports.completed;
         self._groups = ports.groups;
+        self.watched = ports.presences.into_iter().map(Watched::new).collect();
         let mut host = host::open(setup, interfaces)?;
         if let Some(host) = &mut host {
             self.notes.append(&mut host.notes);
@@ -295,6 +303,7 @@ impl Running {
         if self.setup.host.as_ref().is_some_and(|host| host.routes) {
             facts.push(("routes of the kernel".into(), self.locked().kernel_routes().to_string()));
         }
+        facts.extend(self.gone().map(|name| ("gone".to_owned(), name.to_owned())));
         let trouble = self.following.as_ref().and_then(Following::trouble);
         facts.extend(trouble.map(|what| ("trouble".to_owned(), what)));
         if self.reloads > 0 {
@@ -376,6 +385,11 @@ fn prepare(setup: &RouterSetup) -> anyhow::Result<Prepared> {
     for (named, _) in interfaces.iter_mut().zip(&host_ports).filter(|(_, port)| port.is_some()) {
         interfaces::add_link_local(&mut named.interface);
     }
+    let advertising = setup.interfaces.iter().zip(&mut interfaces);
+    for (_, named) in advertising.filter(|(written, _)| written.advertise.is_some()) {
+        interfaces::add_link_local(&mut named.interface);
+    }
+    let advertiser = advertise::read(setup, &interfaces)?;
     let wall = wall(setup, &interfaces)?;
     let pool = setup.entropy_harvest.then(|| Arc::new(Pool::new()));
     let facts = std::mem::take(&mut tables.facts);
@@ -393,6 +407,7 @@ fn prepare(setup: &RouterSetup) -> anyhow::Result<Prepared> {
         errors: Rate { per_second: setup.icmp_errors_pps, ..Rate::default() },
         host_ports,
         host_rate,
+        advertiser,
         ..Config::default()
     };
     let routing = Routing::new(tables, neighbours, interfaces.clone());

@@ -8,7 +8,7 @@ use fwdlab_packet::injection::Faults;
 use fwdlab_packet::rss::{SYMMETRIC_KEY, Toeplitz, queue_of};
 use fwdlab_port::frame::CAPACITY;
 use fwdlab_port::host::AllMulticast;
-use fwdlab_port::packet_socket::{PacketConfig, PacketPort};
+use fwdlab_port::packet_socket::{LastingPort, PacketConfig, PacketPort, Presence, Reserve, Share};
 use fwdlab_port::pcap::PcapPort;
 use fwdlab_port::spread::spread;
 use fwdlab_port::tap::{CompleteTap, FaultTap, PcapTap, TraceTap};
@@ -35,6 +35,8 @@ pub(super) struct Ports {
     pub(super) notes: Vec<String>,
     /// Checksums that were completed, by interface.
     pub(super) completed: Vec<(String, Arc<AtomicU64>)>,
+    /// Whether interfaces are there, by their numbers.
+    pub(super) presences: Vec<(u8, Arc<Presence>)>,
     /// What lets interfaces receive all groups.
     pub(super) groups: Vec<AllMulticast>,
 }
@@ -106,6 +108,7 @@ pub(super) fn open(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<
         facts: Vec::new(),
         notes: Vec::new(),
         completed: Vec::new(),
+        presences: Vec::new(),
         groups: Vec::new(),
     };
     // By worker, then by interface.
@@ -128,6 +131,10 @@ pub(super) fn open(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<
             queues(written, (number, interface.mtu), workers, completed.as_ref(), &vlans)?;
         let name = &written.name;
         if written.port != PortKind::Pcap {
+            let presence = Arc::<Presence>::default();
+            all.presences.push((number, Arc::clone(&presence)));
+            let device = (name.as_str(), number, interface.mtu);
+            ports = lasting(ports, device, completed.as_ref(), &presence)?;
             all.groups.push(AllMulticast::at(name)?);
             if !vlans.is_empty() {
                 // Network cards drop tags that nobody asked them for.
@@ -190,6 +197,25 @@ pub(super) fn open(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<
     Ok(all)
 }
 
+/// Ports that outlive their interface, whose presence the first of them tells.
+fn lasting(
+    ports: Vec<Box<dyn Port>>,
+    (name, number, mtu): (&str, u8, u16),
+    completed: Option<&Arc<AtomicU64>>,
+    presence: &Arc<Presence>,
+) -> Result<Vec<Box<dyn Port>>, PortError> {
+    let config = PacketConfig { interface: name.into(), number, fanout: None };
+    let longest = device_mtu(name).unwrap_or(mtu).max(mtu);
+    let workers = ports.len() as u32;
+    let one = |(port, own): (Box<dyn Port>, u32)| {
+        let share = (workers > 1).then_some(Share { own, all: workers });
+        let reserve = Reserve::open(&config, longest, share, completed.cloned())?;
+        let presence = (own == 0).then(|| Arc::clone(presence));
+        Ok(boxed(LastingPort::new(port, reserve, presence)))
+    };
+    ports.into_iter().zip(0..).map(one).collect()
+}
+
 /// A place for the port of each interface.
 fn none(setup: &RouterSetup) -> Vec<Option<Box<dyn Port>>> {
     setup.interfaces.iter().map(|_| None).collect()
@@ -218,7 +244,7 @@ fn is_virtual(name: &str) -> bool {
 }
 
 /// The setting by which this namespace's kernel forwards, if it does.
-fn kernel_forwards() -> Option<&'static str> {
+pub(super) fn kernel_forwards() -> Option<&'static str> {
     [
         ("net.ipv4.ip_forward", "ipv4/ip_forward"),
         ("net.ipv6.conf.all.forwarding", "ipv6/conf/all/forwarding"),

@@ -31,6 +31,10 @@ impl Running {
         config.neighbours = routing.neighbours.clone();
         routing.follow(current.kernel().clone()).map_err(anyhow::Error::msg)?;
         let engines = self.engines(&config, &routing, wall.as_ref())?;
+        let advertiser = config.advertiser.clone();
+        if let (Some(before), Some(after)) = (&self.advertiser, &advertiser) {
+            after.follow(before);
+        }
         // From here on nothing can fail.
         *current = routing;
         drop(current);
@@ -53,7 +57,7 @@ impl Running {
         // What the ports are has not changed.
         facts.extend(self.facts.drain(..).filter(|(name, _)| name.starts_with("interface ")));
         (self.facts, self.wall, self.setup) = (facts, wall, setup.clone());
-        self.pool = pool;
+        (self.pool, self.advertiser) = (pool, advertiser);
         self.reloads += 1;
         Ok((!late.is_empty()).then(|| {
             format!(

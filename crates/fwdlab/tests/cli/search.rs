@@ -165,6 +165,46 @@ fn a_program_measures_trial_by_trial() {
     assert!(ended.stderr.contains("trial 1: 100 kpps, 80.0000 % lost"), "{}", ended.stderr);
 }
 
+/// 10 Mbit/s take 14,880 frames of 64 bytes a second: less than the device forwards.
+#[test]
+fn a_program_s_search_ends_at_the_line_rate_of_its_link() {
+    let lab = Lab::new(SEARCH);
+    let trial = program(&lab, TRIAL);
+    let link = |speed: &'static str, more: &[&'static str]| {
+        let mut command = vec!["search", "--link-speed", speed, "--frame-size", "64"];
+        command.extend(more);
+        let program = [trial.as_str(), "{load}", "{seconds}"];
+        lab.fwdlab(&[&command[..], &["--"], &program].concat())
+    };
+    let json = link("10Mbit/s", &["--json"]).expect(0).json();
+    for row in json["searched"].as_array().expect("rows") {
+        assert_eq!(row["throughput"]["median"].as_f64(), Some(14_880.0), "{row}");
+        assert_eq!((&row["at_line"], &row["regular"][0]), (&1.into(), &0.into()), "{row}");
+        assert!(row["of_line"].as_f64() > Some(0.999), "{row}");
+        assert!(row["bits"][0].as_f64() > Some(9.99e6), "{row}");
+    }
+    let shown = link("10Mbit/s", &["--max-load", "1Mpps"]).expect(0).stdout;
+    let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    for wanted in [
+        "100.0 % of line rate: the device is as fast as its link, or faster",
+        "the 1.00 Mpps that max_load asks for are above it",
+    ] {
+        assert!(shown.contains(wanted), "{wanted} in {shown}");
+    }
+    // A faster link: the device is the limit, and its rate a share of it.
+    let json = link("1Gbit/s", &["--max-load", "100kpps", "--json"]).expect(0).json();
+    let ndr = &json["searched"][0];
+    assert_eq!((&ndr["regular"][0], &ndr["at_line"]), (&1.into(), &serde_json::Value::Null));
+    assert!(ndr["of_line"].as_f64().is_some_and(|share| (share - 0.01344).abs() < 1e-4), "{ndr}");
+    for wrong in [["--link-speed", "10"], ["--frame-size", "60"], ["--frame-size", "huge"]] {
+        let command = ["search", wrong[0], wrong[1], "--max-load", "1Mpps", "--", "true"];
+        lab.fwdlab(&command).expect(2);
+    }
+    lab.fwdlab(&["search", "--link-speed", "1Gbit/s", "--", "true"]).expect(2);
+    let said = lab.fwdlab(&["search", "--", "true"]).expect(2).stderr;
+    assert!(said.contains("--max-load") && said.contains("--link-speed"), "{said}");
+}
+
 #[test]
 fn a_program_that_fails_or_says_nothing_is_named() {
     let lab = Lab::new(SEARCH);

@@ -1,8 +1,10 @@
-//! Links that are not as usual: long frames, VLANs.
+//! Links that are not as usual: long frames, VLANs, router advertisements, links
+//! that go and come back.
 
 use super::net::Net;
 use super::vlan::Vlan;
 use super::{STATEFUL, tcp, udp};
+use std::time::{Duration, Instant};
 
 pub(crate) fn must(net: &Net, host: &str, command: &str) {
     let words: Vec<&str> = command.split_whitespace().collect();
@@ -152,4 +154,117 @@ fn vlans_have_links_of_their_own() {
     let total: u64 = stats.interfaces.iter().map(|of| of.received).sum();
     assert_eq!(total, stats.received, "{stats:?}");
     assert!(said.contains("r0: AF_PACKET in place of AF_XDP (VLANs are on it"), "{said}");
+}
+
+/// What `until` wants is so within some seconds, or what is said is shown.
+fn wait(net: &Net, host: &str, command: &str, until: impl Fn(&str) -> bool) -> Duration {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let begin = Instant::now();
+    loop {
+        let (_, said) = net.run(host, &words);
+        if until(&said) {
+            return begin.elapsed();
+        }
+        assert!(begin.elapsed() < Duration::from_secs(15), "{command}: {said}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// A kernel that knows nothing but what is advertised.
+#[test]
+fn a_host_gets_address_route_and_mtu_by_advertisements_alone() {
+    let Some(mut net) = Net::new(&["ping"]) else { return };
+    let forget = "ip -6 addr flush dev a0 scope global; ip -6 route del default; \
+                  sysctl -qw net.ipv6.conf.a0.accept_ra=1 net.ipv6.conf.a0.autoconf=1 \
+                  net.ipv6.conf.a0.forwarding=0";
+    let (well, said) = net.run("a", &["sh", "-c", forget]);
+    assert!(well, "{said}");
+    let told = "mtu = 1400\nadvertise = { interval = 600, valid = 5000, preferred = 3000 }";
+    net.route_with("auto", "", told);
+    // The kernel solicits when its link comes up.
+    must(&net, "a", "ip link set a0 down");
+    must(&net, "a", "ip link set a0 up");
+    must(&net, "a", "ip route replace default via 10.1.0.1");
+    wait(&net, "a", "ip -6 addr show dev a0 scope global", |said| {
+        said.contains("2001:db8:1:0:") && said.contains("dynamic") && !said.contains("tentative")
+    });
+    let (_, addresses) =
+        net.run("a", &["ip", "-6", "addr", "show", "dev", "a0", "scope", "global"]);
+    let of = |word: &str| {
+        let after = addresses.split(word).nth(1).and_then(|rest| rest.split("sec").next());
+        after.and_then(|text| text.trim().parse::<u32>().ok()).expect("a lifetime")
+    };
+    assert!((4980..=5000).contains(&of("valid_lft")), "{addresses}");
+    assert!((2980..=3000).contains(&of("preferred_lft")), "{addresses}");
+    let (_, route) = net.run("a", &["ip", "-6", "route", "show", "default"]);
+    assert!(route.contains("via fe80::1 dev a0 proto ra"), "{route}");
+    let (_, mtu) = net.run("a", &["cat", "/proc/sys/net/ipv6/conf/a0/mtu"]);
+    assert_eq!(mtu.trim(), "1400");
+    let said = ping(&net, "2001:db8:2::2");
+    assert!(said.contains(" 2 received"), "{said}");
+    // Who solicits again and again gets no more than one in three seconds.
+    for _ in 0..5 {
+        must(&net, "a", "ip link set a0 down");
+        must(&net, "a", "ip link set a0 up");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let (stats, _) = net.end();
+    let (solicited, sent) = (stats.count("solicited"), stats.count("advertisements_sent"));
+    assert!(solicited >= 1 && (3..=8).contains(&sent), "{solicited} {sent} {stats:?}");
+    // A router that ends says so.
+    wait(&net, "a", "ip -6 route show default", |said| !said.contains("fe80::1"));
+}
+
+/// The link between the router and a host is deleted and made again, and goes down and up.
+#[test]
+fn links_that_go_are_done_without_and_taken_again_when_they_come_back() {
+    for (port, setup) in [("auto", ""), ("packet", "workers = 2\n")] {
+        let Some(mut net) = Net::new(&["ping"]) else { return };
+        net.route(port, setup);
+        let both = |net: &Net| {
+            for to in ["10.2.0.2", "2001:db8:2::2"] {
+                let said = ping(net, to);
+                assert!(said.contains(" 2 received") && !said.contains("DUP"), "{port}: {said}");
+            }
+        };
+        both(&net);
+        must(&net, "r", "ip link set r1 down");
+        assert!(ping(&net, "10.1.0.1").contains(" 2 received"), "{port}");
+        must(&net, "r", "ip link set r1 up");
+        wait(&net, "a", "ping -n -c 1 -W 1 10.2.0.2", |said| said.contains(" 1 received"));
+        both(&net);
+        for round in 0..2 {
+            must(&net, "b", "ip link del b0");
+            // While packets go there.
+            let said = ping(&net, "10.2.0.2");
+            assert!(said.contains(" 0 received"), "{port}: {said}");
+            assert!(ping(&net, "10.1.0.1").contains(" 2 received"), "{port}");
+            let script = second_link(&net);
+            let (well, said) = net.run("b", &["sh", "-ec", &script]);
+            assert!(well, "{said}");
+            let took =
+                wait(&net, "a", "ping -n -c 1 -W 1 10.2.0.2", |said| said.contains(" 1 received"));
+            eprintln!("{port}: round {round}: packets pass {took:?} after the link was made");
+            both(&net);
+        }
+        let (stats, said) = net.end();
+        assert_eq!(said.matches("interface r1 is gone").count(), 2, "{port}: {said}");
+        assert_eq!(said.matches("interface r1 is there again").count(), 2, "{port}: {said}");
+        assert!(!stats.facts.iter().any(|(name, _)| name == "gone"), "{port}: {stats:?}");
+    }
+}
+
+/// The link of `b` as sh makes it, to run there; its MACs are others.
+fn second_link(net: &Net) -> String {
+    let router = net.space("r");
+    format!(
+        "ip link add b0 type veth peer name r1 netns {router}
+         ip netns exec {router} sysctl -qw net.ipv6.conf.r1.disable_ipv6=1
+         ip address add 10.2.0.2/24 dev b0
+         ip address add 2001:db8:2::2/64 dev b0 nodad
+         ip link set b0 up
+         ip -n {router} link set r1 up
+         ip route add default via 10.2.0.1
+         ip route add default via 2001:db8:2::1"
+    )
 }

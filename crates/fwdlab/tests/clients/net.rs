@@ -16,6 +16,7 @@ const INTERFACES: &str = r#"
 [[interface]]
 name = "r0"
 port = "$PORT"
+$NEAR
 addresses = ["10.1.0.1/24", "2001:db8:1::1/64", "fe80::1/64"]
 [[interface]]
 name = "r1"
@@ -51,7 +52,13 @@ impl Net {
 
     /// Starts the router with ports of a kind and waits until packets pass.
     pub(crate) fn route(&mut self, port: &str, setup: &str) {
-        self.0.route(&format!("{setup}\n{}", INTERFACES.replace("$PORT", port)));
+        self.route_with(port, setup, "");
+    }
+
+    /// Likewise, with more keys of its interface near `a`.
+    pub(crate) fn route_with(&mut self, port: &str, setup: &str, near: &str) {
+        let interfaces = INTERFACES.replace("$PORT", port).replace("$NEAR", near);
+        self.0.route(&format!("{setup}\n{interfaces}"));
         let begin = Instant::now();
         while !self.run("a", &["ping", "-c", "1", "-W", "1", "10.1.0.1"]).0 {
             assert!(begin.elapsed() < Duration::from_secs(30), "the router answers");

@@ -1,6 +1,8 @@
 //! `fwdlab lab check`, with packets.
 
-use crate::rack::Rack;
+use crate::leases::leases;
+use crate::program::until;
+use crate::rack::{PATIENCE, Rack};
 use serde_json::Value;
 
 /// What it found, as JSON, with its exit code.
@@ -25,7 +27,14 @@ fn cables_and_ceilings_are_found_by_packets_and_a_wrong_clock_is_told() {
     let Some(rack) = Rack::build() else { return };
     // Nobody has configured the DUT yet.
     rack.on("dut", "ip link set in0 up; ip link set out0 up");
-    let report = checked(&rack, 0);
+    let check = ["lab", "check", "lab.toml", "--traffic", "--wait", "1min", "--json"];
+    let program = rack.start(&check);
+    // Meanwhile the hosts are nobody else's, and free again afterwards.
+    let all = |state: &str| leases(&rack).iter().all(|host| host["state"] == state);
+    assert!(until(PATIENCE, || all("held")), "{}", program.said());
+    let ended = program.end().expect(0);
+    assert!(all("free"), "{:?}", leases(&rack));
+    let report: Value = serde_json::from_str(&ended.stdout).expect("JSON");
     assert_eq!((&report["fine"], wrong(&report)), (&Value::Bool(true), Vec::new()));
     let traffic = &report["traffic"];
     assert_eq!(traffic["cables"].as_array().map(Vec::len), Some(2), "{traffic}");

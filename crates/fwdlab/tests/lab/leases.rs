@@ -16,7 +16,7 @@ fn short(rack: &Rack, of_dut: &str, of_ssh: &str) {
     rack.write("lab.toml", &lab.replace("[ssh]\n", &format!("[ssh]\n{of_ssh}")));
 }
 
-fn leases(rack: &Rack) -> Vec<Value> {
+pub(crate) fn leases(rack: &Rack) -> Vec<Value> {
     let said = rack.command(&["lab", "leases", "lab.toml", "--json"]).output().expect("fwdlab");
     let json: Value = serde_json::from_slice(&said.stdout).expect("JSON");
     json["hosts"].as_array().expect("hosts").clone()
@@ -59,6 +59,9 @@ fn a_killed_controller_frees_its_hosts_within_its_lease_and_who_waits_has_them()
     for word in ["waiting for 2", "another fwdlab (", "measures with dut", "renews its lease"] {
         assert!(refused.stderr.contains(word), "no `{word}` in {}", refused.stderr);
     }
+    // Nor does anybody send packets along its cables.
+    let refused = rack.fwdlab(&["lab", "check", "lab.toml", "--traffic"]).expect(3);
+    assert!(refused.stderr.contains("measures with dut"), "{}", refused.stderr);
     let kept = rack.fwdlab(&["lab", "free", "lab.toml"]).expect(3);
     assert!(kept.stdout.contains("may be measuring"), "{}", kept.stdout);
     signal("KILL", theirs.pid());

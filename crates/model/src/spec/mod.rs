@@ -22,7 +22,7 @@ pub use keys::value::format_ns;
 pub(crate) use keys::value::{Node, Reader};
 pub use method::{GoalSpec, MethodSpec};
 pub use profile::ProfileSpec;
-pub use quantity::duration_ns;
+pub use quantity::{duration_ns, link_bps};
 pub(crate) use section::Section;
 pub(crate) use syntax::merge;
 

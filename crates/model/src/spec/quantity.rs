@@ -53,6 +53,18 @@ pub(super) fn rate(text: &str) -> Result<Rate, String> {
     if number == 0.0 { Err("a rate of 0 sends nothing".to_owned()) } else { Ok(rate) }
 }
 
+/// Whole bits per second of a link, such as `10Gbit/s`.
+///
+/// # Errors
+/// What a right one looks like.
+pub fn link_bps(text: &str) -> Result<u64, String> {
+    match rate(text) {
+        Ok(Rate::Bps(bps)) if (1e3..=1e13).contains(&bps) => Ok(bps.round() as u64),
+        Ok(Rate::Bps(_)) => Err("outside of 1 kbit/s to 10^13 bit/s".to_owned()),
+        _ => Err("bits per second with their unit, such as 10Gbit/s".to_owned()),
+    }
+}
+
 /// Packets per second such as `1.6Mpps`.
 ///
 /// # Errors
@@ -132,6 +144,13 @@ mod tests {
             assert!(rate(text).is_err(), "{text}");
         }
         assert_eq!(rate("10Gbps"), Ok(Rate::Bps(10e9)));
+        assert_eq!(
+            [link_bps("10Gbit/s"), link_bps("2.5 Gbps")],
+            [Ok(10e9 as u64), Ok(25e8 as u64)]
+        );
+        for text in ["10", "10Mpps", "max", "50%", "1bit/s", "1e9Gbit/s"] {
+            assert!(link_bps(text).is_err(), "{text}");
+        }
     }
 
     #[test]

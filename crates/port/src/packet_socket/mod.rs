@@ -1,12 +1,14 @@
 //! Sending and receiving through AF_PACKET (packet(7)): slower than XDP, but
 //! allowed wherever raw sockets are, also in a namespace of an ordinary user.
 
+mod lasting;
 mod port;
 mod receiver;
 mod sender;
 mod socket;
 
-pub use port::{PacketConfig, PacketPort};
+pub use lasting::{LastingPort, Presence, Reserve};
+pub use port::{PacketConfig, PacketPort, Share};
 pub use receiver::PacketReceiver;
 pub use sender::sender;
 pub(crate) use socket::listening_to;

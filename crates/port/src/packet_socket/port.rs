@@ -12,8 +12,8 @@
 //! gro off` at both ends prevents that.
 
 use super::socket::{
-    Mapping, attach_filter, bind_to, bypass_queueing, detach_filter, enlarge_send_buffer,
-    instruction, open_socket, set_option, take_drops,
+    Mapping, attach_filter, bind_at, bypass_queueing, detach_filter, enlarge_send_buffer,
+    instruction, join, open_socket, set_option, take_drops,
 };
 use crate::PortError;
 use crate::frame::{BATCH, Batch, CAPACITY, Frame, LONGEST};
@@ -63,6 +63,34 @@ pub struct PacketConfig {
     pub fanout: Option<u16>,
 }
 
+/// Which of several ports on an interface one is, each of which gets some of the flows.
+#[derive(Clone, Copy, Debug)]
+pub struct Share {
+    /// From 0.
+    pub own: u32,
+    /// How many there are.
+    pub all: u32,
+}
+
+impl Share {
+    /// Receives a frame whose flow's number (as the kernel or the device has made it) is this
+    /// one's. Those without one are the first's.
+    fn program(self) -> [libc::sock_filter; 5] {
+        let number = (libc::SKF_AD_OFF + libc::SKF_AD_RXHASH) as u32;
+        [
+            instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, number),
+            instruction(libc::BPF_ALU | libc::BPF_MOD | libc::BPF_K, 0, 0, self.all.max(1)),
+            instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, self.own),
+            instruction(libc::BPF_RET | libc::BPF_K, 0, 0, u32::MAX),
+            instruction(libc::BPF_RET | libc::BPF_K, 0, 0, 0),
+        ]
+    }
+}
+
+fn slots_for(mtu: u16) -> Slots {
+    if usize::from(mtu) + HEADERS <= CAPACITY { SLOTS } else { LONG_SLOTS }
+}
+
 /// A port on an interface, by packet sockets.
 ///
 /// VLAN tags that the kernel removed from received frames are restored.
@@ -103,13 +131,48 @@ impl PacketPort {
     /// Without CAP_NET_RAW, when the interface is missing, the ring's memory is refused,
     /// or the fanout group belongs to sockets of another kind.
     pub fn open_for(config: &PacketConfig, mtu: u16) -> Result<PacketPort, PortError> {
-        let slots = if usize::from(mtu) + HEADERS <= CAPACITY { SLOTS } else { LONG_SLOTS };
+        let slots = slots_for(mtu);
+        let interface = config.interface.as_str();
+        let socket = open_socket(interface)?;
+        PacketPort::on(socket, config, interface_index(interface)?, slots, None)
+    }
+
+    /// Opens the port with a socket that there is, and that may have been one before, on an
+    /// interface whose number is known.
+    pub(super) fn again(
+        socket: OwnedFd,
+        config: &PacketConfig,
+        index: u32,
+        mtu: u16,
+        share: Option<Share>,
+    ) -> Result<PacketPort, PortError> {
+        let failed = |what: &str| {
+            let what = format!("{what} of a packet port on {}", config.interface);
+            move |e: io::Error| PortError::system(what, e)
+        };
+        // No slots: what they were is of no use any more.
+        // SAFETY: an all-zero request is valid: it asks for nothing.
+        let nothing: libc::tpacket_req = unsafe { std::mem::zeroed() };
+        set_option(&socket, libc::PACKET_RX_RING, &nothing).map_err(failed("old ring"))?;
+        // Whoever knows the MAC that the router had sends to it.
+        for kind in [libc::PACKET_MR_ALLMULTI, libc::PACKET_MR_PROMISC] {
+            join(&socket, index, kind).map_err(failed("groups"))?;
+        }
+        PacketPort::on(socket, config, index, slots_for(mtu), share)
+    }
+
+    fn on(
+        socket: OwnedFd,
+        config: &PacketConfig,
+        index: u32,
+        slots: Slots,
+        share: Option<Share>,
+    ) -> Result<PacketPort, PortError> {
         let interface = config.interface.as_str();
         let failed = |what: &str| {
             let what = format!("{what} of a packet port on {interface}");
             move |e: io::Error| PortError::system(what, e)
         };
-        let socket = open_socket(interface)?;
         bypass_queueing(&socket)?;
         enlarge_send_buffer(&socket, SEND_BUFFER);
         set_option(&socket, libc::PACKET_IGNORE_OUTGOING, &1i32)
@@ -129,16 +192,20 @@ impl PacketPort {
         // belongs to the others.
         let nothing = [instruction(libc::BPF_RET | libc::BPF_K, 0, 0, 0)];
         attach_filter(&socket, &nothing).map_err(failed("filter"))?;
-        bind_to(&socket, interface, libc::ETH_P_ALL as u16)?;
+        bind_at(&socket, interface, index, libc::ETH_P_ALL as u16)?;
         if let Some(group) = config.fanout {
             let argument = libc::PACKET_FANOUT_HASH << 16 | u32::from(group);
             set_option(&socket, libc::PACKET_FANOUT, &argument).map_err(failed("fanout group"))?;
         }
-        detach_filter(&socket).map_err(failed("filter"))?;
+        match share {
+            Some(share) => attach_filter(&socket, &share.program()),
+            None => detach_filter(&socket),
+        }
+        .map_err(failed("filter"))?;
         Ok(PacketPort {
             socket,
             number: config.number,
-            index: interface_index(interface)?,
+            index,
             memory,
             slots,
             next: 0,

@@ -5,16 +5,21 @@ use crate::xdp::interface_index;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// A packet socket on an interface that receives nothing yet.
-pub(super) fn open_socket(interface: &str) -> Result<OwnedFd, PortError> {
+/// A packet socket that receives nothing yet, of no interface.
+pub(super) fn new_socket() -> Result<OwnedFd, PortError> {
     // SAFETY: socket(2) takes plain integers; the result is checked, then owned once.
-    let socket = unsafe {
+    unsafe {
         let fd = libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0);
         if fd < 0 {
             return Err(PortError::system("a packet socket", io::Error::last_os_error()));
         }
-        OwnedFd::from_raw_fd(fd)
-    };
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// A packet socket on an interface that receives nothing yet.
+pub(super) fn open_socket(interface: &str) -> Result<OwnedFd, PortError> {
+    let socket = new_socket()?;
     bind_to(&socket, interface, 0)?;
     Ok(socket)
 }
@@ -26,23 +31,38 @@ pub(crate) fn listening_to(
     (what, kind): (&str, libc::c_int),
 ) -> Result<OwnedFd, PortError> {
     let socket = open_socket(interface)?;
-    let membership = libc::packet_mreq {
-        mr_ifindex: interface_index(interface)? as i32,
-        mr_type: kind as u16,
-        mr_alen: 0,
-        mr_address: [0; 8],
-    };
-    set_option(&socket, libc::PACKET_ADD_MEMBERSHIP, &membership)
+    join(&socket, interface_index(interface)?, kind)
         .map_err(|e| PortError::system(format!("{what} at {interface}"), e))?;
     Ok(socket)
 }
 
+/// Lets an interface receive more, as long as the socket and the interface are there.
+pub(super) fn join(socket: &OwnedFd, index: u32, kind: libc::c_int) -> io::Result<()> {
+    let membership = libc::packet_mreq {
+        mr_ifindex: index as i32,
+        mr_type: kind as u16,
+        mr_alen: 0,
+        mr_address: [0; 8],
+    };
+    set_option(socket, libc::PACKET_ADD_MEMBERSHIP, &membership)
+}
+
 /// Binds to an interface; with a protocol of 0 nothing is received.
 pub(super) fn bind_to(socket: &OwnedFd, interface: &str, protocol: u16) -> Result<(), PortError> {
+    bind_at(socket, interface, interface_index(interface)?, protocol)
+}
+
+/// Likewise, to an interface whose number is known.
+pub(super) fn bind_at(
+    socket: &OwnedFd,
+    interface: &str,
+    index: u32,
+    protocol: u16,
+) -> Result<(), PortError> {
     let address = libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as u16,
         sll_protocol: protocol.to_be(),
-        sll_ifindex: interface_index(interface)? as i32,
+        sll_ifindex: index as i32,
         sll_hatype: 0,
         sll_pkttype: 0,
         sll_halen: 0,

@@ -1,20 +1,23 @@
 //! Diagnoses of the runs of a file; runs are never excluded because of them.
 
 use super::input::Input;
-use crate::report::analysis::BedVariants;
-use crate::stats::diagnostics::{RunFigure, diagnose};
+use crate::stats::diagnostics::{LEVEL, RunFigure, diagnose};
+use std::collections::BTreeMap;
 
 /// Files of more runs are not searched: it would take longer than comparing.
 const MOST: usize = 2000;
 
 /// One sentence per finding.
 pub(super) fn of(input: &Input) -> Vec<String> {
-    let mut beds = BedVariants::default();
+    // What a variant does on one bed is a variant of its own: levels of beds are no trend.
+    let mut numbers = BTreeMap::new();
     let mut runs: Vec<(usize, u32, f64)> = Vec::new();
     for (variant, of) in input.variants.iter().enumerate() {
         for (at, run) in of.runs.iter().enumerate() {
             let bed = of.known.get(at).and_then(|known| known.bed.as_deref());
-            runs.push((beds.number(variant, bed), run.block, run.pps));
+            let next = numbers.len();
+            let number = *numbers.entry((variant, bed)).or_insert(next);
+            runs.push((number, run.block, run.pps));
         }
     }
     runs.retain(|(_, _, pps)| pps.is_finite() && *pps > 0.0);
@@ -35,5 +38,5 @@ pub(super) fn of(input: &Input) -> Vec<String> {
         })
         .collect();
     let path = input.path.display();
-    diagnose(&figures).iter().map(|found| format!("{path}: {}", found.sentence())).collect()
+    diagnose(&figures, LEVEL).iter().map(|found| format!("{path}: {}", found.sentence())).collect()
 }

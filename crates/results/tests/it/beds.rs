@@ -203,6 +203,12 @@ fn a_slower_bed_changes_no_verdict_and_is_named_in_every_form() {
         assert!((a.ratio / b.ratio - 1.0).abs() < 1e-5, "{} and {}", a.ratio, b.ratio);
         assert!((a.p - b.p).abs() < 1e-3, "{} and {}", a.p, b.p);
     }
+    // Nor is the difference taken for a second mode or a trend: each bed is looked at by itself.
+    let found = |analysis: &Analysis| -> Vec<Option<String>> {
+        analysis.diagnoses.iter().map(|finding| finding.bed.clone()).collect()
+    };
+    assert_eq!(found(&alike), found(&apart), "{:?}", apart.diagnoses);
+    assert!(apart.order.is_none(), "{:?}", apart.order);
     let said = apart.beds.as_ref().unwrap().sentences().join("\n");
     assert!(
         said.contains("bed rack3 is 10") && said.contains("% slower than the others"),
@@ -251,6 +257,27 @@ fn divided(
         store.insert_run(&record).unwrap();
     }
     Analysis::of_store(&store).unwrap()
+}
+
+#[test]
+fn what_is_found_in_the_runs_of_a_bed_names_it() {
+    let (directory, plan) = (tempfile::tempdir().unwrap(), experiment());
+    let bed = |block: u32| BEDS[block as usize % 4];
+    // One becomes slower, from block to block.
+    let speed = |block: u32| 1.0 - if block % 4 == 1 { 0.01 * f64::from(block) } else { 0.0 };
+    store(directory.path(), &plan, bed, speed);
+    let store = Store::open_read_only(&directory.path().join("run.sqlite")).unwrap();
+    let analysis = Analysis::of_store(&store).unwrap();
+    let drifting = analysis.diagnoses.iter().filter(|found| found.sentence.contains("drifted"));
+    let drifting: Vec<_> = drifting.collect();
+    let [finding] = drifting.as_slice() else { panic!("{:?}", analysis.diagnoses) };
+    assert_eq!(finding.bed.as_deref(), Some("rack2"));
+    assert!(finding.sentence.starts_with("bed rack2: the rates drifted by -"), "{finding:?}");
+    let text = crate::support::file(&report(&store), "README.md");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for wanted in ["each at the 0.25 % level and in each bed by itself", "bed rack2: the rates"] {
+        assert!(words.contains(wanted), "{wanted} in {words}");
+    }
 }
 
 /// A share that went on on another bed: the runs of its block are held against each other

@@ -1,5 +1,6 @@
 //! How a router is set up.
 
+use super::advertise::Advertiser;
 use super::harvest::Pool;
 use super::interface::Interface;
 use super::neighbours::Neighbours;
@@ -37,6 +38,8 @@ pub struct Config {
     /// Frames that the host is told a second, at each port by itself: of neighbours, to
     /// groups, and all others, each as many.
     pub host_rate: HostRate,
+    /// What interfaces advertise, which clones of this set-up share.
+    pub advertiser: Option<Arc<Advertiser>>,
     /// Where entropy of every received packet goes, if anywhere: one pool, which clones
     /// of this set-up share.
     pub harvest: Option<Arc<Pool>>,

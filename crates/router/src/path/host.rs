@@ -4,11 +4,13 @@
 //! and was not answered by the slow path: packets to own addresses, what neighbours answer,
 //! frames to groups of the link. What comes in there goes out of the interface as it is.
 
+use super::advertise::Advertiser;
 use super::counters::Reason;
 use super::slow::TokenBucket;
 use super::{Config, Firewall, HostRate, Router, ethernet, ipv4, ipv6};
 use crate::fib::{V4, V6};
 use fwdlab_port::frame::Frame;
+use std::sync::Arc;
 
 /// Link Layer Discovery Protocol (IEEE 802.1AB).
 const LLDP: u16 = 0x88cc;
@@ -22,6 +24,7 @@ const LENGTHS: u16 = 0x600;
 pub(super) struct Host {
     ports: Vec<Option<u8>>,
     told: Vec<[TokenBucket; 3]>,
+    advertiser: Option<Arc<Advertiser>>,
 }
 
 impl Host {
@@ -29,7 +32,7 @@ impl Host {
         let HostRate(rate) = config.host_rate;
         let bucket = || TokenBucket::new(rate);
         let told = config.host_ports.iter().map(|_| [bucket(), bucket(), bucket()]).collect();
-        Host { ports: config.host_ports.clone(), told }
+        Host { ports: config.host_ports.clone(), told, advertiser: config.advertiser.clone() }
     }
 
     /// Where the host is told of what comes in at a port.
@@ -44,9 +47,14 @@ impl Host {
     }
 
     /// The reason for which a frame is not forwarded, if the host is told of it in place of
-    /// nobody.
+    /// nobody, or the router advertises when it is asked so.
     #[cold]
     pub(super) fn sorted(&self, frame: &Frame, reason: Reason) -> Reason {
+        let is_ipv6_group =
+            reason == Reason::LinkBroadcast && ethernet::ether_type(frame) == ethernet::IPV6;
+        if is_ipv6_group && self.advertiser.as_ref().is_some_and(|own| own.is_asked(frame)) {
+            return Reason::SlowNeighbour;
+        }
         let nobodys = matches!(reason, Reason::LinkBroadcast | Reason::EtherType);
         match nobodys && self.port(frame.ingress()).is_some() && is_to_link(frame) {
             true => Reason::SlowGroup,

@@ -11,6 +11,7 @@
 //! frames are fetched with [`Router::take_emitted`]. The caller receives and sends frames
 //! and provides the time.
 
+mod advertise;
 mod check;
 mod config;
 pub mod counters;
@@ -32,6 +33,7 @@ mod slow;
 mod waiting;
 mod ways;
 
+pub use advertise::{Advertisement, Advertiser};
 pub use config::{Config, ConfigError, Echoes, HostRate};
 pub use counters::{Counters, Reason, Snapshot, Tally};
 pub use firewall::{Firewall, HeldBack, NoFirewall};
@@ -97,6 +99,7 @@ pub struct Router<W = NoFirewall> {
     full: Full,
     slow: Slow,
     host: Host,
+    advertiser: Option<Arc<Advertiser>>,
     emitted: Emitted,
     exceptions: Exceptions,
     tally: Tally,
@@ -128,7 +131,10 @@ impl<W: Firewall> Router<W> {
             neighbours: config.neighbours.clone(),
             near: HashMap::new(),
             waiting: Waiting::default(),
-            next_age_ns: if config.neighbours.are_asked_for() { 0 } else { u64::MAX },
+            next_age_ns: match config.advertiser.is_some() || config.neighbours.are_asked_for() {
+                true => 0,
+                false => u64::MAX,
+            },
             inet: Lane::new(inet),
             inet6: Lane::new(inet6),
             firewall,
@@ -143,6 +149,7 @@ impl<W: Firewall> Router<W> {
             full: Full::default(),
             slow: Slow::new(config),
             host: Host::new(config),
+            advertiser: config.advertiser.clone(),
             emitted: Emitted::default(),
             exceptions: Exceptions::new(),
             tally,
@@ -214,6 +221,9 @@ impl<W: Firewall> Router<W> {
     /// taken ([`Router::take_emitted`]).
     pub fn rest(&mut self, now_ns: u64) {
         self.firewall.rest();
+        if self.advertiser.as_ref().is_some_and(|own| own.due_ns() <= now_ns) {
+            self.advertise(now_ns);
+        }
         if !self.waiting.is_empty() {
             self.look_after_waiting(now_ns);
         }
@@ -344,6 +354,13 @@ impl<W: Firewall> Router<W> {
                 let gateway = Gateway { port: frame.ingress(), address };
                 self.neighbours.learn(gateway, mac, manner, now_ns);
             }
+            if matches!(reason, Reason::SlowNeighbour | Reason::SlowLocal)
+                && self.hear_solicitation(&batch[place], now_ns)
+            {
+                self.tally.add(Reason::Solicited, 1);
+                continue;
+            }
+            let (frame, interface) = (&mut batch[place], &self.interfaces[port]);
             let mut outcome = self.slow.handle(frame, reason, word, interface, now_ns);
             if outcome == Reason::Silent {
                 outcome = self.host.tell(frame, reason, now_ns);
@@ -381,6 +398,7 @@ impl<W: Firewall> Router<W> {
             self.ask_for_waiting(now_ns);
             self.ask(now_ns);
         }
+        self.advertise(now_ns);
         self.next_age_ns = now_ns.saturating_add(neighbours::ASK_NS);
         for gateway in self.neighbours.age(now_ns) {
             request_mac(&gateway, &self.interfaces, &mut self.emitted, &mut self.tally);

@@ -295,6 +295,18 @@ impl Neighbours {
         })
     }
 
+    /// Forgets all MACs that were learnt at a port: there may be others by now.
+    pub fn forget(&self, port: u8) {
+        let hosts = self.hosts.as_ref().map(|hosts| hosts.all(0)).unwrap_or_default();
+        let gateways = self.gateways.iter().filter_map(|&next_hop| self.entry(next_hop).cloned());
+        let of_port =
+            |entry: &Arc<Entry>| entry.gateway.is_some_and(|gateway| gateway.port == port);
+        for entry in gateways.chain(hosts).filter(of_port) {
+            entry.learnt.store(0, Ordering::Release);
+        }
+        self.changes.fetch_add(1, Ordering::Release);
+    }
+
     /// The gateway to request the MAC of a next hop or host from, unless a worker requested it
     /// within the last second.
     pub(super) fn to_be_asked(&self, hop: Hop, now_ns: u64) -> Option<Gateway> {

@@ -22,6 +22,8 @@ pub trait Engine: Send {
     fn flush(&mut self);
     /// As [`Router::rest`].
     fn rest(&mut self, now_ns: u64);
+    /// As [`Router::end`].
+    fn end(&mut self);
     /// As [`Router::hand_over`].
     fn hand_over(&mut self) -> HandedOver;
     /// As [`Router::take_over`].
@@ -49,6 +51,9 @@ impl<W: Firewall> Engine for Router<W> {
     }
     fn rest(&mut self, now_ns: u64) {
         Router::rest(self, now_ns);
+    }
+    fn end(&mut self) {
+        Router::end(self);
     }
     fn hand_over(&mut self) -> HandedOver {
         Router::hand_over(self)

@@ -105,6 +105,8 @@ pub fn forward(mut engine: Box<dyn Engine>, station: Station) -> Result<(), Port
         }
     }
     orders.follow(&mut engine);
+    engine.end();
+    emit(&mut *engine, &mut ports, &missed, &mut batch)?;
     engine.flush();
     note_missed(&mut ports, &missed);
     Ok(())

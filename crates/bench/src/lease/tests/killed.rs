@@ -44,7 +44,7 @@ fn a_holder() {
             ledger: Ledger::at(&format!("{path}/{name}"), CLOCK),
             standing: Mutex::new(Standing::Away),
         });
-        let Ok(leases) = Leases::begin(owner.clone(), length, hosts.into(), "test") else {
+        let Ok(leases) = Leases::begin(owner.clone(), length, hosts.into(), Some("test")) else {
             std::thread::sleep(Duration::from_millis(20));
             continue;
         };

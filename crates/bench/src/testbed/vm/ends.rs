@@ -1,7 +1,7 @@
 //! Both ends of a machine's links: this process. Packets flow while the trial waits, so
 //! that nothing else runs beside them.
 
-use super::lockstep::Pump;
+use super::lockstep::{PACKET_NS, Pump};
 use super::machines::Up;
 use crate::cpu::Placement;
 use crate::dut::findings::Findings;
@@ -14,7 +14,7 @@ use crate::trial::{Awaited, Clock, Evidence, Snapshot, SystemClock, Traffic};
 use fwdlab_model::record::{Arrivals, Executed};
 use fwdlab_model::settings::Settings;
 use fwdlab_packet::Phase;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 /// The ends.
@@ -22,26 +22,46 @@ pub(super) struct VmEnds<'a> {
     pub(super) up: &'a Up,
     pub(super) placement: Placement,
     /// The packets of the run, once it is armed.
-    pub(super) pump: RefCell<Option<Pump<'a>>>,
+    pump: RefCell<Option<Pump<'a>>>,
+    /// How far the trial's clock is before that of the system, in nanoseconds; behind, where it
+    /// is negative.
+    ahead: Cell<i64>,
 }
 
 impl<'a> VmEnds<'a> {
+    pub(super) fn new(up: &'a Up, placement: Placement) -> VmEnds<'a> {
+        VmEnds { up, placement, pump: RefCell::new(None), ahead: Cell::new(0) }
+    }
+
     fn with<T>(&self, ask: impl FnOnce(&mut Pump<'a>) -> T) -> Option<T> {
         self.pump.borrow_mut().as_mut().map(ask)
     }
+
+    /// Sends a batch where packets flow, and lets the time of its packets pass, however long it
+    /// took. False where none flow.
+    fn batch(&self) -> bool {
+        let began = self.now_ns();
+        let sent = self.with(|pump| pump.flows().then(|| pump.batch())).flatten();
+        if let Some(packets) = sent {
+            let passed = self.now_ns() - began;
+            let of_packets = packets as u64 * PACKET_NS;
+            self.ahead.set(self.ahead.get() + of_packets as i64 - passed as i64);
+        }
+        sent.is_some()
+    }
 }
 
-/// Waiting is sending: one thread does both.
+/// Waiting is sending: one thread does both. While packets flow the clock goes by packets, so
+/// that trials are equally long on every machine, however busy.
 impl Clock for VmEnds<'_> {
     fn now_ns(&self) -> u64 {
-        SystemClock.now_ns()
+        SystemClock.now_ns().saturating_add_signed(self.ahead.get())
     }
 
     fn sleep_until(&self, deadline_ns: u64) -> u64 {
-        while SystemClock.now_ns() < deadline_ns && self.with(|pump| pump.flows()) == Some(true) {
-            self.with(Pump::batch);
-        }
-        SystemClock.sleep_until(deadline_ns)
+        while self.now_ns() < deadline_ns && self.batch() {}
+        SystemClock.sleep_until(deadline_ns.saturating_add_signed(-self.ahead.get()));
+        self.now_ns()
     }
 
     fn wall_ns(&self) -> i64 {
@@ -98,13 +118,8 @@ impl Traffic for VmTraffic<'_, '_> {
 
     /// Whoever looks without waiting for the clock waits for packets.
     fn snapshot(&mut self) -> Snapshot {
-        let look = |pump: &mut Pump<'_>| {
-            if pump.flows() {
-                pump.batch();
-            }
-            pump.snapshot()
-        };
-        self.0.with(look).unwrap_or_default()
+        self.0.batch();
+        self.0.with(|pump| pump.snapshot()).unwrap_or_default()
     }
 
     fn stop(&mut self) -> Result<(), BenchError> {

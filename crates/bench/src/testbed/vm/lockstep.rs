@@ -23,6 +23,9 @@ use std::time::{Duration, Instant};
 
 /// Bursts that the window is divided into: how well they agree says how exact a count is.
 const BURSTS: u32 = 3;
+/// Time of a trial that passes with each packet: a thousand a second, about what an emulated
+/// guest forwards on a machine that does other things as well.
+pub(super) const PACKET_NS: u64 = 1_000_000;
 /// Silence after which what is missing of a batch is taken for lost.
 const SILENCE: Duration = Duration::from_secs(1);
 /// Instructions a packet below which a function is not kept.
@@ -42,8 +45,8 @@ pub(super) struct Pump<'a> {
     is_sending: bool,
     /// What has failed, until somebody can be told.
     failed: Option<VmError>,
-    /// Length of a burst by the plan.
-    burst: Duration,
+    /// Packets of a burst by the plan.
+    burst: u64,
     batches: u64,
     /// The burst that is under way.
     open: Option<Opened>,
@@ -65,6 +68,8 @@ fn misses(caches: &CacheCosts) -> BTreeMap<&str, Misses> {
 struct Opened {
     look: Look,
     at: Instant,
+    /// Packets of the window sent, and of the run arrived, by then.
+    sent: u64,
     arrived: u64,
 }
 
@@ -139,7 +144,7 @@ impl<'a> Pump<'a> {
             phase: Phase::WarmUp,
             is_sending: false,
             failed: None,
-            burst: Duration::from_nanos(wanted.trial.duration_ns / u64::from(BURSTS)),
+            burst: wanted.trial.duration_ns / u64::from(BURSTS) / PACKET_NS,
             batches: 0,
             open: None,
             bursts: Vec::new(),
@@ -158,11 +163,12 @@ impl<'a> Pump<'a> {
         self.is_sending && self.failed.is_none()
     }
 
-    /// Sends a batch and waits until it is out again.
-    pub(super) fn batch(&mut self) {
+    /// Sends a batch and waits until it is out again. Returns how many packets it has.
+    pub(super) fn batch(&mut self) -> usize {
         if let Err(error) = self.attempt() {
             self.failed = Some(error);
         }
+        self.frames.len()
     }
 
     fn attempt(&mut self) -> Result<(), VmError> {
@@ -177,7 +183,8 @@ impl<'a> Pump<'a> {
             received.0.take(frame, frame.len(), 0);
             received.arrived() > before
         })?;
-        let is_full = self.open.as_ref().is_some_and(|open| open.at.elapsed() >= self.burst);
+        let sent = self.sent[Phase::Window as usize];
+        let is_full = self.open.as_ref().is_some_and(|open| sent - open.sent >= self.burst);
         // The last one ends with the window.
         if is_full && self.bursts.len() + 1 < BURSTS as usize {
             self.close()?;
@@ -208,8 +215,9 @@ impl<'a> Pump<'a> {
 
     fn open(&mut self) -> Result<(), VmError> {
         self.lockstep.wait_for_rest()?;
-        let (look, arrived) = (Look::at(&self.up.running)?, self.received.arrived());
-        self.open = Some(Opened { look, at: Instant::now(), arrived });
+        let look = Look::at(&self.up.running)?;
+        let (sent, arrived) = (self.sent[Phase::Window as usize], self.received.arrived());
+        self.open = Some(Opened { look, at: Instant::now(), sent, arrived });
         Ok(())
     }
 

@@ -356,7 +356,8 @@ impl Up {
     /// When they can't be read.
     pub(super) fn symbols(&self) -> Result<Rc<Symbols>, BenchError> {
         let modules = match self.running.system {
-            System::Linux => self.host.run(&["cut", "-d ", "-f1", "/proc/modules"], "")?,
+            // A kernel that takes no modules has no list of them.
+            System::Linux => self.host.run(&["sh", "-c", LOADED], "")?,
             System::FreeBsd => self.host.run(&["kldstat"], "")?,
         };
         let mut known = self.symbols.borrow_mut();
@@ -370,6 +371,9 @@ impl Up {
         Ok(symbols)
     }
 }
+
+/// Names of the modules that are loaded.
+const LOADED: &str = "[ ! -e /proc/modules ] || cut -d ' ' -f 1 /proc/modules";
 
 fn model(nic: settings::Nic) -> Model {
     match nic {

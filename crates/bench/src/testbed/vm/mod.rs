@@ -32,7 +32,6 @@ use fwdlab_model::settings::{Accel, DutKind, Reboot, Settings, TestbedKind};
 use fwdlab_model::warning::Warning;
 use fwdlab_vm::{VmError, machine};
 use machines::{Machines, Up, Ways};
-use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use taps::TapEnds;
 
@@ -191,7 +190,7 @@ impl Testbed for Vm {
                 Box::new(VmRig { dut, up, placement, ends })
             }
             _ => {
-                let ends = VmEnds { up, placement: placement.clone(), pump: RefCell::new(None) };
+                let ends = VmEnds::new(up, placement.clone());
                 Box::new(VmRig { dut, up, placement, ends })
             }
         })

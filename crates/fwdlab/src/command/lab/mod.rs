@@ -6,15 +6,19 @@ use super::{doctor, schema};
 use crate::VERSION;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::signal::Stop;
 use crate::state;
 use crate::terminal::{self, HEADING, styled};
+use crate::waiting::{self, once_free};
 use anyhow::Result;
+use fwdlab_bench::BenchError;
 use fwdlab_bench::agent::Own;
 use fwdlab_bench::lab::{HostReport, TrafficReport, check, ssh_settings, traffic};
 use fwdlab_model::Lab;
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// What to do with a laboratory.
 #[derive(Debug, clap::Subcommand)]
@@ -32,7 +36,9 @@ pub(crate) enum Command {
     /// With --traffic, packets are sent: along each cable from its far end, to see by the
     /// DUT's own counters that it leads where the file says, and from each sender as many
     /// as possible for two seconds, counted by the DUT: its ceiling. Senders and receiver
-    /// get a copy of this program in ~/.cache/fwdlab where they don't have it.
+    /// get a copy of this program in ~/.cache/fwdlab where they don't have it. The hosts are
+    /// leased meanwhile, as `fwdlab run` leases them, sick ones too; while another controller
+    /// has one, no packet is sent.
     ///
     /// Not checked: the cables' direction away from the DUT (nothing is sent there), and
     /// how much the receiver can count.
@@ -89,6 +95,9 @@ pub(crate) struct Check {
     /// Send packets, too: where do the cables lead, how much can the senders do?
     #[arg(long)]
     traffic: bool,
+    /// Wait as long, such as 60min, for hosts that another controller has
+    #[arg(long, value_name = "DURATION", value_parser = waiting::time, requires = "traffic")]
+    wait: Option<Duration>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -133,7 +142,17 @@ fn checked(arguments: &Check) -> Result<Exit> {
     let sent = match arguments.traffic {
         true => {
             let program = state::nowhere()?.program;
-            Some(traffic(&lab, &settings, Own { program: &program, version: VERSION }))
+            let own = Own { program: &program, version: VERSION };
+            let stop = Stop::on_signals()?;
+            let wait = arguments.wait.unwrap_or_default();
+            let sent = once_free(wait, &stop, terminal::note, || {
+                traffic(&lab, &settings, own, &|| stop.requested())
+            });
+            // Ctrl-C reaches the programs that ask the hosts, too.
+            if stop.requested() {
+                return Err(BenchError::Interrupted.into());
+            }
+            Some(sent?)
         }
         false => None,
     };

@@ -25,12 +25,19 @@ const GATHER: Duration = Duration::from_millis(5);
 /// together is asked for once. Asking takes no more than a fourth of the time.
 const DELAY: Duration = Duration::from_millis(50);
 
+/// Time for which the carrier of a host device is away at least when its link was deleted: the
+/// kernel looks after carriers once a second, and keeps the MACs that it knew until it has.
+const AWAY: Duration = Duration::from_millis(1200);
+
 pub(super) struct Follower {
     sockets: Sockets,
     /// By the name of the router's interface, which may have VLANs.
     carriers: HashMap<String, Vec<Carrier>>,
     /// Names of the interfaces by number.
     names: HashMap<u32, String>,
+    /// Until when links that were deleted have no carrier, and whether they are to have one
+    /// then.
+    away: HashMap<String, (Instant, bool)>,
     routing: Arc<Mutex<Routing>>,
     stop: Arc<AtomicBool>,
     trouble: Arc<Mutex<Option<String>>>,
@@ -59,6 +66,7 @@ impl Follower {
             sockets,
             carriers: of_devices,
             names: HashMap::new(),
+            away: HashMap::new(),
             routing: Arc::clone(routing),
             stop: Arc::clone(stop),
             trouble: Arc::clone(trouble),
@@ -115,6 +123,7 @@ impl Follower {
                 self.hear_of_link(event);
             }
         }
+        self.bring_back();
         self.hear_of_routes()?;
         if self.due.is_some_and(|due| due <= Instant::now()) {
             self.ask()?;
@@ -197,16 +206,34 @@ impl Follower {
         match event {
             Event::Link(LinkState { index, name, is_up, has_carrier }) => {
                 if let Some(carriers) = self.carriers.get(&name) {
-                    set_all(carriers, is_up && has_carrier);
+                    let is_there = is_up && has_carrier;
+                    match self.away.get_mut(&name) {
+                        Some((_, comes_back)) => *comes_back = is_there,
+                        None => set_all(carriers, is_there),
+                    }
                     self.names.insert(index, name);
                 }
             }
             Event::LinkGone(index) => {
-                let carriers = self.names.remove(&index).and_then(|name| self.carriers.get(&name));
-                set_all(carriers.map_or(&[], Vec::as_slice), false);
+                let Some(name) = self.names.remove(&index) else { return };
+                set_all(self.carriers.get(&name).map_or(&[], Vec::as_slice), false);
+                self.away.insert(name, (Instant::now() + AWAY, false));
             }
             _ => {}
         }
+    }
+
+    /// Links that were deleted, and have been away for long enough.
+    fn bring_back(&mut self) {
+        let now = Instant::now();
+        let carriers = &self.carriers;
+        self.away.retain(|name, (until, comes_back)| {
+            let is_over = *until <= now;
+            if is_over && *comes_back {
+                set_all(carriers.get(name).map_or(&[], Vec::as_slice), true);
+            }
+            !is_over
+        });
     }
 
     fn locked(&self) -> MutexGuard<'_, Routing> {

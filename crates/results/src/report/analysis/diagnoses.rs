@@ -3,21 +3,21 @@
 //! Nothing is left out of a comparison because of what is found here.
 
 use super::figures::{RunResult, figure_pps};
-use super::line::line_pps;
+use super::line::line_pps_of;
 use crate::format::percent;
 use crate::stats::diagnostics::{
-    Diagnosis, LEVEL, RunFigure, RunRate, Trend, censoring, diagnose, trend_within_variants,
+    Diagnosis, RunFigure, RunRate, Trend, censoring, diagnose, level_of_beds, trend_within_variants,
 };
 use crate::stats::steady::{Steady, SteadyOptions, steady};
 use crate::stats::summary::median;
 use crate::stats::taken::Roles;
-use crate::store::Contents;
+use crate::store::{Contents, UNNAMED};
 use fwdlab_model::plan::RunMetric;
 use fwdlab_model::record::Sample;
 use fwdlab_model::units::format_pps;
 use fwdlab_model::{RunRecord, Warning};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A last sample shorter than this share of the others is ignored.
 const PARTIAL: f64 = 0.9;
@@ -25,6 +25,9 @@ const PARTIAL: f64 = 0.9;
 /// A finding and how it is printed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
+    /// The bed whose runs it is about, where several measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bed: Option<String>,
     /// One sentence with the evidence.
     pub sentence: String,
     /// The evidence.
@@ -51,54 +54,74 @@ pub struct RunSteadiness {
     pub sentence: Option<String>,
 }
 
-/// The figures that have a logarithm, in the order of the runs. What a variant does on one bed is
-/// to them a variant of its own: the levels of beds are no trend, and no modes.
-pub(super) fn log_figures(runs: &[RunResult]) -> Vec<RunFigure> {
+/// The figures that have a logarithm, in the order of the runs.
+pub(super) fn log_figures<'a>(runs: impl IntoIterator<Item = &'a RunResult>) -> Vec<RunFigure> {
     let positive = |run: &RunResult| run.value_pps.filter(|pps| pps.is_finite() && *pps > 0.0);
-    let mut variants = BedVariants::default();
-    runs.iter()
+    runs.into_iter()
         .filter_map(|run| {
             let log_rate = positive(run)?.ln();
-            let variant = variants.number(run.variant, run.bed.as_deref());
-            Some(RunFigure { run: run.run, variant, block: run.block, log_rate })
+            Some(RunFigure { run: run.run, variant: run.variant, block: run.block, log_rate })
         })
         .collect()
 }
 
-/// Numbers for variants, of which each bed has its own.
-#[derive(Default)]
-pub(crate) struct BedVariants<'a>(BTreeMap<(usize, Option<&'a str>), usize>);
-
-impl<'a> BedVariants<'a> {
-    /// That of a variant on a bed.
-    pub(crate) fn number(&mut self, variant: usize, bed: Option<&'a str>) -> usize {
-        let next = self.0.len();
-        *self.0.entry((variant, bed)).or_insert(next)
-    }
+/// Everything found in the runs of an experiment. Where several beds measured, each is looked at
+/// by itself: what differs between machines is no trend, no second mode and no outlier, and each
+/// has limits of its own.
+pub(super) fn diagnoses(contents: &Contents, runs: &[RunResult]) -> Vec<Finding> {
+    let beds = by_bed(runs);
+    let level = level_of_beds(beds.len());
+    let of_bed = |(bed, runs): (Option<String>, Vec<&RunResult>)| {
+        let found = of_one(contents, &runs, level).into_iter();
+        let findings = found.map(move |evidence| {
+            let sentence = match &bed {
+                Some(bed) => format!("bed {bed}: {}", evidence.sentence()),
+                None => evidence.sentence(),
+            };
+            Finding { bed: bed.clone(), sentence, evidence }
+        });
+        findings.collect::<Vec<Finding>>()
+    };
+    beds.into_iter().flat_map(of_bed).collect()
 }
 
-/// Everything found in the runs of an experiment.
-pub(super) fn diagnoses(contents: &Contents, runs: &[RunResult]) -> Vec<Finding> {
-    let censored =
-        (0..contents.plan.variants.len()).filter_map(|variant| censored(contents, runs, variant));
-    let figures = log_figures(runs);
-    let mut found = diagnose(&figures);
+/// The runs of each bed in the order in which it measured them; all as they are, without a name,
+/// where there is only one.
+fn by_bed(runs: &[RunResult]) -> Vec<(Option<String>, Vec<&RunResult>)> {
+    let mut beds: BTreeMap<&str, Vec<&RunResult>> = BTreeMap::new();
+    for run in runs {
+        beds.entry(run.bed.as_deref().unwrap_or(UNNAMED)).or_default().push(run);
+    }
+    if beds.len() < 2 {
+        return vec![(None, runs.iter().collect())];
+    }
+    let beds = beds.into_iter().map(|(bed, mut runs)| {
+        runs.sort_by_key(|run| (&run.started_at, run.run));
+        (Some(bed.to_owned()), runs)
+    });
+    beds.collect()
+}
+
+/// What was found in the runs of one bed.
+fn of_one(contents: &Contents, runs: &[&RunResult], level: f64) -> Vec<Diagnosis> {
+    let figures = log_figures(runs.iter().copied());
+    let mut found = diagnose(&figures, level);
     if contents.plan.design.sequential {
         // Between variants a trend can't be told from a difference.
         found.retain(|diagnosis| !matches!(diagnosis, Diagnosis::Trend { .. }));
-        let trend = trend_within_variants(&figures).filter(|trend| trend.p < LEVEL);
+        let trend = trend_within_variants(&figures).filter(|trend| trend.p < level);
         let trend = trend.map(|Trend { slope, p }| Diagnosis::Trend { slope, p });
         found.splice(0..0, trend);
     }
+    let variants = 0..contents.plan.variants.len();
+    found.extend(variants.filter_map(|variant| censored(contents, runs, variant)));
     found
-        .into_iter()
-        .chain(censored)
-        .map(|evidence| Finding { sentence: evidence.sentence(), evidence })
-        .collect()
 }
 
 /// Runs of `variant` that were bounded by the generator, or by the links' line rate.
-fn censored(contents: &Contents, runs: &[RunResult], variant: usize) -> Option<Diagnosis> {
+fn censored(contents: &Contents, runs: &[&RunResult], variant: usize) -> Option<Diagnosis> {
+    let own: BTreeSet<u32> =
+        runs.iter().filter(|run| run.variant == variant).map(|run| run.run).collect();
     let mut ceilings = Vec::new();
     let rates: Vec<RunRate> = runs
         .iter()
@@ -111,8 +134,8 @@ fn censored(contents: &Contents, runs: &[RunResult], variant: usize) -> Option<D
         })
         .collect();
     let label = &contents.plan.variants[variant].label;
-    censoring(label, &rates, line_pps(contents, variant), median(&ceilings))
-        .map(Diagnosis::Censored)
+    let line = line_pps_of(contents, variant, |run| own.contains(&run));
+    censoring(label, &rates, line, median(&ceilings)).map(Diagnosis::Censored)
 }
 
 /// The ceiling that a run's warning names, in packets per second.

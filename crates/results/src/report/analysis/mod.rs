@@ -47,7 +47,6 @@ pub use blocks::MinistatBlock;
 pub use comparisons::{Answer, Compared, Outcome, Shown};
 pub use counts::{CountedVariant, Counts};
 pub use device::{DeviceAlone, DeviceEffect, DeviceRow};
-pub(crate) use diagnoses::BedVariants;
 pub use diagnoses::{Finding, RunSteadiness};
 pub use directions::DirectionRate;
 pub use figures::RunResult;
@@ -324,7 +323,11 @@ impl Analysis {
             queues: queues::queues(contents),
             openings: openings::openings(contents),
             steal: quality::steal(contents),
-            order: order(plan, &diagnoses::log_figures(&runs)),
+            // Between beds the order says nothing; each has its drift.
+            order: match contents.beds().len() < 2 {
+                true => order(plan, &diagnoses::log_figures(&runs)),
+                false => None,
+            },
             diagnoses: match figure.is_rate() {
                 true => diagnoses::diagnoses(contents, &runs),
                 false => Vec::new(),
@@ -346,6 +349,15 @@ impl Analysis {
     pub fn copy_pictures(&mut self) {
         if let Some(archive) = &mut self.archive {
             archive::copy_all_pictures(&mut archive.pictures);
+        }
+    }
+
+    /// A run by its number, with its bed where several measured.
+    pub(crate) fn run_name(&self, run: u32) -> String {
+        let own = self.runs.iter().find(|result| result.run == run);
+        match own.and_then(|own| own.bed.as_deref()).filter(|_| self.beds.is_some()) {
+            Some(bed) => format!("run {run} on bed {bed}"),
+            None => format!("run {run}"),
         }
     }
 

@@ -266,6 +266,10 @@ pub(super) fn common_frame_size(contents: &Contents) -> Option<FrameSize> {
 
 /// The newest ceiling that holds for all variants alike, packets per second.
 pub(super) fn common_ceiling_pps(contents: &Contents) -> Option<f64> {
+    // Each bed has its own.
+    if contents.beds().len() > 1 {
+        return None;
+    }
     let (family, frame_size) = common(contents)?;
     contents
         .calibrations

@@ -7,6 +7,7 @@ use crate::format::{p_value, percent, runs_of, signed_percent};
 use crate::report::analysis::{
     Analysis, ArrivalResult, RunResult, RunSteadiness, RunWarning, SampledDamage, WarningGroup,
 };
+use crate::stats::diagnostics::level_of_beds;
 use fwdlab_model::units::{FrameSize, format_bps};
 
 /// Warnings of one kind that forms without room for all spell out.
@@ -64,7 +65,9 @@ fn warnings(analysis: &Analysis) -> Block {
         let of = runs_of(analysis.runs_recorded);
         let times = if count == runs { String::new() } else { format!("{count} times ") };
         let text = Inline::default().strong(kind).text(format!(": {times}in {runs} of {of}"));
-        let each = |warning: &RunWarning| format!("run {}: {}", warning.run, warning.sentence);
+        let each = |warning: &RunWarning| {
+            format!("{}: {}", analysis.run_name(warning.run), warning.sentence)
+        };
         Item {
             text: match fatal {
                 true => text.text(", ").strong("the numbers can't be trusted"),
@@ -89,15 +92,18 @@ fn diagnostics(analysis: &Analysis) -> Vec<Block> {
         }
         false => ", and warm-up and steady state within each window",
     };
+    let beds = analysis.beds.as_ref().map_or(1, |beds| beds.beds.len());
+    let level = percent(level_of_beds(beds), if beds > 1 { 2 } else { 0 });
+    let by = if beds > 1 { " and in each bed by itself" } else { "" };
     let looked_for = format!(
         "Checked for trend and autocorrelation across the run order, outliers (Grubbs) and \
-         multimodality (dip test), each at the 1 % level; runs at the ceiling of sender and \
+         multimodality (dip test), each at the {level} level{by}; runs at the ceiling of sender and \
          receiver{steady}. No run was excluded."
     );
     let findings = analysis.diagnoses.iter().map(|finding| finding.sentence.clone());
     let unsteady =
         analysis.steadiness.iter().filter_map(|RunSteadiness { run, label, sentence, .. }| {
-            Some(format!("run {run} ({label}): {}", sentence.as_ref()?))
+            Some(format!("{} ({label}): {}", analysis.run_name(*run), sentence.as_ref()?))
         });
     let found: Vec<String> = findings.chain(unsteady).collect();
     let few = analysis.runs.len().saturating_sub(analysis.steadiness.len());
@@ -105,7 +111,7 @@ fn diagnostics(analysis: &Analysis) -> Vec<Block> {
         let rest = "and {} more runs with a warm-up or without a steady state in results.json";
         let brief = Some((analysis.diagnoses.len() + UNSTEADY, rest));
         Block::List(List { brief, ..List::of(found) })
-    } else if analysis.order.is_none() {
+    } else if analysis.order.is_none() && analysis.beds.is_none() {
         Block::text("Too few runs to look.")
     } else if !analysis.alternation && few > 0 {
         Block::text(format!(

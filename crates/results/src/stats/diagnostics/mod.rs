@@ -34,6 +34,13 @@ use serde::Serialize;
 /// are looked for in every experiment.
 pub const LEVEL: f64 = 0.01;
 
+/// The level where things are looked for in so many beds, each by itself: together as strict as
+/// in one, as far as p-values by simulation reach.
+pub fn level_of_beds(beds: usize) -> f64 {
+    const LEAST: f64 = 0.001;
+    (LEVEL / beds.max(1) as f64).max(LEAST)
+}
+
 /// The figure of one run, or of one variant's part of a stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RunFigure {
@@ -74,20 +81,20 @@ pub enum Diagnosis {
 }
 
 /// Looks for trend, autocorrelation, an outlier and several modes, each at
-/// [`LEVEL`], in figures in the order of their runs. Variants' own differences
+/// `level` ([`LEVEL`] in one experiment), in figures in the order of their runs. Variants' own differences
 /// are taken out of all, blocks' when an outlier is looked for (in the others, what
 /// happens to whole blocks is part of what is looked for). Censoring needs to know the
 /// bounds: [`censoring`](fn@censoring).
-pub fn diagnose(figures: &[RunFigure]) -> Vec<Diagnosis> {
+pub fn diagnose(figures: &[RunFigure], level: f64) -> Vec<Diagnosis> {
     let order = run_order(figures);
     let trend = order
-        .filter(|order| order.p < LEVEL)
+        .filter(|order| order.p < level)
         .map(|order| Diagnosis::Trend { slope: order.slope, p: order.p });
     let neighbours = order
         .and_then(|order| Some(Diagnosis::Autocorrelation { lag1: order.lag1?, p: order.lag1_p? }))
-        .filter(|found| matches!(found, Diagnosis::Autocorrelation { p, .. } if *p < LEVEL));
-    let outlier = outlier(figures).filter(|found| found.p < LEVEL).map(Diagnosis::Outlier);
-    let bimodal = bimodality(figures).filter(|found| found.p < LEVEL).map(Diagnosis::Bimodal);
+        .filter(|found| matches!(found, Diagnosis::Autocorrelation { p, .. } if *p < level));
+    let outlier = outlier(figures).filter(|found| found.p < level).map(Diagnosis::Outlier);
+    let bimodal = bimodality(figures).filter(|found| found.p < level).map(Diagnosis::Bimodal);
     [trend, neighbours, outlier, bimodal].into_iter().flatten().collect()
 }
 

@@ -195,7 +195,7 @@ pub(super) fn write_echo6(frame: &mut Frame, interface: &Interface) -> usize {
 }
 
 /// True when the IPv6 header is followed by an ICMPv6 message whose checksum holds.
-pub(super) fn is_sound6(frame: &Frame) -> bool {
+pub(in super::super) fn is_sound6(frame: &Frame) -> bool {
     let (bytes, end) = (frame.buffer(), end6(frame));
     bytes[ipv6::field::NEXT_HEADER] == ipv6::ICMP
         && AFTER6 + ICMP <= end
@@ -220,7 +220,13 @@ fn finish4(bytes: &mut [u8], from: V4, to: V4, icmp: usize, end: usize) -> usize
 }
 
 /// The header and the checksum of an ICMPv6 message that lies after it.
-pub(super) fn finish6(bytes: &mut [u8], from: V6, to: V6, hop_limit: u8, end: usize) -> usize {
+pub(in super::super) fn finish6(
+    bytes: &mut [u8],
+    from: V6,
+    to: V6,
+    hop_limit: u8,
+    end: usize,
+) -> usize {
     use ipv6::field;
     let payload = ((end - AFTER6) as u16).to_be_bytes();
     bytes[ETHERNET..field::PAYLOAD_LENGTH].copy_from_slice(&[0x60, 0, 0, 0]);

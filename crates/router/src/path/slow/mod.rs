@@ -172,6 +172,6 @@ fn end4(frame: &Frame) -> usize {
 }
 
 /// The end of the IPv6 packet in a frame that was checked.
-fn end6(frame: &Frame) -> usize {
+pub(super) fn end6(frame: &Frame) -> usize {
     ethernet::HEADER + ipv6::packet_length(frame.buffer())
 }

@@ -32,6 +32,7 @@ use super::line::line_pps;
 use crate::store::Contents;
 use fwdlab_model::design::{Method as Planned, MethodKind};
 use fwdlab_model::record::{Counts, MethodRecord, MethodTrial, tolerated};
+use fwdlab_model::units::FrameSize;
 use fwdlab_search::{Burst, Goal, Irregular, Outcome};
 use serde::Serialize;
 
@@ -98,6 +99,9 @@ pub struct MethodRun {
     pub variant: usize,
     /// Label of the variant.
     pub label: String,
+    /// The bed, where several measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bed: Option<String>,
     /// Its trials in their order.
     pub points: Vec<MethodPoint>,
     /// A search: what was found for each goal.
@@ -192,6 +196,7 @@ pub(super) fn method(contents: &Contents, results: &[RunResult]) -> Option<Metho
 /// What one method found, which is part `number` of what each run did.
 fn part(contents: &Contents, results: &[RunResult], planned: &Planned, number: usize) -> Method {
     let (plan, goals) = (&contents.plan, planned.goals());
+    let has_beds = contents.beds().len() > 1;
     let runs = contents.runs.iter().filter_map(|run| {
         let variant = (run.variants[0], plan.variants[run.variants[0]].label.as_str());
         let record = run.method.as_ref()?.parts().get(number)?;
@@ -200,6 +205,7 @@ fn part(contents: &Contents, results: &[RunResult], planned: &Planned, number: u
         let asked = planned.max_load().map(|load| load.saturating_mul(ways));
         Some(MethodRun {
             above_line: asked.filter(|load| record.link.is_some_and(|link| link < *load)),
+            bed: own.and_then(|own| own.bed.clone()).filter(|_| has_beds),
             ..method_run(goals, run.run, variant, record).with(planned, record, own)
         })
     });
@@ -298,14 +304,25 @@ impl Method {
         all.find(|part| part.kind == MethodKind::Mlrsearch && !part.goals.is_empty())
     }
 
-    /// Searches of one device, which `label` names, one after the other, by their trials.
-    pub fn of_searches(label: &str, goals: &[Goal], records: &[MethodRecord]) -> Method {
-        let numbered = (0..).zip(records);
-        let runs: Vec<MethodRun> =
-            numbered.map(|(run, record)| method_run(goals, run, (0, label), record)).collect();
+    /// Searches of one device, which `label` names, one after the other, by their trials:
+    /// with frames of this size, where it is known, and `asked` for as the greatest load.
+    pub fn of_searches(
+        label: &str,
+        goals: &[Goal],
+        records: &[MethodRecord],
+        frame: Option<FrameSize>,
+        asked: Option<u64>,
+    ) -> Method {
+        let runs = (0..).zip(records).map(|(run, record)| MethodRun {
+            above_line: asked.filter(|load| record.link.is_some_and(|link| link < *load)),
+            ..method_run(goals, run, (0, label), record)
+        });
+        let runs: Vec<MethodRun> = runs.collect();
+        let link = records.first().and_then(|record| record.link);
+        let on_link = OnLink { frame, line_pps: link.map(|link| link as f64) };
         Method {
             goals: goals.to_vec(),
-            searched: searched(goals, (0, label), &runs, OnLink::default(), |_| None).collect(),
+            searched: searched(goals, (0, label), &runs, on_link, |_| None).collect(),
             runs,
             ..Method::of(MethodKind::Mlrsearch)
         }
@@ -343,6 +360,7 @@ impl MethodRun {
             run,
             variant,
             label: label.to_owned(),
+            bed: None,
             points: Vec::new(),
             found: Vec::new(),
             above_line: None,

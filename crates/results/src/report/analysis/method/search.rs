@@ -31,7 +31,7 @@ pub struct GoalFound {
 impl GoalFound {
     /// True if the throughput is the device's: the result is regular, or no more gets through the
     /// link.
-    pub(in crate::report) fn has_rate(&self) -> bool {
+    pub fn has_rate(&self) -> bool {
         self.irregular.is_none() || self.is_at_line
     }
 }

@@ -232,44 +232,42 @@ fn seconds(value: Option<f64>) -> Cell {
 fn doubts(method: &Method) -> Option<Block> {
     let mut lines = Vec::new();
     for run in &method.runs {
+        let bed = run.bed.as_ref().map_or(String::new(), |bed| format!(", bed {bed}"));
+        let who = format!("run {} ({}{bed})", run.run, run.label);
         for found in &run.found {
-            lines.extend(found.irregular.as_ref().map(|why| {
-                format!("run {} ({}), {}: irregular, {why}", run.run, run.label, found.goal)
-            }));
+            lines.extend(
+                found
+                    .irregular
+                    .as_ref()
+                    .map(|why| format!("{who}, {}: irregular, {why}", found.goal)),
+            );
         }
         lines.extend(run.above_line.map(|asked| {
             format!(
-                "run {} ({}): loads end at the links' line rate: the {} that max_load asks for \
+                "{who}: loads end at the links' line rate: the {} that max_load asks for \
                  are above it",
-                run.run,
-                run.label,
                 format_pps(asked as f64)
             )
         }));
         let offered = |count: fn(&MethodPoint) -> u64| run.points.iter().map(count).sum::<u64>();
         if offered(|point| point.offered) > 0 && offered(|point| point.forwarded) == 0 {
             lines.push(format!(
-                "run {} ({}): of {} packets offered in {} trials none arrived: it forwards nothing, \
+                "{who}: of {} packets offered in {} trials none arrived: it forwards nothing, \
                  or what it forwards does not get to the receiver",
-                run.run,
-                run.label,
                 offered(|point| point.offered),
                 run.points.len()
             ));
         }
         if method.kind == MethodKind::Latency && run.points.is_empty() {
             lines.push(format!(
-                "run {} ({}): no packet was timed, as no rate was found to take shares of, or sender \
-                 and receiver have no clock in common",
-                run.run, run.label
+                "{who}: no packet was timed, as no rate was found to take shares of, or sender \
+                 and receiver have no clock in common"
             ));
         }
         lines.extend(run.drift.map(|change| {
             format!(
-                "run {} ({}): the device's rate changed by {} during the search, so that its \
+                "{who}: the device's rate changed by {} during the search, so that its \
                  bounds hold for no one moment",
-                run.run,
-                run.label,
                 crate::format::signed_percent(change, 1)
             )
         }));
@@ -279,8 +277,7 @@ fn doubts(method: &Method) -> Option<Block> {
             run.points.iter().filter_map(|point| point.invalid.as_deref()).collect();
         if let Some(first) = invalid.first().filter(|_| told) {
             let count = invalid.len();
-            let (run, label) = (run.run, &run.label);
-            lines.push(format!("run {run} ({label}): {count} invalid trials, e.g. {first}"));
+            lines.push(format!("{who}: {count} invalid trials, e.g. {first}"));
         }
     }
     (!lines.is_empty()).then(|| Block::list(lines))
