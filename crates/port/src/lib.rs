@@ -83,6 +83,14 @@ impl PortError {
         PortError::System { what: what.into(), source: source.into() }
     }
 
+    /// The number of the kernel's error (errno(3)), of a call that failed.
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            PortError::System { source, .. } => source.raw_os_error(),
+            _ => None,
+        }
+    }
+
     pub(crate) fn bpf(what: &'static str, error: &dyn std::error::Error) -> PortError {
         let mut why = error.to_string();
         let mut source = error.source();

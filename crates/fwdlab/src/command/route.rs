@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use fwdlab_model::router::{RouterSetup, RouterStats};
 use fwdlab_model::units::format_pps;
 use fwdlab_packet::forwarding::Class;
+use fwdlab_port::rights;
 use std::fs;
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
@@ -118,10 +119,11 @@ fn from_file(arguments: &Arguments, file: &Path, stop: &Stop) -> Result<Exit> {
         running.news().iter().for_each(|news| terminal::note(news));
         if hangup.take() {
             let reloaded = read(file).and_then(|setup| running.reload(&setup));
-            terminal::note(&match reloaded {
-                Ok(()) => format!("goes on as {} says now", file.display()),
+            terminal::note(&match &reloaded {
+                Ok(_) => format!("goes on as {} says now", file.display()),
                 Err(error) => format!("goes on as before: {error:#}"),
             });
+            reloaded.ok().flatten().iter().for_each(|late| terminal::note(late));
         }
         if arguments.seconds.is_some_and(|limit| begin.elapsed() >= limit) {
             break;
@@ -166,6 +168,11 @@ fn controlled(stop: &Stop) -> Result<Exit> {
     // Read by a thread, so that a signal ends the program while nothing is said.
     let (said, lines) = channel();
     thread::spawn(move || {
+        // The router gives up its rights in the thread that opens its ports, and those it starts.
+        if let Err(error) = rights::drop_all() {
+            terminal::note(&error.to_string());
+            return;
+        }
         for line in io::stdin().lock().lines().map_while(Result::ok) {
             if said.send(line).is_err() {
                 return;
@@ -206,7 +213,8 @@ fn obey(running: &mut Running, order: &str) -> Result<(), String> {
         Some(("route", change)) => running.change_route(change),
         Some(("reload", setup)) => {
             let setup = serde_json::from_str(setup).map_err(|error| error.to_string())?;
-            running.reload(&setup).map_err(|error| format!("{error:#}"))
+            let late = running.reload(&setup).map_err(|error| format!("{error:#}"))?;
+            late.map_or(Ok(()), Err)
         }
         _ => Err("say stats, forget, route, reload or stop".into()),
     }

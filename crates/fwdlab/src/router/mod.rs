@@ -143,6 +143,7 @@ impl Running {
         self.watched = ports.presences.into_iter().map(Watched::new).collect();
         let mut host = host::open(setup, interfaces)?;
         if let Some(host) = &mut host {
+            self.notes.append(&mut host.notes);
             for (worker, more) in ports.workers.iter_mut().zip(std::mem::take(&mut host.ports)) {
                 worker.extend(more);
             }

@@ -12,11 +12,12 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Running {
-    /// Goes on as `setup` says. With an error everything stays as it was.
+    /// Goes on as `setup` says. With an error everything stays as it was. What comes back is
+    /// said of workers that haven't followed yet.
     ///
     /// # Errors
     /// What is wrong with `setup`, or what can't change in a router that runs.
-    pub(crate) fn reload(&mut self, setup: &RouterSetup) -> anyhow::Result<()> {
+    pub(crate) fn reload(&mut self, setup: &RouterSetup) -> anyhow::Result<Option<String>> {
         can_follow(&self.setup, setup)?;
         let Prepared { mut routing, interfaces, mut wall, pool, mut config, mut facts } =
             prepare(setup)?;
@@ -42,16 +43,28 @@ impl Running {
             orders.replace(engine);
         }
         let begin = Instant::now();
-        let all_taken = || self.orders.iter().zip(&before).all(|(o, &before)| o.taken() > before);
-        while !all_taken() && !self.has_ended() && begin.elapsed() < PATIENCE {
+        // Those that have ended take nothing any more.
+        let workers = || self.orders.iter().zip(&self.threads).zip(&before).enumerate();
+        let late = || {
+            workers().filter(|(_, ((orders, thread), before))| {
+                orders.taken() <= **before && !thread.is_finished()
+            })
+        };
+        while late().next().is_some() && begin.elapsed() < PATIENCE {
             std::thread::sleep(Duration::from_millis(1));
         }
+        let late: Vec<String> = late().map(|(number, _)| number.to_string()).collect();
         // What the ports are has not changed.
         facts.extend(self.facts.drain(..).filter(|(name, _)| name.starts_with("interface ")));
         (self.facts, self.wall, self.setup) = (facts, wall, setup.clone());
         (self.pool, self.advertiser) = (pool, advertiser);
         self.reloads += 1;
-        Ok(())
+        Ok((!late.is_empty()).then(|| {
+            format!(
+                "worker {} goes on as before, until it comes to it: it has been busy for {PATIENCE:?}",
+                late.join(", ")
+            )
+        }))
     }
 }
 

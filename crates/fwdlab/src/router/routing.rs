@@ -48,14 +48,15 @@ impl Routing {
         &self.kernel
     }
 
-    /// Follows changes of the kernel's.
+    /// Follows changes of the kernel's. False when they don't say what it has now.
     pub(super) fn hear<'a>(
         &mut self,
         events: impl Iterator<Item = &'a RouteEvent>,
-    ) -> Result<(), String> {
+    ) -> Result<bool, String> {
         let mut changed = Changed::default();
         events.for_each(|event| self.kernel.hear(event, &mut changed));
-        self.settle(&changed)
+        self.settle(&changed)?;
+        Ok(!changed.is_doubtful)
     }
 
     /// Begins anew with all routes that the kernel has.

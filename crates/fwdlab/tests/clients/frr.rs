@@ -52,6 +52,11 @@ impl Frr {
     pub(crate) fn new() -> Option<Frr> {
         let zebra = Path::new(DAEMONS).join("zebra");
         is_there(zebra.exists(), "zebra of Debian's package frr").then_some(())?;
+        Frr::without_daemons()
+    }
+
+    /// Likewise, of which no daemon is to be started.
+    pub(crate) fn without_daemons() -> Option<Frr> {
         let spaces = Spaces::stand(&["a", "r", "h", "b"], links)?;
         // The daemons are another user's.
         let all = fs::Permissions::from_mode(0o755);
@@ -82,10 +87,13 @@ impl Frr {
         });
     }
 
-    /// Tells the router to read its file again.
+    /// Tells the router to read its file again, and waits until it says that it goes on.
     pub(crate) fn reload(&self, setup: &str) {
+        let answers = |frr: &Frr| frr.said().matches("goes on as").count();
+        let before = answers(self);
         self.write(setup);
         signal_hangup(self.router()).expect("it runs");
+        self.until("it goes on", |frr| answers(frr) > before);
     }
 
     /// Starts daemons of FRR on a host, each with its configuration; zebra first.

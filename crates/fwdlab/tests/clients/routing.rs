@@ -2,6 +2,7 @@
 
 use super::frr::{Frr, ospf};
 use std::io::Read;
+use std::ops::DerefMut;
 use std::time::Duration;
 
 fn begin(frr: &mut Frr, host: &str, daemons: &[(&'static str, String)]) {
@@ -144,7 +145,7 @@ fn routes_of_bgp_come_and_go() {
 /// Ten reloads under a stream, one of them of a file with a fault: no packet is lost.
 #[test]
 fn no_packet_is_lost_by_reading_the_file_again() {
-    let Some(mut frr) = Frr::new() else { return };
+    let Some(mut frr) = Frr::without_daemons() else { return };
     let firewall = |port: u32| {
         format!(
             "firewall = \"\"\"\nblock in proto udp from any to any port {port}\npass in keep state\n\"\"\"\n"
@@ -164,7 +165,7 @@ fn no_packet_is_lost_by_reading_the_file_again() {
         "-q",
         "-n",
         "-c",
-        "3000",
+        "4000",
         "-i",
         "0.001",
         "-W",
@@ -175,7 +176,7 @@ fn no_packet_is_lost_by_reading_the_file_again() {
     ];
     let mut stream = frr.begin("a", &ping);
     for number in 0..10 {
-        std::thread::sleep(Duration::from_millis(200));
+        std::thread::sleep(Duration::from_millis(100));
         let text = match number {
             4 => frr.setup("routes = [\"nonsense\"]\n", "auto"),
             7 => frr.setup(routes, "auto"),
@@ -183,6 +184,8 @@ fn no_packet_is_lost_by_reading_the_file_again() {
         };
         frr.reload(&text);
     }
+    let is_under_way = stream.try_wait().expect("a child").is_none();
+    assert!(is_under_way, "the stream ended before the last reload");
     let mut said = String::new();
     stream.stdout.take().expect("a pipe").read_to_string(&mut said).expect("text");
     stream.wait().expect("it ends");
@@ -191,4 +194,47 @@ fn no_packet_is_lost_by_reading_the_file_again() {
     let fact = stats.facts.iter().find(|(name, _)| name == "reloads");
     assert_eq!(fact.map(|(_, count)| count.as_str()), Some("9"), "{said}");
     assert!(said.contains("goes on as before: routes: line 1"), "{said}");
+}
+
+/// The kernel says nothing of next hops that a link takes with it and brings back. And a host
+/// without IPv6 is one nevertheless, unless IPv6 addresses were written.
+#[test]
+fn next_hops_go_and_come_back_with_their_link_where_there_is_no_inet6() {
+    let Some(mut frr) = Frr::without_daemons() else { return };
+    assert!(frr.run("h", &["sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1"]).0);
+    let both = frr.setup("", "auto");
+    let file = frr.write(&both);
+    let program = [env!("CARGO_BIN_EXE_fwdlab"), "route", &file.to_string_lossy()];
+    let (well, said) = frr.run("r", &program);
+    assert!(!well && said.contains("next step: sysctl -w net.ipv6.conf.default"), "{said}");
+    let lines = both.lines().map(|line| match line.split_once(", \"2001:") {
+        Some((inet, _)) => format!("{inet}]\n"),
+        None => format!("{line}\n"),
+    });
+    frr.deref_mut().route(&lines.collect::<String>());
+    let ip = |frr: &Frr, host: &str, words: &str| {
+        let output = frr.ip(host, &words.split(' ').collect::<Vec<_>>());
+        assert!(output.status.success(), "{words}: {output:?}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    frr.until("the host's devices stand", |frr| {
+        let said = frr.ip("h", &["link", "show", "dev", "r2"]).stdout;
+        String::from_utf8_lossy(&said).contains("LOWER_UP")
+    });
+    ip(&frr, "h", "route add 10.200.0.0/24 nexthop via 10.1.0.2 nexthop via 10.2.0.2");
+    ip(&frr, "b", "route add 10.200.0.0/24 via 10.3.0.1");
+    ip(&frr, "a", "route add 10.3.0.0/24 via 10.1.0.1");
+    ip(&frr, "a", "address add 10.200.0.0/24 dev lo");
+    // Only one of the two hops has the hosts: what goes to the other one isn't answered.
+    let ask = "for n in $(seq 1 24); do ping -n -c 1 -W 1 10.200.0.$n & done; wait";
+    let answered = |frr: &Frr| frr.run("b", &["sh", "-c", ask]).1.matches(" 1 received").count();
+    let some = |count: usize| (4..=20).contains(&count);
+    frr.until("flows are spread over both", |frr| some(answered(frr)));
+    ip(&frr, "b", "link set b0 down");
+    frr.until("all take the one that is left", |frr| answered(frr) == 24);
+    ip(&frr, "b", "link set b0 up");
+    frr.until("both are there again", |frr| some(answered(frr)));
+    let (stats, said) = frr.end();
+    assert!(said.contains("interface r1: giving r1 the address fe80:"), "{said}");
+    assert!(!stats.facts.iter().any(|(name, _)| name == "trouble"), "{stats:?}");
 }

@@ -3,10 +3,12 @@
 use fwdlab_model::router::RouterStats;
 use fwdlab_port::process::interrupt;
 use std::fs;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 
 /// Begins the names of all namespaces of these tests; then comes the process.
 const PREFIX: &str = "fwclients-";
@@ -18,6 +20,9 @@ pub(crate) struct Spaces {
     hosts: &'static [&'static str],
     directory: tempfile::TempDir,
     router: Option<Child>,
+    /// What the router says.
+    said: Arc<Mutex<String>>,
+    listener: Option<JoinHandle<()>>,
 }
 
 /// True if `what` is there; where not, that is said aloud, and fails in CI.
@@ -42,7 +47,8 @@ impl Spaces {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("{PREFIX}{}-{number}", std::process::id());
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let spaces = Spaces { name, hosts, directory, router: None };
+        let spaces =
+            Spaces { name, hosts, directory, router: None, said: Arc::default(), listener: None };
         let all = hosts.iter().map(|host| spaces.space(host));
         let made = all.map(|space| format!("ip netns add {space}\nip -n {space} link set lo up\n"));
         let script = format!("set -e\n{}{}", made.collect::<String>(), links(&spaces));
@@ -81,14 +87,31 @@ impl Spaces {
         let program = [env!("CARGO_BIN_EXE_fwdlab"), "route", &file.to_string_lossy(), "--json"];
         let mut command = self.command("r", &program);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-        self.router = Some(child.expect("the router starts"));
+        let mut child = child.expect("the router starts");
+        let lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+        let said = Arc::<Mutex<String>>::default();
+        self.said = Arc::clone(&said);
+        self.listener = Some(std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
+                said.push_str(&line);
+                said.push('\n');
+            }
+        }));
+        self.router = Some(child);
     }
 
-    /// Writes the router's set-up.
+    /// Writes the router's set-up, which it may read meanwhile.
     pub(crate) fn write(&self, setup: &str) -> PathBuf {
-        let file = self.file("router.toml");
-        fs::write(&file, setup).expect("a file");
+        let (file, beside) = (self.file("router.toml"), self.file("router.toml.new"));
+        fs::write(&beside, setup).expect("a file");
+        fs::rename(&beside, &file).expect("a file of ours");
         file
+    }
+
+    /// What the router has said so far.
+    pub(crate) fn said(&self) -> String {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The router's process.
@@ -100,10 +123,11 @@ impl Spaces {
     pub(crate) fn end(&mut self) -> (RouterStats, String) {
         let mut router = self.router.take().expect("it was started");
         interrupt(router.id()).expect("it runs");
-        let (mut out, mut said) = (String::new(), String::new());
+        let mut out = String::new();
         router.stdout.as_mut().expect("a pipe").read_to_string(&mut out).expect("text");
-        router.stderr.as_mut().expect("a pipe").read_to_string(&mut said).expect("text");
         router.wait().expect("it ends");
+        self.listener.take().expect("it listens").join().expect("text");
+        let said = self.said();
         let stats = serde_json::from_str(out.trim());
         (stats.unwrap_or_else(|error| panic!("{error}: {out}{said}")), said)
     }

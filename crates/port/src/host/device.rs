@@ -1,13 +1,14 @@
 //! The device.
 
 use crate::PortError;
-use crate::netlink::{Netlink, configure_link, new_address};
+use crate::netlink::{Groups, Netlink, configure_link, new_address};
 use crate::tun;
 use crate::xdp::interface_index;
 use std::fs;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
 
 /// Of linux/if_tun.h.
 const TUNSETCARRIER: libc::c_ulong = 0x4004_54e2;
@@ -15,22 +16,20 @@ const TUNSETCARRIER: libc::c_ulong = 0x4004_54e2;
 /// A tap that the kernel's stack sees; gone when all its queues and carriers are dropped.
 #[derive(Debug)]
 pub struct HostDevice {
+    name: String,
     index: u32,
     queues: Vec<OwnedFd>,
+    netlink: Netlink,
 }
 
 impl HostDevice {
-    /// Makes the device in the calling thread's network namespace and sets it up.
+    /// Makes the device with this MAC and MTU in the calling thread's network namespace and
+    /// sets it up.
     ///
     /// # Errors
     /// Without CAP_NET_ADMIN over the namespace or `/dev/net/tun`, when the name is taken, or
-    /// what the kernel refuses of MAC, MTU and addresses.
-    pub fn make(
-        name: &str,
-        queues: u16,
-        (mac, mtu): ([u8; 6], u16),
-        addresses: &[(IpAddr, u8)],
-    ) -> Result<HostDevice, PortError> {
+    /// what the kernel refuses of MAC and MTU.
+    pub fn make(name: &str, queues: u16, link: ([u8; 6], u16)) -> Result<HostDevice, PortError> {
         let queues = tun::open_plain(name, queues)?;
         let index = interface_index(name)?;
         // The router speaks for the link: nobody is asked for routes or addresses.
@@ -38,14 +37,22 @@ impl HostDevice {
             // Where there is no IPv6 there is nothing to be set.
             let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{name}/{setting}"), "0");
         }
-        let mut netlink = Netlink::open(false)?;
+        let mut netlink = Netlink::open(Groups::None)?;
         let what = format!("setting {name} up");
-        netlink.request(&what, |number| configure_link(number, index, mac, mtu))?;
-        for &own in addresses {
-            let what = format!("giving {name} the address {}/{}", own.0, own.1);
-            netlink.request(&what, |number| new_address(number, index, own))?;
-        }
-        Ok(HostDevice { index, queues })
+        let has_inet6 = Path::new("/proc/sys/net/ipv6/conf").join(name).exists();
+        netlink.request(&what, |number| configure_link(number, index, link, has_inet6))?;
+        Ok(HostDevice { name: name.to_owned(), index, queues, netlink })
+    }
+
+    /// Gives it an address with the length of its link's prefix, in the namespace where it was
+    /// made.
+    ///
+    /// # Errors
+    /// What the kernel says; see [`has_no_inet6`].
+    pub fn add_address(&mut self, own: (IpAddr, u8)) -> Result<(), PortError> {
+        let what = format!("giving {} the address {}/{}", self.name, own.0, own.1);
+        let index = self.index;
+        self.netlink.request(&what, |number| new_address(number, index, own))
     }
 
     /// Number of the interface in its namespace.
@@ -67,6 +74,12 @@ impl HostDevice {
     pub fn into_queues(self) -> Vec<OwnedFd> {
         self.queues
     }
+}
+
+/// True of what the kernel says to an IPv6 address where IPv6 is switched off, at a device or
+/// altogether.
+pub fn has_no_inet6(error: &PortError) -> bool {
+    matches!(error.errno(), Some(libc::EACCES | libc::EOPNOTSUPP | libc::EAFNOSUPPORT))
 }
 
 /// The carrier of a host device: it has one as long as the router's interface has.

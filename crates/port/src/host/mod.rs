@@ -9,5 +9,5 @@ mod device;
 mod port;
 
 pub use allmulti::AllMulticast;
-pub use device::{Carrier, HostDevice};
+pub use device::{Carrier, HostDevice, has_no_inet6};
 pub use port::HostPort;

@@ -11,4 +11,4 @@ mod socket;
 pub use message::{Malformed, Message, attributes, messages};
 pub use read::{Event, Hop, LinkState, RouteEvent, RouteKind, Topic, read};
 pub use request::{configure_link, new_address};
-pub use socket::{Netlink, Pending, wait_for};
+pub use socket::{Groups, Netlink, Pending, wait_for};

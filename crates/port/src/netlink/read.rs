@@ -54,8 +54,9 @@ pub enum Event {
     /// An address is gone, or a next hop has changed, with which the kernel removes or changes
     /// IPv4 routes without saying so.
     Silent(Topic),
-    /// All that was asked for has been told.
-    Done,
+    /// All that was asked for has been told: 0, or the negative number of an error that ended
+    /// the telling.
+    Done(i32),
     /// An answer to a request: 0, or the negative number of an error.
     Answer(i32),
 }
@@ -138,7 +139,8 @@ pub struct LinkState {
 pub fn read(message: &Message<'_>) -> Result<Option<Event>, Malformed> {
     let payload = message.payload;
     Ok(match message.kind {
-        NLMSG_DONE => Some(Event::Done),
+        // Old kernels say nothing more.
+        NLMSG_DONE => Some(Event::Done(word(payload, 0).unwrap_or(0) as i32)),
         NLMSG_ERROR => {
             let code = word(payload, 0).ok_or(Malformed { at: 0 })?;
             Some(Event::Answer(code as i32))

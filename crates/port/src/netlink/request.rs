@@ -22,20 +22,27 @@ const IFA_LOCAL: u16 = 2;
 const IFA_F_NODAD: u8 = 2;
 const IFF_UP: u32 = 1;
 
-/// Gives interface number `index` MAC and MTU, keeps it from making up IPv6 addresses, and
-/// sets it up.
-pub fn configure_link(sequence: u32, index: u32, mac: [u8; 6], mtu: u16) -> Vec<u8> {
+/// Gives interface number `index` MAC and MTU, keeps it from making up IPv6 addresses where the
+/// kernel has IPv6, and sets it up.
+pub fn configure_link(
+    sequence: u32,
+    index: u32,
+    (mac, mtu): ([u8; 6], u16),
+    has_inet6: bool,
+) -> Vec<u8> {
     let mut writer = Writer::new(RTM_NEWLINK, NLM_F_REQUEST | NLM_F_ACK, sequence);
     // Family and type, neither of which is asked for; index; flags, and which of them count.
     writer.put(&[0; 4]);
     [index, IFF_UP, IFF_UP].iter().for_each(|word| writer.put(&word.to_ne_bytes()));
     writer.attribute(IFLA_ADDRESS, &mac);
     writer.attribute(IFLA_MTU, &u32::from(mtu).to_ne_bytes());
-    writer.nested(IFLA_AF_SPEC, |families| {
-        families.nested(libc::AF_INET6 as u16, |inet6| {
-            inet6.attribute(IFLA_INET6_ADDR_GEN_MODE, &[ADDR_GEN_MODE_NONE]);
+    if has_inet6 {
+        writer.nested(IFLA_AF_SPEC, |families| {
+            families.nested(libc::AF_INET6 as u16, |inet6| {
+                inet6.attribute(IFLA_INET6_ADDR_GEN_MODE, &[ADDR_GEN_MODE_NONE]);
+            });
         });
-    });
+    }
     writer.finish()
 }
 

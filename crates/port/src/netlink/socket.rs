@@ -13,8 +13,28 @@ use rustix::net::{
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// Groups, each a bit: links, IPv4 and IPv6 addresses and routes, next hops.
-const GROUPS: u32 = 1 | 1 << 4 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 31;
+/// What a socket hears of without asking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Groups {
+    /// Nothing.
+    None,
+    /// Links.
+    Links,
+    /// Links, addresses, routes and next hops of IPv4 and IPv6.
+    Routes,
+}
+
+impl Groups {
+    /// Each group is a bit (linux/rtnetlink.h).
+    const fn bits(self) -> u32 {
+        match self {
+            Groups::None => 0,
+            Groups::Links => 1,
+            Groups::Routes => 1 | 1 << 4 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 31,
+        }
+    }
+}
+
 /// What may wait to be read: some 100,000 routes that change at once.
 const BUFFER: usize = 32 << 20;
 /// Longest datagram; the kernel writes up to 32 KiB at a time.
@@ -46,12 +66,11 @@ pub struct Pending {
 }
 
 impl Netlink {
-    /// A socket for requests; with `listens` it hears of all changes of routes, links and
-    /// addresses as well.
+    /// A socket for requests, which hears of changes in these groups as well.
     ///
     /// # Errors
     /// What the kernel says.
-    pub fn open(listens: bool) -> Result<Netlink, PortError> {
+    pub fn open(groups: Groups) -> Result<Netlink, PortError> {
         let failed = |what: &'static str| {
             move |e: Errno| PortError::system(format!("a netlink socket ({what})"), e)
         };
@@ -62,8 +81,7 @@ impl Netlink {
         // what doesn't fit is asked for again.
         let _ = set_socket_recv_buffer_size_force(&socket, BUFFER)
             .or_else(|_| set_socket_recv_buffer_size(&socket, BUFFER));
-        let groups = if listens { GROUPS } else { 0 };
-        bind(&socket, &SocketAddrNetlink::new(0, groups)).map_err(failed("bind"))?;
+        bind(&socket, &SocketAddrNetlink::new(0, groups.bits())).map_err(failed("bind"))?;
         Ok(Netlink { socket, sequence: 0, buffer: vec![0; DATAGRAM] })
     }
 
@@ -80,21 +98,11 @@ impl Netlink {
         self.sequence += 1;
         let request = write(self.sequence);
         send(&self.socket, &request, SendFlags::empty()).map_err(|e| failed(e.into()))?;
-        let mut answer = None;
         self.until(what, |event| match event {
-            Event::Answer(code) => {
-                answer = Some(code);
-                true
-            }
-            _ => false,
+            Event::Answer(code) => Some(code),
+            _ => None,
         })
-        .map(drop)?;
-        match answer {
-            Some(code) if code != 0 => {
-                Err(failed(std::io::Error::from_raw_os_error(code.saturating_neg())))
-            }
-            _ => Ok(()),
-        }
+        .map(drop)
     }
 
     /// Asks for all routes of both families.
@@ -107,7 +115,12 @@ impl Netlink {
             // struct rtmsg, of which the family counts.
             let mut head = [0; 12];
             head[0] = family as u8;
-            all.extend(self.dump("asking for the kernel's routes", RTM_GETROUTE, &head)?);
+            let told = self.dump("asking for the kernel's routes", RTM_GETROUTE, &head)?;
+            // A kernel without one of the families tells those of all it has.
+            all.extend(told.into_iter().filter(|event| match event {
+                Event::Route(route) => route.address.is_ipv4() == (family == libc::AF_INET),
+                _ => true,
+            }));
         }
         Ok(all)
     }
@@ -122,6 +135,7 @@ impl Netlink {
 
     fn dump(&mut self, what: &str, kind: u16, head: &[u8]) -> Result<Vec<Event>, PortError> {
         let mut all = Vec::new();
+        self.drain(what)?;
         for _ in 0..DUMPS {
             self.sequence += 1;
             let mut writer = Writer::new(kind, DUMP, self.sequence);
@@ -131,11 +145,11 @@ impl Netlink {
             all.clear();
             let is_whole = self.until(what, |event| {
                 match event {
-                    Event::Done => return true,
-                    Event::Answer(code) => return code != 0,
+                    Event::Done(code) => return Some(code),
+                    Event::Answer(code) => return (code != 0).then_some(code),
                     event => all.push(event),
                 }
-                false
+                None
             })?;
             if is_whole {
                 break;
@@ -145,12 +159,31 @@ impl Netlink {
         Ok(all)
     }
 
-    /// Takes answers to the last request until `take` is satisfied. False when something
-    /// changed meanwhile.
+    /// Reads what is left of an answer that nobody waited for to its end: until then the kernel
+    /// refuses to tell anything else here (EBUSY).
+    fn drain(&mut self, what: &str) -> Result<(), PortError> {
+        let deadline = Instant::now() + ANSWER;
+        loop {
+            match self.take() {
+                Ok(None) => return Ok(()),
+                Ok(Some(_)) if Instant::now() < deadline => {}
+                Ok(Some(_)) => {
+                    let late = std::io::Error::from(std::io::ErrorKind::TimedOut);
+                    return Err(PortError::system(what.to_owned(), late));
+                }
+                // It is of no use any more.
+                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {}
+                Err(error) => return Err(PortError::system(what.to_owned(), error)),
+            }
+        }
+    }
+
+    /// Takes answers to the last request until `take` says how it ended: 0, or the negative
+    /// number of an error. False when something changed meanwhile.
     fn until(
         &mut self,
         what: &str,
-        mut take: impl FnMut(Event) -> bool,
+        mut take: impl FnMut(Event) -> Option<i32>,
     ) -> Result<bool, PortError> {
         let failed = |e: std::io::Error| PortError::system(what.to_owned(), e);
         let deadline = Instant::now() + ANSWER;
@@ -169,8 +202,13 @@ impl Netlink {
                     continue;
                 }
                 is_whole &= message.flags & NLM_F_DUMP_INTR == 0;
-                if event.is_some_and(&mut take) {
-                    return Ok(is_whole);
+                match event.and_then(&mut take) {
+                    Some(0) => return Ok(is_whole),
+                    Some(code) => {
+                        let code = code.saturating_neg();
+                        return Err(failed(std::io::Error::from_raw_os_error(code)));
+                    }
+                    None => {}
                 }
             }
         }
@@ -248,5 +286,72 @@ fn wait<'a>(
         Ok(ready) => Ok(ready),
         Err(Errno::INTR) => Ok(0),
         Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::message::word;
+    use super::*;
+    use rustix::net::socketpair;
+    use std::thread;
+
+    const NLMSG_ERROR: u16 = 2;
+    const NLMSG_DONE: u16 = 3;
+    const RTM_NEWLINK: u16 = 16;
+    const BUSY: i32 = -libc::EBUSY;
+
+    /// What is asked for links gets these answers, one list a question, from a kernel that has
+    /// said `before` nobody asked.
+    fn asked(before: &[&[u8]], answers: Vec<Vec<(u16, Vec<u8>)>>) -> Vec<Result<usize, i32>> {
+        let (near, far) =
+            socketpair(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
+                .expect("sockets");
+        for old in before {
+            send(&far, old, SendFlags::empty()).expect("room");
+        }
+        let mut asking = Netlink { socket: near, sequence: 0, buffer: vec![0; DATAGRAM] };
+        let questions = answers.len();
+        let kernel = thread::spawn(move || {
+            for answer in answers {
+                let mut question = [0; 64];
+                recv(&far, &mut question[..], RecvFlags::empty()).expect("a question");
+                let number = word(&question, 8).expect("a number");
+                for (kind, payload) in answer {
+                    let mut writer = Writer::new(kind, 2, number);
+                    writer.put(&payload);
+                    send(&far, &writer.finish(), SendFlags::empty()).expect("room");
+                }
+            }
+        });
+        let one = |_| asking.links().map(|all| all.len()).map_err(|e| e.errno().unwrap_or(0));
+        let told = (0..questions).map(one).collect();
+        kernel.join().expect("all was asked");
+        told
+    }
+
+    #[test]
+    fn what_is_refused_is_not_told_as_nothing() {
+        let code = |code: i32| code.to_ne_bytes().to_vec();
+        let link = || (RTM_NEWLINK, vec![0; 16]);
+        let answers = vec![
+            vec![(NLMSG_ERROR, code(BUSY))],
+            vec![link(), (NLMSG_DONE, code(-libc::ENOMEM))],
+            vec![link(), link(), (NLMSG_DONE, code(0))],
+            // Of an old kernel.
+            vec![link(), (NLMSG_DONE, Vec::new())],
+        ];
+        let expected = [Err(libc::EBUSY), Err(libc::ENOMEM), Ok(2), Ok(1)];
+        assert_eq!(asked(&[], answers), expected);
+    }
+
+    #[test]
+    fn what_is_left_of_an_answer_is_read_before_the_next_question() {
+        // Of the same number as the question that comes.
+        let mut old = Writer::new(NLMSG_ERROR, 0, 1);
+        old.put(&BUSY.to_ne_bytes());
+        let old = old.finish();
+        let answers = vec![vec![(NLMSG_DONE, vec![0; 4])]];
+        assert_eq!(asked(&[&old, &old], answers), [Ok(0)]);
     }
 }

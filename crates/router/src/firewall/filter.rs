@@ -40,7 +40,7 @@ pub struct SharedFirewall {
     tables: Tables,
     states: Arc<States>,
     config: StateConfig,
-    /// True if a rule says `keep state` and states are enabled.
+    /// True if a rule says `keep state`, or did before these rules, and states are enabled.
     keeps: bool,
     when_full: Action,
     /// Of all workers, as the fragments of a packet may come to several.

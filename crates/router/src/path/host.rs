@@ -14,6 +14,8 @@ use std::sync::Arc;
 
 /// Link Layer Discovery Protocol (IEEE 802.1AB).
 const LLDP: u16 = 0x88cc;
+/// Internet Group Management Protocol.
+const IGMP: u8 = 2;
 /// Below this, the field is a length (IEEE 802.3), and the protocol one of IEEE 802.2, as
 /// IS-IS is.
 const LENGTHS: u16 = 0x600;
@@ -80,7 +82,8 @@ impl Host {
     }
 }
 
-/// True of frames to those groups of the link that hosts listen to.
+/// True of frames to those groups of the link that hosts listen to, and of what tells a router
+/// which groups have members: that goes to the group itself (RFC 2236, RFC 2710).
 fn is_to_link(frame: &Frame) -> bool {
     let bytes = frame.buffer();
     match ethernet::ether_type(frame) {
@@ -88,16 +91,29 @@ fn is_to_link(frame: &Frame) -> bool {
         ethernet::IPV4 => {
             let to = ipv4::address(bytes, ipv4::field::DESTINATION);
             // 224.0.0.0/24 (RFC 5771), and everybody on the link.
-            ipv4::is_whole(frame) && (to.0 >> 8 == 0xe0_0000 || to == V4(u32::MAX))
+            let is_membership = to.0 >> 28 == 0xe && bytes[ipv4::field::PROTOCOL] == IGMP;
+            ipv4::is_whole(frame) && (to.0 >> 8 == 0xe0_0000 || to == V4(u32::MAX) || is_membership)
         }
         ethernet::IPV6 => {
             // RFC 4291 section 2.7: of the link. The header was looked at before.
             frame.len() >= ethernet::HEADER + ipv6::HEADER
                 && bytes[ipv6::field::DESTINATION] == 0xff
-                && bytes[ipv6::field::DESTINATION + 1] & 0xf == 2
+                && (bytes[ipv6::field::DESTINATION + 1] & 0xf == 2 || is_mld(frame))
         }
         other => other == LLDP || other < LENGTHS,
     }
+}
+
+/// True of a query, report or done of MLDv1, which comes behind a router alert (RFC 2710
+/// section 3).
+fn is_mld(frame: &Frame) -> bool {
+    const OPTIONS: usize = ethernet::HEADER + ipv6::HEADER;
+    let bytes = frame.bytes();
+    let Some(&[next, length, ..]) = bytes.get(OPTIONS..) else { return false };
+    let kind = bytes.get(OPTIONS + 8 + 8 * usize::from(length));
+    bytes[ipv6::field::NEXT_HEADER] == 0
+        && next == ipv6::ICMP
+        && kind.is_some_and(|kind| (130..=132).contains(kind))
 }
 
 impl<W: Firewall> Router<W> {

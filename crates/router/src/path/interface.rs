@@ -27,6 +27,13 @@ impl Interface {
         })
     }
 
+    /// True of addresses of its link, by the prefixes of its own.
+    pub(super) fn is_on_link<A: Address>(&self, address: A) -> bool {
+        let own =
+            self.addresses.iter().filter_map(|&(own, length)| Some((A::from_ip(own)?, length)));
+        own.into_iter().any(|(own, length)| own.shares(address, length))
+    }
+
     /// The own address on the link that `target` is on, or the first.
     pub(super) fn nearest<A: Address>(&self, target: A) -> Option<A> {
         let mut addresses = self.addresses.iter();

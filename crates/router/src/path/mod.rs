@@ -332,8 +332,13 @@ impl<W: Firewall> Router<W> {
             let frame = &mut batch[place];
             if reason == Reason::SlowExpired && self.is_for_host(frame) {
                 self.tally.take_back(reason, 1);
-                reason = Reason::SlowLocal;
+                // As those whose TTL lasts longer, which are seen to be the host's after that.
+                let passed = self.check_source(frame).and_then(|()| self.filter(frame, now_ns));
+                reason = passed.map_or_else(|(why, _)| why, |()| Reason::SlowLocal);
                 self.tally.add(reason, 1);
+                if reason != Reason::SlowLocal {
+                    continue;
+                }
             }
             let port = usize::from(frame.ingress());
             let interface = &self.interfaces[port];

@@ -244,17 +244,17 @@ impl Neighbours {
         }
         let learnt = LEARNT | super::ethernet::number(mac);
         let gateways = self.gateways.iter().filter_map(|&next_hop| self.entry(next_hop));
-        // Of whom a next hop may be made later, all that answer are kept in mind.
-        let grows = self.grown.is_some() && manner == Manner::Replaces;
-        let host = self.hosts.as_ref().and_then(|hosts| match grows {
-            true => Some(hosts.get_or_new(told)),
+        // Of whom a next hop may be made later, those that ask are kept in mind.
+        let begins = self.grown.is_some() && manner == Manner::Begins;
+        let host = self.hosts.as_ref().and_then(|hosts| match begins {
+            true => hosts.get_or_begin(told, now_ns),
             false => hosts.get(&told),
         });
         let entries = gateways.filter(|entry| entry.gateway == Some(told)).cloned().chain(host);
         for entry in entries {
             let before = entry.learnt.load(Ordering::Acquire);
             let is_told = match manner {
-                Manner::Replaces => true,
+                Manner::Begins | Manner::Replaces => true,
                 Manner::Confirms => before == 0 || before == learnt,
                 Manner::Updates => before != 0,
             };
@@ -311,7 +311,7 @@ impl Neighbours {
     /// within the last second.
     pub(super) fn to_be_asked(&self, hop: Hop, now_ns: u64) -> Option<Gateway> {
         let entry = match (hop.host, &self.hosts) {
-            (Some(host), Some(hosts)) => hosts.get_or_new(host),
+            (Some(host), Some(hosts)) => hosts.get_or_new(host)?,
             _ => self.entry(hop.number).cloned()?,
         };
         let gateway = entry.gateway?;

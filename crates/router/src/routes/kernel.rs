@@ -10,6 +10,7 @@ use crate::fib::{Address, Prefix, V4, V6};
 use fwdlab_port::netlink::{Hop, RouteEvent, RouteKind};
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::ops::Range;
 
 /// Number of the kernel's table of own addresses.
 const LOCAL: u32 = 255;
@@ -48,6 +49,8 @@ pub struct Changed {
     pub inet: Vec<Prefix<V4>>,
     /// Of IPv6, likewise.
     pub inet6: Vec<Prefix<V6>>,
+    /// What was told doesn't say what the kernel has now: all has to be asked for.
+    pub is_doubtful: bool,
 }
 
 impl KernelRoutes {
@@ -59,6 +62,11 @@ impl KernelRoutes {
 
     /// Follows what has happened; `changed` gets the prefix, if it is one of the router's.
     pub fn hear(&mut self, event: &RouteEvent, changed: &mut Changed) {
+        self.enter(event, changed, false);
+    }
+
+    /// Of an answer, which tells all of them (`is_answer`), each stands behind those before.
+    fn enter(&mut self, event: &RouteEvent, changed: &mut Changed, is_answer: bool) {
         let is_local = event.kind == RouteKind::Local;
         if event.table != if is_local { LOCAL } else { self.table } {
             return;
@@ -71,14 +79,16 @@ impl KernelRoutes {
             IpAddr::V4(address) => {
                 let prefix = Prefix::containing(V4::from(address), event.length);
                 if is_routed4(prefix) {
-                    change(&mut self.inet, prefix, held, event);
+                    let is_sure = change(&mut self.inet, prefix, held, event, is_answer);
+                    changed.is_doubtful |= !is_sure;
                     changed.inet.push(prefix);
                 }
             }
             IpAddr::V6(address) => {
                 let prefix = Prefix::containing(V6::from(address), event.length);
                 if is_routed6(prefix) {
-                    change(&mut self.inet6, prefix, held, event);
+                    let is_sure = change(&mut self.inet6, prefix, held, event, is_answer);
+                    changed.is_doubtful |= !is_sure;
                     changed.inet6.push(prefix);
                 }
             }
@@ -92,12 +102,13 @@ impl KernelRoutes {
         let mut now = KernelRoutes::new(table, interfaces);
         let mut ignored = Changed::default();
         for event in all {
-            now.hear(event, &mut ignored);
+            now.enter(event, &mut ignored, true);
         }
         let before = std::mem::replace(self, now);
         Changed {
             inet: different(&before.inet, &self.inet),
             inet6: different(&before.inet6, &self.inet6),
+            is_doubtful: false,
         }
     }
 
@@ -106,6 +117,7 @@ impl KernelRoutes {
         Changed {
             inet: self.inet.keys().copied().collect(),
             inet6: self.inet6.keys().copied().collect(),
+            is_doubtful: false,
         }
     }
 
@@ -161,26 +173,93 @@ impl KernelRoutes {
     }
 }
 
-/// Puts a route among those of its prefix as the kernel does.
-fn change<A: Address>(family: &mut Family<A>, prefix: Prefix<A>, held: Held, event: &RouteEvent) {
+/// Puts a route among those of its prefix as the kernel does. False when the kernel may have
+/// done something else.
+fn change<A: Address>(
+    family: &mut Family<A>,
+    prefix: Prefix<A>,
+    held: Held,
+    event: &RouteEvent,
+    is_answer: bool,
+) -> bool {
+    let is_inet6 = A::BITS == V6::BITS;
     let all = family.entry(prefix).or_default();
     let begin = all.partition_point(|other| other.rank < held.rank);
     let end = all.partition_point(|other| other.rank <= held.rank);
-    if event.is_gone {
-        // The one that leads there; else one of those there must have been.
-        let same = all[begin..end].iter().position(|other| other.via == held.via);
-        if begin < end {
-            all.remove(begin + same.unwrap_or(0));
+    let same = all[begin..end].iter().position(|other| other.via == held.via);
+    let is_sure = match same {
+        _ if is_answer => {
+            all.insert(end, held);
+            true
         }
-    } else if begin < end && (event.replaces || A::BITS == V6::BITS) {
-        // Of IPv6, the kernel tells all next hops whenever there is one more.
-        all[begin] = held;
-    } else {
-        // A route that isn't appended stands before those of its metric.
-        all.insert(if event.appends { end } else { begin }, held);
-    }
+        Some(same) if event.is_gone => {
+            all.remove(begin + same);
+            true
+        }
+        // What has been asked for since is told once more.
+        None if event.is_gone => begin == end || is_inet6 && take_out(all, begin..end, &held),
+        _ if event.replaces && begin < end => {
+            all[begin] = held;
+            !is_inet6 || end - begin == 1
+        }
+        Some(_) => true,
+        None if is_inet6 => put_inet6(all, begin..end, held),
+        None => {
+            // A route that isn't appended stands before those of its metric.
+            all.insert(if event.appends { end } else { begin }, held);
+            true
+        }
+    };
     if all.is_empty() {
         family.remove(&prefix);
+    }
+    is_sure
+}
+
+/// Next hops of IPv6 with gateways that have prefix and metric in common are one route, of which
+/// the kernel tells all whenever there is one more. All others stand beside each other.
+fn put_inet6(all: &mut Vec<Held>, among: Range<usize>, held: Held) -> bool {
+    let hops = held.hops();
+    let grown = among.clone().find(|&at| all[at].hops().iter().any(|hop| hops.contains(hop)));
+    if let Some(grown) = grown {
+        all[grown] = held;
+        return true;
+    }
+    // Of a route over other interfaces it isn't known whether this one has grown from it.
+    let may_grow = |held: &Held| held.via.is_none() || !held.hops().is_empty();
+    let is_sure = !may_grow(&held) || !all[among.clone()].iter().any(may_grow);
+    all.insert(among.end, held);
+    is_sure
+}
+
+/// Next hops of IPv6 go one by one; those that stay aren't told. False when none of the routes
+/// has all of these.
+fn take_out(all: &mut Vec<Held>, among: Range<usize>, gone: &Held) -> bool {
+    let gone = gone.hops();
+    let has_all = |held: &Held| {
+        let hops = held.hops();
+        !gone.is_empty() && gone.iter().all(|hop| hops.contains(hop))
+    };
+    let Some(at) = among.into_iter().find(|&at| has_all(&all[at])) else { return false };
+    if let Some(Via::Several(hops)) = &mut all[at].via {
+        hops.retain(|(hop, _)| !gone.contains(&hop));
+        match hops.len() {
+            0 => drop(all.remove(at)),
+            1 => all[at].via = hops.pop().map(|(hop, _)| hop),
+            _ => {}
+        }
+    }
+    true
+}
+
+impl Held {
+    /// Next hops with an address.
+    fn hops(&self) -> Vec<&Via> {
+        match &self.via {
+            Some(Via::Several(hops)) => hops.iter().map(|(hop, _)| hop).collect(),
+            Some(hop @ Via::Scoped(..)) => vec![hop],
+            _ => Vec::new(),
+        }
     }
 }
 
@@ -295,6 +374,67 @@ mod tests {
             assert_eq!(changed, Changed::default(), "{prefix}");
         }
         assert_eq!(told(&mut routes, event("::/0", 0, &[("fe80::1", 7)])), "via fe80::1%r0");
+    }
+
+    /// Whether all has to be asked for.
+    fn is_doubtful(routes: &mut KernelRoutes, event: &RouteEvent) -> bool {
+        let mut changed = Changed::default();
+        routes.hear(event, &mut changed);
+        changed.is_doubtful
+    }
+
+    #[test]
+    fn next_hops_of_inet6_go_one_by_one() {
+        let prefix = "2001:db8::/32";
+        let one = |hops: &[(&str, u32)]| event(prefix, 20, hops);
+        let (a, b, c) = (("fe80::1", 7), ("fe80::2", 8), ("fe80::3", 7));
+        let mut routes = routes();
+        assert_eq!(
+            told(&mut routes, one(&[a, b, c])),
+            "via fe80::1%r0 via fe80::2%r1 via fe80::3%r0"
+        );
+        assert_eq!(told(&mut routes, gone(one(&[a]))), "via fe80::2%r1 via fe80::3%r0");
+        // One that isn't known any more, or leads elsewhere.
+        for unknown in [a, ("fe80::1", 99)] {
+            assert!(is_doubtful(&mut routes, &gone(one(&[unknown]))), "{unknown:?}");
+        }
+        assert_eq!(told(&mut routes, gone(one(&[c]))), "via fe80::2%r1");
+        assert!(!is_doubtful(&mut routes, &one(&[b, c])));
+        // All together, in any order.
+        assert_eq!(told(&mut routes, gone(one(&[c, b]))), "");
+        assert!(routes.is_empty());
+        assert!(!is_doubtful(&mut routes, &gone(one(&[c]))), "nothing is there to go");
+    }
+
+    #[test]
+    fn routes_of_inet6_stand_beside_those_that_they_do_not_grow_from() {
+        let mut routes = routes();
+        let [near, far] = [7, 8].map(|interface| event("2001:db8::/64", 0, &[("", interface)]));
+        assert_eq!(told(&mut routes, near.clone()), "dev r0");
+        assert_eq!(told(&mut routes, far.clone()), "dev r0");
+        assert_eq!(told(&mut routes, gone(near)), "dev r1");
+        assert_eq!(told(&mut routes, gone(far)), "");
+        // Of two gateways nobody said that they are one route, or that they aren't.
+        let [near, far] = [("fe80::1", 7), ("fe80::2", 8)].map(|hop| event("::/0", 0, &[hop]));
+        assert!(!is_doubtful(&mut routes, &near));
+        assert!(is_doubtful(&mut routes, &far));
+        assert_eq!(told(&mut routes, near), "via fe80::1%r0");
+        let other = RouteEvent { replaces: true, ..event("::/0", 0, &[("fe80::3", 7)]) };
+        assert!(is_doubtful(&mut routes, &other), "it may stand for both");
+    }
+
+    #[test]
+    fn what_is_told_twice_is_held_once_and_only_what_matches_goes() {
+        let mut routes = routes();
+        let one = event("10.0.0.0/8", 20, &[("192.0.2.1", 7)]);
+        let two = RouteEvent { appends: true, ..event("10.0.0.0/8", 20, &[("192.0.2.2", 7)]) };
+        routes.begin_anew([&one, &two]);
+        assert_eq!(told(&mut routes, one.clone()), "via 192.0.2.1%r0");
+        let unknown = event("10.0.0.0/8", 20, &[("192.0.2.3", 7)]);
+        assert!(is_doubtful(&mut routes, &gone(unknown)));
+        assert_eq!(told(&mut routes, gone(one)), "via 192.0.2.2%r0");
+        assert_eq!(told(&mut routes, gone(two)), "");
+        assert!(routes.is_empty());
     }
 
     #[test]

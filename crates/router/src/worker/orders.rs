@@ -131,3 +131,80 @@ impl Orders {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::engine;
+    use super::*;
+    use crate::fib::{Auto, Fib, NextHop, V4, V6};
+    use crate::path::{Config, Counters, Gateway, Interface, Neighbours};
+    use fwdlab_packet::checksum;
+    use fwdlab_port::frame::{Batch, Frame};
+
+    const NEAR: [u8; 6] = [2, 0, 0, 0, 0, 1];
+    const FAR: [u8; 6] = [2, 0, 0, 0, 0, 2];
+    const NEXT: [u8; 6] = [2, 0, 0, 0, 0, 9];
+
+    /// Everything goes to 198.51.100.9, the next hop of this number, whose MAC isn't known.
+    fn router(number: u32, counters: &Arc<Counters>) -> Box<dyn Engine> {
+        let next_hop = NextHop::new(number).expect("a number");
+        let (mut inet, inet6) = (Auto::<V4>::new(), Auto::<V6>::new());
+        inet.insert("0.0.0.0/0".parse().expect("a prefix"), next_hop);
+        let interface = |mac, address: &str| Interface {
+            mac,
+            mtu: 1500,
+            addresses: vec![(address.parse().expect("an address"), 24)],
+        };
+        let mut neighbours = Neighbours::new();
+        neighbours.may_grow();
+        let gateway = Gateway { port: 1, address: "198.51.100.9".parse().expect("an address") };
+        neighbours.set_gateway(next_hop, gateway).expect("a low number");
+        let interfaces = vec![interface(NEAR, "192.0.2.1"), interface(FAR, "198.51.100.1")];
+        let config = Config { interfaces, neighbours, ..Config::default() };
+        let tally = counters.tally(0).expect("a worker");
+        engine(&config, Arc::new(inet), Arc::new(inet6), None, tally).expect("a sound set-up")
+    }
+
+    /// What the router sends of its own.
+    fn emitted(engine: &mut dyn Engine) -> Vec<Vec<u8>> {
+        let (mut work, mut all) = (Batch::new(), Vec::new());
+        while engine.take_emitted(&mut work) > 0 {
+            all.extend(work.frames().iter().map(|frame| frame.bytes().to_vec()));
+        }
+        all
+    }
+
+    #[test]
+    fn a_packet_that_waits_is_sent_by_the_router_that_takes_the_place() {
+        let counters = Counters::new(1);
+        let mut engine = router(0, &counters);
+        let mut header =
+            [&[0x45, 0, 0, 46, 0, 1, 0, 0, 9, 253, 0, 0][..], &[192, 0, 2, 7, 10, 1, 1, 1]]
+                .concat();
+        let sum = checksum::finish(checksum::add(0, &header));
+        header[10..12].copy_from_slice(&sum);
+        let packet = [&NEAR[..], &[2, 0, 0, 0, 0, 7, 8, 0], &header, &[77; 26]].concat();
+        let mut frames = [Frame::of(0, &packet).expect("it fits")];
+        engine.process(&mut frames, clock::monotonic_ns());
+        assert!(frames[0].egress().is_none() && emitted(&mut *engine).len() == 1, "a question");
+        let orders = Orders::new().expect("a descriptor");
+        orders.follow(&mut engine);
+        assert_eq!(orders.taken(), 0);
+        orders.replace(router(5, &counters));
+        orders.follow(&mut engine);
+        orders.follow(&mut engine);
+        assert_eq!(orders.taken(), 1);
+        let mut told = [&FAR[..], &NEXT, &[8, 6, 0, 1, 8, 0, 6, 4, 0, 2], &NEXT].concat();
+        told.extend([198, 51, 100, 9]);
+        told.extend(FAR);
+        told.extend([198, 51, 100, 1]);
+        let mut frames = [Frame::of(1, &told).expect("it fits")];
+        engine.process(&mut frames, clock::monotonic_ns());
+        engine.flush();
+        let sent: Vec<_> =
+            emitted(&mut *engine).into_iter().filter(|f| f[12..14] == [8, 0]).collect();
+        assert_eq!(sent.len(), 1);
+        assert_eq!((&sent[0][..12], sent[0][22]), (&[NEXT, FAR].concat()[..], 8));
+        assert_eq!(sent[0][34..], [77; 26]);
+    }
+}

@@ -8,6 +8,7 @@ mod firewall_rules;
 mod firewall_states;
 mod full;
 mod harvest;
+mod host;
 mod mrt;
 mod neighbours;
 mod path;

@@ -1,14 +1,14 @@
 //! Following the kernel: its routes, and the carriers of its links.
 //!
-//! What is told is applied as it comes. When some of it was lost, or when the kernel has
-//! removed routes without telling (as it does with those of IPv4 whose address or next hop
-//! goes, and with all that lead to next hops of a link that loses its carrier), all routes are
-//! asked for, and what is different is applied.
+//! What is told is applied as it comes. When some of it was lost, when it doesn't say what the
+//! kernel has now, or when the kernel has changed routes without telling (as it removes those of
+//! IPv4 whose address or next hop goes, and leaves out and takes back next hops of a link that
+//! loses its carrier or gets it back), all routes are asked for, and what is different is applied.
 
 use super::Sockets;
 use crate::router::routing::Routing;
 use fwdlab_port::host::Carrier;
-use fwdlab_port::netlink::{Event, LinkState, RouteEvent, wait_for};
+use fwdlab_port::netlink::{Event, LinkState, Pending, RouteEvent, wait_for};
 use fwdlab_router::routes::kernel::KernelRoutes;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,6 +42,8 @@ pub(super) struct Follower {
     stop: Arc<AtomicBool>,
     trouble: Arc<Mutex<Option<String>>>,
     follows_routes: bool,
+    /// Whether the host's links are up, and have a carrier.
+    links: HashMap<u32, (bool, bool)>,
     /// When all routes are asked for.
     due: Option<Instant>,
     /// How long that took last.
@@ -69,6 +71,7 @@ impl Follower {
             stop: Arc::clone(stop),
             trouble: Arc::clone(trouble),
             follows_routes: false,
+            links: HashMap::new(),
             due: None,
             took: Duration::ZERO,
         }
@@ -134,21 +137,16 @@ impl Follower {
             if !self.follows_routes {
                 return Ok(());
             }
-            // A link without a carrier takes next hops with it, and their routes.
-            let is_silent = |event: &Event| match event {
-                Event::Silent(_) | Event::LinkGone(_) => true,
-                Event::Link(LinkState { is_up, has_carrier, .. }) => !(*is_up && *has_carrier),
-                _ => false,
-            };
-            if pending.is_lost || pending.events.iter().any(is_silent) {
-                let delay = DELAY.max(3 * self.took);
-                self.due = self.due.or(Some(Instant::now() + delay));
+            if self.may_have_changed_more(&pending) {
+                self.ask_soon();
             }
             if pending.events.is_empty() {
                 return Ok(());
             }
             let heard = self.locked().hear(routes(&pending.events));
-            heard.map_err(anyhow::Error::msg)?;
+            if !heard.map_err(anyhow::Error::msg)? {
+                self.ask_soon();
+            }
             if pending.events.len() < MANY {
                 return Ok(());
             }
@@ -156,12 +154,47 @@ impl Follower {
         }
     }
 
+    /// True when the kernel may have changed routes with this that it doesn't tell.
+    fn may_have_changed_more(&mut self, pending: &Pending) -> bool {
+        if pending.is_lost {
+            self.links.clear();
+        }
+        let mut has = pending.is_lost;
+        for event in &pending.events {
+            has |= match event {
+                Event::Silent(_) => true,
+                Event::LinkGone(index) => {
+                    self.links.remove(index);
+                    true
+                }
+                // Next hops go with a link's carrier, and come back with it.
+                Event::Link(LinkState { index, is_up, has_carrier, .. }) => {
+                    let now = (*is_up, *has_carrier);
+                    self.links.insert(*index, now) != Some(now)
+                }
+                _ => false,
+            };
+        }
+        has
+    }
+
+    fn ask_soon(&mut self) {
+        let delay = DELAY.max(3 * self.took);
+        self.due = self.due.or(Some(Instant::now() + delay));
+    }
+
     /// Asks for all routes.
     fn ask(&mut self) -> anyhow::Result<()> {
         self.due = None;
         let begin = Instant::now();
         // What was told before is older than the answer; what is told meanwhile is heard after.
-        while !self.sockets.events.pending()?.events.is_empty() {}
+        loop {
+            let before = self.sockets.events.pending()?;
+            self.may_have_changed_more(&before);
+            if before.events.is_empty() {
+                break;
+            }
+        }
         let all = self.sockets.questions.routes()?;
         let anew = self.locked().begin_anew(routes(&all));
         self.took = begin.elapsed();

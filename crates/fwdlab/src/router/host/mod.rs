@@ -7,23 +7,29 @@ use super::routing::Routing;
 use super::{mistake, vlans};
 use anyhow::Context;
 use follow::Follower;
-use fwdlab_model::router::{HostSetup, PortKind, RouterSetup};
-use fwdlab_port::host::{Carrier, HostDevice, HostPort};
-use fwdlab_port::netlink::Netlink;
-use fwdlab_port::{NetNs, Port};
+use fwdlab_model::router::{HostSetup, InterfaceSetup, PortKind, RouterSetup};
+use fwdlab_port::host::{Carrier, HostDevice, HostPort, has_no_inet6};
+use fwdlab_port::netlink::{Groups, Netlink};
+use fwdlab_port::{NetNs, Port, PortError};
 use fwdlab_router::routes::kernel::KernelRoutes;
+use rustix::io::Errno;
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 /// Most bytes of a device's name.
 const NAME_MAX: usize = 15;
+/// Most interfaces and devices together: each has a number of its own.
+const PORTS_MAX: usize = 255;
 
 /// The devices of an interface each, and the sockets to follow the kernel with.
 pub(super) struct Host {
     /// By worker.
     pub(super) ports: Vec<Vec<Box<dyn Port>>>,
+    /// What whoever started the router should know.
+    pub(super) notes: Vec<String>,
     carriers: Vec<(String, Carrier)>,
     sockets: Sockets,
     /// The router's interfaces by the numbers of their devices.
@@ -103,6 +109,15 @@ pub(super) fn names(setup: &RouterSetup) -> anyhow::Result<Vec<Option<String>>> 
         }
         names.push(Some(name));
     }
+    let devices = names.iter().flatten().count();
+    if names.len() + devices > PORTS_MAX {
+        return Err(mistake(format!(
+            "{} [[interface]], of which {devices} have a device of the [host]: together there may \
+             be {PORTS_MAX}, so write at most {}, or leave [host] out",
+            names.len(),
+            PORTS_MAX / 2
+        )));
+    }
     Ok(names)
 }
 
@@ -120,32 +135,43 @@ pub(super) fn open(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<
         Some(name) => NetNs::open(name)
             .with_context(|| format!("host: namespace {name}; next step: ip netns add {name}"))?,
     };
-    let (links, link_questions) = (Netlink::open(true)?, Netlink::open(false)?);
+    let (links, link_questions) = (Netlink::open(Groups::Links)?, Netlink::open(Groups::None)?);
     let workers = setup.workers;
-    let wanted: Vec<_> = names(setup)?
-        .into_iter()
-        .zip(interfaces)
-        .filter_map(|(name, named)| Some((name?, named.clone())))
-        .collect();
+    let device = |((name, Named { name: of, interface }), written): ((Option<_>, &Named), _)| {
+        let InterfaceSetup { addresses, .. } = written;
+        // Those that nobody wrote come last.
+        let (own, added) = interface.addresses.split_at(addresses.len());
+        Some(Wanted {
+            of: of.clone(),
+            name: name?,
+            space: host.namespace.clone(),
+            link: (interface.mac, interface.mtu),
+            own: own.to_vec(),
+            added: added.to_vec(),
+        })
+    };
+    let wanted = names(setup)?.into_iter().zip(interfaces).zip(&setup.interfaces);
+    let wanted: Vec<Wanted> = wanted.filter_map(device).collect();
     let (events, questions, made) = space.run(move || {
         // Before there is anything to be heard of.
-        let (events, questions) = (Netlink::open(true)?, Netlink::open(false)?);
-        let mut made = Vec::new();
-        for (name, Named { name: of, interface }) in wanted {
-            let link = (interface.mac, interface.mtu);
-            made.push((of, HostDevice::make(&name, workers, link, &interface.addresses)?));
-        }
-        Ok((events, questions, made))
+        let (events, questions) = (Netlink::open(Groups::Routes)?, Netlink::open(Groups::None)?);
+        let one = |wanted: Wanted| {
+            let (device, notes) = wanted.make(workers)?;
+            anyhow::Ok((wanted.of, device, notes))
+        };
+        Ok((events, questions, wanted.into_iter().map(one).collect::<anyhow::Result<Vec<_>>>()))
     })?;
     let numbers: Vec<u8> = ports(setup).into_iter().flatten().collect();
     let mut all = Host {
         ports: (0..workers).map(|_| Vec::new()).collect(),
+        notes: Vec::new(),
         carriers: Vec::new(),
         sockets: Sockets { events, questions, links, link_questions },
         indices: HashMap::new(),
         setup: host,
     };
-    for ((of, device), number) in made.into_iter().zip(numbers) {
+    for ((of, device, notes), number) in made?.into_iter().zip(numbers) {
+        all.notes.extend(notes);
         all.indices.insert(device.index(), of.clone());
         let written = setup.interfaces.iter().find(|written| written.name == of);
         let link = written.map_or(&of, |written| &vlans::carrier(setup, written).name);
@@ -155,6 +181,75 @@ pub(super) fn open(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<
         }
     }
     Ok(Some(all))
+}
+
+/// A device that is to be made.
+struct Wanted {
+    /// The interface that it stands beside.
+    of: String,
+    name: String,
+    /// Name of its namespace, if it has one of its own.
+    space: Option<String>,
+    link: ([u8; 6], u16),
+    /// Addresses that were written, and those that were added to them.
+    own: Vec<(IpAddr, u8)>,
+    added: Vec<(IpAddr, u8)>,
+}
+
+impl Wanted {
+    /// Makes it. What the kernel refuses of what nobody wrote is a note.
+    ///
+    /// # Errors
+    /// What the kernel refuses of all else, with a next step.
+    fn make(&self, workers: u16) -> anyhow::Result<(HostDevice, Vec<String>)> {
+        let Wanted { of, name, .. } = self;
+        let what = |step: &str| format!("interface {of}: no host device `{name}`{step}");
+        let made = HostDevice::make(name, workers, self.link);
+        let mut device = made.map_err(|error| {
+            let step = self.next_step(&error);
+            anyhow::Error::new(error).context(what(&step))
+        })?;
+        for &own in &self.own {
+            device.add_address(own).map_err(|error| {
+                let step = match has_no_inet6(&error) {
+                    true => {
+                        "; next step: sysctl -w net.ipv6.conf.default.disable_ipv6=0 where it is \
+                         to be, or leave its IPv6 addresses out"
+                    }
+                    false => "",
+                };
+                anyhow::Error::new(error).context(what(step))
+            })?;
+        }
+        let mut notes = Vec::new();
+        for &own in &self.added {
+            match device.add_address(own) {
+                Err(error) if has_no_inet6(&error) => {
+                    notes.push(format!("interface {of}: {error}: its host goes without IPv6"));
+                }
+                other => other.map_err(|error| anyhow::Error::new(error).context(what("")))?,
+            }
+        }
+        Ok((device, notes))
+    }
+
+    fn next_step(&self, error: &PortError) -> String {
+        let name = &self.name;
+        match error.errno().map(Errno::from_raw_os_error) {
+            Some(Errno::BUSY | Errno::EXIST | Errno::INVAL) => {
+                let of = self.space.as_ref().map(|space| format!(" -n {space}"));
+                let of = of.unwrap_or_default();
+                format!(
+                    " (is there one?); next step: another `host_device`, or ip{of} link del {name}"
+                )
+            }
+            Some(Errno::NOENT | Errno::NXIO | Errno::NODEV) => "; next step: modprobe tun".into(),
+            Some(Errno::PERM | Errno::ACCESS) => {
+                "; next step: run it as root, or with CAP_NET_ADMIN where it is to be".into()
+            }
+            _ => String::new(),
+        }
+    }
 }
 
 /// A thread that follows the kernel's routes and links. Dropping it ends it.

@@ -26,7 +26,9 @@ impl SharedFirewall {
         if *config != self.config {
             return SharedFirewall::new(ruleset, config);
         }
-        SharedFirewall::with(ruleset, config, self.states.clone(), self.fragments.clone())
+        let (states, fragments) = (self.states.clone(), self.fragments.clone());
+        // Where there are states, they count, if no rule makes any more.
+        SharedFirewall::with(ruleset, config, states, fragments, self.keeps)
     }
 }
 

@@ -18,7 +18,7 @@ impl SharedFirewall {
     /// When a rule contradicts itself.
     pub fn new(ruleset: &Ruleset, config: &StateConfig) -> Result<Arc<SharedFirewall>, RuleError> {
         let states = Arc::new(States::new(config));
-        SharedFirewall::with(ruleset, config, states, Arc::default())
+        SharedFirewall::with(ruleset, config, states, Arc::default(), false)
     }
 
     pub(super) fn with(
@@ -26,11 +26,13 @@ impl SharedFirewall {
         config: &StateConfig,
         states: Arc<States>,
         fragments: Arc<Mutex<Fragments>>,
+        has_kept: bool,
     ) -> Result<Arc<SharedFirewall>, RuleError> {
         let rules_in = Rules::of(ruleset, Direction::In)?;
         let rules_out = Rules::of(ruleset, Direction::Out)?;
         let rules_local = Rules::of(ruleset, Direction::Local)?;
-        let keeps = states.keep() && (rules_in.keep_state() || rules_out.keep_state());
+        let keep = has_kept || rules_in.keep_state() || rules_out.keep_state();
+        let keeps = states.keep() && keep;
         Ok(Arc::new(SharedFirewall {
             rules_in,
             rules_out,

@@ -140,7 +140,7 @@ impl<W: Firewall> Router<W> {
     }
 
     /// The filter of sources.
-    fn check_source(&self, frame: &Frame) -> Result<(), Refused> {
+    pub(super) fn check_source(&self, frame: &Frame) -> Result<(), Refused> {
         let mode = self.reverse_paths.get(usize::from(frame.ingress())).copied();
         match mode.unwrap_or_default() {
             ReversePath::Off => Ok(()),
@@ -269,7 +269,7 @@ impl<W: Firewall> Router<W> {
     }
 
     /// Filters an incoming packet.
-    fn filter(&mut self, frame: &Frame, now_ns: u64) -> Result<(), Refused> {
+    pub(super) fn filter(&mut self, frame: &Frame, now_ns: u64) -> Result<(), Refused> {
         let passed = self.firewall.incoming(slice::from_ref(frame), 1, now_ns);
         if passed & 1 != 0 { Ok(()) } else { Err(self.held_back()) }
     }

@@ -138,7 +138,11 @@ mod tests {
         let mut worker = all.clone();
         let near = gateway(1, "192.0.2.7");
         // A neighbour of the host's, before any route leads there.
-        worker.learn(near, [2, 0, 0, 0, 0, 7], Manner::Replaces, 5);
+        worker.learn(near, [2, 0, 0, 0, 0, 7], Manner::Begins, 5);
+        // Whom nobody knows or has asked isn't believed.
+        let unasked = gateway(1, "192.0.2.8");
+        worker.learn(unasked, [2, 0, 0, 0, 0, 8], Manner::Replaces, 5);
+        assert!(worker.hosts.as_ref().is_some_and(|hosts| hosts.get(&unasked).is_none()));
         let added = [(number(3), Ok(near)), (number(4), Err(Special::Blackhole))];
         all.grow(added).expect("low numbers");
         assert!(worker.entry(number(3)).is_none());

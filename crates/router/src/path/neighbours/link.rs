@@ -20,7 +20,10 @@ const _: () = assert!(size_of::<Link>() == 16);
 /// What a message that tells a MAC may do with what is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Manner {
-    /// Set it, and replace it: an answer, or a question about an own address.
+    /// Set it, and replace it, also of somebody of whom nothing is known: a question about an
+    /// own address, from the link.
+    Begins,
+    /// Set it, and replace it: an answer, or any other question about an own address.
     Replaces,
     /// Set it, but not replace it: an advertisement without Override (RFC 4861 section
     /// 7.2.5).

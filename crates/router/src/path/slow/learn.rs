@@ -44,7 +44,12 @@ fn learnt_by_arp(frame: &Frame, interface: &Interface) -> Option<Learnt> {
     let to = ipv4::address(bytes, field::TARGET_ADDRESS);
     let address = ipv4::address(bytes, field::SENDER + 6);
     let mac = *bytes[field::SENDER..].first_chunk()?;
-    let manner = if link::has(interface, to) { Manner::Replaces } else { Manner::Updates };
+    let is_request = bytes[field::OPERATION + 1] == 1;
+    let manner = match link::has(interface, to) {
+        true if is_request && interface.is_on_link(address) => Manner::Begins,
+        true => Manner::Replaces,
+        false => Manner::Updates,
+    };
     let is_learnt = is_known && !link::has(interface, address);
     is_learnt.then(|| Learnt { address: address.to_ip(), mac, manner })
 }
@@ -66,7 +71,9 @@ fn learnt_by_discovery(frame: &Frame, interface: &Interface) -> Option<Learnt> {
             (target, TARGET_MAC, manner)
         }
         ipv6::SOLICITATION if link::has(interface, target) => {
-            (ipv6::address(bytes, ipv6::field::SOURCE), SOURCE_MAC, Manner::Replaces)
+            let source = ipv6::address(bytes, ipv6::field::SOURCE);
+            let begins = interface.is_on_link(source);
+            (source, SOURCE_MAC, if begins { Manner::Begins } else { Manner::Replaces })
         }
         _ => return None,
     };

@@ -180,6 +180,24 @@ pub struct Walled {
     pub wall: Arc<SharedFirewall>,
 }
 
+/// A router with the support's routes behind a wall.
+fn router_of(
+    config: &Config,
+    counters: &Arc<Counters>,
+    wall: &Arc<SharedFirewall>,
+) -> Router<Filter> {
+    let (mut inet, mut inet6) = (Auto::<V4>::new(), Auto::<V6>::new());
+    for (prefix, number) in [("198.19.0.0/16", 0), ("198.18.0.0/16", 1)] {
+        inet.insert(prefix.parse::<Prefix<V4>>().expect("a prefix"), hop(number));
+    }
+    for (prefix, number) in [("2001:2:0:8000::/49", 0), ("2001:2::/49", 1)] {
+        inet6.insert(prefix.parse::<Prefix<V6>>().expect("a prefix"), hop(number));
+    }
+    let tally = counters.tally(0).expect("a worker");
+    let router = Router::new(config, Arc::new(inet), Arc::new(inet6), wall.filter(), tally);
+    router.expect("a sound set-up")
+}
+
 impl Walled {
     pub fn new(rules: &str, states: &StateConfig) -> Walled {
         Walled::along(ForwardingPath::Fast, rules, states)
@@ -187,19 +205,24 @@ impl Walled {
 
     /// With packets that go this path.
     pub fn along(path: ForwardingPath, rules: &str, states: &StateConfig) -> Walled {
-        let (mut inet, mut inet6) = (Auto::<V4>::new(), Auto::<V6>::new());
-        for (prefix, number) in [("198.19.0.0/16", 0), ("198.18.0.0/16", 1)] {
-            inet.insert(prefix.parse::<Prefix<V4>>().expect("a prefix"), hop(number));
-        }
-        for (prefix, number) in [("2001:2:0:8000::/49", 0), ("2001:2::/49", 1)] {
-            inet6.insert(prefix.parse::<Prefix<V6>>().expect("a prefix"), hop(number));
-        }
+        Walled::of(&Config { path, ..config() }, rules, states)
+    }
+
+    /// Set up like this.
+    pub fn of(config: &Config, rules: &str, states: &StateConfig) -> Walled {
         let counters = Counters::new(1);
-        let tally = counters.tally(0).expect("a worker");
         let wall = wall(rules, states);
-        let config = Config { path, ..config() };
-        let router = Router::new(&config, Arc::new(inet), Arc::new(inet6), wall.filter(), tally);
-        Walled { router: router.expect("a sound set-up"), counters, wall }
+        let router = router_of(config, &counters, &wall);
+        Walled { router, counters, wall }
+    }
+
+    /// Goes on by other rules.
+    pub fn reload(&mut self, config: &Config, rules: &str, states: &StateConfig) {
+        let ruleset = text::read(rules).unwrap_or_else(|error| panic!("{error}"));
+        self.wall = self.wall.with_other_rules(&ruleset, states).expect("sound rules");
+        let mut next = router_of(config, &self.counters, &self.wall);
+        next.take_over(self.router.hand_over(), 0);
+        self.router = next;
     }
 
     /// What becomes of a packet.
