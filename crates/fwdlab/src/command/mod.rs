@@ -61,6 +61,7 @@ const STYLES: Styles = Styles::styled()
     .literal(AnsiColor::Cyan.on_default().bold())
     .placeholder(AnsiColor::Cyan.on_default());
 
+#[cfg(target_os = "linux")]
 const EXAMPLES: &str = "\
 Examples:
   fwdlab doctor                              what can this machine do?
@@ -68,6 +69,16 @@ Examples:
   fwdlab run experiments/demo.toml           do it; the report is in results/demo
   fwdlab show results/demo --json            the figures, for programs
   fwdlab search experiments/demo.toml        at which rates is nothing lost?
+  fwdlab compare before.pps after.pps        did anything change?";
+/// Where nothing is measured, what is done with what others measured.
+#[cfg(not(target_os = "linux"))]
+const EXAMPLES: &str = "\
+Examples:
+  fwdlab import netbenches                   the archive's sets, into results/archive
+  fwdlab report results/archive              a report beside each of them
+  fwdlab show results/demo --json            the figures of a Linux machine, for programs
+  fwdlab history results                     what changed over revisions?
+  fwdlab plan experiments/demo.toml          what would be done, how long?
   fwdlab compare before.pps after.pps        did anything change?";
 
 /// Options that every command takes, said once.
