@@ -11,6 +11,7 @@ use fwdlab_model::router::{HostSetup, InterfaceSetup, PortKind, RouterSetup};
 use fwdlab_port::host::{Carrier, HostDevice, HostPort, has_no_inet6};
 use fwdlab_port::netlink::{Groups, Netlink};
 use fwdlab_port::{NetNs, Port, PortError};
+use fwdlab_router::path::Interface;
 use fwdlab_router::routes::kernel::KernelRoutes;
 use rustix::io::Errno;
 use std::collections::HashMap;
@@ -137,21 +138,11 @@ pub(super) fn open(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<
     };
     let (links, link_questions) = (Netlink::open(Groups::Links)?, Netlink::open(Groups::None)?);
     let workers = setup.workers;
-    let device = |((name, Named { name: of, interface }), written): ((Option<_>, &Named), _)| {
-        let InterfaceSetup { addresses, .. } = written;
-        // Those that nobody wrote come last.
-        let (own, added) = interface.addresses.split_at(addresses.len());
-        Some(Wanted {
-            of: of.clone(),
-            name: name?,
-            space: host.namespace.clone(),
-            link: (interface.mac, interface.mtu),
-            own: own.to_vec(),
-            added: added.to_vec(),
-        })
-    };
-    let wanted = names(setup)?.into_iter().zip(interfaces).zip(&setup.interfaces);
-    let wanted: Vec<Wanted> = wanted.filter_map(device).collect();
+    let all = names(setup)?.into_iter().zip(interfaces).zip(&setup.interfaces);
+    let wanted = all.filter_map(|((name, named), written)| {
+        Some(Wanted::new(name?, named, written, host.namespace.clone()))
+    });
+    let wanted: Vec<Wanted> = wanted.collect();
     let (events, questions, made) = space.run(move || {
         // Before there is anything to be heard of.
         let (events, questions) = (Netlink::open(Groups::Routes)?, Netlink::open(Groups::None)?);
@@ -197,6 +188,20 @@ struct Wanted {
 }
 
 impl Wanted {
+    fn new(name: String, named: &Named, written: &InterfaceSetup, space: Option<String>) -> Wanted {
+        let Interface { mac, mtu, addresses } = &named.interface;
+        // Those that nobody wrote come last.
+        let (own, added) = addresses.split_at(written.addresses.len().min(addresses.len()));
+        Wanted {
+            of: named.name.clone(),
+            name,
+            space,
+            link: (*mac, *mtu),
+            own: own.to_vec(),
+            added: added.to_vec(),
+        }
+    }
+
     /// Makes it. What the kernel refuses of what nobody wrote is a note.
     ///
     /// # Errors
