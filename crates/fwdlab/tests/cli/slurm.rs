@@ -140,7 +140,7 @@ impl Cluster {
         let top = self.directory.path().display();
         let mut text = format!(
             "ClusterName=test\nSlurmctldHost=localhost(127.0.0.1)\nSlurmctldPort={}\nSlurmUser=root\n\
-             SlurmdUser=root\nAuthType=auth/munge\nAuthInfo=socket={top}/munge/socket\n\
+             SlurmdUser=root\nAuthType=auth/munge\nAuthInfo=socket={top}/munge/socket,cred_expire=5\n\
              CredType=cred/munge\nStateSaveLocation={top}/state\nSlurmdSpoolDir={top}/spool/%n\n\
              SlurmctldPidFile={top}/ctld.pid\nSlurmdPidFile={top}/%n.pid\n\
              ProctrackType=proctrack/pgid\nTaskPlugin=task/none\nMpiDefault=none\nSwitchType=switch/none\n\
