@@ -9,6 +9,7 @@ mod local;
 mod namespace;
 mod program;
 mod quote;
+pub(crate) mod reached;
 mod ssh;
 
 pub use facts::{Facts, facts};

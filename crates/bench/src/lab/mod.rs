@@ -10,7 +10,6 @@ mod clock;
 mod counter;
 mod ends;
 pub(crate) mod link;
-pub(crate) mod reached;
 
 mod traffic;
 pub mod ways;

@@ -8,11 +8,11 @@
 use super::cable::{self, CableReport};
 use super::ceiling::{self, CeilingReport};
 use super::ends::{DutEnd, FarEnd};
-use super::reached::Reached;
 use super::{failed, mac_of};
 use crate::agent::{self, End, Own};
 use crate::error::BenchError;
 use crate::host::SshSettings;
+use crate::host::reached::Reached;
 use crate::lease::Leases;
 use crate::probe::Probe;
 use fwdlab_model::Lab;

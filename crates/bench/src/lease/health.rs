@@ -9,7 +9,7 @@ use super::reach::{is_host, reach};
 use super::script::{Ledger, Mark};
 use crate::error::BenchError;
 use crate::host::SshSettings;
-use crate::lab::reached::Reached;
+use crate::host::reached::Reached;
 use fwdlab_model::Lab;
 use fwdlab_model::lab::LabHost;
 

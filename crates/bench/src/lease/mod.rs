@@ -25,7 +25,7 @@ pub use survey::{Freed, HostLease, State, free, survey};
 
 use crate::error::BenchError;
 use crate::host::Host;
-use crate::lab::reached::Reached;
+use crate::host::reached::Reached;
 use fwdlab_model::Lab;
 use fwdlab_port::clock::boottime_ns;
 use script::{Answer, Ledger};

@@ -2,7 +2,7 @@
 
 use crate::error::BenchError;
 use crate::host::SshSettings;
-use crate::lab::reached::Reached;
+use crate::host::reached::Reached;
 use fwdlab_model::Lab;
 use fwdlab_model::lab::LabHost;
 

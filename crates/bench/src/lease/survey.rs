@@ -6,7 +6,7 @@ use super::reach::{is_host, reach};
 use super::script::{Holder, Ledger, Mark, Seen};
 use crate::error::BenchError;
 use crate::host::SshSettings;
-use crate::lab::reached::Reached;
+use crate::host::reached::Reached;
 use fwdlab_model::Lab;
 use serde::Serialize;
 

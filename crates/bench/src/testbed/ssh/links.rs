@@ -3,7 +3,7 @@
 
 use super::rack::Rack;
 use crate::error::BenchError;
-use crate::lab::reached::Reached;
+use crate::host::reached::Reached;
 use crate::lab::ways;
 use crate::lab::{link, mac_of};
 use crate::links::Way;

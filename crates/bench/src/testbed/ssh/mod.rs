@@ -23,7 +23,7 @@ use crate::dut::routes::keep_ways_of;
 use crate::dut::undo::Undo;
 use crate::dut::{self, Dut, Ground, Totals};
 use crate::error::BenchError;
-use crate::lab::reached::Reached;
+use crate::host::reached::Reached;
 use crate::lease::{Leases, Watch};
 use crate::links::Links;
 use crate::trial::Observed;

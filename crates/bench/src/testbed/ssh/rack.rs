@@ -3,8 +3,8 @@
 use super::places::Places;
 use crate::agent::{self, Own};
 use crate::error::BenchError;
+use crate::host::reached::Reached;
 use crate::host::{Host, LocalHost};
-use crate::lab::reached::Reached;
 use crate::lab::ssh_settings;
 use crate::testbed::Paths;
 use fwdlab_model::Lab;

@@ -5,8 +5,8 @@ use super::rack::Rack;
 use crate::Observer;
 use crate::dut::freebsd::system::{BOOT, Boot};
 use crate::error::BenchError;
+use crate::host::reached::Reached;
 use crate::host::{Host, LocalHost};
-use crate::lab::reached::Reached;
 use crate::lease::mark_sick;
 use std::time::{Duration, Instant};
 

@@ -4,7 +4,7 @@ use super::rack::Rack;
 use crate::agent::{AgentLoad, AgentTraffic, End};
 use crate::error::BenchError;
 use crate::generator::{self, CountedTraffic, Ends, Load, Outcome};
-use crate::lab::reached::Reached;
+use crate::host::reached::Reached;
 use crate::links::{Links, Peer};
 use crate::testbed::Wanted;
 use crate::trial::{Traffic, longest_ns};

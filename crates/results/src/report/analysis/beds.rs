@@ -429,3 +429,10 @@ fn found(outcome: &Outcome) -> Option<&Answer> {
         _ => None,
     }
 }
+/// What they say of beds; none where there is only one.
+pub(crate) fn beds_of_runs(contents: &Contents, runs: &[RunResult]) -> Option<Beds> {
+    if contents.beds().len() < 2 {
+        return None;
+    }
+    beds(contents, runs, &super::compared(contents, runs))
+}

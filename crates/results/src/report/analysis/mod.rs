@@ -42,6 +42,7 @@ pub use archive::{
     RuleFigures,
 };
 pub use arrivals::{ArrivalResult, ArrivalsFound, SampledDamage};
+pub(crate) use beds::beds_of_runs;
 pub use beds::{BedEffect, BedResult, BedRun, Beds, beds_of};
 pub use blocks::MinistatBlock;
 pub use comparisons::{Answer, Compared, Outcome, Shown};
@@ -391,14 +392,6 @@ pub fn figures_of_runs<'a>(
 /// The same with what stands for its runs.
 pub(crate) fn compared(contents: &Contents, runs: &[RunResult]) -> Vec<Compared> {
     comparisons::compare(contents, runs)
-}
-
-/// What they say of beds; none where there is only one.
-pub(crate) fn beds_of_runs(contents: &Contents, runs: &[RunResult]) -> Option<Beds> {
-    if contents.beds().len() < 2 {
-        return None;
-    }
-    beds::beds(contents, runs, &comparisons::compare(contents, runs))
 }
 
 /// The figures of a store's runs without the rest of a report.

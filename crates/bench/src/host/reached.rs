@@ -1,7 +1,7 @@
 //! Connected hosts of a laboratory.
 
+use super::{Host, LocalHost, SshHost, SshSettings, facts};
 use crate::error::BenchError;
-use crate::host::{Host, LocalHost, SshHost, SshSettings, facts};
 use fwdlab_model::lab::{LabHost, System};
 use std::sync::Arc;
 
