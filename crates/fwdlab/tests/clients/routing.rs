@@ -1,8 +1,10 @@
 //! `fwdlab route` in a network: its host speaks OSPF and BGP, and it follows.
 
 use super::frr::{Frr, ospf};
-use std::io::Read;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::ops::DerefMut;
+use std::process::Stdio;
 use std::time::Duration;
 
 fn begin(frr: &mut Frr, host: &str, daemons: &[(&'static str, String)]) {
@@ -237,4 +239,30 @@ fn next_hops_go_and_come_back_with_their_link_where_there_is_no_inet6() {
     let (stats, said) = frr.end();
     assert!(said.contains("interface r1: giving r1 the address fe80:"), "{said}");
     assert!(!stats.facts.iter().any(|(name, _)| name == "trouble"), "{stats:?}");
+}
+
+/// Also the one that reads orders, which is there before the others.
+#[test]
+fn no_thread_of_a_controlled_router_keeps_capabilities() {
+    let Some(frr) = Frr::without_daemons() else { return };
+    let mut command = frr.command("r", &[env!("CARGO_BIN_EXE_fwdlab"), "route", "--control"]);
+    let mut router =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("ip starts");
+    let mut orders = router.stdin.take().expect("a pipe");
+    writeln!(orders, r#"{{"interface":[{{"name":"r0"}},{{"name":"r1"}}]}}"#).expect("it listens");
+    let mut first = String::new();
+    let mut answers = BufReader::new(router.stdout.take().expect("a pipe"));
+    answers.read_line(&mut first).expect("text");
+    assert!(first.contains("forwarded"), "{first}");
+    let tasks = fs::read_dir(format!("/proc/{}/task", router.id())).expect("it runs");
+    let statuses: Vec<String> = tasks
+        .map(|task| fs::read_to_string(task.expect("a task").path().join("status")).expect("text"))
+        .collect();
+    drop(orders);
+    router.wait().expect("it ends");
+    // The first thread, the one that reads orders, and a worker.
+    assert!(statuses.len() >= 3, "{statuses:?}");
+    for status in statuses {
+        assert!(status.contains("CapEff:\t0000000000000000"), "{status}");
+    }
 }

@@ -297,3 +297,58 @@ impl Drop for Following {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn setup(interfaces: usize, files: usize) -> RouterSetup {
+        let interface = |number: usize| InterfaceSetup {
+            name: format!("r{number}"),
+            port: if number < files { PortKind::Pcap } else { PortKind::Auto },
+            ..InterfaceSetup::default()
+        };
+        RouterSetup {
+            interfaces: (0..interfaces).map(interface).collect(),
+            host: Some(HostSetup::default()),
+            ..RouterSetup::default()
+        }
+    }
+
+    #[test]
+    fn interfaces_and_devices_together_have_numbers() {
+        for (interfaces, files) in [(127, 0), (128, 1), (200, 145)] {
+            let setup = setup(interfaces, files);
+            assert_eq!(names(&setup).expect("few enough").len(), interfaces);
+            let ports: Vec<u8> = ports(&setup).into_iter().flatten().collect();
+            let last = ports.last().map(|&port| usize::from(port));
+            assert_eq!(last, Some(2 * interfaces - files - 1));
+        }
+        let error = names(&setup(128, 0)).expect_err("one too many").to_string();
+        let said = "128 [[interface]], of which 128 have a device of the [host]";
+        assert!(error.contains(said) && error.contains("at most 127"), "{error}");
+    }
+
+    #[test]
+    fn what_keeps_a_device_from_being_made_has_a_next_step() {
+        let named = Named {
+            name: "r0".into(),
+            interface: Interface {
+                mac: [2; 6],
+                mtu: 1500,
+                addresses: ["192.0.2.1", "fe80::1"]
+                    .map(|own| (own.parse().expect("an address"), 24))
+                    .to_vec(),
+            },
+        };
+        let written =
+            InterfaceSetup { addresses: vec!["192.0.2.1/24".into()], ..InterfaceSetup::default() };
+        let wanted = Wanted::new("up".into(), &named, &written, Some("routing".into()));
+        assert_eq!((wanted.own.len(), wanted.added.len()), (1, 1));
+        let step = |errno: Errno| wanted.next_step(&PortError::system("making", errno));
+        assert!(step(Errno::BUSY).contains("another `host_device`, or ip -n routing link del up"));
+        assert!(step(Errno::NOENT).ends_with("modprobe tun"));
+        assert!(step(Errno::PERM).contains("CAP_NET_ADMIN"));
+        assert_eq!(step(Errno::NOMEM), "");
+    }
+}
