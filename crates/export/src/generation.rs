@@ -99,7 +99,7 @@ impl Export {
         }
         let name = fs::read_link(directory.join(CURRENT)).unwrap_or_default();
         let before = directory.join(name);
-        let mut old = Manifest::read(&before).unwrap_or_else(Manifest::new);
+        let mut old = Manifest::read(&before).unwrap_or_default();
         // Stores whose files are lost are read again.
         let is_whole = |pack: &Packed| pack.bytes(&before).is_some();
         let (whole, lost): (Vec<Packed>, Vec<Packed>) =

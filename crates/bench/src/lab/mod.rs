@@ -1,7 +1,7 @@
 //! `lab check`: verifies that the hosts of a laboratory match its file.
 //!
 //! All hosts are queried in parallel; nothing is changed. Checking cables and measuring the
-//! senders' ceilings needs packets: [`traffic()`]. Not checked: the receiver's ceiling, and
+//! senders' ceilings needs packets: [`crate::lease::traffic`]. Not checked: the receiver's ceiling, and
 //! the direction of cables away from the DUT, which would have to send.
 
 mod cable;
@@ -17,7 +17,8 @@ pub mod ways;
 
 pub use cable::CableReport;
 pub use ceiling::CeilingReport;
-pub use traffic::{TrafficReport, traffic};
+pub use traffic::TrafficReport;
+pub(crate) use traffic::traffic;
 
 use crate::error::BenchError;
 use crate::host::{Facts, Host, LocalHost, SshHost, SshSettings, facts};

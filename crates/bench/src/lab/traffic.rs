@@ -2,8 +2,8 @@
 //! ceilings by sending packets.
 //!
 //! Agents send on the other hosts, over each cable; on the DUT only counters are read.
-//! The hosts are leased meanwhile: packets would spoil what another measures. Nothing remains
-//! on any host but a copy of fwdlab (see [`crate::agent::program()`]).
+//! Whoever asks holds the hosts meanwhile ([`crate::lease::traffic`]): packets would spoil what
+//! another measures. Nothing remains on any host but a copy of fwdlab (see [`crate::agent::program()`]).
 
 use super::cable::{self, CableReport};
 use super::ceiling::{self, CeilingReport};
@@ -13,7 +13,6 @@ use super::{failed, mac_of};
 use crate::agent::{self, End, Own};
 use crate::error::BenchError;
 use crate::host::SshSettings;
-use crate::lease::Leases;
 use crate::probe::Probe;
 use fwdlab_model::Lab;
 use fwdlab_model::lab::{Cable, Role, Side};
@@ -50,16 +49,20 @@ impl TrafficReport {
     }
 }
 
+/// Says that hosts are held still, or why not.
+pub(crate) type Held = Box<dyn Fn() -> Result<(), BenchError>>;
+
 /// Sends packets along each cable, one after the other, and then as many as possible from
-/// each sender, until `stopped`.
+/// each sender, until `stopped`. `hold` takes the hosts that can be reached.
 ///
 /// # Errors
-/// When another controller has a host ([`BenchError::Held`]), or leases can't be had.
-pub fn traffic(
+/// When they can't be had.
+pub(crate) fn traffic(
     lab: &Lab,
     settings: &SshSettings,
     own: Own<'_>,
     stopped: &dyn Fn() -> bool,
+    hold: impl FnOnce(Vec<&Reached>) -> Result<Held, BenchError>,
 ) -> Result<TrafficReport, BenchError> {
     let mut report = TrafficReport::default();
     let mut hosts: BTreeMap<&str, Reached> = BTreeMap::new();
@@ -70,7 +73,7 @@ pub fn traffic(
         }
     }
     // Of those that can be reached: whoever wants all has none of these either.
-    let leases = Leases::take_even_sick(hosts.values(), lab)?;
+    let held = hold(hosts.values().collect())?;
     hosts.retain(|name, reached| {
         // The DUT needs no program.
         if reached.described.is(Role::Dut) {
@@ -91,7 +94,7 @@ pub fn traffic(
     let mut run_id = FIRST_RUN_ID;
     let mut ceilings = Vec::new();
     // True while the hosts are ours.
-    let goes_on = |report: &mut TrafficReport| match leases.renew() {
+    let goes_on = |report: &mut TrafficReport| match held() {
         Ok(()) => !stopped(),
         Err(error) => {
             report.obstacles.push(failed("leases".to_owned(), error));

@@ -22,8 +22,10 @@ pub use owner::{Owner, named};
 pub use script::{Holder, Mark};
 pub use survey::{Freed, HostLease, State, free, survey};
 
+use crate::agent::Own;
 use crate::error::BenchError;
-use crate::host::Host;
+use crate::host::{Host, SshSettings};
+use crate::lab::TrafficReport;
 use crate::lab::reached::Reached;
 use fwdlab_model::Lab;
 use fwdlab_port::clock::boottime_ns;
@@ -45,6 +47,23 @@ const NOT_RELIED_ON: u32 = 4;
 
 /// The owner of a lease that the host knows nothing of.
 const FORGOTTEN: &str = "-";
+
+/// Sends packets along a laboratory's cables ([`crate::lab`]) while the hosts that can be
+/// reached are this process's, sick ones too, until `stopped`.
+///
+/// # Errors
+/// When another controller has a host ([`BenchError::Held`]), or leases can't be had.
+pub fn traffic(
+    lab: &Lab,
+    settings: &SshSettings,
+    own: Own<'_>,
+    stopped: &dyn Fn() -> bool,
+) -> Result<TrafficReport, BenchError> {
+    crate::lab::traffic(lab, settings, own, stopped, |hosts| {
+        let leases = Leases::take_even_sick(hosts.into_iter(), lab)?;
+        Ok(Box::new(move || leases.renew()))
+    })
+}
 
 /// How a lease stands, as its holder knows it.
 #[derive(Clone, Debug)]
@@ -105,7 +124,7 @@ impl Leases {
     ///
     /// # Errors
     /// When another has one ([`BenchError::Held`]), or one can't be asked.
-    pub(crate) fn take_even_sick<'a>(
+    fn take_even_sick<'a>(
         hosts: impl Iterator<Item = &'a Reached>,
         lab: &Lab,
     ) -> Result<Leases, BenchError> {

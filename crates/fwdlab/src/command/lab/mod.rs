@@ -13,7 +13,8 @@ use crate::waiting::{self, once_free};
 use anyhow::Result;
 use fwdlab_bench::BenchError;
 use fwdlab_bench::agent::Own;
-use fwdlab_bench::lab::{HostReport, TrafficReport, check, ssh_settings, traffic};
+use fwdlab_bench::lab::{HostReport, TrafficReport, check, ssh_settings};
+use fwdlab_bench::lease;
 use fwdlab_model::Lab;
 use serde_json::json;
 use std::fs;
@@ -146,7 +147,7 @@ fn checked(arguments: &Check) -> Result<Exit> {
             let stop = Stop::on_signals()?;
             let wait = arguments.wait.unwrap_or_default();
             let sent = once_free(wait, &stop, terminal::note, || {
-                traffic(&lab, &settings, own, &|| stop.requested())
+                lease::traffic(&lab, &settings, own, &|| stop.requested())
             });
             // Ctrl-C reaches the programs that ask the hosts, too.
             if stop.requested() {
