@@ -2,6 +2,7 @@
 //!
 //! Nothing is left out of a comparison because of what is found here.
 
+use super::Analysis;
 use super::figures::{RunResult, figure_pps};
 use super::line::line_pps_of;
 use crate::format::percent;
@@ -52,6 +53,17 @@ pub struct RunSteadiness {
     pub steady_pps: Option<f64>,
     /// One sentence when the window holds a warm-up or never gets steady.
     pub sentence: Option<String>,
+}
+
+impl Analysis {
+    /// A run by its number, with its bed where several measured.
+    pub(crate) fn run_name(&self, run: u32) -> String {
+        let own = self.runs.iter().find(|result| result.run == run);
+        match own.and_then(|own| own.bed.as_deref()).filter(|_| self.beds.is_some()) {
+            Some(bed) => format!("run {run} on bed {bed}"),
+            None => format!("run {run}"),
+        }
+    }
 }
 
 /// The figures that have a logarithm, in the order of the runs.

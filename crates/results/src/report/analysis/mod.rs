@@ -353,15 +353,6 @@ impl Analysis {
         }
     }
 
-    /// A run by its number, with its bed where several measured.
-    pub(crate) fn run_name(&self, run: u32) -> String {
-        let own = self.runs.iter().find(|result| result.run == run);
-        match own.and_then(|own| own.bed.as_deref()).filter(|_| self.beds.is_some()) {
-            Some(bed) => format!("run {run} on bed {bed}"),
-            None => format!("run {run}"),
-        }
-    }
-
     /// True when a number of it can't be trusted.
     pub fn has_fatal_warning(&self) -> bool {
         self.warnings.iter().any(|group| group.fatal)
