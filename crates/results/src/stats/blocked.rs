@@ -84,6 +84,33 @@ pub fn compare_unblocked(
     candidate_pps: &[f64],
     criteria: Criteria,
 ) -> Result<Comparison, Unanswerable> {
+    unblocked(baseline_pps, candidate_pps, criteria, welch)
+}
+
+/// The same where many such questions are asked at once: with as many degrees of freedom as the
+/// fewer figures have at least, which is a bound whatever the lists scatter by (Hsu 1938). Welch's
+/// own are right at 5 %, and too many at the fraction of a percent that each of twenty questions
+/// has: eight figures against 72 are called different in 7.5 % of families that should have 5.
+///
+/// # Errors
+/// As [`compare_unblocked`].
+pub(crate) fn compare_among_many(
+    baseline_pps: &[f64],
+    candidate_pps: &[f64],
+    criteria: Criteria,
+) -> Result<Comparison, Unanswerable> {
+    unblocked(baseline_pps, candidate_pps, criteria, |a, b| {
+        let fewer = a.len().min(b.len()) as f64;
+        LogEstimate { df: fewer - 1.0, ..welch(a, b) }
+    })
+}
+
+fn unblocked(
+    baseline_pps: &[f64],
+    candidate_pps: &[f64],
+    criteria: Criteria,
+    estimate: fn(&[f64], &[f64]) -> LogEstimate,
+) -> Result<Comparison, Unanswerable> {
     let a = logs(baseline_pps)?;
     let b = logs(candidate_pps)?;
     let (n_a, n_b) = (a.len(), b.len());
@@ -93,7 +120,7 @@ pub fn compare_unblocked(
     }
     let sizes = Sizes { n_a, n_b, blocks: 0, left_out: 0, layout: Layout::Unblocked };
     let welch = Comparison::from_estimate(
-        welch(&a, &b),
+        estimate(&a, &b),
         criteria,
         sizes,
         Method::Welch,

@@ -14,11 +14,11 @@
 use super::comparisons::{Answer, Compared, Outcome, adjust, criteria};
 use super::figures::RunResult;
 use crate::format::{listed, percent, signed_percent};
-use crate::stats::blocked::mean_estimate;
+use crate::stats::blocked::{compare_among_many, mean_estimate};
 use crate::stats::comparison::{Layout, Method, Scope, Sizes};
 use crate::stats::diagnostics::{RunFigure, Trend, trend_within_variants};
 use crate::stats::summary::{mean, median};
-use crate::stats::{Comparison, Criteria, Unanswerable, Verdict, compare_unblocked};
+use crate::stats::{Comparison, Criteria, Unanswerable, Verdict};
 use crate::store::{Contents, UNNAMED};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -261,7 +261,7 @@ impl Question {
             }
             let others = self.alike.iter().filter(|other| **other != bed);
             let others: Vec<f64> = others.flat_map(|&o| &self.figures[o]).copied().collect();
-            Some(compare_unblocked(&others, &self.figures[bed], criteria))
+            Some(compare_among_many(&others, &self.figures[bed], criteria))
         };
         (0..self.figures.len()).map(of).collect()
     }
