@@ -63,6 +63,15 @@ pub enum VmError {
         /// The whole console.
         log: PathBuf,
     },
+    /// KVM can't execute what the guest does.
+    #[error(
+        "KVM can't go on with this guest: {text}\n  next step: write accel = \"tcg\", or boot it on \
+         a machine whose CPU virtualises by itself"
+    )]
+    GivenUp {
+        /// What QEMU says of it.
+        text: String,
+    },
     /// QEMU ended.
     #[error("QEMU has ended ({status}): {text}")]
     Ended {

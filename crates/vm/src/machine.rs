@@ -238,7 +238,11 @@ impl Machine {
     /// The error with QEMU's own last words, where it is QEMU that has ended.
     pub fn explain(&self, error: VmError) -> VmError {
         let VmError::Ended { status, text } = error else { return error };
-        let words = fs::read_to_string(self.directory.join("qemu.log")).unwrap_or_default();
+        let log = self.directory.join("qemu.log");
+        if self.process.was_given_up() {
+            return VmError::GivenUp { text: qemu::given_up(&log).unwrap_or_default() };
+        }
+        let words = fs::read_to_string(log).unwrap_or_default();
         let words = words.lines().filter(|line| !line.contains("waiting for connection"));
         let words = words.collect::<Vec<_>>().join(" | ");
         let words = match self.process.was_stopped() {
@@ -283,7 +287,7 @@ fn begin(spec: &Spec, directory: &Path) -> Result<(Process, Console), VmError> {
     let inherited = spec.nics.iter().flat_map(Nic::descriptors).copied().collect();
     process::keep_open(&mut command, inherited);
     let child = qemu::spawn(command.args(spec.arguments(directory)).stderr(log))?;
-    let process = Process::watched(child, qemu::STOPPED);
+    let process = Process::watched(child, qemu::STOPPED, errors.clone());
     let socket = directory.join("console");
     let deadline = Instant::now() + Duration::from_secs(20);
     while !socket.exists() {

@@ -4,11 +4,13 @@
 //! A process that was stopped (SIGSTOP, a debugger, a job of a shell) answers nobody, and
 //! everybody who asks its guest something has a patience of his own, of minutes for some
 //! questions. So each process is watched: one that has been stopped for [`STOPPED`] is
-//! killed, which ends all waiting at once, and says so.
+//! killed, which ends all waiting at once, and says so. So is one whose guest KVM gave up: QEMU
+//! says so and waits, for somebody to look at the guest.
 
 use crate::error::VmError;
 use fwdlab_port::process;
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,6 +24,8 @@ pub(crate) const PACKAGE: &str = "qemu-system-x86";
 /// For how long it may be stopped: longer than a batch of packets is waited for, whose
 /// failure says more.
 pub(crate) const STOPPED: Duration = Duration::from_secs(20);
+/// How QEMU begins to say that KVM can't go on with a guest.
+const GIVEN_UP: [&str; 2] = ["KVM internal error", "KVM: entry failed"];
 /// For how long it may write after it was asked to end.
 const WRITING: Duration = Duration::from_secs(20);
 /// Between two looks at it.
@@ -54,6 +58,7 @@ struct Shared {
     /// Nobody has to look any more.
     is_over: AtomicBool,
     was_stopped: AtomicBool,
+    was_given_up: AtomicBool,
 }
 
 impl Shared {
@@ -63,16 +68,17 @@ impl Shared {
 }
 
 impl Process {
-    /// Watches a child from now on: it may be stopped for so long.
-    pub(crate) fn watched(child: Child, patience: Duration) -> Process {
+    /// Watches a child that writes to `log` from now on: it may be stopped for so long.
+    pub(crate) fn watched(child: Child, patience: Duration, log: PathBuf) -> Process {
         let pid = child.id();
         let shared = Arc::new(Shared {
             child: Mutex::new(child),
             is_over: AtomicBool::new(false),
             was_stopped: AtomicBool::new(false),
+            was_given_up: AtomicBool::new(false),
         });
         let seen = shared.clone();
-        let watch = std::thread::spawn(move || watch(pid, &seen, patience));
+        let watch = std::thread::spawn(move || watch(pid, &seen, patience, &log));
         Process { pid, shared, watch: Some(watch) }
     }
 
@@ -89,6 +95,11 @@ impl Process {
     /// True when it was killed because it had been stopped.
     pub(crate) fn was_stopped(&self) -> bool {
         self.shared.was_stopped.load(Ordering::Relaxed)
+    }
+
+    /// True when it was killed because KVM gave its guest up.
+    pub(crate) fn was_given_up(&self) -> bool {
+        self.shared.was_given_up.load(Ordering::Relaxed)
     }
 
     /// Switches the guest off: QEMU is asked to end, so that it first writes out of its own
@@ -125,19 +136,29 @@ impl Drop for Process {
     }
 }
 
-/// Kills a process that has been stopped for too long.
-fn watch(pid: u32, shared: &Shared, patience: Duration) {
+/// Kills a process that has been stopped for too long, or whose guest was given up.
+fn watch(pid: u32, shared: &Shared, patience: Duration, log: &Path) {
     let mut stopped: Option<Instant> = None;
     while !shared.is_over.load(Ordering::Relaxed) {
         stopped = if is_stopped(pid) { stopped.or_else(|| Some(Instant::now())) } else { None };
-        if stopped.is_some_and(|since| since.elapsed() >= patience) {
-            shared.was_stopped.store(true, Ordering::Relaxed);
+        let is_stuck = stopped.is_some_and(|since| since.elapsed() >= patience);
+        let is_given_up = given_up(log).is_some();
+        if is_stuck || is_given_up {
+            shared.was_stopped.store(is_stuck, Ordering::Relaxed);
+            shared.was_given_up.store(is_given_up, Ordering::Relaxed);
             // Whoever ends it next waits for it too.
             let _ = shared.child().kill();
             return;
         }
         std::thread::park_timeout(LOOK.min(patience / 2));
     }
+}
+
+/// The line by which QEMU says that KVM gave its guest up.
+pub(crate) fn given_up(log: &Path) -> Option<String> {
+    let said = fs::read_to_string(log).ok()?;
+    let mut lines = said.lines();
+    lines.find(|line| GIVEN_UP.iter().any(|words| line.starts_with(words))).map(str::to_owned)
 }
 
 /// True for a process that was stopped, by a signal or a debugger (proc(5), field 3).
@@ -151,8 +172,12 @@ mod tests {
     use super::*;
 
     fn sleeper() -> Process {
+        sleeper_with(Path::new("/nonexistent"))
+    }
+
+    fn sleeper_with(log: &Path) -> Process {
         let child = Command::new("sleep").arg("600").spawn().expect("sleep");
-        Process::watched(child, Duration::from_millis(300))
+        Process::watched(child, Duration::from_millis(300), log.to_owned())
     }
 
     fn signal(name: &str, process: &Process) {
@@ -176,6 +201,19 @@ mod tests {
         let process = sleeper();
         assert!(!ends_within(&process, Duration::from_millis(900)));
         assert!(!process.was_stopped());
+    }
+
+    #[test]
+    fn a_guest_that_kvm_gave_up_is_ended_and_the_line_is_known() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let log = directory.path().join("qemu.log");
+        fs::write(&log, "waiting for connection\n").expect("a file");
+        let process = sleeper_with(&log);
+        assert!(!ends_within(&process, Duration::from_millis(600)));
+        fs::write(&log, "waiting\nKVM internal error. Suberror: 1\nEAX=0\n").expect("a file");
+        assert!(ends_within(&process, Duration::from_secs(30)) && process.was_given_up());
+        assert!(!process.was_stopped());
+        assert_eq!(given_up(&log).as_deref(), Some("KVM internal error. Suberror: 1"));
     }
 
     #[test]

@@ -215,11 +215,6 @@ fn a_slower_bed_changes_no_verdict_and_is_named_in_every_form() {
         "{said}"
     );
     assert!(!said.contains("is other on bed"), "{said}");
-    // What they are levels of is no state in which the device starts, and no drift.
-    let said: Vec<&str> = apart.diagnoses.iter().map(|found| found.sentence.as_str()).collect();
-    assert_eq!((said, alike.diagnoses.len()), (vec![], 0));
-    let (one, other) = (alike.order.unwrap(), apart.order.unwrap());
-    assert!((one.slope - other.slope).abs() < 1e-6, "{one:?} and {other:?}");
     let files = report(&uneven);
     for name in ["README.md", "index.html"] {
         let text = crate::support::file(&files, name);

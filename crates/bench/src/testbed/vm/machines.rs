@@ -76,14 +76,31 @@ impl Machines {
         })
     }
 
-    /// Whether the CPU itself executes a guest, found out by booting a small one.
+    /// Whether the CPU itself executes guests, found out by booting a small one, and each of these
+    /// disks until its kernel speaks.
     ///
     /// # Errors
     /// Why it does not.
-    pub(super) fn try_kvm(&mut self) -> Result<Duration, VmError> {
+    pub(super) fn try_kvm(&mut self, disks: &[String]) -> Result<Duration, VmError> {
+        let small = self.tried(|directory, _| probe::executes(Accel::Kvm, directory))?;
+        for disk in disks {
+            let disk = self.experiment.join(disk);
+            self.tried(|directory, cache| {
+                let image = Image::find(&disk, cache)?;
+                freebsd::begins(&image, Accel::Kvm, directory, cache)
+            })?;
+        }
+        Ok(small)
+    }
+
+    /// What a guest does in a directory of its own.
+    fn tried(
+        &mut self,
+        guest: impl FnOnce(&Path, &Path) -> Result<Duration, VmError>,
+    ) -> Result<Duration, VmError> {
         let directory = machine::directory(&self.parent, self.booted)?;
         self.booted += 1;
-        let tried = probe::executes(Accel::Kvm, &directory);
+        let tried = guest(&directory, &self.cache);
         // What is left is removed by the next start.
         let _ = std::fs::remove_dir_all(&directory);
         tried

@@ -32,6 +32,7 @@ use fwdlab_model::settings::{Accel, DutKind, Reboot, Settings, TestbedKind};
 use fwdlab_model::warning::Warning;
 use fwdlab_vm::{VmError, machine};
 use machines::{Machines, Up, Ways};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use taps::TapEnds;
 
@@ -97,7 +98,11 @@ fn choose(plan: &Plan, machines: &mut Machines) -> Result<String, BenchError> {
     if wanted().all(|accel| accel == Accel::Tcg) {
         return Ok(format!("{emulated}, as the experiment asks"));
     }
-    match machines.try_kvm() {
+    // A loader asks more of KVM than a kernel: each disk is begun, too.
+    let disks = plan.variants.iter().filter(|v| v.settings.testbed.vm.accel != Accel::Tcg);
+    let disks: BTreeSet<String> =
+        disks.filter_map(|variant| variant.settings.testbed.vm.disk.clone()).collect();
+    match machines.try_kvm(&Vec::from_iter(disks)) {
         Ok(took) => {
             machines.auto = machine::Accel::Kvm;
             let took = took.as_millis();

@@ -209,10 +209,10 @@ mod tests {
         };
         Contents {
             runs: plan.runs.iter().map(run).collect(),
+            run_invocations: vec![1; plan.runs.len()],
             plan,
             experiment: String::new(),
             invocations: Vec::new(),
-            run_invocations: Vec::new(),
             calibrations: Vec::new(),
             import: None,
             profiles: Vec::new(),
