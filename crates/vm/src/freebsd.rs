@@ -13,13 +13,10 @@ use crate::symbols::Symbols;
 use crate::tool;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 /// Time for a boot; emulated on a busy machine it takes two minutes and more.
 const BOOT: Duration = Duration::from_secs(600);
-/// What a kernel says first, and the time until then where a CPU executes it.
-const SPEAKS: &str = "Copyright (c) ";
-const LOADS: Duration = Duration::from_secs(60);
 /// Time for a command on the console: the first start of sshd makes keys.
 const COMMAND: Duration = Duration::from_secs(180);
 /// Begins what a command on the console is followed by. The quotation marks are not in it,
@@ -81,35 +78,6 @@ impl Image {
         }
         Ok(Image { file, format })
     }
-}
-
-/// Boots a disk until its kernel speaks, and ends it; `directory` takes its files. A loader
-/// changes between modes of a CPU that no kernel of Linux uses, and not every KVM knows them.
-/// Returns how long it took.
-///
-/// # Errors
-/// When QEMU does not start, or the kernel says nothing in time.
-pub fn begins(
-    image: &Image,
-    accel: machine::Accel,
-    directory: &Path,
-    cache: &Path,
-) -> Result<Duration, VmError> {
-    let spec = machine::Spec {
-        accel,
-        cpus: 1,
-        memory: 512,
-        boot: Boot::Disk { image: image.file.clone(), format: image.format.to_owned() },
-        admin: Model::Virtio,
-        ssh_port: machine::free_port()?,
-        nics: Vec::new(),
-        counting: None,
-        log: cache.join("console.log"),
-    };
-    let began = Instant::now();
-    let machine = machine::Machine::start(&spec, directory)?;
-    let spoke = machine.console().wait_for(SPEAKS, LOADS);
-    spoke.map(|_| began.elapsed()).map_err(|error| machine.explain(error))
 }
 
 /// Format of a disk by its name.

@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Machines that stay up at a time: two kernels alternate by block.
 const KEPT: usize = 2;
@@ -76,31 +76,46 @@ impl Machines {
         })
     }
 
-    /// Whether the CPU itself executes guests, found out by booting a small one, and each of these
-    /// disks until its kernel speaks.
+    /// Whether the CPU itself executes guests, found out by booting a small one, and then those
+    /// that are to be measured: one that is itself executed by a KVM may know a small guest's
+    /// instructions, and not those of a loader or of a kernel for several CPUs. Returns how long
+    /// the last one took until it answered.
     ///
     /// # Errors
     /// Why it does not.
-    pub(super) fn try_kvm(&mut self, disks: &[String]) -> Result<Duration, VmError> {
-        let small = self.tried(|directory, _| probe::executes(Accel::Kvm, directory))?;
-        for disk in disks {
-            let disk = self.experiment.join(disk);
-            self.tried(|directory, cache| {
-                let image = Image::find(&disk, cache)?;
-                freebsd::begins(&image, Accel::Kvm, directory, cache)
+    pub(super) fn try_kvm<'s>(
+        &mut self,
+        guests: impl Iterator<Item = &'s Settings>,
+    ) -> Result<Duration, BenchError> {
+        let small = |_: &Machines, directory: &Path, _| {
+            probe::executes(Accel::Kvm, directory).map_err(trouble)
+        };
+        let mut took = self.tried(small)?;
+        let mut known = Vec::new();
+        for settings in guests {
+            // Without taps, which have as many queues as are asked for.
+            let what = What { queues: 1, ..What::of(settings, Accel::Kvm) };
+            if known.contains(&what) {
+                continue;
+            }
+            known.push(what.clone());
+            took = self.tried(|machines, directory, number| {
+                let began = Instant::now();
+                machines.up(what, number, None, directory).map(|_| began.elapsed())
             })?;
         }
-        Ok(small)
+        Ok(took)
     }
 
     /// What a guest does in a directory of its own.
-    fn tried(
+    fn tried<T>(
         &mut self,
-        guest: impl FnOnce(&Path, &Path) -> Result<Duration, VmError>,
-    ) -> Result<Duration, VmError> {
-        let directory = machine::directory(&self.parent, self.booted)?;
+        guest: impl FnOnce(&Machines, &Path, u32) -> Result<T, BenchError>,
+    ) -> Result<T, BenchError> {
+        let number = self.booted;
+        let directory = machine::directory(&self.parent, number).map_err(trouble)?;
         self.booted += 1;
-        let tried = guest(&directory, &self.cache);
+        let tried = guest(self, &directory, number);
         // What is left is removed by the next start.
         let _ = std::fs::remove_dir_all(&directory);
         tried

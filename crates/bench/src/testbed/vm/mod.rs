@@ -32,7 +32,6 @@ use fwdlab_model::settings::{Accel, DutKind, Reboot, Settings, TestbedKind};
 use fwdlab_model::warning::Warning;
 use fwdlab_vm::{VmError, machine};
 use machines::{Machines, Up, Ways};
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use taps::TapEnds;
 
@@ -98,18 +97,15 @@ fn choose(plan: &Plan, machines: &mut Machines) -> Result<String, BenchError> {
     if wanted().all(|accel| accel == Accel::Tcg) {
         return Ok(format!("{emulated}, as the experiment asks"));
     }
-    // A loader asks more of KVM than a kernel: each disk is begun, too.
-    let disks = plan.variants.iter().filter(|v| v.settings.testbed.vm.accel != Accel::Tcg);
-    let disks: BTreeSet<String> =
-        disks.filter_map(|variant| variant.settings.testbed.vm.disk.clone()).collect();
-    match machines.try_kvm(&Vec::from_iter(disks)) {
+    let guests = plan.variants.iter().map(|variant| &variant.settings);
+    match machines.try_kvm(guests.filter(|guest| guest.testbed.vm.accel != Accel::Tcg)) {
         Ok(took) => {
             machines.auto = machine::Accel::Kvm;
             let took = took.as_millis();
-            Ok(format!("KVM executes the machine: a small guest booted within {took} ms"))
+            Ok(format!("KVM executes the machine: its guest answered within {took} ms"))
         }
         // It was asked for by its name.
-        Err(error) if wanted().any(|accel| accel == Accel::Kvm) => Err(trouble(error)),
+        Err(error) if wanted().any(|accel| accel == Accel::Kvm) => Err(error),
         Err(error) => {
             machines.auto = machine::Accel::Tcg;
             let text = error.to_string();

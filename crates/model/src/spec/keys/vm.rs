@@ -33,7 +33,7 @@ pub const VM: Section = Section {
             "accel",
             words(Accel::NAMES),
             "\"auto\"",
-            "What executes the machine. `tcg`: QEMU's emulation, whose instructions are counted exactly and whose time is no machine's; `kvm`: the CPU itself, whose rates are the guest's, and which counts nothing; `auto`: `tcg` where instructions are counted; where a rate is measured (`figure` in `[compare]`), `kvm` if a small guest boots that way within seconds, else `tcg`.",
+            "What executes the machine. `tcg`: QEMU's emulation, whose instructions are counted exactly and whose time is no machine's; `kvm`: the CPU itself, whose rates are the guest's, and which counts nothing; `auto`: `tcg` where instructions are counted; where a rate is measured (`figure` in `[compare]`), `kvm` if a small guest and then the machine itself boot that way, else `tcg`.",
         )
         .example("\"tcg\"")
         .of(Owner::Vm)
