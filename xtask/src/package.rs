@@ -29,18 +29,86 @@ struct Target {
     triple: &'static str,
     /// As Debian calls it.
     debian: &'static str,
+    /// What is needed where this processor can't execute its programs; none where it can.
+    foreign: Option<Foreign>,
+}
+
+/// Programs for another processor than this one.
+struct Foreign {
+    /// What the names of its compiler and binutils begin with.
+    tools: &'static str,
+    /// What executes its programs here.
+    runner: &'static str,
+    /// Debian's packages of both.
+    packages: &'static str,
 }
 
 /// The processor that runs this.
 const HOST: Target = match cfg!(target_arch = "aarch64") {
-    true => Target { triple: "aarch64-unknown-linux-gnu", debian: "arm64" },
-    false => Target { triple: "x86_64-unknown-linux-gnu", debian: "amd64" },
+    true => Target { triple: "aarch64-unknown-linux-gnu", debian: "arm64", foreign: None },
+    false => Target { triple: "x86_64-unknown-linux-gnu", debian: "amd64", foreign: None },
 };
+
+/// Arm's, made on another.
+const ARM: Target = Target {
+    triple: "aarch64-unknown-linux-gnu",
+    debian: "arm64",
+    foreign: Some(Foreign {
+        tools: "aarch64-linux-gnu-",
+        runner: "qemu-aarch64-static",
+        packages: "gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static",
+    }),
+};
+
+impl Target {
+    /// A program of binutils for it.
+    fn tool(&self, name: &str) -> Command {
+        let tools = self.foreign.as_ref().map_or("", |foreign| foreign.tools);
+        Command::new(format!("{tools}{name}"))
+    }
+
+    /// A program of its own, to be executed here.
+    fn runs(&self, program: &Path) -> Command {
+        match &self.foreign {
+            None => Command::new(program),
+            Some(foreign) => {
+                let mut command = Command::new(foreign.runner);
+                command.arg(program);
+                command
+            }
+        }
+    }
+}
 
 /// Makes the packages of the working tree.
 pub(crate) fn make(root: &Path) -> Result<()> {
+    make_for(root, &HOST)
+}
+
+/// Makes those for arm64, on whatever processor. Manual pages and completions are made by the
+/// program itself, which QEMU executes then.
+pub(crate) fn make_for_arm(root: &Path) -> Result<()> {
+    if let Some(foreign) = &ARM.foreign {
+        let is_there = Command::new(foreign.runner).arg("--version").output().is_ok()
+            && ARM.tool("gcc").arg("--version").output().is_ok();
+        ensure!(
+            is_there,
+            "no {}gcc or no {}: apt-get install {}; rustup target add {}",
+            foreign.tools,
+            foreign.runner,
+            foreign.packages,
+            ARM.triple
+        );
+    }
+    match HOST.triple == ARM.triple {
+        true => make_for(root, &HOST),
+        false => make_for(root, &ARM),
+    }
+}
+
+fn make_for(root: &Path, target: &Target) -> Result<()> {
     let folder = root.join(FOLDER);
-    for package in packages(root, &folder)? {
+    for package in packages(root, &folder, target)? {
         let size = fs::metadata(&package)?.len();
         println!("{}: {:.1} MB", package.display(), size as f64 / 1e6);
     }
@@ -54,7 +122,7 @@ pub(crate) fn make_of_debug(root: &Path) -> Result<()> {
     ensure!(built.is_file(), "{}: `cargo build` makes it", built.display());
     let folder = root.join(FOLDER);
     emptied(&folder)?;
-    debian(root, &folder, &version(root)?, &stripped(root, &built)?, &time(root)?).map(drop)
+    debian(root, &folder, &HOST, &stripped(root, &built, &HOST)?).map(drop)
 }
 
 /// Makes the packages of the last commit twice, in folders of different names, and compares.
@@ -68,7 +136,7 @@ pub(crate) fn make_again(root: &Path) -> Result<()> {
         let [origin, to] = [&from, &clone].map(|path| path.display().to_string());
         run(Command::new("git").args(["clone", "--quiet", "--no-hardlinks", &origin, &to]))?;
         from.clone_from(&clone);
-        packages(&clone, &clone.join(FOLDER))?;
+        packages(&clone, &clone.join(FOLDER), &HOST)?;
         let text = fs::read_to_string(clone.join(FOLDER).join(SUMS))?;
         println!("{text}");
         sums.insert(name, text);
@@ -83,18 +151,19 @@ pub(crate) fn make_again(root: &Path) -> Result<()> {
 const SUMS: &str = "SHA256SUMS";
 
 /// Builds below `root` and packs into `folder`; returns the packages.
-fn packages(root: &Path, folder: &Path) -> Result<Vec<PathBuf>> {
-    let program = stripped(root, &build(root, &HOST)?)?;
+fn packages(root: &Path, folder: &Path, target: &Target) -> Result<Vec<PathBuf>> {
+    let program = stripped(root, &build(root, target)?, target)?;
     let size = fs::metadata(&program)?.len();
     ensure!(size <= LARGEST, "{} has {size} bytes, {LARGEST} at most", program.display());
     ensure_static(&program)?;
-    pack(root, folder, &program)
+    pack(root, folder, target, &program)
 }
 
 /// The program without symbols, but those of the router's functions, which profiles name.
-fn stripped(root: &Path, built: &Path) -> Result<PathBuf> {
+fn stripped(root: &Path, built: &Path, target: &Target) -> Result<PathBuf> {
     let program = root.join("target/package.fwdlab");
-    run(Command::new("objcopy")
+    run(target
+        .tool("objcopy")
         .args(["--wildcard", "--strip-all", "--keep-symbol=*fwdlab_router*"])
         .args(["--keep-symbol=*fwdlab_packet*", "--keep-symbol=*fwdlab_port*"])
         .args([built, &program]))?;
@@ -102,15 +171,9 @@ fn stripped(root: &Path, built: &Path) -> Result<PathBuf> {
 }
 
 /// Packs a program into `folder`, which is emptied; returns the packages.
-fn pack(root: &Path, folder: &Path, program: &Path) -> Result<Vec<PathBuf>> {
-    let (version, time) = (version(root)?, time(root)?);
+fn pack(root: &Path, folder: &Path, target: &Target, program: &Path) -> Result<Vec<PathBuf>> {
     emptied(folder)?;
-    let architecture = HOST.triple.split('-').next().unwrap_or_default();
-    let name = format!("fwdlab-{version}-{architecture}-linux");
-    let made = [
-        archive(root, folder, &name, program, &time)?,
-        debian(root, folder, &version, program, &time)?,
-    ];
+    let made = [archive(root, folder, target, program)?, debian(root, folder, target, program)?];
     let names: Vec<&str> = made.iter().filter_map(|path| path.file_name()?.to_str()).collect();
     let sums = run(Command::new("sha256sum").args(&names).current_dir(folder))?;
     fs::write(folder.join(SUMS), sums)?;
@@ -141,6 +204,10 @@ fn build(root: &Path, target: &Target) -> Result<PathBuf> {
     // Of the caller's environment nothing that changes what is built.
     cargo.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
     cargo.env("CARGO_INCREMENTAL", "0").current_dir(root);
+    if let Some(foreign) = &target.foreign {
+        let name = target.triple.to_uppercase().replace('-', "_");
+        cargo.env(format!("CARGO_TARGET_{name}_LINKER"), format!("{}gcc", foreign.tools));
+    }
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("CARGO_PROFILE_") {
             cargo.env_remove(name);
@@ -158,11 +225,14 @@ fn ensure_static(program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// An archive with one folder, `name`.
-fn archive(root: &Path, folder: &Path, name: &str, program: &Path, time: &str) -> Result<PathBuf> {
+/// An archive with one folder, of its own name.
+fn archive(root: &Path, folder: &Path, target: &Target, program: &Path) -> Result<PathBuf> {
+    let (version, time) = (version(root)?, time(root)?);
+    let architecture = target.triple.split('-').next().unwrap_or_default();
+    let name = &format!("fwdlab-{version}-{architecture}-linux");
     let tree = Tree::new(folder.join(name))?;
     tree.file(program, "fwdlab", 0o755)?;
-    documents(root, &tree, program, "man", "completions")?;
+    documents(root, &tree, &|| target.runs(program), "man", "completions")?;
     for text in ["README.md", "CHANGELOG.md", "LICENSE"] {
         tree.file(&root.join(text), text, 0o644)?;
     }
@@ -182,16 +252,11 @@ fn archive(root: &Path, folder: &Path, name: &str, program: &Path, time: &str) -
 }
 
 /// A package for Debian and its descendants (deb(5)).
-fn debian(
-    root: &Path,
-    folder: &Path,
-    version: &str,
-    program: &Path,
-    time: &str,
-) -> Result<PathBuf> {
+fn debian(root: &Path, folder: &Path, target: &Target, program: &Path) -> Result<PathBuf> {
+    let (version, time) = (version(root)?, time(root)?);
     let tree = Tree::new(folder.join("debian"))?;
     tree.file(program, "usr/bin/fwdlab", 0o755)?;
-    documents(root, &tree, program, "usr/share/man/man1", "usr/share")?;
+    documents(root, &tree, &|| target.runs(program), "usr/share/man/man1", "usr/share")?;
     let own = "usr/share/doc/fwdlab";
     tree.file(&root.join("LICENSE"), &format!("{own}/copyright"), 0o644)?;
     tree.file(&root.join("README.md"), &format!("{own}/README.md"), 0o644)?;
@@ -203,11 +268,11 @@ fn debian(
     run(Command::new("gzip").args(["-9", "--no-name"]).arg(tree.0.join(own).join("changelog")))?;
     let kilobytes = size(&tree.0)?.div_ceil(1024).to_string();
     let control = CONTROL
-        .replace("VERSION", version)
-        .replace("ARCHITECTURE", HOST.debian)
+        .replace("VERSION", &version)
+        .replace("ARCHITECTURE", target.debian)
         .replace("SIZE", &kilobytes);
     tree.text("DEBIAN/control", &control)?;
-    let file = folder.join(format!("fwdlab_{version}_{}.deb", HOST.debian));
+    let file = folder.join(format!("fwdlab_{version}_{}.deb", target.debian));
     // Times after that of the commit are set to it.
     run(Command::new("dpkg-deb")
         .args(["--root-owner-group", "--uniform-compression", "-Zxz", "--build"])
@@ -240,15 +305,21 @@ Description: laboratory for packet-forwarding performance
 ";
 
 /// Manual pages and completions, made by the program itself.
-fn documents(root: &Path, tree: &Tree, program: &Path, man: &str, share: &str) -> Result<()> {
+fn documents(
+    root: &Path,
+    tree: &Tree,
+    program: &dyn Fn() -> Command,
+    man: &str,
+    share: &str,
+) -> Result<()> {
     let pages = tree.0.join(man);
-    run(Command::new(program).arg("man").arg(&pages).current_dir(root))?;
+    run(program().arg("man").arg(&pages).current_dir(root))?;
     for (shell, debian, plain) in [
         ("bash", "bash-completion/completions/fwdlab", "fwdlab.bash"),
         ("zsh", "zsh/vendor-completions/_fwdlab", "_fwdlab"),
         ("fish", "fish/vendor_completions.d/fwdlab.fish", "fwdlab.fish"),
     ] {
-        let script = run(Command::new(program).args(["completions", shell]).current_dir(root))?;
+        let script = run(program().args(["completions", shell]).current_dir(root))?;
         let name = if share == "completions" { plain } else { debian };
         tree.text(&format!("{share}/{name}"), &script)?;
     }
