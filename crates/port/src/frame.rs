@@ -1,7 +1,7 @@
 //! A buffer that holds one Ethernet frame, and batches of them.
 //!
 //! Frames of links with an MTU of 1500 lie in their buffer as a whole. Of longer ones the
-//! beginning does, with all that a router looks at; the rest is elsewhere ([`tails`]), and
+//! beginning does, with all that a router looks at; the rest is elsewhere (`tails`), and
 //! costs shorter ones nothing.
 
 mod tails;
