@@ -82,7 +82,8 @@ fn a_lease_that_is_ended_by_hand_ends_its_run_and_sick_hosts_are_not_taken() {
     let power = format!("power_cycle = [\"{}\"]\nreboot_timeout = \"1s\"", rack.at("cycle"));
     // A shell for all commands is as good here as one for each.
     short(&rack, &power, "one_shell = true\n");
-    rack.write("x.toml", &plain(30));
+    // More than three programs measure before they are ended.
+    rack.write("x.toml", &plain(300));
     let program = rack.start(&RUN);
     assert!(until(PATIENCE, || stored(&program) >= 1), "{}", program.said());
     let freed = rack.command(&["lab", "free", "lab.toml", "dut", "--force"]).output();
