@@ -22,11 +22,7 @@ const COMMANDS: &[(&[&str], &str, Chore)] = &[
     (&["check"], "hold the tree against the house rules", rules::check),
     (&["deny"], "hold what is depended on against deny.toml: licences, bans, sources", deny::check),
     (&["package"], "make the static program's archive and Debian package", package::make),
-    (
-        &["package", "--arm64"],
-        "make both for arm64, by a compiler for it",
-        package::make_for_arm,
-    ),
+    (&["package", "--arm64"], "make both for arm64, by a compiler for it", package::make_for_arm),
     (
         &["package", "--debug"],
         "make the Debian package around the program of `cargo build`, to be tried",
