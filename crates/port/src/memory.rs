@@ -4,7 +4,12 @@
 //! tables with nearly every read; in a virtual machine two of them.
 
 use rustix::mm::{Advice, madvise};
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ffi::c_void;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+use std::slice;
 
 /// Size of a huge page on most machines; others ignore advice about parts of their pages.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
@@ -48,9 +53,100 @@ pub fn move_to_huge_pages<T>(table: &[T]) {
     }
 }
 
+/// As many values of a kind, in memory of its own that begins where a huge page does if it fills
+/// one: of tables of a few megabytes, an allocator puts about half of each into huge pages.
+///
+/// Best effort, too.
+pub struct Block<T: Copy> {
+    values: NonNull<T>,
+    count: usize,
+}
+
+// SAFETY: it owns its values, as a boxed slice does.
+unsafe impl<T: Copy + Send> Send for Block<T> {}
+// SAFETY: shared, it only hands out shared references.
+unsafe impl<T: Copy + Sync> Sync for Block<T> {}
+
+impl<T: Copy> Block<T> {
+    /// `count` times the same.
+    ///
+    /// # Panics
+    /// When that is nothing, or more than there can be.
+    pub fn filled(value: T, count: usize) -> Block<T> {
+        let layout = Block::<T>::layout(count);
+        // SAFETY: the layout's size isn't 0.
+        let values = unsafe { alloc(layout) }.cast::<T>();
+        let Some(values) = NonNull::new(values) else { handle_alloc_error(layout) };
+        if layout.align() == HUGE_PAGE_BYTES {
+            let whole = layout.size() / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+            // SAFETY: the range is this block's; the advice changes what its memory is made of.
+            let _ = unsafe { madvise(values.as_ptr().cast(), whole, Advice::LinuxHugepage) };
+        }
+        for at in 0..count {
+            // SAFETY: within the block, which is aligned for such values.
+            unsafe { values.add(at).write(value) };
+        }
+        Block { values, count }
+    }
+
+    fn layout(count: usize) -> Layout {
+        let layout = Layout::array::<T>(count).ok().filter(|layout| layout.size() > 0);
+        let layout = layout.expect("some values, of some size, that fit into memory");
+        match layout.size() >= HUGE_PAGE_BYTES {
+            true => layout.align_to(HUGE_PAGE_BYTES).expect("a power of two"),
+            false => layout,
+        }
+    }
+}
+
+impl<T: Copy> Drop for Block<T> {
+    fn drop(&mut self) {
+        // SAFETY: allocated with this layout, and values that are copied need no end.
+        unsafe { dealloc(self.values.as_ptr().cast(), Block::<T>::layout(self.count)) };
+    }
+}
+
+impl<T: Copy> Deref for Block<T> {
+    type Target = [T];
+
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        // SAFETY: all values are written, and borrowed with the block.
+        unsafe { slice::from_raw_parts(self.values.as_ptr(), self.count) }
+    }
+}
+
+impl<T: Copy> DerefMut for Block<T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as above, by nobody else.
+        unsafe { slice::from_raw_parts_mut(self.values.as_ptr(), self.count) }
+    }
+}
+
+impl<T: Copy + fmt::Debug> fmt::Debug for Block<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_block_begins_where_a_huge_page_does_if_it_fills_one() {
+        let pages = HUGE_PAGE_BYTES / 64;
+        for (count, aligned) in [(1, false), (pages, true), (3 * pages + 1, true)] {
+            let mut block = Block::filled([7u64; 8], count);
+            assert_eq!(block.len(), count);
+            let begin = block.as_ptr() as usize;
+            assert!(!aligned || begin.is_multiple_of(HUGE_PAGE_BYTES), "{begin:x}");
+            block[count - 1][3] = 8;
+            let sum: u64 = block.iter().flatten().sum();
+            assert_eq!(sum, 7 * 8 * count as u64 + 1);
+        }
+    }
 
     #[test]
     fn tables_keep_what_is_in_them() {

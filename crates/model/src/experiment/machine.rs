@@ -7,10 +7,15 @@ use crate::settings::{Accel, TestbedKind};
 use crate::spec::{Setting, Spec};
 use toml::Spanned;
 
-/// True when a rate of a virtual machine is asked for: packets come over taps then.
+/// True when a rate of a virtual machine is asked for, or a method whose trials are: packets come
+/// over taps then.
 pub(super) fn is_timed(spec: &Spec) -> bool {
     let is_vm = spec.kind.as_ref().is_some_and(|kind| *kind.get_ref() == TestbedKind::Vm);
-    is_vm && spec.compare.figure.as_ref().is_some_and(|figure| figure.get_ref().is_rate())
+    is_vm
+        && match &spec.compare.figure {
+            Some(figure) => figure.get_ref().is_rate(),
+            None => super::method::method_of(spec).is_some(),
+        }
 }
 
 /// Time is measured where a CPU executes the device, instructions where it is emulated.

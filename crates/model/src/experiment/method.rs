@@ -187,14 +187,12 @@ pub(super) fn judge(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagn
                 .help("remove `alternate`: each run is then a start of its own"),
         );
     }
-    if experiment.base.testbed.kind == TestbedKind::Vm {
+    let testbed = &experiment.base.testbed;
+    if testbed.kind == TestbedKind::Vm && !testbed.vm.is_timed {
         faults.push(
-            Diagnostic::new(kind.span(), "no load is searched for on a virtual machine")
-                .label("a rate is searched for")
-                .help(
-                    "leave [method] out: instructions a packet are counted, or with figure = \
-                       \"mean\" in [compare] a rate is measured",
-                ),
+            Diagnostic::new(kind.span(), "where instructions are counted, time means nothing")
+                .label("its trials measure rates")
+                .help("leave `figure` out of [compare], or [method]"),
         );
     }
     for part in experiment.method.iter().flat_map(Method::parts) {

@@ -76,6 +76,10 @@ impl<A: Address> Fib<A> for Auto<A> {
         self.fib().lookup_batch(addresses, next_hops);
     }
 
+    fn prefetch(&self, addresses: &[A]) {
+        self.fib().prefetch(addresses);
+    }
+
     fn apply(&mut self, batch: &Batch<A>) {
         match &mut self.chosen {
             Chosen::Small(fib) => {

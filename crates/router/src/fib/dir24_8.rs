@@ -10,6 +10,7 @@ use super::expansion::{Node, below, dirty};
 use super::rib::Route;
 use super::table::{DEEPER, Groups, Root};
 use super::{Batch, Fib, NextHop, Prefix, Rib, V4};
+use fwdlab_port::prefetch::prefetch;
 
 /// Bits that the first table decides on.
 const ROOT_BITS: u8 = 24;
@@ -81,6 +82,12 @@ impl Fib<V4> for Dir24_8 {
         // Nothing waits for anything: the CPU itself has many of them under way.
         for (address, next_hop) in addresses.iter().zip(next_hops) {
             *next_hop = self.resolve(self.root[slot(*address)], *address);
+        }
+    }
+
+    fn prefetch(&self, addresses: &[V4]) {
+        for &address in addresses {
+            prefetch(&raw const self.root[slot(address)] as usize);
         }
     }
 

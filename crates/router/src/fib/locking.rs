@@ -78,6 +78,13 @@ impl<A: Address, F: Fib<A> + Clone> Locked<A, F> {
         }
     }
 
+    /// As [`Fib::prefetch`], where that takes no lock.
+    pub fn prefetch(&self, addresses: &[A]) {
+        if let Kept::Lockless(fib) = &self.0 {
+            fib.read().prefetch(addresses);
+        }
+    }
+
     /// Memory of the table, or of both, in bytes.
     pub fn memory_bytes(&self) -> usize {
         match &self.0 {

@@ -104,6 +104,10 @@ pub trait Fib<A: Address>: Send + Sync {
         }
     }
 
+    /// Asks for the memory that lookups of these addresses begin with, where it is too much for
+    /// caches: who has other work before the lookups needn't wait for it then.
+    fn prefetch(&self, _addresses: &[A]) {}
+
     /// Applies all changes in order.
     fn apply(&mut self, batch: &Batch<A>);
 

@@ -29,6 +29,9 @@ const SWEPT: usize = 1 << 10;
 /// The same after a batch that found the state table full.
 const SWEPT_WHEN_FULL: usize = 1 << 14;
 
+/// Flows of a cache that a batch visits at most: fewer than are due only after a pause.
+const VISITED: usize = 64;
+
 /// The part of a router's firewall that all workers share.
 #[derive(Debug)]
 pub struct SharedFirewall {
@@ -75,14 +78,17 @@ struct BatchState {
 }
 
 impl path::Firewall for Filter {
-    fn rest(&mut self) {
+    fn rest(&mut self, now_ns: u64) -> bool {
         if self.shared.forgotten.load(Relaxed) != self.forgotten {
             self.follow();
         }
+        self.visit_flows(now_ns)
     }
 
     fn incoming(&mut self, batch: &[Frame], among: u64, now_ns: u64) -> u64 {
-        self.rest();
+        if self.shared.forgotten.load(Relaxed) != self.forgotten {
+            self.follow();
+        }
         let Filter { shared, own, flows, scratch, counts, .. } = self;
         scratch.known = 0;
         if shared.rules_in.is_empty() && !shared.keeps {
@@ -256,8 +262,8 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
         let mut remembers = false;
         if let Some(flows) = &mut self.flows {
             let packets = among.count_ones();
-            flows.visit(&shared.states, access, now_ns);
-            remembers = flows.is_awake(packets);
+            flows.visit(&shared.states, access, now_ns, VISITED);
+            remembers = flows.is_awake(packets, &shared.states);
             if remembers {
                 cached = flows.take(batch, among, now_ns);
                 flows.found(cached.count_ones());
@@ -328,7 +334,7 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
         let (states, frame) = (&shared.states, &batch[among.trailing_zeros() as usize]);
         let packet = Packet::read(frame);
         if let Some(flows) = &mut self.flows {
-            flows.visit(states, access, now_ns);
+            flows.visit(states, access, now_ns, VISITED);
             if packet.may_change_phase() {
                 flows.take(batch, among, now_ns);
                 flows.tell_forgotten(states, access, now_ns);

@@ -25,8 +25,10 @@ pub trait Firewall: Send {
         true
     }
 
-    /// Called now and then while no packet comes.
-    fn rest(&mut self) {}
+    /// Called now and then while no packet comes. True if there is more to do than was done.
+    fn rest(&mut self, _now_ns: u64) -> bool {
+        false
+    }
 
     /// What this one knows of connections, for the one that takes its place.
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {

@@ -9,6 +9,9 @@ use std::sync::Arc;
 pub trait Lookup<A>: Send + Sync {
     /// As [`Fib::lookup_batch`].
     fn lookup_batch(&self, addresses: &[A], next_hops: &mut [Option<NextHop>]);
+
+    /// As [`Fib::prefetch`].
+    fn prefetch(&self, addresses: &[A]);
 }
 
 macro_rules! lookup {
@@ -17,17 +20,29 @@ macro_rules! lookup {
             fn lookup_batch(&self, addresses: &[$address], next_hops: &mut [Option<NextHop>]) {
                 Fib::lookup_batch(self, addresses, next_hops);
             }
+
+            fn prefetch(&self, addresses: &[$address]) {
+                Fib::prefetch(self, addresses);
+            }
         }
 
         impl<F: Fib<$address> + Clone> Lookup<$address> for Shared<$address, F> {
             fn lookup_batch(&self, addresses: &[$address], next_hops: &mut [Option<NextHop>]) {
                 self.read().lookup_batch(addresses, next_hops);
             }
+
+            fn prefetch(&self, addresses: &[$address]) {
+                self.read().prefetch(addresses);
+            }
         }
 
         impl<F: Fib<$address> + Clone> Lookup<$address> for Locked<$address, F> {
             fn lookup_batch(&self, addresses: &[$address], next_hops: &mut [Option<NextHop>]) {
                 Locked::lookup_batch(self, addresses, next_hops);
+            }
+
+            fn prefetch(&self, addresses: &[$address]) {
+                Locked::prefetch(self, addresses);
             }
         }
     };
@@ -36,6 +51,10 @@ macro_rules! lookup {
 // Not for every `Address`: another crate's own could make the two overlap.
 lookup!(V4);
 lookup!(V6);
+
+/// Packets whose lookups are prepared together, while those after them are checked: enough for a
+/// call through a table of functions to cost little, and as many as a CPU reads at a time.
+const AHEAD: usize = 16;
 
 /// The packets of one family in a batch.
 pub(super) struct Lane<A> {
@@ -58,6 +77,9 @@ impl<A: Address> Lane<A> {
         self.addresses[self.count] = address;
         self.places[self.count] = place as u8;
         self.count += 1;
+        if self.count.is_multiple_of(AHEAD) {
+            self.fib.prefetch(&self.addresses[self.count - AHEAD..self.count]);
+        }
     }
 
     /// Keeps the packets at these places.

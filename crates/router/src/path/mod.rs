@@ -218,15 +218,16 @@ impl<W: Firewall> Router<W> {
     }
 
     /// To be called now and then while no packet comes; afterwards there may be frames to be
-    /// taken ([`Router::take_emitted`]).
-    pub fn rest(&mut self, now_ns: u64) {
-        self.firewall.rest();
+    /// taken ([`Router::take_emitted`]). True if it should be called again before long.
+    pub fn rest(&mut self, now_ns: u64) -> bool {
+        let more = self.firewall.rest(now_ns);
         if self.advertiser.as_ref().is_some_and(|own| own.due_ns() <= now_ns) {
             self.advertise(now_ns);
         }
         if !self.waiting.is_empty() {
             self.look_after_waiting(now_ns);
         }
+        more
     }
 
     /// Publishes the counts to readers.

@@ -21,7 +21,7 @@ pub trait Engine: Send {
     /// As [`Router::flush`].
     fn flush(&mut self);
     /// As [`Router::rest`].
-    fn rest(&mut self, now_ns: u64);
+    fn rest(&mut self, now_ns: u64) -> bool;
     /// As [`Router::end`].
     fn end(&mut self);
     /// As [`Router::hand_over`].
@@ -49,8 +49,8 @@ impl<W: Firewall> Engine for Router<W> {
     fn flush(&mut self) {
         Router::flush(self);
     }
-    fn rest(&mut self, now_ns: u64) {
-        Router::rest(self, now_ns);
+    fn rest(&mut self, now_ns: u64) -> bool {
+        Router::rest(self, now_ns)
     }
     fn end(&mut self) {
         Router::end(self);

@@ -81,7 +81,7 @@ pub fn forward(mut engine: Box<dyn Engine>, station: Station) -> Result<(), Port
             continue;
         }
         idle = idle.saturating_add(1);
-        engine.rest(clock::monotonic_ns());
+        let more = engine.rest(clock::monotonic_ns());
         if emit(&mut *engine, &mut ports, &missed, &mut batch)? {
             engine.flush();
         }
@@ -92,7 +92,7 @@ pub fn forward(mut engine: Box<dyn Engine>, station: Station) -> Result<(), Port
             }
         }
         match idle {
-            _ if idle > patience => {
+            _ if idle > patience && !more => {
                 let begin = clock::monotonic_ns();
                 wait_any(&mut ports, Some(&orders.bell), &mut wakers, NAP)?;
                 let was_short = clock::monotonic_ns() - begin < SHORT_NS;

@@ -1,7 +1,7 @@
 //! Both ends of a machine's links: this process. Packets flow while the trial waits, so
 //! that nothing else runs beside them.
 
-use super::lockstep::{PACKET_NS, Pump};
+use super::lockstep::Pump;
 use super::machines::Up;
 use crate::cpu::Placement;
 use crate::dut::findings::Findings;
@@ -37,17 +37,15 @@ impl<'a> VmEnds<'a> {
         self.pump.borrow_mut().as_mut().map(ask)
     }
 
-    /// Sends a batch where packets flow, and lets the time of its packets pass, however long it
-    /// took. False where none flow.
+    /// Sends a batch where packets flow, and lets its time pass; false where none do.
     fn batch(&self) -> bool {
         let began = self.now_ns();
-        let sent = self.with(|pump| pump.flows().then(|| pump.batch())).flatten();
-        if let Some(packets) = sent {
-            let passed = self.now_ns() - began;
-            let of_packets = packets as u64 * PACKET_NS;
-            self.ahead.set(self.ahead.get() + of_packets as i64 - passed as i64);
+        let passed = self.with(|pump| pump.flows().then(|| pump.batch())).flatten();
+        if let Some(passed) = passed {
+            let took = self.now_ns() - began;
+            self.ahead.set(self.ahead.get() + passed as i64 - took as i64);
         }
-        sent.is_some()
+        passed.is_some()
     }
 }
 

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 const BURSTS: u32 = 3;
 /// Time of a trial that passes with each packet: a thousand a second, about what an emulated
 /// guest forwards on a machine that does other things as well.
-pub(super) const PACKET_NS: u64 = 1_000_000;
+const PACKET_NS: u64 = 1_000_000;
 /// Silence after which what is missing of a batch is taken for lost.
 const SILENCE: Duration = Duration::from_secs(1);
 /// Instructions a packet below which a function is not kept.
@@ -45,8 +45,8 @@ pub(super) struct Pump<'a> {
     is_sending: bool,
     /// What has failed, until somebody can be told.
     failed: Option<VmError>,
-    /// Packets of a burst by the plan.
-    burst: u64,
+    /// Length of a burst by the plan.
+    burst_ns: u64,
     batches: u64,
     /// The burst that is under way.
     open: Option<Opened>,
@@ -68,9 +68,9 @@ fn misses(caches: &CacheCosts) -> BTreeMap<&str, Misses> {
 struct Opened {
     look: Look,
     at: Instant,
-    /// Packets of the window sent, and of the run arrived, by then.
-    sent: u64,
     arrived: u64,
+    /// Time of the trial since then.
+    passed_ns: u64,
 }
 
 /// The receiver.
@@ -144,7 +144,7 @@ impl<'a> Pump<'a> {
             phase: Phase::WarmUp,
             is_sending: false,
             failed: None,
-            burst: wanted.trial.duration_ns / u64::from(BURSTS) / PACKET_NS,
+            burst_ns: wanted.trial.duration_ns / u64::from(BURSTS),
             batches: 0,
             open: None,
             bursts: Vec::new(),
@@ -163,15 +163,28 @@ impl<'a> Pump<'a> {
         self.is_sending && self.failed.is_none()
     }
 
-    /// Sends a batch and waits until it is out again. Returns how many packets it has.
-    pub(super) fn batch(&mut self) -> usize {
-        if let Err(error) = self.attempt() {
+    /// Sends a batch and waits until it is out again. Returns how long that is to the trial, in
+    /// nanoseconds: the time of its packets where all of it comes out, however long it took.
+    /// Otherwise as long as it took: the silence that shows a loss is part of the trial, or a
+    /// device that loses some of each batch would be measured for minutes.
+    pub(super) fn batch(&mut self) -> u64 {
+        let began = Instant::now();
+        let sent = self.send();
+        let passed = match sent {
+            Ok(came) if came == self.frames.len() => came as u64 * PACKET_NS,
+            _ => began.elapsed().as_nanos() as u64,
+        };
+        if let Some(open) = &mut self.open {
+            open.passed_ns += passed;
+        }
+        if let Err(error) = sent.and_then(|_| self.turn()) {
             self.failed = Some(error);
         }
-        self.frames.len()
+        passed
     }
 
-    fn attempt(&mut self) -> Result<(), VmError> {
+    /// Returns how many came out.
+    fn send(&mut self) -> Result<usize, VmError> {
         for frame in &mut self.frames {
             self.writer.write_next(frame, self.phase, 0);
         }
@@ -182,10 +195,12 @@ impl<'a> Pump<'a> {
             let before = received.arrived();
             received.0.take(frame, frame.len(), 0);
             received.arrived() > before
-        })?;
-        let sent = self.sent[Phase::Window as usize];
-        let is_full = self.open.as_ref().is_some_and(|open| sent - open.sent >= self.burst);
-        // The last one ends with the window.
+        })
+    }
+
+    /// Begins the next burst where one is full. The last one ends with the window.
+    fn turn(&mut self) -> Result<(), VmError> {
+        let is_full = self.open.as_ref().is_some_and(|open| open.passed_ns >= self.burst_ns);
         if is_full && self.bursts.len() + 1 < BURSTS as usize {
             self.close()?;
             self.open()?;
@@ -215,9 +230,8 @@ impl<'a> Pump<'a> {
 
     fn open(&mut self) -> Result<(), VmError> {
         self.lockstep.wait_for_rest()?;
-        let look = Look::at(&self.up.running)?;
-        let (sent, arrived) = (self.sent[Phase::Window as usize], self.received.arrived());
-        self.open = Some(Opened { look, at: Instant::now(), sent, arrived });
+        let (look, arrived) = (Look::at(&self.up.running)?, self.received.arrived());
+        self.open = Some(Opened { look, at: Instant::now(), arrived, passed_ns: 0 });
         Ok(())
     }
 

@@ -25,15 +25,17 @@ use std::time::Duration;
 /// generator and sink in it, "router" is the router alone, its frames prepared outside
 /// the timed part.
 ///
-/// Without any of --routes, --fib, --path, --firewall, --state, --locking and --harvest
-/// five variants are measured: 2 routes, 1,000,000 routes, the full path, a stateless
-/// firewall, a stateful one. With some, it is all combinations of what they list. The
-/// others are compared with the first.
+/// Without any of --routes, --fib, --path, --firewall, --state, --locking, --destinations and
+/// --harvest eight variants are measured: 2 routes, 1,000,000 routes, both again with a million
+/// destinations, the full path, a stateless firewall, a stateful one, this again with a million
+/// flows. With some, it is all combinations of what they list. The others are compared with the
+/// first.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   fwdlab bench route
   fwdlab bench route --family inet6 --path fast,full --routes 2
+  fwdlab bench route --routes 2,1000000 --destinations 0,1000000
   fwdlab bench route --firewall stateful --state sharded,global --flows 100000 --json")]
 pub(crate) struct Arguments {
     /// Address family
@@ -66,6 +68,10 @@ pub(crate) struct Arguments {
     /// Measure each variant also with entropy harvested from every packet
     #[arg(long)]
     harvest: bool,
+    /// Destinations, drawn from all routes, each of a flow; 0 is a hundred destinations of one
+    /// route, with --flows [default: 0]
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(0..=i64::from(FLOWS_MAX)))]
+    destinations: Vec<u32>,
     /// Rounds in which the variants take turns
     #[arg(long, default_value_t = 15, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
@@ -131,6 +137,7 @@ fn question(arguments: &Arguments) -> Result<Question> {
 /// All combinations, those last listed changing fastest; each once, and none that can't be.
 fn variants(arguments: &Arguments) -> Vec<Variant> {
     let Arguments { routes, fib, path, firewall, state, locking, harvest, .. } = arguments;
+    let destinations = &arguments.destinations;
     let family = arguments.family;
     let plain = Variant::plain(family);
     let nothing = routes.is_empty()
@@ -139,6 +146,7 @@ fn variants(arguments: &Arguments) -> Vec<Variant> {
         && firewall.is_empty()
         && state.is_empty()
         && locking.is_empty()
+        && destinations.is_empty()
         && !harvest;
     if nothing {
         return Variant::acceptance(family).to_vec();
@@ -161,6 +169,9 @@ fn variants(arguments: &Arguments) -> Vec<Variant> {
     });
     let harvests: &[bool] = if *harvest { &[false, true] } else { &[false] };
     variants = varied(variants, harvests, |one, harvest| one.harvest = harvest);
+    variants = varied(variants, or(destinations, &[0]), |one, count| {
+        one.destinations = (count > 0).then_some(count);
+    });
     let mut distinct = Vec::new();
     for variant in variants {
         if variant.fib.knows(family) && !distinct.contains(&variant) {
@@ -264,6 +275,7 @@ impl Measured {
                 },
                 "state": (variant.firewall == Standard::Stateful).then(|| variant.states.name()),
                 "harvest": variant.harvest,
+                "destinations": variant.destinations,
                 "packets": figure.packets,
             });
             for (kind, rates) in KINDS {
@@ -312,9 +324,10 @@ mod tests {
     #[test]
     fn nothing_asked_for_is_what_the_router_is_judged_by() {
         let names = names(&[]).expect("variants");
-        assert_eq!(names.len(), 5);
+        assert_eq!(names.len(), 8);
         assert_eq!(names[1], "inet, 1000000 routes, dir24_8");
-        assert_eq!(names[4], "inet, 2 routes, dir24_8, stateful sharded");
+        assert_eq!(names[3], "inet, 1000000 routes, dir24_8, 1000000 destinations");
+        assert_eq!(names[6], "inet, 2 routes, dir24_8, stateful sharded");
     }
 
     #[test]
@@ -338,6 +351,8 @@ mod tests {
         assert_eq!(harvest.len(), 4);
         assert!(harvest[1].ends_with("full path, harvest"), "{harvest:?}");
         assert_eq!(names(&["--state", "per_worker"]).expect("variants").len(), 2);
+        let met = names(&["--routes", "9", "--destinations", "0,5"]).expect("variants");
+        assert_eq!(met, ["inet, 9 routes, dir24_8", "inet, 9 routes, dir24_8, 5 destinations"]);
     }
 
     #[test]

@@ -14,9 +14,10 @@
 //! its state, before the first round. Every packet is counted: all that were generated
 //! must have been forwarded and arrived, or there is no figure.
 //!
-//! Few destinations are asked for, and their entries stay in the caches, however large
-//! the table: what lookups cost where they don't is [`super::fib()`]'s to say. Deliberately
-//! left out: ports, several cores, and what they cost each other.
+//! Of a hundred destinations within one route the entries stay in the caches, however large
+//! the table; [`Variant::destinations`] are drawn from all routes of the largest table, so that
+//! nearly every packet meets an entry that no cache holds. Deliberately left out: ports, several
+//! cores, and what they cost each other.
 
 mod lab;
 mod tables;
@@ -33,6 +34,7 @@ use fwdlab_packet::Family;
 use fwdlab_packet::forwarding::{ForwardingPath, Locking, StateTable};
 use std::sync::Arc;
 use std::time::Duration;
+use tables::destinations;
 
 /// What is measured.
 #[derive(Clone, Debug)]
@@ -41,7 +43,8 @@ pub struct Question {
     pub variants: Vec<Variant>,
     /// Bytes of a frame with FCS; `None` is the smallest of the family.
     pub frame_size: Option<u16>,
-    /// Flows, up to [`FLOWS_MAX`]; 0 counts as 1.
+    /// Flows, up to [`FLOWS_MAX`]; 0 counts as 1. Where variants have destinations, there are as
+    /// many flows as these.
     pub flows: u32,
     /// Time for each variant, all rounds together, half of it for either figure. Building
     /// tables, and preparing frames for the router alone, come on top.
@@ -71,6 +74,8 @@ pub struct Variant {
     pub states: StateTable,
     /// Harvest entropy from every packet.
     pub harvest: bool,
+    /// Destinations, each of a flow, drawn from all routes; `None` is a hundred of one route.
+    pub destinations: Option<u32>,
 }
 
 impl Variant {
@@ -89,19 +94,24 @@ impl Variant {
             firewall: Standard::None,
             states: StateTable::Sharded,
             harvest: false,
+            destinations: None,
         }
     }
 
-    /// What the router must reach: two routes, a million, the full path, a rule without
-    /// state, and states.
-    pub fn acceptance(family: Family) -> [Variant; 5] {
+    /// What the router must reach: two routes, a million, of which few or all are met, the full
+    /// path, a rule without state, and states, of few and of a million flows.
+    pub fn acceptance(family: Family) -> [Variant; 8] {
         let plain = Variant::plain(family);
+        let all = Variant { destinations: Some(FLOWS_MAX), ..plain };
         [
             plain,
             Variant { routes: 1_000_000, ..plain },
+            all,
+            Variant { routes: 1_000_000, ..all },
             Variant { path: ForwardingPath::Full, ..plain },
             Variant { firewall: Standard::Stateless, ..plain },
             Variant { firewall: Standard::Stateful, ..plain },
+            Variant { firewall: Standard::Stateful, ..all },
         ]
     }
 
@@ -128,6 +138,9 @@ impl Variant {
         }
         if self.harvest {
             add("harvest");
+        }
+        if let Some(destinations) = self.destinations {
+            add(&format!("{destinations} destinations"));
         }
         name
     }
@@ -213,6 +226,8 @@ pub fn route(question: &Question) -> Result<Vec<RouteFigure>, RouteError> {
     let time = question.time / rounds / 2;
     for round in 0..rounds {
         let mut turn = |(lab, figure): (&mut Lab, &mut RouteFigure)| {
+            // So that its caches are as they are while traffic flows, not as after a pause.
+            lab.all_flows();
             figure.whole_per_second.push(lab.whole(time));
             figure.alone_per_second.push(lab.alone(time));
         };
@@ -228,15 +243,21 @@ pub fn route(question: &Question) -> Result<Vec<RouteFigure>, RouteError> {
 /// A lab for each variant, all flows seen.
 fn labs(question: &Question) -> Result<Vec<Lab>, RouteError> {
     let mut tables = Tables::new(question.seed);
-    let mut traffics: Vec<Arc<Traffic>> = Vec::new();
+    let mut traffics: Vec<(_, Arc<Traffic>)> = Vec::new();
     let lab = |variant: &Variant| {
-        let known = traffics.iter().find(|traffic| traffic.family() == variant.family);
+        let key = (variant.family, variant.destinations);
+        let known = traffics.iter().find(|(known, _)| *known == key);
         let traffic = match known {
-            Some(traffic) => Arc::clone(traffic),
+            Some((_, traffic)) => Arc::clone(traffic),
             None => {
-                let made = Traffic::new(variant.family, question.frame_size, question.flows)?;
-                traffics.push(Arc::new(made));
-                Arc::clone(&traffics[traffics.len() - 1])
+                let flows = variant.destinations.unwrap_or(question.flows);
+                let mut made = Traffic::new(variant.family, question.frame_size, flows)?;
+                if let Some(count) = variant.destinations {
+                    made = made.towards(destinations(variant.family, count, question.seed));
+                }
+                let made = Arc::new(made);
+                traffics.push((key, Arc::clone(&made)));
+                made
             }
         };
         let mut lab = Lab::new(variant, &mut tables, traffic)?;
@@ -268,6 +289,11 @@ mod tests {
             variants.push(Variant { firewall: Standard::Rules(3), ..plain });
             let stateful = Variant { firewall: Standard::Stateful, ..plain };
             variants.extend(StateTable::ALL.map(|states| Variant { states, ..stateful }));
+            variants.extend([2, 50].map(|routes| Variant {
+                routes,
+                destinations: Some(500),
+                ..stateful
+            }));
         }
         let figures = route(&question(variants.clone())).expect("figures");
         assert!(figures.iter().map(|figure| figure.variant).eq(variants));

@@ -7,9 +7,12 @@ use crate::fib::{
     Radix, RadixLockless, Rib, V4, V6,
 };
 use crate::path::Lookup;
-use crate::routes::synthesis::{Synthesis, synthesise};
+use crate::routes::synthesis::{ROUTES_MAX, Synthesis, inside, synthesise};
 use fwdlab_packet::Family;
 use fwdlab_packet::address::{Side, routed_prefix};
+use rand_xoshiro::Xoshiro256StarStar;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -17,6 +20,9 @@ use std::sync::Arc;
 pub(super) const RECEIVER: u32 = 0;
 /// Number of the next hop where packets come from.
 pub(super) const SENDER: u32 = 1;
+
+/// Routes that are in every table.
+const SIDES: usize = 2;
 
 /// Tables by what makes them.
 #[derive(Default)]
@@ -26,7 +32,8 @@ pub struct Tables {
     inet6: Vec<(Key, Arc<dyn Lookup<V6>>)>,
 }
 
-type Key = (usize, Algorithm, Locking);
+/// Routes, their algorithm and lock, and whether packets go to all of them.
+type Key = (usize, Algorithm, Locking, bool);
 /// Tables of both families.
 pub(super) type Pair = (Arc<dyn Lookup<V4>>, Arc<dyn Lookup<V6>>);
 
@@ -38,7 +45,7 @@ impl Tables {
 
     /// The variant's tables of both families: that of the other is empty.
     pub(super) fn of(&mut self, variant: &Variant) -> Result<Pair, RouteError> {
-        let key = (variant.routes, variant.fib, variant.locking);
+        let key = (variant.routes, variant.fib, variant.locking, variant.destinations.is_some());
         let unknown = RouteError::Algorithm(variant.fib.name());
         match variant.family {
             Family::Inet => {
@@ -55,6 +62,47 @@ impl Tables {
     }
 }
 
+/// So many addresses, each below a route that is drawn from the largest table of this seed, so
+/// that whatever table is asked for them is asked for the same ones.
+pub(super) fn destinations(family: Family, count: u32, seed: u64) -> Vec<IpAddr> {
+    let mut random = Xoshiro256StarStar::seed_from_u64(seed);
+    let routes = ROUTES_MAX - SIDES;
+    match family {
+        Family::Inet => drawn(&inet_routes(routes, seed), count, &mut random),
+        Family::Inet6 => drawn(&inet6_routes(routes, seed), count, &mut random),
+    }
+}
+
+fn drawn<A: Address>(
+    routes: &[(Prefix<A>, NextHop)],
+    count: u32,
+    random: &mut Xoshiro256StarStar,
+) -> Vec<IpAddr> {
+    let drawn = std::iter::repeat_with(|| {
+        let (prefix, _) = routes[random.next_u64() as usize % routes.len()];
+        inside(prefix, random).to_ip()
+    });
+    drawn.filter(is_forwarded).take(count as usize).collect()
+}
+
+/// Short routes hold addresses that no router forwards to.
+fn is_forwarded(destination: &IpAddr) -> bool {
+    match destination {
+        IpAddr::V4(address) => {
+            !matches!(address.octets()[0], 0 | 127 | 224..) && !address.is_link_local()
+        }
+        IpAddr::V6(address) => !address.is_multicast(),
+    }
+}
+
+fn inet_routes(count: usize, seed: u64) -> Vec<(Prefix<V4>, NextHop)> {
+    synthesise(&Synthesis { inet: count, inet6: 0, next_hops: 1, seed }).inet
+}
+
+fn inet6_routes(count: usize, seed: u64) -> Vec<(Prefix<V6>, NextHop)> {
+    synthesise(&Synthesis { inet: 0, inet6: count, next_hops: 1, seed }).inet6
+}
+
 fn known<T: Clone>(
     tables: &mut Vec<(Key, T)>,
     key: Key,
@@ -68,41 +116,43 @@ fn known<T: Clone>(
     Some(built)
 }
 
-fn inet((routes, algorithm, locking): Key, seed: u64) -> Option<Arc<dyn Lookup<V4>>> {
-    let count = routes.saturating_sub(2);
-    let made = || synthesise(&Synthesis { inet: count, inet6: 0, next_hops: 1, seed }).inet;
+fn inet((routes, algorithm, locking, all): Key, seed: u64) -> Option<Arc<dyn Lookup<V4>>> {
+    let rib = || rib(inet_routes(routes.saturating_sub(SIDES), seed), Family::Inet, all);
     match algorithm {
-        Algorithm::Dir24_8 => {
-            Some(Arc::new(Locked::new(Dir24_8::of(rib(made(), Family::Inet)), locking)))
-        }
+        Algorithm::Dir24_8 => Some(Arc::new(Locked::new(Dir24_8::of(rib()), locking))),
         Algorithm::Multibit => None,
-        other => common(other, locking, rib(made(), Family::Inet)),
+        other => common(other, locking, rib()),
     }
 }
 
-fn inet6((routes, algorithm, locking): Key, seed: u64) -> Option<Arc<dyn Lookup<V6>>> {
-    let count = routes.saturating_sub(2);
-    let made = || synthesise(&Synthesis { inet: 0, inet6: count, next_hops: 1, seed }).inet6;
+fn inet6((routes, algorithm, locking, all): Key, seed: u64) -> Option<Arc<dyn Lookup<V6>>> {
+    let rib = || rib(inet6_routes(routes.saturating_sub(SIDES), seed), Family::Inet6, all);
     match algorithm {
-        Algorithm::Multibit => {
-            Some(Arc::new(Locked::new(Multibit::of(rib(made(), Family::Inet6)), locking)))
-        }
+        Algorithm::Multibit => Some(Arc::new(Locked::new(Multibit::of(rib()), locking))),
         Algorithm::Dir24_8 => None,
-        other => common(other, locking, rib(made(), Family::Inet6)),
+        other => common(other, locking, rib()),
     }
 }
 
-/// The routes to both sides, and those that were made.
-fn rib<A: Address>(made: Vec<(Prefix<A>, NextHop)>, family: Family) -> Rib<A>
+/// The routes that were made, all to the receiver, and two more: to both sides, or where
+/// packets go to `all` routes, to both halves of what there is.
+fn rib<A: Address>(made: Vec<(Prefix<A>, NextHop)>, family: Family, all: bool) -> Rib<A>
 where
     Prefix<A>: FromStr,
 {
-    let sides = [(Side::Receiver, RECEIVER), (Side::Sender, SENDER)];
-    let own = sides.into_iter().filter_map(|(side, number)| {
-        Some((routed_prefix(family, side).parse().ok()?, NextHop::new(number)?))
-    });
+    let sides: [(String, u32); SIDES] = match (all, family) {
+        (false, _) => [(Side::Receiver, RECEIVER), (Side::Sender, SENDER)]
+            .map(|(side, number)| (routed_prefix(family, side).into(), number)),
+        (true, Family::Inet) => ["0.0.0.0/1", "128.0.0.0/1"].map(|half| (half.into(), RECEIVER)),
+        (true, Family::Inet6) => ["2000::/4", "3000::/4"].map(|half| (half.into(), RECEIVER)),
+    };
+    let own = sides
+        .iter()
+        .filter_map(|(prefix, number)| Some((prefix.parse().ok()?, NextHop::new(*number)?)));
+    let made = made.into_iter().map(|(prefix, _)| prefix);
+    let made = made.filter_map(|prefix| Some((prefix, NextHop::new(RECEIVER)?)));
     let mut rib = Rib::new();
-    rib.apply(&made.into_iter().chain(own).collect());
+    rib.apply(&made.chain(own).collect());
     rib
 }
 

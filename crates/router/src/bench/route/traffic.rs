@@ -5,6 +5,7 @@ use fwdlab_packet::Flows;
 use fwdlab_packet::template::{TTL, Template};
 use fwdlab_packet::{Family, FrameWriter, Phase, checksum};
 use fwdlab_port::frame::Frame;
+use std::net::IpAddr;
 
 /// The most flows.
 pub const FLOWS_MAX: u32 = 1_000_000;
@@ -77,6 +78,24 @@ impl Traffic {
         self
     }
 
+    /// The same flows, each to the destination that is its turn; those beyond the last of
+    /// `destinations`, or of the other family, stay where they were.
+    pub fn towards(mut self, destinations: impl IntoIterator<Item = IpAddr>) -> Traffic {
+        let packets = self.headers.chunks_mut(header(self.family));
+        for (packet, destination) in packets.zip(destinations) {
+            match (self.family, destination) {
+                (Family::Inet, IpAddr::V4(address)) => {
+                    redirect(packet, 30, &address.octets(), &[24, 40]);
+                }
+                (Family::Inet6, IpAddr::V6(address)) => {
+                    redirect(packet, 38, &address.octets(), &[60]);
+                }
+                _ => {}
+            }
+        }
+        self
+    }
+
     /// The same packets without UDP checksum, which IPv4 allows (RFC 768).
     pub fn without_udp_checksum(mut self) -> Traffic {
         let header = header(self.family);
@@ -126,6 +145,25 @@ fn header(family: Family) -> usize {
     }
 }
 
+/// Puts an address at an offset of a packet, and what it changes into the checksums at `checks`,
+/// of which the last is that of UDP.
+fn redirect(packet: &mut [u8], at: usize, address: &[u8], checks: &[usize]) {
+    for (place, after) in (at..).step_by(2).zip(address.as_chunks::<2>().0) {
+        let before = [packet[place], packet[place + 1]];
+        packet[place..place + 2].copy_from_slice(after);
+        for &check in checks {
+            let sum = checksum::update([packet[check], packet[check + 1]], before, *after);
+            packet[check..check + 2].copy_from_slice(&sum);
+        }
+    }
+    if let [.., udp] = checks
+        && packet[*udp..udp + 2] == [0, 0]
+    {
+        // 0 would say that there is none (RFC 768).
+        packet[*udp..udp + 2].fill(0xff);
+    }
+}
+
 /// Buffers are 0 after the header, and are never written there.
 fn write<const N: usize>(
     headers: &[u8],
@@ -167,6 +205,41 @@ mod tests {
                 distinct.insert(whole.clone());
             }
             assert_eq!(distinct.len(), 249);
+        }
+    }
+
+    #[test]
+    fn each_flow_has_a_destination_of_its_own() {
+        let own: [(Family, [IpAddr; 2]); 2] = [
+            (Family::Inet, [[203, 0, 113, 7].into(), [1, 2, 3, 4].into()]),
+            (
+                Family::Inet6,
+                [[0x2001, 0xdb8, 1, 2, 3, 4, 5, 6].into(), [0x2600, 0, 0, 0, 0, 0, 0, 9].into()],
+            ),
+        ];
+        for (family, destinations) in own {
+            let traffic = Traffic::new(family, None, 3).expect("a size");
+            let before: Vec<_> = traffic.frames().collect();
+            let traffic = traffic.towards(destinations);
+            assert_eq!(traffic.frames().last(), before.last().cloned());
+            for (frame, destination) in traffic.frames().zip(destinations) {
+                let packet = SlicedPacket::from_ethernet(&frame).expect("etherparse reads it");
+                let Some(TransportSlice::Udp(udp)) = packet.transport else { panic!("not UDP") };
+                let (header, payload) = (udp.to_header(), udp.payload());
+                let (found, right) = match packet.net {
+                    Some(NetSlice::Ipv4(ip)) => {
+                        let ip = ip.header().to_header();
+                        assert_eq!(ip.header_checksum, ip.calc_header_checksum());
+                        (IpAddr::from(ip.destination), header.calc_checksum_ipv4(&ip, payload))
+                    }
+                    Some(NetSlice::Ipv6(ip)) => {
+                        let ip = ip.header().to_header();
+                        (IpAddr::from(ip.destination), header.calc_checksum_ipv6(&ip, payload))
+                    }
+                    _ => panic!("neither"),
+                };
+                assert_eq!((found, header.checksum), (destination, right.expect("a length")));
+            }
         }
     }
 

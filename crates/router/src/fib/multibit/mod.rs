@@ -21,6 +21,7 @@ use super::pool::Pool;
 use super::table::{DEEPER, Root};
 use super::{Address, Batch, Fib, NextHop, Prefix, Rib, V6};
 use fwdlab_port::popcount::with_popcount;
+use fwdlab_port::prefetch::prefetch;
 use std::hint::select_unpredictable;
 
 /// Bits that the first table decides on.
@@ -179,6 +180,12 @@ impl Fib<V6> for Multibit {
                 }
             },
         );
+    }
+
+    fn prefetch(&self, addresses: &[V6]) {
+        for &address in addresses {
+            prefetch(&raw const self.root[slot(address)] as usize);
+        }
     }
 
     fn apply(&mut self, batch: &Batch<V6>) {

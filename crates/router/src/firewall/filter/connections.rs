@@ -4,6 +4,9 @@ use super::Filter;
 use crate::firewall::states::{Access, Connection, Flows, States, Work};
 use std::sync::atomic::Ordering::Release;
 
+/// Flows that are visited at most before packets are looked for again.
+const VISITED: usize = 512;
+
 impl Filter {
     /// The connections that have a state, in no order: of all workers, or where each
     /// has its own, of this one. Of packets that other workers' caches let through, those
@@ -38,6 +41,24 @@ impl Filter {
     }
 }
 
+impl Filter {
+    /// Visits flows of the cache while no packet comes; true if more of them are due.
+    pub(super) fn visit_flows(&mut self, now_ns: u64) -> bool {
+        struct Visit<'a>(&'a States, &'a mut Flows, u64);
+        impl Work for Visit<'_> {
+            type Result = bool;
+            fn run<X: Access>(self, access: &mut X) -> bool {
+                let Visit(states, flows, now_ns) = self;
+                flows.tell_forgotten(states, access, now_ns);
+                flows.visit(states, access, now_ns, VISITED)
+            }
+        }
+        let states = &self.shared.states;
+        let Some(flows) = &mut self.flows else { return false };
+        states.with(self.own.as_mut(), Visit(states, flows, now_ns)).unwrap_or(false)
+    }
+}
+
 impl Drop for Filter {
     fn drop(&mut self) {
         // Nobody waits for a worker that is gone.
@@ -45,6 +66,71 @@ impl Drop for Filter {
         self.tell_flows();
         if let Some(own) = &self.own {
             self.shared.states.give_up(own);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::firewall::{SharedFirewall, StateConfig, text};
+    use crate::path::{Firewall, Frame};
+    use fwdlab_packet::template::Template;
+    use fwdlab_packet::{Family, Flows as Range, FrameWriter, Phase};
+    use fwdlab_port::frame::BATCH;
+
+    /// A frame of each flow.
+    fn frames(family: Family, flows: u32) -> Vec<Frame> {
+        let range = Range { sources: flows / 100, destinations: 100 };
+        let size = Template::smallest_frame(family);
+        let template = Template::new(family, size, range, 1, [2; 6], [4; 6]);
+        let mut writer = FrameWriter::new(template, 0);
+        let mut bytes = vec![0; writer.frame_length()];
+        writer.prepare(&mut bytes);
+        let one = |_| {
+            writer.write_next(&mut bytes, Phase::Window, 0);
+            Frame::of(0, &bytes).expect("it fits")
+        };
+        (0..flows).map(one).collect()
+    }
+
+    #[test]
+    fn the_flow_cache_grows_with_the_flows_and_forgets_no_packet() {
+        const FLOWS: u32 = 32_000;
+        for family in [Family::Inet, Family::Inet6] {
+            let rules = text::read("pass in all keep state").expect("sound rules");
+            let wall = SharedFirewall::new(&rules, &StateConfig::default()).expect("sound rules");
+            let mut filter = wall.filter();
+            let frames = frames(family, FLOWS);
+            let pairs = |filter: &Filter| {
+                let flows = filter.flows.as_ref().expect("a cache");
+                if family == Family::Inet { flows.inet.pairs() } else { flows.inet6.pairs() }
+            };
+            let (mut now_ns, mut sent, rounds) = (0, 0, 8);
+            for round in 0..rounds {
+                for batch in frames.chunks(BATCH) {
+                    let all = u64::MAX >> (BATCH - batch.len());
+                    assert_eq!(filter.incoming(batch, all, now_ns), all);
+                    (now_ns, sent) = (now_ns + 4_000, sent + batch.len() as u64);
+                }
+                // A pause, in which the cache tells what it knows.
+                while round == 6 && filter.rest(now_ns) {}
+            }
+            assert_eq!(pairs(&filter), 32_768, "{family:?}");
+            let flows = filter.flows.as_mut().expect("a cache");
+            let hits: u32 = frames
+                .chunks(BATCH)
+                .map(|batch| flows.take(batch, u64::MAX >> (BATCH - batch.len()), now_ns))
+                .map(u64::count_ones)
+                .sum();
+            // Of as many flows as pairs 96 of 100 have a place.
+            assert!((94..=98).contains(&(hits * 100 / FLOWS)), "{family:?}: {hits} hits");
+            sent += u64::from(hits);
+            let connections = filter.connections();
+            let told: u64 = connections.iter().map(|one| one.packets[0]).sum();
+            assert_eq!((connections.len() as u32, told), (FLOWS, sent), "{family:?}");
+            let first = connections.iter().map(|one| one.last_ns).min();
+            assert!(first > Some(now_ns * 6 / 8), "{family:?}: {first:?} of {now_ns}");
         }
     }
 }

@@ -76,7 +76,8 @@ pub struct StateConfig {
     /// Interval in which every state is checked once for expiry.
     pub interval: Duration,
     /// Enable the flow cache of each worker, which writes back to the states some hundred times
-    /// a second. Not used with a single lock for all states.
+    /// a second, and grows with their number to at most 64 MB a family; with hundreds of thousands
+    /// of flows it writes back about twice a second. Not used with a single lock for all states.
     pub flow_cache: bool,
     /// Seed of the hash; `None` is a random one.
     pub seed: Option<u64>,
@@ -356,6 +357,16 @@ impl States {
             self.live.fetch_sub(matches.over, Relaxed);
         }
         matches
+    }
+
+    /// Asks for the memory that [`States::credit`] will need.
+    #[inline(always)]
+    fn prefetch<const N: usize, X: Access>(&self, access: &X, key: &Key<N>)
+    where
+        Segment: OfFamily<N>,
+    {
+        let hash = key.hash(&self.seed);
+        access.place(self.segment(hash), Segment::FAMILY).prefetch::<N>(hash);
     }
 
     /// Adds packets that were let through by a cache of flows. True when the flow may stay

@@ -11,7 +11,7 @@ use super::key::Key;
 use super::phase::{Finished, Limits, Phase, Sort};
 use super::sources::Sources;
 use super::window::{Window, Words};
-use fwdlab_port::memory::{move_to_huge_pages, prefer_huge_pages};
+use fwdlab_port::memory::Block;
 use fwdlab_port::prefetch::prefetch;
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ pub(in crate::firewall) struct Table<const N: usize> {
     /// 0 where there is no entry. The first ones are repeated behind the last, so that
     /// every group lies in one piece.
     tags: Box<[u8]>,
-    entries: Box<[Entry<N>]>,
+    entries: Block<Entry<N>>,
     /// Windows of TCP connections, at the places of their entries: memory that others
     /// don't touch.
     windows: Box<[Words]>,
@@ -118,14 +118,10 @@ impl<const N: usize> Table<N> {
     }
 
     fn with_slots(slots: usize, sources: Option<Arc<Sources>>) -> Table<N> {
-        let mut entries = Vec::with_capacity(slots);
-        prefer_huge_pages(entries.spare_capacity_mut());
-        entries.resize(slots, Entry::empty());
-        // Those that are smaller than huge pages, but many beside each other.
-        move_to_huge_pages(&entries);
+        let entries = Block::filled(Entry::empty(), slots);
         let tags = vec![0; slots + GROUP].into_boxed_slice();
         let windows = vec![[0; 9]; slots].into_boxed_slice();
-        Table { tags, entries: entries.into_boxed_slice(), windows, count: 0, sources }
+        Table { tags, entries, windows, count: 0, sources }
     }
 
     #[inline(always)]
@@ -294,7 +290,10 @@ impl<const N: usize> Table<N> {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Entry<N>> {
-        self.tags.iter().zip(&self.entries).filter_map(|(tag, entry)| (*tag != 0).then_some(entry))
+        self.tags
+            .iter()
+            .zip(self.entries.iter())
+            .filter_map(|(tag, entry)| (*tag != 0).then_some(entry))
     }
 
     #[inline(always)]
