@@ -142,9 +142,19 @@ impl Frr {
 
     /// Waits until something is so.
     pub(crate) fn until(&self, what: &str, is_so: impl Fn(&Frr) -> bool) -> Duration {
+        self.within(PATIENCE, what, is_so)
+    }
+
+    /// The same, with another patience.
+    pub(crate) fn within(
+        &self,
+        patience: Duration,
+        what: &str,
+        is_so: impl Fn(&Frr) -> bool,
+    ) -> Duration {
         let begin = Instant::now();
         while !is_so(self) {
-            assert!(begin.elapsed() < PATIENCE, "{what}");
+            assert!(begin.elapsed() < patience, "{what}");
             std::thread::sleep(Duration::from_millis(50));
         }
         begin.elapsed()
