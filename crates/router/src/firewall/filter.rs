@@ -85,6 +85,13 @@ impl path::Firewall for Filter {
         self.visit_flows(now_ns)
     }
 
+    #[inline(always)]
+    fn ahead(&mut self, packets: &[Frame], from: usize) {
+        if let Some(flows) = &mut self.flows {
+            flows.ahead(packets, from);
+        }
+    }
+
     fn incoming(&mut self, batch: &[Frame], among: u64, now_ns: u64) -> u64 {
         if self.shared.forgotten.load(Relaxed) != self.forgotten {
             self.follow();
@@ -109,7 +116,11 @@ impl path::Firewall for Filter {
             now_ns,
             direction,
         };
-        evaluation.run(own.as_mut(), flows.as_mut())
+        let passed = evaluation.run(own.as_mut(), flows.as_mut());
+        if let Some(flows) = flows {
+            flows.end_batch();
+        }
+        passed
     }
 
     fn outgoing(&mut self, batch: &[Frame], among: u64, now_ns: u64) -> u64 {

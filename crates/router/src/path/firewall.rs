@@ -15,6 +15,11 @@ pub trait Firewall: Send {
     /// headers have been checked. `now_ns` never goes back.
     fn incoming(&mut self, batch: &[Frame], among: u64, now_ns: u64) -> u64;
 
+    /// Told of packets before [`Firewall::incoming`] is asked about the batch in which they are
+    /// at the places from `from` on: time to ask for memory.
+    #[inline(always)]
+    fn ahead(&mut self, _packets: &[Frame], _from: usize) {}
+
     /// Those of the packets `among` a batch that may go out where
     /// [`Frame::egress`] says; headers are rewritten.
     fn outgoing(&mut self, batch: &[Frame], among: u64, now_ns: u64) -> u64;

@@ -54,7 +54,7 @@ lookup!(V6);
 
 /// Packets whose lookups are prepared together, while those after them are checked: enough for a
 /// call through a table of functions to cost little, and as many as a CPU reads at a time.
-const AHEAD: usize = 16;
+pub(super) const AHEAD: usize = 16;
 
 /// The packets of one family in a batch.
 pub(super) struct Lane<A> {

@@ -56,7 +56,7 @@ use fwdlab_port::frame::LONGEST;
 use harvest::Pool;
 use host::Host;
 use interface::Owners;
-use lookup::Lane;
+use lookup::{AHEAD, Lane};
 use neighbours::Link;
 use slow::Slow;
 use slow::learn::{self, Learnt};
@@ -240,18 +240,22 @@ impl<W: Firewall> Router<W> {
     fn check(&mut self, batch: &mut [Frame], now_ns: u64) {
         (self.inet.count, self.inet6.count) = (0, 0);
         let mut among = 0;
-        for (place, frame) in batch.iter_mut().enumerate() {
-            frame.send_nowhere();
-            match self.ports.check(frame).map_err(|reason| self.host.sorted(frame, reason)) {
-                Ok(Destination::Inet(address)) => self.inet.push(place, address),
-                Ok(Destination::Inet6(address)) => self.inet6.push(place, address),
-                Ok(Destination::Options) => self.exceptions.full.push(place as u8),
-                Err(reason) => {
-                    self.exceptions.sort_out(&mut self.tally, place, reason, [0; 4]);
-                    continue;
+        for (some, frames) in batch.chunks_mut(AHEAD).enumerate() {
+            let from = some * AHEAD;
+            for (place, frame) in (from..).zip(frames.iter_mut()) {
+                frame.send_nowhere();
+                match self.ports.check(frame).map_err(|reason| self.host.sorted(frame, reason)) {
+                    Ok(Destination::Inet(address)) => self.inet.push(place, address),
+                    Ok(Destination::Inet6(address)) => self.inet6.push(place, address),
+                    Ok(Destination::Options) => self.exceptions.full.push(place as u8),
+                    Err(reason) => {
+                        self.exceptions.sort_out(&mut self.tally, place, reason, [0; 4]);
+                        continue;
+                    }
                 }
+                among |= 1 << place;
             }
-            among |= 1 << place;
+            self.firewall.ahead(frames, from);
         }
         if !self.reverse_paths.is_empty() {
             let right = self.with_right_sources(batch, among);

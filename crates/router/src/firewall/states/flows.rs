@@ -41,6 +41,15 @@ pub(in crate::firewall) struct Flows {
     pub(in crate::firewall) inet: Slots<2>,
     pub(in crate::firewall) inet6: Slots<5>,
     trial: Trial,
+    asked: Asked,
+}
+
+/// The packets of a batch whose lookups have begun: so many from the first on.
+#[derive(Clone, Copy, Debug, Default)]
+struct Asked {
+    count: usize,
+    of_inet6: u64,
+    without: u64,
 }
 
 /// Whether the cache is used, by its hit rate.
@@ -61,6 +70,7 @@ impl Flows {
             inet: Slots::new(period_max_ns, seed),
             inet6: Slots::new(period_max_ns, seed),
             trial: Trial::default(),
+            asked: Asked::default(),
         }
     }
 
@@ -133,15 +143,42 @@ impl Flows {
     }
 
     /// Returns the packets `among` a batch that hit the cache and can't change their state's
-    /// phase. A separate function: two short loops that need all registers.
-    #[inline(never)]
+    /// phase.
+    #[inline(always)]
     pub(in crate::firewall) fn take(&mut self, batch: &[Frame], among: u64, now_ns: u64) -> u64 {
-        let Flows { inet, inet6, .. } = self;
+        let from = self.asked.count.min(batch.len());
+        self.ask(&batch[from..], from);
+        let Flows { inet, inet6, asked: Asked { of_inet6, without, .. }, .. } = self;
+        let taken = inet.take(among & !*of_inet6 & !*without, now_ns);
+        if *of_inet6 == 0 { taken } else { taken | inet6.take(among & *of_inet6, now_ns) }
+    }
+
+    /// Begins the lookups of packets that [`Flows::take`] will be asked about, which are at the
+    /// places from `from` on: whoever has other work before that needn't wait for memory. Does
+    /// nothing where the cache is bypassed.
+    #[inline(always)]
+    pub(in crate::firewall) fn ahead(&mut self, packets: &[Frame], from: usize) {
+        if self.trial.resting == 0 {
+            self.ask(packets, from);
+        }
+    }
+
+    /// Forgets what lookups have begun: the next ones are of another batch.
+    #[inline(always)]
+    pub(in crate::firewall) fn end_batch(&mut self) {
+        self.asked = Asked::default();
+    }
+
+    /// The first pass over packets. Of those that `take` isn't asked about the lookup is
+    /// unspecified.
+    #[inline(never)]
+    fn ask(&mut self, packets: &[Frame], from: usize) {
+        let Flows { inet, inet6, asked: Asked { count, of_inet6, without }, .. } = self;
         // Where the compiler can see that nothing changes them.
         let (places_of_inet, places_of_inet6) = (inet.pairing, inet6.pairing);
-        let (mut of_inet6, mut without) = (0u64, 0u64);
-        // For packets that are not among them the lookup is unspecified, and its result unused.
-        for (place, (frame, asked)) in batch.iter().zip(&mut inet.asked).enumerate() {
+        *count = from + packets.len();
+        let own = inet.asked.iter_mut().enumerate().skip(from);
+        for (frame, (place, asked)) in packets.iter().zip(own) {
             if let Some((key, more)) = key::quick(frame.buffer()) {
                 *asked = places_of_inet.ask(key, more);
                 continue;
@@ -149,9 +186,9 @@ impl Flows {
             let packet = Packet::read(frame);
             if !packet.is(bit::TRACKABLE) {
                 // Fragments, too. An ICMP error would look like a query with the identifier 0.
-                without |= 1 << place;
+                *without |= 1 << place;
             } else if packet.is(bit::INET6) {
-                of_inet6 |= 1 << place;
+                *of_inet6 |= 1 << place;
                 let key: Key<5> = Of::of(frame.buffer(), &packet);
                 inet6.asked[place] = places_of_inet6.ask(key.counting(), packet.more);
             } else {
@@ -159,7 +196,5 @@ impl Flows {
                 *asked = places_of_inet.ask(key.counting(), packet.more);
             }
         }
-        let taken = inet.take(among & !of_inet6 & !without, now_ns);
-        if of_inet6 == 0 { taken } else { taken | inet6.take(among & of_inet6, now_ns) }
     }
 }

@@ -129,7 +129,8 @@ impl<const N: usize> Slots<N> {
         }
     }
 
-    #[inline(always)]
+    /// A separate function, as [`super::Flows::ask`] is: short loops that need all registers.
+    #[inline(never)]
     pub(super) fn take(&mut self, among: u64, now_ns: u64) -> u64 {
         let Slots { pairs, asked, .. } = self;
         if pairs.is_empty() {
