@@ -4,10 +4,20 @@
 //! flow has its state before the first round. The labs take turns, and each round is
 //! compared with that of the plain router beside it.
 //!
+//! With `tcp`, packets are acknowledgements of TCP connections, and what windows cost is asked: with
+//! `keep state`, which follows them, and with `keep state (sloppy)`, which does not. With `workers`,
+//! one and two workers of one router, each on a CPU of its own with half of the flows, share a table
+//! and the states.
+//!
 //! With names of labs as arguments, only these take turns, for longer. With the name of one, a
 //! number of sources and one of batches, it only sends these batches
 //! between as many sources and destinations: for valgrind, which counts instructions and
 //! misses. What two numbers of batches differ by is free of all that comes before.
+
+#[path = "firewall/tcp.rs"]
+mod tcp;
+#[path = "firewall/workers.rs"]
+mod workers;
 
 use fwdlab_packet::Flows;
 use fwdlab_packet::template::Template;
@@ -15,10 +25,10 @@ use fwdlab_packet::{Family, FrameWriter, Phase};
 use fwdlab_port::affinity;
 use fwdlab_port::frame::{BATCH, Batch};
 use fwdlab_port::ring::{Consumer, Producer, ring};
-use fwdlab_router::fib::{Dir24_8, Fib, NextHop, Radix};
+use fwdlab_router::fib::{Dir24_8, Fib, NextHop, Radix, Shared, V4};
 use fwdlab_router::firewall::{Ruleset, SharedFirewall, Standard, StateConfig, StateTable};
 use fwdlab_router::path::{
-    Class, Config, Counters, Firewall, Interface, Neighbour, Neighbours, NoFirewall, Router,
+    Class, Config, Counters, Firewall, Interface, Lookup, Neighbour, Neighbours, NoFirewall, Router,
 };
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -35,7 +45,13 @@ fn main() {
         return count(name, ends, batches);
     }
     let cpus = affinity::allowed_cpus().expect("CPUs");
+    if arguments == ["workers"] {
+        return workers::compare(&cpus);
+    }
     affinity::pin_thread(&cpus[cpus.len() - 1..]).expect("a CPU that is allowed");
+    if arguments == ["tcp"] {
+        return tcp::compare();
+    }
     println!("million packets a second, and ratio to plain: medians (min to max)");
     for (sources, destinations) in [(20, 100), (1000, 1000)] {
         let flows = Flows { sources, destinations };
@@ -94,7 +110,7 @@ struct Lab {
 
 fn labs() -> Vec<Lab> {
     use Standard::{Rules, Stateful, Stateless};
-    let plain = Path::boxed(NoFirewall);
+    let plain = Path::boxed(NoFirewall, &table());
     let mut labs = vec![Lab { name: "plain", run: plain, wall: None, rates: Vec::new() }];
     for (name, standard, kind) in [
         ("none", Standard::None, StateTable::None),
@@ -110,7 +126,7 @@ fn labs() -> Vec<Lab> {
         let flow_cache = name != "stateful uncached";
         let config = StateConfig { kind, flow_cache, seed: Some(1), ..StateConfig::default() };
         let wall = SharedFirewall::new(&Ruleset::standard(standard), &config).expect("sound rules");
-        let run = Path::boxed(wall.filter());
+        let run = Path::boxed(wall.filter(), &table());
         labs.push(Lab { name, run, wall: Some(wall), rates: Vec::new() });
     }
     labs
@@ -130,7 +146,9 @@ fn frames(flows: Flows) -> Vec<[u8; 60]> {
 }
 
 /// Any lab's path.
-trait Run {
+trait Run: Send {
+    /// Packets that come in at ports, in their order.
+    fn open(&mut self, packets: &[(u8, [u8; 60])]);
     /// Every flow once.
     fn whole(&mut self, frames: &[[u8; 60]]);
     /// This many batches; returns the frames that arrived.
@@ -151,24 +169,30 @@ struct Path<W> {
     batches: [Batch; 3],
 }
 
+/// Routes to both sides.
+fn table() -> Arc<dyn Lookup<V4>> {
+    let mut inet = Dir24_8::new();
+    for (prefix, number) in [("198.19.0.0/16", 0), ("198.18.0.0/16", 1)] {
+        let next_hop = NextHop::new(number).expect("a number");
+        inet.insert(prefix.parse().expect("a prefix"), next_hop);
+    }
+    Arc::new(Shared::new(inet))
+}
+
 impl<W: Firewall + 'static> Path<W> {
-    fn boxed(firewall: W) -> Box<dyn Run> {
+    fn boxed(firewall: W, inet: &Arc<dyn Lookup<V4>>) -> Box<dyn Run> {
         let interface = |mac| Interface { mac, mtu: 1500, addresses: Vec::new() };
         let mut neighbours = Neighbours::new();
-        let mut inet = Dir24_8::new();
-        for (prefix, number, port, mac) in
-            [("198.19.0.0/16", 0, 1, MACS[3]), ("198.18.0.0/16", 1, 0, MACS[0])]
-        {
+        for (number, port, mac) in [(0, 1, MACS[3]), (1, 0, MACS[0])] {
             let next_hop = NextHop::new(number).expect("a number");
             neighbours.set(next_hop, Neighbour { port, mac }).expect("a low number");
-            inet.insert(prefix.parse().expect("a prefix"), next_hop);
         }
         let interfaces = vec![interface(MACS[1]), interface(MACS[2])];
         let config = Config { interfaces, neighbours, ..Config::default() };
         let counters = Counters::new(1);
         let tally = counters.tally(0).expect("a worker");
         let inet6 = Arc::new(Radix::new());
-        let router = Router::new(&config, Arc::new(inet), inet6, firewall, tally);
+        let router = Router::new(&config, Arc::clone(inet), inet6, firewall, tally);
         let router = router.expect("a router");
         let (wires, batches) = ([ring(2), ring(2)], [(); 3].map(|()| Batch::new()));
         Box::new(Path { next: 0, begin: Instant::now(), router, counters, wires, batches })
@@ -194,6 +218,18 @@ impl<W: Firewall + 'static> Path<W> {
 }
 
 impl<W: Firewall + 'static> Run for Path<W> {
+    fn open(&mut self, packets: &[(u8, [u8; 60])]) {
+        for packets in packets.chunks(BATCH) {
+            let [batch, ..] = &mut self.batches;
+            for (frame, (port, packet)) in batch.fill(packets.len()).iter_mut().zip(packets) {
+                frame.receive(*port, packet).expect("it fits");
+            }
+            let now_ns = self.begin.elapsed().as_nanos() as u64;
+            self.router.process(batch.frames_mut(), now_ns);
+            self.router.flush();
+        }
+    }
+
     fn whole(&mut self, frames: &[[u8; 60]]) {
         self.batches(frames, frames.len().div_ceil(BATCH));
     }

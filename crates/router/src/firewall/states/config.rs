@@ -1,0 +1,50 @@
+//! What tables of states are asked to be.
+
+use super::phase::Timeouts;
+use crate::firewall::rule::Action;
+use fwdlab_packet::forwarding::StateTable;
+use std::time::Duration;
+
+/// Configuration of the state tables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateConfig {
+    /// Where states are kept.
+    pub kind: StateTable,
+    /// Maximum number of states, of all workers together.
+    pub limit: usize,
+    /// Action for new connections when the table is full: block, or pass without state.
+    /// Existing connections are not affected.
+    pub when_full: Action,
+    /// Shorten timeouts as the table fills up, and let unanswered states make room for
+    /// new ones when it is full.
+    pub gives_way: bool,
+    /// Maximum number of states that one source may have begun, of IPv6 one /64; 0: any.
+    pub source_limit: u32,
+    /// Timeouts.
+    pub timeouts: Timeouts,
+    /// Interval in which every state is checked once for expiry.
+    pub interval: Duration,
+    /// Enable the flow cache of each worker, which writes back to the states some hundred times
+    /// a second, and grows with their number to at most 64 MB a family; with hundreds of thousands
+    /// of flows it writes back about twice a second. Not used with a single lock for all states.
+    pub flow_cache: bool,
+    /// Seed of the hash; `None` is a random one.
+    pub seed: Option<u64>,
+}
+
+impl Default for StateConfig {
+    /// Sharded, a million of them, pf's timeouts and interval.
+    fn default() -> StateConfig {
+        StateConfig {
+            kind: StateTable::Sharded,
+            limit: 1 << 20,
+            when_full: Action::Block,
+            gives_way: true,
+            source_limit: 0,
+            timeouts: Timeouts::default(),
+            interval: Duration::from_secs(10),
+            flow_cache: true,
+            seed: None,
+        }
+    }
+}
