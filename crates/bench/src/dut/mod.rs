@@ -209,6 +209,15 @@ pub trait Dut {
         Ok(None)
     }
 
+    /// Returns when there is room again for states that were removed: a device may take its time
+    /// with it.
+    ///
+    /// # Errors
+    /// When it can't be asked.
+    fn await_room(&mut self, _host: &dyn Host, _settings: &Settings) -> Result<(), BenchError> {
+        Ok(())
+    }
+
     /// CPU times of its machine since boot; none where they can't be read.
     fn cpu_times(&self, host: &dyn Host) -> Vec<CpuTime> {
         crate::cpu::times(&host.get("/proc/stat").unwrap_or_default())

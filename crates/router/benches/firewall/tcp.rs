@@ -14,8 +14,7 @@ pub(super) fn compare() {
     println!("million packets a second, and ratio to plain: medians (min to max)");
     for (sources, destinations) in [(20, 100), (2000, 100)] {
         let all = 0..sources * destinations;
-        let ends: Vec<_> =
-            all.map(|flow| ends(flow / destinations, flow % destinations)).collect();
+        let ends: Vec<_> = all.map(|flow| ends(flow / destinations, flow % destinations)).collect();
         let acknowledgements: Vec<[u8; 60]> =
             ends.iter().map(|&ends| segment(ends, Step::Acknowledge).1).collect();
         let mut labs: Vec<(&str, Box<dyn Run>, Vec<f64>)> =
@@ -70,9 +69,8 @@ fn ends(source: u32, destination: u32) -> [[u8; 4]; 2] {
 
 /// A segment, and the port that it comes in at.
 fn segment([client, server]: [[u8; 4]; 2], step: Step) -> (u8, [u8; 60]) {
-    let forth = |macs: [[u8; 6]; 2]| {
-        PacketBuilder::ethernet2(macs[0], macs[1]).ipv4(client, server, 64)
-    };
+    let forth =
+        |macs: [[u8; 6]; 2]| PacketBuilder::ethernet2(macs[0], macs[1]).ipv4(client, server, 64);
     let [ours, theirs] = BEGIN;
     let (port, builder) = match step {
         Step::Open => (0, forth([MACS[0], MACS[1]]).tcp(4000, 80, ours, 60_000).syn()),

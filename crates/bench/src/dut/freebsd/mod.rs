@@ -314,6 +314,10 @@ impl Dut for FreebsdDut {
         states::forget(host, settings)
     }
 
+    fn await_room(&mut self, host: &dyn Host, settings: &Settings) -> Result<(), BenchError> {
+        states::await_room(host, settings)
+    }
+
     fn configure(
         &mut self,
         host: &dyn Host,

@@ -35,6 +35,27 @@ pub(super) fn forget(host: &dyn Host, settings: &Settings) -> Result<Option<Stri
     Ok(Some(argv.join(" ")))
 }
 
+/// Waits, for half a minute at most, until pf has freed the states that were removed: until its
+/// thread comes by (`interval` of pf.conf(5), 10 s) they count towards `limit states`.
+const FREED: &str = r#"n=0
+while [ $n -lt 150 ]; do
+  all=$(pfctl -s info | awk '/current entries/ { print $3 }')
+  [ "${all:-0}" -gt $(($(pfctl -s states | wc -l) + 10)) ] || exit 0
+  n=$((n + 1))
+  sleep 0.2
+done"#;
+
+/// Returns when removed states take no room any more.
+///
+/// # Errors
+/// When nobody can be asked.
+pub(super) fn await_room(host: &dyn Host, settings: &Settings) -> Result<(), BenchError> {
+    if Program::of(settings)? == Some(Program::Pf) {
+        host.run(&["/bin/sh", "-c", FREED], "")?;
+    }
+    Ok(())
+}
+
 /// Connections by the number of pf's states, as `wc -l` writes it.
 fn of_pf(text: &str) -> Option<u64> {
     text.trim().parse::<u64>().ok().map(|states| states / 2)
@@ -102,6 +123,18 @@ mod tests {
         settings.dut.firewall = Firewall::None;
         assert_eq!(count(&host, &settings), None);
         assert_eq!(host.commands.lock().expect("commands").len(), 1, "nobody is asked");
+    }
+
+    /// The others free at once what they remove.
+    #[test]
+    fn only_pf_is_waited_for() {
+        let waits = |program| {
+            let (host, settings) = saying(program, "", "");
+            await_room(&host, &settings).expect("room");
+            host.commands.lock().expect("commands").len()
+        };
+        assert_eq!(waits(FirewallProgram::Pf), 1);
+        assert_eq!(waits(FirewallProgram::Ipfw) + waits(FirewallProgram::Ipf), 0);
     }
 
     /// What was removed is said by the command that removed it.

@@ -104,7 +104,10 @@ impl Trials<'_, '_> {
         connections: u64,
         is_watched: bool,
     ) -> Result<MethodTrial, BenchError> {
-        self.forget()?;
+        if self.forget()? {
+            let settings = &self.task.plan.variants[self.task.run.variants[0]].settings;
+            self.parts.dut.await_room(self.parts.host, settings)?;
+        }
         let states_before = self.states();
         let kind = Kind::Open(connections, is_watched);
         let wish = Wish { asked, kind, warmup_ns: 0, slice_ns: LOOK_NS };
