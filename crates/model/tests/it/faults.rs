@@ -66,6 +66,12 @@ fn each_single_fault_is_found_and_says_what_to_do() {
             "leave it out",
         ),
         (
+            "version = 1\n[testbed]\nkind = \"vm\"\n[vm]\nkernel = \"k\"\n[method]\n\
+             kind = \"mlrsearch\"\n[compare]\nfigure = \"instructions\"",
+            "time means nothing",
+            "leave `figure` out",
+        ),
+        (
             "version = 1\n[testbed]\nkind = \"vm\"\n[vm]\nkernel = \"k\"\naccel = \"kvm\"",
             "the CPU itself counts no instructions",
             "figure = \"mean\"",

@@ -24,6 +24,15 @@ fn experiments() -> BTreeMap<String, Plan> {
     plans
 }
 
+/// Whose trials measure rates, and who only counts.
+#[test]
+fn a_method_makes_the_rate_of_a_guest_the_question() {
+    let plans = experiments();
+    let is_timed = |name: &str| plans[name].base.testbed.vm.is_timed;
+    assert!(is_timed("vm-freebsd-connection-rate") && is_timed("vm-freebsd-rate"));
+    assert!(!is_timed("vm-freebsd-fib"));
+}
+
 #[test]
 fn every_experiment_can_be_planned() {
     let plans = experiments();

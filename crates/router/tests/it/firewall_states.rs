@@ -379,6 +379,23 @@ fn two_workers_share_states_but_not_where_each_has_its_own() {
     }
 }
 
+/// Nobody has had time to visit them: not even now and then, while no packet came.
+#[test]
+fn flows_of_states_that_ran_out_in_a_pause_are_not_let_through() {
+    let (me, you) = (("198.18.0.5", 1000), ("198.19.0.5", 2000));
+    let (there, back) = (datagram(me, you), datagram(you, me));
+    for kind in HOLDERS {
+        let wall = wall(OUTWARDS, &states(kind));
+        let mut filter = wall.filter();
+        for now_ns in 0..40 {
+            assert_eq!(judge(&mut filter, &there, 2, now_ns), [true; 2]);
+            assert_eq!(judge(&mut filter, &back, 2, now_ns), [true; 2], "{kind:?}");
+        }
+        assert_eq!(judge(&mut filter, &back, 2, 59 * SECOND), [true; 2], "{kind:?}: in time");
+        assert_eq!(judge(&mut filter, &back, 2, 120 * SECOND), [false; 2], "{kind:?}");
+    }
+}
+
 #[test]
 fn states_that_are_forgotten_are_gone_for_every_worker() {
     let (me, you) = (("198.18.0.5", 1000), ("198.19.0.5", 2000));

@@ -121,7 +121,7 @@ impl Flows {
     ) -> bool {
         let inet = self.inet.visit(states, access, now_ns, most);
         let inet6 = self.inet6.visit(states, access, now_ns, most);
-        inet || inet6
+        inet || inet6 || self.inet.has_forgotten() || self.inet6.has_forgotten()
     }
 
     /// Writes back the counters of flows that were just evicted.

@@ -190,6 +190,11 @@ impl<const N: usize> Slots<N> {
         *slot = Slot { key, more: 0, last_ns: now_ns.clamp(FREE + 1, LISTED - 1) };
     }
 
+    /// True if flows were evicted whose counters must still be written back.
+    pub(super) fn has_forgotten(&self) -> bool {
+        !self.forgotten.is_empty()
+    }
+
     /// Pairs of slots, each for two flows.
     pub(in crate::firewall) fn pairs(&self) -> usize {
         self.pairs.len()
@@ -263,7 +268,7 @@ impl<const N: usize> Slots<N> {
         is_due && self.visit_some(stay, most, (states, access, now_ns))
     }
 
-    /// Visits down to `stay`, or `most`, and begins again after the last.
+    /// Visits down to `stay`, or `most`, and begins again after the last; after a long pause all.
     #[inline(never)]
     fn visit_some<X: Access>(
         &mut self,
@@ -275,14 +280,24 @@ impl<const N: usize> Slots<N> {
         Segment: OfFamily<N>,
         Key<N>: Of,
     {
+        let periods = now_ns.saturating_sub(self.visit_ns) / self.period_ns.max(1);
+        let most = match periods {
+            0 => most,
+            1 => most * 8,
+            // After a pause without rest. No flow is asked about that was not visited for so
+            // long: its state may be over.
+            _ => usize::MAX,
+        };
         let last = stay.max(self.left.saturating_sub(most));
         self.visit_down_to(last, states, access, now_ns);
-        let elapsed_ns = now_ns.saturating_sub(self.visit_ns);
-        if last == 0 && elapsed_ns >= self.period_ns {
+        if last == 0 && periods > 0 {
             self.left = self.listed.len();
-            // Who comes late does not come sooner the next time.
-            let late = elapsed_ns / 2 >= self.period_ns;
-            self.visit_ns = if late { now_ns } else { self.visit_ns + self.period_ns };
+            self.visit_ns += self.period_ns;
+            if periods > 1 {
+                self.visit_ns = now_ns;
+                self.visit_down_to(0, states, access, now_ns);
+                self.tell_all_forgotten(states, access, now_ns);
+            }
         }
         last > stay
     }
@@ -296,6 +311,14 @@ impl<const N: usize> Slots<N> {
         self.left = self.listed.len();
         let now_ns = self.visit_ns;
         self.visit_down_to(0, states, access, now_ns);
+        self.tell_all_forgotten(states, access, now_ns);
+    }
+
+    fn tell_all_forgotten<X: Access>(&mut self, states: &States, access: &mut X, now_ns: u64)
+    where
+        Segment: OfFamily<N>,
+        Key<N>: Of,
+    {
         while !self.forgotten.is_empty() {
             self.tell_forgotten(states, access, now_ns);
         }
