@@ -5,6 +5,7 @@ use crate::dut::Reading;
 use crate::dut::findings::Findings;
 use crate::error::BenchError;
 use crate::testbed::{Parts, Wanted};
+use crate::trial::Traffic;
 use crate::{Observer, Task};
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,8 @@ use std::time::{Duration, Instant};
 const RATE_PPS: f64 = 1000.0;
 /// Number of packets that must arrive.
 const ENOUGH: u64 = 10;
+/// Silence after which what has not arrived is taken for lost.
+const SILENCE: Duration = Duration::from_secs(1);
 /// Time limit: links come up, bridges learn addresses.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -46,8 +49,7 @@ pub(super) fn attempt(
         let received: u64 = armed.traffic().snapshot().received.iter().sum();
         if received >= ENOUGH {
             armed.traffic().stop()?;
-            // Packets in flight must not be counted by the trial.
-            std::thread::sleep(Duration::from_millis(50));
+            settle(armed.traffic());
             armed.traffic().finish()?;
             return armed.end().map(drop);
         }
@@ -60,6 +62,25 @@ pub(super) fn attempt(
             let sent: u64 = seen.sent.iter().sum();
             let after = parts.dut.read(parts.host)?;
             return Err(in_vain(parts, sent, received, seen.damaged, &before, &after));
+        }
+    }
+}
+
+/// Waits until the packets that were sent have arrived, or none has for a while: those in flight
+/// must not be counted by the trial. An emulated guest that stood still for a second has a
+/// thousand of them before it.
+fn settle(traffic: &mut dyn Traffic) {
+    let mut last = (u64::MAX, Instant::now());
+    while last.1.elapsed() < SILENCE {
+        std::thread::sleep(Duration::from_millis(50));
+        let seen = traffic.snapshot();
+        let received = seen.received.iter().sum();
+        // Not every generator says how many it has sent.
+        if received >= seen.sent.iter().sum() {
+            return;
+        }
+        if received != last.0 {
+            last = (received, Instant::now());
         }
     }
 }

@@ -191,6 +191,6 @@ fn kvm_that_does_not_work_is_an_error_with_the_next_step_where_it_is_asked_for()
     let is_told = ["-accel kvm: ", "KVM can't go on with this guest: "];
     assert!(is_told.iter().any(|words| said.contains(words)), "{said}");
     assert!(said.contains("accel = \"tcg\""), "{said}");
-    // Other machines' locks are waited for as well.
-    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
+    // Other machines' locks are waited for as well, and a guest that neither boots nor fails.
+    assert!(began.elapsed() < Duration::from_secs(180), "{:?}", began.elapsed());
 }
