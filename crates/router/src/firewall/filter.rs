@@ -29,7 +29,7 @@ const SWEPT: usize = 1 << 10;
 /// The same after a batch that found the state table full.
 const SWEPT_WHEN_FULL: usize = 1 << 14;
 
-/// Flows of a cache that a batch visits at most: fewer than are due only after a pause.
+/// Flows of a cache that a batch visits at most: more are due only after a pause.
 const VISITED: usize = 64;
 
 /// The part of a router's firewall that all workers share.

@@ -35,25 +35,28 @@ pub(super) fn forget(host: &dyn Host, settings: &Settings) -> Result<Option<Stri
     Ok(Some(argv.join(" ")))
 }
 
-/// Waits, for half a minute at most, until pf has freed the states that were removed: until its
-/// thread comes by (`interval` of pf.conf(5), 10 s) they count towards `limit states`.
-const FREED: &str = r#"n=0
-while [ $n -lt 150 ]; do
-  all=$(pfctl -s info | awk '/current entries/ { print $3 }')
-  [ "${all:-0}" -gt $(($(pfctl -s states | wc -l) + 10)) ] || exit 0
-  n=$((n + 1))
-  sleep 0.2
-done"#;
-
-/// Returns when removed states take no room any more.
+/// Returns when removed states take no room any more, after half a minute at most. pf's thread frees
+/// them when it comes by (`interval` of pf.conf(5), 10 s), ipfw's once a second; until then they
+/// count towards the limit of the kernel's zone that they lie in, which vmstat(8) shows.
 ///
 /// # Errors
 /// When nobody can be asked.
 pub(super) fn await_room(host: &dyn Host, settings: &Settings) -> Result<(), BenchError> {
-    if Program::of(settings)? == Some(Program::Pf) {
-        host.run(&["/bin/sh", "-c", FREED], "")?;
-    }
-    Ok(())
+    let (zone, live) = match Program::of(settings)? {
+        Some(Program::Pf) => ("pf states", "pfctl -s states | wc -l"),
+        Some(Program::Ipfw) => ("IPFW dynamic states data", "sysctl -n net.inet.ip.fw.dyn_count"),
+        Some(Program::Ipf) | None => return Ok(()),
+    };
+    let script = format!(
+        r#"n=0
+while [ $n -lt 150 ]; do
+  used=$(vmstat -z | awk -F '[:,] *' '$1 == "{zone}" {{ print $4 }}')
+  [ "${{used:-0}}" -gt $(($({live}) + 10)) ] || exit 0
+  n=$((n + 1))
+  sleep 0.2
+done"#
+    );
+    host.run(&["/bin/sh", "-c", &script], "").map(drop)
 }
 
 /// Connections by the number of pf's states, as `wc -l` writes it.
@@ -125,16 +128,18 @@ mod tests {
         assert_eq!(host.commands.lock().expect("commands").len(), 1, "nobody is asked");
     }
 
-    /// The others free at once what they remove.
+    /// Each by the zone of its own states.
     #[test]
-    fn only_pf_is_waited_for() {
+    fn states_are_waited_for_until_their_zone_is_empty() {
         let waits = |program| {
             let (host, settings) = saying(program, "", "");
             await_room(&host, &settings).expect("room");
-            host.commands.lock().expect("commands").len()
+            let commands = host.commands.lock().expect("commands");
+            commands.iter().map(|command| command.0.join(" ")).collect::<String>()
         };
-        assert_eq!(waits(FirewallProgram::Pf), 1);
-        assert_eq!(waits(FirewallProgram::Ipfw) + waits(FirewallProgram::Ipf), 0);
+        assert!(waits(FirewallProgram::Pf).contains("$1 == \"pf states\" { print $4 }"));
+        assert!(waits(FirewallProgram::Ipfw).contains("$(($(sysctl -n net.inet.ip.fw.dyn_count)"));
+        assert_eq!(waits(FirewallProgram::Ipf), "");
     }
 
     /// What was removed is said by the command that removed it.

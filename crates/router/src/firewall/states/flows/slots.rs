@@ -32,13 +32,13 @@ pub(in crate::firewall) struct Slots<const N: usize> {
     wanted: usize,
     /// Slots that hold a flow, or held one, in no order.
     listed: Vec<u32>,
-    /// Pairs that the current visit has still to process, from the last to the first.
+    /// Slots that the current visit has still to process, from the last to the first.
     left: usize,
     /// Start time of the current visit.
     visit_ns: u64,
-    /// Between two visits: now, and of a cache that has not grown.
+    /// Between two visits.
     period_ns: u64,
-    /// The longest that timeouts allow.
+    /// The longest period that timeouts allow.
     period_max_ns: u64,
     pub(super) pairing: Pairing,
     pub(super) asked: [Ask<N>; BATCH],
@@ -200,11 +200,12 @@ impl<const N: usize> Slots<N> {
         self.pairs.len()
     }
 
-    /// Wants as many pairs as there are states, if it has any and that is more. True if it does.
+    /// Wants as many pairs as there are states, if most of its own are in use and that is more.
+    /// True if it does.
     pub(super) fn grow(&mut self, live: usize) -> bool {
         let most = BYTES_MAX / size_of::<Pair<N>>();
         let wanted = live.next_power_of_two().min(most);
-        let grows = !self.pairs.is_empty() && wanted > self.wanted;
+        let grows = self.listed.len() > self.pairs.len() && wanted > self.wanted;
         if grows {
             self.wanted = wanted;
             self.next = Vec::with_capacity(wanted);
@@ -284,8 +285,8 @@ impl<const N: usize> Slots<N> {
         let most = match periods {
             0 => most,
             1 => most * 8,
-            // After a pause without rest. No flow is asked about that was not visited for so
-            // long: its state may be over.
+            // After a pause in which nobody called. A flow that was not visited for so long must
+            // not be found: its state may be over.
             _ => usize::MAX,
         };
         let last = stay.max(self.left.saturating_sub(most));
