@@ -18,6 +18,11 @@ answers=$(mktemp)
 # The CPU that pings, and the other one, as a mask.
 here=0 elsewhere=2
 
+if [ "$(nproc)" -lt 2 ]; then
+	echo "one CPU: there is no other one to wake" >&2
+	exit 1
+fi
+
 clean() {
 	[ -z "$router" ] || kill "$router" 2>/dev/null || true
 	for n in a r b; do ip netns delete "$space-$n" 2>/dev/null || true; done

@@ -53,8 +53,8 @@ pub fn move_to_huge_pages<T>(table: &[T]) {
     }
 }
 
-/// As many values of a kind, in memory of its own that begins where a huge page does if it fills
-/// one: of tables of a few megabytes, an allocator puts about half of each into huge pages.
+/// As many values of a kind, in huge pages as far as possible. One that fills a huge page begins
+/// where one does: where an allocator puts it, about half of a table of two megabytes finds none.
 ///
 /// Best effort, too.
 pub struct Block<T: Copy> {
@@ -86,7 +86,12 @@ impl<T: Copy> Block<T> {
             // SAFETY: within the block, which is aligned for such values.
             unsafe { values.add(at).write(value) };
         }
-        Block { values, count }
+        let block = Block { values, count };
+        if layout.align() < HUGE_PAGE_BYTES {
+            // Many of them lie beside each other.
+            move_to_huge_pages(&block);
+        }
+        block
     }
 
     fn layout(count: usize) -> Layout {

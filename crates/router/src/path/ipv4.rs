@@ -165,7 +165,7 @@ fn sums_to_zero(bytes: &[u8; CAPACITY], header: usize) -> bool {
 /// True of addresses that are neither a sender's nor a receiver's on another link:
 /// 0/8, 127/8, 224/3 with broadcast (RFC 1122 3.2.1.3), and 169.254/16 (RFC 3927 7).
 #[inline(always)]
-fn is_martian(V4(address): V4) -> bool {
+pub(crate) fn is_martian(V4(address): V4) -> bool {
     let first = address >> 24;
     first == 0 || first == 127 || first >= 224 || address >> 16 == 0xa9fe
 }

@@ -52,8 +52,8 @@ macro_rules! lookup {
 lookup!(V4);
 lookup!(V6);
 
-/// Packets whose lookups are prepared together, while those after them are checked: enough for a
-/// call through a table of functions to cost little, and as many as a CPU reads at a time.
+/// Packets whose lookups are prepared together, while those after them are checked: enough that
+/// dynamic dispatch costs little, and about as many cache lines as a CPU fetches at a time.
 pub(super) const AHEAD: usize = 16;
 
 /// The packets of one family in a batch.

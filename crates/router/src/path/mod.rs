@@ -42,6 +42,7 @@ pub use fwdlab_port::frame::BATCH;
 pub use fwdlab_port::{Batch, Frame};
 pub use handover::HandedOver;
 pub use interface::Interface;
+pub(crate) use ipv4::is_martian;
 pub use lookup::Lookup;
 pub use neighbours::{Gateway, Neighbour, Neighbours, Special};
 pub use resolve::ReversePath;

@@ -267,7 +267,7 @@ pub const COMPARE: Section = Section {
             "figure",
             words(&["auto", "mean", "p90", "instructions"]),
             "\"auto\"",
-            "What stands for a run: `auto`, the mean rate of the window over the time that was not provably taken from the device, and at a paced rate the share of the load that was forwarded; `mean`, the plain mean of the window; `p90`, the capacity: ninetieth percentile of its slices, at full load only; `instructions`, those that an emulated device (`kind = \"vm\"`) executes to forward a packet, which is what `auto` compares there. `mean` and `p90` measure the rate of a virtual machine, whose packets come over taps then (as root).",
+            "What stands for a run: `auto`, the mean rate of the window over the time that was not provably taken from the device, and at a paced rate the share of the load that was forwarded; `mean`, the plain mean of the window; `p90`, the capacity: ninetieth percentile of its slices, at full load only; `instructions`, those that an emulated device (`kind = \"vm\"`) executes to forward a packet, which is what `auto` compares there. `mean` and `p90` measure the rate of a virtual machine, whose packets come over taps then (as root); so does a `[method]` with trials of its own.",
         )
         .example("\"mean\""),
         key(

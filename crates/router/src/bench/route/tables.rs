@@ -6,7 +6,7 @@ use crate::fib::{
     Address, Auto, BSearch, Dir24_8, Fib, Locked, Locking, Multibit, NextHop, Poptrie, Prefix,
     Radix, RadixLockless, Rib, V4, V6,
 };
-use crate::path::Lookup;
+use crate::path::{Lookup, is_martian};
 use crate::routes::synthesis::{ROUTES_MAX, Synthesis, inside, synthesise};
 use fwdlab_packet::Family;
 use fwdlab_packet::address::{Side, routed_prefix};
@@ -68,8 +68,11 @@ pub(super) fn destinations(family: Family, count: u32, seed: u64) -> Vec<IpAddr>
     let mut random = Xoshiro256StarStar::seed_from_u64(seed);
     let routes = ROUTES_MAX - SIDES;
     match family {
-        Family::Inet => drawn(&inet_routes(routes, seed), count, &mut random),
-        Family::Inet6 => drawn(&inet6_routes(routes, seed), count, &mut random),
+        // Short routes hold addresses that no router forwards to.
+        Family::Inet => {
+            drawn(&inet_routes(routes, seed), count, &mut random, |&to| !is_martian(to))
+        }
+        Family::Inet6 => drawn(&inet6_routes(routes, seed), count, &mut random, |_| true),
     }
 }
 
@@ -77,22 +80,13 @@ fn drawn<A: Address>(
     routes: &[(Prefix<A>, NextHop)],
     count: u32,
     random: &mut Xoshiro256StarStar,
+    is_forwarded: impl Fn(&A) -> bool,
 ) -> Vec<IpAddr> {
     let drawn = std::iter::repeat_with(|| {
         let (prefix, _) = routes[random.next_u64() as usize % routes.len()];
-        inside(prefix, random).to_ip()
+        inside(prefix, random)
     });
-    drawn.filter(is_forwarded).take(count as usize).collect()
-}
-
-/// Short routes hold addresses that no router forwards to.
-fn is_forwarded(destination: &IpAddr) -> bool {
-    match destination {
-        IpAddr::V4(address) => {
-            !matches!(address.octets()[0], 0 | 127 | 224..) && !address.is_link_local()
-        }
-        IpAddr::V6(address) => !address.is_multicast(),
-    }
+    drawn.filter(is_forwarded).take(count as usize).map(Address::to_ip).collect()
 }
 
 fn inet_routes(count: usize, seed: u64) -> Vec<(Prefix<V4>, NextHop)> {
