@@ -2,7 +2,7 @@
 
 use fwdlab_bench::host::{SshHost, SshSettings};
 use std::fs;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -45,27 +45,34 @@ impl Server {
             assert!(made.is_ok_and(|status| status.success()), "ssh-keygen");
         }
         let port = free_port();
-        let at = directory.display();
-        let config = format!(
-            "{more}\nListenAddress 127.0.0.1:{port}\nHostKey {at}/host\nPidFile none\n\
-             AuthorizedKeysFile {at}/user.pub\nStrictModes no\nUsePAM no\nPermitRootLogin yes\n\
-             KbdInteractiveAuthentication no\nLogLevel VERBOSE\n\
-             SetEnv HOME={at}\n"
-        );
-        fs::write(directory.join("sshd_config"), config).expect("a configuration");
-        let log = fs::File::create(directory.join("sshd.log")).expect("a log");
-        let child = Command::new(program)
-            .args(["-D", "-e", "-f"])
-            .arg(directory.join("sshd_config"))
-            .stdin(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .expect("sshd");
-        let server = Server { directory, port, child };
+        let child = spawned(program, &directory, port, more);
+        let mut server = Server { directory, port, child };
+        // A port that was free a moment ago may be another's by now.
+        for _ in 0..3 {
+            if server.is_listening() {
+                break;
+            }
+            let _ = server.child.kill();
+            let _ = server.child.wait();
+            server.port = free_port();
+            server.child = spawned(program, &server.directory, server.port, more);
+        }
+        assert!(server.is_listening(), "sshd is not up: {}", server.log());
         server.knows_hosts("host");
-        let up = || TcpStream::connect(("127.0.0.1", port)).is_ok();
-        assert!(until(PATIENCE, up), "sshd is not up: {}", server.log());
         Some(server)
+    }
+
+    /// Whether it listens; false when it has ended.
+    fn is_listening(&mut self) -> bool {
+        let said = format!("Server listening on 127.0.0.1 port {}.", self.port);
+        let deadline = Instant::now() + PATIENCE;
+        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
+            if self.log().contains(&said) {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        false
     }
 
     /// Writes the client's files; `key` is the host key that it knows, if any.
@@ -128,6 +135,26 @@ impl Drop for Server {
         let _ = self.child.wait();
         let _ = fs::remove_dir_all(&self.directory);
     }
+}
+
+/// An sshd of a directory with its keys, with `more` lines of configuration.
+fn spawned(program: &str, directory: &Path, port: u16, more: &str) -> Child {
+    let at = directory.display();
+    let config = format!(
+        "{more}\nListenAddress 127.0.0.1:{port}\nHostKey {at}/host\nPidFile none\n\
+         AuthorizedKeysFile {at}/user.pub\nStrictModes no\nUsePAM no\nPermitRootLogin yes\n\
+         KbdInteractiveAuthentication no\nLogLevel VERBOSE\n\
+         SetEnv HOME={at}\n"
+    );
+    fs::write(directory.join("sshd_config"), config).expect("a configuration");
+    let log = fs::File::create(directory.join("sshd.log")).expect("a log");
+    Command::new(program)
+        .args(["-D", "-e", "-f"])
+        .arg(directory.join("sshd_config"))
+        .stdin(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .expect("sshd")
 }
 
 /// A port of loopback that nobody listens on.

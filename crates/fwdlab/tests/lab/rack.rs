@@ -376,14 +376,16 @@ b = "dut:out0"
 
     /// `reboot` as the DUT has it (it stays until its work has left its session), and
     /// `power_cycle` for it: what it has in memory is lost; it stays down where a file says
-    /// so.
+    /// so. Killed are all until none is left: a session that comes meanwhile outlives one pass.
     fn commands_of_the_dut(&self) {
         let at = self.directory.path().display();
         let down = format!(
             "own=$(readlink /proc/self/ns/net)\n\
+             while :; do found=\n\
              for ns in /proc/[0-9]*/ns/net; do pid=${{ns#/proc/}}; pid=${{pid%%/*}}\n\
-             [ \"$(readlink \"$ns\" 2>/dev/null)\" = \"$own\" ] && [ \"$pid\" != $$ ] && kill -KILL \
-             \"$pid\" 2>/dev/null; done\n\
+             [ \"$(readlink \"$ns\" 2>/dev/null)\" = \"$own\" ] && [ \"$pid\" != $$ ] && found=1 && \
+             kill -KILL \"$pid\" 2>/dev/null; done\n\
+             [ \"$found\" ] || break; done\n\
              ip addr flush dev in0; ip addr flush dev out0; ip link set in0 down\n\
              ip link set out0 down; nft flush ruleset; sysctl -q net.ipv4.ip_forward=0\n\
              echo down >>{at}/boots\n"

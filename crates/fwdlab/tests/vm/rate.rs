@@ -75,9 +75,10 @@ fn counter(found: &Value, name: &str) -> (i64, Option<i64>) {
     })
 }
 
-/// Two queues, a rate that the guest carries and more than it can: one machine for both.
+/// Two queues, a rate that the guest carries and more than it can: one machine for both. What
+/// the guest carries waits in a queue of 256 if it stands still for two seconds.
 const LOADS: &str = "[dut]\nqueues = 2\n[traffic]\nflows = { sources = 1, destinations = 64 }\n\
-                     [[factor]]\nname = \"load\"\nlevels = [{ label = \"modest\", rate = 300 }, \
+                     [[factor]]\nname = \"load\"\nlevels = [{ label = \"modest\", rate = 100 }, \
                      { label = \"all\" }]\n";
 
 /// Asserts that every packet of [`LOADS`] is accounted for, by the guest's own counts, of which
@@ -97,7 +98,9 @@ fn expect_all_accounted_for(found: &Value, [ingress, egress]: [&str; 2], late: i
     let sent = counter(found, &format!("{egress} tx_packets")).0;
     let forwarded = sum("forwarded");
     assert!((sent - forwarded).abs() <= late, "{sent} of {forwarded}");
-    assert_eq!(counter(found, "ip ForwDatagrams").0, forwarded);
+    // Where it is overloaded, some are lost in the queue behind it.
+    let lost_behind = counter(found, "ip ForwDatagrams").0 - forwarded;
+    assert!((0..=of("all", "lost")).contains(&lost_behind), "{lost_behind}: {runs:#?}");
     // Each flow has its queue, and both queues have flows.
     let queues = found["queues"].as_array().expect("queues");
     for label in ["modest", "all"] {
