@@ -26,6 +26,7 @@ mod stacks;
 
 pub use logs::{Expected, FixtureLog, logs};
 pub use pkt_gen::Layout;
+pub use random::Random;
 
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;

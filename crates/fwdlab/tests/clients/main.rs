@@ -5,6 +5,7 @@ mod links;
 mod net;
 mod routing;
 mod spaces;
+mod streams;
 mod vlan;
 
 use net::Net;

@@ -5,7 +5,9 @@ use crate::seen::{Seen, Side};
 use crate::setup::KERNEL;
 use fwdlab_port::packet_socket::{PacketConfig, PacketPort};
 use fwdlab_port::{Batch, NetNs, Port, affinity, clock};
-use std::process::Command;
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// A frame that is due comes within that time, on whatever machine.
@@ -16,7 +18,7 @@ pub(crate) struct Kernel {
     /// Declared before the namespaces, so that they are closed before these go.
     near: PacketPort,
     far: PacketPort,
-    _namespaces: Namespaces,
+    namespaces: Namespaces,
 }
 
 struct Namespaces([String; 2]);
@@ -32,7 +34,10 @@ impl Drop for Namespaces {
 impl Kernel {
     /// Sets the kernel up; none where it can't be.
     pub(crate) fn new() -> Option<Kernel> {
-        let names = ["e", "d"].map(|role| format!("fwdkernel-{}-{role}", std::process::id()));
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let process = std::process::id();
+        let names = ["e", "d"].map(|role| format!("fwdkernel-{process}-{number}-{role}"));
         let script = format!("set -e\nE={} D={}\n{KERNEL}", names[0], names[1]);
         let namespaces = Namespaces(names);
         if !sh(&script) {
@@ -48,23 +53,44 @@ impl Kernel {
             ends.run(move || PacketPort::open(&config)).expect("a port")
         };
         let (near, far) = (open("g0", Side::Near), open("r0", Side::Far));
-        Some(Kernel { near, far, _namespaces: namespaces })
+        Some(Kernel { near, far, namespaces: namespaces })
     }
 
-    /// Sends a frame in at the near side, and returns all that comes of it.
-    pub(crate) fn forward(&mut self, number: u32, frame: &[u8]) -> Vec<Seen> {
-        let mut batch = Batch::new();
+    /// Filters with these rules of nft(8) from now on, in place of others.
+    pub(crate) fn filter(&self, rules: &str) {
+        let Namespaces([_, router]) = &self.namespaces;
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", router, "nft", "-f", "-"]).stdin(Stdio::piped());
+        let mut nft = command.spawn().expect("ip starts");
+        let mut input = nft.stdin.take().expect("a pipe");
+        write!(input, "flush ruleset\n{rules}").expect("it reads");
+        drop(input);
+        assert!(nft.wait().expect("its end").success(), "nft: {rules}");
+    }
+
+    /// Sends a frame in at a side, and returns all that comes of it.
+    pub(crate) fn forward(&mut self, number: u32, side: Side, frame: &[u8]) -> Vec<Seen> {
         let [to_near, to_far] = marks(number);
-        for (place, bytes) in batch.fill(3).iter_mut().zip([frame, &to_near, &to_far]) {
-            place.receive(9, bytes).expect("it fits");
-            place.send_to(Side::Near as u8);
-        }
-        let sent = self.near.send(&mut batch).expect("sending");
-        assert_eq!(sent.lost, 0, "frame {number} can't be sent");
+        self.send(side, &[frame]);
+        self.send(Side::Near, &[&to_near, &to_far]);
         let mut seen = Vec::new();
         until_marked(&mut self.near, Side::Near, number, &mut seen);
         until_marked(&mut self.far, Side::Far, number, &mut seen);
         seen
+    }
+
+    fn send(&mut self, side: Side, frames: &[&[u8]]) {
+        let mut batch = Batch::new();
+        for (place, bytes) in batch.fill(frames.len()).iter_mut().zip(frames) {
+            place.receive(9, bytes).expect("it fits");
+            place.send_to(side as u8);
+        }
+        let port = match side {
+            Side::Near => &mut self.near,
+            Side::Far => &mut self.far,
+        };
+        let sent = port.send(&mut batch).expect("sending");
+        assert_eq!(sent.lost, 0, "a frame can't be sent at the {side} side");
     }
 }
 

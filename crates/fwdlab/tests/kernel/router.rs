@@ -11,12 +11,14 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Forwards frames along a path, and returns what comes of each.
-pub(crate) fn forward(path: &str, frames: &[&[u8]]) -> Vec<Vec<Seen>> {
+/// Forwards frames that come in at a side each along a path, with rules of the firewall, and
+/// returns what comes of each.
+pub(crate) fn forward(path: &str, rules: &str, frames: &[(Side, &[u8])]) -> Vec<Vec<Seen>> {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let directory = directory.path();
-    write(&directory.join("sent.pcap"), frames);
-    fs::write(directory.join("router.toml"), ROUTER.replace("$PATH", path)).expect("a file");
+    write(directory, frames);
+    let setup = ROUTER.replace("$PATH", path).replace("$RULES", rules);
+    fs::write(directory.join("router.toml"), setup).expect("a file");
     let output = Command::new(env!("CARGO_BIN_EXE_fwdlab"))
         .args(["route", "router.toml", "--json"])
         .current_dir(directory)
@@ -25,7 +27,7 @@ pub(crate) fn forward(path: &str, frames: &[&[u8]]) -> Vec<Vec<Seen>> {
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{told}");
     let stats: RouterStats = serde_json::from_slice(&output.stdout).expect("a line of JSON");
-    assert_eq!(stats.received, (frames.len() * BATCH) as u64, "{stats:?}");
+    assert_eq!(stats.received, (2 * frames.len() * BATCH) as u64, "{stats:?}");
     assert_eq!(stats.received, stats.forwarded + stats.dropped + stats.slow, "{stats:?}");
     assert!(stats.missed.iter().all(|(_, frames)| *frames == 0), "{stats:?}");
     let limited = |name: &str| name.contains("limited") || name == "extra_lost";
@@ -38,22 +40,29 @@ pub(crate) fn forward(path: &str, frames: &[&[u8]]) -> Vec<Vec<Seen>> {
     seen
 }
 
-/// Writes the file that the router reads. Each frame has a batch of its own, as what is
-/// sent besides the frames of a batch comes behind them all; a mark to each side comes
-/// first and says whose all is that follows.
-fn write(path: &Path, frames: &[&[u8]]) {
-    let mut writer = PcapWriter::new(Vec::new()).expect("memory");
-    let mut time_ns = 0;
-    for (number, frame) in frames.iter().enumerate() {
-        let [to_near, to_far] = marks(number as u32);
-        let fillers = vec![filler(); BATCH - 3];
-        let first = [to_near, to_far, frame.to_vec()];
-        for bytes in first.iter().chain(&fillers) {
-            time_ns += 1000;
-            writer.write(time_ns, bytes).expect("memory");
+/// Writes the files that the router reads, batch by batch in turn. Each frame has a batch of
+/// its own at both sides, as what is sent besides the frames of a batch comes behind them all;
+/// a mark to each side comes first and says whose all is that follows.
+fn write(directory: &Path, frames: &[(Side, &[u8])]) {
+    for (side, file) in [(Side::Near, "sent.pcap"), (Side::Far, "sent-far.pcap")] {
+        let mut writer = PcapWriter::new(Vec::new()).expect("memory");
+        let mut time_ns = 0;
+        for (number, (from, frame)) in frames.iter().enumerate() {
+            let mut batch = Vec::new();
+            if side == Side::Near {
+                batch.extend(marks(number as u32));
+            }
+            if *from == side {
+                batch.push(frame.to_vec());
+            }
+            batch.resize(BATCH, filler());
+            for bytes in batch {
+                time_ns += 1000;
+                writer.write(time_ns, &bytes).expect("memory");
+            }
         }
+        fs::write(directory.join(file), writer.into_inner()).expect("a file");
     }
-    fs::write(path, writer.into_inner()).expect("a file");
 }
 
 fn read(path: &Path) -> Vec<Vec<u8>> {

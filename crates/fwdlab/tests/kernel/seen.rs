@@ -12,6 +12,16 @@ pub(crate) enum Side {
     Far,
 }
 
+impl Side {
+    /// The other one.
+    pub(crate) fn other(self) -> Side {
+        match self {
+            Side::Near => Side::Far,
+            Side::Far => Side::Near,
+        }
+    }
+}
+
 impl fmt::Display for Side {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

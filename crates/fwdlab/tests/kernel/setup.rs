@@ -77,6 +77,7 @@ $R 2001:db8::/32 via fe80::9 dev d0
 /// number of them reaches.
 pub(crate) const ROUTER: &str = r#"
 path = "$PATH"
+firewall = """$RULES"""
 icmp_redirect = true
 icmp_errors_pps = 1_000_000_000
 routes = [
@@ -109,6 +110,7 @@ port = "pcap"
 mac = "02:00:00:00:00:02"
 mtu = 1280
 addresses = ["198.19.0.1/24", "2001:2:0:8000::1/64", "fe80::2/64"]
+input = "sent-far.pcap"
 output = "far.pcap"
 
 [[neighbour]]

@@ -1,0 +1,103 @@
+//! Streams of iperf3 through the router, and what tcpdump thinks of every packet of them.
+
+use crate::STATEFUL;
+use crate::net::Net;
+use serde_json::Value;
+use std::fs::{self, File};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+/// Address of the server, by family.
+const SERVERS: [&str; 2] = ["10.2.0.2", "2001:db8:2::2"];
+/// Seconds of a stream.
+const SECONDS: &str = "2";
+
+/// Runs iperf3 from `a` to `b`; its report, as `-J` has it.
+fn iperf3(net: &Net, more: &[&str]) -> Value {
+    let mut server = net.start("b", &["iperf3", "-s", "-1"]);
+    let client = ["iperf3", "-J", "-t", SECONDS];
+    // A server that does not listen yet refuses.
+    let report = (0..50).find_map(|_| {
+        std::thread::sleep(Duration::from_millis(100));
+        let (well, said) = net.run("a", &[&client[..], more].concat());
+        well.then(|| serde_json::from_str::<Value>(&said).expect("JSON"))
+    });
+    let _ = server.kill();
+    let _ = server.wait();
+    report.unwrap_or_else(|| panic!("iperf3 {more:?}"))
+}
+
+fn number(report: &Value, path: &str) -> f64 {
+    report.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("{path}: {report:#}"))
+}
+
+/// What comes in at a device of `b`, told with whether its checksums are right.
+fn dump(net: &Net) -> Child {
+    let program = ["tcpdump", "-nn", "-vv", "-l", "-Q", "in", "-i", "b0", "-s", "0"];
+    let only = ["tcp port 5201 or udp port 5201"];
+    let mut command = net.command("b", &[&program[..], &only].concat());
+    let file = File::create(net.file("dump")).expect("a file");
+    command.stdout(file).stderr(Stdio::null()).spawn().expect("ip starts")
+}
+
+#[test]
+fn streams_of_iperf3_pass_whole_in_both_directions() {
+    let Some(mut net) = Net::new(&["iperf3"]) else { return };
+    net.route("auto", STATEFUL);
+    for to in SERVERS {
+        for direction in [&[][..], &["-R"]] {
+            let report = iperf3(&net, &[&["-c", to][..], direction].concat());
+            let received = number(&report, "/end/sum_received/bytes");
+            // Nothing near to what it can: a stall of one second would be seen.
+            assert!(received > 10e6, "{to} {direction:?}: {received} bytes");
+            // As many datagrams as any machine carries; iperf3 itself may be late for some.
+            let datagrams = ["-c", to, "-u", "-b", "5M", "-l", "1000"];
+            let report = iperf3(&net, &[&datagrams[..], direction].concat());
+            let [packets, lost] = ["packets", "lost_packets"]
+                .map(|name| number(&report, &format!("/end/sum/{name}")));
+            assert!(packets > 1000.0, "{to} {direction:?}: {packets} datagrams");
+            assert!(lost < packets / 10.0, "{to} {direction:?}: {lost} of {packets} datagrams");
+        }
+    }
+    let (stats, _) = net.end();
+    assert!(stats.missed.iter().all(|(_, frames)| *frames == 0), "{stats:?}");
+    for reason in ["firewall_stray", "firewall_unreadable", "firewall_fragment"] {
+        assert_eq!(stats.count(reason), 0, "{stats:?}");
+    }
+}
+
+#[test]
+fn tcpdump_finds_no_wrong_checksum_behind_the_router() {
+    for port in ["auto", "packet"] {
+        let Some(mut net) = Net::new(&["iperf3", "tcpdump"]) else { return };
+        if port == "packet" {
+            // What a stack cuts in hardware comes whole over a veth.
+            for (host, device) in [("a", "a0"), ("b", "b0")] {
+                let off = ["ethtool", "-K", device, "tso", "off", "gso", "off", "gro", "off"];
+                assert!(net.run(host, &off).0);
+            }
+        }
+        net.route(port, STATEFUL);
+        let mut heard = dump(&net);
+        std::thread::sleep(Duration::from_millis(500));
+        for to in SERVERS {
+            iperf3(&net, &["-c", to, "-b", "2M"]);
+            iperf3(&net, &["-c", to, "-u", "-b", "2M", "-l", "1000"]);
+        }
+        std::thread::sleep(Duration::from_millis(500));
+        let pid = heard.id().to_string();
+        assert!(net.run("b", &["kill", "-INT", &pid]).0);
+        heard.wait().expect("its end");
+        let said = fs::read_to_string(net.file("dump")).expect("text");
+        let wrong: Vec<&str> = said
+            .lines()
+            .filter(|line| {
+                ["incorrect", "bad udp cksum", "bad cksum"].iter().any(|w| line.contains(w))
+            })
+            .collect();
+        assert!(wrong.is_empty(), "{port}: {} packets, e.g. {}", wrong.len(), wrong[0]);
+        let right = |how: &str| said.matches(how).count();
+        let [tcp, udp] = ["(correct)", "[udp sum ok]"].map(right);
+        assert!(tcp > 100 && udp > 100, "{port}: {tcp} segments, {udp} datagrams: {said:.500}");
+    }
+}
