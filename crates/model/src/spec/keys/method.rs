@@ -84,7 +84,7 @@ pub const METHOD: Section = Section {
             "max_trials",
             integer(1, TRIALS_MAX as i64),
             "",
-            "`mlrsearch`, `latency`, `rfc2544`, `establishment-rate`, `rfc9693`: trials of a search at most, 1000 without it; `soak`: trials of a run, 60 without it.",
+            "`mlrsearch`, `latency`, `rfc2544`, `establishment-rate`, `rfc9693`: trials of a search at most, invalid ones not counted, 1000 without it; `soak`: trials of a run, 60 without it.",
         )
         .unit("trials")
         .example("200"),

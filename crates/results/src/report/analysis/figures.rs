@@ -210,7 +210,7 @@ pub(super) fn run_result(
             RunMetric::Mean => mean_pps,
             RunMetric::P90 => p90_pps,
             RunMetric::Slices => figure_pps(&valid, figure, roles, intended_pps),
-            RunMetric::Throughput => goal.and_then(|goal| goal.conditional_throughput),
+            RunMetric::Throughput => goal.and_then(throughput),
             _ => figure_pps(&trial.samples, figure, roles, intended_pps),
         }
         // Only samples that don't count: an imported log without a steady state, say.
@@ -234,7 +234,7 @@ pub(super) fn run_result(
             .iter()
             .skip(1)
             .map(|goal| Further {
-                pps: goal.conditional_throughput,
+                pps: throughput(goal),
                 left_out: unsent.clone().or_else(|| irregular(goal)),
             })
             .collect(),
@@ -247,6 +247,12 @@ pub(super) fn run_result(
             .any(|warning| matches!(warning, Warning::GeneratorLimited { .. })),
         has_capacity: matches!(figure, RunMetric::Corrected | RunMetric::Slices),
     }
+}
+
+/// What a search has found for a goal; none of a result that is not regular, which stands beside
+/// no other.
+fn throughput(goal: &GoalResult) -> Option<f64> {
+    goal.conditional_throughput.filter(|_| goal.has_rate())
 }
 
 /// The share of the packets offered that was forwarded, as a rate at the intended load.

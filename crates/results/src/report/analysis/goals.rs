@@ -37,6 +37,9 @@ pub fn found_in_words(plan: &Plan, run: &RunRecord) -> Option<String> {
         }
     });
     let goals: Vec<String> = goals.collect();
-    let trials = result.trials.len() + result.invalid.len();
-    Some(format!("{} ({trials} trials)", goals.join(", ")))
+    let invalid = match result.invalid.len() {
+        0 => String::new(),
+        count => format!(", {count} more invalid"),
+    };
+    Some(format!("{} ({} trials{invalid})", goals.join(", "), result.trials.len()))
 }

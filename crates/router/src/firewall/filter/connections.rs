@@ -116,7 +116,7 @@ mod tests {
                 // A pause, in which the cache tells what it knows.
                 while round == 6 && filter.rest(now_ns) {}
             }
-            assert_eq!(pairs(&filter), 32_768, "{family:?}");
+            assert_eq!(pairs(&filter), 65_536, "{family:?}");
             let flows = filter.flows.as_mut().expect("a cache");
             let hits: u32 = frames
                 .chunks(BATCH)
@@ -125,8 +125,8 @@ mod tests {
                     flows.take(batch, u64::MAX >> (BATCH - batch.len()), now_ns).count_ones()
                 })
                 .sum();
-            // Of as many flows as pairs 96 of 100 have a place, 90 in one pair.
-            assert!((92..=99).contains(&(hits * 100 / FLOWS)), "{family:?}: {hits} hits");
+            // Of half as many flows as pairs 99.6 of 100 have a place.
+            assert!(hits * 100 / FLOWS >= 98, "{family:?}: {hits} hits");
             sent += u64::from(hits);
             let connections = filter.connections();
             let told: u64 = connections.iter().map(|one| one.packets[0]).sum();

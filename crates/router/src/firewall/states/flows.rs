@@ -11,7 +11,7 @@
 //! expires early, only counters may lag.
 //!
 //! With many more flows than slots the hit rate is low, and the cache grows with the number of
-//! states, to at most 64 MB a family: a flow is half as large as a state, lies in one
+//! states, to at most 128 MB a family: a flow is half as large as a state, lies in one
 //! line where a state is found by way of another, and is looked at with a third of the
 //! instructions. Larger caches are visited less often, so that visits cost no more. With short
 //! flows the hit rate stays low; the cache is then bypassed, and tried again from time to time.

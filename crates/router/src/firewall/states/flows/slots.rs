@@ -12,7 +12,7 @@ use fwdlab_port::prefetch::prefetch;
 /// Pairs of slots that a family begins with: a power of two. Of 2000 flows, 99 of 100 find one.
 pub(super) const PAIRS: usize = 1 << 13;
 /// Memory of a family's pairs at most, in bytes: a power of two.
-const BYTES_MAX: usize = 64 << 20;
+const BYTES_MAX: usize = 128 << 20;
 /// Pairs that are made with each batch while a cache grows: no batch waits for all of them.
 const MADE: usize = 512;
 /// Longest time between two visits of a flow in a cache of [`PAIRS`], in nanoseconds.
@@ -200,11 +200,11 @@ impl<const N: usize> Slots<N> {
         self.pairs.len()
     }
 
-    /// Wants as many pairs as there are states, if most of its own are in use and that is more.
-    /// True if it does.
+    /// Wants as many pairs as there may be flows of so many states, if most of its own are in use
+    /// and that is more. True if it does.
     pub(super) fn grow(&mut self, live: usize) -> bool {
         let most = BYTES_MAX / size_of::<Pair<N>>();
-        let wanted = live.next_power_of_two().min(most);
+        let wanted = (2 * live).next_power_of_two().min(most);
         let grows = self.listed.len() > self.pairs.len() && wanted > self.wanted;
         if grows {
             self.wanted = wanted;
