@@ -53,7 +53,7 @@ impl Kernel {
             ends.run(move || PacketPort::open(&config)).expect("a port")
         };
         let (near, far) = (open("g0", Side::Near), open("r0", Side::Far));
-        Some(Kernel { near, far, namespaces: namespaces })
+        Some(Kernel { near, far, namespaces })
     }
 
     /// Filters with these rules of nft(8) from now on, in place of others.
