@@ -413,15 +413,15 @@ fn any_program_that_forwards_is_measured_beside_kernel_and_router() {
     let lab = Lab::new(&format!("{short}\n[compare]\nbaseline = {{ forwarder = \"kernel\" }}\n"));
     let arguments = ["run", "x.toml", "--no-calibration", "--blocks", "1", "--json"];
     let result = lab.fwdlab(&arguments).carried_out().json();
-    // Five forwarders, of either family.
-    assert_eq!(values_per_variant(&result), [1; 10]);
+    // Eight forwarders, of either family.
+    assert_eq!(values_per_variant(&result), [1; 16]);
     for variant in result["variants"].as_array().expect("variants") {
         assert!(variant["values"][0].as_f64().expect("a rate") > 500.0, "{variant:#}");
     }
     let readme = ["README.md", "DETAILS.md"]
         .map(|name| std::fs::read_to_string(lab.path("results/x").join(name)).expect("a report"))
         .concat();
-    for name in ["kernel", "fwdlab", "testpmd", "ovs"] {
+    for name in ["kernel", "fwdlab", "testpmd", "ovs", "ovs, states"] {
         assert!(readme.contains(name), "{name}: {readme}");
     }
     assert!(readme.contains("none damaged"), "{readme}");
