@@ -10,8 +10,9 @@ use fwdlab_model::settings::{Directions, TestbedKind};
 use fwdlab_model::units::LINE_RATE;
 use fwdlab_model::{Plan, RunRecord, Variant};
 use fwdlab_results::report::Analysis;
+use fwdlab_results::report::analysis::found_in_words;
 use fwdlab_results::store::Store;
-use fwdlab_search::{Goal, Limits, Search, Step};
+use fwdlab_search::{Ending, Goal, Limits, Search, SearchResult, Step};
 
 /// Bits a second of the links.
 const LINK: f64 = 10e9;
@@ -121,6 +122,42 @@ fn searches_by_frame_size_in_both_directions() {
     let files = report(&store);
     golden("report/methods.README.md", &file(&files, "README.md"));
     picture("report/methods.frame-sizes", &file(&files, "frame-sizes.svg"));
+}
+
+/// A search that was ended in its middle knows a load that was held: that is no result, and
+/// stands neither in a comparison nor among the rates of its variant.
+#[test]
+fn what_was_not_found_regularly_is_no_rate_of_its_variant() {
+    let plan = searching();
+    let said = |run: &RunRecord| found_in_words(&plan, run).expect("a search");
+    let whole = searched(&plan, 0);
+    // Ended when loads were known to be held, and none that is not.
+    let mut cut = whole.clone();
+    let method = cut.method.as_mut().expect("a search");
+    method.ended = Some(Ending::Trials);
+    method.trials.retain(|trial| trial.forwarded == trial.offered);
+    let limits = Limits::between(method.min_load, method.max_load);
+    let outcomes = method.outcomes(&goals());
+    let found = SearchResult::of(goals(), &limits, outcomes, method.ended.as_ref());
+    assert!(found.goals[0].conditional_throughput.is_some(), "{found:?}");
+    let in_vain = MethodTrial { invalid: Some("others had the CPU".into()), ..trial(1000, 1, 1.0) };
+    method.trials.push(in_vain);
+    let trials = |run: &RunRecord| run.method.as_ref().expect("a search").trials.len();
+    assert!(said(&whole).ends_with(&format!(" ({} trials)", trials(&whole))), "{}", said(&whole));
+    let counted = format!(" ({} trials, 1 more invalid)", trials(&cut) - 1);
+    assert!(said(&cut).ends_with(&counted), "{}", said(&cut));
+    let values = |run: RunRecord| {
+        let variant = run.variants[0];
+        let mut store = Store::memory().expect("memory");
+        fill(&mut store, &plan, []);
+        store.insert_run(&run).expect("a run is kept");
+        let analysis = Analysis::of(&store.contents().expect("contents"));
+        (analysis.variants[variant].values.len(), analysis.notes)
+    };
+    assert_eq!(values(whole).0, 1);
+    let (count, notes) = values(cut);
+    assert_eq!(count, 0);
+    assert!(notes.iter().any(|note| note.contains("no regular result for ndr")), "{notes:?}");
 }
 
 /// The device's directions differ, and so do what is told of them; both are the whole.

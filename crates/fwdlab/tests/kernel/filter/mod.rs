@@ -4,8 +4,8 @@
 //! Rules and packets are random, and the same on every machine. Where nothing has a state, all
 //! packets are independent of each other. Where rules keep states, packets are those of
 //! conversations ([`traffic::conversations`]), in both directions, with what does not belong to
-//! them in between. nf_conntrack and pf, whose states the router's are, differ in what is
-//! undone by neither RFC; such is not sent:
+//! them in between. nf_conntrack and the router, whose states are pf's, differ where no RFC
+//! decides; such packets are not sent:
 //!
 //! | what | nf_conntrack | router |
 //! |---|---|---|

@@ -10,7 +10,7 @@ const VISITED: usize = 512;
 impl Filter {
     /// The connections that have a state, in no order: of all workers, or where each
     /// has its own, of this one. Of packets that other workers' caches let through, those
-    /// of the last moments (20 ms, with a million flows 2.5 s) may be missing.
+    /// of the last moments (20 ms, with a million flows 5 s) may be missing.
     pub fn connections(&mut self) -> Vec<Connection> {
         struct List<'a>(&'a States);
         impl Work for List<'_> {

@@ -25,8 +25,8 @@ pub struct StateConfig {
     /// Interval in which every state is checked once for expiry.
     pub interval: Duration,
     /// Enable the flow cache of each worker, which writes back to the states some hundred times
-    /// a second. It grows with their number to at most 64 MB a family, and writes back the less
-    /// often the larger it is: with a million flows about once a second. Not used with a single
+    /// a second. It grows with their number to at most 128 MB a family, and writes back the less
+    /// often the larger it is: with a million flows every 2.6 seconds. Not used with a single
     /// lock for all states.
     pub flow_cache: bool,
     /// Seed of the hash; `None` is a random one.
