@@ -3,6 +3,7 @@
 use crate::bounds::Bounds;
 use crate::classify::conditional_throughput;
 use crate::drift::Drift;
+use crate::floor::LossFloor;
 use crate::goal::{Goal, distance};
 use crate::limits::Limits;
 use crate::trial::{Measured, Outcome, Trial};
@@ -22,6 +23,8 @@ pub struct SearchResult {
     /// A device that became faster or slower during the search: its bounds hold for no one
     /// moment.
     pub drift: Option<Drift>,
+    /// Loss that is as large at lower loads, and no matter of the load.
+    pub loss_floor: Option<LossFloor>,
 }
 
 /// A trial that said nothing of the device.
@@ -137,11 +140,13 @@ impl SearchResult {
             let state = State::of(trials, number, limits);
             GoalResult::of(trials, number, state, ending)
         };
+        let drift = Drift::of(trials, width);
         SearchResult {
             goals: (0..goals.len()).map(result).collect(),
             trials: trials.all().to_vec(),
             invalid,
-            drift: Drift::of(trials, width),
+            loss_floor: LossFloor::of(trials, drift.as_ref()),
+            drift,
         }
     }
 }

@@ -12,6 +12,8 @@ pub struct Law {
     pub sigma: f64,
     /// Probability that a trial loses some packets whatever the load.
     pub lossy: f64,
+    /// Share of the time in which it stands still, and loses what comes, whatever the load.
+    pub still: f64,
     /// By how much the capacity grows with every second of traffic, in shares.
     pub drift: f64,
     /// Share of the capacity that is lost for each share of overload.
@@ -29,6 +31,7 @@ impl Law {
             capacity,
             sigma: 0.0,
             lossy: 0.0,
+            still: 0.0,
             drift: 0.0,
             livelock: 0.0,
             buffer_s: 0.0,
@@ -39,7 +42,7 @@ impl Law {
     /// The load at which half of all trials of a second lose more than a ratio; `None` if half
     /// of them do so at every load.
     pub fn truth(&self, loss_ratio: f64) -> Option<f64> {
-        let nowhere = loss_ratio == 0.0 && self.lossy >= 0.5;
+        let nowhere = (loss_ratio == 0.0 && self.lossy >= 0.5) || self.still > loss_ratio;
         // Of trials without a loss of their own, how many must have enough capacity.
         (!nowhere).then(|| {
             let share = if loss_ratio == 0.0 { 0.5 / (1.0 - self.lossy) } else { 0.5 };
@@ -79,6 +82,9 @@ impl Device {
         let capacity = drifted * (1.0 - (law.livelock * overload).min(0.9));
         let room = if overload > 0.0 { law.buffer_s * capacity } else { 0.0 };
         let mut forwarded = expected.min((capacity.max(0.0) * seconds + room).floor());
+        if law.still > 0.0 {
+            forwarded = forwarded.min((expected * (1.0 - law.still)).round());
+        }
         if law.lossy > 0.0 && self.uniform() < law.lossy {
             let lost = (1.0 + 50.0 * self.uniform()).floor();
             forwarded = (forwarded - lost).max(0.0);

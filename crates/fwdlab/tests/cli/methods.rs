@@ -73,7 +73,7 @@ fn the_suite_measures_every_frame_size_and_names_what_deviates() {
         "without 128, 256, 512, 1024, 1280 bytes",
         "searched 3 times instead of 50",
         "can't be reset while it meets traffic",
-        "64: 64 bytes: throughput",
+        "64: throughput",
     ] {
         assert!(report.contains(wanted), "{wanted} in {report}");
     }

@@ -286,6 +286,12 @@ impl MethodTrial {
         both.into_iter().any(|one| is_less(one, intended / 2.0))
     }
 
+    /// True if its packets' delays are the device's: what was due and not sent would have shown
+    /// one, too.
+    pub fn is_timed(&self) -> bool {
+        self.invalid.is_none() && !self.is_short()
+    }
+
     /// True if others had the device's CPU for longer than its rings can bridge at this load.
     fn is_stalled(&self) -> bool {
         let load = self.load + self.flood.as_ref().map_or(0, |flood| flood.load);
@@ -361,8 +367,11 @@ mod tests {
         assert_eq!(lost(trial(1000, 1001)), None, "more arrived than were sent");
         assert_eq!(lost(trial(900, 1001)), None, "more arrived than were sent");
         let spoiled = MethodTrial { invalid: Some("dropped".into()), ..trial(1000, 1000) };
-        assert_eq!(lost(spoiled), None);
+        assert_eq!(lost(spoiled.clone()), None);
+        // Delays are those of what was sent, however much was lost.
+        assert!(trial(996, 500).is_timed() && !trial(990, 990).is_timed() && !spoiled.is_timed());
     }
+
     #[test]
     fn a_trial_whose_device_was_stalled_from_outside_tells_of_clear_losses_only() {
         let stalled = |offered, forwarded, stalled_ns| MethodTrial {

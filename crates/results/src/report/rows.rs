@@ -59,6 +59,7 @@ pub(crate) fn rows(comparisons: &[Compared], rates: Rates<'_>) -> Vec<Block> {
             }
         });
     let mut blocks = vec![table.block()];
+    blocks.extend(no_answer(comparisons));
     blocks.extend(comparisons.iter().filter_map(note));
     blocks.extend(terms(comparisons).map(Block::text));
     blocks
@@ -120,14 +121,32 @@ fn baseline(comparisons: &[Compared]) -> Option<&str> {
     comparisons.iter().all(|compared| compared.baseline_label == first).then_some(first)
 }
 
-/// What must be read with a row: why there is no answer, what qualifies it, and what would
-/// have been found where nothing was.
+/// Why there is no answer: each reason once, with those that it keeps from one.
+fn no_answer(comparisons: &[Compared]) -> Vec<Block> {
+    let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
+    for compared in comparisons {
+        let Outcome::Unanswerable { reason } = &compared.outcome else { continue };
+        let (reason, label) = (reason.to_string(), compared.candidate());
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, labels)) => labels.push(label),
+            None => reasons.push((reason, vec![label])),
+        }
+    }
+    let said = |(reason, labels): (String, Vec<String>)| {
+        let who = match labels.len() {
+            n if n == comparisons.len() && n > 1 => "all".to_owned(),
+            _ => labels.join(", "),
+        };
+        Block::remark(Remark::Note, format!("{who}: no answer: {reason}"))
+    };
+    reasons.into_iter().map(said).collect()
+}
+
+/// What must be read with a row: what qualifies its answer, and what would have been found where
+/// nothing was.
 fn note(compared: &Compared) -> Option<Block> {
     let label = compared.candidate();
-    let Some(answer) = answer(compared) else {
-        let Outcome::Unanswerable { reason } = &compared.outcome else { return None };
-        return Some(Block::remark(Remark::Note, format!("{label}: no answer: {reason}")));
-    };
+    let answer = answer(compared)?;
     let is_usual = answer.comparison.is_beyond_margin() && answer.comparison.doubtful.is_none();
     let found = matches!(answer.verdict, Verdict::Better | Verdict::Worse);
     // The row says as much.

@@ -27,6 +27,8 @@ struct Thousand {
     covered: [usize; 2],
     regular: [usize; 2],
     drifting: usize,
+    /// Searches that found losses which stay at lower loads.
+    floors: usize,
 }
 
 impl Thousand {
@@ -42,6 +44,7 @@ impl Thousand {
             assert_eq!(device.trials, result.trials.len());
             all.trials.push(device.trials);
             all.drifting += usize::from(result.drift.is_some());
+            all.floors += usize::from(result.loss_floor.is_some());
             for (at, found) in result.goals.iter().enumerate() {
                 let bounds = (found.bounds.lower, found.bounds.upper);
                 let is_covered = match (law.truth(found.goal.loss_ratio), bounds) {
@@ -147,6 +150,46 @@ fn a_device_that_drifts_is_said_to() {
     let mut device = Device::new(Law { drift: -0.02, ..Law::exact(3.3e6) }, 1);
     let drift = search(&mut device, &["ndr", "pdr"]).drift.unwrap();
     assert!((-1.0..-0.5).contains(&drift.change), "{drift:?}");
+}
+
+#[test]
+fn losses_that_stay_at_lower_loads_are_said_to() {
+    // A twentieth of a second in ten, as a host takes it that has less than its guest asks for.
+    let all = Thousand::of(Law { still: 0.0045, ..Law::exact(1.0) });
+    assert_eq!((all.floors, all.regular), (1000, [0, 1000]));
+    let mut device = Device::new(Law { still: 0.0045, ..Law::exact(1e6) }, 1);
+    let floor = search(&mut device, &["ndr", "pdr"]).loss_floor.unwrap();
+    assert!((0.0044..0.0046).contains(&floor.loss_ratio), "{floor:?}");
+    assert!(floor.from == MIN && (900_000..1_010_000).contains(&floor.to), "{floor:?}");
+    // None of a device that is only slower than its load, is noisy, seldom loses, or drifts.
+    let of = |law| Thousand::of(law).floors;
+    assert_eq!(of(Law::exact(1.0)), 0);
+    assert_eq!(of(Law { sigma: 0.01, ..Law::exact(1.0) }), 0);
+    assert_eq!(of(Law { lossy: 0.3, ..Law::exact(1.0) }), 0);
+    assert_eq!(of(Law { livelock: 0.3, ..Law::exact(1.0) }), 0);
+    assert_eq!(of(Law { drift: -0.001, sigma: 0.0005, ..Law::exact(1.0) }), 0);
+}
+
+#[test]
+fn a_loss_stays_where_loads_are_apart_and_the_device_could_forward_the_lower_one() {
+    // Ten trials at each of two loads, with their loss ratios.
+    let floor = |loads: [(u64, f64); 2], trials: usize| {
+        let outcomes = loads.iter().flat_map(|(load, lost)| {
+            let trial = Trial { load: *load, duration_ns: 1_000_000_000 };
+            let forwarded = (*load as f64 * (1.0 - lost)).round() as u64;
+            let output = Output::of_counts(trial, *load, forwarded).unwrap();
+            std::iter::repeat_n((trial, Outcome::Valid(output)), trials)
+        });
+        SearchResult::of(presets(&["ndr"]), &Limits::between(MIN, MAX), outcomes, None).loss_floor
+    };
+    let found = floor([(100_000, 0.004), (120_000, 0.007)], 10).unwrap();
+    assert_eq!((found.loss_ratio, found.from, found.to), (0.004, 100_000, 120_000));
+    assert_eq!(floor([(100_000, 0.004), (120_000, 0.009)], 10), None, "more than twice");
+    assert_eq!(floor([(100_000, 0.004), (109_000, 0.004)], 10), None, "close together");
+    assert_eq!(floor([(100_000, 0.004), (120_000, 0.004)], 7), None, "too few trials");
+    assert_eq!(floor([(100_000, 0.0), (120_000, 0.0)], 10), None, "nothing lost");
+    // A device of 100,000 packets a second.
+    assert_eq!(floor([(120_000, 1.0 / 6.0), (150_000, 1.0 / 3.0)], 10), None, "too slow");
 }
 
 #[test]

@@ -13,6 +13,9 @@ use fwdlab_model::settings::{Checks, Settings};
 use fwdlab_model::units::format_pps;
 use fwdlab_search::Trial as Asked;
 
+/// Trials of a share in a row that say nothing of the device, after which no more are made of it.
+const SPOILED: usize = 30;
+
 impl Trials<'_, '_> {
     /// Trials at shares of the throughput. Nothing where none was found: any load would be one
     /// that this device perhaps can't carry, and its delays those of its queues.
@@ -22,25 +25,36 @@ impl Trials<'_, '_> {
         let loads: Vec<u64> = loads.collect();
         self.record.min_load = loads.iter().copied().min().unwrap_or(0);
         self.record.max_load = loads.iter().copied().max().unwrap_or(0);
-        let trial = self.task.plan.trial;
+        let mut spoiled = vec![0; loads.len()];
         // Share after share, again and again: what drifts is the same to all of them.
         for _ in 0..repeats {
-            for (&share, &load) in shares.iter().zip(&loads) {
-                if self.is_full() {
-                    return Ok(());
-                }
-                let asked = Asked { load, duration_ns: trial.duration_ns };
-                let slice_ns = trial.slice_ns.min(asked.duration_ns);
-                let kind = Kind::Timed(share);
-                let wish = Wish { asked, kind, warmup_ns: trial.warmup_ns, slice_ns };
-                let (timed, _) = self.observe(wish)?;
-                if timed.latency.is_none() {
+            for ((&share, &load), spoiled) in shares.iter().zip(&loads).zip(&mut spoiled) {
+                if !until_timed(spoiled, || self.timed(share, load))? {
                     return self.cannot_tell();
                 }
-                self.record.trials.push(timed);
             }
         }
         Ok(())
+    }
+
+    /// A trial at a share: whether its delays are the device's, none where none can be told.
+    /// Where no more trials fit into the run there is nothing to be measured again.
+    fn timed(&mut self, share: f64, load: u64) -> Result<Option<bool>, BenchError> {
+        if self.is_full() {
+            return Ok(Some(true));
+        }
+        let trial = self.task.plan.trial;
+        let asked = Asked { load, duration_ns: trial.duration_ns };
+        let slice_ns = trial.slice_ns.min(asked.duration_ns);
+        let kind = Kind::Timed(share);
+        let wish = Wish { asked, kind, warmup_ns: trial.warmup_ns, slice_ns };
+        let (timed, _) = self.observe(wish)?;
+        if timed.latency.is_none() {
+            return Ok(None);
+        }
+        let is_timed = timed.is_timed();
+        self.record.trials.push(timed);
+        Ok(Some(is_timed))
     }
 
     /// Nothing to tell is no answer to who asked for delays, and one of several to a suite.
@@ -54,6 +68,25 @@ impl Trials<'_, '_> {
         self.findings.facts.insert("latency".into(), format!("can't be told: {NO_CLOCK}"));
         Ok(())
     }
+}
+
+/// Measures again where the sender fell short, which is no matter of the device, unless that
+/// happened too often in a row; false where no delay can be told.
+fn until_timed<E>(
+    spoiled: &mut usize,
+    mut timed: impl FnMut() -> Result<Option<bool>, E>,
+) -> Result<bool, E> {
+    while *spoiled < SPOILED {
+        match timed()? {
+            None => return Ok(false),
+            Some(false) => *spoiled += 1,
+            Some(true) => {
+                *spoiled = 0;
+                break;
+            }
+        }
+    }
+    Ok(true)
 }
 
 /// The same traffic, every packet of it with its sending time, and checked: a sample would be
@@ -117,6 +150,26 @@ pub(in crate::run) fn measure_floor(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_trial_of_a_sender_that_fell_short_is_measured_again_until_that_is_hopeless() {
+        let mut trials = 0;
+        let mut times = |spoiled: &mut usize, needed: usize| {
+            let mut left = needed;
+            let told = until_timed(spoiled, || {
+                (trials, left) = (trials + 1, left.saturating_sub(1));
+                Ok::<_, ()>(Some(left == 0))
+            });
+            (told, std::mem::take(&mut trials))
+        };
+        let mut spoiled = 0;
+        assert_eq!(times(&mut spoiled, 1), (Ok(true), 1));
+        assert_eq!(times(&mut spoiled, 30), (Ok(true), 30), "the thirtieth is one");
+        assert_eq!(spoiled, 0, "in a row");
+        assert_eq!(times(&mut spoiled, usize::MAX), (Ok(true), 30));
+        assert_eq!(times(&mut spoiled, 1), (Ok(true), 0), "no more of this share");
+        assert_eq!(until_timed(&mut 0, || Ok::<_, ()>(None)), Ok(false));
+    }
 
     #[test]
     fn packets_are_timed_and_all_checked_whatever_the_file_says() {

@@ -10,6 +10,7 @@ use crate::report::rows::median;
 use crate::stats::Verdict;
 use crate::text::Tone;
 use fwdlab_model::units::format_pps;
+use std::collections::BTreeSet;
 
 /// Parts of a difference that are named.
 const PARTS: usize = 3;
@@ -19,9 +20,9 @@ const LEVELS: usize = 8;
 /// What was found, in a sentence or two.
 pub(super) fn found(analysis: &Analysis) -> Block {
     let text = match analysis.comparisons.as_slice() {
-        [] => Inline::default().strong(rates(analysis)),
+        [] => Inline::default().strong(rates(analysis, "; no variant is compared with another")),
         [one] => single(analysis, one),
-        many => several(analysis, many),
+        many => unanswered(analysis, many).unwrap_or_else(|| several(analysis, many)),
     };
     let distrusted: Vec<String> = analysis
         .warnings
@@ -41,8 +42,8 @@ pub(super) fn found(analysis: &Analysis) -> Block {
     Block::Paragraph(text, Tone::Heading)
 }
 
-/// What the figures say where nothing is compared.
-fn rates(analysis: &Analysis) -> String {
+/// What the figures say where no comparison says anything; of several variants `besides`, too.
+fn rates(analysis: &Analysis, besides: &str) -> String {
     let shown = |value: f64| match analysis.figure.is_rate() {
         true => format_pps(value),
         false => format!("{value:.1} instructions a packet"),
@@ -65,7 +66,7 @@ fn rates(analysis: &Analysis) -> String {
             }
         }
         [(least, low), .., (most, high)] => format!(
-            "{} variants, {} ({}) to {} ({}); no variant is compared with another.",
+            "{} variants, {} ({}) to {} ({}){besides}.",
             measured.len(),
             shown(low.median),
             least.label,
@@ -88,6 +89,21 @@ fn single(analysis: &Analysis, compared: &Compared) -> Inline {
             Inline::default().strong(format!("{pair}no answer yet.")).text(format!(" {reason}."))
         }
     }
+}
+
+/// The rates, and why no comparison has an answer; none where one has.
+fn unanswered(analysis: &Analysis, all: &[Compared]) -> Option<Inline> {
+    let reason = |compared: &Compared| match &compared.outcome {
+        Outcome::Unanswerable { reason } => Some(reason.to_string()),
+        _ => None,
+    };
+    let reasons = all.iter().map(reason).collect::<Option<BTreeSet<String>>>()?;
+    let why = match reasons.len() {
+        1 => format!(": {}", reasons.first()?),
+        _ => "; why is said of each below".to_owned(),
+    };
+    let text = format!(" {} comparisons are without an answer{why}.", all.len());
+    Some(Inline::default().strong(rates(analysis, "")).text(text))
 }
 
 /// How many of which verdict, and the largest effect that was found.

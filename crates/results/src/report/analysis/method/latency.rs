@@ -180,8 +180,7 @@ pub(super) fn of_run(record: &MethodRecord) -> Vec<RunDelays> {
             found.len() - 1
         });
         let one = &mut found[at];
-        // What was due and not sent would have shown its delay.
-        if trial.invalid.is_some() || trial.is_short() || timed.delays.packets() == 0 {
+        if !trial.is_timed() || timed.delays.packets() == 0 {
             one.invalid += 1;
             continue;
         }

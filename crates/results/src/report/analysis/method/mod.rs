@@ -33,7 +33,7 @@ use crate::store::Contents;
 use fwdlab_model::design::{Method as Planned, MethodKind};
 use fwdlab_model::record::{Counts, MethodRecord, MethodTrial, tolerated};
 use fwdlab_model::units::FrameSize;
-use fwdlab_search::{Burst, Goal, Irregular, Outcome};
+use fwdlab_search::{Burst, Goal, Irregular, LossFloor, Outcome};
 use serde::Serialize;
 
 /// The method of an experiment and what it found.
@@ -112,6 +112,9 @@ pub struct MethodRun {
     pub above_line: Option<u64>,
     /// A search: change of the device's speed over the search as a ratio, where there was one.
     pub drift: Option<f64>,
+    /// A search: loss that was as large at lower loads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss_floor: Option<LossFloor>,
     /// Bursts: the longest that lost nothing, each time that it was searched for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bursts: Vec<Burst>,
@@ -349,6 +352,7 @@ fn method_run(
         points: record.trials.iter().map(|trial| point(trial, goals)).collect(),
         found: found.collect(),
         drift: result.as_ref().and_then(|result| Some(result.drift.as_ref()?.change)),
+        loss_floor: result.as_ref().and_then(|result| result.loss_floor),
         ..MethodRun::of((variant, label), run)
     }
 }
@@ -365,6 +369,7 @@ impl MethodRun {
             found: Vec::new(),
             above_line: None,
             drift: None,
+            loss_floor: None,
             bursts: Vec::new(),
             interruptions: Vec::new(),
             connections: RunConnections::default(),

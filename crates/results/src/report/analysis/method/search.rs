@@ -68,8 +68,10 @@ pub struct Searched {
     /// tried and at which the goal was held, packets per second, median of the runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_least: Option<f64>,
-    /// Mean number of trials in a run.
+    /// Mean number of valid trials in a run.
     pub trials: f64,
+    /// Mean number of trials in a run that say nothing of the device.
+    pub invalid: f64,
     /// Reasons of irregular results, each once.
     pub irregular: Vec<String>,
 }
@@ -110,7 +112,11 @@ pub(super) fn searched<'a>(
         reasons.sort();
         reasons.dedup();
         let rates: Vec<f64> = regular.iter().filter_map(|run| frmol(run.run)).collect();
-        let trials: usize = own.iter().map(|run| run.points.len()).sum();
+        let mean = |says_nothing: bool| {
+            let trials = own.iter().flat_map(|run| &run.points);
+            let trials = trials.filter(|trial| trial.invalid.is_some() == says_nothing).count();
+            trials as f64 / own.len().max(1) as f64
+        };
         let throughput = SummaryResult::of(&of(|found| found.throughput));
         let bits = throughput.zip(on_link.frame).map(|(found, frame)| {
             (frame.l1_bits_per_second(found.median), frame.l2_bits_per_second(found.median))
@@ -128,7 +134,8 @@ pub(super) fn searched<'a>(
             regular: (regular.len() - at_line, own.len()),
             at_line,
             at_least: median(&at_least).filter(|_| throughput.is_none()),
-            trials: trials as f64 / own.len().max(1) as f64,
+            trials: mean(false),
+            invalid: mean(true),
             irregular: reasons,
         }
     })

@@ -7,13 +7,15 @@ use crate::report::analysis::Bursts;
 
 /// A row for each variant.
 pub(super) fn table(rows: &[Bursts]) -> Block {
-    let frames = |value: Option<f64>| Cell::number(value, Digits::Decimals(1));
+    let whole = |value: Option<f64>| Cell::number(value, Digits::Decimals(0));
     Table::of(rows)
         .words("variant", |row| Cell::text(&row.label))
         .numbers("searches", |row| Cell::count(row.frames.map_or(0, |found| found.n) as u64))
-        .numbers("back-to-back", move |row| frames(row.frames.map(|found| found.mean)))
-        .numbers("minimum", move |row| frames(row.frames.map(|found| found.min)))
-        .numbers("maximum", move |row| frames(row.frames.map(|found| found.max)))
+        .numbers("back-to-back", |row| {
+            Cell::number(row.frames.map(|found| found.mean), Digits::Decimals(1))
+        })
+        .numbers("minimum", move |row| whole(row.frames.map(|found| found.min)))
+        .numbers("maximum", move |row| whole(row.frames.map(|found| found.max)))
         .numbers("CV", |row| {
             Cell::number(row.frames.and_then(|found| found.cv), Digits::Percent(1))
         })

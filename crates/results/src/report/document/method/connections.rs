@@ -2,7 +2,7 @@
 //! holds.
 
 use super::{search, seconds};
-use crate::document::table::{Cell, Digits};
+use crate::document::table::Cell;
 use crate::document::{Block, Table};
 use crate::report::analysis::{Held, Searched, TornDown};
 use fwdlab_model::units::format_pps;
@@ -13,7 +13,8 @@ pub(super) fn established(rows: &[Searched]) -> Block {
         .numbers("forwarding rate", |row| Cell::rate(row.frmol))
         .words("regular", search::regular)
         .keys(&["regular", "runs"])
-        .numbers("trials", |row| Cell::number(row.trials, Digits::Decimals(1)))
+        .numbers("trials", |row| search::mean(row.trials))
+        .numbers("invalid", |row| search::mean(row.invalid))
         .said(|row, line| {
             line.name = format!("{}, {}", row.label, row.goal);
             line.words.push(established_sentence(row));

@@ -271,6 +271,17 @@ fn doubts(method: &Method) -> Option<Block> {
                 crate::format::signed_percent(change, 1)
             )
         }));
+        lines.extend(run.loss_floor.map(|floor| {
+            format!(
+                "{who}: the loss stays while the load falls (half of the trials at {} lost {} % or \
+                 more, at {} at most twice that): packets are lost when something stands still, \
+                 the device or the machine under it, and not because of the load; shorter trials \
+                 contain that less often",
+                format_pps(floor.from as f64),
+                crate::format::significant(100.0 * floor.loss_ratio),
+                format_pps(floor.to as f64)
+            )
+        }));
         // A table is full or not, whatever others did while it was filled.
         let told = method.kind != MethodKind::TearDownRate;
         let invalid: Vec<&str> =

@@ -22,6 +22,11 @@ pub(super) fn rates<'r>(rows: &'r [Searched], what: &'static str) -> Rows<'r, Se
         .numbers("upper bound", |row| Cell::rate(row.upper))
 }
 
+/// A mean number of trials: of one run it is a number.
+pub(super) fn mean(trials: f64) -> Cell {
+    Cell::number(trials, Digits::Decimals(usize::from(trials.fract() != 0.0)))
+}
+
 /// Runs with a regular result, of all.
 pub(super) fn regular(row: &Searched) -> Cell {
     let (regular, all) = row.regular;
@@ -45,7 +50,8 @@ pub(super) fn table(rows: &[Searched]) -> Block {
         .numbers("FRMOL", |row| Cell::rate(row.frmol))
         .words("regular", regular)
         .keys(&["regular", "runs"])
-        .numbers("trials", |row| Cell::number(row.trials, Digits::Decimals(1)))
+        .numbers("trials", |row| mean(row.trials))
+        .numbers("invalid", |row| mean(row.invalid))
         .said(|row, line| {
             line.name = format!("{}, {}", row.label, row.goal);
             line.words.push(found(row));

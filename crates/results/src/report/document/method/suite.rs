@@ -71,5 +71,10 @@ pub(super) fn sentence(row: &SuiteRow) -> String {
         row.bits.map_or(String::new(), |(l1, _)| format!(" ({} on the link)", format_bps(l1)));
     let burst = row.burst.map_or(String::new(), |frames| format!(", bursts of {frames:.0} frames"));
     let line = of_line(row.of_line);
-    format!("{}: {throughput}{bits}{line}{burst}", row.frame_size)
+    // Where nothing else is varied the variant's name is the size.
+    let size = match row.frame_size.to_string() == format!("{} bytes", row.label) {
+        true => String::new(),
+        false => format!("{}: ", row.frame_size),
+    };
+    format!("{size}{throughput}{bits}{line}{burst}")
 }
