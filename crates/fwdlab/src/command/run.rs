@@ -245,10 +245,10 @@ fn introduction(plan: &Plan, missing: usize, stopping: Option<&Stopping>) -> Str
     if let Some(stopping) = stopping.filter(|stopping| stopping.done && stopping.blocks > 0) {
         return format!("{name}: {title}\n{}", stopping.sentence);
     }
-    let run_ns = plan.estimate(overhead_guess_ns(plan)).run_ns;
-    let time = match run_ns.saturating_mul(missing as u64) {
+    let estimate = plan.estimate(overhead_guess_ns(plan));
+    let time = match estimate.run_ns.saturating_mul(missing as u64) {
         0 => String::new(),
-        ns => format!(", about {}", duration(ns)),
+        ns => format!(", {} {}", estimate.word(), duration(ns)),
     };
     let left = match runs - missing {
         0 if stopping.is_some() => format!("at most {runs} runs{time}"),

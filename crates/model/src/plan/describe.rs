@@ -13,6 +13,8 @@ pub struct Estimate {
     pub run_ns: u64,
     /// Time of all runs, in nanoseconds.
     pub total_ns: u64,
+    /// True for searches: they take the more trials the more the device's rate scatters.
+    pub is_least: bool,
 }
 
 /// One setting that a level changes.
@@ -49,6 +51,13 @@ impl Design {
     }
 }
 
+impl Estimate {
+    /// How a time of it is to be taken: `about` or `at least`.
+    pub fn word(&self) -> &'static str {
+        if self.is_least { "at least" } else { "about" }
+    }
+}
+
 impl Plan {
     /// Time of the plan when no rule ends it early, `overhead_ns` being spent around the traffic of each run
     /// (starting the DUT, configuring, reading).
@@ -66,7 +75,8 @@ impl Plan {
         };
         let run_ns = traffic_ns.saturating_add(overhead_ns);
         let runs = self.runs.len();
-        Estimate { runs, run_ns, total_ns: run_ns.saturating_mul(runs as u64) }
+        let is_least = self.method.as_ref().is_some_and(|method| !method.goals().is_empty());
+        Estimate { runs, run_ns, total_ns: run_ns.saturating_mul(runs as u64), is_least }
     }
 
     /// What a level lays over the base, with the base's own values.

@@ -71,8 +71,9 @@ fn overview(plan: &Plan) -> Vec<(&'static str, String)> {
     let runs = match estimate.run_ns {
         0 => format!("{most}{}", estimate.runs),
         run_ns => format!(
-            "{most}{}, about {} each, {} in all{}",
+            "{most}{}, {} {} each, {} in all{}",
             estimate.runs,
+            estimate.word(),
             duration(run_ns),
             duration(estimate.total_ns),
             match testbed.kind {
