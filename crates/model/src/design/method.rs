@@ -327,8 +327,9 @@ impl Method {
     }
 
     /// Trials that a run is likely to take, and how long they last together without their
-    /// warm-ups and drains, nanoseconds: for telling how long an experiment takes. A search for
-    /// two goals takes some 40 trials (docs/MLRSEARCH.md), one for a burst some 12.
+    /// warm-ups and drains, nanoseconds: for telling how long an experiment takes. A search takes
+    /// as many of a device whose rate doesn't scatter, more of others (docs/MLRSEARCH.md: 33 for
+    /// the two usual goals), one for a burst some 12.
     pub fn expected(&self, duration_ns: u64) -> (u32, u64) {
         let times = |(trials, each_ns): (u32, u64)| (trials, u64::from(trials) * each_ns);
         match self {
@@ -354,9 +355,13 @@ impl Method {
     fn trials(&self, duration_ns: u64) -> (u32, u64) {
         match self {
             Method::Mlrsearch(search) | Method::Establishment(search) => {
-                let goals = search.goals.len() as u32;
+                // Full-length trials that decide a load, most of them: half of them and one more
+                // at each bound, of which goals in a row share one; two that come before.
+                let of_sum = |goal: &Goal| goal.sum_ns.div_ceil(goal.final_ns.max(1)) as u32;
+                let deciding = search.goals.iter().map(of_sum).max().unwrap_or(0);
+                let bounds = search.goals.len() as u32 + 1;
                 let trial = search.goals.iter().map(|goal| goal.final_ns).max();
-                (10 + 15 * goals, trial.unwrap_or(duration_ns))
+                (2 + bounds * (deciding / 2 + 1), trial.unwrap_or(duration_ns))
             }
             Method::LossCurve { step, .. } => ((1.0 / step).floor() as u32, duration_ns),
             Method::Soak { trials } => (*trials, duration_ns),

@@ -286,6 +286,22 @@ fn a_simulated_capacity_is_the_base_times_the_effects() {
 }
 
 #[test]
+fn a_search_takes_at_least_the_trials_that_decide_its_bounds() {
+    let trials = |method: &str| {
+        let text = format!("version = 1\ntitle = \"x\"\n[method]\n{method}\n");
+        let plan = plan(&text);
+        assert_eq!(plan.estimate(0).word(), "at least");
+        plan.method.expect("a search").expected(1_000_000_000).0
+    };
+    // A device that doesn't scatter takes 33 or 34 (docs/MLRSEARCH.md).
+    assert_eq!(trials("kind = \"mlrsearch\"\ngoals = [\"ndr\", \"pdr\"]"), 35);
+    // As a shaper took, tried with both senders of experiments/lab-generators.toml.
+    let goal = "kind = \"mlrsearch\"\n[[method.goal]]\nname = \"pdr\"\nloss_ratio = 0.005\n\
+                initial_trial = \"5s\"\nfinal_trial = \"5s\"\nduration_sum = \"25s\"";
+    assert_eq!(trials(goal), 8);
+}
+
+#[test]
 fn estimates() {
     let text = "version = 1\n[testbed]\nkind = \"netns\"\n[[factor]]\nname = \"queues\"\nlevels = [1, 2]\n";
     let estimate = plan(text).estimate(500_000_000);
