@@ -82,10 +82,7 @@ fn the_suite_finds_line_rate_where_the_device_is_as_fast_as_its_link() {
     let curves = &json["method"]["parts"][1]["curved"];
     near(&curves[1]["greatest"], line);
     near(&curves[1]["lossless"], line);
-    assert!(
-        report.contains("1518: throughput 81.3 kpps, the line rate in 2 runs"),
-        "{report}"
-    );
+    assert!(report.contains("1518: throughput 81.3 kpps, the line rate in 2 runs"), "{report}");
     assert!(!report.contains("no throughput found"), "{report}");
 }
 
