@@ -1,6 +1,7 @@
-//! Whether a device loses as much at a lower load: what is lost then is not of too high a load.
+//! Whether as much is lost at a lower load: what is lost then is not of too high a load.
 
 use crate::drift::Drift;
+use crate::result::Invalid;
 use crate::trial::Measured;
 use crate::trials::Trials;
 use serde::Serialize;
@@ -10,10 +11,11 @@ const TRIALS_MIN: usize = 8;
 /// How far apart these are at least, as a ratio.
 const APART: f64 = 1.1;
 
-/// Loss that stays while the load falls: of a device or a machine that stands still now and then.
+/// Loss that stays while the load falls: of a device that drops some packets of any load, or of
+/// one that stands still now and then, by itself or with the machine under it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LossFloor {
-    /// Median loss ratio of the trials at the lower load.
+    /// Median loss ratio of all trials at the lower load, invalid ones being counted as lossless.
     pub loss_ratio: f64,
     /// The lower load, in frames a second of one interface.
     pub from: u64,
@@ -25,25 +27,33 @@ impl LossFloor {
     /// The loss that stays over the widest span of loads, if there is any. A device that is only
     /// slower than the higher load would have lost nothing at the lower one: the latter is less
     /// than what was forwarded at the former. Of a device that drifts nothing is said.
-    pub(crate) fn of(trials: &Trials, drift: Option<&Drift>) -> Option<LossFloor> {
-        let mut medians = trials
-            .loads()
-            .filter(|(_, at)| at.len() >= TRIALS_MIN)
-            .map(|(load, at)| (load, median_loss(at)));
-        let (from, loss_ratio) = medians.next()?;
+    ///
+    /// A spoiled trial is valid where much was lost in spite of it, so that the valid ones alone
+    /// would show a loss where most trials had none.
+    pub(crate) fn of(
+        trials: &Trials,
+        invalid: &[Invalid],
+        drift: Option<&Drift>,
+    ) -> Option<LossFloor> {
+        let spoiled = |load| invalid.iter().filter(|one| one.trial.load == load).count();
+        let known = || trials.loads().filter(|(_, at)| at.len() >= TRIALS_MIN);
+        let mut lower = known().map(|(load, at)| (load, median_loss(at, spoiled(load))));
+        let (from, loss_ratio) = lower.find(|(_, lost)| *lost > 0.0)?;
         let stays = |(to, lost): &(u64, f64)| {
             *lost <= 2.0 * loss_ratio
                 && *to as f64 >= APART * from as f64
                 && *to as f64 * (1.0 - lost) > from as f64
         };
-        let (to, _) = medians.rfind(stays)?;
-        (loss_ratio > 0.0 && drift.is_none()).then_some(LossFloor { loss_ratio, from, to })
+        let (to, _) = known().map(|(load, at)| (load, median_loss(at, 0))).rfind(stays)?;
+        drift.is_none().then_some(LossFloor { loss_ratio, from, to })
     }
 }
 
-/// The lower median of the trials' loss ratios: half of the trials or more lost at least as much.
-fn median_loss(trials: &[Measured]) -> f64 {
-    let mut ratios: Vec<f64> = trials.iter().map(|trial| trial.output.loss_ratio).collect();
+/// The lower median of loss ratios, those of so many `lossless` trials beside them: half of all or
+/// more lost at least as much.
+fn median_loss(trials: &[Measured], lossless: usize) -> f64 {
+    let ratios = trials.iter().map(|trial| trial.output.loss_ratio);
+    let mut ratios: Vec<f64> = ratios.chain(std::iter::repeat_n(0.0, lossless)).collect();
     ratios.sort_by(f64::total_cmp);
     ratios[(ratios.len() - 1) / 2]
 }

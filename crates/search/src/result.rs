@@ -23,7 +23,7 @@ pub struct SearchResult {
     /// A device that became faster or slower during the search: its bounds hold for no one
     /// moment.
     pub drift: Option<Drift>,
-    /// Loss that is as large at lower loads, and no matter of the load.
+    /// Loss that is as large at lower loads.
     pub loss_floor: Option<LossFloor>,
 }
 
@@ -144,8 +144,8 @@ impl SearchResult {
         SearchResult {
             goals: (0..goals.len()).map(result).collect(),
             trials: trials.all().to_vec(),
+            loss_floor: LossFloor::of(trials, &invalid, drift.as_ref()),
             invalid,
-            loss_floor: LossFloor::of(trials, drift.as_ref()),
             drift,
         }
     }

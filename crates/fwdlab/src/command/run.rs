@@ -248,7 +248,7 @@ fn introduction(plan: &Plan, missing: usize, stopping: Option<&Stopping>) -> Str
     let estimate = plan.estimate(overhead_guess_ns(plan));
     let time = match estimate.run_ns.saturating_mul(missing as u64) {
         0 => String::new(),
-        ns => format!(", {} {}", estimate.word(), duration(ns)),
+        ns => format!(", about {}{}", duration(ns), estimate.or_more()),
     };
     let left = match runs - missing {
         0 if stopping.is_some() => format!("at most {runs} runs{time}"),

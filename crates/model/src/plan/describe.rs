@@ -14,7 +14,7 @@ pub struct Estimate {
     /// Time of all runs, in nanoseconds.
     pub total_ns: u64,
     /// True for searches: they take the more trials the more the device's rate scatters.
-    pub is_least: bool,
+    pub is_open: bool,
 }
 
 /// One setting that a level changes.
@@ -52,9 +52,9 @@ impl Design {
 }
 
 impl Estimate {
-    /// How a time of it is to be taken: `about` or `at least`.
-    pub fn word(&self) -> &'static str {
-        if self.is_least { "at least" } else { "about" }
+    /// What a time of it lacks: ` or more` for searches.
+    pub fn or_more(&self) -> &'static str {
+        if self.is_open { " or more" } else { "" }
     }
 }
 
@@ -75,8 +75,8 @@ impl Plan {
         };
         let run_ns = traffic_ns.saturating_add(overhead_ns);
         let runs = self.runs.len();
-        let is_least = self.method.as_ref().is_some_and(|method| !method.goals().is_empty());
-        Estimate { runs, run_ns, total_ns: run_ns.saturating_mul(runs as u64), is_least }
+        let is_open = self.method.as_ref().is_some_and(|method| !method.goals().is_empty());
+        Estimate { runs, run_ns, total_ns: run_ns.saturating_mul(runs as u64), is_open }
     }
 
     /// What a level lays over the base, with the base's own values.

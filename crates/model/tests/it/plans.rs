@@ -286,11 +286,11 @@ fn a_simulated_capacity_is_the_base_times_the_effects() {
 }
 
 #[test]
-fn a_search_takes_at_least_the_trials_that_decide_its_bounds() {
+fn a_search_is_expected_to_take_the_trials_that_decide_its_bounds() {
     let trials = |method: &str| {
         let text = format!("version = 1\ntitle = \"x\"\n[method]\n{method}\n");
         let plan = plan(&text);
-        assert_eq!(plan.estimate(0).word(), "at least");
+        assert_eq!(plan.estimate(0).or_more(), " or more");
         plan.method.expect("a search").expected(1_000_000_000).0
     };
     // A device that doesn't scatter takes 33 or 34 (docs/MLRSEARCH.md).

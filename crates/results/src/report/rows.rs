@@ -122,7 +122,7 @@ fn baseline(comparisons: &[Compared]) -> Option<&str> {
 }
 
 /// Why there is no answer: each reason once, with those that it keeps from one.
-fn no_answer(comparisons: &[Compared]) -> Vec<Block> {
+pub(crate) fn reasons(comparisons: &[Compared]) -> Vec<(String, Vec<String>)> {
     let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
     for compared in comparisons {
         let Outcome::Unanswerable { reason } = &compared.outcome else { continue };
@@ -132,6 +132,11 @@ fn no_answer(comparisons: &[Compared]) -> Vec<Block> {
             None => reasons.push((reason, vec![label])),
         }
     }
+    reasons
+}
+
+/// Why there is no answer, as notes.
+fn no_answer(comparisons: &[Compared]) -> Vec<Block> {
     let said = |(reason, labels): (String, Vec<String>)| {
         let who = match labels.len() {
             n if n == comparisons.len() && n > 1 => "all".to_owned(),
@@ -139,7 +144,7 @@ fn no_answer(comparisons: &[Compared]) -> Vec<Block> {
         };
         Block::remark(Remark::Note, format!("{who}: no answer: {reason}"))
     };
-    reasons.into_iter().map(said).collect()
+    reasons(comparisons).into_iter().map(said).collect()
 }
 
 /// What must be read with a row: what qualifies its answer, and what would have been found where

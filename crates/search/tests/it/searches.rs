@@ -188,6 +188,19 @@ fn a_loss_stays_where_loads_are_apart_and_the_device_could_forward_the_lower_one
     assert_eq!(floor([(100_000, 0.004), (109_000, 0.004)], 10), None, "close together");
     assert_eq!(floor([(100_000, 0.004), (120_000, 0.004)], 7), None, "too few trials");
     assert_eq!(floor([(100_000, 0.0), (120_000, 0.0)], 10), None, "nothing lost");
+    // Spoiled trials are valid where much is lost: those that are not count as lossless.
+    let spoiled = |invalid: usize| {
+        let trial = |load| Trial { load, duration_ns: 1_000_000_000 };
+        let lost = |load: u64| {
+            let output = Output::of_counts(trial(load), load, load - load / 200).unwrap();
+            std::iter::repeat_n((trial(load), Outcome::Valid(output)), 10)
+        };
+        let others = (trial(100_000), Outcome::Invalid("the sender fell short".into()));
+        let outcomes = lost(100_000).chain(lost(120_000));
+        let outcomes = outcomes.chain(std::iter::repeat_n(others, invalid));
+        SearchResult::of(presets(&["ndr"]), &Limits::between(MIN, MAX), outcomes, None).loss_floor
+    };
+    assert!(spoiled(9).is_some() && spoiled(11).is_none());
     // A device of 100,000 packets a second.
     assert_eq!(floor([(120_000, 1.0 / 6.0), (150_000, 1.0 / 3.0)], 10), None, "too slow");
 }

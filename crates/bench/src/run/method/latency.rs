@@ -1,6 +1,7 @@
 //! How long packets take at shares of the rate that was found (RFC 2544, section 26.2; RFC 8219,
 //! section 7.2), and what of that is the instrument's own.
 
+use super::search::INVALID_IN_A_ROW;
 use super::{Kind, Trials, Wish};
 use crate::error::BenchError;
 use crate::testbed::Testbed;
@@ -12,9 +13,6 @@ use fwdlab_model::record::{Floor, LatencyTrial, MethodRecord};
 use fwdlab_model::settings::{Checks, Settings};
 use fwdlab_model::units::format_pps;
 use fwdlab_search::Trial as Asked;
-
-/// Trials of a share in a row that say nothing of the device, after which no more are made of it.
-const SPOILED: usize = 30;
 
 impl Trials<'_, '_> {
     /// Trials at shares of the throughput. Nothing where none was found: any load would be one
@@ -76,7 +74,7 @@ fn until_timed<E>(
     spoiled: &mut usize,
     mut timed: impl FnMut() -> Result<Option<bool>, E>,
 ) -> Result<bool, E> {
-    while *spoiled < SPOILED {
+    while *spoiled < INVALID_IN_A_ROW {
         match timed()? {
             None => return Ok(false),
             Some(false) => *spoiled += 1,

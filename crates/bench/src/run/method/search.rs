@@ -11,9 +11,9 @@ use fwdlab_search::{Ending, Goal, Limits, Search, Step, Trial};
 /// Least load of a search over the greatest one.
 const BELOW: f64 = 0.01;
 
-/// Invalid trials in a row after which a search gives up: on a machine whose CPUs are shared
+/// Invalid trials in a row after which a search, or the timing of a share, gives up: on a machine whose CPUs are shared
 /// every other one may be.
-const INVALID_IN_A_ROW: usize = 30;
+pub(super) const INVALID_IN_A_ROW: usize = 30;
 
 /// A greatest load at which a search can show of a device that forwards next to nothing that it
 /// does: well above the `least` that the goals can tell from another, as far as the sender offers it.

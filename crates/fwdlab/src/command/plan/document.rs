@@ -71,10 +71,10 @@ fn overview(plan: &Plan) -> Vec<(&'static str, String)> {
     let runs = match estimate.run_ns {
         0 => format!("{most}{}", estimate.runs),
         run_ns => format!(
-            "{most}{}, {} {} each, {} in all{}",
+            "{most}{}, about {}{} each, {} in all{}",
             estimate.runs,
-            estimate.word(),
             duration(run_ns),
+            estimate.or_more(),
             duration(estimate.total_ns),
             match testbed.kind {
                 TestbedKind::Ssh => ", reboots not counted",

@@ -6,11 +6,10 @@ use crate::document::{Block, Inline};
 use crate::format::{listed, runs_of, signed as signed_number};
 use crate::profile::compare::Change;
 use crate::report::analysis::{Analysis, Answer, Compared, Outcome, ProfileDifference};
-use crate::report::rows::median;
+use crate::report::rows::{median, reasons};
 use crate::stats::Verdict;
 use crate::text::Tone;
 use fwdlab_model::units::format_pps;
-use std::collections::BTreeSet;
 
 /// Parts of a difference that are named.
 const PARTS: usize = 3;
@@ -93,13 +92,12 @@ fn single(analysis: &Analysis, compared: &Compared) -> Inline {
 
 /// The rates, and why no comparison has an answer; none where one has.
 fn unanswered(analysis: &Analysis, all: &[Compared]) -> Option<Inline> {
-    let reason = |compared: &Compared| match &compared.outcome {
-        Outcome::Unanswerable { reason } => Some(reason.to_string()),
-        _ => None,
-    };
-    let reasons = all.iter().map(reason).collect::<Option<BTreeSet<String>>>()?;
-    let why = match reasons.len() {
-        1 => format!(": {}", reasons.first()?),
+    let has_none = |one: &Compared| matches!(one.outcome, Outcome::Unanswerable { .. });
+    if !all.iter().all(has_none) {
+        return None;
+    }
+    let why = match reasons(all).as_slice() {
+        [(reason, _)] => format!(": {reason}"),
         _ => "; why is said of each below".to_owned(),
     };
     let text = format!(" {} comparisons are without an answer{why}.", all.len());

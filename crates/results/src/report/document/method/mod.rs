@@ -273,10 +273,10 @@ fn doubts(method: &Method) -> Option<Block> {
         }));
         lines.extend(run.loss_floor.map(|floor| {
             format!(
-                "{who}: the loss stays while the load falls (half of the trials at {} lost {} % or \
-                 more, at {} at most twice that): packets are lost when something stands still, \
-                 the device or the machine under it, and not because of the load; shorter trials \
-                 contain that less often",
+                "{who}: the loss stays while the load falls: half of the trials at {} lost {} % or \
+                 more, at {} at most twice that, so it is not of too high a load. Where the device, \
+                 or the machine under it, stands still now and then, shorter trials lose less often; \
+                 where it drops packets of any load, they don't",
                 format_pps(floor.from as f64),
                 crate::format::significant(100.0 * floor.loss_ratio),
                 format_pps(floor.to as f64)
