@@ -124,6 +124,31 @@ fn searches_by_frame_size_in_both_directions() {
     picture("report/methods.frame-sizes", &file(&files, "frame-sizes.svg"));
 }
 
+/// Ten trials at each of two loads that a device has room for, one packet of 200 lost in each:
+/// the report says so with both loads, and of a device that loses nothing there no word.
+#[test]
+fn a_loss_that_stays_at_lower_loads_is_told_with_its_counts() {
+    let plan = searching();
+    let said = |share: u64| {
+        let mut run = searched(&plan, 0);
+        let trials = [1_000_000, 1_200_000].into_iter().flat_map(|load| {
+            let mut trial = trial(load, 1_000_000_000, 1e9);
+            trial.forwarded -= trial.offered / 1000 * share;
+            std::iter::repeat_n(trial, 10)
+        });
+        run.method.as_mut().expect("a search").trials = trials.collect();
+        let mut store = Store::memory().expect("memory");
+        fill(&mut store, &plan, []);
+        store.insert_run(&run).expect("a run is kept");
+        file(&report(&store), "README.md")
+    };
+    let lossy = said(5);
+    let line = lossy.lines().find(|line| line.contains("the loss stays")).expect("a line");
+    assert!(line.contains("half of the trials at 1.00 Mpps lost 0.500 % or more"), "{line}");
+    assert!(line.contains("at 1.20 Mpps at most twice that"), "{line}");
+    assert!(!said(0).contains("the loss stays"));
+}
+
 /// A search that was ended in its middle knows a load that was held: that is no result, and
 /// stands neither in a comparison nor among the rates of its variant.
 #[test]
