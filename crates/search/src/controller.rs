@@ -4,9 +4,9 @@
 use crate::fault::Fault;
 use crate::goal::Goal;
 use crate::limits::Limits;
-use crate::result::{Ending, Invalid, SearchResult, State};
+use crate::result::{Ending, SearchResult, State};
 use crate::strategy::Strategy;
-use crate::trial::{Measured, Outcome, Trial};
+use crate::trial::{Invalid, Measured, Outcome, Trial};
 use crate::trials::Trials;
 
 /// What a search wants.

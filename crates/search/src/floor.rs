@@ -1,8 +1,7 @@
 //! Whether as much is lost at a lower load: what is lost then is not of too high a load.
 
 use crate::drift::Drift;
-use crate::result::Invalid;
-use crate::trial::Measured;
+use crate::trial::{Invalid, Measured};
 use crate::trials::Trials;
 use serde::Serialize;
 

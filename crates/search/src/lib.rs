@@ -38,5 +38,5 @@ pub use floor::LossFloor;
 pub use goal::{Goal, PRESETS};
 pub use limits::{INVALID_MAX, Limits};
 pub use result::{Ending, GoalResult, Irregular, SearchResult};
-pub use trial::{Measured, Outcome, Output, Trial};
+pub use trial::{Invalid, Measured, Outcome, Output, Trial};
 pub use trials::Trials;

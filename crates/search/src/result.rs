@@ -6,7 +6,7 @@ use crate::drift::Drift;
 use crate::floor::LossFloor;
 use crate::goal::{Goal, distance};
 use crate::limits::Limits;
-use crate::trial::{Measured, Outcome, Trial};
+use crate::trial::{Invalid, Measured, Outcome, Trial};
 use crate::trials::Trials;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -25,16 +25,6 @@ pub struct SearchResult {
     pub drift: Option<Drift>,
     /// Loss that is as large at lower loads.
     pub loss_floor: Option<LossFloor>,
-}
-
-/// A trial that said nothing of the device.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Invalid {
-    /// What was asked.
-    #[serde(flatten)]
-    pub trial: Trial,
-    /// What went wrong.
-    pub why: String,
 }
 
 /// Goal Result.

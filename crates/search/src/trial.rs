@@ -79,3 +79,13 @@ impl Measured {
         self.trial.load as f64 * (1.0 - self.output.loss_ratio)
     }
 }
+
+/// A trial that said nothing of the device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Invalid {
+    /// What was asked.
+    #[serde(flatten)]
+    pub trial: Trial,
+    /// What went wrong.
+    pub why: String,
+}
