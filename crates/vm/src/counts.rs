@@ -1,22 +1,26 @@
-//! The file that the plugin counts in, seen from outside: header and slots of `count.c`.
+//! The file that the plugin counts in, seen from outside: header and slots of `count.c`, and
+//! the arrays of counters of `counters.c`, one for each CPU.
 //!
-//! The plugin maps the file; whoever reads it sees the counts as they are, without
-//! stopping the guest. A slot never changes its place, so that two readings are compared
-//! slot by slot.
+//! The plugin maps the file; a reader sees the counts without stopping the guest. A slot never
+//! changes its place, so that two readings are compared slot by slot.
 
 use crate::error::VmError;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// The word that a header begins with: `FWCOUNT1`.
-const MAGIC: u64 = 0x3154_4e55_4f43_5746;
+/// The word that a header begins with: `FWCOUNT2`.
+const MAGIC: u64 = 0x3254_4e55_4f43_5746;
 /// Bytes of the header and of a slot.
 const HEADER: usize = 512;
-const SLOT: usize = 32;
-/// Slots that the plugin has.
+const SLOT: usize = 24;
+/// Slots of the plugin.
 const SLOTS: usize = 1 << 18;
-/// Marks the slot of a repeated instruction; the other bits are the bytes of an iteration.
+/// Counters of each CPU before those of the slots.
+const OWN: usize = 8;
+/// Slots and each array of counters fill whole pages.
+const PAGE: usize = 4096;
+/// Marks the slot of a repeated instruction, which has no atomics.
 const REPEATED: u32 = 1 << 31;
 
 /// Words of the header.
@@ -24,12 +28,33 @@ const REPEATED: u32 = 1 << 31;
 enum Word {
     Magic = 0,
     Slots = 1,
+    Cpus = 2,
+    Gate = 3,
+    Hold = 4,
+    Held = 5,
+}
+
+/// Counters of a CPU that belong to no slot.
+#[derive(Clone, Copy)]
+enum Counter {
+    Blocks = 0,
+    User = 1,
     Overflow = 2,
-    User = 3,
-    Blocks = 4,
-    Gate = 5,
-    Hold = 6,
-    Held = 7,
+}
+
+/// Where things are in a file.
+#[derive(Clone, Copy, Debug)]
+struct Layout {
+    slots: usize,
+    cpus: usize,
+}
+
+impl Layout {
+    /// Byte at which the counters of a CPU begin; of one more than there are: the file's length.
+    fn counters_of(self, cpu: usize) -> usize {
+        let head = (HEADER + self.slots * SLOT).next_multiple_of(PAGE);
+        head + cpu * (8 * (OWN + self.slots)).next_multiple_of(PAGE)
+    }
 }
 
 /// The file.
@@ -40,15 +65,17 @@ pub struct CountFile {
 }
 
 impl CountFile {
-    /// An empty file for the plugin to fill.
+    /// An empty file for the plugin of a guest with so many CPUs.
     ///
     /// # Errors
     /// When it can't be made, or the disk has no room for it: QEMU would be killed there.
-    pub fn create(path: &Path) -> Result<CountFile, VmError> {
+    pub fn create(path: &Path, cpus: u16) -> Result<CountFile, VmError> {
+        let cpus = usize::from(cpus);
+        let length = Layout { slots: SLOTS, cpus }.counters_of(cpus);
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path);
         let fail = |source| VmError::file(path, source);
         let file = file.map_err(fail)?;
-        file.write_all_at(&vec![0; HEADER + SLOTS * SLOT], 0).map_err(fail)?;
+        file.write_all_at(&vec![0; length], 0).map_err(fail)?;
         Ok(CountFile { path: path.to_owned(), file })
     }
 
@@ -87,7 +114,9 @@ impl CountFile {
     /// # Errors
     /// When the file can't be read.
     pub fn blocks(&self) -> Result<u64, VmError> {
-        self.read(Word::Blocks)
+        let layout = self.layout()?;
+        let at = |cpu| layout.counters_of(cpu) + 8 * Counter::Blocks as usize;
+        (0..layout.cpus).try_fold(0, |sum: u64, cpu| Ok(sum.wrapping_add(self.quad(at(cpu))?)))
     }
 
     /// Everything as it is now.
@@ -98,17 +127,26 @@ impl CountFile {
         if self.read(Word::Magic)? != MAGIC {
             return Err(VmError::Counts("no plugin counts in this file".into()));
         }
-        let slots = self.read(Word::Slots)? as usize;
-        let mut bytes = vec![0; HEADER + slots * SLOT];
+        let layout = self.layout()?;
+        let mut bytes = vec![0; layout.counters_of(layout.cpus)];
         self.file
             .read_exact_at(&mut bytes, 0)
             .map_err(|source| VmError::file(&self.path, source))?;
-        Ok(Counts { bytes })
+        Ok(Counts { layout, bytes })
+    }
+
+    fn layout(&self) -> Result<Layout, VmError> {
+        let (slots, cpus) = (self.read(Word::Slots)?, self.read(Word::Cpus)?);
+        Ok(Layout { slots: slots as usize, cpus: cpus as usize })
     }
 
     fn read(&self, word: Word) -> Result<u64, VmError> {
+        self.quad(8 * word as usize)
+    }
+
+    fn quad(&self, at: usize) -> Result<u64, VmError> {
         let mut bytes = [0; 8];
-        match self.file.read_exact_at(&mut bytes, 8 * word as u64) {
+        match self.file.read_exact_at(&mut bytes, at as u64) {
             Ok(()) => Ok(u64::from_ne_bytes(bytes)),
             // Not yet written.
             Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(0),
@@ -126,6 +164,7 @@ impl CountFile {
 /// All counts at one moment.
 #[derive(Clone)]
 pub struct Counts {
+    layout: Layout,
     bytes: Vec<u8>,
 }
 
@@ -148,23 +187,25 @@ impl Counts {
     /// # Errors
     /// When more blocks were executed than there are slots: the counts lack something.
     pub fn since(&self, before: &Counts) -> Result<Vec<Executed>, VmError> {
-        if self.word(Word::Overflow) != before.word(Word::Overflow) {
+        if self.counter(Counter::Overflow as usize) != before.counter(Counter::Overflow as usize) {
             return Err(VmError::Counts(
                 "the guest has executed more different blocks than the plugin has slots\n  next step: \
                  boot it anew for each change"
                     .into(),
             ));
         }
-        let user = self.word(Word::User).wrapping_sub(before.word(Word::User));
+        let since = |number| self.counter(number).wrapping_sub(before.counter(number));
+        let user = since(Counter::User as usize);
         let mut executed = Vec::new();
         if user > 0 {
             executed.push(Executed { instructions: user, ..Executed::default() });
         }
-        for at in (HEADER..self.bytes.len()).step_by(SLOT) {
+        for slot in 0..self.layout.slots {
+            let at = HEADER + slot * SLOT;
             let address = quad(&self.bytes, at);
-            let times = quad(&self.bytes, at + 16).wrapping_sub(quad(&before.bytes, at + 16));
-            let bytes = quad(&self.bytes, at + 24).wrapping_sub(quad(&before.bytes, at + 24));
-            if address == 0 || times == 0 && bytes == 0 {
+            let bytes = quad(&self.bytes, at + 16).wrapping_sub(quad(&before.bytes, at + 16));
+            let times = if address == 0 { 0 } else { since(OWN + slot) };
+            if times == 0 && bytes == 0 {
                 continue;
             }
             let (instructions, atomics) = (half(&self.bytes, at + 8), half(&self.bytes, at + 12));
@@ -179,8 +220,10 @@ impl Counts {
         Ok(executed)
     }
 
-    fn word(&self, word: Word) -> u64 {
-        quad(&self.bytes, 8 * word as usize)
+    /// A counter's sum over all CPUs.
+    fn counter(&self, number: usize) -> u64 {
+        let of = |cpu| quad(&self.bytes, self.layout.counters_of(cpu) + 8 * number);
+        (0..self.layout.cpus).fold(0, |sum, cpu| sum.wrapping_add(of(cpu)))
     }
 }
 
@@ -196,17 +239,32 @@ fn half(bytes: &[u8], at: usize) -> u32 {
 mod tests {
     use super::*;
 
-    fn written(file: &CountFile, overflow: u64, user: u64, slots: &[(u64, u32, u32, u64, u64)]) {
-        let mut bytes = vec![0; HEADER];
-        for (at, value) in [MAGIC, slots.len() as u64, overflow, user].iter().enumerate() {
-            bytes[8 * at..8 * at + 8].copy_from_slice(&value.to_ne_bytes());
+    /// Address, instructions, atomics, bytes, and executions on each of two CPUs.
+    type Slot = (u64, u32, u32, u64, [u64; 2]);
+
+    /// Writes a file of two CPUs; the first has executed so much of programs, and lost so much.
+    fn written(file: &CountFile, overflow: u64, user: u64, slots: &[Slot]) {
+        let layout = Layout { slots: slots.len(), cpus: 2 };
+        let mut bytes = vec![0; layout.counters_of(2)];
+        let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+        for (word, value) in [MAGIC, slots.len() as u64, 2].iter().enumerate() {
+            put(8 * word, &value.to_ne_bytes());
         }
-        for (address, instructions, atomics, executions, moved) in slots {
-            bytes.extend(address.to_ne_bytes());
-            bytes.extend(instructions.to_ne_bytes());
-            bytes.extend(atomics.to_ne_bytes());
-            bytes.extend(executions.to_ne_bytes());
-            bytes.extend(moved.to_ne_bytes());
+        for (slot, (address, instructions, atomics, moved, executions)) in slots.iter().enumerate()
+        {
+            let at = HEADER + slot * SLOT;
+            put(at, &address.to_ne_bytes());
+            put(at + 8, &instructions.to_ne_bytes());
+            put(at + 12, &atomics.to_ne_bytes());
+            put(at + 16, &moved.to_ne_bytes());
+            for (cpu, times) in executions.iter().enumerate() {
+                put(layout.counters_of(cpu) + 8 * (OWN + slot), &times.to_ne_bytes());
+            }
+        }
+        put(layout.counters_of(0) + 8 * Counter::User as usize, &user.to_ne_bytes());
+        put(layout.counters_of(1) + 8 * Counter::Overflow as usize, &overflow.to_ne_bytes());
+        for cpu in 0..2 {
+            put(layout.counters_of(cpu) + 8 * Counter::Blocks as usize, &21_u64.to_ne_bytes());
         }
         file.file.write_all_at(&bytes, 0).unwrap();
     }
@@ -214,12 +272,22 @@ mod tests {
     #[test]
     fn differences_are_taken_slot_by_slot() {
         let directory = tempfile::tempdir().unwrap();
-        let file = CountFile::create(&directory.path().join("counts")).unwrap();
+        let file = CountFile::create(&directory.path().join("counts"), 2).unwrap();
         assert!(file.counts().is_err(), "nobody has written it");
-        let copy = REPEATED | 8;
-        written(&file, 0, 7, &[(0x10, 5, 1, 100, 0), (0, 0, 0, 0, 0), (0x20, 1, copy, 3, 64)]);
+        let copy = REPEATED;
+        written(
+            &file,
+            0,
+            7,
+            &[(0x10, 5, 1, 0, [100, 7]), (0, 0, 0, 0, [0, 0]), (0x20, 1, copy, 64, [3, 0])],
+        );
         let before = file.counts().unwrap();
-        written(&file, 0, 9, &[(0x10, 5, 1, 104, 0), (0x30, 2, 0, 1, 0), (0x20, 1, copy, 4, 96)]);
+        written(
+            &file,
+            0,
+            9,
+            &[(0x10, 5, 1, 0, [103, 8]), (0x30, 2, 0, 0, [0, 1]), (0x20, 1, copy, 96, [4, 0])],
+        );
         let executed = file.counts().unwrap().since(&before).unwrap();
         let of = |address, instructions, atomics, bytes| Executed {
             address,
@@ -229,14 +297,15 @@ mod tests {
         };
         let expected = [of(0, 2, 0, 0), of(0x10, 20, 4, 0), of(0x30, 2, 0, 0), of(0x20, 1, 0, 32)];
         assert_eq!(executed, expected);
-        written(&file, 1, 9, &[(0x10, 5, 1, 104, 0)]);
+        assert_eq!(file.blocks().unwrap(), 42);
+        written(&file, 1, 9, &[(0x10, 5, 1, 0, [104, 0])]);
         assert!(file.counts().unwrap().since(&before).is_err(), "counts that lack something");
     }
 
     #[test]
     fn the_gate_is_set_and_closed_in_the_header() {
         let directory = tempfile::tempdir().unwrap();
-        let file = CountFile::create(&directory.path().join("counts")).unwrap();
+        let file = CountFile::create(&directory.path().join("counts"), 2).unwrap();
         written(&file, 0, 0, &[]);
         file.set_gate(0xffff_ffff_8100_0000).unwrap();
         file.hold(true).unwrap();

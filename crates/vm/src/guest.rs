@@ -5,7 +5,7 @@ use crate::calls::CallFile;
 use crate::counts::CountFile;
 use crate::error::VmError;
 use crate::machine::{Accel, Boot, Machine, Model as Card, Nic, Spec};
-use crate::plugin;
+use crate::plugin::Plugin;
 use crate::symbols::Symbols;
 use crate::tool;
 use std::fs;
@@ -77,7 +77,7 @@ impl Common<'_> {
             admin: Card::Virtio,
             ssh_port,
             nics: self.nics.clone(),
-            counting: plugin,
+            plugin,
             log: self.cache.join("console.log"),
         };
         let machine = Machine::start(&spec, directory)?;
@@ -154,7 +154,7 @@ struct Counting {
     counts: Option<CountFile>,
     calls: Option<CallFile>,
     caches: Option<CacheFile>,
-    plugin: Option<String>,
+    plugin: Option<Plugin>,
 }
 
 /// The files that a guest is counted in, and what QEMU is told of them. Nothing where nobody
@@ -167,21 +167,20 @@ fn counting(guest: &Common<'_>, directory: &Path) -> Result<Counting, VmError> {
         return Ok(Counting::default());
     }
     let also = guest.also;
-    let counts = CountFile::create(&directory.join("counts"))?;
+    let counts = CountFile::create(&directory.join("counts"), guest.cpus)?;
     let calls = also.calls.then(|| CallFile::create(&directory.join("calls")));
     let calls = calls.transpose()?;
     let model = || CacheFile::create(&directory.join("caches"), Model::default());
     let caches = also.caches.then(model).transpose()?;
-    let mut plugin = plugin::compiled(guest.cache)?.display().to_string();
-    plugin.push_str(&format!(",counts={}", counts.path().display()));
+    let mut plugin = Plugin::new(guest.cache)?.with(&format!("counts={}", counts.path().display()));
     match &calls {
         // Stacks are followed from where threads begin.
-        Some(calls) => plugin.push_str(&format!(",calls={}", calls.path().display())),
-        None if guest.cpus == 1 => plugin.push_str(",from=gate"),
+        Some(calls) => plugin = plugin.with(&format!("calls={}", calls.path().display())),
+        None if guest.cpus == 1 => plugin = plugin.with("from=gate"),
         None => {}
     }
     if let Some(caches) = &caches {
-        plugin.push_str(&format!(",caches={}", caches.path().display()));
+        plugin = plugin.with(&format!("caches={}", caches.path().display()));
     }
     Ok(Counting { counts: Some(counts), calls, caches, plugin: Some(plugin) })
 }

@@ -7,6 +7,7 @@
 pub use crate::card::{Backend, Model, Nic};
 use crate::console::Console;
 use crate::error::VmError;
+use crate::plugin::Plugin;
 use crate::qemu::{self, Process, QEMU};
 use fwdlab_port::process;
 use std::fs;
@@ -98,8 +99,8 @@ pub struct Spec {
     pub ssh_port: u16,
     /// Cards for traffic, in their order.
     pub nics: Vec<Nic>,
-    /// The plugin that counts, with its arguments, as QEMU takes it.
-    pub counting: Option<String>,
+    /// The plugin that counts; `None` if instructions are not counted.
+    pub plugin: Option<Plugin>,
     /// Where what the guest says on its serial line is kept; it outlives the machine.
     pub log: PathBuf,
 }
@@ -169,9 +170,6 @@ impl Spec {
         for (number, nic) in self.nics.iter().enumerate() {
             add(["-netdev".into(), nic.netdev(number)]);
             add(["-device".into(), nic.device(number)]);
-        }
-        if let Some(plugin) = &self.counting {
-            add(["-plugin".into(), plugin.clone()]);
         }
         arguments
     }
@@ -286,7 +284,11 @@ fn begin(spec: &Spec, directory: &Path) -> Result<(Process, Console), VmError> {
     let mut command = Command::new(QEMU);
     let inherited = spec.nics.iter().flat_map(Nic::descriptors).copied().collect();
     process::keep_open(&mut command, inherited);
-    let child = qemu::spawn(command.args(spec.arguments(directory)).stderr(log))?;
+    command.args(spec.arguments(directory)).stderr(log);
+    if let Some(plugin) = &spec.plugin {
+        plugin.load(&mut command);
+    }
+    let child = qemu::spawn(&mut command)?;
     let process = Process::watched(child, qemu::STOPPED, errors.clone());
     let socket = directory.join("console");
     let deadline = Instant::now() + Duration::from_secs(20);
@@ -401,7 +403,7 @@ mod tests {
             admin: Model::Virtio,
             ssh_port: 2222,
             nics: vec![nic],
-            counting: Some("p.so,counts=c".into()),
+            plugin: None,
             log: "/l/console.log".into(),
         }
     }
@@ -421,7 +423,6 @@ mod tests {
             "tap,id=data0,fds=7:8",
             "virtio-net-pci,netdev=data0,mac=02:00:c6:12:00:01,mq=on,vectors=6,tx=timer",
             "hostfwd=tcp:127.0.0.1:2222-192.0.2.15:22",
-            "-plugin p.so,counts=c",
             "logfile=/l/console.log",
         ] {
             assert!(text.contains(part), "{part} in {text}");

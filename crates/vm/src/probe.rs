@@ -1,17 +1,17 @@
 //! What guests can be had here, found out by trying: a guest of a few instructions boots, and
 //! QEMU loads the plugin.
 
-use crate::counts::CountFile;
 use crate::error::VmError;
 use crate::machine::Accel;
+use crate::plugin::Plugin;
 use crate::qemu::{self, PACKAGE, QEMU};
-use crate::{plugin, tool};
+use crate::tool;
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-/// For how long QEMU may take to load the plugin.
+/// For how long a small guest may take if its accelerator sets no limit.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// For how long the small guest may take, of whom the CPU itself takes milliseconds.
 const GUEST: [(Accel, Duration); 2] =
@@ -24,40 +24,16 @@ const ROM: usize = 0x1_0000;
 const BEGIN: usize = 0xf000;
 const RESET: usize = 0xfff0;
 
-/// Loads the plugin, kept in `cache`, into a QEMU without a machine; `directory` takes the
-/// file that it counts in. Returns QEMU's version.
+/// Loads the plugin, compiled below `cache`, into a QEMU without a machine. Returns QEMU's
+/// version.
 ///
 /// # Errors
-/// When QEMU or the compiler is missing, or QEMU does not take the plugin.
-pub fn counting(cache: &Path, directory: &Path) -> Result<String, VmError> {
+/// When QEMU or the compiler is missing, or QEMU accepts no version of the plugin.
+pub fn counting(cache: &Path) -> Result<String, VmError> {
     let version = tool::run(QEMU, &["--version"], &[], PACKAGE)?;
     let version = String::from_utf8_lossy(&version);
-    let version = version.lines().next().unwrap_or_default().to_owned();
-    let counts = CountFile::create(&directory.join("probe"))?;
-    let plugin = plugin::compiled(cache)?;
-    let plugin = format!("{},counts={}", plugin.display(), counts.path().display());
-    let arguments = ["-accel", "tcg", "-machine", "none", "-display", "none", "-monitor", "none"];
-    let mut command = Command::new(QEMU);
-    command.args(arguments).args(["-plugin", &plugin]).stderr(Stdio::null());
-    let mut child = qemu::spawn(&mut command)?;
-    let deadline = Instant::now() + PATIENCE;
-    let counts = loop {
-        std::thread::sleep(Duration::from_millis(20));
-        let found = counts.counts();
-        let ended = child.try_wait().ok().flatten().is_some();
-        if found.is_ok() || ended || Instant::now() > deadline {
-            break found;
-        }
-    };
-    kill(&mut child);
-    match counts {
-        Ok(_) => Ok(version),
-        Err(_) => Err(VmError::Program {
-            program: version,
-            why: "it does not take fwdlab's plugin".into(),
-            next: "use QEMU 7 or 8 that was built with plugins, as Debian 12's is".into(),
-        }),
-    }
+    Plugin::new(cache)?;
+    Ok(version.lines().next().unwrap_or_default().to_owned())
 }
 
 /// Boots a guest of a few instructions, which counts down from a million and says a word;
@@ -158,7 +134,7 @@ mod tests {
 
     /// False where there is no QEMU, which is said aloud.
     fn has_qemu() -> bool {
-        let has = Command::new(QEMU).arg("--version").stdout(Stdio::null()).status().is_ok();
+        let has = Command::new(QEMU).arg("--version").output().is_ok();
         if !has {
             assert_ne!(std::env::var("FWDLAB_CI").as_deref(), Ok("1"), "no {QEMU}");
             eprintln!("SKIPPED: no guest is booted: {QEMU} is missing");
@@ -220,7 +196,7 @@ mod tests {
     #[test]
     fn qemu_takes_the_plugin() {
         let directory = tempfile::tempdir().unwrap();
-        match counting(directory.path(), directory.path()) {
+        match counting(directory.path()) {
             Ok(version) => assert!(version.starts_with("QEMU"), "{version}"),
             Err(error) => {
                 assert_ne!(std::env::var("FWDLAB_CI").as_deref(), Ok("1"), "{error}");

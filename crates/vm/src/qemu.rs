@@ -10,6 +10,7 @@
 use crate::error::VmError;
 use fwdlab_port::process;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,11 +38,16 @@ const LOOK: Duration = Duration::from_secs(1);
 /// When it is missing.
 pub(crate) fn spawn(command: &mut Command) -> Result<Child, VmError> {
     let command = process::die_with_us(command).stdin(Stdio::null()).stdout(Stdio::null());
-    command.spawn().map_err(|error| VmError::Program {
+    command.spawn().map_err(|error| missing(&error))
+}
+
+/// The error if QEMU can't be started.
+pub(crate) fn missing(error: &io::Error) -> VmError {
+    VmError::Program {
         program: QEMU.into(),
         why: error.to_string(),
         next: format!("install {PACKAGE}"),
-    })
+    }
 }
 
 /// One that runs a guest. Dropping it ends it.

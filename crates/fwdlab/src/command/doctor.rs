@@ -73,9 +73,7 @@ fn guests() -> Vec<Probe> {
     vec![
         executes("guests executed by KVM", Accel::Kvm),
         executes("guests emulated (TCG)", Accel::Tcg),
-        guest_probe("guests that are counted (plugins of TCG)", |directory, cache| {
-            guest::counting(cache, directory)
-        }),
+        guest_probe("guests that are counted (plugins of TCG)", |_, cache| guest::counting(cache)),
     ]
 }
 

@@ -17,7 +17,7 @@ const AFTER: &str = "int main(void) { struct shape shape; struct cache cache; ui
 /// The compiled model; none where there is no compiler, which is said aloud.
 fn compiled(directory: &Path) -> Option<PathBuf> {
     let (source, program) = (directory.join("model.c"), directory.join("model"));
-    let text = format!("{BEFORE}{}{AFTER}", include_str!("../caches.c"));
+    let text = format!("{BEFORE}{}{AFTER}", include_str!("../plugin/caches.c"));
     std::fs::write(&source, text).unwrap();
     match Command::new("cc").arg("-O1").arg("-o").arg(&program).arg(&source).status() {
         Ok(status) => {

@@ -87,7 +87,6 @@ static struct page outside;
 static struct page *page = &outside;
 static const struct block *last;
 static uint64_t last_user;
-static const uint64_t *user_instructions;
 /* The frame that the last return ended, as far as the next block has to be held against it. */
 static struct frame returned;
 static bool has_returned, has_switched;
@@ -297,8 +296,9 @@ static void block_begins(unsigned int cpu, void *data)
     wait_frozen();
     uint64_t at = block->address;
     bool interrupts = false;
-    if (*user_instructions != last_user) {
-        last_user = *user_instructions;
+    uint64_t user = sum(USER);
+    if (user != last_user) {
+        last_user = user;
         outside.depth = 0;
         page = &outside;
     } else if (last) {
@@ -363,7 +363,9 @@ static void watch(struct qemu_plugin_tb *tb, uint32_t instructions)
     block->end = qemu_plugin_insn_vaddr(insn) + qemu_plugin_insn_size(insn);
     block->instructions = instructions;
     /* QEMU 7.2 takes reads for writes where one of them is asked for. */
-    switch (flow(qemu_plugin_insn_data(insn), qemu_plugin_insn_size(insn), block->end, &block->target)) {
+    uint8_t code[LONGEST];
+    size_t size = code_of(insn, code);
+    switch (flow(code, size, block->end, &block->target)) {
     case GOES_ON: case JUMPS:
         break;
     case CALLS:
@@ -392,25 +394,14 @@ static void one_alone(unsigned int cpu, void *data)
     book((uint64_t)data, 1);
 }
 
-/* A file of some size, mapped; NULL where it can't be. */
-static void *mapped(const char *path, size_t size)
-{
-    int fd = open(path, O_RDWR);
-    void *map = fd < 0 || ftruncate(fd, size) ? MAP_FAILED
-        : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (fd >= 0) close(fd);
-    return map == MAP_FAILED ? NULL : map;
-}
-
 /* Follows calls from now on, into the file at `path`. */
-static bool follow_calls(const char *path, const uint64_t *user)
+static bool follow_calls(const char *path)
 {
     calls = mapped(path, sizeof(struct calls) + NODES * sizeof(struct node));
     pages = calloc(PAGES, sizeof *pages);
     entries = calloc(ENTRIES, sizeof *entries);
     if (!calls || !pages || !entries) return false;
     nodes = (struct node *)(calls + 1);
-    user_instructions = user;
     outside.base = ENTRY;
     calls->nodes = NODES;
     calls->magic = CALLS_MAGIC;
