@@ -26,6 +26,9 @@ pub struct Table {
     pub flexible: usize,
     /// What the asides of the rows are about.
     pub asides: &'static str,
+    /// True if a terminal repeats the first column above groups of the others where the table is
+    /// too wide for one.
+    pub in_panels: bool,
     /// Rows that forms without room for all show; none for all.
     pub brief: Option<usize>,
     /// What those forms say of the others, with `{}` for their number; empty for nothing.

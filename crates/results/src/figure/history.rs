@@ -7,9 +7,9 @@
 
 use super::axis::Axis;
 use super::frame::{self, Frame, Item, LABEL_SIZE, LINE, Plot, Sample, WIDTH};
+use super::quantity::Quantity;
 use super::svg::{Anchor, INK, Svg, TextStyle};
 use super::text::{shorten, width};
-use fwdlab_model::units::format_pps;
 
 /// What every such figure has to say.
 const SCALED: &str = "The axis is scaled to the data and does not begin at zero.";
@@ -45,21 +45,23 @@ pub struct Revisions {
     pub levels: Vec<Level>,
     /// Changes, in their order.
     pub changes: Vec<ChangeMark>,
+    /// What the points count.
+    pub quantity: Quantity,
     /// A line under the figure, such as what kind of testbed it is.
     pub footnote: Option<String>,
 }
 
-/// One revision's runs, in packets per second.
+/// One revision's runs, or one kernel's bursts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RevisionPoint {
     /// The revision.
     pub label: String,
-    /// Median of the runs.
-    pub median_pps: f64,
-    /// The slowest run.
-    pub min_pps: f64,
-    /// The fastest run.
-    pub max_pps: f64,
+    /// Their median.
+    pub median: f64,
+    /// The least of them.
+    pub least: f64,
+    /// The most.
+    pub most: f64,
     /// True for a revision with a patch: drawn hollow, beside the line.
     pub patched: bool,
 }
@@ -71,8 +73,8 @@ pub struct Level {
     pub first: usize,
     /// Index of the last point.
     pub last: usize,
-    /// The level in packets per second.
-    pub pps: f64,
+    /// The level.
+    pub value: f64,
 }
 
 /// A change between two points.
@@ -97,10 +99,10 @@ impl Revisions {
         let mut frame = Frame {
             title: &self.title,
             legend: self.legend(),
-            y_label: "forwarded",
+            y_label: self.quantity.name(),
             y: &y,
             right: None,
-            x_label: "revision, in order",
+            x_label: self.order(),
             footnote: None,
             width: WIDTH,
         };
@@ -121,10 +123,10 @@ impl Revisions {
         let frame = Frame {
             title: &self.title,
             legend: self.legend(),
-            y_label: "forwarded",
+            y_label: self.quantity.name(),
             y: &y,
             right: None,
-            x_label: "revision, in order",
+            x_label: self.order(),
             footnote: Some(&footnote),
             width,
         };
@@ -137,33 +139,47 @@ impl Revisions {
         self.draw_changes(&mut svg, &plot, &rows);
         for (index, point) in self.drawn() {
             let room = slot(columns, self.points.len());
-            draw_point(&mut svg, &plot, &y, x_of(index), point, room);
+            self.draw_point(&mut svg, (&plot, &y), x_of(index), point, room);
         }
         svg.finish()
     }
 
+    /// Name of the other axis.
+    fn order(&self) -> &'static str {
+        match self.quantity {
+            Quantity::Instructions => "kernel, in the order given",
+            _ => "revision, in order",
+        }
+    }
+
+    /// True if more is better.
+    fn more_is_better(&self) -> bool {
+        self.quantity != Quantity::Instructions
+    }
+
     /// Around the data, with room for rows of text above them.
     fn axis(&self, rows: usize) -> Axis {
-        let min = self.drawn().map(|(_, point)| point.min_pps).fold(f64::INFINITY, f64::min);
-        let max = self.drawn().map(|(_, point)| point.max_pps).fold(f64::NEG_INFINITY, f64::max);
+        let min = self.drawn().map(|(_, point)| point.least).fold(f64::INFINITY, f64::min);
+        let max = self.drawn().map(|(_, point)| point.most).fold(f64::NEG_INFINITY, f64::max);
         let share = rows as f64 * STEP / PLOT;
-        Axis::around(min, max + (max - min) * share / (1.0 - share), "pps")
+        Axis::around(min, max + (max - min) * share / (1.0 - share), self.quantity.unit())
     }
 
     /// The points that can be drawn.
     fn drawn(&self) -> impl Iterator<Item = (usize, &RevisionPoint)> {
         let is_finite = |p: &RevisionPoint| {
-            [p.median_pps, p.min_pps, p.max_pps].iter().all(|pps| pps.is_finite() && *pps >= 0.0)
+            [p.median, p.least, p.most].iter().all(|pps| pps.is_finite() && *pps >= 0.0)
         };
         self.points.iter().enumerate().filter(move |(_, point)| is_finite(point))
     }
 
     fn legend(&self) -> Vec<Item> {
         let item = |label: &str, sample| Item { label: label.to_owned(), sample };
-        let mut items =
-            vec![item("median of a revision's runs, from the slowest to the fastest", {
-                Sample::Marker(POINTS)
-            })];
+        let points = match self.quantity {
+            Quantity::Instructions => "median of a kernel's bursts, from the least to the most",
+            _ => "median of a revision's runs, from the slowest to the fastest",
+        };
+        let mut items = vec![item(points, Sample::Marker(POINTS))];
         if !self.levels.is_empty() {
             items.push(item("level", Sample::Level));
         }
@@ -203,14 +219,18 @@ impl Revisions {
         place(columns, self.points.len(), change.at) - slot(columns, self.points.len()) / 2.0
     }
 
+    fn colour(&self, change: &ChangeMark) -> &'static str {
+        if (change.effect > 0.0) == self.more_is_better() { BETTER } else { WORSE }
+    }
+
     fn draw_levels(&self, svg: &mut Svg, plot: &Plot, y: &Axis, x_of: &impl Fn(usize) -> f64) {
         let half = slot((plot.left, plot.right), self.points.len()) / 2.0;
         let is_drawn = |level: &&Level| {
-            level.pps.is_finite() && level.first <= level.last && level.last < self.points.len()
+            level.value.is_finite() && level.first <= level.last && level.last < self.points.len()
         };
         for level in self.levels.iter().filter(is_drawn) {
             let (from, to) = (x_of(level.first) - half, x_of(level.last) + half);
-            let height = plot.y(y, level.pps);
+            let height = plot.y(y, level.value);
             svg.line((from, height), (to, height), &frame::level());
         }
     }
@@ -221,7 +241,7 @@ impl Revisions {
             let x = self.mark_place(columns, change);
             let dashed = format!(
                 "stroke=\"{}\" stroke-width=\"1.5\" stroke-dasharray=\"5 4\"",
-                colour(change)
+                self.colour(change)
             );
             svg.line((x, plot.top), (x, plot.bottom), &dashed);
         }
@@ -231,9 +251,46 @@ impl Revisions {
             let top = plot.top + *row as f64 * STEP;
             // Marks of neighbours end where a label stands.
             svg.rect((x - half, top), (2.0 * half, STEP), "fill=\"#FFFFFF\"", "");
-            let style =
-                TextStyle { colour: colour(change), ..TextStyle::new(LABEL_SIZE, Anchor::Middle) };
+            let style = TextStyle {
+                colour: self.colour(change),
+                ..TextStyle::new(LABEL_SIZE, Anchor::Middle)
+            };
             svg.text((x, top + LABEL_SIZE - 1.0), &size(change), style);
+        }
+    }
+
+    fn draw_point(
+        &self,
+        svg: &mut Svg,
+        (plot, y): (&Plot, &Axis),
+        x: f64,
+        point: &RevisionPoint,
+        slot: f64,
+    ) {
+        let colour = super::colour(POINTS);
+        let radius = (0.3 * slot).clamp(1.8, 4.5);
+        if point.most > point.least {
+            let (top, bottom) = (plot.y(y, point.most), plot.y(y, point.least));
+            let thin = format!("stroke=\"{colour}\" stroke-width=\"1.2\"");
+            svg.line((x, top), (x, bottom), &thin);
+            if slot >= ROOMY {
+                for end in [top, bottom] {
+                    svg.line((x - 3.0, end), (x + 3.0, end), &thin);
+                }
+            }
+        }
+        let at = (x, plot.y(y, point.median));
+        let tip = format!(
+            "{}: median {}, {} to {}",
+            point.label,
+            self.quantity.print(point.median),
+            self.quantity.print(point.least),
+            self.quantity.print(point.most)
+        );
+        if point.patched {
+            svg.diamond(at, 1.5 * radius, colour);
+        } else {
+            svg.marker(at, radius, POINTS, &tip);
         }
     }
 }
@@ -297,38 +354,6 @@ fn slot((left, right): (f64, f64), count: usize) -> f64 {
 /// Where a point stands.
 fn place(columns: (f64, f64), count: usize, index: usize) -> f64 {
     columns.0 + INSET + (index as f64 + 0.5) * slot(columns, count)
-}
-
-fn draw_point(svg: &mut Svg, plot: &Plot, y: &Axis, x: f64, point: &RevisionPoint, slot: f64) {
-    let colour = super::colour(POINTS);
-    let radius = (0.3 * slot).clamp(1.8, 4.5);
-    if point.max_pps > point.min_pps {
-        let (top, bottom) = (plot.y(y, point.max_pps), plot.y(y, point.min_pps));
-        let thin = format!("stroke=\"{colour}\" stroke-width=\"1.2\"");
-        svg.line((x, top), (x, bottom), &thin);
-        if slot >= ROOMY {
-            for end in [top, bottom] {
-                svg.line((x - 3.0, end), (x + 3.0, end), &thin);
-            }
-        }
-    }
-    let at = (x, plot.y(y, point.median_pps));
-    let tip = format!(
-        "{}: median {}, {} to {}",
-        point.label,
-        format_pps(point.median_pps),
-        format_pps(point.min_pps),
-        format_pps(point.max_pps)
-    );
-    if point.patched {
-        svg.diamond(at, 1.5 * radius, colour);
-    } else {
-        svg.marker(at, radius, POINTS, &tip);
-    }
-}
-
-fn colour(change: &ChangeMark) -> &'static str {
-    if change.effect < 0.0 { WORSE } else { BETTER }
 }
 
 /// The size of a change: `-4.9 %`.

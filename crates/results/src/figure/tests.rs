@@ -104,8 +104,8 @@ fn point() -> impl Strategy<Value = Option<Point>> {
     prop::option::weighted(
         0.9,
         (0.0..1.0f64, 0.0..9.0f64, 0.5..1.0f64).prop_map(|(mantissa, power, low)| {
-            let median_pps = mantissa * 10f64.powf(power);
-            Point { median_pps, min_pps: low * median_pps, max_pps: median_pps / low }
+            let median = mantissa * 10f64.powf(power);
+            Point { median_pps: median, min_pps: low * median, max_pps: median / low }
         }),
     )
 }
@@ -201,20 +201,21 @@ proptest! {
     ) {
         let points: Vec<RevisionPoint> = points
             .into_iter()
-            .map(|(label, median_pps, low, patched)| RevisionPoint {
+            .map(|(label, median, low, patched)| RevisionPoint {
                 label,
-                median_pps,
-                min_pps: low * median_pps,
-                max_pps: median_pps / low,
+                median,
+                least: low * median,
+                most: median / low,
                 patched,
             })
             .collect();
         let changes = breaks.into_iter().filter(|at| *at < points.len());
         let figure = Revisions {
             title,
-            levels: vec![Level { first: 0, last: points.len().saturating_sub(1), pps: 1e6 }],
+            levels: vec![Level { first: 0, last: points.len().saturating_sub(1), value: 1e6 }],
             changes: changes.map(|at| ChangeMark { at, effect }).collect(),
             points,
+            quantity: Quantity::Rate,
             footnote: Some("simulated".into()),
         };
         check(&figure.render())?;

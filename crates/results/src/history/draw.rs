@@ -1,7 +1,7 @@
 //! The figure of a series.
 
 use super::results::{PointResult, SeriesResult};
-use crate::figure::{ChangeMark, Level, RevisionPoint, Revisions};
+use crate::figure::{ChangeMark, Level, Quantity, RevisionPoint, Revisions};
 use crate::format::percent;
 
 /// The series over its revisions as SVG text.
@@ -20,22 +20,23 @@ pub(super) fn svg(series: &SeriesResult, threshold: f64) -> String {
             .iter()
             .map(|point| RevisionPoint {
                 label: label(point),
-                median_pps: point.median,
-                min_pps: point.min,
-                max_pps: point.max,
+                median: point.median,
+                least: point.min,
+                most: point.max,
                 patched: point.patched,
             })
             .collect(),
         levels: series
             .segments
             .iter()
-            .map(|segment| Level { first: segment.first, last: segment.last, pps: segment.level })
+            .map(|segment| Level { first: segment.first, last: segment.last, value: segment.level })
             .collect(),
         changes: series
             .changes
             .iter()
             .map(|change| ChangeMark { at: change.at, effect: change.ratio - 1.0 })
             .collect(),
+        quantity: Quantity::Rate,
         footnote: (!notes.is_empty()).then(|| notes.join(" ")),
     };
     figure.render()

@@ -2,19 +2,19 @@
 //! `UPDATE=1` writes them anew; `KEEP_PNG=DIR` keeps the pictures to be looked at.
 
 use crate::golden::picture;
-use fwdlab_results::figure::{ChangeMark, Level, RevisionPoint, Revisions};
+use fwdlab_results::figure::{ChangeMark, Level, Quantity, RevisionPoint, Revisions};
 
 /// Medians on levels that begin at `starts`, scattering in a fixed pattern.
 fn revisions(n: usize, levels: &[(usize, f64)]) -> Revisions {
     let level_of = |i: usize| levels.iter().rev().find(|(from, _)| *from <= i).unwrap().1;
     let points = (0..n).map(|i| {
         let wobble = [0.0, 0.6, -0.9, 0.3, -0.2, 1.0, -0.5][i * 5 % 7] * 0.006;
-        let median_pps = level_of(i) * (1.0 + wobble);
+        let median = level_of(i) * (1.0 + wobble);
         RevisionPoint {
             label: format!("r{}", 280_000 + 613 * i),
-            median_pps,
-            min_pps: median_pps * (0.994 - 0.001 * (i % 3) as f64),
-            max_pps: median_pps * 1.005,
+            median,
+            least: median * (0.994 - 0.001 * (i % 3) as f64),
+            most: median * 1.005,
             patched: false,
         }
     });
@@ -25,12 +25,13 @@ fn revisions(n: usize, levels: &[(usize, f64)]) -> Revisions {
         levels: levels
             .iter()
             .zip(ends)
-            .map(|(l, last)| Level { first: l.0, last, pps: l.1 })
+            .map(|(l, last)| Level { first: l.0, last, value: l.1 })
             .collect(),
         changes: levels
             .windows(2)
             .map(|w| ChangeMark { at: w[1].0, effect: w[1].1 / w[0].1 - 1.0 })
             .collect(),
+        quantity: Quantity::Rate,
         footnote: None,
     }
 }
@@ -46,9 +47,9 @@ fn thirty_points_with_patches_and_changes() {
     for (i, label) in [(12, "r287356D27401"), (24, "r294712D5330")] {
         figure.points[i].patched = true;
         figure.points[i].label = label.into();
-        figure.points[i].median_pps *= 1.02;
-        figure.points[i].max_pps *= 1.02;
-        figure.points[i].min_pps *= 1.02;
+        figure.points[i].median *= 1.02;
+        figure.points[i].most *= 1.02;
+        figure.points[i].least *= 1.02;
     }
     figure.footnote = Some("Changes below 1.0 % are not marked.".into());
     picture("figure/history-thirty", &figure.render());

@@ -5,7 +5,10 @@
 //! change, are set side by side function by function.
 
 mod document;
+mod findings;
 mod graphs;
+mod labels;
+mod many;
 mod misses;
 
 use crate::error::CliError;
@@ -17,7 +20,7 @@ use crate::signal;
 use crate::state;
 use anyhow::{Context, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use document::{Counted, Findings};
+use findings::{Counted, Findings};
 use fwdlab_bench::host::{Host, SshHost, SshSettings};
 use fwdlab_packet::{Family, Flows};
 use fwdlab_vm::forwarding::{self, GUEST_MACS, Question};
@@ -55,6 +58,7 @@ Examples:
   fwdlab count freebsd.qcow2 --change 'sysctl net.route.algo.inet.algo=radix4_lockless'
   fwdlab count freebsd.qcow2 --kernel /usr/obj/boot/kernel.mine
   fwdlab count kernel.deb --boots 3 --bursts 3 --functions 10
+  fwdlab count kernels/*.deb --plot totals.svg --csv > totals.csv
 
 A disk of FreeBSD (.raw, .img, .qcow2; also .zst) is never written; root must be let in on
 its serial console without a password.
@@ -110,6 +114,9 @@ pub(crate) struct Arguments {
     /// there. They are a model's, of no machine
     #[arg(long)]
     caches: bool,
+    /// Draw the totals of the kernels into this file (SVG)
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
     /// Functions to show
     #[arg(long, default_value_t = 25, value_name = "N")]
     functions: usize,
@@ -161,6 +168,10 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     };
     let how = (arguments.family, arguments.batch, arguments.boots);
     let findings = Findings::of(counted, drawn, how);
+    if let Some(file) = &arguments.plot {
+        let fail = || format!("{}: the plot can't be written there", file.display());
+        std::fs::write(file, many::plot(&findings)).with_context(fail)?;
+    }
     arguments.form.print(&document::document(&findings, arguments.functions))?;
     Ok(Exit::Done)
 }
@@ -258,6 +269,7 @@ fn of_kernel(
         System::FreeBsd => "-ri",
     };
     let release = host.run(&["uname", uname], "")?.trim().to_owned();
+    let build = host.run(&["uname", "-v"], "")?.trim().to_owned();
     let interfaces = running.interfaces.each_ref().map(String::as_str);
     for words in forwarding::set_up(running.system, interfaces, arguments.family) {
         host.run(&words.iter().map(String::as_str).collect::<Vec<_>>(), "")?;
@@ -286,6 +298,7 @@ fn of_kernel(
             boot,
             change: change.cloned(),
             release: release.clone(),
+            build: build.clone(),
             answer,
             ready,
             took: began.elapsed(),

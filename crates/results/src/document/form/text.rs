@@ -135,19 +135,26 @@ impl Lines {
     }
 
     fn table(&mut self, table: &Table) {
-        match Grid::of(table, self.width - self.indent) {
+        match Grid::new(table, self.width - self.indent) {
             Some(grid) if !table.in_words => {
-                let begin = " ".repeat(self.indent);
                 let tones = table.shown(Room::Terminal).iter().map(|row| row.tone);
-                let tones = std::iter::once(Tone::Plain).chain(tones);
-                for (row, tone) in grid.rows().into_iter().zip(tones) {
-                    self.push(tone, format!("{begin}{row}"));
+                let tones: Vec<Tone> = std::iter::once(Tone::Plain).chain(tones).collect();
+                for panel in grid.panels(self.width - self.indent) {
+                    self.gap |= !panel.is_first;
+                    self.rows(panel.rows, &tones);
                 }
             }
             _ => table.shown(Room::Terminal).iter().for_each(|row| self.phrase(table, row)),
         }
         if let Some(rest) = table.rest(Room::Terminal) {
             self.paragraph(Tone::Plain, &rest);
+        }
+    }
+
+    fn rows(&mut self, rows: Vec<String>, tones: &[Tone]) {
+        let begin = " ".repeat(self.indent);
+        for (row, tone) in rows.into_iter().zip(tones) {
+            self.push(*tone, format!("{begin}{row}"));
         }
     }
 
@@ -175,7 +182,7 @@ impl Lines {
     }
 }
 
-/// A table that fits.
+/// A table that fits, in one panel or in several.
 struct Grid {
     /// Cells of the titles and of each row.
     cells: Vec<Vec<String>>,
@@ -183,9 +190,16 @@ struct Grid {
     numbers: Vec<bool>,
 }
 
+/// Columns of a table that fit next to each other.
+struct Panel {
+    is_first: bool,
+    rows: Vec<String>,
+}
+
 impl Grid {
-    /// None where the table is too wide, also with shorter labels that are still told apart.
-    fn of(table: &Table, width: usize) -> Option<Grid> {
+    /// `None` if the table is too wide, even with shorter labels that are still distinct, and
+    /// has no panels.
+    fn new(table: &Table, width: usize) -> Option<Grid> {
         let columns: Vec<_> = table.titled().filter(|(_, column)| !column.is_for_pages).collect();
         let mut cells: Vec<Vec<String>> =
             vec![columns.iter().map(|(_, column)| column.title.clone()).collect()];
@@ -197,7 +211,7 @@ impl Grid {
         };
         let mut widths: Vec<usize> = (0..columns.len()).map(widest).collect();
         let whole = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
-        let too_much = whole.saturating_sub(width);
+        let too_much = if table.in_panels { 0 } else { whole.saturating_sub(width) };
         let flexible = columns.iter().position(|(at, _)| *at == table.flexible).unwrap_or(0);
         let cut = widths.get_mut(flexible)?;
         if too_much > 0 {
@@ -219,16 +233,39 @@ impl Grid {
         Some(Grid { cells, widths, numbers })
     }
 
-    fn rows(&self) -> Vec<String> {
-        let row = |cells: &Vec<String>| {
-            let cells = cells.iter().zip(&self.widths).zip(&self.numbers);
-            let padded: Vec<String> = cells
-                .map(|((text, &width), is_number)| match is_number {
-                    true => format!("{text:>width$}"),
-                    false => format!("{text:width$}"),
-                })
-                .collect();
-            padded.join(&" ".repeat(GAP)).trim_end().to_owned()
+    /// The rows, in as many panels as the width needs; each begins with the first column.
+    fn panels(&self, width: usize) -> Vec<Panel> {
+        let label = self.widths.first().copied().unwrap_or(0);
+        let mut panels: Vec<Vec<usize>> = vec![vec![0]];
+        let mut taken = label;
+        for (column, own) in self.widths.iter().enumerate().skip(1) {
+            let Some(panel) = panels.last_mut() else { continue };
+            if taken + GAP + own > width && panel.len() > 1 {
+                taken = label + GAP + own;
+                panels.push(vec![0, column]);
+            } else {
+                taken += GAP + own;
+                panel.push(column);
+            }
+        }
+        let shown = panels.iter().enumerate();
+        shown
+            .map(|(number, columns)| Panel { is_first: number == 0, rows: self.rows(columns) })
+            .collect()
+    }
+
+    /// The rows of some columns.
+    fn rows(&self, columns: &[usize]) -> Vec<String> {
+        let padded = |row: &[String], column: usize| {
+            let (text, width) = (&row[column], self.widths[column]);
+            match self.numbers[column] {
+                true => format!("{text:>width$}"),
+                false => format!("{text:width$}"),
+            }
+        };
+        let row = |row: &Vec<String>| {
+            let cells: Vec<String> = columns.iter().map(|&column| padded(row, column)).collect();
+            cells.join(&" ".repeat(GAP)).trim_end().to_owned()
         };
         self.cells.iter().map(row).collect()
     }

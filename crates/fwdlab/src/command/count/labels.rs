@@ -1,0 +1,114 @@
+//! Short names of kernels: what distinguishes those of one table.
+
+use super::findings::Counted;
+use std::collections::BTreeSet;
+
+/// Separators at which names are cut.
+const SEPARATORS: [char; 3] = ['-', '+', '~'];
+
+/// A name for each kernel in each state: the version (`6.12.117`), else the release without the
+/// ending that all have in common; with the number of the change and of the boot if there are
+/// several.
+pub(super) fn labels<'a>(counted: &'a [Counted]) -> Vec<String> {
+    let kernels: BTreeSet<(&str, &str)> = counted.iter().map(kernel).collect();
+    let kernels: Vec<(&str, &str)> = kernels.into_iter().collect();
+    let releases: Vec<&str> = kernels.iter().map(|(release, _)| *release).collect();
+    let version = |(release, build): &(&'a str, &'a str)| version(build).unwrap_or(release);
+    let versions: Vec<&str> = kernels.iter().map(version).collect();
+    let short = versions.iter().map(|version| upstream(version)).collect();
+    let are_distinct =
+        |names: &Vec<&str>| names.iter().collect::<BTreeSet<_>>().len() == kernels.len();
+    let names = [short, without_common_end(&versions)].into_iter().find(are_distinct);
+    let names = names.unwrap_or(releases);
+    let boots = counted.iter().map(|one| one.boot).max().unwrap_or(1);
+    let mut changes = 0;
+    let label = |one: &'a Counted| {
+        let at = kernels.iter().position(|other| *other == kernel(one)).unwrap_or(0);
+        let mut label = names[at].to_owned();
+        changes = if one.change.is_some() { changes + 1 } else { 0 };
+        if changes > 0 {
+            label += &format!(" change {changes}");
+        }
+        if boots > 1 {
+            label += &format!(" boot {}", one.boot);
+        }
+        label
+    };
+    counted.iter().map(label).collect()
+}
+
+/// Its release and build.
+fn kernel(counted: &Counted) -> (&str, &str) {
+    (&counted.release, &counted.build)
+}
+
+/// The version of a distribution's package in `uname -v`: `6.12.117-1` of `#1 SMP
+/// PREEMPT_DYNAMIC Debian 6.12.117-1 (2026-09-30)`. `None` if it contains none.
+fn version(build: &str) -> Option<&str> {
+    let words = build.split_ascii_whitespace();
+    let begins = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('.');
+    words.skip_while(|word| !word.starts_with(char::is_alphabetic)).find(begins)
+}
+
+/// A version without its packaging: `6.12.117` of `6.12.117-1~bpo12+1`.
+fn upstream(version: &str) -> &str {
+    version.split(SEPARATORS).next().unwrap_or(version)
+}
+
+/// Names without the ending that all have in common, cut at a separator.
+fn without_common_end<'a>(names: &[&'a str]) -> Vec<&'a str> {
+    let Some((first, others)) = names.split_first().filter(|(_, others)| !others.is_empty()) else {
+        return names.to_vec();
+    };
+    let ends = first.match_indices(SEPARATORS).map(|(at, _)| &first[at..]);
+    let common = ends.into_iter().find(|end| others.iter().all(|name| name.ends_with(end)));
+    let common = common.map_or(0, str::len);
+    names.iter().map(|name| &name[..name.len() - common]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::document::tests::counted;
+    use super::*;
+
+    fn of(kernels: &[(&str, &str)]) -> Vec<String> {
+        let kernels = kernels.iter().map(|(release, build)| Counted {
+            build: (*build).to_owned(),
+            ..counted(release, 1000.0, false)
+        });
+        labels(&kernels.collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn labels_are_versions_if_builds_name_them() {
+        let debian = [
+            ("6.1.0-56-cloud-amd64", "#1 SMP PREEMPT_DYNAMIC Debian 6.1.192-2 (2026-09-01)"),
+            (
+                "7.3.4+deb13-cloud-amd64",
+                "#1 SMP PREEMPT_DYNAMIC Debian 7.3.4-1~bpo13+1 (2026-11-01)",
+            ),
+        ];
+        assert_eq!(of(&debian), ["6.1.192", "7.3.4"]);
+    }
+
+    #[test]
+    fn labels_of_one_version_keep_what_differs() {
+        let two = [
+            ("6.1.0-1-amd64", "#1 SMP Debian 6.1.4-1 (2026)"),
+            ("6.1.0-2-amd64", "#1 SMP Debian 6.1.4-2 (2026)"),
+        ];
+        assert_eq!(of(&two), ["6.1.4-1", "6.1.4-2"]);
+        let own =
+            [("6.1.0-old-amd64", "#1 SMP Mon Jan 1"), ("6.1.0-new-amd64", "#2 SMP Mon Jan 1")];
+        assert_eq!(of(&own), ["6.1.0-old", "6.1.0-new"]);
+    }
+
+    #[test]
+    fn labels_number_changes_and_boots() {
+        let plain = counted("6.1", 1000.0, false);
+        let changed = Counted { change: Some("nft -f x".into()), ..counted("6.1", 1000.0, false) };
+        assert_eq!(labels(&[plain, changed]), ["6.1", "6.1 change 1"]);
+        let boots = [1, 2].map(|boot| Counted { boot, ..counted("6.1", 1000.0, false) });
+        assert_eq!(labels(&boots), ["6.1 boot 1", "6.1 boot 2"]);
+    }
+}
