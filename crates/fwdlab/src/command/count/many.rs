@@ -65,16 +65,19 @@ fn totals(findings: &Findings) -> Block {
             Cell::interval((step.row.least, step.row.most), Digits::Decimals(1))
         })
         .keys(&["least", "most"])
-        .numbers("from the first", move |step| signed(step.from_first))
-        .numbers("from the one before", move |step| signed(step.from_before))
-        .numbers("functions changed", |step| {
+        .numbers("vs first", move |step| signed(step.from_first))
+        .numbers("vs previous", move |step| signed(step.from_before))
+        .numbers("changed functions", |step| {
             step.from_first.map_or(Cell::None, |_| Cell::count(step.row.differing))
         })
         .numbers("packets", |step| Cell::count(step.row.packets))
         .when(lost)
         .numbers("lost", |step| Cell::count(step.row.lost))
         .when(lost)
-        .set(|table| table.name = Some("kernels"))
+        .set(|table| {
+            table.name = Some("kernels");
+            table.in_panels = true;
+        })
         .block()
 }
 
