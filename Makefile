@@ -2,18 +2,17 @@
 #             the first time); the report lies in results/demo
 # make seeds  import the archive's experiments in SEEDS and report them; the
 #             reports lie below results/archive
-# make test   everything that must hold before a change is merged
-# make vm-test
-#             guests of QEMU under test; `make test` has it, too, where there is a kernel.
-#             FreeBSD's image is looked for in FWDLAB_FREEBSD, else in ../shared/freebsd
+# make check  format, lints, house rules, unit tests: before each commit
+# make test   everything that must hold before a change is merged. Root on Debian gets
+#             the programs that tests use; elsewhere tests that lack one are skipped,
+#             and listed at the end
+# make test-unit, test-cli, test-netns, test-clients, test-lab, test-vm
+#             one level of it: see CONTRIBUTING.md. FreeBSD's image is looked for in
+#             FWDLAB_FREEBSD, else in ../shared/freebsd
 # make kernels
 #             fetch two kernels for guests into target/kernels, by apt-get: the oldest
 #             and the newest of the distribution's own series
-# make lab-test
-#             experiments in laboratories of several hosts, for which namespaces of
-#             this machine stand in, each with an sshd; `make test` has it, too
 
-PROGRAMS = cargo cc ip nft ethtool perf
 TARGET = $${CARGO_TARGET_DIR:-target}
 # Where Debian keeps ip and nft, also for users who don't look there.
 export PATH := $(PATH):/usr/sbin:/sbin
@@ -23,21 +22,15 @@ SEEDS ?= ../shared/archive
 
 # Where Debian's kernels for guests lie.
 KERNELS ?= target/kernels
-ifneq ($(wildcard $(KERNELS)/*.deb),)
-export FWDLAB_KERNELS ?= $(KERNELS)
-endif
-
-# Tests at a time: many wait, for packets, hosts and guests.
-THREADS ?= $$((2 * $$(nproc)))
-
-# What needs no test: warnings of the compiler and of clippy, and the documents of the code.
-.PHONY: demo seeds test lint lab-test vm-test kernels deps
+.PHONY: demo seeds check test lint kernels lab-test vm-test \
+	test-unit test-cli test-netns test-clients test-lab test-vm
 
 # Measures anew each time. The store of the time before is kept as
 # results/demo/run.sqlite.1, older ones are not. Exit code 4 says that the machine was
 # too busy for a verdict: the report says so too, and it is there.
-demo: deps
-	cargo build --release --locked
+demo:
+	@scripts/deps.sh demo
+	cargo build --release --locked -p fwdlab
 	rm -f results/demo/run.sqlite.[0-9]*
 	$(TARGET)/release/fwdlab run experiments/demo.toml --fresh || test $$? -eq 4
 	@echo "another kernel than the one that runs, by instructions a packet: see docs/VM.md"
@@ -46,34 +39,38 @@ seeds:
 	@test -d $(SEEDS) || { \
 		echo "$(SEEDS) is no directory: name one of the netbenches archive," \
 			"e.g. make seeds SEEDS=$$HOME/netbenches" >&2; exit 2; }
-	cargo build --release --locked
+	@scripts/deps.sh build
+	cargo build --release --locked -p fwdlab
 	$(TARGET)/release/fwdlab import $(SEEDS) --out results/archive
 	$(TARGET)/release/fwdlab report results/archive
 
-LINTS = cargo clippy --workspace --all-targets --locked -- -D warnings \
-	&& RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
-
-# What tests need has more features, so that it is built with them, once. Guests leave no CPU
-# idle; laboratories mostly wait, so that lints and documents are made beside them, and a little
-# later: cargo lets nobody begin while it compiles. (By no make of its own: that would be run by
-# `make -n`, too.)
-test: deps
-	cargo fmt --all --check
-	cargo build --workspace --bins --tests --locked
-	export RUST_TEST_THREADS=$(THREADS); failed=0; \
-	cargo test --workspace --locked --no-fail-fast || failed=1; \
-	RUST_TEST_THREADS=$$(nproc) cargo test --workspace --locked --test vm || failed=1; \
-	cargo test --workspace --locked --test lab & \
-	sleep 10; nice -n 19 sh -c '$(LINTS)' || failed=1; \
-	wait $$! || failed=1; \
-	exit $$failed
-
+# Warnings of the compiler and of clippy, and the documents of the code.
 lint:
-	$(LINTS)
+	@scripts/deps.sh build
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+	cargo xtask check
 
-lab-test: deps
-	cargo test --locked -p fwdlab-bench --test ssh
-	RUST_TEST_THREADS=$(THREADS) cargo test --locked -p fwdlab --test lab
+check: lint test-unit
+
+# Kernels that are there are kept; without them, tests of guests are skipped.
+HAVE_KERNELS = ls $(KERNELS)/*.deb >/dev/null 2>&1 || $(MAKE) --no-print-directory kernels \
+	|| echo "no kernels for guests: their tests are skipped" >&2
+
+test: lint
+	@scripts/deps.sh test
+	@$(HAVE_KERNELS)
+	FWDLAB_KERNELS=$${FWDLAB_KERNELS:-$(KERNELS)} cargo xtask test
+
+test-unit test-cli test-netns test-clients test-lab test-vm:
+	@scripts/deps.sh $(@:test-%=%)
+	@test $@ != test-vm || { $(HAVE_KERNELS); }
+	FWDLAB_KERNELS=$${FWDLAB_KERNELS:-$(KERNELS)} cargo xtask test $(@:test-%=%)
+
+# Former names.
+lab-test: test-lab
+vm-test: test-vm
 
 # As apt knows them now; the series is that of what linux-image-cloud-amd64 stands for.
 kernels:
@@ -87,11 +84,3 @@ kernels:
 			package=$$(echo "$$names" | $$end -n 1); rm -f "$$package"_*.deb; \
 			apt-get download "$$package" && mv "$$package"_*.deb $$name.deb || exit 1; \
 		done
-
-vm-test:
-	test -n "$$(ls $(KERNELS)/*.deb 2>/dev/null)" || $(MAKE) kernels
-	cargo test --locked -p fwdlab-vm
-	FWDLAB_KERNELS=$(KERNELS) cargo test --locked -p fwdlab --test vm
-
-deps:
-	@scripts/deps.sh $(PROGRAMS)

@@ -1,50 +1,186 @@
 #!/bin/sh
-# Looks for the programs named as arguments. What is missing is installed where
-# that can be done without asking (root, apt-get), and named elsewhere. Ends with
-# 1 only when nothing can be built; without the rest fwdlab falls back to its
-# simulated device and tests are skipped, both aloud.
+# Installs what builds and tests need: scripts/deps.sh LEVEL...
+#
+# A level is one of the words in the third column below, or `test` for all levels of
+# `make test`, or `ci` for everything. Root on Debian gets what is missing from apt-get, and each
+# command is printed. Everyone else gets a list of what is missing, with the packages; tests
+# that need it are then skipped. Ends with 1 only if nothing can be built, or, with
+# FWDLAB_CI=1, if anything is missing.
 set -u
+cd "$(dirname "$0")/.." || exit 1
 
-# The Debian package of a program; cargo has none that is new enough.
-package_of() {
+# The one list. Program (a path if it is in no search path); packages, all of which are needed
+# (a,b) or of which the first that apt knows is installed (a|b); levels.
+# `venv:NAME` is a Python environment in target/NAME with the package of that name.
+needed() {
+    cat <<'LIST'
+cargo               -                       build demo unit cli netns clients lab vm
+cc                  gcc,libc6-dev           build demo unit cli netns clients lab vm
+git                 git                     unit
+cpio                cpio                    unit vm
+xz                  xz-utils                unit vm
+gzip                gzip                    unit
+zstd                zstd                    unit vm
+strip               binutils                unit lab
+python3             python3                 unit cli lab
+chromium            chromium                unit cli
+dash                dash                    unit
+bash                bash                    unit
+ksh                 ksh|ksh93u+m|mksh       unit
+zsh                 zsh                     unit
+csh                 csh|tcsh                unit
+tcsh                tcsh                    unit
+fish                fish                    unit
+busybox             busybox-static|busybox  unit vm
+qemu-system-x86_64  qemu-system-x86         unit vm
+qemu-img            qemu-utils              vm
+depmod              kmod                    vm
+kill                procps                  unit cli netns clients lab vm
+ip                  iproute2                demo unit cli netns clients lab vm
+nft                 nftables                demo cli netns lab
+ethtool             ethtool                 demo cli netns clients lab
+perf                linux-perf|linux-tools-generic  demo cli netns lab
+iptables            iptables                cli netns lab
+curl                curl                    cli netns
+dpdk-testpmd        dpdk-dev                cli netns lab
+ovs-vswitchd        openvswitch-switch      cli
+slurmctld           slurmctld               cli
+slurmd              slurmd                  cli
+sbatch              slurm-client            cli
+munged              munge                   cli
+venv:duckdb         python3-venv            cli
+ping                iputils-ping            clients
+arping              iputils-arping          clients
+traceroute          traceroute              clients
+conntrack           conntrack               clients
+hping3              hping3                  clients
+iperf3              iperf3                  clients
+tcpdump             tcpdump                 clients
+/usr/lib/frr/zebra  frr                     clients
+ssh                 openssh-client          unit cli lab vm
+sshd                openssh-server          lab
+venv:labgrid        python3-venv            lab
+clang               clang                   ci
+llvm-strip          llvm                    ci
+/usr/include/bpf/bpf_helpers.h  libbpf-dev,linux-libc-dev  ci
+mmdebstrap          mmdebstrap              ci
+LIST
+}
+
+levels=
+for level in "$@"; do
+    case $level in
+        test) levels="$levels unit cli netns clients lab vm" ;;
+        ci) levels="$levels unit cli netns clients lab vm ci" ;;
+        *) levels="$levels $level" ;;
+    esac
+done
+
+# Rows of the list that a level asks for.
+rows() {
+    needed | while read -r program packages of; do
+        for level in $levels; do
+            case " $of " in
+                *" $level "*)
+                    echo "$program $packages"
+                    break
+                    ;;
+            esac
+        done
+    done
+}
+
+# Debian keeps daemons where ordinary users do not search.
+PATH=$PATH:/usr/sbin:/sbin
+
+is_here() {
     case $1 in
-        cc) echo gcc libc6-dev ;;
-        ip) echo iproute2 ;;
-        nft) echo nftables ;;
-        perf)
-            # One unknown name, and apt-get installs none of the others.
-            grep -qs "^ID=ubuntu" /etc/os-release && echo linux-tools-generic || echo linux-perf
-            ;;
-        cargo) ;;
-        *) echo "$1" ;;
+        venv:*) [ -x "target/${1#venv:}/bin/python" ] && [ -e "target/${1#venv:}/complete" ] ;;
+        */*) [ -e "$1" ] ;;
+        *) command -v "$1" >/dev/null 2>&1 ;;
     esac
 }
 
-is_here() { command -v "$1" >/dev/null 2>&1; }
-
-packages=
-for program in "$@"; do
-    is_here "$program" || packages="$packages $(package_of "$program")"
-done
-packages=$(echo $packages)
-
-if [ -n "$packages" ] && [ "$(id -u)" = 0 ] && is_here apt-get; then
-    export DEBIAN_FRONTEND=noninteractive
-    for command in "update -q" "install -q -y --no-install-recommends $packages"; do
-        echo "+ apt-get $command"
-        apt-get $command </dev/null
+missing() {
+    rows | while read -r program packages; do
+        is_here "$program" || echo "$program $packages"
     done
+}
+
+is_known() {
+    apt-cache policy "$1" 2>/dev/null | grep -q '^  Candidate: [^(]'
+}
+
+# Packages of a row, by the names that this release has; unknown ones are reported.
+known() {
+    for package in $(echo "$1" | tr , ' '); do
+        found=
+        for name in $(echo "$package" | tr '|' ' '); do
+            if is_known "$name"; then
+                found=$name
+                break
+            fi
+        done
+        if [ -n "$found" ]; then
+            echo "$found"
+        else
+            echo "apt knows no package $package" >&2
+        fi
+    done
+}
+
+apt() {
+    echo "+ apt-get $*"
+    apt-get "$@" </dev/null
+}
+
+install_packages() {
+    wanted=$(missing | while read -r program packages; do
+        case $program in
+            cargo) ;;
+            venv:*) python3 -c 'import ensurepip' 2>/dev/null || known "$packages" ;;
+            *) known "$packages" ;;
+        esac
+    done | sort -u | tr '\n' ' ')
+    [ -n "$wanted" ] || return 0
+    # shellcheck disable=SC2086
+    apt install -q -y --no-install-recommends $wanted && return 0
+    # One that can't be installed must not keep the others away.
+    for package in $wanted; do
+        apt install -q -y --no-install-recommends "$package"
+    done
+}
+
+make_environments() {
+    missing | sed -n 's/^venv:\([^ ]*\) .*/\1/p' | while read -r name; do
+        echo "+ python3 -m venv target/$name && target/$name/bin/pip install --quiet $name"
+        python3 -m venv "target/$name" &&
+            "target/$name/bin/pip" install --quiet "$name" &&
+            touch "target/$name/complete"
+    done
+}
+
+if missing | grep -q -v '^cargo '; then
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+        export DEBIAN_FRONTEND=noninteractive
+        apt update -q
+        install_packages
+    fi
+    if python3 -c 'import ensurepip' 2>/dev/null; then make_environments; fi
 fi
 
 status=0
-for program in "$@"; do
-    is_here "$program" && continue
-    case $program in
-        cargo) echo "missing: cargo. Install Rust 1.95 or newer with rustup." ;;
-        *) echo "missing: $program. Install it: apt-get install $(package_of "$program")" ;;
-    esac >&2
-    case $program in
-        cargo | cc) status=1 ;;
-    esac
-done
+lacking=$(missing)
+if [ -n "$lacking" ]; then
+    echo "$lacking" | while read -r program packages; do
+        case $program in
+            cargo) echo "missing: cargo. Install Rust 1.95 or newer with rustup." ;;
+            venv:*) echo "missing: target/${program#venv:}, the Python package of that name" \
+                "(Debian: $packages)" ;;
+            *) echo "missing: $program (Debian: $packages)" ;;
+        esac
+    done >&2
+    if echo "$lacking" | grep -q -E '^(cargo|cc) '; then status=1; fi
+    [ "${FWDLAB_CI:-}" != 1 ] || status=1
+fi
 exit $status

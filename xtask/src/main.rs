@@ -9,6 +9,7 @@ mod house;
 mod package;
 mod rules;
 mod schema;
+mod test;
 mod tool;
 
 use anyhow::{Result, bail};
@@ -38,6 +39,7 @@ const COMMANDS: &[(&[&str], &str, Chore)] = &[
         "install and use the Debian package in a bare root",
         package::try_in_bare_root,
     ),
+    (&["test"], "run the tests of all levels, or of one: test LEVEL [WORD...]", test::run_all),
     (&["schema"], "refresh the schema and the reference of experiment files", schema::refresh),
 ];
 
@@ -56,6 +58,11 @@ fn main() -> ExitCode {
 }
 
 fn execute(words: &[String]) -> Result<()> {
+    if let [test, arguments @ ..] = words
+        && test == "test"
+    {
+        return test::run(&root(), arguments);
+    }
     match COMMANDS.iter().find(|(arguments, ..)| words == *arguments) {
         Some((_, _, chore)) => chore(&root()),
         None => bail!("no such chore\n\n{}", usage()),

@@ -48,9 +48,7 @@ fn open(plan: &Plan) -> Option<Runner> {
     match Runner::open(plan, &privilege, &state()) {
         Ok(testbed) => Some(testbed),
         Err(error) => {
-            let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
-            assert!(!in_ci, "no real packets in CI: {error}");
-            eprintln!("SKIPPED: no real packets here: {error}");
+            fwdlab_testdata::skip(&format!("no real packets here: {error}"));
             None
         }
     }
@@ -226,8 +224,7 @@ levels = ["xdp", "xsk", "packet"]
 fn the_device_does_nothing_for_the_receiver() {
     let _guard = ONE_AT_A_TIME.lock();
     if affinity::allowed_cpus().expect("affinity").len() < 2 {
-        eprintln!("SKIPPED: one CPU does everything");
-        return;
+        return fwdlab_testdata::skip("only one CPU here");
     }
     let plan = plan("[[factor]]\nname = \"queues\"\nlevels = [1, 2]\n");
     let Some(mut testbed) = open(&plan) else { return };
@@ -239,10 +236,7 @@ fn the_device_does_nothing_for_the_receiver() {
             // Not permitted here, and said.
             let is_said = |w: &Warning| matches!(w, Warning::ReceiverOnDevice { share: None });
             assert!(record.warnings.iter().any(is_said), "{:?}", record.warnings);
-            let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
-            assert!(!in_ci, "the receiver's polling can't be placed in CI");
-            eprintln!("SKIPPED: kernel threads can't be placed");
-            return;
+            return fwdlab_testdata::skip("kernel threads can't be placed here");
         }
         let elsewhere = [ReceiverPlace::Sender, ReceiverPlace::Own];
         assert!(elsewhere.contains(&device.receiver), "{device:?}");
@@ -397,10 +391,7 @@ fn a_device_that_holds_packets_back_loses_none() {
     let mut shaper = Shaper { done: false };
     let record = testbed.run(task, &mut shaper).expect("a run");
     if !shaper.done {
-        let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
-        assert!(!in_ci, "no shaper in CI: it needs tc(8) and CONFIG_NET_SCH_TBF");
-        eprintln!("SKIPPED: no shaper here (tc(8), CONFIG_NET_SCH_TBF)");
-        return;
+        return fwdlab_testdata::skip("no shaper here (tc(8), CONFIG_NET_SCH_TBF)");
     }
     // Twenty milliseconds between two packets: silence ends nothing.
     let trial = record.trial;

@@ -7,6 +7,7 @@ use fwdlab_bench::testbed::Paths;
 use fwdlab_bench::{BenchError, NoopObserver, Observer, Runner, Task};
 use fwdlab_model::record::ProfileRecord;
 use fwdlab_model::{Plan, PlannedRun, ProfilePlan};
+use fwdlab_testdata::skip;
 use std::sync::Mutex;
 
 const EXPERIMENT: &str = r#"
@@ -27,16 +28,9 @@ duration = "2s"
 windows = 4
 "#;
 
-/// Loudly skipped, or an error in continuous integration.
-fn skip(why: &str) {
-    let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
-    assert!(!in_ci, "no profile in CI: {why}");
-    eprintln!("SKIPPED: no profile here: {why}");
-}
-
 fn open(plan: &Plan) -> Option<Runner> {
     if !fwdlab_port::userns::is_root() {
-        skip("tests run as an ordinary user");
+        skip("profiles of the kernel need root");
         return None;
     }
     if let Err(error) = need_program("perf", "linux-perf") {

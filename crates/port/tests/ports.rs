@@ -402,10 +402,7 @@ fn packet_ports_work_for_ordinary_users() {
     let program = std::env::current_exe().expect("this program");
     let probe = Command::new("unshare").args(["-Urn", "true"]).status();
     if !probe.is_ok_and(|status| status.success()) {
-        let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
-        assert!(!in_ci, "no user namespaces in CI");
-        eprintln!("SKIPPED: user namespaces can't be made here");
-        return;
+        return fwdlab_testdata::skip("user namespaces can't be made here");
     }
     let status = Command::new("unshare")
         .arg("-Urn")

@@ -22,11 +22,13 @@ mod logs;
 mod ministat;
 mod pkt_gen;
 mod random;
+mod skip;
 mod stacks;
 
 pub use logs::{Expected, FixtureLog, logs};
 pub use pkt_gen::Layout;
 pub use random::Random;
+pub use skip::{in_ci, skip, skip_part, skip_part_without_data, skip_without_data};
 
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -57,7 +59,7 @@ impl Collection {
     }
 
     fn both(write: fn(&Path), name: &str) -> Vec<Collection> {
-        let larger = larger(name).map(|path| Collection { path, rendered: None });
+        let larger = larger_too(name).map(|path| Collection { path, rendered: None });
         std::iter::once(Collection::rendered(write)).chain(larger).collect()
     }
 }
@@ -77,33 +79,32 @@ pub fn ministat_cases() -> Vec<Collection> {
     Collection::both(ministat::render, "conformance/ministat")
 }
 
-/// A folder of the larger set. None, said aloud, where it is absent: that is no failure in
-/// continuous integration either, because the fixtures were tested.
+/// A folder of the larger set, for a test that runs over nothing else. `None` if it is absent:
+/// the test is then recorded as skipped, which is no failure in continuous integration either,
+/// because other tests run over the fixtures.
 #[must_use]
 pub fn larger(name: &str) -> Option<PathBuf> {
+    let folder = folder_of_larger(name);
+    if folder.is_none() {
+        skip_without_data(&format!("no larger set of test data: {name}"));
+    }
+    folder
+}
+
+/// As [`larger`], for a test that also runs over fixtures: it is recorded as reduced.
+#[must_use]
+pub fn larger_too(name: &str) -> Option<PathBuf> {
+    let folder = folder_of_larger(name);
+    if folder.is_none() {
+        skip_part_without_data(&format!("no larger set of test data: {name}"));
+    }
+    folder
+}
+
+fn folder_of_larger(name: &str) -> Option<PathBuf> {
     let root = std::env::var_os("FWDLAB_TESTDATA").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
         PathBuf::from,
     );
-    let folder = root.join(name);
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    eprintln!("only the repository's fixtures are tested: no larger set in {}", folder.display());
-    None
-}
-
-/// Whether skipping is failing: `FWDLAB_CI=1`.
-#[must_use]
-pub fn in_ci() -> bool {
-    std::env::var_os("FWDLAB_CI").is_some_and(|value| value == "1")
-}
-
-/// Says that a test can't run here.
-///
-/// # Panics
-/// In continuous integration ([`in_ci`]), where nothing may be skipped.
-pub fn skip(why: &str) {
-    assert!(!in_ci(), "{why}");
-    eprintln!("SKIPPED: {why}");
+    Some(root.join(name)).filter(|folder| folder.is_dir())
 }

@@ -112,7 +112,9 @@ fn documents(house: &House) -> impl Iterator<Item = &File> {
 
 fn is_target(house: &House, target: &str) -> bool {
     let makefile = house.text("Makefile").unwrap_or_default();
-    makefile.lines().any(|line| line.split(':').next() == Some(target) && line.contains(':'))
+    let rules = makefile.lines().filter(|line| !line.starts_with(['\t', '#', '.']));
+    let names = rules.filter_map(|line| Some(line.split_once(':')?.0));
+    names.flat_map(str::split_whitespace).any(|name| name == target)
 }
 
 fn is_path(span: &str) -> bool {
@@ -211,11 +213,15 @@ mod tests {
     #[test]
     fn commands_that_do_not_exist_are_found() {
         let run = ("crates/fwdlab/src/command/run.rs", "");
-        let makefile = ("Makefile", "demo: deps\n\tcargo build\n");
+        let makefile = ("Makefile", "demo test-a test-b: deps\n\tcargo build\n");
         for (text, found) in [
-            ("`make demo`, `fwdlab run FILE`, `cargo xtask bpf --check`, `fwdlab --help`", 0),
+            (
+                "`make demo`, `make test-b`, `fwdlab run FILE`, `cargo xtask bpf --check`, `fwdlab --help`",
+                0,
+            ),
             ("```\ntarget/release/fwdlab run a.toml\n```", 0),
             ("```\n$ make coffee\n```", 1),
+            ("`make cargo`", 1),
             ("`fwdlab fly`", 1),
             ("`cargo xtask fly`", 1),
             ("make something of fwdlab with care", 0),

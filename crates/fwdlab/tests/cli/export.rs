@@ -24,9 +24,8 @@ fn python() -> Option<String> {
     if found.is_ok_and(|status| status.success()) {
         return Some(python);
     }
-    let is_ci = std::env::var("FWDLAB_CI").is_ok_and(|value| value == "1");
-    assert!(!is_ci, "{python} has no DuckDB: pip install duckdb, or FWDLAB_DUCKDB=PYTHON");
-    eprintln!("SKIPPED: {python} has no DuckDB (pip install duckdb, or FWDLAB_DUCKDB=PYTHON)");
+    let next = "pip install duckdb, or FWDLAB_DUCKDB=PYTHON";
+    fwdlab_testdata::skip(&format!("{python} has no DuckDB ({next})"));
     None
 }
 

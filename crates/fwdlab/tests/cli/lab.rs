@@ -154,7 +154,6 @@ b = "router:d1"
 
 #[test]
 fn packets_show_where_cables_lead_and_what_a_sender_can_do() {
-    let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
     let namespace = format!("lab-{}", std::process::id());
     let ip = |text: &str| LocalHost.run(&["ip", "-batch", "-"], text);
     let mut made = format!("netns add {namespace}\n");
@@ -163,9 +162,7 @@ fn packets_show_where_cables_lead_and_what_a_sender_can_do() {
             &format!("link add {a} netns {namespace} type veth peer name {b} netns {namespace}\n");
     }
     if let Err(error) = ip(&made) {
-        assert!(!in_ci, "no namespaces in CI: {error}");
-        eprintln!("SKIPPED: no namespaces here: {error}");
-        return;
+        return fwdlab_testdata::skip(&format!("no network namespaces here: {error}"));
     }
     for name in ["g0", "d0", "r0", "d1"] {
         let up = format!("link set {name} addrgenmode none\nlink set {name} up\n");

@@ -61,9 +61,7 @@ impl Wired {
             Ok(())
         });
         if let Err(error) = up {
-            let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
-            assert!(!in_ci, "no namespaces in CI: {error}");
-            eprintln!("SKIPPED: no namespaces here: {error}");
+            fwdlab_testdata::skip(&format!("no network namespaces here: {error}"));
             return None;
         }
         Some(wired)

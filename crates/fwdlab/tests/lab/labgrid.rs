@@ -15,10 +15,8 @@ fn programs() -> Option<PathBuf> {
     let venv = std::env::var_os("FWDLAB_LABGRID").map(PathBuf::from);
     let bin = venv.map(|venv| venv.join("bin")).filter(|bin| bin.join("labgrid-client").exists());
     if bin.is_none() {
-        let is_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
         let next = "python3 -m venv V; V/bin/pip install labgrid; FWDLAB_LABGRID=V";
-        assert!(!is_ci, "no labgrid in CI: {next}");
-        eprintln!("SKIPPED: no labgrid: {next}");
+        fwdlab_testdata::skip(&format!("no labgrid: {next}"));
     }
     bin
 }

@@ -18,10 +18,7 @@ fn rules(rack: &Rack) -> String {
 fn iptables_is_loaded_read_back_and_restored() {
     let missing = std::process::Command::new("iptables").arg("-V").output().is_err();
     if missing {
-        let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
-        assert!(!in_ci, "no iptables in CI");
-        eprintln!("SKIPPED: iptables is not installed");
-        return;
+        return fwdlab_testdata::skip("iptables is not installed");
     }
     let Some(rack) = Rack::build() else { return };
     // A machine without rules, and one with an administrator's.

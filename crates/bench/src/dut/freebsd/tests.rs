@@ -410,7 +410,7 @@ fn an_image_is_unpacked_here_and_fed_to_the_duts_own_program() {
         let output = std::fs::File::create(&packed).expect("a file");
         match Command::new(program).arg("-c").arg(&plain).stdout(output).status() {
             Ok(status) if status.success() => images.push(packed),
-            other => eprintln!("SKIPPED: {program}: {other:?}"),
+            other => fwdlab_testdata::skip_part(&format!("{program}: {other:?}")),
         }
     }
     for image in images {

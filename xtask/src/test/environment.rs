@@ -1,0 +1,31 @@
+//! Environment of test programs: what `scripts/deps.sh` and `make kernels` put into `target/`.
+
+use std::path::{Path, PathBuf};
+
+/// Variables that tests read, with the path below the root that is their default.
+const DEFAULTS: &[(&str, &str)] = &[
+    ("FWDLAB_DUCKDB", "target/duckdb/bin/python"),
+    ("FWDLAB_LABGRID", "target/labgrid"),
+    ("FWDLAB_KERNELS", "target/kernels"),
+];
+
+/// The defaults of variables that are unset and whose path exists.
+pub(crate) fn defaults(root: &Path) -> Vec<(&'static str, PathBuf)> {
+    let all = DEFAULTS.iter().map(|(name, path)| (*name, root.join(path)));
+    all.filter(|(name, path)| std::env::var_os(name).is_none() && path.exists()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_default_exists_or_is_left_out() {
+        let root = tempfile::tempdir().expect("a directory");
+        assert!(defaults(root.path()).is_empty());
+        std::fs::create_dir_all(root.path().join("target/labgrid")).expect("a directory");
+        let is_set = std::env::var_os("FWDLAB_LABGRID").is_some();
+        let names: Vec<&str> = defaults(root.path()).iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, if is_set { vec![] } else { vec!["FWDLAB_LABGRID"] });
+    }
+}

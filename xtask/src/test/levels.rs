@@ -1,0 +1,107 @@
+//! Levels: which tests belong together, by what they need and how long they take.
+
+use anyhow::{Result, bail};
+
+/// A set of tests that `cargo xtask test LEVEL` runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Level {
+    /// Needs nothing but the compiler: all programs that [`PROGRAMS`] does not list.
+    Unit,
+    /// The `fwdlab` program on its command line.
+    Cli,
+    /// Network namespaces of this machine, AF_XDP, BPF.
+    Netns,
+    /// The router with programs of others: kernels' hosts, FRR, tcpdump.
+    Clients,
+    /// Laboratories of several hosts, each a namespace with an sshd.
+    Lab,
+    /// Guests of QEMU.
+    Vm,
+}
+
+/// Every level with its name, in the order in which a whole run reports them.
+pub(crate) const LEVELS: &[(&str, Level)] = &[
+    ("unit", Level::Unit),
+    ("cli", Level::Cli),
+    ("netns", Level::Netns),
+    ("clients", Level::Clients),
+    ("lab", Level::Lab),
+    ("vm", Level::Vm),
+];
+
+/// Programs at the same time: one of each lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// Computes, or measures on this machine: one at a time, because a measurement waits for
+    /// the machine's lock and a second one distorts it.
+    Machine,
+    /// Mostly waits for hosts.
+    Hosts,
+}
+
+/// Test programs beyond [`Level::Unit`]: package, target, level, lane.
+const PROGRAMS: &[(&str, &str, Level, Lane)] = &[
+    ("fwdlab", "cli", Level::Cli, Lane::Machine),
+    ("fwdlab", "kernel", Level::Netns, Lane::Machine),
+    ("fwdlab-port", "arrivals", Level::Netns, Lane::Machine),
+    ("fwdlab-port", "delays", Level::Netns, Lane::Machine),
+    ("fwdlab-port", "frames", Level::Netns, Lane::Machine),
+    ("fwdlab-port", "ports", Level::Netns, Lane::Machine),
+    ("fwdlab-bench", "netns", Level::Netns, Lane::Machine),
+    ("fwdlab-bench", "profile", Level::Netns, Lane::Machine),
+    ("fwdlab-bench", "generators", Level::Netns, Lane::Machine),
+    ("fwdlab", "clients", Level::Clients, Lane::Machine),
+    ("fwdlab-bench", "ssh", Level::Lab, Lane::Hosts),
+    ("fwdlab", "lab", Level::Lab, Lane::Hosts),
+    ("fwdlab", "vm", Level::Vm, Lane::Machine),
+];
+
+/// The level with a name.
+///
+/// # Errors
+/// When there is no such level.
+pub(crate) fn level(name: &str) -> Result<Level> {
+    match LEVELS.iter().find(|(known, _)| *known == name) {
+        Some((_, level)) => Ok(*level),
+        None => {
+            let names: Vec<&str> = LEVELS.iter().map(|(name, _)| *name).collect();
+            bail!("no test level `{name}`\nnext step: use one of {}", names.join(", "))
+        }
+    }
+}
+
+/// Level and lane of an integration test; unit tests of a package have no `target`.
+pub(crate) fn place(package: &str, target: Option<&str>) -> (Level, Lane) {
+    let is_it = |row: &&(&str, &str, Level, Lane)| row.0 == package && Some(row.1) == target;
+    PROGRAMS.iter().find(is_it).map_or((Level::Unit, Lane::Machine), |row| (row.2, row.3))
+}
+
+/// Package and target of each program of a level but [`Level::Unit`].
+pub(crate) fn programs(level: Level) -> impl Iterator<Item = (&'static str, &'static str)> {
+    PROGRAMS.iter().filter(move |row| row.2 == level).map(|row| (row.0, row.1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_listed_program_exists() {
+        let root = crate::root();
+        for (package, target, ..) in PROGRAMS {
+            let folder = root.join("crates").join(package.trim_start_matches("fwdlab-"));
+            let folder = folder.join("tests");
+            let files = [folder.join(format!("{target}.rs")), folder.join(target).join("main.rs")];
+            assert!(files.iter().any(|file| file.is_file()), "{package} {target}");
+        }
+    }
+
+    #[test]
+    fn every_level_has_a_program() {
+        for (name, expected) in LEVELS {
+            assert_eq!(level(name).expect("a level"), *expected);
+            assert!(*expected == Level::Unit || programs(*expected).next().is_some(), "{name}");
+        }
+        assert!(level("moon").is_err());
+    }
+}
