@@ -34,7 +34,8 @@ fn revision() -> Option<String> {
             println!("cargo::rerun-if-changed={}", path.display());
         }
     }
-    git(root, &["describe", "--always", "--dirty"])
+    // Of the commit alone: a tag names the version, which is already there.
+    git(root, &["describe", "--always", "--dirty", "--exclude=*"])
 }
 
 /// The folders of sources of all crates.

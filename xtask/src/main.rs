@@ -22,6 +22,7 @@ const COMMANDS: &[(&[&str], &str, Chore)] = &[
     (&["bpf", "--check"], "compare the committed BPF objects with their sources", bpf::check),
     (&["check"], "hold the tree against the house rules", rules::check),
     (&["deny"], "hold what is depended on against deny.toml: licences, bans, sources", deny::check),
+    (&["dist"], "make everything that a release consists of, in target/dist", package::dist),
     (&["package"], "make the static program's archive and Debian package", package::make),
     (&["package", "--arm64"], "make both for arm64, by a compiler for it", package::make_for_arm),
     (

@@ -7,8 +7,10 @@
 //! and belongs to root.
 
 mod bare_root;
+mod dist;
 
 pub(crate) use bare_root::try_in_bare_root;
+pub(crate) use dist::make as dist;
 
 use crate::tool::{self, Scratch};
 use anyhow::{Context, Result, ensure};
@@ -88,6 +90,15 @@ pub(crate) fn make(root: &Path) -> Result<()> {
 /// Makes those for arm64, on whatever processor. Manual pages and completions are made by the
 /// program itself, which QEMU executes then.
 pub(crate) fn make_for_arm(root: &Path) -> Result<()> {
+    ensure_tools_for_arm()?;
+    match HOST.triple == ARM.triple {
+        true => make_for(root, &HOST),
+        false => make_for(root, &ARM),
+    }
+}
+
+/// Checks for the compiler and the emulator of [`ARM`].
+fn ensure_tools_for_arm() -> Result<()> {
     if let Some(foreign) = &ARM.foreign {
         let is_there = Command::new(foreign.runner).arg("--version").output().is_ok()
             && ARM.tool("gcc").arg("--version").output().is_ok();
@@ -100,15 +111,15 @@ pub(crate) fn make_for_arm(root: &Path) -> Result<()> {
             ARM.triple
         );
     }
-    match HOST.triple == ARM.triple {
-        true => make_for(root, &HOST),
-        false => make_for(root, &ARM),
-    }
+    Ok(())
 }
 
 fn make_for(root: &Path, target: &Target) -> Result<()> {
     let folder = root.join(FOLDER);
-    for package in packages(root, &folder, target)? {
+    emptied(&folder)?;
+    let packages = packages(root, &folder, target)?;
+    write_sums(&folder, &packages)?;
+    for package in packages {
         let size = fs::metadata(&package)?.len();
         println!("{}: {:.1} MB", package.display(), size as f64 / 1e6);
     }
@@ -136,7 +147,9 @@ pub(crate) fn make_again(root: &Path) -> Result<()> {
         let [origin, to] = [&from, &clone].map(|path| path.display().to_string());
         run(Command::new("git").args(["clone", "--quiet", "--no-hardlinks", &origin, &to]))?;
         from.clone_from(&clone);
-        packages(&clone, &clone.join(FOLDER), &HOST)?;
+        let folder = clone.join(FOLDER);
+        emptied(&folder)?;
+        write_sums(&folder, &packages(&clone, &folder, &HOST)?)?;
         let text = fs::read_to_string(clone.join(FOLDER).join(SUMS))?;
         println!("{text}");
         sums.insert(name, text);
@@ -170,14 +183,16 @@ fn stripped(root: &Path, built: &Path, target: &Target) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// Packs a program into `folder`, which is emptied; returns the packages.
+/// Packs a program into `folder`; returns the packages.
 fn pack(root: &Path, folder: &Path, target: &Target, program: &Path) -> Result<Vec<PathBuf>> {
-    emptied(folder)?;
-    let made = [archive(root, folder, target, program)?, debian(root, folder, target, program)?];
-    let names: Vec<&str> = made.iter().filter_map(|path| path.file_name()?.to_str()).collect();
-    let sums = run(Command::new("sha256sum").args(&names).current_dir(folder))?;
-    fs::write(folder.join(SUMS), sums)?;
-    Ok(made.into())
+    Ok([archive(root, folder, target, program)?, debian(root, folder, target, program)?].into())
+}
+
+/// Writes the sums of files in `folder`.
+fn write_sums(folder: &Path, files: &[PathBuf]) -> Result<()> {
+    let names = files.iter().filter_map(|path| path.file_name()?.to_str());
+    let sums = run(Command::new("sha256sum").args(names).current_dir(folder))?;
+    Ok(fs::write(folder.join(SUMS), sums)?)
 }
 
 /// An empty folder.

@@ -56,6 +56,11 @@ impl FormArguments {
         self.form().is_some_and(|form| matches!(form.name, "json" | "csv"))
     }
 
+    /// Name of a form of which a file contains one document. `None` for other forms.
+    pub(crate) fn single(self) -> Option<&'static str> {
+        self.form().filter(|form| form.is_single).map(|form| form.name)
+    }
+
     /// True where pictures have to be drawn for it.
     pub(crate) fn has_pictures(self) -> bool {
         self.form().is_some_and(|form| form.has_pictures)
@@ -91,6 +96,11 @@ impl VerboseFormArguments {
     /// True where JSON is asked for.
     pub(crate) fn is_json(self) -> bool {
         self.form.is_json()
+    }
+
+    /// Name of a form of which a file contains one document. `None` for other forms.
+    pub(crate) fn single(self) -> Option<&'static str> {
+        self.form.single()
     }
 
     /// Prints the document on standard output.

@@ -7,8 +7,17 @@ use std::collections::BTreeSet;
 
 const MAP: &str = "ARCHITECTURE.md";
 /// Folders whose paths are checked wherever a document names them.
-const ROOMS: [&str; 7] =
-    ["crates/", "docs/", "experiments/", "fuzz/", "scripts/", "xtask/", ".ci/"];
+const ROOMS: [&str; 9] = [
+    "crates/",
+    "docs/",
+    "experiments/",
+    "fuzz/",
+    "scripts/",
+    "xtask/",
+    "skills/",
+    ".ci/",
+    ".github/",
+];
 
 /// ARCHITECTURE.md has a place for every crate.
 pub(super) fn crates_on_the_map(house: &House) -> Vec<Finding> {
@@ -103,10 +112,13 @@ pub(super) fn commands(house: &House) -> Vec<Finding> {
     findings
 }
 
-/// Markdown at the root and in `docs/`.
+/// Markdown at the root, in `docs/` and in `skills/`.
 fn documents(house: &House) -> impl Iterator<Item = &File> {
     house.files.iter().filter(|file| {
-        file.path.ends_with(".md") && (!file.path.contains('/') || file.path.starts_with("docs/"))
+        let is_document = !file.path.contains('/')
+            || file.path.starts_with("docs/")
+            || file.path.starts_with("skills/");
+        file.path.ends_with(".md") && is_document
     })
 }
 

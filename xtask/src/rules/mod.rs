@@ -8,6 +8,7 @@ mod graph;
 mod places;
 mod sources;
 mod touches;
+mod versions;
 
 use crate::house::House;
 use anyhow::{Result, bail};
@@ -28,6 +29,7 @@ const RULES: &[(&str, Rule)] = &[
     ("files stay short", sources::length),
     ("no paths of a machine", places::machine_paths),
     ("no other registry", places::registries),
+    ("one version everywhere", versions::versions),
     ("every crate is on the map", documents::crates_on_the_map),
     ("every experiment says what it is for", documents::experiments_explained),
     ("documents point at things that exist", documents::references),

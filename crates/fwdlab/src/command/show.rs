@@ -1,5 +1,6 @@
 //! `fwdlab show`.
 
+use crate::error::CliError;
 use crate::exit::Exit;
 use crate::filter::FilterArguments;
 use crate::form::VerboseFormArguments;
@@ -60,6 +61,9 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
         || arguments.fail_on.is_some()
         || arguments.rule.is_some();
     let is_table = paths.len() > 1 && !is_asked_for_figures;
+    if let Some(form) = arguments.form.single().filter(|_| !arguments.form.is_json()) {
+        ensure_one(&paths, form, &arguments.path)?;
+    }
     if !is_table && is_all {
         return figures(arguments, &paths, true);
     }
@@ -75,6 +79,21 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     }
     let chosen: Vec<PathBuf> = catalogue.entries.into_iter().map(|entry| entry.path).collect();
     figures(arguments, &chosen, false)
+}
+
+/// Refuses several stores for a form of which a file contains one document.
+fn ensure_one(paths: &[PathBuf], form: &str, given: &Path) -> anyhow::Result<()> {
+    if paths.len() > 1 {
+        let what = format!(
+            "{} contains {} stores; a file of --format {form} contains one\n  next step: name one \
+             of them, e.g. {}",
+            given.display(),
+            paths.len(),
+            paths[0].display()
+        );
+        return Err(CliError::Mistake(what).into());
+    }
+    Ok(())
 }
 
 /// Shows the figures of each of these stores.

@@ -61,7 +61,7 @@ fn two_files_are_compared_in_every_form() {
     let same = compare(&lab, &["before.pps", "after.pps", "--format", "csv"]).expect(0).stdout;
     assert_eq!(same, csv);
     refused(&lab, &["before.pps", "after.pps", "--csv", "--json"], &["cannot be used with"]);
-    let forms = "[possible values: text, markdown, html, csv, mail, ktap, json]";
+    let forms = "[possible values: text, markdown, html, csv, mail, ktap, junit, json, bencher, github-action-benchmark]";
     refused(&lab, &["before.pps", "after.pps", "--format", "pdf"], &[forms]);
 }
 

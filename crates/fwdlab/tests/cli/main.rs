@@ -1,11 +1,13 @@
 //! The built program, as a user meets it.
 
 mod ab;
+mod action;
 mod bisect;
 mod bisect_commits;
 mod compare;
 mod connections;
 mod coverage;
+mod dashboards;
 mod directions;
 mod export;
 mod flood;

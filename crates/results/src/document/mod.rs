@@ -8,7 +8,10 @@
 
 pub mod form;
 mod inline;
+pub mod judgement;
+pub mod measure;
 mod notes;
+mod readings;
 pub mod table;
 
 pub use form::{FORMS, Form};
@@ -232,16 +235,23 @@ impl List {
 impl Document<'_> {
     /// The tables with a name, those of one name together: what programs get beside the data.
     pub fn tables(&self) -> Vec<(&'static str, Vec<&Table>)> {
-        fn collect<'d>(blocks: &'d [Block], found: &mut Vec<(&'static str, Vec<&'d Table>)>) {
+        let mut found: Vec<(&'static str, Vec<&Table>)> = Vec::new();
+        for table in self.all_tables() {
+            let Some(name) = table.name else { continue };
+            match found.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, tables)) => tables.push(table),
+                None => found.push((name, vec![table])),
+            }
+        }
+        found
+    }
+
+    /// All tables in the order of the document, without those for mails alone.
+    pub(crate) fn all_tables(&self) -> Vec<&Table> {
+        fn collect<'d>(blocks: &'d [Block], found: &mut Vec<&'d Table>) {
             for block in blocks {
                 match block {
-                    Block::Table(table) => {
-                        let Some(name) = table.name else { continue };
-                        match found.iter_mut().find(|(known, _)| *known == name) {
-                            Some((_, tables)) => tables.push(table),
-                            None => found.push((name, vec![table])),
-                        }
-                    }
+                    Block::Table(table) => found.push(table),
                     Block::Section(Section { blocks, .. })
                     | Block::Where(_, blocks)
                     | Block::Brief { whole: blocks, .. } => {

@@ -5,6 +5,8 @@
 //! the same cells under the column's keys, unrounded.
 
 use super::inline::Inline;
+use super::judgement::Judgement;
+use super::measure::Measure;
 use crate::format;
 use crate::text::Tone;
 use fwdlab_model::units::format_pps;
@@ -35,6 +37,8 @@ pub struct Table {
     pub rest: &'static str,
     /// Keys with which a line for programs begins, in this order; others follow.
     pub first_keys: &'static [&'static str],
+    /// The figures of each row that dashboards plot.
+    pub measures: &'static [Measure],
 }
 
 /// A column.
@@ -71,6 +75,8 @@ pub struct Row {
     pub tone: Tone,
     /// True for a row without news: pages can leave those out.
     pub is_same: bool,
+    /// The result as a test. `None` if the row is no comparison.
+    pub judgement: Option<Judgement>,
 }
 
 /// A cell.
@@ -293,6 +299,22 @@ impl Table {
 }
 
 impl Row {
+    /// The verdict of the row: its kind and its words.
+    pub(crate) fn verdict(&self) -> Option<(&str, &str)> {
+        self.cells.iter().find_map(|cell| match cell {
+            Cell::Verdict(kind, words) => Some((kind.as_str(), words.as_str())),
+            _ => None,
+        })
+    }
+
+    /// The cells of the row, each as `TITLE VALUE`, without empty ones.
+    pub(crate) fn statistics<'d>(&'d self, table: &'d Table) -> impl Iterator<Item = String> + 'd {
+        let known = table.titled().filter(|(at, _)| !matches!(self.cells[*at], Cell::None));
+        known.map(|(at, column)| {
+            format!("{} {}", column.title, self.cells[at].shown(Wholes::Short).plain())
+        })
+    }
+
     /// How the row is called: by its name, else by its first cell.
     pub(crate) fn called(&self) -> String {
         match (self.name.as_str(), self.cells.first()) {

@@ -5,6 +5,7 @@ use crate::counts::{
     CountVerdict, Differences, Exact, FunctionCount, FunctionDifference, SHOWN, by_subsystem,
     signed,
 };
+use crate::document::measure::INSTRUCTIONS;
 use crate::document::table::{Cell, Digits, Row, Rows};
 use crate::document::{Block, Inline, Table};
 use crate::text::Tone;
@@ -66,6 +67,7 @@ pub(crate) fn figures<'t, T>(
                 format!("{median:.1} instructions a packet (n = {n}, {min:.1} to {max:.1})")
             }));
         })
+        .set(|table| table.measures = &[INSTRUCTIONS])
 }
 
 /// A row per comparison, the answer first.
@@ -125,6 +127,7 @@ pub(crate) fn verdicts(comparisons: &[Compared]) -> Block {
         })
         .said(|compared, row: &mut Row| {
             row.name = format!("{} against {}", compared.label, compared.baseline_label);
+            row.judgement = Some(compared.outcome.judgement());
             match (exact(compared), &compared.outcome) {
                 (Some(exact), _) => {
                     row.tone = match exact.verdict {

@@ -3,6 +3,7 @@
 use super::analysis::{Answer, Compared, Outcome, SummaryResult};
 use super::counted;
 use super::rows::{Rates, rows, scale};
+use crate::document::measure::{FORWARDING_RATE, RATE_RATIO};
 use crate::document::table::{Cell, Digits, Row, Rows};
 use crate::document::{Block, Table};
 use crate::format::percent;
@@ -154,6 +155,7 @@ pub(crate) fn verdicts(comparisons: &[Compared], rates: Rates<'_>, with_how: boo
             table.in_words = true;
             table.asides = "Method, and secondary estimates";
             table.first_keys = FIRST_KEYS;
+            table.measures = &[RATE_RATIO];
             if !with_how {
                 table.rows.iter_mut().for_each(|row| row.aside.clear());
             }
@@ -166,6 +168,7 @@ fn shown(text: &str, values: serde_json::Value) -> Cell {
 }
 
 fn say(compared: &Compared, row: &mut Row) {
+    row.judgement = Some(compared.outcome.judgement());
     row.name = format!("{} against {}", compared.candidate(), compared.baseline_label);
     match &compared.outcome {
         Outcome::Compared(answer) => {
@@ -211,4 +214,5 @@ pub(crate) fn variants<'t, T>(
             });
             row.words.push(said);
         })
+        .set(|table| table.measures = &[FORWARDING_RATE])
 }

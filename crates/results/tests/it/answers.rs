@@ -6,7 +6,9 @@ use crate::support::{Random, alternation_plan, family, fill, firewall, plan, rou
 use fwdlab_model::Plan;
 use fwdlab_model::settings::TestbedKind;
 use fwdlab_results::compare::{CompareError, Question, Results, compare, compare_texts};
-use fwdlab_results::document::form::{csv, json, markdown, text};
+use fwdlab_results::document::form::{
+    bencher, csv, github_action_benchmark, json, junit, markdown, text,
+};
 use fwdlab_results::report::analysis::Outcome;
 use fwdlab_results::report::{self, Analysis};
 use fwdlab_results::stats::{
@@ -81,6 +83,12 @@ impl Files {
             ("md", markdown::render(&results.document())),
             ("csv", csv::render(&results.document())),
             ("json", json::render(&results.document()).unwrap()),
+            ("junit.xml", junit::render(&results.document())),
+            ("bencher.json", bencher::render(&results.document()).unwrap()),
+            (
+                "github-action-benchmark.json",
+                github_action_benchmark::render(&results.document()).unwrap(),
+            ),
         ] {
             golden(&format!("compare/{name}.{form}"), &text);
         }

@@ -3,8 +3,12 @@
 
 use fwdlab_results::compare::{Question, compare_texts};
 use fwdlab_results::document::form::text::{self, Detail};
+use fwdlab_results::document::judgement::Judgement;
 use fwdlab_results::document::table::{Cell, Digits};
 use fwdlab_results::document::{Block, Document, FORMS, List, Remark, Room, Table};
+use fwdlab_results::report::analysis::Outcome;
+use fwdlab_results::stats::Verdict;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -57,8 +61,13 @@ fn a_statistic_added_to_a_table_stands_in_every_form() {
     }
     let lines = text::lines(&document, 100, Detail::Whole).into_iter();
     forms.insert("text", lines.map(|line| line.text + "\n").collect());
+    // They contain figures, not statistics.
+    for form in ["bencher", "github-action-benchmark"] {
+        assert!(!forms.remove(form).expect("a form").contains("Hodge's g"), "{form}");
+    }
     for (form, text) in forms {
         let (title, value) = match form {
+            "junit" => ("Hodge&#39;s g", "Hodge&#39;s g -6.25 sd"),
             "csv" => ("hodge_s_g", ",-6.25\n"),
             "json" => ("\"hodge_s_g\"", "\"hodge_s_g\": -6.25"),
             "html" => ("<th class=\"n\">Hodge&#39;s g</th>", "<td class=\"n\">-6.25 sd</td>"),
@@ -102,12 +111,71 @@ fn comparisons_are_tests_to_a_harness() {
     assert!(text.contains("# effect -10.0"), "{text}");
 }
 
+fn junit(candidate: &str) -> String {
+    let texts = [("before", "1000000\n1010000\n990000\n1002000\n"), ("after", candidate)];
+    let results = compare_texts(&Question::default(), &texts).expect("an answer");
+    fwdlab_results::document::form::junit::render(&results.document())
+}
+
+#[test]
+fn junit_failures_are_devices_that_got_worse() {
+    let worse = junit("900000\n905000\n895000\n901000\n");
+    assert!(worse.contains("tests=\"1\" failures=\"1\" errors=\"0\" skipped=\"0\""), "{worse}");
+    let failure = "<testcase classname=\"fwdlab\" name=\"after against before\">\n\
+                   <failure type=\"worse\" message=\"worse by more than 2.0 %\">variant after\n";
+    assert!(worse.contains(failure), "{worse}");
+    let better = junit("1100000\n1105000\n1095000\n1101000\n");
+    assert!(better.contains("failures=\"0\"") && !better.contains("<failure"), "{better}");
+    let unknown = junit("800000\n1250000\n1000000\n990000\n");
+    assert!(unknown.contains("skipped=\"1\""), "{unknown}");
+    assert!(unknown.contains("<skipped type=\"inconclusive\" message=\"inconclusive"), "{unknown}");
+}
+
+#[test]
+fn within_margin_loss_passes_as_with_the_exit_code() {
+    // Significantly slower by 1 %, within the margin of 2 %.
+    let small = "990000\n990100\n989900\n990050\n";
+    let texts = [("before", "1000000\n1000100\n999900\n1000050\n"), ("after", small)];
+    let results = compare_texts(&Question::default(), &texts).expect("an answer");
+    let outcome = &results.comparisons[0].outcome;
+    let Outcome::Compared(answer) = outcome else { panic!("{outcome:?}") };
+    assert!(answer.verdict == Verdict::Worse && answer.within_margin, "{answer:?}");
+    assert_eq!(outcome.judgement(), Judgement::Pass);
+    let none = Outcome::Unanswerable { reason: "no runs".into() };
+    assert_eq!(none.judgement(), Judgement::Skip("no answer: no runs".into()));
+}
+
+#[test]
+fn dashboards_get_rates_and_ratios_with_bounds() {
+    let texts = [("before", "1000000\n1010000\n990000\n"), ("after", "900000\n905000\n895000\n")];
+    let results = compare_texts(&Question::default(), &texts).expect("an answer");
+    let forms = render(&results.document());
+    let bencher: Value = serde_json::from_str(&forms["bencher"]).expect("JSON");
+    let rate = json!({ "value": 1e6, "lower_value": 990_000.0, "upper_value": 1_010_000.0 });
+    assert_eq!(bencher["before"], json!({ "forwarding-rate": rate }), "{bencher:#}");
+    let ratio = &bencher["after against before"]["rate-ratio"];
+    assert!(ratio["lower_value"].as_f64() < ratio["value"].as_f64(), "{bencher:#}");
+    assert!(ratio["value"].as_f64() < ratio["upper_value"].as_f64(), "{bencher:#}");
+    let charts: Value = serde_json::from_str(&forms["github-action-benchmark"]).expect("JSON");
+    let names: Vec<&Value> =
+        charts.as_array().expect("a list").iter().map(|c| &c["name"]).collect();
+    let expected =
+        ["before: forwarding-rate", "after: forwarding-rate", "after against before: rate-ratio"];
+    assert_eq!(names, expected, "{charts:#}");
+    assert_eq!(charts[0]["unit"], "packets/s");
+    assert_eq!(charts[0]["range"], "990000 to 1010000");
+    // Nothing to plot is an empty file of the form.
+    let empty = document(vec![Block::text("nothing")]);
+    assert_eq!(render(&empty)["bencher"], "{}\n");
+    assert_eq!(render(&empty)["github-action-benchmark"], "[]\n");
+}
+
 #[test]
 fn every_form_is_listed_once() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/document/form");
     let files = std::fs::read_dir(folder).expect("the folder of forms").map(|entry| {
         let path = entry.expect("an entry").path();
-        path.file_stem().expect("a name").to_string_lossy().into_owned()
+        path.file_stem().expect("a name").to_string_lossy().replace('_', "-")
     });
     let mut files: Vec<String> = files.filter(|name| name != "mod").collect();
     files.sort();
@@ -154,9 +222,9 @@ fn the_conclusion_is_first_on_a_page_and_last_on_a_terminal() {
     document.conclusion = vec![Block::remark(Remark::Caution, "in short")];
     for (form, text) in render(&document) {
         let first = match form {
-            "csv" | "json" => continue,
+            "csv" | "json" | "bencher" | "github-action-benchmark" => continue,
             // The rest are no tests.
-            "ktap" => text.contains("in short"),
+            "ktap" | "junit" => text.contains("in short"),
             "text" | "narrow text" | "mail" => text.find("the rest") < text.find("in short"),
             _ => text.find("in short") < text.find("the rest"),
         };

@@ -2,6 +2,7 @@
 //! changed, and a plot of the totals.
 
 use super::findings::{Findings, Function, Row, SHOWN};
+use fwdlab_results::document::measure::INSTRUCTIONS_OF_KERNELS;
 use fwdlab_results::document::table::{Cell, Digits};
 use fwdlab_results::document::{Block, Figure, Table};
 use fwdlab_results::figure::{Quantity, RevisionPoint, Revisions};
@@ -76,6 +77,7 @@ fn totals(findings: &Findings) -> Block {
         .when(lost)
         .set(|table| {
             table.name = Some("kernels");
+            table.measures = &[INSTRUCTIONS_OF_KERNELS];
             table.in_panels = true;
         })
         .block()

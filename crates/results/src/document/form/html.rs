@@ -202,7 +202,8 @@ fn joined(text: &str) -> String {
     escaped(&BESIDE.iter().fold(text, |text, (apart, beside)| text.replace(apart, beside)))
 }
 
-fn escaped(text: &str) -> String {
+/// Text for HTML and XML.
+pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -4,6 +4,7 @@ use super::arms::{self, Arms, FiguresOf};
 use super::counts;
 use super::figures::{self, RunResult};
 use crate::counts::Exact;
+use crate::document::judgement::Judgement;
 use crate::format;
 use crate::stats::alternation::{Slice, compare_alternation, slices_of};
 use crate::stats::comparison::Layout;
@@ -100,6 +101,24 @@ impl Outcome {
                 comparison,
             })),
             Err(reason) => Outcome::Unanswerable { reason: reason.to_string() },
+        }
+    }
+
+    /// The result of the comparison as a test.
+    pub fn judgement(&self) -> Judgement {
+        let (verdict, is_within_margin, words) = match self {
+            Outcome::Compared(answer) => {
+                (answer.verdict, answer.within_margin, &answer.shown.verdict)
+            }
+            Outcome::Counted(exact) => (exact.verdict.into(), exact.within_margin, &exact.shown),
+            Outcome::Unanswerable { reason } => {
+                return Judgement::Skip(format!("no answer: {reason}"));
+            }
+        };
+        match verdict {
+            Verdict::Worse if !is_within_margin => Judgement::Fail,
+            Verdict::Better | Verdict::Equivalent | Verdict::Worse => Judgement::Pass,
+            Verdict::Inconclusive => Judgement::Skip(words.clone()),
         }
     }
 }

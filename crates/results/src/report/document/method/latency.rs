@@ -1,6 +1,7 @@
 //! How long packets took.
 
 use super::seconds;
+use crate::document::measure::{LATENCY, LATENCY_P99};
 use crate::document::table::{Cell, Digits};
 use crate::document::{Block, Table};
 use crate::format::{duration, percent, signed_percent};
@@ -35,7 +36,10 @@ pub(super) fn table(rows: &[Timed]) -> Block {
             line.name = format!("{}, {}", row.label, percent(row.share, 0));
             line.words.push(sentence(row));
         })
-        .set(|table| table.name = Some("latency"))
+        .set(|table| {
+            table.name = Some("latency");
+            table.measures = &[LATENCY, LATENCY_P99];
+        })
         .block()
 }
 

@@ -1,5 +1,6 @@
 //! Rates that were searched for, and what they had to hold.
 
+use crate::document::measure::THROUGHPUT;
 use crate::document::table::{Cell, Digits, Rows};
 use crate::document::{Block, Table};
 use crate::format::percent;
@@ -56,7 +57,10 @@ pub(super) fn table(rows: &[Searched]) -> Block {
             line.name = format!("{}, {}", row.label, row.goal);
             line.words.push(found(row));
         })
-        .set(|table| table.name = Some("throughput"))
+        .set(|table| {
+            table.name = Some("throughput");
+            table.measures = &[THROUGHPUT];
+        })
         .block()
 }
 

@@ -1,0 +1,55 @@
+//! Forms that other programs' dashboards read: JUnit, Bencher, github-action-benchmark.
+
+use crate::support::{INSTANT, Lab};
+use serde_json::Value;
+
+#[test]
+fn junit_agrees_with_the_exit_code() {
+    let lab = Lab::new(INSTANT);
+    let run = ["run", "x.toml", "--format", "junit", "--fail-on", "worse"];
+    let worse = lab.fwdlab(&run).expect(1).stdout;
+    assert!(
+        worse.starts_with("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites "),
+        "{worse}"
+    );
+    assert!(worse.contains(" tests=\"1\" failures=\"1\" errors=\"0\""), "{worse}");
+    assert!(worse.contains("name=\"stateful against none\">\n<failure type=\"worse\""), "{worse}");
+    lab.write("x.toml", &INSTANT.replace("0.8", "1.25"));
+    let better = lab.fwdlab(&[&run[..], &["--fresh"]].concat()).expect(0).stdout;
+    assert!(better.contains(" tests=\"1\" failures=\"0\" errors=\"0\""), "{better}");
+}
+
+#[test]
+fn dashboards_read_the_figures_of_each_variant() {
+    let lab = Lab::new(INSTANT);
+    lab.fwdlab(&["run", "x.toml", "--out", "stores/a"]).expect(0);
+    let json = |arguments: &[&str]| -> Value {
+        let text = lab.fwdlab(arguments).expect(0).stdout;
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+    };
+    let shown = json(&["show", "stores/a", "--format", "bencher"]);
+    for variant in ["none", "stateful"] {
+        let rate = &shown[variant]["forwarding-rate"];
+        let [low, value, high] =
+            ["lower_value", "value", "upper_value"].map(|key| rate[key].as_f64().expect(key));
+        assert!(low <= value && value <= high, "{shown:#}");
+    }
+    let compared = json(&["compare", "stores/a", "--format", "bencher"]);
+    assert_eq!(compared["stateful"], shown["stateful"], "{compared:#}");
+    let charts = json(&["show", "stores/a", "--format", "github-action-benchmark"]);
+    assert_eq!(charts[0]["name"], "none: forwarding-rate", "{charts:#}");
+    assert_eq!(charts[0]["value"], shown["none"]["forwarding-rate"]["value"], "{charts:#}");
+}
+
+#[test]
+fn several_stores_are_refused_where_a_file_has_one_document() {
+    let lab = Lab::new(INSTANT);
+    for store in ["stores/a", "stores/b"] {
+        lab.fwdlab(&["run", "x.toml", "--out", store]).expect(0);
+    }
+    for form in ["junit", "bencher", "github-action-benchmark"] {
+        let refused = lab.fwdlab(&["show", "stores", "--full", "--format", form]).expect(2);
+        assert!(refused.stderr.contains("stores contains 2 stores"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("next step: name one of them"), "{}", refused.stderr);
+    }
+}

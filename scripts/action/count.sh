@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# Counts two kernels and writes the job summary: a step of action.yml.
+#
+#   BASE, PATCH  kernels
+#   FAIL_ON      worse, different or never
+#   MARGIN       percent of the instructions of BASE that count as equivalent
+#   ARGUMENTS    more arguments of `fwdlab count`, separated by blanks
+#
+# Exit codes: 0 passed, 1 FAIL_ON applies, 2 a mistake in the inputs, else that of fwdlab.
+set -euo pipefail
+
+mistake() {
+    echo "::error::$1"
+    exit 2
+}
+case $FAIL_ON in
+worse | different | never) ;;
+*) mistake "fail-on is '$FAIL_ON'; next step: write worse, different or never" ;;
+esac
+[[ $MARGIN =~ ^[0-9]+(\.[0-9]+)?$ ]] || mistake "margin is '$MARGIN'; next step: write percent, e.g. 2"
+for kernel in "$BASE" "$PATCH"; do
+    [ -e "$kernel" ] || mistake "there is no $kernel; next step: build or download it in an earlier step"
+done
+# shellcheck disable=SC2153
+read -r -a arguments <<<"$ARGUMENTS"
+
+counts=${RUNNER_TEMP:-/tmp}/fwdlab-count.json
+code=0
+fwdlab count "$BASE" "$PATCH" "${arguments[@]}" --json >"$counts" || code=$?
+if [ $code -ne 0 ]; then
+    printf '## Forwarding\n\nNothing was counted: fwdlab ended with exit code %s. The log has the reason.\n' \
+        "$code" >>"$GITHUB_STEP_SUMMARY"
+    exit $code
+fi
+
+# Numbers as people read them: one decimal, with a sign.
+# shellcheck disable=SC2016
+program='
+def rounded: . * 10 | round | . / 10;
+def signed: rounded | if . > 0 then "+\(.)" else "\(.)" end;
+def name: gsub("\\|"; "\\|");
+.kernels as [$base, $patch]
+| ($patch.difference // 0) as $difference
+| (100 * $difference / $base.instructions) as $percent
+| (if ($percent | fabs) <= $margin then "equivalent"
+   elif $difference > 0 then "worse" else "better" end) as $verdict
+| [.functions[] | select(.differs[1] and (.background | not))
+   | {name, base: .instructions[0], patch: .instructions[1]}
+   | . + {difference: (.patch - .base)}] as $differing
+| {$verdict, $difference, summary: ([
+    "## Forwarding: \($verdict)", "",
+    "\($difference | signed) instructions a packet (\($percent * 100 | round / 100 | if . > 0 then "+\(.)" else "\(.)" end) %), margin \($margin) %.", "",
+    "| kernel | instructions a packet | bursts | packets | lost |",
+    "|---|---:|---|---:|---:|",
+    ($base, $patch | "| \(.kernel | name) | \(.instructions | rounded) | \(.least | rounded) to \(.most | rounded) | \(.packets) | \(.lost) |"),
+    "",
+    (if ($differing | length) == 0 then "No function differs by half an instruction a packet and more than it scatters."
+     else
+       "| function | base | patch | difference |", "|---|---:|---:|---:|",
+       ($differing[:25][] | "| `\(.name)` | \(.base | rounded) | \(.patch | rounded) | \(.difference | signed) |"),
+       (if ($differing | length) > 25 then "", "\(($differing | length) - 25) more functions differ." else empty end)
+     end),
+    "", "Instructions are not time: caches, branches and contention between CPUs are not in them."
+  ] | join("\n"))}'
+result=$(jq --argjson margin "$MARGIN" "$program" "$counts")
+verdict=$(jq -r .verdict <<<"$result")
+jq -r .summary <<<"$result" >>"$GITHUB_STEP_SUMMARY"
+{
+    echo "verdict=$verdict"
+    echo "difference=$(jq -r .difference <<<"$result")"
+    echo "json=$counts"
+} >>"$GITHUB_OUTPUT"
+echo "forwarding: $verdict"
+
+case $FAIL_ON-$verdict in
+worse-worse | different-worse | different-better)
+    echo "::error::the patch is $verdict: see the job summary"
+    exit 1
+    ;;
+esac
