@@ -9,6 +9,7 @@ mod house;
 mod package;
 mod rules;
 mod schema;
+mod systems;
 mod test;
 mod tool;
 
@@ -41,6 +42,11 @@ const COMMANDS: &[(&[&str], &str, Chore)] = &[
         package::try_in_bare_root,
     ),
     (&["test"], "run the tests of all levels, or of one: test LEVEL [WORD...]", test::run_all),
+    (
+        &["systems"],
+        "try the program in roots of Debian 13 and sid, and count under their QEMUs",
+        systems::try_in_all,
+    ),
     (&["schema"], "refresh the schema and the reference of experiment files", schema::refresh),
 ];
 

@@ -17,6 +17,7 @@ mod tally;
 use crate::tool::Scratch;
 use anyhow::{Result, bail};
 use build::Program;
+pub(crate) use build::build;
 use levels::Lane;
 use program::Setting;
 use std::path::Path;
@@ -39,7 +40,7 @@ pub(crate) fn run(root: &Path, words: &[String]) -> Result<()> {
         Some((all, arguments)) if all == "all" => (None, arguments),
         Some((name, arguments)) => (Some(levels::level(name)?), arguments),
     };
-    let programs = build::build(root, level)?;
+    let programs = build(root, level)?;
     let scratch = Scratch::new()?;
     let setting = Setting {
         arguments: arguments.to_vec(),

@@ -1,0 +1,126 @@
+//! The program in current systems: Debian 13 and sid, each in a root of its own, with their
+//! own versions of `ip`, `nft`, `ethtool`, `perf`, OpenSSH and QEMU.
+//!
+//! In each root: `scripts/deps.sh` installs what is missing; `fwdlab doctor` finds its way; the
+//! demonstration forwards real packets; tests of what reads those programs' output pass; and one
+//! kernel is counted, with the same instructions in every function as under this system's QEMU.
+
+mod counts;
+mod root;
+
+use crate::{must_not_skip, tool};
+use anyhow::{Context, Result, bail};
+use counts::Counts;
+use root::Root;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The releases.
+const RELEASES: [&str; 2] = ["trixie", "sid"];
+/// Levels of tests whose programs are installed there.
+const LEVELS: &str = "demo netns vm";
+/// What must be so in a root. Each line is a shell command that fails if it is not.
+const USED: &[&str] = &[
+    "target/debug/fwdlab doctor",
+    // Exit code 4: the machine is too busy for a verdict. Packets were forwarded all the same.
+    "target/debug/fwdlab run experiments/demo.toml --blocks 2 --fresh --out /tmp/demo || test $? -eq 4",
+    "test -s /tmp/demo/index.html && test -s /tmp/demo/run.sqlite",
+];
+/// Test programs of what reads other programs' output: package, name.
+const TESTS: &[(&str, &str)] = &[("fwdlab-bench", "netns"), ("fwdlab-bench", "profile")];
+
+/// Tries the program in all of them.
+///
+/// # Errors
+/// When something fails in one of them.
+pub(crate) fn try_in_all(repository: &Path) -> Result<()> {
+    if let Err(why) = possible() {
+        if must_not_skip() {
+            bail!(why);
+        }
+        eprintln!("SKIPPED: {why}");
+        return Ok(());
+    }
+    cargo(repository, &["build", "--locked", "--package", "fwdlab"])?;
+    let tests = test_programs(repository)?;
+    let kernel = kernel(repository)?;
+    let folder = repository.join("target/systems");
+    fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    let mut counted = vec![here(repository, &kernel, &folder)?];
+    for release in RELEASES {
+        let root = Root::new(repository, release)?;
+        // It reports the compiler of Rust as missing, which is not needed there.
+        root.run(&format!("scripts/deps.sh {LEVELS} || true"))?;
+        USED.iter().try_for_each(|command| root.run(command))?;
+        tests.iter().try_for_each(|test| root.run(test))?;
+        root.run(&count(&kernel, "/tmp"))?;
+        counted.push(read(release, |name| root.file(&format!("tmp/{name}")))?);
+    }
+    counts::compare(&counted)
+}
+
+/// Fails with the reason why roots can't be made here.
+fn possible() -> Result<()> {
+    let id = tool::run(Command::new("id").arg("-u"), "apt-get install coreutils")?;
+    if id.trim() != "0" {
+        bail!("only root can make a root of another release");
+    }
+    tool::run(Command::new("mmdebstrap").arg("--version"), "apt-get install mmdebstrap")?;
+    Ok(())
+}
+
+fn cargo(repository: &Path, arguments: &[&str]) -> Result<String> {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    tool::run(Command::new(program).current_dir(repository).args(arguments), "rustup")
+}
+
+/// Commands that run the test programs, one at a time.
+fn test_programs(repository: &Path) -> Result<Vec<String>> {
+    let programs = crate::test::build(repository, None)?;
+    let wanted = TESTS.iter().map(|(package, name)| {
+        let name = format!("{package}::{name}");
+        let program = programs.iter().find(|program| program.name == name);
+        let program = program.with_context(|| format!("no test program {name}"))?;
+        let (directory, file) = (program.directory.display(), program.file.display());
+        Ok(format!("cd {directory} && {file} --test-threads 1 --quiet"))
+    });
+    wanted.collect()
+}
+
+/// A kernel of `make kernels`.
+fn kernel(repository: &Path) -> Result<PathBuf> {
+    let folder = repository.join("target/kernels");
+    let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+    let mut packages: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    packages.retain(|path| path.extension().is_some_and(|extension| extension == "deb"));
+    packages.sort();
+    let first = packages.into_iter().next();
+    first.with_context(|| format!("{}: no kernel\nnext step: make kernels", folder.display()))
+}
+
+/// Counts one kernel, into two files of `folder`.
+fn count(kernel: &Path, folder: &str) -> String {
+    format!(
+        "target/debug/fwdlab count {} --calls {folder}/calls --json > {folder}/counts.json",
+        kernel.display()
+    )
+}
+
+/// Counts it in this system.
+fn here(repository: &Path, kernel: &Path, folder: &Path) -> Result<Counts> {
+    let command = count(kernel, &folder.display().to_string());
+    println!("+ {command}");
+    let mut shell = Command::new("sh");
+    tool::run(shell.args(["-c", &command]).current_dir(repository), "scripts/deps.sh vm")?;
+    read("here", |name| folder.join(name))
+}
+
+fn read(system: &str, file: impl Fn(&str) -> PathBuf) -> Result<Counts> {
+    let calls = file("calls");
+    let entries = fs::read_dir(&calls).with_context(|| calls.display().to_string())?;
+    let mut stacks = entries.flatten().map(|entry| entry.path());
+    let folded = stacks.find(|path| path.extension().is_some_and(|end| end == "folded"));
+    let folded = folded.with_context(|| format!("{}: no stacks", calls.display()))?;
+    Counts::read(system, &file("counts.json"), &folded)
+}
