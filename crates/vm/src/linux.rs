@@ -27,8 +27,10 @@ const PROGRAMS: [(&str, &str); 5] = [
     ("ethtool", "ethtool"),
     ("sshd", "openssh-server"),
 ];
-/// See sshd(8) of OpenSSH 9.8.
-const SSHD_SESSION: &str = "/usr/lib/openssh/sshd-session";
+/// Directories of the programs that sshd executes: `sshd-session` since OpenSSH 9.8 and
+/// `sshd-auth` since 10.0 (Debian, Fedora, Arch, OpenSSH's own default).
+const SSHD_PARTS: [&str; 4] =
+    ["/usr/lib/openssh", "/usr/libexec/openssh", "/usr/lib/ssh", "/usr/libexec"];
 /// Modules of firewalls.
 const FIREWALL: [&str; 5] = ["nf_tables", "nft_ct", "nft_limit", "nft_log", "nft_reject_inet"];
 /// Time for a boot; emulated on a busy machine it takes half a minute.
@@ -97,9 +99,8 @@ impl Guest<'_> {
         for (program, package) in PROGRAMS {
             initrd.program(program, package)?;
         }
-        // A part of the server that is a program of its own from OpenSSH 9.8 on.
-        if Path::new(SSHD_SESSION).is_file() {
-            initrd.program(SSHD_SESSION, "openssh-server")?;
+        for part in parts_of_sshd(&SSHD_PARTS) {
+            initrd.program(&part.to_string_lossy(), "openssh-server")?;
         }
         // Busybox's own shell runs its applets in place of programs of the same name.
         initrd.link("bin/sh", "/usr/bin/dash");
@@ -141,6 +142,18 @@ fn up(console: &Console, counts: Option<&CountFile>, model: Model) -> Result<(),
     }
     console.send("go")?;
     console.wait_for(UP, BOOT).map(drop)
+}
+
+/// The programs that the installed sshd executes.
+fn parts_of_sshd(directories: &[&str]) -> Vec<PathBuf> {
+    let entries = directories.iter().filter_map(|directory| fs::read_dir(directory).ok()).flatten();
+    let files = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let is_part = |path: &PathBuf| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("sshd-"))
+    };
+    let mut parts: Vec<PathBuf> = files.filter(is_part).collect();
+    parts.sort();
+    parts
 }
 
 const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\n\
@@ -186,7 +199,7 @@ fn script(modules: &[&str], model: Model) -> String {
          n=0\n\
          until grep -q ':0016 00000000:0000 0A' /proc/net/tcp; do\n\
            sleep 0.2; n=$((n + 1))\n\
-           [ $n -lt 300 ] || {{ echo 'panic: no ssh server:'; cat /run/sshd.log; break; }}\n\
+           [ $n -lt 300 ] || {{ cat /run/sshd.log; echo 'panic: no ssh server'; break; }}\n\
          done\n\
          echo '{UP}'\n\
          while :; do sleep 100000; done\n"
@@ -212,6 +225,17 @@ fn gate(said: &str, model: Model) -> Result<u64, VmError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_of_sshd_are_found_by_name() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["sshd-session", "sshd-auth", "sftp-server"] {
+            fs::write(directory.path().join(name), "").unwrap();
+        }
+        let parts = parts_of_sshd(&["/nonexistent", &directory.path().to_string_lossy()]);
+        let names: Vec<_> = parts.iter().map(|path| path.file_name().unwrap()).collect();
+        assert_eq!(names, ["sshd-auth", "sshd-session"]);
+    }
 
     #[test]
     fn the_gate_is_read_from_the_console() {
