@@ -7,8 +7,8 @@
 #             guests of QEMU under test; `make test` has it, too, where there is a kernel.
 #             FreeBSD's image is looked for in FWDLAB_FREEBSD, else in ../shared/freebsd
 # make kernels
-#             fetch two kernels for guests into target/kernels, by apt-get: the oldest
-#             and the newest of the distribution's own series
+#             fetch two kernels for guests into target/kernels, by `fwdlab kernels`: the
+#             oldest and the newest of the Debian release's own series
 # make lab-test
 #             experiments in laboratories of several hosts, for which namespaces of
 #             this machine stand in, each with an sshd; `make test` has it, too
@@ -75,18 +75,15 @@ lab-test: deps
 	cargo test --locked -p fwdlab-bench --test ssh
 	RUST_TEST_THREADS=$(THREADS) cargo test --locked -p fwdlab --test lab
 
-# As apt knows them now; the series is that of what linux-image-cloud-amd64 stands for.
+# The ends of the series of this machine's Debian release. Packages of a kernel lie together;
+# oldest.deb and newest.deb are links to those that stand for one.
 kernels:
+	cargo build --locked -p fwdlab
 	mkdir -p $(KERNELS)
-	cd $(KERNELS) && series=$$(apt-cache depends --important linux-image-cloud-amd64 \
-		| sed -n 's/ *Depends: linux-image-\([0-9]*[.][0-9]*\)[.].*/\1/p') \
-		&& names=$$(apt-cache pkgnames "linux-image-$$series." \
-			| grep -E -- '-cloud-amd64$$' | sort -V) \
-		&& for name in oldest newest; do \
-			case $$name in oldest) end=head;; *) end=tail;; esac; \
-			package=$$(echo "$$names" | $$end -n 1); rm -f "$$package"_*.deb; \
-			apt-get download "$$package" && mv "$$package"_*.deb $$name.deb || exit 1; \
-		done
+	$(TARGET)/debug/fwdlab kernels --fetch $(KERNELS)/packages --series host --take ends
+	cd $(KERNELS) && names=$$(ls -v packages/linux-image-*.deb) \
+		&& ln -sf "$$(echo "$$names" | head -n 1)" oldest.deb \
+		&& ln -sf "$$(echo "$$names" | tail -n 1)" newest.deb
 
 vm-test:
 	test -n "$$(ls $(KERNELS)/*.deb 2>/dev/null)" || $(MAKE) kernels
