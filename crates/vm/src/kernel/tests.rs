@@ -195,7 +195,7 @@ fn directory_of_packages_names_their_kernels_in_order() {
         "linux-image-7.3.4+deb13-cloud-amd64_7.3.4-1_amd64.deb",
     ];
     assert_eq!(names(&expand(&[place.path("")])), expected);
-    // A shell's `*.deb` has the parts of the split kernel, too.
+    // A shell's `*.deb` also has the parts of the split kernel.
     let all: Vec<PathBuf> = root::entries(&place.path(""))
         .into_iter()
         .filter(|path| package::Kind::of(path).is_some() && root::name(path).starts_with("linux-"))

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 /// Compares versions as Debian does (deb-version(7)): numbers by value, letters before other
-/// characters, `~` before everything. Releases and file names sort as expected, too.
+/// characters, `~` before everything. Also orders releases and the names of packages.
 pub fn compare(left: &str, right: &str) -> Ordering {
     let (left, right) = (epoch(left), epoch(right));
     left.0.cmp(&right.0).then_with(|| runs(left.1, right.1))

@@ -48,8 +48,8 @@ const DEADLINE: Duration = Duration::from_secs(120);
 Examples:
   fwdlab count linux-image-6.1.0-50-cloud-amd64_6.1.176-1_amd64.deb
   fwdlab count old.deb new.deb
-  fwdlab count kernels                           the packages in a directory, the oldest first
-  fwdlab count running 6.12.43+deb12-cloud-amd64 installed kernels
+  fwdlab count kernels                             packages in a directory, the oldest first
+  fwdlab count running 6.12.43+deb12-cloud-amd64   installed kernels
   fwdlab count ~/linux --change 'sysctl -w net.ipv4.ip_early_demux=0'
   fwdlab count kernel.deb --change 'nft -f -' --input rules.nft --format markdown
   fwdlab count kernel.deb --calls graphs

@@ -315,11 +315,11 @@ impl Apt {
             return Ok(Vec::new());
         }
         // Debian has a few hundred, and a command line takes some thousands.
-        let ask = |what: &str| -> Result<String> {
+        let read = |what: &str| -> Result<String> {
             let output = run(self.command("apt-cache").arg(what).args(&names))?;
             Ok(String::from_utf8_lossy(&output.stdout).into_owned())
         };
-        Ok(parse::packages(&ask("show")?, &ask("madison")?))
+        Ok(parse::packages(&read("show")?, &read("madison")?))
     }
 
     /// Downloads packages into a directory. apt checks them against its signed lists.

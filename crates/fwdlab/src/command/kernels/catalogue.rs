@@ -129,7 +129,7 @@ pub(super) fn choose<'a>(
 fn taken<'a>(group: &[&'a Offer], take: Take) -> Vec<&'a Offer> {
     let whole: Vec<&Offer> =
         group.iter().copied().filter(|offer| offer.missing.is_empty()).collect();
-    let from = if whole.is_empty() { group } else { &whole };
+    let from: &[&Offer] = if whole.is_empty() { group } else { &whole };
     let (first, last) = (from.first().copied(), from.last().copied());
     match take {
         Take::All => group.to_vec(),
@@ -148,8 +148,8 @@ fn matches(release: &str, pattern: &str) -> bool {
         return rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()));
     };
     let Some(release) = release.strip_prefix(begin) else { return false };
-    let ends = release.char_indices().map(|(at, _)| at).chain([release.len()]);
-    rest.is_empty() || ends.into_iter().any(|at| matches_end(&release[at..], rest))
+    let mut ends = release.char_indices().map(|(at, _)| at).chain([release.len()]);
+    rest.is_empty() || ends.any(|at| matches_end(&release[at..], rest))
 }
 
 /// The same for what follows a `*`: the pattern has to match to the end.

@@ -172,7 +172,7 @@ pub(super) fn size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fwdlab_results::document::form::text::{Detail, lines};
+    use fwdlab_results::document::Form;
 
     fn offer(release: &str, missing: &[&str]) -> Offer {
         Offer {
@@ -196,9 +196,8 @@ mod tests {
             missing: Vec::new(),
         }];
         let document = findings.document();
-        let text: Vec<String> =
-            lines(&document, 160, Detail::Brief).iter().map(|line| format!("{line:?}")).collect();
-        let text = text.join("\n");
+        let markdown = Form::named("markdown").unwrap();
+        let text = (markdown.render)(&document, 160).unwrap();
         for part in
             ["34.7 MB", "unavailable: no linux-modules-6.19.2", "fetched", "No kernel is installed"]
         {

@@ -161,7 +161,7 @@ impl Arguments {
 fn fetched(directory: Option<&Path>) -> Result<Vec<Fetched>> {
     let Some(directory) = directory else { return Ok(Vec::new()) };
     let files = kernel::packages(directory).into_iter();
-    let fetched = files.map(|file| {
+    let fetched = files.map(|file| -> Result<Fetched> {
         let missing = kernel::missing(&file)?;
         Ok(Fetched { file, missing })
     });

@@ -92,23 +92,23 @@ pub(super) fn troubles(messages: &str, suites: &[String]) -> Vec<Trouble> {
 }
 
 fn reason(text: &str) -> Reason {
-    let contains = |words: &[&str]| words.iter().any(|word| text.contains(word));
-    match () {
-        () if contains(&["does not have a Release file"]) => Reason::Absent,
-        () if contains(&["is expired"]) => Reason::Expired,
-        () if contains(&["NO_PUBKEY", "Missing key"]) => Reason::UnknownKey,
-        () => Reason::Other,
-    }
+    let reasons = [
+        ("does not have a Release file", Reason::Absent),
+        ("is expired", Reason::Expired),
+        ("NO_PUBKEY", Reason::UnknownKey),
+        ("Missing key", Reason::UnknownKey),
+    ];
+    let found = reasons.into_iter().find(|(words, _)| text.contains(words));
+    found.map_or(Reason::Other, |(_, reason)| reason)
 }
 
 /// Selects the settings of this machine's apt (`apt-config dump`) that say how mirrors are
 /// reached: proxies and certificates.
 pub(super) fn connection(config: &str) -> String {
+    let parts = ["proxy", "::cainfo", "::sslcert", "::sslkey"];
     let is_kept = |line: &&str| {
         let name = line.split(' ').next().unwrap_or_default().to_ascii_lowercase();
-        let has_part = |part: &str| name.contains(part);
-        name.starts_with("acquire::http")
-            && ["proxy", "::cainfo", "::sslcert", "::sslkey"].iter().any(|part| has_part(part))
+        name.starts_with("acquire::http") && parts.iter().any(|part| name.contains(*part))
     };
     config.lines().filter(is_kept).map(|line| format!("{line}\n")).collect()
 }
