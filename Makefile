@@ -10,8 +10,8 @@
 #             one level of it: see CONTRIBUTING.md. FreeBSD's image is looked for in
 #             FWDLAB_FREEBSD, else in ../shared/freebsd
 # make kernels
-#             fetch two kernels for guests into target/kernels, by apt-get: the oldest
-#             and the newest of the distribution's own series
+#             fetch two kernels for guests into target/kernels, by `fwdlab kernels`: the
+#             oldest and the newest of the Debian release's own series
 
 TARGET = $${CARGO_TARGET_DIR:-target}
 # Where Debian keeps ip and nft, also for users who don't look there.
@@ -72,15 +72,13 @@ test-unit test-cli test-netns test-clients test-lab test-vm:
 lab-test: test-lab
 vm-test: test-vm
 
-# As apt knows them now; the series is that of what linux-image-cloud-amd64 stands for.
+# The ends of the series of this machine's Debian release. Packages of a kernel lie together;
+# oldest.deb and newest.deb are links to those that stand for one.
+# Built as for the tests, so that nothing is built twice.
 kernels:
+	cargo build --workspace --bins --tests --locked
 	mkdir -p $(KERNELS)
-	cd $(KERNELS) && series=$$(apt-cache depends --important linux-image-cloud-amd64 \
-		| sed -n 's/ *Depends: linux-image-\([0-9]*[.][0-9]*\)[.].*/\1/p') \
-		&& names=$$(apt-cache pkgnames "linux-image-$$series." \
-			| grep -E -- '-cloud-amd64$$' | sort -V) \
-		&& for name in oldest newest; do \
-			case $$name in oldest) end=head;; *) end=tail;; esac; \
-			package=$$(echo "$$names" | $$end -n 1); rm -f "$$package"_*.deb; \
-			apt-get download "$$package" && mv "$$package"_*.deb $$name.deb || exit 1; \
-		done
+	$(TARGET)/debug/fwdlab kernels --fetch $(KERNELS)/packages --series host --take ends
+	cd $(KERNELS) && names=$$(ls -v packages/linux-image-*.deb) \
+		&& ln -sf "$$(echo "$$names" | head -n 1)" oldest.deb \
+		&& ln -sf "$$(echo "$$names" | tail -n 1)" newest.deb

@@ -7,17 +7,13 @@ use crate::error::VmError;
 use crate::tool;
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Types of files, as `stat(2)` has them.
 const REGULAR: u32 = 0o100_000;
 const DIRECTORY: u32 = 0o040_000;
 const CHARACTER: u32 = 0o020_000;
 const SYMLINK: u32 = 0o120_000;
-
-/// Directories whose programs and libraries are found by their names.
-const PLACES: [&str; 6] =
-    ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// The archive.
 #[derive(Debug, Default)]
@@ -67,7 +63,7 @@ impl Initrd {
     /// # Errors
     /// When it or one of its libraries is missing; `package` says what holds it.
     pub fn program(&mut self, name: &str, package: &str) -> Result<(), VmError> {
-        let path = find(name).ok_or_else(|| VmError::Program {
+        let path = tool::find(name).ok_or_else(|| VmError::Program {
             program: name.to_owned(),
             why: "not on this machine, and the guest needs it".into(),
             next: format!("install {package}"),
@@ -135,14 +131,6 @@ impl Initrd {
         self.entry("TRAILER!!!", 0, (0, 0), &[]);
         self.bytes
     }
-}
-
-/// A program of this machine by its path or name.
-fn find(name: &str) -> Option<PathBuf> {
-    if name.starts_with('/') {
-        return Some(PathBuf::from(name)).filter(|path| path.is_file());
-    }
-    PLACES.iter().map(|place| Path::new(place).join(name)).find(|path| path.is_file())
 }
 
 /// Paths that `ldd` lists: `libc.so.6 => /lib/libc.so.6 (0x...)`, and the loader by itself.

@@ -18,6 +18,8 @@ pub(crate) mod history;
 pub(crate) mod import;
 pub(crate) mod import_lab;
 #[cfg(target_os = "linux")]
+pub(crate) mod kernels;
+#[cfg(target_os = "linux")]
 pub(crate) mod lab;
 pub(crate) mod man;
 pub(crate) mod merge;
@@ -154,6 +156,9 @@ pub(crate) enum Command {
     #[cfg(target_os = "linux")]
     /// Count what a packet costs in a kernel: instructions, by function
     Count(count::Arguments),
+    #[cfg(target_os = "linux")]
+    /// List and fetch kernels for guests
+    Kernels(kernels::Arguments),
     /// Show which functions CPU time goes to
     Profile(profile::Arguments),
     /// Draw where CPU time goes
@@ -249,6 +254,8 @@ pub(crate) fn execute(command: Command) -> anyhow::Result<Exit> {
         Command::Search(arguments) => search::execute(&arguments),
         #[cfg(target_os = "linux")]
         Command::Count(arguments) => count::execute(&arguments),
+        #[cfg(target_os = "linux")]
+        Command::Kernels(arguments) => kernels::execute(&arguments),
         Command::Profile(arguments) => profile::execute(&arguments),
         Command::Flamegraph(arguments) => flamegraph::execute(&arguments),
         #[cfg(target_os = "linux")]
@@ -284,8 +291,8 @@ pub(crate) fn execute(command: Command) -> anyhow::Result<Exit> {
 fn no_command_here(words: &[OsString]) -> crate::error::CliError {
     let name = words.first().map(|word| word.to_string_lossy()).unwrap_or_default();
     let why = match name.as_ref() {
-        "ab" | "bench" | "bisect" | "count" | "doctor" | "lab" | "receive" | "route" | "run"
-        | "search" | "selftest" | "send" | "submit" => {
+        "ab" | "bench" | "bisect" | "count" | "doctor" | "kernels" | "lab" | "receive"
+        | "route" | "run" | "search" | "selftest" | "send" | "submit" => {
             "it measures, which needs Linux\n  next step: run it on a Linux machine, which reaches \
              others over ssh; `fwdlab show` and `fwdlab report` read here what it stores"
         }

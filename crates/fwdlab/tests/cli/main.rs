@@ -15,6 +15,7 @@ mod git_bisect;
 mod history;
 mod import;
 mod import_lab;
+mod kernels;
 mod lab;
 mod lines;
 mod methods;

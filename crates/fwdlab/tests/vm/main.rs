@@ -9,6 +9,7 @@ mod faults;
 mod freebsd;
 mod freebsd_guest;
 mod freebsd_lab;
+mod kernels;
 mod rate;
 
 use fwdlab_packet::address::flow_address;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct VmSettings {
-    /// Linux: a Debian package of a kernel, a build tree, or an image. FreeBSD: a directory
+    /// Linux: a package, a directory, an image or the release of a kernel. FreeBSD: a directory
     /// or archive that becomes a kernel beside the disk's own. As written in the experiment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,

@@ -13,7 +13,7 @@ use crate::wiring::Wiring;
 use fwdlab_model::settings::{self, DutKind, Settings, VmSettings};
 use fwdlab_vm::freebsd::{self, Image};
 use fwdlab_vm::guest::{self, Also, Common, Running, System};
-use fwdlab_vm::kernel::Kernel;
+use fwdlab_vm::kernel::{self, Kernel};
 use fwdlab_vm::machine::{self, Accel, Backend, Model, Nic};
 use fwdlab_vm::symbols::Symbols;
 use fwdlab_vm::wire::Wire;
@@ -247,11 +247,21 @@ impl Machines {
                 freebsd::Guest { image, kernel, common }.boot(directory)
             }
             _ => {
-                let kernel = &Kernel::find(&file(&vm.kernel), cache)?;
+                let name = vm.kernel.as_deref().unwrap_or_default();
+                let path = kernel_path(&self.experiment, name);
+                let kernel = &Kernel::find(&path, cache)?;
                 linux::Guest { kernel, firewall: true, common }.boot(directory)
             }
         }
     }
+}
+
+/// Returns the kernel that an experiment names: a file relative to its own, or an installed
+/// kernel where there is no such file.
+fn kernel_path(directory: &Path, name: &str) -> PathBuf {
+    let path = directory.join(name);
+    let is_installed = !path.exists() && kernel::is_name(Path::new(name));
+    if is_installed { PathBuf::from(name) } else { path }
 }
 
 /// How a machine is reached.

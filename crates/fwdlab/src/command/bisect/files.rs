@@ -4,11 +4,13 @@ use crate::error::CliError;
 use anyhow::Result;
 use fwdlab_model::candidates::Candidate;
 use fwdlab_model::natural::natural;
+use fwdlab_vm::kernel;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A candidate for each path in their order; of a single directory for each thing in it that has
-/// no hidden name, in natural order (`r9` before `r10`).
+/// no hidden name, in natural order (`r9` before `r10`). Packages that are parts of another one's
+/// kernel are no candidates.
 ///
 /// # Errors
 /// When a path is missing or two have the same name.
@@ -16,7 +18,7 @@ pub(super) fn candidates(paths: &[PathBuf]) -> Result<Vec<Candidate>> {
     let listed;
     let paths = match paths {
         [directory] => {
-            listed = entries(directory)?;
+            listed = kernel::expand(&entries(directory)?);
             &listed[..]
         }
         paths => paths,

@@ -26,7 +26,7 @@ use fwdlab_packet::{Family, Flows};
 use fwdlab_vm::forwarding::{self, GUEST_MACS, Question};
 use fwdlab_vm::freebsd::{self, Image};
 use fwdlab_vm::guest::{self, Also, Common, Running, System};
-use fwdlab_vm::kernel::Kernel;
+use fwdlab_vm::kernel::{self, Kernel};
 use fwdlab_vm::linux;
 use fwdlab_vm::machine::{self, Accel, Model, Nic};
 use fwdlab_vm::symbols::Symbols;
@@ -51,6 +51,8 @@ const DEADLINE: Duration = Duration::from_secs(120);
 Examples:
   fwdlab count linux-image-6.1.0-50-cloud-amd64_6.1.176-1_amd64.deb
   fwdlab count old.deb new.deb
+  fwdlab count kernels                             packages in a directory, the oldest first
+  fwdlab count running 6.12.43+deb12-cloud-amd64   installed kernels
   fwdlab count ~/linux --change 'sysctl -w net.ipv4.ip_early_demux=0'
   fwdlab count kernel.deb --change 'nft -f -' --input rules.nft --format markdown
   fwdlab count kernel.deb --calls graphs
@@ -63,12 +65,16 @@ Examples:
 A disk of FreeBSD (.raw, .img, .qcow2; also .zst) is never written; root must be let in on
 its serial console without a password.
 
-Kernels of Linux come by `apt-get download linux-image-...`; a build tree has been built with
-`make bzImage modules`, and its modules are looked for where
-`make modules_install INSTALL_MOD_PATH=modules` puts them.")]
+A kernel of Linux is a package (.deb of Debian and Ubuntu, .rpm of Fedora and openSUSE,
+.pkg.tar.zst of Arch Linux, or what `make bindeb-pkg` and the like build), an installed kernel by
+its release or `running`, a directory with /boot and /lib/modules, a build tree, or an image.
+Packages that a kernel is divided into are found next to the one that is given; files that lie
+elsewhere are given with commas between them (image.deb,modules.deb). `fwdlab kernels` lists and
+fetches Debian's. A build tree has been built with `make bzImage modules`, and its modules are
+looked for where `make modules_install INSTALL_MOD_PATH=modules` puts them.")]
 pub(crate) struct Arguments {
-    /// A Debian package (linux-image-*.deb), a build tree or an image of Linux, or a disk
-    /// of FreeBSD; the first is what the others are held against
+    /// Kernels of Linux (packages, directories, releases of installed ones, `running`, build
+    /// trees, images), or disks of FreeBSD; the first one is the baseline
     #[arg(required = true, value_name = "KERNEL")]
     kernels: Vec<PathBuf>,
     /// A kernel to boot the disks of FreeBSD with as well: a directory as below /boot, or
@@ -188,7 +194,7 @@ fn subjects(arguments: &Arguments, cache: &Path) -> Result<Vec<(String, Subject)
     let name =
         |path: &Path| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let mut subjects = Vec::new();
-    for path in &arguments.kernels {
+    for path in &kernel::expand(&arguments.kernels) {
         if !Image::is_one(path) {
             subjects.push((name(path), Subject::Linux(Kernel::find(path, cache)?)));
             continue;

@@ -13,7 +13,7 @@ pub const VM: Section = Section {
             "kernel",
             Kind::File,
             "",
-            "Linux: the kernel that boots, a Debian package (`linux-image-*.deb`), a build tree, or an image; fwdlab makes the small system around it. FreeBSD: a directory or archive that becomes a kernel in /boot beside the disk's own. The plan keeps its name, not its content; each run records which kernel ran.",
+            "Linux: the kernel that boots: a package (`.deb`, `.rpm`, `.pkg.tar.zst`), whose other parts are next to it, a directory with `/boot` and `/lib/modules`, a build tree, an image, the release of an installed kernel, or `running`. fwdlab makes the small system around it; `fwdlab kernels` fetches packages of Debian. FreeBSD: a directory or archive that becomes a kernel in /boot beside the disk's own. The plan keeps its name, not its content; each run records which kernel ran.",
         )
         .example("\"linux-image-6.1.0-50-cloud-amd64_6.1.176-1_amd64.deb\"")
         .of(Owner::Vm)

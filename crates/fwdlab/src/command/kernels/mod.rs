@@ -1,0 +1,184 @@
+//! `fwdlab kernels`: lists kernels for guests, and fetches them with apt.
+
+mod apt;
+mod catalogue;
+mod document;
+mod fetch;
+mod parse;
+
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::form::FormArguments;
+use crate::progress::Stage;
+use crate::state;
+use anyhow::Result;
+use apt::{Apt, Source};
+use catalogue::{Offer, Take};
+use document::{Fetched, Findings};
+use fwdlab_vm::kernel;
+use std::path::{Path, PathBuf};
+
+/// Series that stands for the one of the Debian release that runs here.
+const HOST: &str = "host";
+
+/// List kernels for guests: installed ones, fetched ones, and Debian's by suite; and fetch
+/// them.
+///
+/// Lists and packages come by apt-get, which works in a directory of its own below fwdlab's
+/// cache: nothing of this machine's packages or configuration is touched, and no privilege is
+/// needed. apt checks signatures with the keyring of debian-archive-keyring.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  fwdlab kernels                                     what there is
+  fwdlab kernels 6.12.43 '7.*'                       only these releases
+  fwdlab kernels --fetch kernels                     the newest of every series
+  fwdlab count kernels                               and what they cost, the oldest first
+  fwdlab kernels --fetch kernels --series 6.1 --take all
+  fwdlab kernels --fetch kernels --series host --take ends
+  fwdlab kernels --fetch kernels --flavour amd64 6.12.117
+  fwdlab kernels --fetched kernels --offline --json
+
+Kernels of the flavour cloud-amd64 are the smallest ones, a third of the size of amd64; they
+have the drivers of virtual machines, and the same network stack. Since 6.19 Debian divides a
+kernel into several packages: all of them are fetched, and a kernel of which the mirror has
+lost one is listed with what is missing.
+
+Other distributions: `apt-get download linux-image-unsigned-VERSION linux-modules-VERSION`
+(Ubuntu), `dnf download kernel-core kernel-modules-core` (Fedora), `zypper download
+kernel-default` (openSUSE), or the file of the package `linux` (Arch Linux). `fwdlab count`
+takes their packages as they are.")]
+pub(crate) struct Arguments {
+    /// Releases: whole, their beginning (6.12.43), or with `*` for anything
+    #[arg(value_name = "RELEASE")]
+    patterns: Vec<String>,
+    /// Fetch kernels into this directory: the newest of each series, unless releases or --take
+    /// say otherwise
+    #[arg(long, value_name = "DIRECTORY", conflicts_with = "offline")]
+    fetch: Option<PathBuf>,
+    /// List the kernels in this directory as well
+    #[arg(long, value_name = "DIRECTORY", conflicts_with = "fetch")]
+    fetched: Option<PathBuf>,
+    /// Only these series, separated by commas; `host` stands for the one of the Debian release
+    /// that runs here
+    #[arg(long, value_name = "SERIES", value_delimiter = ',')]
+    series: Vec<String>,
+    /// Which kernels of each series [default: newest with --fetch, else all]
+    #[arg(long, value_enum, value_name = "WHICH")]
+    take: Option<Take>,
+    /// Debian's flavour of the kernel
+    #[arg(long, default_value = "cloud-amd64", value_name = "NAME")]
+    flavour: String,
+    /// Only these suites, separated by commas [default: bullseye to sid, with security
+    /// updates and backports]
+    #[arg(long, value_name = "SUITE", value_delimiter = ',')]
+    suite: Vec<String>,
+    /// Mirror of Debian [default: that of this machine's apt]
+    #[arg(long, value_name = "URL")]
+    mirror: Option<String>,
+    /// Keyring to check signatures with [default: that of debian-archive-keyring]
+    #[arg(long, value_name = "FILE")]
+    keyring: Option<PathBuf>,
+    /// Accept suites that their mirror has not renewed in time, as those of a snapshot
+    #[arg(long)]
+    allow_expired: bool,
+    /// List only what is on this machine
+    #[arg(long)]
+    offline: bool,
+    #[command(flatten)]
+    form: FormArguments,
+}
+
+/// Lists kernels, or fetches them.
+///
+/// # Errors
+/// When nothing matches, apt is missing, or a package can't be fetched.
+pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
+    let mut findings = Findings::new(&arguments.flavour);
+    if arguments.offline {
+        findings.installed = kernel::installed(Path::new("/"));
+        findings.fetched = fetched(arguments.fetched.as_deref())?;
+        arguments.form.print(&findings.document())?;
+        return Ok(Exit::Done);
+    }
+    let mut stage = Stage::new();
+    let is_of_host = arguments.series.iter().any(|series| series == HOST);
+    let suites = match arguments.suite.is_empty() && is_of_host {
+        true => apt::suites_of_host()?,
+        false => arguments.suite.clone(),
+    };
+    let (mirror, keyring) = (arguments.mirror.as_deref(), arguments.keyring.as_deref());
+    let source = Source::find(suites, mirror, keyring, arguments.allow_expired)?;
+    let apt = Apt::open(&state::cache()?, source.clone())?;
+    findings.troubles = apt.update(&mut stage)?;
+    findings.source = Some(source);
+    let packages = apt.packages(&arguments.flavour)?;
+    let offers = catalogue::offers(&packages, &arguments.flavour);
+    let mut series: Vec<String> =
+        arguments.series.iter().filter(|series| *series != HOST).cloned().collect();
+    if is_of_host {
+        series.push(catalogue::series_of_meta(&packages, &arguments.flavour).ok_or_else(|| {
+            let flavour = &arguments.flavour;
+            CliError::Environment(format!(
+                "no suite has linux-image-{flavour}, which says the series of this machine's \
+                 release\n  next step: name a series, such as --series 6.12"
+            ))
+        })?);
+    }
+    let chosen = catalogue::choose(&offers, &series, &arguments.patterns, arguments.take());
+    if chosen.is_empty() {
+        return Err(nothing(arguments, &offers, &findings.troubles).into());
+    }
+    let Some(directory) = &arguments.fetch else {
+        findings.installed = kernel::installed(Path::new("/"));
+        findings.fetched = fetched(arguments.fetched.as_deref())?;
+        findings.offers = chosen.into_iter().cloned().collect();
+        drop(stage);
+        arguments.form.print(&findings.document())?;
+        return Ok(Exit::Done);
+    };
+    let failures = fetch::fetch(&apt, &chosen, directory, &mut stage)?;
+    drop(stage);
+    findings.offers = chosen.into_iter().cloned().collect();
+    findings.directory = Some(directory.clone());
+    findings.failures = failures;
+    arguments.form.print(&findings.document())?;
+    match findings.failures.is_empty() {
+        true => Ok(Exit::Done),
+        false => Ok(Exit::Environment),
+    }
+}
+
+impl Arguments {
+    /// Returns which kernels of each series are meant.
+    fn take(&self) -> Take {
+        let all = self.fetch.is_none() || !self.patterns.is_empty();
+        self.take.unwrap_or(if all { Take::All } else { Take::Newest })
+    }
+}
+
+/// Lists the kernels in a directory.
+fn fetched(directory: Option<&Path>) -> Result<Vec<Fetched>> {
+    let Some(directory) = directory else { return Ok(Vec::new()) };
+    let files = kernel::packages(directory).into_iter();
+    let fetched = files.map(|file| -> Result<Fetched> {
+        let missing = kernel::missing(&file)?;
+        Ok(Fetched { file, missing })
+    });
+    fetched.collect()
+}
+
+/// Returns the error for a choice that no kernel meets.
+fn nothing(arguments: &Arguments, offers: &[Offer], troubles: &[String]) -> CliError {
+    let mut series: Vec<&str> = offers.iter().map(|offer| offer.series.as_str()).collect();
+    series.dedup();
+    let has = match series.as_slice() {
+        [] => format!("the suites have no kernel of the flavour {}", arguments.flavour),
+        series => format!("no kernel matches; the suites have {}", series.join(", ")),
+    };
+    let troubles: String = troubles.iter().map(|trouble| format!("\n{trouble}")).collect();
+    CliError::Mistake(format!(
+        "{has}\n  next step: see `fwdlab kernels` for the releases, and give one of \
+         them{troubles}"
+    ))
+}

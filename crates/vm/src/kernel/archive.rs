@@ -1,0 +1,121 @@
+//! Compressed archives of packages, unpacked by programs of this machine.
+
+use crate::error::VmError;
+use crate::tool::{self, Stage};
+use std::io::Read;
+use std::path::Path;
+
+/// Compression formats: their first bytes, the program that decompresses them, and the
+/// package that contains it.
+const COMPRESSIONS: [(&[u8], &str, &str); 6] = [
+    (&[0xfd, b'7', b'z', b'X', b'Z', 0], "xz", "xz-utils (xz)"),
+    (&[0x28, 0xb5, 0x2f, 0xfd], "zstd", "zstd"),
+    (&[0x1f, 0x8b], "gzip", "gzip"),
+    (b"BZh", "bzip2", "bzip2"),
+    (&[0x04, 0x22, 0x4d, 0x18], "lz4", "lz4"),
+    (&[0x5d, 0, 0], "xz", "xz-utils (xz)"),
+];
+/// Bytes that tell compressions apart.
+const MAGIC: usize = 6;
+/// Beginning of an entry in the stripped cpio format of RPM 6, whose names are in the header.
+const STRIPPED: &[u8] = b"07070X";
+
+/// Returns the program that decompresses data beginning with `magic`; `None` if the data is
+/// not compressed.
+fn decompressor(magic: &[u8]) -> Option<Stage<'static>> {
+    let found = COMPRESSIONS.iter().find(|(begin, ..)| magic.starts_with(begin))?;
+    let arguments = &["-dc"];
+    Some(Stage { program: found.1, arguments, package: found.2, directory: None })
+}
+
+/// Reads the first bytes of `data`, and returns them with a reader of the whole.
+fn peek(mut data: impl Read + Send) -> std::io::Result<(Vec<u8>, impl Read + Send)> {
+    let mut magic = Vec::new();
+    data.by_ref().take(MAGIC as u64).read_to_end(&mut magic)?;
+    Ok((magic.clone(), std::io::Cursor::new(magic).chain(data)))
+}
+
+/// Returns `data` decompressed.
+///
+/// # Errors
+/// When the program that decompresses it is missing or fails.
+pub(super) fn decompressed(data: Vec<u8>) -> Result<Vec<u8>, VmError> {
+    match decompressor(&data) {
+        Some(stage) => tool::run(stage.program, stage.arguments, &data, stage.package),
+        None => Ok(data),
+    }
+}
+
+/// Unpacks a tar archive from `path`, compressed or not, into a directory.
+///
+/// # Errors
+/// When a program is missing, or the archive is damaged.
+pub(super) fn unpack_tar(
+    path: &Path,
+    data: impl Read + Send,
+    directory: &Path,
+) -> Result<(), VmError> {
+    let (magic, data) = peek(data).map_err(|source| VmError::file(path, source))?;
+    // -o: files belong to the caller, also when that is root.
+    let tar = Stage { program: "tar", arguments: &["-xof", "-"], package: "tar", directory: None };
+    let tar = Stage { directory: Some(directory), ..tar };
+    let stages: Vec<Stage<'_>> = decompressor(&magic).into_iter().chain([tar]).collect();
+    tool::pipe(data, &stages, None)
+}
+
+/// Unpacks a cpio archive from an RPM package at `path`, compressed or not, into a directory.
+///
+/// # Errors
+/// When a program is missing, or the archive is damaged.
+pub(super) fn unpack_cpio(
+    path: &Path,
+    data: impl Read + Send,
+    directory: &Path,
+) -> Result<(), VmError> {
+    let (magic, data) = peek(data).map_err(|source| VmError::file(path, source))?;
+    if magic == STRIPPED {
+        return Err(stripped(path));
+    }
+    let arguments = &["-idm", "--quiet", "--no-absolute-filenames"];
+    let cpio = Stage { program: "cpio", arguments, package: "cpio", directory: Some(directory) };
+    let stages: Vec<Stage<'_>> = decompressor(&magic).into_iter().chain([cpio]).collect();
+    let unpacked = tool::pipe(data, &stages, None);
+    // Compressed data shows its format only here.
+    unpacked.map_err(|error| match error.to_string().contains("07070X") {
+        true => stripped(path),
+        false => error,
+    })
+}
+
+/// Returns the error for a package that only RPM's own programs read.
+fn stripped(path: &Path) -> VmError {
+    VmError::Kernel {
+        path: path.to_owned(),
+        why: "a package in RPM 6's own archive format, which cpio does not read\n  next step: \
+              `rpm2archive -n PACKAGE | tar -x -C DIRECTORY`, and give the directory"
+            .into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decompressor_is_chosen_by_the_first_bytes() {
+        let program = |magic: &[u8]| decompressor(magic).map(|stage| stage.program);
+        assert_eq!(program(b"\xfd7zXZ\0..."), Some("xz"));
+        assert_eq!(program(b"\x28\xb5\x2f\xfd..."), Some("zstd"));
+        assert_eq!(program(b"\x1f\x8b\x08"), Some("gzip"));
+        assert_eq!(program(b"\x7fELF\x02\x01"), None);
+        assert_eq!(program(b""), None);
+    }
+
+    #[test]
+    fn stripped_archive_of_rpm_6_is_refused_with_the_next_step() {
+        let directory = tempfile::tempdir().unwrap();
+        let data = &b"07070X00000000"[..];
+        let error = unpack_cpio(Path::new("k.rpm"), data, directory.path()).unwrap_err();
+        assert!(error.to_string().contains("rpm2archive -n"), "{error}");
+    }
+}
