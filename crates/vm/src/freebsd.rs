@@ -5,6 +5,7 @@
 //! without a password, as images for virtual machines do. A second kernel, if there is one,
 //! is put into the overlay and booted in place of the image's own.
 
+use crate::cache;
 use crate::console::Console;
 use crate::error::VmError;
 use crate::guest::{self, Common, Running, System};
@@ -63,7 +64,7 @@ impl Image {
         if !file.exists() {
             fs::create_dir_all(cache).map_err(|source| VmError::file(cache, source))?;
             // Whole or not at all: beside its place first.
-            let part = machine::unfinished(cache, &name);
+            let part = cache::unfinished(cache, &name);
             let texts = [path.to_string_lossy(), part.to_string_lossy()];
             let arguments = ["-d", "-q", "-f", "--long=27", "-o", &texts[1], &texts[0]];
             let unpacked = tool::run("zstd", &arguments, &[], "zstd").map(drop);

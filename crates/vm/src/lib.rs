@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bursts;
+mod cache;
 pub mod caches;
 pub mod calls;
 pub mod card;

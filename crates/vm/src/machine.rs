@@ -4,6 +4,8 @@
 //! its files lie in one directory of its own. QEMU dies with the thread that started it,
 //! however that ends; directories that a killed process left are removed by [`clean`].
 
+pub use crate::cache::clean_cache;
+use crate::cache::start_of;
 pub use crate::card::{Backend, Model, Nic};
 use crate::console::Console;
 use crate::error::VmError;
@@ -19,8 +21,6 @@ use std::time::{Duration, Instant};
 
 /// Begins the name of every machine's directory; a process number and its start follow.
 const PREFIX: &str = "fwdlab-vm-";
-/// Begins the names of what is being made; a process number follows.
-const UNFINISHED: &str = "unpacking-";
 /// Addresses of the network for administration, which exists inside QEMU only: the host's
 /// and the guest's (RFC 5737).
 pub const ADMIN: (&str, &str) = ("192.0.2.2", "192.0.2.15");
@@ -337,24 +337,6 @@ pub fn clean(parent: &Path) -> usize {
     remove(parent, |pid, start| start_of(pid) != start)
 }
 
-/// The name of something that is not yet whole, below `cache`; [`clean_cache`] finds it.
-pub(crate) fn unfinished(cache: &Path, name: &str) -> PathBuf {
-    cache.join(format!("{UNFINISHED}{}-{name}", std::process::id()))
-}
-
-/// Removes what processes that are gone have left unfinished below `cache`.
-pub fn clean_cache(cache: &Path) {
-    let Ok(entries) = fs::read_dir(cache) else { return };
-    for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let pid = name.strip_prefix(UNFINISHED).and_then(|rest| rest.split('-').next());
-        if pid.and_then(|pid| pid.parse().ok()).is_some_and(|pid| start_of(pid).is_none()) {
-            // A kernel is a directory, a disk a file; whoever else removes it is welcome.
-            let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
-        }
-    }
-}
-
 /// Removes the directories of this process's machines, which end with it.
 pub fn clear(parent: &Path) -> usize {
     remove(parent, |pid, _| pid == std::process::id())
@@ -372,12 +354,6 @@ fn remove(parent: &Path, is_one: impl Fn(u32, Option<u64>) -> bool) -> usize {
         pid.is_some_and(|pid| is_one(pid, start))
     });
     found.filter(|entry| fs::remove_dir_all(entry.path()).is_ok()).count()
-}
-
-/// When a process began, in ticks after the boot (proc(5), field 22); none of no process.
-fn start_of(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(") ")?.1.split(' ').nth(19)?.parse().ok()
 }
 
 /// A port of 127.0.0.1 that nobody uses.
@@ -442,13 +418,5 @@ mod tests {
         assert!(own.exists() && other.exists() && !dead.exists());
         assert_eq!(clear(parent.path()), 1);
         assert!(!own.exists() && other.exists());
-        // No process has a number that long.
-        let (half, whole) = (parent.path().join("unpacking-4194999-x"), parent.path().join("x"));
-        let own = unfinished(parent.path(), "y");
-        [&half, &whole, &own].into_iter().for_each(|path| fs::write(path, "").unwrap());
-        fs::create_dir(parent.path().join("unpacking-4194998")).unwrap();
-        clean_cache(parent.path());
-        assert!(whole.exists() && own.exists() && !half.exists());
-        assert!(!parent.path().join("unpacking-4194998").exists());
     }
 }

@@ -2,8 +2,8 @@
 
 use super::deb::Needed;
 use super::{Kernel, archive, deb, root, root::Root, rpm, version};
+use crate::cache;
 use crate::error::VmError;
-use crate::machine;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -163,7 +163,7 @@ fn unpacked(files: &[PathBuf], cache: &Path) -> Result<PathBuf, VmError> {
         return Ok(root);
     }
     fs::create_dir_all(cache).map_err(|source| VmError::file(cache, source))?;
-    let part = machine::unfinished(cache, stem);
+    let part = cache::unfinished(cache, stem);
     let made = fs::create_dir(&part).map_err(|source| VmError::file(&part, source));
     let unpacked = made.and_then(|()| {
         files.iter().try_for_each(|file| unpack(file, &part))?;

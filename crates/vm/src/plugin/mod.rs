@@ -5,8 +5,8 @@
 //! 1, 9 to 11.0 accept 2, 11.1 accepts 7 alone), so each version is offered until one is
 //! accepted. The functions of a version are found by what QEMU exports (`qemu.h`).
 
+use crate::cache;
 use crate::error::VmError;
-use crate::machine;
 use crate::qemu::QEMU;
 use crate::tool;
 use fwdlab_port::process;
@@ -78,7 +78,7 @@ fn compiled(directory: &Path) -> Result<PathBuf, VmError> {
     }
     fs::create_dir_all(directory).map_err(|source| VmError::file(directory, source))?;
     // Under another name first: another process may look for it at the same time.
-    let part = machine::unfinished(directory, "count.so");
+    let part = cache::unfinished(directory, "count.so");
     let text = part.to_string_lossy();
     let mut arguments = FLAGS.to_vec();
     arguments.extend(["-", "-o", &text]);

@@ -150,7 +150,7 @@ fn conclusion(findings: &Findings) -> String {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::findings::Counted;
+    use super::super::counted::Counted;
     use super::*;
     use fwdlab_packet::Family;
     use fwdlab_results::document::FORMS;

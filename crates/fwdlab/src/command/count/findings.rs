@@ -1,46 +1,18 @@
 //! What was counted: totals of each kernel, and the cost of each function in all of them.
 
+use super::counted::Counted;
 use super::graphs::Drawn;
 use super::labels::labels;
 use super::misses::Modelled;
 use fwdlab_packet::Family;
-use fwdlab_vm::calls::Calls;
 use fwdlab_vm::costs::{Costs, FunctionCost};
-use fwdlab_vm::forwarding::Answer;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 /// Smallest difference of a function that counts as one, instructions a packet. Below it lies
 /// what depends on the state that the boot left behind, such as how full a slab is: two boots
 /// of one kernel differ by up to 0.3 there.
 pub(super) const SHOWN: f64 = 0.5;
-
-/// What was counted of one kernel in one state.
-pub(super) struct Counted {
-    /// The kernel as it was given.
-    pub(super) file: String,
-    /// Which of its boots, from 1 on.
-    pub(super) boot: u32,
-    /// The command that changed it since.
-    pub(super) change: Option<String>,
-    /// `uname -r`.
-    pub(super) release: String,
-    /// `uname -v`.
-    pub(super) build: String,
-    pub(super) answer: Answer,
-    /// From the start to a guest that forwards.
-    pub(super) ready: Duration,
-    /// Time of the counting.
-    pub(super) took: Duration,
-}
-
-impl Counted {
-    /// Its release, the change and its calls, where they were followed.
-    pub(super) fn stacks(&self) -> Option<(&str, Option<&str>, &Calls)> {
-        Some((&self.release, self.change.as_deref(), self.answer.found.calls.as_ref()?))
-    }
-}
 
 /// Everything, as programs read it.
 #[derive(Serialize)]

@@ -1,6 +1,6 @@
 //! Short names of kernels: what distinguishes those of one table.
 
-use super::findings::Counted;
+use super::counted::Counted;
 use std::collections::BTreeSet;
 
 /// Separators at which names are cut.

@@ -4,6 +4,7 @@
 //! lockstep while a plugin counts what it executes. Two kernels, or one before and after a
 //! change, are set side by side function by function.
 
+mod counted;
 mod document;
 mod findings;
 mod graphs;
@@ -20,7 +21,8 @@ use crate::signal;
 use crate::state;
 use anyhow::{Context, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use findings::{Counted, Findings};
+use counted::Counted;
+use findings::Findings;
 use fwdlab_bench::host::{Host, SshHost, SshSettings};
 use fwdlab_packet::{Family, Flows};
 use fwdlab_vm::forwarding::{self, GUEST_MACS, Question};
