@@ -84,6 +84,9 @@ pub(super) fn tests(house: &House) -> Vec<Finding> {
         .collect()
 }
 
+/// Targets of Linux's Makefile that documents name.
+const OF_LINUX: &[&str] = &["bzImage", "bindeb-pkg", "binrpm-pkg", "pacman-pkg"];
+
 /// Commands in documents are commands of `make`, `cargo xtask` or `fwdlab`.
 pub(super) fn commands(house: &House) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -91,7 +94,7 @@ pub(super) fn commands(house: &House) -> Vec<Finding> {
         for (number, snippet) in snippets(&file.text) {
             let words: Vec<&str> = snippet.trim_start_matches("$ ").split_whitespace().collect();
             let known = match words[..] {
-                ["make", target, ..] => is_target(house, target),
+                ["make", target, ..] => is_target(house, target) || OF_LINUX.contains(&target),
                 ["cargo", "xtask", chore, ..] => {
                     COMMANDS.iter().any(|(arguments, ..)| arguments[0] == chore)
                 }
@@ -233,7 +236,7 @@ mod tests {
             ),
             ("```\ntarget/release/fwdlab run a.toml\n```", 0),
             ("```\n$ make coffee\n```", 1),
-            ("`make cargo`", 1),
+            ("`make cargo`, `make bzImage modules`", 1),
             ("`fwdlab fly`", 1),
             ("`cargo xtask fly`", 1),
             ("make something of fwdlab with care", 0),
