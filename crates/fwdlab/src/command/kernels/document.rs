@@ -77,13 +77,12 @@ impl Findings {
         if !self.offers.is_empty() {
             blocks.push(self.offers());
         }
-        let troubles =
-            self.troubles.iter().map(|text| Block::remark(Remark::Warning, text.as_str()));
-        blocks.extend(troubles);
-        for failure in &self.failures {
-            let text = format!("{} could not be fetched: {}", failure.release, failure.why);
-            blocks.push(Block::remark(Remark::Warning, text));
-        }
+        let failures = self.failures.iter();
+        let failures =
+            failures.map(|one| format!("{} could not be fetched: {}", one.release, one.why));
+        let warnings = self.troubles.iter().cloned().chain(failures);
+        let in_one_line = |text: String| text.replace("\n  next step:", "; next step:");
+        blocks.extend(warnings.map(|text| Block::remark(Remark::Warning, in_one_line(text))));
         if let Some(directory) = &self.directory {
             let text =
                 format!("fwdlab count {} boots them, the oldest first.", directory.display());
