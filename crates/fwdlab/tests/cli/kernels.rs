@@ -125,7 +125,7 @@ fn kernels_lists_suites_and_names_missing_packages() {
 fn kernels_fetches_the_newest_of_each_series_with_its_parts() {
     let lab = lab();
     let fetched = lab.fwdlab(&kernels(&["--fetch", "out"])).expect(0);
-    assert!(fetched.stdout.contains("no linux-modules-6.19.14"), "{}", fetched.stdout);
+    assert!(fetched.stdout.contains("no linux-modules-*"), "{}", fetched.stdout);
     assert!(fetched.stdout.contains("fwdlab count out"), "{}", fetched.stdout);
     assert!(fetched.stderr.contains("fetching 7.3.4-cloud-amd64"), "{}", fetched.stderr);
     let expected = [

@@ -343,10 +343,11 @@ fn run(command: &mut Command) -> Result<Output> {
     let messages = String::from_utf8_lossy(&output.stderr);
     let errors: Vec<&str> = messages.lines().filter(|line| line.starts_with('E')).collect();
     let why = if errors.is_empty() { messages.trim().to_owned() } else { errors.join("; ") };
-    Err(CliError::Environment(format!(
-        "{program} failed: {why}\n  next step: see whether the mirror can be reached"
-    ))
-    .into())
+    let next = match why.contains("404  Not Found") {
+        true => "take another kernel: the mirror lists this one, but has lost its file",
+        false => "see whether the mirror can be reached",
+    };
+    Err(CliError::Environment(format!("{program} failed: {why}\n  next step: {next}")).into())
 }
 
 fn missing(program: &str, error: &std::io::Error) -> CliError {

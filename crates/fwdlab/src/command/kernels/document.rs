@@ -77,13 +77,12 @@ impl Findings {
         if !self.offers.is_empty() {
             blocks.push(self.offers());
         }
-        let troubles =
-            self.troubles.iter().map(|text| Block::remark(Remark::Warning, text.as_str()));
-        blocks.extend(troubles);
-        for failure in &self.failures {
-            let text = format!("{} could not be fetched: {}", failure.release, failure.why);
-            blocks.push(Block::remark(Remark::Warning, text));
-        }
+        let failures = self.failures.iter();
+        let failures =
+            failures.map(|one| format!("{} could not be fetched: {}", one.release, one.why));
+        let warnings = self.troubles.iter().cloned().chain(failures);
+        let in_one_line = |text: String| text.replace("\n  next step:", "; next step:");
+        blocks.extend(warnings.map(|text| Block::remark(Remark::Warning, in_one_line(text))));
         if let Some(directory) = &self.directory {
             let text =
                 format!("fwdlab count {} boots them, the oldest first.", directory.display());
@@ -130,12 +129,8 @@ impl Findings {
         Table::of(&self.offers)
             .words(title, |offer: &Offer| Cell::text(offer.release.as_str()))
             .keys(&["release"])
-            .words("version", |offer| Cell::text(offer.version.as_str()))
+            .hidden("version", |offer| Cell::text(offer.version.as_str()))
             .words("suites", |offer| Cell::text(offer.suites.join(", ")))
-            .numbers("size", |offer| match offer.missing.is_empty() {
-                true => Cell::text(size(offer.bytes)),
-                false => Cell::None,
-            })
             .words("state", |offer| Cell::text(self.state(offer)))
             .set(|table| table.name = Some("available"))
             .block()
@@ -145,22 +140,26 @@ impl Findings {
         let is_failed = self.failures.iter().any(|failure| failure.release == offer.release);
         let is_here = |file: &PathBuf| self.fetched.iter().any(|one| one.file.ends_with(file));
         let image = offer.packages.last().map(|package| fetch::file(package));
-        let complete = match &self.directory {
+        let word = match &self.directory {
             Some(_) if is_failed => "failed",
             Some(_) => "fetched",
             None if image.as_ref().is_some_and(is_here) => "fetched",
-            None => "",
+            None => "available",
         };
-        state(&offer.missing, complete)
+        state(&offer.missing, &format!("{word}, {}", size(offer.bytes)))
     }
 }
 
 /// Returns the state of a kernel by the packages that are missing.
 fn state(missing: &[String], complete: &str) -> String {
-    let names = missing.iter().map(|one| one.split('=').next().unwrap_or(one));
+    // All have the release in their names, as the row does.
+    let part = |one: &String| one.split('-').take(2).collect::<Vec<_>>().join("-");
     match missing.is_empty() {
         true => complete.to_owned(),
-        false => format!("unavailable: no {}", names.collect::<Vec<_>>().join(", no ")),
+        false => {
+            let parts: Vec<String> = missing.iter().map(part).collect();
+            format!("unavailable: no {}-*", parts.join("-*, no "))
+        }
     }
 }
 
@@ -199,7 +198,7 @@ mod tests {
         let markdown = Form::named("markdown").unwrap();
         let text = (markdown.render)(&document, 160).unwrap();
         for part in
-            ["34.7 MB", "unavailable: no linux-modules-6.19.2", "fetched", "No kernel is installed"]
+            ["34.7 MB", "unavailable: no linux-modules-*", "fetched", "No kernel is installed"]
         {
             assert!(text.contains(part), "{part} in {text}");
         }
