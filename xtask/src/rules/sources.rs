@@ -58,6 +58,28 @@ pub(super) fn skips(house: &House) -> Vec<Finding> {
         .collect()
 }
 
+/// Code blocks of documentation comments name a language that rustdoc does not compile: the
+/// test runner runs no documentation tests, which would take rustdoc once per crate.
+pub(super) fn documentation_tests(house: &House) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in rust(house).filter(|file| file.path.contains("/src/")) {
+        let mut is_open = false;
+        for (number, line) in lines(&file.text) {
+            let line = line.trim_start();
+            let text = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
+            let Some(language) = text.and_then(|text| text.trim_start().strip_prefix("```")) else {
+                continue;
+            };
+            is_open = !is_open;
+            if is_open && !["text", "sh", "toml", "json"].contains(&language.trim()) {
+                let what = "documentation tests are not run: write ```text, or a unit test";
+                findings.push(Finding::new(&file.path, number, what));
+            }
+        }
+    }
+    findings
+}
+
 /// Source files have at most [`LINES_MAX`] lines.
 pub(super) fn length(house: &House) -> Vec<Finding> {
     house
@@ -124,6 +146,15 @@ mod tests {
         let found = unsafe_code(&house);
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!((found[0].path.as_str(), found[0].line), ("crates/bench/src/a.rs", 2));
+    }
+
+    #[test]
+    fn documentation_tests_are_found() {
+        let of = |fence: &str| format!("/// A thing:\n/// {fence}\n/// a\n/// ```\nfn a() {{}}\n");
+        for (fence, found) in [("```text", 0), ("```", 1), ("```rust", 1), ("```no_run", 1)] {
+            let house = House::of(&[("crates/a/src/a.rs", &of(fence))]);
+            assert_eq!(documentation_tests(&house).len(), found, "{fence}");
+        }
     }
 
     #[test]
