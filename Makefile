@@ -22,7 +22,7 @@ SEEDS ?= ../shared/archive
 
 # Where Debian's kernels for guests lie.
 KERNELS ?= target/kernels
-.PHONY: demo seeds check test lint kernels lab-test vm-test \
+.PHONY: demo seeds check test lint doc kernels lab-test vm-test \
 	test-unit test-cli test-netns test-clients test-lab test-vm
 
 # Measures anew each time. The store of the time before is kept as
@@ -44,13 +44,14 @@ seeds:
 	$(TARGET)/release/fwdlab import $(SEEDS) --out results/archive
 	$(TARGET)/release/fwdlab report results/archive
 
-# Warnings of the compiler and of clippy, and the documents of the code.
 lint:
 	@scripts/deps.sh build
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 	cargo xtask check
+
+doc:
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 
 check: lint test-unit
 
@@ -58,7 +59,7 @@ check: lint test-unit
 HAVE_KERNELS = ls $(KERNELS)/*.deb >/dev/null 2>&1 || $(MAKE) --no-print-directory kernels \
 	|| echo "no kernels for guests: their tests are skipped" >&2
 
-test: lint
+test: lint doc
 	@scripts/deps.sh test
 	@$(HAVE_KERNELS)
 	FWDLAB_KERNELS=$${FWDLAB_KERNELS:-$(KERNELS)} cargo xtask test

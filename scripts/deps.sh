@@ -37,11 +37,12 @@ qemu-img            qemu-utils              vm
 depmod              kmod                    vm
 kill                procps                  unit cli netns clients lab vm
 ip                  iproute2                demo unit cli netns clients lab vm
-nft                 nftables                demo cli netns lab
-ethtool             ethtool                 demo cli netns clients lab
+nft                 nftables                demo cli netns lab vm
+ethtool             ethtool                 demo cli netns clients lab vm
 perf                linux-perf|linux-tools-generic  demo cli netns lab
 iptables            iptables                cli netns lab
 curl                curl                    cli netns
+jq                  jq                      cli
 dpdk-testpmd        dpdk-dev                cli netns lab
 ovs-vswitchd        openvswitch-switch      cli
 slurmctld           slurmctld               cli
@@ -58,7 +59,7 @@ iperf3              iperf3                  clients
 tcpdump             tcpdump                 clients
 /usr/lib/frr/zebra  frr                     clients
 ssh                 openssh-client          unit cli lab vm
-sshd                openssh-server          lab
+sshd                openssh-server          lab vm
 venv:labgrid        python3-venv            lab
 clang               clang                   ci
 llvm-strip          llvm                    ci

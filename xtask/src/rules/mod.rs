@@ -26,6 +26,8 @@ const RULES: &[(&str, Rule)] = &[
     ("new things touch few places", touches::touches),
     ("unsafe in crates/port only", sources::unsafe_code),
     ("model and packet are pure", sources::purity),
+    ("skips go through one helper", sources::skips),
+    ("no documentation tests", sources::documentation_tests),
     ("files stay short", sources::length),
     ("no paths of a machine", places::machine_paths),
     ("no other registry", places::registries),

@@ -40,6 +40,46 @@ pub(super) fn purity(house: &House) -> Vec<Finding> {
     })
 }
 
+/// Tests report skips through `fwdlab_testdata`, whose reports the test runner counts.
+/// Benchmarks and chores are no tests.
+pub(super) fn skips(house: &House) -> Vec<Finding> {
+    let is_test = |file: &&File| {
+        file.path.starts_with("crates/")
+            && !file.path.starts_with("crates/testdata/")
+            && !file.path.contains("/benches/")
+    };
+    let what = "report a skip through fwdlab_testdata::skip";
+    let texts = ["SKIPPED: ", "FWDLAB_CI"];
+    rust(house)
+        .filter(is_test)
+        .flat_map(|file| lines(&file.text).map(move |(number, line)| (file, number, line)))
+        .filter(|(_, _, line)| texts.iter().any(|text| line.contains(text)))
+        .map(|(file, number, _)| Finding::new(&file.path, number, what))
+        .collect()
+}
+
+/// Code blocks of documentation comments name a language that rustdoc does not compile: the
+/// test runner runs no documentation tests, which would take rustdoc once per crate.
+pub(super) fn documentation_tests(house: &House) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in rust(house).filter(|file| file.path.contains("/src/")) {
+        let mut is_open = false;
+        for (number, line) in lines(&file.text) {
+            let line = line.trim_start();
+            let text = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
+            let Some(language) = text.and_then(|text| text.trim_start().strip_prefix("```")) else {
+                continue;
+            };
+            is_open = !is_open;
+            if is_open && !["text", "sh", "toml", "json"].contains(&language.trim()) {
+                let what = "documentation tests are not run: write ```text, or a unit test";
+                findings.push(Finding::new(&file.path, number, what));
+            }
+        }
+    }
+    findings
+}
+
 /// Source files have at most [`LINES_MAX`] lines.
 pub(super) fn length(house: &House) -> Vec<Finding> {
     house
@@ -106,6 +146,24 @@ mod tests {
         let found = unsafe_code(&house);
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!((found[0].path.as_str(), found[0].line), ("crates/bench/src/a.rs", 2));
+    }
+
+    #[test]
+    fn documentation_tests_are_found() {
+        let of = |fence: &str| format!("/// A thing:\n/// {fence}\n/// a\n/// ```\nfn a() {{}}\n");
+        for (fence, found) in [("```text", 0), ("```", 1), ("```rust", 1), ("```no_run", 1)] {
+            let house = House::of(&[("crates/a/src/a.rs", &of(fence))]);
+            assert_eq!(documentation_tests(&house).len(), found, "{fence}");
+        }
+    }
+
+    #[test]
+    fn skips_past_the_helper_are_found_in_tests_only() {
+        let text = "fn a() {\n eprintln!(\"SKIPPED: no moon\");\n env::var(\"FWDLAB_CI\")\n}\n";
+        let places = ["crates/a/src/a.rs", "crates/testdata/src/a.rs", "crates/a/benches/a.rs"];
+        let house = House::of(&places.map(|place| (place, text)));
+        let found: Vec<_> = skips(&house).into_iter().map(|f| (f.path, f.line)).collect();
+        assert_eq!(found, [(places[0].to_owned(), 2), (places[0].to_owned(), 3)]);
     }
 
     #[test]

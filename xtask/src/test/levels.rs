@@ -19,24 +19,27 @@ pub(crate) enum Level {
     Vm,
 }
 
-/// Every level with its name, in the order in which a whole run reports them.
+/// Every level with its name, in the order in which a whole run starts them.
 pub(crate) const LEVELS: &[(&str, Level)] = &[
     ("unit", Level::Unit),
-    ("cli", Level::Cli),
     ("netns", Level::Netns),
     ("clients", Level::Clients),
+    ("cli", Level::Cli),
     ("lab", Level::Lab),
     ("vm", Level::Vm),
 ];
 
-/// Programs at the same time: one of each lane.
+/// Programs of a lane run one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
-    /// Computes, or measures on this machine: one at a time, because a measurement waits for
-    /// the machine's lock and a second one distorts it.
+    /// Computes, or measures on this machine: a measurement waits for the machine's lock, and
+    /// a second one distorts it.
     Machine,
-    /// Mostly waits for hosts.
+    /// Mostly waits for hosts: runs at the same time as [`Lane::Machine`].
     Hosts,
+    /// Guests use all CPUs for minutes, and a search in a laboratory fails beside them: starts
+    /// when the other lanes have ended.
+    Guests,
 }
 
 /// Test programs beyond [`Level::Unit`]: package, target, level, lane.
@@ -53,7 +56,7 @@ const PROGRAMS: &[(&str, &str, Level, Lane)] = &[
     ("fwdlab", "clients", Level::Clients, Lane::Machine),
     ("fwdlab-bench", "ssh", Level::Lab, Lane::Hosts),
     ("fwdlab", "lab", Level::Lab, Lane::Hosts),
-    ("fwdlab", "vm", Level::Vm, Lane::Machine),
+    ("fwdlab", "vm", Level::Vm, Lane::Guests),
 ];
 
 /// The level with a name.

@@ -55,7 +55,7 @@ pub(crate) fn run(root: &Path, words: &[String]) -> Result<()> {
     }
 }
 
-/// Runs the programs of all lanes at the same time, those of a lane one after the other.
+/// Runs the programs of each lane one after the other; see [`Lane`] for which lanes overlap.
 fn execute(programs: &[Program], setting: &Setting) -> Result<Vec<Run>> {
     let runs = Mutex::new(Vec::new());
     let lane = |lane: Lane| -> Result<()> {
@@ -70,5 +70,6 @@ fn execute(programs: &[Program], setting: &Setting) -> Result<Vec<Run>> {
         let machine = lane(Lane::Machine);
         hosts.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).and(machine)
     })?;
+    lane(Lane::Guests)?;
     Ok(runs.into_inner().unwrap_or_else(PoisonError::into_inner))
 }

@@ -179,10 +179,11 @@ mod tests {
         assert_eq!(routes.len(), count as usize);
         let distinct: HashSet<(IpAddr, u8)> = routes.iter().map(|route| route.prefix).collect();
         assert_eq!(distinct.len(), routes.len(), "{family:?}, {count}");
+        let allowed = allowed();
         for route in &routes {
             let (address, length) = route.prefix;
             let inside =
-                allowed().into_iter().any(|part| overlaps(route.prefix, part) && length >= part.1);
+                allowed.iter().any(|part| overlaps(route.prefix, *part) && length >= part.1);
             assert!(inside, "{address}/{length} of {count}");
         }
         // Of an address of the traffic only its own route, and that to its side, know.
@@ -226,7 +227,7 @@ mod tests {
             .expect("harmless");
         for family in [Family::Inet, Family::Inet6] {
             check(family, ROUTES_MAX, 1);
-            check(family, 1_000_000, 2000);
+            check(family, 100_000, 2000);
         }
     }
 

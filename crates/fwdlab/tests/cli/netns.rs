@@ -314,16 +314,24 @@ blocks = 1
 /// faster with it, whatever the machine does.
 #[test]
 fn packets_through_the_kernel_take_longer_than_without_it() {
-    let Some(json) = results_as_root(LATENCY, "packets are timed by BPF programs, which need root")
-    else {
+    // While others use the device's CPU, fwdlab reports that no trial is valid.
+    const ATTEMPTS: usize = 10;
+    let why = "packets are timed by BPF programs, which need root";
+    if !is_root(why) {
         return;
+    }
+    let mut found = serde_json::Value::Null;
+    let attempt = |_| {
+        let json = results_as_root(LATENCY, why)?;
+        let parts = json["method"]["parts"].as_array().expect("parts");
+        found = parts[0]["runs"][0]["found"].clone();
+        parts[1]["timed"].as_array().is_some_and(|rows| !rows.is_empty()).then_some(json)
+    };
+    let Some(json) = (0..ATTEMPTS).find_map(attempt) else {
+        return fwdlab_testdata::skip(&format!("the machine was too busy for a rate: {found}"));
     };
     let parts = json["method"]["parts"].as_array().expect("parts");
     let rows = parts[1]["timed"].as_array().map_or(&[][..], Vec::as_slice);
-    if rows.is_empty() {
-        let found = &parts[0]["runs"][0]["found"];
-        return fwdlab_testdata::skip(&format!("the machine was too busy for a rate: {found}"));
-    }
     assert_eq!(rows.len(), 2, "{}", parts[1]);
     for row in rows.iter().filter(|row| row["runs"] == 1) {
         let figure = |name: &str| {
