@@ -42,6 +42,7 @@ ethtool             ethtool                 demo cli netns clients lab
 perf                linux-perf|linux-tools-generic  demo cli netns lab
 iptables            iptables                cli netns lab
 curl                curl                    cli netns
+jq                  jq                      cli
 dpdk-testpmd        dpdk-dev                cli netns lab
 ovs-vswitchd        openvswitch-switch      cli
 slurmctld           slurmctld               cli
