@@ -74,11 +74,16 @@ fn bill_of_materials(root: &Path, folder: &Path, version: &str) -> Result<Option
         .args([root, &clone]))?;
     run(cargo()
         .args(["cyclonedx", "--format", "json", "--manifest-path", "crates/fwdlab/Cargo.toml"])
-        .args(["--target", BUILDER, "--override-filename", "bom"])
+        .args(["--target", BUILDER, "--override-filename", "bom", "--spec-version", "1.5"])
         .env("SOURCE_DATE_EPOCH", time(root)?)
         .current_dir(&clone))?;
     let file = folder.join(format!("fwdlab-{version}.cdx.json"));
-    fs::copy(clone.join("crates/fwdlab/bom.json"), &file).context("cargo-cyclonedx wrote none")?;
+    let bill = fs::read_to_string(clone.join("crates/fwdlab/bom.json"))
+        .context("cargo-cyclonedx wrote no bom.json")?;
+    // The crates of the workspace are named by their paths. As in the program, its root is a
+    // name that no machine has.
+    let place = fs::canonicalize(&clone)?.display().to_string();
+    fs::write(&file, bill.replace(&place, "/fwdlab"))?;
     Ok(Some(file))
 }
 

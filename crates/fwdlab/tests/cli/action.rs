@@ -51,7 +51,7 @@ fn step(lab: &Lab, variables: &[(&str, &str)]) -> (Option<i32>, String, String) 
     (ended.status.code(), read(&summary), read(&output))
 }
 
-/// A directory with a program that prints these counts; none without jq, which the script runs.
+/// A directory with a program that prints these counts. `None` without jq, which the script runs.
 fn lab(difference: f64, code: i32) -> Option<Lab> {
     if Command::new("jq").arg("--version").output().is_err() {
         fwdlab_testdata::skip("jq is not installed");

@@ -53,3 +53,21 @@ fn several_stores_are_refused_where_a_file_has_one_document() {
         assert!(refused.stderr.contains("next step: name one of them"), "{}", refused.stderr);
     }
 }
+
+#[test]
+fn within_margin_loss_passes_in_every_form() {
+    let lab = Lab::new("");
+    lab.write("before.pps", "1000000\n1000100\n999900\n1000050\n");
+    // Significantly slower by 1 %, within the margin of 2 %; and by 5 %.
+    for (after, code, ktap, junit) in [
+        ("990000\n990100\n989900\n990050\n", 0, "\nok 1 after against before\n", "failures=\"0\""),
+        ("950000\n950100\n949900\n950050\n", 1, "\nnot ok 1 after", "failures=\"1\""),
+    ] {
+        lab.write("after.pps", after);
+        for (form, expected) in [("ktap", ktap), ("junit", junit)] {
+            let compare = ["compare", "before.pps", "after.pps", "--fail-on", "worse", "--format"];
+            let text = lab.fwdlab(&[&compare[..], &[form]].concat()).expect(code).stdout;
+            assert!(text.contains(expected), "{form}: {text}");
+        }
+    }
+}
