@@ -22,6 +22,7 @@ xz                  xz-utils                unit vm
 gzip                gzip                    unit
 zstd                zstd                    unit vm
 strip               binutils                unit lab
+rpmbuild            rpm                     unit
 python3             python3                 unit cli lab
 chromium            chromium                unit cli
 dash                dash                    unit

@@ -38,9 +38,7 @@ fn divided_kernel_boots_from_its_directory() {
     let Some(package) = kernel() else { return };
     let has = |program: &str| Command::new(program).arg("--version").output().is_ok();
     if !has("dpkg-deb") || !has("zstd") {
-        assert_ne!(std::env::var("FWDLAB_CI").as_deref(), Ok("1"), "no dpkg-deb or zstd");
-        eprintln!("SKIPPED: no package is built: dpkg-deb or zstd is missing");
-        return;
+        return fwdlab_testdata::skip("dpkg-deb or zstd is not installed");
     }
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
