@@ -26,6 +26,13 @@ pub(super) struct Offer {
     pub(super) missing: Vec<String>,
 }
 
+impl Offer {
+    /// Returns the size of all packages in megabytes, with the unit.
+    pub(super) fn size(&self) -> String {
+        format!("{:.1} MB", self.bytes as f64 / 1e6)
+    }
+}
+
 /// Kernels of one series to choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Take {

@@ -146,7 +146,7 @@ impl Findings {
             None if image.as_ref().is_some_and(is_here) => "fetched",
             None => "available",
         };
-        state(&offer.missing, &format!("{word}, {}", size(offer.bytes)))
+        state(&offer.missing, &format!("{word}, {}", offer.size()))
     }
 }
 
@@ -161,11 +161,6 @@ fn state(missing: &[String], complete: &str) -> String {
             format!("unavailable: no {}-*", parts.join("-*, no "))
         }
     }
-}
-
-/// Returns a size in megabytes.
-pub(super) fn size(bytes: u64) -> String {
-    format!("{:.1} MB", bytes as f64 / 1e6)
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ pub(super) fn fetch(
             offer.release,
             number + 1,
             whole.len(),
-            super::document::size(offer.bytes)
+            offer.size()
         ));
         if let Err(error) = fetch_one(apt, &absent, directory) {
             failures.push(Failure { release: offer.release.clone(), why: format!("{error:#}") });
