@@ -309,8 +309,9 @@ pub fn everything(privilege: &Privilege, journal: Result<&Journal, String>) -> V
     let host = crate::host::NamespaceHost::new(&wiring.receiver, &[]).map_err(|e| e.to_string());
     let threads = host.and_then(|host| {
         let cpus = affinity::allowed_cpus().map_err(|e| e.to_string())?;
-        crate::dut::linux::scheduling::thread_polling(&host, "r0", &cpus[..1])
-            .map_err(|e| e.to_string())
+        let bound = crate::dut::linux::scheduling::thread_polling(&host, "r0", &cpus[..1]);
+        // The row has a next step of its own.
+        bound.map_err(|e| e.to_string().lines().next().unwrap_or_default().to_owned())
     });
     add(
         "NAPI threads bound to a CPU",
