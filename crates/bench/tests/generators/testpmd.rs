@@ -28,6 +28,8 @@ fn veth() -> Option<NamespaceHost> {
         return None;
     }
     let name = format!("fwdlab-tpmd-{}", std::process::id());
+    // A killed process of the same number may have left one.
+    let _ = LocalHost.run(&["ip", "netns", "del", &name], "");
     LocalHost.run(&["ip", "netns", "add", &name], "").expect("root");
     let namespace = NetNs::open(&name).expect("a namespace");
     // It goes with the last that uses it.

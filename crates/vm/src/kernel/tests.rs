@@ -264,8 +264,9 @@ fn damaged_package_leaves_nothing_in_the_cache() {
     assert!(root::entries(&place.path("cache")).is_empty());
     fs::write(place.path(file), "no package").unwrap();
     assert!(place.refusal(file).contains("no Debian package"));
-    place.deb(file, "", &[module("lib/modules", release)]);
-    assert!(place.refusal(file).contains("give linux-image-VERSION"));
+    let modules = "linux-headers-6.1.0-9-amd64_1_amd64.deb";
+    place.deb(modules, "", &[module("lib/modules", release)]);
+    assert!(place.refusal(modules).contains("give linux-image-VERSION"));
 }
 
 #[test]
