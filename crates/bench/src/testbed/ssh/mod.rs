@@ -215,14 +215,19 @@ impl Testbed for Ssh {
     }
 
     fn begin(&mut self, observer: &mut dyn Observer) -> Result<(), BenchError> {
-        self.boot = match reboot::mark(self.rack.dut()?.host()) {
-            Ok(mark) => mark,
-            Err(_) => {
-                reboot::wait(&self.rack, None, observer)?;
-                reboot::mark(self.rack.dut()?.host())?
+        // A host that is about to go down may respond once more in between.
+        let mut attempts = 3;
+        loop {
+            attempts -= 1;
+            match reboot::mark(self.rack.dut()?.host()) {
+                Ok(mark) => {
+                    self.boot = mark;
+                    return Ok(());
+                }
+                Err(error) if attempts == 0 => return Err(error),
+                Err(_) => reboot::wait(&self.rack, None, observer)?,
             }
-        };
-        Ok(())
+        }
     }
 
     fn recover(&mut self, observer: &mut dyn Observer) -> Result<Option<String>, BenchError> {
