@@ -42,7 +42,7 @@ pub(crate) fn try_in_all(repository: &Path) -> Result<()> {
         eprintln!("SKIPPED: {why}");
         return Ok(());
     }
-    cargo(repository, &["build", "--locked", "--package", "fwdlab"])?;
+    // The program is built with its tests.
     let tests = test_programs(repository)?;
     let kernel = kernel(repository)?;
     let folder = repository.join("target/systems");
@@ -68,11 +68,6 @@ fn possible() -> Result<()> {
     }
     tool::run(Command::new("mmdebstrap").arg("--version"), "apt-get install mmdebstrap")?;
     Ok(())
-}
-
-fn cargo(repository: &Path, arguments: &[&str]) -> Result<String> {
-    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    tool::run(Command::new(program).current_dir(repository).args(arguments), "rustup")
 }
 
 /// Commands that run the test programs, one at a time.
