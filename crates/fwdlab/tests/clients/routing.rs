@@ -4,7 +4,7 @@ use super::frr::{Frr, ospf};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::ops::DerefMut;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 fn begin(frr: &mut Frr, host: &str, daemons: &[(&'static str, String)]) {
@@ -175,20 +175,8 @@ fn no_packet_is_lost_by_reading_the_file_again() {
     }
     let ping = ["ping", "-n", "-c", "1", "-W", "3", "-I", "10.100.0.1", "10.101.0.1"];
     frr.until("packets pass", |frr| frr.run("a", &ping).0);
-    let ping = [
-        "ping",
-        "-q",
-        "-n",
-        "-c",
-        "4000",
-        "-i",
-        "0.001",
-        "-W",
-        "2",
-        "-I",
-        "10.100.0.1",
-        "10.101.0.1",
-    ];
+    // Until it is interrupted, however long ten reloads take.
+    let ping = ["ping", "-q", "-n", "-i", "0.001", "-I", "10.100.0.1", "10.101.0.1"];
     let mut stream = frr.begin("a", &ping);
     for number in 0..10 {
         std::thread::sleep(Duration::from_millis(100));
@@ -199,12 +187,14 @@ fn no_packet_is_lost_by_reading_the_file_again() {
         };
         frr.reload(&text);
     }
-    let is_under_way = stream.try_wait().expect("a child").is_none();
-    assert!(is_under_way, "the stream ended before the last reload");
+    assert!(stream.try_wait().expect("a child").is_none(), "the stream ended by itself");
+    let interrupted = Command::new("kill").args(["-INT", &stream.id().to_string()]).status();
+    assert!(interrupted.expect("kill").success());
     let mut said = String::new();
     stream.stdout.take().expect("a pipe").read_to_string(&mut said).expect("text");
     stream.wait().expect("it ends");
-    assert_eq!(lost(&said), 0, "{said}");
+    // One may be on its way when the stream is interrupted.
+    assert!(lost(&said) <= 1, "{said}");
     let (stats, said) = frr.end();
     let fact = stats.facts.iter().find(|(name, _)| name == "reloads");
     assert_eq!(fact.map(|(_, count)| count.as_str()), Some("9"), "{said}");
