@@ -1,8 +1,8 @@
 //! Kernels of Linux in the forms that users have: packages of distributions, installed
 //! kernels, roots of systems, build trees, and images.
 //!
-//! One file for each form: [`package`] ([`deb`], [`rpm`], tar archives), [`installed`],
-//! [`root`], [`tree`], [`image`]. [`modules`] reads modules and their dependencies.
+//! One file for each form: `package` (`deb`, `rpm`, tar archives), `installed`,
+//! `root`, `tree`, `image`. `modules` reads modules and their dependencies.
 
 mod archive;
 pub mod deb;
