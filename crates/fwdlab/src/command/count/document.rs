@@ -39,7 +39,11 @@ pub(super) fn document(findings: &Findings, functions: usize) -> Document<'_> {
 
 /// Reasons to doubt the counts.
 fn doubts(findings: &Findings) -> Vec<Block> {
-    let mut doubts = Vec::new();
+    let failures = findings.failed.iter().map(|failed| {
+        let why = failed.why.lines().next().unwrap_or_default();
+        Block::remark(Remark::Warning, format!("{} was not counted: {why}", failed.kernel))
+    });
+    let mut doubts: Vec<Block> = failures.collect();
     let scattered: u64 = findings.kernels.iter().map(|row| row.scattered).sum();
     if scattered > 0 {
         let text = format!("{scattered} batches were not found at once by the guest.");

@@ -29,6 +29,16 @@ pub(super) struct Findings {
     /// Where caches were modelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) caches: Option<Modelled>,
+    /// Kernels that could not be counted, of three and more.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) failed: Vec<Failed>,
+}
+
+/// A kernel that could not be counted.
+#[derive(Serialize)]
+pub(super) struct Failed {
+    pub(super) kernel: String,
+    pub(super) why: String,
 }
 
 /// A kernel's totals, a packet each.
@@ -135,7 +145,8 @@ impl Findings {
         });
         let kernels = kernels.collect();
         let caches = Modelled::of(counted.iter().map(|c| c.answer.found.caches.as_ref()));
-        Findings { family, batch, boots, kernels, functions, calls, caches }
+        let failed = Vec::new();
+        Findings { family, batch, boots, kernels, functions, calls, caches, failed }
     }
 }
 

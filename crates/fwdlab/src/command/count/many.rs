@@ -193,6 +193,7 @@ pub(super) fn conclusion(findings: &Findings) -> String {
 mod tests {
     use super::super::document::document;
     use super::super::document::tests::counted;
+    use super::super::findings::Failed;
     use super::*;
     use fwdlab_packet::Family;
     use fwdlab_results::document::FORMS;
@@ -216,6 +217,17 @@ mod tests {
         assert!(text.contains("the most 1100.0 (6.1.0)"), "{text}");
         assert!(text.contains("+100.0 from 6.0.0 to 6.1.0"), "{text}");
         assert!(text.contains("1 functions changed"), "{text}");
+    }
+
+    #[test]
+    fn kernels_that_failed_are_named_with_the_reason() {
+        let mut found = findings(&[1000.0, 1100.0, 1090.0]);
+        let (kernel, why) =
+            ("bad.deb".to_owned(), "the guest panicked\n  next step: ...".to_owned());
+        found.failed.push(Failed { kernel, why });
+        let text = rendered(&found, "text", 100);
+        assert!(text.contains("bad.deb was not counted: the guest panicked"), "{text}");
+        assert!(rendered(&found, "json", 100).contains("bad.deb"));
     }
 
     #[test]

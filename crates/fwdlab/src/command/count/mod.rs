@@ -19,10 +19,10 @@ use crate::names;
 use crate::progress::Stage;
 use crate::signal;
 use crate::state;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use counted::Counted;
-use findings::Findings;
+use findings::{Failed, Findings};
 use fwdlab_bench::host::{Host, SshHost, SshSettings};
 use fwdlab_packet::{Family, Flows};
 use fwdlab_vm::forwarding::{self, GUEST_MACS, Question};
@@ -158,7 +158,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     signal::end_after(clear).context("listening to signals")?;
     let cache = state::cache()?;
     machine::clean_cache(&cache);
-    let mut counted = Vec::new();
+    let (mut counted, mut failed) = (Vec::new(), Vec::new());
     let subjects = subjects(arguments, &cache)?;
     let boots = subjects.iter().flat_map(|one| (1..=arguments.boots).map(move |boot| (one, boot)));
     for (number, (subject, boot)) in (0..).zip(boots) {
@@ -168,20 +168,31 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
             // A machine that has begun removes its own files.
             let _ = std::fs::remove_dir_all(&directory);
         }
-        counted.extend(found?);
+        match found {
+            Ok(found) => counted.extend(found),
+            // Of many kernels the others are counted all the same.
+            Err(error) if subjects.len() > 2 => {
+                failed.push(Failed { kernel: subject.0.clone(), why: format!("{error:#}") });
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    if let (true, Some(first)) = (counted.is_empty(), failed.first()) {
+        return Err(anyhow!("{}: {}", first.kernel, first.why));
     }
     let drawn = match &arguments.calls {
         Some(directory) => graphs::write(counted.iter().filter_map(Counted::stacks), directory)?,
         None => Vec::new(),
     };
     let how = (arguments.family, arguments.batch, arguments.boots);
-    let findings = Findings::of(counted, drawn, how);
+    let exit = if failed.is_empty() { Exit::Done } else { Exit::Environment };
+    let findings = Findings { failed, ..Findings::of(counted, drawn, how) };
     if let Some(file) = &arguments.plot {
         let fail = || format!("{}: the plot can't be written there", file.display());
         std::fs::write(file, many::plot(&findings)).with_context(fail)?;
     }
     arguments.form.print(&document::document(&findings, arguments.functions))?;
-    Ok(Exit::Done)
+    Ok(exit)
 }
 
 /// What is booted.
