@@ -19,7 +19,7 @@ use std::process::Command;
 /// The releases.
 const RELEASES: [&str; 2] = ["trixie", "sid"];
 /// Levels of tests whose programs are installed there.
-const LEVELS: &str = "demo netns vm";
+const LEVELS: &str = "demo vm";
 /// What must be so in a root. Each line is a shell command that fails if it is not.
 const USED: &[&str] = &[
     "target/debug/fwdlab doctor",
@@ -28,7 +28,7 @@ const USED: &[&str] = &[
     "test -s /tmp/demo/index.html && test -s /tmp/demo/run.sqlite",
 ];
 /// Test programs of what reads other programs' output: package, name.
-const TESTS: &[(&str, &str)] = &[("fwdlab-bench", "netns"), ("fwdlab-bench", "profile")];
+const TESTS: &[(&str, &str)] = &[("fwdlab-bench", "profile")];
 
 /// Tries the program in all of them.
 ///
