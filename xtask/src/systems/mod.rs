@@ -97,7 +97,7 @@ fn kernel(repository: &Path) -> Result<PathBuf> {
 /// Counts one kernel, into two files of `folder`.
 fn count(kernel: &Path, folder: &str) -> String {
     format!(
-        "target/debug/fwdlab count {} --calls {folder}/calls --json > {folder}/counts.json",
+        "target/debug/fwdlab count {} --bursts 9 --calls {folder}/calls --json > {folder}/counts.json",
         kernel.display()
     )
 }
