@@ -1,4 +1,4 @@
-//! Files that survive a process: how one is made whole or not at all.
+//! Files that survive the process: made completely or not at all.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,25 +6,25 @@ use std::path::{Path, PathBuf};
 /// Begins the names of what is being made; a process number follows.
 const UNFINISHED: &str = "unpacking-";
 
-/// The name of something that is not yet whole, below `cache`; [`clean_cache`] finds it.
+/// Path of a file or directory that is being made below `cache`; [`clean_cache`] removes it.
 pub(crate) fn unfinished(cache: &Path, name: &str) -> PathBuf {
     cache.join(format!("{UNFINISHED}{}-{name}", std::process::id()))
 }
 
-/// Removes what processes that are gone have left unfinished below `cache`.
+/// Removes unfinished files of dead processes below `cache`.
 pub fn clean_cache(cache: &Path) {
     let Ok(entries) = fs::read_dir(cache) else { return };
     for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let pid = name.strip_prefix(UNFINISHED).and_then(|rest| rest.split('-').next());
         if pid.and_then(|pid| pid.parse().ok()).is_some_and(|pid| start_of(pid).is_none()) {
-            // A kernel is a directory, a disk a file; whoever else removes it is welcome.
+            // A kernel is a directory, a disk a file; another process may remove it first.
             let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
         }
     }
 }
 
-/// When a process began, in ticks after the boot (proc(5), field 22); none of no process.
+/// Start of a process in ticks since boot (proc(5), field 22). `None` if there is no such process.
 pub(crate) fn start_of(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(") ")?.1.split(' ').nth(19)?.parse().ok()

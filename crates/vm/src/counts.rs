@@ -42,7 +42,7 @@ enum Counter {
     Overflow = 2,
 }
 
-/// Where things are in a file.
+/// Offsets in a file.
 #[derive(Clone, Copy, Debug)]
 struct Layout {
     slots: usize,
@@ -65,7 +65,7 @@ pub struct CountFile {
 }
 
 impl CountFile {
-    /// An empty file for the plugin of a guest with so many CPUs.
+    /// Creates an empty file for the plugin of a guest with that number of CPUs.
     ///
     /// # Errors
     /// When it can't be made, or the disk has no room for it: QEMU would be killed there.

@@ -42,7 +42,7 @@ pub(crate) fn build(root: &Path, level: Option<Level>) -> Result<Vec<Program>> {
     Ok(programs)
 }
 
-/// Cargo, as it was called to run this program.
+/// The cargo that runs this program.
 pub(crate) fn cargo(root: &Path) -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(root).stdin(Stdio::null());

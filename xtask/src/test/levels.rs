@@ -37,8 +37,8 @@ pub(crate) enum Lane {
     Machine,
     /// Mostly waits for hosts: runs at the same time as [`Lane::Machine`].
     Hosts,
-    /// Guests use all CPUs for minutes, and a search in a laboratory fails beside them: starts
-    /// when the other lanes have ended.
+    /// Uses all CPUs for minutes, which makes a search in a laboratory fail: starts when the
+    /// other lanes have ended.
     Guests,
 }
 

@@ -13,7 +13,7 @@ const FIRST_LINES: usize = 6;
 pub(crate) enum Outcome {
     Ok,
     Failed,
-    /// With the reason of `#[ignore = "..."]`, empty without one.
+    /// Ignored by libtest, with the reason of `#[ignore = "..."]`; empty if it has none.
     Ignored(String),
 }
 

@@ -45,7 +45,7 @@ pub struct Revisions {
     pub levels: Vec<Level>,
     /// Changes, in their order.
     pub changes: Vec<ChangeMark>,
-    /// What the points count.
+    /// Quantity of the points.
     pub quantity: Quantity,
     /// A line under the figure, such as what kind of testbed it is.
     pub footnote: Option<String>,

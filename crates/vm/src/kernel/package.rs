@@ -62,7 +62,7 @@ pub(super) fn in_directory(directory: &Path) -> Vec<PathBuf> {
 }
 
 /// Leaves out packages that are parts of a kernel that another one stands for. Files that are
-/// no packages stay: whoever opens them reports it.
+/// no packages stay, and are reported when they are opened.
 pub(super) fn without_parts(paths: Vec<PathBuf>) -> Vec<PathBuf> {
     let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
     let set = |path: &PathBuf| -> Vec<PathBuf> {

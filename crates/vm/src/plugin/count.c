@@ -17,8 +17,8 @@
  * With more than one virtual CPU, QEMU needs `-accel tcg,thread=single`.
  *
  * The gate: while the word `hold` of the header isn't 0, the virtual CPU waits at the block that
- * begins at `gate`. That is where a batch of frames is gathered, so that the guest finds them
- * all at once however fast either side is.
+ * begins at `gate`. There a batch of frames is gathered, so that the guest finds all of them
+ * together however fast either side is.
  *
  * Compiled behind qemu.h, counters.c, calls.c, caches.c and misses.c, as one file.
  */
@@ -148,7 +148,7 @@ static void moved(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address
 static qemu_plugin_id_t own_id;
 static void begin(qemu_plugin_id_t);
 
-/* Translates all code anew. */
+/* Discards all translations: code is translated again when it is executed. */
 static void translate_again(void)
 {
     qemu_plugin_reset(own_id, begin, (void *)own_id);
@@ -179,7 +179,7 @@ static void gate(unsigned int cpu, void *data)
 
 /*
  * The gate is looked for when code is translated. Where its code was translated before the
- * gate was set, all code is translated anew.
+ * gate was set, all code is translated again.
  */
 static uint64_t known_gate;
 
@@ -196,9 +196,9 @@ static void look_for_gate(void)
 }
 
 /*
- * Until there is a gate nobody asks what is executed, and code that no plugin looks at is
- * translated in half the time. So a boot is left alone, but for a glance whenever the CPU
- * has nothing to do: then all code is translated anew.
+ * Before the gate is set no count is needed, and uninstrumented code is translated in half the
+ * time. So the boot is not instrumented: the gate is looked for when the CPU idles, and all code
+ * is translated again once it is set.
  */
 static void look_while_idle(uintptr_t first, uintptr_t second)
 {

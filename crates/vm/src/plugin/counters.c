@@ -10,7 +10,7 @@
 #define PAGE 4096u
 #define MAX_CPUS 16 /* entries that QEMU allocates before it moves scoreboards */
 
-/* Counters of their own; those of the slots follow. */
+/* Counters that belong to no slot; those of the slots follow. */
 enum { BLOCKS, USER, OVERFLOW, OWN = 8 };
 
 /* Bytes of an array, in whole pages. */
@@ -23,7 +23,7 @@ static size_t board_offset; /* of the first whole page of an entry */
 static int counters_fd = -1;
 static off_t counters_at;
 
-/* Opens a file, which is made at least as long as that; -1 if it cannot be. */
+/* Opens a file and extends it to at least `size` bytes; -1 on failure. */
 static int opened(const char *path, off_t size)
 {
     int fd = open(path, O_RDWR);
@@ -35,7 +35,7 @@ static int opened(const char *path, off_t size)
     return fd;
 }
 
-/* The first bytes of a file, mapped; NULL if they cannot be. */
+/* Maps the first bytes of a file; NULL on failure. */
 static void *mapped(const char *path, size_t size)
 {
     int fd = opened(path, size);
@@ -62,7 +62,7 @@ static void cpu_begins(uintptr_t first, uintptr_t second)
     counters[cpu] = array;
 }
 
-/* Makes the arrays of so many CPUs in the file at `path`, from `at` on. */
+/* Creates the arrays of `wanted` CPUs in the file at `path`, from byte `at` on. */
 static bool make_counters(qemu_plugin_id_t id, const char *path, size_t at, unsigned int wanted)
 {
     bool is_first_version = qemu_plugin_register_vcpu_tb_exec_inline;
@@ -81,7 +81,7 @@ static bool make_counters(qemu_plugin_id_t id, const char *path, size_t at, unsi
     return board;
 }
 
-/* A counter of the CPU that runs. */
+/* A counter of a CPU. */
 static uint64_t *counter(unsigned int cpu, uint32_t number)
 {
     return &counters[board ? cpu : 0][number];

@@ -1,16 +1,16 @@
-//! What was counted of one kernel.
+//! Counts of one kernel.
 
 use fwdlab_vm::calls::Calls;
 use fwdlab_vm::forwarding::Answer;
 use std::time::Duration;
 
-/// What was counted of one kernel in one state.
+/// Counts of one kernel in one state.
 pub(super) struct Counted {
-    /// The kernel as it was given.
+    /// Name of the file that was given.
     pub(super) file: String,
-    /// Which of its boots, from 1 on.
+    /// Number of the boot, from 1 on.
     pub(super) boot: u32,
-    /// The command that changed it since.
+    /// The command that was executed before; `None` for the kernel as it booted.
     pub(super) change: Option<String>,
     /// `uname -r`.
     pub(super) release: String,
@@ -24,7 +24,7 @@ pub(super) struct Counted {
 }
 
 impl Counted {
-    /// Its release, the change and its calls, where they were followed.
+    /// Its release, the change and its calls; `None` if calls were not followed.
     pub(super) fn stacks(&self) -> Option<(&str, Option<&str>, &Calls)> {
         Some((&self.release, self.change.as_deref(), self.answer.found.calls.as_ref()?))
     }

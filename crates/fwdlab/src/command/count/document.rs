@@ -1,4 +1,4 @@
-//! What was counted, as a document.
+//! Counts as a document.
 
 use super::findings::{Findings, Function, Row, SHOWN};
 use super::graphs::Drawn;
@@ -7,7 +7,7 @@ use fwdlab_results::document::measure::INSTRUCTIONS_OF_KERNELS;
 use fwdlab_results::document::table::{Cell, Digits};
 use fwdlab_results::document::{Block, Document, Remark, Table};
 
-/// What counts do not contain.
+/// The limit of all counts.
 const NOT_TIME: &str =
     "Instructions are not time: caches, branches and contention between CPUs are not in them.";
 
@@ -116,7 +116,7 @@ fn few(findings: &Findings, functions: usize) -> Vec<Block> {
     vec![totals, table]
 }
 
-/// What was found, in a sentence.
+/// The result in a sentence.
 fn conclusion(findings: &Findings) -> String {
     let agreement = findings.kernels.iter().map(|row| (row.most - row.least) / row.instructions);
     let agreement = 100.0 * agreement.fold(0.0, f64::max);

@@ -1,4 +1,4 @@
-//! What was counted: totals of each kernel, and the cost of each function in all of them.
+//! Totals of each kernel, and the cost of each function in all of them.
 
 use super::counted::Counted;
 use super::graphs::Drawn;
@@ -14,19 +14,19 @@ use std::collections::{BTreeMap, BTreeSet};
 /// of one kernel differ by up to 0.3 there.
 pub(super) const SHOWN: f64 = 0.5;
 
-/// Everything, as programs read it.
+/// All counts, as `--json` prints them.
 #[derive(Serialize)]
 pub(super) struct Findings {
     pub(super) family: Family,
     pub(super) batch: u16,
-    /// How often each kernel was booted.
+    /// Boots of each kernel.
     pub(super) boots: u32,
     pub(super) kernels: Vec<Row>,
     pub(super) functions: Vec<Function>,
-    /// Of each kernel where calls were followed.
+    /// Flame graphs; empty if calls were not followed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) calls: Vec<Drawn>,
-    /// Where caches were modelled.
+    /// Misses; `None` if caches were not modelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) caches: Option<Modelled>,
     /// Kernels that could not be counted, of three and more.
@@ -58,7 +58,7 @@ pub(super) struct Row {
     /// Against the first, instructions a packet: the sum over the functions that differ;
     /// none for the first.
     pub(super) difference: Option<f64>,
-    /// How many functions differ from the first's.
+    /// Number of functions that differ from the first kernel's.
     pub(super) differing: usize,
     pub(super) atomics: f64,
     pub(super) bytes: f64,
@@ -189,7 +189,7 @@ fn functions(costs: &[&Costs], repeated: bool) -> Vec<Function> {
 }
 
 impl Function {
-    /// What it is sorted by: the largest difference from the first kernel, or the cost.
+    /// Sort key: the largest difference from the first kernel, or the cost.
     pub(super) fn weight(&self, repeated: bool) -> f64 {
         match self.instructions.as_slice() {
             [first, ..] if repeated => *first,

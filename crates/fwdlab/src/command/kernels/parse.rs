@@ -63,7 +63,7 @@ pub(super) enum Reason {
 pub(super) struct Trouble {
     /// The suite that it is about; empty for a message about something else.
     pub(super) suite: String,
-    /// What it means.
+    /// Explanation.
     pub(super) reason: Reason,
     /// The message.
     pub(super) text: String,
