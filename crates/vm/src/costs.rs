@@ -63,11 +63,24 @@ pub struct FunctionCost {
     pub atomics: f64,
     /// Bytes a packet that repeated string instructions move.
     pub bytes: f64,
-    /// True when most of what it executes is executed by the idle guest too.
+    /// Instructions per packet that the idle guest executes in as much time: median over the
+    /// bursts.
+    pub idle: f64,
+    /// True if the idle guest executes more than half as much.
     pub is_background: bool,
 }
 
+/// Least instructions per packet of a function that packets cause beyond doubt.
+const CAUSED: f64 = 1.0;
+/// Largest share of them that the idle guest executes.
+const IDLE: f64 = 0.1;
+
 impl FunctionCost {
+    /// True if packets cause it beyond doubt: the idle guest hardly executes it.
+    pub fn is_of_packets(&self) -> bool {
+        self.instructions >= CAUSED && self.idle <= IDLE * self.instructions
+    }
+
     /// True when the bursts of the two lie further apart than both scatter together. Of two
     /// boots of one kernel the bursts of some function often lie apart by less: what the
     /// boot left behind differs, and nothing here tells by how much.
@@ -141,6 +154,7 @@ pub fn costs(bursts: &[Burst], symbols: &Symbols) -> Costs {
                 bursts: instructions,
                 range: (least, most),
                 atomics: median(of(|share| share.atomics)),
+                idle: median(idle),
                 bytes: median(of(|share| share.bytes)),
             }
         })

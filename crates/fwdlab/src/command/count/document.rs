@@ -176,7 +176,7 @@ pub(super) mod tests {
             functions: vec![
                 function("ip_forward", 126.0),
                 function("demux", instructions - 126.0),
-                FunctionCost { is_background: clock, ..function("clock", 7.0) },
+                FunctionCost { is_background: clock, idle: 5.0, ..function("clock", 7.0) },
             ],
             ..Costs::default()
         };
@@ -205,7 +205,7 @@ pub(super) mod tests {
             let text = (form.render)(&document(&findings, 10), 100).expect("every form");
             // Dashboards get the totals alone.
             if matches!(form.name, "bencher" | "github-action-benchmark") {
-                assert!(text.contains("instructions") && text.contains("888.0"), "{text}");
+                assert!(text.contains("instructions") && text.contains("895.0"), "{text}");
                 continue;
             }
             assert!(text.contains("demux"), "{}: {text}", form.name);
@@ -235,11 +235,37 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_total_and_its_bursts_are_of_the_same_functions() {
+    fn total_of_a_kernel_does_not_depend_on_the_others() {
+        let alone =
+            Findings::of(vec![counted("6.2", 888.0, false)], Vec::new(), (Family::Inet, 32, 1));
         let both = vec![counted("6.1", 1000.0, true), counted("6.2", 888.0, false)];
-        let findings = Findings::of(both, Vec::new(), (Family::Inet, 32, 1));
-        for (row, total) in findings.kernels.iter().zip([1000.0, 888.0]) {
+        let both = Findings::of(both, Vec::new(), (Family::Inet, 32, 1));
+        for (row, total) in both.kernels.iter().chain(&alone.kernels).zip([1000.0, 895.0, 895.0]) {
             assert_eq!((row.instructions, row.least, row.most), (total, total, total));
         }
+        // The clock's function is in no difference.
+        assert_eq!(both.kernels[1].difference, Some(-112.0));
+    }
+
+    #[test]
+    fn function_of_packets_in_one_kernel_is_a_difference() {
+        let without = |idle: f64, kernel: &str| {
+            let mut counted = counted(kernel, 1000.0, false);
+            let cost = FunctionCost {
+                name: "kfree".into(),
+                is_background: idle > 0.0,
+                idle,
+                bursts: vec![if idle > 0.0 { 0.0 } else { 88.0 }; 2],
+                instructions: if idle > 0.0 { 0.0 } else { 88.0 },
+                range: if idle > 0.0 { (0.0, 0.0) } else { (88.0, 88.0) },
+                ..FunctionCost::default()
+            };
+            counted.answer.found.costs.functions.push(cost);
+            counted
+        };
+        let both = vec![without(3.0, "6.1"), without(0.0, "7.3")];
+        let findings = Findings::of(both, Vec::new(), (Family::Inet, 32, 1));
+        assert_eq!(findings.functions[0].name, "kfree");
+        assert_eq!(findings.kernels[1].difference, Some(88.0));
     }
 }

@@ -93,9 +93,6 @@ impl Findings {
         let costs: Vec<&Costs> =
             counted.iter().map(|counted| &counted.answer.found.costs).collect();
         let functions = functions(&costs, boots > 1);
-        // Of one kernel or of another: totals are of the same functions everywhere.
-        let background: BTreeSet<&str> =
-            functions.iter().filter(|f| f.background).map(|f| f.name.as_str()).collect();
         let is_alone = |release: &str| {
             let same = |c: &&Counted| c.change.is_none() && c.boot == 1 && c.release == release;
             counted.iter().filter(same).count() == 1
@@ -103,7 +100,7 @@ impl Findings {
         let labels = labels(&counted);
         let kernels = counted.iter().enumerate().map(|(number, counted)| {
             let costs = &counted.answer.found.costs;
-            let total = costs.over(|function| !background.contains(function.name.as_str()));
+            let total = costs.over(|function| !function.is_background);
             let differing = || functions.iter().filter(|f| f.differs[number] && !f.background);
             let difference = differing().map(|f| f.instructions[number] - f.instructions[0]);
             // Of nothing it is -0.
@@ -178,14 +175,20 @@ fn functions(costs: &[&Costs], repeated: bool) -> Vec<Function> {
                         far && here(n).differs(here(0))
                     })
                     .collect(),
-                // Mostly so in one kernel, and it says nothing about either.
-                background: by_name.iter().any(|f| f.get(name).is_some_and(|f| f.is_background)),
+                background: is_background(by_name.iter().filter_map(|f| f.get(name).copied())),
             }
         })
         .collect();
     let weight = |function: &Function| function.weight(repeated);
     functions.sort_by(|a, b| weight(b).total_cmp(&weight(a)).then_with(|| a.name.cmp(&b.name)));
     functions
+}
+
+/// True if a function is of the background in one of the kernels, and in none beyond doubt of
+/// packets. One that a kernel executes for packets and another only while it idles is a
+/// difference between the two.
+fn is_background<'a>(costs: impl Iterator<Item = &'a FunctionCost> + Clone) -> bool {
+    costs.clone().any(|cost| cost.is_background) && !costs.clone().any(FunctionCost::is_of_packets)
 }
 
 impl Function {

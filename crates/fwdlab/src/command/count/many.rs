@@ -68,9 +68,11 @@ fn totals(findings: &Findings) -> Block {
         .keys(&["least", "most"])
         .numbers("vs first", move |step| signed(step.from_first))
         .numbers("vs previous", move |step| signed(step.from_before))
-        .numbers("changed functions", |step| {
+        .numbers("changed", |step| {
             step.from_first.map_or(Cell::None, |_| Cell::count(step.row.differing))
         })
+        .keys(&["changed_functions"])
+        .about("functions that differ from the first kernel's")
         .numbers("packets", |step| Cell::count(step.row.packets))
         .when(lost)
         .numbers("lost", |step| Cell::count(step.row.lost))
