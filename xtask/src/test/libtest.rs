@@ -5,9 +5,6 @@
 
 use std::collections::BTreeSet;
 
-/// Lines of a failure that the summary repeats.
-const FIRST_LINES: usize = 6;
-
 /// Result of one test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
@@ -22,7 +19,7 @@ pub(crate) enum Outcome {
 pub(crate) struct Listing {
     /// Tests with their results, in the order of their ends.
     pub(crate) tests: Vec<(String, Outcome)>,
-    /// First lines that explain each failed test: its panic, or else what it printed.
+    /// Lines that explain each failed test: its panic, or else its output.
     pub(crate) failures: Vec<(String, Vec<String>)>,
     /// Numbers of the program's result line; `None` before it.
     pub(crate) result: Option<Counts>,
@@ -85,7 +82,7 @@ fn add(lines: &mut Vec<String>, line: &str) {
     if line.contains(" panicked at ") {
         lines.clear();
     }
-    if !line.trim().is_empty() && lines.len() < FIRST_LINES {
+    if !line.trim().is_empty() {
         lines.push(line.to_owned());
     }
 }

@@ -4,6 +4,10 @@ use super::tally::{Run, Tally};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+/// Lines of a failure's message that the summary repeats: at its start and at its end.
+const FIRST_LINES: usize = 6;
+const LAST_LINES: usize = 14;
+
 /// Text of the summary. Its last line is `N passed, N failed, N skipped`.
 pub(crate) fn summary(runs: &[Run]) -> String {
     let tallies: Vec<Tally> = runs.iter().map(Run::tally).collect();
@@ -82,12 +86,25 @@ fn failures<'a>(all: impl Iterator<Item = (&'a Run, &'a Tally)>) -> String {
                 true => writeln!(text, "  {test}"),
                 false => writeln!(text, "  {}: {test}", run.name),
             };
-            for line in lines {
+            for line in shorten(lines) {
                 let _ = writeln!(text, "      {}", line.chars().take(400).collect::<String>());
             }
         }
     }
     text
+}
+
+/// Returns the first and the last lines of a long message. The last ones matter as much:
+/// `assert_eq!` prints its two values there.
+fn shorten(lines: &[String]) -> Vec<&str> {
+    let all = lines.iter().map(String::as_str);
+    match lines.len().checked_sub(FIRST_LINES + LAST_LINES) {
+        None | Some(0 | 1) => all.collect(),
+        Some(middle) => {
+            let last = all.clone().skip(FIRST_LINES + middle);
+            all.take(FIRST_LINES).chain(["[...]"]).chain(last).collect()
+        }
+    }
 }
 
 #[cfg(test)]
@@ -126,6 +143,16 @@ mod tests {
         assert!(text.contains("\n  two\n      ended without a result line (signal 6)"), "{text}");
         assert!(text.contains("one: tests::compares\n      thread"), "{text}");
         assert!(text.contains("     1.5      2.5       2       2        3  one\n"), "{text}");
+    }
+
+    #[test]
+    fn long_message_keeps_its_end() {
+        let lines: Vec<String> = (1..=40).map(|line| line.to_string()).collect();
+        let short = shorten(&lines);
+        assert_eq!(short.len(), FIRST_LINES + 1 + LAST_LINES);
+        assert_eq!((short[5], short[6], short[7], short[20]), ("6", "[...]", "27", "40"));
+        assert_eq!(shorten(&lines[..21]).len(), 21);
+        assert_eq!(shorten(&lines[..3]), ["1", "2", "3"]);
     }
 
     #[test]
