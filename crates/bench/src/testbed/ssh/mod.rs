@@ -182,9 +182,10 @@ impl Ssh {
 }
 
 /// Whether the user has asked to stop. Ctrl-C may reach the programs of this process, whose failing
-/// is what is asked about, a moment before this process itself.
+/// is what is asked about, a moment before this process itself, whose thread for signals may have
+/// to wait for a CPU.
 fn is_stopped(stop: &AtomicBool) -> bool {
-    let until = Instant::now() + Duration::from_millis(100);
+    let until = Instant::now() + Duration::from_secs(1);
     loop {
         let is_stopped = stop.load(Ordering::Relaxed);
         if is_stopped || Instant::now() >= until {
@@ -215,25 +216,13 @@ impl Testbed for Ssh {
     }
 
     fn begin(&mut self, observer: &mut dyn Observer) -> Result<(), BenchError> {
-        // A host that is about to go down may respond once more in between.
-        let mut attempts = 3;
-        loop {
-            attempts -= 1;
-            match reboot::mark(self.rack.dut()?.host()) {
-                Ok(mark) => {
-                    self.boot = mark;
-                    return Ok(());
-                }
-                Err(error) if attempts == 0 => return Err(error),
-                Err(_) => reboot::wait(&self.rack, None, observer)?,
-            }
-        }
+        self.boot = reboot::insist(&self.rack, observer, || reboot::mark(self.rack.dut()?.host()))?;
+        Ok(())
     }
 
     fn recover(&mut self, observer: &mut dyn Observer) -> Result<Option<String>, BenchError> {
         observer.step("finding the hosts again");
-        let has_booted = reboot::recover(&self.rack, &self.boot, observer)?;
-        self.leases.again()?;
+        let has_booted = reboot::recover(&self.rack, &self.boot, &self.leases, observer)?;
         let dut = &self.rack.dut()?.described.name;
         Ok(has_booted.then(|| format!("{dut} has booted meanwhile")))
     }

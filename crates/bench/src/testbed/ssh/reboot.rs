@@ -7,7 +7,7 @@ use crate::dut::freebsd::system::{BOOT, Boot};
 use crate::error::BenchError;
 use crate::host::reached::Reached;
 use crate::host::{Host, LocalHost};
-use crate::lease::mark_sick;
+use crate::lease::{Leases, mark_sick};
 use std::time::{Duration, Instant};
 
 /// A machine that was switched off may take so many times as long as one that reboots: its
@@ -118,14 +118,38 @@ fn answers(
     }
 }
 
-/// After a failure: waits until every host responds, the DUT as in [`wait`]; true if the
-/// DUT has rebooted since `before`.
+/// Runs `step`, which queries the hosts. If it fails, waits for the DUT as in [`wait`] and runs it
+/// again: a host that is about to go down may respond once more in between.
 ///
 /// # Errors
-/// When a host does not respond.
+/// The error of the third attempt, or that another process has a host. If the DUT does not
+/// respond, or the observer cancels.
+pub(super) fn insist<T>(
+    rack: &Rack,
+    observer: &mut dyn Observer,
+    mut step: impl FnMut() -> Result<T, BenchError>,
+) -> Result<T, BenchError> {
+    let mut attempts = 3;
+    loop {
+        attempts -= 1;
+        match step() {
+            Err(error) if attempts > 0 && !matches!(error, BenchError::Held { .. }) => {
+                wait(rack, None, observer)?;
+            }
+            result => return result,
+        }
+    }
+}
+
+/// After a failure: waits until every host responds, the DUT as in [`wait`], and takes the leases
+/// again; true if the DUT has rebooted since `before`.
+///
+/// # Errors
+/// If a host does not respond, or another process has a lease.
 pub(super) fn recover(
     rack: &Rack,
     before: &Boot,
+    leases: &Leases,
     observer: &mut dyn Observer,
 ) -> Result<bool, BenchError> {
     wait(rack, None, observer)?;
@@ -138,5 +162,8 @@ pub(super) fn recover(
             ));
         }
     }
-    Ok(!mark(dut.host())?.is(&before.0))
+    insist(rack, observer, || {
+        leases.again()?;
+        Ok(!mark(dut.host())?.is(&before.0))
+    })
 }
