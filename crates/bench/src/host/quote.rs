@@ -9,8 +9,11 @@
 //! octal escape; and the login shell is made to exec a sh that undoes the escapes:
 //!
 //! ```text
-//! exec /bin/sh -c 'eval "$(printf %b "$0")"' 'exec \0047echo\0047 \0047a b\0047'
+//! exec /bin/sh -c 'eval "$(printf %b "$@")"' sh 'exec \0047echo\0047 \0047a b\0047'
 //! ```
+//!
+//! A long text is passed in parts, which `printf %b` joins: a word of BSD's csh (Debian's package
+//! `csh`) holds at most 1023 bytes.
 //!
 //! An escape begins with `\0`, which no shell takes for one of its own.
 //! Left out: a NUL (no argument can hold it), and a program whose name begins with
@@ -39,7 +42,11 @@ pub enum QuoteError {
 /// When there is no program, or what no shell can pass on.
 pub fn quote(argv: &[&str]) -> Result<String, QuoteError> {
     let command = words(argv)?;
-    Ok(format!(r#"exec /bin/sh -c 'eval "$(printf %b "$0")"' '{}'"#, escaped(&command)))
+    let mut line = String::from(r#"exec /bin/sh -c 'eval "$(printf %b "$@")"' sh"#);
+    for part in escaped(&command) {
+        let _ = write!(line, " '{part}'");
+    }
+    Ok(line)
 }
 
 /// The vector as sh alone reads it, with lines where its arguments have some.
@@ -63,21 +70,25 @@ pub(super) fn words(argv: &[&str]) -> Result<String, QuoteError> {
     Ok(command)
 }
 
-/// Text as `printf %b` reads it, without what some shell reads differently.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(2 * text.len());
+/// Longest part of a text, in bytes.
+const PART: usize = 1000;
+
+/// Text as `printf %b` reads it, without what some shell reads differently, in parts. No escape is
+/// divided.
+fn escaped(text: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
     for byte in text.bytes() {
-        match byte {
-            b'\'' | b'\\' | b'!' => {}
-            b' '..=b'~' => {
-                escaped.push(byte.into());
-                continue;
-            }
-            _ => {}
+        let shown = match byte {
+            b'\'' | b'\\' | b'!' => format!("\\0{byte:03o}"),
+            b' '..=b'~' => char::from(byte).to_string(),
+            _ => format!("\\0{byte:03o}"),
+        };
+        match parts.last_mut() {
+            Some(part) if part.len() + shown.len() <= PART => part.push_str(&shown),
+            _ => parts.push(shown),
         }
-        let _ = write!(escaped, "\\0{byte:03o}");
     }
-    escaped
+    parts
 }
 
 #[cfg(test)]
@@ -227,7 +238,7 @@ mod tests {
     fn the_line_is_as_the_header_shows_it() {
         let line = quote(&["echo", "a b"]).expect("a line");
         let shown =
-            r#"exec /bin/sh -c 'eval "$(printf %b "$0")"' 'exec \0047echo\0047 \0047a b\0047'"#;
+            r#"exec /bin/sh -c 'eval "$(printf %b "$@")"' sh 'exec \0047echo\0047 \0047a b\0047'"#;
         assert_eq!(line, shown);
     }
 }
