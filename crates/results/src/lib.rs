@@ -19,6 +19,7 @@ pub mod label;
 mod plans;
 pub mod profile;
 pub mod report;
-pub mod stats;
 pub mod store;
 pub mod text;
+
+pub use fwdlab_stats as stats;

@@ -43,7 +43,7 @@ const EXAMPLES: [Example; 5] = [
     Example {
         kind: "a statistic",
         names: &["rank::", "mod rank;"],
-        own: &["crates/results/src/stats/rank.rs"],
+        own: &["crates/stats/src/rank.rs"],
         most: 3,
     },
     Example {

@@ -1,0 +1,223 @@
+//! Against divisions of every kind, against the promised rates, and at the edges.
+
+use super::*;
+use crate::random::NormalNumbers;
+use proptest::prelude::*;
+
+/// A series around 1 Mpps that scatters by `cv` and changes by a ratio at each
+/// of `steps`.
+fn series(random: &mut NormalNumbers, n: usize, cv: f64, steps: &[(usize, f64)]) -> Vec<f64> {
+    (0..n)
+        .map(|i| {
+            let level: f64 = steps.iter().filter(|(at, _)| *at <= i).map(|(_, r)| r.ln()).sum();
+            1e6_f64.ln() + level + cv * random.next()
+        })
+        .collect()
+}
+
+fn found(logs: &[f64]) -> Vec<usize> {
+    change_points(logs).unwrap().change_points
+}
+
+/// Every division, by dynamic programming over all starts.
+fn least_cost(values: &[f64], penalty: f64) -> f64 {
+    let squared = |part: &[f64]| {
+        let mean = part.iter().sum::<f64>() / part.len() as f64;
+        part.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>()
+    };
+    let mut best = vec![-penalty];
+    for end in 1..=values.len() {
+        let starts = 0..=end.saturating_sub(MIN_SEGMENT);
+        let costs = starts.filter(|&start| end - start >= MIN_SEGMENT);
+        let costs = costs.map(|start| best[start] + squared(&values[start..end]) + penalty);
+        let least = costs.fold(f64::INFINITY, f64::min);
+        best.push(least);
+    }
+    best[values.len()]
+}
+
+fn cost_of(values: &[f64], penalty: f64, change_points: &[usize]) -> f64 {
+    let costs = Costs::of(values);
+    let starts = std::iter::once(0).chain(change_points.iter().copied());
+    let ends = change_points.iter().copied().chain([values.len()]);
+    starts.zip(ends).map(|(start, end)| costs.of_segment(start, end) + penalty).sum::<f64>()
+        - penalty
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_division_costs_less(
+        levels in prop::collection::vec((-4.0..4.0f64, 1usize..12), 1..8),
+        noise in prop::collection::vec(-1.5..1.5f64, 100),
+        rounded in any::<bool>(),
+        penalty in 0.01..12.0f64,
+    ) {
+        let levels = levels.iter().flat_map(|&(level, n)| std::iter::repeat_n(level, n));
+        let values: Vec<f64> = levels
+            .zip(noise)
+            .map(|(level, noise)| level + noise)
+            // Ties, which real series have.
+            .map(|value| if rounded { value.round() } else { value })
+            .collect();
+        prop_assume!(values.len() >= MIN_POINTS);
+        let (change_points, cost) = divide(&values, penalty);
+        prop_assert!((cost - least_cost(&values, penalty)).abs() < 1e-9);
+        prop_assert!((cost - cost_of(&values, penalty, &change_points)).abs() < 1e-9);
+        let edges = [&[0], &change_points[..], &[values.len()]].concat();
+        prop_assert!(edges.windows(2).all(|w| w[1] - w[0] >= MIN_SEGMENT), "{edges:?}");
+    }
+
+    #[test]
+    fn a_ratio_to_all_points_changes_nothing(
+        logs in prop::collection::vec(10.0..11.0f64, 4..40),
+        shift in -5.0..5.0f64,
+    ) {
+        let moved: Vec<f64> = logs.iter().map(|log| log + shift).collect();
+        let (here, there) = (change_points(&logs).unwrap(), change_points(&moved).unwrap());
+        prop_assert!((here.scale - there.scale).abs() < 1e-9);
+        // Mirrored in time the same places change.
+        let reversed: Vec<f64> = logs.iter().rev().copied().collect();
+        prop_assert_eq!(change_points(&reversed).unwrap().change_points.len(), here.change_points.len());
+    }
+}
+
+#[test]
+fn steps_without_noise_are_found_and_lines_are_no_steps() {
+    let step: Vec<f64> = (0..20).map(|i| if i < 11 { 14.0 } else { 13.9 }).collect();
+    assert_eq!(found(&step), [11]);
+    let two: Vec<f64> = (0..9).map(|i| if (3..6).contains(&i) { 14.0 } else { 13.9 }).collect();
+    assert_eq!(found(&two), [3, 6]);
+    for flat in [vec![14.0; 20], (0..20).map(|i| 14.0 + 0.01 * f64::from(i)).collect()] {
+        let division = change_points(&flat).unwrap();
+        assert_eq!((division.change_points, division.scale), (vec![], 0.0));
+    }
+}
+
+#[test]
+fn one_odd_point_is_no_level() {
+    let mut logs = series(&mut NormalNumbers::seeded(3), 40, 0.01, &[]);
+    logs[17] -= 0.06;
+    assert!(found(&logs).is_empty());
+}
+
+#[test]
+fn points_that_lie_alone_are_replaced_and_levels_at_the_ends_are_not() {
+    for at in [0, 1, 17, 38, 39] {
+        let mut logs = series(&mut NormalNumbers::seeded(3), 40, 0.01, &[]);
+        logs[at] -= 0.2;
+        let division = change_points(&logs).unwrap();
+        assert_eq!((&division.change_points[..], &division.lone[..]), (&[][..], &[at][..]));
+        assert!((division.values[at] - logs[20]).abs() < 0.05 && division.values[20] == logs[20]);
+    }
+    for (from, to, expected) in [(0, 2, 2), (38, 40, 38)] {
+        let mut logs = series(&mut NormalNumbers::seeded(3), 40, 0.01, &[]);
+        logs[from..to].iter_mut().for_each(|log| *log -= 0.2);
+        let division = change_points(&logs).unwrap();
+        assert_eq!(division.change_points, [expected]);
+        assert_eq!(division.lone, [0; 0]);
+    }
+}
+
+/// Without the allowance a third of such series alarm.
+#[test]
+fn alike_neighbours_are_no_levels() {
+    let mut random = NormalNumbers::seeded(11);
+    let (mut with, mut without) = (0, 0);
+    for _ in 0..300 {
+        let mut last = random.next();
+        let logs: Vec<f64> = (0..100)
+            .map(|_| {
+                last = 0.3 * last + (1.0_f64 - 0.09).sqrt() * random.next();
+                14.0 + 0.01 * last
+            })
+            .collect();
+        with += usize::from(!found(&logs).is_empty());
+        without += usize::from(!least_cost_division(&logs).is_empty());
+    }
+    println!("AR(1), phi 0.3: {with} of 300 alarm, without allowance {without}");
+    assert!(with <= 18 && without >= 45, "{with} {without}");
+}
+
+fn least_cost_division(logs: &[f64]) -> Vec<usize> {
+    super::least_cost(logs).unwrap().0
+}
+
+#[test]
+fn a_step_of_the_detectable_size_is_found_nine_times_in_ten() {
+    for n in [4, 6, 10, 20, 50, 100] {
+        let mut random = NormalNumbers::seeded(n as u64);
+        let step = detectable(n, 0.01).exp();
+        let times = (0..400)
+            .filter(|_| !found(&series(&mut random, n, 0.01, &[(n / 2, step)])).is_empty())
+            .count();
+        println!(
+            "{n} points: a step of {:.1} % is found {times} of 400 times",
+            100.0 * (step - 1.0)
+        );
+        assert!((352..=396).contains(&times), "{n}: {times}");
+    }
+}
+
+#[test]
+fn what_cant_be_divided_is_refused() {
+    assert_eq!(change_points(&[]), Err(Indivisible::TooShort { have: 0 }));
+    assert_eq!(change_points(&[1.0; 3]), Err(Indivisible::TooShort { have: 3 }));
+    for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+        let refused = change_points(&[1.0, value, 1.0, 1.0]);
+        assert_eq!(refused, Err(Indivisible::NotFinite { index: 1 }));
+    }
+    assert!(change_points(&[1.0; 4]).is_ok());
+}
+
+#[test]
+fn the_noise_is_that_of_normal_numbers() {
+    let logs = series(&mut NormalNumbers::seeded(1), 20_001, 0.01, &[(5000, 0.9), (9000, 1.2)]);
+    let scale = change_points(&logs).unwrap().scale;
+    // The standard error is 1.1 / sqrt(20 000) of it, and neighbouring
+    // differences share a point: four of them.
+    assert!((scale / 0.01 - 1.0).abs() < 0.04, "{scale}");
+}
+
+#[test]
+fn series_without_a_change_seldom_alarm() {
+    // Of `count` series each, by the seed that stands with the length.
+    for (seed, n, count, most) in [
+        (4, 4, 1000, 0.06),
+        (6, 6, 1000, 0.06),
+        (10, 10, 1000, 0.07),
+        (20, 20, 800, 0.07),
+        (40, 40, 400, 0.06),
+        (100, 100, 400, 0.05),
+    ] {
+        let mut random = NormalNumbers::seeded(seed);
+        let alarms =
+            (0..count).filter(|_| !found(&series(&mut random, n, 0.01, &[])).is_empty()).count();
+        let rate = alarms as f64 / f64::from(count);
+        println!("{n} points: {:.1} % of {count} series alarm", 100.0 * rate);
+        assert!(rate <= most, "{n} points: {rate}");
+    }
+}
+
+#[test]
+fn steps_are_found_where_they_are() {
+    // 200 series of 100 points that scatter by 1 %, with two opposite steps, seed
+    // 1; a place counts as found within two points. Steps of twice the noise can't
+    // be placed better: one in twelve is found further off.
+    for (size, least) in [(1.02, 0.90), (1.03, 0.97), (1.05, 0.98)] {
+        let mut random = NormalNumbers::seeded(1);
+        let (mut right, mut marked, mut true_steps) = (0, 0, 0);
+        for i in 0..200 {
+            let steps = [(20 + i % 25, size), (60 + i % 20, 1.0 / size)];
+            let places = found(&series(&mut random, 100, 0.01, &steps));
+            let near = |at: usize| places.iter().any(|place| place.abs_diff(at) <= 2);
+            right += steps.iter().filter(|(at, _)| near(*at)).count();
+            marked += places.len();
+            true_steps += steps.len();
+        }
+        let f1 = 2.0 * right as f64 / (marked + true_steps) as f64;
+        println!("steps of {:.0} %: F1 {f1:.3}", 100.0 * (size - 1.0));
+        assert!(f1 >= least, "{size}: {f1}");
+    }
+}

@@ -1,0 +1,62 @@
+//! Statistics of runs: summaries, ministat's text, comparisons.
+//!
+//! The unit of replication is the run: every function that compares takes one
+//! figure per run (or, in an [`alternation`], one effect per stream), never
+//! the samples within a run as if they were replicates.
+//!
+//! - [`summary`]: median, mean, standard deviation, quantiles, their intervals.
+//! - [`ministat`]: the text of ministat(1), byte for byte.
+//! - [`comparison`]: what a comparison says and the only way it is printed.
+//! - [`blocked`]: two variants in randomised complete blocks, or unblocked.
+//! - [`builds`]: revisions by several builds each, whose layouts differ.
+//! - [`taken`]: time that was provably taken from the device.
+//! - [`alternation`]: levels switched live within one stream.
+//! - [`randomisation`], [`rank`]: the exact test and the robust secondary.
+//! - [`family`]: many comparisons at once.
+//! - [`binomial`]: rates of events, with exact intervals.
+//! - [`power`]: what chance an experiment has, the smallest effect it finds.
+//! - [`sequential`]: stopping rules that look at the result and keep its error.
+//! - [`planning`]: how many blocks it takes, before the experiment.
+//! - [`diagnostics`]: drift, outliers, multimodality, bounds of the equipment.
+//! - [`steady`](mod@steady): warm-up and steady state within one run.
+//! - [`log_rule`]: one figure of one imported log.
+//! - [`change_points`](mod@change_points): where a history changes its level.
+//! - [`scalability`]: how the rate scales with queues, cores, senders, workers.
+//!
+//! Deliberately left out: outlier deletion (a slow start of the DUT is a
+//! finding).
+
+pub mod alternation;
+pub mod binomial;
+pub mod blocked;
+pub mod builds;
+pub mod cformat;
+pub mod change_points;
+pub mod comparison;
+pub mod diagnostics;
+pub mod family;
+mod linear;
+pub mod log_rule;
+pub mod ministat;
+pub mod planning;
+pub mod power;
+mod random;
+pub mod randomisation;
+pub mod rank;
+pub mod scalability;
+pub mod sequential;
+pub mod steady;
+mod student;
+pub mod summary;
+pub mod taken;
+
+pub use alternation::compare_alternation;
+pub use blocked::{BlockedRun, compare_blocked, compare_unblocked};
+pub use builds::compare_builds;
+pub use comparison::{
+    Builds, Comparison, Criteria, Estimate, Layout, Method, Scope, Unanswerable, Verdict,
+    adjust_family,
+};
+pub use family::Adjustment;
+pub use scalability::{NoFit, Scalability, ScaledRun, fit_scalability};
+pub use summary::Summary;

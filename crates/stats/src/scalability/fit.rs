@@ -1,0 +1,300 @@
+//! Least squares for the law, bounds by trying each of their combinations.
+//!
+//! With y = ln(X / N) the law is y = ln lambda - ln D, and D is linear in sigma
+//! and kappa, also when one of them (or the place of the peak) is held. So one
+//! routine, Levenberg's and Marquardt's (1963), fits all of them.
+
+use super::ScaledRun;
+use crate::linear::{Symmetric, dot};
+use std::collections::BTreeSet;
+
+/// Steps after which the search is given up: a few suffice where there is a
+/// minimum.
+const MAX_STEPS: usize = 300;
+/// A step that promises less of the sum of squares than this share is the last.
+const CONVERGED: f64 = 1e-15;
+
+/// The runs of a sweep as the fit needs them.
+pub(super) struct Data {
+    /// N of each run.
+    levels: Vec<f64>,
+    /// ln(X / N) of each run.
+    logs: Vec<f64>,
+    /// Of each run the intercept and a contrast per block but the last; the
+    /// contrasts of a block sum to zero over the blocks.
+    blocks: Vec<Vec<f64>>,
+}
+
+/// Values at which parameters are held.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Held {
+    pub(super) sigma: Option<f64>,
+    pub(super) kappa: Option<f64>,
+}
+
+/// A curve that is closest to the runs, given what is held.
+#[derive(Clone, Debug)]
+pub(super) struct Solution {
+    pub(super) held: Held,
+    pub(super) log_lambda: f64,
+    pub(super) sigma: f64,
+    pub(super) kappa: f64,
+    /// Sum of the squares of the residuals, on the logarithmic scale.
+    pub(super) sse: f64,
+    /// Runs less fitted parameters.
+    pub(super) df: usize,
+    /// Inverse of the product of the derivatives: intercept, blocks, what is free.
+    inverse: Vec<Vec<f64>>,
+}
+
+/// D = offset + columns x free parameters, per run.
+struct Divisor {
+    offset: Vec<f64>,
+    columns: Vec<Vec<f64>>,
+}
+
+/// What [`Data::minimise`] found.
+struct Minimum {
+    linear: Vec<f64>,
+    free: Vec<f64>,
+    sse: f64,
+    inverse: Vec<Vec<f64>>,
+}
+
+impl Held {
+    /// Inside the bounds, on each bound, in the corners.
+    pub(super) const FACES: [Held; 6] = [
+        Held { sigma: None, kappa: None },
+        Held { sigma: Some(0.0), kappa: None },
+        Held { sigma: None, kappa: Some(0.0) },
+        Held { sigma: Some(1.0), kappa: None },
+        Held { sigma: Some(0.0), kappa: Some(0.0) },
+        Held { sigma: Some(1.0), kappa: Some(0.0) },
+    ];
+}
+
+impl Solution {
+    /// Level at which the rate is highest; none where it never falls.
+    pub(super) fn peak(&self) -> Option<f64> {
+        (self.kappa > 0.0).then(|| ((1.0 - self.sigma) / self.kappa).sqrt())
+    }
+
+    /// Covariance of ln lambda, sigma and kappa for a variance of the residuals.
+    pub(super) fn covariance(&self, variance: f64) -> [[f64; 3]; 3] {
+        let free = [self.held.sigma, self.held.kappa].map(|held| held.is_none());
+        let first = self.inverse.len() - free.iter().filter(|&&free| free).count();
+        let kappa = first + usize::from(free[0]);
+        let place = [Some(0), free[0].then_some(first), free[1].then_some(kappa)];
+        place.map(|row| {
+            place.map(|column| match (row, column) {
+                (Some(row), Some(column)) => variance * self.inverse[row][column],
+                _ => 0.0,
+            })
+        })
+    }
+}
+
+impl Data {
+    /// Of runs whose rates and levels are above 0.
+    pub(super) fn of(runs: &[ScaledRun]) -> Data {
+        let names: BTreeSet<u32> = runs.iter().map(|run| run.block).collect();
+        let last = names.last().copied();
+        let contrasts = |run: &ScaledRun| {
+            let each = names.iter().rev().skip(1).map(|&block| match run.block {
+                own if own == block => 1.0,
+                own if Some(own) == last => -1.0,
+                _ => 0.0,
+            });
+            std::iter::once(1.0).chain(each).collect()
+        };
+        Data {
+            levels: runs.iter().map(|run| f64::from(run.level)).collect(),
+            logs: runs.iter().map(|run| (run.pps / f64::from(run.level)).ln()).collect(),
+            blocks: runs.iter().map(contrasts).collect(),
+        }
+    }
+
+    /// Parameters of the intercept and the blocks: the number of blocks.
+    pub(super) fn block_columns(&self) -> usize {
+        self.blocks.first().map_or(0, Vec::len)
+    }
+
+    /// Largest level.
+    pub(super) fn largest(&self) -> f64 {
+        self.levels.iter().copied().fold(1.0, f64::max)
+    }
+
+    /// The closest curve within the bounds, of those held as `candidates` say.
+    pub(super) fn closest(&self, candidates: &[Held]) -> Option<Solution> {
+        let allowed = |s: &Solution| (0.0..=1.0).contains(&s.sigma) && s.kappa >= 0.0;
+        let solutions = candidates.iter().filter_map(|&held| self.solve(held)).filter(allowed);
+        solutions.reduce(|best, next| if next.sse < best.sse { next } else { best })
+    }
+
+    /// Sum of squares of the closest curve whose peak lies at `level`.
+    pub(super) fn sse_with_peak(&self, level: f64) -> f64 {
+        // kappa = (1 - sigma) / level^2, so that D stays linear in sigma.
+        let pairs = |n: f64| n * (n - 1.0) / (level * level);
+        let free = Divisor {
+            offset: self.levels.iter().map(|&n| 1.0 + pairs(n)).collect(),
+            columns: vec![self.levels.iter().map(|&n| n - 1.0 - pairs(n)).collect()],
+        };
+        let at = |sigma: f64| Divisor {
+            offset: free.offset.iter().zip(&free.columns[0]).map(|(o, c)| o + sigma * c).collect(),
+            columns: Vec::new(),
+        };
+        if let Some(within) = self.minimise(&free).filter(|m| (0.0..=1.0).contains(&m.free[0])) {
+            return within.sse;
+        }
+        let bounds = [at(0.0), at(1.0)].map(|divisor| self.minimise(&divisor));
+        bounds.iter().flatten().map(|minimum| minimum.sse).fold(f64::INFINITY, f64::min)
+    }
+
+    /// Sum of squares around each level's own mean, blocks taken out, and its
+    /// degrees of freedom; none where blocks and levels can't be told apart.
+    pub(super) fn level_means(&self) -> Option<(f64, usize)> {
+        let mut distinct = self.levels.clone();
+        distinct.sort_by(f64::total_cmp);
+        distinct.dedup();
+        let rows: Vec<Vec<f64>> = self
+            .blocks
+            .iter()
+            .zip(&self.levels)
+            .map(|(block, level)| {
+                let own = distinct.iter().map(|l| if l == level { 1.0 } else { 0.0 });
+                own.chain(block.iter().skip(1).copied()).collect()
+            })
+            .collect();
+        let df = self.logs.len().checked_sub(rows.first()?.len())?;
+        let fitted = Symmetric::of_products(&rows).solve(&right_side(&rows, &self.logs))?;
+        let residual = |(row, y): (&Vec<f64>, &f64)| (y - dot(row, &fitted)).powi(2);
+        Some((rows.iter().zip(&self.logs).map(residual).sum(), df))
+    }
+
+    fn solve(&self, held: Held) -> Option<Solution> {
+        let linear: Vec<f64> = self.levels.iter().map(|n| n - 1.0).collect();
+        let pairs: Vec<f64> = self.levels.iter().map(|n| n * (n - 1.0)).collect();
+        let mut divisor = Divisor { offset: vec![1.0; linear.len()], columns: Vec::new() };
+        for (held, column) in [(held.sigma, linear), (held.kappa, pairs)] {
+            match held {
+                Some(value) => {
+                    for (offset, x) in divisor.offset.iter_mut().zip(&column) {
+                        *offset += value * x;
+                    }
+                }
+                None => divisor.columns.push(column),
+            }
+        }
+        let minimum = self.minimise(&divisor)?;
+        let mut free = minimum.free.iter().copied();
+        let sigma = held.sigma.or_else(|| free.next())?;
+        let kappa = held.kappa.or_else(|| free.next())?;
+        let df = self.logs.len().checked_sub(minimum.linear.len() + minimum.free.len())?;
+        let log_lambda = *minimum.linear.first()?;
+        let (sse, inverse) = (minimum.sse, minimum.inverse);
+        Some(Solution { held, log_lambda, sigma, kappa, sse, df, inverse })
+    }
+
+    /// The closest curve without regard to bounds; none where there is none or
+    /// where its parameters can't be told apart.
+    fn minimise(&self, divisor: &Divisor) -> Option<Minimum> {
+        let mut free = self.start(divisor);
+        let mut linear = self.linear_part(&divisor.at(&free)?)?;
+        let mut damping = 1e-3;
+        let mut residuals = self.residuals(&linear, &divisor.at(&free)?);
+        for _ in 0..MAX_STEPS {
+            let sse = dot(&residuals, &residuals);
+            let rows = self.derivatives(divisor, &free)?;
+            let products = Symmetric::of_products(&rows);
+            let gradient = right_side(&rows, &residuals);
+            // What a full step promises says whether another is worth taking.
+            let full = products.solve(&gradient)?;
+            let promised = dot(&full, &gradient);
+            if promised <= CONVERGED * sse + f64::MIN_POSITIVE || sse < 1e-28 {
+                let split = linear.len();
+                let (linear, free) = (moved(&linear, &full[..split]), moved(&free, &full[split..]));
+                return Some(Minimum { linear, free, sse, inverse: products.inverse()? });
+            }
+            let step = products.damped(damping).solve(&gradient)?;
+            let split = linear.len();
+            let next_linear = moved(&linear, &step[..split]);
+            let next_free = moved(&free, &step[split..]);
+            let next = divisor.at(&next_free).map(|d| self.residuals(&next_linear, &d));
+            match next {
+                Some(next) if dot(&next, &next) < sse => {
+                    (linear, free, residuals) = (next_linear, next_free, next);
+                    damping *= 0.1;
+                }
+                // As close as numbers of this length come.
+                _ if damping > 1e12 && promised <= 1e-9 * sse => {
+                    return Some(Minimum { linear, free, sse, inverse: products.inverse()? });
+                }
+                _ if damping > 1e12 => return None,
+                _ => damping *= 10.0,
+            }
+        }
+        None
+    }
+
+    /// A start close by: N / X is linear in 1 / lambda, sigma / lambda and kappa
+    /// / lambda. Zero where that has no sense.
+    fn start(&self, divisor: &Divisor) -> Vec<f64> {
+        let rows: Vec<Vec<f64>> = (0..self.logs.len())
+            .map(|i| {
+                // Relative to the mean, lest the products overflow.
+                let rate = (self.logs[i] - self.logs[0]).exp();
+                let columns = divisor.columns.iter().map(|column| rate * column[i]);
+                std::iter::once(rate * divisor.offset[i]).chain(columns).collect()
+            })
+            .collect();
+        let ones = vec![1.0; rows.len()];
+        let zero = vec![0.0; divisor.columns.len()];
+        let Some(solved) = Symmetric::of_products(&rows).solve(&right_side(&rows, &ones)) else {
+            return zero;
+        };
+        let free: Vec<f64> = solved[1..].iter().map(|value| value / solved[0]).collect();
+        if solved[0] > 0.0 && divisor.at(&free).is_some() { free } else { zero }
+    }
+
+    /// Intercept and blocks, given D.
+    fn linear_part(&self, divisors: &[f64]) -> Option<Vec<f64>> {
+        let y: Vec<f64> = self.logs.iter().zip(divisors).map(|(y, d)| y + d.ln()).collect();
+        Symmetric::of_products(&self.blocks).solve(&right_side(&self.blocks, &y))
+    }
+
+    fn residuals(&self, linear: &[f64], divisors: &[f64]) -> Vec<f64> {
+        let each = self.logs.iter().zip(&self.blocks).zip(divisors);
+        each.map(|((y, row), d)| y - dot(row, linear) + d.ln()).collect()
+    }
+
+    /// Derivatives of the fitted logarithms, a row per run.
+    fn derivatives(&self, divisor: &Divisor, free: &[f64]) -> Option<Vec<Vec<f64>>> {
+        let divisors = divisor.at(free)?;
+        let row = |(i, block): (usize, &Vec<f64>)| {
+            let free = divisor.columns.iter().map(|column| -column[i] / divisors[i]);
+            block.iter().copied().chain(free).collect()
+        };
+        Some(self.blocks.iter().enumerate().map(row).collect())
+    }
+}
+
+impl Divisor {
+    /// D of each run; none where one isn't above 0.
+    fn at(&self, free: &[f64]) -> Option<Vec<f64>> {
+        let each = self.offset.iter().enumerate().map(|(i, offset)| {
+            offset + self.columns.iter().zip(free).map(|(column, f)| f * column[i]).sum::<f64>()
+        });
+        let divisors: Vec<f64> = each.collect();
+        divisors.iter().all(|&d| d.is_finite() && d > 0.0).then_some(divisors)
+    }
+}
+
+fn moved(from: &[f64], by: &[f64]) -> Vec<f64> {
+    from.iter().zip(by).map(|(a, b)| a + b).collect()
+}
+
+/// Transposed rows times a vector.
+fn right_side(rows: &[Vec<f64>], y: &[f64]) -> Vec<f64> {
+    let width = rows.first().map_or(0, Vec::len);
+    (0..width).map(|j| rows.iter().zip(y).map(|(row, y)| row[j] * y).sum()).collect()
+}

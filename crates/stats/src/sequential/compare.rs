@@ -1,0 +1,110 @@
+//! Two variants compared under a stopping rule.
+
+use super::{Decision, Mode, Rule, Sequential, open, planned::Looks};
+use crate::blocked::{BlockedRun, common_blocks, robust_of_blocks};
+use crate::comparison::{
+    Comparison, Criteria, Layout, LogEstimate, Method, Scope, Sizes, Unanswerable,
+};
+use crate::power::MDE_POWER;
+use crate::randomisation::BlockLogs;
+use crate::summary::{mean, t_quantile, variance};
+
+/// Compares two variants whose experiment may stop early, and says what becomes
+/// of it. Intervals hold together for all comparisons of the family, and
+/// whenever one stops; a block counts when it holds both variants.
+///
+/// The minimum detectable effect is that of as many blocks, had they been the
+/// last: half the interval, and the quantile of the power.
+///
+/// # Errors
+/// Nothing to look at yet, a rate that isn't above 0, criteria out of range.
+pub fn compare_sequentially(
+    baseline: &[BlockedRun],
+    candidate: &[BlockedRun],
+    mode: Mode,
+    max_blocks: u32,
+    criteria: Criteria,
+) -> Result<(Comparison, Decision), Unanswerable> {
+    let rule = Rule::new(mode, max_blocks, criteria)?;
+    let blocks = common_blocks(baseline, candidate)?;
+    let ratios: Vec<f64> = blocks.iter().map(log_ratio).collect();
+    let found = rule.judge(&ratios)?;
+    let looked_at = found.blocks as usize;
+    if found.looks_done == 0 || looked_at < 2 {
+        let need = rule.next_look_after(0).unwrap_or(max_blocks) as usize;
+        let what = "blocks with runs of both variants for the first look";
+        return Err(Unanswerable::TooFew { what, have: blocks.len(), need });
+    }
+    let counted = &blocks[..looked_at];
+    let n_a = counted.iter().map(|block| block.a.len()).sum();
+    let n_b = counted.iter().map(|block| block.b.len()).sum();
+    let sizes = Sizes {
+        n_a,
+        n_b,
+        blocks: looked_at,
+        left_out: baseline.len() + candidate.len() - n_a - n_b,
+        layout: Layout::Blocks,
+    };
+    let seen = &ratios[..looked_at];
+    let centre = mean(seen);
+    let se = (variance(seen, centre) / looked_at as f64).sqrt();
+    let df = looked_at as f64 - 1.0;
+    let fixed = Comparison::from_estimate(
+        LogEstimate { effect: found.effect, se, df },
+        criteria,
+        sizes,
+        method(&found, mode, criteria),
+        Scope::AcrossStarts,
+    )?;
+    let half = bound_of(&rule, &found, mode, criteria) * se;
+    let reach = t_quantile(200.0 * MDE_POWER - 100.0, df).map_or(f64::NAN, |t| half + t * se);
+    let comparison = Comparison {
+        low: found.low.exp(),
+        high: found.high.exp(),
+        equivalence_low: found.equivalence_low.exp(),
+        equivalence_high: found.equivalence_high.exp(),
+        p: found.p,
+        p_adjusted: found.p,
+        mde: reach.exp_m1(),
+        mde_range: None,
+        robust: robust_of_blocks(counted, criteria.confidence),
+        ..fixed
+    };
+    Ok((comparison, found.decision))
+}
+
+fn log_ratio(block: &BlockLogs) -> f64 {
+    mean(&block.b) - mean(&block.a)
+}
+
+fn method(found: &Sequential, mode: Mode, criteria: Criteria) -> Method {
+    let shared = criteria.family.max(1);
+    match mode {
+        Mode::Planned => Method::PlannedLooks {
+            look: found.looks_done,
+            of: found.looks_planned.unwrap_or(found.looks_done),
+            shared,
+        },
+        Mode::Open => Method::OpenEnded { looks: found.looks_done, shared },
+    }
+}
+
+/// The bound of |t| at the last look.
+fn bound_of(rule: &Rule, found: &Sequential, mode: Mode, criteria: Criteria) -> f64 {
+    match mode {
+        Mode::Planned => rule.bound_at(found.looks_done),
+        Mode::Open => {
+            let level = 1.0 - criteria.confidence / 100.0;
+            open::bound(found.blocks, level / criteria.family.max(1) as f64)
+        }
+    }
+}
+
+/// Blocks after which the next decision may fall, for experiments of at most
+/// `max_blocks` of which `blocks` are done; none when there is none.
+pub fn next_look_after(mode: Mode, max_blocks: u32, blocks: u32) -> Option<u32> {
+    match mode {
+        Mode::Planned => Looks::of(max_blocks).next_after(blocks),
+        Mode::Open => Some((blocks + 1).max(2)).filter(|&next| next <= max_blocks),
+    }
+}
