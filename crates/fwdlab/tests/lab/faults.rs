@@ -167,7 +167,7 @@ fn a_full_disk_of_the_dut_is_told_and_nothing_is_changed_there() {
     let Some(rack) = Rack::build() else { return };
     rack.write("x.toml", &plain(1));
     let before = rack.state_of_the_dut();
-    rack.inside("dut", "dd if=/dev/zero of=/run/full bs=4096 2>/dev/null || :");
+    rack.inside("dut", "dd if=/dev/zero of=/run/full bs=4096 count=1024 2>/dev/null || :");
     let ended = rack.fwdlab(&RUN).expect(3);
     assert!(ended.stderr.contains(" on dut failed"), "{}", ended.stderr);
     assert!(ended.stderr.contains("No space left on device"), "{}", ended.stderr);

@@ -5,14 +5,19 @@ use crate::counts::{CountVerdict, Exact, signed};
 use crate::document::{Block, Inline};
 use crate::format::{listed, runs_of, signed as signed_number};
 use crate::profile::compare::Change;
-use crate::report::analysis::{Analysis, Answer, Compared, Outcome, ProfileDifference};
+use crate::report::analysis::{
+    Analysis, Answer, Compared, DeviceEffect, Outcome, ProfileDifference,
+};
 use crate::report::rows::{median, reasons};
 use crate::stats::Verdict;
+use crate::stats::comparison::Doubtful;
 use crate::text::Tone;
 use fwdlab_model::units::format_pps;
 
 /// Parts of a difference that are named.
 const PARTS: usize = 3;
+/// Unit of profiles by time.
+const NANOSECONDS: &str = "ns";
 /// Variants whose levels are named one by one.
 const LEVELS: usize = 8;
 
@@ -142,14 +147,32 @@ fn several(analysis: &Analysis, all: &[Compared]) -> Inline {
             text.0.extend(single(analysis, largest).0);
             text
         }
-        None => match least_detectable(all) {
-            Some(mde) => text.text(format!(
+        None => match (not_judged(all), least_detectable(all)) {
+            (Some(why), _) => text.text(why),
+            (None, Some(mde)) => text.text(format!(
                 " No difference was shown; of true differences of {mde} nine of ten would have been \
                  found."
             )),
-            None => text,
+            (None, None) => text,
         },
     }
+}
+
+/// Sentence about comparisons whose verdict is withheld because most of their runs are doubtful;
+/// `None` if there is none. Their differences may be large: nothing may be stated about what was
+/// not shown.
+fn not_judged(all: &[Compared]) -> Option<String> {
+    let doubts = all.iter().filter_map(|compared| match &compared.outcome {
+        Outcome::Compared(answer) => answer.comparison.doubtful,
+        _ => None,
+    });
+    let doubts: Vec<Doubtful> = doubts.collect();
+    let example = doubts.first()?;
+    Some(format!(
+        " {} of {} are not judged ({example}); the table has the estimates.",
+        doubts.len(),
+        all.len()
+    ))
 }
 
 /// The largest of the minimum detectable effects.
@@ -292,7 +315,12 @@ fn places(analysis: &Analysis) -> Vec<String> {
                     difference.label == compared.label
                         && difference.baseline_label == compared.baseline_label
                 };
-                said.extend(differences.find(of).and_then(place));
+                let mut measured = analysis.device.iter().flat_map(|device| &device.effects);
+                let alone = measured.find(|effect| {
+                    effect.label == compared.label
+                        && effect.baseline_label == compared.baseline_label
+                });
+                said.extend(differences.find(of).and_then(|found| place(found, alone)));
             }
             Outcome::Counted(exact)
                 if matches!(exact.verdict, CountVerdict::Fewer | CountVerdict::More) =>
@@ -317,27 +345,119 @@ fn places(analysis: &Analysis) -> Vec<String> {
     said
 }
 
-fn place(difference: &ProfileDifference) -> Option<String> {
+/// The parts of a difference that the profile shows; `None` if it shows none.
+///
+/// A profile is one start of each variant, and a slow spell of the machine moves it by more than
+/// many a difference. The measured runs have the scatter of all blocks, so theirs is the sum if
+/// they have one, and a profile outside their interval names no parts.
+fn place(difference: &ProfileDifference, alone: Option<&DeviceEffect>) -> Option<String> {
+    let whole = &difference.functions.whole;
+    let pair = format!("{} against {}", difference.label, difference.baseline_label);
+    let whole_ns = match (alone.filter(|_| difference.unit == NANOSECONDS), whole.difference) {
+        (None, in_all) => format!("{} {} a packet in all", signed_number(in_all), difference.unit),
+        (Some(alone), in_profile) => {
+            let (low, high) = alone.interval_ns;
+            if low <= 0.0 && high >= 0.0 {
+                return None;
+            }
+            let measured = format!(
+                "{:+.0} ns [{low:+.0}, {high:+.0}] a packet in the measured runs",
+                alone.difference_ns
+            );
+            if in_profile < low || in_profile > high {
+                let profiled = signed_number(in_profile);
+                return Some(format!(
+                    "{pair}: {measured}, {profiled} ns in the profiled ones, which therefore name \
+                     no parts"
+                ));
+            }
+            measured
+        }
+    };
     // Without windows there are no intervals, and what is published stands as it is.
     let is_there = |part: &&Change| match part.interval {
         Some((low, high)) => low > 0.0 || high < 0.0,
         None => part.difference != 0.0,
     };
-    let whole = &difference.functions.whole;
     let same_way = |part: &&Change| (part.difference > 0.0) == (whole.difference > 0.0);
     let parts = difference.functions.parts.iter().filter(is_there).filter(same_way);
     let parts: Vec<String> = parts
         .take(PARTS)
         .map(|part| format!("{} {}", part.name, signed_number(part.difference)))
         .collect();
-    (!parts.is_empty()).then(|| {
-        format!(
-            "{} against {}: {} {} a packet in all; {}",
-            difference.label,
-            difference.baseline_label,
-            signed_number(whole.difference),
-            difference.unit,
-            listed(&parts)
-        )
-    })
+    (!parts.is_empty()).then(|| format!("{pair}: {whole_ns}; {}", listed(&parts)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::compare::Changes;
+
+    /// A profile of 100 ns more in one function, 0.5 less in another and 3 that may be none.
+    fn profiled() -> ProfileDifference {
+        let change = |name: &str, difference: f64, interval| Change {
+            name: name.into(),
+            baseline: 500.0,
+            candidate: 500.0 + difference,
+            difference,
+            interval: Some(interval),
+        };
+        let functions = Changes {
+            confidence: 95.0,
+            whole: change("all", 99.5, (90.0, 109.0)),
+            parts: vec![
+                change("nft_do_chain", 100.0, (95.0, 105.0)),
+                change("ip_forward", 3.0, (-1.0, 7.0)),
+                change("fib_table_lookup", -0.5, (-0.6, -0.4)),
+            ],
+            remarks: Vec::new(),
+        };
+        ProfileDifference {
+            label: "stateful".into(),
+            baseline_label: "none".into(),
+            unit: NANOSECONDS.into(),
+            scope: String::new(),
+            subsystems: functions.clone(),
+            functions,
+            file: None,
+        }
+    }
+
+    fn measured(difference_ns: f64, interval_ns: (f64, f64)) -> DeviceEffect {
+        DeviceEffect {
+            variant: 1,
+            label: "stateful".into(),
+            baseline_label: "none".into(),
+            effect: 0.0,
+            interval: (0.0, 0.0),
+            difference_ns,
+            interval_ns,
+        }
+    }
+
+    #[test]
+    fn profile_within_the_measured_interval_names_its_parts() {
+        assert_eq!(
+            place(&profiled(), Some(&measured(110.0, (80.0, 130.0)))).as_deref(),
+            Some(
+                "stateful against none: +110 ns [+80, +130] a packet in the measured runs; \
+                 nft_do_chain +100"
+            )
+        );
+        let alone = place(&profiled(), None).expect("parts");
+        assert_eq!(alone, "stateful against none: +99.5 ns a packet in all; nft_do_chain +100");
+    }
+
+    #[test]
+    fn profile_outside_the_measured_interval_names_no_parts() {
+        let text = place(&profiled(), Some(&measured(381.0, (249.0, 534.0)))).expect("a sentence");
+        assert!(text.contains("+381 ns [+249, +534]"), "{text}");
+        assert!(text.ends_with("+99.5 ns in the profiled ones, which therefore name no parts"));
+        assert!(!text.contains("nft_do_chain"), "{text}");
+    }
+
+    #[test]
+    fn difference_that_was_not_measured_is_not_explained() {
+        assert_eq!(place(&profiled(), Some(&measured(50.0, (-30.0, 130.0)))), None);
+    }
 }
