@@ -79,8 +79,7 @@ fn escaped(text: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     for byte in text.bytes() {
         let shown = match byte {
-            b'\'' | b'\\' | b'!' => format!("\\0{byte:03o}"),
-            b' '..=b'~' => char::from(byte).to_string(),
+            b' '..=b'~' if !matches!(byte, b'\'' | b'\\' | b'!') => char::from(byte).to_string(),
             _ => format!("\\0{byte:03o}"),
         };
         match parts.last_mut() {

@@ -70,3 +70,18 @@ fn the_first_sentence_is_what_the_verdicts_say() {
     let alone = lead(&full_store(&plan(TestbedKind::Netns, vec![firewall()], vec![None], 3)));
     assert!(alone.contains("no variant is compared with another"), "{alone}");
 }
+
+#[test]
+fn withheld_verdicts_are_not_reported_as_no_difference() {
+    let plan = netns_plan();
+    let mut contended = store(&plan, 0..0);
+    for run in 0..plan.runs.len() as u32 {
+        let mut record = record(&plan, run);
+        record.warnings = vec![Warning::CpuContended { cpu: 1, stolen: 0.0, user: 0.5 }];
+        contended.insert_run(&record).unwrap();
+    }
+    let readme = file(&report(&contended), "README.md");
+    let expected = "4 of 4 are not judged (machine busy in 10 of 10 runs); the table has";
+    assert!(readme.contains(expected), "{readme}");
+    assert!(!readme.contains("No difference was shown"), "{readme}");
+}

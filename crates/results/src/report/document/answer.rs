@@ -159,8 +159,7 @@ fn several(analysis: &Analysis, all: &[Compared]) -> Inline {
 }
 
 /// Sentence about comparisons whose verdict is withheld because most of their runs are doubtful;
-/// `None` if there is none. Their differences may be large: nothing may be stated about what was
-/// not shown.
+/// `None` if all are judged. It makes no claim about the size of their differences.
 fn not_judged(all: &[Compared]) -> Option<String> {
     let doubts = all.iter().filter_map(|compared| match &compared.outcome {
         Outcome::Compared(answer) => answer.comparison.doubtful,
@@ -345,11 +344,11 @@ fn places(analysis: &Analysis) -> Vec<String> {
     said
 }
 
-/// The parts of a difference that the profile shows; `None` if it shows none.
+/// Sentence that names the largest parts of a difference; `None` if the profile shows none.
 ///
-/// A profile is one start of each variant, and a slow spell of the machine moves it by more than
-/// many a difference. The measured runs have the scatter of all blocks, so theirs is the sum if
-/// they have one, and a profile outside their interval names no parts.
+/// A profile is one start of each variant, and a slow spell of the machine can move it by more
+/// than the difference itself. The difference of the measured runs has an interval over blocks,
+/// so it is printed as the sum, and a profile outside that interval names no parts.
 fn place(difference: &ProfileDifference, alone: Option<&DeviceEffect>) -> Option<String> {
     let whole = &difference.functions.whole;
     let pair = format!("{} against {}", difference.label, difference.baseline_label);
