@@ -65,13 +65,13 @@ struct Planned<'a> {
     plan: &'a Plan,
     runs: std::slice::Iter<'a, PlannedRun>,
     wanted: HashSet<u32>,
-    watch: Option<StoppingWatch<'a>>,
+    watch: Option<StoppingWatch>,
     block: Option<u32>,
     given_up: HashSet<usize>,
 }
 
 impl<'a> Planned<'a> {
-    fn new(plan: &'a Plan, runs: &[u32], watch: Option<StoppingWatch<'a>>) -> Planned<'a> {
+    fn new(plan: &'a Plan, runs: &[u32], watch: Option<StoppingWatch>) -> Planned<'a> {
         let wanted = runs.iter().copied().collect();
         let (block, given_up) = (None, HashSet::new());
         Planned { plan, runs: plan.runs.iter(), wanted, watch, block, given_up }
@@ -143,7 +143,7 @@ impl Session<'_> {
         &self,
         store: &mut Store,
         runs: &[u32],
-        watch: Option<StoppingWatch<'_>>,
+        watch: Option<StoppingWatch>,
     ) -> Result<Vec<GivenUp>> {
         self.follow(store, &mut Planned::new(self.plan, runs, watch))
     }

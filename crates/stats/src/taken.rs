@@ -40,6 +40,9 @@ pub struct Taken {
     pub device_ns: u64,
     /// Time without packets because the sender had no CPU.
     pub sender_ns: u64,
+    /// Time that the device's CPUs had nothing to do although the sender had its CPU; 0 if
+    /// the kernel does not report run times.
+    pub idle_ns: u64,
     /// True if the kernel reported run delay of threads, not only steal.
     pub knows_threads: bool,
 }
@@ -49,18 +52,22 @@ impl Taken {
     /// out by the caller.
     pub fn of<'a>(samples: impl IntoIterator<Item = &'a Sample>, roles: Roles) -> Taken {
         let (mut duration, mut stolen, mut waited, mut sender) = (0_u64, 0_u64, 0_u64, 0_u64);
-        let mut ran = Some(0_u64);
+        let (mut ran, mut starved) = (Some(0_u64), 0_u64);
         for sample in samples {
             duration = duration.saturating_add(sample.duration_ns);
             stolen = stolen.saturating_add(sample.stolen_ns);
             waited = waited.saturating_add(sample.waited_ns.unwrap_or(0));
             sender = sender.saturating_add(sample.sender_waited_ns.unwrap_or(0));
             ran = ran.zip(sample.ran_ns).map(|(sum, ran)| sum.saturating_add(ran));
+            starved = starved.saturating_add(starved_ns(sample));
         }
         let Roles { device: cpus, senders } = roles;
         let all = duration.saturating_mul(cpus);
         // A thread that waits while its CPU is stolen is told twice: more than the time
         // that it didn't run wasn't taken, and less than the larger of both neither.
+        // A wait is booked when it ends: a starved thread has none until then, and later all
+        // of it.
+        let waited = waited.max(starved.saturating_mul(cpus));
         let both = stolen.saturating_add(waited);
         let at_least = stolen.max(waited);
         let taken = match ran {
@@ -69,12 +76,14 @@ impl Taken {
         }
         .min(all);
         // A sender that was away left the device idle, and no longer than it was idle.
-        let idle = ran.map_or(0, |ran| all.saturating_sub(ran).saturating_sub(taken));
+        let idle = ran.map_or(0, |ran| all.saturating_sub(ran).saturating_sub(taken)) / cpus;
+        let sender_ns = (sender / senders).min(idle);
         Taken {
             duration_ns: duration,
             device_ns: taken / cpus,
-            sender_ns: (sender / senders).min(idle / cpus),
-            knows_threads: ran.is_some(),
+            sender_ns,
+            idle_ns: idle - sender_ns,
+            knows_threads: ran.is_some() && duration > 0,
         }
     }
 
@@ -107,6 +116,13 @@ impl Taken {
         // Less than a fiftieth of the window is no base for a rate.
         (left_ns > 0.02 * window_ns as f64 && window_ns > 0).then(|| packets as f64 * 1e9 / left_ns)
     }
+}
+
+/// Length of a sample in which packets came and the device's threads neither ran nor forwarded:
+/// they got no CPU. A device that is merely slow runs.
+fn starved_ns(sample: &Sample) -> u64 {
+    let is_starved = sample.ran_ns == Some(0) && sample.forwarded == 0 && sample.offered > 0;
+    if is_starved { sample.duration_ns } else { 0 }
 }
 
 #[cfg(test)]
@@ -143,6 +159,18 @@ mod tests {
         assert_eq!(taken(&[sample(10, Some(70), Some(0), Some(30))]), (10, 20));
         // Busy all the time: the sender's absence cost the device nothing.
         assert_eq!(taken(&[sample(0, Some(100), Some(0), Some(30))]), (0, 0));
+    }
+
+    #[test]
+    fn a_thread_without_cpu_is_starved_not_idle() {
+        let starved = Sample { offered: 1000, ..sample(0, Some(0), Some(0), Some(0)) };
+        assert_eq!(taken(&[starved]), (100, 0));
+        // The wait is booked where it ends, and counts once.
+        let ends = Sample { offered: 1000, forwarded: 900, ..sample(0, Some(90), Some(210), None) };
+        let found = Taken::of(&[starved, starved, ends], Roles { device: 1, senders: 1 });
+        assert_eq!(found.device_ns, 210 * MS);
+        // No packets came.
+        assert_eq!(taken(&[sample(0, Some(0), Some(0), Some(0))]), (0, 0));
     }
 
     #[test]

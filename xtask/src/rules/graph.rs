@@ -12,7 +12,7 @@ const GRAPH: &[(&str, &[&str])] = &[
     ("port", &["packet"]),
     ("router", &["packet", "port"]),
     ("vm", &["packet", "port"]),
-    ("bench", &["model", "packet", "port", "search", "vm"]),
+    ("bench", &["model", "packet", "port", "search", "stats", "vm"]),
     ("results", &["model", "search", "stats"]),
     ("stats", &["model"]),
     ("search", &[]),

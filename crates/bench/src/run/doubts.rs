@@ -4,11 +4,14 @@ use crate::Task;
 use crate::cpu::{Placement, passed_ns};
 use crate::testbed::LoadModel;
 use crate::trial::Observed;
-use fwdlab_model::record::{Counter, CpuTime, queues};
+use fwdlab_model::record::{Counter, CpuTime, Sample, queues};
 use fwdlab_model::settings::{Arrangement, Rate, Settings};
 use fwdlab_model::warning::Warning;
+use fwdlab_stats::contention::{LARGEST_CORRECTION, is_loss_doubtful, lost_to_waiting};
+use fwdlab_stats::taken::{Roles, Taken};
 
-/// Share of the window that a CPU of the DUT may lose to other work without a warning.
+/// Share of the window that a CPU may lose to other work without a warning, if the kernel does
+/// not report how long the DUT waited.
 const CONTENDED: f64 = 0.05;
 
 /// Warnings derived from the counters and CPU times of machine and DUT.
@@ -38,6 +41,7 @@ pub(super) fn doubts(
         }
         _ => {}
     }
+    let waiting = waiting(observed, cpus);
     for cpu in cpus.iter().filter(|cpu| cpu.role != "sender") {
         // Of the time between the two readings, which need not be the window's.
         let passed_ns = passed_ns(cpu).max(1) as f64;
@@ -48,8 +52,13 @@ pub(super) fn doubts(
         let is_kernel = !settings.dut.kind.row().is_program;
         let user =
             if cpu.role == "dut" && is_kernel { cpu.user_ns as f64 / passed_ns } else { 0.0 };
-        if stolen > CONTENDED || user > CONTENDED {
-            warnings.push(Warning::CpuContended { cpu: cpu.cpu, stolen, user });
+        let is_of_dut = cpu.role.split('+').any(|role| role == "dut");
+        let (is_contended, waited) = match waiting.filter(|_| is_of_dut) {
+            Some(Waiting { share, is_doubtful }) => (is_doubtful, Some(share)),
+            None => (stolen > CONTENDED || user > CONTENDED, None),
+        };
+        if is_contended {
+            warnings.push(Warning::CpuContended { cpu: cpu.cpu, stolen, user, waited });
         }
     }
     // The DUT's counters must match ours exactly: the receiver counts packets that the DUT
@@ -67,6 +76,30 @@ pub(super) fn doubts(
     }
     warnings.extend(idle_queues(counters));
     warnings
+}
+
+/// How long the DUT waited for its CPUs.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    /// Share of the window, 0 to 1.
+    share: f64,
+    /// True if the wait may have changed the result.
+    is_doubtful: bool,
+}
+
+/// `None` if the kernel does not report the waiting time of threads.
+fn waiting(observed: &Observed, cpus: &[CpuTime]) -> Option<Waiting> {
+    let valid: Vec<Sample> =
+        observed.samples.iter().copied().filter(|sample| sample.valid).collect();
+    let roles = Roles::of(cpus);
+    let taken = Taken::of(&valid, roles);
+    let counts = observed.window;
+    let lost = counts.offered.saturating_sub(counts.forwarded);
+    let is_doubtful = match observed.intended {
+        Some(_) => is_loss_doubtful(lost_to_waiting(&valid, roles), lost, counts.offered),
+        None => taken.share() > LARGEST_CORRECTION,
+    };
+    taken.knows_threads.then_some(Waiting { share: taken.share(), is_doubtful })
 }
 
 /// Queues of the DUT without packets while other queues of the interface had some: the
@@ -166,7 +199,7 @@ mod tests {
         };
         assert_eq!(about(500_000, None, &[cpu("sender", 900_000_000, 900_000_000)]), []);
         assert_eq!(about(500_000, None, &[cpu("dut", 40_000_000, 40_000_000)]), []);
-        let contended = Warning::CpuContended { cpu: 1, stolen: 0.0, user: 0.5 };
+        let contended = Warning::CpuContended { cpu: 1, stolen: 0.0, user: 0.5, waited: None };
         assert_eq!(about(500_000, None, &[cpu("dut", 500_000_000, 0)]), [contended]);
         // The window of a second was read over seventeen.
         let late = CpuTime { softirq_ns: 16_000_000_000, ..cpu("dut", 500_000_000, 0) };

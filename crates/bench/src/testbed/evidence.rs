@@ -32,10 +32,11 @@ impl Witness {
             for cpu in &placement.dut {
                 device.extend(schedstat::tasks("/proc", &format!("ksoftirqd/{cpu}")));
             }
-            // The sender's thread also executes the device's forwarding.
-            if placement.senders.iter().any(|cpu| placement.dut.contains(cpu)) {
-                device.extend(senders);
-            }
+        }
+        // On a shared CPU the sender's thread executes softirqs of the device, and what the
+        // device's threads wait for it is not taken from the loop that is measured.
+        if placement.senders.iter().any(|cpu| placement.dut.contains(cpu)) {
+            device.extend(senders);
         }
         let bound = device.iter().map(|id| only_cpu(*id)).collect();
         let device = Threads::open(&device);

@@ -168,7 +168,7 @@ fn carry_out(
     store.adopt_plan(plan, text)?;
     let missing = store.missing_runs(plan)?;
     let watch = StoppingWatch::begin(plan, &store)?;
-    let stopping = watch.as_ref().map(StoppingWatch::stopping);
+    let stopping = watch.as_ref().map(StoppingWatch::stopping).cloned();
     let profiles = profiling::missing(plan, &store, arguments.is_fresh())?;
     arguments.say(&introduction(plan, missing.len(), stopping.as_ref()));
     arguments.say_unless_empty(&profiling::announcement(plan, profiles.len()));

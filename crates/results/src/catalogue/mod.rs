@@ -249,7 +249,7 @@ impl Tally {
                     Verdict::Better => &mut tally.better,
                     Verdict::Worse => &mut tally.worse,
                     Verdict::Equivalent => &mut tally.equivalent,
-                    Verdict::Inconclusive => &mut tally.inconclusive,
+                    Verdict::Inconclusive | Verdict::NotJudged => &mut tally.inconclusive,
                 },
                 Outcome::Counted(exact) => match exact.verdict.name() {
                     "fewer" => &mut tally.better,

@@ -78,7 +78,7 @@ pub(super) fn effects(analysis: &Analysis) -> Option<String> {
                 Verdict::Better => Found::Better,
                 Verdict::Worse => Found::Worse,
                 Verdict::Equivalent => Found::Equivalent,
-                Verdict::Inconclusive => Found::Open,
+                Verdict::Inconclusive | Verdict::NotJudged => Found::Open,
             },
             said: format!("{} {}  {}", answer.shown.effect, answer.shown.interval, answer.verdict),
         })

@@ -101,7 +101,7 @@ fn tone(compared: &Compared) -> Tone {
         Some(Verdict::Better) => Tone::Better,
         Some(Verdict::Worse) => Tone::Worse,
         Some(Verdict::Equivalent) => Tone::Plain,
-        Some(Verdict::Inconclusive) | None => Tone::Doubt,
+        Some(Verdict::Inconclusive | Verdict::NotJudged) | None => Tone::Doubt,
     }
 }
 

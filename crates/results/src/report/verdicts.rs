@@ -175,7 +175,7 @@ fn say(compared: &Compared, row: &mut Row) {
             row.tone = match answer.verdict {
                 Verdict::Better => Tone::Better,
                 Verdict::Worse => Tone::Worse,
-                Verdict::Equivalent | Verdict::Inconclusive => Tone::Plain,
+                Verdict::Equivalent | Verdict::Inconclusive | Verdict::NotJudged => Tone::Plain,
             };
             row.words.push(answer.sentence.clone());
             row.is_same = !matches!(answer.verdict, Verdict::Better | Verdict::Worse);

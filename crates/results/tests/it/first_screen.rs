@@ -77,7 +77,8 @@ fn withheld_verdicts_are_not_reported_as_no_difference() {
     let mut contended = store(&plan, 0..0);
     for run in 0..plan.runs.len() as u32 {
         let mut record = record(&plan, run);
-        record.warnings = vec![Warning::CpuContended { cpu: 1, stolen: 0.0, user: 0.5 }];
+        record.warnings =
+            vec![Warning::CpuContended { cpu: 1, stolen: 0.0, user: 0.5, waited: None }];
         contended.insert_run(&record).unwrap();
     }
     let readme = file(&report(&contended), "README.md");

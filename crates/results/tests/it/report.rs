@@ -401,8 +401,8 @@ fn how_packets_arrived_is_said_in_one_line_or_in_a_table() {
         assert!(said(&clean, name).contains("one in 4): none damaged, none twice"), "{name}");
         let spoilt = sampled(1000);
         assert!(said(&spoilt, name).contains(size), "{name}");
-        // 5,000 of 500,000 of each variant; the limits by Clopper and Pearson.
-        let share = "1.000 % of the 500000 packets checked arrived damaged [0.973 %, 1.028 %]";
+        // 5,000 of 500,000 of each variant; runs that don't scatter give no interval.
+        let share = "1.000 % of the 500000 packets checked arrived damaged; of the";
         assert!(said(&spoilt, name).contains(share), "{name}: {}", said(&spoilt, name));
     }
 }

@@ -5,9 +5,8 @@ use fwdlab_model::Plan;
 use fwdlab_model::plan::Stop;
 use fwdlab_model::settings::TestbedKind;
 use fwdlab_results::report::Analysis;
-use fwdlab_results::report::analysis::{RunResult, Stopping, StoppingWatch};
-use fwdlab_results::stats::sequential::{Decision, Mode, compare_sequentially};
-use fwdlab_results::stats::{BlockedRun, Criteria};
+use fwdlab_results::report::analysis::{Outcome, Stopping, StoppingWatch};
+use fwdlab_results::stats::Verdict;
 use fwdlab_results::store::Store;
 
 const BLOCKS: u32 = 12;
@@ -19,27 +18,17 @@ fn stopped_by(stop: Stop) -> Plan {
     plan
 }
 
-/// Comparisons that are different, equivalent and open, by the figures of the first runs.
-fn from_scratch(plan: &Plan, runs: &[RunResult], mode: Mode) -> [usize; 3] {
-    let figures = |variant| -> Vec<BlockedRun> {
-        let runs = runs.iter().filter(|run| run.variant == variant);
-        let counted = runs.filter(|run| run.left_out.is_none());
-        counted
-            .filter_map(|run| Some(BlockedRun { block: run.block, pps: run.value_pps? }))
-            .collect()
-    };
-    let criteria = Criteria {
-        confidence: plan.compare.confidence,
-        margin: plan.compare.margin,
-        family: 2,
-        adjustment: plan.compare.adjust.into(),
-    };
+/// Comparisons that are different, equivalent and open, by the verdicts of a report.
+fn verdicts(analysis: &Analysis) -> [usize; 3] {
     let mut found = [0; 3];
-    for variant in [1, 2] {
-        let judged = compare_sequentially(&figures(0), &figures(variant), mode, BLOCKS, criteria);
-        match judged.map(|(_, decision)| decision) {
-            Ok(Decision::Difference) => found[0] += 1,
-            Ok(Decision::Equivalent) => found[1] += 1,
+    for compared in &analysis.comparisons {
+        let verdict = match &compared.outcome {
+            Outcome::Compared(answer) => Some(answer.verdict),
+            _ => None,
+        };
+        match verdict {
+            Some(Verdict::Better | Verdict::Worse) => found[0] += 1,
+            Some(Verdict::Equivalent) => found[1] += 1,
             _ => found[2] += 1,
         }
     }
@@ -51,8 +40,8 @@ fn counts(stopping: &Stopping) -> [usize; 3] {
 }
 
 #[test]
-fn followed_or_read_anew_a_rule_decides_alike() {
-    for (stop, mode) in [(Stop::Planned, Mode::Planned), (Stop::Open, Mode::Open)] {
+fn stopping_rule_decides_as_the_verdicts_of_the_report() {
+    for stop in [Stop::Planned, Stop::Open] {
         let plan = stopped_by(stop);
         let mut store = store(&plan, []);
         let mut watch = StoppingWatch::begin(&plan, &store).unwrap().unwrap();
@@ -66,18 +55,18 @@ fn followed_or_read_anew_a_rule_decides_alike() {
             let followed = watch.stopping();
             assert_eq!(followed.done, watch.is_done());
             assert_eq!(followed.blocks, (index + 1) / 3);
-            // Within a block, before and after the first look, and at the end.
-            if [4, 11, 14, 23, 28, 35].contains(&index) {
-                let anew = StoppingWatch::begin(&plan, &store).unwrap().unwrap().stopping();
-                assert_eq!(followed, anew, "{mode:?}, run {index}");
-                let scratch = from_scratch(&plan, &whole.runs[..=index as usize], mode);
-                assert_eq!(counts(&followed), scratch, "{mode:?}, run {index}");
+            // Before and after the first look, and at the end.
+            if [2, 11, 14, 23, 35].contains(&index) {
+                let again = StoppingWatch::begin(&plan, &store).unwrap().unwrap();
+                assert_eq!(followed, again.stopping(), "{stop:?}, run {index}");
+                let report = Analysis::of_store(&store).unwrap();
+                assert_eq!(counts(followed), verdicts(&report), "{stop:?}, run {index}");
             }
             decided_at = decided_at.or(followed.done.then_some(followed.blocks));
         }
         // A twentieth and a fifth slower, with noise of 1 %: found early.
-        assert!(decided_at.is_some_and(|blocks| blocks < BLOCKS), "{mode:?}: {decided_at:?}");
-        assert_eq!(whole.stopping, Some(watch.stopping()));
+        assert!(decided_at.is_some_and(|blocks| blocks < BLOCKS), "{stop:?}: {decided_at:?}");
+        assert_eq!(whole.stopping.as_ref(), Some(watch.stopping()));
     }
 }
 

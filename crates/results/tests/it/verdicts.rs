@@ -73,7 +73,8 @@ fn a_paced_sender_is_no_part_of_what_was_delivered() {
     let analysis = Analysis::of(&contents(&plan, |run| paced(run, 20)));
     let loss = analysis.variants[0].loss.as_ref().unwrap();
     assert!((loss.ratio - 0.02).abs() < 0.0005);
-    assert!(loss.interval.0 < loss.ratio && loss.ratio < loss.interval.1);
+    let (low, high) = loss.interval.expect("an interval");
+    assert!(low < loss.ratio && loss.ratio < high);
     assert!(loss.shown.starts_with("1.9676 %") && loss.shown.contains('['), "{}", loss.shown);
 }
 
@@ -108,19 +109,19 @@ fn mostly_disturbed_runs_get_no_verdict() {
             }
         })
     };
-    let contended = || Warning::CpuContended { cpu: 1, stolen: 0.3, user: 0.1 };
+    let contended = || Warning::CpuContended { cpu: 1, stolen: 0.3, user: 0.1, waited: None };
     let limited = || Warning::GeneratorLimited { forwarded_pps: 1e6, ceiling_pps: 1e6 };
     // Half of them: still a verdict.
     let found = verdicts(&disturbed(5, contended));
     assert!(sentence(&found[0]).ends_with("worse by more than 2.0 %"), "{}", sentence(&found[0]));
     let found = verdicts(&disturbed(6, contended));
     let text = sentence(&found[0]);
-    assert!(text.ends_with("inconclusive (machine busy in 12 of 20 runs)"), "{text}");
+    assert!(text.ends_with("not judged: machine busy in 12 of 20 runs"), "{text}");
     let Outcome::Compared(answer) = &found[0].outcome else { panic!("compared") };
-    assert_eq!(answer.verdict, Verdict::Inconclusive);
+    assert_eq!(answer.verdict, Verdict::NotJudged);
     let found = verdicts(&disturbed(10, limited));
     let text = sentence(&found[0]);
-    assert!(text.ends_with("inconclusive (generator-limited in 20 of 20 runs)"), "{text}");
+    assert!(text.ends_with("not judged: generator-limited in 20 of 20 runs"), "{text}");
     // The mark stands in the verdict's own row.
     let summary = summary_text(&Analysis::of(&disturbed(6, contended)), 200);
     assert!(summary.contains("machine busy in 12 of 20 runs"), "{summary}");

@@ -233,7 +233,7 @@ impl Default for Criteria {
 
 /// Verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// The candidate forwards more.
     Better,
@@ -243,6 +243,8 @@ pub enum Verdict {
     Equivalent,
     /// Neither a difference nor its absence was shown.
     Inconclusive,
+    /// Most runs are doubtful: whatever they show need not be the device's.
+    NotJudged,
 }
 
 /// Why there is no comparison, and what would make one.
@@ -295,7 +297,7 @@ impl Comparison {
     /// no difference counts may the verdict be equivalent, and only if capacity is.
     pub fn verdict(&self) -> Verdict {
         if self.doubtful.is_some() {
-            return Verdict::Inconclusive;
+            return Verdict::NotJudged;
         }
         let survives = self.p_adjusted < 1.0 - self.confidence / 100.0;
         let stops = matches!(self.method, Method::PlannedLooks { .. } | Method::OpenEnded { .. });

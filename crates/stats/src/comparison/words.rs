@@ -66,7 +66,7 @@ impl Comparison {
             (found @ (Verdict::Better | Verdict::Worse), _) if !self.excludes_no_change() => {
                 format!("{found}, size open")
             }
-            (found, Some(doubtful)) => format!("{found} ({doubtful})"),
+            (found, Some(doubtful)) => format!("{found}: {doubtful}"),
             (found, None) => match self.capacity {
                 Some(capacity) if self.is_within_margin() && !capacity.is_within_margin => {
                     format!("{found} (the rate is within {margin}, the capacity isn't shown to be)")
@@ -214,6 +214,7 @@ impl fmt::Display for Verdict {
             Verdict::Worse => "worse",
             Verdict::Equivalent => "equivalent",
             Verdict::Inconclusive => "inconclusive",
+            Verdict::NotJudged => "not judged",
         })
     }
 }

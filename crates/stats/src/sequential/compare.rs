@@ -1,7 +1,7 @@
 //! Two variants compared under a stopping rule.
 
 use super::{Decision, Mode, Rule, Sequential, open, planned::Looks};
-use crate::blocked::{BlockedRun, common_blocks, robust_of_blocks};
+use crate::blocked::{BlockedRun, common_blocks};
 use crate::comparison::{
     Comparison, Criteria, Layout, LogEstimate, Method, Scope, Sizes, Unanswerable,
 };
@@ -58,16 +58,24 @@ pub fn compare_sequentially(
     )?;
     let half = bound_of(&rule, &found, mode, criteria) * se;
     let reach = t_quantile(200.0 * MDE_POWER - 100.0, df).map_or(f64::NAN, |t| half + t * se);
+    let (low, high) = (found.low.exp(), found.high.exp());
+    // The two one-sided tests may decide before the interval has ends.
+    let is_bounded = low > 0.0 && high.is_finite();
+    let (equivalence_low, equivalence_high) = match is_bounded {
+        true => (found.equivalence_low.exp(), found.equivalence_high.exp()),
+        false => (low, high),
+    };
     let comparison = Comparison {
-        low: found.low.exp(),
-        high: found.high.exp(),
-        equivalence_low: found.equivalence_low.exp(),
-        equivalence_high: found.equivalence_high.exp(),
+        low,
+        high,
+        equivalence_low,
+        equivalence_high,
         p: found.p,
         p_adjusted: found.p,
         mde: reach.exp_m1(),
         mde_range: None,
-        robust: robust_of_blocks(counted, criteria.confidence),
+        // The level of a rank test is that of one look.
+        robust: None,
         ..fixed
     };
     Ok((comparison, found.decision))

@@ -75,7 +75,7 @@ fn measure(
     plan: &Plan,
     store: &mut fwdlab_results::store::Store,
     missing: &[u32],
-    watch: Option<StoppingWatch<'_>>,
+    watch: Option<StoppingWatch>,
     resume: &str,
 ) -> Result<()> {
     let session = Session {

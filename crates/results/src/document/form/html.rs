@@ -152,7 +152,8 @@ fn cell(cell: &Cell, is_number: bool) -> String {
     let shown = cell.shown(Wholes::Grouped);
     let class = match cell {
         Cell::Verdict(kind, words) => {
-            return format!("<td class=\"verdict {}\">{}</td>", escaped(kind), joined(words));
+            let class = escaped(&kind.replace(' ', "-"));
+            return format!("<td class=\"verdict {class}\">{}</td>", joined(words));
         }
         _ if is_number => " class=\"n\"",
         Cell::Text(text) | Cell::Values(text, _) if text.plain().chars().count() > LONG_TEXT => {

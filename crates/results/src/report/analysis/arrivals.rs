@@ -1,7 +1,7 @@
 //! Results of the receiver's checks: damaged, duplicate and reordered packets.
 
 use super::quality::groups;
-use crate::stats::binomial::Rate;
+use crate::stats::binomial::{Rate, interval_over_groups};
 use crate::stats::summary::Interval;
 use crate::store::Contents;
 use fwdlab_model::RunRecord;
@@ -55,8 +55,9 @@ pub struct SampledDamage {
     pub sample: CheckedSample,
     /// Damaged share of it, 0 to 1.
     pub share: f64,
-    /// Its exact 95 % interval (Clopper and Pearson).
-    pub interval: Interval,
+    /// Its 95 % interval over the runs; `None` of a single run, and if all runs had the same
+    /// share.
+    pub interval: Option<Interval>,
 }
 
 /// What the runs' receivers found; none where no run's packets were checked.
@@ -108,7 +109,14 @@ pub(super) fn arrivals(contents: &Contents) -> Option<ArrivalResult> {
         true => ": none damaged, none twice, none out of order.",
         false => ". What was found, warm-up included:",
     };
-    Some(ArrivalResult { checked: how_many, sentence, found })
+    let checked = match payload {
+        n if n > 1 && sample.is_none() => {
+            let with_payload = format!("{EVERY}, the payload after the stamp in one of {n}");
+            how_many.replacen(EVERY, &with_payload, 1)
+        }
+        _ => how_many,
+    };
+    Some(ArrivalResult { checked, sentence, found })
 }
 
 const EVERY: &str = "every packet was checked";
@@ -142,8 +150,10 @@ fn of_runs(label: String, runs: &[&RunRecord]) -> ArrivalsFound {
     let samples: Vec<CheckedSample> =
         runs.iter().filter_map(|run| run.trial.arrivals.sample).collect();
     found.sampled = together(&samples).map(|sample| {
-        let damaged = Rate { hits: sample.damaged, of: sample.checked };
-        SampledDamage { sample, share: damaged.share(), interval: damaged.interval(95.0) }
+        let rate = |sample: &CheckedSample| Rate { hits: sample.damaged, of: sample.checked };
+        let rates: Vec<Rate> = samples.iter().map(rate).collect();
+        let interval = interval_over_groups(&rates, 95.0);
+        SampledDamage { sample, share: rate(&sample).share(), interval }
     });
     found
 }

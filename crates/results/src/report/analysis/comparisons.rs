@@ -118,7 +118,7 @@ impl Outcome {
         match verdict {
             Verdict::Worse if !is_within_margin => Judgement::Fail,
             Verdict::Better | Verdict::Equivalent | Verdict::Worse => Judgement::Pass,
-            Verdict::Inconclusive => Judgement::Skip(words.clone()),
+            Verdict::Inconclusive | Verdict::NotJudged => Judgement::Skip(words.clone()),
         }
     }
 }
@@ -167,7 +167,7 @@ pub struct Shown {
 /// for each goal after the first. All of it is one family.
 pub(super) fn compare(contents: &Contents, runs: &[RunResult]) -> Vec<Compared> {
     let plan = &contents.plan;
-    let pairs = pairs(plan);
+    let pairs = plan.pairs();
     if !plan.metric().is_rate() {
         let outcomes = counts::compare(contents, runs, &pairs);
         return pairs
@@ -255,16 +255,9 @@ pub(super) fn criteria(plan: &Plan) -> Criteria {
     Criteria {
         confidence: plan.compare.confidence,
         margin: plan.compare.margin,
-        family: pairs(plan).len() * (1 + further_goals(plan).len()),
+        family: plan.pairs().len() * (1 + further_goals(plan).len()),
         adjustment: plan.compare.adjust.into(),
     }
-}
-
-/// Every variant that has a baseline, and the baseline.
-pub(super) fn pairs(plan: &Plan) -> Vec<(usize, usize)> {
-    (0..plan.variants.len())
-        .filter_map(|variant| Some((variant, plan.baseline_of(variant)?)))
-        .collect()
 }
 
 /// The rule of statistics that a plan's rule names.

@@ -4,7 +4,8 @@
 //! CPUs. The scheduler's account of the forwarding threads gives the CPU time per packet,
 //! independent of other load on the CPU.
 
-use super::comparisons::{compare_figures, criteria, pairs};
+use super::comparisons::{compare_figures, criteria};
+use super::corrections::Corrections;
 use super::figures::RunResult;
 use crate::format;
 use crate::stats::BlockedRun;
@@ -66,7 +67,11 @@ pub struct DeviceEffect {
 pub(super) fn device(contents: &Contents, results: &[RunResult]) -> Option<DeviceAlone> {
     let plan = &contents.plan;
     let blocks: BTreeMap<u32, u32> = results.iter().map(|run| (run.run, run.block)).collect();
-    let told = |run: &&RunRecord| run.trial.device.receiver != ReceiverPlace::Unknown;
+    let corrections = Corrections::of(contents);
+    let told = |run: &&RunRecord| {
+        run.trial.device.receiver != ReceiverPlace::Unknown
+            && corrections.contradiction(run.run).is_none()
+    };
     let runs: Vec<&RunRecord> = contents.runs.iter().filter(told).collect();
     let first = runs.first()?;
     let rows: Vec<DeviceRow> = plan
@@ -76,7 +81,7 @@ pub(super) fn device(contents: &Contents, results: &[RunResult]) -> Option<Devic
         .collect();
     let is_blocked = plan.design.alternate_ns.is_none() && !plan.design.sequential;
     let effects =
-        pairs(plan).into_iter().filter(|_| is_blocked).filter_map(|(variant, baseline)| {
+        plan.pairs().into_iter().filter(|_| is_blocked).filter_map(|(variant, baseline)| {
             let of = |variant| rows.iter().find(|row| row.variant == variant);
             let base_ns = of(baseline)?.per_packet_ns?;
             let of = |variant| figures(&runs, &blocks, variant);

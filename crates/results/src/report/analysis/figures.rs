@@ -1,9 +1,13 @@
 //! The figure that stands for a run.
 
 use super::bed_blocks;
+use super::corrections::Corrections;
 use super::goals::of_run;
 use crate::counts::{Foreground, Total};
 use crate::stats::alternation::slices_of;
+use crate::stats::contention::{
+    LARGEST_CORRECTION, LARGEST_UNCORRECTED, is_loss_doubtful, lost_to_waiting,
+};
 use crate::stats::log_rule;
 use crate::stats::summary::{median, quantile};
 use crate::stats::taken::{Roles, Taken};
@@ -58,7 +62,7 @@ pub struct RunResult {
     /// What a search found for the goals after the first, in their order.
     #[serde(skip)]
     pub further: Vec<Further>,
-    /// Other work took CPUs of the device, or the window never got steady.
+    /// Other work on the device's CPUs may have changed the figure.
     pub disturbed: bool,
     /// The sender was the limit.
     pub generator_limited: bool,
@@ -110,12 +114,15 @@ pub(super) fn run_results(contents: &Contents, figure: RunMetric) -> (Vec<RunRes
     let mut results = Vec::new();
     let mut notes = Vec::new();
     let foreground = foreground(contents);
+    let corrections = Corrections::of(contents);
+    notes.extend(corrections.notes.iter().cloned());
     let (blocks, split) = bed_blocks::blocks(contents);
     notes.extend(split);
     let measured = blocks.into_iter().zip(contents.run_beds());
     for (run, (block, bed)) in contents.runs.iter().zip(measured) {
         for variant in distinct(&run.variants) {
-            let result = run_result(&contents.plan, run, variant, figure, &foreground);
+            let result =
+                run_result(&contents.plan, run, variant, figure, &foreground, &corrections);
             let result = RunResult { block, bed: bed.map(str::to_owned), ..result };
             if result.value().is_none() && result.left_out.is_none() {
                 let (run, label, why) = (run.run, &result.label, without_figure(figure));
@@ -153,6 +160,7 @@ pub(super) fn run_result(
     variant: usize,
     figure: RunMetric,
     foreground: &Foreground,
+    corrections: &Corrections,
 ) -> RunResult {
     let trial = &run.trial;
     let search = of_run(plan, run);
@@ -192,6 +200,14 @@ pub(super) fn run_result(
     let per_second =
         |packets: u64| (has_time && window_ns > 0).then(|| packets as f64 * 1e9 / window_ns as f64);
     let mean_pps = per_second(forwarded);
+    let is_corrected = figure == RunMetric::Corrected
+        && intended_pps.is_none()
+        && !corrections.is_uncorrected(variant);
+    let contradiction = corrections.contradiction(run.run).filter(|_| is_corrected);
+    let corrected = || {
+        let rate = taken.rate_pps(forwarded, window_ns)?;
+        Some(corrections.below_ceiling(variant, rate, mean_pps?))
+    };
     let p90_pps = quantile(&rates, 0.9).filter(|_| has_time);
     RunResult {
         run: run.run,
@@ -205,7 +221,8 @@ pub(super) fn run_result(
             // window closed, the window's counts know and its samples don't.
             RunMetric::Corrected | RunMetric::Delivered => match intended_pps {
                 Some(intended) => delivered_pps(offered, forwarded, intended),
-                None => taken.rate_pps(forwarded, window_ns),
+                None if is_corrected => corrected(),
+                None => mean_pps,
             },
             RunMetric::Mean => mean_pps,
             RunMetric::P90 => p90_pps,
@@ -229,6 +246,7 @@ pub(super) fn run_result(
         warnings: run.warnings.len(),
         left_out: unsent
             .clone()
+            .or_else(|| contradiction.map(str::to_owned))
             .or_else(|| goal.filter(|_| figure == RunMetric::Throughput).and_then(irregular)),
         further: goals
             .iter()
@@ -238,13 +256,25 @@ pub(super) fn run_result(
                 left_out: unsent.clone().or_else(|| irregular(goal)),
             })
             .collect(),
-        disturbed: run.warnings.iter().any(|warning| {
-            matches!(warning, Warning::CpuContended { .. } | Warning::NotSteady { .. })
-        }),
+        disturbed: match intended_pps {
+            _ if !taken.knows_threads => {
+                run.warnings.iter().any(|warning| matches!(warning, Warning::CpuContended { .. }))
+            }
+            Some(_) => {
+                let lost = offered.saturating_sub(forwarded);
+                is_loss_doubtful(lost_to_waiting(&valid, roles), lost, offered)
+            }
+            None if is_corrected || matches!(figure, RunMetric::Slices | RunMetric::P90) => {
+                taken.share() > LARGEST_CORRECTION
+            }
+            None => taken.share() > LARGEST_UNCORRECTED,
+        },
         generator_limited: run
             .warnings
             .iter()
-            .any(|warning| matches!(warning, Warning::GeneratorLimited { .. })),
+            .any(|warning| matches!(warning, Warning::GeneratorLimited { .. }))
+            || (is_corrected
+                && corrected().is_some_and(|pps| corrections.is_at_ceiling(variant, pps))),
         has_capacity: matches!(figure, RunMetric::Corrected | RunMetric::Slices),
     }
 }

@@ -12,6 +12,7 @@ mod bed_blocks;
 mod beds;
 mod blocks;
 mod comparisons;
+mod corrections;
 mod counts;
 mod device;
 mod diagnoses;
@@ -273,7 +274,7 @@ impl Analysis {
         let sizes = sizes::sizes(contents, &runs, method.as_ref(), &testbed.caption);
         profile_pictures.extend(sizes.iter().map(Sizes::picture));
         let archive = archive::archive(contents, figure, &variants, &runs, &comparisons);
-        let stopping = stopping::stopping(plan, &runs);
+        let stopping = stopping::stopping(contents, &comparisons);
         let mut notes = notes(contents, stopping.as_ref());
         notes.extend(figure_notes);
         notes.extend(comparisons.iter().filter_map(Compared::unequal_steadiness));
@@ -368,9 +369,10 @@ pub fn figures_of_runs<'a>(
     let figure = plan.metric();
     let executed = runs.clone().filter_map(|run| run.trial.executed.as_ref());
     let foreground = crate::counts::Foreground::of(executed);
+    let corrections = corrections::Corrections::default();
     let of = |run: &RunRecord| {
         let variant = run.variants.first().copied().unwrap_or_default();
-        let result = figures::run_result(plan, run, variant, figure, &foreground);
+        let result = figures::run_result(plan, run, variant, figure, &foreground, &corrections);
         match (result.absence(figure), result.value()) {
             (None, Some(value)) if value > 0.0 => Ok(value),
             (Some(why), _) => Err(why.to_owned()),

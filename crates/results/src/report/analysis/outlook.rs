@@ -5,7 +5,7 @@
 //! device or another testbed can't. Not done here: finding stores, estimating
 //! durations.
 
-use super::comparisons::{criteria, mode, of, pairs, streams};
+use super::comparisons::{criteria, mode, of, streams};
 use super::figures::run_results;
 use crate::stats::alternation::{MIN_STREAMS, stream_effects};
 use crate::stats::blocked::common_blocks;
@@ -141,7 +141,9 @@ fn same_device(
 fn log_ratios(contents: &Contents, figure: RunMetric) -> Vec<Vec<f64>> {
     let (runs, _) = run_results(contents, figure);
     let of_block = |block: &BlockLogs| mean(&block.b) - mean(&block.a);
-    pairs(&contents.plan)
+    contents
+        .plan
+        .pairs()
         .into_iter()
         .filter_map(|(variant, baseline)| match figure {
             RunMetric::Slices => {
@@ -231,7 +233,7 @@ impl Outlook {
 /// The design of a plan for [`planning`]; none when nothing is compared, or revisions by their
 /// builds, where blocks decide nothing.
 pub fn design(plan: &Plan) -> Option<planning::Design> {
-    (!pairs(plan).is_empty() && !plan.has_builds()).then(|| planning::Design {
+    (!plan.pairs().is_empty() && !plan.has_builds()).then(|| planning::Design {
         blocks: plan.design.blocks,
         stopping: plan.design.stop.map(mode),
         criteria: criteria(plan),

@@ -1,16 +1,14 @@
-//! Whether an experiment that may stop early should.
+//! Whether an experiment that may stop early should: when every comparison of its report has a
+//! verdict other than *inconclusive*.
 
-use super::comparisons::{criteria, mode, pairs};
-use super::figures::{RunResult, distinct, run_result};
-use crate::counts::Foreground;
-use crate::stats::sequential::{Course, Decision, Mode, Rule, next_look_after};
-use crate::stats::summary::mean;
-use crate::store::{Store, StoreError};
+use super::comparisons::{Compared, Outcome, mode, rated};
+use crate::stats::Verdict;
+use crate::stats::sequential::{Mode, next_look_after};
+use crate::store::{Contents, Store, StoreError};
 use fwdlab_model::plan::RunMetric;
-use fwdlab_model::plan::Stop;
 use fwdlab_model::{Plan, RunRecord};
 use serde::Serialize;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeSet;
 
 /// How far an experiment with a stopping rule has come.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -33,183 +31,119 @@ pub struct Stopping {
     pub sentence: String,
 }
 
-/// An experiment with a stopping rule, followed run by run: a further run costs the same
-/// however many there were, and nothing is read anew from the store.
+/// An experiment with a stopping rule, followed run by run.
 #[derive(Debug)]
-pub struct StoppingWatch<'a> {
-    plan: &'a Plan,
-    figure: RunMetric,
-    stop: Stop,
-    /// None where the plan's criteria leave nothing to decide.
-    rule: Option<Rule>,
-    pairs: Vec<Pair>,
-    recorded: HashSet<u32>,
+pub struct StoppingWatch {
+    contents: Contents,
+    recorded: BTreeSet<u32>,
     /// Runs of the plan, from the first on, that are all recorded.
     complete: usize,
+    stopping: Stopping,
 }
 
-/// One comparison as far as it has come.
-#[derive(Debug)]
-struct Pair {
-    variant: usize,
-    baseline: usize,
-    /// Logarithms of the rates: those of the baseline, those of the variant.
-    blocks: BTreeMap<u32, [Vec<f64>; 2]>,
-    /// The last block that the course has seen.
-    seen: Option<u32>,
-    course: Option<Course>,
-}
-
-impl<'a> StoppingWatch<'a> {
-    /// Begins with the runs of `plan` that are in `store`; none, and nothing is read, for
+impl StoppingWatch {
+    /// Begins with the runs of `plan` that are in `store`. Returns `None`, and reads nothing, for
     /// a plan without a rule.
     ///
     /// # Errors
-    /// When the store can't be read.
-    pub fn begin(plan: &'a Plan, store: &Store) -> Result<Option<StoppingWatch<'a>>, StoreError> {
-        let Some(mut watch) = StoppingWatch::of(plan) else { return Ok(None) };
-        let figure = watch.figure;
-        let contents = store.figures_only(|_| figure != RunMetric::Mean)?;
-        contents.runs.iter().for_each(|run| watch.add(run));
+    /// If the store can't be read.
+    pub fn begin(plan: &Plan, store: &Store) -> Result<Option<StoppingWatch>, StoreError> {
+        if plan.design.stop.is_none() {
+            return Ok(None);
+        }
+        let contents = store.figures_only(|_| plan.metric() != RunMetric::Mean)?;
+        let recorded = contents.runs.iter().map(|run| run.run).collect();
+        let Some(stopping) = judge(&contents) else { return Ok(None) };
+        let mut watch = StoppingWatch { contents, recorded, complete: 0, stopping };
+        watch.count_complete();
         Ok(Some(watch))
-    }
-
-    /// Before the first run; none for a plan without a rule.
-    fn of(plan: &'a Plan) -> Option<StoppingWatch<'a>> {
-        let stop = plan.design.stop?;
-        let rule = Rule::new(mode(stop), plan.design.blocks, criteria(plan)).ok();
-        let pair = |(variant, baseline)| Pair {
-            variant,
-            baseline,
-            blocks: BTreeMap::new(),
-            seen: None,
-            course: rule.as_ref().map(Rule::start),
-        };
-        Some(StoppingWatch {
-            plan,
-            figure: plan.metric(),
-            stop,
-            pairs: pairs(plan).into_iter().map(pair).collect(),
-            rule,
-            recorded: HashSet::new(),
-            complete: 0,
-        })
     }
 
     /// Takes in a run that was recorded.
     pub fn add(&mut self, run: &RunRecord) {
-        for variant in distinct(&run.variants) {
-            self.add_result(&run_result(
-                self.plan,
-                run,
-                variant,
-                self.figure,
-                &Foreground::default(),
-            ));
-        }
-    }
-
-    fn add_result(&mut self, run: &RunResult) {
         self.recorded.insert(run.run);
-        let recorded = &self.recorded;
-        let rest = &self.plan.runs[self.complete..];
-        self.complete += rest.iter().take_while(|run| recorded.contains(&run.index)).count();
-        let (Some(rule), Some(pps), None) = (&self.rule, run.value_pps, &run.left_out) else {
-            return;
-        };
-        for pair in &mut self.pairs {
-            pair.add(rule, run.block, run.variant, pps);
+        let at = self.contents.runs.partition_point(|known| known.run < run.run);
+        self.contents.runs.insert(at, run.clone());
+        let invocation = self.contents.run_invocations.last().copied().unwrap_or_default();
+        self.contents.run_invocations.push(invocation);
+        let before = self.blocks();
+        self.count_complete();
+        if self.blocks() > before && self.is_due() {
+            self.stopping = judge(&self.contents).unwrap_or_else(|| self.stopping.clone());
         }
     }
 
-    /// True when nothing more has to be measured.
+    /// True if nothing more has to be measured.
     pub fn is_done(&self) -> bool {
-        let [.., open] = self.decided();
-        open == 0 || self.blocks() >= self.plan.design.blocks
+        self.stopping.done
     }
 
-    /// Comparisons that found a difference, equivalence, nothing yet.
-    fn decided(&self) -> [usize; 3] {
-        let (mut different, mut equivalent, mut open) = (0, 0, 0);
-        for pair in &self.pairs {
-            match pair.course.as_ref().map(Course::decision) {
-                Some(Decision::Difference) => different += 1,
-                Some(Decision::Equivalent) => equivalent += 1,
-                Some(Decision::Continue | Decision::Exhausted) | None => open += 1,
-            }
-        }
-        [different, equivalent, open]
+    /// State at the last look.
+    pub fn stopping(&self) -> &Stopping {
+        &self.stopping
+    }
+
+    /// A look costs as much as all runs so far: beyond a hundred blocks looks are a percent of
+    /// the blocks apart.
+    fn is_due(&self) -> bool {
+        let (blocks, last) = (self.blocks(), self.stopping.blocks);
+        blocks >= last + 1 + last / 100 || blocks == self.contents.plan.design.blocks
+    }
+
+    fn count_complete(&mut self) {
+        let rest = &self.contents.plan.runs[self.complete..];
+        let recorded = &self.recorded;
+        self.complete += rest.iter().take_while(|run| recorded.contains(&run.index)).count();
     }
 
     /// Blocks of which every run was recorded, from the first on.
     fn blocks(&self) -> u32 {
-        let first_missing = self.plan.runs.get(self.complete);
-        first_missing.map_or(self.plan.design.blocks, |run| run.block)
-    }
-
-    /// How far it has come.
-    pub fn stopping(&self) -> Stopping {
-        let (blocks, max_blocks) = (self.blocks(), self.plan.design.blocks);
-        let [different, equivalent, open] = self.decided();
-        let mut stopping = Stopping {
-            rule: self.stop.name().to_owned(),
-            blocks,
-            max_blocks,
-            different,
-            equivalent,
-            open,
-            done: self.is_done(),
-            sentence: String::new(),
-        };
-        let mode = mode(self.stop);
-        stopping.sentence = stopping.sentence(next_look_after(mode, max_blocks, blocks), mode);
-        stopping
+        blocks(&self.contents.plan, self.complete)
     }
 }
 
-impl Pair {
-    /// Takes in the figure of a run, if it is one of this comparison. A block counts
-    /// when both variants have a run in it.
-    fn add(&mut self, rule: &Rule, block: u32, variant: usize, pps: f64) {
-        let Some(side) = [self.baseline, self.variant].iter().position(|&own| own == variant)
-        else {
-            return;
-        };
-        // A rate without a logarithm leaves the comparison undecided.
-        if !(pps > 0.0 && pps.is_finite()) {
-            self.course = None;
-        }
-        let Some(course) = &mut self.course else { return };
-        let logs = self.blocks.entry(block).or_default();
-        logs[side].push(pps.ln());
-        let Some(ratio) = log_ratio(logs) else { return };
-        if self.seen.is_none_or(|seen| seen < block) {
-            rule.advance(course, ratio);
-            self.seen = Some(block);
-            return;
-        }
-        // Not in the order of the blocks, as after runs that were given up: once more.
-        *course = rule.start();
-        for (&block, logs) in &self.blocks {
-            if let Some(ratio) = log_ratio(logs) {
-                rule.advance(course, ratio);
-                self.seen = Some(block);
-            }
+/// Complete blocks of a plan whose first `complete` runs are recorded.
+fn blocks(plan: &Plan, complete: usize) -> u32 {
+    plan.runs.get(complete).map_or(plan.design.blocks, |run| run.block)
+}
+
+/// Judges the runs of a store; `None` without a rule.
+fn judge(contents: &Contents) -> Option<Stopping> {
+    contents.plan.design.stop?;
+    let (_, comparisons) = rated(contents);
+    stopping(contents, &comparisons)
+}
+
+/// State of an experiment whose runs give these comparisons; `None` without a rule.
+pub(super) fn stopping(contents: &Contents, comparisons: &[Compared]) -> Option<Stopping> {
+    let plan = &contents.plan;
+    let mode = mode(plan.design.stop?);
+    let recorded: BTreeSet<u32> = contents.runs.iter().map(|run| run.run).collect();
+    let complete = plan.runs.iter().take_while(|run| recorded.contains(&run.index)).count();
+    let (blocks, max_blocks) = (blocks(plan, complete), plan.design.blocks);
+    let [mut different, mut equivalent, mut open] = [0; 3];
+    for compared in comparisons {
+        match &compared.outcome {
+            Outcome::Compared(answer) => match answer.verdict {
+                Verdict::Better | Verdict::Worse => different += 1,
+                Verdict::Equivalent => equivalent += 1,
+                Verdict::Inconclusive | Verdict::NotJudged => open += 1,
+            },
+            Outcome::Counted(_) | Outcome::Unanswerable { .. } => open += 1,
         }
     }
-}
-
-/// The logarithm of a block's ratio; none without runs of both variants.
-fn log_ratio([baseline, candidate]: &[Vec<f64>; 2]) -> Option<f64> {
-    let both = !baseline.is_empty() && !candidate.is_empty();
-    both.then(|| mean(candidate) - mean(baseline))
-}
-
-/// Judges the runs so far; none for a plan without a rule.
-pub(super) fn stopping(plan: &Plan, runs: &[RunResult]) -> Option<Stopping> {
-    let mut watch = StoppingWatch::of(plan)?;
-    runs.iter().for_each(|run| watch.add_result(run));
-    Some(watch.stopping())
+    let mut found = Stopping {
+        rule: plan.design.stop?.name().to_owned(),
+        blocks,
+        max_blocks,
+        different,
+        equivalent,
+        open,
+        done: open == 0 || blocks >= max_blocks,
+        sentence: String::new(),
+    };
+    found.sentence = found.sentence(next_look_after(mode, max_blocks, blocks), mode);
+    Some(found)
 }
 
 impl Stopping {
@@ -221,6 +155,10 @@ impl Stopping {
         let Stopping { blocks, max_blocks, different, equivalent, open, .. } = self;
         let found = format!("{different} different, {equivalent} equivalent, {open} not decided");
         match next_look {
+            _ if *open == 0 && *different > 0 && blocks < max_blocks => format!(
+                "{rule}: decided after {blocks} of at most {max_blocks} blocks: {found}; effects \
+                 found by an early stop are on average too large, up to twice if they are small"
+            ),
             _ if *open == 0 => {
                 format!("{rule}: decided after {blocks} of at most {max_blocks} blocks: {found}")
             }

@@ -7,8 +7,7 @@ use super::quality::{self, RunWarning};
 use crate::format;
 use crate::report::names::list_files;
 use crate::stats::Summary;
-use crate::stats::binomial::Rate;
-use crate::stats::summary::Interval;
+use crate::stats::binomial::{Rate, interval_over_groups};
 use crate::store::Contents;
 use fwdlab_model::units::FrameSize;
 use serde::Serialize;
@@ -64,9 +63,9 @@ pub struct Loss {
     pub offered: u64,
     /// Lost over offered.
     pub ratio: f64,
-    /// Ends of its 95 % interval (Clopper and Pearson), which is exact where packets are
-    /// lost independently of one another; losses in bursts scatter more.
-    pub interval: (f64, f64),
+    /// Ends of its 95 % interval over the runs; `None` of a single run, and if all runs lost the
+    /// same share.
+    pub interval: Option<(f64, f64)>,
     /// As tables show it: the ratio, at a paced rate with its interval.
     pub shown: String,
 }
@@ -76,20 +75,25 @@ impl Loss {
         let counted = || runs.iter().filter(|run| run.left_out.is_none());
         let offered: u64 = counted().map(|run| run.offered).sum();
         let lost = counted().map(|run| run.offered.saturating_sub(run.forwarded)).sum();
-        let rate = Rate { hits: lost, of: offered };
-        let Interval { low, high } = rate.interval(95.0);
-        let ratio = rate.share();
+        let of_run = |run: &&RunResult| {
+            let hits = run.offered.saturating_sub(run.forwarded);
+            (run.offered > 0).then_some(Rate { hits, of: run.offered })
+        };
+        let rates: Vec<Rate> = counted().filter_map(of_run).collect();
+        let interval = interval_over_groups(&rates, 95.0).map(|found| (found.low, found.high));
+        let ratio = Rate { hits: lost, of: offered }.share();
         let is_paced = counted().all(|run| run.intended_pps.is_some());
-        let shown = match is_paced {
-            true => format!(
+        let shown = match interval.filter(|_| is_paced) {
+            Some((low, high)) => format!(
                 "{} [{}, {}]",
                 format::percent(ratio, 4),
                 format::percent(low, 4),
                 format::percent(high, 4)
             ),
-            false => format::percent(ratio, 1),
+            None if is_paced => format::percent(ratio, 4),
+            None => format::percent(ratio, 1),
         };
-        (offered > 0).then_some(Loss { lost, offered, ratio, interval: (low, high), shown })
+        (offered > 0).then_some(Loss { lost, offered, ratio, interval, shown })
     }
 }
 

@@ -123,7 +123,7 @@ fn several(analysis: &Analysis, all: &[Compared]) -> Inline {
             None => counts.push((word, 1)),
         }
     }
-    let order = ["better", "worse", "fewer", "more", "equivalent", "inconclusive"];
+    let order = ["better", "worse", "fewer", "more", "equivalent", "inconclusive", "not judged"];
     let place = |word: &str| order.iter().position(|known| *known == word).unwrap_or(order.len());
     counts.sort_by_key(|(word, _)| place(word));
     let counts: Vec<String> = counts.iter().map(|(word, n)| format!("{n} {word}")).collect();
@@ -131,7 +131,7 @@ fn several(analysis: &Analysis, all: &[Compared]) -> Inline {
     let size = |compared: &Compared| match &compared.outcome {
         Outcome::Compared(answer) => match answer.verdict {
             Verdict::Better | Verdict::Worse => Some(answer.comparison.ratio.ln().abs()),
-            Verdict::Equivalent | Verdict::Inconclusive => None,
+            Verdict::Equivalent | Verdict::Inconclusive | Verdict::NotJudged => None,
         },
         Outcome::Counted(exact) => match exact.verdict {
             CountVerdict::Fewer | CountVerdict::More => Some(exact.difference.abs()),

@@ -90,6 +90,7 @@ fn verdict(outcome: Option<&Outcome>, [more, less]: [&str; 2]) -> Cell {
             Verdict::Worse => less,
             Verdict::Equivalent => "equivalent",
             Verdict::Inconclusive => "inconclusive",
+            Verdict::NotJudged => "not judged",
         }),
         Some(Outcome::Unanswerable { reason }) => Cell::text(format!("no answer: {reason}")),
         _ => Cell::None,

@@ -173,14 +173,15 @@ fn arrivals(arrivals: &ArrivalResult) -> Vec<Block> {
     }
     for found in arrivals.found.iter().filter(|found| found.damaged > 0) {
         if let Some(SampledDamage { sample, share, interval }) = found.sampled {
+            let interval = interval.map_or(String::new(), |ends| {
+                format!(" [{}, {}]", percent(ends.low, 3), percent(ends.high, 3))
+            });
             blocks.push(Block::text(format!(
-                "{}: {} of the {} packets checked arrived damaged [{}, {}]; of the {} others, what \
+                "{}: {} of the {} packets checked arrived damaged{interval}; of the {} others, what \
                  is damaged counts as forwarded unless its stamp shows it.",
                 found.label,
                 percent(share, 3),
                 sample.checked,
-                percent(interval.low, 3),
-                percent(interval.high, 3),
                 sample.of - sample.checked,
             )));
         }

@@ -325,7 +325,7 @@ pub(crate) fn record(plan: &Plan, index: u32) -> RunRecord {
     };
     let mut warnings = Vec::new();
     if index % 5 == 3 {
-        warnings.push(Warning::CpuContended { cpu: 1, stolen: 0.031, user: 0.0 });
+        warnings.push(Warning::CpuContended { cpu: 1, stolen: 0.031, user: 0.0, waited: None });
     }
     if index == 4 {
         warnings.push(Warning::FlowsMissing { seen: 1999, sent: 2000 });

@@ -25,18 +25,20 @@ pub(super) enum Contradiction {
 /// compared.
 pub(super) fn contradicts(claim: Claim, verdict: Verdict) -> Option<Contradiction> {
     use Contradiction::*;
-    use Verdict::{Better, Equivalent, Inconclusive, Worse};
+    use Verdict::{Better, Equivalent, Inconclusive, NotJudged, Worse};
     match (claim, verdict) {
-        (Claim::Same, Inconclusive) => Some(SamenessNotShown),
+        (Claim::Same, Inconclusive | NotJudged) => Some(SamenessNotShown),
         (Claim::Same, Better | Worse) => Some(NotTheSame),
-        (Claim::Better { .. } | Claim::Worse { .. }, Inconclusive) => Some(DifferenceNotShown),
+        (Claim::Better { .. } | Claim::Worse { .. }, Inconclusive | NotJudged) => {
+            Some(DifferenceNotShown)
+        }
         (Claim::Better { .. } | Claim::Worse { .. }, Equivalent) => Some(NoDifference),
         (Claim::Better { .. }, Worse) | (Claim::Worse { .. }, Better) => Some(OtherWay),
         (Claim::NotProven, Better | Worse) => Some(DifferenceMissed),
         (Claim::Same, Equivalent)
         | (Claim::Better { .. }, Better)
         | (Claim::Worse { .. }, Worse)
-        | (Claim::NotProven, Equivalent | Inconclusive)
+        | (Claim::NotProven, Equivalent | Inconclusive | NotJudged)
         | (Claim::None, _) => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::MethodRun;
 use crate::report::analysis::RunResult;
-use crate::report::analysis::comparisons::{compare_figures, criteria, pairs};
+use crate::report::analysis::comparisons::{compare_figures, criteria};
 use crate::stats::BlockedRun;
 use crate::stats::summary::{Interval, geometric_mean, median};
 use fwdlab_model::Plan;
@@ -123,7 +123,7 @@ pub(super) fn effects(
         own.filter_map(figure).collect()
     };
     let mut found = Vec::new();
-    for (variant, baseline) in pairs(plan) {
+    for (variant, baseline) in plan.pairs() {
         for row in rows.iter().filter(|row| row.variant == variant) {
             for (name, get) in COMPARED {
                 let of = |variant| figures(variant, row.share, get);

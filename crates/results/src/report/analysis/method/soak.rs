@@ -1,8 +1,7 @@
 //! How a variant held one load.
 
 use super::{MethodPoint, MethodRun};
-use crate::stats::binomial::Rate;
-use crate::stats::summary::Interval;
+use crate::stats::binomial::{Rate, interval_over_groups};
 use serde::Serialize;
 
 /// How a variant held one load, over all trials of its runs.
@@ -25,8 +24,9 @@ pub struct Soaked {
     pub in_doubt: u64,
     /// Packets offered.
     pub offered: u64,
-    /// Ends of the 95 % interval of the share that was lost (Clopper and Pearson).
-    pub interval: (f64, f64),
+    /// Ends of the 95 % interval over the trials of the share that was lost; `None` of a single
+    /// trial, and if all trials lost the same share.
+    pub interval: Option<(f64, f64)>,
     /// The largest share that one trial lost.
     pub worst: f64,
     /// Trials that say nothing of the device.
@@ -44,7 +44,9 @@ pub(super) fn soaked((variant, label): (usize, &str), runs: &[MethodRun]) -> Opt
         _ => point.offered - point.forwarded,
     };
     let lost: u64 = valid.iter().map(surely).sum();
-    let Interval { low, high } = Rate { hits: lost, of: offered }.interval(95.0);
+    let trials: Vec<Rate> =
+        valid.iter().map(|found| Rate { hits: surely(found), of: found.0.offered }).collect();
+    let interval = interval_over_groups(&trials, 95.0).map(|found| (found.low, found.high));
     Some(Soaked {
         variant,
         label: label.to_owned(),
@@ -54,7 +56,7 @@ pub(super) fn soaked((variant, label): (usize, &str), runs: &[MethodRun]) -> Opt
         lost,
         in_doubt: all - lost,
         offered,
-        interval: (low, high),
+        interval,
         worst: valid.iter().map(|(_, loss)| *loss).fold(0.0, f64::max),
         invalid: own().count() - valid.len(),
     })

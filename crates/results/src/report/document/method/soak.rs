@@ -5,6 +5,7 @@ use crate::document::{Block, Table};
 use crate::format::percent;
 use crate::report::analysis::Soaked;
 use fwdlab_model::units::format_pps;
+use serde_json::Value;
 
 /// A row for each variant.
 pub(super) fn table(rows: &[Soaked]) -> Block {
@@ -17,10 +18,16 @@ pub(super) fn table(rows: &[Soaked]) -> Block {
         .numbers("in doubt", |row| Cell::count(row.in_doubt))
         .numbers("of", |row| Cell::count(row.offered))
         .words("loss", |row| {
-            let (low, high) = row.interval;
             let ratio = row.lost as f64 / row.offered.max(1) as f64;
-            let text = format!("{} [{}, {}]", percent(ratio, 4), percent(low, 4), percent(high, 4));
-            Cell::Values(text.into(), vec![ratio.into(), low.into(), high.into()])
+            let shown = percent(ratio, 4);
+            let (text, low, high) = match row.interval {
+                Some((low, high)) => {
+                    let text = format!("{shown} [{}, {}]", percent(low, 4), percent(high, 4));
+                    (text, low.into(), high.into())
+                }
+                None => (shown, Value::Null, Value::Null),
+            };
+            Cell::Values(text.into(), vec![ratio.into(), low, high])
         })
         .keys(&["loss_ratio", "low", "high"])
         .numbers("worst trial", |row| Cell::number(row.worst, Digits::Percent(4)))

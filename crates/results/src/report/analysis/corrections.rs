@@ -1,0 +1,189 @@
+//! Which runs' rates are corrected for the time taken from the device, and which are not.
+//!
+//! A correction needs a kernel's account of CPU time that does not contradict itself, and a
+//! device limited by its CPU. Variants that are compared follow one rule: if one of them can't
+//! be corrected, none is.
+
+use crate::stats::contention::{Proportionality, is_account_contradicted};
+use crate::stats::summary::median;
+use crate::stats::taken::{Roles, Taken};
+use crate::store::Contents;
+use fwdlab_model::plan::RunMetric;
+use fwdlab_model::record::Sample;
+use fwdlab_model::{Plan, RunRecord};
+use std::collections::BTreeMap;
+
+/// Runs of a variant from which on one of them can contradict the others.
+const FEWEST: usize = 3;
+
+/// Corrections of an experiment's rates.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Corrections {
+    /// By run: why the kernel's account of its CPU time is not used.
+    contradicted: BTreeMap<u32, String>,
+    /// By variant: true if its mean rate is not corrected.
+    uncorrected: Vec<bool>,
+    /// Highest rate without a device by variant, packets per second.
+    ceilings: Vec<Option<f64>>,
+    /// Remarks for the report.
+    pub(super) notes: Vec<String>,
+}
+
+impl Corrections {
+    /// Those of the runs in a store.
+    pub(super) fn of(contents: &Contents) -> Corrections {
+        let plan = &contents.plan;
+        let contradicted = contradicted(contents);
+        let ceilings = plan.variants.iter().map(|v| ceiling_pps(contents, v.index)).collect();
+        let mut found = Corrections { contradicted, ceilings, ..Corrections::default() };
+        if plan.metric() != RunMetric::Corrected {
+            return found;
+        }
+        let knows: Vec<Option<bool>> =
+            plan.variants.iter().map(|v| found.knows_waiting(&contents.runs, v.index)).collect();
+        let is_mixed = knows.contains(&Some(true)) && knows.contains(&Some(false));
+        let unfit = |(variant, knows): (usize, &Option<bool>)| match knows {
+            Some(false) if is_mixed => Some("the kernel does not report how long it waited"),
+            // Steal is booked in steps of 10 ms, which samples of 20 ms can't be compared with.
+            Some(true) if !found.is_cpu_bound(&contents.runs, variant) => {
+                Some("its CPU does not limit it")
+            }
+            _ => None,
+        };
+        let unfit: Vec<Option<&str>> = knows.iter().enumerate().map(unfit).collect();
+        found.uncorrected = uncorrected(plan, &unfit);
+        for (variant, why) in plan.variants.iter().zip(&unfit) {
+            found.notes.extend(why.map(|why| {
+                format!(
+                    "{}: {why}, so its rate, and that of the variants compared with it, is the \
+                     mean of the whole window",
+                    variant.label
+                )
+            }));
+        }
+        found
+    }
+
+    /// Reason why the account of a run is not used; `None` if it is.
+    pub(super) fn contradiction(&self, run: u32) -> Option<&str> {
+        self.contradicted.get(&run).map(String::as_str)
+    }
+
+    /// True if the rate of a variant is the mean of the window.
+    pub(super) fn is_uncorrected(&self, variant: usize) -> bool {
+        self.uncorrected.get(variant).copied().unwrap_or(false)
+    }
+
+    /// A corrected rate, no higher than the rate without a device unless the mean is.
+    pub(super) fn below_ceiling(&self, variant: usize, corrected: f64, mean: f64) -> f64 {
+        let ceiling = self.ceilings.get(variant).copied().flatten();
+        ceiling.map_or(corrected, |ceiling| corrected.min(ceiling.max(mean)))
+    }
+
+    /// True if a rate is within a tenth of the rate without a device.
+    pub(super) fn is_at_ceiling(&self, variant: usize, pps: f64) -> bool {
+        let ceiling = self.ceilings.get(variant).copied().flatten();
+        ceiling.is_some_and(|ceiling| pps > 0.9 * ceiling)
+    }
+
+    /// The runs of a variant at full load whose account is used.
+    fn runs<'a>(
+        &'a self,
+        runs: &'a [RunRecord],
+        variant: usize,
+    ) -> impl Iterator<Item = &'a RunRecord> {
+        runs.iter().filter(move |run| {
+            run.variants == [variant]
+                && run.trial.intended.is_none()
+                && self.contradiction(run.run).is_none()
+        })
+    }
+
+    /// True if the kernel reports in all runs of a variant how long its threads waited; `None`
+    /// without runs.
+    fn knows_waiting(&self, runs: &[RunRecord], variant: usize) -> Option<bool> {
+        let knows = |run: &RunRecord| {
+            let samples = run.trial.samples.iter().filter(|sample| sample.valid);
+            Taken::of(samples, Roles::of(&run.trial.cpus)).knows_threads
+        };
+        self.runs(runs, variant).next()?;
+        Some(self.runs(runs, variant).all(knows))
+    }
+
+    fn is_cpu_bound(&self, runs: &[RunRecord], variant: usize) -> bool {
+        let mut evidence = Proportionality::default();
+        for run in self.runs(runs, variant) {
+            evidence.add_run(&run.trial.samples, Roles::of(&run.trial.cpus));
+        }
+        evidence.is_cpu_bound()
+    }
+}
+
+/// Spreads the lack of a correction to all variants that are compared with each other.
+fn uncorrected(plan: &Plan, unfit: &[Option<&str>]) -> Vec<bool> {
+    let groups: Vec<Vec<usize>> = plan
+        .pairs()
+        .into_iter()
+        .map(|(variant, baseline)| [plan.builds_of(variant), plan.builds_of(baseline)].concat())
+        .collect();
+    let mut uncorrected: Vec<bool> = unfit.iter().map(Option::is_some).collect();
+    loop {
+        let before = uncorrected.clone();
+        for group in &groups {
+            if group.iter().any(|&variant| uncorrected[variant]) {
+                group.iter().for_each(|&variant| uncorrected[variant] = true);
+            }
+        }
+        if uncorrected == before {
+            return uncorrected;
+        }
+    }
+}
+
+/// Runs whose CPU time per packet is far below that of their variant's other runs.
+fn contradicted(contents: &Contents) -> BTreeMap<u32, String> {
+    let mut costs: BTreeMap<usize, Vec<(u32, f64, f64)>> = BTreeMap::new();
+    for run in &contents.runs {
+        if let ([variant], Some((ns, taken))) = (run.variants.as_slice(), cost(run)) {
+            costs.entry(*variant).or_default().push((run.run, ns, taken));
+        }
+    }
+    let mut found = BTreeMap::new();
+    for own in costs.values().filter(|own| own.len() >= FEWEST) {
+        let all: Vec<f64> = own.iter().map(|(_, ns, _)| *ns).collect();
+        let usual = median(&all).unwrap_or(0.0);
+        for &(run, ns, taken) in own {
+            if is_account_contradicted(ns, usual, taken) {
+                let why = format!(
+                    "the kernel's account of CPU time contradicts itself: {ns:.0} ns per packet, \
+                     {usual:.0} ns in the variant's other runs"
+                );
+                found.insert(run, why);
+            }
+        }
+    }
+    found
+}
+
+/// CPU time per forwarded packet of a run at full load, nanoseconds, and the share of the time
+/// taken from the device; `None` if the kernel does not report it.
+fn cost(run: &RunRecord) -> Option<(f64, f64)> {
+    let trial = &run.trial;
+    let valid: Vec<Sample> = trial.samples.iter().copied().filter(|sample| sample.valid).collect();
+    let forwarded: u64 = valid.iter().map(|sample| sample.forwarded).sum();
+    let ran: Option<u64> = valid.iter().map(|sample| sample.ran_ns).sum();
+    let taken = Taken::of(&valid, Roles::of(&trial.cpus)).share();
+    let ran = ran.filter(|_| trial.intended.is_none() && forwarded > 0)?;
+    Some((ran as f64 / forwarded as f64, taken))
+}
+
+/// The newest ceiling that holds for a variant; `None` if its beds differ.
+fn ceiling_pps(contents: &Contents, variant: usize) -> Option<f64> {
+    let traffic = &contents.plan.variants.get(variant)?.settings.traffic;
+    let of = |c: &&fwdlab_model::record::Calibration| {
+        c.family == traffic.family.name() && c.frame_size == traffic.frame_size
+    };
+    let newest = contents.calibrations.iter().rev().find(of);
+    let pps = newest.map(fwdlab_model::record::Calibration::median_pps)?;
+    (contents.beds().len() < 2 && pps.is_finite()).then_some(pps)
+}

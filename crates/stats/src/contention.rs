@@ -1,0 +1,208 @@
+//! Whether other work on the device's CPUs changed the figure of a run.
+//!
+//! What counts is how long the device waited for a CPU, not who else used it. At full load
+//! the waiting time can be removed from the rate ([`crate::taken`]), provided that the CPU is
+//! what limits the device and that the kernel's account is consistent. At a paced rate waiting
+//! matters only if packets were lost meanwhile.
+
+use crate::taken::{Roles, Taken};
+use fwdlab_model::record::Sample;
+
+/// Largest share of the window that a correction removes. With more taken, a few percent of
+/// error in the account become tens of percent in the rate.
+pub const LARGEST_CORRECTION: f64 = 0.8;
+/// Largest share taken from the device for a rate that is not corrected.
+pub const LARGEST_UNCORRECTED: f64 = 0.05;
+
+/// Packets that a veth queue holds while its poll waits (`VETH_RING_SIZE`,
+/// `drivers/net/veth.c`); rings of network cards are no smaller.
+const RING: f64 = 256.0;
+/// Largest tolerated share of the lost packets that may have been lost to waiting.
+const OF_LOST: f64 = 0.1;
+/// Share of the offered packets below which such losses don't matter.
+const OF_OFFERED: f64 = 2e-4;
+
+/// Upper bound of the packets that a paced device lost because it waited for its CPU: of the
+/// packets that arrived while it waited, those that a ring could not hold, and no more than
+/// were lost at that time.
+pub fn lost_to_waiting(samples: &[Sample], roles: Roles) -> u64 {
+    let arrived = |sample: &Sample| {
+        let taken = Taken::of([sample], roles).device_ns as f64;
+        sample.offered as f64 * taken / sample.duration_ns.max(1) as f64
+    };
+    let mut before = 0.0;
+    let bounds = samples.iter().map(|sample| {
+        let now = arrived(sample);
+        // A wait may begin in one sample and end in the next.
+        let overflow = (before + now - RING).max(0.0);
+        before = now;
+        overflow.min(sample.offered.saturating_sub(sample.forwarded) as f64)
+    });
+    bounds.sum::<f64>() as u64
+}
+
+/// Returns whether so many of the lost packets may have been lost to waiting that the loss is
+/// not the device's.
+pub fn is_loss_doubtful(lost_to_waiting: u64, lost: u64, offered: u64) -> bool {
+    let waiting = lost_to_waiting as f64;
+    waiting > OF_LOST * lost as f64 && waiting > OF_OFFERED * offered as f64
+}
+
+/// Evidence from the samples of runs whether the rate of a device grows with its CPU time.
+///
+/// Within each run the rate is regressed on the share of the time that the device had. Both are
+/// centred, and the rate is divided by the run's rate per share: the slope is 1 for a device
+/// limited by its CPU and 0 for one limited by something else, such as a shaper.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Proportionality {
+    xx: f64,
+    xy: f64,
+    yy: f64,
+    freedom: f64,
+    duration_ns: f64,
+    idle_ns: f64,
+}
+
+impl Proportionality {
+    /// Slope from which on the device counts as limited by its CPU. Samples of 20 ms reach 0.6
+    /// to 1.2 if it is: waiting time is booked when the wait ends, maybe in the next sample.
+    const SLOPE: f64 = 0.4;
+    /// Largest standard error of a slope that decides.
+    const ERROR: f64 = 0.2;
+    /// Share of idle time of a device that something else than its CPU limits.
+    const IDLE: f64 = 0.1;
+
+    /// Adds the valid samples of a run at full load.
+    pub fn add_run(&mut self, samples: &[Sample], roles: Roles) {
+        let points: Vec<(f64, f64, f64)> = samples
+            .iter()
+            .filter(|sample| sample.valid && sample.duration_ns > 0)
+            .map(|sample| {
+                let ns = sample.duration_ns as f64;
+                let had = 1.0 - Taken::of([sample], roles).share();
+                (ns, had, sample.forwarded as f64 / ns)
+            })
+            .collect();
+        let of = |value: fn(&(f64, f64, f64)) -> f64| {
+            points.iter().map(|point| point.0 * value(point)).sum::<f64>()
+                / points.iter().map(|point| point.0).sum::<f64>()
+        };
+        let (mean_had, mean_rate) = (of(|point| point.1), of(|point| point.2));
+        if !(mean_had > 0.0 && mean_rate > 0.0) || points.len() < 3 {
+            return;
+        }
+        for (_, had, rate) in &points {
+            let (x, y) = (had - mean_had, (rate - mean_rate) * mean_had / mean_rate);
+            self.xx += x * x;
+            self.xy += x * y;
+            self.yy += y * y;
+        }
+        self.freedom += points.len() as f64 - 1.0;
+        let taken = Taken::of(samples.iter().filter(|sample| sample.valid), roles);
+        self.duration_ns += taken.duration_ns as f64;
+        self.idle_ns += taken.idle_ns as f64;
+    }
+
+    /// Slope and its standard error; `None` if the device had the same share of every sample.
+    pub fn slope(&self) -> Option<(f64, f64)> {
+        let freedom = self.freedom - 1.0;
+        if self.xx < 1e-9 || freedom < 1.0 {
+            return None;
+        }
+        let slope = self.xy / self.xx;
+        let residual = (self.yy - slope * self.xy).max(0.0) / freedom;
+        Some((slope, (residual / self.xx).sqrt()))
+    }
+
+    /// Returns whether the CPU limits the device. If the slope is not known well enough, a
+    /// device that idles at full load is limited by something else.
+    pub fn is_cpu_bound(&self) -> bool {
+        match self.slope() {
+            Some((slope, error)) if error <= Self::ERROR => slope >= Self::SLOPE,
+            _ => self.idle_ns <= Self::IDLE * self.duration_ns,
+        }
+    }
+}
+
+/// Returns whether the account of a run contradicts itself: the CPU time per packet that it
+/// implies is far below the median of its variant's runs. Waiting that never happened is then
+/// among the time taken, and a correction would invent packets.
+pub fn is_account_contradicted(ns_per_packet: f64, median_ns: f64, taken: f64) -> bool {
+    ns_per_packet < 0.75 * median_ns || (taken > 0.15 && ns_per_packet < 0.9 * median_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+    const ALONE: Roles = Roles { device: 1, senders: 1 };
+
+    /// 20 ms of which the device waited some; the rest it ran.
+    fn sample(waited_ms: u64, offered: u64, forwarded: u64) -> Sample {
+        Sample {
+            duration_ns: 20 * MS,
+            offered,
+            forwarded,
+            ran_ns: Some((20 - waited_ms) * MS),
+            waited_ns: Some(waited_ms * MS),
+            valid: true,
+            ..Sample::default()
+        }
+    }
+
+    #[test]
+    fn waiting_at_a_paced_rate_is_harmless_while_the_ring_holds() {
+        // 1 kpps: a wait of half the sample is ten packets.
+        let slow: Vec<Sample> = (0..50).map(|i| sample(10, 20, 20 - i % 2)).collect();
+        assert_eq!(lost_to_waiting(&slow, ALONE), 0);
+        // 100 kpps: 1000 packets arrive during the wait.
+        let fast = vec![sample(10, 2000, 1300); 50];
+        let lost = 50 * 700;
+        assert!(lost_to_waiting(&fast, ALONE) > lost / 2);
+        assert!(is_loss_doubtful(lost_to_waiting(&fast, ALONE), lost, 100_000));
+        // The same loss without waiting is the device's.
+        assert_eq!(lost_to_waiting(&vec![sample(0, 2000, 1300); 50], ALONE), 0);
+        assert!(!is_loss_doubtful(3, 3, 1_000_000));
+        assert!(!is_loss_doubtful(90, 1000, 10_000));
+    }
+
+    #[test]
+    fn only_a_device_that_forwards_more_in_more_time_is_cpu_bound() {
+        let waits = [0, 4, 9, 2, 14, 6, 0, 11, 3, 8];
+        let mut bound = Proportionality::default();
+        let mut shaped = Proportionality::default();
+        let noise = [7, -5, 3, -8, 2, 6, -4, 1, -6, 4];
+        let near = |packets: u64, i: usize| packets.saturating_add_signed(noise[i]);
+        let points = || waits.iter().enumerate();
+        let cpu: Vec<Sample> =
+            points().map(|(i, &w)| sample(w, 5000, near(50 * (20 - w), i))).collect();
+        let shaper: Vec<Sample> = points().map(|(i, &w)| sample(w, 5000, near(400, i))).collect();
+        bound.add_run(&cpu, ALONE);
+        shaped.add_run(&shaper, ALONE);
+        let (slope, _) = bound.slope().expect("a slope");
+        assert!((slope - 1.0).abs() < 0.05 && bound.is_cpu_bound(), "{slope}");
+        let (slope, _) = shaped.slope().expect("a slope");
+        assert!(slope.abs() < 0.05 && !shaped.is_cpu_bound(), "{slope}");
+    }
+
+    #[test]
+    fn an_idle_device_is_not_cpu_bound() {
+        let idle = Sample { ran_ns: Some(12 * MS), ..sample(0, 5000, 400) };
+        let mut found = Proportionality::default();
+        found.add_run(&[idle; 20], ALONE);
+        assert_eq!(found.slope(), None);
+        assert!(!found.is_cpu_bound());
+        let mut found = Proportionality::default();
+        found.add_run(&[sample(1, 5000, 400); 20], ALONE);
+        assert!(found.is_cpu_bound());
+    }
+
+    #[test]
+    fn a_run_that_is_too_cheap_contradicts_its_account() {
+        assert!(is_account_contradicted(466.0, 1280.0, 0.0));
+        assert!(is_account_contradicted(1039.0, 1280.0, 0.3));
+        assert!(!is_account_contradicted(1039.0, 1280.0, 0.1));
+        assert!(!is_account_contradicted(1400.0, 1280.0, 0.5));
+    }
+}
