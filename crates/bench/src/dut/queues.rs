@@ -1,7 +1,8 @@
 //! Per-queue packet counters from `ethtool -S`; the counter names depend on the driver.
 //!
 //! Sources: the drivers' `get_strings` of Linux 6.1 to 6.18. For other drivers there are no
-//! counters; nothing is estimated.
+//! counters; nothing is estimated. `virtio_net` since Linux 6.10 reports the packets of its queues
+//! through netlink only (`NETDEV_CMD_QSTATS_GET`).
 
 use super::counters::Reading;
 use crate::host::Host;
@@ -28,9 +29,9 @@ pub fn packets(text: &str) -> Vec<((Direction, u16), u64)> {
             Some(((direction, queue), is_xdp, value.trim().parse().ok()?))
         })
         .collect();
-    // A driver that counts all packets counts those of an XDP program apart.
-    let counts_all = |of| found.iter().any(|(key, is_xdp, _)| *key == of && !is_xdp);
-    let kept = found.iter().filter(|(key, is_xdp, _)| !is_xdp || !counts_all(*key));
+    // Other drivers than veth count packets of an XDP program apart from the others.
+    let is_veth = text.lines().any(|line| line.trim_start().starts_with("peer_ifindex:"));
+    let kept = found.iter().filter(|(_, is_xdp, _)| !is_xdp || is_veth);
     kept.map(|(key, _, packets)| (*key, *packets)).collect()
 }
 
@@ -90,6 +91,8 @@ mod tests {
         let virtio = "     rx_queue_0_packets: 5\n     rx_queue_0_xdp_packets: 0\n     \
                       tx_queue_0_packets: 4\n     tx_queue_0_xdp_tx: 0\n";
         assert_eq!(packets(virtio), [((rx, 0), 5), ((tx, 0), 4)]);
+        let newer_virtio = "     rx0_drops: 0\n     rx0_xdp_packets: 0\n     rx0_kicks: 3\n";
+        assert_eq!(packets(newer_virtio), []);
         assert_eq!(packets("     rx-2.packets: 7\n     tx-2.packets: 1\n").len(), 2);
         let ena = "     queue_4_rx_cnt: 9\n     queue_4_rx_bytes: 900\n     queue_4_tx_cnt: 2\n";
         assert_eq!(packets(ena), [((rx, 4), 9), ((tx, 4), 2)]);
