@@ -180,6 +180,32 @@ impl Counter {
     }
 }
 
+/// Packets at the receive ring of the DUT in a trial, by its counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ring {
+    /// Packets that the DUT took from it.
+    pub taken_in: u64,
+    /// Packets dropped because it was full.
+    pub dropped: u64,
+}
+
+impl Ring {
+    /// Name of the counter of all packets that came to an interface's ring, which follows the
+    /// interface's name.
+    pub const ALL: &str = " rx_packets + rx_dropped";
+
+    /// That of the ingress interface; `None` if the counters don't tell both.
+    pub fn of(counters: &[Counter]) -> Option<Ring> {
+        let ingress = counters.iter().find_map(|counter| counter.name.strip_suffix(Ring::ALL))?;
+        let delta = |what: &str| {
+            let name = format!("{ingress} {what}");
+            counters.iter().find(|counter| counter.name == name).map(Counter::delta)
+        };
+        let taken_in = delta("rx_packets")?;
+        Some(Ring { taken_in, dropped: delta("rx_dropped").unwrap_or(0) })
+    }
+}
+
 /// CPU time of one CPU during the window, in nanoseconds (`/proc/stat`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuTime {

@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 /// level: with six pairs it can err at 3.1 % or not at all, with seven at 4.7 %.
 const SIZE_SHARE: f64 = 0.8;
 /// Lists of fewer runs, against more than [`UNEVEN`] times as many, are judged by two
-/// tests.
+/// tests; so is every list of a family.
 const FEW: usize = 8;
 /// See [`FEW`].
 const UNEVEN: usize = 2;
@@ -84,7 +84,10 @@ pub fn compare_unblocked(
     candidate_pps: &[f64],
     criteria: Criteria,
 ) -> Result<Comparison, Unanswerable> {
-    unblocked(baseline_pps, candidate_pps, criteria, welch)
+    match criteria.family {
+        0 | 1 => unblocked(baseline_pps, candidate_pps, criteria, welch),
+        _ => compare_among_many(baseline_pps, candidate_pps, criteria),
+    }
 }
 
 /// The same where many such questions are asked at once: with as many degrees of freedom as the
@@ -118,6 +121,10 @@ fn unblocked(
     if have < 2 {
         return Err(Unanswerable::TooFew { what: "runs of each variant", have, need: 2 });
     }
+    let is_constant = |logs: &[f64]| logs.iter().all(|log| *log == logs[0]);
+    if is_constant(&a) && is_constant(&b) && a[0] != b[0] {
+        return Err(Unanswerable::NoScatter);
+    }
     let sizes = Sizes { n_a, n_b, blocks: 0, left_out: 0, layout: Layout::Unblocked };
     let welch = Comparison::from_estimate(
         estimate(&a, &b),
@@ -128,8 +135,10 @@ fn unblocked(
     )?;
     let robust = robust_of_lists(&a, &b, criteria);
     let (fewer, more) = (n_a.min(n_b), n_a.max(n_b));
-    if fewer < FEW && more > UNEVEN * fewer {
-        return Ok(by_both_tests(Comparison { robust, ..welch }));
+    if criteria.family > 1 || (fewer < FEW && more > UNEVEN * fewer) {
+        let alone = Criteria { family: 1, ..criteria };
+        let ranks = robust_of_lists(&a, &b, alone);
+        return Ok(by_both_tests(Comparison { robust, ..welch }, ranks.as_ref()));
     }
     Ok(Comparison { robust, ..welch })
 }
@@ -141,13 +150,16 @@ pub(super) fn robust_of_lists(a: &[f64], b: &[f64], criteria: Criteria) -> Optio
 }
 
 /// Few runs against many that are not normal mislead Welch's test (20 + 5 runs of two
-/// modes: 13 % false differences), so the ranks must agree: the interval covers both
-/// tests' intervals, the p-value is the larger one. Without enough runs for ranks no
-/// difference can be shown.
-fn by_both_tests(welch: Comparison) -> Comparison {
-    let ranks = welch.robust.as_ref();
-    let (low, high) = ranks.and_then(|ranks| ranks.interval).unwrap_or((1.0, 1.0));
-    let p = ranks.map_or(1.0, |ranks| ranks.p).max(welch.p);
+/// modes: 13 % false differences), and so do families of lists, whose level lies far in the
+/// tails. So the ranks must agree, each comparison at the level of a single one: the interval
+/// covers both tests' intervals, and the p-value is the larger one if the ranks show no
+/// difference. Without enough runs for ranks no difference can be shown.
+fn by_both_tests(welch: Comparison, ranks: Option<&Estimate>) -> Comparison {
+    let widest = welch.robust.as_ref().or(ranks);
+    let (low, high) = widest.and_then(|ranks| ranks.interval).unwrap_or((1.0, 1.0));
+    let of_ranks = ranks.map_or(1.0, |ranks| ranks.p);
+    let agrees = of_ranks < 1.0 - welch.confidence / 100.0;
+    let p = if agrees { welch.p } else { of_ranks.max(welch.p) };
     let beside = Some(welch.estimate());
     Comparison {
         low: welch.low.min(low),

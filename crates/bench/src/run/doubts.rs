@@ -41,7 +41,7 @@ pub(super) fn doubts(
         }
         _ => {}
     }
-    let waiting = waiting(observed, cpus);
+    let waiting = waiting(observed, cpus, counters);
     for cpu in cpus.iter().filter(|cpu| cpu.role != "sender") {
         // Of the time between the two readings, which need not be the window's.
         let passed_ns = passed_ns(cpu).max(1) as f64;
@@ -88,7 +88,7 @@ struct Waiting {
 }
 
 /// `None` if the kernel does not report the waiting time of threads.
-fn waiting(observed: &Observed, cpus: &[CpuTime]) -> Option<Waiting> {
+fn waiting(observed: &Observed, cpus: &[CpuTime], counters: &[Counter]) -> Option<Waiting> {
     let valid: Vec<Sample> =
         observed.samples.iter().copied().filter(|sample| sample.valid).collect();
     let roles = Roles::of(cpus);
@@ -96,7 +96,10 @@ fn waiting(observed: &Observed, cpus: &[CpuTime]) -> Option<Waiting> {
     let counts = observed.window;
     let lost = counts.offered.saturating_sub(counts.forwarded);
     let is_doubtful = match observed.intended {
-        Some(_) => is_loss_doubtful(lost_to_waiting(&valid, roles), lost, counts.offered),
+        Some(_) => {
+            let waiting = lost_to_waiting(&valid, roles, counters);
+            is_loss_doubtful(waiting, lost, counts.offered)
+        }
         None => taken.share() > LARGEST_CORRECTION,
     };
     taken.knows_threads.then_some(Waiting { share: taken.share(), is_doubtful })

@@ -154,6 +154,16 @@ impl Lab {
         Lab::send_over(&self.wires, Family::Inet, time)
     }
 
+    /// An emulated card negotiates its link after it was set up, and drops packets until then.
+    fn wait_for_link(&self, interface: &str) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let status = || self.sh(&format!("ifconfig {interface}"));
+        while !status().contains("status: active") {
+            assert!(Instant::now() < deadline, "{}", status());
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
     /// Sends for a time, and at least [`FEWEST`] packets: an emulated card may stand still for
     /// longer. Returns how many were sent and how many came.
     fn send_over(wires: &[Wire; 2], family: Family, time: Duration) -> (u64, u64) {
@@ -241,6 +251,9 @@ fn inet6_is_forwarded_and_counted(lab: &Lab) {
 fn other_cards_forward_too(lab: &Lab) {
     for (interfaces, wires) in &lab.others {
         lab.set_up(*interfaces, Family::Inet);
+        for interface in interfaces {
+            lab.wait_for_link(interface);
+        }
         let before = lab.sh(&format!("netstat -I {} -bdnW", interfaces[0]));
         let (sent, came) = Lab::send_over(wires, Family::Inet, Duration::from_millis(500));
         let after = lab.sh(&format!("netstat -I {} -bdnW", interfaces[0]));

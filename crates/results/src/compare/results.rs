@@ -13,7 +13,7 @@ use crate::report::analysis::{Compared, Outcome, RunResult, SummaryResult, adjus
 use crate::stats::alternation::{Slice, compare_alternation};
 use crate::stats::sequential::compare_sequentially;
 use crate::stats::{
-    BlockedRun, Comparison, Criteria, Unanswerable, compare_blocked, compare_builds,
+    BlockedRun, Comparison, Criteria, Scope, Unanswerable, compare_blocked, compare_builds,
     compare_unblocked,
 };
 use fwdlab_model::plan::RunMetric;
@@ -233,12 +233,20 @@ fn compare_runs(
     b: &[BlockedRun],
     criteria: Criteria,
 ) -> Result<Comparison, Unanswerable> {
+    // Of a list nothing says that its lines are starts.
+    let is_list = [pair.baseline.input, pair.candidate.input]
+        .into_iter()
+        .any(|input| inputs[input].origin.is_none());
+    let listed = |found: Comparison| match is_list {
+        true => Comparison { scope: Scope::Listed, ..found },
+        false => found,
+    };
     match pair.way {
         Way::Unblocked => {
             let pps = |runs: &[BlockedRun]| runs.iter().map(|run| run.pps).collect::<Vec<f64>>();
-            compare_unblocked(&pps(a), &pps(b), criteria)
+            compare_unblocked(&pps(a), &pps(b), criteria).map(listed)
         }
-        Way::Blocked => compare_blocked(a, b, criteria),
+        Way::Blocked => compare_blocked(a, b, criteria).map(listed),
         Way::Sequential(mode, max_blocks) => {
             compare_sequentially(a, b, mode, max_blocks, criteria).map(|(comparison, _)| comparison)
         }

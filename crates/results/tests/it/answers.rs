@@ -12,7 +12,7 @@ use fwdlab_results::document::form::{
 use fwdlab_results::report::analysis::Outcome;
 use fwdlab_results::report::{self, Analysis};
 use fwdlab_results::stats::{
-    Adjustment, Comparison, Criteria, Method, compare_blocked, compare_unblocked,
+    Adjustment, Comparison, Criteria, Method, Scope, compare_blocked, compare_unblocked,
 };
 use fwdlab_results::stats::{BlockedRun, Verdict};
 use fwdlab_results::store::Store;
@@ -136,7 +136,8 @@ fn lists_are_compared_as_they_are() {
     let (_, text_c) = list(3, 8, 1e6);
     files.write("old.pps", &text_a).write("new.pps", &text_b).write("same.txt", &text_c);
     let results = files.answer(&["old.pps", "new.pps"]);
-    assert_eq!(numbers(&results), [compare_unblocked(&a, &b, Criteria::default()).unwrap()]);
+    let expected = compare_unblocked(&a, &b, Criteria::default()).unwrap();
+    assert_eq!(numbers(&results), [Comparison { scope: Scope::Listed, ..expected }]);
     let three = files.answer(&["old.pps", "new.pps", "same.txt"]);
     files.golden("lists", &three);
     let verdicts: Vec<Verdict> = numbers(&three).iter().map(Comparison::verdict).collect();
@@ -156,7 +157,8 @@ fn lines_are_blocks_where_that_is_said() {
     };
     let expected = compare_blocked(&blocked(&a), &blocked(&b), Criteria::default()).unwrap();
     assert_eq!(expected.method, Method::Exact { assignments: 256 });
-    assert_eq!(numbers(&results), [expected]);
+    // Nothing says that its lines are starts.
+    assert_eq!(numbers(&results), [Comparison { scope: Scope::Listed, ..expected }]);
     let refused = files.refusal(&["a", "short"], |question| question.blocked = true);
     assert!(refused.contains("a has 8, short has 2"), "{refused}");
 }
@@ -238,7 +240,7 @@ fn whole_stores_are_matched_by_label() {
     files.store("b", &plan);
     let results = files.answer(&["a", "b"]);
     assert_eq!(results.comparisons.len(), 6);
-    assert!(numbers(&results).iter().all(|c| c.method == Method::Welch && c.family == 6));
+    assert!(numbers(&results).iter().all(|c| c.method == Method::BothTests && c.family == 6));
     assert!(results.notes[0].contains("drift of the machine"), "{:?}", results.notes);
     let labels = (&results.comparisons[0].label, &results.comparisons[0].baseline_label);
     assert_eq!(files.plain(labels.0), "none, inet (b/run.sqlite)");

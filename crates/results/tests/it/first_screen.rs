@@ -82,7 +82,8 @@ fn withheld_verdicts_are_not_reported_as_no_difference() {
         contended.insert_run(&record).unwrap();
     }
     let readme = file(&report(&contended), "README.md");
-    let expected = "4 of 4 are not judged (machine busy in 10 of 10 runs); the table has";
+    let expected =
+        "4 not judged.** Why they are not judged: machine busy in 10 of 10 runs. The table has";
     assert!(readme.contains(expected), "{readme}");
     assert!(!readme.contains("No difference was shown"), "{readme}");
 }

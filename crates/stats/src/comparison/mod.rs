@@ -12,7 +12,7 @@ mod words;
 pub use beside::{Capacity, Cause, Doubtful};
 
 use super::family::Adjustment;
-use super::power::{MDE_POWER, detectable_multiple, scatter_factors};
+use super::power::{MDE_POWER, detectable_multiple, largest_scatter};
 use super::rank::Shift;
 use super::student;
 use super::summary::t_quantile;
@@ -53,12 +53,10 @@ pub struct Comparison {
     /// Runs (or slices) that don't count because they have no partner.
     pub left_out: usize,
     /// Minimum detectable effect as a ratio (0.02 = 2 %): a true change of
-    /// this size would be found in nine of ten such experiments. From the
-    /// standard error of this experiment, by the exact power of the t test.
+    /// this size would be found in nine of ten such experiments. By the exact power of the t
+    /// test, for the largest scatter that these runs leave open (upper 90 % limit): for the
+    /// scatter that they show, fewer than nine of ten would find it.
     pub mde: f64,
-    /// The same, had the scatter been what it may really be: for the ends of its 80 %
-    /// interval. None where the scatter is known well, and for stopping rules.
-    pub mde_range: Option<(f64, f64)>,
     /// Confidence in percent, of all comparisons asked together.
     pub confidence: f64,
     /// Confidence of this comparison's own interval in percent: Bonferroni's share of
@@ -131,6 +129,8 @@ pub enum Scope {
     ThisStart,
     /// Starts of the DUT like those measured: the run was the unit.
     AcrossStarts,
+    /// Figures of a list, of which nothing says how they came about: starts, or parts of one.
+    Listed,
 }
 
 /// How runs stand to each other.
@@ -278,6 +278,12 @@ pub enum Unanswerable {
         /// The rate in packets per second.
         rate: f64,
     },
+    /// Neither list scatters.
+    #[error(
+        "the figures of each list are all equal, so nothing is known of their scatter\n  next \
+         step: compare single runs, not figures that were averaged or rounded"
+    )]
+    NoScatter,
     /// Confidence or margin out of range.
     #[error(
         "confidence must lie between 50 and 100 percent and the margin above 0: {confidence}, {margin}"
@@ -390,10 +396,7 @@ impl Comparison {
             blocks: sizes.blocks,
             layout: sizes.layout,
             left_out: sizes.left_out,
-            mde: (multiple * se).exp_m1(),
-            mde_range: scatter_factors(df).map(|(low, high)| {
-                ((multiple * se * low).exp_m1(), (multiple * se * high).exp_m1())
-            }),
+            mde: (multiple * se * largest_scatter(df)).exp_m1(),
             confidence,
             joint_confidence: joint,
             margin,

@@ -77,21 +77,13 @@ impl Comparison {
         // Starts differ: one of them speaks for itself only.
         match self.scope {
             Scope::ThisStart => format!("{said}, this start"),
-            Scope::AcrossStarts => said,
+            Scope::AcrossStarts | Scope::Listed => said,
         }
     }
 
-    /// The minimum detectable effect; with the range that it may really have where few
-    /// runs tell little of their scatter.
+    /// The minimum detectable effect.
     pub fn mde_text(&self, digits: usize) -> String {
-        let text = |mde: f64| signed_percent(mde, digits).trim_start_matches('+').to_owned();
-        match self.mde_range {
-            Some((low, high)) => {
-                let (low, high) = (text(low), text(high));
-                format!("{} ({} to {high})", text(self.mde), low.trim_end_matches(" %"))
-            }
-            None => text(self.mde),
-        }
+        signed_percent(self.mde, digits).trim_start_matches('+').to_owned()
     }
 
     /// The secondary result in one line; none when there is
@@ -172,9 +164,7 @@ impl fmt::Display for Method {
             }
             Method::BlockedT => f.write_str("blocked t on log rates"),
             Method::Welch => f.write_str("Welch's t on log rates"),
-            Method::BothTests => {
-                f.write_str("Welch's t and rank sum, the wider of both (few and many runs)")
-            }
+            Method::BothTests => f.write_str("Welch's t and rank sum, the wider of both"),
             Method::Alternation => f.write_str("alternation"),
             Method::PlannedLooks { look, of, shared } => {
                 write!(f, "planned looks ({look} of {of})")?;
@@ -203,6 +193,7 @@ impl fmt::Display for Scope {
         f.write_str(match self {
             Scope::ThisStart => "this start",
             Scope::AcrossStarts => "across starts",
+            Scope::Listed => "of these figures",
         })
     }
 }

@@ -73,7 +73,6 @@ pub fn compare_sequentially(
         p: found.p,
         p_adjusted: found.p,
         mde: reach.exp_m1(),
-        mde_range: None,
         // The level of a rank test is that of one look.
         robust: None,
         ..fixed

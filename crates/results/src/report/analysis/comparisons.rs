@@ -104,6 +104,18 @@ impl Outcome {
         }
     }
 
+    /// The outcome for a figure. The margin is one of rates, so at a paced rate a difference, which
+    /// is one in loss, lies never within it.
+    fn at(mut self, figure: RunMetric) -> Outcome {
+        if let Outcome::Compared(answer) = &mut self
+            && figure == RunMetric::Delivered
+            && matches!(answer.verdict, Verdict::Better | Verdict::Worse)
+        {
+            answer.within_margin = false;
+        }
+        self
+    }
+
     /// The result of the comparison as a test.
     pub fn judgement(&self) -> Judgement {
         let (verdict, is_within_margin, words) = match self {
@@ -212,7 +224,7 @@ pub(super) fn compare(contents: &Contents, runs: &[RunResult]) -> Vec<Compared> 
         .zip(outcomes)
         .map(|((goal, (variant, baseline)), outcome)| Compared {
             goal,
-            ..compared(plan, variant, baseline, Outcome::of(outcome))
+            ..compared(plan, variant, baseline, Outcome::of(outcome).at(plan.metric()))
         })
         .collect()
 }

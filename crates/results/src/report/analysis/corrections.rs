@@ -4,12 +4,12 @@
 //! device limited by its CPU. Variants that are compared follow one rule: if one of them can't
 //! be corrected, none is.
 
-use crate::stats::contention::{Proportionality, is_account_contradicted};
+use crate::stats::contention::{CpuBound, is_account_contradicted};
 use crate::stats::summary::median;
 use crate::stats::taken::{Roles, Taken};
 use crate::store::Contents;
 use fwdlab_model::plan::RunMetric;
-use fwdlab_model::record::Sample;
+use fwdlab_model::record::{Ring, Sample};
 use fwdlab_model::{Plan, RunRecord};
 use std::collections::BTreeMap;
 
@@ -111,9 +111,10 @@ impl Corrections {
     }
 
     fn is_cpu_bound(&self, runs: &[RunRecord], variant: usize) -> bool {
-        let mut evidence = Proportionality::default();
+        let mut evidence = CpuBound::default();
         for run in self.runs(runs, variant) {
             evidence.add_run(&run.trial.samples, Roles::of(&run.trial.cpus));
+            evidence.add_packets(taken_in(run));
         }
         evidence.is_cpu_bound()
     }
@@ -121,9 +122,12 @@ impl Corrections {
 
 /// Spreads the lack of a correction to all variants that are compared with each other.
 fn uncorrected(plan: &Plan, unfit: &[Option<&str>]) -> Vec<bool> {
+    // A paced rate is not corrected, whatever it is compared with.
+    let is_full = |variant: usize| !plan.variants[variant].settings.is_paced();
     let groups: Vec<Vec<usize>> = plan
         .pairs()
         .into_iter()
+        .filter(|(variant, baseline)| is_full(*variant) && is_full(*baseline))
         .map(|(variant, baseline)| [plan.builds_of(variant), plan.builds_of(baseline)].concat())
         .collect();
     let mut uncorrected: Vec<bool> = unfit.iter().map(Option::is_some).collect();
@@ -140,29 +144,69 @@ fn uncorrected(plan: &Plan, unfit: &[Option<&str>]) -> Vec<bool> {
     }
 }
 
-/// Runs whose CPU time per packet is far below that of their variant's other runs.
+/// CPU time per forwarded packet of a run.
+#[derive(Clone, Copy, Debug)]
+struct Cost {
+    run: u32,
+    /// Nanoseconds per packet.
+    ns: f64,
+    /// Median of the runs of the same variant.
+    usual_ns: f64,
+    /// Share of the time taken from the device.
+    taken: f64,
+}
+
+/// Runs whose CPU time per packet is far below that of their variant's other runs, although the
+/// runs before and after them show no spell in which the whole machine was as fast.
 fn contradicted(contents: &Contents) -> BTreeMap<u32, String> {
-    let mut costs: BTreeMap<usize, Vec<(u32, f64, f64)>> = BTreeMap::new();
+    let mut by_variant: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    let mut costs = Vec::new();
     for run in &contents.runs {
         if let ([variant], Some((ns, taken))) = (run.variants.as_slice(), cost(run)) {
-            costs.entry(*variant).or_default().push((run.run, ns, taken));
+            by_variant.entry(*variant).or_default().push(ns);
+            costs.push((*variant, Cost { run: run.run, ns, usual_ns: 0.0, taken }));
         }
     }
-    let mut found = BTreeMap::new();
-    for own in costs.values().filter(|own| own.len() >= FEWEST) {
-        let all: Vec<f64> = own.iter().map(|(_, ns, _)| *ns).collect();
-        let usual = median(&all).unwrap_or(0.0);
-        for &(run, ns, taken) in own {
-            if is_account_contradicted(ns, usual, taken) {
-                let why = format!(
-                    "the kernel's account of CPU time contradicts itself: {ns:.0} ns per packet, \
-                     {usual:.0} ns in the variant's other runs"
-                );
-                found.insert(run, why);
-            }
-        }
-    }
-    found
+    let usual = |(variant, cost): &(usize, Cost)| {
+        let own = by_variant.get(variant).filter(|own| own.len() >= FEWEST)?;
+        Some(Cost { usual_ns: median(own)?, ..*cost })
+    };
+    let costs: Vec<Cost> = costs.iter().filter_map(usual).collect();
+    let is_contradicted = |(at, cost): &(usize, &Cost)| {
+        let usual = cost.usual_ns * spell(&costs, *at);
+        is_account_contradicted(cost.ns, usual, cost.taken)
+    };
+    let named = |(_, Cost { run, ns, usual_ns, .. }): (usize, &Cost)| {
+        let why = format!(
+            "the kernel's account of CPU time contradicts itself: {ns:.0} ns per packet, \
+             {usual_ns:.0} ns in the variant's other runs"
+        );
+        (*run, why)
+    };
+    costs.iter().enumerate().filter(is_contradicted).map(named).collect()
+}
+
+/// How fast the machine was at a run, by the three runs before and the three after it: their cost
+/// over the usual one of their variants, 1 at most, on the faster side. Where there are any, only
+/// runs from which little was taken count: their account is right.
+fn spell(costs: &[Cost], at: usize) -> f64 {
+    let side = |runs: &[Cost]| {
+        let ratios = |most: f64| -> Vec<f64> {
+            let reliable = runs.iter().filter(|cost| cost.taken <= most);
+            reliable.map(|cost| cost.ns / cost.usual_ns).collect()
+        };
+        median(&ratios(0.15)).or_else(|| median(&ratios(1.0))).unwrap_or(1.0)
+    };
+    let before = side(&costs[at.saturating_sub(FEWEST)..at]);
+    let after = side(&costs[at + 1..costs.len().min(at + 1 + FEWEST)]);
+    before.min(after).min(1.0)
+}
+
+/// Packets that the device took from its receive ring in a trial, and how many of them it did not
+/// forward; `None` without a counter of packets taken in and dropped before.
+fn taken_in(run: &RunRecord) -> Option<(u64, u64)> {
+    let taken_in = Ring::of(&run.trial.counters)?.taken_in;
+    Some((taken_in, taken_in.saturating_sub(run.trial.total.forwarded)))
 }
 
 /// CPU time per forwarded packet of a run at full load, nanoseconds, and the share of the time

@@ -262,7 +262,7 @@ pub(super) fn run_result(
             }
             Some(_) => {
                 let lost = offered.saturating_sub(forwarded);
-                is_loss_doubtful(lost_to_waiting(&valid, roles), lost, offered)
+                is_loss_doubtful(lost_to_waiting(&valid, roles, &trial.counters), lost, offered)
             }
             None if is_corrected || matches!(figure, RunMetric::Slices | RunMetric::P90) => {
                 taken.share() > LARGEST_CORRECTION

@@ -167,11 +167,7 @@ fn not_judged(all: &[Compared]) -> Option<String> {
     });
     let doubts: Vec<Doubtful> = doubts.collect();
     let example = doubts.first()?;
-    Some(format!(
-        " {} of {} are not judged ({example}); the table has the estimates.",
-        doubts.len(),
-        all.len()
-    ))
+    Some(format!(" Why they are not judged: {example}. The table has the estimates."))
 }
 
 /// The largest of the minimum detectable effects.

@@ -120,6 +120,11 @@ def t_quantiles():
     return cases
 
 
+def largest_scatter(df):
+    """Upper 90 % limit of the true scatter over the one that is seen."""
+    return math.sqrt(df / float(stats.chi2.ppf(0.1, df)))
+
+
 def power_of(delta, critical, df):
     """Chance that |t| exceeds `critical` for a noncentral t, by quadrature over
     the logarithm of the standard error's own chi distribution."""
@@ -190,7 +195,7 @@ def by_t(effect, se, df, confidence, p):
         "interval": [math.exp(effect - wide * se), math.exp(effect + wide * se)],
         "equivalence": [math.exp(effect - narrow * se), math.exp(effect + narrow * se)],
         "p": p,
-        "mde": math.expm1(detectable_multiple(confidence, df) * se),
+        "mde": math.expm1(detectable_multiple(confidence, df) * se * largest_scatter(df)),
     }
 
 
