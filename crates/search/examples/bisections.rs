@@ -11,11 +11,12 @@ const PLAIN: History = History {
     drift: 0.0,
     layout: 0.0,
     broken: 0.0,
+    bad: (0.0, 0.0),
 };
 
 fn main() {
     let searches = std::env::args().nth(1).and_then(|count| count.parse().ok()).unwrap_or(1000);
-    let rows: [(&str, History, usize, f64); 20] = [
+    let rows: [(&str, History, usize, f64); 23] = [
         ("-2 %, CV 1 %", PLAIN, 150, 0.0),
         ("-2 %, CV 1 %, drift 0.2", History { drift: 0.2, ..PLAIN }, 150, 0.0),
         ("-2 %, CV 2 %", History { scatter: 0.02, ..PLAIN }, 400, 0.0),
@@ -38,6 +39,9 @@ fn main() {
             0.0,
         ),
         ("-2 %, CV 1 %, drift 0.4", History { drift: 0.4, ..PLAIN }, 150, 0.0),
+        ("-2 %, CV 1 %, 5 % bad starts of 4 %", History { bad: (0.05, 0.04), ..PLAIN }, 150, 0.0),
+        ("-2 %, CV 1 %, 10 % bad starts of 8 %", History { bad: (0.1, 0.08), ..PLAIN }, 150, 0.0),
+        ("-2 %, CV 1 %, 2 % bad starts of 20 %", History { bad: (0.02, 0.2), ..PLAIN }, 150, 0.0),
         ("no change, CV 1 %", History { changes: &[], ..PLAIN }, 150, 0.0),
         ("no change, CV 1 %, drift 0.2", History { changes: &[], drift: 0.2, ..PLAIN }, 150, 0.0),
         ("two of -1.5 %, CV 1 %", History { changes: &[-0.015, -0.015], ..PLAIN }, 150, 0.0),

@@ -12,6 +12,9 @@ pub struct Law {
     pub sigma: f64,
     /// Probability that a trial loses some packets whatever the load.
     pub lossy: f64,
+    /// Width of the border in shares of the capacity: the probability that a trial loses 0.2 %
+    /// rises from 0 half of it below the capacity to 1 half of it above.
+    pub border: f64,
     /// Share of the time in which it stands still, and loses what comes, whatever the load.
     pub still: f64,
     /// By how much the capacity grows with every second of traffic, in shares.
@@ -31,6 +34,7 @@ impl Law {
             capacity,
             sigma: 0.0,
             lossy: 0.0,
+            border: 0.0,
             still: 0.0,
             drift: 0.0,
             livelock: 0.0,
@@ -88,6 +92,11 @@ impl Device {
         if law.lossy > 0.0 && self.uniform() < law.lossy {
             let lost = (1.0 + 50.0 * self.uniform()).floor();
             forwarded = (forwarded - lost).max(0.0);
+        }
+        if law.border > 0.0 {
+            let share = (trial.load as f64 / law.capacity - 1.0) / law.border + 0.5;
+            let is_lossy = self.uniform() < share;
+            forwarded = if is_lossy { (forwarded - 0.002 * expected).max(0.0) } else { forwarded };
         }
         match Output::of_counts(trial, expected as u64, forwarded as u64) {
             Some(output) => {

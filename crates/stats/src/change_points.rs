@@ -55,6 +55,12 @@ const PHI_MAX: f64 = 0.95;
 const FEW_UNSURE: f64 = 7.0;
 /// Normal quantile of 90 %.
 const NINE_IN_TEN: f64 = 1.281_551_565_544_6;
+/// One in so many of the squared differences, the largest ones, is left out of the noise.
+const TRIMMED: usize = 20;
+/// Mean of a squared standard normal number without its largest twentieth.
+const TRIMMED_SHARE: f64 = 0.758_953_8;
+/// Fewest differences that a mean square says more of than a median.
+const FEW_KEPT: usize = 8;
 /// Median of the absolute value of a standard normal number.
 const NORMAL_MAD: f64 = 0.674_489_750_196_081_7;
 /// Mean of the absolute value of a standard normal number, sqrt(2 / pi).
@@ -104,8 +110,9 @@ pub enum Indivisible {
 /// Fewer than [`MIN_POINTS`] points, or one that isn't finite.
 pub fn change_points(logs: &[f64]) -> Result<Division, Indivisible> {
     check(logs)?;
-    let (scale, penalty) = (noise(logs), penalty(logs.len()));
-    let (values, lone) = without_lone(logs, scale);
+    let (typical, penalty) = (noise(logs), penalty(logs.len()));
+    let (values, lone) = without_lone(logs, typical);
+    let scale = typical.max(noise_of_modes(&values));
     let mut division = Division {
         change_points: Vec::new(),
         scale,
@@ -249,6 +256,20 @@ fn noise(logs: &[f64]) -> f64 {
         steps.iter().sum::<f64>() / steps.len() as f64 / NORMAL_MEAN
     };
     typical / std::f64::consts::SQRT_2
+}
+
+/// Standard deviation of the noise from the mean square of the differences of neighbours, without
+/// the largest twentieth of them, which may be changes of level. It exceeds [`noise`] where most
+/// neighbours are alike and many others are not: points of two modes, or with a tail to one side.
+fn noise_of_modes(values: &[f64]) -> f64 {
+    let mut squares: Vec<f64> = values.windows(2).map(|w| (w[1] - w[0]).powi(2)).collect();
+    squares.sort_by(f64::total_cmp);
+    let kept = squares.len() - squares.len().div_ceil(TRIMMED);
+    if kept < FEW_KEPT {
+        return 0.0;
+    }
+    let mean = squares[..kept].iter().sum::<f64>() / kept as f64;
+    (mean / TRIMMED_SHARE / 2.0).sqrt()
 }
 
 /// The division that costs least, and its cost without the first segment's

@@ -108,6 +108,11 @@ impl Taken {
         if self.duration_ns == 0 { 0.0 } else { self.total_ns() as f64 / self.duration_ns as f64 }
     }
 
+    /// Share of the time that was taken from the device itself, 0 to 1.
+    pub fn device_share(&self) -> f64 {
+        self.device_ns as f64 / self.duration_ns.max(1) as f64
+    }
+
     /// Packets a second of the time that the device had, given packets of the whole
     /// `window_ns` of which these samples are the most; none when it had none. The
     /// share that was taken is taken from the window.

@@ -349,8 +349,11 @@ fn measure(
     if let Some(both) = sampler.and_then(|sampler| sampler.end(&**dut.borrow(), window)) {
         cpu_times = both.into();
     }
-    watch.skip(plan.trial.warmup_ns + observed.window_ns);
+    let warmup_ns = observed.opening.warmup_ns.max(plan.trial.warmup_ns);
+    watch.skip(warmup_ns + observed.window_ns);
     watch.lap("stop and drain");
+    // The warm-up lasts until each flow was seen.
+    watch.laps.push(("wait for flows".into(), warmup_ns - plan.trial.warmup_ns));
 
     let mut others = || match remote {
         // The agents have ended.

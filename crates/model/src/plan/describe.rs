@@ -1,7 +1,7 @@
 //! Describes a plan for users: its duration, and what each level changes.
 
-use super::{Change, Design, Plan, Stop};
-use crate::settings::TestbedKind;
+use super::{Change, Design, Plan, Stop, Variant};
+use crate::settings::{Rate, TestbedKind};
 
 /// How long a plan takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl Plan {
         let traffic_ns = if sim.kind == TestbedKind::Sim && !sim.sim.realtime {
             0
         } else {
-            let around_ns = self.trial.warmup_ns + self.trial.drain_ns;
+            let around_ns = self.warmup_ns() + self.trial.drain_ns;
             let further_ns = self.method.as_ref().map_or(0, |method| {
                 let (trials, traffic_ns) = method.expected(self.trial.duration_ns);
                 u64::from(trials).saturating_mul(around_ns).saturating_add(traffic_ns)
@@ -77,6 +77,19 @@ impl Plan {
         let runs = self.runs.len();
         let is_open = self.method.as_ref().is_some_and(|method| !method.goals().is_empty());
         Estimate { runs, run_ns, total_ns: run_ns.saturating_mul(runs as u64), is_open }
+    }
+
+    /// Mean warm-up of the variants: as planned, or until a packet of each flow was sent.
+    fn warmup_ns(&self) -> u64 {
+        let of = |variant: &Variant| {
+            let traffic = &variant.settings.traffic;
+            let flows_ns = match traffic.rate {
+                Rate::Pps(pps) => 1e9 * f64::from(traffic.flows.count()) / pps,
+                _ => 0.0,
+            };
+            self.trial.warmup_ns.max(flows_ns as u64)
+        };
+        self.variants.iter().map(of).sum::<u64>() / self.variants.len().max(1) as u64
     }
 
     /// What a level lays over the base, with the base's own values.

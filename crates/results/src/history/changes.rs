@@ -9,6 +9,8 @@ use crate::stats::summary::{mean, sum_of_squares, t_quantile};
 /// Smaller changes are counted, not listed: another layout of the same code has an
 /// effect of this size.
 pub(super) const THRESHOLD: f64 = 0.01;
+/// Normal quantile of 90 %.
+const NINE_IN_TEN: f64 = 1.281_551_565_544_6;
 /// Confidence of the intervals in percent.
 pub(super) const CONFIDENCE: f64 = 95.0;
 
@@ -61,7 +63,10 @@ pub(super) fn find(series: &mut Ordered) {
     division.change_points.dedup();
     series.apart.sort_by_key(|apart| apart.at);
     let logs = logs(points, &line);
-    let smallest = detectable(judged, division.spread).exp_m1();
+    // A change that is found must also be large enough to be listed.
+    let error = 2.0 * division.spread / (judged as f64).sqrt();
+    let listed = THRESHOLD.ln_1p() + NINE_IN_TEN * error;
+    let smallest = detectable(judged, division.spread).max(listed).exp_m1();
     series.detection = Detection::Done {
         points: judged,
         noise: division.scale.exp_m1(),

@@ -16,6 +16,7 @@ mod browser;
 mod catalogue;
 mod change_points;
 mod compare;
+mod corrections;
 mod counts;
 mod diagnoses;
 mod document;

@@ -35,6 +35,9 @@ const TWO: f64 = 0.05;
 /// small that name somebody too early.
 const CAUTION: f64 = 2.0;
 
+/// Scatter of a wild run, in units of that of the others.
+const WILD: f64 = 10.0;
+
 /// The runs in the light of one scatter and one drift.
 #[derive(Clone, Debug)]
 struct Layer {
@@ -115,8 +118,8 @@ impl Belief {
         Self { model, measured: vec![0, candidates - 1], runs: Vec::new(), first: 0.0, layers }
     }
 
-    /// Takes the logarithm of a run's figure.
-    pub fn add(&mut self, candidate: usize, log: f64) {
+    /// Takes the logarithm of a run's figure. A wild one counts as one with ten times the scatter.
+    pub fn add(&mut self, candidate: usize, log: f64, is_wild: bool) {
         if self.runs.is_empty() {
             self.first = log;
         }
@@ -129,7 +132,7 @@ impl Belief {
         let y = log - self.first;
         let has: Vec<bool> = self.measured[1..].iter().map(|&end| candidate >= end).collect();
         for layer in &mut self.layers {
-            layer.add(&self.model, &self.runs, candidate, y, &has);
+            layer.add(&self.model, &self.runs, (candidate, is_wild), y, &has);
         }
         self.runs.push(candidate);
     }
@@ -341,9 +344,17 @@ impl Layer {
         rest.max(1e-6 * self.scatter.powi(2))
     }
 
-    fn add(&mut self, model: &Model, runs: &[usize], candidate: usize, y: f64, has: &[bool]) {
+    fn add(
+        &mut self,
+        model: &Model,
+        runs: &[usize],
+        (candidate, is_wild): (usize, bool),
+        y: f64,
+        has: &[bool],
+    ) {
         let mut row = self.row(model, runs, candidate);
-        let diagonal = self.rest(model, runs.len(), &row).sqrt();
+        let wild = if is_wild { (WILD.powi(2) - 1.0) * self.scatter.powi(2) } else { 0.0 };
+        let diagonal = (self.rest(model, runs.len(), &row) + wild).sqrt();
         self.log_det += diagonal.ln();
         let whiten = |value: f64, before: &[f64]| (value - dot(&row, before)) / diagonal;
         let white = whiten(y, &self.y);

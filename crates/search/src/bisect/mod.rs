@@ -18,6 +18,7 @@ mod exact;
 mod noisy;
 pub mod simulated;
 mod verdict;
+mod wild;
 
 pub use belief::{Belief, Model};
 pub use exact::Exact;

@@ -2,6 +2,7 @@
 
 use super::belief::{Belief, Model, Weights};
 use super::verdict::{Ending, Step, Verdict};
+use super::wild::wild_runs;
 use std::collections::BTreeSet;
 
 /// What is asked for.
@@ -31,7 +32,7 @@ impl Options {
 }
 
 /// Runs of each end before anything is concluded.
-const ENDS: usize = 4;
+pub(super) const ENDS: usize = 4;
 /// Scatters thought possible, in units of the ends' own. With one alone, half of the truth, every
 /// second search ends at the wrong candidate.
 const SCATTERS: [f64; 8] = [0.5, 0.63, 0.79, 1.0, 1.26, 1.58, 2.0, 2.5];
@@ -44,7 +45,7 @@ const BEGIN: f64 = 3.0;
 /// Shares of the probability at which candidates are thought of that were not measured yet.
 const QUANTILES: [f64; 3] = [0.25, 0.5, 0.75];
 /// No laboratory is steadier than that, as a share.
-const LEAST_SCATTER: f64 = 1e-5;
+pub(super) const LEAST_SCATTER: f64 = 1e-5;
 /// Deviation of the change's prior, as a share, unless the ends differ by more.
 const CHANGE: f64 = 0.03;
 /// Deviation of the prior of a change that is known from elsewhere, as a share of it.
@@ -60,6 +61,8 @@ pub struct Noisy {
     options: Options,
     figures: Vec<(usize, f64)>,
     skipped: BTreeSet<usize>,
+    /// Which of the figures are wild.
+    wild: Vec<bool>,
     belief: Option<Belief>,
     /// The ends differ, so that there is something to search for.
     searching: bool,
@@ -81,6 +84,7 @@ impl Noisy {
             options: Options { candidates: options.candidates.max(2), ..options },
             figures: Vec::new(),
             skipped: BTreeSet::new(),
+            wild: Vec::new(),
             belief: None,
             searching: false,
             step: Step::Measure(0),
@@ -105,7 +109,9 @@ impl Noisy {
             ..search.model(scatter, search.options.layout, CHANGE.max(most - least))
         };
         let mut belief = Belief::new(model, search.options.candidates);
-        search.figures.iter().for_each(|&(candidate, log)| belief.add(candidate, log));
+        search.wild = wild_runs(&search.figures, search.last());
+        let figures = search.figures.iter().zip(&search.wild);
+        figures.for_each(|(&(candidate, log), &is_wild)| belief.add(candidate, log, is_wild));
         search.belief = Some(belief);
         search.step = search.decide();
         search
@@ -125,8 +131,14 @@ impl Noisy {
     pub fn take(&mut self, candidate: usize, figure: f64) {
         let log = figure.max(f64::MIN_POSITIVE).ln();
         self.figures.push((candidate, log));
+        let wild = wild_runs(&self.figures, self.last());
+        let is_wild = wild.last().copied().unwrap_or(false);
+        let is_same = wild[..wild.len() - 1] == self.wild[..];
+        self.wild = wild;
         match &mut self.belief {
-            Some(belief) => belief.add(candidate, log),
+            // Another run shows that an earlier one was wild, or was not.
+            Some(_) if !is_same => self.belief = Some(self.belief_of(self.layout())),
+            Some(belief) => belief.add(candidate, log, is_wild),
             None if self.figures.len() >= 2 * ENDS => self.belief = Some(self.belief_of(0.0)),
             None => {}
         }
@@ -152,13 +164,27 @@ impl Noisy {
         self.options.candidates - 1
     }
 
+    /// Standard deviation between builds, once there is something to search for.
+    fn layout(&self) -> f64 {
+        if self.searching { self.options.layout } else { 0.0 }
+    }
+
     fn of(&self, candidate: usize) -> Vec<f64> {
         self.figures.iter().filter(|figure| figure.0 == candidate).map(|figure| figure.1).collect()
     }
 
+    /// The figures of a candidate without the wild ones, or all if those are most of them.
+    fn tame(&self, candidate: usize) -> Vec<f64> {
+        let all = self.of(candidate);
+        let figures = self.figures.iter().zip(&self.wild);
+        let tame = figures.filter(|(figure, is_wild)| figure.0 == candidate && !**is_wild);
+        let tame: Vec<f64> = tame.map(|(figure, _)| figure.1).collect();
+        if 2 * tame.len() > all.len() { tame } else { all }
+    }
+
     /// Mean difference of the ends and the scatter of a run at them, of logarithms.
     fn ends(&self) -> (f64, f64, f64) {
-        let (good, bad) = (self.of(0), self.of(self.last()));
+        let (good, bad) = (self.tame(0), self.tame(self.last()));
         let squares = |values: &[f64]| -> f64 {
             values.iter().map(|value| (value - mean(values)).powi(2)).sum()
         };
@@ -187,8 +213,8 @@ impl Noisy {
         let least = if self.searching { 0.0 } else { CHANGE };
         let model = self.model(scatter, layout, difference.abs().max(least));
         let mut belief = Belief::new(model, self.options.candidates);
-        for &(candidate, log) in &self.figures {
-            belief.add(candidate, log);
+        for (&(candidate, log), &is_wild) in self.figures.iter().zip(&self.wild) {
+            belief.add(candidate, log, is_wild);
         }
         belief
     }

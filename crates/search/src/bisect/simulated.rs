@@ -18,6 +18,8 @@ pub struct History {
     pub layout: f64,
     /// Share of candidates that can't be built.
     pub broken: f64,
+    /// Share of runs that are bad starts, and by how much they are slower.
+    pub bad: (f64, f64),
 }
 
 /// A search on one of these.
@@ -104,7 +106,9 @@ pub fn search(history: History, options: Options, seed: u64) -> Tried {
             .map(|(_, change)| change.ln_1p())
             .sum();
         let noise = history.scatter * random.normal();
-        search.take(candidate, 1e6 * (log + builds[candidate] + walk + noise).exp());
+        let (share, depth) = history.bad;
+        let bad = if share > 0.0 && random.share() < share { (1.0 - depth).ln() } else { 0.0 };
+        search.take(candidate, 1e6 * (log + builds[candidate] + walk + noise + bad).exp());
     }
     Tried { places, verdict: search.verdict() }
 }

@@ -12,6 +12,7 @@ const PLAIN: History = History {
     drift: 0.0,
     layout: 0.0,
     broken: 0.0,
+    bad: (0.0, 0.0),
 };
 const SEARCHES: u64 = 60;
 
@@ -84,6 +85,15 @@ fn two_changes_are_told_from_one() {
     assert!(two >= at_least(0.6), "{two}");
     let one = count(&tried, Tried::is_wrong);
     assert!(SEARCHES - one >= at_least(0.9), "{one} wrong");
+}
+
+#[test]
+fn bad_starts_are_no_steps() {
+    for bad in [(0.1, 0.08), (0.02, 0.2)] {
+        let tried = searches(History { bad, ..PLAIN }, Options::new(128));
+        assert!(count(&tried, Tried::is_right) >= at_least(0.9), "{bad:?}");
+        assert!(count(&tried, Tried::is_wrong) <= SEARCHES - at_least(0.95), "{bad:?}");
+    }
 }
 
 #[test]

@@ -168,6 +168,9 @@ fn losses_that_stay_at_lower_loads_are_said_to() {
     assert_eq!(of(Law { lossy: 0.3, ..Law::exact(1.0) }), 0);
     assert_eq!(of(Law { livelock: 0.3, ..Law::exact(1.0) }), 0);
     assert_eq!(of(Law { drift: -0.001, sigma: 0.0005, ..Law::exact(1.0) }), 0);
+    // Nor of one whose trials lose more often the higher the load: it loses nothing below.
+    assert_eq!(of(Law { border: 0.05, ..Law::exact(1.0) }), 0);
+    assert_eq!(of(Law { border: 0.2, ..Law::exact(1.0) }), 0);
 }
 
 #[test]

@@ -29,6 +29,10 @@ enum Points {
     /// Two of a hundred lie 5 to 10 standard deviations below.
     Outliers,
     Archive,
+    /// Three of ten lie three standard deviations lower.
+    TwoModes,
+    /// A tail to below: exponential.
+    LowerTail,
 }
 
 impl Points {
@@ -39,6 +43,8 @@ impl Points {
             Points::T3 => "heavy tails (t3)".into(),
             Points::Outliers => "2 % outliers".into(),
             Points::Archive => "residuals of the archive".into(),
+            Points::TwoModes => "two modes".into(),
+            Points::LowerTail => "exponential lower tail".into(),
         }
     }
 
@@ -60,6 +66,8 @@ impl Points {
                     let depth = 5.0 + 5.0 * unit(random);
                     normal(random) - if unit(random) < 0.02 { depth } else { 0.0 }
                 }
+                Points::TwoModes => normal(random) - if unit(random) < 0.3 { 3.0 } else { 0.0 },
+                Points::LowerTail => (1.0 - unit(random)).ln(),
                 Points::Archive => {
                     let at = (unit(random) * ARCHIVE.len() as f64) as usize;
                     ARCHIVE[at.min(ARCHIVE.len() - 1)]
@@ -107,6 +115,8 @@ impl Table<'_> {
                 (Points::T3, Some(Bar::AtMost(0.06))),
                 (Points::Outliers, Some(Bar::AtMost(0.06))),
                 (Points::Archive, Some(Bar::AtMost(0.09))),
+                (Points::TwoModes, Some(Bar::AtMost(0.1))),
+                (Points::LowerTail, Some(Bar::AtMost(0.1))),
             ] {
                 let question = "history: a series without a change alarms";
                 let seed = self.seed_of(question, n, points);

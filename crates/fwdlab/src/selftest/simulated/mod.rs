@@ -13,7 +13,7 @@ mod road;
 mod runs;
 
 use super::{Bar, Measured};
-use fwdlab_results::stats::binomial::Rate;
+use fwdlab_results::stats::binomial::{Rate, interval_over_groups};
 use fwdlab_results::stats::power::{MDE_POWER, detectable_multiple};
 use fwdlab_results::stats::sequential::{Decision, Mode, Rule};
 use fwdlab_results::stats::{Comparison, Criteria, Verdict};
@@ -50,7 +50,7 @@ fn count(row: u64, experiments: u64, happens: &(dyn Fn(u64) -> bool + Sync)) -> 
 }
 
 /// Rows that [`measure`] gives.
-pub(crate) const ROWS: u64 = 128 + 24 + 12;
+pub(crate) const ROWS: u64 = 128 + 24 + 12 + 6 + 6;
 
 /// Everything that is promised of simulated runs, measured; `told` hears of each
 /// row before it is counted.
@@ -67,6 +67,9 @@ pub(crate) fn measure(experiments: u64, told: &mut dyn FnMut(&str)) -> Vec<Measu
     table.power();
     table.equivalence();
     table.families();
+    table.lists_in_families();
+    table.printed_effects();
+    table.losses();
     table.stopping();
     table.history();
     table.road();
@@ -303,6 +306,58 @@ impl Table<'_> {
             let question = format!("finds its MDE among {variants} variants");
             self.add(&question, design, QUIET, Some(Bar::AtLeast(0.88)), &finds);
         }
+    }
+}
+
+impl Table<'_> {
+    /// Any false claim among 20 lists against one baseline, of runs with two modes.
+    fn lists_in_families(&mut self) {
+        const VARIANTS: usize = 20;
+        let experiments = self.experiments.min(2000);
+        for (baseline, each) in [(30, 10), (3, 3)] {
+            let family = |seed: u64, truth: f64| {
+                let mut runs = Runs::new(QUIET, seed);
+                runs.family_of_lists(baseline, (each, VARIANTS), truth)
+            };
+            let design = format!("{baseline} against {VARIANTS} times {each}");
+            let question = "any false difference among lists";
+            let errs = |seed: u64| family(seed, 1.0).iter().any(is_difference);
+            let bar = Some(Bar::AtMost(0.05));
+            self.add_counted(question, design.clone(), "two modes".into(), bar, experiments, &errs);
+            let question = "any list called equivalent at the margin";
+            let at_margin = 1.0 + Criteria::default().margin;
+            let errs = |seed: u64| family(seed, at_margin).iter().any(|c| c.is_within_margin());
+            self.add_counted(question, design, "two modes".into(), bar, experiments, &errs);
+        }
+    }
+
+    /// Whether an experiment finds the effect that another one printed as its smallest.
+    fn printed_effects(&mut self) {
+        let design = Design::Pairs(7);
+        let finds = |runs: &mut Runs| {
+            let printed = runs.compare(design, 1.0, Criteria::default()).map(|c| c.mde);
+            let truth = 1.0 / (1.0 + printed.unwrap_or_default());
+            let found = runs.compare(design, truth, Criteria::default());
+            found.is_some_and(|c| c.verdict() == Verdict::Worse)
+        };
+        let bar = Some(Bar::AtLeast(0.9));
+        self.add("finds the effect that another printed", design, QUIET, bar, &finds);
+    }
+
+    /// Whether the interval of a loss ratio holds the truth for runs that scatter by more than
+    /// independent packets would: by a fifth of the loss.
+    fn losses(&mut self) {
+        let covers = |runs: &mut Runs| {
+            let ratio = |runs: &mut Runs| 0.01 * (1.0 + 0.2 * (runs.next() - 1.0) / law::CV);
+            let rate =
+                |runs: &mut Runs| Rate { hits: (1e6 * ratio(runs)).max(0.0) as u64, of: 1_000_000 };
+            let rates: Vec<Rate> = (0..10).map(|_| rate(runs)).collect();
+            interval_over_groups(&rates, 95.0)
+                .is_some_and(|interval| interval.low <= 0.01 && 0.01 <= interval.high)
+        };
+        let bar = Some(Bar::Within(0.935, 0.965));
+        let question = "coverage of 95 %, loss of 1 %";
+        self.add(question, Design::Lists(10), QUIET, bar, &covers);
     }
 }
 

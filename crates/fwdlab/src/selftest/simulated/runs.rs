@@ -131,6 +131,27 @@ impl Runs {
         (a, b)
     }
 
+    /// So many lists of `each` runs against one of `baseline` runs, of which three in ten are 5 %
+    /// slower. All lists are `ratio` times as fast as the baseline.
+    pub(super) fn family_of_lists(
+        &mut self,
+        baseline: usize,
+        (each, lists): (usize, usize),
+        ratio: f64,
+    ) -> Vec<Comparison> {
+        let criteria = Criteria { family: lists, ..Criteria::default() };
+        let mut list = |runs: usize, ratio: f64| -> Vec<f64> {
+            let slow = |random: usize| if random < 3 { 0.95 } else { 1.0 };
+            (0..runs).map(|_| ratio * slow(self.below(10)) * self.next()).collect()
+        };
+        let a = list(baseline, 1.0);
+        let candidates = (0..lists).map(|_| list(each, ratio));
+        let mut family: Vec<Comparison> =
+            candidates.filter_map(|b| compare_unblocked(&a, &b, criteria).ok()).collect();
+        adjust_family(&mut family, Adjustment::Holm);
+        family
+    }
+
     /// A stream A B B A. Its start has an own rate; its slices scatter, and drift
     /// with a correlation of 0.8 from one to the next, half of the variance.
     pub(super) fn stream(&mut self, slices: u32, ratio: f64) -> Vec<Slice> {

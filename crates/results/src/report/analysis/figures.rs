@@ -267,7 +267,7 @@ pub(super) fn run_result(
             None if is_corrected || matches!(figure, RunMetric::Slices | RunMetric::P90) => {
                 taken.share() > LARGEST_CORRECTION
             }
-            None => taken.share() > LARGEST_UNCORRECTED,
+            None => taken.device_share() > LARGEST_UNCORRECTED,
         },
         generator_limited: run
             .warnings

@@ -1,0 +1,176 @@
+//! Rates are corrected for the time taken from the device only if that is right.
+
+use crate::support::{firewall, full_store, plan};
+use fwdlab_model::Plan;
+use fwdlab_model::record::{Calibration, Counter, CpuTime, RunRecord, Sample};
+use fwdlab_model::settings::TestbedKind;
+use fwdlab_results::report::Analysis;
+use fwdlab_results::report::analysis::{Outcome, RunResult};
+use fwdlab_results::stats::Verdict;
+use fwdlab_results::store::Contents;
+
+const MS: u64 = 1_000_000;
+const SAMPLES: u64 = 30;
+
+/// A device that costs `cost_ns` per packet, from which others take some of each sample of 20 ms.
+fn cpu_bound(run: &mut RunRecord, cost_ns: u64, taken_percent: u64) {
+    measured(run, |had_ns| had_ns / cost_ns, taken_percent);
+    let forwarded = run.trial.window.forwarded;
+    ring(run, forwarded);
+}
+
+/// A device that lets 400 packets pass in 20 ms, and drops the others itself.
+fn shaper(run: &mut RunRecord, taken_percent: u64) {
+    measured(run, |_| 400, taken_percent);
+    ring(run, 50 * run.trial.window.forwarded);
+}
+
+fn measured(run: &mut RunRecord, forwarded: impl Fn(u64) -> u64, taken_percent: u64) {
+    run.warnings.clear();
+    let variant = run.variants[0];
+    let sample = |number: u64| {
+        // More and less from sample to sample.
+        let taken = (20 * MS * taken_percent / 100) * (75 + 10 * (number * 7 % 6)) / 100;
+        let noise = number * 31 % 5;
+        Sample {
+            at_ns: number * 20 * MS,
+            duration_ns: 20 * MS,
+            offered: 100_000,
+            forwarded: forwarded(20 * MS - taken) + noise,
+            ran_ns: Some(20 * MS - taken),
+            waited_ns: Some(taken),
+            sender_waited_ns: Some(0),
+            variant,
+            valid: true,
+            ..Sample::default()
+        }
+    };
+    let trial = &mut run.trial;
+    trial.samples = (0..SAMPLES).map(sample).collect();
+    trial.window_ns = SAMPLES * 20 * MS;
+    trial.window.offered = trial.samples.iter().map(|sample| sample.offered).sum();
+    trial.window.forwarded = trial.samples.iter().map(|sample| sample.forwarded).sum();
+    trial.total = trial.window;
+    trial.cpus =
+        ["sender", "dut"].map(|role| CpuTime { role: role.into(), ..CpuTime::default() }).to_vec();
+}
+
+fn ring(run: &mut RunRecord, taken_in: u64) {
+    let offered = run.trial.total.offered;
+    let counter = |what: &str, after| Counter {
+        name: format!("d0 {what}"),
+        before: 0,
+        after,
+        expected: None,
+    };
+    run.trial.counters = vec![
+        counter("rx_packets", taken_in),
+        counter("rx_dropped", offered - taken_in.min(offered)),
+        counter("rx_packets + rx_dropped", offered),
+    ];
+}
+
+/// Two firewalls against none in eight blocks.
+fn planned() -> Plan {
+    plan(TestbedKind::Netns, vec![firewall()], vec![Some(0)], 8)
+}
+
+fn contents(change: impl Fn(&mut RunRecord)) -> Contents {
+    let mut contents = full_store(&planned()).contents().unwrap();
+    contents.calibrations.clear();
+    contents.runs.iter_mut().for_each(change);
+    contents
+}
+
+/// Runs with costs of 1000, 1100 and 1250 ns per packet, a little dearer from block to block.
+fn costs(run: &mut RunRecord, taken_percent: u64) {
+    let cost_ns = [1000, 1100, 1250][run.variants[0]] + 3 * u64::from(run.block);
+    cpu_bound(run, cost_ns, taken_percent);
+}
+
+fn of_variant(analysis: &Analysis, variant: usize) -> impl Iterator<Item = &RunResult> {
+    analysis.runs.iter().filter(move |run| run.variant == variant)
+}
+
+fn verdicts(analysis: &Analysis) -> Vec<Verdict> {
+    let verdict = |outcome: &Outcome| match outcome {
+        Outcome::Compared(answer) => answer.verdict,
+        other => panic!("{other:?}"),
+    };
+    analysis.comparisons.iter().map(|compared| verdict(&compared.outcome)).collect()
+}
+
+#[test]
+fn cpu_bound_device_has_the_rate_of_the_time_that_it_had() {
+    for taken in [0, 30, 60] {
+        let analysis = Analysis::of(&contents(|run| costs(run, taken)));
+        for run in of_variant(&analysis, 0) {
+            let pps = run.value_pps.expect("a rate");
+            assert!((pps / 0.99e6 - 1.0).abs() < 0.015, "{taken} % taken: {pps}");
+            assert!((run.taken - taken as f64 / 100.0).abs() < 0.03, "{}", run.taken);
+        }
+        assert_eq!(verdicts(&analysis), [Verdict::Worse; 2], "{taken} % taken");
+    }
+    // More than a correction carries.
+    let analysis = Analysis::of(&contents(|run| costs(run, 75)));
+    assert_eq!(verdicts(&analysis), [Verdict::NotJudged; 2]);
+}
+
+#[test]
+fn shaper_and_what_is_compared_with_it_have_their_mean() {
+    let analysis = Analysis::of(&contents(|run| match run.variants[0] {
+        2 => shaper(run, 30),
+        _ => costs(run, 30),
+    }));
+    for run in &analysis.runs {
+        assert_eq!(run.value_pps, run.mean_pps, "{}", run.label);
+    }
+    let notes: Vec<&String> =
+        analysis.notes.iter().filter(|note| note.contains("its CPU does not limit it")).collect();
+    assert!(matches!(notes[..], [note] if note.starts_with("stateful")), "{notes:?}");
+    // A mean is no rate of a device from which a third of the time was taken.
+    assert_eq!(verdicts(&analysis), [Verdict::NotJudged; 2]);
+}
+
+#[test]
+fn run_whose_account_contradicts_itself_is_left_out() {
+    let lies = |run: &mut RunRecord| {
+        costs(run, 0);
+        if run.block == 3 && run.variants == [1] {
+            // It forwarded as before, and is said to have waited for more than half of the time.
+            for sample in &mut run.trial.samples {
+                (sample.ran_ns, sample.waited_ns) = (Some(8 * MS), Some(12 * MS));
+            }
+        }
+    };
+    let analysis = Analysis::of(&contents(lies));
+    let left_out: Vec<&RunResult> =
+        analysis.runs.iter().filter(|run| run.left_out.is_some()).collect();
+    let [run] = left_out[..] else { panic!("{left_out:?}") };
+    assert_eq!((run.block, run.variant), (3, 1));
+    let why = run.left_out.as_deref().unwrap_or_default();
+    assert!(why.contains("contradicts itself: 44"), "{why}");
+    // A spell in which the whole machine is as fast contradicts nothing.
+    let spell = |run: &mut RunRecord| match run.block {
+        2..=4 => cpu_bound(run, [700, 770, 875][run.variants[0]], 50),
+        _ => costs(run, 50),
+    };
+    let analysis = Analysis::of(&contents(spell));
+    assert!(analysis.runs.iter().all(|run| run.left_out.is_none()), "{:?}", analysis.notes);
+}
+
+#[test]
+fn corrected_rate_stays_below_the_rate_without_a_device() {
+    let mut contents = contents(|run| costs(run, 50));
+    let traffic = &contents.plan.variants[0].settings.traffic;
+    contents.calibrations = vec![Calibration {
+        testbed: String::new(),
+        family: traffic.family.name().into(),
+        frame_size: traffic.frame_size,
+        rates_pps: vec![0.9e6; 3],
+        measured_at: String::new(),
+    }];
+    let analysis = Analysis::of(&contents);
+    assert!(analysis.runs.iter().all(|run| run.value_pps <= Some(0.9e6)));
+    assert!(of_variant(&analysis, 0).all(|run| run.generator_limited));
+}
