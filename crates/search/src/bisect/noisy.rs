@@ -2,7 +2,7 @@
 
 use super::belief::{Belief, Model, Weights};
 use super::verdict::{Ending, Step, Verdict};
-use super::wild::wild_runs;
+use super::wild::{ENDS, LEAST_SCATTER, wild_runs};
 use std::collections::BTreeSet;
 
 /// What is asked for.
@@ -31,8 +31,6 @@ impl Options {
     }
 }
 
-/// Runs of each end before anything is concluded.
-pub(super) const ENDS: usize = 4;
 /// Scatters thought possible, in units of the ends' own. With one alone, half of the truth, every
 /// second search ends at the wrong candidate.
 const SCATTERS: [f64; 8] = [0.5, 0.63, 0.79, 1.0, 1.26, 1.58, 2.0, 2.5];
@@ -44,8 +42,6 @@ const DRIFTS: [f64; 2] = [0.0, 0.2];
 const BEGIN: f64 = 3.0;
 /// Shares of the probability at which candidates are thought of that were not measured yet.
 const QUANTILES: [f64; 3] = [0.25, 0.5, 0.75];
-/// No laboratory is steadier than that, as a share.
-pub(super) const LEAST_SCATTER: f64 = 1e-5;
 /// Deviation of the change's prior, as a share, unless the ends differ by more.
 const CHANGE: f64 = 0.03;
 /// Deviation of the prior of a change that is known from elsewhere, as a share of it.

@@ -1,16 +1,18 @@
 //! Wild runs: bad starts, of which one would outweigh many others in a normal likelihood.
 
-use super::noisy::{ENDS, LEAST_SCATTER};
-
+/// Runs of each end before anything is concluded.
+pub(super) const ENDS: usize = 4;
+/// No laboratory is steadier than that, as a share.
+pub(super) const LEAST_SCATTER: f64 = 1e-5;
 /// How far outside of both ends' medians a figure is wild, in units of the scatter.
 const WILD: f64 = 5.0;
-/// How close two figures of one candidate confirm each other, in the same units.
+/// How close figures of one candidate confirm each other, in the same units.
 const ALIKE: f64 = 3.0;
 /// Median of the absolute value of a standard normal number.
 const NORMAL_MAD: f64 = 0.674_489_750_196_081_7;
 
 /// Returns which figures (candidate, logarithm) are wild: far outside of what both ends show, and
-/// confirmed by no other run of the same candidate. None is until both ends are known.
+/// not confirmed by most runs of the same candidate. None is until both ends are known.
 pub(super) fn wild_runs(figures: &[(usize, f64)], last: usize) -> Vec<bool> {
     let of = |end: usize| -> Vec<f64> {
         figures.iter().filter(|figure| figure.0 == end).map(|figure| figure.1).collect()
@@ -20,20 +22,18 @@ pub(super) fn wild_runs(figures: &[(usize, f64)], last: usize) -> Vec<bool> {
         return vec![false; figures.len()];
     }
     let [first, second] = [median(&ends[0]), median(&ends[1])];
-    let deviations: Vec<f64> = [(first, &ends[0]), (second, &ends[1])]
-        .into_iter()
-        .flat_map(|(middle, end)| end.iter().map(move |log| (log - middle).abs()))
-        .collect();
+    // All figures, for eight of the ends hardly know their scatter.
+    let nearer = |log: f64| (log - first).abs().min((log - second).abs());
+    let deviations: Vec<f64> = figures.iter().map(|figure| nearer(figure.1)).collect();
     let scatter = (median(&deviations) / NORMAL_MAD).max(LEAST_SCATTER);
     let (least, most) = (first.min(second), first.max(second));
     let is_far = |log: f64| log < least - WILD * scatter || log > most + WILD * scatter;
-    let is_wild = |(at, &(candidate, log)): (usize, &(usize, f64))| {
-        let confirms = |(other, figure): (usize, &(usize, f64))| {
-            other != at && figure.0 == candidate && (figure.1 - log).abs() < ALIKE * scatter
-        };
-        is_far(log) && !figures.iter().enumerate().any(confirms)
+    let is_wild = |&(candidate, log): &(usize, f64)| {
+        let own = || figures.iter().filter(|figure| figure.0 == candidate);
+        let alike = own().filter(|figure| (figure.1 - log).abs() < ALIKE * scatter).count();
+        is_far(log) && (alike < 2 || 2 * alike <= own().count())
     };
-    figures.iter().enumerate().map(is_wild).collect()
+    figures.iter().map(is_wild).collect()
 }
 
 /// Middle value, of an even number the upper of both; 0 without values.
@@ -55,9 +55,9 @@ mod tests {
         let mut figures = [end(0, 0.0), end(9, -0.1)].concat();
         assert!(wild_runs(&figures, 9).iter().all(|is_wild| !is_wild));
         // Between both, and just outside: another change may have come and gone.
-        figures.extend([(4, -0.05), (5, 0.03), (6, -0.4)]);
+        figures.extend([(4, -0.05), (5, 0.03), (6, -0.5)]);
         assert_eq!(wild_runs(&figures, 9)[8..], [false, false, true]);
-        figures.push((6, -0.41));
+        figures.push((6, -0.51));
         assert_eq!(wild_runs(&figures, 9)[8..], [false; 4]);
     }
 }
