@@ -92,6 +92,14 @@ fn host_suites(text: &str) -> Option<Vec<String>> {
     Some(["", "-updates", "-security"].map(|part| format!("{codename}{part}")).into())
 }
 
+/// True if this machine's apt accepts suites that their mirror has not renewed in time.
+fn machine_accepts_expired() -> bool {
+    let mut config = Command::new("apt-config");
+    let said = run(config.args(["shell", "VALUE", "Acquire::Check-Valid-Until"]));
+    let said = said.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    said.is_ok_and(|said| ["'false'", "'no'", "'0'"].iter().any(|no| said.contains(no)))
+}
+
 impl Source {
     /// Finds mirrors and keyring, unless they are named.
     ///
@@ -107,6 +115,7 @@ impl Source {
             true => SUITES.map(str::to_owned).into(),
             false => suites,
         };
+        let allow_expired = allow_expired || (mirror.is_none() && machine_accepts_expired());
         let (mirror, security) = match mirror {
             Some(mirror) => (mirror.trim_end_matches('/').to_owned(), parse::security_of(mirror)),
             None => mirrors()?,

@@ -79,7 +79,8 @@ pub(crate) struct Arguments {
     /// Keyring to check signatures with [default: that of debian-archive-keyring]
     #[arg(long, value_name = "FILE")]
     keyring: Option<PathBuf>,
-    /// Accept suites that their mirror has not renewed in time, as those of a snapshot
+    /// Accept suites that their mirror has not renewed in time, as those of a snapshot [default:
+    /// as this machine's apt for its own mirror]
     #[arg(long)]
     allow_expired: bool,
     /// List only what is on this machine
