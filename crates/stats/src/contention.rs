@@ -1,6 +1,6 @@
-//! Whether other work on the device's CPUs changed the figure of a run.
+//! Evidence that other work on the device's CPUs changed the figure of a run.
 //!
-//! What counts is how long the device waited for a CPU, not who else used it. At full load
+//! Only the time that the device waited for a CPU counts, whoever else used it. At full load
 //! the waiting time can be removed from the rate ([`crate::taken`]), provided that the CPU is
 //! what limits the device and that the kernel's account is consistent. At a paced rate waiting
 //! matters only if packets were lost meanwhile.

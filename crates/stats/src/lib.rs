@@ -10,7 +10,7 @@
 //! - [`blocked`]: two variants in randomised complete blocks, or unblocked.
 //! - [`builds`]: revisions by several builds each, whose layouts differ.
 //! - [`taken`]: time that was provably taken from the device.
-//! - [`contention`]: whether other work changed the figure of a run.
+//! - [`contention`]: evidence that other work changed the figure of a run.
 //! - [`alternation`]: levels switched live within one stream.
 //! - [`randomisation`], [`rank`]: the exact test and the robust secondary.
 //! - [`family`]: many comparisons at once.

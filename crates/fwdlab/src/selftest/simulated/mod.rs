@@ -331,7 +331,7 @@ impl Table<'_> {
         }
     }
 
-    /// Whether an experiment finds the effect that another one printed as its smallest.
+    /// Share of experiments that find the effect printed by another one as its smallest.
     fn printed_effects(&mut self) {
         let design = Design::Pairs(7);
         let finds = |runs: &mut Runs| {
@@ -344,8 +344,8 @@ impl Table<'_> {
         self.add("finds the effect that another printed", design, QUIET, bar, &finds);
     }
 
-    /// Whether the interval of a loss ratio holds the truth for runs that scatter by more than
-    /// independent packets would: by a fifth of the loss.
+    /// Coverage of the interval of a loss ratio, for runs that scatter by more than independent
+    /// packets would: by a fifth of the loss.
     fn losses(&mut self) {
         let covers = |runs: &mut Runs| {
             let ratio = |runs: &mut Runs| 0.01 * (1.0 + 0.2 * (runs.next() - 1.0) / law::CV);

@@ -1,5 +1,5 @@
-//! Whether an experiment that may stop early should: when every comparison of its report has a
-//! verdict other than *inconclusive*.
+//! The end of an experiment with a stopping rule: every comparison of its report has a verdict
+//! other than *inconclusive*.
 
 use super::comparisons::{Compared, Outcome, mode, rated};
 use crate::stats::Verdict;
