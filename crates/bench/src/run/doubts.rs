@@ -78,7 +78,7 @@ pub(super) fn doubts(
     warnings
 }
 
-/// How long the DUT waited for its CPUs.
+/// Waiting time of the DUT for its CPUs.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     /// Share of the window, 0 to 1.

@@ -57,7 +57,7 @@ pub struct Noisy {
     options: Options,
     figures: Vec<(usize, f64)>,
     skipped: BTreeSet<usize>,
-    /// Which of the figures are wild.
+    /// For each figure, true if it is wild.
     wild: Vec<bool>,
     belief: Option<Belief>,
     /// The ends differ, so that there is something to search for.

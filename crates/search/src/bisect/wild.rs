@@ -4,9 +4,9 @@
 pub(super) const ENDS: usize = 4;
 /// No laboratory is steadier than that, as a share.
 pub(super) const LEAST_SCATTER: f64 = 1e-5;
-/// How far outside of both ends' medians a figure is wild, in units of the scatter.
+/// Distance from both ends' medians at which a figure is wild, in units of the scatter.
 const WILD: f64 = 5.0;
-/// How close figures of one candidate confirm each other, in the same units.
+/// Distance within which figures of one candidate confirm each other, in the same units.
 const ALIKE: f64 = 3.0;
 /// Median of the absolute value of a standard normal number.
 const NORMAL_MAD: f64 = 0.674_489_750_196_081_7;

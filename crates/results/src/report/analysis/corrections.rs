@@ -1,4 +1,4 @@
-//! Which runs' rates are corrected for the time taken from the device, and which are not.
+//! Corrections of rates for the time taken from the device, and reasons to leave them out.
 //!
 //! A correction needs a kernel's account of CPU time that does not contradict itself, and a
 //! device limited by its CPU. Variants that are compared follow one rule: if one of them can't
@@ -186,7 +186,7 @@ fn contradicted(contents: &Contents) -> BTreeMap<u32, String> {
     costs.iter().enumerate().filter(is_contradicted).map(named).collect()
 }
 
-/// How fast the machine was at a run, by the three runs before and the three after it: their cost
+/// Speed of the machine at a run, by the three runs before and the three after it: their cost
 /// over the usual one of their variants, 1 at most, on the faster side. Where there are any, only
 /// runs from which little was taken count: their account is right.
 fn spell(costs: &[Cost], at: usize) -> f64 {

@@ -68,11 +68,11 @@ pub(super) fn device(contents: &Contents, results: &[RunResult]) -> Option<Devic
     let plan = &contents.plan;
     let blocks: BTreeMap<u32, u32> = results.iter().map(|run| (run.run, run.block)).collect();
     let corrections = Corrections::of(contents);
-    let told = |run: &&RunRecord| {
+    let has_account = |run: &&RunRecord| {
         run.trial.device.receiver != ReceiverPlace::Unknown
             && corrections.contradiction(run.run).is_none()
     };
-    let runs: Vec<&RunRecord> = contents.runs.iter().filter(told).collect();
+    let runs: Vec<&RunRecord> = contents.runs.iter().filter(has_account).collect();
     let first = runs.first()?;
     let rows: Vec<DeviceRow> = plan
         .variants
