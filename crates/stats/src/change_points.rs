@@ -52,7 +52,7 @@ const AGAIN: usize = 4;
 /// Largest correlation of neighbours that is allowed for: beyond it nothing would be found.
 const PHI_MAX: f64 = 0.95;
 /// A step that is found nine times in ten is larger by this over the number of points.
-const FEW_UNSURE: f64 = 7.0;
+const FEW_UNSURE: f64 = 8.0;
 /// Normal quantile of 90 %.
 const NINE_IN_TEN: f64 = 1.281_551_565_544_6;
 /// One in so many of the squared differences, the largest ones, is left out of the noise.
@@ -112,7 +112,8 @@ pub fn change_points(logs: &[f64]) -> Result<Division, Indivisible> {
     check(logs)?;
     let (typical, penalty) = (noise(logs), penalty(logs.len()));
     let (values, lone) = without_lone(logs, typical);
-    let scale = typical.max(noise_of_modes(&values));
+    // A straight line has no noise, though its neighbours differ.
+    let scale = if typical > 0.0 { typical.max(noise_of_modes(&values)) } else { 0.0 };
     let mut division = Division {
         change_points: Vec::new(),
         scale,
