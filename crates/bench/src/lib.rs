@@ -30,7 +30,7 @@ pub mod trial;
 pub mod wiring;
 
 pub use error::BenchError;
-pub use run::Runner;
+pub use run::{Runner, Sampled};
 pub use testbed::{Choice, Testbed};
 
 use fwdlab_model::plan::{Plan, PlannedRun};

@@ -1,56 +1,81 @@
-//! Profiles of an experiment's variants: which are to be taken, and where they go.
+//! Profiles of an experiment's variants: samples of the measured runs, and extra runs.
 //!
-//! A profile is not a measurement: it is taken after the last run, and if it fails the
-//! results are not affected.
+//! An extra run is not a measurement: if it fails the results are not affected.
 
 use crate::experiment::overhead_guess_ns;
 use crate::terminal::duration;
 use anyhow::Result;
 #[cfg(target_os = "linux")]
+use fwdlab_bench::Sampled;
+#[cfg(target_os = "linux")]
 use fwdlab_bench::profiler::RawProfile;
 use fwdlab_model::record::ProfileRecord;
 use fwdlab_model::{Plan, PlannedRun};
 use fwdlab_results::profile;
-use fwdlab_results::store::{ASKED, Store};
+use fwdlab_results::store::{ASKED, Store, StoredProfile};
+use std::collections::BTreeSet;
 
-/// Maximum number of repetitions of a profile run whose rate lies outside of the measured
-/// runs' range.
-pub(crate) const REPETITIONS: u16 = 2;
+/// Note for experiments with profile runs that are measured share by share.
+pub(crate) const NOT_IN_SHARES: &str = "the profile runs that the experiment asks for are no part \
+     of shares: after the merge, `fwdlab run` takes them on the machine where it is called";
 
-/// What is said where an experiment with profiles is measured share by share.
-pub(crate) const NOT_IN_SHARES: &str = "the profiles that the experiment asks for are no part of \
-     shares: after the merge, `fwdlab run` takes them on the machine where it is called";
-
-/// A profile run to be taken.
+/// A profile run to take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
     /// Index of the variant.
     pub(crate) variant: usize,
-    /// Which of its profile runs, from 0.
+    /// Number of the run among the variant's profile runs, from 0.
     pub(crate) start: u16,
+    /// Block that it is taken after.
+    pub(crate) after_block: u32,
 }
 
-/// The profile runs that the plan wants and the store lacks, start by start so that the
-/// variants take turns; with `fresh` all of them.
+/// The profile runs that the plan wants and the store lacks. Starts are spread over the blocks,
+/// and the variants of each follow one another in an order drawn by the plan's seed, so that no
+/// spell of the machine meets one variant alone.
 ///
 /// # Errors
 /// When the store can't be read.
-pub(crate) fn missing(plan: &Plan, store: &Store, fresh: bool) -> Result<Vec<Wanted>> {
+pub(crate) fn missing(plan: &Plan, store: &Store) -> Result<Vec<Wanted>> {
     let Some(asked) = &plan.profile else { return Ok(Vec::new()) };
-    let starts = asked.starts;
+    let (starts, blocks) = (u32::from(asked.starts), plan.design.blocks);
     let asked = serde_json::to_string(asked)?;
     let stored = store.profiles()?;
-    let is_there = |wanted: &Wanted| {
+    let is_there = |variant: usize, start: u16| {
         let mut records = stored.iter().map(|profile| &profile.record);
         records.any(|record| {
-            (record.variant, record.start) == (wanted.variant, wanted.start)
+            (record.variant, record.start, record.run) == (variant, start, None)
                 && record.facts.get(ASKED) == Some(&asked)
         })
     };
-    let variants = 0..plan.variants.len();
-    let all = (0..starts)
-        .flat_map(|start| variants.clone().map(move |variant| Wanted { variant, start }));
-    Ok(all.filter(|wanted| fresh || !is_there(wanted)).collect())
+    let mut all: Vec<Wanted> = Vec::new();
+    for start in 0..starts {
+        let mut order = plan.order_of_profiles(start);
+        order.retain(|&variant| !is_there(variant, start as u16));
+        let after_block = (2 * start + 1) * blocks / (2 * starts);
+        let wanted = |variant| Wanted { variant, start: start as u16, after_block };
+        all.extend(order.into_iter().map(wanted));
+    }
+    if starts == 0 {
+        let unsampled = unsampled(plan, store, &stored)?;
+        let left = unsampled.into_iter().filter(|&variant| !is_there(variant, 0));
+        all.extend(left.map(|variant| Wanted { variant, start: 0, after_block: blocks }));
+    }
+    Ok(all)
+}
+
+/// The variants whose runs are complete and without samples.
+fn unsampled(plan: &Plan, store: &Store, stored: &[StoredProfile]) -> Result<BTreeSet<usize>> {
+    let has_samples = |profile: &&StoredProfile| {
+        profile.record.run.is_some() && profile.windows.iter().any(|folded| !folded.is_empty())
+    };
+    let sampled: BTreeSet<usize> =
+        stored.iter().filter(has_samples).map(|profile| profile.record.variant).collect();
+    let missing: BTreeSet<u32> = store.missing_runs(plan)?.into_iter().collect();
+    let runs = plan.runs.iter().filter(|run| missing.contains(&run.index));
+    let unmeasured: BTreeSet<usize> = runs.flat_map(|run| run.variants.clone()).collect();
+    let is_left = |variant: &usize| !sampled.contains(variant) && !unmeasured.contains(variant);
+    Ok((0..plan.variants.len()).filter(is_left).collect())
 }
 
 /// Says how many profiles follow the runs, and how long they take; empty for none.
@@ -70,13 +95,11 @@ pub(crate) fn extent(plan: &Plan, profiles: usize) -> String {
     format!("{what}, about {time}")
 }
 
-/// The run that profiles a variant, taken for the `repetition`th time: behind all runs of
-/// the plan, so that its packets carry an identity of their own.
-pub(crate) fn run_of(plan: &Plan, wanted: Wanted, repetition: u16) -> PlannedRun {
-    let Wanted { variant, start } = wanted;
-    let starts = plan.profile.as_ref().map_or(1, |asked| usize::from(asked.starts));
-    let turn = usize::from(repetition) * starts + usize::from(start);
-    let index = plan.runs.len() + turn * plan.variants.len() + variant;
+/// The run that profiles a variant: behind all runs of the plan, so that its packets carry an
+/// identity of their own.
+pub(crate) fn run_of(plan: &Plan, wanted: Wanted) -> PlannedRun {
+    let Wanted { variant, start, .. } = wanted;
+    let index = plan.runs.len() + usize::from(start) * plan.variants.len() + variant;
     PlannedRun {
         index: u32::try_from(index).unwrap_or(u32::MAX),
         block: plan.design.blocks,
@@ -84,110 +107,150 @@ pub(crate) fn run_of(plan: &Plan, wanted: Wanted, repetition: u16) -> PlannedRun
     }
 }
 
-/// Remark on a profile run whose rate lies outside of the measured runs'; none if it lies
-/// within, or there are too few runs.
-pub(crate) fn disagreement(record: &ProfileRecord, rates_pps: &[f64]) -> Option<String> {
-    let found = profile::agreement(record, rates_pps).filter(|found| !found.holds())?;
-    Some(format!("the profile run {}", found.sentence()))
-}
-
-#[cfg(target_os = "linux")]
-/// Keeps a profile in the store: its samples folded, by window.
+/// Keeps a profile run in the store: its samples folded, by window.
 ///
 /// # Errors
 /// When the store can't be written.
+#[cfg(target_os = "linux")]
 pub(crate) fn store_profile(
     store: &mut Store,
     plan: &Plan,
     record: &ProfileRecord,
     raw: &RawProfile,
 ) -> Result<()> {
-    let mut record = record.clone();
+    let record = with_facts(plan, record.clone())?;
+    Ok(store.insert_profile(&profile::fold(record, &raw.text))?)
+}
+
+/// Keeps the samples of a measured run in the store, those of each of its variants.
+///
+/// # Errors
+/// When the store can't be written.
+#[cfg(target_os = "linux")]
+pub(crate) fn store_samples(store: &mut Store, plan: &Plan, sampled: &Sampled) -> Result<()> {
+    for record in &sampled.records {
+        let record = with_facts(plan, record.clone())?;
+        store.insert_profile(&profile::fold_run(record, &sampled.raw.text))?;
+    }
+    Ok(())
+}
+
+/// The record with the plan's settings: a report is made of the store alone, later and elsewhere.
+fn with_facts(plan: &Plan, mut record: ProfileRecord) -> Result<ProfileRecord> {
     let asked = plan.profile.clone().unwrap_or_default();
     record.facts.insert(ASKED.to_owned(), serde_json::to_string(&asked)?);
-    // A report is made of the store alone, later and elsewhere.
     record.facts.insert("icicle".to_owned(), asked.icicle.to_string());
     if let Some(own) = asked.subsystems {
         record.facts.insert("subsystems".to_owned(), own.text);
     }
-    Ok(store.insert_profile(&profile::fold(record, &raw.text))?)
+    Ok(record)
 }
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
+    use fwdlab_model::RunRecord;
+
+    fn load(profile: &str) -> Plan {
+        let text = format!(
+            "version = 1\n[[factor]]\nname = \"queues\"\nlevels = [1, 2]\n[design]\nblocks = 4\n\
+             {profile}"
+        );
+        fwdlab_model::load("x.toml", &text, &|_| Ok(Vec::new())).unwrap()
+    }
+
+    /// Variant, start and block of the missing profile runs, in the order of the variants.
+    fn lacks(plan: &Plan, store: &Store) -> Vec<(usize, u16, u32)> {
+        let missing = missing(plan, store).unwrap();
+        let mut all: Vec<_> = missing
+            .iter()
+            .map(|wanted| (wanted.variant, wanted.start, wanted.after_block))
+            .collect();
+        all.sort_unstable_by_key(|&(variant, start, _)| (start, variant));
+        all
+    }
+
+    fn adopted(directory: &tempfile::TempDir, plan: &Plan) -> Store {
+        let mut store = Store::open(&directory.path().join("run.sqlite")).unwrap();
+        store.adopt_plan(plan, "").unwrap();
+        store
+    }
+
+    fn profile_run(variant: usize, start: u16) -> ProfileRecord {
+        ProfileRecord { variant, start, ..ProfileRecord::default() }
+    }
 
     #[test]
-    fn what_is_kept_is_not_missing_until_something_else_is_asked_for() {
+    fn profile_runs_are_taken_once_until_other_ones_are_wanted() {
         let directory = tempfile::tempdir().unwrap();
-        let load = |profile: &str| {
-            let text =
-                format!("version = 1\n[[factor]]\nname = \"queues\"\nlevels = [1, 2]\n{profile}");
-            fwdlab_model::load("x.toml", &text, &|_| Ok(Vec::new())).unwrap()
-        };
-        let plan = load("[profile]\n");
-        let mut store = Store::open(&directory.path().join("run.sqlite")).unwrap();
-        let lacks = |plan: &Plan, store: &Store, fresh| missing(plan, store, fresh).unwrap();
-        let first = |variants: &[usize]| -> Vec<Wanted> {
-            variants.iter().map(|&variant| Wanted { variant, start: 0 }).collect()
-        };
-        assert_eq!(lacks(&load(""), &store, false), []);
-        assert_eq!(lacks(&plan, &store, false), first(&[0, 1]));
-        let record = ProfileRecord { variant: 1, ..ProfileRecord::default() };
+        let plan = load("[profile]\nstarts = 2\n");
+        let mut store = adopted(&directory, &plan);
+        assert_eq!(lacks(&load(""), &store), []);
+        let all = [(0, 0, 1), (1, 0, 1), (0, 1, 3), (1, 1, 3)];
+        assert_eq!(lacks(&plan, &store), all, "spread over the blocks");
         let raw = RawProfile { text: "samples".into(), ..RawProfile::default() };
-        store_profile(&mut store, &plan, &record, &raw).unwrap();
-        assert_eq!(lacks(&plan, &store, false), first(&[0]));
-        assert_eq!(lacks(&plan, &store, true), first(&[0, 1]));
-        assert_eq!(lacks(&load("[profile]\nwindows = 9\n"), &store, false), first(&[0, 1]));
+        store_profile(&mut store, &plan, &profile_run(1, 0), &raw).unwrap();
+        assert_eq!(lacks(&plan, &store), [all[0], all[2], all[3]]);
+        assert_eq!(lacks(&load("[profile]\nwindows = 9\n"), &store), [(0, 0, 2), (1, 0, 2)]);
         // Output without samples is kept as a remark.
         let [kept] = store.profiles().unwrap().try_into().unwrap();
         assert!(kept.record.remarks[0].contains("can't be read"), "{:?}", kept.record.remarks);
+        // Other settings of the profiler discard the variant's older profile runs.
+        let other = load("[profile]\nwindows = 9\n");
+        store_profile(&mut store, &other, &profile_run(1, 4), &RawProfile::default()).unwrap();
+        let kept = store.profiles().unwrap();
+        assert_eq!(kept.iter().map(|p| p.record.start).collect::<Vec<_>>(), [4]);
     }
 
     #[test]
-    fn several_starts_are_kept_beside_each_other_and_take_turns() {
+    fn variant_without_samples_is_profiled_once_when_its_runs_are_done() {
         let directory = tempfile::tempdir().unwrap();
-        let load = |starts: u16| {
-            let text = format!(
-                "version = 1\n[[factor]]\nname = \"queues\"\nlevels = [1, 2]\n[profile]\n\
-                 starts = {starts}\n"
-            );
-            fwdlab_model::load("x.toml", &text, &|_| Ok(Vec::new())).unwrap()
-        };
-        let plan = load(2);
-        let mut store = Store::open(&directory.path().join("run.sqlite")).unwrap();
-        let all = missing(&plan, &store, false).unwrap();
-        let turns: Vec<_> = all.iter().map(|wanted| (wanted.start, wanted.variant)).collect();
-        assert_eq!(turns, [(0, 0), (0, 1), (1, 0), (1, 1)]);
-        let raw = RawProfile::default();
-        for Wanted { variant, start } in all {
-            let record = ProfileRecord { variant, start, ..ProfileRecord::default() };
-            store_profile(&mut store, &plan, &record, &raw).unwrap();
+        let plan = load("[profile]\n");
+        let mut store = adopted(&directory, &plan);
+        assert_eq!(lacks(&plan, &store), [], "its runs will be sampled");
+        for run in &plan.runs {
+            let record = RunRecord {
+                run: run.index,
+                block: run.block,
+                variants: run.variants.clone(),
+                ..RunRecord::default()
+            };
+            store.insert_run(&record).unwrap();
         }
-        assert_eq!(missing(&plan, &store, false).unwrap(), []);
-        let kept = |store: &Store| -> Vec<_> {
-            let stored = store.profiles().unwrap();
-            stored.iter().map(|p| (p.record.variant, p.record.start)).collect()
-        };
-        assert_eq!(kept(&store), [(0, 0), (0, 1), (1, 0), (1, 1)]);
-        // The profiler's options have changed: existing profiles of the variant are discarded.
-        let record = ProfileRecord { variant: 1, start: 2, ..ProfileRecord::default() };
-        store_profile(&mut store, &load(3), &record, &raw).unwrap();
-        assert_eq!(kept(&store), [(0, 0), (0, 1), (1, 2)]);
+        assert_eq!(lacks(&plan, &store), [(0, 0, 4), (1, 0, 4)]);
+        let text =
+            "swapper 0/0 [000] 0.000000005: 1 cpu-clock: \n\tffffffff81000004 f ([kernel])\n";
+        let window = fwdlab_model::record::ProfileWindow { to_ns: 9, ..Default::default() };
+        let record = ProfileRecord { run: Some(3), windows: vec![window], ..profile_run(0, 0) };
+        let raw = RawProfile { text: text.into(), ..RawProfile::default() };
+        let sampled = Sampled { records: vec![record.clone()], raw };
+        store_samples(&mut store, &plan, &sampled).unwrap();
+        store_samples(&mut store, &plan, &sampled).unwrap();
+        assert_eq!(store.profiles().unwrap().len(), 1, "the same run's samples");
+        assert_eq!(lacks(&plan, &store), [(1, 0, 4)]);
+        // A sampler that failed leaves its remark and no samples.
+        let failed = ProfileRecord { run: Some(4), variant: 1, ..record };
+        let sampled = Sampled { records: vec![failed], raw: RawProfile::default() };
+        store_samples(&mut store, &plan, &sampled).unwrap();
+        assert_eq!(lacks(&plan, &store), [(1, 0, 4)]);
     }
 
     #[test]
-    fn the_runs_of_profiles_are_none_of_the_plan_and_each_has_an_identity() {
-        let text = "version = 1\n[[factor]]\nname = \"queues\"\nlevels = [1, 2]\n[profile]\n\
-                    starts = 3\n";
-        let plan = fwdlab_model::load("x.toml", text, &|_| Ok(Vec::new())).unwrap();
+    fn variants_of_a_start_follow_in_a_random_order() {
+        let plan = load("[profile]\nstarts = 50\n");
+        let directory = tempfile::tempdir().unwrap();
+        let all = missing(&plan, &adopted(&directory, &plan)).unwrap();
+        let first = all.chunks(2).filter(|start| start[0].variant == 0).count();
+        assert!((10..=40).contains(&first), "{first} of 50 begin with the baseline");
+        assert!(all.windows(2).all(|pair| pair[0].after_block <= pair[1].after_block));
+    }
+
+    #[test]
+    fn profile_runs_have_identities_of_their_own() {
+        let plan = load("[profile]\nstarts = 3\n");
         let mut indexes: Vec<u32> = plan.runs.iter().map(|run| run.index).collect();
-        for repetition in 0..=REPETITIONS {
-            for start in 0..3 {
-                for variant in 0..2 {
-                    indexes.push(run_of(&plan, Wanted { variant, start }, repetition).index);
-                }
-            }
+        for (start, variant) in (0..3).flat_map(|start| [(start, 0), (start, 1)]) {
+            indexes.push(run_of(&plan, Wanted { variant, start, after_block: 0 }).index);
         }
         let mut ids: Vec<u32> = indexes.iter().map(|&index| plan.run_id(index)).collect();
         ids.sort_unstable();

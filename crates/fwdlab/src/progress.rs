@@ -10,6 +10,7 @@ use fwdlab_model::{Plan, PlannedRun, ProfileRecord, RunRecord};
 use fwdlab_results::counts::Foreground;
 use fwdlab_results::report::analysis::found_in_words;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
@@ -100,6 +101,8 @@ pub(crate) struct Progress<'a> {
     finished: u64,
     /// Time of a run as long as none has finished, nanoseconds.
     guess_ns: u64,
+    /// Remarks of profilers that were shown.
+    remarks: BTreeSet<String>,
 }
 
 /// How progress is shown.
@@ -142,7 +145,8 @@ impl<'a> Progress<'a> {
         let total = plan.runs.len();
         let state = State { done, total, ..State::default() };
         let began = Instant::now();
-        Progress { plan, stop, shown, events, state, began, spent_ns: 0, finished: 0, guess_ns }
+        let (spent_ns, finished, remarks) = (0, 0, BTreeSet::new());
+        Progress { plan, stop, shown, events, state, began, spent_ns, finished, guess_ns, remarks }
     }
 
     /// The ceiling is measured, once for each of these.
@@ -209,15 +213,16 @@ impl<'a> Progress<'a> {
     pub(crate) fn finish_profile(&mut self, record: &ProfileRecord) {
         let said = format!("profile  {}  {}", self.state.label, record.source);
         self.above(&said);
-        for remark in &record.remarks {
-            self.above(&format!("  {remark}"));
-        }
+        self.show_remarks(record.remarks.iter());
     }
 
-    /// A profile's rate lies outside of the measured runs', and it is taken again.
-    pub(crate) fn repeats_profile(&mut self, why: &str) {
-        let said = format!("profile  {}  {why}: it is taken again", self.state.label);
-        self.above(&said);
+    /// Shows a profiler's remarks, each once.
+    pub(crate) fn show_remarks<'r>(&mut self, remarks: impl Iterator<Item = &'r String>) {
+        for remark in remarks {
+            if self.remarks.insert(remark.clone()) {
+                self.above(&format!("  {remark}"));
+            }
+        }
     }
 
     /// A run failed, and its variant is given up for this invocation.

@@ -6,7 +6,7 @@ use crate::VERSION;
 use crate::error::CliError;
 use crate::events::Events;
 use crate::experiment::{STORE, overhead_guess_ns};
-use crate::profiling::{self, REPETITIONS, Wanted};
+use crate::profiling::{self, Wanted};
 use crate::progress::Progress;
 use crate::signal::Stop;
 use crate::state;
@@ -20,7 +20,6 @@ use fwdlab_bench::{BenchError, Runner, Task};
 use fwdlab_model::record::ProfileRecord;
 use fwdlab_model::settings::{Settings, TestbedKind};
 use fwdlab_model::{Calibration, Plan, PlannedRun, RunRecord};
-use fwdlab_results::profile;
 use fwdlab_results::report::analysis::StoppingWatch;
 use fwdlab_results::store::{self, Invocation, Store};
 use std::collections::HashSet;
@@ -43,8 +42,8 @@ pub(crate) struct Session<'a> {
     pub(crate) runs: String,
     /// The name of the bed that is measured on, instead of the one that the plan has for it.
     pub(crate) bed: Option<String>,
-    /// Profile runs to be taken when the runs are done.
-    pub(crate) profiles: Vec<Wanted>,
+    /// True to take the profile runs that the plan wants and the store lacks.
+    pub(crate) takes_profiles: bool,
     /// Time to wait for hosts that another controller has.
     pub(crate) wait: Duration,
 }
@@ -169,13 +168,10 @@ impl Session<'_> {
         let events = beside.map_or_else(Events::none, Events::create);
         let mut progress = Progress::new(plan, &stop, done, guess_ns, self.quiet, events);
         let mut given_up = Vec::new();
-        let result = self
-            .calibrate(store, &mut testbed, &mut progress)
-            .and_then(|()| {
-                let testbed = &mut testbed;
-                self.carry_out(store, course, testbed, &mut progress, &mut given_up)
-            })
-            .and_then(|()| self.profile(store, &mut testbed, &mut progress));
+        let result = self.calibrate(store, &mut testbed, &mut progress).and_then(|()| {
+            let testbed = &mut testbed;
+            self.carry_out(store, course, testbed, &mut progress, &mut given_up)
+        });
         progress.end();
         if let Err(error) = testbed.close() {
             terminal::warn(&error.to_string());
@@ -261,15 +257,21 @@ impl Session<'_> {
     ) -> Result<()> {
         let plan = self.plan;
         let calibrations = store.calibrations()?;
+        let mut profiles = self.missing_profiles(store)?;
         loop {
             if fwdlab_bench::Observer::cancelled(progress) {
                 return Err(BenchError::Interrupted.into());
             }
-            let Some(index) = course.next() else { return Ok(()) };
+            let Some(index) = course.next() else { break };
             let run = &plan.runs[index as usize];
+            let is_due = |wanted: &mut Wanted| wanted.after_block < run.block;
+            for wanted in profiles.extract_if(.., is_due).collect::<Vec<_>>() {
+                self.profile(store, testbed, progress, wanted)?;
+            }
             let ceiling_pps = ceiling(&calibrations, testbed, self.settings_of(run));
             progress.begin_run(run);
-            let record = match testbed.run(Task { plan, run, ceiling_pps }, progress) {
+            let task = Task { plan, run, ceiling_pps };
+            let (record, sampled) = match testbed.run_sampled(task, progress) {
                 Err(BenchError::GivenUp { variant, why }) => {
                     progress.gave_up(&why);
                     let refused = GivenUp { variant, why };
@@ -281,60 +283,48 @@ impl Session<'_> {
                     .with_context(|| format!("run {} of {}", run.index + 1, plan.runs.len()))?,
             };
             store.insert_run(&record)?;
+            if let Some(sampled) = &sampled {
+                profiling::store_samples(store, plan, sampled)?;
+            }
             progress.finish_run(&record);
+            progress.show_remarks(sampled.iter().flat_map(|sampled| &sampled.raw.remarks));
             course.took(&record);
+        }
+        // Which measured runs have no samples is known now.
+        for wanted in self.missing_profiles(store)? {
+            self.profile(store, testbed, progress, wanted)?;
+        }
+        Ok(())
+    }
+
+    fn missing_profiles(&self, store: &Store) -> Result<Vec<Wanted>> {
+        match self.takes_profiles {
+            true => profiling::missing(self.plan, store),
+            false => Ok(Vec::new()),
         }
     }
 
-    /// Profiles the variants. Failures are reported and do not affect the runs. A profile run
-    /// whose rate lies outside of the measured runs' is repeated, and kept with a remark if it
-    /// stays outside.
+    /// Takes a profile run. A failure is reported and does not affect the measured runs.
     fn profile(
         &self,
         store: &mut Store,
         testbed: &mut Runner,
         progress: &mut Progress<'_>,
+        wanted: Wanted,
     ) -> Result<()> {
         let plan = self.plan;
         let Some(asked) = &plan.profile else { return Ok(()) };
-        let calibrations = store.calibrations()?;
-        let measured = match self.profiles.is_empty() {
-            true => Vec::new(),
-            false => store.contents()?.runs,
-        };
-        for &wanted in &self.profiles {
-            let rates_pps = profile::measured_rates(&measured, wanted.variant);
-            for repeated in 0..=REPETITIONS {
-                let run = profiling::run_of(plan, wanted, repeated);
-                let ceiling_pps = ceiling(&calibrations, testbed, self.settings_of(&run));
-                progress.begin_profile(wanted.variant);
-                let task = Task { plan, run: &run, ceiling_pps };
-                let (mut record, raw) = match testbed.profile(task, asked, progress) {
-                    Ok((record, raw)) => {
-                        (ProfileRecord { start: wanted.start, repeated, ..record }, raw)
-                    }
-                    Err(BenchError::Interrupted) => return Err(BenchError::Interrupted.into()),
-                    Err(error) => {
-                        progress.failed_profile(&error.to_string());
-                        break;
-                    }
-                };
-                match profiling::disagreement(&record, &rates_pps) {
-                    Some(why) if repeated < REPETITIONS => progress.repeats_profile(&why),
-                    why => {
-                        record.remarks.extend(why.map(|why| {
-                            format!(
-                                "{why}, and so did those before it, {} in all: no difference by \
-                                 function is claimed",
-                                repeated + 1
-                            )
-                        }));
-                        profiling::store_profile(store, plan, &record, &raw)?;
-                        progress.finish_profile(&record);
-                        break;
-                    }
-                }
+        let run = profiling::run_of(plan, wanted);
+        let ceiling_pps = ceiling(&store.calibrations()?, testbed, self.settings_of(&run));
+        progress.begin_profile(wanted.variant);
+        match testbed.profile(Task { plan, run: &run, ceiling_pps }, asked, progress) {
+            Ok((record, raw)) => {
+                let record = ProfileRecord { start: wanted.start, ..record };
+                profiling::store_profile(store, plan, &record, &raw)?;
+                progress.finish_profile(&record);
             }
+            Err(BenchError::Interrupted) => return Err(BenchError::Interrupted.into()),
+            Err(error) => progress.failed_profile(&error.to_string()),
         }
         Ok(())
     }
@@ -433,7 +423,7 @@ mod tests {
                 quiet: true,
                 resume: String::new(),
                 runs: "2".into(),
-                profiles: Vec::new(),
+                takes_profiles: false,
                 wait: Duration::ZERO,
             };
             session.measure(&mut store, &[run as u32], None).unwrap();

@@ -1,7 +1,7 @@
-//! `[profile]`: CPU profiles, sampled in extra runs of each variant.
+//! `[profile]`: CPU profiles, sampled in the windows of the measured runs, and in extra runs.
 //!
-//! Such a run is never a measurement: these settings affect no result of the experiment,
-//! and so are not part of its hash.
+//! Measured runs are sampled so rarely that it costs less than a run can show, and all of them
+//! alike; extra runs are never measurements. So these settings are not part of the plan's hash.
 
 use crate::settings::Rate;
 use fwdlab_packet::named;
@@ -10,18 +10,20 @@ use serde::{Deserialize, Serialize};
 /// How a variant is profiled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProfilePlan {
-    /// Length of the sampled window, nanoseconds.
+    /// Samples per CPU and second in the windows of the measured runs; 0 samples none of them.
+    pub sampling_hz: u32,
+    /// Length of a profile run's window, nanoseconds.
     pub duration_ns: u64,
-    /// Equal parts of the window, from whose differences intervals are made.
+    /// Equal parts of that window, from whose differences intervals are made.
     pub windows: u16,
-    /// Profile runs of each variant: starts of the device, from whose differences
-    /// intervals are made where there are two or more.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
+    /// Profile runs of each variant: starts of the device, from whose differences intervals are
+    /// made if there are two or more. With 0 a variant is profiled once if none of its measured
+    /// runs was sampled.
     pub starts: u16,
-    /// Intended load; the traffic's own where there is none.
+    /// Intended load of profile runs; `None` if it is the traffic's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// Samples of each CPU in a second.
+    /// Samples per CPU and second in profile runs.
     pub frequency_hz: u32,
     /// What triggers a sample.
     pub event: Event,
@@ -36,9 +38,10 @@ pub struct ProfilePlan {
 impl Default for ProfilePlan {
     fn default() -> ProfilePlan {
         ProfilePlan {
+            sampling_hz: 199,
             duration_ns: 5_000_000_000,
             windows: 5,
-            starts: 1,
+            starts: 0,
             rate: None,
             frequency_hz: 1999,
             event: Event::Auto,
@@ -47,16 +50,6 @@ impl Default for ProfilePlan {
             subsystems: None,
         }
     }
-}
-
-fn one() -> u16 {
-    1
-}
-
-// What was asked of profiles in stores from before there were several starts reads as
-// it is written today.
-fn is_one(starts: &u16) -> bool {
-    *starts == 1
 }
 
 /// A file that says which function belongs to which subsystem.

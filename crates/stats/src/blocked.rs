@@ -21,7 +21,7 @@ use crate::comparison::{
 };
 use crate::randomisation::{self, BlockLogs, DRAWS, EXACT_MAX, Randomisation};
 use crate::rank;
-use crate::summary::{mean, variance};
+use crate::summary::{mean, t_quantile, variance};
 use std::collections::BTreeMap;
 
 /// The exact test decides from where its size is at least this share of the
@@ -250,21 +250,26 @@ fn can_decide(assignments: u64, criteria: Criteria) -> bool {
     2.0 / assignments as f64 * criteria.family.max(1) as f64 <= level
 }
 
+/// True when the exact test has enough assignments for the family's level.
+fn decides(test: &Randomisation, criteria: Criteria) -> bool {
+    let joint = criteria.joint_confidence();
+    let level = 1.0 - joint / 100.0;
+    can_decide(test.assignments(), criteria) && test.size(joint) >= SIZE_SHARE * level
+}
+
 /// The answer of the exact test, the t test's beside it; or the other way round
 /// where there are too few assignments for the former to decide.
 fn by_exact_test(test: &Randomisation, by_t: Comparison, criteria: Criteria) -> Comparison {
-    // At the family's level: what the test must be able to do there.
     let joint = criteria.joint_confidence();
-    let level = 1.0 - joint / 100.0;
     let narrow = 2.0 * joint - 100.0;
     let method = match (test.is_exact(), test.assignments()) {
         (true, assignments) => Method::Exact { assignments },
         (false, draws) => Method::MonteCarlo { draws, seed: randomisation::SEED },
     };
     let interval = test.interval(joint);
-    let decides =
-        can_decide(test.assignments(), criteria) && test.size(joint) >= SIZE_SHARE * level;
-    if let (true, Some((low, high)), Some(inner)) = (decides, interval, test.interval(narrow)) {
+    if let (true, Some((low, high)), Some(inner)) =
+        (decides(test, criteria), interval, test.interval(narrow))
+    {
         let beside = Some(by_t.estimate());
         return Comparison {
             low: low.exp(),
@@ -289,6 +294,33 @@ pub(crate) fn robust_of_blocks(blocks: &[BlockLogs], confidence: f64) -> Option<
         blocks.iter().map(|block| mean(&block.b) - mean(&block.a)).collect();
     rank::signed_rank(&differences, confidence)
         .map(|shift| Estimate::of_shift(shift, Method::SignedRank))
+}
+
+/// Difference of two variants in the unit of their values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Difference {
+    /// Candidate less baseline.
+    pub difference: f64,
+    /// Lower end of the interval at the family's confidence.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+/// Compares two variants that ran in the same blocks by the difference of their values instead of
+/// their ratio: values may be 0, and differences of parts sum to the difference of the whole. The
+/// exact test and the t test decide as in [`compare_blocked`]. `None` below two blocks.
+pub fn difference_of_blocks(blocks: &[BlockLogs], criteria: Criteria) -> Option<Difference> {
+    if blocks.len() < 2 {
+        return None;
+    }
+    let t = with_block_effects(blocks);
+    let joint = criteria.joint_confidence();
+    let half = t_quantile(joint, t.df)? * t.se;
+    let by_t = (t.effect - half, t.effect + half);
+    let exact = randomisation(blocks, criteria).filter(|test| decides(test, criteria));
+    let (low, high) = exact.and_then(|test| test.interval(joint)).unwrap_or(by_t);
+    Some(Difference { difference: t.effect, low, high })
 }
 
 /// Mean of at least two values with its standard error.

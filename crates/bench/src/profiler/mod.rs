@@ -18,7 +18,33 @@ pub use perf::Perf;
 pub use pmcstat::Pmcstat;
 pub use trouble::remark_on;
 
+use fwdlab_model::profile::{CallGraph, Event, ProfilePlan};
 use fwdlab_model::record::ProfileCounter;
+
+/// How a profiler samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sampling {
+    /// Samples per CPU and second.
+    pub frequency_hz: u32,
+    /// What triggers a sample.
+    pub event: Event,
+    /// How callers are found.
+    pub call_graph: CallGraph,
+    /// True to read the machine's counters in addition to the samples.
+    pub counts: bool,
+}
+
+impl From<&ProfilePlan> for Sampling {
+    /// Sampling of a plan's profile runs.
+    fn from(plan: &ProfilePlan) -> Sampling {
+        Sampling {
+            frequency_hz: plan.frequency_hz,
+            event: plan.event,
+            call_graph: plan.call_graph,
+            counts: true,
+        }
+    }
+}
 
 /// A sampling profiler.
 pub trait Profiler {

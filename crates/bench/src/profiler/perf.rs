@@ -5,10 +5,10 @@
 //! sampled time is the window to within a millisecond and nothing slow happens in it.
 
 use super::trouble::{is_about_the_event, remark_on};
-use super::{Census, Profiler, RawProfile};
+use super::{Census, Profiler, RawProfile, Sampling};
 use crate::error::BenchError;
 use crate::host::{Host, Running};
-use fwdlab_model::profile::{CallGraph, Event, ProfilePlan};
+use fwdlab_model::profile::{CallGraph, Event};
 use fwdlab_model::record::ProfileCounter;
 use std::path::Path;
 use std::time::Duration;
@@ -38,6 +38,8 @@ pub struct Perf<'a> {
     host: &'a dyn Host,
     clock: &'a dyn Fn() -> u64,
     file: String,
+    /// True to run `perf stat`, and to look for lost samples, which a low frequency does not lose.
+    counts: bool,
     record: Option<Box<dyn Running>>,
     stat: Option<Box<dyn Running>>,
     raw: RawProfile,
@@ -49,14 +51,17 @@ impl<'a> Perf<'a> {
     pub fn prepare(
         host: &'a dyn Host,
         clock: &'a dyn Fn() -> u64,
-        plan: &ProfilePlan,
+        plan: &Sampling,
         cpus: &[u16],
         file: &Path,
     ) -> Perf<'a> {
         let file = file.display().to_string();
-        let mut perf =
-            Perf { host, clock, file, record: None, stat: None, raw: RawProfile::default() };
+        let (counts, raw) = (plan.counts, RawProfile::default());
+        let mut perf = Perf { host, clock, file, counts, record: None, stat: None, raw };
         perf.record(plan, &list(cpus));
+        if !plan.counts {
+            return perf;
+        }
         if perf.record.is_some() {
             perf.stat(&list(cpus));
         } else {
@@ -67,7 +72,7 @@ impl<'a> Perf<'a> {
     }
 
     /// Starts `perf record` with the event asked for, else with the clock.
-    fn record(&mut self, plan: &ProfilePlan, cpus: &str) {
+    fn record(&mut self, plan: &Sampling, cpus: &str) {
         let wanted = match plan.event {
             Event::Auto => Event::Cycles,
             named => named,
@@ -122,7 +127,7 @@ impl<'a> Perf<'a> {
     fn start_record(
         &mut self,
         event: Event,
-        plan: &ProfilePlan,
+        plan: &Sampling,
         cpus: &str,
     ) -> Result<Box<dyn Running>, String> {
         let frequency = plan.frequency_hz.to_string();
@@ -135,7 +140,10 @@ impl<'a> Perf<'a> {
         self.raw.source = format!("perf, {} at {frequency} Hz, {graph}", event.name());
         let argv = ["perf", "record", "-k", "CLOCK_MONOTONIC", "-C", cpus, "-e", event.name()];
         let argv = argv.into_iter().chain(["-F", &frequency, "--call-graph", method]);
-        let argv = argv.chain(["-N", "-o", &self.file, "-D", "-1", "--control", "fd:0,1"]);
+        // Build ids and events about BPF programs would take a third of a second at the end of each
+        // run; names come from kallsyms while the programs are loaded.
+        let argv = argv.chain(["-N", "-B", "--no-bpf-event", "-o", &self.file]);
+        let argv = argv.chain(["-D", "-1", "--control", "fd:0,1"]);
         ready(self.host, &argv.collect::<Vec<&str>>())
     }
 
@@ -151,6 +159,12 @@ impl<'a> Perf<'a> {
                 self.raw.counters = COUNTED.map(|name| ProfileCounter::absent(name, &why)).into();
             }
         }
+    }
+
+    /// Number of times that perf had no room for samples.
+    fn lost(&self) -> u64 {
+        let argv = ["perf", "report", "--stdio", "--stats", "-i", &self.file];
+        self.host.run(&argv, "").map_or(0, |text| lost_records(&text))
     }
 
     fn read_out(&mut self) {
@@ -177,8 +191,7 @@ impl<'a> Perf<'a> {
             Ok(text) => self.raw.text = text,
             Err(error) => self.raw.remarks.push(remark_on(&error.to_string())),
         }
-        let argv = ["perf", "report", "--stdio", "--stats", "-i", &self.file];
-        let lost = self.host.run(&argv, "").map_or(0, |text| lost_records(&text));
+        let lost = if self.counts { self.lost() } else { 0 };
         if lost > 0 {
             self.raw.remarks.push(format!(
                 "perf had no room for some samples, {lost} times: next step: a lower `frequency` in \

@@ -14,13 +14,13 @@
 //! Sources: pmcstat(8), pmc.soft(3), hwpmc(4).
 
 use super::pmclog::{Form, Log};
-use super::{Census, Profiler, RawProfile};
+use super::{Census, Profiler, RawProfile, Sampling};
 use crate::dut::freebsd::memory::Memory;
 use crate::dut::freebsd::modules;
 use crate::dut::freebsd::system::System;
 use crate::error::BenchError;
 use crate::host::{Host, Running};
-use fwdlab_model::profile::{CallGraph, Event, ProfilePlan};
+use fwdlab_model::profile::{CallGraph, Event};
 use fwdlab_model::record::ProfileCounter;
 use fwdlab_vm::guest::FREEBSD_SYMBOLS;
 use fwdlab_vm::symbols::Symbols;
@@ -85,7 +85,7 @@ impl<'a> Pmcstat<'a> {
     pub fn prepare(
         host: &'a dyn Host,
         clock: &'a dyn Fn() -> u64,
-        plan: &ProfilePlan,
+        plan: &Sampling,
         cpus: &[u16],
         file: &Path,
     ) -> Pmcstat<'a> {
@@ -110,7 +110,7 @@ impl<'a> Pmcstat<'a> {
         pmcstat
     }
 
-    fn begin(&mut self, plan: &ProfilePlan) -> Result<(), BenchError> {
+    fn begin(&mut self, plan: &Sampling) -> Result<(), BenchError> {
         self.load()?;
         // What a killed process has left.
         self.remove_files();
@@ -166,7 +166,7 @@ impl<'a> Pmcstat<'a> {
     }
 
     /// What is sampled, and how many events lie between two samples.
-    fn event(&mut self, plan: &ProfilePlan) -> Result<(String, u64), BenchError> {
+    fn event(&mut self, plan: &Sampling) -> Result<(String, u64), BenchError> {
         let frequency = u64::from(plan.frequency_hz.max(1));
         let wanted = match plan.event {
             Event::Auto => Event::Cycles,

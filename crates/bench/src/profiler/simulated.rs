@@ -1,8 +1,7 @@
 //! Samples of a simulated device: the same text every time, under names that no
 //! kernel has.
 
-use super::{Profiler, RawProfile};
-use fwdlab_model::profile::ProfilePlan;
+use super::{Profiler, RawProfile, Sampling};
 use fwdlab_model::record::ProfileCounter;
 use std::fmt::Write;
 
@@ -27,7 +26,7 @@ const STACKS: [(&[&str], u32, u32); 5] = [
 impl<'a> Simulated<'a> {
     /// A sampler that reads the simulation's clock, for a device with or without a
     /// firewall.
-    pub fn new(clock: &'a dyn Fn() -> u64, plan: &ProfilePlan, firewall: bool) -> Simulated<'a> {
+    pub fn new(clock: &'a dyn Fn() -> u64, plan: &Sampling, firewall: bool) -> Simulated<'a> {
         let raw = RawProfile {
             source: format!("simulated, not sampled, at {} Hz", plan.frequency_hz),
             event: "simulated-clock".into(),

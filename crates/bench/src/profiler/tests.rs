@@ -51,7 +51,12 @@ fn machine() -> FakeHost {
     }
 }
 
-fn profile(host: &FakeHost, plan: &ProfilePlan) -> RawProfile {
+/// Sampling of a profile run with the default settings.
+fn full() -> Sampling {
+    Sampling::from(&ProfilePlan::default())
+}
+
+fn profile(host: &FakeHost, plan: &Sampling) -> RawProfile {
     let now = Cell::new(0);
     let clock = || {
         now.set(now.get() + 1000);
@@ -68,14 +73,14 @@ fn profile(host: &FakeHost, plan: &ProfilePlan) -> RawProfile {
 }
 
 fn remarks_of(host: &FakeHost) -> String {
-    let raw = profile(host, &ProfilePlan::default());
+    let raw = profile(host, &full());
     raw.remarks.join("\n")
 }
 
 #[test]
 fn samples_counters_and_times_are_kept() {
     let host = machine();
-    let raw = profile(&host, &ProfilePlan::default());
+    let raw = profile(&host, &full());
     assert_eq!(raw.text, SCRIPT);
     assert_eq!(raw.source, "perf, cpu-clock at 1999 Hz, frame pointers");
     assert_eq!((raw.sampled_from_ns, raw.sampled_to_ns), (1000, 2000));
@@ -104,12 +109,12 @@ fn samples_counters_and_times_are_kept() {
 fn cycles_are_taken_where_they_are_counted_and_named_events_where_they_are_not_missed() {
     let mut host = machine();
     host.outputs.insert("perf stat".into(), "98765,,cycles,10,100.00,,\n".into());
-    let plan = ProfilePlan { call_graph: CallGraph::Dwarf, ..ProfilePlan::default() };
+    let plan = Sampling { call_graph: CallGraph::Dwarf, ..full() };
     let raw = profile(&host, &plan);
     assert_eq!((raw.event.as_str(), raw.call_graph.as_str()), ("cycles", "dwarf"));
     assert_eq!(raw.remarks, Vec::<String>::new());
 
-    let plan = ProfilePlan { event: Event::CacheMisses, ..ProfilePlan::default() };
+    let plan = Sampling { event: Event::CacheMisses, ..full() };
     let raw = profile(&machine(), &plan);
     assert_eq!(raw.event, "cpu-clock");
     assert!(raw.remarks[0].starts_with("cache-misses can't be sampled"), "{:?}", raw.remarks);
@@ -139,7 +144,7 @@ fn a_perf_that_does_not_start_is_a_remark_that_says_what_to_do() {
         let mut host = machine();
         let dead = FakeProgram { ended: badly(words), ..FakeProgram::default() };
         host.programs.insert("perf record".into(), dead);
-        let raw = profile(&host, &ProfilePlan::default());
+        let raw = profile(&host, &full());
         let remarks = raw.remarks.join("\n");
         assert!(remarks.contains(what) && remarks.contains(next), "{words}: {remarks}");
         assert_eq!((raw.text.as_str(), raw.sampled_from_ns), ("", 0));
@@ -157,7 +162,7 @@ fn an_event_that_counts_but_can_not_be_sampled_gives_way_to_the_clock() {
     let dead = FakeProgram { ended: badly(words), ..FakeProgram::default() };
     host.programs.insert("perf record".into(), dead);
     // The fake fails for the clock as well: both attempts were made, the last is told.
-    let raw = profile(&host, &ProfilePlan::default());
+    let raw = profile(&host, &full());
     assert_eq!(raw.event, "cpu-clock");
     assert!(raw.remarks.iter().any(|remark| remark.contains("counts no cycles")));
     let commands = host.commands.lock().expect("commands");
@@ -172,7 +177,7 @@ fn a_perf_that_dies_or_fills_the_disk_keeps_what_it_has() {
         ..FakeProgram::answering("ack", badly("Terminated by signal 9"))
     };
     host.programs.insert("perf record".into(), dies);
-    let raw = profile(&host, &ProfilePlan::default());
+    let raw = profile(&host, &full());
     let remarks = raw.remarks.join("\n");
     assert!(remarks.contains("before the window did"), "{remarks}");
     assert!(remarks.contains("Terminated by signal 9"), "{remarks}");
@@ -234,7 +239,7 @@ fn a_simulated_profile_says_so_and_knows_the_firewall() {
     let clock = || now.get();
     let sample = |firewall| {
         now.set(5_000_000_000);
-        let mut simulated = Simulated::new(&clock, &ProfilePlan::default(), firewall);
+        let mut simulated = Simulated::new(&clock, &full(), firewall);
         simulated.start();
         now.set(6_000_000_000);
         simulated.stop();

@@ -1,13 +1,14 @@
 //! Profile runs: a trial with a sampling profiler on the DUT's CPUs. Never a measurement.
 
 use super::hooks::Around;
-use super::{asked, rate};
+use super::measure::asked;
+use super::rate;
 use crate::cpu::Placement;
 use crate::dut::Loss;
 use crate::dut::findings::Findings;
 use crate::dut::path::Readings;
 use crate::error::BenchError;
-use crate::profiler::{Census, RawProfile};
+use crate::profiler::{Census, RawProfile, Sampling};
 use crate::testbed::{Parts, Reach, Wanted};
 use crate::trial::{self, Moment, Observed, SystemClock, TrialSpec};
 use crate::{Observer, Task};
@@ -59,11 +60,10 @@ pub(super) fn take(
     ends.complete(&mut before, dut);
 
     let started_at = SystemClock.wall_text();
-    let ahead_ns = if let Reach::Remote { ahead_ns } = reach { ahead_ns } else { 0 };
-    let theirs = |ours: u64| ours.saturating_add_signed(ahead_ns);
-    let clock = || theirs(trial_clock.now_ns());
+    let clock = || reach.dut_ns(trial_clock.now_ns());
     let cpus = &placement.dut;
-    let mut profiler = ends.profiler(host, &clock, plan, cpus, perf_file, settings);
+    let sampling = Sampling::from(plan);
+    let mut profiler = ends.profiler(host, &clock, &sampling, cpus, perf_file, settings);
     observer.step(if simulated { "traffic (simulated profile)" } else { "traffic (profile)" });
     let mut readings: Vec<Readings> = Vec::new();
     let mut window_ns = (0, 0);
@@ -79,9 +79,9 @@ pub(super) fn take(
             read();
             profiler.start();
         }
-        Moment::Open(now_ns) => window_ns.0 = theirs(now_ns),
+        Moment::Open(now_ns) => window_ns.0 = reach.dut_ns(now_ns),
         Moment::Closed(now_ns) => {
-            window_ns.1 = theirs(now_ns);
+            window_ns.1 = reach.dut_ns(now_ns);
             profiler.stop();
             read();
         }
@@ -144,9 +144,9 @@ fn record(
     remarks.extend(observed.warnings.iter().map(Warning::sentence));
     let record = ProfileRecord {
         variant,
+        run: None,
         // The caller numbers the starts.
         start: 0,
-        repeated: 0,
         started_at,
         source: raw.source.clone(),
         event: raw.event.clone(),

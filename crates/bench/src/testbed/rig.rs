@@ -8,12 +8,11 @@ use crate::error::BenchError;
 use crate::generator::Outcome;
 use crate::host::Host;
 use crate::links::Links;
-use crate::profiler::{Perf, Profiler};
+use crate::profiler::{Perf, Profiler, Sampling};
 use crate::testbed::account::Account;
 use crate::testbed::stopwatch::Stopwatch;
 use crate::trial::{Awaited, Clock, Traffic};
 use fwdlab_model::plan::Trial;
-use fwdlab_model::profile::ProfilePlan;
 use fwdlab_model::record::Counter;
 use fwdlab_model::settings::{Firewall, GeneratorKind, Settings};
 use fwdlab_model::warning::Warning;
@@ -100,6 +99,14 @@ pub enum Reach {
 }
 
 impl Reach {
+    /// Time of the DUT's CLOCK_MONOTONIC at a time of this machine's, nanoseconds.
+    pub(crate) fn dut_ns(self, ours_ns: u64) -> u64 {
+        match self {
+            Reach::Here { .. } => ours_ns,
+            Reach::Remote { ahead_ns } => ours_ns.saturating_add_signed(ahead_ns),
+        }
+    }
+
     /// Time limit for counters to settle: some drivers fetch them from the card only every
     /// second or two.
     fn settling(self) -> Duration {
@@ -225,7 +232,7 @@ pub trait Ends {
         &self,
         host: &'a dyn Host,
         clock: &'a dyn Fn() -> u64,
-        plan: &ProfilePlan,
+        plan: &Sampling,
         cpus: &[u16],
         file: &Path,
         _settings: &Settings,

@@ -21,14 +21,13 @@ use crate::dut::{Dut, Loss, Reading, Totals};
 use crate::error::BenchError;
 use crate::host::{Host, LocalHost};
 use crate::links::Links;
-use crate::profiler::Profiler;
 use crate::profiler::simulated::Simulated;
+use crate::profiler::{Profiler, Sampling};
 use crate::testbed::LoadModel;
 use crate::testbed::account::Account;
 use crate::trial::{Awaited, Clock, SystemClock};
 use crate::{Observer, Task, calibrate};
 use fwdlab_model::plan::{Plan, Trial};
-use fwdlab_model::profile::ProfilePlan;
 use fwdlab_model::record::{Calibration, Counter, CpuTime, DropPlace, Latency};
 use fwdlab_model::settings::{Directions, Family, Firewall, Settings, TestbedKind};
 use fwdlab_model::units::{LINE_RATE, line_pps, line_rate_text};
@@ -384,7 +383,7 @@ impl Ends for SimEnds<'_> {
         &self,
         _host: &'a dyn Host,
         clock: &'a dyn Fn() -> u64,
-        plan: &ProfilePlan,
+        plan: &Sampling,
         _cpus: &[u16],
         _file: &Path,
         settings: &Settings,

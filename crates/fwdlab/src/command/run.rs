@@ -7,7 +7,7 @@ use crate::experiment::overhead_guess_ns;
 use crate::experiment::{self, Loaded, Overrides};
 use crate::form::VerboseFormArguments;
 use crate::notify::{self, Message, Outcome};
-use crate::profiling::{self, Wanted};
+use crate::profiling;
 use crate::session::{self, GivenUp, Session};
 use crate::share::{self, Share};
 use crate::stores::store_at;
@@ -142,7 +142,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let recipients = notify::recipients(&loaded.plan, &beside, command)?;
     let out = experiment::directory(&loaded.plan, arguments.out.as_deref());
     if let Some(share) = arguments.share {
-        return measure_share(arguments, &mut loaded.plan, &loaded.text, share, &out);
+        return measure_share(arguments, &loaded.plan, &loaded.text, share, &out);
     }
     let result = carry_out(arguments, &loaded, &out);
     let (outcome, summary) = match &result {
@@ -169,7 +169,7 @@ fn carry_out(
     let missing = store.missing_runs(plan)?;
     let watch = StoppingWatch::begin(plan, &store)?;
     let stopping = watch.as_ref().map(StoppingWatch::stopping).cloned();
-    let profiles = profiling::missing(plan, &store, arguments.is_fresh())?;
+    let profiles = profiling::missing(plan, &store)?;
     arguments.say(&introduction(plan, missing.len(), stopping.as_ref()));
     arguments.say_unless_empty(&profiling::announcement(plan, profiles.len()));
     let missing = match stopping {
@@ -178,7 +178,7 @@ fn carry_out(
     };
     let mut given_up = Vec::new();
     if !missing.is_empty() || !profiles.is_empty() {
-        let session = arguments.session(plan, plan.runs.len(), profiles);
+        let session = arguments.session(plan, plan.runs.len(), true);
         given_up = session.measure(&mut store, &missing, watch)?;
     }
     let analysis = if arguments.common.no_report {
@@ -207,13 +207,13 @@ fn carry_out(
 /// the whole, and so are profiles.
 fn measure_share(
     arguments: &Arguments,
-    plan: &mut Plan,
+    plan: &Plan,
     text: &str,
     share: Share,
     out: &Path,
 ) -> Result<Exit> {
     share::check(plan)?;
-    if plan.profile.take().is_some() {
+    if plan.profile.as_ref().is_some_and(|profile| profile.starts > 0) {
         arguments.say(profiling::NOT_IN_SHARES);
     }
     let mut store = share.open(out)?;
@@ -224,7 +224,7 @@ fn measure_share(
     arguments.say(&format!("{name}, {share}: {left} of its {runs} runs are left"));
     let mut given_up = Vec::new();
     if !missing.is_empty() {
-        let session = arguments.session(plan, runs, Vec::new());
+        let session = arguments.session(plan, runs, false);
         given_up = session.measure(&mut store, &missing, None)?;
     }
     for GivenUp { variant, why } in &given_up {
@@ -332,7 +332,7 @@ impl Arguments {
     }
 
     /// What is measured of a plan: `runs` are those that its store is to have.
-    fn session<'a>(&self, plan: &'a Plan, runs: usize, profiles: Vec<Wanted>) -> Session<'a> {
+    fn session<'a>(&self, plan: &'a Plan, runs: usize, takes_profiles: bool) -> Session<'a> {
         Session {
             plan,
             directory: experiment::beside(&self.experiment),
@@ -341,7 +341,7 @@ impl Arguments {
             resume: self.command_line(),
             runs: runs.to_string(),
             bed: self.bed.clone(),
-            profiles,
+            takes_profiles,
             wait: self.common.wait.unwrap_or_default(),
         }
     }

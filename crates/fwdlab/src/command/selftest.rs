@@ -137,7 +137,7 @@ impl Arguments {
             quiet: self.quiet,
             resume: self.command_line(),
             runs: plan.runs.len().to_string(),
-            profiles: Vec::new(),
+            takes_profiles: false,
             wait: std::time::Duration::ZERO,
         };
         said.into_iter().for_each(|said| session.say(&said));

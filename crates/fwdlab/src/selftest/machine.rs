@@ -189,7 +189,7 @@ mod tests {
             quiet: true,
             resume: String::new(),
             runs: plan.runs.len().to_string(),
-            profiles: Vec::new(),
+            takes_profiles: false,
             wait: std::time::Duration::ZERO,
         };
         session.measure(&mut store, &missing, None).unwrap();

@@ -198,9 +198,10 @@ pub fn profile_of(spec: &Spec, wanted: Option<bool>) -> Option<ProfilePlan> {
     let wanted = wanted.or(written.cpu).unwrap_or(written.present);
     let default = ProfilePlan::default();
     wanted.then(|| ProfilePlan {
+        sampling_hz: written.sampling_hz.unwrap_or(default.sampling_hz),
         duration_ns: written.duration_ns.unwrap_or(default.duration_ns),
         windows: written.windows.unwrap_or(default.windows),
-        starts: written.starts.unwrap_or(default.starts),
+        starts: written.starts.unwrap_or(u16::from(written.rate.is_some())),
         rate: written.rate,
         frequency_hz: written.frequency_hz.unwrap_or(default.frequency_hz),
         event: written.event.unwrap_or(default.event),

@@ -146,6 +146,12 @@ impl Plan {
         let mut order = Order::of_cycle(self.design.seed, run.index, cycle);
         mirrored(order.permutation(once.len()).into_iter().map(|place| once[place]).collect())
     }
+
+    /// A random order of the variants' profile runs of one start.
+    pub fn order_of_profiles(&self, start: u32) -> Vec<usize> {
+        // No run has this index.
+        Order::of_cycle(self.design.seed, u32::MAX, start).permutation(self.variants.len())
+    }
 }
 
 /// SHA-256 over the plan as JSON with an empty hash, first 16 hexadecimal digits.

@@ -5,19 +5,18 @@ use crate::settings::Rate;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// One extra run of a variant in which the DUT's CPUs were sampled. All times are
-/// nanoseconds of CLOCK_MONOTONIC, the clock of the samples.
+/// One run of a variant in which the DUT's CPUs were sampled: a measured one, or an extra one.
+/// All times are nanoseconds of CLOCK_MONOTONIC, the clock of the samples.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProfileRecord {
     /// Index of the variant in the plan.
     pub variant: usize,
-    /// Which of the variant's profile runs, from 0.
+    /// Index of the measured run; `None` if the run was an extra one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<u32>,
+    /// Number of the extra run among the variant's, from 0.
     #[serde(default)]
     pub start: u16,
-    /// How often this run was taken before, because its rate lay outside of the
-    /// measured runs'.
-    #[serde(default)]
-    pub repeated: u16,
     /// Wall clock at the start, RFC 3339, UTC.
     pub started_at: String,
     /// Where the samples come from, e.g. `perf, cpu-clock at 1999 Hz, frame pointers`.

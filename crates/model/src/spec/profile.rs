@@ -16,6 +16,8 @@ pub struct ProfileSpec {
     pub place: Option<Range<usize>>,
     /// `cpu`.
     pub cpu: Option<bool>,
+    /// `sampling`, in Hz.
+    pub sampling_hz: Option<u32>,
     /// `duration`, in nanoseconds.
     pub duration_ns: Option<u64>,
     /// `windows`.
@@ -43,6 +45,7 @@ impl Reader<'_> {
             present: profile.is_present(),
             place: profile.is_present().then(|| profile.span()),
             cpu: profile.read("cpu", |key, node| self.boolean(key, node)),
+            sampling_hz: profile.read("sampling", |key, node| self.integer(key, node)),
             duration_ns: profile.read("duration", |key, node| self.duration_ns(key, node)),
             windows: profile.read("windows", |key, node| self.integer(key, node)),
             starts: profile.read("starts", |key, node| self.integer(key, node)),

@@ -12,10 +12,11 @@ fn the_table_alone_asks_for_a_profile_and_cpu_decides() {
     assert_eq!(plan("version = 1\n[profile]\n").profile, Some(ProfilePlan::default()));
     assert_eq!(plan("version = 1\n[profile]\ncpu = false\nwindows = 3\n").profile, None);
     let full = plan(
-        "version = 1\n[profile]\nduration = \"2s\"\nwindows = 4\nstarts = 3\nrate = \"80%\"\nfrequency = 997\nevent = \"cycles\"\n\
+        "version = 1\n[profile]\nsampling = 97\nduration = \"2s\"\nwindows = 4\nstarts = 3\nrate = \"80%\"\nfrequency = 997\nevent = \"cycles\"\n\
          call_graph = \"dwarf\"\nicicle = true\nsubsystems = \"subsystems.txt\"\n",
     );
     let wanted = ProfilePlan {
+        sampling_hz: 97,
         duration_ns: 2_000_000_000,
         windows: 4,
         starts: 3,
@@ -63,14 +64,14 @@ fn events_are_named_as_in_the_file() {
     }
 }
 
-/// Stores keep how a profile was asked for, as JSON: what older ones hold still says the
-/// same, so that nothing is profiled again.
+/// Only profile runs have a load of their own.
 #[test]
-fn one_start_is_written_as_before_there_were_several() {
-    let one = serde_json::to_string(&ProfilePlan::default()).expect("JSON");
-    assert!(!one.contains("starts"), "{one}");
-    assert_eq!(serde_json::from_str::<ProfilePlan>(&one).expect("a plan").starts, 1);
-    let three = ProfilePlan { starts: 3, ..ProfilePlan::default() };
-    let text = serde_json::to_string(&three).expect("JSON");
-    assert_eq!(serde_json::from_str::<ProfilePlan>(&text).expect("a plan"), three);
+fn rate_takes_a_profile_run() {
+    let starts = |keys: &str| {
+        plan(&format!("version = 1\n[profile]\n{keys}\n")).profile.expect("a profile").starts
+    };
+    for keys in ["", "sampling = 97", "duration = \"2s\"", "rate = \"50%\"\nstarts = 0"] {
+        assert_eq!(starts(keys), 0, "{keys}");
+    }
+    assert_eq!(starts("rate = \"50%\""), 1);
 }

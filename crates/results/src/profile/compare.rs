@@ -5,13 +5,23 @@
 //! several windows the difference has an interval (Welch, 1947), of one window
 //! each it has none. Intervals are those of single differences: of a hundred
 //! functions some exclude 0 by chance.
+//!
+//! Samples of measured runs are compared block by block, by the test that gives the verdict, and
+//! their intervals hold for all parts together. Small parts become one, so that the parts sum to
+//! the whole.
 
 use super::functions::{self, By};
 use super::stacks::Stacks;
 use super::subsystems::Subsystems;
+use crate::stats::blocked::difference_of_blocks;
+use crate::stats::comparison::Criteria;
+use crate::stats::randomisation::BlockLogs;
 use crate::stats::summary::{mean, t_quantile, variance};
 use serde::Serialize;
 use std::collections::BTreeMap;
+
+/// Share of the whole below which a part is not compared by itself.
+const SMALL: f64 = 0.01;
 
 /// A profile and the packets forwarded meanwhile.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,9 +120,6 @@ pub fn compare(
     }
     let before = costs(baseline, "baseline", grouping)?;
     let after = costs(candidate, "candidate", grouping)?;
-    let whole = |windows: &[Measured]| -> Vec<f64> {
-        windows.iter().map(|window| window.stacks.total() as f64 * scale(window)).collect()
-    };
     let none = (vec![0.0; baseline.len()], vec![0.0; candidate.len()]);
     let mut names: Vec<&String> = before.keys().chain(after.keys()).collect();
     names.sort();
@@ -125,10 +132,7 @@ pub fn compare(
             change(name, a, b, confidence)
         })
         .collect();
-    parts.sort_by(|a, b| {
-        let size = |change: &Change| change.difference.abs();
-        size(b).total_cmp(&size(a)).then_with(|| a.name.cmp(&b.name))
-    });
+    sort(&mut parts);
     let mut remarks = Vec::new();
     if baseline.len() < 2 || candidate.len() < 2 {
         remarks.push(
@@ -137,8 +141,108 @@ pub fn compare(
                 .to_owned(),
         );
     }
-    let whole = change("all", &whole(baseline), &whole(candidate), confidence);
+    let whole = change("all", &wholes(baseline), &wholes(candidate), confidence);
     Ok(Changes { confidence, whole, parts, remarks })
+}
+
+/// Compares what each part costs a packet in runs of the same blocks, each given with its block.
+/// The interval of the whole holds for all comparisons of the family, those of the parts for all
+/// parts of them.
+///
+/// # Errors
+/// As [`compare`].
+pub fn compare_blocks(
+    baseline: &[(u32, Measured)],
+    candidate: &[(u32, Measured)],
+    grouping: Grouping<'_>,
+    criteria: Criteria,
+) -> Result<Changes, CompareError> {
+    let runs = |side: &[(u32, Measured)]| -> Vec<Measured> {
+        side.iter().map(|(_, run)| run.clone()).collect()
+    };
+    let (before, after) = (runs(baseline), runs(candidate));
+    let sides = [costs(&before, "baseline", grouping)?, costs(&after, "candidate", grouping)?];
+    let wholes = [wholes(&before), wholes(&after)];
+    let blocks = [baseline, candidate].map(|side| side.iter().map(|(block, _)| *block).collect());
+    let share = |name: &String| {
+        let of = |side: usize| {
+            sides[side].get(name).map_or(0.0, |costs| mean(costs) / mean(&wholes[side]))
+        };
+        of(0).max(of(1))
+    };
+    let mut names: Vec<&String> = sides.iter().flat_map(BTreeMap::keys).collect();
+    names.sort();
+    names.dedup();
+    let (large, small): (Vec<&String>, Vec<&String>) =
+        names.into_iter().partition(|name| share(name) >= SMALL);
+    let family = criteria.family.max(1) * (large.len() + usize::from(!small.is_empty())).max(1);
+    let of_parts = Criteria { family, ..criteria };
+    let sum = |names: &[&String]| {
+        [0, 1].map(|side| {
+            let mut sums = vec![0.0; wholes[side].len()];
+            for costs in names.iter().filter_map(|name| sides[side].get(*name)) {
+                sums.iter_mut().zip(costs).for_each(|(sum, cost)| *sum += cost);
+            }
+            sums
+        })
+    };
+    let mut parts: Vec<Change> = large
+        .iter()
+        .map(|name| change_of_blocks(name, &sum(&[*name]), &blocks, of_parts))
+        .collect();
+    sort(&mut parts);
+    if !small.is_empty() {
+        let name = format!("{} others below 1 %", small.len());
+        parts.push(change_of_blocks(&name, &sum(&small), &blocks, of_parts));
+    }
+    let whole = change_of_blocks("all", &wholes, &blocks, criteria);
+    let remarks = match whole.interval {
+        Some(_) => Vec::new(),
+        None => {
+            vec!["fewer than two blocks have samples of both, so nothing has an interval".into()]
+        }
+    };
+    Ok(Changes { confidence: criteria.confidence, whole, parts, remarks })
+}
+
+/// A part's costs in both variants, a value per run, compared by the blocks that hold both.
+fn change_of_blocks(
+    name: &str,
+    costs: &[Vec<f64>; 2],
+    blocks: &[Vec<u32>; 2],
+    criteria: Criteria,
+) -> Change {
+    let mut by_block: BTreeMap<u32, BlockLogs> = BTreeMap::new();
+    for (block, cost) in blocks[0].iter().zip(&costs[0]) {
+        by_block.entry(*block).or_default().a.push(*cost);
+    }
+    for (block, cost) in blocks[1].iter().zip(&costs[1]) {
+        by_block.entry(*block).or_default().b.push(*cost);
+    }
+    by_block.retain(|_, block| !block.a.is_empty() && !block.b.is_empty());
+    let both: Vec<BlockLogs> = by_block.into_values().collect();
+    let found = difference_of_blocks(&both, criteria);
+    let [baseline, candidate] = [mean(&costs[0]), mean(&costs[1])];
+    Change {
+        name: name.to_owned(),
+        baseline,
+        candidate,
+        difference: found.map_or(candidate - baseline, |found| found.difference),
+        interval: found.map(|found| (found.low, found.high)),
+    }
+}
+
+/// The largest differences first.
+fn sort(parts: &mut [Change]) {
+    parts.sort_by(|a, b| {
+        let size = |change: &Change| change.difference.abs();
+        size(b).total_cmp(&size(a)).then_with(|| a.name.cmp(&b.name))
+    });
+}
+
+/// Cost per packet of all parts, a value per window.
+fn wholes(windows: &[Measured]) -> Vec<f64> {
+    windows.iter().map(|window| window.stacks.total() as f64 * scale(window)).collect()
 }
 
 /// Cost per packet of each part, a figure per window.
@@ -272,6 +376,34 @@ mod tests {
         let g = changes.parts.iter().find(|change| change.name == "g").unwrap();
         assert_eq!(g.interval, Some((0.0, 0.0)));
         assert!(changes.remarks.is_empty());
+    }
+
+    /// Four blocks that differ by up to 30 samples; the candidate adds 20 to `f` and takes 5 of `g`.
+    #[test]
+    fn blocks_are_compared_within_and_parts_sum_to_the_whole() {
+        let run = |block: u32, f: u64, g: u64| {
+            let stacks =
+                stacks(&[("r;f", f), ("r;g", g), ("r;tiny", 1), ("r;small", block.into())]);
+            (block, Measured { stacks, packets: 100.0, per_count: 1.0 })
+        };
+        let drift = [0, 30, 10, 20];
+        let side = |more: u64, less: u64| -> Vec<(u32, Measured)> {
+            let each = (0_u32..).zip(drift);
+            each.map(|(n, drift)| run(n, 200 + drift + more + u64::from(n % 2), 150 - less))
+                .collect()
+        };
+        let criteria = Criteria::default();
+        let found = compare_blocks(&side(0, 0), &side(20, 5), Grouping::Own, criteria).unwrap();
+        let names: Vec<&str> = found.parts.iter().map(|part| part.name.as_str()).collect();
+        assert_eq!(names, ["f", "g", "3 others below 1 %"]);
+        assert!((found.whole.difference - 0.15).abs() < 1e-12, "{:?}", found.whole);
+        let sum: f64 = found.parts.iter().map(|part| part.difference).sum();
+        assert!((sum - found.whole.difference).abs() < 1e-12);
+        // The blocks' own differences cancel.
+        let (low, high) = found.parts[0].interval.unwrap();
+        assert!(low > 0.19 && high < 0.21, "{low} {high}");
+        let one = compare_blocks(&side(0, 0)[..1], &side(1, 0), Grouping::Own, criteria).unwrap();
+        assert!(one.whole.interval.is_none() && one.remarks.len() == 1);
     }
 
     #[test]

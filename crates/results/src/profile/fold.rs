@@ -4,7 +4,7 @@ use super::read::{Content, read};
 use super::samples::{Samples, Weight};
 use super::{ProfileError, Stacks};
 use crate::store::StoredProfile;
-use fwdlab_model::record::ProfileRecord;
+use fwdlab_model::record::{ProfileRecord, ProfileWindow};
 
 /// Folds the text of `perf script` that belongs to `record`: each window's samples
 /// of the sampled CPUs, and those outside of all windows. Unreadable text becomes
@@ -43,6 +43,23 @@ pub fn fold(mut record: ProfileRecord, text: &str) -> StoredProfile {
         outside: outside.folded(),
         record,
     }
+}
+
+/// Folds the samples of a measured run: its windows, which may be many slices, become one with all
+/// their samples, time and packets.
+pub fn fold_run(record: ProfileRecord, text: &str) -> StoredProfile {
+    let folded = fold(record, text);
+    let mut stacks = Stacks::default();
+    folded.windows.iter().for_each(|window| stacks.merge(&unfold(window)));
+    let whole = folded.record.windows.iter().copied().reduce(|whole, part| ProfileWindow {
+        from_ns: whole.from_ns,
+        to_ns: whole.to_ns + (part.to_ns - part.from_ns),
+        offered: whole.offered + part.offered,
+        forwarded: whole.forwarded + part.forwarded,
+    });
+    let windows = whole.iter().map(|_| stacks.folded()).collect();
+    let record = ProfileRecord { windows: whole.into_iter().collect(), ..folded.record };
+    StoredProfile { record, windows, ..folded }
 }
 
 /// The stacks of a window as a store keeps them.
@@ -96,7 +113,6 @@ fn mean_period(samples: &Samples) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fwdlab_model::record::ProfileWindow;
 
     const TEXT: &str = "\
 napi/d0-1234  12 [001] 10.000000500:  500250 cpu-clock: \n\
@@ -133,6 +149,27 @@ napi/d0  12 [001] 12.000000000:  500250 cpu-clock: \n\
         assert_eq!(folded.outside, "napi/d0;ip_forward 1\n");
         assert_eq!((folded.unit.as_str(), folded.per_sample), ("ns", 500_250.0));
         assert!(folded.record.remarks.is_empty(), "{:?}", folded.record.remarks);
+    }
+
+    #[test]
+    fn slices_of_a_measured_run_become_one_window() {
+        let window = |from: u64, to: u64| ProfileWindow {
+            from_ns: from * 1_000_000_000,
+            to_ns: to * 1_000_000_000,
+            offered: 20,
+            forwarded: 10,
+        };
+        let record = ProfileRecord {
+            run: Some(3),
+            cpus: vec![1],
+            windows: vec![window(10, 11), window(12, 13)],
+            ..ProfileRecord::default()
+        };
+        let folded = fold_run(record, TEXT);
+        assert_eq!(folded.windows, ["napi/d0;ip_forward 1\nnapi/d0;net_rx_action;ip_forward 1\n"]);
+        let whole = ProfileWindow { offered: 40, forwarded: 20, ..window(10, 12) };
+        assert_eq!(folded.record.windows, [whole]);
+        assert_eq!(fold_run(ProfileRecord::default(), "").windows, [""; 0]);
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub use agreement::{Agreement, SAMPLER, agreement, measured_rates};
 pub use dut::of_dut;
 pub use filter::{Class, Filter, Split};
 pub use flat::{Edge, FlatFunction, FlatProfile};
-pub use fold::{fold, unfold};
+pub use fold::{fold, fold_run, unfold};
 pub use pattern::Pattern;
 pub use read::ProfileError;
 pub use read::{Content, Format, Profile, Unknown, read};

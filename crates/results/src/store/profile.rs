@@ -1,4 +1,4 @@
-//! Profiles: where the CPU's time went in runs that are no measurements.
+//! Profiles: where the CPU's time went, in measured runs and in extra ones.
 
 use super::{Store, StoreError};
 use fwdlab_model::record::ProfileRecord;
@@ -27,8 +27,8 @@ pub struct StoredProfile {
 }
 
 impl Store {
-    /// Records a profile, in place of an older one of the same variant and start; those
-    /// of the variant that were asked for in another way go as well.
+    /// Records a profile. Replaces the samples of the same measured run, or an extra run's of the
+    /// same variant and start; extra runs of the variant with other settings go as well.
     ///
     /// # Errors
     /// When the store can't be written.
@@ -36,8 +36,11 @@ impl Store {
         let json = self.to_json("a profile", &profile.record)?;
         let record = &profile.record;
         let variant = record.variant as i64;
-        let is_replaced = |old: &ProfileRecord| {
-            old.start == record.start || old.facts.get(ASKED) != record.facts.get(ASKED)
+        let is_replaced = |old: &ProfileRecord| match (old.run, record.run) {
+            (None, None) => {
+                old.start == record.start || old.facts.get(ASKED) != record.facts.get(ASKED)
+            }
+            (old, new) => old == new,
         };
         let stored = self.rows("SELECT id, record FROM profile ORDER BY id", |row| {
             Ok((row.get::<_, i64>("id")?, row.get::<_, String>("record")?))
@@ -70,7 +73,7 @@ impl Store {
         })
     }
 
-    /// The profiles, by variant and start.
+    /// The profiles by variant: its extra runs by start, then its measured runs.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -101,7 +104,8 @@ impl Store {
                 })
             })
             .collect::<Result<Vec<StoredProfile>, StoreError>>()?;
-        profiles.sort_by_key(|profile| (profile.record.variant, profile.record.start));
+        profiles
+            .sort_by_key(|StoredProfile { record, .. }| (record.variant, record.run, record.start));
         Ok(profiles)
     }
 }

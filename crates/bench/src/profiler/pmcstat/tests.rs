@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::host::{Ended, FakeHost, FakeProgram};
+use fwdlab_model::profile::ProfilePlan;
 use std::cell::Cell;
 
 const RATES: &str = "{ hz = 100, tick = 10000, profhz = 8128, stathz = 127 }\n";
@@ -58,7 +59,12 @@ fn machine() -> FakeHost {
     }
 }
 
-fn profile(host: &FakeHost, plan: &ProfilePlan) -> RawProfile {
+/// Sampling of a profile run with the default settings.
+fn full() -> Sampling {
+    Sampling::from(&ProfilePlan::default())
+}
+
+fn profile(host: &FakeHost, plan: &Sampling) -> RawProfile {
     let now = Cell::new(0);
     let clock = || {
         now.set(now.get() + 1000);
@@ -79,7 +85,7 @@ fn commands(host: &FakeHost) -> Vec<String> {
 #[test]
 fn samples_are_those_between_start_and_stop_by_the_counter() {
     let host = machine();
-    let raw = profile(&host, &ProfilePlan::default());
+    let raw = profile(&host, &full());
     // Marks 1 and 6 were made at 3500 and 15500 by the clock, where the counter stood at
     // 1000 and 5000; start and stop were at 11000 and 12000.
     assert_eq!((raw.sampled_from_ns, raw.sampled_to_ns), (11000, 12000));
@@ -97,7 +103,7 @@ fn samples_are_those_between_start_and_stop_by_the_counter() {
 #[test]
 fn what_was_changed_is_put_back_and_noted_first() {
     let host = machine();
-    profile(&host, &ProfilePlan::default());
+    profile(&host, &full());
     let all = commands(&host);
     let at = |text: &str| {
         let found = all.iter().position(|command| command.starts_with(text));
@@ -116,7 +122,7 @@ fn what_was_changed_is_put_back_and_noted_first() {
     let mut host = machine();
     host.failures.remove("kldstat -q");
     host.outputs.insert("sysctl -n".into(), format!("1000 {RATES}"));
-    profile(&host, &ProfilePlan::default());
+    profile(&host, &full());
     let all = commands(&host);
     assert!(
         !all.iter().any(|c| c.starts_with("kldload") || c.starts_with("kldunload")),
@@ -130,7 +136,7 @@ fn what_goes_wrong_is_a_remark_with_the_next_step() {
     let remarks = |change: &dyn Fn(&mut FakeHost)| {
         let mut host = machine();
         change(&mut host);
-        let raw = profile(&host, &ProfilePlan::default());
+        let raw = profile(&host, &full());
         assert_eq!(raw.text, "");
         raw.remarks.join("\n")
     };
@@ -158,7 +164,7 @@ fn events_are_taken_where_they_are_counted() {
     let mut host = machine();
     host.outputs.insert("pmcstat -C".into(), "# s/00/unhalted-cycles\n    12345 \n".into());
     host.outputs.insert("sysctl -n".into(), "2400000000\n".into());
-    let raw = profile(&host, &ProfilePlan { frequency_hz: 2000, ..ProfilePlan::default() });
+    let raw = profile(&host, &Sampling { frequency_hz: 2000, ..full() });
     assert_eq!(raw.event, "cycles");
     assert_eq!(raw.source, "pmcstat, unhalted-cycles every 1200000 events, frame pointers");
     assert_eq!(profhz(RATES), Some(8128));

@@ -11,7 +11,7 @@ use crate::generator::Outcome;
 use crate::host::Host;
 use crate::lease::Leases;
 use crate::links::Links;
-use crate::profiler::{Perf, Pmcstat, Profiler};
+use crate::profiler::{Perf, Pmcstat, Profiler, Sampling};
 use crate::testbed::LoadModel;
 use crate::testbed::account::Account;
 use crate::testbed::rig::awaited;
@@ -20,7 +20,6 @@ use crate::testbed::{Armed, Ends, Parts, Reach, Rig, Wanted};
 use crate::trial::{Awaited, Clock, SystemClock, Traffic};
 use fwdlab_model::lab::System;
 use fwdlab_model::plan::Trial;
-use fwdlab_model::profile::ProfilePlan;
 use fwdlab_model::settings::{Reboot, Settings};
 use fwdlab_model::units::{LINE_RATE, line_rate_text};
 use fwdlab_model::warning::Warning;
@@ -132,7 +131,7 @@ impl Ends for SshEnds<'_> {
         &self,
         host: &'a dyn Host,
         clock: &'a dyn Fn() -> u64,
-        plan: &ProfilePlan,
+        plan: &Sampling,
         cpus: &[u16],
         file: &Path,
         _settings: &Settings,

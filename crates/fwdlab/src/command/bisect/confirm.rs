@@ -86,7 +86,7 @@ fn measure(
         quiet: arguments.quiet,
         resume: resume.to_owned(),
         runs: plan.runs.len().to_string(),
-        profiles: Vec::new(),
+        takes_profiles: false,
         wait: std::time::Duration::ZERO,
     };
     session.measure(store, missing, watch).map(drop)

@@ -197,7 +197,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
             quiet: true,
             resume: resume.clone(),
             runs: format!("at most {cap}"),
-            profiles: Vec::new(),
+            takes_profiles: false,
             wait: std::time::Duration::ZERO,
         };
         session.follow(&mut store, &mut search)?;

@@ -106,9 +106,14 @@ fn overview(plan: &Plan) -> Vec<(&'static str, String)> {
     let base = Some(("base", base)).filter(|(_, base)| !base.is_empty());
     let traffic = [("device", device(plan)), ("traffic", traffic(plan))];
     rows.splice(2..2, traffic.into_iter().chain(base));
-    if plan.profile.is_some() {
-        let starts = plan.profile.as_ref().map_or(0, |asked| usize::from(asked.starts));
-        rows.push(("then", profiling::extent(plan, starts * plan.variants.len())));
+    if let Some(profile) = &plan.profile {
+        if profile.sampling_hz > 0 {
+            rows.push(("sampled", format!("windows of the runs, at {} Hz", profile.sampling_hz)));
+        }
+        if profile.starts > 0 {
+            let runs = usize::from(profile.starts) * plan.variants.len();
+            rows.push(("profiles", profiling::extent(plan, runs)));
+        }
     }
     rows
 }

@@ -124,7 +124,7 @@ impl Arguments {
             resume: self.overrides.command_line("plan", &self.experiment, self.out.as_deref())
                 + " --pilot",
             runs: plan.runs.len().to_string(),
-            profiles: Vec::new(),
+            takes_profiles: false,
             wait: std::time::Duration::ZERO,
         };
         session.say(&format!("{}: a pilot of {} runs", plan.name, pilot.len()));

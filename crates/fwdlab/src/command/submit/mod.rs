@@ -157,7 +157,7 @@ fn submit(arguments: &Arguments, place: &Place<'_>, found: Option<Record>) -> Re
         return Err(CliError::Mistake(why).into());
     }
     Share { number: 1, of: shares }.fits(place.out)?;
-    if plan.profile.is_some() {
+    if plan.profile.as_ref().is_some_and(|profile| profile.starts > 0) {
         terminal::note(profiling::NOT_IN_SHARES);
     }
     let slurm = Slurm;

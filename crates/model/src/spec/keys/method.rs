@@ -284,7 +284,7 @@ pub const COMPARE: Section = Section {
 /// `[profile]`.
 pub const PROFILE: Section = Section {
     path: "profile",
-    doc: "Where the CPU's time goes: one extra run for each variant (or `starts` of them), after all others and never one of them. Nothing here changes a measured number, so a profile can be asked for later; `fwdlab run --profile` and `--no-profile` decide instead.",
+    doc: "Where the CPU's time goes. The windows of the measured runs are sampled at `sampling` Hz, which costs less than a run can show; `starts` adds profile runs at a high `frequency`, which are no measurements. Nothing here is part of the plan's hash; `fwdlab run --profile` and `--no-profile` decide instead of the table.",
     keys: &[
         key(
             "cpu",
@@ -293,22 +293,35 @@ pub const PROFILE: Section = Section {
             "Profile the DUT's CPUs; without this table they are not.",
         )
         .example("false"),
-        key("duration", duration(1_000_000_000), "\"5s\"", "The sampled window; at least 1 s.")
+        key(
+            "sampling",
+            integer(0, 2000),
+            "199",
+            "Samples per CPU and second in the windows of the measured runs, the same for all variants; 0: measured runs are not sampled.",
+        )
+        .unit("Hz")
+        .example("97"),
+        key(
+            "duration",
+            duration(1_000_000_000),
+            "\"5s\"",
+            "Window of a profile run; at least 1 s.",
+        )
             .unit("time")
             .example("\"10s\""),
         key(
             "windows",
             integer(1, 100),
             "5",
-            "Equal parts of the window: how much they differ says how certain a share is.",
+            "Equal parts of a profile run's window: the scatter between them shows how well a share is known.",
         )
         .unit("parts")
         .example("10"),
         key(
             "starts",
-            integer(1, 50),
-            "1",
-            "Profile runs of each variant. With two or more the differences between variants have intervals over starts of the device; with one they hold for that start only.",
+            integer(0, 50),
+            "0",
+            "Profile runs of each variant, in random order within blocks. 0 takes one only of a variant whose measured runs were not sampled; with a `rate` the default is 1. With two or more, differences between variants have intervals over starts of the device.",
         )
         .unit("runs")
         .example("3"),
@@ -320,7 +333,7 @@ pub const PROFILE: Section = Section {
         )
         .unit("pps, %, bit/s")
         .example("\"500kpps\""),
-        key("frequency", integer(1, 20_000), "1999", "Samples of each CPU in a second.")
+        key("frequency", integer(1, 20_000), "1999", "Samples per CPU and second in profile runs.")
             .unit("Hz")
             .example("997"),
         key(

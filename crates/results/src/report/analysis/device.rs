@@ -9,10 +9,12 @@ use super::corrections::Corrections;
 use super::figures::RunResult;
 use crate::format;
 use crate::stats::BlockedRun;
+use crate::stats::blocked::{Difference, difference_of_blocks};
+use crate::stats::randomisation::BlockLogs;
 use crate::stats::summary::median;
 use crate::store::Contents;
-use fwdlab_model::RunRecord;
 use fwdlab_model::record::ReceiverPlace;
+use fwdlab_model::{Plan, RunRecord};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -67,12 +69,7 @@ pub struct DeviceEffect {
 pub(super) fn device(contents: &Contents, results: &[RunResult]) -> Option<DeviceAlone> {
     let plan = &contents.plan;
     let blocks: BTreeMap<u32, u32> = results.iter().map(|run| (run.run, run.block)).collect();
-    let corrections = Corrections::of(contents);
-    let has_account = |run: &&RunRecord| {
-        run.trial.device.receiver != ReceiverPlace::Unknown
-            && corrections.contradiction(run.run).is_none()
-    };
-    let runs: Vec<&RunRecord> = contents.runs.iter().filter(has_account).collect();
+    let runs = with_account(contents);
     let first = runs.first()?;
     let rows: Vec<DeviceRow> = plan
         .variants
@@ -86,21 +83,68 @@ pub(super) fn device(contents: &Contents, results: &[RunResult]) -> Option<Devic
             let base_ns = of(baseline)?.per_packet_ns?;
             let of = |variant| figures(&runs, &blocks, variant);
             let found = compare_figures(plan, (variant, baseline), &of, criteria(plan)).ok()?;
-            // More packets a second of CPU time are less time a packet.
-            let more_ns = |ratio: f64| base_ns * (1.0 / ratio - 1.0);
+            let (difference_ns, interval_ns) = match difference_ns(plan, (variant, baseline), &of) {
+                Some(found) => (found.difference, (found.low, found.high)),
+                None => {
+                    // More packets a second of CPU time are less time a packet.
+                    let more_ns = |ratio: f64| base_ns * (1.0 / ratio - 1.0);
+                    (more_ns(found.ratio), (more_ns(found.high), more_ns(found.low)))
+                }
+            };
             Some(DeviceEffect {
                 variant,
                 label: plan.revision_label(variant),
                 baseline_label: plan.revision_label(baseline),
                 effect: found.ratio - 1.0,
                 interval: (found.low - 1.0, found.high - 1.0),
-                difference_ns: more_ns(found.ratio),
-                interval_ns: (more_ns(found.high), more_ns(found.low)),
+                difference_ns,
+                interval_ns,
             })
         });
     let effects = effects.collect();
     let receiver = sentence(first, &rows);
     Some(DeviceAlone { receiver, variants: rows, effects })
+}
+
+/// Difference in nanoseconds per packet over the blocks of both variants, of which profiles name
+/// the parts; `None` for variants of several builds.
+fn difference_ns(
+    plan: &Plan,
+    (variant, baseline): (usize, usize),
+    figures: &dyn Fn(usize) -> Vec<BlockedRun>,
+) -> Option<Difference> {
+    if plan.builds_of(variant).len() + plan.builds_of(baseline).len() > 2 {
+        return None;
+    }
+    let mut blocks: BTreeMap<u32, BlockLogs> = BTreeMap::new();
+    for run in figures(baseline) {
+        blocks.entry(run.block).or_default().a.push(1e9 / run.pps);
+    }
+    for run in figures(variant) {
+        blocks.entry(run.block).or_default().b.push(1e9 / run.pps);
+    }
+    blocks.retain(|_, block| !block.a.is_empty() && !block.b.is_empty());
+    let blocks: Vec<BlockLogs> = blocks.into_values().collect();
+    difference_of_blocks(&blocks, criteria(plan))
+}
+
+/// Runs whose account of CPU time is used.
+fn with_account(contents: &Contents) -> Vec<&RunRecord> {
+    let corrections = Corrections::of(contents);
+    let has_account = |run: &&RunRecord| {
+        run.trial.device.receiver != ReceiverPlace::Unknown
+            && corrections.contradiction(run.run).is_none()
+    };
+    contents.runs.iter().filter(has_account).collect()
+}
+
+/// CPU time of the device alone, nanoseconds, by run; of runs of one variant whose account is used.
+pub(super) fn alone_ns_of_runs(contents: &Contents) -> BTreeMap<u32, u64> {
+    let of_run = |run: &RunRecord| {
+        let is_of_one = run.variants.len() == 1 && run.trial.window.forwarded > 0;
+        Some((run.run, run.trial.device.alone_ns().filter(|_| is_of_one)?))
+    };
+    with_account(contents).into_iter().filter_map(of_run).collect()
 }
 
 impl DeviceEffect {

@@ -62,7 +62,8 @@ pub use mixes::MixRates;
 pub use openings::Opened;
 pub use outlook::{Known, Outlook, Unusable, design};
 pub use profiles::{
-    CounterPerPacket, ProfileDifference, ProfileLoad, ProfiledFunction, ProfiledVariant, Profiles,
+    CounterPerPacket, ProfileDifference, ProfileKind, ProfileLoad, ProfiledFunction,
+    ProfiledVariant, Profiles,
 };
 pub use quality::{
     CalibrationResult, Conservation, CounterCheck, Overhead, RunWarning, Steal, WarningGroup,
@@ -263,7 +264,7 @@ impl Analysis {
         let (runs, figure_notes) = figures::run_results(contents, figure);
         let variants = variants::variants(contents, &runs);
         let mut comparisons = comparisons::compare(contents, &runs);
-        let (profiles, mut profile_pictures) = profiles::profiles(contents, &variants);
+        let (profiles, mut profile_pictures) = profiles::profiles(contents, &runs, &variants);
         let counts = (!figure.is_rate()).then(|| {
             let (counts, pictures) = counts::counts(contents, &runs, &variants, &mut comparisons);
             profile_pictures.extend(pictures);

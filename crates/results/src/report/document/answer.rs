@@ -6,7 +6,7 @@ use crate::document::{Block, Inline};
 use crate::format::{listed, runs_of, signed as signed_number};
 use crate::profile::compare::Change;
 use crate::report::analysis::{
-    Analysis, Answer, Compared, DeviceEffect, Outcome, ProfileDifference,
+    Analysis, Answer, Compared, DeviceEffect, Outcome, ProfileDifference, ProfileKind,
 };
 use crate::report::rows::{median, reasons};
 use crate::stats::Verdict;
@@ -315,7 +315,10 @@ fn places(analysis: &Analysis) -> Vec<String> {
                     effect.label == compared.label
                         && effect.baseline_label == compared.baseline_label
                 });
-                said.extend(differences.find(of).and_then(|found| place(found, alone)));
+                said.extend(differences.find(of).and_then(|found| match found.kind {
+                    ProfileKind::Runs => place_in_runs(found),
+                    ProfileKind::Starts | ProfileKind::Published => place(found, alone),
+                }));
             }
             Outcome::Counted(exact)
                 if matches!(exact.verdict, CountVerdict::Fewer | CountVerdict::More) =>
@@ -338,6 +341,29 @@ fn places(analysis: &Analysis) -> Vec<String> {
         }
     }
     said
+}
+
+/// Sentence that names the largest parts of a difference between measured runs; `None` if their
+/// samples show no difference. Every part named differs surely, all of them together.
+fn place_in_runs(difference: &ProfileDifference) -> Option<String> {
+    let is_sure =
+        |change: &&Change| change.interval.is_some_and(|(low, high)| low > 0.0 || high < 0.0);
+    let shown = |change: &Change| {
+        let interval = change.interval.map_or(String::new(), |(low, high)| {
+            format!(" [{}, {}]", signed_number(low), signed_number(high))
+        });
+        format!("{}{interval}", signed_number(change.difference))
+    };
+    let whole = Some(&difference.functions.whole).filter(is_sure)?;
+    let same_way = |part: &&Change| (part.difference > 0.0) == (whole.difference > 0.0);
+    let parts = difference.functions.parts.iter().filter(is_sure).filter(same_way).take(PARTS);
+    let parts: Vec<String> = parts.map(|part| format!("{} {}", part.name, shown(part))).collect();
+    let parts = match parts.is_empty() {
+        true => "no single function is shown to differ".to_owned(),
+        false => listed(&parts),
+    };
+    let ProfileDifference { label, baseline_label, unit, .. } = difference;
+    Some(format!("{label} against {baseline_label}: {} {unit} a packet; {parts}", shown(whole)))
 }
 
 /// Sentence that names the largest parts of a difference; `None` if the profile shows none.
@@ -410,6 +436,7 @@ mod tests {
         ProfileDifference {
             label: "stateful".into(),
             baseline_label: "none".into(),
+            kind: ProfileKind::Starts,
             unit: NANOSECONDS.into(),
             scope: String::new(),
             subsystems: functions.clone(),
@@ -449,6 +476,23 @@ mod tests {
         assert!(text.contains("+381 ns [+249, +534]"), "{text}");
         assert!(text.ends_with("+99.5 ns in the profiled ones, which therefore name no parts"));
         assert!(!text.contains("nft_do_chain"), "{text}");
+    }
+
+    #[test]
+    fn samples_of_measured_runs_name_what_surely_differs() {
+        let mut sampled = ProfileDifference { kind: ProfileKind::Runs, ..profiled() };
+        assert_eq!(
+            place_in_runs(&sampled).as_deref(),
+            Some(
+                "stateful against none: +99.5 [+90.0, +109] ns a packet; nft_do_chain +100 \
+                 [+95.0, +105]"
+            )
+        );
+        sampled.functions.parts.remove(0);
+        let without = place_in_runs(&sampled).expect("a sentence");
+        assert!(without.ends_with("no single function is shown to differ"), "{without}");
+        sampled.functions.whole.interval = Some((-3.0, 202.0));
+        assert_eq!(place_in_runs(&sampled), None);
     }
 
     #[test]

@@ -6,7 +6,8 @@ use crate::format::{signed, significant};
 use crate::profile::compare::{Change, Changes};
 use crate::profile::document::differences;
 use crate::report::analysis::{
-    CounterPerPacket, ProfileDifference, ProfileLoad, ProfiledFunction, ProfiledVariant, Profiles,
+    CounterPerPacket, ProfileDifference, ProfileKind, ProfileLoad, ProfiledFunction,
+    ProfiledVariant, Profiles,
 };
 use fwdlab_model::units::format_pps;
 
@@ -15,18 +16,29 @@ const FUNCTIONS: usize = 12;
 
 /// Summary of all variants, the differences, then each variant.
 pub(super) fn section(profiles: &Profiles, imported: bool) -> Block {
-    let text = match imported {
-        true => {
+    let has = |kind| profiles.variants.iter().any(|variant| variant.kind == kind);
+    let mut text: Vec<&str> = Vec::new();
+    if imported {
+        text.push(
             "From what was published; samples of all CPUs over the rate of the variant, so that a \
-             cost is time of the whole machine per packet."
-        }
-        false => {
-            "Extra runs of each variant, sampled while traffic flowed; no number above comes from \
-             them. Idle CPUs are set apart, and so are the harness (the testbed's receiver, the \
-             profiler) and other programs on the same CPUs. Costs are per forwarded packet."
-        }
-    };
-    let mut blocks = vec![Block::text(text), overview(profiles)];
+             cost is time of the whole machine per packet.",
+        );
+    }
+    if has(ProfileKind::Runs) {
+        text.push("The DUT's CPUs were sampled in the windows of the measured runs.");
+    }
+    if has(ProfileKind::Starts) {
+        text.push(
+            "Extra runs were sampled while traffic flowed; no measured number comes from them.",
+        );
+    }
+    if !imported {
+        text.push(
+            "Idle CPUs are set apart, and so are the harness (the testbed's receiver, the \
+             profiler) and other programs on the same CPUs. Costs are per forwarded packet.",
+        );
+    }
+    let mut blocks = vec![Block::text(text.join(" ")), overview(profiles)];
     for variant in &profiles.variants {
         let remarks = variant.remarks.iter();
         let note =
@@ -45,7 +57,11 @@ fn overview(profiles: &Profiles) -> Block {
         .words("flame graph", |v| {
             v.file.as_ref().map_or(Cell::None, |f| Cell::text(Inline::default().link("svg", f)))
         })
-        .words("own rate", |v| Cell::text(own_rate(v)))
+        .words("sampled", |v| Cell::text(sampled(v)))
+        .words("own rate", |v| match v.kind {
+            ProfileKind::Starts => Cell::text(own_rate(v)),
+            ProfileKind::Runs | ProfileKind::Published => Cell::None,
+        })
         .words("load", |v| v.load.as_ref().map_or(Cell::None, |load| Cell::text(words(load))))
         .numbers("cost per packet", |v| match v.per_packet {
             Some(cost) => Cell::text(format!("{} {}", significant(cost), v.unit)),
@@ -67,6 +83,19 @@ fn words(load: &ProfileLoad) -> String {
     match &load.stated {
         Some(rate) => format!("{rate}: {offered} offered, {share:.1} % forwarded"),
         None => format!("{offered} offered, {share:.1} % forwarded"),
+    }
+}
+
+/// The runs whose samples a row shows.
+fn sampled(variant: &ProfiledVariant) -> String {
+    let of = |what: &str| match variant.starts {
+        1 => format!("1 {what}"),
+        n => format!("{n} {what}s"),
+    };
+    match variant.kind {
+        ProfileKind::Runs => of("measured run"),
+        ProfileKind::Starts => of("profile run"),
+        ProfileKind::Published => "published".to_owned(),
     }
 }
 
@@ -107,7 +136,12 @@ fn difference(difference: &ProfileDifference) -> Block {
         Block::Table(differences(&parts, what, &unit, [baseline_label, label], brief))
     };
     Block::section(
-        format!("{label} against {baseline_label}"),
+        match difference.kind {
+            ProfileKind::Starts => format!("{label} against {baseline_label}, profile runs"),
+            ProfileKind::Runs | ProfileKind::Published => {
+                format!("{label} against {baseline_label}")
+            }
+        },
         vec![
             Block::text(text),
             parts("subsystem", &difference.subsystems, None),
@@ -145,7 +179,11 @@ fn details(variant: &ProfiledVariant) -> Block {
             .numbers("packets", |drop| Cell::count(drop.packets));
         blocks.push(drops.block());
     }
-    let title = format!("{}: functions, subsystems, counters", variant.label);
+    let title = match variant.kind {
+        ProfileKind::Starts => format!("{}, profile runs", variant.label),
+        ProfileKind::Runs | ProfileKind::Published => variant.label.clone(),
+    };
+    let title = format!("{title}: functions, subsystems, counters");
     Block::section(title, blocks).folded()
 }
 

@@ -2,17 +2,23 @@
 //! and harness.
 
 use super::super::VariantResult;
-use super::ProfileLoad;
+use super::super::device::alone_ns_of_runs;
+use super::super::figures::RunResult;
+use super::{ProfileKind, ProfileLoad};
 use crate::profile::compare::Measured;
 use crate::profile::{
     Agreement, Filter, Profile, Split, Stacks, agreement, measured_rates, of_dut, unfold,
 };
 use crate::store::{Contents, StoredProfile};
 use fwdlab_model::record::ProfileRecord;
+use std::collections::BTreeMap;
 
-/// One profile run: a start of the device.
+/// One run that was sampled: a start of the device.
 pub(super) struct Start {
     pub(super) record: ProfileRecord,
+    /// Block of a measured run; 0 for extra ones.
+    block: u32,
+    /// Unit of the costs that a sample of the device's work stands for.
     per_sample: f64,
     /// All samples of each window, and the packets forwarded in it.
     windows: Vec<(Split, f64)>,
@@ -21,33 +27,93 @@ pub(super) struct Start {
     pub(super) agreement: Option<Agreement>,
 }
 
-/// A variant's profile runs, one or more.
+/// A variant's sampled runs, one or more.
 pub(super) struct Source {
     pub(super) variant: usize,
+    /// Published profiles count a rate in place of packets.
+    pub(super) kind: ProfileKind,
     pub(super) unit: String,
     pub(super) starts: Vec<Start>,
-    /// False for published profiles: what counts as a packet is then a rate.
-    pub(super) is_measured: bool,
+    /// True if costs are shares of the CPU time that the kernel accounts to the device.
+    pub(super) has_account: bool,
 }
 
 impl Source {
-    /// The profiles that a store holds, by variant.
-    pub(super) fn all_stored(contents: &Contents) -> Vec<Source> {
-        let by_variant = contents.profiles.chunk_by(|a, b| a.record.variant == b.record.variant);
-        by_variant.filter_map(|profiles| Source::stored(contents, profiles)).collect()
+    /// The samples of measured runs, by variant. If the kernel accounts CPU time to the device,
+    /// only runs whose account is used have a cost.
+    pub(super) fn of_measured_runs(contents: &Contents, results: &[RunResult]) -> Vec<Source> {
+        let blocks: BTreeMap<u32, u32> = results.iter().map(|run| (run.run, run.block)).collect();
+        let alone_ns = alone_ns_of_runs(contents);
+        // A stream holds both variants.
+        let is_stream = contents.plan.design.alternate_ns.is_some();
+        let start = |profile: &StoredProfile| {
+            let run = profile.record.run?;
+            let block = if is_stream { run } else { *blocks.get(&run)? };
+            let mut start = Start { block, ..Start::stored(profile, &[]) };
+            let work: u64 = start.windows.iter().map(|(split, _)| split.work.total()).sum();
+            match alone_ns.get(&run) {
+                _ if work == 0 => return None,
+                Some(&alone_ns) => start.per_sample = alone_ns as f64 / work as f64,
+                None if alone_ns.is_empty() => {}
+                None => return None,
+            }
+            Some(start)
+        };
+        let has_run = |profile: &&StoredProfile| profile.record.run.is_some();
+        Source::by_variant(contents.profiles.iter().filter(has_run), ProfileKind::Runs, |alike| {
+            alike.iter().filter_map(|profile| start(profile)).collect()
+        })
+        .into_iter()
+        .map(|source| match alone_ns.is_empty() {
+            true => source,
+            false => Source { unit: "ns".into(), has_account: true, ..source },
+        })
+        .collect()
     }
 
-    fn stored(contents: &Contents, profiles: &[StoredProfile]) -> Option<Source> {
-        let first = profiles.first()?;
-        let rates_pps = measured_rates(&contents.runs, first.record.variant);
-        // Starts in another unit would be added up with these.
-        let alike = profiles.iter().filter(|profile| profile.unit == first.unit);
-        Some(Source {
-            variant: first.record.variant,
-            unit: first.unit.clone(),
-            starts: alike.map(|profile| Start::stored(profile, &rates_pps)).collect(),
-            is_measured: true,
-        })
+    /// The extra runs that a store holds, by variant.
+    pub(super) fn of_profile_runs(contents: &Contents) -> Vec<Source> {
+        let is_extra = |profile: &&StoredProfile| profile.record.run.is_none();
+        Source::by_variant(
+            contents.profiles.iter().filter(is_extra),
+            ProfileKind::Starts,
+            |alike| {
+                let variant = alike.first().map_or(0, |profile| profile.record.variant);
+                let rates_pps = measured_rates(&contents.runs, variant);
+                alike.iter().map(|profile| Start::stored(profile, &rates_pps)).collect()
+            },
+        )
+    }
+
+    /// Sources of the profiles by variant, of those that have starts.
+    fn by_variant<'a>(
+        profiles: impl Iterator<Item = &'a StoredProfile>,
+        kind: ProfileKind,
+        starts: impl Fn(&[&StoredProfile]) -> Vec<Start>,
+    ) -> Vec<Source> {
+        let mut variants: BTreeMap<usize, Vec<&StoredProfile>> = BTreeMap::new();
+        for profile in profiles {
+            let of_variant = variants.entry(profile.record.variant).or_default();
+            // Starts in another unit would be added up with these.
+            if of_variant.first().is_none_or(|first| first.unit == profile.unit) {
+                of_variant.push(profile);
+            }
+        }
+        let source = |(variant, alike): (usize, Vec<&StoredProfile>)| {
+            let unit = alike.first()?.unit.clone();
+            let starts = starts(&alike);
+            let source = Source { variant, kind, unit, starts, has_account: false };
+            (!source.starts.is_empty()).then_some(source)
+        };
+        variants.into_iter().filter_map(source).collect()
+    }
+
+    /// Suffix of the names of its pictures.
+    pub(super) fn suffix(&self) -> &'static str {
+        match self.kind {
+            ProfileKind::Starts => "-profile-runs",
+            ProfileKind::Runs | ProfileKind::Published => "",
+        }
     }
 
     /// A published profile. Samples of all CPUs over the rate of the variant are
@@ -69,8 +135,16 @@ impl Source {
         Some(Source {
             variant: variant.index,
             unit: "ns of the whole machine".to_owned(),
-            starts: vec![Start { record, per_sample, windows, outside: 0, agreement: None }],
-            is_measured: false,
+            starts: vec![Start {
+                record,
+                block: 0,
+                per_sample,
+                windows,
+                outside: 0,
+                agreement: None,
+            }],
+            kind: ProfileKind::Published,
+            has_account: false,
         })
     }
 
@@ -95,10 +169,10 @@ impl Source {
         self.starts.iter().map(|start| start.outside).sum()
     }
 
-    /// What a sample stands for in the mean, in the unit.
+    /// What a sample of work stands for in the mean, in the unit.
     pub(super) fn per_sample(&self) -> f64 {
         let weigh = |start: &Start| {
-            let samples: u64 = start.windows.iter().map(|(split, _)| split.total()).sum();
+            let samples: u64 = start.windows.iter().map(|(split, _)| split.work.total()).sum();
             (samples as f64 * start.per_sample, samples as f64)
         };
         let (sum, samples) = self
@@ -140,6 +214,11 @@ impl Source {
         self.starts.iter().flat_map(Start::by_window).collect()
     }
 
+    /// Each start in which packets were forwarded, as a whole, with its block.
+    pub(super) fn by_block(&self) -> Vec<(u32, Measured)> {
+        self.starts.iter().filter_map(|start| Some((start.block, start.whole()?))).collect()
+    }
+
     /// Each start in which packets were forwarded, as a whole.
     pub(super) fn by_start(&self) -> Vec<Measured> {
         self.starts.iter().filter_map(Start::whole).collect()
@@ -154,6 +233,7 @@ impl Start {
         let windows = windows.iter().map(|stacks| filter.split(stacks));
         Start {
             record: profile.record.clone(),
+            block: 0,
             per_sample: profile.per_sample,
             windows: windows.zip(counts).collect(),
             outside: unfold(&profile.outside).total(),
