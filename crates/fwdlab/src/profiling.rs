@@ -150,6 +150,9 @@ fn with_facts(plan: &Plan, mut record: ProfileRecord) -> Result<ProfileRecord> {
 mod tests {
     use super::*;
     use fwdlab_model::RunRecord;
+    use fwdlab_model::record::Environment;
+    use fwdlab_model::settings::TestbedKind;
+    use fwdlab_results::store::Invocation;
 
     fn load(profile: &str) -> Plan {
         let text = format!(
@@ -173,7 +176,20 @@ mod tests {
     fn adopted(directory: &tempfile::TempDir, plan: &Plan) -> Store {
         let mut store = Store::open(&directory.path().join("run.sqlite")).unwrap();
         store.adopt_plan(plan, "").unwrap();
+        store.begin_invocation(&invocation()).unwrap();
         store
+    }
+
+    fn invocation() -> Invocation {
+        Invocation {
+            started_at: String::new(),
+            bed: None,
+            environment: Environment::default(),
+            fwdlab_version: String::new(),
+            testbed: TestbedKind::Sim,
+            testbed_reason: String::new(),
+            simulated: true,
+        }
     }
 
     fn profile_run(variant: usize, start: u16) -> ProfileRecord {
@@ -191,12 +207,15 @@ mod tests {
         let raw = RawProfile { text: "samples".into(), ..RawProfile::default() };
         store_profile(&mut store, &plan, &profile_run(1, 0), &raw).unwrap();
         assert_eq!(lacks(&plan, &store), [all[0], all[2], all[3]]);
-        assert_eq!(lacks(&load("[profile]\nwindows = 9\n"), &store), [(0, 0, 2), (1, 0, 2)]);
+        assert_eq!(
+            lacks(&load("[profile]\nstarts = 1\nwindows = 9\n"), &store),
+            [(0, 0, 2), (1, 0, 2)]
+        );
         // Output without samples is kept as a remark.
         let [kept] = store.profiles().unwrap().try_into().unwrap();
         assert!(kept.record.remarks[0].contains("can't be read"), "{:?}", kept.record.remarks);
         // Other settings of the profiler discard the variant's older profile runs.
-        let other = load("[profile]\nwindows = 9\n");
+        let other = load("[profile]\nstarts = 1\nwindows = 9\n");
         store_profile(&mut store, &other, &profile_run(1, 4), &RawProfile::default()).unwrap();
         let kept = store.profiles().unwrap();
         assert_eq!(kept.iter().map(|p| p.record.start).collect::<Vec<_>>(), [4]);

@@ -57,7 +57,12 @@ pub(super) fn of(argument: &Path) -> Result<Option<Stored>> {
             return Err(CliError::Mistake(what).into());
         }
     };
-    let starts: Vec<&StoredProfile> = stored.iter().filter(|p| label_of(p) == label).collect();
+    let own = || stored.iter().filter(|profile| label_of(profile) == label);
+    // Profile runs have more samples than measured ones.
+    let mut starts: Vec<&StoredProfile> = own().filter(|p| p.record.run.is_none()).collect();
+    if starts.is_empty() {
+        starts = own().collect();
+    }
     let windows = starts.iter().flat_map(|start| &start.record.windows);
     let packets = windows.map(|window| window.forwarded as f64).sum();
     Ok(Some(Stored { packets, profile: read(&starts), label }))
@@ -101,7 +106,9 @@ fn read(starts: &[&StoredProfile]) -> Profile {
         remarks.extend(new);
     }
     if starts.len() > 1 {
-        remarks.push(format!("{} profile runs together", starts.len()));
+        let are_measured = starts.iter().all(|stored| stored.record.run.is_some());
+        let kind = if are_measured { "measured" } else { "profile" };
+        remarks.push(format!("{} {kind} runs together", starts.len()));
     }
     if left_out > 0 {
         let share = 100.0 * left_out as f64 / all as f64;

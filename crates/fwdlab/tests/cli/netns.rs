@@ -135,6 +135,7 @@ blocks = 2
 [compare]
 baseline = { firewall = \"none\" }
 [profile]
+starts = 1
 duration = \"3s\"
 ";
 
@@ -362,7 +363,12 @@ fn a_firewall_is_what_rises_in_the_profile() {
     let text = std::fs::read_to_string(lab.path("o/results.json")).expect("results");
     let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     let profiles = &json["profiles"];
-    let share = |variant: usize, name: &str| profiles["variants"][variant][name].as_f64();
+    let of_kind = |what: &str, kind: &str| -> Vec<&serde_json::Value> {
+        let all = profiles[what].as_array().expect("a list");
+        all.iter().filter(|one| one["kind"] == kind).collect()
+    };
+    let runs = of_kind("variants", "starts");
+    let share = |variant: usize, name: &str| runs[variant][name].as_f64();
     for variant in 0..2 {
         // Nine of ten and more on a machine of one's own; others' work delays perf's end.
         assert!(share(variant, "inside_share") >= Some(0.6), "{profiles:#}");
@@ -370,12 +376,23 @@ fn a_firewall_is_what_rises_in_the_profile() {
         assert!(share(variant, "per_packet") > Some(0.0), "{profiles:#}");
     }
     // Functions of the firewall cost the plain variant nothing.
-    let difference = &profiles["differences"][0];
-    let firewall = difference["subsystems"]["parts"]
-        .as_array()
-        .and_then(|parts| parts.iter().find(|part| part["name"] == "firewall"));
-    let firewall = firewall.unwrap_or_else(|| panic!("no firewall in {difference:#}"));
-    assert!(firewall["difference"].as_f64() > Some(0.0), "{firewall}");
+    let difference = of_kind("differences", "starts")[0];
+    let firewall = |difference: &serde_json::Value| {
+        let parts = difference["subsystems"]["parts"].as_array().expect("subsystems");
+        let firewall = parts.iter().find(|part| part["name"] == "firewall");
+        let firewall = firewall.unwrap_or_else(|| panic!("no firewall in {difference:#}"));
+        firewall["difference"].as_f64()
+    };
+    assert!(firewall(difference) > Some(0.0), "{difference}");
+    // The samples of the measured runs explain the difference that these show.
+    let measured = of_kind("differences", "runs")[0];
+    assert!(firewall(measured) > Some(0.0), "{measured}");
+    let whole = measured["functions"]["whole"]["difference"].as_f64().expect("a difference");
+    let parts = measured["functions"]["parts"].as_array().expect("functions");
+    let sum: f64 = parts.iter().filter_map(|part| part["difference"].as_f64()).sum();
+    assert!((sum - whole).abs() < 1e-6, "{sum} {whole}");
+    let alone = json["device"]["effects"][0]["difference_ns"].as_f64().expect("a difference");
+    assert!((alone - whole).abs() < 1e-6, "{alone} {whole}");
     let tracks = |function: &serde_json::Value| {
         function["name"].as_str().is_some_and(|name| name.contains("nf_conntrack"))
     };

@@ -15,8 +15,14 @@ fn results(lab: &Lab, out: &str) -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
+/// The same figures, to the last digit.
+fn figures(text: &str) -> (Value, Value) {
+    let json: Value = serde_json::from_str(text).expect("JSON");
+    (json["variants"].clone(), json["comparisons"].clone())
+}
+
 #[test]
-fn a_profile_follows_the_runs_and_leaves_them_as_they_are() {
+fn measured_runs_are_sampled_and_keep_their_figures() {
     let lab = Lab::new(INSTANT);
     let plain = lab.fwdlab(&["run", "x.toml", "--out", "plain", "--json"]);
     assert_eq!(plain.code, Some(0), "{}", plain.stderr);
@@ -25,24 +31,42 @@ fn a_profile_follows_the_runs_and_leaves_them_as_they_are() {
 
     let with = lab.fwdlab(&["run", "x.toml", "--out", "with", "--json", "--profile"]);
     assert_eq!(with.code, Some(0), "{}", with.stderr);
-    assert!(with.stderr.contains("profile  stateful  simulated"), "{}", with.stderr);
-    assert!(with.stderr.contains("then 2 profiles, about"), "{}", with.stderr);
-    assert!(with.stderr.contains("SIMULATED"), "{}", with.stderr);
+    assert_eq!(with.stderr.matches("SIMULATED: these samples").count(), 1, "{}", with.stderr);
     let stored = profiles(&lab, "with");
-    assert_eq!(stored.len(), 2);
-    for (variant, profile) in stored.iter().enumerate() {
-        assert_eq!(profile.record.variant, variant);
+    let mut runs: Vec<u32> = stored.iter().filter_map(|profile| profile.record.run).collect();
+    runs.sort_unstable();
+    assert_eq!(runs, (0..8).collect::<Vec<u32>>(), "every run, and nothing else");
+    for profile in &stored {
+        assert_eq!((profile.windows.len(), profile.record.frequency_hz), (1, 199));
+        let has_firewall = profile.windows[0].contains("simulated_firewall");
+        assert_eq!(has_firewall, profile.record.variant == 1);
+    }
+    assert_eq!(figures(&plain.stdout), figures(&with.stdout));
+}
+
+#[test]
+fn profile_runs_are_taken_within_the_blocks_and_leave_the_runs_as_they_are() {
+    let lab = Lab::new(INSTANT);
+    let plain = lab.fwdlab(&["run", "x.toml", "--out", "plain", "--json"]);
+    lab.write("x.toml", &format!("{INSTANT}[profile]\nsampling = 0\nstarts = 2\n"));
+    let with = lab.fwdlab(&["run", "x.toml", "--out", "with", "--json"]);
+    assert_eq!(with.code, Some(0), "{}", with.stderr);
+    assert!(with.stderr.contains("profile  stateful  simulated"), "{}", with.stderr);
+    assert!(with.stderr.contains("then 4 profiles, about"), "{}", with.stderr);
+    // The first start follows the second block.
+    let place = |words: &str| with.stderr.find(words).unwrap_or_else(|| panic!("{}", with.stderr));
+    assert!(place("profile  ") > place("block 2/4") && place("profile  ") < place("block 3/4"));
+    let stored = profiles(&lab, "with");
+    let starts: Vec<_> =
+        stored.iter().map(|p| (p.record.variant, p.record.start, p.record.run)).collect();
+    assert_eq!(starts, [(0, 0, None), (0, 1, None), (1, 0, None), (1, 1, None)]);
+    for profile in &stored {
         assert_eq!(profile.windows.len(), 5);
         let has_firewall = profile.windows.iter().any(|w| w.contains("simulated_firewall"));
-        assert_eq!(has_firewall, variant == 1);
+        assert_eq!(has_firewall, profile.record.variant == 1);
         let lost: i64 = profile.record.drops.iter().map(|drop| drop.packets).sum();
         assert_eq!(lost, profile.record.total.lost());
     }
-    // The same figures, to the last digit, with a profile and without.
-    let figures = |text: &str| {
-        let json: Value = serde_json::from_str(text).expect("JSON");
-        (json["variants"].clone(), json["comparisons"].clone())
-    };
     assert_eq!(figures(&plain.stdout), figures(&with.stdout));
 }
 
@@ -80,7 +104,7 @@ fn the_report_says_where_the_time_goes_and_what_changed() {
 fn a_profile_asked_for_later_finds_the_store_and_is_taken_once() {
     let lab = Lab::new(INSTANT);
     assert_eq!(lab.fwdlab(&["run", "x.toml", "--out", "o"]).code, Some(0));
-    lab.write("x.toml", &format!("{INSTANT}[profile]\nwindows = 2\n"));
+    lab.write("x.toml", &format!("{INSTANT}[profile]\n"));
     let off = lab.fwdlab(&["run", "x.toml", "--out", "o", "--no-profile"]);
     assert_eq!(off.code, Some(0), "{}", off.stderr);
     assert_eq!(profiles(&lab, "o"), []);

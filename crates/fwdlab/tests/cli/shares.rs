@@ -151,7 +151,7 @@ fn without_a_queue_the_way_out_is_said() {
 /// the queue while a file has their name.
 #[test]
 fn what_slurm_has_forgotten_is_not_cancelled_and_what_is_unreadable_set_aside() {
-    let lab = Lab::new(&(INSTANT.to_owned() + "[profile]\n"));
+    let lab = Lab::new(&(INSTANT.to_owned() + "[profile]\nstarts = 1\n"));
     let at = lab.path("").display().to_string();
     let program = |name: &str, script: String| {
         lab.write(name, &format!("#!/bin/sh\ncd {at}\n{script}\n"));

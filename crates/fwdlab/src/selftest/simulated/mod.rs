@@ -6,6 +6,7 @@
 //! the rates are the same on every machine, whatever the number of threads.
 
 mod beds;
+mod blame;
 mod history;
 mod law;
 mod residuals;
@@ -50,7 +51,7 @@ fn count(row: u64, experiments: u64, happens: &(dyn Fn(u64) -> bool + Sync)) -> 
 }
 
 /// Rows that [`measure`] gives.
-pub(crate) const ROWS: u64 = 128 + 24 + 12 + 6 + 6;
+pub(crate) const ROWS: u64 = 128 + 24 + 12 + 6 + 6 + 3;
 
 /// Everything that is promised of simulated runs, measured; `told` hears of each
 /// row before it is counted.
@@ -70,6 +71,7 @@ pub(crate) fn measure(experiments: u64, told: &mut dyn FnMut(&str)) -> Vec<Measu
     table.lists_in_families();
     table.printed_effects();
     table.losses();
+    table.blame();
     table.stopping();
     table.history();
     table.road();
@@ -396,6 +398,7 @@ mod tests {
             "again and again",
             "series without a change",
             "any bed named",
+            "any function named",
             "names the bed that is 2 % slower",
         ] {
             assert!(rows.iter().any(|row| row.question.contains(asked)), "{asked}");
