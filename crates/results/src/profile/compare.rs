@@ -173,6 +173,8 @@ pub fn compare_blocks(
     let mut names: Vec<&String> = sides.iter().flat_map(BTreeMap::keys).collect();
     names.sort();
     names.dedup();
+    // Callers that spend nothing in themselves are no parts.
+    names.retain(|name| share(name) > 0.0);
     let (large, small): (Vec<&String>, Vec<&String>) =
         names.into_iter().partition(|name| share(name) >= SMALL);
     let family = criteria.family.max(1) * (large.len() + usize::from(!small.is_empty())).max(1);
@@ -192,7 +194,8 @@ pub fn compare_blocks(
         .collect();
     sort(&mut parts);
     if !small.is_empty() {
-        let name = format!("{} others below 1 %", small.len());
+        let others = if small.len() == 1 { "other" } else { "others" };
+        let name = format!("{} {others} below 1 %", small.len());
         parts.push(change_of_blocks(&name, &sum(&small), &blocks, of_parts));
     }
     let whole = change_of_blocks("all", &wholes, &blocks, criteria);
@@ -395,7 +398,7 @@ mod tests {
         let criteria = Criteria::default();
         let found = compare_blocks(&side(0, 0), &side(20, 5), Grouping::Own, criteria).unwrap();
         let names: Vec<&str> = found.parts.iter().map(|part| part.name.as_str()).collect();
-        assert_eq!(names, ["f", "g", "3 others below 1 %"]);
+        assert_eq!(names, ["f", "g", "2 others below 1 %"]);
         assert!((found.whole.difference - 0.15).abs() < 1e-12, "{:?}", found.whole);
         let sum: f64 = found.parts.iter().map(|part| part.difference).sum();
         assert!((sum - found.whole.difference).abs() < 1e-12);

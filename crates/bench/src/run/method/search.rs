@@ -11,9 +11,19 @@ use fwdlab_search::{Ending, Goal, Limits, Search, Step, Trial};
 /// Least load of a search over the greatest one.
 const BELOW: f64 = 0.01;
 
-/// Invalid trials in a row after which a search, or the timing of a share, gives up: on a machine whose CPUs are shared
-/// every other one may be.
+/// Most invalid trials in a row after which a search, or the timing of a share, gives up: on a
+/// machine whose CPUs are shared four of five may be.
 pub(super) const INVALID_IN_A_ROW: usize = 30;
+/// Fewest of them.
+const INVALID_AT_LEAST: usize = 5;
+/// Time that invalid trials in a row may take before a search gives up, nanoseconds.
+const INVALID_NS: u64 = 10_000_000_000;
+
+/// Invalid trials in a row after which a search gives up whose longest trials last `trial_ns`.
+fn invalid_in_a_row(trial_ns: u64) -> usize {
+    let trials = usize::try_from(INVALID_NS / trial_ns.max(1)).unwrap_or(usize::MAX);
+    trials.clamp(INVALID_AT_LEAST, INVALID_IN_A_ROW)
+}
 
 /// A greatest load at which a search can show of a device that forwards next to nothing that it
 /// does: well above the `least` that the goals can tell from another, as far as the sender offers it.
@@ -47,7 +57,9 @@ impl Trials<'_, '_> {
             link,
             trials: method.max_trials as usize,
             time_ns: method.max_time_ns,
-            invalid: INVALID_IN_A_ROW,
+            invalid: invalid_in_a_row(
+                method.goals.iter().map(|goal| goal.final_ns).max().unwrap_or_default(),
+            ),
             ..Limits::between(min_load, max_load)
         };
         (self.record.min_load, self.record.max_load) = (min_load, max_load);
@@ -79,5 +91,16 @@ impl Trials<'_, '_> {
         let found = search.result().goals.into_iter().next();
         self.throughput = found.and_then(|goal| goal.conditional_throughput);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn search_gives_up_after_ten_seconds_of_invalid_trials() {
+        let trials = [100_000_000, 500_000_000, 1_000_000_000, 60_000_000_000, 0];
+        assert_eq!(trials.map(invalid_in_a_row), [30, 20, 10, 5, 30]);
     }
 }

@@ -2,7 +2,9 @@ use super::*;
 use crate::report::analysis::Analysis;
 use crate::store::StoredProfile;
 use fwdlab_model::RunRecord;
-use fwdlab_model::record::{Counts, ProfileRecord, ProfileWindow, TrialRecord};
+use fwdlab_model::record::{
+    Counts, DeviceTime, ProfileRecord, ProfileWindow, ReceiverPlace, TrialRecord,
+};
 use fwdlab_model::settings::Rate;
 
 /// One million packets a second, a little more from block to block.
@@ -35,6 +37,12 @@ fn profile(variant: usize, start: u16, rate: u64, firewall: u64) -> StoredProfil
 
 /// Five measured blocks of two variants, and these profiles.
 fn analysed(profiles: Vec<StoredProfile>) -> Profiles {
+    let contents = Contents { profiles, ..contents(&|_| DeviceTime::default()) };
+    Analysis::of(&contents).profiles.expect("profiles")
+}
+
+/// Five measured blocks of two variants, whose runs have this account of CPU time.
+fn contents(device: &dyn Fn(&fwdlab_model::PlannedRun) -> DeviceTime) -> Contents {
     let text = "version = 1\n[[factor]]\nname = \"queues\"\nlevels = [1, 2]\n\
                 [design]\nblocks = 5\n[compare]\nbaseline = { queues = 1 }\n";
     let plan = fwdlab_model::load("x.toml", text, &|_| Ok(Vec::new()))
@@ -46,21 +54,91 @@ fn analysed(profiles: Vec<StoredProfile>) -> Profiles {
         trial: TrialRecord {
             window_ns: 1_000_000_000,
             window: Counts { offered: 3 * RATE, forwarded: RATE + 1000 * u64::from(planned.block) },
+            device: device(planned),
             ..TrialRecord::default()
         },
         ..RunRecord::default()
     };
-    let contents = Contents {
+    Contents {
         runs: plan.runs.iter().map(run).collect(),
+        run_invocations: vec![1; plan.runs.len()],
         plan,
         experiment: String::new(),
         invocations: Vec::new(),
-        run_invocations: Vec::new(),
         calibrations: Vec::new(),
         import: None,
-        profiles,
+        profiles: Vec::new(),
+    }
+}
+
+/// The samples of a measured run, in which the firewall takes `firewall` of `60 + firewall`.
+fn samples_of(run: &RunRecord, firewall: u64) -> StoredProfile {
+    let mut profile = profile(run.variants[0], 0, 2 * run.trial.window.forwarded, firewall);
+    profile.windows.truncate(1);
+    profile.record.windows.truncate(1);
+    profile.record.windows[0].forwarded = run.trial.window.forwarded;
+    profile.record.run = Some(run.run);
+    profile
+}
+
+/// Samples of one kind of run explain each block's difference of CPU time; what a sample stands
+/// for is the account's, not the sampler's.
+#[test]
+fn measured_runs_are_explained_by_block_and_parts_sum_to_the_account() {
+    let account = |planned: &fwdlab_model::PlannedRun| {
+        let packets = RATE + 1000 * u64::from(planned.block);
+        // 600 and 800 ns per packet, 50 more in each further block; in two of them 210 apart.
+        let apart_ns = 200 + 10 * u64::from(planned.block % 2);
+        let cost_ns = 600 + apart_ns * planned.variants[0] as u64 + 50 * u64::from(planned.block);
+        DeviceTime {
+            ran_ns: Some(cost_ns * packets),
+            receiver: ReceiverPlace::Sender,
+            ..DeviceTime::default()
+        }
     };
-    Analysis::of(&contents).profiles.expect("profiles")
+    let mut contents = contents(&account);
+    let samples = contents.runs.iter().map(|run| samples_of(run, 20 * run.variants[0] as u64));
+    contents.profiles = samples.collect();
+    let analysis = Analysis::of(&contents);
+    let found = analysis.profiles.expect("profiles");
+    assert_eq!(
+        found.variants.iter().map(|v| (v.kind, v.starts)).collect::<Vec<_>>(),
+        [(ProfileKind::Runs, 5), (ProfileKind::Runs, 5)]
+    );
+    let [difference] = found.differences.as_slice() else { panic!("{:?}", found.notes) };
+    assert_eq!((difference.kind, difference.unit.as_str()), (ProfileKind::Runs, "ns"));
+    assert!(difference.scope.contains("over blocks"), "{}", difference.scope);
+    let whole = &difference.functions.whole;
+    assert!((whole.difference - 204.0).abs() < 1e-9, "{whole:?}");
+    let alone = &analysis.device.expect("an account").effects[0];
+    assert!((alone.difference_ns - whole.difference).abs() < 1e-9, "{alone:?}");
+    let (low, high) = whole.interval.expect("an interval");
+    assert!((alone.interval_ns.0 - low).abs() < 1e-9 && (alone.interval_ns.1 - high).abs() < 1e-9);
+    let parts: Vec<(&str, f64)> =
+        difference.functions.parts.iter().map(|p| (p.name.as_str(), p.difference)).collect();
+    // A quarter of 904 ns in the mean, and three quarters of it less 700.
+    assert_eq!(parts.len(), 2, "{parts:?}");
+    assert!(parts[0].0 == "nft_do_chain" && (parts[0].1 - 226.0).abs() < 1e-9, "{parts:?}");
+    assert!(parts[1].0 == "ip_rcv" && (parts[1].1 + 22.0).abs() < 1e-9, "{parts:?}");
+
+    // Samples of a run without an account explain nothing.
+    contents.runs[3].trial.device = DeviceTime::default();
+    let found = Analysis::of(&contents).profiles.expect("profiles");
+    assert_eq!(found.variants.iter().map(|variant| variant.starts).sum::<usize>(), 9);
+}
+
+/// Without an account a sample is the time that its event stands for.
+#[test]
+fn samples_without_an_account_stand_for_their_event() {
+    let mut contents = contents(&|_| DeviceTime::default());
+    let samples = contents.runs.iter().map(|run| samples_of(run, 20 * run.variants[0] as u64));
+    contents.profiles = samples.collect();
+    let found = Analysis::of(&contents).profiles.expect("profiles");
+    let [difference] = found.differences.as_slice() else { panic!("{:?}", found.notes) };
+    let firewall = &difference.functions.parts[0];
+    // 20 samples of 500 us over 1.002 million packets.
+    assert!((firewall.difference - 10.0 / 1.002).abs() < 0.01, "{firewall:?}");
+    assert!(difference.scope.contains("time that its event stands for"), "{}", difference.scope);
 }
 
 #[test]
