@@ -1,7 +1,7 @@
 //! What emulated devices executed, by variant, and each variant against its baseline.
 
 use super::figures::{RunResult, foreground};
-use super::profiles::Pictures;
+use super::pictures::Pictures;
 use super::{Compared, Outcome, VariantResult};
 use crate::counts::{
     self, Differences, Foreground, FunctionCount, Modelled, Repeated, Total, flames,

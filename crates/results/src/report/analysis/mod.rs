@@ -24,6 +24,7 @@ mod method;
 mod mixes;
 mod openings;
 mod outlook;
+mod pictures;
 mod profiles;
 mod quality;
 mod queues;
@@ -121,7 +122,7 @@ pub struct Analysis {
     pub profiles: Option<Profiles>,
     /// The pictures of profiles and counts: name in the report and SVG.
     #[serde(skip)]
-    pub(crate) profile_pictures: profiles::Pictures,
+    pub(crate) profile_pictures: pictures::Pictures,
     /// Runs that the plan asks for.
     pub runs_planned: usize,
     /// Runs that the store holds.

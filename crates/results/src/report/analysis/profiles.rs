@@ -17,6 +17,7 @@ mod source;
 
 use super::VariantResult;
 use super::figures::RunResult;
+use super::pictures::Pictures;
 use crate::profile::draw::{Look, flame_graph};
 use crate::profile::functions::{By, of_stacks};
 use crate::profile::{Stacks, Subsystems, is_resolved, read};
@@ -36,9 +37,6 @@ const SHOWN: usize = 12;
 pub(super) const FOLDER: &str = "flamegraphs";
 /// Share of the samples below which it is said that they are not of the traffic.
 const INSIDE: f64 = 0.95;
-
-/// Pictures of the profiles: name in the report and SVG.
-pub(crate) type Pictures = Vec<(String, String)>;
 
 /// Options of the pictures, and those drawn so far.
 struct Drawing {

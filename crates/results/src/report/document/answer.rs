@@ -1,23 +1,19 @@
 //! The first screen of a report: what was found, how sure it is, where in the code, and what
 //! was asked. Never more than the verdicts hold: the words are theirs.
 
+mod places;
+
 use crate::counts::{CountVerdict, Exact, signed};
 use crate::document::{Block, Inline};
-use crate::format::{listed, runs_of, signed as signed_number};
-use crate::profile::compare::Change;
-use crate::report::analysis::{
-    Analysis, Answer, Compared, DeviceEffect, Outcome, ProfileDifference, ProfileKind,
-};
+use crate::format::{listed, runs_of};
+use crate::report::analysis::{Analysis, Answer, Compared, Outcome};
 use crate::report::rows::{median, reasons};
 use crate::stats::Verdict;
 use crate::stats::comparison::Doubtful;
 use crate::text::Tone;
 use fwdlab_model::units::format_pps;
+use places::places;
 
-/// Parts of a difference that are named.
-const PARTS: usize = 3;
-/// Unit of profiles by time.
-const NANOSECONDS: &str = "ns";
 /// Variants whose levels are named one by one.
 const LEVELS: usize = 8;
 
@@ -295,208 +291,4 @@ fn layouts(analysis: &Analysis) -> Vec<String> {
         _ => None,
     });
     said.collect()
-}
-
-/// For each difference that was found, the parts of it that are surely there.
-fn places(analysis: &Analysis) -> Vec<String> {
-    let mut said = Vec::new();
-    for compared in &analysis.comparisons {
-        match &compared.outcome {
-            Outcome::Compared(answer)
-                if matches!(answer.verdict, Verdict::Better | Verdict::Worse) =>
-            {
-                let mut differences = analysis.profiles.iter().flat_map(|p| &p.differences);
-                let of = |difference: &&ProfileDifference| {
-                    difference.label == compared.label
-                        && difference.baseline_label == compared.baseline_label
-                };
-                let mut measured = analysis.device.iter().flat_map(|device| &device.effects);
-                let alone = measured.find(|effect| {
-                    effect.label == compared.label
-                        && effect.baseline_label == compared.baseline_label
-                });
-                said.extend(differences.find(of).and_then(|found| match found.kind {
-                    ProfileKind::Runs => place_in_runs(found),
-                    ProfileKind::Starts | ProfileKind::Published => place(found, alone),
-                }));
-            }
-            Outcome::Counted(exact)
-                if matches!(exact.verdict, CountVerdict::Fewer | CountVerdict::More) =>
-            {
-                let found = exact.functions.iter().flat_map(|functions| &functions.differing);
-                let parts: Vec<String> = found
-                    .take(PARTS)
-                    .map(|part| format!("{} {}", part.name, signed(part.difference)))
-                    .collect();
-                if !parts.is_empty() {
-                    let (label, baseline) = (&compared.label, &compared.baseline_label);
-                    let parts = listed(&parts);
-                    said.push(format!("{label} against {baseline}: {parts} instructions a packet"));
-                }
-            }
-            _ => {}
-        }
-        if said.len() == PARTS {
-            break;
-        }
-    }
-    said
-}
-
-/// Sentence that names the largest parts of a difference between measured runs; `None` if their
-/// samples show no difference. Every part named differs surely, all of them together.
-fn place_in_runs(difference: &ProfileDifference) -> Option<String> {
-    let is_sure =
-        |change: &&Change| change.interval.is_some_and(|(low, high)| low > 0.0 || high < 0.0);
-    let shown = |change: &Change| {
-        let interval = change.interval.map_or(String::new(), |(low, high)| {
-            format!(" [{}, {}]", signed_number(low), signed_number(high))
-        });
-        format!("{}{interval}", signed_number(change.difference))
-    };
-    let whole = Some(&difference.functions.whole).filter(is_sure)?;
-    let same_way = |part: &&Change| (part.difference > 0.0) == (whole.difference > 0.0);
-    let parts = difference.functions.parts.iter().filter(is_sure).filter(same_way).take(PARTS);
-    let parts: Vec<String> = parts.map(|part| format!("{} {}", part.name, shown(part))).collect();
-    let parts = match parts.is_empty() {
-        true => "no single function is shown to differ".to_owned(),
-        false => listed(&parts),
-    };
-    let ProfileDifference { label, baseline_label, unit, .. } = difference;
-    Some(format!("{label} against {baseline_label}: {} {unit} a packet; {parts}", shown(whole)))
-}
-
-/// Sentence that names the largest parts of a difference; `None` if the profile shows none.
-///
-/// A profile is one start of each variant, and a slow spell of the machine can move it by more
-/// than the difference itself. The difference of the measured runs has an interval over blocks,
-/// so it is printed as the sum, and a profile outside that interval names no parts.
-fn place(difference: &ProfileDifference, alone: Option<&DeviceEffect>) -> Option<String> {
-    let whole = &difference.functions.whole;
-    let pair = format!("{} against {}", difference.label, difference.baseline_label);
-    let whole_ns = match (alone.filter(|_| difference.unit == NANOSECONDS), whole.difference) {
-        (None, in_all) => format!("{} {} a packet in all", signed_number(in_all), difference.unit),
-        (Some(alone), in_profile) => {
-            let (low, high) = alone.interval_ns;
-            if low <= 0.0 && high >= 0.0 {
-                return None;
-            }
-            let measured = format!(
-                "{:+.0} ns [{low:+.0}, {high:+.0}] a packet in the measured runs",
-                alone.difference_ns
-            );
-            if in_profile < low || in_profile > high {
-                let profiled = signed_number(in_profile);
-                return Some(format!(
-                    "{pair}: {measured}, {profiled} ns in the profiled ones, which therefore name \
-                     no parts"
-                ));
-            }
-            measured
-        }
-    };
-    // Without windows there are no intervals, and what is published stands as it is.
-    let is_there = |part: &&Change| match part.interval {
-        Some((low, high)) => low > 0.0 || high < 0.0,
-        None => part.difference != 0.0,
-    };
-    let same_way = |part: &&Change| (part.difference > 0.0) == (whole.difference > 0.0);
-    let parts = difference.functions.parts.iter().filter(is_there).filter(same_way);
-    let parts: Vec<String> = parts
-        .take(PARTS)
-        .map(|part| format!("{} {}", part.name, signed_number(part.difference)))
-        .collect();
-    (!parts.is_empty()).then(|| format!("{pair}: {whole_ns}; {}", listed(&parts)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::profile::compare::Changes;
-
-    /// A profile of 100 ns more in one function, 0.5 less in another and 3 that may be none.
-    fn profiled() -> ProfileDifference {
-        let change = |name: &str, difference: f64, interval| Change {
-            name: name.into(),
-            baseline: 500.0,
-            candidate: 500.0 + difference,
-            difference,
-            interval: Some(interval),
-        };
-        let functions = Changes {
-            confidence: 95.0,
-            whole: change("all", 99.5, (90.0, 109.0)),
-            parts: vec![
-                change("nft_do_chain", 100.0, (95.0, 105.0)),
-                change("ip_forward", 3.0, (-1.0, 7.0)),
-                change("fib_table_lookup", -0.5, (-0.6, -0.4)),
-            ],
-            remarks: Vec::new(),
-        };
-        ProfileDifference {
-            label: "stateful".into(),
-            baseline_label: "none".into(),
-            kind: ProfileKind::Starts,
-            unit: NANOSECONDS.into(),
-            scope: String::new(),
-            subsystems: functions.clone(),
-            functions,
-            file: None,
-        }
-    }
-
-    fn measured(difference_ns: f64, interval_ns: (f64, f64)) -> DeviceEffect {
-        DeviceEffect {
-            variant: 1,
-            label: "stateful".into(),
-            baseline_label: "none".into(),
-            effect: 0.0,
-            interval: (0.0, 0.0),
-            difference_ns,
-            interval_ns,
-        }
-    }
-
-    #[test]
-    fn profile_within_the_measured_interval_names_its_parts() {
-        assert_eq!(
-            place(&profiled(), Some(&measured(110.0, (80.0, 130.0)))).as_deref(),
-            Some(
-                "stateful against none: +110 ns [+80, +130] a packet in the measured runs; \
-                 nft_do_chain +100"
-            )
-        );
-        let alone = place(&profiled(), None).expect("parts");
-        assert_eq!(alone, "stateful against none: +99.5 ns a packet in all; nft_do_chain +100");
-    }
-
-    #[test]
-    fn profile_outside_the_measured_interval_names_no_parts() {
-        let text = place(&profiled(), Some(&measured(381.0, (249.0, 534.0)))).expect("a sentence");
-        assert!(text.contains("+381 ns [+249, +534]"), "{text}");
-        assert!(text.ends_with("+99.5 ns in the profiled ones, which therefore name no parts"));
-        assert!(!text.contains("nft_do_chain"), "{text}");
-    }
-
-    #[test]
-    fn samples_of_measured_runs_name_what_surely_differs() {
-        let mut sampled = ProfileDifference { kind: ProfileKind::Runs, ..profiled() };
-        assert_eq!(
-            place_in_runs(&sampled).as_deref(),
-            Some(
-                "stateful against none: +99.5 [+90.0, +109] ns a packet; nft_do_chain +100 \
-                 [+95.0, +105]"
-            )
-        );
-        sampled.functions.parts.remove(0);
-        let without = place_in_runs(&sampled).expect("a sentence");
-        assert!(without.ends_with("no single function is shown to differ"), "{without}");
-        sampled.functions.whole.interval = Some((-3.0, 202.0));
-        assert_eq!(place_in_runs(&sampled), None);
-    }
-
-    #[test]
-    fn difference_that_was_not_measured_is_not_explained() {
-        assert_eq!(place(&profiled(), Some(&measured(50.0, (-30.0, 130.0)))), None);
-    }
 }
