@@ -196,7 +196,7 @@ impl Lab {
     fn profile(&self, plan: &ProfilePlan) -> (RawProfile, ProfileRecord, String) {
         let clock = || SystemClock.now_ns();
         let file = Path::new("/var/tmp/fwdlab-perf.data");
-        let mut profiler = Box::new(Pmcstat::prepare(&self.host, &clock, plan, &[0], file));
+        let mut profiler = Box::new(Pmcstat::prepare(&self.host, &clock, &plan.into(), &[0], file));
         self.send(Duration::from_millis(300));
         profiler.start();
         let from_ns = clock();
