@@ -66,7 +66,7 @@ struct Cost {
 
 fn compare(label: &str, options: &str, values: &Path, directory: &Path) {
     let ours = || {
-        let fwdlab = [env!("CARGO_BIN_EXE_fwdlab"), "ministat", "--generation", "fbsd10"];
+        let fwdlab = [env!("CARGO_BIN_EXE_fwdlab"), "ministat", "--generation", "debian"];
         run(&[&fwdlab[..], &[options]].concat(), values, &directory.join("ours"))
     };
     let theirs = || run(&["ministat", options], values, &directory.join("theirs"));

@@ -1,14 +1,15 @@
 //! Progress of an experiment on standard error: a few lines that are rewritten on
 //! a terminal, else one line per finished run.
 
+mod figure;
+
 use crate::events::Events;
 use crate::signal::Stop;
 use crate::terminal::{self, cut, duration};
+use figure::figure;
 use fwdlab_bench::{Live, Observer};
 use fwdlab_model::units::format_pps;
 use fwdlab_model::{Plan, PlannedRun, ProfileRecord, RunRecord};
-use fwdlab_results::counts::Foreground;
-use fwdlab_results::report::analysis::found_in_words;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
@@ -335,23 +336,6 @@ fn label(plan: &Plan, run: &PlannedRun) -> String {
             labels.join(" > ")
         }
     }
-}
-
-/// What a run found: its rate, or what it counted by itself.
-fn figure(plan: &Plan, record: &RunRecord) -> String {
-    let trial = &record.trial;
-    if plan.metric().is_rate() {
-        let seconds = trial.window_ns.max(1) as f64 / 1e9;
-        let rate = format_pps(trial.window.forwarded as f64 / seconds);
-        return match found_in_words(plan, record) {
-            Some(found) => format!("{found}, {rate} at the maximum load"),
-            None => rate,
-        };
-    }
-    let total = trial.executed.as_ref().and_then(|e| Foreground::of([e]).total(e));
-    total.map_or("not counted".to_owned(), |total| {
-        format!("{:.1} instructions a packet", total.instructions)
-    })
 }
 
 impl State {

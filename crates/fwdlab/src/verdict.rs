@@ -19,8 +19,17 @@ pub(crate) enum FailOn {
     NotEquivalent,
 }
 
-/// Exit code of an analysis: 1 when the user asked to fail on what it says.
+/// Exit code of an analysis, the same for every command that shows it: 4 if its figures can't be
+/// trusted or a variant has no result, 1 if it found what the user asked to fail on.
 pub(crate) fn exit(analysis: &Analysis, fail_on: Option<FailOn>) -> Exit {
+    if analysis.has_fatal_warning() {
+        terminal::warn("some of these figures can't be trusted: see the warnings above");
+        return Exit::Untrustworthy;
+    }
+    if let [(label, why), ..] = analysis.without_result().as_slice() {
+        terminal::warn(&format!("{label} has no result: {why}"));
+        return Exit::Untrustworthy;
+    }
     exit_of(analysis.comparisons.iter().map(|compared| &compared.outcome), fail_on)
 }
 
@@ -38,7 +47,8 @@ pub(crate) fn exit_for_git<'a>(
                     known to be good, as its baseline, beside the one under test";
         return Err(CliError::Mistake(what.into()).into());
     }
-    let exit = exit_of(outcomes.iter().copied(), Some(FailOn::Worse));
+    let answered = outcomes.iter().copied().filter(|outcome| outcome.is_answered());
+    let exit = exit_of(answered, Some(FailOn::Worse));
     let is_known = |outcome: &&Outcome| match outcome {
         Outcome::Compared(answer) => is_good(answer.verdict, answer.within_margin),
         Outcome::Counted(exact) => is_good(exact.verdict.into(), exact.within_margin),
@@ -57,8 +67,8 @@ fn is_good(verdict: Verdict, within_margin: bool) -> bool {
     }
 }
 
-/// The same for outcomes from wherever; 4 when one of them rests on runs that say nothing
-/// of the device.
+/// The same for outcomes of any source; 4 if one of them rests on runs that are doubtful, or if
+/// `fail_on` is given and one of them has no answer.
 pub(crate) fn exit_of<'a>(
     outcomes: impl Iterator<Item = &'a Outcome>,
     fail_on: Option<FailOn>,
@@ -76,12 +86,24 @@ pub(crate) fn exit_of<'a>(
         return Exit::Untrustworthy;
     }
     let Some(fail_on) = fail_on else { return Exit::Done };
-    let fails = outcomes.into_iter().any(|outcome| match outcome {
+    let fails = outcomes.iter().any(|outcome| match outcome {
         Outcome::Compared(answer) => is_failure(fail_on, answer.verdict, answer.within_margin),
         Outcome::Counted(exact) => is_failure(fail_on, exact.verdict.into(), exact.within_margin),
         Outcome::Unanswerable { .. } => fail_on == FailOn::NotEquivalent,
     });
-    if fails { Exit::Difference } else { Exit::Done }
+    let unanswered = outcomes.iter().find_map(|outcome| match outcome {
+        Outcome::Unanswerable { reason } => Some(reason),
+        Outcome::Compared(_) | Outcome::Counted(_) => None,
+    });
+    match unanswered {
+        _ if fails => Exit::Difference,
+        // What has no answer must not pass.
+        Some(reason) => {
+            terminal::warn(&format!("a comparison has no answer: {reason}"));
+            Exit::Untrustworthy
+        }
+        None => Exit::Done,
+    }
 }
 
 /// A difference that lies within the margin for certain is none to fail on:

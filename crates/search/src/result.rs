@@ -2,6 +2,7 @@
 
 use crate::bounds::Bounds;
 use crate::classify::conditional_throughput;
+use crate::dip::LossDip;
 use crate::drift::Drift;
 use crate::floor::LossFloor;
 use crate::goal::{Goal, distance};
@@ -25,6 +26,8 @@ pub struct SearchResult {
     pub drift: Option<Drift>,
     /// Loss that is as large at lower loads.
     pub loss_floor: Option<LossFloor>,
+    /// Loss that falls while the load rises.
+    pub loss_dip: Option<LossDip>,
 }
 
 /// Goal Result.
@@ -135,6 +138,7 @@ impl SearchResult {
             goals: (0..goals.len()).map(result).collect(),
             trials: trials.all().to_vec(),
             loss_floor: LossFloor::of(trials, &invalid, drift.as_ref()),
+            loss_dip: LossDip::of(trials, drift.as_ref()),
             invalid,
             drift,
         }

@@ -144,6 +144,22 @@ pub fn change_points(logs: &[f64]) -> Result<Division, Indivisible> {
     Ok(division)
 }
 
+/// Change points of values whose noise is `spread`, at a level that holds for `series` series
+/// together: chance divides a series less often by their number, which takes a penalty that is
+/// larger by twice its logarithm.
+///
+/// # Errors
+/// As [`change_points`].
+pub fn change_points_among(
+    logs: &[f64],
+    spread: f64,
+    series: usize,
+) -> Result<Vec<usize>, Indivisible> {
+    check(logs)?;
+    let penalty = penalty(logs.len()) + 2.0 * (series.max(1) as f64).ln();
+    Ok(if spread > 0.0 { scaled(logs, spread, penalty) } else { Vec::new() })
+}
+
 /// The smallest step, on the scale of the logarithms, that `points` points of one level
 /// with noise `spread` would show nine times in ten, were it halfway between the first and
 /// the last. Nearer to an end it must be larger.

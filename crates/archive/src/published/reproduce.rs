@@ -134,7 +134,7 @@ fn print(block: &Block, variants: &[(&str, &[f64])], members: &[Option<usize>]) 
     let published = with_tabs(&block.text);
     let mut exact: Option<(Vec<Generation>, String)> = None;
     let mut closest: Option<(usize, Generation, String)> = None;
-    for generation in Generation::ALL.into_iter().rev() {
+    for generation in Generation::of_freebsd().rev() {
         for separate_bars in [block.separate_bars, !block.separate_bars] {
             let options = Options {
                 confidence: block.confidence,

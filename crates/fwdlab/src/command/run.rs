@@ -278,11 +278,7 @@ fn show(arguments: &Arguments, analysis: &Analysis, out: &Path) -> Result<()> {
 }
 
 fn exit_of(analysis: &Analysis, arguments: &Arguments) -> Result<Exit> {
-    if analysis.warnings.iter().any(|group| group.fatal) {
-        terminal::warn("some of these figures can't be trusted: see the warnings above");
-        return Ok(Exit::Untrustworthy);
-    }
-    if arguments.bisect {
+    if arguments.bisect && !analysis.has_fatal_warning() {
         return verdict::exit_for_git(
             analysis.comparisons.iter().map(|compared| &compared.outcome),
         );

@@ -54,10 +54,12 @@ fn routing_algorithms_and_a_firewall_cost_what_they_are_known_to() {
     }
     let total = kernels[0]["instructions"].as_f64().unwrap();
     assert!((2800.0..3000.0).contains(&total), "{total}");
+    // What the guest does in the background is taken from all functions, and a busy machine gives
+    // it more time: of locks up to 3 % are missing then.
     let near = |function: &str, expected: [f64; 4]| {
         let found = of(&found, function);
-        let all =
-            found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 0.5);
+        let is_near = |(found, expected): (&f64, f64)| (found / expected - 1.0).abs() < 0.05;
+        let all = found.iter().zip(expected).all(is_near);
         assert!(all, "{function}: {found:?}");
     };
     // The image's own algorithm for few routes, then the three that were asked for.

@@ -13,7 +13,7 @@ use crate::report::analysis::{Compared, Outcome, RunResult, SummaryResult, adjus
 use crate::stats::alternation::{Slice, compare_alternation};
 use crate::stats::sequential::compare_sequentially;
 use crate::stats::{
-    BlockedRun, Comparison, Criteria, Scope, Unanswerable, compare_blocked, compare_builds,
+    BlockedRun, Comparison, Criteria, Unanswerable, compare_blocked, compare_builds,
     compare_unblocked,
 };
 use fwdlab_model::plan::RunMetric;
@@ -141,6 +141,7 @@ pub(super) fn results(
                 sides: [vec![baseline], vec![variant]],
                 goal: None,
                 outcome,
+                is_distrusted: false,
             }
         })
         .collect();
@@ -238,7 +239,7 @@ fn compare_runs(
         .into_iter()
         .any(|input| inputs[input].origin.is_none());
     let listed = |found: Comparison| match is_list {
-        true => Comparison { scope: Scope::Listed, ..found },
+        true => found.of_list(),
         false => found,
     };
     match pair.way {

@@ -3,7 +3,9 @@
 use super::ordered::Ordered;
 use super::results::{Apart, Change, Detection, Direction, PointResult, Segment};
 use crate::format::{percent, signed_percent};
-use crate::stats::change_points::{Division, Indivisible, MIN_POINTS, change_points, detectable};
+use crate::stats::change_points::{
+    Division, Indivisible, MIN_POINTS, change_points, change_points_among, detectable,
+};
 use crate::stats::summary::{mean, sum_of_squares, t_quantile};
 
 /// Smaller changes are counted, not listed: another layout of the same code has an
@@ -16,12 +18,14 @@ pub(super) const CONFIDENCE: f64 = 95.0;
 
 /// If the smallest detectable step exceeds this, "no change" is not conclusive.
 pub(super) const CANT_TELL: f64 = 0.10;
+/// Change points no further apart than this are one, placed with more or less evidence.
+const NEAR: usize = 2;
 /// Two points of one segment further apart than this many standard deviations
 /// of their difference are not on one level.
 const APART: f64 = 4.0;
 
-/// Divides the main line of a series and describes what was found.
-pub(super) fn find(series: &mut Ordered) {
+/// Divides the main line of a series, one of `family`, and describes what was found.
+pub(super) fn find(series: &mut Ordered, family: usize) {
     let series = &mut series.result;
     let points = &series.points;
     let mut line: Vec<usize> = (0..points.len()).filter(|&i| !points[i].patched).collect();
@@ -77,11 +81,15 @@ pub(super) fn find(series: &mut Ordered) {
     };
     series.segments = divided(points, &line, &logs, &division.change_points);
     let sizes = sizes(&logs, &division.change_points);
-    for (pair, size) in series.segments.windows(2).zip(sizes) {
+    let among_all = change_points_among(&logs, division.spread, family).unwrap_or_default();
+    let holds = |start: usize| among_all.iter().any(|other| other.abs_diff(start) <= NEAR);
+    let places = division.change_points.iter().map(|&start| holds(start));
+    for ((pair, size), holds_among_all) in series.segments.windows(2).zip(sizes).zip(places) {
         if size.effect.abs() < THRESHOLD.ln_1p() {
             series.suppressed += 1;
         } else {
-            series.changes.push(change(points, &pair[0], &pair[1], size));
+            let change = change(points, &pair[0], &pair[1], size);
+            series.changes.push(Change { holds_among_all, ..change });
         }
     }
 }
@@ -200,6 +208,7 @@ fn change(points: &[PointResult], before: &Segment, after: &Segment, size: Size)
         n_before: before.n,
         n_after: after.n,
         direction: direction(ratio),
+        holds_among_all: true,
         confirmation_needed: true,
         run_again: [before.last_point.clone(), after.first_point.clone()],
         sentence: String::new(),

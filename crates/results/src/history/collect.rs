@@ -217,8 +217,9 @@ impl Collector {
             .map(|((key, gathered), title)| ordered(key, gathered, title))
             .collect();
         series.sort_by(|a, b| a.result.title.cmp(&b.result.title));
+        let family = series.len();
         for one in &mut series {
-            changes::find(one);
+            changes::find(one, family);
         }
         let agreements = agreement::agreements(&series);
         let series: Vec<SeriesResult> = series.into_iter().map(|one| one.result).collect();

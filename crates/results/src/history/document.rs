@@ -104,6 +104,13 @@ impl History {
                 Cell::Values(text.into(), vec![change.ratio.into()])
             })
             .words("between", |(series, change)| Cell::text(between(series, change)))
+            .words("holds", |(_, change)| match change.holds_among_all {
+                true => Cell::text("among all"),
+                false => Cell::text("alone"),
+            })
+            .about(
+                "among all: at a level that holds for all series together; --fail-on counts these",
+            )
             .numbers("level", |(series, change)| {
                 let segment = series.segments.iter().find(|segment| segment.first == change.at);
                 Cell::text(segment.map_or(String::new(), |segment| format_pps(segment.level)))
@@ -237,7 +244,11 @@ fn changes(series: &SeriesResult, confidence: f64) -> Block {
             true => "; one revision, so something else has changed",
             false => "",
         };
-        Cell::text(format!("{}; to be confirmed{other}", word(change.direction)))
+        let alone = match change.holds_among_all {
+            true => "",
+            false => "; not shown among all series",
+        };
+        Cell::text(format!("{}; to be confirmed{alone}{other}", word(change.direction)))
     };
     Table::of(&series.changes)
         .words("between", |change| Cell::text(&change.before))
@@ -267,6 +278,9 @@ fn changes(series: &SeriesResult, confidence: f64) -> Block {
                 change.sentence.clone(),
                 format!("to be confirmed: run {before} and {after} again"),
             ];
+            if !change.holds_among_all {
+                row.words.push("not shown at a level that holds for all series".to_owned());
+            }
             row.tone = tone(change.direction);
         })
         .set(|table| {

@@ -185,6 +185,8 @@ pub struct Change {
     pub n_after: usize,
     /// For better or worse.
     pub direction: Direction,
+    /// True if it is also found at a level that holds for all series of the history together.
+    pub holds_among_all: bool,
     /// Always true: a change point is chosen after looking, so that only new
     /// runs say whether it is there.
     pub confirmation_needed: bool,
@@ -302,8 +304,10 @@ impl History {
         }
     }
 
-    /// The last change of each series that has one.
+    /// The last change of each series that has one which holds among all series.
     pub fn latest_changes(&self) -> impl Iterator<Item = &Change> {
-        self.series.iter().filter_map(|series| series.changes.last())
+        self.series
+            .iter()
+            .filter_map(|series| series.changes.iter().rfind(|change| change.holds_among_all))
     }
 }

@@ -127,7 +127,7 @@ pub(crate) fn verdicts(comparisons: &[Compared]) -> Block {
         })
         .said(|compared, row: &mut Row| {
             row.name = format!("{} against {}", compared.label, compared.baseline_label);
-            row.judgement = Some(compared.outcome.judgement());
+            row.judgement = Some(compared.judgement());
             match (exact(compared), &compared.outcome) {
                 (Some(exact), _) => {
                     row.tone = match exact.verdict {

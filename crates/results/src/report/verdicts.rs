@@ -168,7 +168,7 @@ fn shown(text: &str, values: serde_json::Value) -> Cell {
 }
 
 fn say(compared: &Compared, row: &mut Row) {
-    row.judgement = Some(compared.outcome.judgement());
+    row.judgement = Some(compared.judgement());
     row.name = format!("{} against {}", compared.candidate(), compared.baseline_label);
     match &compared.outcome {
         Outcome::Compared(answer) => {

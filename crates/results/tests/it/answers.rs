@@ -12,7 +12,7 @@ use fwdlab_results::document::form::{
 use fwdlab_results::report::analysis::Outcome;
 use fwdlab_results::report::{self, Analysis};
 use fwdlab_results::stats::{
-    Adjustment, Comparison, Criteria, Method, Scope, compare_blocked, compare_unblocked,
+    Adjustment, Comparison, Criteria, Method, compare_blocked, compare_unblocked,
 };
 use fwdlab_results::stats::{BlockedRun, Verdict};
 use fwdlab_results::store::Store;
@@ -137,7 +137,7 @@ fn lists_are_compared_as_they_are() {
     files.write("old.pps", &text_a).write("new.pps", &text_b).write("same.txt", &text_c);
     let results = files.answer(&["old.pps", "new.pps"]);
     let expected = compare_unblocked(&a, &b, Criteria::default()).unwrap();
-    assert_eq!(numbers(&results), [Comparison { scope: Scope::Listed, ..expected }]);
+    assert_eq!(numbers(&results), [expected.of_list()]);
     let three = files.answer(&["old.pps", "new.pps", "same.txt"]);
     files.golden("lists", &three);
     let verdicts: Vec<Verdict> = numbers(&three).iter().map(Comparison::verdict).collect();
@@ -158,7 +158,7 @@ fn lines_are_blocks_where_that_is_said() {
     let expected = compare_blocked(&blocked(&a), &blocked(&b), Criteria::default()).unwrap();
     assert_eq!(expected.method, Method::Exact { assignments: 256 });
     // Nothing says that its lines are starts.
-    assert_eq!(numbers(&results), [Comparison { scope: Scope::Listed, ..expected }]);
+    assert_eq!(numbers(&results), [expected.of_list()]);
     let refused = files.refusal(&["a", "short"], |question| question.blocked = true);
     assert!(refused.contains("a has 8, short has 2"), "{refused}");
 }

@@ -29,6 +29,8 @@ struct Thousand {
     drifting: usize,
     /// Searches that found losses which stay at lower loads.
     floors: usize,
+    /// Searches that found losses which fall while the load rises.
+    dips: usize,
 }
 
 impl Thousand {
@@ -45,6 +47,7 @@ impl Thousand {
             all.trials.push(device.trials);
             all.drifting += usize::from(result.drift.is_some());
             all.floors += usize::from(result.loss_floor.is_some());
+            all.dips += usize::from(result.loss_dip.is_some());
             for (at, found) in result.goals.iter().enumerate() {
                 let bounds = (found.bounds.lower, found.bounds.upper);
                 let is_covered = match (law.truth(found.goal.loss_ratio), bounds) {
@@ -171,6 +174,46 @@ fn losses_that_stay_at_lower_loads_are_said_to() {
     // Nor of one whose trials lose more often the higher the load: it loses nothing below.
     assert_eq!(of(Law { border: 0.05, ..Law::exact(1.0) }), 0);
     assert_eq!(of(Law { border: 0.2, ..Law::exact(1.0) }), 0);
+}
+
+/// Trials at loads with these loss ratios.
+fn of_losses(loads: &[(u64, &[f64])]) -> SearchResult {
+    let outcomes = loads.iter().flat_map(|(load, lost)| {
+        let trial = Trial { load: *load, duration_ns: 1_000_000_000 };
+        lost.iter().map(move |lost| {
+            let forwarded = (*load as f64 * (1.0 - lost)).round() as u64;
+            (trial, Outcome::Valid(Output::of_counts(trial, *load, forwarded).unwrap()))
+        })
+    });
+    SearchResult::of(presets(&["ndr"]), &Limits::between(MIN, MAX), outcomes, None)
+}
+
+#[test]
+fn loss_that_falls_while_the_load_rises_is_reported() {
+    let much = [0.07, 0.08, 0.09, 0.08, 0.075, 0.085];
+    let little = [0.003, 0.002, 0.004, 0.003, 0.003, 0.002];
+    let found = of_losses(&[(600_000, &[0.0; 6]), (750_000, &much), (900_000, &little)]);
+    let dip = found.loss_dip.unwrap();
+    assert_eq!((dip.load, dip.higher), (750_000, 900_000));
+    assert!((dip.loss_ratio - 0.08).abs() < 1e-6 && (dip.loss_at_higher - 0.003).abs() < 1e-6);
+    let of = |loads: &[(u64, &[f64])]| of_losses(loads).loss_dip;
+    assert_eq!(of(&[(750_000, &little), (900_000, &much)]), None, "it rises");
+    assert_eq!(of(&[(750_000, &much[..5]), (900_000, &little)]), None, "too few trials");
+    let overlapping = [0.07, 0.08, 0.09, 0.08, 0.075, 0.0035];
+    assert_eq!(of(&[(750_000, &overlapping), (900_000, &little)]), None, "not separate");
+    let less = little.map(|lost| 0.6 * lost - 0.0002);
+    assert_eq!(of(&[(750_000, &little), (900_000, &less)]), None, "hardly less");
+    // None of devices whose loss rises with the load, or comes by chance at any load.
+    for law in [
+        Law::exact(1.0),
+        Law { sigma: 0.03, ..Law::exact(1.0) },
+        Law { lossy: 0.3, ..Law::exact(1.0) },
+        Law { still: 0.0045, ..Law::exact(1.0) },
+        Law { border: 0.2, ..Law::exact(1.0) },
+    ] {
+        let dips = Thousand::of(law).dips;
+        assert!(dips <= 5, "{law:?}: {dips}");
+    }
 }
 
 #[test]

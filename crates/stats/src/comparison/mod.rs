@@ -162,6 +162,18 @@ pub enum Method {
         /// Seed that draws the same ones again.
         seed: u64,
     },
+    /// Permutation test over all assignments within blocks, of figures whose order nobody drew.
+    Permutation {
+        /// Number of assignments.
+        assignments: u64,
+    },
+    /// The same over random assignments.
+    SampledPermutation {
+        /// Assignments drawn, the observed one included.
+        draws: u64,
+        /// Seed that draws the same ones again.
+        seed: u64,
+    },
     /// t test with block effects.
     BlockedT,
     /// Welch's t test.

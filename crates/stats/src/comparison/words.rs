@@ -153,6 +153,26 @@ impl Estimate {
     }
 }
 
+impl Method {
+    /// The method for figures from a list, which does not report that an order was drawn.
+    fn of_list(self) -> Method {
+        match self {
+            Method::Exact { assignments } => Method::Permutation { assignments },
+            Method::MonteCarlo { draws, seed } => Method::SampledPermutation { draws, seed },
+            other => other,
+        }
+    }
+}
+
+impl Comparison {
+    /// The comparison for figures from a list: it claims neither starts nor an order that was
+    /// drawn.
+    pub fn of_list(self) -> Comparison {
+        let beside = self.beside.map(|other| Estimate { method: other.method.of_list(), ..other });
+        Comparison { scope: Scope::Listed, method: self.method.of_list(), beside, ..self }
+    }
+}
+
 impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -161,6 +181,12 @@ impl fmt::Display for Method {
             }
             Method::MonteCarlo { draws, seed } => {
                 write!(f, "randomisation ({draws} assignments drawn, seed {seed})")
+            }
+            Method::Permutation { assignments } => {
+                write!(f, "exact permutation within blocks ({assignments} assignments)")
+            }
+            Method::SampledPermutation { draws, seed } => {
+                write!(f, "permutation within blocks ({draws} assignments drawn, seed {seed})")
             }
             Method::BlockedT => f.write_str("blocked t on log rates"),
             Method::Welch => f.write_str("Welch's t on log rates"),

@@ -83,8 +83,10 @@ impl Default for Options {
 /// Rules by the FreeBSD release whose ministat follows them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Generation {
-    /// FreeBSD up to 10 (and Debian's 20150715).
+    /// FreeBSD up to 10.
     Fbsd10,
+    /// Debian's 20150715: FreeBSD 10's numbers, and white space of any kind may end a line.
+    Debian,
     /// FreeBSD 11.0 and head of 2016.
     Fbsd11_0,
     /// FreeBSD 12, since November 2016.
@@ -98,8 +100,9 @@ pub enum Generation {
 
 impl Generation {
     /// All generations, oldest first.
-    pub const ALL: [Generation; 5] = [
+    pub const ALL: [Generation; 6] = [
         Generation::Fbsd10,
+        Generation::Debian,
         Generation::Fbsd11_0,
         Generation::Fbsd12,
         Generation::Fbsd14,
@@ -110,11 +113,17 @@ impl Generation {
     pub fn name(self) -> &'static str {
         match self {
             Generation::Fbsd10 => "fbsd10",
+            Generation::Debian => "debian",
             Generation::Fbsd11_0 => "fbsd11.0",
             Generation::Fbsd12 => "fbsd12",
             Generation::Fbsd14 => "fbsd14",
             Generation::Fbsd15 => "fbsd15",
         }
+    }
+
+    /// Those of FreeBSD's releases, oldest first.
+    pub fn of_freebsd() -> impl DoubleEndedIterator<Item = Generation> {
+        Generation::ALL.into_iter().filter(|&generation| generation != Generation::Debian)
     }
 
     /// The generation of that [`Generation::name`].
@@ -125,9 +134,9 @@ impl Generation {
     /// The rules as data.
     fn rules(self) -> Rules {
         Rules {
-            upper_median: self == Generation::Fbsd10,
+            upper_median: self <= Generation::Debian,
             variance: match self {
-                Generation::Fbsd10 | Generation::Fbsd11_0 => Variance::OnePass,
+                Generation::Fbsd10 | Generation::Debian | Generation::Fbsd11_0 => Variance::OnePass,
                 Generation::Fbsd12 => Variance::OnePassClamped,
                 Generation::Fbsd14 | Generation::Fbsd15 => Variance::TwoPass,
             },

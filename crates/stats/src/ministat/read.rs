@@ -88,7 +88,13 @@ impl Columns {
     fn value(&self, line: &[u8]) -> Result<Option<f64>, Vec<u8>> {
         // C strings end at a NUL.
         let end = if line.contains(&0) { line.iter().position(|&byte| byte == 0) } else { None };
-        let Some(token) = self.token(trim_end(&line[..end.unwrap_or(line.len())])) else {
+        let line = &line[..end.unwrap_or(line.len())];
+        let line = match self.generation {
+            // A carriage return or vertical tab stays, and is no part of a number.
+            Generation::Fbsd10 => line.strip_suffix(b"\n").unwrap_or(line),
+            _ => trim_end(line),
+        };
+        let Some(token) = self.token(line) else {
             return Ok(None);
         };
         let changed = decimal_comma(token, self.generation);
@@ -321,6 +327,19 @@ mod tests {
         let newest = ReadOptions { generation: Generation::Fbsd15, ..ReadOptions::default() };
         assert_eq!(values("1\n1,5\n", &newest), Ok(vec![1.0, 1.5]));
         assert_eq!(values("1\n1,5,2\n", &newest), Err(fault(2, "1.5,2")));
+    }
+
+    #[test]
+    fn line_ends_with_other_white_space_only_after_freebsd_10() {
+        let by = |generation| ReadOptions { generation, ..ReadOptions::default() };
+        for (text, token) in [("1\n2\r\n", "2\r"), ("1\n2\x0b\n", "2\x0b"), ("1\n\r\n", "\r")] {
+            assert_eq!(values(text, &by(Generation::Fbsd10)), Err(fault(2, token)));
+            let read = if text.contains('2') { vec![1.0, 2.0] } else { vec![1.0] };
+            for generation in Generation::ALL.into_iter().skip(1) {
+                assert_eq!(values(text, &by(generation)).as_ref(), Ok(&read), "{generation:?}");
+            }
+        }
+        assert_eq!(values("1 \n\t2\t\n", &by(Generation::Fbsd10)), Ok(vec![1.0, 2.0]));
     }
 
     #[test]

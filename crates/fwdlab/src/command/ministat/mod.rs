@@ -37,8 +37,8 @@ Options, which end at the first file:
   -q                   no names of sets, no heading of the table
   -s                   a line of bars for each set
   -w WIDTH             width of the plot [default: the terminal's, or 74]
-  --generation NAME    whose numbers and habits: fbsd10, fbsd11.0, fbsd12,
-                       fbsd14 or fbsd15 [default: fbsd14]
+  --generation NAME    whose numbers and habits: fbsd10, debian, fbsd11.0,
+                       fbsd12, fbsd14 or fbsd15 [default: fbsd14]
   --help               this text
 
 At most seven files of a number a line; none, or `-`, is standard input. A link

@@ -51,11 +51,22 @@ pub(super) fn section(plan: &Plan, history: &History) -> Option<Block> {
                 rows.push(("unknown", NOT_KNOWN.to_owned()));
             }
         }
+        rows.extend(unanswerable(plan).map(|why| ("no answer", why)));
     } else {
         rows.push(("finds", COUNTED.to_owned()));
     }
     let blocks = [Some(Block::pairs(&rows)), table].into_iter().flatten().collect();
     Some(Block::section("outlook", blocks))
+}
+
+/// Why none of the comparisons can have an answer; `None` if they can.
+fn unanswerable(plan: &Plan) -> Option<String> {
+    let is_blocked = plan.design.alternate_ns.is_none() && !plan.has_builds();
+    let comparisons = plan.pairs().len();
+    (is_blocked && plan.design.blocks < 2 && comparisons > 0).then(|| {
+        let of = if comparisons == 1 { "the comparison" } else { "any of the comparisons" };
+        format!("one block can't answer {of}; next step: blocks = 2 in [design] or more")
+    })
 }
 
 /// What a store tells.

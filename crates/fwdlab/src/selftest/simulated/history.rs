@@ -5,13 +5,15 @@ use super::residuals::ARCHIVE;
 use super::{Table, count};
 use crate::selftest::{Bar, Measured};
 use fwdlab_results::stats::binomial::Rate;
-use fwdlab_results::stats::change_points::change_points;
+use fwdlab_results::stats::change_points::{change_points, change_points_among};
 use rand_xoshiro::Xoshiro256StarStar;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Series of a row; more would only narrow its interval.
 const SERIES: u64 = 4000;
+/// Series of a history.
+const FAMILY: usize = 60;
 /// Scatter between points.
 const CV: f64 = 0.01;
 /// Points that one counts as found within.
@@ -20,7 +22,7 @@ const TOLERANCE: usize = 1;
 const FIRST_ROW: u64 = 1 << 16;
 
 /// How points scatter.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Points {
     Independent,
     /// Each resembles the one before it so much.
@@ -87,18 +89,28 @@ fn normal(random: &mut Xoshiro256StarStar) -> f64 {
     radius * (std::f64::consts::TAU * unit(random)).cos()
 }
 
-fn found(points: Points, n: usize, seed: u64, steps: &[(usize, f64)]) -> Vec<usize> {
+/// Logarithms of a series with steps of these sizes.
+fn logs(points: Points, n: usize, seed: u64, steps: &[(usize, f64)]) -> Vec<f64> {
     let mut random = Xoshiro256StarStar::seed_from_u64(seed);
     let drawn = points.draw(n, &mut random);
-    let logs: Vec<f64> = drawn
-        .iter()
-        .enumerate()
-        .map(|(i, noise)| {
-            let level: f64 = steps.iter().filter(|(at, _)| *at <= i).map(|(_, step)| step).sum();
-            1e6_f64.ln() + level + CV * noise
-        })
-        .collect();
+    let value = |(i, noise): (usize, &f64)| {
+        let level: f64 = steps.iter().filter(|(at, _)| *at <= i).map(|(_, step)| step).sum();
+        1e6_f64.ln() + level + CV * noise
+    };
+    drawn.iter().enumerate().map(value).collect()
+}
+
+fn found(points: Points, n: usize, seed: u64, steps: &[(usize, f64)]) -> Vec<usize> {
+    let logs = logs(points, n, seed, steps);
     change_points(&logs).map(|division| division.change_points).unwrap_or_default()
+}
+
+/// True if a flat series changes at a level that holds for [`FAMILY`] series together.
+fn fails(points: Points, n: usize, seed: u64) -> bool {
+    let logs = logs(points, n, seed, &[]);
+    let Ok(division) = change_points(&logs) else { return false };
+    let among_all = change_points_among(&division.values, division.spread, FAMILY);
+    !division.change_points.is_empty() && among_all.is_ok_and(|changes| !changes.is_empty())
 }
 
 impl Table<'_> {
@@ -123,6 +135,16 @@ impl Table<'_> {
                 let alarms = count(seed, series, &|seed| !found(points, n, seed, &[]).is_empty());
                 self.tell(question, n, points, alarms, bar);
             }
+        }
+        for points in [Points::Independent, Points::Archive] {
+            let question = "history: any of 60 flat series fails";
+            let seed = self.seed_of(question, 20, points);
+            let histories = (series / 20).max(2);
+            let fails = count(seed, histories, &|seed| {
+                (0..FAMILY as u64).any(|one| fails(points, 20, seed * FAMILY as u64 + one))
+            });
+            let bar = Some(Bar::AtMost(0.1)).filter(|_| points == Points::Independent);
+            self.tell(question, 20, points, fails, bar);
         }
         for (step, asked) in [
             (

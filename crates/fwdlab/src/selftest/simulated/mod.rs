@@ -51,7 +51,7 @@ fn count(row: u64, experiments: u64, happens: &(dyn Fn(u64) -> bool + Sync)) -> 
 }
 
 /// Rows that [`measure`] gives.
-pub(crate) const ROWS: u64 = 128 + 24 + 12 + 6 + 6 + 3;
+pub(crate) const ROWS: u64 = 128 + 24 + 12 + 6 + 6 + 3 + 2;
 
 /// Everything that is promised of simulated runs, measured; `told` hears of each
 /// row before it is counted.

@@ -39,9 +39,20 @@ pub struct Compared {
     pub goal: Option<String>,
     /// Result of the comparison.
     pub outcome: Outcome,
+    /// True if a number of the experiment can't be trusted.
+    #[serde(skip)]
+    pub(crate) is_distrusted: bool,
 }
 
 impl Compared {
+    /// The result of the comparison as a test.
+    pub fn judgement(&self) -> Judgement {
+        match self.is_distrusted {
+            true => Judgement::Skip("not to be trusted, see the warnings".to_owned()),
+            false => self.outcome.judgement(),
+        }
+    }
+
     /// The candidate's label, with the goal where that is not the first.
     pub(crate) fn candidate(&self) -> String {
         match &self.goal {
@@ -116,7 +127,12 @@ impl Outcome {
         self
     }
 
-    /// The result of the comparison as a test.
+    /// True if the comparison has an answer.
+    pub fn is_answered(&self) -> bool {
+        !matches!(self, Outcome::Unanswerable { .. })
+    }
+
+    /// The result of the comparison as a test, if its figures can be trusted.
     pub fn judgement(&self) -> Judgement {
         let (verdict, is_within_margin, words) = match self {
             Outcome::Compared(answer) => {
@@ -333,6 +349,7 @@ fn compared(plan: &Plan, variant: usize, baseline: usize, outcome: Outcome) -> C
         sides: [baseline, variant].map(|variant| plan.builds_of(variant)),
         goal: None,
         outcome,
+        is_distrusted: false,
     }
 }
 

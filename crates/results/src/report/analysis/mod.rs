@@ -75,7 +75,7 @@ pub(crate) use sizes::SIZES_PICTURE;
 pub use sizes::{SizePoint, SizeSeries, Sizes};
 pub use stopping::{Stopping, StoppingWatch};
 pub use testbed::Testbed;
-pub use variants::{Loss, SummaryResult, VariantResult};
+pub use variants::{CORRECTED, Loss, SummaryResult, VariantResult};
 
 use crate::label::{Label, MeasuredOn};
 use crate::stats::Adjustment;
@@ -281,6 +281,9 @@ impl Analysis {
         notes.extend(figure_notes);
         notes.extend(comparisons.iter().filter_map(Compared::unequal_steadiness));
         let beds = beds::beds(contents, &runs, &comparisons);
+        let warnings = quality::warnings(contents);
+        let is_distrusted = warnings.iter().any(|group| group.fatal);
+        comparisons.iter_mut().for_each(|compared| compared.is_distrusted = is_distrusted);
         Analysis {
             beds,
             name: plan.name.clone(),
@@ -317,7 +320,7 @@ impl Analysis {
             calibrations: quality::calibrations(contents),
             frame_size: quality::common_frame_size(contents),
             ceiling_pps: quality::common_ceiling_pps(contents),
-            warnings: quality::warnings(contents),
+            warnings,
             conservation: quality::conservation(contents),
             mixes: mixes::mixes(contents),
             sizes,
@@ -354,6 +357,17 @@ impl Analysis {
         if let Some(archive) = &mut self.archive {
             archive::copy_all_pictures(&mut archive.pictures);
         }
+    }
+
+    /// Labels of the variants that ran and have no result, with why the first of their runs has
+    /// none; empty for imported runs.
+    pub fn without_result(&self) -> Vec<(&str, &str)> {
+        let reason = |variant: &VariantResult| {
+            let mut own = self.runs.iter().filter(|run| run.variant == variant.index);
+            own.find_map(|run| run.left_out.as_deref())
+        };
+        let ran = self.variants.iter().filter(|v| v.values.is_empty() && self.archive.is_none());
+        ran.filter_map(|variant| Some((variant.label.as_str(), reason(variant)?))).collect()
     }
 
     /// True when a number of it can't be trusted.

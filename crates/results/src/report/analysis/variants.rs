@@ -9,6 +9,7 @@ use crate::report::names::list_files;
 use crate::stats::Summary;
 use crate::stats::binomial::{Rate, interval_over_groups};
 use crate::store::Contents;
+use fwdlab_model::plan::RunMetric;
 use fwdlab_model::units::FrameSize;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -52,6 +53,20 @@ pub struct VariantResult {
     pub line_pps: Option<f64>,
     /// Doubts about its runs.
     pub warnings: Vec<RunWarning>,
+}
+
+/// Ratio of a corrected rate to the counted one from which both are printed.
+pub const CORRECTED: f64 = 1.05;
+
+impl VariantResult {
+    /// Median of the rates that were counted over the whole windows, packets per second, and the
+    /// ratio of the compared rate to it; `None` if the two are alike, or another figure is
+    /// compared.
+    pub fn counted(&self, figure: RunMetric) -> Option<(f64, f64)> {
+        let corrected = self.summary.filter(|_| figure == RunMetric::Corrected)?.median;
+        let counted = self.mean_median.filter(|&pps| pps > 0.0)?;
+        (corrected > CORRECTED * counted).then_some((counted, corrected / counted))
+    }
 }
 
 /// Packets of one variant that were offered and not forwarded.

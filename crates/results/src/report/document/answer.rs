@@ -197,7 +197,17 @@ fn medians(analysis: &Analysis, compared: &Compared) -> String {
     let of = |variant: usize| median(analysis, compared, variant);
     match (of(compared.baseline), of(compared.variant)) {
         (Some(before), Some(after)) => {
-            format!(" (medians {} and {})", format_pps(before), format_pps(after))
+            let counted = [compared.baseline, compared.variant].map(|variant| {
+                let variant = analysis.variants.get(variant)?;
+                Some((variant.mean_median?, variant.counted(analysis.figure).is_some()))
+            });
+            let counted = match counted {
+                [Some((a, is_other_a)), Some((b, is_other_b))] if is_other_a || is_other_b => {
+                    format!("; {} and {} counted", format_pps(a), format_pps(b))
+                }
+                _ => String::new(),
+            };
+            format!(" (medians {} and {}{counted})", format_pps(before), format_pps(after))
         }
         _ => String::new(),
     }

@@ -7,6 +7,7 @@ use crate::report::analysis::{Analysis, VariantResult};
 use crate::report::counted;
 use crate::report::rows::median;
 use crate::report::verdicts::{compared, variants};
+use fwdlab_model::units::format_pps;
 
 /// Version of the shape of what programs get; raised when something that was there is named
 /// otherwise or means something else.
@@ -28,6 +29,7 @@ pub fn summary<'a>(analysis: &'a Analysis, data: &'a dyn Data) -> Document<'a> {
         Some(_) => counted::figures(&analysis.variants, of).block(),
         None => variants(&analysis.variants, of).block(),
     });
+    blocks.extend(counted_rates(analysis));
     blocks.extend(analysis.method.as_ref().and_then(super::method::table));
     // What it was measured on is read before what was found.
     blocks.extend(analysis.warnings.iter().map(|group| {
@@ -64,6 +66,26 @@ pub fn summary<'a>(analysis: &'a Analysis, data: &'a dyn Data) -> Document<'a> {
         data,
         version: VERSION,
     }
+}
+
+/// The rates that were counted, if other work had so much of the device's CPU that the compared
+/// ones are another number.
+fn counted_rates(analysis: &Analysis) -> Option<Block> {
+    let counted = analysis.variants.iter().filter_map(|variant| {
+        let (pps, factor) = variant.counted(analysis.figure)?;
+        Some(format!("{} {} (x {factor:.2})", variant.label, format_pps(pps)))
+    });
+    let counted: Vec<String> = counted.collect();
+    (!counted.is_empty()).then(|| {
+        Block::remark(
+            Remark::Note,
+            format!(
+                "counted over the whole window: {}. The rates above are per second of the CPU time \
+                 that the device had",
+                counted.join(", ")
+            ),
+        )
+    })
 }
 
 /// The summary as lines of at most `width` columns (words longer than that stay whole).

@@ -33,7 +33,7 @@ use crate::store::Contents;
 use fwdlab_model::design::{Method as Planned, MethodKind};
 use fwdlab_model::record::{Counts, MethodRecord, MethodTrial, tolerated};
 use fwdlab_model::units::FrameSize;
-use fwdlab_search::{Burst, Goal, Irregular, LossFloor, Outcome};
+use fwdlab_search::{Burst, Goal, Irregular, LossDip, LossFloor, Outcome};
 use serde::Serialize;
 
 /// The method of an experiment and what it found.
@@ -115,6 +115,9 @@ pub struct MethodRun {
     /// A search: loss that was as large at lower loads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss_floor: Option<LossFloor>,
+    /// A search: more loss at a lower load than at a higher one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss_dip: Option<LossDip>,
     /// Bursts: the longest that lost nothing, each time that it was searched for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bursts: Vec<Burst>,
@@ -353,6 +356,7 @@ fn method_run(
         found: found.collect(),
         drift: result.as_ref().and_then(|result| Some(result.drift.as_ref()?.change)),
         loss_floor: result.as_ref().and_then(|result| result.loss_floor),
+        loss_dip: result.as_ref().and_then(|result| result.loss_dip),
         ..MethodRun::of((variant, label), run)
     }
 }
@@ -370,6 +374,7 @@ impl MethodRun {
             above_line: None,
             drift: None,
             loss_floor: None,
+            loss_dip: None,
             bursts: Vec::new(),
             interruptions: Vec::new(),
             connections: RunConnections::default(),

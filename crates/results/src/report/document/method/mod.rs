@@ -282,6 +282,16 @@ fn doubts(method: &Method) -> Option<Block> {
                 format_pps(floor.to as f64)
             )
         }));
+        lines.extend(run.loss_dip.map(|dip| {
+            format!(
+                "{who}: the loss falls while the load rises: {} % at {}, {} % at {} (medians). \
+                 Another search may find the border below or above, and be as regular",
+                crate::format::significant(100.0 * dip.loss_ratio),
+                format_pps(dip.load as f64),
+                crate::format::significant(100.0 * dip.loss_at_higher),
+                format_pps(dip.higher as f64)
+            )
+        }));
         // A table is full or not, whatever others did while it was filled.
         let told = method.kind != MethodKind::TearDownRate;
         let invalid: Vec<&str> =

@@ -1,0 +1,39 @@
+//! The result of a run in one line.
+
+use fwdlab_model::plan::RunMetric;
+use fwdlab_model::units::format_pps;
+use fwdlab_model::{Plan, RunRecord};
+use fwdlab_results::counts::Foreground;
+use fwdlab_results::report::analysis::{CORRECTED, figures_of_runs, found_in_words};
+
+/// What a run found: its rate, or what it counted by itself.
+pub(super) fn figure(plan: &Plan, record: &RunRecord) -> String {
+    let trial = &record.trial;
+    if plan.metric().is_rate() {
+        let seconds = trial.window_ns.max(1) as f64 / 1e9;
+        let counted_pps = trial.window.forwarded as f64 / seconds;
+        let rate = with_corrected(plan, record, counted_pps);
+        return match found_in_words(plan, record) {
+            Some(found) => format!("{found}, {rate} at the maximum load"),
+            None => rate,
+        };
+    }
+    let total = trial.executed.as_ref().and_then(|e| Foreground::of([e]).total(e));
+    total.map_or("not counted".to_owned(), |total| {
+        format!("{:.1} instructions a packet", total.instructions)
+    })
+}
+
+/// The counted rate, and the corrected one if other work had so much of the device's CPU that it is
+/// another number.
+fn with_corrected(plan: &Plan, record: &RunRecord, counted_pps: f64) -> String {
+    let counted = format_pps(counted_pps);
+    let corrected = figures_of_runs(plan, std::iter::once(record)).pop().and_then(Result::ok);
+    match corrected.filter(|_| plan.metric() == RunMetric::Corrected) {
+        Some(pps) if pps > CORRECTED * counted_pps && counted_pps > 0.0 => {
+            let factor = pps / counted_pps;
+            format!("{counted} counted, {} of the CPU time it had (x {factor:.2})", format_pps(pps))
+        }
+        _ => counted,
+    }
+}
