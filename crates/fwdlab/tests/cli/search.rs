@@ -103,7 +103,9 @@ fn the_command_line_asks_for_a_search_of_any_experiment() {
 #[test]
 fn a_device_that_forwards_nothing_or_more_than_can_be_sent_is_irregular() {
     let lab = Lab::new(&SEARCH.replace("capacity = \"1Mpps\"", "capacity = \"20Mpps\""));
-    let ended = lab.fwdlab(&["run", "x.toml", "--blocks", "2"]).expect(0);
+    let ended = lab.fwdlab(&["run", "x.toml", "--blocks", "2"]).expect(4);
+    assert!(ended.stderr.contains("none has no result: "), "{}", ended.stderr);
+    lab.fwdlab(&["show", "results/x", "--fail-on", "worse"]).expect(4);
     let said = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("the greatest load is a lower bound"), "{said}");
     assert!(!said.contains("worse by"), "no verdict on what was not found: {said}");
@@ -116,7 +118,7 @@ fn what_forwards_next_to_nothing_is_said_to() {
     let effect = "effect = { \"firewall=stateful\" = 0.8 }\n";
     let factor = "[[factor]]\nname = \"firewall\"\nlevels = [\"none\", \"stateful\"]\n";
     let lab = Lab::new(&one.replace(effect, "").replace(factor, ""));
-    let ended = lab.fwdlab(&["run", "x.toml", "--blocks", "1"]).expect(0);
+    let ended = lab.fwdlab(&["run", "x.toml", "--blocks", "1"]).expect(4);
     let said = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("the least load is an upper bound: there may be nothing"), "{said}");
     assert!(said.contains("No run has a result: why is said of each below."), "{said}");
