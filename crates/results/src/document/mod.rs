@@ -81,6 +81,8 @@ pub enum Block {
     },
     /// Parts that a mail alone has, whose reader has seen nothing else.
     Mail(Vec<Block>),
+    /// Parts that every form but a mail has.
+    Screen(Vec<Block>),
 }
 
 /// How much a form can show before a reader is lost.
@@ -254,6 +256,7 @@ impl Document<'_> {
                     Block::Table(table) => found.push(table),
                     Block::Section(Section { blocks, .. })
                     | Block::Where(_, blocks)
+                    | Block::Screen(blocks)
                     | Block::Brief { whole: blocks, .. } => {
                         collect(blocks, found);
                     }

@@ -56,6 +56,8 @@ pub struct Column {
     pub is_said: bool,
     /// True for one that terminals leave out.
     pub is_for_pages: bool,
+    /// True for one that text leaves out if the table is too wide.
+    pub is_spare: bool,
     /// What it means, for pages that show it when it is pointed at; empty for what its title says.
     pub about: &'static str,
 }
@@ -379,6 +381,15 @@ impl<'t, T> Rows<'t, T> {
     pub fn page_only(mut self) -> Self {
         if let Some(column) = self.table.columns.last_mut() {
             column.is_for_pages = true;
+        }
+        self
+    }
+
+    /// Text leaves the last column out if the table is too wide.
+    #[must_use]
+    pub fn spare(mut self) -> Self {
+        if let Some(column) = self.table.columns.last_mut() {
+            column.is_spare = true;
         }
         self
     }

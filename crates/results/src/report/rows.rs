@@ -51,7 +51,9 @@ pub(crate) fn rows(comparisons: &[Compared], rates: Rates<'_>) -> Vec<Block> {
             )
         })
         .numbers("p", |compared| of(&|a| Cell::text(p(a.comparison.p_adjusted)), compared))
+        .spare()
         .numbers("n", |compared| of(&|a| Cell::text(n(a)), compared))
+        .spare()
         .words("verdict", |compared| Cell::text(word(compared)))
         .set(|table| {
             for (row, compared) in table.rows.iter_mut().zip(comparisons) {

@@ -225,11 +225,32 @@ fn the_conclusion_is_first_on_a_page_and_last_on_a_terminal() {
             "csv" | "json" | "bencher" | "github-action-benchmark" => continue,
             // The rest are no tests.
             "ktap" | "junit" => text.contains("in short"),
-            "text" | "narrow text" | "mail" => text.find("the rest") < text.find("in short"),
+            "text" | "narrow text" => text.find("the rest") < text.find("in short"),
             _ => text.find("in short") < text.find("the rest"),
         };
         assert!(first && text.contains("in short"), "{form}: {text}");
     }
+}
+
+#[test]
+fn mail_leaves_columns_out_of_wide_tables_the_spare_ones_first() {
+    let rows = ["a label of some length", "short"];
+    let wide = "x".repeat(30);
+    let table = Table::of(&rows)
+        .words("variant", |name| Cell::text(*name))
+        .numbers("rate", |_| Cell::rate(1_234_567.0))
+        .words("spare", |_| Cell::text("y".repeat(30)))
+        .spare()
+        .words("verdict", |_| Cell::text(wide.clone()));
+    let all = render(&document(vec![table.block()]));
+    let of = |form: &str| {
+        all.iter().find(|one| one.0.eq_ignore_ascii_case(form)).map(|one| one.1.clone())
+    };
+    let of = |form: &str| of(form).expect("the form");
+    let mail = of("mail");
+    assert!(mail.contains("a label of some length  1.23 Mpps  xxx"), "{mail}");
+    assert!(!mail.contains("yyy") && mail.lines().all(|line| line.chars().count() <= 72), "{mail}");
+    assert!(of("html").contains("yyy"));
 }
 
 #[test]

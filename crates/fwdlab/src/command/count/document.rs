@@ -62,7 +62,11 @@ fn few(findings: &Findings, functions: usize) -> Vec<Block> {
     let rate = |value: f64, digits| Cell::number(value, Digits::Decimals(digits));
     let mut totals = Table::of(&findings.kernels)
         .words("kernel", |row: &Row| Cell::text(row.kernel.as_str()))
-        .hidden("file", |row| Cell::text(row.file.as_str()))
+        .hidden("file", |row| Cell::text(row.file.as_str()));
+    if findings.kernels.iter().any(|row| row.label != row.kernel && row.change.is_none()) {
+        totals = totals.words("short", |row| Cell::text(row.label.as_str()));
+    }
+    let mut totals = totals
         .numbers("instructions", move |row| rate(row.instructions, 1))
         .numbers("bursts", |row| Cell::interval((row.least, row.most), Digits::Decimals(1)))
         .keys(&["least", "most"]);
@@ -72,9 +76,13 @@ fn few(findings: &Findings, functions: usize) -> Vec<Block> {
     }
     let totals = totals
         .numbers("atomic", move |row| rate(row.atomics, 1))
+        .spare()
         .numbers("background", move |row| rate(row.background, 1))
+        .spare()
         .numbers("packets", |row| Cell::count(row.packets))
+        .spare()
         .numbers("lost", |row| Cell::count(row.lost))
+        .spare()
         .set(|table| {
             table.name = Some("kernels");
             table.measures = &[INSTRUCTIONS_OF_KERNELS];
@@ -92,7 +100,7 @@ fn few(findings: &Findings, functions: usize) -> Vec<Block> {
     for (number, kernel) in findings.kernels.iter().enumerate() {
         let title = match &kernel.change {
             Some(_) if findings.kernels.len() == 2 => "after".to_owned(),
-            _ if several => kernel.kernel.clone(),
+            _ if several => kernel.label.clone(),
             Some(_) => "after".to_owned(),
             None => "instructions".to_owned(),
         };

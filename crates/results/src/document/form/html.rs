@@ -50,9 +50,9 @@ fn contents(blocks: &[Block]) -> String {
         for block in blocks {
             match block {
                 Block::Section(section) => titles.push(&section.title),
-                Block::Where(_, inner) | Block::Brief { whole: inner, .. } => {
-                    collect(inner, titles)
-                }
+                Block::Where(_, inner)
+                | Block::Screen(inner)
+                | Block::Brief { whole: inner, .. } => collect(inner, titles),
                 _ => {}
             }
         }
@@ -100,7 +100,9 @@ fn part(block: &Block, level: usize) -> String {
                 false => format!("\n{heading}\n{}", blocks(inner, level + 1)),
             }
         }
-        Block::Where(_, inner) | Block::Brief { whole: inner, .. } => blocks(inner, level),
+        Block::Where(_, inner) | Block::Brief { whole: inner, .. } | Block::Screen(inner) => {
+            blocks(inner, level)
+        }
         Block::Mail(_) => String::new(),
     }
 }

@@ -103,6 +103,7 @@ fn part(block: &Block, level: usize) -> Vec<String> {
             [vec![heading], blocks(inner, level + 1)].concat()
         }
         Block::Where(room, inner) if *room <= Room::Page => blocks(inner, level),
+        Block::Screen(inner) => blocks(inner, level),
         Block::Brief { whole, .. } => blocks(whole, level),
         Block::Where(..) | Block::Mail(_) => Vec::new(),
     }

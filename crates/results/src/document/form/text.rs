@@ -1,6 +1,6 @@
 //! For terminals, also narrow ones: tables where they fit, else a phrase per row.
 
-use crate::document::table::{Row, Wholes};
+use crate::document::table::{Column, Row, Wholes};
 use crate::document::{Block, Document, Inline, List, Remark, Room, Section, Table};
 use crate::text::{Line, Tone, cut_apart, cut_front, wrap};
 
@@ -24,14 +24,17 @@ pub enum Detail {
 }
 
 /// The document as lines of at most `width` columns (words longer than that stay whole), the
-/// conclusion last.
+/// conclusion last, in a mail first.
 pub fn lines(document: &Document<'_>, width: usize, detail: Detail) -> Vec<Line> {
     let width = width.max(MIN_WIDTH);
     let mut out = Lines { width, detail, indent: 0, gap: false, lines: Vec::new() };
     out.paragraph(Tone::Heading, &document.title);
-    out.blocks(&document.blocks);
+    // A terminal ends with the answer, a mail begins with it.
+    let parts = [&document.blocks, &document.conclusion];
+    let order = if detail == Detail::Mail { [parts[1], parts[0]] } else { parts };
+    out.blocks(order[0]);
     out.gap |= !document.conclusion.is_empty();
-    out.blocks(&document.conclusion);
+    out.blocks(order[1]);
     out.lines
 }
 
@@ -108,10 +111,11 @@ impl Lines {
             }
             Block::Brief { whole, .. } if self.detail == Detail::Whole => self.blocks(whole),
             Block::Mail(blocks) if self.detail == Detail::Mail => self.blocks(blocks),
+            Block::Screen(blocks) if self.detail != Detail::Mail => self.blocks(blocks),
             Block::Brief { brief: blocks, .. } | Block::Where(Room::Terminal, blocks) => {
                 self.blocks(blocks);
             }
-            Block::Where(..) | Block::Mail(_) => (),
+            Block::Where(..) | Block::Mail(_) | Block::Screen(_) => (),
         }
     }
 
@@ -135,8 +139,11 @@ impl Lines {
     }
 
     fn table(&mut self, table: &Table) {
-        match Grid::new(table, self.width - self.indent) {
-            Some(grid) if !table.in_words => {
+        let width = self.width - self.indent;
+        let grid = Grid::that_fits(table, width, self.detail == Detail::Mail);
+        let is_in_words = table.in_words && self.detail != Detail::Mail;
+        match grid {
+            Some(grid) if !is_in_words => {
                 let tones = table.shown(Room::Terminal).iter().map(|row| row.tone);
                 let tones: Vec<Tone> = std::iter::once(Tone::Plain).chain(tones).collect();
                 for panel in grid.panels(self.width - self.indent) {
@@ -199,8 +206,9 @@ struct Panel {
 impl Grid {
     /// `None` if the table is too wide, even with shorter labels that are still distinct, and
     /// has no panels.
-    fn new(table: &Table, width: usize) -> Option<Grid> {
-        let columns: Vec<_> = table.titled().filter(|(_, column)| !column.is_for_pages).collect();
+    fn new(table: &Table, width: usize, left_out: &[usize]) -> Option<Grid> {
+        let columns: Vec<_> =
+            Grid::columns(table).filter(|(at, _)| !left_out.contains(at)).collect();
         let mut cells: Vec<Vec<String>> =
             vec![columns.iter().map(|(_, column)| column.title.clone()).collect()];
         cells.extend(table.shown(Room::Terminal).iter().map(|row| {
@@ -231,6 +239,26 @@ impl Grid {
         }
         let numbers = columns.iter().map(|(_, column)| column.is_number).collect();
         Some(Grid { cells, widths, numbers })
+    }
+
+    /// The table without as many columns as it takes to fit: the spare ones from the last on, then,
+    /// `in_any_case`, the others. `None` if that does not suffice, or leaves less than two columns,
+    /// or less than four of a table whose rows have words of their own.
+    fn that_fits(table: &Table, width: usize, in_any_case: bool) -> Option<Grid> {
+        let all: Vec<(usize, bool)> =
+            Grid::columns(table).map(|(at, column)| (at, column.is_spare)).collect();
+        let of = |is_spare| all.iter().rev().filter(move |column| column.1 == is_spare);
+        let order: Vec<usize> = of(true).chain(of(false)).map(|(at, _)| *at).collect();
+        let most = match in_any_case {
+            true => all.len().saturating_sub(if table.in_words { 4 } else { 2 }),
+            false => of(true).count(),
+        };
+        (0..=most).find_map(|count| Grid::new(table, width, &order[..count]))
+    }
+
+    /// Columns that text shows, with their places in the table.
+    fn columns(table: &Table) -> impl Iterator<Item = (usize, &Column)> {
+        table.titled().filter(|(_, column)| !column.is_for_pages)
     }
 
     /// The rows, in as many panels as the width needs; each begins with the first column.

@@ -12,7 +12,7 @@ use crate::stats::Verdict;
 use crate::stats::comparison::Doubtful;
 use crate::text::Tone;
 use fwdlab_model::units::format_pps;
-use places::places;
+pub(super) use places::places;
 
 /// Variants whose levels are named one by one.
 const LEVELS: usize = 8;

@@ -23,11 +23,16 @@ pub fn summary<'a>(analysis: &'a Analysis, data: &'a dyn Data) -> Document<'a> {
         runs_of(analysis.runs_planned),
         analysis.figure.description()
     )));
-    blocks.extend(Block::notes(&analysis.notes));
+    blocks.push(Block::Screen(Block::notes(&analysis.notes).collect()));
     let of = |v: &'a VariantResult| (v.label.as_str(), v.summary.as_ref());
-    blocks.push(match &analysis.counts {
+    let figures = match &analysis.counts {
         Some(_) => counted::figures(&analysis.variants, of).block(),
         None => variants(&analysis.variants, of).block(),
+    };
+    // The rows of comparisons have the medians, too.
+    blocks.push(match analysis.comparisons.is_empty() {
+        true => figures,
+        false => Block::Screen(vec![figures]),
     });
     blocks.extend(counted_rates(analysis));
     blocks.extend(analysis.method.as_ref().and_then(super::method::table));
@@ -50,12 +55,18 @@ pub fn summary<'a>(analysis: &'a Analysis, data: &'a dyn Data) -> Document<'a> {
     if let Some(beds) = &analysis.beds {
         blocks.extend(beds.sentences().into_iter().map(|said| Block::text(format!("{said}."))));
     }
+    let mut on_screen = Vec::new();
     if let Some(device) = &analysis.device {
-        blocks.push(Block::text(format!("{}.", device.receiver)));
-        blocks.extend(device.effects.iter().map(|effect| Block::text(effect.sentence())));
+        on_screen.push(Block::text(format!("{}.", device.receiver)));
+        on_screen.extend(device.effects.iter().map(|effect| Block::text(effect.sentence())));
     }
     let checked = analysis.arrivals.iter().map(|arrivals| &arrivals.checked);
-    blocks.extend(checked.map(|checked| Block::text(format!("On arrival {checked}."))));
+    on_screen.extend(checked.map(|checked| Block::text(format!("On arrival {checked}."))));
+    blocks.push(Block::Screen(on_screen));
+    let places = super::answer::places(analysis).into_iter();
+    let places: Vec<Block> =
+        places.map(|place| Block::text(format!("Where in the code: {place}."))).collect();
+    blocks.push(Block::Mail(places));
     blocks.extend(analysis.scaling.iter().map(super::figures::laws));
     let repeat = format!("repeat: fwdlab run {}.toml (plan {})", analysis.name, analysis.plan_hash);
     blocks.push(Block::Mail(vec![Block::text(repeat)]));

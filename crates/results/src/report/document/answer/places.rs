@@ -12,7 +12,7 @@ const PARTS: usize = 3;
 const NANOSECONDS: &str = "ns";
 
 /// For each difference that was found, the parts of it that are surely there.
-pub(super) fn places(analysis: &Analysis) -> Vec<String> {
+pub(in crate::report::document) fn places(analysis: &Analysis) -> Vec<String> {
     let mut said = Vec::new();
     for compared in &analysis.comparisons {
         match &compared.outcome {
