@@ -249,6 +249,8 @@ fn difference(
         let what = format!("one file counts {unit}, the other {}", after.summary.unit);
         return Err(CliError::Mistake(format!("{what}: record both in the same way")).into());
     }
+    let is_given = arguments.packets.is_some() || arguments.packets_other.is_some();
+    let are_stored = !is_given && packets.iter().all(Option::is_some);
     let (packets, figures) = match packets.into() {
         (Some(a), Some(b)) if unit != "samples" => ([a, b], format!("{unit} per packet")),
         // Samples are few and packets many.
@@ -267,8 +269,12 @@ fn difference(
         By::Subsystem => (Grouping::Subsystems(table), "subsystem"),
     };
     let [a, b] = packets;
-    let changes = compare::compare(&measured(before, a), &measured(after, b), grouping, 95.0)
+    let mut changes = compare::compare(&measured(before, a), &measured(after, b), grouping, 95.0)
         .map_err(|error| CliError::Mistake(error.to_string()))?;
+    if are_stored {
+        // One start, or all measured runs together, is no replicate: the report has those.
+        changes.remarks = vec!["intervals are in the report, under `Where the time goes`".into()];
+    }
     said.blocks.extend(document::changes(&changes, &figures, what, arguments.top));
     said.data["unit"] = figures.into();
     said.data["changes"] = serde_json::to_value(&changes)?;
