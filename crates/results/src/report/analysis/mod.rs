@@ -33,6 +33,7 @@ mod setup;
 mod sizes;
 mod stopping;
 mod testbed;
+mod trust;
 mod variants;
 
 pub(in crate::report) use archive::copied_pictures;
@@ -357,22 +358,6 @@ impl Analysis {
         if let Some(archive) = &mut self.archive {
             archive::copy_all_pictures(&mut archive.pictures);
         }
-    }
-
-    /// Labels of the variants that ran and have no result, with why the first of their runs has
-    /// none; empty for imported runs.
-    pub fn without_result(&self) -> Vec<(&str, &str)> {
-        let reason = |variant: &VariantResult| {
-            let mut own = self.runs.iter().filter(|run| run.variant == variant.index);
-            own.find_map(|run| run.left_out.as_deref())
-        };
-        let ran = self.variants.iter().filter(|v| v.values.is_empty() && self.archive.is_none());
-        ran.filter_map(|variant| Some((variant.label.as_str(), reason(variant)?))).collect()
-    }
-
-    /// True when a number of it can't be trusted.
-    pub fn has_fatal_warning(&self) -> bool {
-        self.warnings.iter().any(|group| group.fatal)
     }
 }
 
