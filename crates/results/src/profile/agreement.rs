@@ -13,9 +13,9 @@ use serde::Serialize;
 
 /// Measured runs below which their range says nothing.
 const RUNS: usize = 3;
-/// Share of the rate that the sampler itself may cost: a profile run is that much slower
-/// than it were without one.
-pub const SAMPLER: f64 = 0.02;
+/// Share of the rate that the sampler itself may cost. In a virtual machine a sample takes 21 us,
+/// so that 1999 of them in a second take 4 %.
+pub const SAMPLER: f64 = 0.05;
 
 /// Rate of a profile run compared with the measured runs, packets per second.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -133,7 +133,7 @@ mod tests {
         for (forwarded, holds, words) in [
             (1_300_002, true, "faster than 3 of the 4 measured runs (1.20 Mpps to 1.40 Mpps)"),
             (1_190_000, true, "ran at 1.19 Mpps, as the slowest of the 4 measured runs"),
-            (1_170_000, false, "slower than any of the 4 measured runs"),
+            (1_130_000, false, "slower than any of the 4 measured runs"),
             (1_400_002, false, "faster than any of the 4 measured runs"),
         ] {
             let found = agreement(&profile(forwarded), &rates).expect("both ran");

@@ -279,10 +279,14 @@ pub enum Unanswerable {
     )]
     SenderFellShort,
     /// Nothing was lost at a paced rate, in any run of either.
-    #[error("not loaded: no loss at {load}")]
+    #[error("not loaded: no loss at {load}{}", of_runs(*counted, *left_out))]
     NotLoaded {
         /// The intended load, e.g. `1 kpps`.
         load: String,
+        /// Runs that count.
+        counted: usize,
+        /// Runs that are left out.
+        left_out: usize,
     },
     /// A rate that has no logarithm.
     #[error("a rate of {rate} pps has no ratio to another: every run must have forwarded packets")]
@@ -306,6 +310,15 @@ pub enum Unanswerable {
         /// Margin as a ratio.
         margin: f64,
     },
+}
+
+/// The runs that a statement is about, if others are left out.
+fn of_runs(counted: usize, left_out: usize) -> String {
+    match left_out {
+        0 => String::new(),
+        1 => format!(" in the {counted} runs that count, 1 is left out"),
+        n => format!(" in the {counted} runs that count, {n} are left out"),
+    }
 }
 
 impl Comparison {

@@ -17,7 +17,7 @@ pub(super) const INVALID_IN_A_ROW: usize = 30;
 /// Fewest of them.
 const INVALID_AT_LEAST: usize = 5;
 /// Time that invalid trials in a row may take before a search gives up, nanoseconds.
-const INVALID_NS: u64 = 10_000_000_000;
+const INVALID_NS: u64 = 12_000_000_000;
 
 /// Invalid trials in a row after which a search gives up whose longest trials last `trial_ns`.
 fn invalid_in_a_row(trial_ns: u64) -> usize {
@@ -99,8 +99,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn search_gives_up_after_ten_seconds_of_invalid_trials() {
+    fn search_gives_up_after_twelve_seconds_of_invalid_trials() {
         let trials = [100_000_000, 500_000_000, 1_000_000_000, 60_000_000_000, 0];
-        assert_eq!(trials.map(invalid_in_a_row), [30, 20, 10, 5, 30]);
+        assert_eq!(trials.map(invalid_in_a_row), [30, 24, 12, 5, 30]);
     }
 }

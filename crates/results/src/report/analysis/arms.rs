@@ -60,7 +60,9 @@ impl<'a> Arms<'a> {
         let lossless = |run: &RunResult| run.intended_pps.is_some() && run.offered == run.forwarded;
         match first {
             Some(load) if counted.all(lossless) => {
-                Err(Unanswerable::NotLoaded { load: format_pps(load) })
+                let counted = self.counted().count();
+                let left_out = self.runs.len() - counted;
+                Err(Unanswerable::NotLoaded { load: format_pps(load), counted, left_out })
             }
             _ => Ok(()),
         }

@@ -7,11 +7,12 @@ impl Analysis {
     /// none; empty for imported runs.
     pub fn without_result(&self) -> Vec<(&str, &str)> {
         let reason = |variant: &VariantResult| {
-            let mut own = self.runs.iter().filter(|run| run.variant == variant.index);
-            own.find_map(|run| run.left_out.as_deref())
+            let own = self.runs.iter().filter(|run| run.variant == variant.index);
+            let absences: Option<Vec<&str>> = own.map(|run| run.absence(self.figure)).collect();
+            absences?.first().copied()
         };
-        let ran = self.variants.iter().filter(|v| v.values.is_empty() && self.archive.is_none());
-        ran.filter_map(|variant| Some((variant.label.as_str(), reason(variant)?))).collect()
+        let variants = self.variants.iter().filter(|_| self.archive.is_none());
+        variants.filter_map(|variant| Some((variant.label.as_str(), reason(variant)?))).collect()
     }
 
     /// True when a number of it can't be trusted.

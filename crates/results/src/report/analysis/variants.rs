@@ -160,6 +160,10 @@ pub(super) fn variants(contents: &Contents, runs: &[RunResult]) -> Vec<VariantRe
                 // The archive's lists are in the order of `ls`: 1, 10, 2.
                 own.sort_by_key(|run| (run.block + 1).to_string());
             }
+            // One set of runs for a row: those that enter verdicts, if there are any.
+            if own.iter().any(|run| run.left_out.is_none()) {
+                own.retain(|run| run.left_out.is_none());
+            }
             let values: Vec<f64> = own.iter().filter_map(|run| run.value()).collect();
             let means: Vec<f64> = own.iter().filter_map(|run| run.mean_pps).collect();
             let p90s: Vec<f64> = own.iter().filter_map(|run| run.p90_pps).collect();
