@@ -290,7 +290,7 @@ impl Session<'_> {
             progress.show_remarks(sampled.iter().flat_map(|sampled| &sampled.raw.remarks));
             course.took(&record);
         }
-        // Which measured runs have no samples is known now.
+        // The measured runs without samples are known now.
         for wanted in self.missing_profiles(store)? {
             self.profile(store, testbed, progress, wanted)?;
         }

@@ -97,7 +97,7 @@ pub(crate) fn exit_of<'a>(
     });
     match unanswered {
         _ if fails => Exit::Difference,
-        // What has no answer must not pass.
+        // A comparison without an answer must not pass.
         Some(reason) => {
             terminal::warn(&format!("a comparison has no answer: {reason}"));
             Exit::Untrustworthy

@@ -21,14 +21,14 @@ pub use trouble::remark_on;
 use fwdlab_model::profile::{CallGraph, Event, ProfilePlan};
 use fwdlab_model::record::ProfileCounter;
 
-/// How a profiler samples.
+/// Parameters of a profiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sampling {
     /// Samples per CPU and second.
     pub frequency_hz: u32,
-    /// What triggers a sample.
+    /// Event that triggers a sample.
     pub event: Event,
-    /// How callers are found.
+    /// Method to find callers.
     pub call_graph: CallGraph,
     /// True to read the machine's counters in addition to the samples.
     pub counts: bool,

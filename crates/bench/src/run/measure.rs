@@ -90,7 +90,7 @@ pub(super) fn measure(
         dut.borrow_mut().switch(host, from, to)
     };
     let mut account = asked(&dut, host, ends, &before, settings);
-    // Who counts instructions asks for no time, and lets nothing else run meanwhile.
+    // A run that counts instructions has no rate, and nothing else may run during it.
     let is_timed = settings.testbed.kind != TestbedKind::Vm;
     let sampler = match remote && is_timed {
         true => Sampler::start(&**dut.borrow(), machine, parts.clock, plan.trial.duration_ns),
@@ -228,8 +228,8 @@ pub(super) fn measure(
     Ok(Measured { trial, method, warnings, simulated: is_simulated(&parts), sampled })
 }
 
-/// What a run's own trial waits for: every flow and its state, unless connections are opened
-/// afterwards, more of them than the table may hold.
+/// Conditions for a run's own trial to open its window: every flow and its state were seen, unless
+/// connections are opened afterwards, possibly more than the table holds.
 fn awaited(plan: &Plan, ends: &dyn Ends, settings: &Settings) -> Awaited {
     match &plan.method {
         Some(method) if method.opens_connections() => Awaited::default(),
@@ -296,7 +296,7 @@ pub(super) fn asked<'a, 'b: 'a, 'c: 'b>(
             let mut dut = dut.borrow_mut();
             let mut now = dut.read(host).ok()?;
             ends.complete(&mut now, &**dut);
-            // How many are lost is what is asked.
+            // The loss is the result of this query.
             let total = Counts { offered: sent, forwarded: sent };
             Some(dut.drops(&Loss { before, after: &now, total, receiver: 0, settings }))
         }),

@@ -37,7 +37,7 @@ pub struct Runner {
     testbed: Box<dyn Testbed>,
     /// Variants that are not retried, with the reason.
     given_up: BTreeMap<usize, String>,
-    /// What triggered the samples of the runs so far.
+    /// Event that triggered the samples of earlier runs.
     sampled_event: Option<Event>,
 }
 

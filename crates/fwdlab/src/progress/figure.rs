@@ -6,7 +6,7 @@ use fwdlab_model::{Plan, RunRecord};
 use fwdlab_results::counts::Foreground;
 use fwdlab_results::report::analysis::{CORRECTED, figures_of_runs, found_in_words};
 
-/// What a run found: its rate, or what it counted by itself.
+/// Result of a run: its rate, or its instructions per packet.
 pub(super) fn figure(plan: &Plan, record: &RunRecord) -> String {
     let trial = &record.trial;
     if plan.metric().is_rate() {

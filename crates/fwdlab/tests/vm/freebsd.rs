@@ -54,8 +54,8 @@ fn routing_algorithms_and_a_firewall_cost_what_they_are_known_to() {
     }
     let total = kernels[0]["instructions"].as_f64().unwrap();
     assert!((2800.0..3000.0).contains(&total), "{total}");
-    // What the guest does in the background is taken from all functions, and a busy machine gives
-    // it more time: of locks up to 3 % are missing then.
+    // The guest's background work is subtracted from all functions, and a busy machine gives it more
+    // time: locks read up to 3 % low then.
     let near = |function: &str, expected: [f64; 4]| {
         let found = of(&found, function);
         let is_near = |(found, expected): (&f64, f64)| (found / expected - 1.0).abs() < 0.05;

@@ -162,7 +162,7 @@ pub enum Method {
         /// Seed that draws the same ones again.
         seed: u64,
     },
-    /// Permutation test over all assignments within blocks, of figures whose order nobody drew.
+    /// Permutation test over all assignments within blocks, of figures whose order was not drawn at random.
     Permutation {
         /// Number of assignments.
         assignments: u64,

@@ -59,7 +59,7 @@ pub(super) fn section(plan: &Plan, history: &History) -> Option<Block> {
     Some(Block::section("outlook", blocks))
 }
 
-/// Why none of the comparisons can have an answer; `None` if they can.
+/// Reason why none of the comparisons can have an answer; `None` if they can.
 fn unanswerable(plan: &Plan) -> Option<String> {
     let is_blocked = plan.design.alternate_ns.is_none() && !plan.has_builds();
     let comparisons = plan.pairs().len();

@@ -6,7 +6,7 @@ use fwdlab_model::record::DropPlace;
 use fwdlab_model::units::format_pps;
 use serde::Serialize;
 
-/// How far rates of profiles at a stated load may differ, as a share: more is another load.
+/// Largest difference between rates of profiles at one stated load, as a share.
 const ALIKE: f64 = 0.05;
 
 /// The profiles of an experiment.
@@ -29,14 +29,14 @@ pub struct ProfiledVariant {
     pub label: String,
     /// Profiler and options, in words.
     pub source: String,
-    /// Where the samples come from.
+    /// Source of the samples.
     pub kind: ProfileKind,
     /// Runs that were sampled.
     pub starts: usize,
     /// The load that it was taken at; none for published profiles.
     pub load: Option<ProfileLoad>,
-    /// Each start's own rate beside those of the measured runs; none where there are too
-    /// few of these.
+    /// Rate of each profile run compared with the measured runs; empty if there are too few of
+    /// these.
     pub agreements: Vec<Agreement>,
     /// True when one of them ran otherwise than any measured run.
     pub is_marked: bool,
@@ -68,9 +68,9 @@ pub struct ProfiledVariant {
     pub subsystems: Vec<ProfiledFunction>,
     /// Counters over the window.
     pub counters: Vec<CounterPerPacket>,
-    /// Where packets that were not forwarded were lost.
+    /// Places at which packets were lost.
     pub drops: Vec<DropPlace>,
-    /// What went wrong or is to be known.
+    /// Remarks and errors.
     pub remarks: Vec<String>,
     /// The flame graph, a file of the report; none when there is nothing to draw.
     pub file: Option<String>,
@@ -91,7 +91,7 @@ pub enum ProfileKind {
 /// The load that a profile was taken at.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ProfileLoad {
-    /// As `[profile]` states it; none where the profile ran as the measured runs.
+    /// Load that `[profile]` states; `None` if the profile ran as the measured runs.
     pub stated: Option<String>,
     /// Packets sent in the window, per second.
     pub offered_pps: f64,
@@ -100,8 +100,8 @@ pub struct ProfileLoad {
 }
 
 impl ProfileLoad {
-    /// Why costs at another load are not to be compared with these; none where they are.
-    /// What ran as the measured runs is held against those.
+    /// Reason not to compare costs at another load with these; `None` if they are comparable.
+    /// Profiles without a stated load are compared with the measured runs instead.
     pub(super) fn differs_from(&self, other: &ProfileLoad) -> Option<String> {
         let differs = |a: f64, b: f64| (a / b - 1.0).abs() > ALIKE;
         let is_alike = match (&self.stated, &other.stated) {
@@ -140,7 +140,7 @@ pub struct CounterPerPacket {
     pub value: Option<u64>,
     /// Increase per forwarded packet.
     pub per_packet: Option<f64>,
-    /// Why it could not be counted.
+    /// Reason why it could not be counted; empty if it was.
     pub why_absent: String,
 }
 
@@ -155,7 +155,7 @@ pub struct ProfileDifference {
     pub kind: ProfileKind,
     /// Unit of the costs.
     pub unit: String,
-    /// What the intervals hold for.
+    /// Scope of the intervals.
     pub scope: String,
     /// The functions that differ most, by what they spend in themselves.
     pub functions: Changes,

@@ -18,7 +18,7 @@ pub(super) struct Start {
     pub(super) record: ProfileRecord,
     /// Block of a measured run; 0 for extra ones.
     block: u32,
-    /// Unit of the costs that a sample of the device's work stands for.
+    /// Cost of a sample of the device's work, in the source's unit.
     per_sample: f64,
     /// All samples of each window, and the packets forwarded in it.
     windows: Vec<(Split, f64)>,
@@ -169,7 +169,7 @@ impl Source {
         self.starts.iter().map(|start| start.outside).sum()
     }
 
-    /// What a sample of work stands for in the mean, in the unit.
+    /// Mean cost of a sample of work, in the unit.
     pub(super) fn per_sample(&self) -> f64 {
         let weigh = |start: &Start| {
             let samples: u64 = start.windows.iter().map(|(split, _)| split.work.total()).sum();

@@ -81,8 +81,7 @@ fn samples_of(run: &RunRecord, firewall: u64) -> StoredProfile {
     profile
 }
 
-/// Samples of one kind of run explain each block's difference of CPU time; what a sample stands
-/// for is the account's, not the sampler's.
+/// The cost of a sample follows from the kernel's account, not from the sampler's period.
 #[test]
 fn measured_runs_are_explained_by_block_and_parts_sum_to_the_account() {
     let account = |planned: &fwdlab_model::PlannedRun| {
@@ -127,7 +126,7 @@ fn measured_runs_are_explained_by_block_and_parts_sum_to_the_account() {
     assert_eq!(found.variants.iter().map(|variant| variant.starts).sum::<usize>(), 9);
 }
 
-/// Without an account a sample is the time that its event stands for.
+/// Without an account a sample costs the time between two samples.
 #[test]
 fn samples_without_an_account_stand_for_their_event() {
     let mut contents = contents(&|_| DeviceTime::default());

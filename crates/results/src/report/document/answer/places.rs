@@ -115,7 +115,7 @@ fn place(difference: &ProfileDifference, alone: Option<&DeviceEffect>) -> Option
             measured
         }
     };
-    // Without windows there are no intervals, and what is published stands as it is.
+    // Published profiles have no windows, and so no intervals.
     let is_there = |part: &&Change| match part.interval {
         Some((low, high)) => low > 0.0 || high < 0.0,
         None => part.difference != 0.0,
