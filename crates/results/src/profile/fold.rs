@@ -129,14 +129,18 @@ napi/d0  12 [001] 12.000000000:  500250 cpu-clock: \n\
 \tffffffff81000001 ip_forward ([kernel.kallsyms])\n\
 ";
 
-    #[test]
-    fn samples_go_into_their_windows_and_the_rest_is_counted() {
-        let window = |from: u64, to: u64| ProfileWindow {
+    /// A window of whole seconds.
+    fn window(from: u64, to: u64) -> ProfileWindow {
+        ProfileWindow {
             from_ns: from * 1_000_000_000,
             to_ns: to * 1_000_000_000,
             offered: 20,
             forwarded: 10,
-        };
+        }
+    }
+
+    #[test]
+    fn samples_go_into_their_windows_and_the_rest_is_counted() {
         let record = ProfileRecord {
             event: "cpu-clock".to_owned(),
             cpus: vec![1],
@@ -153,12 +157,6 @@ napi/d0  12 [001] 12.000000000:  500250 cpu-clock: \n\
 
     #[test]
     fn slices_of_a_measured_run_become_one_window() {
-        let window = |from: u64, to: u64| ProfileWindow {
-            from_ns: from * 1_000_000_000,
-            to_ns: to * 1_000_000_000,
-            offered: 20,
-            forwarded: 10,
-        };
         let record = ProfileRecord {
             run: Some(3),
             cpus: vec![1],
