@@ -85,8 +85,7 @@ pub(crate) struct Common {
     /// Don't measure what sender and receiver reach without a DUT
     #[arg(long)]
     no_calibration: bool,
-    /// Profile the DUT's CPUs in one extra run per variant, also when the file has no
-    /// table for it
+    /// Sample the DUT's CPUs in the measured runs, also if the file has no [profile]
     #[arg(long, conflicts_with = "no_profile")]
     profile: bool,
     /// Take no profiles, even when the file asks for them
