@@ -2,7 +2,7 @@
 #             the first time); the report lies in results/demo
 # make seeds  import the archive's experiments in SEEDS and report them; the
 #             reports lie below results/archive
-# make check  format, lints, house rules, unit tests: before each commit
+# make check  format, lints, house rules, documentation, unit tests: before each commit
 # make test   everything that must hold before a change is merged. Root on Debian gets
 #             the programs that tests use; elsewhere tests that lack one are skipped,
 #             and listed at the end
@@ -53,7 +53,7 @@ lint:
 doc:
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 
-check: lint test-unit
+check: lint doc test-unit
 
 # Kernels that are there are kept; without them, tests of guests are skipped.
 HAVE_KERNELS = ls $(KERNELS)/*.deb >/dev/null 2>&1 || $(MAKE) --no-print-directory kernels \

@@ -85,7 +85,7 @@ pub(crate) struct Common {
     /// Don't measure what sender and receiver reach without a DUT
     #[arg(long)]
     no_calibration: bool,
-    /// Sample the DUT's CPUs in the measured runs, also if the file has no [profile]
+    /// Sample the DUT's CPUs in the measured runs, also when the file asks for none
     #[arg(long, conflicts_with = "no_profile")]
     profile: bool,
     /// Take no profiles, even when the file asks for them
