@@ -3,7 +3,7 @@
 
 use crate::program::{Started, signal, until};
 use crate::rack::{PATIENCE, Rack};
-use crate::whole::{FIREWALL, values};
+use crate::whole::{FIREWALL, recorded};
 use std::time::Duration;
 
 /// One variant in as many short runs.
@@ -39,9 +39,9 @@ pub(crate) fn stored(program: &Started) -> usize {
 }
 
 #[track_caller]
-fn expect_values(rack: &Rack, wanted: &[usize]) {
+fn expect_runs(rack: &Rack, wanted: &[usize]) {
     let shown = rack.fwdlab(&["show", "results/x", "--json"]).expect(0);
-    assert_eq!(values(&shown.stdout), wanted);
+    assert_eq!(recorded(&shown.stdout), wanted);
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_connection_that_dies_in_any_phase_costs_a_repetition_and_no_run() {
     }
     program.end().carried_out();
     assert!(cuts >= 4, "only {cuts} connections were there to be cut");
-    expect_values(&rack, &[6]);
+    expect_runs(&rack, &[6]);
     rack.expect_state_of_the_dut(&before);
 }
 
@@ -74,7 +74,7 @@ fn a_dut_that_boots_in_the_middle_costs_a_repetition() {
     rack.reboot();
     program.end().carried_out();
     assert_eq!(rack.boots(), "down\n");
-    expect_values(&rack, &[3]);
+    expect_runs(&rack, &[3]);
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_dut_that_stays_away_is_switched_off_and_on() {
     rack.reboot();
     program.end().carried_out();
     assert_eq!(rack.boots(), "down\npower\ndown\n");
-    expect_values(&rack, &[3]);
+    expect_runs(&rack, &[3]);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_dut_that_nothing_brings_back_ends_the_session_and_the_next_one_goes_on() {
     std::fs::remove_file(rack.path("stays-down")).expect("a file");
     rack.boot("dut");
     rack.fwdlab(&RUN).carried_out();
-    expect_values(&rack, &[3]);
+    expect_runs(&rack, &[3]);
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn a_variant_that_fails_twice_is_given_up_and_the_others_go_on() {
         assert!(ended.stderr.contains(word), "no `{word}` in {}", ended.stderr);
     }
     assert!(rack.path("results/x/README.md").exists());
-    expect_values(&rack, &[2, 0]);
+    expect_runs(&rack, &[2, 0]);
     rack.expect_state_of_the_dut(&before);
     // It is tried again, and nothing else is.
     let again = rack.fwdlab(&RUN).expect(3);
@@ -137,7 +137,7 @@ fn a_command_that_hangs_is_ended_there_and_named() {
     rack.write_program("dut.bin/nft", hanging);
     let ended = rack.fwdlab(&RUN).expect(3);
     assert!(ended.stderr.contains("nft -f - on dut failed: killed after 4 s"), "{}", ended.stderr);
-    expect_values(&rack, &[2, 0]);
+    expect_runs(&rack, &[2, 0]);
     let sleeps = || rack.processes("dut").iter().any(|(_, line)| line.contains("86431"));
     assert!(until(PATIENCE, || !sleeps()), "it goes on");
 }
@@ -174,7 +174,7 @@ fn a_full_disk_of_the_dut_is_told_and_nothing_is_changed_there() {
     rack.expect_state_of_the_dut(&before);
     rack.inside("dut", "rm /run/full");
     rack.fwdlab(&RUN).carried_out();
-    expect_values(&rack, &[1]);
+    expect_runs(&rack, &[1]);
 }
 
 /// A sed that kills the connection over which it runs, as often as a file says, where it is about
@@ -225,7 +225,7 @@ fn a_killed_controller_leaves_a_dut_that_the_next_one_puts_back() {
     rack.write("cuts", "1");
     rack.fwdlab(&RUN).carried_out();
     assert_eq!(std::fs::read_to_string(rack.path("cuts")).expect("a file"), "0\n");
-    expect_values(&rack, &[4]);
+    expect_runs(&rack, &[4]);
     // One that dies each time is, and says so.
     let fresh = [&RUN[..], &["--fresh"]].concat();
     let program = rack.start(&fresh);
