@@ -25,12 +25,16 @@ done
 read -r -a arguments <<<"$ARGUMENTS"
 
 counts=${RUNNER_TEMP:-/tmp}/fwdlab-count.json
+fail_on=()
+[ "$FAIL_ON" = never ] || fail_on=(--fail-on "$FAIL_ON")
 code=0
-fwdlab count "$BASE" "$PATCH" "${arguments[@]}" --json >"$counts" || code=$?
-if [ $code -ne 0 ]; then
+fwdlab count "$BASE" "$PATCH" "${arguments[@]}" --margin "$MARGIN%" "${fail_on[@]}" --json \
+    >"$counts" || code=$?
+found=$(jq -r '.comparisons[0].outcome.counted.verdict // empty' "$counts" 2>/dev/null || true)
+if [ -z "$found" ]; then
     printf '## Forwarding\n\nNothing was counted: fwdlab ended with exit code %s. The log has the reason.\n' \
         "$code" >>"$GITHUB_STEP_SUMMARY"
-    exit $code
+    exit "$((code ? code : 3))"
 fi
 
 # Numbers as people read them: one decimal, with a sign.
@@ -40,24 +44,21 @@ def rounded: . * 10 | round | . / 10;
 def signed: rounded | if . > 0 then "+\(.)" else "\(.)" end;
 def name: gsub("\\|"; "\\|");
 .kernels as [$base, $patch]
-| ($patch.difference // 0) as $difference
-| (100 * $difference / $base.instructions) as $percent
-| (if ($percent | fabs) <= $margin then "equivalent"
-   elif $difference > 0 then "worse" else "better" end) as $verdict
-| [.functions[] | select(.differs[1] and (.background | not))
-   | {name, base: .instructions[0], patch: .instructions[1]}
-   | . + {difference: (.patch - .base)}] as $differing
-| {$verdict, $difference, summary: ([
+| .comparisons[0].outcome.counted as $found
+| (if $found.within_margin or $found.verdict == "equivalent" then "equivalent"
+   else {more: "worse", fewer: "better", inconclusive: "inconclusive"}[$found.verdict] end) as $verdict
+| $found.functions.differing as $differing
+| {$verdict, difference: $found.difference, summary: ([
     "## Forwarding: \($verdict)", "",
-    "\($difference | signed) instructions a packet (\($percent * 100 | round / 100 | if . > 0 then "+\(.)" else "\(.)" end) %), margin \($margin) %.", "",
-    "| kernel | instructions a packet | bursts | packets | lost |",
+    "\($found.difference | signed) instructions per packet (\(10000 * $found.change | round / 100 | if . > 0 then "+\(.)" else "\(.)" end) %), margin \($margin) %: \($found.shown).", "",
+    "| kernel | instructions per packet | bursts | packets | lost |",
     "|---|---:|---|---:|---:|",
     ($base, $patch | "| \(.kernel | name) | \(.instructions | rounded) | \(.least | rounded) to \(.most | rounded) | \(.packets) | \(.lost) |"),
     "",
-    (if ($differing | length) == 0 then "No function differs by half an instruction a packet and more than it scatters."
+    (if ($differing | length) == 0 then "No function differs by half an instruction per packet and more than it scatters."
      else
        "| function | base | patch | difference |", "|---|---:|---:|---:|",
-       ($differing[:25][] | "| `\(.name)` | \(.base | rounded) | \(.patch | rounded) | \(.difference | signed) |"),
+       ($differing[:25][] | "| `\(.name)` | \(.before | rounded) | \(.after | rounded) | \(.difference | signed) |"),
        (if ($differing | length) > 25 then "", "\(($differing | length) - 25) more functions differ." else empty end)
      end),
     "", "Instructions are not time: caches, branches and contention between CPUs are not in them."
@@ -71,10 +72,5 @@ jq -r .summary <<<"$result" >>"$GITHUB_STEP_SUMMARY"
     echo "json=$counts"
 } >>"$GITHUB_OUTPUT"
 echo "forwarding: $verdict"
-
-case $FAIL_ON-$verdict in
-worse-worse | different-worse | different-better)
-    echo "::error::the patch is $verdict: see the job summary"
-    exit 1
-    ;;
-esac
+[ $code -ne 1 ] || echo "::error::the patch is $verdict: see the job summary"
+exit "$code"

@@ -327,7 +327,7 @@ fn verdict(place: &Place, compared: &Compared) -> Row {
             let over = |difference: f64| 1.0 + difference / exact.baseline;
             let verdict = exact.verdict.name();
             let (low, high) = (over(exact.low), over(exact.high));
-            let (ratio, none) = (1.0 + exact.change, None::<f64>);
+            let (ratio, none) = (over(exact.total_difference), None::<f64>);
             row![verdict, ratio, low, high, none, none, exact.n_a, exact.n_b, None::<&str>]
         }
         Outcome::Unanswerable { reason } => {

@@ -95,7 +95,7 @@ pub const TABLES: [Table; 8] = [
             text("label", "label of the variant"),
             text("started_at", "when it began, RFC 3339, UTC"),
             number("value_pps", "the compared figure, packets per second; null without one"),
-            number("instructions", "the compared figure, instructions a packet; null of rates"),
+            number("instructions", "the compared figure, instructions per packet; null of rates"),
             number("mean_pps", "mean rate forwarded"),
             number("offered_pps", "mean rate offered"),
             number("intended_pps", "intended load; null at the maximum rate"),

@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::terminal;
 use clap::ValueEnum;
 use fwdlab_results::report::Analysis;
-use fwdlab_results::report::analysis::Outcome;
+use fwdlab_results::report::analysis::{Compared, Outcome};
 use fwdlab_results::stats::Verdict;
 
 /// Differences to fail on.
@@ -30,32 +30,37 @@ pub(crate) fn exit(analysis: &Analysis, fail_on: Option<FailOn>) -> Exit {
         terminal::warn(&format!("{label} has no result: {why}"));
         return Exit::Untrustworthy;
     }
-    exit_of(analysis.comparisons.iter().map(|compared| &compared.outcome), fail_on)
+    exit_of(analysis.comparisons.iter(), fail_on)
 }
 
-/// What a bisection is told: bad when a variant is worse than its baseline, good when each is
-/// known not to be, and else that nobody can tell.
+/// Exit code of several results: a difference to fail on, else the last code that isn't 0.
+pub(crate) fn exit_of_several(exits: impl Iterator<Item = Exit>) -> Exit {
+    exits.fold(Exit::Done, |all, one| match (all, one) {
+        (Exit::Difference, _) | (_, Exit::Done) => all,
+        (_, one) => one,
+    })
+}
+
+/// Answer to `git bisect run`: bad if a variant is worse than its baseline, good if none of them
+/// can be, else neither.
 ///
 /// # Errors
-/// When nothing is compared: then no commit could ever be told good or bad.
-pub(crate) fn exit_for_git<'a>(
-    outcomes: impl Iterator<Item = &'a Outcome>,
-) -> anyhow::Result<Exit> {
-    let outcomes: Vec<&Outcome> = outcomes.collect();
-    if outcomes.is_empty() {
+/// When nothing is compared: then no commit is ever good or bad.
+pub(crate) fn exit_for_git(comparisons: &[Compared]) -> anyhow::Result<Exit> {
+    if comparisons.is_empty() {
         let what = "--bisect: nothing is compared\n  next step: give the experiment a level that is \
                     known to be good, as its baseline, beside the one under test";
         return Err(CliError::Mistake(what.into()).into());
     }
-    let answered = outcomes.iter().copied().filter(|outcome| outcome.is_answered());
+    let answered = comparisons.iter().filter(|compared| compared.outcome.is_answered());
     let exit = exit_of(answered, Some(FailOn::Worse));
-    let is_known = |outcome: &&Outcome| match outcome {
+    let is_known = |compared: &Compared| match &compared.outcome {
         Outcome::Compared(answer) => is_good(answer.verdict, answer.within_margin),
         Outcome::Counted(exact) => is_good(exact.verdict.into(), exact.within_margin),
         Outcome::Unanswerable { .. } => false,
     };
-    let can_tell = exit != Exit::Done || outcomes.iter().all(is_known);
-    Ok(if can_tell { exit } else { Exit::CannotTell })
+    let is_answer = exit != Exit::Done || comparisons.iter().all(is_known);
+    Ok(if is_answer { exit } else { Exit::CannotTell })
 }
 
 /// Known to be no worse than its baseline, or by less than matters.
@@ -67,13 +72,21 @@ fn is_good(verdict: Verdict, within_margin: bool) -> bool {
     }
 }
 
-/// The same for outcomes of any source; 4 if one of them rests on runs that are doubtful, or if
-/// `fail_on` is given and one of them has no answer.
+/// Exit code of comparisons from any source: 4 if one of them rests on runs that can't be trusted,
+/// or if `fail_on` is given and one of them has no answer.
 pub(crate) fn exit_of<'a>(
-    outcomes: impl Iterator<Item = &'a Outcome>,
+    comparisons: impl Iterator<Item = &'a Compared>,
     fail_on: Option<FailOn>,
 ) -> Exit {
-    let outcomes: Vec<&Outcome> = outcomes.collect();
+    let comparisons: Vec<&Compared> = comparisons.collect();
+    if let Some(compared) = comparisons.iter().find(|compared| compared.is_distrusted) {
+        let (label, baseline) = (&compared.label, &compared.baseline_label);
+        terminal::warn(&format!(
+            "{label} against {baseline}: a store has warnings by which its figures can't be trusted"
+        ));
+        return Exit::Untrustworthy;
+    }
+    let outcomes: Vec<&Outcome> = comparisons.iter().map(|compared| &compared.outcome).collect();
     let is_doubtful = |outcome: &&Outcome| match outcome {
         Outcome::Compared(answer) => answer.comparison.doubtful.is_some(),
         Outcome::Counted(_) | Outcome::Unanswerable { .. } => false,
@@ -120,6 +133,7 @@ fn is_failure(fail_on: FailOn, verdict: Verdict, within_margin: bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fwdlab_results::stats::Unanswerable;
 
     #[test]
     fn each_asks_for_more() {
@@ -139,9 +153,29 @@ mod tests {
         // Nothing is good and bad at once, and what is neither is open.
         let open = |verdict| !is_good(verdict, false) && !is_failure(FailOn::Worse, verdict, false);
         assert_eq!(all.map(open), [false, false, false, true]);
-        let none = Outcome::Unanswerable { reason: "not loaded".into() };
-        assert_eq!(exit_for_git([&none].into_iter()).unwrap(), Exit::CannotTell);
-        assert!(exit_for_git(std::iter::empty()).is_err());
+        let none = || {
+            Compared::counted(
+                (0, "base".into()),
+                (1, "patch".into()),
+                Err(Unanswerable::TooFew { what: "runs", have: 0, need: 1 }),
+            )
+        };
+        assert_eq!(exit_for_git(&[none()]).unwrap(), Exit::CannotTell);
+        assert_eq!(exit_of([none()].iter(), Some(FailOn::Worse)), Exit::Untrustworthy);
+        let mut distrusted = none();
+        distrusted.is_distrusted = true;
+        assert_eq!(exit_of([distrusted].iter(), None), Exit::Untrustworthy);
+        assert!(exit_for_git(&[]).is_err());
+    }
+
+    #[test]
+    fn a_difference_in_one_of_several_stores_decides() {
+        use Exit::{Difference, Done, Untrustworthy};
+        let of = |exits: &[Exit]| exit_of_several(exits.iter().copied());
+        assert_eq!(of(&[Done, Untrustworthy, Done]), Untrustworthy);
+        assert_eq!(of(&[Difference, Untrustworthy]), Difference);
+        assert_eq!(of(&[Untrustworthy, Difference, Done]), Difference);
+        assert_eq!(of(&[]), Done);
     }
 
     #[test]

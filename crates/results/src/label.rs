@@ -118,7 +118,7 @@ impl Label {
 
 const PPS: &str = "packets per second";
 /// Unit of counts.
-pub(crate) const INSTRUCTIONS: &str = "instructions a packet";
+pub(crate) const INSTRUCTIONS: &str = "instructions per packet";
 
 /// The unit of a figure.
 pub(crate) fn unit(figure: RunMetric) -> &'static str {

@@ -1,4 +1,4 @@
-//! Instructions a packet, of each path through the router: they are the same however busy
+//! Instructions per packet, of each path through the router: they are the same however busy
 //! the machine is, so a regression shows where packets a second hide it.
 //!
 //! `cargo bench -p fwdlab-router --bench instructions` (Debian's package `valgrind` counts
@@ -59,7 +59,7 @@ fn main() -> ExitCode {
     let known = |name: &str| before.iter().find(|(known, _)| known == name).map(|&(_, n)| n);
     let mut after = before.clone();
     let mut good = true;
-    println!("instructions a packet, generator, rings and sink included");
+    println!("instructions per packet, generator, rings and sink included");
     for name in cases {
         let packets = (BATCHES * BATCH) as f64;
         let count = (instructions(&name, 2 * BATCHES) - instructions(&name, BATCHES)) / packets;
@@ -178,7 +178,7 @@ fn read(text: &str) -> Vec<(String, f64)> {
 
 fn written(counts: &[(String, f64)]) -> String {
     let mut text = String::from(
-        "# Instructions a packet, generator, rings and sink (\"nothing\") included:\n\
+        "# Instructions per packet, generator, rings and sink (\"nothing\") included:\n\
          # cargo bench -p fwdlab-router --bench instructions, with UPDATE=1 to write this.\n",
     );
     for (name, count) in counts {

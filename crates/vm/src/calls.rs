@@ -223,7 +223,7 @@ pub struct BurstPaths<'a> {
 /// What a packet costs by path.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Calls {
-    /// Instructions a packet by path, root first: of each function together what
+    /// Instructions per packet by path, root first: of each function together what
     /// [`Costs`] says of it. Functions of the background are left out.
     pub paths: Vec<(Vec<String>, f64)>,
     /// Instructions by which paths and flat counts of a function differ, of all bursts: 0

@@ -33,9 +33,9 @@ pub struct Burst {
 pub struct Costs {
     /// Packets of each burst.
     pub packets: Vec<u64>,
-    /// Instructions a packet of each burst, without the background.
+    /// Instructions per packet of each burst, without the background.
     pub bursts: Vec<f64>,
-    /// Instructions a packet: the sum over the functions but those of the background, as
+    /// Instructions per packet: the sum over the functions but those of the background, as
     /// [`Costs::over`] gives it.
     pub instructions: f64,
     /// Atomic ones among them.
@@ -53,13 +53,13 @@ pub struct Costs {
 pub struct FunctionCost {
     /// Its name.
     pub name: String,
-    /// Instructions a packet: median over the bursts.
+    /// Instructions per packet: median over the bursts.
     pub instructions: f64,
-    /// Instructions a packet of each burst.
+    /// Instructions per packet of each burst.
     pub bursts: Vec<f64>,
     /// Least and most of the bursts.
     pub range: (f64, f64),
-    /// Atomic instructions a packet.
+    /// Atomic instructions per packet.
     pub atomics: f64,
     /// Bytes a packet that repeated string instructions move.
     pub bytes: f64,
@@ -70,37 +70,16 @@ pub struct FunctionCost {
     pub is_background: bool,
 }
 
-/// Least instructions per packet of a function that packets cause beyond doubt.
-const CAUSED: f64 = 1.0;
-/// Largest share of them that the idle guest executes.
-const IDLE: f64 = 0.1;
-
-impl FunctionCost {
-    /// True if packets cause it beyond doubt: the idle guest hardly executes it.
-    pub fn is_of_packets(&self) -> bool {
-        self.instructions >= CAUSED && self.idle <= IDLE * self.instructions
-    }
-
-    /// True when the bursts of the two lie further apart than both scatter together. Of two
-    /// boots of one kernel the bursts of some function often lie apart by less: what the
-    /// boot left behind differs, and nothing here tells by how much.
-    pub fn differs(&self, other: &FunctionCost) -> bool {
-        let scatter = |function: &FunctionCost| function.range.1 - function.range.0;
-        let gap = (self.range.0 - other.range.1).max(other.range.0 - self.range.1);
-        gap > scatter(self) + scatter(other)
-    }
-}
-
 /// What a packet costs in some of the functions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Total {
-    /// Instructions a packet: the sum of the functions' medians.
+    /// Instructions per packet: the sum of the functions' medians.
     pub instructions: f64,
     /// Atomic ones among them.
     pub atomics: f64,
     /// Bytes a packet that repeated string instructions move.
     pub bytes: f64,
-    /// Instructions a packet of each burst, in the same functions.
+    /// Instructions per packet of each burst, in the same functions.
     pub bursts: Vec<f64>,
 }
 
@@ -243,12 +222,6 @@ mod tests {
         assert_eq!(named, [("forward", 100.0), ("tick", 2.0), ("rare", 0.0)]);
         assert_eq!(costs.functions[2].range, (0.0, 5.0));
         assert!(costs.functions[1].is_background && !costs.functions[0].is_background);
-        assert!(!costs.functions[2].differs(&costs.functions[1]), "0 to 5 holds 2");
-        assert!(costs.functions[0].differs(&costs.functions[1]));
-        // As two boots of one kernel had them.
-        let of = |range| FunctionCost { range, ..FunctionCost::default() };
-        assert!(!of((0.52, 0.84)).differs(&of((1.27, 1.62))), "apart, but they scatter");
-        assert!(of((69.0, 69.0)).differs(&of((68.0, 68.1))));
         // Sum and bursts are of the same functions, whichever they are.
         let total = costs.over(|function| function.name != "rare");
         assert_eq!((total.instructions, total.bursts), (102.0, vec![102.0; 3]));

@@ -10,7 +10,7 @@ use fwdlab_results::compare::{self, Question};
 /// Compare variants of files and stores: the first one is the baseline.
 ///
 /// Each argument is a file with one figure per run (packets per second, or a report's
-/// instructions a packet, one per line), a report's runs.csv, a store (run.sqlite or the directory that holds
+/// instructions per packet, one per line), a report's runs.csv, a store (run.sqlite or the directory that holds
 /// it), FILE:LABEL for one variant of those, or - for standard input. One argument with several
 /// variants compares each with its baseline; two whole stores are compared
 /// variant by variant.
@@ -68,11 +68,10 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
         adjustment: arguments.adjust.into(),
     })?;
     arguments.form.print(&results.document())?;
-    let outcomes = results.comparisons.iter().map(|compared| &compared.outcome);
     if arguments.bisect {
-        return verdict::exit_for_git(outcomes);
+        return verdict::exit_for_git(&results.comparisons);
     }
-    Ok(verdict::exit_of(outcomes, arguments.fail_on))
+    Ok(verdict::exit_of(results.comparisons.iter(), arguments.fail_on))
 }
 
 impl Arguments {

@@ -98,7 +98,7 @@ fn ensure_one(paths: &[PathBuf], form: &str, given: &Path) -> anyhow::Result<()>
 
 /// Shows the figures of each of these stores.
 fn figures(arguments: &Arguments, paths: &[PathBuf], is_all: bool) -> anyhow::Result<Exit> {
-    let mut exit = Exit::Done;
+    let mut exits = Vec::new();
     let mut shown = Vec::new();
     let is_json = arguments.form.is_json();
     // What stands for one store prints one object, what stands for several an array.
@@ -114,17 +114,14 @@ fn figures(arguments: &Arguments, paths: &[PathBuf], is_all: bool) -> anyhow::Re
             }
             arguments.form.print(&report::summary(&analysis, &report::shown(&analysis)?))?;
         }
-        exit = match verdict::exit(&analysis, arguments.fail_on) {
-            Exit::Done => exit,
-            other => other,
-        };
+        exits.push(verdict::exit(&analysis, arguments.fail_on));
     }
     match shown.as_slice() {
         [] if !is_json => {}
         [one] if is_one => terminal::print_json(one)?,
         _ => terminal::print_json(&shown.into())?,
     }
-    Ok(exit)
+    Ok(verdict::exit_of_several(exits.into_iter()))
 }
 
 fn heading(path: &Path) -> String {

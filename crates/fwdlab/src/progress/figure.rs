@@ -20,7 +20,7 @@ pub(super) fn figure(plan: &Plan, record: &RunRecord) -> String {
     }
     let total = trial.executed.as_ref().and_then(|e| Foreground::of([e]).total(e));
     total.map_or("not counted".to_owned(), |total| {
-        format!("{:.1} instructions a packet", total.instructions)
+        format!("{:.1} instructions per packet", total.instructions)
     })
 }
 

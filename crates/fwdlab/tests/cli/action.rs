@@ -4,24 +4,31 @@ use crate::support::Lab;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Counts of two kernels, in the shape of `fwdlab count --json`. Of two functions that differ,
-/// one is the clock of the idle guest.
+/// Counts of two kernels, in the shape of `fwdlab count --json`.
 fn counts(difference: f64) -> String {
+    let (verdict, within_margin) = match difference {
+        d if d.abs() <= 80.0 => ("more", true),
+        d if d < 0.0 => ("fewer", false),
+        _ => ("more", false),
+    };
     format!(
         r#"{{
   "kernels": [
     {{ "kernel": "6.1.0-55", "instructions": 4000.0, "least": 3999.0, "most": 4001.0,
-      "difference": null, "packets": 8000, "lost": 0 }},
+      "packets": 8000, "lost": 0 }},
     {{ "kernel": "6.1.0-56", "instructions": {}, "least": 3999.0, "most": 4001.0,
-      "difference": {difference}, "packets": 8000, "lost": 0 }}
+      "packets": 8000, "lost": 0 }}
   ],
-  "functions": [
-    {{ "name": "ip_forward", "instructions": [100.0, {}], "differs": [false, true],
-      "background": false }},
-    {{ "name": "tick", "instructions": [1.0, 9.0], "differs": [false, true], "background": true }}
-  ]
+  "comparisons": [{{ "outcome": {{ "counted": {{
+    "difference": {difference}, "change": {}, "verdict": "{verdict}",
+    "within_margin": {within_margin}, "shown": "as it is",
+    "functions": {{ "differing": [
+      {{ "name": "ip_forward", "before": 100.0, "after": {}, "difference": {difference} }}
+    ] }}
+  }} }} }}]
 }}"#,
         4000.0 + difference,
+        difference / 4000.0,
         100.0 + difference
     )
 }
@@ -71,14 +78,12 @@ fn lab(difference: f64, code: i32) -> Option<Lab> {
 }
 
 #[test]
-fn action_exit_code_follows_fail_on() {
-    for (difference, verdict, [worse, different]) in
-        [(200.0, "worse", [1, 1]), (-200.0, "better", [0, 1]), (40.0, "equivalent", [0, 0])]
-    {
-        let Some(lab) = lab(difference, 0) else { return };
-        for (fail_on, code) in [("worse", worse), ("different", different), ("never", 0)] {
-            let (ended, summary, output) = step(&lab, &[("FAIL_ON", fail_on)]);
-            assert_eq!(ended, Some(code), "{fail_on} {difference}: {summary}");
+fn action_exit_code_is_the_exit_code_of_count() {
+    for (difference, verdict) in [(200.0, "worse"), (-200.0, "better"), (40.0, "equivalent")] {
+        for code in [0, 1, 4] {
+            let Some(lab) = lab(difference, code) else { return };
+            let (ended, summary, output) = step(&lab, &[]);
+            assert_eq!(ended, Some(code), "{difference}: {summary}");
             assert!(summary.starts_with(&format!("## Forwarding: {verdict}\n")), "{summary}");
             assert!(output.starts_with(&format!("verdict={verdict}\n")), "{output}");
         }
@@ -89,18 +94,24 @@ fn action_exit_code_follows_fail_on() {
 fn action_summary_contains_kernels_and_functions() {
     let Some(lab) = lab(200.0, 0) else { return };
     let (_, summary, output) = step(&lab, &[("ARGUMENTS", "--flows 100")]);
-    assert!(summary.contains("+200 instructions a packet (+5 %), margin 2 %"), "{summary}");
+    let first = "+200 instructions per packet (+5 %), margin 2 %: as it is.";
+    assert!(summary.contains(first), "{summary}");
     assert!(summary.contains("| 6.1.0-56 | 4200 | 3999 to 4001 | 8000 | 0 |"), "{summary}");
     assert!(summary.contains("| `ip_forward` | 100 | 300 | +200 |"), "{summary}");
-    assert!(!summary.contains("tick"), "{summary}");
     assert!(output.contains("\ndifference=200"), "{output}");
     let arguments = std::fs::read_to_string(lab.path("arguments")).expect("a file");
-    assert_eq!(arguments, "count a.deb b.deb --flows 100 --json\n");
+    let expected = "count a.deb b.deb --flows 100 --margin 2% --fail-on worse --json\n";
+    assert_eq!(arguments, expected);
+    let Some(lab) = self::lab(200.0, 0) else { return };
+    step(&lab, &[("FAIL_ON", "never")]);
+    let arguments = std::fs::read_to_string(lab.path("arguments")).expect("a file");
+    assert_eq!(arguments, "count a.deb b.deb --margin 2% --json\n");
 }
 
 #[test]
 fn action_reports_what_was_not_counted() {
     let Some(lab) = lab(0.0, 3) else { return };
+    lab.write("counts.json", "");
     let (code, summary, _) = step(&lab, &[]);
     assert_eq!(code, Some(3), "{summary}");
     assert!(summary.contains("Nothing was counted: fwdlab ended with exit code 3."), "{summary}");

@@ -107,13 +107,14 @@ fn counts_are_searched_by_halving() {
     assert_eq!(counted(1000.5)["outcome"], "ends-alike");
 }
 
-/// A run of an emulated machine that executed so many instructions a packet.
+/// A run of an emulated machine that executed so many instructions per packet.
 fn executed(run: &PlannedRun, cost: f64) -> RunRecord {
     let function = ExecutedFunction {
         name: "forward".into(),
         bursts: vec![cost; 3],
         atomics: 0.0,
         bytes: 0.0,
+        idle: 0.0,
         is_background: false,
         misses: None,
     };

@@ -25,7 +25,7 @@ pub struct Executed {
     pub caches: String,
 }
 
-/// Instructions a packet by stack of calls.
+/// Instructions per packet by stack of calls.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ExecutedStacks {
     /// In folded form, `root;caller;function 12`, in thousandths of an instruction; a function's
@@ -62,10 +62,18 @@ pub struct ExecutedFunction {
     pub atomics: f64,
     /// Bytes that repeated string instructions moved, median over the bursts.
     pub bytes: f64,
-    /// True when most of it is executed by the idle device too: no cost of a packet.
+    /// Instructions that the idle device executes in it in as much time, per packet: median over
+    /// the bursts.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub idle: f64,
+    /// True if the idle device executes most of it: no cost of a packet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_background: bool,
     /// What modelled caches missed, median over the bursts; none where none were modelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub misses: Option<Misses>,
+}
+
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
 }

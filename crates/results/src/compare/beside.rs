@@ -20,6 +20,14 @@ struct Results {
     testbed: Testbed,
     variants: Vec<Variant>,
     stopping: Option<Stopping>,
+    #[serde(default)]
+    warnings: Vec<WarningGroup>,
+}
+
+#[derive(Deserialize)]
+struct WarningGroup {
+    #[serde(default)]
+    fatal: bool,
 }
 
 #[derive(Deserialize)]
@@ -83,6 +91,7 @@ pub(super) fn complete(input: &mut Input) {
         confidence: results.confidence,
         margin: results.margin,
         stop: results.stopping.map(|stopping| (mode(stopping.rule), stopping.max_blocks)),
+        is_distrusted: results.warnings.iter().any(|group| group.fatal),
     });
 }
 

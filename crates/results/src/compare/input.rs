@@ -61,6 +61,8 @@ pub(super) struct Origin {
     pub(super) margin: f64,
     /// The rule that may have stopped it early, and the most blocks.
     pub(super) stop: Option<(Mode, u32)>,
+    /// True if one of its runs has a warning by which no number can be trusted.
+    pub(super) is_distrusted: bool,
 }
 
 /// One variant's runs.

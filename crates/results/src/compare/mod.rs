@@ -83,7 +83,6 @@ pub fn compare(question: &Question) -> Result<Results, CompareError> {
         };
         named.push(Named { input, variant });
     }
-    counts::together(&mut inputs);
     answer(question, &inputs, &named)
 }
 

@@ -141,7 +141,9 @@ pub(super) fn results(
                 sides: [vec![baseline], vec![variant]],
                 goal: None,
                 outcome,
-                is_distrusted: false,
+                is_distrusted: [pair.baseline, pair.candidate].iter().any(|side| {
+                    inputs[side.input].origin.as_ref().is_some_and(|origin| origin.is_distrusted)
+                }),
             }
         })
         .collect();

@@ -6,9 +6,9 @@ use crate::label::{Label, MeasuredOn};
 use crate::report::analysis::{Figures, RunResult, beds_of_runs, mode, slices_of_run};
 use crate::stats::BlockedRun;
 use crate::store::Store;
-use fwdlab_model::RunRecord;
 use fwdlab_model::plan::RunMetric;
 use fwdlab_model::record::Executed;
+use fwdlab_model::{RunRecord, Warning};
 use std::path::Path;
 
 /// Reads the figures of the store at `path`.
@@ -65,6 +65,7 @@ pub(super) fn of_store(path: &Path, store: &Store) -> Result<Input, CompareError
         confidence: plan.compare.confidence,
         margin: plan.compare.margin,
         stop: plan.design.stop.map(|stop| (mode(stop), plan.design.blocks)),
+        is_distrusted: contents.runs.iter().any(|run| run.warnings.iter().any(Warning::is_fatal)),
     };
     let plan_is_sequential = plan.design.sequential;
     Ok(Input {

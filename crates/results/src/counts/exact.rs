@@ -1,34 +1,41 @@
 //! A verdict on counts, which need no p-value where they repeat.
 //!
-//! The difference is that of the medians over the runs, its range that of all pairs of runs.
-//! Two variants differ when every run of one lies on one side of every run of the other, the
-//! gap between them is larger than the runs of either scatter, and a function tells why. The
-//! rule is no test and promises no error rate; what it rests on stands beside it: how many
-//! runs and bursts there are, and how well they agree.
+//! The difference of two variants is the sum over the functions that differ, which repeats to a
+//! fraction of an instruction. The difference of the totals is over all functions that are in the
+//! foreground of both variants; its range is over all pairs of runs. Two variants differ when
+//! every run's total of one is on one side of every run's total of the other, the gap between them
+//! is larger than the runs of either scatter, and a function differs. The rule is no test and
+//! promises no error rate; it rests on how many runs and bursts there are and how well they agree,
+//! which is printed next to it.
 
-use super::total::range;
-use super::{Differences, Total};
+use super::total::{Foreground, range};
+use super::{Differences, Total, costs};
 use crate::format::signed_percent;
+use crate::profile::Subsystems;
 use crate::stats::summary::median;
 use crate::stats::{Unanswerable, Verdict};
+use fwdlab_model::record::Executed;
 use serde::Serialize;
 use std::fmt;
 
 /// Two variants compared by what they execute.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Exact {
-    /// Instructions a packet of the baseline: median over its runs.
+    /// Instructions per packet of the baseline: median over its runs.
     pub baseline: f64,
     /// The same of the candidate.
     pub candidate: f64,
-    /// Candidate minus baseline, instructions a packet.
+    /// Candidate minus baseline in the functions that differ, instructions per packet; of the
+    /// totals if functions are not known.
     pub difference: f64,
-    /// The smallest difference of any pair of runs.
+    /// The difference as a ratio of the baseline: -0.02 for 2 % fewer.
+    pub change: f64,
+    /// Candidate minus baseline, the totals of all functions.
+    pub total_difference: f64,
+    /// The smallest difference between the totals of any pair of runs.
     pub low: f64,
     /// The largest.
     pub high: f64,
-    /// The difference as a ratio of the baseline: -0.02 for 2 % fewer.
-    pub change: f64,
     /// Runs of the baseline.
     pub n_a: usize,
     /// Runs of the candidate.
@@ -43,6 +50,9 @@ pub struct Exact {
     pub margin: f64,
     /// True when there is a range, and all of it lies within the margin.
     pub within_margin: bool,
+    /// True if the range is over the bursts of single runs, not over runs.
+    #[serde(skip)]
+    bursts_decide: bool,
     /// Verdict.
     pub verdict: CountVerdict,
     /// Verdict with its qualification.
@@ -57,7 +67,7 @@ pub struct Exact {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CountVerdict {
-    /// The candidate executes fewer instructions a packet.
+    /// The candidate executes fewer instructions per packet.
     Fewer,
     /// The candidate executes more.
     More,
@@ -104,7 +114,37 @@ impl From<&Total> for Repeated {
     }
 }
 
-/// Compares the runs of a baseline with those of a candidate.
+/// Evidence of how well a count repeats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repetition {
+    /// The runs of a variant, each with a boot or a configuration of its own.
+    Runs,
+    /// The bursts of a single run of each variant.
+    Bursts,
+}
+
+/// Compares what the runs of a baseline and of a candidate executed, over the functions that
+/// are in the foreground of both.
+///
+/// # Errors
+/// A side without runs, or a baseline that executes nothing.
+pub fn compare_executed(
+    a: &[&Executed],
+    b: &[&Executed],
+    margin: f64,
+    repetition: Repetition,
+) -> Result<Exact, Unanswerable> {
+    let foreground = Foreground::of(a.iter().chain(b).copied());
+    let table = Subsystems::default();
+    let [of_a, of_b] = [a, b].map(|runs| costs(runs, &foreground, &table));
+    let repeated = |runs: &[&Executed]| -> Vec<Repeated> {
+        runs.iter().filter_map(|run| foreground.total(run)).map(|t| Repeated::from(&t)).collect()
+    };
+    let functions = Some(Differences::of(&of_a, &of_b));
+    compare_by(&repeated(a), &repeated(b), margin, functions, repetition)
+}
+
+/// Compares the runs of a baseline with the runs of a candidate.
 ///
 /// # Errors
 /// A side without runs, or a baseline that executes nothing.
@@ -114,17 +154,34 @@ pub(crate) fn compare(
     margin: f64,
     functions: Option<Differences>,
 ) -> Result<Exact, Unanswerable> {
+    compare_by(a, b, margin, functions, Repetition::Runs)
+}
+
+fn compare_by(
+    a: &[Repeated],
+    b: &[Repeated],
+    margin: f64,
+    functions: Option<Differences>,
+    repetition: Repetition,
+) -> Result<Exact, Unanswerable> {
     let values = |runs: &[Repeated]| -> Vec<f64> { runs.iter().map(|r| r.instructions).collect() };
+    let bursts_of = |runs: &[Repeated]| -> Vec<f64> {
+        runs.iter().flat_map(|run| run.bursts.iter().copied()).collect()
+    };
     let (of_a, of_b) = (values(a), values(b));
+    let repetitions = match repetition {
+        Repetition::Runs => [of_a.clone(), of_b.clone()],
+        Repetition::Bursts => [bursts_of(a), bursts_of(b)],
+    };
     let (Some(baseline), Some(candidate)) = (median(&of_a), median(&of_b)) else {
         return Err(Unanswerable::TooFew { what: "counted runs of each", have: 0, need: 1 });
     };
     if !(baseline > 0.0 && candidate.is_finite()) {
         return Err(Unanswerable::NotPositive { rate: baseline });
     }
-    let ((least_a, most_a), (least_b, most_b)) = (range(&of_a), range(&of_b));
+    let [(least_a, most_a), (least_b, most_b)] = repetitions.each_ref().map(|all| range(all));
     let (low, high) = (least_b - most_a, most_b - least_a);
-    let repeats = of_a.len() > 1 && of_b.len() > 1;
+    let repeats = repetitions.iter().all(|all| all.len() > 1);
     let spread = (most_a - least_a).max(most_b - least_b);
     // The distance between the nearest runs of the two; 0 where they overlap.
     let gap = low.max(-high).max(0.0);
@@ -148,22 +205,25 @@ pub(crate) fn compare(
         };
         lists.iter().map(ratio).fold(0.0, f64::max)
     };
-    let bursts_of = |runs: &[Repeated]| runs.iter().flat_map(|r| r.bursts.clone()).collect();
     let bursts = a.iter().chain(b).map(|run| run.bursts.len()).min().unwrap_or(0);
+    let total_difference = candidate - baseline;
+    let difference = functions.as_ref().map_or(total_difference, Differences::named);
     let mut exact = Exact {
         baseline,
         candidate,
-        difference: candidate - baseline,
+        difference,
+        change: difference / baseline,
+        total_difference,
         low,
         high,
-        change: candidate / baseline - 1.0,
         n_a: of_a.len(),
         n_b: of_b.len(),
         bursts,
-        runs_within: repeats.then(|| within([of_a, of_b])),
+        runs_within: (of_a.len() > 1 && of_b.len() > 1).then(|| within([of_a, of_b])),
         bursts_within: (bursts > 1).then(|| within([bursts_of(a), bursts_of(b)])),
         margin,
         within_margin,
+        bursts_decide: repetition == Repetition::Bursts,
         verdict,
         shown: String::new(),
         sentence: String::new(),
@@ -201,7 +261,7 @@ impl Exact {
             CountVerdict::Equivalent => format!("equivalent within {margin}"),
             CountVerdict::Inconclusive => format!("inconclusive: {}", self.why()),
             found => {
-                let said = format!("{} instructions a packet", found.name());
+                let said = format!("{} instructions per packet", found.name());
                 match () {
                     () if self.within_margin => format!("{said}, but within {margin}"),
                     () if nearest > self.margin * self.baseline => {
@@ -216,13 +276,14 @@ impl Exact {
     /// Why nothing is concluded.
     fn why(&self) -> String {
         match (self.n_a, self.n_b) {
+            (1, 1) if self.bursts_decide => "bursts scatter".to_owned(),
             (1, 1) => "one run each: nothing says how well it repeats".to_owned(),
             (1, _) | (_, 1) => {
                 "one run of one of them: nothing says how well it repeats".to_owned()
             }
             _ => match self.functions.as_ref().and_then(|found| found.scatters.as_ref()) {
                 Some((name, by)) => {
-                    format!("{name} scatters by {by:.1} instructions a packet between runs")
+                    format!("{name} scatters by {by:.1} instructions per packet between runs")
                 }
                 None => "runs of one variant scatter".to_owned(),
             },
@@ -230,16 +291,38 @@ impl Exact {
     }
 }
 
-/// One line: difference, range, sizes, agreement, verdict.
+/// One line: difference, totals with their range, sizes, agreement, verdict.
 impl fmt::Display for Exact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Exact { difference, low, high, change, .. } = self;
-        let of = signed_percent(*change, 2);
-        write!(f, "{} instructions a packet", signed(*difference))?;
-        if self.n_a * self.n_b > 1 {
-            write!(f, " [{}, {}]", signed(*low), signed(*high))?;
+        write!(f, "{}, {}: {}", self.differences(), self.agreement(), self.shown)
+    }
+}
+
+impl Exact {
+    /// The difference in the functions that differ, and the one of all functions with its range.
+    pub fn differences(&self) -> String {
+        let named = |number: usize| {
+            let functions = if number == 1 { "function" } else { "functions" };
+            let (difference, of) = (signed(self.difference), signed_percent(self.change, 2));
+            format!("{difference} instructions per packet ({of}) in {number} {functions}, ")
+        };
+        let text = match self.functions.as_ref().map(|found| found.differing.len()) {
+            None => String::new(),
+            Some(0) => "no function differs, ".to_owned(),
+            Some(number) => named(number),
+        };
+        let total = signed(self.total_difference);
+        let range = match self.n_a * self.n_b > 1 || self.bursts_decide {
+            true => format!(" [{}, {}]", signed(self.low), signed(self.high)),
+            false => String::new(),
+        };
+        match text.is_empty() {
+            true => {
+                let of = signed_percent(self.change, 2);
+                format!("{total} instructions per packet{range} ({of})")
+            }
+            false => format!("{text}{total}{range} in all"),
         }
-        write!(f, " ({of}), {}: {}", self.agreement(), self.shown)
     }
 }
 
@@ -262,6 +345,7 @@ fn share(ratio: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fwdlab_model::record::ExecutedFunction;
 
     fn runs(values: &[f64]) -> Vec<Repeated> {
         let run = |&v: &f64| Repeated { instructions: v, bursts: vec![v - 1.0, v, v + 1.0] };
@@ -295,19 +379,60 @@ mod tests {
         };
         assert_eq!(
             said(&[5000.0, 5001.0, 5000.0], &[4888.0; 3]),
-            "-112.0 instructions a packet [-113.0, -112.0] (-2.24 %), 3 + 3 runs x 3 bursts; runs \
-             of one variant agree within 0.020 %, its bursts within 0.060 %: fewer instructions a \
+            "-112.0 instructions per packet [-113.0, -112.0] (-2.24 %), 3 + 3 runs x 3 bursts; runs \
+             of one variant agree within 0.020 %, its bursts within 0.060 %: fewer instructions per \
              packet by more than 2.0 %"
         );
         assert_eq!(
             said(&[5000.0], &[4990.0]),
-            "-10.0 instructions a packet (-0.20 %), 1 + 1 runs x 3 bursts; bursts agree within \
+            "-10.0 instructions per packet (-0.20 %), 1 + 1 runs x 3 bursts; bursts agree within \
              0.040 %: inconclusive: one run each: nothing says how well it repeats"
         );
         let same = said(&[5000.0; 2], &[5000.0; 2]);
-        assert!(same.starts_with("0.0 instructions a packet [0.0, 0.0] (0.00 %)"), "{same}");
+        assert!(same.starts_with("0.0 instructions per packet [0.0, 0.0] (0.00 %)"), "{same}");
         assert!(same.ends_with("equivalent within 2.0 %"), "{same}");
-        assert!(said(&[5000.0; 2], &[5001.0; 2]).ends_with("a packet, but within 2.0 %"));
+        assert!(said(&[5000.0; 2], &[5001.0; 2]).ends_with("per packet, but within 2.0 %"));
+    }
+
+    #[test]
+    fn bursts_decide_where_each_variant_has_one_run() {
+        let by = |a: f64, b: f64, repetition| {
+            compare_by(&runs(&[a]), &runs(&[b]), 0.02, None, repetition).expect("a comparison")
+        };
+        assert_eq!(by(5000.0, 5200.0, Repetition::Runs).verdict, CountVerdict::Inconclusive);
+        let more = by(5000.0, 5200.0, Repetition::Bursts);
+        assert_eq!((more.verdict, more.within_margin), (CountVerdict::More, false));
+        assert_eq!((more.low, more.high), (198.0, 202.0));
+        assert_eq!(by(5000.0, 5003.0, Repetition::Bursts).verdict, CountVerdict::Equivalent);
+    }
+
+    #[test]
+    fn difference_is_of_the_functions_that_differ() {
+        let function = |name: &str, bursts: [f64; 3]| ExecutedFunction {
+            name: name.into(),
+            bursts: bursts.to_vec(),
+            ..ExecutedFunction::default()
+        };
+        let run = |named: f64, loud: f64| Executed {
+            packets: vec![32; 3],
+            functions: vec![
+                function("ip_forward", [named; 3]),
+                function("slab", [loud, loud - 40.0, loud + 40.0]),
+            ],
+            ..Executed::default()
+        };
+        let (before, after) = (run(126.0, 200.0), run(130.0, 207.0));
+        let found = compare_executed(&[&before], &[&after], 0.02, Repetition::Bursts);
+        let found = found.expect("a comparison");
+        assert_eq!((found.difference, found.total_difference), (4.0, 11.0));
+        assert_eq!((found.low, found.high), (-69.0, 91.0));
+        let text =
+            "+4.0 instructions per packet (+1.23 %) in 1 function, +11.0 [-69.0, +91.0] in all";
+        assert_eq!(found.differences(), text);
+        let same = compare_executed(&[&before], &[&before], 0.02, Repetition::Bursts);
+        let same = same.expect("a comparison");
+        assert_eq!((same.difference, same.verdict), (0.0, CountVerdict::Inconclusive));
+        assert!(same.differences().starts_with("no function differs, 0.0 ["), "{same}");
     }
 
     #[test]

@@ -21,9 +21,9 @@ pub struct FunctionCount {
     pub atomics: f64,
     /// Bytes that repeated string instructions moved.
     pub bytes: f64,
-    /// Least and most of the runs; of the bursts where there is one run only.
+    /// Least and most of the runs; of the bursts if there is one run only.
     #[serde(skip)]
-    range: (f64, f64),
+    pub range: (f64, f64),
 }
 
 /// One function, or one subsystem, in two variants.
@@ -33,20 +33,21 @@ pub struct FunctionDifference {
     pub name: String,
     /// The part of the kernel that it belongs to.
     pub subsystem: String,
-    /// Instructions a packet in the baseline.
+    /// Instructions per packet in the baseline.
     pub before: f64,
     /// The same in the candidate.
     pub after: f64,
     /// After minus before.
     pub difference: f64,
-    /// Atomic instructions a packet, after minus before.
+    /// Atomic instructions per packet, after minus before.
     pub atomics: f64,
 }
 
 /// Two variants function by function, the largest difference first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Differences {
-    /// Functions that differ by half an instruction at least, and by more than they scatter.
+    /// Functions that differ by half an instruction at least, and lie further apart than both
+    /// variants scatter together.
     pub differing: Vec<FunctionDifference>,
     /// Functions that differ as much, but no more than they scatter.
     pub scattering: Vec<FunctionDifference>,
@@ -56,7 +57,7 @@ pub struct Differences {
     pub others_sum: f64,
     /// Every subsystem, of all functions.
     pub subsystems: Vec<FunctionDifference>,
-    /// The function whose runs scatter most, and by how many instructions a packet.
+    /// The function whose runs scatter most, and by how many instructions per packet.
     pub scatters: Option<(String, f64)>,
     /// The differential flame graph, a file of the report.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -123,18 +124,24 @@ pub(crate) fn by_subsystem(functions: &[FunctionCount]) -> Vec<FunctionCount> {
 }
 
 impl Differences {
-    /// Those of two variants' functions.
+    /// Difference of the functions that differ, in total.
+    pub fn named(&self) -> f64 {
+        // The sum of nothing is -0.
+        self.differing.iter().map(|function| function.difference).sum::<f64>() + 0.0
+    }
+
+    /// Differences between two variants' functions.
     pub fn of(baseline: &[FunctionCount], candidate: &[FunctionCount]) -> Differences {
         let mut found = Differences::default();
         for (function, ranges, difference) in pairs(baseline, candidate) {
-            let scatter = ranges.map(|(least, most)| most - least);
-            let scatter = scatter.into_iter().fold(0.0, f64::max);
+            let scatters = ranges.map(|(least, most)| most - least);
+            let [scatter, both] = [scatters[0].max(scatters[1]), scatters[0] + scatters[1]];
             let gap = (ranges[1].0 - ranges[0].1).max(ranges[0].0 - ranges[1].1);
             if scatter > found.scatters.as_ref().map_or(0.0, |(_, most)| *most) {
                 found.scatters = Some((function.name.clone(), scatter));
             }
             match difference.abs() >= SHOWN {
-                true if gap > scatter => found.differing.push(function),
+                true if gap > both => found.differing.push(function),
                 true => found.scattering.push(function),
                 false if difference == 0.0 => {}
                 false => {

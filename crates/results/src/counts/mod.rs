@@ -11,7 +11,7 @@ mod misses;
 mod picture;
 mod total;
 
-pub use exact::{CountVerdict, Exact};
+pub use exact::{CountVerdict, Exact, Repetition, compare_executed};
 pub(crate) use exact::{Repeated, compare, signed};
 pub(crate) use functions::by_subsystem;
 pub use functions::{Differences, FunctionCount, FunctionDifference, costs};
@@ -24,6 +24,6 @@ pub use total::{Foreground, Total};
 pub const NOT_TIME: &str = "Instructions are not time: caches, branches and contention between \
                             CPUs are not in them.";
 
-/// Smallest difference of a function that counts as one, instructions a packet. Below it lies
+/// Smallest difference of a function that counts as one, instructions per packet. Below it lies
 /// what depends on the state that a boot left behind, such as how full a slab is.
 pub const SHOWN: f64 = 0.5;

@@ -2,11 +2,22 @@
 
 use crate::stats::summary::median;
 use fwdlab_model::record::{Executed, ExecutedFunction};
+use fwdlab_model::{Plan, RunRecord};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// The functions that enter totals: those that are background in no run of a comparison. Told
-/// of all runs together, because totals over different functions could not be compared.
+/// Least instructions per packet of a function that packets cause beyond doubt.
+const CAUSED: f64 = 1.0;
+/// Largest share of them that the idle device executes.
+const IDLE: f64 = 0.1;
+
+/// The functions that enter a total: all but those of the background.
+///
+/// A function belongs to the background of some runs if the idle device executes most of it in
+/// one of them, unless packets cause it beyond doubt in another. A variant's total is over the
+/// foreground of its own runs, and so does not depend on what it is compared with; a comparison
+/// is over the foreground of the runs of both variants, because totals over different functions
+/// differ by those functions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Foreground {
     background: BTreeSet<String>,
@@ -34,11 +45,30 @@ pub struct Total {
 }
 
 impl Foreground {
-    /// That of these runs.
+    /// Foreground of these runs.
     pub fn of<'a>(runs: impl IntoIterator<Item = &'a Executed>) -> Foreground {
-        let functions = runs.into_iter().flat_map(|executed| &executed.functions);
-        let background = functions.filter(|f| f.is_background).map(|f| f.name.clone());
-        Foreground { background: background.collect() }
+        let (mut background, mut caused) = (BTreeSet::new(), BTreeSet::new());
+        for function in runs.into_iter().flat_map(|executed| &executed.functions) {
+            if function.is_background {
+                background.insert(&function.name);
+            } else if is_caused(function) {
+                caused.insert(&function.name);
+            }
+        }
+        Foreground { background: background.difference(&caused).map(|n| (*n).clone()).collect() }
+    }
+
+    /// Foreground of each variant of a plan, by the runs of its revision.
+    pub fn by_variant<'a>(
+        plan: &Plan,
+        runs: impl Iterator<Item = &'a RunRecord> + Clone,
+    ) -> Vec<Foreground> {
+        let of = |variant: usize| {
+            let builds = plan.builds_of(variant);
+            let own = runs.clone().filter(|run| run.variants.iter().any(|v| builds.contains(v)));
+            Foreground::of(own.filter_map(|run| run.trial.executed.as_ref()))
+        };
+        (0..plan.variants.len()).map(of).collect()
     }
 
     /// The functions of a run that count.
@@ -67,6 +97,12 @@ impl Foreground {
     }
 }
 
+/// True if packets cause a function beyond doubt: the idle device hardly executes it.
+fn is_caused(function: &ExecutedFunction) -> bool {
+    let instructions = median(&function.bursts).unwrap_or(0.0);
+    instructions >= CAUSED && function.idle <= IDLE * instructions
+}
+
 impl Total {
     /// Least and most of the bursts. The sum of medians may lie outside: what happened once
     /// in a burst is in that burst's sum, and in no median.
@@ -87,6 +123,29 @@ mod tests {
     use super::*;
 
     #[test]
+    fn foreground_has_what_packets_cause_in_one_run_at_least() {
+        let run = |instructions: f64, idle: f64| Executed {
+            packets: vec![32; 2],
+            functions: vec![ExecutedFunction {
+                name: "kfree".into(),
+                bursts: vec![instructions; 2],
+                idle,
+                is_background: idle > instructions,
+                ..ExecutedFunction::default()
+            }],
+            ..Executed::default()
+        };
+        let total = |runs: &[&Executed]| {
+            let foreground = Foreground::of(runs.iter().copied());
+            foreground.total(runs[0]).expect("a total").instructions
+        };
+        let (caused, idle, mixed) = (run(88.0, 0.0), run(1.0, 3.0), run(4.0, 3.0));
+        assert_eq!(total(&[&caused, &idle]), 88.0);
+        assert_eq!(total(&[&mixed]), 4.0);
+        assert_eq!(total(&[&mixed, &idle]), 0.0);
+    }
+
+    #[test]
     fn what_is_background_in_one_run_counts_in_none() {
         let function = |name: &str, bursts: &[f64], is_background| ExecutedFunction {
             name: name.into(),
@@ -94,6 +153,7 @@ mod tests {
             atomics: 1.0,
             bytes: 2.0,
             is_background,
+            idle: if name == "tick" { 3.0 } else { 0.0 },
             ..ExecutedFunction::default()
         };
         let run = |is_background| Executed {

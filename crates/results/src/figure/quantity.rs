@@ -40,7 +40,7 @@ impl Quantity {
             Quantity::Loss => "%",
             Quantity::Frames => "frames",
             Quantity::Connections => "",
-            Quantity::Instructions => "instructions a packet",
+            Quantity::Instructions => "instructions per packet",
         }
     }
 

@@ -117,7 +117,7 @@ impl Collector {
         };
         self.stores += 1;
         if !figures.figure.is_rate() {
-            let what = "its figures are instructions a packet, which are no rates: left out; \
+            let what = "its figures are instructions per packet, which are no rates: left out; \
                         compare its variants with fwdlab compare";
             return self.note(path, what);
         }

@@ -20,9 +20,11 @@ const FIRST_KEYS: &[&str] = &[
     "instructions_baseline",
     "instructions_candidate",
     "difference",
+    "change",
+    "functions",
+    "total_difference",
     "low",
     "high",
-    "change",
     "n_baseline",
     "n_candidate",
     "bursts",
@@ -33,16 +35,19 @@ const FIRST_KEYS: &[&str] = &[
     "reason",
 ];
 const DIGITS: Digits = Digits::Decimals(1);
+/// Smallest number of instructions that [`signed`] prints.
+const LEAST: f64 = 0.05;
 
-/// What the table of verdicts says, in a sentence or two.
+/// The rule behind the table of verdicts.
 pub(crate) fn terms(margin: f64) -> String {
     let margin = Digits::Percent(1).print(margin);
     format!(
-        "Differences are of the medians over the runs, in brackets those of all pairs of runs. Two \
-         variants differ where every run of one lies on one side of every run of the other and the \
-         gap is larger than the runs of either scatter, at least two runs each; they are \
-         equivalent where every pair of runs lies within {margin}. That is no test: how well runs \
-         and bursts repeat stands beside it."
+        "The difference is the sum over the functions that differ; all functions are those that \
+         are background in neither variant. Brackets: the difference of all functions over all \
+         pairs of runs. Two variants differ if every run of one lies on one side of every run of \
+         the other, the gap is larger than the runs of either scatter, and a function differs, with \
+         at least two runs each; they are equivalent if every pair of runs lies within {margin}. \
+         This is not a statistical test; *agreement* shows how well counts repeat."
     )
 }
 
@@ -57,21 +62,21 @@ pub(crate) fn figures<'t, T>(
     Table::of(variants)
         .words("variant", move |variant| Cell::text(of(variant).0))
         .numbers("runs", move |variant| Cell::count(of(variant).1.map_or(0, |s| s.n)))
-        .numbers("instructions a packet", summary(|s| s.median))
+        .numbers("instructions per packet", summary(|s| s.median))
         .keys(&["median"])
         .numbers("minimum", summary(|s| s.min))
         .numbers("maximum", summary(|s| s.max))
         .said(move |variant, row| {
             row.words.push(of(variant).1.map_or("no runs yet".to_owned(), |summary| {
                 let SummaryResult { n, median, min, max, .. } = summary;
-                format!("{median:.1} instructions a packet (n = {n}, {min:.1} to {max:.1})")
+                format!("{median:.1} instructions per packet (n = {n}, {min:.1} to {max:.1})")
             }));
         })
         .set(|table| table.measures = &[INSTRUCTIONS])
 }
 
 /// A row per comparison, the answer first.
-pub(crate) fn verdicts(comparisons: &[Compared]) -> Block {
+pub fn verdicts(comparisons: &[Compared]) -> Block {
     let of = |get: fn(&Exact) -> Cell| {
         move |compared: &Compared| exact(compared).map_or(Cell::None, get)
     };
@@ -88,13 +93,26 @@ pub(crate) fn verdicts(comparisons: &[Compared]) -> Block {
         })
         .keys(&["verdict"])
         .numbers(
-            "instructions a packet",
+            "instructions per packet",
             of(|e| {
                 let values = vec![json!(e.difference), json!(e.baseline), json!(e.candidate)];
                 Cell::Values(signed(e.difference).into(), values)
             }),
         )
         .keys(&["difference", "instructions_baseline", "instructions_candidate"])
+        .numbers("change", of(|e| Cell::number(e.change, Digits::Signed(2))))
+        .numbers(
+            "functions",
+            of(|e| e.functions.as_ref().map_or(Cell::None, |f| Cell::count(f.differing.len()))),
+        )
+        .about("functions that differ; the difference is theirs")
+        .numbers(
+            "all functions",
+            of(|e| {
+                Cell::Values(signed(e.total_difference).into(), vec![e.total_difference.into()])
+            }),
+        )
+        .keys(&["total_difference"])
         .words(
             "range",
             of(|e| {
@@ -103,7 +121,7 @@ pub(crate) fn verdicts(comparisons: &[Compared]) -> Block {
             }),
         )
         .keys(&["low", "high"])
-        .numbers("change", of(|e| Cell::number(e.change, Digits::Signed(2))))
+        .about("difference of all functions over the pairs of runs")
         .words("against", |compared| Cell::text(&compared.baseline_label))
         .keys(&["baseline"])
         .words(
@@ -159,28 +177,9 @@ fn exact(compared: &Compared) -> Option<&Exact> {
     }
 }
 
-/// What differs between two variants, by function and by subsystem; none where only totals
-/// are known.
+/// Differences between two variants, by function and by subsystem; `None` if only totals are known.
 pub(crate) fn differences(compared: &Compared, with_pictures: bool) -> Option<Block> {
     let found = exact(compared)?.functions.as_ref()?;
-    let (before, after) = (&compared.baseline_label, &compared.label);
-    let table = |what: &str, name, list: &[FunctionDifference]| {
-        let mut rows = Table::of(list)
-            .hidden("baseline", |_| Cell::text(before.as_str()))
-            .hidden("candidate", |_| Cell::text(after.as_str()))
-            .words(what, |f: &FunctionDifference| Cell::text(f.name.as_str()));
-        if what == "function" {
-            rows = rows.words("subsystem", |f| Cell::text(f.subsystem.as_str()));
-        }
-        rows.numbers(before, |f| Cell::number(f.before, DIGITS))
-            .keys(&["before"])
-            .numbers(after, |f| Cell::number(f.after, DIGITS))
-            .keys(&["after"])
-            .numbers("difference", |f| difference(f.difference))
-            .numbers("atomic", |f| difference(f.atomics))
-            .set(|table| table.name = Some(name))
-            .block()
-    };
     let pictures = [
         ("Differential flame graph", &found.file),
         ("Differential flame graph of calls", &found.calls),
@@ -190,19 +189,55 @@ pub(crate) fn differences(compared: &Compared, with_pictures: bool) -> Option<Bl
         .filter(|_| with_pictures)
         .fold(Inline::default(), |linked, (what, file)| linked.link(what, file).text(". "));
     let mut blocks = vec![Block::text(linked.text(sentence(found)))];
-    if !found.differing.is_empty() {
-        blocks.push(table("function", "functions", &found.differing));
+    blocks.extend(functions_that_differ(compared, usize::MAX)?);
+    let parts: Vec<FunctionDifference> =
+        found.subsystems.iter().filter(|part| part.difference.abs() >= LEAST).cloned().collect();
+    if !parts.is_empty() {
+        blocks.push(table(compared, "subsystem", "subsystems", &parts));
     }
-    let rest = rest(found);
+    Some(Block::section(format!("{} against {}", compared.label, compared.baseline_label), blocks))
+}
+
+/// The functions that differ between two variants, at most `limit` of them, and the sum of the
+/// others; `None` if only totals are known.
+pub fn functions_that_differ(compared: &Compared, limit: usize) -> Option<Vec<Block>> {
+    let exact = exact(compared)?;
+    let found = exact.functions.as_ref()?;
+    let shown = &found.differing[..found.differing.len().min(limit)];
+    let mut blocks = Vec::new();
+    if !shown.is_empty() {
+        blocks.push(table(compared, "function", "functions", shown));
+    }
+    let rest = rest(exact, found, shown.len());
     if !rest.is_empty() {
         blocks.push(Block::text(rest));
     }
-    let parts: Vec<FunctionDifference> =
-        found.subsystems.iter().filter(|part| part.difference.abs() >= 0.05).cloned().collect();
-    if !parts.is_empty() {
-        blocks.push(table("subsystem", "subsystems", &parts));
+    Some(blocks)
+}
+
+fn table(
+    compared: &Compared,
+    what: &str,
+    name: &'static str,
+    list: &[FunctionDifference],
+) -> Block {
+    let (before, after) = (&compared.baseline_label, &compared.label);
+    let mut rows = Table::of(list)
+        .hidden("baseline", |_| Cell::text(before.as_str()))
+        .hidden("candidate", |_| Cell::text(after.as_str()))
+        .words(what, |f: &FunctionDifference| Cell::text(f.name.as_str()));
+    if what == "function" {
+        rows = rows.words("subsystem", |f| Cell::text(f.subsystem.as_str())).spare();
     }
-    Some(Block::section(format!("{after} against {before}"), blocks))
+    rows.numbers(before, |f| Cell::number(f.before, DIGITS))
+        .keys(&["before"])
+        .numbers(after, |f| Cell::number(f.after, DIGITS))
+        .keys(&["after"])
+        .numbers("difference", |f| difference(f.difference))
+        .numbers("atomic", |f| difference(f.atomics))
+        .spare()
+        .set(|table| table.name = Some(name))
+        .block()
 }
 
 fn difference(number: f64) -> Cell {
@@ -211,23 +246,26 @@ fn difference(number: f64) -> Cell {
 
 /// How many functions differ, and by how much together.
 fn sentence(found: &Differences) -> String {
-    let sum: f64 = found.differing.iter().map(|f| f.difference).sum();
     match found.differing.len() {
         0 => format!("No function differs by {SHOWN} instructions and more than it scatters."),
         1 => format!(
-            "One function differs by {SHOWN} instructions a packet or more: {}.",
-            signed(sum)
+            "One function differs by {SHOWN} instructions per packet or more: {}.",
+            signed(found.named())
         ),
         many => format!(
-            "{many} functions differ by {SHOWN} instructions a packet or more: {} together.",
-            signed(sum)
+            "{many} functions differ by {SHOWN} instructions per packet or more: {} in total.",
+            signed(found.named())
         ),
     }
 }
 
-/// What the table leaves out.
-fn rest(found: &Differences) -> String {
+/// Functions that the table leaves out, so that all parts add up to the difference.
+fn rest(exact: &Exact, found: &Differences, shown: usize) -> String {
     let mut said = Vec::new();
+    if let more @ [_, ..] = &found.differing[shown..] {
+        let sum: f64 = more.iter().map(|function| function.difference).sum();
+        said.push(format!("{} more functions differ: {} in total.", more.len(), signed(sum)));
+    }
     if !found.scattering.is_empty() {
         let each: Vec<String> = found
             .scattering
@@ -237,12 +275,22 @@ fn rest(found: &Differences) -> String {
             .collect();
         let more = found.scattering.len().saturating_sub(each.len());
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        said.push(format!("No more than they scatter: {}{more}.", each.join(", ")));
+        said.push(format!("Within noise: {}{more}.", each.join(", ")));
     }
     if found.others > 0 {
         let (others, sum) = (found.others, signed(found.others_sum));
-        let what = if others == 1 { "function differs" } else { "functions differ" };
-        said.push(format!("{others} other {what} by less than {SHOWN}: {sum} together."));
+        said.push(match others {
+            1 => format!("1 other function differs by less than {SHOWN}: {sum}."),
+            _ => format!(
+                "The other {others} functions differ by less than {SHOWN} each: {sum} in total."
+            ),
+        });
+    }
+    let rest = exact.total_difference - found.named();
+    if !found.differing.is_empty() {
+        let (named, total) = (signed(found.named()), signed(exact.total_difference));
+        let rest = signed(rest);
+        said.push(format!("In the functions that differ {named}, in all others {rest}: {total}."));
     }
     said.join(" ")
 }

@@ -20,7 +20,7 @@ pub(super) fn pps(label: &Label, values: &[f64]) -> String {
     })
 }
 
-/// `<variant>.instructions`: the same in instructions a packet, as many digits as repeat.
+/// `<variant>.instructions`: the same in instructions per packet, as many digits as repeat.
 pub(super) fn instructions(label: &Label, values: &[f64]) -> String {
     let lines = values.iter().map(|value| format!("{value:.3}\n"));
     format!("{label}\n{}", lines.collect::<String>())

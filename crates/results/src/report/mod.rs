@@ -9,7 +9,7 @@
 
 pub mod analysis;
 mod chart;
-pub(crate) mod counted;
+pub mod counted;
 mod document;
 mod error;
 mod files;

@@ -1,4 +1,4 @@
-//! The search among figures that hardly scatter, such as instructions a packet: halving. The ends
+//! The search among figures that hardly scatter, such as instructions per packet: halving. The ends
 //! are measured twice: how far they repeat says which difference is one.
 
 use super::verdict::{Ending, Step, Verdict};

@@ -1,5 +1,6 @@
 //! Packets in lockstep, and what the machine executes meanwhile.
 
+use super::executed::executed;
 use super::machines::Up;
 use super::trouble;
 use crate::arrivals;
@@ -8,16 +9,14 @@ use crate::links::mac;
 use crate::testbed::Wanted;
 use crate::testbed::traffic::snapshot;
 use crate::trial::Snapshot;
-use fwdlab_model::record::{Arrivals, Checked, Executed, ExecutedFunction, ExecutedStacks, Misses};
+use fwdlab_model::record::{Arrivals, Checked, Executed};
 use fwdlab_packet::arrivals::{self as packets, Expected, FlowSummary, Received};
 use fwdlab_packet::{FrameWriter, Phase, Template};
 use fwdlab_port::{Receiver, Watch};
 use fwdlab_vm::VmError;
 use fwdlab_vm::bursts::{self, Burst, Look, Period};
-use fwdlab_vm::caches::CacheCosts;
 use fwdlab_vm::symbols::Symbols;
 use fwdlab_vm::wire::Lockstep;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -28,8 +27,6 @@ const BURSTS: u32 = 3;
 const PACKET_NS: u64 = 1_000_000;
 /// Silence after which what is missing of a batch is taken for lost.
 const SILENCE: Duration = Duration::from_secs(1);
-/// Instructions a packet below which a function is not kept.
-const KEPT: f64 = 0.05;
 
 /// Sender and receiver of a run, one thread: a batch goes in, and comes out again.
 pub(super) struct Pump<'a> {
@@ -52,16 +49,6 @@ pub(super) struct Pump<'a> {
     open: Option<Opened>,
     bursts: Vec<(Burst, Duration)>,
     scattered: (u64, u64),
-}
-
-/// What the model of caches missed, by function.
-fn misses(caches: &CacheCosts) -> BTreeMap<&str, Misses> {
-    let functions = caches.functions.iter();
-    let of = functions.map(|(name, found)| {
-        let fwdlab_vm::caches::Misses { references, code, data, last } = *found;
-        (name.as_str(), Misses { references, code, data, last })
-    });
-    of.collect()
 }
 
 /// The beginning of a burst.
@@ -271,33 +258,7 @@ impl<'a> Pump<'a> {
         let bursts: Vec<Burst> = self.bursts.drain(..).map(|(burst, _)| burst).collect();
         let found = bursts::found(&self.up.running, bursts, &last, &self.symbols);
         let found = found.map_err(trouble)?;
-        let costs = found.costs;
-        let missed = found.caches.as_ref().map(misses).unwrap_or_default();
-        let functions = costs.functions.into_iter().filter(|function| {
-            function.bursts.iter().any(|instructions| instructions.abs() >= KEPT)
-        });
-        Ok(Some(Executed {
-            packets: costs.packets,
-            batch: self.frames.len() as u16,
-            scattered: self.scattered,
-            background: costs.background,
-            functions: functions
-                .map(|function| ExecutedFunction {
-                    misses: missed.get(function.name.as_str()).copied(),
-                    name: function.name,
-                    bursts: function.bursts,
-                    atomics: function.atomics,
-                    bytes: function.bytes,
-                    is_background: function.is_background,
-                })
-                .collect(),
-            stacks: found.calls.map(|calls| ExecutedStacks {
-                folded: calls.folded(),
-                unknown_share: calls.unknown_share(),
-                unaccounted: calls.unaccounted,
-            }),
-            caches: found.caches.map(|caches| caches.model.to_string()).unwrap_or_default(),
-        }))
+        Ok(Some(executed(found, self.frames.len() as u16, self.scattered)))
     }
 
     /// Sees what the machine executes when it idles; returns the last look.

@@ -11,9 +11,12 @@
 //! Limits: one CPU and one queue in lockstep; taps as root only.
 
 mod ends;
+mod executed;
 mod lockstep;
 mod machines;
 mod taps;
+
+pub use executed::executed;
 
 use super::{Choice, Paths, Rig, Testbed};
 use crate::cpu::Placement;

@@ -169,7 +169,7 @@ impl<'a> Search<'a> {
 /// A figure with its unit.
 pub(super) fn in_words(plan: &Plan, figure: f64) -> String {
     match plan.metric() {
-        RunMetric::Instructions => format!("{figure:.1} instructions a packet"),
+        RunMetric::Instructions => format!("{figure:.1} instructions per packet"),
         _ => format_pps(figure),
     }
 }

@@ -1,40 +1,149 @@
 //! Counts as a document.
 
-use super::findings::{Findings, Function, Row, SHOWN};
+use super::findings::{Findings, Row, exact};
 use super::graphs::Drawn;
 use super::many;
+use fwdlab_results::counts::{FunctionCount, SHOWN};
 use fwdlab_results::document::measure::INSTRUCTIONS_OF_KERNELS;
 use fwdlab_results::document::table::{Cell, Digits};
-use fwdlab_results::document::{Block, Document, Remark, Table};
+use fwdlab_results::document::{Block, Document, Remark, Room, Table};
+use fwdlab_results::report::analysis::Compared;
+use fwdlab_results::report::counted;
 
 /// The limit of all counts.
 const NOT_TIME: &str =
     "Instructions are not time: caches, branches and contention between CPUs are not in them.";
 
-/// The document: totals, functions, remarks. Three and more kernels are compared in one table
-/// ([`many`]).
+/// The document: totals, comparisons, functions, remarks.
 pub(super) fn document(findings: &Findings, functions: usize) -> Document<'_> {
-    let (conclusion, mut blocks) = match many::are_many(findings) {
+    let are_many = many::are_many(findings);
+    let (conclusion, totals) = match are_many {
         true => (many::conclusion(findings), many::blocks(findings, functions)),
-        false => (conclusion(findings), few(findings, functions)),
+        false => (conclusion(findings), vec![totals(findings)]),
     };
-    blocks.insert(0, Block::remark(Remark::Caption, NOT_TIME));
+    let mut blocks = vec![Block::remark(Remark::Caption, NOT_TIME)];
+    blocks.extend(
+        findings
+            .question
+            .under
+            .iter()
+            .map(|command| Block::remark(Remark::Note, format!("Counted under `{command}`."))),
+    );
+    blocks.extend(totals);
+    blocks.extend(legend(findings));
+    blocks.extend(comparisons(findings, are_many));
+    if !are_many {
+        blocks.extend(differences(findings, functions));
+    }
+    if findings.kernels.len() == 1 {
+        blocks.extend(findings.kernels.iter().map(|row| dearest(findings, row, functions)));
+    }
     blocks.extend(doubts(findings));
     blocks.extend(findings.calls.iter().map(Drawn::remark));
     if let Some(caches) = &findings.caches {
         let kernels = findings.kernels.iter().map(|row| row.kernel.as_str()).collect();
         blocks.push(caches.section(kernels, functions));
     }
+    let question = &findings.question;
     Document {
         title: format!(
-            "Instructions a packet, {}, {} packets at a time",
-            findings.family, findings.batch
+            "Instructions per packet, {}, {} packets at a time",
+            question.family, question.batch
         ),
         conclusion: vec![Block::text(conclusion)],
         blocks,
         data: findings,
-        version: 1,
+        version: 2,
     }
+}
+
+/// Totals of one kernel or two, in each state.
+fn totals(findings: &Findings) -> Block {
+    let rate = |value: f64, digits| Cell::number(value, Digits::Decimals(digits));
+    Table::of(&findings.kernels)
+        .words("kernel", |row: &Row| Cell::text(row.label.as_str()))
+        .hidden("release", |row| Cell::text(row.release.as_str()))
+        .hidden("file", |row| Cell::text(row.file.as_str()))
+        .hidden("change", |row| row.change.as_deref().map_or(Cell::None, Cell::text))
+        .numbers("instructions", move |row| rate(row.instructions, 1))
+        .numbers("boots", |row| Cell::interval(many::ends(&row.boots), Digits::Decimals(1)))
+        .when(findings.question.boots > 1)
+        .keys(&["least_boot", "most_boot"])
+        .numbers("bursts", |row| Cell::interval((row.least, row.most), Digits::Decimals(1)))
+        .keys(&["least", "most"])
+        .numbers("atomic", move |row| rate(row.atomics, 1))
+        .spare()
+        .numbers("background", move |row| rate(row.background, 1))
+        .spare()
+        .numbers("packets", |row| Cell::count(row.packets))
+        .spare()
+        .numbers("lost", |row| Cell::count(row.lost))
+        .spare()
+        .set(|table| {
+            table.name = Some("kernels");
+            table.measures = &[INSTRUCTIONS_OF_KERNELS];
+        })
+        .block()
+}
+
+/// The full names of kernels and changes; `None` if the table of totals has them.
+fn legend(findings: &Findings) -> Option<Block> {
+    let rows = findings.kernels.iter().filter(|row| row.label != row.kernel);
+    let text = |row: &Row| match &row.change {
+        None => format!("{}: {}, {}", row.label, row.release, row.file),
+        Some(change) => format!("{}: after `{change}`", row.label),
+    };
+    let lines: Vec<String> = rows.map(text).collect();
+    (!lines.is_empty()).then(|| Block::list(lines))
+}
+
+/// One row per comparison. Terminals show it if there are several and few kernels: one comparison
+/// is in the conclusion, and many kernels are in the table of totals.
+fn comparisons(findings: &Findings, are_many: bool) -> Option<Block> {
+    let verdicts = || counted::verdicts(&findings.comparisons);
+    match findings.comparisons.as_slice() {
+        [] => None,
+        [_] => Some(Block::Where(Room::Page, vec![verdicts()])),
+        _ if are_many && findings.states == 1 => Some(Block::Where(Room::Page, vec![verdicts()])),
+        _ => Some(verdicts()),
+    }
+}
+
+/// The functions of each comparison; a lone comparison needs no heading.
+fn differences(findings: &Findings, functions: usize) -> Vec<Block> {
+    let one = |compared: &Compared| counted::functions_that_differ(compared, functions);
+    let sections = findings.comparisons.iter().filter_map(one);
+    match findings.comparisons.len() {
+        1 => sections.flatten().collect(),
+        _ => findings
+            .comparisons
+            .iter()
+            .zip(sections)
+            .map(|(compared, blocks)| {
+                let title = format!("{} against {}", compared.label, compared.baseline_label);
+                Block::section(title, blocks)
+            })
+            .collect(),
+    }
+}
+
+/// The dearest functions of the only kernel.
+fn dearest(findings: &Findings, row: &Row, functions: usize) -> Block {
+    let rate = |value: f64| Cell::number(value, Digits::Decimals(1));
+    let range = match findings.question.boots {
+        1 => "bursts",
+        _ => "boots",
+    };
+    let shown = row.functions.iter().filter(|f| f.instructions >= SHOWN).take(functions);
+    Table::of(shown)
+        .words("function", |f: &FunctionCount| Cell::text(f.name.as_str()))
+        .words("subsystem", |f| Cell::text(f.subsystem.as_str()))
+        .numbers("instructions", move |f| rate(f.instructions))
+        .numbers(range, |f| Cell::interval(f.range, Digits::Decimals(1)))
+        .keys(&["least", "most"])
+        .numbers("atomic", move |f| rate(f.atomics))
+        .set(|table| table.name = Some("functions"))
+        .block()
 }
 
 /// Reasons to doubt the counts.
@@ -57,223 +166,174 @@ fn doubts(findings: &Findings) -> Vec<Block> {
     doubts
 }
 
-/// Totals and functions of one kernel or two, or of several boots.
-fn few(findings: &Findings, functions: usize) -> Vec<Block> {
-    let rate = |value: f64, digits| Cell::number(value, Digits::Decimals(digits));
-    let mut totals = Table::of(&findings.kernels)
-        .words("kernel", |row: &Row| Cell::text(row.kernel.as_str()))
-        .hidden("file", |row| Cell::text(row.file.as_str()));
-    if findings.kernels.iter().any(|row| row.label != row.kernel && row.change.is_none()) {
-        totals = totals.words("short", |row| Cell::text(row.label.as_str()));
-    }
-    let mut totals = totals
-        .numbers("instructions", move |row| rate(row.instructions, 1))
-        .numbers("bursts", |row| Cell::interval((row.least, row.most), Digits::Decimals(1)))
-        .keys(&["least", "most"]);
-    if findings.kernels.len() > 1 {
-        totals = totals
-            .numbers("difference", |row| Cell::number(row.difference, Digits::SignedSignificant));
-    }
-    let totals = totals
-        .numbers("atomic", move |row| rate(row.atomics, 1))
-        .spare()
-        .numbers("background", move |row| rate(row.background, 1))
-        .spare()
-        .numbers("packets", |row| Cell::count(row.packets))
-        .spare()
-        .numbers("lost", |row| Cell::count(row.lost))
-        .spare()
-        .set(|table| {
-            table.name = Some("kernels");
-            table.measures = &[INSTRUCTIONS_OF_KERNELS];
-        })
-        .block();
-    let several = findings.kernels.len() > 1;
-    let shown: Vec<&Function> = findings
-        .functions
-        .iter()
-        .filter(|function| function.weight(findings.boots > 1) >= SHOWN && !function.background)
-        .take(functions)
-        .collect();
-    let mut table = Table::of(shown)
-        .words("function", |function: &Function| Cell::text(function.name.as_str()));
-    for (number, kernel) in findings.kernels.iter().enumerate() {
-        let title = match &kernel.change {
-            Some(_) if findings.kernels.len() == 2 => "after".to_owned(),
-            _ if several => kernel.label.clone(),
-            Some(_) => "after".to_owned(),
-            None => "instructions".to_owned(),
-        };
-        table = table.numbers(title, move |function| rate(function.instructions[number], 1));
-        if findings.boots > 1 {
-            table = table.numbers("bursts", move |function| {
-                Cell::interval(function.bursts[number], Digits::Decimals(1))
-            });
-        } else if number > 0 {
-            table = table.numbers("difference", move |function| {
-                let (now, before) = (function.instructions[number], function.instructions[0]);
-                Cell::number(now - before, Digits::SignedSignificant)
-            });
-        }
-    }
-    let last = findings.kernels.len().saturating_sub(1);
-    let table = table
-        .numbers("atomic", move |function| rate(function.atomics[last], 1))
-        .set(|table| table.name = Some("functions"))
-        .block();
-    vec![totals, table]
-}
-
-/// The result in a sentence.
+/// The result in a sentence or two.
 fn conclusion(findings: &Findings) -> String {
-    let agreement = findings.kernels.iter().map(|row| (row.most - row.least) / row.instructions);
-    let agreement = 100.0 * agreement.fold(0.0, f64::max);
-    match findings.kernels.as_slice() {
-        [] => String::new(),
-        [only] => format!(
-            "{} executes {:.1} instructions to forward a packet; its bursts lie within \
-             {agreement:.2} %.",
+    let within = |row: &Row| 100.0 * (row.most - row.least) / row.instructions;
+    let bursts = findings.kernels.iter().map(within).fold(0.0, f64::max);
+    match (findings.kernels.as_slice(), findings.comparisons.as_slice()) {
+        ([], _) => String::new(),
+        ([only], _) => format!(
+            "{} executes {:.1} instructions per packet; its bursts lie within {bursts:.2} %.",
             only.release, only.instructions
         ),
-        [first, others @ ..] => {
-            let others: Vec<String> = others
-                .iter()
-                .map(|row| {
-                    let difference = row.difference.unwrap_or(0.0);
-                    format!(
-                        "{} executes {difference:+.1} instructions a packet ({:+.2} %) in {} {}",
-                        row.kernel,
-                        100.0 * difference / first.instructions,
-                        row.differing,
-                        if row.differing == 1 { "function" } else { "functions" }
-                    )
-                })
-                .collect();
-            format!(
-                "Against {} ({:.1} instructions a packet), {}. No other function differs by half \
-                 an instruction and more than it scatters; bursts of one kernel lie within {agreement:.2} %.",
-                first.kernel,
-                first.instructions,
-                others.join("; ")
-            )
-        }
+        (_, [only]) => difference(only),
+        (_, several) => several.iter().map(difference).collect::<Vec<_>>().join(" "),
     }
+}
+
+/// A comparison in a sentence.
+fn difference(compared: &Compared) -> String {
+    let (label, baseline) = (&compared.label, &compared.baseline_label);
+    let Some(exact) = exact(compared) else {
+        return format!("{label} against {baseline}: no answer.");
+    };
+    format!("{label} against {baseline}: {}: {}.", exact.differences(), exact.shown)
 }
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::counted::Counted;
+    use super::super::findings::Question;
+    use super::super::state::{Boot, State};
     use super::*;
+    use fwdlab_model::record::{Executed, ExecutedFunction};
     use fwdlab_packet::Family;
     use fwdlab_results::document::FORMS;
-    use fwdlab_vm::bursts::Found;
-    use fwdlab_vm::costs::{Costs, FunctionCost};
-    use fwdlab_vm::forwarding::Answer;
     use std::time::Duration;
 
-    pub(crate) fn counted(what: &str, instructions: f64, clock: bool) -> Counted {
-        let function = |name: &str, instructions: f64| FunctionCost {
+    pub(crate) fn question(boots: u32) -> Question {
+        Question { family: Family::Inet, batch: 32, boots, under: Vec::new(), margin: 0.02 }
+    }
+
+    fn function(name: &str, instructions: f64) -> ExecutedFunction {
+        ExecutedFunction {
             name: name.into(),
-            instructions,
             bursts: vec![instructions; 2],
-            range: (instructions, instructions),
-            ..FunctionCost::default()
-        };
-        let costs = Costs {
-            packets: vec![50; 2],
-            functions: vec![
-                function("ip_forward", 126.0),
-                function("demux", instructions - 126.0),
-                FunctionCost { is_background: clock, idle: 5.0, ..function("clock", 7.0) },
-            ],
-            ..Costs::default()
-        };
-        let found = Found { costs, calls: None, caches: None };
-        let answer = Answer { found, sent: 100, lost: 0, scattered: 0 };
+            ..ExecutedFunction::default()
+        }
+    }
+
+    fn boot(functions: Vec<ExecutedFunction>) -> Boot {
         let second = Duration::from_secs(1);
-        Counted {
-            file: "k".into(),
-            boot: 1,
-            change: None,
-            release: what.into(),
-            build: String::new(),
-            answer,
+        Boot {
+            executed: Executed {
+                packets: vec![50; 2],
+                batch: 32,
+                functions,
+                ..Executed::default()
+            },
+            sent: 100,
+            lost: 0,
+            calls: None,
+            caches: None,
             ready: second,
             took: second,
         }
     }
 
-    #[test]
-    fn what_differs_stands_first_and_what_does_not_is_left_out() {
-        let both = vec![counted("6.1", 1000.0, true), counted("6.2", 888.0, false)];
-        let findings = Findings::of(both, Vec::new(), (Family::Inet, 32, 1));
-        assert_eq!(findings.functions[0].name, "demux");
-        // To a test harness there is nothing here that passes or fails.
-        for form in FORMS.into_iter().filter(|form| !matches!(form.name, "ktap" | "junit")) {
-            let text = (form.render)(&document(&findings, 10), 100).expect("every form");
-            // Dashboards get the totals alone.
-            if matches!(form.name, "bencher" | "github-action-benchmark") {
-                assert!(text.contains("instructions") && text.contains("895.0"), "{text}");
-                continue;
-            }
-            assert!(text.contains("demux"), "{}: {text}", form.name);
-            if form.name != "json" {
-                assert!(!text.contains("ip_forward"), "{}: {text}", form.name);
-            }
+    /// A kernel of two functions, with one of the clock that is `background` or not.
+    pub(crate) fn state(release: &str, instructions: f64, background: bool) -> State {
+        let clock =
+            ExecutedFunction { is_background: background, idle: 5.0, ..function("clock", 7.0) };
+        let functions =
+            vec![function("ip_forward", 126.0), function("demux", instructions - 126.0), clock];
+        State {
+            file: "k".into(),
+            change: None,
+            release: release.into(),
+            build: String::new(),
+            boots: vec![boot(functions)],
         }
-        let said = conclusion(&findings);
-        assert!(
-            said.contains("6.2 executes -112.0 instructions a packet (-11.20 %) in 1 function"),
-            "{said}"
-        );
+    }
+
+    fn findings(states: &[State]) -> Findings {
+        Findings::new(states, question(1))
+    }
+
+    fn rendered(findings: &Findings, name: &str) -> String {
+        let form = FORMS.into_iter().find(|form| form.name == name).expect("a form");
+        (form.render)(&document(findings, 10), 100).expect("a document")
     }
 
     #[test]
-    fn boots_of_one_kernel_stand_beside_each_other_with_their_bursts() {
-        let boots = (1..=3).map(|boot| Counted { boot, ..counted("6.1", 1000.0, false) });
-        let findings = Findings::of(boots.collect(), Vec::new(), (Family::Inet, 32, 3));
-        let markdown = FORMS.into_iter().find(|form| form.name == "markdown").expect("a form");
-        let text = (markdown.render)(&document(&findings, 2), 100).expect("text");
-        assert!(conclusion(&findings).contains("boot 3 executes +0.0 instructions"), "{text}");
-        // Nothing differs, and the dearest are shown all the same.
-        assert!(text.contains("6.1, boot 3") && !text.contains("(k)"), "{text}");
-        let row = text.lines().find(|line| line.contains("demux")).expect("the dearest");
-        assert_eq!(row.matches("[874.0, 874.0]").count(), 3, "{row}");
-        assert!(text.contains("ip_forward") && !text.contains("clock"), "{text}");
+    fn functions_that_differ_are_in_every_form_and_others_are_not() {
+        let found = findings(&[state("6.1", 1000.0, true), state("6.2", 888.0, true)]);
+        for form in FORMS {
+            let text = rendered(&found, form.name);
+            match form.name {
+                // Dashboards get the totals, test harnesses the verdict.
+                "bencher" | "github-action-benchmark" => assert!(text.contains("888.0"), "{text}"),
+                "ktap" => assert!(text.contains("ok 1 6.2 against 6.1"), "{text}"),
+                "junit" => assert!(text.contains("6.2 against 6.1"), "{text}"),
+                "json" => assert!(text.contains("demux"), "{text}"),
+                _ => {
+                    assert!(text.contains("demux"), "{}: {text}", form.name);
+                    assert!(!text.contains("ip_forward"), "{}: {text}", form.name);
+                }
+            }
+        }
+        let text = conclusion(&found);
+        let start = "6.2 against 6.1: -112.0 instructions per packet (-11.20 %) in 1 function, ";
+        assert!(text.starts_with(start), "{text}");
+    }
+
+    #[test]
+    fn more_instructions_fail_and_fewer_pass() {
+        let worse = findings(&[state("6.1", 1000.0, true), state("6.2", 1100.0, true)]);
+        assert!(rendered(&worse, "ktap").contains("not ok 1 6.2 against 6.1"));
+        let within = findings(&[state("6.1", 1000.0, true), state("6.2", 1001.0, true)]);
+        assert!(rendered(&within, "ktap").contains("\nok 1 6.2 against 6.1"));
     }
 
     #[test]
     fn total_of_a_kernel_does_not_depend_on_the_others() {
-        let alone =
-            Findings::of(vec![counted("6.2", 888.0, false)], Vec::new(), (Family::Inet, 32, 1));
-        let both = vec![counted("6.1", 1000.0, true), counted("6.2", 888.0, false)];
-        let both = Findings::of(both, Vec::new(), (Family::Inet, 32, 1));
+        let alone = findings(&[state("6.2", 888.0, false)]);
+        let both = findings(&[state("6.1", 1000.0, true), state("6.2", 888.0, false)]);
         for (row, total) in both.kernels.iter().chain(&alone.kernels).zip([1000.0, 895.0, 895.0]) {
             assert_eq!((row.instructions, row.least, row.most), (total, total, total));
         }
-        // The clock's function is in no difference.
-        assert_eq!(both.kernels[1].difference, Some(-112.0));
+        // The clock's function is background in one of them, and so in no difference.
+        assert_eq!(exact(&both.comparisons[0]).map(|exact| exact.difference), Some(-112.0));
     }
 
     #[test]
-    fn function_of_packets_in_one_kernel_is_a_difference() {
-        let without = |idle: f64, kernel: &str| {
-            let mut counted = counted(kernel, 1000.0, false);
-            let cost = FunctionCost {
-                name: "kfree".into(),
-                is_background: idle > 0.0,
-                idle,
-                bursts: vec![if idle > 0.0 { 0.0 } else { 88.0 }; 2],
-                instructions: if idle > 0.0 { 0.0 } else { 88.0 },
-                range: if idle > 0.0 { (0.0, 0.0) } else { (88.0, 88.0) },
-                ..FunctionCost::default()
-            };
-            counted.answer.found.costs.functions.push(cost);
-            counted
+    fn kernels_and_changes_are_a_matrix() {
+        let after = |release: &str, instructions: f64| State {
+            change: Some("nft -f -".into()),
+            ..state(release, instructions, true)
         };
-        let both = vec![without(3.0, "6.1"), without(0.0, "7.3")];
-        let findings = Findings::of(both, Vec::new(), (Family::Inet, 32, 1));
-        assert_eq!(findings.functions[0].name, "kfree");
-        assert_eq!(findings.kernels[1].difference, Some(88.0));
+        let states = [
+            state("6.1", 1000.0, true),
+            after("6.1", 1300.0),
+            state("6.2", 1050.0, true),
+            after("6.2", 1400.0),
+        ];
+        let found = findings(&states);
+        let of = |compared: &Compared| {
+            let difference = exact(compared).map(|exact| exact.difference);
+            (compared.baseline_label.clone(), compared.label.clone(), difference)
+        };
+        let expected = [
+            ("6.1", "6.2", 50.0),
+            ("6.1 nft", "6.2 nft", 100.0),
+            ("6.1", "6.1 nft", 300.0),
+            ("6.2", "6.2 nft", 350.0),
+        ];
+        let expected = expected.map(|(a, b, d)| (a.to_owned(), b.to_owned(), Some(d)));
+        assert_eq!(found.comparisons.iter().map(of).collect::<Vec<_>>(), expected);
+        // Between kernels only: the cost of the ruleset is no fault of a kernel.
+        assert_eq!(found.decisive().count(), 2);
+        let alone = findings(&states[..2]);
+        assert_eq!(alone.decisive().count(), 1);
+    }
+
+    #[test]
+    fn boots_of_a_kernel_are_its_runs() {
+        let mut booted = state("6.1", 1000.0, true);
+        booted.boots.extend(state("6.1", 1004.0, true).boots);
+        let found = Findings::new(&[booted], question(2));
+        assert_eq!(found.kernels[0].boots, [1000.0, 1004.0]);
+        let text = rendered(&found, "markdown");
+        assert!(text.contains("[1000.0, 1004.0]") && text.contains("[874.0, 878.0]"), "{text}");
+        assert!(text.contains("ip_forward") && !text.contains("clock"), "{text}");
     }
 }

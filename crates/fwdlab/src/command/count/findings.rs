@@ -1,27 +1,44 @@
-//! Totals of each kernel, and the cost of each function in all of them.
+//! Totals of each kernel in each state, the cost of each function in all of them, and what is
+//! compared with what.
 
-use super::counted::Counted;
 use super::graphs::Drawn;
 use super::labels::labels;
 use super::misses::Modelled;
+use super::state::{Boot, State};
 use fwdlab_packet::Family;
-use fwdlab_vm::costs::{Costs, FunctionCost};
+use fwdlab_results::counts::{Exact, Foreground, FunctionCount, Repetition, Total};
+use fwdlab_results::counts::{compare_executed, costs};
+use fwdlab_results::profile::Subsystems;
+use fwdlab_results::report::analysis::{Compared, Outcome};
+use fwdlab_results::stats::summary::median;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Smallest difference of a function that counts as one, instructions a packet. Below it lies
-/// what depends on the state that the boot left behind, such as how full a slab is: two boots
-/// of one kernel differ by up to 0.3 there.
-pub(super) const SHOWN: f64 = 0.5;
+/// What is counted, as far as the document states it.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Question {
+    pub(super) family: Family,
+    /// Packets that a guest finds at the same time.
+    pub(super) batch: u16,
+    /// Boots of each kernel.
+    pub(super) boots: u32,
+    /// Commands under whose effect everything is counted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) under: Vec<String>,
+    /// Margin of equivalence as a ratio.
+    pub(super) margin: f64,
+}
 
 /// All counts, as `--json` prints them.
 #[derive(Serialize)]
 pub(super) struct Findings {
-    pub(super) family: Family,
-    pub(super) batch: u16,
-    /// Boots of each kernel.
-    pub(super) boots: u32,
+    #[serde(flatten)]
+    pub(super) question: Question,
+    /// Kernels by state: all states of the first kernel, then of the next one.
     pub(super) kernels: Vec<Row>,
+    /// Each kernel with the first one in the same state, then each change with the same kernel
+    /// before any change. Indices are of `kernels`.
+    pub(super) comparisons: Vec<Compared>,
     pub(super) functions: Vec<Function>,
     /// Flame graphs; empty if calls were not followed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -32,6 +49,12 @@ pub(super) struct Findings {
     /// Kernels that could not be counted, of three and more.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) failed: Vec<Failed>,
+    /// Number of states of each kernel: one more than there are changes.
+    #[serde(skip)]
+    pub(super) states: usize,
+    /// Difference of each kernel from the one before it in the same state; `None` for the first.
+    #[serde(skip)]
+    pub(super) steps: Vec<Option<f64>>,
 }
 
 /// A kernel that could not be counted.
@@ -41,7 +64,8 @@ pub(super) struct Failed {
     pub(super) why: String,
 }
 
-/// A kernel's totals, a packet each.
+/// Totals of a kernel in one state, per packet. They are of its own functions, and don't depend
+/// on the other kernels.
 #[derive(Serialize)]
 pub(super) struct Row {
     /// Its release, and the change.
@@ -51,15 +75,13 @@ pub(super) struct Row {
     pub(super) file: String,
     pub(super) release: String,
     pub(super) change: Option<String>,
+    /// Instructions: median over the boots.
     pub(super) instructions: f64,
-    /// Least and most of the bursts.
+    /// Instructions of each boot.
+    pub(super) boots: Vec<f64>,
+    /// Least and most of the bursts of all boots.
     pub(super) least: f64,
     pub(super) most: f64,
-    /// Against the first, instructions a packet: the sum over the functions that differ;
-    /// none for the first.
-    pub(super) difference: Option<f64>,
-    /// Number of functions that differ from the first kernel's.
-    pub(super) differing: usize,
     pub(super) atomics: f64,
     pub(super) bytes: f64,
     pub(super) background: f64,
@@ -68,140 +90,181 @@ pub(super) struct Row {
     pub(super) scattered: u64,
     pub(super) ready_s: f64,
     pub(super) took_s: f64,
+    /// The dearest functions, background excluded.
+    #[serde(skip)]
+    pub(super) functions: Vec<FunctionCount>,
 }
 
-/// A function's instructions a packet in each kernel.
+/// A function's instructions per packet in each kernel and state.
 #[derive(Serialize)]
 pub(super) struct Function {
     pub(super) name: String,
     pub(super) instructions: Vec<f64>,
-    /// Least and most of its bursts in each.
+    /// Least and most of its bursts.
     pub(super) bursts: Vec<(f64, f64)>,
-    pub(super) atomics: Vec<f64>,
-    /// True where the bursts lie apart from those of the first kernel.
-    pub(super) differs: Vec<bool>,
-    /// True when it is executed by the idle guest, mostly.
+    /// True if the idle guest executes most of it, in every kernel and state.
     pub(super) background: bool,
+    /// True if it differs in one of the comparisons.
+    pub(super) differs: bool,
 }
 
 impl Findings {
-    pub(super) fn of(
-        counted: Vec<Counted>,
-        calls: Vec<Drawn>,
-        (family, batch, boots): (Family, u16, u32),
-    ) -> Findings {
-        let costs: Vec<&Costs> =
-            counted.iter().map(|counted| &counted.answer.found.costs).collect();
-        let functions = functions(&costs, boots > 1);
-        let is_alone = |release: &str| {
-            let same = |c: &&Counted| c.change.is_none() && c.boot == 1 && c.release == release;
-            counted.iter().filter(same).count() == 1
+    pub(super) fn new(states: &[State], question: Question) -> Findings {
+        let per_kernel = match states.iter().skip(1).position(|state| state.change.is_none()) {
+            Some(others) => others + 1,
+            None => states.len(),
         };
-        let labels = labels(&counted);
-        let kernels = counted.iter().enumerate().map(|(number, counted)| {
-            let costs = &counted.answer.found.costs;
-            let total = costs.over(|function| !function.is_background);
-            let differing = || functions.iter().filter(|f| f.differs[number] && !f.background);
-            let difference = differing().map(|f| f.instructions[number] - f.instructions[0]);
-            // Of nothing it is -0.
-            let difference = difference.sum::<f64>() + 0.0;
-            Row {
-                kernel: {
-                    let (release, file) = (&counted.release, &counted.file);
-                    let alone = is_alone(release);
-                    let mut name = release.clone();
-                    if !alone {
-                        name += &format!(" ({file})");
-                    }
-                    if boots > 1 {
-                        name += &format!(", boot {}", counted.boot);
-                    }
-                    match &counted.change {
-                        None => name,
-                        Some(change) => format!("{name} after `{change}`"),
-                    }
-                },
-                label: labels[number].clone(),
-                file: counted.file.clone(),
-                release: counted.release.clone(),
-                change: counted.change.clone(),
-                instructions: total.instructions,
-                least: total.bursts.iter().copied().fold(f64::INFINITY, f64::min),
-                most: total.bursts.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-                difference: (number > 0).then_some(difference),
-                differing: differing().count(),
-                atomics: total.atomics,
-                bytes: total.bytes,
-                background: costs.background,
-                packets: counted.answer.sent,
-                lost: counted.answer.lost,
-                scattered: counted.answer.scattered,
-                ready_s: counted.ready.as_secs_f64(),
-                took_s: counted.took.as_secs_f64(),
-            }
-        });
-        let kernels = kernels.collect();
-        let caches = Modelled::of(counted.iter().map(|c| c.answer.found.caches.as_ref()));
-        let failed = Vec::new();
-        Findings { family, batch, boots, kernels, functions, calls, caches, failed }
-    }
-}
-
-/// All functions: of several kernels those that differ most first, else, and where it is
-/// `repeated` boots that are looked at, the dearest.
-fn functions(costs: &[&Costs], repeated: bool) -> Vec<Function> {
-    let empty = FunctionCost::default();
-    let by_name: Vec<BTreeMap<&str, &FunctionCost>> = costs
-        .iter()
-        .map(|costs| costs.functions.iter().map(|f| (f.name.as_str(), f)).collect())
-        .collect();
-    let names: BTreeSet<&str> =
-        by_name.iter().flat_map(|functions| functions.keys().copied()).collect();
-    let mut functions: Vec<Function> = names
-        .into_iter()
-        .map(|name| {
-            let of = |figure: fn(&FunctionCost) -> f64| {
-                by_name.iter().map(|f| figure(f.get(name).copied().unwrap_or(&empty))).collect()
-            };
-            let here = |n: usize| by_name[n].get(name).copied().unwrap_or(&empty);
-            Function {
-                name: name.to_owned(),
-                instructions: of(|function| function.instructions),
-                bursts: (0..by_name.len()).map(|n| here(n).range).collect(),
-                atomics: of(|function| function.atomics),
-                differs: (0..by_name.len())
-                    .map(|n| {
-                        let far = (here(n).instructions - here(0).instructions).abs() >= SHOWN;
-                        far && here(n).differs(here(0))
-                    })
-                    .collect(),
-                background: is_background(by_name.iter().filter_map(|f| f.get(name).copied())),
-            }
-        })
-        .collect();
-    let weight = |function: &Function| function.weight(repeated);
-    functions.sort_by(|a, b| weight(b).total_cmp(&weight(a)).then_with(|| a.name.cmp(&b.name)));
-    functions
-}
-
-/// True if a function is of the background in one of the kernels, and in none beyond doubt of
-/// packets. One that a kernel executes for packets and another only while it idles is a
-/// difference between the two.
-fn is_background<'a>(costs: impl Iterator<Item = &'a FunctionCost> + Clone) -> bool {
-    costs.clone().any(|cost| cost.is_background) && !costs.clone().any(FunctionCost::is_of_packets)
-}
-
-impl Function {
-    /// Sort key: the largest difference from the first kernel, or the cost.
-    pub(super) fn weight(&self, repeated: bool) -> f64 {
-        match self.instructions.as_slice() {
-            [first, ..] if repeated => *first,
-            [only] => *only,
-            [first, ..] => {
-                let differing = self.instructions.iter().zip(&self.differs).filter(|(_, d)| **d);
-                differing.map(|(now, _)| (now - first).abs()).fold(0.0, f64::max)
-            }
-            [] => 0.0,
+        let labels = labels(states);
+        let kernels: Vec<Row> =
+            states.iter().zip(labels).map(|(state, label)| row(states, state, label)).collect();
+        let repetition = match question.boots {
+            1 => Repetition::Bursts,
+            _ => Repetition::Runs,
+        };
+        let compare = |baseline: usize, candidate: usize| {
+            let [a, b] = [baseline, candidate].map(|at| states[at].executed());
+            let outcome = compare_executed(&a, &b, question.margin, repetition);
+            let named = |at: usize| (at, kernels[at].label.clone());
+            Compared::counted(named(baseline), named(candidate), outcome)
+        };
+        let comparisons: Vec<Compared> =
+            pairs(states.len(), per_kernel).map(|(a, b)| compare(a, b)).collect();
+        let step = |at: usize| {
+            let before = at.checked_sub(per_kernel)?;
+            exact(&compare(before, at)).map(|exact| exact.difference)
+        };
+        let steps = (0..states.len()).map(step).collect();
+        let functions = functions(&kernels, states, &comparisons);
+        let caches = states.iter().map(|s| s.boots.first().and_then(|boot| boot.caches.as_ref()));
+        Findings {
+            caches: Modelled::of(caches),
+            calls: Vec::new(),
+            failed: Vec::new(),
+            states: per_kernel,
+            question,
+            kernels,
+            comparisons,
+            functions,
+            steps,
         }
     }
+
+    /// Number of kernels that were counted.
+    pub(super) fn counted(&self) -> usize {
+        self.kernels.len() / self.states.max(1)
+    }
+
+    /// The comparisons between kernels; of a single kernel those of its changes.
+    pub(super) fn decisive(&self) -> impl Iterator<Item = &Compared> {
+        let between_kernels = self.counted().saturating_sub(1) * self.states;
+        let number = if between_kernels > 0 { between_kernels } else { self.comparisons.len() };
+        self.comparisons.iter().take(number)
+    }
+
+    /// The comparison of a kernel with the first one in the same state; `None` for the first.
+    pub(super) fn against_first(&self, at: usize) -> Option<&Exact> {
+        let found = |c: &&Compared| c.variant == at && c.baseline == at % self.states.max(1);
+        exact(self.decisive().find(found).filter(|_| at >= self.states)?)
+    }
+}
+
+/// Baseline and candidate of each comparison of `states` rows, `per_kernel` of each kernel.
+fn pairs(states: usize, per_kernel: usize) -> impl Iterator<Item = (usize, usize)> {
+    let kernels = (per_kernel..states).map(move |at| (at % per_kernel, at));
+    let is_changed = move |at: &usize| !at.is_multiple_of(per_kernel);
+    let changes = (0..states).filter(is_changed).map(move |at| (at - at % per_kernel, at));
+    kernels.chain(changes)
+}
+
+/// The numbers of a comparison; `None` if it has no answer.
+pub(super) fn exact(compared: &Compared) -> Option<&Exact> {
+    match &compared.outcome {
+        Outcome::Counted(exact) => Some(exact),
+        _ => None,
+    }
+}
+
+fn row(states: &[State], state: &State, label: String) -> Row {
+    let foreground = Foreground::of(state.executed());
+    let totals: Vec<Total> =
+        state.executed().into_iter().filter_map(|executed| foreground.total(executed)).collect();
+    let middle =
+        |of: fn(&Total) -> f64| median(&totals.iter().map(of).collect::<Vec<f64>>()).unwrap_or(0.0);
+    let bursts = || totals.iter().flat_map(|total| total.bursts.iter().copied());
+    let sum = |of: fn(&Boot) -> f64| state.boots.iter().map(of).sum::<f64>();
+    Row {
+        kernel: name(states, state),
+        label,
+        file: state.file.clone(),
+        release: state.release.clone(),
+        change: state.change.clone(),
+        instructions: middle(|total| total.instructions),
+        boots: totals.iter().map(|total| total.instructions).collect(),
+        least: bursts().fold(f64::INFINITY, f64::min),
+        most: bursts().fold(f64::NEG_INFINITY, f64::max),
+        atomics: middle(|total| total.atomics),
+        bytes: middle(|total| total.bytes),
+        background: middle(|total| total.background),
+        packets: state.boots.iter().map(|boot| boot.sent).sum(),
+        lost: state.boots.iter().map(|boot| boot.lost).sum(),
+        scattered: state.boots.iter().map(|boot| boot.executed.scattered.0).sum(),
+        ready_s: sum(|boot| boot.ready.as_secs_f64()),
+        took_s: sum(|boot| boot.took.as_secs_f64()),
+        functions: costs(&state.executed(), &foreground, &Subsystems::default()),
+    }
+}
+
+/// The full name of a kernel in a state: release, file if two kernels have the same release, and
+/// change.
+fn name(states: &[State], state: &State) -> String {
+    let same = states.iter().filter(|s| s.change.is_none() && s.release == state.release);
+    let mut name = state.release.clone();
+    if same.count() > 1 {
+        name += &format!(" ({})", state.file);
+    }
+    match &state.change {
+        None => name,
+        Some(change) => format!("{name} after `{change}`"),
+    }
+}
+
+/// All functions, by name.
+fn functions(kernels: &[Row], states: &[State], comparisons: &[Compared]) -> Vec<Function> {
+    let differing: BTreeSet<&str> = comparisons
+        .iter()
+        .filter_map(|compared| exact(compared)?.functions.as_ref())
+        .flat_map(|found| found.differing.iter().map(|function| function.name.as_str()))
+        .collect();
+    let foreground: BTreeSet<&str> =
+        kernels.iter().flat_map(|row| row.functions.iter().map(|f| f.name.as_str())).collect();
+    let table = Subsystems::default();
+    let everything = Foreground::default();
+    let all: Vec<Vec<FunctionCount>> =
+        states.iter().map(|state| costs(&state.executed(), &everything, &table)).collect();
+    let by_name: Vec<BTreeMap<&str, f64>> = all
+        .iter()
+        .map(|costs| costs.iter().map(|cost| (cost.name.as_str(), cost.instructions)).collect())
+        .collect();
+    let bursts: Vec<BTreeMap<&str, (f64, f64)>> = states.iter().map(bursts).collect();
+    let names: BTreeSet<&str> = by_name.iter().flat_map(|of| of.keys().copied()).collect();
+    let function = |name: &str| Function {
+        name: name.to_owned(),
+        instructions: by_name.iter().map(|of| of.get(name).copied().unwrap_or(0.0)).collect(),
+        bursts: bursts.iter().map(|of| of.get(name).copied().unwrap_or_default()).collect(),
+        differs: differing.contains(name),
+        background: !foreground.contains(name),
+    };
+    names.into_iter().map(function).collect()
+}
+
+/// Least and most of the bursts of each function, over all boots.
+fn bursts(state: &State) -> BTreeMap<&str, (f64, f64)> {
+    let mut all: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+    for function in state.boots.iter().flat_map(|boot| &boot.executed.functions) {
+        let (least, most) = all.entry(&function.name).or_insert((f64::INFINITY, f64::NEG_INFINITY));
+        for &burst in &function.bursts {
+            (*least, *most) = (least.min(burst), most.max(burst));
+        }
+    }
+    all
 }

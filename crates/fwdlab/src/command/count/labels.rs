@@ -1,16 +1,16 @@
 //! Short names of kernels: what distinguishes those of one table.
 
-use super::counted::Counted;
+use super::state::State;
 use std::collections::BTreeSet;
 
 /// Separators at which names are cut.
 const SEPARATORS: [char; 3] = ['-', '+', '~'];
 
 /// A name for each kernel in each state: the version (`6.12.117`), else the release without the
-/// ending that all have in common; with the number of the change and of the boot if there are
-/// several.
-pub(super) fn labels<'a>(counted: &'a [Counted]) -> Vec<String> {
-    let kernels: BTreeSet<(&str, &str)> = counted.iter().map(kernel).collect();
+/// ending that all have in common, else the file; after a change with the program that the change
+/// runs (`6.12.117 nft`), or the number of the change if several run the same one.
+pub(super) fn labels<'a>(states: &'a [State]) -> Vec<String> {
+    let kernels: BTreeSet<(&str, &str)> = states.iter().map(kernel).collect();
     let kernels: Vec<(&str, &str)> = kernels.into_iter().collect();
     let releases: Vec<&str> = kernels.iter().map(|(release, _)| *release).collect();
     let version = |(release, build): &(&'a str, &'a str)| version(build).unwrap_or(release);
@@ -20,26 +20,47 @@ pub(super) fn labels<'a>(counted: &'a [Counted]) -> Vec<String> {
         |names: &Vec<&str>| names.iter().collect::<BTreeSet<_>>().len() == kernels.len();
     let names = [short, without_common_end(&versions)].into_iter().find(are_distinct);
     let names = names.unwrap_or(releases);
-    let boots = counted.iter().map(|one| one.boot).max().unwrap_or(1);
+    let programs = programs(states);
     let mut changes = 0;
-    let label = |one: &'a Counted| {
+    let mut files = BTreeSet::new();
+    let mut name = |one: &'a State| {
         let at = kernels.iter().position(|other| *other == kernel(one)).unwrap_or(0);
-        let mut label = names[at].to_owned();
-        changes = if one.change.is_some() { changes + 1 } else { 0 };
-        if changes > 0 {
-            label += &format!(" change {changes}");
+        let twice =
+            states.iter().filter(|other| other.change.is_none() && kernel(other) == kernel(one));
+        match twice.count() > 1 {
+            // One kernel given twice: the file, else its place.
+            true if files.insert(one.file.as_str()) || one.change.is_some() => one.file.clone(),
+            true => format!("{} again", one.file),
+            false => names[at].to_owned(),
         }
-        if boots > 1 {
-            label += &format!(" boot {}", one.boot);
-        }
-        label
     };
-    counted.iter().map(label).collect()
+    let mut label = |one: &'a State| {
+        let name = name(one);
+        changes = if one.change.is_some() { changes + 1 } else { 0 };
+        match changes {
+            0 => name,
+            number => format!("{name} {}", programs[number - 1]),
+        }
+    };
+    states.iter().map(&mut label).collect()
+}
+
+/// A short name for each change: its first word, or its number if first words are alike.
+fn programs(states: &[State]) -> Vec<String> {
+    let of_first = states.iter().skip(1).map_while(|state| state.change.as_deref());
+    let words: Vec<&str> =
+        of_first.map(|change| change.split_whitespace().next().unwrap_or("change")).collect();
+    let are_distinct = words.iter().collect::<BTreeSet<_>>().len() == words.len();
+    let word = |(at, word): (usize, &&str)| match are_distinct {
+        true => (*word).to_owned(),
+        false => format!("change {}", at + 1),
+    };
+    words.iter().enumerate().map(word).collect()
 }
 
 /// Its release and build.
-fn kernel(counted: &Counted) -> (&str, &str) {
-    (&counted.release, &counted.build)
+fn kernel(state: &State) -> (&str, &str) {
+    (&state.release, &state.build)
 }
 
 /// The version of a distribution's package in `uname -v`: `6.12.117-1` of `#1 SMP
@@ -68,13 +89,13 @@ fn without_common_end<'a>(names: &[&'a str]) -> Vec<&'a str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::document::tests::counted;
+    use super::super::document::tests::state;
     use super::*;
 
     fn of(kernels: &[(&str, &str)]) -> Vec<String> {
-        let kernels = kernels.iter().map(|(release, build)| Counted {
+        let kernels = kernels.iter().map(|(release, build)| State {
             build: (*build).to_owned(),
-            ..counted(release, 1000.0, false)
+            ..state(release, 1000.0, false)
         });
         labels(&kernels.collect::<Vec<_>>())
     }
@@ -104,11 +125,21 @@ mod tests {
     }
 
     #[test]
-    fn labels_number_changes_and_boots() {
-        let plain = counted("6.1", 1000.0, false);
-        let changed = Counted { change: Some("nft -f x".into()), ..counted("6.1", 1000.0, false) };
-        assert_eq!(labels(&[plain, changed]), ["6.1", "6.1 change 1"]);
-        let boots = [1, 2].map(|boot| Counted { boot, ..counted("6.1", 1000.0, false) });
-        assert_eq!(labels(&boots), ["6.1 boot 1", "6.1 boot 2"]);
+    fn labels_name_changes_by_their_programs() {
+        let plain = || state("6.1", 1000.0, false);
+        let changed = |change: &str| State { change: Some(change.into()), ..plain() };
+        let states = [plain(), changed("nft -f x"), changed("sysctl -w a=1")];
+        assert_eq!(labels(&states), ["6.1", "6.1 nft", "6.1 sysctl"]);
+        let states = [plain(), changed("sysctl -w b=1"), changed("sysctl -w a=1")];
+        assert_eq!(labels(&states), ["6.1", "6.1 change 1", "6.1 change 2"]);
+    }
+
+    #[test]
+    fn labels_of_one_kernel_given_twice_differ() {
+        let twice = ["a.deb", "b.deb"]
+            .map(|file| State { file: file.into(), ..state("6.1", 1000.0, false) });
+        assert_eq!(labels(&twice), ["a.deb", "b.deb"]);
+        let same = [state("6.1", 1000.0, false), state("6.1", 1000.0, false)];
+        assert_eq!(labels(&same), ["k", "k again"]);
     }
 }

@@ -1,51 +1,27 @@
-//! Three and more kernels: totals first, then one table of functions by kernels with those that
-//! changed, and a plot of the totals.
+//! Three and more kernels: totals first, then for each state one table of the functions that
+//! changed, by kernels, and a plot of the totals.
 
-use super::findings::{Findings, Function, Row, SHOWN};
+use super::findings::{Findings, Row};
+use fwdlab_results::counts::SHOWN;
 use fwdlab_results::document::measure::INSTRUCTIONS_OF_KERNELS;
 use fwdlab_results::document::table::{Cell, Digits};
 use fwdlab_results::document::{Block, Figure, Table};
 use fwdlab_results::figure::{Quantity, RevisionPoint, Revisions};
+use std::collections::BTreeSet;
 
-/// A total and the one before it.
-struct Step<'a> {
-    row: &'a Row,
-    /// Instructions per packet more than before; `None` for the first kernel.
-    from_before: Option<f64>,
-    from_first: Option<f64>,
-}
-
-/// True if there are too many kernels to show a difference next to each: three and more, that
-/// are not boots of the same.
+/// True if there are too many kernels to show each comparison function by function.
 pub(super) fn are_many(findings: &Findings) -> bool {
-    findings.kernels.len() > 2 && findings.boots == 1
+    findings.counted() > 2
 }
 
 /// Totals, functions, plot.
 pub(super) fn blocks(findings: &Findings, functions: usize) -> Vec<Block> {
-    let title = format!("Instructions per packet, {}", findings.family);
+    let title = format!("Instructions per packet, {}", findings.question.family);
     let plot = Figure { title, file: None, svg: plot(findings) };
-    let mut blocks = vec![totals(findings), table(findings, functions)];
-    blocks.extend(findings.kernels.iter().filter_map(|row| {
-        let change = row.change.as_ref()?;
-        Some(Block::text(format!("{}: after `{change}`", row.label)))
-    }));
+    let mut blocks = vec![totals(findings)];
+    blocks.extend((0..findings.states).map(|state| table(findings, state, functions)));
     blocks.push(Block::Figure(plot));
     blocks
-}
-
-fn steps<'a>(findings: &'a Findings) -> Vec<Step<'a>> {
-    let totals: Vec<f64> = findings.kernels.iter().map(|row| row.instructions).collect();
-    let step = |(at, row): (usize, &'a Row)| {
-        let from = |other: Option<f64>| other.map(|other| totals[at] - other);
-        let before = at.checked_sub(1);
-        Step {
-            row,
-            from_before: from(before.map(|before| totals[before])),
-            from_first: from(before.map(|_| totals[0])),
-        }
-    };
-    findings.kernels.iter().enumerate().map(step).collect()
 }
 
 /// Totals of the kernels, in the order given.
@@ -55,27 +31,32 @@ fn totals(findings: &Findings) -> Block {
             Cell::Values(format!("{value:+.1}").into(), vec![value.into()])
         })
     };
-    let steps = steps(findings);
+    let rows: Vec<(usize, &Row)> = findings.kernels.iter().enumerate().collect();
     let lost = findings.kernels.iter().any(|row| row.lost > 0);
-    Table::of(&steps)
-        .words("kernel", |step: &Step<'_>| Cell::text(step.row.label.as_str()))
-        .hidden("release", |step| Cell::text(step.row.release.as_str()))
-        .hidden("file", |step| Cell::text(step.row.file.as_str()))
-        .numbers("instructions", |step| Cell::number(step.row.instructions, Digits::Decimals(1)))
-        .numbers("bursts", |step| {
-            Cell::interval((step.row.least, step.row.most), Digits::Decimals(1))
-        })
+    Table::of(&rows)
+        .words("kernel", |(_, row): &(usize, &Row)| Cell::text(row.label.as_str()))
+        .hidden("release", |(_, row)| Cell::text(row.release.as_str()))
+        .hidden("file", |(_, row)| Cell::text(row.file.as_str()))
+        .hidden("change", |(_, row)| row.change.as_deref().map_or(Cell::None, Cell::text))
+        .numbers("instructions", |(_, row)| Cell::number(row.instructions, Digits::Decimals(1)))
+        .numbers("boots", |(_, row)| Cell::interval(ends(&row.boots), Digits::Decimals(1)))
+        .when(findings.question.boots > 1)
+        .keys(&["least_boot", "most_boot"])
+        .numbers("bursts", |(_, row)| Cell::interval((row.least, row.most), Digits::Decimals(1)))
         .keys(&["least", "most"])
-        .numbers("vs first", move |step| signed(step.from_first))
-        .numbers("vs previous", move |step| signed(step.from_before))
-        .numbers("changed", |step| {
-            step.from_first.map_or(Cell::None, |_| Cell::count(step.row.differing))
+        .numbers("vs first", move |(at, _)| {
+            signed(findings.against_first(*at).map(|e| e.difference))
+        })
+        .numbers("vs previous", move |(at, _)| signed(findings.steps[*at]))
+        .numbers("changed", move |(at, _)| {
+            let found = findings.against_first(*at).and_then(|exact| exact.functions.as_ref());
+            found.map_or(Cell::None, |found| Cell::count(found.differing.len()))
         })
         .keys(&["changed_functions"])
         .about("functions that differ from the first kernel's")
-        .numbers("packets", |step| Cell::count(step.row.packets))
+        .numbers("packets", |(_, row)| Cell::count(row.packets))
         .when(lost)
-        .numbers("lost", |step| Cell::count(step.row.lost))
+        .numbers("lost", |(_, row)| Cell::count(row.lost))
         .when(lost)
         .set(|table| {
             table.name = Some("kernels");
@@ -85,49 +66,68 @@ fn totals(findings: &Findings) -> Block {
         .block()
 }
 
-/// Functions that changed, those first that changed most.
-fn changed(findings: &Findings) -> Vec<&Function> {
-    let mut changed: Vec<&Function> = findings
-        .functions
-        .iter()
-        .filter(|function| !function.background && function.differs.contains(&true))
-        .collect();
-    changed.sort_by(|a, b| range(b).total_cmp(&range(a)).then_with(|| a.name.cmp(&b.name)));
+/// A function that changed, with its instructions per packet in each kernel.
+struct Changed<'a> {
+    name: &'a str,
+    instructions: Vec<f64>,
+}
+
+impl Changed<'_> {
+    /// Most less least of its instructions.
+    fn range(&self) -> f64 {
+        let (least, most) = ends(&self.instructions);
+        most - least
+    }
+}
+
+/// Functions that changed from kernel to kernel in one state, those first that changed most.
+fn changed(findings: &Findings, state: usize) -> Vec<Changed<'_>> {
+    let in_state = (state..findings.kernels.len()).step_by(findings.states);
+    let found = in_state.filter_map(|at| findings.against_first(at)?.functions.as_ref());
+    let names: BTreeSet<&str> =
+        found.flat_map(|found| &found.differing).map(|function| function.name.as_str()).collect();
+    let functions = findings.functions.iter().filter(|f| names.contains(f.name.as_str()));
+    let of_kernels = functions.map(|function| {
+        let own = function.instructions.iter().skip(state).step_by(findings.states);
+        Changed { name: &function.name, instructions: own.copied().collect() }
+    });
+    let mut changed: Vec<Changed<'_>> = of_kernels.collect();
+    changed.sort_by(|a, b| b.range().total_cmp(&a.range()).then_with(|| a.name.cmp(b.name)));
     changed
 }
 
-/// From the least to the most of its costs, instructions per packet.
-fn range(function: &Function) -> f64 {
-    let (least, most) = ends(&function.instructions);
-    most - least
-}
-
-fn ends(values: &[f64]) -> (f64, f64) {
+/// Least and most.
+pub(super) fn ends(values: &[f64]) -> (f64, f64) {
     values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, m), v| (l.min(*v), m.max(*v)))
 }
 
 /// The functions that changed, by kernels. A function that a kernel does not execute is a dash.
-fn table(findings: &Findings, functions: usize) -> Block {
+fn table(findings: &Findings, state: usize, functions: usize) -> Block {
     let cost = |value: f64| match value.abs() < SHOWN / 10.0 {
         true => Cell::Values("-".into(), vec![value.into()]),
         false => Cell::number(value, Digits::Decimals(1)),
     };
-    let shown: Vec<&Function> = changed(findings).into_iter().take(functions).collect();
-    let left_out = changed(findings).len() - shown.len();
-    let mut table = Table::of(shown)
-        .words("function", |function: &Function| Cell::text(function.name.as_str()))
-        .numbers("range", |function| Cell::number(range(function), Digits::Decimals(1)));
-    for (number, kernel) in findings.kernels.iter().enumerate() {
+    let mut shown = changed(findings, state);
+    let left_out = shown.len().saturating_sub(functions);
+    shown.truncate(functions);
+    let mut table = Table::of(&shown)
+        .words("function", |function: &Changed<'_>| Cell::text(function.name))
+        .numbers("range", |function| Cell::number(function.range(), Digits::Decimals(1)));
+    let kernels = findings.kernels.iter().skip(state).step_by(findings.states);
+    for (number, kernel) in kernels.enumerate() {
         table = table.numbers(kernel.label.clone(), move |f| cost(f.instructions[number]));
     }
     let table = table.set(|table| {
         table.name = Some("functions");
         table.in_panels = true;
     });
-    match left_out {
-        0 => table.block(),
+    let after = findings.kernels.get(state).and_then(|row| row.change.as_ref());
+    let after = after.map_or(String::new(), |change| format!(", after `{change}`"));
+    match (left_out, after.is_empty()) {
+        (0, true) => table.block(),
+        (0, false) => Block::section(format!("Functions that changed{after}"), vec![table.block()]),
         _ => Block::section(
-            format!("Functions that changed most ({left_out} more: --functions)"),
+            format!("Functions that changed most{after} ({left_out} more: --functions)"),
             vec![table.block()],
         ),
     }
@@ -143,7 +143,7 @@ pub(super) fn plot(findings: &Findings) -> String {
         patched: row.change.is_some(),
     });
     let figure = Revisions {
-        title: format!("Instructions to forward a packet, {}", findings.family),
+        title: format!("Instructions to forward a packet, {}", findings.question.family),
         points: points.collect(),
         levels: Vec::new(),
         changes: Vec::new(),
@@ -155,27 +155,27 @@ pub(super) fn plot(findings: &Findings) -> String {
 
 /// The range of the totals, and the largest step.
 pub(super) fn conclusion(findings: &Findings) -> String {
-    let rows = &findings.kernels;
-    let (Some(first), Some(last)) = (rows.first(), rows.last()) else { return String::new() };
-    let by_total = |a: &&Row, b: &&Row| a.instructions.total_cmp(&b.instructions);
-    let (Some(least), Some(most)) = (rows.iter().min_by(by_total), rows.iter().max_by(by_total))
-    else {
-        return String::new();
-    };
-    let steps = steps(findings);
-    let size = |pair: &&[Step<'_>]| pair[1].from_before.unwrap_or(0.0).abs();
-    let step = steps.windows(2).max_by(|a, b| size(a).total_cmp(&size(b)));
+    let rows: Vec<(usize, &Row)> =
+        findings.kernels.iter().enumerate().step_by(findings.states).collect();
+    let by_total =
+        |a: &&(usize, &Row), b: &&(usize, &Row)| a.1.instructions.total_cmp(&b.1.instructions);
+    let ends = (rows.first(), rows.last());
+    let extremes = (rows.iter().min_by(by_total), rows.iter().max_by(by_total));
+    let (Some((_, first)), Some((at_last, last))) = ends else { return String::new() };
+    let (Some((_, least)), Some((_, most))) = extremes else { return String::new() };
+    let size = |pair: &[(usize, &Row)]| findings.steps[pair[1].0].unwrap_or(0.0);
+    let step = rows.windows(2).max_by(|a, b| size(a).abs().total_cmp(&size(b).abs()));
     let step = step.map_or(String::new(), |pair| {
-        let (from, to) = (&pair[0].row.label, &pair[1].row.label);
-        let size = pair[1].from_before.unwrap_or(0.0);
-        format!(" The largest step is {size:+.1} from {from} to {to}.")
+        let (from, to) = (&pair[0].1.label, &pair[1].1.label);
+        format!(" The largest step is {:+.1} from {from} to {to}.", size(pair))
     });
-    let difference = last.instructions - first.instructions;
-    let widest = rows.iter().map(|row| (row.most - row.least) / row.instructions);
+    let difference = findings.against_first(*at_last).map_or(0.0, |exact| exact.difference);
+    let widest = rows.iter().map(|(_, row)| (row.most - row.least) / row.instructions);
+    let number = changed(findings, 0).len();
     format!(
-        "{} kernels: {} executes {:.1} instructions to forward a packet, {} {:.1} ({difference:+.1}, \
-         {:+.2} %); the least are {:.1} ({}), the most {:.1} ({}).{step} {} functions changed by half \
-         an instruction or more; bursts of one kernel are within {:.2} %.",
+        "{} kernels: {} executes {:.1} instructions per packet, {} {:.1} ({difference:+.1}, \
+         {:+.2} %); the fewest are {:.1} ({}), the most {:.1} ({}).{step} {number} {} by half an \
+         instruction or more; bursts of one kernel are within {:.2} %.",
         rows.len(),
         first.label,
         first.instructions,
@@ -186,7 +186,7 @@ pub(super) fn conclusion(findings: &Findings) -> String {
         least.label,
         most.instructions,
         most.label,
-        changed(findings).len(),
+        if number == 1 { "function changed" } else { "functions changed" },
         100.0 * widest.fold(0.0, f64::max),
     )
 }
@@ -194,16 +194,15 @@ pub(super) fn conclusion(findings: &Findings) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::document::document;
-    use super::super::document::tests::counted;
+    use super::super::document::tests::{question, state};
     use super::super::findings::Failed;
     use super::*;
-    use fwdlab_packet::Family;
     use fwdlab_results::document::FORMS;
 
     fn findings(totals: &[f64]) -> Findings {
-        let kernels = totals.iter().enumerate();
-        let kernels = kernels.map(|(n, total)| counted(&format!("6.{n}.0-amd64"), *total, true));
-        Findings::of(kernels.collect(), Vec::new(), (Family::Inet, 32, 1))
+        let states = totals.iter().enumerate();
+        let states = states.map(|(n, total)| state(&format!("6.{n}.0-amd64"), *total, true));
+        Findings::new(&states.collect::<Vec<_>>(), question(1))
     }
 
     fn rendered(findings: &Findings, form: &str, width: usize) -> String {
@@ -218,7 +217,7 @@ mod tests {
         assert!(text.contains("6.3.0 1050.0 (+50.0, +5.00 %)"), "{text}");
         assert!(text.contains("the most 1100.0 (6.1.0)"), "{text}");
         assert!(text.contains("+100.0 from 6.0.0 to 6.1.0"), "{text}");
-        assert!(text.contains("1 functions changed"), "{text}");
+        assert!(text.contains("1 function changed"), "{text}");
     }
 
     #[test]
@@ -243,7 +242,7 @@ mod tests {
         let row = text.lines().find(|line| line.starts_with("demux")).expect("a row");
         let cells: Vec<&str> = row.split_ascii_whitespace().collect();
         assert_eq!(cells, ["demux", "100.0", "874.0", "974.0", "964.0"]);
-        assert!(rendered(&found, "html", 100).contains("instructions a packet"));
+        assert!(rendered(&found, "html", 100).contains("instructions per packet"));
     }
 
     #[test]

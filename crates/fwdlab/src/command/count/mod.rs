@@ -1,45 +1,37 @@
 //! `fwdlab count`: what a packet costs in a kernel, in instructions.
 //!
 //! Each kernel boots as a guest of QEMU, without privileges, and forwards batches in
-//! lockstep while a plugin counts what it executes. Two kernels, or one before and after a
-//! change, are set side by side function by function.
+//! lockstep while a plugin counts what it executes ([`boot`]). Every kernel is compared with the
+//! first one in the same state, and every change with the same kernel before it
+//! ([`findings`]), by the rules of experiments that count.
 
-mod counted;
+mod boot;
 mod document;
 mod findings;
 mod graphs;
 mod labels;
 mod many;
 mod misses;
+mod state;
 
+use super::compare::margin;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::form::FormArguments;
 use crate::names;
-use crate::progress::Stage;
 use crate::signal;
-use crate::state;
+use crate::state as stored;
+use crate::verdict::{self, FailOn};
 use anyhow::{Context, Result, anyhow};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use counted::Counted;
 use findings::{Failed, Findings};
-use fwdlab_bench::host::{Host, SshHost, SshSettings};
-use fwdlab_packet::{Family, Flows};
-use fwdlab_vm::forwarding::{self, GUEST_MACS, Question};
-use fwdlab_vm::freebsd::{self, Image};
-use fwdlab_vm::guest::{self, Also, Common, Running, System};
-use fwdlab_vm::kernel::{self, Kernel};
-use fwdlab_vm::linux;
-use fwdlab_vm::machine::{self, Accel, Model, Nic};
-use fwdlab_vm::symbols::Symbols;
-use fwdlab_vm::wire::Wire;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use fwdlab_packet::Family;
+use fwdlab_vm::machine::{self, Model};
+use state::State;
+use std::path::PathBuf;
 
-/// Memory of a guest in MiB: of Linux, and of FreeBSD.
-const MEMORY: [u32; 2] = [384, 512];
-/// Time that a command in the guest may take.
-const DEADLINE: Duration = Duration::from_secs(120);
+/// Margin of equivalence without `--margin`, as a ratio.
+const MARGIN: f64 = 0.02;
 
 /// Count what forwarding a packet costs in a kernel of Linux or FreeBSD: instructions, by
 /// function.
@@ -57,6 +49,8 @@ Examples:
   fwdlab count running 6.12.43+deb12-cloud-amd64   installed kernels
   fwdlab count ~/linux --change 'sysctl -w net.ipv4.ip_early_demux=0'
   fwdlab count kernel.deb --change 'nft -f -' --input rules.nft --format markdown
+  fwdlab count old.deb new.deb --under 'nft -f -' --input rules.nft
+  fwdlab count old.deb new.deb --fail-on worse --margin 1% --format ktap
   fwdlab count kernel.deb --calls graphs
   fwdlab count kernel.deb --caches --change 'sh routes' --input routes.sh
   fwdlab count freebsd.qcow2 --change 'sysctl net.route.algo.inet.algo=radix4_lockless'
@@ -87,8 +81,12 @@ pub(crate) struct Arguments {
     /// several times, one change after the other
     #[arg(long, value_name = "COMMAND")]
     change: Vec<String>,
-    /// A file that the commands read
-    #[arg(long, value_name = "FILE", requires = "change")]
+    /// Count under this command's effect: executed in each guest before anything is counted;
+    /// may be given several times
+    #[arg(long, value_name = "COMMAND")]
+    under: Vec<String>,
+    /// Standard input of the commands
+    #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
     /// Address family
     #[arg(long, default_value = "inet", value_parser = names::any::<Family>())]
@@ -128,13 +126,26 @@ pub(crate) struct Arguments {
     /// Functions to show
     #[arg(long, default_value_t = 25, value_name = "N")]
     functions: usize,
+    /// Difference that counts as equivalent, in per cent of the baseline's instructions [default: 2%]
+    #[arg(long, value_name = "PERCENT", value_parser = margin)]
+    margin: Option<f64>,
+    /// Exit with code 1 if a kernel is worse than the first one (of one kernel: a change), that is,
+    /// executes more instructions per packet than the margin allows
+    #[arg(long, value_name = "WHAT")]
+    fail_on: Option<FailOn>,
     #[command(flatten)]
     form: FormArguments,
 }
 
 impl Arguments {
-    fn also(&self) -> Also {
-        Also { calls: self.calls.is_some(), caches: self.caches }
+    fn question(&self) -> findings::Question {
+        findings::Question {
+            family: self.family,
+            batch: self.batch,
+            boots: self.boots,
+            under: self.under.clone(),
+            margin: self.margin.unwrap_or(MARGIN),
+        }
     }
 }
 
@@ -143,11 +154,7 @@ impl Arguments {
 /// # Errors
 /// When something is no kernel, a program is missing, or a guest does not forward.
 pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
-    let input = arguments.input.as_ref().map(|path| {
-        std::fs::read_to_string(path)
-            .map_err(|error| CliError::Mistake(format!("{}: {error}", path.display())))
-    });
-    let input = input.transpose()?.unwrap_or_default();
+    let input = input(arguments)?;
     let machines = std::env::temp_dir();
     machine::clean(&machines);
     let own = machines.clone();
@@ -156,180 +163,71 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
         machine::clear(&own);
     };
     signal::end_after(clear).context("listening to signals")?;
-    let cache = state::cache()?;
+    let cache = stored::cache()?;
     machine::clean_cache(&cache);
-    let (mut counted, mut failed) = (Vec::new(), Vec::new());
-    let subjects = subjects(arguments, &cache)?;
-    let boots = subjects.iter().flat_map(|one| (1..=arguments.boots).map(move |boot| (one, boot)));
-    for (number, (subject, boot)) in (0..).zip(boots) {
-        let directory = machine::directory(&machines, number)?;
-        let found = of_kernel(arguments, (subject, boot), &directory, &cache, &input);
-        if found.is_err() {
-            // A machine that has begun removes its own files.
-            let _ = std::fs::remove_dir_all(&directory);
-        }
-        match found {
-            Ok(found) => counted.extend(found),
-            // Of many kernels the others are counted all the same.
-            Err(error) if subjects.len() > 2 => {
-                failed.push(Failed { kernel: subject.0.clone(), why: format!("{error:#}") });
+    let (mut states, mut failed) = (Vec::new(), Vec::new());
+    let subjects = boot::subjects(arguments, &cache)?;
+    let mut numbers = 0..;
+    for subject in &subjects {
+        for boot in 1..=arguments.boots {
+            let directory = machine::directory(&machines, numbers.next().unwrap_or(0))?;
+            let found = boot::count(arguments, subject, &directory, &cache, &input);
+            if found.is_err() {
+                // A machine that has begun removes its own files.
+                let _ = std::fs::remove_dir_all(&directory);
             }
-            Err(error) => return Err(error),
+            match found {
+                Ok(found) if boot == 1 => states.extend(found),
+                Ok(found) => state::add_boot(&mut states, found),
+                // The other kernels are counted even so.
+                Err(error) if subjects.len() > 2 => {
+                    failed.push(Failed { kernel: subject.name.clone(), why: format!("{error:#}") });
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
         }
     }
-    if let (true, Some(first)) = (counted.is_empty(), failed.first()) {
+    if let (true, Some(first)) = (states.is_empty(), failed.first()) {
         return Err(anyhow!("{}: {}", first.kernel, first.why));
     }
     let drawn = match &arguments.calls {
-        Some(directory) => graphs::write(counted.iter().filter_map(Counted::stacks), directory)?,
+        Some(directory) => graphs::write(states.iter().flat_map(State::stacks), directory)?,
         None => Vec::new(),
     };
-    let how = (arguments.family, arguments.batch, arguments.boots);
-    let exit = if failed.is_empty() { Exit::Done } else { Exit::Environment };
-    let findings = Findings { failed, ..Findings::of(counted, drawn, how) };
+    let findings =
+        Findings { failed, calls: drawn, ..Findings::new(&states, arguments.question()) };
     if let Some(file) = &arguments.plot {
         let fail = || format!("{}: the plot can't be written there", file.display());
         std::fs::write(file, many::plot(&findings)).with_context(fail)?;
     }
     arguments.form.print(&document::document(&findings, arguments.functions))?;
-    Ok(exit)
+    Ok(exit(&findings, arguments.fail_on))
 }
 
-/// What is booted.
-enum Subject {
-    Linux(Kernel),
-    /// A disk, and the kernel in place of its own.
-    FreeBsd(Image, Option<PathBuf>),
-}
-
-/// Everything that is to be booted, with its name.
-fn subjects(arguments: &Arguments, cache: &Path) -> Result<Vec<(String, Subject)>> {
-    let name =
-        |path: &Path| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-    let mut subjects = Vec::new();
-    for path in &kernel::expand(&arguments.kernels) {
-        if !Image::is_one(path) {
-            subjects.push((name(path), Subject::Linux(Kernel::find(path, cache)?)));
-            continue;
-        }
-        let image = Image::find(path, cache)?;
-        subjects.push((name(path), Subject::FreeBsd(image.clone(), None)));
-        for kernel in &arguments.kernel {
-            let subject = Subject::FreeBsd(image.clone(), Some(kernel.clone()));
-            subjects.push((name(kernel), subject));
-        }
+/// Standard input of the commands; empty without `--input`.
+fn input(arguments: &Arguments) -> Result<String> {
+    let Some(path) = &arguments.input else { return Ok(String::new()) };
+    let mistake = |text: String| Err(CliError::Mistake(text).into());
+    if arguments.change.is_empty() && arguments.under.is_empty() {
+        return mistake(
+            "--input is read by commands, and none is given\n  next step: add --under or --change"
+                .to_owned(),
+        );
     }
-    let has_disk = subjects.iter().any(|(_, subject)| matches!(subject, Subject::FreeBsd(..)));
-    if !arguments.kernel.is_empty() && !has_disk {
-        return Err(CliError::Mistake(
-            "--kernel is for disks of FreeBSD, and none is given\n  next step: give kernels of \
-             Linux by their names alone"
-                .into(),
-        )
-        .into());
-    }
-    Ok(subjects)
-}
-
-impl Subject {
-    /// Boots it.
-    fn boot(
-        &self,
-        arguments: &Arguments,
-        nics: Vec<Nic>,
-        directory: &Path,
-        cache: &Path,
-    ) -> Result<Running> {
-        let memory = match self {
-            Subject::Linux(_) => MEMORY[0],
-            Subject::FreeBsd(..) => MEMORY[1],
-        };
-        let also = arguments.also();
-        let common = Common { accel: Accel::Counted, cpus: 1, memory, nics, also, cache };
-        let running = match self {
-            Subject::Linux(kernel) => {
-                let firewall = !arguments.change.is_empty();
-                linux::Guest { kernel, firewall, common }.boot(directory)
-            }
-            Subject::FreeBsd(image, kernel) => {
-                let kernel = kernel.as_deref();
-                freebsd::Guest { image, kernel, common }.boot(directory)
-            }
-        };
-        Ok(running?)
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(text),
+        Err(error) => mistake(format!("{}: {error}", path.display())),
     }
 }
 
-/// Boots a kernel and counts, once more after each change that is asked for.
-fn of_kernel(
-    arguments: &Arguments,
-    ((name, subject), boot): (&(String, Subject), u32),
-    directory: &Path,
-    cache: &Path,
-    input: &str,
-) -> Result<Vec<Counted>> {
-    let began = Instant::now();
-    let wires = [Wire::bind(directory, 0)?, Wire::bind(directory, 1)?];
-    let nics = GUEST_MACS.iter().zip(&wires).map(|(mac, wire)| Nic {
-        model: arguments.nic,
-        mac: (*mac).to_owned(),
-        queues: 1,
-        gathers: true,
-        backend: wire.backend(),
-    });
-    let mut stage = Stage::new();
-    stage.begin(&format!("booting {name}"));
-    let running = subject.boot(arguments, nics.collect(), directory, cache)?;
-    wires.iter().try_for_each(Wire::connect)?;
-    let host = connect(&running)?;
-    let uname = match running.system {
-        System::Linux => "-r",
-        // With the name of its configuration.
-        System::FreeBsd => "-ri",
-    };
-    let release = host.run(&["uname", uname], "")?.trim().to_owned();
-    let build = host.run(&["uname", "-v"], "")?.trim().to_owned();
-    let interfaces = running.interfaces.each_ref().map(String::as_str);
-    for words in forwarding::set_up(running.system, interfaces, arguments.family) {
-        host.run(&words.iter().map(String::as_str).collect::<Vec<_>>(), "")?;
+/// Exit code: kernels are compared with the first one, of a single kernel changes.
+fn exit(findings: &Findings, fail_on: Option<FailOn>) -> Exit {
+    let exit = verdict::exit_of(findings.decisive(), fail_on);
+    match findings.failed.is_empty() {
+        false if exit == Exit::Done => Exit::Environment,
+        _ => exit,
     }
-    let ready = began.elapsed();
-    let question = Question {
-        family: arguments.family,
-        frame_size: arguments.frame_size,
-        flows: Flows { sources: 1, destinations: arguments.flows },
-        batch: arguments.batch,
-        batches: arguments.packets.div_ceil(u32::from(arguments.batch)),
-        bursts: arguments.bursts,
-    };
-    let mut count = |change: Option<&String>, symbols: &Symbols| -> Result<Counted> {
-        let after = change.map_or(String::new(), |change| format!(" after `{change}`"));
-        stage.begin(&format!("counting {release}{after}"));
-        let mut tell = |burst: Option<u32>| match burst {
-            None => stage.detail("warming up"),
-            Some(burst) => stage.detail(&format!("burst {burst} of {}", question.bursts)),
-        };
-        let began = Instant::now();
-        let ends = [&wires[0], &wires[1]];
-        let answer = forwarding::measure(&running, ends, symbols, &question, &mut tell)?;
-        Ok(Counted {
-            file: name.clone(),
-            boot,
-            change: change.cloned(),
-            release: release.clone(),
-            build: build.clone(),
-            answer,
-            ready,
-            took: began.elapsed(),
-        })
-    };
-    // What a change loads has symbols of its own.
-    let mut counted = vec![count(None, &running.symbols()?)?];
-    for change in &arguments.change {
-        host.run(&["sh", "-c", change], input)?;
-        counted.push(count(Some(change), &running.symbols()?)?);
-    }
-    Ok(counted)
 }
 
 /// Cards by the names that QEMU and experiments have for them.
@@ -337,18 +235,4 @@ fn card() -> impl TypedValueParser<Value = Model> {
     PossibleValuesParser::new(Model::ALL.map(Model::name)).try_map(|name| {
         Model::ALL.into_iter().find(|model| model.name() == name).ok_or("no such card")
     })
-}
-
-fn connect(running: &Running) -> Result<SshHost> {
-    let settings = SshSettings {
-        config: Some(running.ssh_config.clone()),
-        deadline: DEADLINE,
-        connect: Duration::from_secs(60),
-        // Nothing is to stir while it is counted.
-        alive: Duration::from_secs(24 * 60 * 60),
-        one_shell: true,
-        directory: Some(running.machine.directory().to_owned()),
-        ..SshSettings::default()
-    };
-    Ok(SshHost::connect(guest::NAME, settings)?)
 }

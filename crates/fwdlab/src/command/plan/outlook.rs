@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 /// is known.
 const SCATTERS: [f64; 3] = [0.005, 0.02, 0.05];
 /// What counts find, which need no chance.
-const COUNTED: &str = "instructions a packet, by function: whatever differs by more than its runs \
+const COUNTED: &str = "instructions per packet, by function: whatever differs by more than its runs \
                        scatter, half an instruction in a function at least; that takes two runs of \
                        each variant, three where runs scatter";
 /// As long as no store tells.

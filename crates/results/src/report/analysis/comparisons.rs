@@ -39,12 +39,30 @@ pub struct Compared {
     pub goal: Option<String>,
     /// Result of the comparison.
     pub outcome: Outcome,
-    /// True if a number of the experiment can't be trusted.
+    /// True if a number of the experiment, or of one of the stores compared, can't be trusted.
     #[serde(skip)]
-    pub(crate) is_distrusted: bool,
+    pub is_distrusted: bool,
 }
 
 impl Compared {
+    /// A comparison by counts. Baseline and candidate are an index and a label each.
+    pub fn counted(
+        baseline: (usize, String),
+        candidate: (usize, String),
+        outcome: Result<Exact, Unanswerable>,
+    ) -> Compared {
+        Compared {
+            variant: candidate.0,
+            label: candidate.1,
+            baseline: baseline.0,
+            baseline_label: baseline.1,
+            sides: [vec![baseline.0], vec![candidate.0]],
+            goal: None,
+            outcome: Outcome::counted(outcome),
+            is_distrusted: false,
+        }
+    }
+
     /// The result of the comparison as a test.
     pub fn judgement(&self) -> Judgement {
         match self.is_distrusted {

@@ -1,11 +1,11 @@
 //! What emulated devices executed, by variant, and each variant against its baseline.
 
-use super::figures::{RunResult, foreground};
+use super::figures::RunResult;
 use super::pictures::Pictures;
 use super::{Compared, Outcome, VariantResult};
 use crate::counts::{
-    self, Differences, Foreground, FunctionCount, Modelled, Repeated, Total, flames,
-    flames_of_calls, red_and_blue, red_and_blue_of_calls,
+    self, Foreground, FunctionCount, Modelled, Repetition, Total, flames, flames_of_calls,
+    red_and_blue, red_and_blue_of_calls,
 };
 use crate::profile::{Stacks, Subsystems, unfold};
 use crate::report::safe_name;
@@ -76,14 +76,15 @@ pub struct Called {
 struct Counted<'a> {
     contents: &'a Contents,
     runs: &'a [RunResult],
-    foreground: Foreground,
+    /// By variant.
+    foregrounds: Vec<Foreground>,
     table: Subsystems,
 }
 
 impl<'a> Counted<'a> {
     fn of(contents: &'a Contents, runs: &'a [RunResult]) -> Counted<'a> {
-        let foreground = foreground(contents);
-        Counted { contents, runs, foreground, table: Subsystems::default() }
+        let foregrounds = Foreground::by_variant(&contents.plan, contents.runs.iter());
+        Counted { contents, runs, foregrounds, table: Subsystems::default() }
     }
 
     /// Those of one variant, or of the builds of a revision.
@@ -101,8 +102,8 @@ impl<'a> Counted<'a> {
         records.filter_map(|record| record.trial.executed.as_ref()).collect()
     }
 
-    fn functions(&self, variants: &[usize]) -> Vec<FunctionCount> {
-        counts::costs(&self.executed(variants), &self.foreground, &self.table)
+    fn functions(&self, variant: usize) -> Vec<FunctionCount> {
+        counts::costs(&self.executed(&[variant]), &self.foregrounds[variant], &self.table)
     }
 
     /// The mean over the runs of what they executed by stack, of functions that are no
@@ -127,10 +128,6 @@ impl<'a> Counted<'a> {
             stacks,
         })
     }
-
-    fn repeated(&self, variants: &[usize]) -> Vec<Repeated> {
-        self.runs(variants).map(|(_, total)| total.into()).collect()
-    }
 }
 
 /// Each variant that has a baseline, by what both execute.
@@ -141,16 +138,12 @@ pub(super) fn compare(
 ) -> Vec<Outcome> {
     let counted = Counted::of(contents, runs);
     let plan = &contents.plan;
-    // Builds of a revision repeat as its boots do: what they differ by is no difference.
-    let builds: Vec<Vec<usize>> =
-        (0..plan.variants.len()).map(|variant| plan.builds_of(variant)).collect();
-    let by_variant: Vec<Vec<FunctionCount>> =
-        builds.iter().map(|builds| counted.functions(builds)).collect();
     let margin = plan.compare.margin;
+    // Builds of a revision repeat as its boots do: their differences are scatter.
+    let executed = |variant: usize| counted.executed(&plan.builds_of(variant));
     let outcome = |&(variant, baseline): &(usize, usize)| {
-        let functions = Differences::of(&by_variant[baseline], &by_variant[variant]);
-        let (a, b) = (counted.repeated(&builds[baseline]), counted.repeated(&builds[variant]));
-        Outcome::counted(counts::compare(&a, &b, margin, Some(functions)))
+        let (a, b) = (executed(baseline), executed(variant));
+        Outcome::counted(counts::compare_executed(&a, &b, margin, Repetition::Runs))
     };
     pairs.iter().map(outcome).collect()
 }
@@ -227,9 +220,12 @@ fn counted_variant(counted: &Counted<'_>, variant: &VariantResult) -> Option<Cou
         scattered: totals
             .iter()
             .fold((0, 0), |(some, all), total| (some + total.scattered.0, all + total.scattered.1)),
-        functions: counted.functions(&[variant.index]),
+        functions: counted.functions(variant.index),
         file: None,
         calls: None,
-        caches: counts::misses(&counted.executed(&[variant.index]), &counted.foreground),
+        caches: counts::misses(
+            &counted.executed(&[variant.index]),
+            &counted.foregrounds[variant.index],
+        ),
     })
 }

@@ -91,7 +91,7 @@ impl RunResult {
         }
     }
 
-    /// The compared figure, a rate or instructions a packet.
+    /// The compared figure, a rate or instructions per packet.
     pub fn value(&self) -> Option<f64> {
         self.value_pps.or(self.counted.as_ref().map(|counted| counted.instructions))
     }
@@ -113,7 +113,7 @@ impl RunResult {
 pub(super) fn run_results(contents: &Contents, figure: RunMetric) -> (Vec<RunResult>, Vec<String>) {
     let mut results = Vec::new();
     let mut notes = Vec::new();
-    let foreground = foreground(contents);
+    let foregrounds = Foreground::by_variant(&contents.plan, contents.runs.iter());
     let corrections = Corrections::of(contents);
     notes.extend(corrections.notes.iter().cloned());
     let (blocks, split) = bed_blocks::blocks(contents);
@@ -121,8 +121,14 @@ pub(super) fn run_results(contents: &Contents, figure: RunMetric) -> (Vec<RunRes
     let measured = blocks.into_iter().zip(contents.run_beds());
     for (run, (block, bed)) in contents.runs.iter().zip(measured) {
         for variant in distinct(&run.variants) {
-            let result =
-                run_result(&contents.plan, run, variant, figure, &foreground, &corrections);
+            let result = run_result(
+                &contents.plan,
+                run,
+                variant,
+                figure,
+                &foregrounds[variant],
+                &corrections,
+            );
             let result = RunResult { block, bed: bed.map(str::to_owned), ..result };
             if result.value().is_none() && result.left_out.is_none() {
                 let (run, label, why) = (run.run, &result.label, without_figure(figure));
@@ -146,11 +152,6 @@ fn without_figure(figure: RunMetric) -> &'static str {
         true => "no valid sample, or hardly any time on a CPU",
         false => "no counts of instructions",
     }
-}
-
-/// The functions that enter the totals of a store.
-pub(super) fn foreground(contents: &Contents) -> Foreground {
-    Foreground::of(contents.runs.iter().filter_map(|run| run.trial.executed.as_ref()))
 }
 
 /// The figure of one variant's part of a run.

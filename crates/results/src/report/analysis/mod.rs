@@ -361,8 +361,8 @@ impl Analysis {
     }
 }
 
-/// What stands for each of `runs`, in their order, or why nothing does. Counts are of the functions
-/// that all of them have in the foreground: those of fewer runs may be others.
+/// The figure of each of `runs`, in their order, or the reason why it has none. Counts are over
+/// the foreground of all of them: a search orders its candidates by differences of these figures.
 pub fn figures_of_runs<'a>(
     plan: &Plan,
     runs: impl Iterator<Item = &'a RunRecord> + Clone,

@@ -3,7 +3,7 @@
 
 mod places;
 
-use crate::counts::{CountVerdict, Exact, signed};
+use crate::counts::{CountVerdict, Exact};
 use crate::document::{Block, Inline};
 use crate::format::{listed, runs_of};
 use crate::report::analysis::{Analysis, Answer, Compared, Outcome};
@@ -46,7 +46,7 @@ pub(super) fn found(analysis: &Analysis) -> Block {
 fn rates(analysis: &Analysis, besides: &str) -> String {
     let shown = |value: f64| match analysis.figure.is_rate() {
         true => format_pps(value),
-        false => format!("{value:.1} instructions a packet"),
+        false => format!("{value:.1} instructions per packet"),
     };
     let measured =
         analysis.variants.iter().filter_map(|variant| Some((variant, variant.summary.as_ref()?)));
@@ -214,14 +214,7 @@ fn medians(analysis: &Analysis, compared: &Compared) -> String {
 }
 
 fn counted(exact: &Exact) -> String {
-    format!(
-        "{} instructions a packet [{}, {}] ({:.1} and {:.1})",
-        signed(exact.difference),
-        signed(exact.low),
-        signed(exact.high),
-        exact.baseline,
-        exact.candidate
-    )
+    format!("{} ({:.1} and {:.1})", exact.differences(), exact.baseline, exact.candidate)
 }
 
 /// How sure it is, where in the code, and what was asked of what: a point each.

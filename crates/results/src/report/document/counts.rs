@@ -80,7 +80,7 @@ fn dearest(variant: &CountedVariant) -> Block {
         }
     }
     blocks.extend(counted::functions(&variant.functions));
-    let title = format!("{}: subsystems and functions, instructions a packet", variant.label);
+    let title = format!("{}: subsystems and functions, instructions per packet", variant.label);
     Block::section(title, blocks).folded()
 }
 
@@ -125,7 +125,7 @@ pub(super) fn runs(analysis: &Analysis) -> Table {
         .numbers("block", |r| Cell::count(r.block))
         .words("variant", |r| Cell::text(&r.label))
         .words("started", |r| Cell::text(&r.started_at))
-        .numbers("instructions a packet", of(|c| Cell::number(c.instructions, DIGITS)))
+        .numbers("instructions per packet", of(|c| Cell::number(c.instructions, DIGITS)))
         .words(
             "bursts",
             of(|c| {

@@ -195,7 +195,7 @@ fn largest(analysis: &Analysis) -> Option<Block> {
 
 fn answers(analysis: &Analysis) -> Vec<Block> {
     if analysis.counts.is_some() {
-        let how = "Each variant against its baseline, by instructions a packet.";
+        let how = "Each variant against its baseline, by instructions per packet.";
         let text = format!("{how} {} {}", counted::terms(analysis.margin), NOT_TIME);
         return vec![Block::text(text), counted::verdicts(&analysis.comparisons)];
     }

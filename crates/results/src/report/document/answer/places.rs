@@ -45,7 +45,9 @@ pub(in crate::report::document) fn places(analysis: &Analysis) -> Vec<String> {
                 if !parts.is_empty() {
                     let (label, baseline) = (&compared.label, &compared.baseline_label);
                     let parts = listed(&parts);
-                    said.push(format!("{label} against {baseline}: {parts} instructions a packet"));
+                    said.push(format!(
+                        "{label} against {baseline}: {parts} instructions per packet"
+                    ));
                 }
             }
             _ => {}
