@@ -236,7 +236,7 @@ fn a_loss_curve_ends_where_nothing_is_lost() {
     // From twice the capacity down by tenths.
     assert_eq!(share, [500.0, 444.0, 375.0, 286.0, 167.0, 0.0, 0.0]);
     let report = std::fs::read_to_string(lab.path("results/x/README.md")).expect("a report");
-    assert!(report.contains("## Frame loss rate") && report.contains("curve-none.svg"), "{report}");
+    assert!(report.contains("## Frame loss rate") && report.contains("curve.svg"), "{report}");
 }
 
 #[test]

@@ -140,6 +140,7 @@ pub(super) fn results(
                 baseline_label: label(pair.baseline, baseline),
                 sides: [vec![baseline], vec![variant]],
                 goal: None,
+                named_goal: None,
                 outcome,
                 is_distrusted: false,
             }

@@ -2,7 +2,8 @@
 
 use super::ReportError;
 use super::analysis::{
-    Analysis, Answer, Compared, Outcome, RunResult, Scaling, ScalingOutcome, VariantResult,
+    Analysis, Answer, Compared, Outcome, RunResult, Scaling, ScalingOutcome, SummaryResult,
+    VariantResult,
 };
 use crate::figure::{
     Chart, CurvePoint, Effect, Effects, Fit, Found, Point, Quantity, RightAxis, Series, Strip,
@@ -11,10 +12,19 @@ use crate::figure::{
 use crate::format::percent;
 use crate::stats::summary::median;
 use crate::stats::{Scalability, Verdict};
+use fwdlab_model::plan::RunMetric;
+use fwdlab_search::Goal;
 
 /// Pixels of `graph.png` per unit of the SVG: sharp on screens of twice the
 /// usual density, and about as wide as the archive's pictures.
 const PNG_SCALE: f32 = 2.0;
+/// Variants up to which the bars of one goal form a group.
+const GROUPED: usize = 6;
+/// Name of the forwarding rate at the maximum offered load.
+const FRMOL: &str = "FRMOL, maximum load";
+/// Explanation of the rates in the chart of a search.
+const SEARCHED: &str = "the rate forwarded at the greatest load at which the goal holds (RFC 9971); \
+                        FRMOL: at the maximum offered load (RFC 2285), where packets are lost";
 /// Points of a fitted curve.
 const CURVE_POINTS: u32 = 97;
 
@@ -25,11 +35,15 @@ pub(super) fn graph(analysis: &Analysis) -> String {
     let scaling = analysis.scaling.first();
     let numeric = analysis.factors.iter().position(|factor| factor.numbers.is_some());
     let axis = scaling.map(|scaling| scaling.factor).or(numeric).unwrap_or(0);
+    if let (None, None, Some(chart)) = (scaling, numeric, goals(analysis)) {
+        return chart.render();
+    }
     let Some(factor) = analysis.factors.get(axis) else {
         let members = analysis.variants.iter().map(Some).collect();
         let series = vec![series("", members, None)];
         let labels = analysis.variants.iter().map(|variant| variant.label.clone()).collect();
-        return chart(analysis, "", XAxis::Categories(labels), series).render();
+        let what = analysis.figure.description();
+        return chart(analysis, "", XAxis::Categories(labels), series, what).render();
     };
     let x = match &factor.numbers {
         Some(numbers) => {
@@ -55,7 +69,44 @@ pub(super) fn graph(analysis: &Analysis) -> String {
             series(&name(analysis, axis, levels), members, scaling)
         })
         .collect();
-    chart(analysis, &factor.shown, x, all_series).render()
+    chart(analysis, &factor.shown, x, all_series, analysis.figure.description()).render()
+}
+
+/// The rates that a search found for each goal, next to those at the maximum offered load: a group
+/// for each goal, or for each variant if there are many. `None` if no such rates stand for the runs.
+fn goals(analysis: &Analysis) -> Option<Chart> {
+    let search = analysis.method.as_ref().filter(|_| analysis.figure == RunMetric::Throughput);
+    let search = search?.search()?;
+    let row = |variant: usize, goal: &str| {
+        search.searched.iter().find(|row| row.variant == variant && row.goal == goal)
+    };
+    let variants = || analysis.variants.iter().map(|variant| variant.index);
+    let of_goal = |goal: &Goal| -> (String, Vec<Option<Point>>) {
+        let rates = variants().map(|variant| row(variant, &goal.name)?.throughput.map(point));
+        let lost = match goal.loss_ratio {
+            0.0 => "nothing lost".to_owned(),
+            ratio => format!("at most {} lost", percent(ratio, 2)),
+        };
+        (format!("{}, {lost}", goal.name), rates.collect())
+    };
+    let first = search.goals.first()?;
+    let at_maximum = variants().map(|variant| row(variant, &first.name)?.frmol_of_runs.map(point));
+    let mut rates: Vec<(String, Vec<Option<Point>>)> = search.goals.iter().map(of_goal).collect();
+    rates.push((FRMOL.to_owned(), at_maximum.collect()));
+    rates.retain(|(_, points)| points.iter().any(Option::is_some));
+    let labels: Vec<String> = analysis.variants.iter().map(|v| v.label.clone()).collect();
+    let named = |(name, points)| Series { name, points, fit: None };
+    let (x, series) = match labels.len() <= GROUPED {
+        true => {
+            let of_variant = |(at, name): (usize, String)| {
+                named((name, rates.iter().map(|(_, points)| points[at]).collect()))
+            };
+            let series = labels.into_iter().enumerate().map(of_variant).collect();
+            (rates.iter().map(|(name, _)| name.clone()).collect(), series)
+        }
+        false => (labels, rates.into_iter().map(named).collect()),
+    };
+    Some(chart(analysis, "", XAxis::Categories(x), series, SEARCHED))
 }
 
 /// The effects of all comparisons of rates with their intervals; none where there are none.
@@ -168,15 +219,15 @@ fn right_axis(analysis: &Analysis) -> Option<RightAxis> {
     analysis.frame_size.filter(|size| !size.is_mix()).map(RightAxis::L2Rate)
 }
 
-fn chart(analysis: &Analysis, x_label: &str, x: XAxis, series: Vec<Series>) -> Chart {
+/// A chart of medians; `what` describes the number that stands for a run.
+fn chart(analysis: &Analysis, x_label: &str, x: XAxis, series: Vec<Series>, what: &str) -> Chart {
     let ends = match quantity(analysis) {
         Quantity::Rate | Quantity::Load => "the slowest and the fastest",
         Quantity::Instructions | Quantity::Loss | Quantity::Frames | Quantity::Connections => {
             "the least and the most"
         }
     };
-    let what =
-        format!("Medians of the runs with {ends}; per run: {}.", analysis.figure.description());
+    let what = format!("Medians of the runs with {ends}; per run: {what}.");
     let footnote = match analysis.testbed.caption.trim_end_matches('.') {
         "" => what,
         caption => format!("{caption}. {what}"),
@@ -201,19 +252,17 @@ fn quantity(analysis: &Analysis) -> Quantity {
 /// The series of `members`, one per level of the axis; none where the
 /// combination was not measured.
 fn series(name: &str, members: Vec<Option<&VariantResult>>, scaling: Option<&Scaling>) -> Series {
-    let point = |variant: &VariantResult| {
-        variant.summary.map(|summary| Point {
-            median_pps: summary.median,
-            min_pps: summary.min,
-            max_pps: summary.max,
-        })
-    };
     let of = |first: &&VariantResult| fit(scaling?, first.index);
     Series {
         name: name.to_owned(),
         fit: members.iter().flatten().next().and_then(of),
-        points: members.into_iter().map(|member| point(member?)).collect(),
+        points: members.into_iter().map(|member| member?.summary.map(point)).collect(),
     }
+}
+
+/// The median of runs with the least and the greatest.
+fn point(runs: SummaryResult) -> Point {
+    Point { median_pps: runs.median, min_pps: runs.min, max_pps: runs.max }
 }
 
 /// The law of the series that holds `variant`, where there is one.

@@ -17,7 +17,7 @@ mod summary;
 pub use method::searches;
 pub use summary::{summary, summary_text};
 
-use super::analysis::{Analysis, Answer, Compared, MinistatBlock, Outcome};
+use super::analysis::{Analysis, Answer, Compared, Method, MinistatBlock, Outcome};
 use super::counted;
 use super::rows::{Rates, median, scale};
 use super::verdicts::{how, terms, verdicts};
@@ -27,6 +27,7 @@ use crate::document::{Block, Document, Figure, Inline, Table};
 use crate::format::runs_of;
 use crate::label::MeasuredOn;
 use crate::stats::Verdict;
+use fwdlab_model::plan::RunMetric;
 
 /// Version of the shape of `results.json`; raised when something that was there
 /// is named otherwise or means something else.
@@ -73,6 +74,11 @@ pub fn document<'a>(analysis: &'a Analysis, pictures: &Pictures) -> Document<'a>
         let (title, file, svg) = (title.to_owned(), Some(file.to_owned()), svg.to_owned());
         Block::Figure(Figure { title, file, svg })
     };
+    // A report of a loss curve begins with it, its section has the table.
+    let drawn = &analysis.profile_pictures;
+    let first = analysis.method.as_ref().and_then(|of| method::first_figure(of, drawn));
+    let is_shown = first.is_some();
+    blocks.extend(first);
     if let Some(effects) = &pictures.effects {
         blocks.push(figure("Effects with their intervals", "effects.svg", effects));
     }
@@ -99,15 +105,17 @@ pub fn document<'a>(analysis: &'a Analysis, pictures: &Pictures) -> Document<'a>
             blocks.push(counts::figures(analysis, counts));
             blocks.extend(counts::sections(analysis, counts));
         }
+        // The table of a search has the same figures, next to what its goals mean. What the runs'
+        // own trials lost at the maximum load has no place among rates without loss.
+        None if is_searched(analysis) => blocks.extend(graph),
         None => {
             let section = figures::section(analysis, graph);
             blocks.push(if are_many { section.on_page(DETAILS) } else { section });
         }
     }
     if let Some(method) = &analysis.method {
-        blocks.push(method::section(method, &analysis.profile_pictures));
+        blocks.push(method::section(method, if is_shown { &[][..] } else { drawn }));
     }
-    let drawn = &analysis.profile_pictures;
     blocks.extend(analysis.sizes.as_ref().map(|sizes| sizes::section(sizes, drawn)));
     blocks.extend(figures::scaling(analysis));
     blocks.extend(analysis.device.as_ref().map(figures::device));
@@ -132,6 +140,12 @@ pub fn document<'a>(analysis: &'a Analysis, pictures: &Pictures) -> Document<'a>
     blocks.extend(quality::sections(analysis, &pictures.order));
     blocks.push(Block::section("How it was made", vec![made(analysis)]));
     Document { title: analysis.title.clone(), conclusion, blocks, data: analysis, version: VERSION }
+}
+
+/// True if the throughput that a search found stands for a run.
+fn is_searched(analysis: &Analysis) -> bool {
+    let search = analysis.method.as_ref().and_then(Method::search);
+    analysis.figure == RunMetric::Throughput && search.is_some()
 }
 
 /// How each verdict was computed; none where there are none.
