@@ -1,8 +1,9 @@
 //! Effects with their intervals, a row each, and the margin within which they don't matter.
 //!
 //! What was found stands at the right in words, the single runs are points below each
-//! interval. The axis is that of ratios, on which twice as much lies as far from no change as
-//! half as much; it is named in percent. It has no zero to begin at: no lengths are compared.
+//! interval. The axis is that of the change in percent. If an effect is larger than a doubling the
+//! axis is logarithmic, on which half and twice are equally far from no change, and says so. No
+//! lengths are compared, so the axis need not begin at zero.
 
 use super::axis::Axis;
 use super::frame::{LABEL_SIZE, LINE, WIDTH};
@@ -23,8 +24,13 @@ const SMALL_SIZE: f64 = 12.0;
 const MAX_LABEL: f64 = 300.0;
 /// Intervals that reach further, as ratios, are cut at the edge.
 const FURTHEST: f64 = 20.0;
-/// Ratios that are named where the axis spans large changes, the roundest first.
-const NAMED: [f64; 14] = [1.0, 0.5, 2.0, 0.2, 5.0, 0.1, 10.0, 0.05, 20.0, 0.7, 1.5, 3.0, 0.3, 0.02];
+/// Ratio from which on the axis is logarithmic.
+const DOUBLED: f64 = 2.0;
+/// Ratios that a logarithmic axis names, and those that it adds if few of them are in sight.
+const NAMED: [f64; 11] = [1.0, 0.5, 2.0, 0.2, 5.0, 0.1, 10.0, 0.05, 20.0, 0.02, 50.0];
+const ADDED: [f64; 4] = [1.5, 3.0, 0.7, 0.3];
+/// Names below which a logarithmic axis has too few.
+const FEW: usize = 4;
 
 /// A figure of effects.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +39,8 @@ pub struct Effects {
     pub title: String,
     /// The rows; of many the forty with the largest effects are drawn.
     pub rows: Vec<Effect>,
+    /// Name of what changed: `rate`.
+    pub what: String,
     /// Margin of equivalence as a ratio (0.02 = 2 %), drawn as a band.
     pub margin: f64,
     /// What intervals and points are, under the figure.
@@ -119,7 +127,7 @@ impl Effects {
         let footnote = wrap(&note, SMALL_SIZE, WIDTH - 2.0 * MARGIN);
         let top = MARGIN + title.len() as f64 * TITLE_SIZE * LINE + 10.0;
         let bottom = top + rows.len() as f64 * ROW;
-        let notes_top = bottom + LABEL_SIZE * 1.6 + 6.0;
+        let notes_top = bottom + LABEL_SIZE * 3.2 + 6.0;
         let height = notes_top + footnote.len() as f64 * SMALL_SIZE * LINE + MARGIN;
         let mut svg = Svg::page(WIDTH, height, &self.title);
         for (i, line) in title.iter().enumerate() {
@@ -138,6 +146,10 @@ impl Effects {
             svg.text((x, bottom + LABEL_SIZE * 1.3), &label, style);
         }
         svg.line((scale.x(1.0), top), (scale.x(1.0), bottom), &format!("stroke=\"{INK}\""));
+        let kind = if scale.is_logarithmic { ", logarithmic axis" } else { "" };
+        let axis = format!("change of the {}{kind}", self.what);
+        let at = ((left + right) / 2.0, bottom + LABEL_SIZE * 2.8);
+        svg.text(at, &axis, TextStyle::new(LABEL_SIZE, Anchor::Middle));
         for (i, ((row, label), said)) in rows.iter().zip(&labels).zip(&said).enumerate() {
             let y = top + (i as f64 + 0.5) * ROW;
             let text_y = y + 0.35 * LABEL_SIZE;
@@ -178,12 +190,13 @@ impl Effect {
     }
 }
 
-/// Where ratios lie: by their logarithms.
+/// Places of ratios: by their changes, or by their logarithms.
 struct Scale {
     low: f64,
     high: f64,
     left: f64,
     right: f64,
+    is_logarithmic: bool,
 }
 
 impl Scale {
@@ -195,39 +208,57 @@ impl Scale {
                 ratio.clamp(row.ratio / FURTHEST, row.ratio * FURTHEST)
             })
         });
-        let all = all.chain([1.0 / (1.0 + margin), 1.0 + margin]);
-        let all = all.filter(|ratio| ratio.is_finite() && *ratio > 0.0).map(f64::ln);
-        let (low, high) = all.fold((0.0_f64, 0.0_f64), |(l, h), x| (l.min(x), h.max(x)));
+        let all = all.chain([1.0 / (1.0 + margin), 1.0 + margin, 1.0]);
+        let all: Vec<f64> = all.filter(|ratio| ratio.is_finite() && *ratio > 0.0).collect();
+        let (least, most) =
+            all.iter().fold((1.0_f64, 1.0_f64), |(l, h), ratio| (l.min(*ratio), h.max(*ratio)));
+        let is_logarithmic = most > DOUBLED;
+        let mut scale = Scale { low: 0.0, high: 0.0, left, right, is_logarithmic };
+        let (low, high) = (scale.place(least), scale.place(most));
         let room = 0.04 * (high - low).max(1e-4);
-        Scale { low: low - room, high: high + room, left, right }
+        (scale.low, scale.high) = (low - room, high + room);
+        scale
     }
 
-    /// The place of a ratio, at the edge for what lies beyond it.
+    /// Place of a ratio, 0 for no change.
+    fn place(&self, ratio: f64) -> f64 {
+        if self.is_logarithmic { ratio.max(f64::MIN_POSITIVE).ln() } else { ratio - 1.0 }
+    }
+
+    /// Place of a ratio in pixels, at the edge for what lies beyond it.
     fn x(&self, ratio: f64) -> f64 {
-        let at = ratio.max(f64::MIN_POSITIVE).ln().clamp(self.low, self.high);
+        let at = self.place(ratio).clamp(self.low, self.high);
         self.left + (at - self.low) / (self.high - self.low) * (self.right - self.left)
     }
 
     fn holds(&self, ratio: f64) -> bool {
-        ratio > 0.0 && (self.low..=self.high).contains(&ratio.ln())
+        ratio > 0.0 && (self.low..=self.high).contains(&self.place(ratio))
     }
 
-    /// Ratios that are named, and how.
+    /// Ratios that are named, and their names.
     fn ticks(&self) -> Vec<(f64, String)> {
-        let [low, high] = [self.low, self.high].map(|end| 100.0 * end.exp_m1());
-        let named: Vec<(f64, String)> = if self.high - self.low < 0.9 {
-            let ticks = Axis::ticks_between(low, high, 0.0).into_iter();
-            let mut ticks: Vec<(f64, String)> = ticks
-                .map(|(percent, text)| {
+        let named: Vec<(f64, String)> = match self.is_logarithmic {
+            true => {
+                let in_sight = |ratios: &[f64]| -> Vec<f64> {
+                    ratios.iter().copied().filter(|ratio| self.holds(*ratio)).collect()
+                };
+                let mut ratios = in_sight(&NAMED);
+                if ratios.len() < FEW {
+                    ratios.extend(in_sight(&ADDED));
+                }
+                let name = |ratio: f64| (ratio, signed_percent(ratio - 1.0, 0));
+                ratios.into_iter().map(name).collect()
+            }
+            false => {
+                let ticks = Axis::ticks_between(100.0 * self.low, 100.0 * self.high, 0.0);
+                let name = |(percent, text): (f64, String)| {
                     let sign = if percent > 1e-9 { "+" } else { "" };
                     (1.0 + percent / 100.0, format!("{sign}{text} %"))
-                })
-                .collect();
-            ticks.sort_by(|a, b| a.0.ln().abs().total_cmp(&b.0.ln().abs()));
-            ticks
-        } else {
-            let all = NAMED.into_iter().filter(|ratio| self.holds(*ratio));
-            all.map(|ratio| (ratio, signed_percent(ratio - 1.0, 0))).collect()
+                };
+                let mut ticks: Vec<(f64, String)> = ticks.into_iter().map(name).collect();
+                ticks.sort_by(|a, b| (a.0 - 1.0).abs().total_cmp(&(b.0 - 1.0).abs()));
+                ticks
+            }
         };
         // Names that would touch are left out, beginning at no change.
         let mut kept: Vec<(f64, String)> = Vec::new();

@@ -86,7 +86,7 @@ pub fn document<'a>(analysis: &'a Analysis, pictures: &Pictures) -> Document<'a>
     // Where effects are drawn they come first, and rates with the figures.
     let mut graph = Some(graph);
     let are_many = analysis.variants.len() > MANY;
-    if pictures.effects.is_none() || analysis.counts.is_some() || are_many {
+    if pictures.effects.is_none() || are_many {
         blocks.extend(graph.take());
     }
     match analysis.comparisons.len() {
@@ -102,6 +102,7 @@ pub fn document<'a>(analysis: &'a Analysis, pictures: &Pictures) -> Document<'a>
     }
     match &analysis.counts {
         Some(counts) => {
+            blocks.extend(graph);
             blocks.push(counts::figures(analysis, counts));
             blocks.extend(counts::sections(analysis, counts));
         }
