@@ -60,9 +60,9 @@ impl Catalogue {
                 machines.family
             );
             let mut section = vec![Block::text(what), table.block()];
-            section.extend(machines.draw().map(|svg| {
+            section.extend(machines.draw().map(|drawing| {
                 let title = "Machines by firewall".to_owned();
-                Block::Figure(Figure { title, file: Some("machines.svg".to_owned()), svg })
+                Block::Figure(Figure { title, file: Some("machines.svg".to_owned()), drawing })
             }));
             let section = Block::section("Machines by firewall", section);
             // A terminal has no room for all firewalls.
@@ -92,7 +92,7 @@ impl Catalogue {
         let machines = self.machines();
         let drawn = machines.draw().filter(|_| machines.machines.len() > 1);
         let mut files = vec![file("index.html", html), file("README.md", readme)];
-        files.extend(drawn.map(|svg| file("machines.svg", svg)));
+        files.extend(drawn.map(|drawing| file("machines.svg", drawing.wide)));
         files
     }
 

@@ -6,6 +6,7 @@
 //! lengths are compared, so the axis need not begin at zero.
 
 use super::axis::Axis;
+use super::draw::{Draw, Sheet};
 use super::frame::{LABEL_SIZE, LINE, WIDTH};
 use super::svg::{Anchor, GREY, INK, PALE, Svg, TextStyle};
 use super::text::{shorten, widest, width, wrap};
@@ -20,6 +21,8 @@ const MARGIN: f64 = 16.0;
 /// Size of the title and of the footnote.
 const TITLE_SIZE: f64 = 16.0;
 const SMALL_SIZE: f64 = 12.0;
+/// Space between a row's interval and the text beside it.
+const GAP: f64 = 14.0;
 /// Labels are no wider than this.
 const MAX_LABEL: f64 = 300.0;
 /// Intervals that reach further, as ratios, are cut at the edge.
@@ -90,6 +93,86 @@ impl Found {
     }
 }
 
+impl Draw for Effects {
+    /// In a wide figure each row has its label at the left and its words at the right; in a narrow
+    /// one both are above it.
+    fn draw(&self, width: f64) -> Sheet {
+        let rows = self.drawn();
+        let rows = rows.as_slice();
+        let is_narrow = width < WIDTH;
+        let room = if is_narrow { width - 2.0 * MARGIN } else { MAX_LABEL };
+        let labels: Vec<String> =
+            rows.iter().map(|row| shorten(&row.label, LABEL_SIZE, room)).collect();
+        let said: Vec<String> = rows.iter().map(|row| row.said.clone()).collect();
+        let (left, right, above) = match is_narrow {
+            true => (MARGIN, width - MARGIN, 2.0 * LABEL_SIZE * LINE + 4.0),
+            false => {
+                let left = MARGIN + widest(&labels, LABEL_SIZE) + GAP;
+                (left, width - MARGIN - widest(&said, LABEL_SIZE) - GAP, 0.0)
+            }
+        };
+        let mut note = self.footnote.clone();
+        if self.rows.len() > rows.len() {
+            note += &format!(" The {} largest of {} effects.", rows.len(), self.rows.len());
+        }
+        let title = wrap(&self.title, TITLE_SIZE, width - 2.0 * MARGIN);
+        let footnote = wrap(&note, SMALL_SIZE, width - 2.0 * MARGIN);
+        let top = MARGIN + title.len() as f64 * TITLE_SIZE * LINE + 10.0;
+        let bottom = top + rows.len() as f64 * (above + ROW);
+        let notes_top = bottom + LABEL_SIZE * 3.2 + 6.0;
+        let height = notes_top + footnote.len() as f64 * SMALL_SIZE * LINE + MARGIN;
+        let mut svg = Svg::page(width, height, &self.title);
+        for (i, line) in title.iter().enumerate() {
+            let y = MARGIN + TITLE_SIZE * (0.9 + LINE * i as f64);
+            svg.text((MARGIN, y), line, TextStyle::new(TITLE_SIZE, Anchor::Start));
+        }
+        let scale = Scale::of(rows, self.margin, left, right);
+        let (from, to) = (scale.x(1.0 / (1.0 + self.margin)), scale.x(1.0 + self.margin));
+        let band = format!("fill=\"{}\" fill-opacity=\"0.12\"", super::PALETTE[0]);
+        let tip = format!("margin of equivalence, {}", signed_percent(self.margin, 1));
+        svg.rect((from, top), (to - from, bottom - top), &band, &tip);
+        for (ratio, label) in scale.ticks() {
+            let x = scale.x(ratio);
+            svg.line((x, top), (x, bottom), &format!("stroke=\"{PALE}\""));
+            let half = super::text::width(&label, LABEL_SIZE) / 2.0;
+            let at = (x.clamp(half, width - half), bottom + LABEL_SIZE * 1.3);
+            svg.text(at, &label, TextStyle::new(LABEL_SIZE, Anchor::Middle));
+        }
+        svg.line((scale.x(1.0), top), (scale.x(1.0), bottom), &format!("stroke=\"{INK}\""));
+        let kind = if scale.is_logarithmic { ", logarithmic axis" } else { "" };
+        let axis = format!("change of the {}{kind}", self.what);
+        let at = ((left + right) / 2.0, bottom + LABEL_SIZE * 2.8);
+        svg.text(at, &axis, TextStyle::new(LABEL_SIZE, Anchor::Middle));
+        for (i, ((row, label), said)) in rows.iter().zip(&labels).zip(&said).enumerate() {
+            let begin = top + i as f64 * (above + ROW);
+            let y = begin + above + 0.5 * ROW;
+            match is_narrow {
+                true => {
+                    let (first, second) = (begin + LABEL_SIZE + 3.0, LABEL_SIZE * LINE);
+                    let style = TextStyle::new(LABEL_SIZE, Anchor::Start);
+                    svg.text((left, first), label, style);
+                    let style = TextStyle { colour: GREY, ..style };
+                    svg.text((left, first + second), said, style);
+                }
+                false => {
+                    let text_y = y + 0.35 * LABEL_SIZE;
+                    let style = TextStyle::new(LABEL_SIZE, Anchor::End);
+                    svg.text((left - GAP, text_y), label, style);
+                    let style = TextStyle::new(LABEL_SIZE, Anchor::Start);
+                    svg.text((right + GAP, text_y), said, style);
+                }
+            }
+            row.draw(&mut svg, &scale, y);
+        }
+        for (i, line) in footnote.iter().enumerate() {
+            let y = notes_top + SMALL_SIZE * (1.0 + LINE * i as f64);
+            let style = TextStyle { colour: GREY, ..TextStyle::new(SMALL_SIZE, Anchor::Start) };
+            svg.text((MARGIN, y), line, style);
+        }
+        svg.finish()
+    }
+}
+
 impl Effects {
     /// True for a label that is not cut.
     pub(crate) fn label_fits(label: &str) -> bool {
@@ -108,62 +191,6 @@ impl Effects {
         rows.truncate(ROWS);
         rows.sort_unstable_by_key(|(at, _)| *at);
         rows.into_iter().map(|(_, row)| row).collect()
-    }
-
-    /// The figure as SVG text.
-    pub fn render(&self) -> String {
-        let rows = self.drawn();
-        let rows = rows.as_slice();
-        let labels: Vec<String> =
-            rows.iter().map(|row| shorten(&row.label, LABEL_SIZE, MAX_LABEL)).collect();
-        let said: Vec<String> = rows.iter().map(|row| row.said.clone()).collect();
-        let left = MARGIN + widest(&labels, LABEL_SIZE) + 14.0;
-        let right = WIDTH - MARGIN - widest(&said, LABEL_SIZE) - 14.0;
-        let mut note = self.footnote.clone();
-        if self.rows.len() > rows.len() {
-            note += &format!(" The {} largest of {} effects.", rows.len(), self.rows.len());
-        }
-        let title = wrap(&self.title, TITLE_SIZE, WIDTH - 2.0 * MARGIN);
-        let footnote = wrap(&note, SMALL_SIZE, WIDTH - 2.0 * MARGIN);
-        let top = MARGIN + title.len() as f64 * TITLE_SIZE * LINE + 10.0;
-        let bottom = top + rows.len() as f64 * ROW;
-        let notes_top = bottom + LABEL_SIZE * 3.2 + 6.0;
-        let height = notes_top + footnote.len() as f64 * SMALL_SIZE * LINE + MARGIN;
-        let mut svg = Svg::page(WIDTH, height, &self.title);
-        for (i, line) in title.iter().enumerate() {
-            let y = MARGIN + TITLE_SIZE * (0.9 + LINE * i as f64);
-            svg.text((MARGIN, y), line, TextStyle::new(TITLE_SIZE, Anchor::Start));
-        }
-        let scale = Scale::of(rows, self.margin, left, right);
-        let (from, to) = (scale.x(1.0 / (1.0 + self.margin)), scale.x(1.0 + self.margin));
-        let band = format!("fill=\"{}\" fill-opacity=\"0.12\"", super::PALETTE[0]);
-        let tip = format!("margin of equivalence, {}", signed_percent(self.margin, 1));
-        svg.rect((from, top), (to - from, bottom - top), &band, &tip);
-        for (ratio, label) in scale.ticks() {
-            let x = scale.x(ratio);
-            svg.line((x, top), (x, bottom), &format!("stroke=\"{PALE}\""));
-            let style = TextStyle::new(LABEL_SIZE, Anchor::Middle);
-            svg.text((x, bottom + LABEL_SIZE * 1.3), &label, style);
-        }
-        svg.line((scale.x(1.0), top), (scale.x(1.0), bottom), &format!("stroke=\"{INK}\""));
-        let kind = if scale.is_logarithmic { ", logarithmic axis" } else { "" };
-        let axis = format!("change of the {}{kind}", self.what);
-        let at = ((left + right) / 2.0, bottom + LABEL_SIZE * 2.8);
-        svg.text(at, &axis, TextStyle::new(LABEL_SIZE, Anchor::Middle));
-        for (i, ((row, label), said)) in rows.iter().zip(&labels).zip(&said).enumerate() {
-            let y = top + (i as f64 + 0.5) * ROW;
-            let text_y = y + 0.35 * LABEL_SIZE;
-            let own = TextStyle::new(LABEL_SIZE, Anchor::End);
-            svg.text((left - 14.0, text_y), label, own);
-            svg.text((right + 14.0, text_y), said, TextStyle::new(LABEL_SIZE, Anchor::Start));
-            row.draw(&mut svg, &scale, y);
-        }
-        for (i, line) in footnote.iter().enumerate() {
-            let y = notes_top + SMALL_SIZE * (1.0 + LINE * i as f64);
-            let style = TextStyle { colour: GREY, ..TextStyle::new(SMALL_SIZE, Anchor::Start) };
-            svg.text((MARGIN, y), line, style);
-        }
-        svg.finish()
     }
 }
 

@@ -5,8 +5,8 @@
 
 use super::axis::Axis;
 use super::colour;
-use super::frame::{Frame, Item, LABEL_SIZE, LINE, Sample, WIDTH};
-use super::svg::{Anchor, INK, PALE, TextStyle};
+use super::draw::{Draw, Sheet};
+use super::frame::{self, Frame, Item, LABEL_SIZE, LINE, Sample};
 use crate::format::significant;
 use fwdlab_model::units::format_pps;
 
@@ -49,9 +49,8 @@ pub struct LossPoint {
     pub at_most: f64,
 }
 
-impl Losses {
-    /// The figure as SVG text.
-    pub fn render(&self) -> String {
+impl Draw for Losses {
+    fn draw(&self, width: f64) -> Sheet {
         let points = || self.curves.iter().flat_map(|curve| &curve.points);
         let most = points().map(|point| point.most.max(point.at_most)).fold(0.0, f64::max);
         let y = Axis::from_zero(most, "%");
@@ -70,17 +69,13 @@ impl Losses {
             right: None,
             x_label: &x_label,
             footnote: self.footnote.as_deref(),
-            width: WIDTH,
+            width,
         };
         let (mut svg, plot) = frame.open(0.0, 7.0 + LABEL_SIZE * LINE);
         let x_of = |load: f64| plot.left + x.position(load) * (plot.right - plot.left);
-        for (value, label) in &x.ticks {
-            let at = x_of(*value);
-            svg.line((at, plot.top), (at, plot.bottom), &format!("stroke=\"{PALE}\""));
-            svg.line((at, plot.bottom), (at, plot.bottom + 4.0), &format!("stroke=\"{INK}\""));
-            let style = TextStyle::new(LABEL_SIZE, Anchor::Middle);
-            svg.text((at, plot.bottom + 5.0 + LABEL_SIZE), label, style);
-        }
+        let ticks: Vec<(f64, String)> =
+            x.ticks.iter().map(|(value, name)| (x_of(*value), name.clone())).collect();
+        frame::draw_ticks(&mut svg, &plot, &ticks, true);
         for (index, curve) in self.curves.iter().enumerate() {
             let line: Vec<(f64, f64)> = curve
                 .points

@@ -18,6 +18,7 @@
 
 mod axis;
 mod chart;
+mod draw;
 mod effects;
 mod fit;
 mod frame;
@@ -34,6 +35,7 @@ mod text;
 mod xlabels;
 
 pub use chart::{Chart, Point, RightAxis, Series, XAxis};
+pub use draw::{Draw, Drawing, Sheet};
 pub use effects::{Effect, Effects, Found};
 pub use fit::{CurvePoint, Fit};
 pub use history::{ChangeMark, Level, RevisionPoint, Revisions};

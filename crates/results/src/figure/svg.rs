@@ -1,5 +1,6 @@
 //! Writes SVG, one element a line.
 
+use super::draw::Sheet;
 use super::text::FONT_FAMILY;
 use std::fmt::Write as _;
 
@@ -19,7 +20,10 @@ pub(super) enum Anchor {
 }
 
 /// A document being written.
-pub(super) struct Svg(String);
+pub(super) struct Svg {
+    text: String,
+    width: f64,
+}
 
 /// How a text is written.
 #[derive(Clone, Copy, Debug)]
@@ -40,18 +44,19 @@ impl TextStyle {
 impl Svg {
     /// A white page of `width` by `height` pixels that names itself `title`.
     pub(super) fn page(width: f64, height: f64, title: &str) -> Svg {
-        let (width, height, title) = (number(width), number(height), escape(title));
-        Svg(format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-             viewBox=\"0 0 {width} {height}\" font-family=\"{FONT_FAMILY}\" role=\"img\">\n\
+        let (w, h, title) = (number(width), number(height), escape(title));
+        let text = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w}\" height=\"{h}\" \
+             viewBox=\"0 0 {w} {h}\" font-family=\"{FONT_FAMILY}\" role=\"img\">\n\
              <title>{title}</title>\n\
-             <rect width=\"{width}\" height=\"{height}\" fill=\"#FFFFFF\"/>\n"
-        ))
+             <rect width=\"{w}\" height=\"{h}\" fill=\"#FFFFFF\"/>\n"
+        );
+        Svg { text, width }
     }
 
-    pub(super) fn finish(mut self) -> String {
-        self.0.push_str("</svg>\n");
-        self.0
+    pub(super) fn finish(mut self) -> Sheet {
+        self.text.push_str("</svg>\n");
+        Sheet { svg: self.text, width: self.width }
     }
 
     pub(super) fn line(&mut self, from: (f64, f64), to: (f64, f64), style: &str) {
@@ -153,7 +158,7 @@ impl Svg {
 
     fn element(&mut self, element: std::fmt::Arguments) {
         // Writing to a String can't fail.
-        let _ = writeln!(self.0, "{element}");
+        let _ = writeln!(self.text, "{element}");
     }
 }
 

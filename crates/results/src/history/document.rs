@@ -5,6 +5,7 @@ use super::results::{Agreement, Apart, Change, Detection, Direction, History, Se
 use crate::document::form::{html, markdown};
 use crate::document::table::{Cell, Digits, Row};
 use crate::document::{Block, Document, Figure, Inline, Remark, Room, Table};
+use crate::figure::Drawing;
 use crate::format::{listed, percent, signed_percent};
 use crate::report::{ReportFile, safe_name};
 use crate::text::Tone;
@@ -48,11 +49,11 @@ impl History {
         let told = self.series.iter().zip(figures(self));
         let told = told.filter(|(series, _)| is_short || all || has_story(series));
         blocks.extend(told.map(|(series, file)| {
-            let svg = match pictures {
-                true => draw::svg(series, self.threshold),
-                false => String::new(),
+            let drawing = match pictures {
+                true => draw::drawing(series, self.threshold),
+                false => Drawing::default(),
             };
-            let figure = Figure { title: series.title.clone(), file: Some(file), svg };
+            let figure = Figure { title: series.title.clone(), file: Some(file), drawing };
             let section = Block::section(&series.title, section(series, figure, self.confidence));
             // A terminal has one line for each, unless it asked.
             match is_short || all {
@@ -76,8 +77,8 @@ impl History {
         let drawn = self.series.iter().zip(figures(self));
         let drawn = drawn.filter(|(series, _)| is_short || all || has_story(series));
         files.extend(drawn.map(|(series, name)| {
-            let svg = draw::svg(series, self.threshold);
-            ReportFile { name, bytes: svg.into_bytes() }
+            let drawing = draw::drawing(series, self.threshold);
+            ReportFile { name, bytes: drawing.wide.into_bytes() }
         }));
         files
     }

@@ -7,8 +7,8 @@ use super::analysis::{
 };
 use crate::counts::{Exact, signed};
 use crate::figure::{
-    Chart, CurvePoint, Effect, Effects, Fit, Found, Point, Quantity, RightAxis, Series, Strip,
-    XAxis, png,
+    Chart, CurvePoint, Draw, Drawing, Effect, Effects, Fit, Found, Point, Quantity, RightAxis,
+    Series, Strip, XAxis, png,
 };
 use crate::format::{percent, signed_percent};
 use crate::stats::summary::median;
@@ -32,19 +32,19 @@ const CURVE_POINTS: u32 = 97;
 /// The graph: one factor on the x axis (the first that is swept, else the first
 /// numeric one, else the first), a series per combination of the others, with
 /// the law fitted to it.
-pub(super) fn graph(analysis: &Analysis) -> String {
+pub(super) fn graph(analysis: &Analysis) -> Drawing {
     let scaling = analysis.scaling.first();
     let numeric = analysis.factors.iter().position(|factor| factor.numbers.is_some());
     let axis = scaling.map(|scaling| scaling.factor).or(numeric).unwrap_or(0);
     if let (None, None, Some(chart)) = (scaling, numeric, goals(analysis)) {
-        return chart.render();
+        return chart.drawing();
     }
     let Some(factor) = analysis.factors.get(axis) else {
         let members = analysis.variants.iter().map(Some).collect();
         let series = vec![series("", members, None)];
         let labels = analysis.variants.iter().map(|variant| variant.label.clone()).collect();
         let what = analysis.figure.description();
-        return chart(analysis, "", XAxis::Categories(labels), series, what).render();
+        return chart(analysis, "", XAxis::Categories(labels), series, what).drawing();
     };
     let x = match &factor.numbers {
         Some(numbers) => {
@@ -70,7 +70,7 @@ pub(super) fn graph(analysis: &Analysis) -> String {
             series(&name(analysis, axis, levels), members, scaling)
         })
         .collect();
-    chart(analysis, &factor.shown, x, all_series, analysis.figure.description()).render()
+    chart(analysis, &factor.shown, x, all_series, analysis.figure.description()).drawing()
 }
 
 /// The rates that a search found for each goal, next to those at the maximum offered load: a group
@@ -112,7 +112,7 @@ fn goals(analysis: &Analysis) -> Option<Chart> {
 
 /// The effects of all comparisons with their intervals, of counts with their ranges. `None` if no
 /// comparison has an answer.
-pub(super) fn effects(analysis: &Analysis) -> Option<String> {
+pub(super) fn effects(analysis: &Analysis) -> Option<Drawing> {
     let all = analysis.comparisons.iter();
     let answered: Vec<&Compared> = all.filter(|compared| compared.outcome.is_answered()).collect();
     let label = labels(&answered);
@@ -154,7 +154,7 @@ pub(super) fn effects(analysis: &Analysis) -> Option<String> {
         caption => format!("{caption}. {explained}"),
     };
     let (title, what, margin) = ("Effects".to_owned(), what.to_owned(), analysis.margin);
-    Some(Effects { title, rows, what, margin, footnote }.render())
+    Some(Effects { title, rows, what, margin, footnote }.drawing())
 }
 
 fn of_rates(analysis: &Analysis, compared: &Compared, answer: &Answer, label: String) -> Effect {
@@ -231,7 +231,7 @@ fn single_runs(analysis: &Analysis, compared: &Compared) -> Vec<f64> {
 }
 
 /// Every run in the order of execution, to see drift.
-pub(super) fn order(analysis: &Analysis) -> String {
+pub(super) fn order(analysis: &Analysis) -> Drawing {
     let variants = analysis.variants.iter().map(|variant| variant.label.clone()).collect();
     let runs: Vec<(u32, usize, f64)> = analysis
         .runs
@@ -239,7 +239,7 @@ pub(super) fn order(analysis: &Analysis) -> String {
         .filter_map(|run| Some((run.block, run.variant, run.value()?)))
         .collect();
     Strip { y: quantity(analysis), ..Strip::of_runs("Runs in their order", variants, &runs) }
-        .render()
+        .drawing()
 }
 
 /// The graph as PNG, of as many pixels as fit.

@@ -129,14 +129,14 @@ pub fn files(contents: &Contents, analysis: &Analysis) -> Result<Vec<ReportFile>
     let mut files: Vec<ReportFile> = pages.map(|(name, page)| text(&name, page)).collect();
     files.extend([
         text("index.html", html::render(&document)),
-        ReportFile { name: "graph.png".to_owned(), bytes: chart::png(&pictures.graph)? },
+        ReportFile { name: "graph.png".to_owned(), bytes: chart::png(&pictures.graph.wide)? },
         text("gnuplot.data", files::gnuplot(analysis)),
         text("runs.csv", files::runs_csv(analysis)),
         text("results.json", as_json::render(&document)?),
         text("environment.json", pretty(&files::environment(contents))?),
     ]);
-    files.push(text("graph.svg", pictures.graph));
-    files.extend(pictures.effects.map(|effects| text("effects.svg", effects)));
+    files.push(text("graph.svg", pictures.graph.wide));
+    files.extend(pictures.effects.map(|effects| text("effects.svg", effects.wide)));
     let label = analysis.label();
     for variant in analysis.variants.iter().filter(|variant| !variant.values.is_empty()) {
         let list = match analysis.figure {
@@ -157,7 +157,7 @@ pub fn files(contents: &Contents, analysis: &Analysis) -> Result<Vec<ReportFile>
         files.extend(copies.map(file));
     }
     let pictures = analysis.profile_pictures.iter();
-    files.extend(pictures.map(|(name, svg)| text(name, svg.clone())));
+    files.extend(pictures.map(|(name, drawing)| text(name, drawing.wide.clone())));
     files.sort_by(|a, b| a.name.cmp(&b.name));
     files.dedup_by(|a, b| a.name == b.name);
     Ok(files)

@@ -3,6 +3,7 @@
 
 use crate::golden::picture;
 use fwdlab_model::units::FrameSize;
+use fwdlab_results::figure::Draw;
 use fwdlab_results::figure::{
     Chart, CurvePoint, Effect, Effects, Fit, Found, Point, Quantity, RightAxis, Series, Strip,
     XAxis, png,

@@ -6,7 +6,7 @@ use crate::error::CliError;
 use anyhow::Result;
 use fwdlab_model::Plan;
 use fwdlab_model::plan::RunMetric;
-use fwdlab_results::figure::Posterior;
+use fwdlab_results::figure::{Draw, Posterior};
 use fwdlab_results::stats::Verdict;
 use fwdlab_search::bisect::{self, Ending};
 use serde_json::{Value, json};

@@ -5,7 +5,7 @@ use super::findings::{Findings, Function, Row, SHOWN};
 use fwdlab_results::document::measure::INSTRUCTIONS_OF_KERNELS;
 use fwdlab_results::document::table::{Cell, Digits};
 use fwdlab_results::document::{Block, Figure, Table};
-use fwdlab_results::figure::{Quantity, RevisionPoint, Revisions};
+use fwdlab_results::figure::{Draw, Drawing, Quantity, RevisionPoint, Revisions};
 
 /// A total and the one before it.
 struct Step<'a> {
@@ -24,7 +24,7 @@ pub(super) fn are_many(findings: &Findings) -> bool {
 /// Totals, functions, plot.
 pub(super) fn blocks(findings: &Findings, functions: usize) -> Vec<Block> {
     let title = format!("Instructions per packet, {}", findings.family);
-    let plot = Figure { title, file: None, svg: plot(findings) };
+    let plot = Figure { title, file: None, drawing: plot(findings) };
     let mut blocks = vec![totals(findings), table(findings, functions)];
     blocks.extend(findings.kernels.iter().filter_map(|row| {
         let change = row.change.as_ref()?;
@@ -133,8 +133,8 @@ fn table(findings: &Findings, functions: usize) -> Block {
     }
 }
 
-/// The totals as SVG.
-pub(super) fn plot(findings: &Findings) -> String {
+/// The totals as a picture.
+pub(super) fn plot(findings: &Findings) -> Drawing {
     let points = findings.kernels.iter().map(|row| RevisionPoint {
         label: row.label.clone(),
         median: row.instructions,
@@ -150,7 +150,7 @@ pub(super) fn plot(findings: &Findings) -> String {
         quantity: Quantity::Instructions,
         footnote: Some("Instructions are not time.".into()),
     };
-    figure.render()
+    figure.drawing()
 }
 
 /// The range of the totals, and the largest step.

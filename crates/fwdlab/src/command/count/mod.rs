@@ -189,7 +189,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let findings = Findings { failed, ..Findings::of(counted, drawn, how) };
     if let Some(file) = &arguments.plot {
         let fail = || format!("{}: the plot can't be written there", file.display());
-        std::fs::write(file, many::plot(&findings)).with_context(fail)?;
+        std::fs::write(file, many::plot(&findings).wide).with_context(fail)?;
     }
     arguments.form.print(&document::document(&findings, arguments.functions))?;
     Ok(exit)

@@ -24,6 +24,7 @@ use super::verdicts::{how, terms, verdicts};
 use crate::counts::NOT_TIME;
 use crate::document::table::{Cell, Digits};
 use crate::document::{Block, Document, Figure, Inline, Table};
+use crate::figure::Drawing;
 use crate::format::runs_of;
 use crate::label::MeasuredOn;
 use crate::stats::Verdict;
@@ -48,15 +49,15 @@ const INVOCATIONS: usize = 20;
 /// Page of it for where the time goes.
 const PROFILES: &str = "PROFILES.md";
 
-/// The pictures of a report (SVG).
+/// The pictures of a report.
 #[derive(Clone, Debug, Default)]
 pub struct Pictures {
     /// The rates of the variants.
-    pub graph: String,
+    pub graph: Drawing,
     /// The runs in their order.
-    pub order: String,
+    pub order: Drawing,
     /// The effects with their intervals; none where no rates are compared.
-    pub effects: Option<String>,
+    pub effects: Option<Drawing>,
 }
 
 /// The report of an analysis with its pictures: the answer first, with what it rests on below,
@@ -65,14 +66,13 @@ pub fn document<'a>(analysis: &'a Analysis, pictures: &Pictures) -> Document<'a>
     let mut conclusion: Vec<Block> =
         Block::caption(&analysis.testbed.caption).into_iter().collect();
     conclusion.push(answer::found(analysis));
-    let mut blocks = vec![Block::list(answer::beside(analysis))];
+    let mut blocks = Vec::new();
     if let Some(method) = &analysis.method {
         blocks.push(Block::list(method::sentences(method)));
     }
-    blocks.extend(Block::notes(&analysis.notes));
-    let figure = |title: &str, file: &str, svg: &str| {
-        let (title, file, svg) = (title.to_owned(), Some(file.to_owned()), svg.to_owned());
-        Block::Figure(Figure { title, file, svg })
+    let figure = |title: &str, file: &str, drawing: &Drawing| {
+        let (title, file, drawing) = (title.to_owned(), Some(file.to_owned()), drawing.clone());
+        Block::Figure(Figure { title, file, drawing })
     };
     // A report of a loss curve begins with it, its section has the table.
     let drawn = &analysis.profile_pictures;
@@ -89,6 +89,8 @@ pub fn document<'a>(analysis: &'a Analysis, pictures: &Pictures) -> Document<'a>
     if pictures.effects.is_none() || are_many {
         blocks.extend(graph.take());
     }
+    blocks.push(Block::list(answer::beside(analysis)));
+    blocks.extend(Block::notes(&analysis.notes));
     match analysis.comparisons.len() {
         0 => {}
         n if n > MANY && analysis.counts.is_none() => {

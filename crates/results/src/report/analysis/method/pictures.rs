@@ -2,8 +2,11 @@
 
 use super::Timed;
 use super::{Method, MethodPoint, MethodRun};
-use crate::figure::{Curve, LossCurve, LossPoint, Losses, Percentiles, Quantity, Span, Strip};
+use crate::figure::{
+    Curve, Draw, LossCurve, LossPoint, Losses, Percentiles, Quantity, Span, Strip,
+};
 use crate::format::percent;
+use crate::report::analysis::pictures::Pictures;
 use crate::report::safe_name;
 use crate::stats::summary::median;
 use fwdlab_model::design::MethodKind;
@@ -18,12 +21,12 @@ const INTERVALS: f64 = 20.0;
 impl Method {
     /// The pictures of it, names in the report and SVG: loss against load of all variants in one;
     /// of other methods one for each variant, such as how loads were found, or what was lost when.
-    pub(crate) fn pictures(&self) -> Vec<(String, String)> {
+    pub(crate) fn pictures(&self) -> Pictures {
         pictures(self)
     }
 }
 
-fn pictures(method: &Method) -> Vec<(String, String)> {
+fn pictures(method: &Method) -> Pictures {
     if !method.parts.is_empty() {
         return method.parts.iter().flat_map(pictures).collect();
     }
@@ -39,7 +42,7 @@ fn pictures(method: &Method) -> Vec<(String, String)> {
     };
     if method.kind == MethodKind::LossCurve {
         let curves = variants.iter().map(|&(variant, label)| curve(&of_variant(variant), label));
-        return vec![(CURVES.to_owned(), curves_of(curves.collect()).render())];
+        return vec![(CURVES.to_owned(), curves_of(curves.collect()).drawing())];
     }
     let of = |&(variant, label): &(usize, &str)| {
         let runs = of_variant(variant);
@@ -55,13 +58,13 @@ fn pictures(method: &Method) -> Vec<(String, String)> {
             MethodKind::TableCapacity => ("connections", filling(&runs, label)),
             _ => return None,
         };
-        Some((format!("{what}-{}.svg", safe_name(label)), strip.render()))
+        Some((format!("{what}-{}.svg", safe_name(label)), strip.drawing()))
     };
     variants.iter().filter_map(of).collect()
 }
 
 /// Delays by percentile, a picture for each variant.
-fn delays(timed: &[Timed], confidence: f64) -> Vec<(String, String)> {
+fn delays(timed: &[Timed], confidence: f64) -> Pictures {
     let of_variant = |rows: &[Timed]| {
         let label = rows[0].label.as_str();
         let own = rows.iter().map(|row| Curve {
@@ -87,7 +90,7 @@ fn delays(timed: &[Timed], confidence: f64) -> Vec<(String, String)> {
             ),
         };
         let figure = Percentiles { title, curves, footnote: Some(footnote) };
-        (format!("latency-{}.svg", safe_name(label)), figure.render())
+        (format!("latency-{}.svg", safe_name(label)), figure.drawing())
     };
     timed.chunk_by(|one, next| one.variant == next.variant).map(of_variant).collect()
 }

@@ -14,6 +14,7 @@ mod suite;
 
 use crate::document::table::Cell;
 use crate::document::{Block, Document, Figure};
+use crate::figure::Drawing;
 use crate::report::analysis::{CURVES, Method, MethodPoint};
 use fwdlab_model::design::MethodKind;
 use fwdlab_model::units::format_pps;
@@ -30,7 +31,7 @@ pub fn searches<'a>(title: &str, method: &'a Method) -> Document<'a> {
 }
 
 /// The section of a report.
-pub(super) fn section(method: &Method, pictures: &[(String, String)]) -> Block {
+pub(super) fn section(method: &Method, pictures: &[(String, Drawing)]) -> Block {
     let mut blocks: Vec<Block> = introduction(method.kind).map(Block::text).into_iter().collect();
     if let Some(suite) = &method.suite {
         blocks.extend(suite::blocks(suite));
@@ -54,7 +55,7 @@ pub(super) fn section(method: &Method, pictures: &[(String, String)]) -> Block {
     blocks.extend(doubts(method));
     let (what, title) = picture(method.kind);
     let own = pictures.iter().filter(|(name, _)| is_of(what, name));
-    blocks.extend(own.map(|(name, svg)| figure(title, name, svg)));
+    blocks.extend(own.map(|(name, drawing)| figure(title, name, drawing)));
     let heading = match method.kind {
         MethodKind::Mlrsearch => "Throughput",
         MethodKind::LossCurve => "Frame loss rate",
@@ -75,10 +76,10 @@ pub(super) fn section(method: &Method, pictures: &[(String, String)]) -> Block {
 }
 
 /// The picture to begin a report with: loss against load. `None` for other methods.
-pub(super) fn first_figure(method: &Method, pictures: &[(String, String)]) -> Option<Block> {
+pub(super) fn first_figure(method: &Method, pictures: &[(String, Drawing)]) -> Option<Block> {
     let (_, title) = picture(method.kind);
-    let (name, svg) = pictures.iter().find(|(name, _)| name == CURVES)?;
-    (method.kind == MethodKind::LossCurve).then(|| figure(title, name, svg))
+    let (name, drawing) = pictures.iter().find(|(name, _)| name == CURVES)?;
+    (method.kind == MethodKind::LossCurve).then(|| figure(title, name, drawing))
 }
 
 /// True if the file `name` is a picture of the trials that `what` names: one of all variants, or of
@@ -87,9 +88,9 @@ fn is_of(what: &str, name: &str) -> bool {
     name.strip_prefix(what).is_some_and(|rest| rest == ".svg" || rest.starts_with('-'))
 }
 
-fn figure(title: &str, name: &str, svg: &str) -> Block {
-    let (title, file, svg) = (title.to_owned(), Some(name.to_owned()), svg.to_owned());
-    Block::Figure(Figure { title, file, svg })
+fn figure(title: &str, name: &str, drawing: &Drawing) -> Block {
+    let (title, file, drawing) = (title.to_owned(), Some(name.to_owned()), drawing.clone());
+    Block::Figure(Figure { title, file, drawing })
 }
 
 /// What is measured, and against which document.
