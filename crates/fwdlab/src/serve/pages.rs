@@ -103,7 +103,7 @@ impl Site {
             let found = found.iter().find(|found| found.path == entry.path)?;
             Some(format!("/store/{}/", encoded(&found.place)))
         };
-        let title = format!("Experiments in {}", self.root.display());
+        let title = stores::title_of(&self.root);
         let document = catalogue.document(&title, &link);
         let running = found.iter().filter(|found| live::is_running(&found.live()));
         let running = running.map(|found| {

@@ -16,6 +16,7 @@ use crate::label::MeasuredOn;
 use crate::report::analysis::{Compared, Figures, Outcome, SummaryResult, compared};
 use crate::stats::Verdict;
 use crate::store::{Contents, Store, StoreError};
+use fwdlab_model::Warning;
 use fwdlab_model::record::Environment;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -66,6 +67,8 @@ pub struct Entry {
     pub runs_recorded: usize,
     /// Recorded runs with a warning.
     pub runs_in_doubt: usize,
+    /// True if a warning says that its numbers can't be trusted.
+    pub is_distrusted: bool,
     /// Variants of the plan.
     pub variants: usize,
     /// The comparisons by verdict.
@@ -184,6 +187,10 @@ impl Entry {
             runs_planned: plan.runs.len(),
             runs_recorded: contents.runs.len(),
             runs_in_doubt: contents.runs.iter().filter(|run| !run.warnings.is_empty()).count(),
+            is_distrusted: {
+                let mut warnings = contents.runs.iter().flat_map(|run| &run.warnings);
+                warnings.any(Warning::is_fatal)
+            },
             variants: plan.variants.len(),
             verdicts: Tally::of(&comparisons),
             largest: largest(&comparisons),

@@ -72,7 +72,7 @@ impl Revision {
 }
 
 /// A time (RFC 3339) to the minute, for people.
-pub(super) fn minute(time: &str) -> String {
+pub(crate) fn minute(time: &str) -> String {
     time.get(..16).map_or(time.to_owned(), |minute| minute.replace('T', " "))
 }
 
