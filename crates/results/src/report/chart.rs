@@ -1,18 +1,13 @@
 //! The report's pictures: the graph of all variants, and the runs in their order.
 
 use super::ReportError;
-use super::analysis::{
-    Analysis, Answer, Compared, Outcome, RunResult, Scaling, ScalingOutcome, SummaryResult,
-    VariantResult,
-};
-use crate::counts::{Exact, signed};
+use super::analysis::{Analysis, Scaling, ScalingOutcome, SummaryResult, VariantResult};
 use crate::figure::{
     Chart, CurvePoint, Draw, Drawing, Effect, Effects, Fit, Found, Point, Quantity, RightAxis,
     Series, Strip, XAxis, png,
 };
-use crate::format::{percent, signed_percent};
-use crate::stats::summary::median;
-use crate::stats::{Scalability, Verdict};
+use crate::format::percent;
+use crate::stats::Scalability;
 use fwdlab_model::plan::RunMetric;
 use fwdlab_search::Goal;
 
@@ -108,126 +103,6 @@ fn goals(analysis: &Analysis) -> Option<Chart> {
         false => (labels, rates.into_iter().map(named).collect()),
     };
     Some(chart(analysis, "", XAxis::Categories(x), series, SEARCHED))
-}
-
-/// The effects of all comparisons with their intervals, of counts with their ranges. `None` if no
-/// comparison has an answer.
-pub(super) fn effects(analysis: &Analysis) -> Option<Drawing> {
-    let all = analysis.comparisons.iter();
-    let answered: Vec<&Compared> = all.filter(|compared| compared.outcome.is_answered()).collect();
-    let label = labels(&answered);
-    let rows: Vec<Effect> = answered
-        .iter()
-        .filter_map(|compared| match &compared.outcome {
-            Outcome::Compared(answer) => {
-                Some(of_rates(analysis, compared, answer, label(compared)))
-            }
-            Outcome::Counted(exact) => Some(of_counts(analysis, compared, exact, label(compared))),
-            Outcome::Unanswerable { .. } => None,
-        })
-        .collect();
-    if rows.is_empty() {
-        return None;
-    }
-    let (what, explained) = match analysis.figure.is_rate() {
-        true => {
-            let against = match (analysis.alternation, analysis.sequential) {
-                (true, _) => "each stream, against the baseline's slices in it",
-                (_, true) => "single runs against the baseline's median",
-                _ => "single runs against the baseline's in the same block",
-            };
-            let together = if rows.len() > 1 { ", of all comparisons together" } else { "" };
-            let confidence = analysis.confidence;
-            ("rate", format!("Bars: {confidence} % intervals{together}; points: {against}"))
-        }
-        false => (
-            "instructions per packet",
-            "Bars: the range over all pairs of runs, which is no test; points: single runs against \
-             the baseline's median"
-                .to_owned(),
-        ),
-    };
-    let margin = percent(analysis.margin, 1);
-    let explained = format!("{explained}; shaded: within the margin of {margin}.");
-    let footnote = match analysis.testbed.caption.trim_end_matches('.') {
-        "" => explained,
-        caption => format!("{caption}. {explained}"),
-    };
-    let (title, what, margin) = ("Effects".to_owned(), what.to_owned(), analysis.margin);
-    Some(Effects { title, rows, what, margin, footnote }.drawing())
-}
-
-fn of_rates(analysis: &Analysis, compared: &Compared, answer: &Answer, label: String) -> Effect {
-    Effect {
-        label,
-        ratio: answer.comparison.ratio,
-        low: answer.comparison.low,
-        high: answer.comparison.high,
-        runs: single_runs(analysis, compared),
-        found: found(answer.verdict),
-        said: format!("{} {}  {}", answer.shown.effect, answer.shown.interval, answer.verdict),
-    }
-}
-
-fn of_counts(analysis: &Analysis, compared: &Compared, exact: &Exact, label: String) -> Effect {
-    let ratio = |difference: f64| 1.0 + difference / exact.baseline;
-    let counts = |run: &&RunResult| compared.sides[1].contains(&run.variant);
-    let runs = analysis.runs.iter().filter(counts).filter_map(RunResult::value);
-    let (difference, change) = (signed(exact.difference), signed_percent(exact.change, 2));
-    Effect {
-        label,
-        ratio: ratio(exact.difference),
-        low: ratio(exact.low),
-        high: ratio(exact.high),
-        runs: runs.map(|instructions| instructions / exact.baseline).collect(),
-        found: found(exact.verdict.into()),
-        said: format!("{change} ({difference})  {}", exact.verdict.name()),
-    }
-}
-
-fn found(verdict: Verdict) -> Found {
-    match verdict {
-        Verdict::Better => Found::Better,
-        Verdict::Worse => Found::Worse,
-        Verdict::Equivalent => Found::Equivalent,
-        Verdict::Inconclusive | Verdict::NotJudged => Found::Open,
-    }
-}
-
-/// How the comparisons are called: by both variants, by the candidate alone where that would be
-/// too long and tells them apart.
-fn labels(answered: &[&Compared]) -> impl Fn(&Compared) -> String {
-    let whole = |c: &Compared| format!("{} against {}", c.candidate(), c.baseline_label);
-    let fits = answered.iter().all(|compared| Effects::label_fits(&whole(compared)));
-    let mut names: Vec<String> = answered.iter().map(|c| c.candidate()).collect();
-    names.sort_unstable();
-    let is_clear = names.windows(2).all(|pair| pair[0] != pair[1]);
-    move |compared| match fits || !is_clear {
-        true => whole(compared),
-        false => compared.candidate(),
-    }
-}
-
-/// Every run of a comparison over what the baseline did beside it; none where another figure
-/// than the runs' own is compared.
-fn single_runs(analysis: &Analysis, compared: &Compared) -> Vec<f64> {
-    if compared.goal.is_some() {
-        return Vec::new();
-    }
-    let [of_baseline, of_variant] = compared.sides.each_ref().map(|side| {
-        let counts = move |run: &&RunResult| side.contains(&run.variant) && run.left_out.is_none();
-        analysis.runs.iter().filter(counts).filter_map(|run| Some((run.block, run.value()?)))
-    });
-    let baseline: Vec<(u32, f64)> = of_baseline.collect();
-    let values = |block: Option<u32>| -> Vec<f64> {
-        let wanted = baseline.iter().filter(|(own, _)| block.is_none_or(|block| block == *own));
-        wanted.map(|(_, value)| *value).collect()
-    };
-    let runs = of_variant.filter_map(|(block, value)| {
-        let block = (!analysis.sequential).then_some(block);
-        Some(value / median(&values(block))?)
-    });
-    runs.collect()
 }
 
 /// Every run in the order of execution, to see drift.

@@ -11,6 +11,7 @@ pub mod analysis;
 mod chart;
 pub(crate) mod counted;
 mod document;
+pub(crate) mod effects;
 mod error;
 mod files;
 mod json;
@@ -122,7 +123,7 @@ pub fn files(contents: &Contents, analysis: &Analysis) -> Result<Vec<ReportFile>
     let pictures = Pictures {
         graph: chart::graph(analysis),
         order: chart::order(analysis),
-        effects: chart::effects(analysis),
+        effects: effects::of_report(analysis),
     };
     let document = document(analysis, &pictures);
     let pages = markdown::pages(&document, "README.md").into_iter();

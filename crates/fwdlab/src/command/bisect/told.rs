@@ -7,6 +7,7 @@ use anyhow::Result;
 use fwdlab_model::Plan;
 use fwdlab_model::plan::RunMetric;
 use fwdlab_results::figure::{Draw, Posterior};
+use fwdlab_results::short_names;
 use fwdlab_results::stats::Verdict;
 use fwdlab_search::bisect::{self, Ending};
 use serde_json::{Value, json};
@@ -90,7 +91,7 @@ impl Told {
         let Some(picture) = &self.picture else { return Ok(()) };
         let figure = Posterior {
             title: format!("{}: where it changed", self.title),
-            labels: self.labels.clone(),
+            labels: short_names(&self.labels),
             probabilities: self.probabilities.clone(),
             runs: self.runs.clone(),
             footnote: Some(format!("After {} runs. {}", self.verdict.runs, self.found())),
