@@ -159,6 +159,10 @@ impl Catalogue {
             .words("date", time)
             .keys(&["date"])
             .about("time (UTC) at which the first run began, else day (~) of the software that was measured, or (>) one that it is newer than")
+            .words("revision", |entry: &Entry| match &entry.revision {
+                Some(revision) => Cell::text(revision),
+                None => Cell::None,
+            })
             .words("verdicts", |entry: &Entry| Cell::text(entry.verdicts.words()))
             .words("doubts", doubts)
             .keys(&["doubts", "is_distrusted"])

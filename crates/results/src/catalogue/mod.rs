@@ -10,7 +10,7 @@ mod machines;
 
 pub use machines::{MachineRates, MachineTable};
 
-use crate::facts::{ARCHIVE, Facts, Filter, firewall, named};
+use crate::facts::{ARCHIVE, Facts, Filter, firewall, named, revision};
 use crate::history::{Made, made, rfc3339};
 use crate::label::MeasuredOn;
 use crate::report::analysis::{Compared, Figures, Outcome, SummaryResult, compared};
@@ -44,6 +44,8 @@ pub struct Entry {
     pub place: String,
     /// Title of the experiment.
     pub title: String,
+    /// Revision of the software under test, as it was given; `None` if it was not.
+    pub revision: Option<String>,
     /// When it began, RFC 3339; none when unknown.
     pub date: Option<String>,
     /// About the day of the software that it measured, RFC 3339; none when unknown.
@@ -177,6 +179,7 @@ impl Entry {
             path: path.to_path_buf(),
             place,
             title: plan.title.clone(),
+            revision: revision(environment).map(str::to_owned),
             date,
             made,
             newer_than: None,

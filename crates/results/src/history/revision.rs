@@ -10,6 +10,9 @@
 
 use super::place::{Place, Suffix};
 
+/// Letters of a hash that are shown.
+const HASH: usize = 12;
+
 /// A revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Revision {
@@ -63,6 +66,22 @@ impl Revision {
             place: Place::Text(Suffix(text.trim().to_owned())),
             patched: false,
         })
+    }
+
+    /// The revision that a user gave. Hashes of commits have no order, nor have other names without
+    /// a number: their order is that of the time at which they were measured.
+    pub(super) fn of_name(text: &str, started_at: &str) -> Revision {
+        let revision = Revision::of(text);
+        let is_hash = text.len() >= 7 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let is_named = matches!(revision.place, Place::Text(_)) || is_hash;
+        match is_named {
+            true => Revision {
+                label: if is_hash { text.chars().take(HASH).collect() } else { revision.label },
+                place: Place::Date(started_at.to_owned()),
+                patched: false,
+            },
+            false => revision,
+        }
     }
 
     /// A point of time (RFC 3339) in place of a revision.
@@ -245,6 +264,17 @@ mod tests {
         assert!(place("r2875").is_comparable(&place("main")), "four digits are text");
         assert!(place("r287500").is_comparable(&place("n287500")));
         assert!(!place("r287500").is_comparable(&place("6.1")));
+    }
+
+    #[test]
+    fn hashes_are_in_the_order_of_their_time() {
+        let of = |text, time| Revision::of_name(text, time);
+        let first = of("f3b1c0de9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c4d", "2026-11-01T03:00:00Z");
+        let next = of("0123456789abcdef0123456789abcdef01234567", "2026-11-02T03:00:00Z");
+        assert_eq!((first.label.as_str(), next.label.as_str()), ("f3b1c0de9a8b", "0123456789ab"));
+        assert!(first.place < next.place && !next.patched);
+        assert_eq!(of("v6.18", "").place, place("v6.18"));
+        assert_eq!(of("nightly", "2026-11-01T03:00:00Z").label, "nightly");
     }
 
     #[test]
