@@ -9,7 +9,7 @@ use super::Quantity;
 use super::axis::Axis;
 use super::draw::{Draw, Sheet};
 use super::fit::{self, Fit};
-use super::frame::{Frame, Item, LABEL_SIZE, Plot, Sample, WIDTH, bar_style, dashes};
+use super::frame::{BADGE, Frame, Item, LABEL_SIZE, Plot, Sample, WIDTH, bar_style, dashes};
 use super::scale::{MAX_INSET, Scale};
 use super::svg::{Anchor, GREY, INK, Svg, TextStyle};
 use super::text::width;
@@ -208,6 +208,9 @@ impl Chart {
                 false => {
                     let size = ((bar - 2.0).max(1.0), plot.bottom - top);
                     svg.rect((x - size.0 / 2.0, top), size, &bar_style(index), &tip);
+                    if self.series.len() > 1 && size.0.min(size.1) > 4.0 * BADGE {
+                        svg.badge((x, plot.bottom - 2.0 * BADGE), BADGE, index);
+                    }
                     let ink = if super::colour(index) == BLACK { GREY } else { INK };
                     whisker(&mut svg, &plot, frame.y, x, point, ink, cap);
                 }

@@ -8,7 +8,7 @@
 use super::axis::Axis;
 use super::draw::{Draw, Sheet};
 use super::frame::{LABEL_SIZE, LINE, WIDTH};
-use super::svg::{Anchor, GREY, INK, PALE, Svg, TextStyle};
+use super::svg::{Anchor, GREY, INK, PALE, Shape, Svg, TextStyle};
 use super::text::{shorten, widest, width, wrap};
 use crate::format::signed_percent;
 
@@ -83,6 +83,16 @@ pub enum Found {
 }
 
 impl Found {
+    /// Shape of the effect: which way it goes, without the colour.
+    fn shape(self) -> Shape {
+        match self {
+            Found::Better => Shape::Up,
+            Found::Worse => Shape::Down,
+            Found::Equivalent => Shape::Diamond,
+            Found::Open => Shape::Circle,
+        }
+    }
+
     fn colour(self) -> &'static str {
         match self {
             Found::Better => super::PALETTE[2],
@@ -200,7 +210,7 @@ impl Effect {
         for run in self.runs.iter().filter(|run| run.is_finite() && **run > 0.0) {
             let style = format!("fill=\"{colour}\" fill-opacity=\"0.45\"");
             let tip = format!("{}: one run {}", self.label, signed_percent(run - 1.0, 2));
-            svg.dot((scale.x(*run), y + 9.0), 2.4, &style, &tip);
+            svg.shape((scale.x(*run), y + 9.0), 2.4, Shape::Circle, &style, &tip);
         }
         let (low, high) = (scale.x(self.low), scale.x(self.high));
         let stroke = format!("stroke=\"{colour}\" stroke-width=\"2.5\"");
@@ -213,7 +223,7 @@ impl Effect {
         }
         let style = format!("fill=\"{colour}\" stroke=\"#FFFFFF\" stroke-width=\"1\"");
         let tip = format!("{}: {}", self.label, self.said);
-        svg.dot((scale.x(self.ratio), y - 2.0), 5.0, &style, &tip);
+        svg.shape((scale.x(self.ratio), y - 2.0), 5.0, self.found.shape(), &style, &tip);
     }
 }
 

@@ -27,6 +27,8 @@ const SAMPLE_GAP: f64 = 6.0;
 /// Gap between a legend's items.
 const ITEM_GAP: f64 = 22.0;
 
+/// Radius of the shape on a bar.
+pub(super) const BADGE: f64 = 3.5;
 /// Half the height of the mark at the best: it surrounds the marker of a median.
 pub(super) const DIAMOND: f64 = 9.0;
 
@@ -249,6 +251,7 @@ impl Sample {
         match self {
             Sample::Box(series) => {
                 svg.rect((x, y - 7.0), (14.0, 14.0), &bar_style(series), "");
+                svg.badge((x + 7.0, y), BADGE, series);
             }
             Sample::Line(series) => {
                 let stroke = format!("stroke=\"{}\" stroke-width=\"2\"", super::colour(series));

@@ -37,6 +37,8 @@ pub struct Curve {
 /// ends, pixels.
 const ASIDE: f64 = 11.0;
 const CAP: f64 = 4.0;
+/// Radius of a marker.
+const MARKER: f64 = 4.0;
 
 impl Draw for Percentiles {
     fn draw(&self, width: f64) -> Sheet {
@@ -102,7 +104,16 @@ impl Draw for Percentiles {
                 true => {
                     svg.polyline(&places, GREY, "stroke-width=\"1.5\" stroke-dasharray=\"6 4\"")
                 }
-                false => svg.polyline(&places, colour(number), "stroke-width=\"2\""),
+                false => {
+                    svg.polyline(&places, colour(number), "stroke-width=\"2\"");
+                    // A marker at each name of the axis tells the curves apart without colours.
+                    for (x, _) in &ticks {
+                        let at = places.iter().find(|place| place.0 >= x - 0.1);
+                        if let Some(&at) = at {
+                            svg.marker(at, MARKER, number, &curve.name);
+                        }
+                    }
+                }
             }
         }
         svg.finish()

@@ -153,11 +153,6 @@ impl Element<'_> {
             }
             "polyline" => corners(&self.numbers("points")?, false),
             "polygon" => corners(&self.numbers("points")?, true),
-            // As `Svg::marker` writes it: a triangle, `M x y L right bottom H left Z`.
-            "path" => match *self.numbers("d")? {
-                [x, y, right, bottom, left] => corners(&[x, y, right, bottom, left, bottom], true),
-                _ => return Err(self.wrong("d")),
-            },
             "text" => self.letters(font)?,
             _ => return Err(PngError::Svg(format!("<{}>", self.name))),
         })
