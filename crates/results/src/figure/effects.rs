@@ -83,7 +83,7 @@ pub enum Found {
 }
 
 impl Found {
-    /// Shape of the effect: which way it goes, without the colour.
+    /// Shape of the effect, which tells the verdict without the colour.
     fn shape(self) -> Shape {
         match self {
             Found::Better => Shape::Up,
