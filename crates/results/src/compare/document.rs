@@ -68,7 +68,8 @@ impl Results {
 
     /// What the short names of the files stand for, if there are any.
     fn legend(&self) -> Option<Block> {
-        let are_short = self.inputs.iter().any(|input| input.name != input.path);
+        let are_short =
+            self.inputs.len() > 1 && self.inputs.iter().any(|input| input.name != input.path);
         let said = |input: &InputResult| format!("{}: {}", input.name, input.path);
         are_short.then(|| Block::list(self.inputs.iter().map(said)))
     }

@@ -64,6 +64,7 @@ pub struct InputResult {
     /// As the user named it.
     pub path: String,
     /// Short name that distinguishes it from the other files.
+    #[serde(skip)]
     pub name: String,
     /// What it is.
     pub kind: Kind,

@@ -96,7 +96,7 @@ fn check(svg: &str) -> Result<(), TestCaseError> {
 
 /// Checks the wide layout and the narrow one.
 fn check_all(figure: &impl Draw) -> Result<(), TestCaseError> {
-    let widths = [super::frame::WIDTH, super::draw::NARROW];
+    let widths = [frame::WIDTH, draw::NARROW];
     widths.into_iter().try_for_each(|width| check(&figure.draw(width).svg))
 }
 

@@ -3,8 +3,7 @@
 use super::ReportError;
 use super::analysis::{Analysis, Scaling, ScalingOutcome, SummaryResult, VariantResult};
 use crate::figure::{
-    Chart, CurvePoint, Draw, Drawing, Effect, Effects, Fit, Found, Point, Quantity, RightAxis,
-    Series, Strip, XAxis, png,
+    Chart, CurvePoint, Draw, Drawing, Fit, Point, Quantity, RightAxis, Series, Strip, XAxis, png,
 };
 use crate::format::percent;
 use crate::stats::Scalability;

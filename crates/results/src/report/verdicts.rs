@@ -177,7 +177,7 @@ fn p(answer: &Answer) -> String {
 /// Runs of both sides and their blocks.
 fn n(answer: &Answer) -> String {
     let Shown { n, blocks, .. } = &answer.shown;
-    format!("{n} ({blocks})")
+    if blocks == "-" { n.clone() } else { format!("{n} ({blocks})") }
 }
 
 fn say(compared: &Compared, row: &mut Row) {
