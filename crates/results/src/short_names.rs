@@ -20,7 +20,8 @@ pub fn short_names<T: AsRef<str>>(names: &[T]) -> Vec<String> {
     let parts: Vec<&str> = distinct.iter().map(|name| &name[begin..name.len() - end]).collect();
     let folder = |pick: fn(&str) -> Option<&str>| -> Option<Vec<&str>> {
         let folders: Vec<&str> = parts.iter().map(|part| pick(part)).collect::<Option<_>>()?;
-        let are_names = folders.iter().all(|folder| folder.contains(char::is_alphanumeric));
+        // A number alone names nothing.
+        let are_names = folders.iter().all(|folder| folder.contains(char::is_alphabetic));
         let are_distinct = folders.iter().collect::<BTreeSet<_>>().len() == folders.len();
         (are_names && are_distinct).then_some(folders)
     };
@@ -112,6 +113,7 @@ mod tests {
         assert_eq!(short_names(&names), ["a", "b", "c"]);
         let names = ["r/a/x/run.sqlite", "r/a/y/run.sqlite", "r/b/x/run.sqlite"];
         assert_eq!(short_names(&names), ["a/x", "a/y", "b/x"]);
+        assert_eq!(short_names(&["demo", "night/1", "night/2"]), ["demo", "night/1", "night/2"]);
     }
 
     #[test]

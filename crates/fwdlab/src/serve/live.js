@@ -5,7 +5,7 @@
   const SVG = 'http://www.w3.org/2000/svg';
   const SPAN_MS = 120000;
   // Pictures are as wide as there is room, so that their text has its size everywhere.
-  const room = () => Math.max(440, by('course').clientWidth || 960);
+  const room = () => Math.max(320, by('course').clientWidth || 960);
   let width = 960;
   const svg = (name, attributes, text) => {
     const element = document.createElementNS(SVG, name);

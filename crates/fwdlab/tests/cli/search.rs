@@ -50,7 +50,7 @@ fn found(json: &serde_json::Value, label: &str, goal: &str) -> serde_json::Value
 fn searches_of_two_variants_are_compared_by_what_they_found() {
     let lab = Lab::new(SEARCH);
     let ended = lab.fwdlab(&["run", "x.toml", "-v"]).expect(0);
-    assert!(ended.stdout.contains("stateful against none: -2"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("stateful, ndr against none: -2"), "{}", ended.stdout);
     assert!(ended.stdout.contains("worse by more than"), "{}", ended.stdout);
     // Each goal is compared, and all comparisons are one family.
     assert!(ended.stdout.contains("stateful, pdr against none: -2"), "{}", ended.stdout);

@@ -5,7 +5,7 @@ use crate::document::form::{html, markdown};
 use crate::document::table::{Cell, Digits};
 use crate::document::{Block, Document, Figure, Inline, Room, Table};
 use crate::format::{number_of, runs_of, signed_percent};
-use crate::history::minute;
+use crate::history::{minute, short_revision};
 use crate::report::ReportFile;
 use crate::text::Tone;
 use fwdlab_model::units::format_pps;
@@ -160,7 +160,9 @@ impl Catalogue {
             .keys(&["date"])
             .about("time (UTC) at which the first run began, else day (~) of the software that was measured, or (>) one that it is newer than")
             .words("revision", |entry: &Entry| match &entry.revision {
-                Some(revision) => Cell::text(revision),
+                Some(revision) => {
+                    Cell::Values(short_revision(revision).into(), vec![revision.as_str().into()])
+                }
                 None => Cell::None,
             })
             .words("verdicts", |entry: &Entry| Cell::text(entry.verdicts.words()))
@@ -182,11 +184,11 @@ impl Catalogue {
                 Cell::Values(text.into(), vec![recorded.into(), planned.into()])
             })
             .keys(&["runs", "runs_planned"])
-            .numbers("variants", |entry| Cell::count(entry.variants))
+            .hidden("variants", |entry| Cell::count(entry.variants))
             .words("testbed", |entry| Cell::text(&entry.testbed))
+            .words("store", |entry| Cell::text(&entry.place))
             .words("machine", |entry| Cell::text(&entry.facts.machine))
             .words("interface", |entry| Cell::text(&entry.facts.interface))
-            .words("store", |entry| Cell::text(&entry.place))
             .set(|table| {
                 table.name = Some("stores");
                 table.first_keys = FIRST_KEYS;

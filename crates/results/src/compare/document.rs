@@ -19,6 +19,8 @@ impl Results {
         let figure = self.figure.map_or(String::new(), |f| format!(": {}", f.description()));
         let mut blocks: Vec<Block> = Block::caption(&self.caption).into_iter().collect();
         blocks.extend(Block::notes(&self.notes));
+        let drawn = |drawing| Figure { title: "Effects".to_owned(), file: None, drawing };
+        blocks.extend(self.drawing().map(drawn).map(Block::Figure));
         let figures =
             |unit: &str| Block::text(format!("One figure per run{figure}. All in {unit}."));
         let of = |v: &'a VariantResult| (v.label.as_str(), v.summary.as_ref());
@@ -35,9 +37,6 @@ impl Results {
             blocks.push(Block::Brief { brief: Vec::new(), whole: vec![Block::text(terms)] });
         }
         let median = |at: usize| Some(self.variants.get(at)?.summary?.median);
-        let drawing = self.drawing();
-        let figure = |drawing| Figure { title: "Effects".to_owned(), file: None, drawing };
-        blocks.extend(drawing.map(figure).map(Block::Figure));
         blocks.extend(compared(&self.comparisons, &|c| [c.baseline, c.variant].map(median)));
         blocks.extend(self.comparisons.iter().filter_map(|c| counted::differences(c, false)));
         blocks.extend(self.legend());

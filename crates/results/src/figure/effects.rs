@@ -137,18 +137,32 @@ impl Draw for Effects {
             svg.text((MARGIN, y), line, TextStyle::new(TITLE_SIZE, Anchor::Start));
         }
         let scale = Scale::of(rows, self.margin, left, right);
+        let ticks = scale.ticks();
+        // Where words stand above the intervals, lines across would strike them through.
+        let plots: Vec<(f64, f64)> = match is_narrow {
+            true => (1..=rows.len())
+                .map(|row| top + row as f64 * (above + ROW))
+                .map(|end| (end - ROW, end))
+                .collect(),
+            false => vec![(top, bottom)],
+        };
         let (from, to) = (scale.x(1.0 / (1.0 + self.margin)), scale.x(1.0 + self.margin));
         let band = format!("fill=\"{}\" fill-opacity=\"0.12\"", super::PALETTE[0]);
         let tip = format!("margin of equivalence, {}", signed_percent(self.margin, 1));
-        svg.rect((from, top), (to - from, bottom - top), &band, &tip);
-        for (ratio, label) in scale.ticks() {
-            let x = scale.x(ratio);
-            svg.line((x, top), (x, bottom), &format!("stroke=\"{PALE}\""));
+        for &(top, bottom) in &plots {
+            svg.rect((from, top), (to - from, bottom - top), &band, &tip);
+            for (ratio, _) in &ticks {
+                let x = scale.x(*ratio);
+                svg.line((x, top), (x, bottom), &format!("stroke=\"{PALE}\""));
+            }
+            let none = scale.x(1.0);
+            svg.line((none, top), (none, bottom), &format!("stroke=\"{INK}\""));
+        }
+        for (ratio, label) in ticks {
             let half = super::text::width(&label, LABEL_SIZE) / 2.0;
-            let at = (x.clamp(half, width - half), bottom + LABEL_SIZE * 1.3);
+            let at = (scale.x(ratio).clamp(half, width - half), bottom + LABEL_SIZE * 1.3);
             svg.text(at, &label, TextStyle::new(LABEL_SIZE, Anchor::Middle));
         }
-        svg.line((scale.x(1.0), top), (scale.x(1.0), bottom), &format!("stroke=\"{INK}\""));
         let kind = if scale.is_logarithmic { ", logarithmic axis" } else { "" };
         let axis = format!("change of the {}{kind}", self.what);
         let at = ((left + right) / 2.0, bottom + LABEL_SIZE * 2.8);
@@ -274,40 +288,51 @@ impl Scale {
 
     /// Ratios that are named, and their names.
     fn ticks(&self) -> Vec<(f64, String)> {
-        let named: Vec<(f64, String)> = match self.is_logarithmic {
-            true => {
-                let in_sight = |ratios: &[f64]| -> Vec<f64> {
-                    ratios.iter().copied().filter(|ratio| self.holds(*ratio)).collect()
-                };
-                let mut ratios = in_sight(&NAMED);
-                if ratios.len() < FEW {
-                    ratios.extend(in_sight(&ADDED));
-                }
-                let name = |ratio: f64| (ratio, signed_percent(ratio - 1.0, 0));
-                ratios.into_iter().map(name).collect()
-            }
-            false => {
-                let ticks = Axis::ticks_between(100.0 * self.low, 100.0 * self.high, 0.0);
-                let name = |(percent, text): (f64, String)| {
-                    let sign = if percent > 1e-9 { "+" } else { "" };
-                    (1.0 + percent / 100.0, format!("{sign}{text} %"))
-                };
-                let mut ticks: Vec<(f64, String)> = ticks.into_iter().map(name).collect();
-                ticks.sort_by(|a, b| (a.0 - 1.0).abs().total_cmp(&(b.0 - 1.0).abs()));
-                ticks
-            }
+        if !self.is_logarithmic {
+            return self.even_ticks();
+        }
+        let in_sight = |ratios: &[f64]| -> Vec<f64> {
+            ratios.iter().copied().filter(|ratio| self.holds(*ratio)).collect()
         };
+        let mut ratios = in_sight(&NAMED);
+        if ratios.len() < FEW {
+            ratios.extend(in_sight(&ADDED));
+        }
         // Names that would touch are left out, beginning at no change.
         let mut kept: Vec<(f64, String)> = Vec::new();
-        for (ratio, text) in named {
-            let apart = |other: &(f64, String)| {
-                let room = (width(&text, LABEL_SIZE) + width(&other.1, LABEL_SIZE)) / 2.0 + 10.0;
-                (self.x(ratio) - self.x(other.0)).abs() >= room
-            };
-            if kept.iter().all(apart) {
-                kept.push((ratio, text));
+        for ratio in ratios {
+            let tick = (ratio, signed_percent(ratio - 1.0, 0));
+            if kept.iter().all(|other| self.are_apart(&tick, other)) {
+                kept.push(tick);
             }
         }
         kept
+    }
+
+    /// Changes at equal distances, so far from each other that their names have room.
+    fn even_ticks(&self) -> Vec<(f64, String)> {
+        let mut least = 0.0;
+        loop {
+            let ticks = Axis::ticks_between(100.0 * self.low, 100.0 * self.high, least);
+            let name = |(percent, text): &(f64, String)| {
+                let sign = if *percent > 1e-9 { "+" } else { "" };
+                (1.0 + percent / 100.0, format!("{sign}{text} %"))
+            };
+            let named: Vec<(f64, String)> = ticks.iter().map(name).collect();
+            match ticks.as_slice() {
+                [first, second, ..]
+                    if named.windows(2).any(|two| !self.are_apart(&two[0], &two[1])) =>
+                {
+                    least = 2.0 * (second.0 - first.0);
+                }
+                _ => return named,
+            }
+        }
+    }
+
+    /// True if the names of two ticks don't touch.
+    fn are_apart(&self, one: &(f64, String), other: &(f64, String)) -> bool {
+        let room = (width(&one.1, LABEL_SIZE) + width(&other.1, LABEL_SIZE)) / 2.0 + 10.0;
+        (self.x(one.0) - self.x(other.0)).abs() >= room
     }
 }

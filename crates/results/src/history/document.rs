@@ -47,7 +47,8 @@ impl History {
                 let newest = vec![self.newest()];
                 blocks.push(Block::section("What changed, the newest first", newest));
             }
-            let overview = Block::section("All series", vec![self.overview()]).folded();
+            let overview = Block::section("All series", vec![self.overview()]);
+            let overview = if self.counts.changes > 0 { overview.folded() } else { overview };
             blocks.push(Block::Where(Room::Page, vec![overview]));
         }
         let mut told = self.drawn(all);

@@ -72,11 +72,9 @@ impl Revision {
     /// a number: their order is that of the time at which they were measured.
     pub(super) fn of_name(text: &str, started_at: &str) -> Revision {
         let revision = Revision::of(text);
-        let is_hash = text.len() >= 7 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let is_named = matches!(revision.place, Place::Text(_)) || is_hash;
-        match is_named {
+        match matches!(revision.place, Place::Text(_)) || is_hash(text) {
             true => Revision {
-                label: if is_hash { text.chars().take(HASH).collect() } else { revision.label },
+                label: short_revision(text).to_owned(),
                 place: Place::Date(started_at.to_owned()),
                 patched: false,
             },
@@ -87,6 +85,19 @@ impl Revision {
     /// A point of time (RFC 3339) in place of a revision.
     pub(super) fn of_time(time: &str) -> Revision {
         Revision { label: minute(time), place: Place::Date(time.to_owned()), patched: false }
+    }
+}
+
+/// True for a name that is the hash of a commit.
+fn is_hash(text: &str) -> bool {
+    text.len() >= 7 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// A revision as it is shown: of a hash as many letters as distinguish commits.
+pub(crate) fn short_revision(text: &str) -> &str {
+    match is_hash(text) {
+        true => text.get(..HASH).unwrap_or(text),
+        false => text,
     }
 }
 

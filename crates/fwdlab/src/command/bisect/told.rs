@@ -90,7 +90,7 @@ impl Told {
     pub(super) fn draw(&self) -> Result<()> {
         let Some(picture) = &self.picture else { return Ok(()) };
         let figure = Posterior {
-            title: format!("{}: where it changed", self.title),
+            title: format!("Where it changed: {}", self.title),
             labels: short_names(&self.labels),
             probabilities: self.probabilities.clone(),
             runs: self.runs.clone(),

@@ -13,7 +13,7 @@ const SCRIPT: &str = include_str!("../../../assets/page.js");
 /// Sections from which on a page lists them.
 const CONTENTS: usize = 5;
 /// Longer text may break within a cell.
-const LONG_TEXT: usize = 48;
+const LONG_TEXT: usize = 32;
 
 /// The page.
 pub fn render(document: &Document<'_>) -> String {

@@ -67,9 +67,6 @@ pub fn document<'a>(analysis: &'a Analysis, pictures: &Pictures) -> Document<'a>
         Block::caption(&analysis.testbed.caption).into_iter().collect();
     conclusion.push(answer::found(analysis));
     let mut blocks = Vec::new();
-    if let Some(method) = &analysis.method {
-        blocks.push(Block::list(method::sentences(method)));
-    }
     let figure = |title: &str, file: &str, drawing: &Drawing| {
         let (title, file, drawing) = (title.to_owned(), Some(file.to_owned()), drawing.clone());
         Block::Figure(Figure { title, file, drawing })
@@ -79,15 +76,21 @@ pub fn document<'a>(analysis: &'a Analysis, pictures: &Pictures) -> Document<'a>
     let first = analysis.method.as_ref().and_then(|of| method::first_figure(of, drawn));
     let is_shown = first.is_some();
     blocks.extend(first);
+    let mut graph = Some(figure(&analysis.title, "graph.png", &pictures.graph));
+    // The answer of a search is its rates.
+    if is_searched(analysis) {
+        blocks.extend(graph.take());
+    }
     if let Some(effects) = &pictures.effects {
         blocks.push(figure("Effects with their intervals", "effects.svg", effects));
     }
-    let graph = figure(&analysis.title, "graph.png", &pictures.graph);
     // Where effects are drawn they come first, and rates with the figures.
-    let mut graph = Some(graph);
     let are_many = analysis.variants.len() > MANY;
     if pictures.effects.is_none() || are_many {
         blocks.extend(graph.take());
+    }
+    if let Some(method) = &analysis.method {
+        blocks.push(Block::list(method::sentences(method)));
     }
     blocks.push(Block::list(answer::beside(analysis)));
     blocks.extend(Block::notes(&analysis.notes));
@@ -110,7 +113,7 @@ pub fn document<'a>(analysis: &'a Analysis, pictures: &Pictures) -> Document<'a>
         }
         // The table of a search has the same figures, next to what its goals mean. What the runs'
         // own trials lost at the maximum load has no place among rates without loss.
-        None if is_searched(analysis) => blocks.extend(graph),
+        None if is_searched(analysis) => {}
         None => {
             let section = figures::section(analysis, graph);
             blocks.push(if are_many { section.on_page(DETAILS) } else { section });
