@@ -88,14 +88,9 @@ impl Events {
         self.write("trial", json!({ "said": said }));
     }
 
-    /// A run is stored.
-    pub(crate) fn done(&mut self, record: &RunRecord, figure: &str) {
-        let doubts: Vec<String> = record.warnings.iter().map(|w| w.sentence()).collect();
-        let seconds = record.trial.window_ns.max(1) as f64 / 1e9;
-        let pps = (record.trial.window.forwarded as f64 / seconds).round();
-        let fields =
-            json!({ "run": record.run, "figure": figure, "forwarded_pps": pps, "doubts": doubts });
-        self.write("done", fields);
+    /// A run is stored; `value` stands for it in the report, `figure` is the same in words.
+    pub(crate) fn done(&mut self, record: &RunRecord, value: Option<f64>, figure: &str) {
+        self.write("done", done(record, value, figure));
     }
 
     /// Something that is said once.
@@ -108,4 +103,15 @@ impl Events {
         self.write("end", json!({}));
         self.file = None;
     }
+}
+
+/// Fields of a stored run, for the file of events and for the page that follows it.
+pub(crate) fn done(record: &RunRecord, value: Option<f64>, figure: &str) -> Value {
+    let doubts: Vec<String> = record.warnings.iter().map(|w| w.sentence()).collect();
+    let seconds = record.trial.window_ns.max(1) as f64 / 1e9;
+    let pps = (record.trial.window.forwarded as f64 / seconds).round();
+    json!({
+        "run": record.run, "figure": figure, "value": value, "forwarded_pps": pps,
+        "doubts": doubts,
+    })
 }

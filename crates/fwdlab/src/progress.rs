@@ -6,7 +6,7 @@ mod figure;
 use crate::events::Events;
 use crate::signal::Stop;
 use crate::terminal::{self, cut, duration};
-use figure::figure;
+pub(crate) use figure::{figure, value};
 use fwdlab_bench::{Live, Observer};
 use fwdlab_model::units::format_pps;
 use fwdlab_model::{Plan, PlannedRun, ProfileRecord, RunRecord};
@@ -189,7 +189,7 @@ impl<'a> Progress<'a> {
         self.spent_ns += self.began.elapsed().as_nanos() as u64;
         self.began = Instant::now();
         let figure = figure(self.plan, record);
-        self.events.done(record, &figure);
+        self.events.done(record, value(self.plan, record), &figure);
         if let Shown::Lines = self.shown {
             let State { stage, label, .. } = &self.state;
             terminal::note(&format!("{stage}  {label}  {figure}"));

@@ -20,6 +20,7 @@ use fwdlab_bench::{BenchError, Runner, Task};
 use fwdlab_model::record::ProfileRecord;
 use fwdlab_model::settings::{Settings, TestbedKind};
 use fwdlab_model::{Calibration, Plan, PlannedRun, RunRecord};
+use fwdlab_results::facts;
 use fwdlab_results::report::analysis::StoppingWatch;
 use fwdlab_results::store::{self, Invocation, Store};
 use std::collections::HashSet;
@@ -42,6 +43,8 @@ pub(crate) struct Session<'a> {
     pub(crate) runs: String,
     /// The name of the bed that is measured on, instead of the one that the plan has for it.
     pub(crate) bed: Option<String>,
+    /// Revision of the software under test, if the user gave one.
+    pub(crate) revision: Option<String>,
     /// True to take the profile runs that the plan wants and the store lacks.
     pub(crate) takes_profiles: bool,
     /// Time to wait for hosts that another controller has.
@@ -160,7 +163,7 @@ impl Session<'_> {
         let stop = Stop::on_signals().context("listening to signals")?;
         let mut testbed = self.open_testbed(&stop)?;
         self.say(&description(testbed.choice(), terminal::width_of_stderr()));
-        store.begin_invocation(&invocation(&testbed, self.bed()))?;
+        store.begin_invocation(&self.invocation(&testbed))?;
         let done = store.recorded_runs()?.len();
         let guess_ns = plan.estimate(overhead_guess_ns(plan)).run_ns;
         // A store in memory has no directory.
@@ -188,6 +191,23 @@ impl Session<'_> {
                 Err(CliError::Interrupted(what).into())
             }
             other => other.map(|()| given_up),
+        }
+    }
+
+    fn invocation(&self, testbed: &Runner) -> Invocation {
+        let choice = testbed.choice();
+        let mut environment = testbed.environment(VERSION);
+        if let Some(revision) = &self.revision {
+            facts::set_revision(&mut environment, revision);
+        }
+        Invocation {
+            started_at: now(),
+            bed: self.bed(),
+            environment,
+            fwdlab_version: VERSION.to_owned(),
+            testbed: choice.kind,
+            testbed_reason: choice.reasons.join("; "),
+            simulated: choice.simulated,
         }
     }
 
@@ -369,19 +389,6 @@ fn ground(plan: &Plan, directory: &Path) -> Result<(Privilege, Paths)> {
     Ok((privilege, Paths { experiment: directory.to_owned(), ..paths }))
 }
 
-fn invocation(testbed: &Runner, bed: Option<String>) -> Invocation {
-    let choice = testbed.choice();
-    Invocation {
-        started_at: now(),
-        bed,
-        environment: testbed.environment(VERSION),
-        fwdlab_version: VERSION.to_owned(),
-        testbed: choice.kind,
-        testbed_reason: choice.reasons.join("; "),
-        simulated: choice.simulated,
-    }
-}
-
 /// What sender and receiver reach without a DUT under these settings, in packets
 /// per second, if it was measured.
 fn ceiling(stored: &[Calibration], testbed: &Runner, settings: &Settings) -> Option<f64> {
@@ -417,6 +424,7 @@ mod tests {
         for (run, bed) in [None, Some("other".to_owned())].into_iter().enumerate() {
             let session = Session {
                 bed,
+                revision: None,
                 plan: &plan,
                 directory: PathBuf::new(),
                 calibrates: false,

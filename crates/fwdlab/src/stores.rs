@@ -22,6 +22,13 @@ pub(crate) fn store_at(path: &Path) -> PathBuf {
     if path.is_dir() { path.join(STORE) } else { path.to_path_buf() }
 }
 
+/// Title of a page over the stores below a directory, which it names also where that is `.`.
+pub(crate) fn title_of(directory: &Path) -> String {
+    let absolute = fs::canonicalize(directory).unwrap_or_else(|_| directory.to_path_buf());
+    let name = absolute.file_name().unwrap_or(absolute.as_os_str());
+    format!("Experiments in {}", name.display())
+}
+
 /// The store that the user means, or those below a directory that holds none
 /// itself, sorted. A directory without any stands for the store that it lacks, so
 /// that opening it says what is wrong.

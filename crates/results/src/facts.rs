@@ -9,6 +9,9 @@ use serde::Serialize;
 
 /// Section of the environment in which stores of the archive say where they come from.
 pub(crate) const ARCHIVE: &str = "archive";
+/// Section of the environment, and name in it, of the revision that the user gave.
+const MEASURED: &str = "measured";
+const REVISION: &str = "revision";
 /// Programs of firewalls, those whose name holds another's first.
 const PROGRAMS: [&str; 4] = ["ipfw", "ipf", "nft", "pf"];
 /// Labels of forwarding without a firewall.
@@ -104,6 +107,17 @@ impl Filter {
             && family
             && firewall
     }
+}
+
+/// The revision of the software under test that the user gave. `None` if there was none.
+pub fn revision(environment: &Environment) -> Option<&str> {
+    named(environment, MEASURED, REVISION)
+}
+
+/// Keeps the revision of the software under test.
+pub fn set_revision(environment: &mut Environment, revision: &str) {
+    let section = environment.0.entry(MEASURED.to_owned()).or_default();
+    section.insert(REVISION.to_owned(), revision.to_owned());
 }
 
 /// The firewall of a variant; none where labels don't say.

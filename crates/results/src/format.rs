@@ -78,7 +78,12 @@ pub(crate) fn seconds(ns: u64) -> String {
 
 /// "1 run", "2 runs".
 pub(crate) fn runs_of(count: usize) -> String {
-    if count == 1 { "1 run".to_owned() } else { format!("{count} runs") }
+    number_of(count, "run")
+}
+
+/// A count with its noun: "1 store", "2 stores".
+pub(crate) fn number_of(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
 /// "a", "a and b", "a, b and c".

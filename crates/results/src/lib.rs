@@ -19,7 +19,9 @@ pub mod label;
 mod plans;
 pub mod profile;
 pub mod report;
+mod short_names;
 pub mod store;
 pub mod text;
 
 pub use fwdlab_stats as stats;
+pub use short_names::short_names;

@@ -99,7 +99,7 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     if !is_one {
         let catalogue = Catalogue::of(entries, &Filter::default(), "");
         let directory = arguments.out.as_deref().unwrap_or(&arguments.path);
-        let title = format!("Experiments in {}", arguments.path.display());
+        let title = stores::title_of(&arguments.path);
         report::write_files(directory, catalogue.files(&title))?;
         terminal::print(&directory.join("index.html").display().to_string())?;
     }

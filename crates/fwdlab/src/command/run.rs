@@ -16,8 +16,10 @@ use crate::verdict::{self, FailOn};
 use anyhow::Result;
 use fwdlab_model::Plan;
 use fwdlab_model::settings::TestbedKind;
+use fwdlab_results::facts;
 use fwdlab_results::report::analysis::{Stopping, StoppingWatch};
 use fwdlab_results::report::{self, Analysis};
+use fwdlab_results::store::Store;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -50,6 +52,7 @@ Examples:
   fwdlab run experiments/aa.toml --quiet --fail-on worse
   fwdlab run experiments/lab-linux-queues.toml --wait 60min
   fwdlab run experiments/demo.toml --share 2/4 --bed rack2
+  fwdlab run experiments/demo.toml --out results/nightly-7 --revision $GITHUB_SHA
   git bisect run sh -c 'make router || exit 125; fwdlab run my.toml --bisect -q'
   fwdlab run experiments/aa.toml --notify-command 'mail -s \"fwdlab: {title} {outcome}\" root'")]
 pub(crate) struct Arguments {
@@ -73,6 +76,10 @@ pub(crate) struct Arguments {
     /// Name of the bed that is measured on, kept with its runs [default: the laboratory's, if any]
     #[arg(long, value_name = "NAME", value_parser = share::bed)]
     bed: Option<String>,
+    /// Revision of the software under test, such as a commit, kept with its runs: `fwdlab history`
+    /// names the store by it
+    #[arg(long, value_name = "NAME", value_parser = revision)]
+    revision: Option<String>,
     #[command(flatten)]
     overrides: Overrides,
     #[command(flatten)]
@@ -165,6 +172,7 @@ fn carry_out(
     let (mut store, said) = session::open_store(out, arguments.is_fresh())?;
     said.into_iter().for_each(|said| arguments.say(&said));
     store.adopt_plan(plan, text)?;
+    arguments.check_revision(&store)?;
     let missing = store.missing_runs(plan)?;
     let watch = StoppingWatch::begin(plan, &store)?;
     let stopping = watch.as_ref().map(StoppingWatch::stopping).cloned();
@@ -217,6 +225,7 @@ fn measure_share(
     }
     let mut store = share.open(out)?;
     store.adopt_plan(plan, text)?;
+    arguments.check_revision(&store)?;
     let missing = share.part_of(plan, &store.missing_runs(plan)?);
     let runs = share.runs(plan);
     let (name, left) = (&plan.name, missing.len());
@@ -278,9 +287,7 @@ fn show(arguments: &Arguments, analysis: &Analysis, out: &Path) -> Result<()> {
 
 fn exit_of(analysis: &Analysis, arguments: &Arguments) -> Result<Exit> {
     if arguments.bisect && !analysis.has_fatal_warning() {
-        return verdict::exit_for_git(
-            analysis.comparisons.iter().map(|compared| &compared.outcome),
-        );
+        return verdict::exit_for_git(&analysis.comparisons);
     }
     Ok(verdict::exit(analysis, arguments.common.fail_on))
 }
@@ -294,6 +301,23 @@ impl Arguments {
     /// The runs of one commit say nothing of the next, whose plan is the same.
     fn is_fresh(&self) -> bool {
         self.fresh || self.bisect
+    }
+
+    /// Checks that the store's runs are of the revision that is measured.
+    fn check_revision(&self, store: &Store) -> Result<()> {
+        let invocations = store.invocations()?;
+        let stored = invocations
+            .iter()
+            .find_map(|stored| facts::revision(&stored.invocation.environment).map(str::to_owned));
+        match (&self.revision, stored) {
+            (Some(wanted), Some(stored)) if *wanted != stored => Err(CliError::Mistake(format!(
+                "{}: its runs are of revision {stored}, not of {wanted}\n  next step: begin anew with \
+                 --fresh, or give another directory with --out",
+                store.path().display()
+            ))
+            .into()),
+            _ => Ok(()),
+        }
     }
 
     /// Says something unless asked to be quiet.
@@ -317,6 +341,7 @@ impl Arguments {
             line += &format!(" --share {number}/{of}");
         }
         line.extend(self.bed.iter().map(|bed| format!(" --bed {bed}")));
+        line.extend(self.revision.iter().map(|name| format!(" --revision {name}")));
         let options = [
             ("--no-calibration", self.common.no_calibration),
             ("--profile", self.common.profile),
@@ -336,6 +361,7 @@ impl Arguments {
             resume: self.command_line(),
             runs: runs.to_string(),
             bed: self.bed.clone(),
+            revision: self.revision.clone(),
             takes_profiles,
             wait: self.common.wait.unwrap_or_default(),
         }
@@ -348,6 +374,15 @@ impl Arguments {
             (_, true) => Some(false),
             _ => None,
         }
+    }
+}
+
+/// The name of a revision, without anything that a shell or a table would break at.
+fn revision(name: &str) -> std::result::Result<String, String> {
+    let is_fit = |c: char| c.is_ascii_alphanumeric() || ".-_+~:/@".contains(c);
+    match (1..=128).contains(&name.len()) && name.chars().all(is_fit) {
+        true => Ok(name.to_owned()),
+        false => Err("a revision is 1 to 128 letters, digits and `.-_+~:/@`".to_owned()),
     }
 }
 

@@ -131,6 +131,7 @@ impl Arguments {
         let (mut store, said) = session::open_store(out, self.fresh)?;
         let session = Session {
             bed: None,
+            revision: None,
             plan,
             directory: PathBuf::new(),
             calibrates: false,

@@ -1,4 +1,4 @@
-//! The result of a run in one line.
+//! The result of a run: the number that a report has, and one line.
 
 use fwdlab_model::plan::RunMetric;
 use fwdlab_model::units::format_pps;
@@ -6,8 +6,14 @@ use fwdlab_model::{Plan, RunRecord};
 use fwdlab_results::counts::Foreground;
 use fwdlab_results::report::analysis::{CORRECTED, figures_of_runs, found_in_words};
 
+/// The number that stands for a run in reports, as far as the run alone tells. `None` if it has
+/// none.
+pub(crate) fn value(plan: &Plan, record: &RunRecord) -> Option<f64> {
+    figures_of_runs(plan, std::iter::once(record)).pop()?.ok()
+}
+
 /// Result of a run: its rate, or its instructions per packet.
-pub(super) fn figure(plan: &Plan, record: &RunRecord) -> String {
+pub(crate) fn figure(plan: &Plan, record: &RunRecord) -> String {
     let trial = &record.trial;
     if plan.metric().is_rate() {
         let seconds = trial.window_ns.max(1) as f64 / 1e9;
@@ -28,8 +34,7 @@ pub(super) fn figure(plan: &Plan, record: &RunRecord) -> String {
 /// another number.
 fn with_corrected(plan: &Plan, record: &RunRecord, counted_pps: f64) -> String {
     let counted = format_pps(counted_pps);
-    let corrected = figures_of_runs(plan, std::iter::once(record)).pop().and_then(Result::ok);
-    match corrected.filter(|_| plan.metric() == RunMetric::Corrected) {
+    match value(plan, record).filter(|_| plan.metric() == RunMetric::Corrected) {
         Some(pps) if pps > CORRECTED * counted_pps && counted_pps > 0.0 => {
             let factor = pps / counted_pps;
             format!("{counted} counted, {} of the CPU time it had (x {factor:.2})", format_pps(pps))

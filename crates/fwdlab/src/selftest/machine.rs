@@ -183,6 +183,7 @@ mod tests {
         let missing = store.missing_runs(&plan).unwrap();
         let session = Session {
             bed: None,
+            revision: None,
             plan: &plan,
             directory: PathBuf::new(),
             calibrates: false,

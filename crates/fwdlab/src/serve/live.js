@@ -5,7 +5,7 @@
   const SVG = 'http://www.w3.org/2000/svg';
   const SPAN_MS = 120000;
   // Pictures are as wide as there is room, so that their text has its size everywhere.
-  const room = () => Math.max(440, by('course').clientWidth || 960);
+  const room = () => Math.max(320, by('course').clientWidth || 960);
   let width = 960;
   const svg = (name, attributes, text) => {
     const element = document.createElementNS(SVG, name);
@@ -17,6 +17,7 @@
     const [unit, by] = rate >= 1e6 ? ['Mpps', 1e6] : rate >= 1e3 ? ['kpps', 1e3] : ['pps', 1];
     return (rate / by).toPrecision(3) + ' ' + unit;
   };
+  const print = value => data.unit === 'pps' ? pps(value) : `${value.toFixed(1)} ${data.unit}`;
   // The next of 1, 2, 5 times a power of ten.
   const nice = top => {
     const power = 10 ** Math.floor(Math.log10(top || 1));
@@ -29,6 +30,8 @@
     total = data.runs.length;
     done = new Map(data.done.map(run => [run.run, run]));
     by('told').replaceChildren();
+    by('doubts').replaceChildren();
+    for (const run of data.done) doubted(run);
   };
   const variantOf = new Map(data.runs.map(run => [run.run, run]));
 
@@ -77,46 +80,72 @@
     by('course').replaceChildren(picture);
   };
 
+  // Round numbers from one end to the other, about four.
+  const ticks = (low, high) => {
+    const step = nice((high - low) / 5), found = [];
+    for (let n = Math.ceil(low / step); n * step <= high; n++) found.push(n * step);
+    return found;
+  };
+  const isDoubtful = run => run.doubts.length > 0;
+
   const drawRuns = () => {
     const row = 26, height = row * data.variants.length + 34;
-    const all = [...done.values()].map(run => run.forwarded_pps);
+    const known = [...done.values()].filter(run => run.value !== null);
+    const all = known.map(run => run.value);
     const high = Math.max(...all), low = Math.min(...all);
     const edge = (high - low || high || 1) * 0.05;
     const picture = svg('svg', { viewBox: `0 0 ${width} ${height}`, role: 'img' });
     picture.append(svg('title', {}, 'Forwarded packets per second of each run, by variant'));
     const left = Math.min(260, Math.round(0.36 * width)), letters = Math.floor(left / 7);
     const x = rate => left + (width - left - 20) * (rate - low + edge) / (high - low + 2 * edge);
+    if (all.length) {
+      let free = 0;
+      for (const rate of ticks(low - edge, high + edge)) {
+        const at = x(rate), text = print(rate), half = 3.5 * text.length;
+        picture.append(svg('line', { class: 'axis', x1: at, x2: at, y1: 4, y2: height - 22 }));
+        if (at - half < free || at + half > width) continue;
+        picture.append(svg('text', { x: at, y: height - 8, 'text-anchor': 'middle' }, text));
+        free = at + half + 8;
+      }
+    }
     data.variants.forEach((name, variant) => {
       const y = 18 + row * variant;
       const text = svg('text', { x: 4, y: y + 4 }, name.length > letters ? name.slice(0, letters - 1) + '…' : name);
       text.append(svg('title', {}, name));
       picture.append(text, svg('line', { class: 'axis', x1: left, x2: width - 10, y1: y, y2: y }));
     });
-    for (const run of done.values()) {
+    for (const run of known) {
       const planned = variantOf.get(run.run);
       if (!planned) continue;
-      const point = svg('circle', { cx: x(run.forwarded_pps), cy: 18 + row * planned.variant, r: 5 });
-      point.append(svg('title', {}, `run ${run.run + 1}, block ${planned.block + 1}: ${pps(run.forwarded_pps)}`));
+      const at = x(run.value), y = 18 + row * planned.variant;
+      const point = isDoubtful(run)
+        ? svg('path', { class: 'doubt', d: `M${at} ${y - 7}l7 12h-14z` })
+        : svg('circle', { cx: at, cy: y, r: 5 });
+      point.append(svg('title', {}, `run ${run.run + 1}, block ${planned.block + 1}: ${run.figure}`));
       picture.append(point);
     }
-    if (all.length) for (const rate of [low, high]) picture.append(
-      svg('text', { x: x(rate), y: height - 8, 'text-anchor': 'middle' }, pps(rate)));
     by('runs').replaceChildren(picture);
   };
 
   const drawOrder = () => by('order').replaceChildren(...data.runs.map(run => {
     const square = document.createElement('i'), found = done.get(run.run);
-    const doubts = found && (found.doubts.length ?? found.doubts) > 0;
+    const doubts = found && isDoubtful(found);
     square.className = [found ? (doubts ? 'doubt' : 'done') : '', run.run === current ? 'current' : ''].join(' ');
+    square.textContent = doubts ? '!' : '';
     square.title = `run ${run.run + 1}, block ${run.block + 1}: ${data.variants[run.variant]}` +
-      (found ? `, ${pps(found.forwarded_pps)}` : '');
+      (found ? `, ${found.figure}` : '') + (doubts ? `; ${found.doubts.join('; ')}` : '');
     return square;
   }));
 
-  const tell = text => {
+  const tell = (list, text) => {
     const item = document.createElement('li');
     item.textContent = text;
-    by('told').prepend(item);
+    by(list).prepend(item);
+  };
+  const doubted = run => {
+    const planned = variantOf.get(run.run);
+    for (const doubt of run.doubts)
+      tell('doubts', `run ${run.run + 1}${planned ? ', ' + data.variants[planned.variant] : ''}: ${doubt}`);
   };
 
   const draw = () => {
@@ -144,13 +173,12 @@
     run: event => { current = event.run; stage = event.stage; label = event.label; },
     step: event => { step = event.step; },
     rates: event => { rates.push(event); if (rates.length > 4000) rates.splice(0, 2000); },
-    trial: event => tell(`${label}: ${event.said}`),
-    note: event => tell(event.text),
+    trial: event => tell('told', `${label}: ${event.said}`),
+    note: event => tell('told', event.text),
     done: event => {
-      done.set(event.run, event);
-      const planned = variantOf.get(event.run);
-      for (const doubt of event.doubts)
-        tell(`run ${event.run + 1}${planned ? ', ' + data.variants[planned.variant] : ''}: ${doubt}`);
+      // Of runs that were stored before the page was loaded the store knows more.
+      if (!done.has(event.run)) doubted(event);
+      if (!data.done.some(run => run.run === event.run)) done.set(event.run, event);
     },
     end: () => { state('ended'); current = null; step = ''; stage = ''; label = ''; },
     gone: () => { state('ended without a word'); current = null; },

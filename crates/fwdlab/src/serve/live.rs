@@ -1,7 +1,11 @@
 //! A running experiment: the file of its events is followed, never written.
 
 use super::address::encoded;
+use super::pages::escaped;
 use super::places::Found;
+use crate::events;
+use crate::progress::figure;
+use fwdlab_results::report::analysis::{RunResult, rated};
 use fwdlab_results::store::Store;
 use serde_json::{Value, json};
 use std::fs::File;
@@ -136,44 +140,47 @@ fn send(viewer: &mut dyn Write, event: &str) -> io::Result<()> {
 /// # Errors
 /// Why the store can't be read, in words.
 pub(super) fn page(found: &Found) -> Result<(String, String), String> {
-    let store = Store::open_read_only(&found.path).map_err(|error| error.to_string())?;
-    let plan = store.plan().map_err(|error| error.to_string())?;
-    let records = store.runs().map_err(|error| error.to_string())?;
+    let contents = Store::open_read_only(&found.path).and_then(|store| store.contents());
+    let contents = contents.map_err(|error| error.to_string())?;
+    let plan = &contents.plan;
     let labels: Vec<&str> = plan.variants.iter().map(|variant| variant.label.as_str()).collect();
     let runs: Vec<Value> = plan
         .runs
         .iter()
         .map(|run| json!({ "run": run.index, "block": run.block, "variant": run.variants[0] }))
         .collect();
-    let done: Vec<Value> = records
+    // The numbers of the report, for which all runs count.
+    let (results, _) = rated(&contents);
+    let done: Vec<Value> = contents
+        .runs
         .iter()
         .map(|record| {
-            let seconds = record.trial.window_ns.max(1) as f64 / 1e9;
-            json!({
-                "run": record.run,
-                "forwarded_pps": (record.trial.window.forwarded as f64 / seconds).round(),
-                "doubts": record.warnings.len(),
-            })
+            let result = results.iter().find(|result| result.run == record.run);
+            events::done(record, result.and_then(RunResult::value), &figure(plan, record))
         })
         .collect();
+    let unit = if plan.metric().is_rate() { "pps" } else { "instructions per packet" };
     let data = json!({
-        "variants": labels, "runs": runs, "done": done,
+        "variants": labels, "runs": runs, "done": done, "unit": unit,
         "events": format!("/events/{}", encoded(&found.place)),
     });
     // What stands in a script element must not end it.
     let data = data.to_string().replace('<', "\\u003c");
     let place = encoded(&found.place);
+    let what = escaped(plan.metric().description());
     let body = format!(
         "<p class=\"now\"><span class=\"state\" id=\"state\">not connected</span> <span \
          id=\"doing\"></span> <span id=\"progress\"></span> <span id=\"rates\"></span></p>\n\
          <div class=\"chart\" id=\"course\"></div>\n\
          <p>Dashed: offered; solid: forwarded. Packets per second, over the last two minutes.</p>\n\
          <h2>Order of runs</h2>\n<div class=\"order\" id=\"order\"></div>\n\
+         <p>Filled: stored; !: stored with a doubt; framed: under way.</p>\n\
          <h2>Runs so far</h2>\n<div class=\"chart\" id=\"runs\"></div>\n\
-         <p>Each point is a run: the packets that were forwarded in its window. Verdicts are in \
-         the <a href=\"/store/{place}/\">report</a>; looking here before the last run \
-         decides nothing.</p>\n\
-         <h2>Doubts and remarks</h2>\n<ul class=\"told\" id=\"told\"></ul>\n\
+         <p>Each point is a run by the number that the report has for it: {what}. Triangles: runs \
+         with a doubt. Verdicts are in the <a href=\"/store/{place}/\">report</a>; looking here \
+         before the last run decides nothing.</p>\n\
+         <h2>Doubts</h2>\n<ul class=\"told\" id=\"doubts\"></ul>\n\
+         <h2>Remarks</h2>\n<ul class=\"told\" id=\"told\"></ul>\n\
          <script type=\"application/json\" id=\"data\">{data}</script>\n<script>{SCRIPT}</script>"
     );
     Ok((format!("{}: runs as they come", plan.title), body))

@@ -11,6 +11,7 @@ use fwdlab_results::document::{Block, Document};
 use fwdlab_results::facts::Filter;
 use fwdlab_results::history::Collector;
 use fwdlab_results::report::{self, Analysis, ReportFile};
+use fwdlab_results::short_names;
 use fwdlab_results::store::Store;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -103,7 +104,7 @@ impl Site {
             let found = found.iter().find(|found| found.path == entry.path)?;
             Some(format!("/store/{}/", encoded(&found.place)))
         };
-        let title = format!("Experiments in {}", self.root.display());
+        let title = stores::title_of(&self.root);
         let document = catalogue.document(&title, &link);
         let running = found.iter().filter(|found| live::is_running(&found.live()));
         let running = running.map(|found| {
@@ -138,9 +139,10 @@ impl Site {
             return Answer::Page { status: 200, kind: kind(name), body, location: None };
         }
         let place = encoded(&found.place);
+        let whole = encoded(&choice(&found.place, None));
         let more = format!(
-            "<a href=\"/live/{place}\">Runs as they come</a> <a href=\"/compare?a={place}&amp;\
-             b={place}\">Compare variants</a> <a href=\"/flamegraphs?a={place}&amp;b={place}\">\
+            "<a href=\"/live/{place}\">Runs as they come</a> <a href=\"/compare?a={whole}&amp;\
+             b={whole}\">Compare variants</a> <a href=\"/flamegraphs?a={place}&amp;b={place}\">\
              Flame graphs</a>"
         );
         Answer::page(framed(&String::from_utf8_lossy(&file.bytes), &more))
@@ -172,32 +174,65 @@ impl Site {
         Ok(files)
     }
 
-    /// Two variants, of one store or of two.
+    /// Two stores or variants, chosen in one step.
     fn compare(&self, address: &Address) -> Answer {
-        let (ends, form) = match self.chosen(address, variants) {
-            Ok(chosen) => chosen,
-            Err(why) => return Answer::text(500, &why),
-        };
-        let mut blocks = Vec::new();
-        let mut title = "Compare two variants".to_owned();
-        if let Some([a, b]) = ends {
-            let argument = |(found, label): &(Found, String)| {
-                let directory = found.path.parent().unwrap_or(&found.path);
-                format!("{}:{label}", directory.display())
-            };
-            let question =
-                Question { arguments: vec![argument(&a), argument(&b)], ..Default::default() };
-            match compare::compare(&question) {
-                Ok(results) => {
-                    let document = results.document();
-                    title = format!("{} against {}", b.1, a.1);
-                    blocks.extend(document.conclusion);
-                    blocks.extend(document.blocks);
+        let stores = all(&self.root);
+        let labels = stores::in_parallel(&stores, |found| variants(found).unwrap_or_default());
+        let places: Vec<&str> = stores.iter().map(|found| found.place.as_str()).collect();
+        let names = short_names(&places);
+        let mut form = String::from("<form class=\"choice\">");
+        let mut sides = Vec::new();
+        for (name, said) in [("a", "baseline"), ("b", "candidate")] {
+            let wanted = address.get(name).unwrap_or("");
+            form += &format!("<label>{said} <select name=\"{name}\">");
+            for ((found, labels), short) in stores.iter().zip(&labels).zip(&names) {
+                form += &format!("<optgroup label=\"{}\">", escaped(&found.place));
+                let whole = std::iter::once(None).chain(labels.iter().map(Some));
+                for label in whole {
+                    let choice = choice(&found.place, label.map(String::as_str));
+                    let is_wanted = choice == wanted;
+                    let selected = if is_wanted { " selected" } else { "" };
+                    let shown = label.map_or("all variants", String::as_str);
+                    form += &format!(
+                        "<option value=\"{}\"{selected}>{}: {}</option>",
+                        escaped(&choice),
+                        escaped(short),
+                        escaped(shown)
+                    );
+                    if is_wanted {
+                        sides.push((found, label, short));
+                    }
                 }
-                Err(why) => blocks.push(Block::text(why.to_string())),
+                form += "</optgroup>";
             }
+            form += "</select></label> ";
         }
-        page(&title, blocks, &form)
+        form += "<button>Compare</button></form>";
+        let [baseline, candidate] = sides.as_slice() else {
+            return page("Compare stores or variants", Vec::new(), &form);
+        };
+        let mut arguments: Vec<String> = [baseline, candidate]
+            .map(|(found, label, _)| {
+                let directory = found.path.parent().unwrap_or(&found.path).display();
+                label.map_or(directory.to_string(), |label| format!("{directory}:{label}"))
+            })
+            .into();
+        // Both sides the same store as a whole: its variants, as its plan says.
+        arguments.dedup();
+        let question = Question { arguments, ..Default::default() };
+        let blocks = match compare::compare(&question) {
+            Ok(results) => {
+                let document = results.document();
+                document.conclusion.into_iter().chain(document.blocks).collect()
+            }
+            Err(why) => vec![Block::text(why.to_string())],
+        };
+        let said = |(found, label, short): &(&Found, Option<&String>, &String)| match label {
+            Some(label) => format!("{short}: {label}"),
+            None if names.len() == 1 => found.place.clone(),
+            None => (*short).clone(),
+        };
+        page(&format!("{} against {}", said(candidate), said(baseline)), blocks, &form)
     }
 
     /// Two flame graphs side by side.
@@ -270,7 +305,13 @@ impl Site {
             let wanted = address.get(store_name).unwrap_or("");
             let found = stores.iter().find(|found| found.place == wanted);
             form += &format!("<fieldset><legend>{said}</legend>");
-            form += &select(store_name, stores.iter().map(|found| found.place.as_str()), wanted);
+            let places = stores.iter().map(|found| found.place.as_str());
+            // With a script the graphs of a store appear once it is chosen.
+            form += &select(store_name, places, wanted).replacen(
+                "<select",
+                "<select onchange=\"this.form.submit()\"",
+                1,
+            );
             if let Some(found) = found {
                 let things = things(found)?;
                 let wanted = address.get(thing_name).unwrap_or("");
@@ -303,6 +344,14 @@ fn variants(found: &Found) -> Result<Vec<String>, String> {
     let plan = Store::open_read_only(&found.path).and_then(|store| store.plan());
     let plan = plan.map_err(|error| error.to_string())?;
     Ok(plan.variants.into_iter().map(|variant| variant.label).collect())
+}
+
+/// A store, or one variant of it, as the value of a form: no label contains the slash unencoded.
+fn choice(place: &str, label: Option<&str>) -> String {
+    match label {
+        Some(label) => format!("{}/{}", encoded(place), encoded(label)),
+        None => encoded(place),
+    }
 }
 
 fn select<'a>(name: &str, values: impl Iterator<Item = &'a str>, wanted: &str) -> String {

@@ -50,7 +50,7 @@ fn found(json: &serde_json::Value, label: &str, goal: &str) -> serde_json::Value
 fn searches_of_two_variants_are_compared_by_what_they_found() {
     let lab = Lab::new(SEARCH);
     let ended = lab.fwdlab(&["run", "x.toml", "-v"]).expect(0);
-    assert!(ended.stdout.contains("stateful against none: -2"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("stateful, ndr against none: -2"), "{}", ended.stdout);
     assert!(ended.stdout.contains("worse by more than"), "{}", ended.stdout);
     // Each goal is compared, and all comparisons are one family.
     assert!(ended.stdout.contains("stateful, pdr against none: -2"), "{}", ended.stdout);
@@ -236,7 +236,7 @@ fn a_loss_curve_ends_where_nothing_is_lost() {
     // From twice the capacity down by tenths.
     assert_eq!(share, [500.0, 444.0, 375.0, 286.0, 167.0, 0.0, 0.0]);
     let report = std::fs::read_to_string(lab.path("results/x/README.md")).expect("a report");
-    assert!(report.contains("## Frame loss rate") && report.contains("curve-none.svg"), "{report}");
+    assert!(report.contains("## Frame loss rate") && report.contains("curve.svg"), "{report}");
 }
 
 #[test]

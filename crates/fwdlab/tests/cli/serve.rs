@@ -92,10 +92,14 @@ fn every_store_has_its_pages_and_nothing_else_has() {
     assert!(report.contains("A simulated firewall") && report.contains("SIMULATED"));
     assert!(report.contains("href=\"/live/x\""), "the way to the runs");
     assert!(server.page("/store/deep%2Fy/results.json").contains("\"verdict\""));
-    let found = server.page("/compare?a=x&av=none&b=deep%2Fy&bv=stateful");
-    assert!(found.contains("stateful against none") && found.contains("worse"), "{found}");
-    // Nothing was chosen yet: there is something to choose from.
-    assert!(server.page("/compare?a=x&b=x").contains("<option>stateful</option>"));
+    let found = server.page("/compare?a=x%2Fnone&b=deep%252Fy%2Fstateful");
+    let title = "<title>y: stateful against x: none</title>";
+    assert!(found.contains(title) && found.contains("worse"), "{found}");
+    assert!(found.contains("<figure>"), "{found}");
+    // Nothing was chosen yet: there is something to choose from, in one step.
+    let empty = server.page("/compare");
+    assert!(empty.contains("<option value=\"x/stateful\">x: stateful</option>"), "{empty}");
+    assert!(empty.contains("<option value=\"deep%2Fy\">y: all variants</option>"), "{empty}");
     assert!(server.page("/history").contains("<form>"));
     for path in [
         "/secret",

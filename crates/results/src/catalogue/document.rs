@@ -4,7 +4,8 @@ use super::{Catalogue, Entry, MachineRates};
 use crate::document::form::{html, markdown};
 use crate::document::table::{Cell, Digits};
 use crate::document::{Block, Document, Figure, Inline, Room, Table};
-use crate::format::signed_percent;
+use crate::format::{number_of, runs_of, signed_percent};
+use crate::history::{minute, short_revision};
 use crate::report::ReportFile;
 use crate::text::Tone;
 use fwdlab_model::units::format_pps;
@@ -24,6 +25,7 @@ const FIRST_KEYS: &[&str] = &[
     "runs",
     "runs_planned",
     "doubts",
+    "is_distrusted",
     "variants",
     "testbed",
     "machine",
@@ -60,9 +62,9 @@ impl Catalogue {
                 machines.family
             );
             let mut section = vec![Block::text(what), table.block()];
-            section.extend(machines.draw().map(|svg| {
+            section.extend(machines.draw().map(|drawing| {
                 let title = "Machines by firewall".to_owned();
-                Block::Figure(Figure { title, file: Some("machines.svg".to_owned()), svg })
+                Block::Figure(Figure { title, file: Some("machines.svg".to_owned()), drawing })
             }));
             let section = Block::section("Machines by firewall", section);
             // A terminal has no room for all firewalls.
@@ -92,43 +94,53 @@ impl Catalogue {
         let machines = self.machines();
         let drawn = machines.draw().filter(|_| machines.machines.len() > 1);
         let mut files = vec![file("index.html", html), file("README.md", readme)];
-        files.extend(drawn.map(|svg| file("machines.svg", svg)));
+        files.extend(drawn.map(|drawing| file("machines.svg", drawing.wide)));
         files
     }
 
     fn totals(&self) -> String {
         let sum = |of: fn(&Entry) -> usize| self.entries.iter().map(of).sum::<usize>();
-        let (better, worse) = (sum(|e| e.verdicts.better), sum(|e| e.verdicts.worse));
         let stores = match self.entries.len() == self.of {
-            true => format!("{} stores", self.of),
-            false => format!("{} of {} stores", self.entries.len(), self.of),
+            true => number_of(self.of, "store"),
+            false => format!("{} of {}", self.entries.len(), number_of(self.of, "store")),
         };
-        let inconclusive = sum(|e| e.verdicts.inconclusive);
-        let same = sum(|e| e.verdicts.equivalent);
-        let changed = self.entries.iter().filter(|entry| entry.largest.is_some()).count();
-        let unanswered = match sum(|e| e.verdicts.unanswered) {
+        let verdicts = [
+            (sum(|e| e.verdicts.better), "better"),
+            (sum(|e| e.verdicts.worse), "worse"),
+            (sum(|e| e.verdicts.equivalent), "equivalent"),
+            (sum(|e| e.verdicts.inconclusive), "inconclusive"),
+            (sum(|e| e.verdicts.unanswered), "without an answer"),
+        ];
+        let all = number_of(verdicts.iter().map(|(n, _)| n).sum(), "comparison");
+        let verdicts = verdicts.iter().filter(|(n, _)| *n > 0);
+        let verdicts: Vec<String> = verdicts.map(|(n, what)| format!("{n} {what}")).collect();
+        let verdicts = match verdicts.is_empty() {
+            true => String::new(),
+            false => format!("; {all}: {}", verdicts.join(", ")),
+        };
+        let distrusted = match sum(|entry| usize::from(entry.is_distrusted)) {
             0 => String::new(),
-            unanswered => format!(", {unanswered} without an answer"),
+            n => format!("; {} not to be trusted", number_of(n, "store")),
         };
-        format!(
-            "{stores}; {changed} with a difference: {better} comparisons better, {worse} worse, {same} \
-             equivalent, {inconclusive} inconclusive{unanswered}."
-        )
+        format!("{stores}{verdicts}{distrusted}.")
     }
 
     /// A row per store, the newest first; for terminals the first of them, with less.
     fn stores(&self, link: &dyn Fn(&Entry) -> Option<String>) -> Block {
         let listed = &self.entries[..self.entries.len().min(LISTED)];
-        let store = |entry: &Entry| match link(entry) {
-            Some(to) => Cell::text(Inline::default().link(&entry.place, to)),
-            None => Cell::text(&entry.place),
+        let title = |entry: &Entry| match link(entry) {
+            Some(to) => Cell::text(Inline::default().link(&entry.title, to)),
+            None => Cell::text(&entry.title),
         };
         let brief = Table::of(listed)
             .words("date", day)
-            .words("verdicts", |entry: &Entry| Cell::text(entry.verdicts.signs()))
-            .numbers("largest", largest)
+            .words("verdicts", |entry: &Entry| {
+                let mark = if entry.is_distrusted { "! " } else { "" };
+                Cell::text(format!("{mark}{}", entry.verdicts.signs()))
+            })
+            .numbers("largest", |entry| largest(entry, false))
             .numbers("fastest", fastest)
-            .words("store", store)
+            .words("store", |entry| Cell::text(&entry.place))
             .set(|table| set(table, listed))
             .block();
         let mut brief = vec![brief];
@@ -138,23 +150,28 @@ impl Catalogue {
                 "{more} older ones: --filter and --machine choose, --format html and csv have all"
             )));
         }
-        let legend = "verdicts: + better, - worse, = equivalent, ? inconclusive or without an answer; largest: the largest effect \
-                      that was found; ~ day of the software, > software newer than that day";
+        let legend = "verdicts: + better, - worse, = equivalent, ? inconclusive or without an answer, ! not to be trusted; largest: the \
+                      largest effect that was found; ~ day of the software, > software newer than that day";
         brief.push(Block::text(legend));
         let whole = Table::of(&self.entries)
-            .words("date", day)
+            .words("title", title)
+            .keys(&["title"])
+            .words("date", time)
             .keys(&["date"])
-            .about("day of the first run, else (~) of the software that was measured, or (>) one that it is newer than")
-            .words("store", store)
-            .words("verdicts", |entry: &Entry| Cell::text(entry.verdicts.words()))
-            .numbers("largest", largest)
-            .keys(&["largest_ratio"])
-            .about("largest effect that was found, against its baseline")
-            .words("", |entry| match &entry.largest {
-                Some(largest) => Cell::text(&largest.variant),
+            .about("time (UTC) at which the first run began, else day (~) of the software that was measured, or (>) one that it is newer than")
+            .words("revision", |entry: &Entry| match &entry.revision {
+                Some(revision) => {
+                    Cell::Values(short_revision(revision).into(), vec![revision.as_str().into()])
+                }
                 None => Cell::None,
             })
-            .keys(&["largest_variant"])
+            .words("verdicts", |entry: &Entry| Cell::text(entry.verdicts.words()))
+            .words("doubts", doubts)
+            .keys(&["doubts", "is_distrusted"])
+            .about("recorded runs with a warning, and if the numbers can't be trusted for one")
+            .words("largest effect", |entry| largest(entry, true))
+            .keys(&["largest_ratio", "largest_variant"])
+            .about("largest effect that was found, and the variant that has it")
             .numbers("fastest", fastest)
             .keys(&["fastest_pps"])
             .about("largest median rate of any variant")
@@ -167,13 +184,11 @@ impl Catalogue {
                 Cell::Values(text.into(), vec![recorded.into(), planned.into()])
             })
             .keys(&["runs", "runs_planned"])
-            .numbers("doubts", |entry| Cell::count(entry.runs_in_doubt))
-            .about("recorded runs with a warning")
-            .numbers("variants", |entry| Cell::count(entry.variants))
+            .hidden("variants", |entry| Cell::count(entry.variants))
             .words("testbed", |entry| Cell::text(&entry.testbed))
+            .words("store", |entry| Cell::text(&entry.place))
             .words("machine", |entry| Cell::text(&entry.facts.machine))
             .words("interface", |entry| Cell::text(&entry.facts.interface))
-            .words("title", |entry| Cell::text(&entry.title))
             .set(|table| {
                 table.name = Some("stores");
                 table.first_keys = FIRST_KEYS;
@@ -184,7 +199,9 @@ impl Catalogue {
             })
             .block();
         let table = Block::Brief { brief, whole: vec![whole] };
-        Block::section("Experiments, the newest first", vec![table])
+        let has_dates = self.entries.iter().any(|entry| !entry.sorted.0.is_empty());
+        let order = if has_dates { "the newest first" } else { "by name" };
+        Block::section(format!("Experiments, {order}"), vec![table])
     }
 }
 
@@ -195,6 +212,7 @@ fn set(table: &mut Table, entries: &[Entry]) {
         row.is_same = entry.largest.is_none();
         row.name.clone_from(&entry.place);
         row.tone = match entry.verdicts {
+            _ if entry.is_distrusted => Tone::Doubt,
             tally if tally.worse > 0 => Tone::Worse,
             tally if tally.better > 0 => Tone::Better,
             _ => Tone::Plain,
@@ -214,11 +232,32 @@ fn day(entry: &Entry) -> Cell {
     }
 }
 
-fn largest(entry: &Entry) -> Cell {
+/// The time at which it began to the minute, else the day as [`day`] has it.
+fn time(entry: &Entry) -> Cell {
+    match &entry.date {
+        Some(date) => Cell::Values(minute(date).into(), vec![date.as_str().into()]),
+        None => day(entry),
+    }
+}
+
+/// The largest effect, with its variant where there is room.
+fn largest(entry: &Entry, with_variant: bool) -> Cell {
     entry.largest.as_ref().map_or(Cell::None, |largest| {
-        let text = signed_percent(largest.ratio - 1.0, 1);
-        Cell::Values(text.into(), vec![largest.ratio.into()])
+        let effect = signed_percent(largest.ratio - 1.0, 1);
+        let text = if with_variant { format!("{effect} {}", largest.variant) } else { effect };
+        Cell::Values(text.into(), vec![largest.ratio.into(), largest.variant.as_str().into()])
     })
+}
+
+/// How far the runs are to be trusted, in words.
+fn doubts(entry: &Entry) -> Cell {
+    let runs = format!("{} of {}", entry.runs_in_doubt, runs_of(entry.runs_recorded));
+    let text = match (entry.is_distrusted, entry.runs_in_doubt) {
+        (true, _) => Inline::default().strong("NOT TO BE TRUSTED").text(format!(", {runs}")),
+        (false, 0) => "none".into(),
+        (false, _) => runs.into(),
+    };
+    Cell::Values(text, vec![entry.runs_in_doubt.into(), entry.is_distrusted.into()])
 }
 
 fn fastest(entry: &Entry) -> Cell {

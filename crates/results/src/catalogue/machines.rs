@@ -2,7 +2,7 @@
 
 use super::{Catalogue, Entry, VariantRate};
 use crate::facts::{Facts, Filter};
-use crate::figure::{Chart, Point, Quantity, Series, XAxis};
+use crate::figure::{Chart, Draw, Drawing, Point, Quantity, Series, XAxis};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -89,7 +89,7 @@ impl Catalogue {
 
 impl MachineTable {
     /// The figure; none where there is too little to draw, or too much.
-    pub(super) fn draw(&self) -> Option<String> {
+    pub(super) fn draw(&self) -> Option<Drawing> {
         if self.machines.is_empty() || self.machines.len() > DRAWN || self.firewalls.is_empty() {
             return None;
         }
@@ -121,6 +121,6 @@ impl MachineTable {
                 self.family
             )),
         };
-        Some(chart.render())
+        Some(chart.drawing())
     }
 }

@@ -10,12 +10,13 @@ mod machines;
 
 pub use machines::{MachineRates, MachineTable};
 
-use crate::facts::{ARCHIVE, Facts, Filter, firewall, named};
+use crate::facts::{ARCHIVE, Facts, Filter, firewall, named, revision};
 use crate::history::{Made, made, rfc3339};
 use crate::label::MeasuredOn;
 use crate::report::analysis::{Compared, Figures, Outcome, SummaryResult, compared};
 use crate::stats::Verdict;
 use crate::store::{Contents, Store, StoreError};
+use fwdlab_model::Warning;
 use fwdlab_model::record::Environment;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -43,6 +44,8 @@ pub struct Entry {
     pub place: String,
     /// Title of the experiment.
     pub title: String,
+    /// Revision of the software under test, as it was given; `None` if it was not.
+    pub revision: Option<String>,
     /// When it began, RFC 3339; none when unknown.
     pub date: Option<String>,
     /// About the day of the software that it measured, RFC 3339; none when unknown.
@@ -66,6 +69,8 @@ pub struct Entry {
     pub runs_recorded: usize,
     /// Recorded runs with a warning.
     pub runs_in_doubt: usize,
+    /// True if a warning says that its numbers can't be trusted.
+    pub is_distrusted: bool,
     /// Variants of the plan.
     pub variants: usize,
     /// The comparisons by verdict.
@@ -174,6 +179,7 @@ impl Entry {
             path: path.to_path_buf(),
             place,
             title: plan.title.clone(),
+            revision: revision(environment).map(str::to_owned),
             date,
             made,
             newer_than: None,
@@ -184,6 +190,10 @@ impl Entry {
             runs_planned: plan.runs.len(),
             runs_recorded: contents.runs.len(),
             runs_in_doubt: contents.runs.iter().filter(|run| !run.warnings.is_empty()).count(),
+            is_distrusted: {
+                let mut warnings = contents.runs.iter().flat_map(|run| &run.warnings);
+                warnings.any(Warning::is_fatal)
+            },
             variants: plan.variants.len(),
             verdicts: Tally::of(&comparisons),
             largest: largest(&comparisons),

@@ -21,7 +21,7 @@ pub(super) fn notes(inputs: &[Input]) -> Vec<String> {
     if !differ {
         return Vec::new();
     }
-    let of = |input: &&Input| format!("{} of {}", input.path.display(), listed(&input.beds));
+    let of = |input: &&Input| format!("{} of {}", input.name, listed(&input.beds));
     let each: Vec<String> = named.iter().map(of).collect();
     vec![format!(
         "this holds beds against each other ({}): what differs may be the machines; variants of one \

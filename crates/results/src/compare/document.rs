@@ -1,10 +1,12 @@
 //! Results of a comparison as a document.
 
-use super::{Results, VariantResult};
+use super::{InputResult, Results, VariantResult};
 use crate::counts::NOT_TIME;
-use crate::document::{Block, Document};
+use crate::document::{Block, Document, Figure};
+use crate::figure::Drawing;
 use crate::label::INSTRUCTIONS;
 use crate::report::counted;
+use crate::report::effects::{Terms, effects};
 use crate::report::verdicts::{compared, terms, variants};
 
 /// Version of the shape of the fields; raised when something that was there is named
@@ -17,6 +19,8 @@ impl Results {
         let figure = self.figure.map_or(String::new(), |f| format!(": {}", f.description()));
         let mut blocks: Vec<Block> = Block::caption(&self.caption).into_iter().collect();
         blocks.extend(Block::notes(&self.notes));
+        let drawn = |drawing| Figure { title: "Effects".to_owned(), file: None, drawing };
+        blocks.extend(self.drawing().map(drawn).map(Block::Figure));
         let figures =
             |unit: &str| Block::text(format!("One figure per run{figure}. All in {unit}."));
         let of = |v: &'a VariantResult| (v.label.as_str(), v.summary.as_ref());
@@ -35,6 +39,7 @@ impl Results {
         let median = |at: usize| Some(self.variants.get(at)?.summary?.median);
         blocks.extend(compared(&self.comparisons, &|c| [c.baseline, c.variant].map(median)));
         blocks.extend(self.comparisons.iter().filter_map(|c| counted::differences(c, false)));
+        blocks.extend(self.legend());
         Document {
             title: self.asked.clone(),
             conclusion: Vec::new(),
@@ -42,5 +47,29 @@ impl Results {
             data: self,
             version: VERSION,
         }
+    }
+
+    /// The effects with the single runs over the baseline's median.
+    fn drawing(&self) -> Option<Drawing> {
+        let terms = Terms {
+            confidence: self.confidence,
+            margin: self.margin,
+            caption: &self.caption,
+            against: "single runs against the baseline's median",
+        };
+        effects(&self.comparisons, &terms, &|compared| {
+            let of = |at: usize| self.variants.get(at);
+            let median = of(compared.baseline).and_then(|variant| Some(variant.summary?.median));
+            let runs = of(compared.variant).map_or(&[][..], |variant| variant.values.as_slice());
+            median.map_or(Vec::new(), |median| runs.iter().map(|run| run / median).collect())
+        })
+    }
+
+    /// What the short names of the files stand for, if there are any.
+    fn legend(&self) -> Option<Block> {
+        let are_short =
+            self.inputs.len() > 1 && self.inputs.iter().any(|input| input.name != input.path);
+        let said = |input: &InputResult| format!("{}: {}", input.name, input.path);
+        are_short.then(|| Block::list(self.inputs.iter().map(said)))
     }
 }

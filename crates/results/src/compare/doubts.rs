@@ -37,6 +37,6 @@ pub(super) fn of(input: &Input) -> Vec<String> {
             log_rate: pps.ln(),
         })
         .collect();
-    let path = input.path.display();
-    diagnose(&figures, LEVEL).iter().map(|found| format!("{path}: {}", found.sentence())).collect()
+    let name = &input.name;
+    diagnose(&figures, LEVEL).iter().map(|found| format!("{name}: {}", found.sentence())).collect()
 }

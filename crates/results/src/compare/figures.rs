@@ -276,6 +276,7 @@ impl Table<'_> {
         }
         let mut input = Input {
             path: path.to_path_buf(),
+            name: path.display().to_string(),
             kind: if of_file { Kind::List } else { Kind::Table },
             variants,
             has_blocks: self.columns.block.is_some(),

@@ -29,6 +29,8 @@ pub enum Kind {
 pub(super) struct Input {
     /// As the user named it.
     pub(super) path: PathBuf,
+    /// Short name that distinguishes it from the other inputs.
+    pub(super) name: String,
     /// Kind of the file.
     pub(super) kind: Kind,
     /// Its variants, at least one.

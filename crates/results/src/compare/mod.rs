@@ -29,6 +29,7 @@ pub use error::CompareError;
 pub use input::Kind;
 pub use results::{InputResult, Results, VariantResult};
 
+use crate::short_names;
 use crate::stats::Adjustment;
 use crate::store::Store;
 use argument::Argument;
@@ -83,6 +84,7 @@ pub fn compare(question: &Question) -> Result<Results, CompareError> {
         };
         named.push(Named { input, variant });
     }
+    name(&mut inputs);
     answer(question, &inputs, &named)
 }
 
@@ -104,12 +106,21 @@ pub fn compare_texts(
     question: &Question,
     texts: &[(impl AsRef<Path>, impl AsRef<str>)],
 ) -> Result<Results, CompareError> {
-    let inputs: Vec<Input> = texts
+    let mut inputs: Vec<Input> = texts
         .iter()
         .map(|(path, text)| figures::read(path.as_ref(), text.as_ref()))
         .collect::<Result<_, _>>()?;
+    name(&mut inputs);
     let named: Vec<Named> = (0..inputs.len()).map(|input| Named { input, variant: None }).collect();
     answer(question, &inputs, &named)
+}
+
+/// Names the inputs by what distinguishes their paths.
+fn name(inputs: &mut [Input]) {
+    let paths: Vec<String> = inputs.iter().map(|input| input.name.clone()).collect();
+    for (input, name) in inputs.iter_mut().zip(short_names(&paths)) {
+        input.name = name;
+    }
 }
 
 fn answer(question: &Question, inputs: &[Input], named: &[Named]) -> Result<Results, CompareError> {

@@ -195,7 +195,7 @@ fn between(inputs: &[Input], named: &[Named]) -> Result<Pairs, CompareError> {
     let label_of = |side: &Side| &inputs[side.input].variants[side.variant].label;
     let label = |side: &Side| match sides.iter().filter(|s| label_of(s) == label_of(side)).count() {
         1 => label_of(side).clone(),
-        _ => format!("{} ({})", label_of(side), inputs[side.input].path.display()),
+        _ => format!("{} ({})", label_of(side), inputs[side.input].name),
     };
     let asked = match &sides[..] {
         [baseline, candidate] => format!("{} against {}", label(candidate), label(baseline)),
@@ -246,13 +246,9 @@ fn matched(inputs: &[Input], named: &[Named]) -> Result<Pairs, CompareError> {
             return Err(CompareError::question(what, name_one));
         }
     }
-    let others: Vec<String> =
-        named[1..].iter().map(|n| inputs[n.input].path.display().to_string()).collect();
-    let asked = format!(
-        "each variant of {} against the same one of {}",
-        others.join(", "),
-        first.path.display()
-    );
+    let others: Vec<String> = named[1..].iter().map(|n| inputs[n.input].name.clone()).collect();
+    let asked =
+        format!("each variant of {} against the same one of {}", others.join(", "), first.name);
     Ok(Pairs { asked, pairs })
 }
 

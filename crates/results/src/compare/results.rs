@@ -63,6 +63,9 @@ pub struct Results {
 pub struct InputResult {
     /// As the user named it.
     pub path: String,
+    /// Short name that distinguishes it from the other files.
+    #[serde(skip)]
+    pub name: String,
     /// What it is.
     pub kind: Kind,
     /// Testbed of its figures; none where nothing says.
@@ -140,6 +143,7 @@ pub(super) fn results(
                 baseline_label: label(pair.baseline, baseline),
                 sides: [vec![baseline], vec![variant]],
                 goal: None,
+                named_goal: None,
                 outcome,
                 is_distrusted: [pair.baseline, pair.candidate].iter().any(|side| {
                     inputs[side.input].origin.as_ref().is_some_and(|origin| origin.is_distrusted)
@@ -299,7 +303,7 @@ impl Sides {
         }
         let named = |side: &Side| match uses[label(side)] {
             1 => label(side).to_owned(),
-            _ => format!("{} ({})", label(side), inputs[side.input].path.display()),
+            _ => format!("{} ({})", label(side), inputs[side.input].name),
         };
         self.order
             .iter()
@@ -315,6 +319,7 @@ impl Sides {
 fn input_result(input: &Input) -> InputResult {
     InputResult {
         path: input.path.display().to_string(),
+        name: input.name.clone(),
         kind: input.kind,
         testbed: input.label.as_ref().map(|label| label.testbed.to_string()),
         simulated: input.label.as_ref().map(|label| label.simulated),
@@ -342,7 +347,7 @@ fn notes(inputs: &[Input], pairs: &[Pair]) -> Vec<String> {
         notes.extend(stopped.map(|input| {
             format!(
                 "{} stopped when it had found something: its figures alone exaggerate that",
-                input.path.display()
+                input.name
             )
         }));
     }
@@ -360,8 +365,7 @@ fn notes(inputs: &[Input], pairs: &[Pair]) -> Vec<String> {
         notes.push(format!(
             "{} is of testbed {testbed}, and {} doesn't say where it was measured: figures of \
              different testbeds are not comparable",
-            known.path.display(),
-            unknown.path.display()
+            known.name, unknown.name
         ));
     }
     notes

@@ -70,6 +70,7 @@ pub(super) fn of_store(path: &Path, store: &Store) -> Result<Input, CompareError
     let plan_is_sequential = plan.design.sequential;
     Ok(Input {
         path: path.to_path_buf(),
+        name: path.display().to_string(),
         kind: Kind::Store,
         variants,
         has_blocks: !plan_is_sequential,

@@ -18,6 +18,7 @@ pub use form::{FORMS, Form};
 pub use inline::{Inline, Span};
 pub use table::Table;
 
+use crate::figure::Drawing;
 use crate::text::Tone;
 use serde::Serialize;
 use serde_json::Value;
@@ -137,8 +138,8 @@ pub struct Figure {
     pub title: String,
     /// Name of its file beside the document; none where it has no file.
     pub file: Option<String>,
-    /// The picture itself, an SVG document.
-    pub svg: String,
+    /// The picture itself.
+    pub drawing: Drawing,
 }
 
 /// Parts with a heading.

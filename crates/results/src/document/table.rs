@@ -264,6 +264,7 @@ impl Table {
     pub(crate) fn titled(&self) -> impl Iterator<Item = (usize, &Column)> + Clone {
         let is_dash = |cell: &Cell| match cell {
             Cell::None => true,
+            Cell::Text(text) => text.plain().is_empty(),
             Cell::Values(text, _) => text.plain() == "-",
             _ => false,
         };

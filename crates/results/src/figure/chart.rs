@@ -7,8 +7,9 @@
 
 use super::Quantity;
 use super::axis::Axis;
+use super::draw::{Draw, Sheet};
 use super::fit::{self, Fit};
-use super::frame::{Frame, Item, LABEL_SIZE, Plot, Sample, WIDTH, bar_style, dashes};
+use super::frame::{BADGE, Frame, Item, LABEL_SIZE, Plot, Sample, WIDTH, bar_style, dashes};
 use super::scale::{MAX_INSET, Scale};
 use super::svg::{Anchor, GREY, INK, Svg, TextStyle};
 use super::text::width;
@@ -114,9 +115,8 @@ pub struct Point {
     pub max_pps: f64,
 }
 
-impl Chart {
-    /// The figure as SVG text.
-    pub fn render(&self) -> String {
+impl Draw for Chart {
+    fn draw(&self, width: f64) -> Sheet {
         let max = self.finite_points().map(|(_, _, point)| point.max_pps);
         let max = max.chain(self.fits().map(|(_, fit)| fit.max_pps())).fold(0.0, f64::max);
         let ceiling = self.ceiling_pps.filter(|ceiling| ceiling.is_finite() && *ceiling > 0.0);
@@ -149,13 +149,14 @@ impl Chart {
             legend: self.legend(ceiling, drawn.is_some(), is_close),
             y_label: self.y.name(),
             y: &y,
-            right: self.right.map(|right| {
+            // There is no room for both axes in a narrow window.
+            right: self.right.filter(|_| width >= WIDTH).map(|right| {
                 let (label, factor) = right.label_and_factor();
                 (label, y.converted(factor, "bit/s"))
             }),
             x_label: &self.x_label,
             footnote: footnote.as_deref(),
-            width: WIDTH,
+            width,
         };
         let (left, right) = frame.columns();
         let lacking = slots as f64 * MIN_SLOT - (right - left);
@@ -165,8 +166,10 @@ impl Chart {
             XAxis::Numbers(levels) => self.draw_lines(&frame, levels, drawn),
         }
     }
+}
 
-    fn draw_bars(&self, frame: &Frame, labels: &[String], ceiling: Option<f64>) -> String {
+impl Chart {
+    fn draw_bars(&self, frame: &Frame, labels: &[String], ceiling: Option<f64>) -> Sheet {
         let (mut left, right) = frame.columns();
         let slot_from = |left: f64| (right - left) / labels.len().max(1) as f64;
         let mut placed = XLabels::layout(labels, slot_from(left));
@@ -205,6 +208,9 @@ impl Chart {
                 false => {
                     let size = ((bar - 2.0).max(1.0), plot.bottom - top);
                     svg.rect((x - size.0 / 2.0, top), size, &bar_style(index), &tip);
+                    if self.series.len() > 1 && size.0.min(size.1) > 4.0 * BADGE {
+                        svg.badge((x, plot.bottom - 2.0 * BADGE), BADGE, index);
+                    }
                     let ink = if super::colour(index) == BLACK { GREY } else { INK };
                     whisker(&mut svg, &plot, frame.y, x, point, ink, cap);
                 }
@@ -220,7 +226,7 @@ impl Chart {
         svg.finish()
     }
 
-    fn draw_lines(&self, frame: &Frame, levels: &[(f64, String)], ceiling: Option<f64>) -> String {
+    fn draw_lines(&self, frame: &Frame, levels: &[(f64, String)], ceiling: Option<f64>) -> Sheet {
         let (left, right) = frame.columns();
         let placed = Scale::place(levels, right - left).places;
         let labels: Vec<String> = levels.iter().map(|(_, label)| label.clone()).collect();

@@ -10,10 +10,9 @@ use super::text::{width, wrap};
 
 /// Width of a figure in pixels, unless its data need more.
 pub(super) const WIDTH: f64 = 900.0;
-/// Height of a figure in pixels, unless its labels need more.
-pub(super) const HEIGHT: f64 = 560.0;
-/// Least height of the plot.
-const MIN_PLOT: f64 = 300.0;
+/// Height of a figure in pixels, unless its labels need more, and least height of its plot: of a
+/// wide figure, and of a narrow one.
+const HEIGHTS: [(f64, f64); 2] = [(560.0, 300.0), (380.0, 220.0)];
 /// Space at the edges.
 const MARGIN: f64 = 16.0;
 /// Text sizes.
@@ -28,6 +27,8 @@ const SAMPLE_GAP: f64 = 6.0;
 /// Gap between a legend's items.
 const ITEM_GAP: f64 = 22.0;
 
+/// Radius of the shape on a bar.
+pub(super) const BADGE: f64 = 3.5;
 /// Half the height of the mark at the best: it surrounds the marker of a median.
 pub(super) const DIAMOND: f64 = 9.0;
 
@@ -117,7 +118,8 @@ impl Frame<'_> {
         let x_label = if self.x_label.is_empty() { 0.0 } else { LABEL_SIZE * LINE + 6.0 };
         let notes = footnote.len() as f64 * SMALL_SIZE * LINE;
         let below = labels + x_label + notes + MARGIN;
-        let height = HEIGHT.max(top + MIN_PLOT + below);
+        let (height, plot) = HEIGHTS[usize::from(self.width < WIDTH)];
+        let height = height.max(top + plot + below);
         let plot = Plot { left, right, top, bottom: height - below };
 
         let mut svg = Svg::page(self.width, height, self.title);
@@ -206,6 +208,27 @@ impl Frame<'_> {
     }
 }
 
+/// Draws ticks with their names under the plot, and lines across it if `has_lines`. If names would
+/// touch, those of every second tick are drawn, of every third, and so on.
+pub(super) fn draw_ticks(svg: &mut Svg, plot: &Plot, ticks: &[(f64, String)], has_lines: bool) {
+    let are_apart = |step: &usize| {
+        let kept: Vec<&(f64, String)> = ticks.iter().step_by(*step).collect();
+        kept.windows(2).all(|two| {
+            let names = width(&two[0].1, LABEL_SIZE) + width(&two[1].1, LABEL_SIZE);
+            two[1].0 - two[0].0 >= names / 2.0 + 8.0
+        })
+    };
+    let step = (1..=ticks.len()).find(are_apart).unwrap_or(1);
+    for (x, name) in ticks.iter().step_by(step) {
+        if has_lines {
+            svg.line((*x, plot.top), (*x, plot.bottom), &format!("stroke=\"{PALE}\""));
+        }
+        svg.line((*x, plot.bottom), (*x, plot.bottom + 4.0), &format!("stroke=\"{INK}\""));
+        let at = (*x, plot.bottom + 5.0 + LABEL_SIZE);
+        svg.text(at, name, TextStyle::new(LABEL_SIZE, Anchor::Middle));
+    }
+}
+
 impl Item {
     fn width(&self) -> f64 {
         self.sample.width() + width(&self.label, LABEL_SIZE)
@@ -228,6 +251,7 @@ impl Sample {
         match self {
             Sample::Box(series) => {
                 svg.rect((x, y - 7.0), (14.0, 14.0), &bar_style(series), "");
+                svg.badge((x + 7.0, y), BADGE, series);
             }
             Sample::Line(series) => {
                 let stroke = format!("stroke=\"{}\" stroke-width=\"2\"", super::colour(series));

@@ -6,7 +6,8 @@
 //! something else.
 
 use super::axis::Axis;
-use super::frame::{self, Frame, Item, LABEL_SIZE, LINE, Plot, Sample, WIDTH};
+use super::draw::{Draw, Sheet};
+use super::frame::{self, Frame, Item, LABEL_SIZE, LINE, Plot, Sample};
 use super::quantity::Quantity;
 use super::svg::{Anchor, INK, Svg, TextStyle};
 use super::text::{shorten, width};
@@ -92,9 +93,8 @@ struct Rows {
     count: usize,
 }
 
-impl Revisions {
-    /// The figure as SVG text.
-    pub fn render(&self) -> String {
+impl Draw for Revisions {
+    fn draw(&self, width: f64) -> Sheet {
         let mut y = self.axis(0);
         let mut frame = Frame {
             title: &self.title,
@@ -104,7 +104,7 @@ impl Revisions {
             right: None,
             x_label: self.order(),
             footnote: None,
-            width: WIDTH,
+            width,
         };
         let (left, right) = frame.columns();
         let needed = self.points.len() as f64 * MIN_SLOT + 2.0 * INSET;
@@ -143,7 +143,9 @@ impl Revisions {
         }
         svg.finish()
     }
+}
 
+impl Revisions {
     /// Name of the other axis.
     fn order(&self) -> &'static str {
         match self.quantity {
@@ -176,8 +178,8 @@ impl Revisions {
     fn legend(&self) -> Vec<Item> {
         let item = |label: &str, sample| Item { label: label.to_owned(), sample };
         let points = match self.quantity {
-            Quantity::Instructions => "median of a kernel's bursts, from the least to the most",
-            _ => "median of a revision's runs, from the slowest to the fastest",
+            Quantity::Instructions => "median of a kernel's bursts, least to most",
+            _ => "median of a revision's runs, slowest to fastest",
         };
         let mut items = vec![item(points, Sample::Marker(POINTS))];
         if !self.levels.is_empty() {

@@ -6,6 +6,7 @@
 //! - [`Effects`]: comparisons with their intervals, and the margin that matters.
 //! - [`Strip`]: every run in the order of execution, to see drift; and the
 //!   trace of one stream, sample by sample.
+//! - [`Losses`]: loss against offered load, a curve for each variant.
 //! - [`Percentiles`]: delays by percentile, with the tail in sight.
 //! - [`Revisions`]: one configuration over revisions, and where it changed.
 //! - [`Posterior`]: where a bisection thinks the change is.
@@ -17,10 +18,12 @@
 
 mod axis;
 mod chart;
+mod draw;
 mod effects;
 mod fit;
 mod frame;
 mod history;
+mod losses;
 mod percentiles;
 pub mod png;
 mod posterior;
@@ -32,9 +35,11 @@ mod text;
 mod xlabels;
 
 pub use chart::{Chart, Point, RightAxis, Series, XAxis};
+pub use draw::{Draw, Drawing, Sheet};
 pub use effects::{Effect, Effects, Found};
 pub use fit::{CurvePoint, Fit};
 pub use history::{ChangeMark, Level, RevisionPoint, Revisions};
+pub use losses::{LossCurve, LossPoint, Losses};
 pub use percentiles::{Curve, Percentiles};
 pub use posterior::Posterior;
 pub use quantity::Quantity;

@@ -3,8 +3,9 @@
 
 use super::axis::Axis;
 use super::colour;
-use super::frame::{Frame, Item, LABEL_SIZE, LINE, Sample, WIDTH};
-use super::svg::{Anchor, GREY, INK, PALE, TextStyle};
+use super::draw::{Draw, Sheet};
+use super::frame::{self, Frame, Item, LABEL_SIZE, LINE, Sample};
+use super::svg::GREY;
 use crate::format::duration;
 
 /// A figure of delays by percentile.
@@ -36,10 +37,11 @@ pub struct Curve {
 /// ends, pixels.
 const ASIDE: f64 = 11.0;
 const CAP: f64 = 4.0;
+/// Radius of a marker.
+const MARKER: f64 = 4.0;
 
-impl Percentiles {
-    /// The figure as SVG text.
-    pub fn render(&self) -> String {
+impl Draw for Percentiles {
+    fn draw(&self, width: f64) -> Sheet {
         let points = || self.curves.iter().flat_map(|curve| &curve.points);
         let ends = self.curves.iter().flat_map(|curve| &curve.intervals);
         let ends = ends.flat_map(|&(_, low, high)| [low, high]);
@@ -69,18 +71,13 @@ impl Percentiles {
             right: None,
             x_label: "percentile of the packets",
             footnote: self.footnote.as_deref(),
-            width: WIDTH,
+            width,
         };
         let (mut svg, plot) = frame.open(0.0, 7.0 + LABEL_SIZE * LINE);
         let x_of = |share: f64| plot.left + self::nines(share) / nines * (plot.right - plot.left);
-        for whole in 0..=nines as u32 {
-            let (share, label) = tick(whole);
-            let x = x_of(share);
-            svg.line((x, plot.top), (x, plot.bottom), &format!("stroke=\"{PALE}\""));
-            svg.line((x, plot.bottom), (x, plot.bottom + 4.0), &format!("stroke=\"{INK}\""));
-            let style = TextStyle::new(LABEL_SIZE, Anchor::Middle);
-            svg.text((x, plot.bottom + 5.0 + LABEL_SIZE), &label, style);
-        }
+        let ticks: Vec<(f64, String)> =
+            (0..=nines as u32).map(tick).map(|(share, name)| (x_of(share), name)).collect();
+        frame::draw_ticks(&mut svg, &plot, &ticks, true);
         let count = series as f64;
         for (curve, number) in numbered {
             // Beside each other, where several loads have an interval at one percentile.
@@ -107,7 +104,16 @@ impl Percentiles {
                 true => {
                     svg.polyline(&places, GREY, "stroke-width=\"1.5\" stroke-dasharray=\"6 4\"")
                 }
-                false => svg.polyline(&places, colour(number), "stroke-width=\"2\""),
+                false => {
+                    svg.polyline(&places, colour(number), "stroke-width=\"2\"");
+                    // A marker at each name of the axis tells the curves apart without colours.
+                    for (x, _) in &ticks {
+                        let at = places.iter().find(|place| place.0 >= x - 0.1);
+                        if let Some(&at) = at {
+                            svg.marker(at, MARKER, number, &curve.name);
+                        }
+                    }
+                }
             }
         }
         svg.finish()

@@ -1,7 +1,8 @@
 //! Where a bisection thinks the change is: a probability for each candidate.
 
 use super::axis::Axis;
-use super::frame::{self, Frame, LABEL_SIZE, LINE, WIDTH};
+use super::draw::{Draw, Sheet};
+use super::frame::{self, Frame, LABEL_SIZE, LINE};
 use super::svg::{Anchor, INK, TextStyle};
 use super::text::shorten;
 
@@ -27,9 +28,8 @@ const OTHERS: usize = 0;
 const LABELS: usize = 8;
 const ROOM: f64 = 96.0;
 
-impl Posterior {
-    /// The figure as SVG text.
-    pub fn render(&self) -> String {
+impl Draw for Posterior {
+    fn draw(&self, width: f64) -> Sheet {
         let y = Axis::from_zero(100.0, "%");
         let frame = Frame {
             title: &self.title,
@@ -39,7 +39,7 @@ impl Posterior {
             right: None,
             x_label: "candidate, in order; marks: runs of it",
             footnote: self.footnote.as_deref(),
-            width: WIDTH,
+            width,
         };
         let (mut svg, plot) = frame.open(0.0, 7.0 + LABEL_SIZE * LINE);
         let count = self.probabilities.len().max(1);
@@ -65,7 +65,8 @@ impl Posterior {
                 svg.marker((x_of(index), plot.bottom), radius, 6, &tip);
             }
         }
-        let step = count.div_ceil(LABELS).max(1);
+        let most = ((plot.right - plot.left) / ROOM).max(1.0) as usize;
+        let step = count.div_ceil(most.min(LABELS)).max(1);
         for index in (0..self.labels.len()).step_by(step) {
             let x = x_of(index);
             svg.line((x, plot.bottom), (x, plot.bottom + 4.0), &format!("stroke=\"{INK}\""));

@@ -5,8 +5,9 @@
 //! here small changes matter, and no lengths are compared.
 
 use super::axis::Axis;
-use super::frame::{Frame, Item, LABEL_SIZE, LINE, Sample, WIDTH};
-use super::svg::{Anchor, INK, PALE, TextStyle};
+use super::draw::{Draw, Sheet};
+use super::frame::{self, Frame, Item, LABEL_SIZE, LINE, Sample};
+use super::svg::PALE;
 use super::{Quantity, colour};
 use crate::stats::summary::median;
 
@@ -73,6 +74,71 @@ impl Span {
     }
 }
 
+impl Draw for Strip {
+    fn draw(&self, width: f64) -> Sheet {
+        let marks: Vec<&Mark> =
+            self.marks.iter().filter(|mark| mark.x.is_finite() && mark.pps.is_finite()).collect();
+        let of_runs = self.spans.iter().chain(&self.bands).flat_map(|span| [span.low, span.high]);
+        let (min, max) = range(marks.iter().map(|mark| mark.pps).chain(of_runs));
+        let y = Axis::around(min, max, self.y.unit());
+        let (first, last) = range(marks.iter().map(|mark| mark.x));
+        let legend = self
+            .variants
+            .iter()
+            .enumerate()
+            .map(|(index, name)| Item { label: name.clone(), sample: Sample::Marker(index) })
+            .collect();
+        let frame = Frame {
+            title: &self.title,
+            legend,
+            y_label: self.y.name(),
+            y: &y,
+            right: None,
+            x_label: &self.x_label,
+            footnote: self.footnote.as_deref(),
+            width,
+        };
+        let (mut svg, plot) = frame.open(0.0, 7.0 + LABEL_SIZE * LINE);
+        let inset = 14.0;
+        let span = if last > first { last - first } else { 1.0 };
+        let x_of = |x: f64| {
+            plot.left + inset + (x - first) / span * (plot.right - plot.left - 2.0 * inset)
+        };
+        for &border in &self.borders {
+            let x = x_of(border);
+            svg.line((x, plot.top), (x, plot.bottom), &format!("stroke=\"{PALE}\""));
+        }
+        for band in &self.bands {
+            let [low, middle, high] = [band.low, band.middle, band.high].map(|v| plot.y(&y, v));
+            let style = format!("fill=\"{}\" fill-opacity=\"0.15\"", colour(band.variant));
+            svg.rect((plot.left, high), (plot.right - plot.left, low - high), &style, "");
+            let style = format!("stroke=\"{}\" stroke-dasharray=\"6 4\"", colour(band.variant));
+            svg.line((plot.left, middle), (plot.right, middle), &style);
+        }
+        for span in &self.spans {
+            let (x, stroke) = (x_of(span.x), format!("stroke=\"{}\"", colour(span.variant)));
+            let [low, middle, high] = [span.low, span.middle, span.high].map(|v| plot.y(&y, v));
+            svg.line((x, low), (x, high), &format!("{stroke} stroke-width=\"2\""));
+            for (at, half) in [(low, CAP), (high, CAP), (middle, 2.0 * CAP)] {
+                svg.line((x - half, at), (x + half, at), &format!("{stroke} stroke-width=\"1.5\""));
+            }
+        }
+        let few = marks.len() <= MANY;
+        for mark in &marks {
+            let at = (x_of(mark.x), plot.y(&y, mark.pps));
+            let name = self.variants.get(mark.variant).map_or("", String::as_str);
+            let rate = self.y.print(mark.pps);
+            let tip = if few { format!("{name}: {rate}") } else { String::new() };
+            svg.marker(at, if few { 5.0 } else { 2.2 }, mark.variant, &tip);
+        }
+        let ticks = if marks.is_empty() { Vec::new() } else { x_ticks(first, last) };
+        let ticks: Vec<(f64, String)> =
+            ticks.into_iter().map(|(value, label)| (x_of(value), label)).collect();
+        frame::draw_ticks(&mut svg, &plot, &ticks, false);
+        svg.finish()
+    }
+}
+
 impl Strip {
     /// Runs in the order of execution: the block, the variant and the rate
     /// (packets per second) of each.
@@ -112,73 +178,6 @@ impl Strip {
             borders: Vec::new(),
             footnote: None,
         }
-    }
-
-    /// The figure as SVG text.
-    pub fn render(&self) -> String {
-        let marks: Vec<&Mark> =
-            self.marks.iter().filter(|mark| mark.x.is_finite() && mark.pps.is_finite()).collect();
-        let of_runs = self.spans.iter().chain(&self.bands).flat_map(|span| [span.low, span.high]);
-        let (min, max) = range(marks.iter().map(|mark| mark.pps).chain(of_runs));
-        let y = Axis::around(min, max, self.y.unit());
-        let (first, last) = range(marks.iter().map(|mark| mark.x));
-        let legend = self
-            .variants
-            .iter()
-            .enumerate()
-            .map(|(index, name)| Item { label: name.clone(), sample: Sample::Marker(index) })
-            .collect();
-        let frame = Frame {
-            title: &self.title,
-            legend,
-            y_label: self.y.name(),
-            y: &y,
-            right: None,
-            x_label: &self.x_label,
-            footnote: self.footnote.as_deref(),
-            width: WIDTH,
-        };
-        let (mut svg, plot) = frame.open(0.0, 7.0 + LABEL_SIZE * LINE);
-        let inset = 14.0;
-        let span = if last > first { last - first } else { 1.0 };
-        let x_of = |x: f64| {
-            plot.left + inset + (x - first) / span * (plot.right - plot.left - 2.0 * inset)
-        };
-        for &border in &self.borders {
-            let x = x_of(border);
-            svg.line((x, plot.top), (x, plot.bottom), &format!("stroke=\"{PALE}\""));
-        }
-        for band in &self.bands {
-            let [low, middle, high] = [band.low, band.middle, band.high].map(|v| plot.y(&y, v));
-            let style = format!("fill=\"{}\" fill-opacity=\"0.15\"", colour(band.variant));
-            svg.rect((plot.left, high), (plot.right - plot.left, low - high), &style, "");
-            let style = format!("stroke=\"{}\" stroke-dasharray=\"6 4\"", colour(band.variant));
-            svg.line((plot.left, middle), (plot.right, middle), &style);
-        }
-        for span in &self.spans {
-            let (x, stroke) = (x_of(span.x), format!("stroke=\"{}\"", colour(span.variant)));
-            let [low, middle, high] = [span.low, span.middle, span.high].map(|v| plot.y(&y, v));
-            svg.line((x, low), (x, high), &format!("{stroke} stroke-width=\"2\""));
-            for (at, half) in [(low, CAP), (high, CAP), (middle, 2.0 * CAP)] {
-                svg.line((x - half, at), (x + half, at), &format!("{stroke} stroke-width=\"1.5\""));
-            }
-        }
-        let few = marks.len() <= MANY;
-        for mark in &marks {
-            let at = (x_of(mark.x), plot.y(&y, mark.pps));
-            let name = self.variants.get(mark.variant).map_or("", String::as_str);
-            let rate = self.y.print(mark.pps);
-            let tip = if few { format!("{name}: {rate}") } else { String::new() };
-            svg.marker(at, if few { 5.0 } else { 2.2 }, mark.variant, &tip);
-        }
-        let ticks = if marks.is_empty() { Vec::new() } else { x_ticks(first, last) };
-        for (value, label) in ticks {
-            let x = x_of(value);
-            svg.line((x, plot.bottom), (x, plot.bottom + 4.0), &format!("stroke=\"{INK}\""));
-            let style = TextStyle::new(LABEL_SIZE, Anchor::Middle);
-            svg.text((x, plot.bottom + 5.0 + LABEL_SIZE), &label, style);
-        }
-        svg.finish()
     }
 }
 

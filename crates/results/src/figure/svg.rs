@@ -1,5 +1,6 @@
 //! Writes SVG, one element a line.
 
+use super::draw::Sheet;
 use super::text::FONT_FAMILY;
 use std::fmt::Write as _;
 
@@ -18,8 +19,31 @@ pub(super) enum Anchor {
     End,
 }
 
+/// Shapes of markers.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Shape {
+    Circle,
+    Square,
+    /// A triangle that points up.
+    Up,
+    Diamond,
+    /// A triangle that points down.
+    Down,
+}
+
+impl Shape {
+    /// Shape of a series: neighbours differ, and so do those of one colour.
+    fn of(series: usize) -> Shape {
+        let shapes = [Shape::Circle, Shape::Square, Shape::Up, Shape::Diamond, Shape::Down];
+        shapes[series % shapes.len()]
+    }
+}
+
 /// A document being written.
-pub(super) struct Svg(String);
+pub(super) struct Svg {
+    text: String,
+    width: f64,
+}
 
 /// How a text is written.
 #[derive(Clone, Copy, Debug)]
@@ -40,18 +64,19 @@ impl TextStyle {
 impl Svg {
     /// A white page of `width` by `height` pixels that names itself `title`.
     pub(super) fn page(width: f64, height: f64, title: &str) -> Svg {
-        let (width, height, title) = (number(width), number(height), escape(title));
-        Svg(format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-             viewBox=\"0 0 {width} {height}\" font-family=\"{FONT_FAMILY}\" role=\"img\">\n\
+        let (w, h, title) = (number(width), number(height), escape(title));
+        let text = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w}\" height=\"{h}\" \
+             viewBox=\"0 0 {w} {h}\" font-family=\"{FONT_FAMILY}\" role=\"img\">\n\
              <title>{title}</title>\n\
-             <rect width=\"{width}\" height=\"{height}\" fill=\"#FFFFFF\"/>\n"
-        ))
+             <rect width=\"{w}\" height=\"{h}\" fill=\"#FFFFFF\"/>\n"
+        );
+        Svg { text, width }
     }
 
-    pub(super) fn finish(mut self) -> String {
-        self.0.push_str("</svg>\n");
-        self.0
+    pub(super) fn finish(mut self) -> Sheet {
+        self.text.push_str("</svg>\n");
+        Sheet { svg: self.text, width: self.width }
     }
 
     pub(super) fn line(&mut self, from: (f64, f64), to: (f64, f64), style: &str) {
@@ -94,42 +119,45 @@ impl Svg {
         ));
     }
 
-    /// A circle around a point; `tip` is what a browser shows when pointed at.
-    pub(super) fn dot(&mut self, (x, y): (f64, f64), radius: f64, style: &str, tip: &str) {
-        let (x, y, r, tip) = (number(x), number(y), number(radius), tip_of(tip));
-        self.element(format_args!(
-            "<circle cx=\"{x}\" cy=\"{y}\" r=\"{r}\" {style}>{tip}</circle>"
-        ));
+    /// A shape around a point; `tip` is what a browser shows when pointed at.
+    pub(super) fn shape(
+        &mut self,
+        (x, y): (f64, f64),
+        radius: f64,
+        shape: Shape,
+        style: &str,
+        tip: &str,
+    ) {
+        let (r, tip) = (radius, tip_of(tip));
+        // Of about the same area.
+        let (side, corner) = (0.9 * r, 1.25 * r);
+        let corners: &[(f64, f64)] = match shape {
+            Shape::Circle => {
+                let (x, y, r) = (number(x), number(y), number(r));
+                return self.element(format_args!(
+                    "<circle cx=\"{x}\" cy=\"{y}\" r=\"{r}\" {style}>{tip}</circle>"
+                ));
+            }
+            Shape::Square => &[(-side, -side), (side, -side), (side, side), (-side, side)],
+            Shape::Up => &[(0.0, -corner), (corner, r), (-corner, r)],
+            Shape::Down => &[(0.0, corner), (corner, -r), (-corner, -r)],
+            Shape::Diamond => &[(0.0, -corner), (corner, 0.0), (0.0, corner), (-corner, 0.0)],
+        };
+        let corners: Vec<(f64, f64)> = corners.iter().map(|(dx, dy)| (x + dx, y + dy)).collect();
+        let corners = joined(&corners);
+        self.element(format_args!("<polygon points=\"{corners}\" {style}>{tip}</polygon>"));
     }
 
-    /// A marker around a point; the shape changes with each turn of the palette.
+    /// A marker around a point, in the colour and the shape of a series.
     pub(super) fn marker(&mut self, at: (f64, f64), radius: f64, series: usize, tip: &str) {
         let colour = super::colour(series);
-        let ((x, y), r, tip) = (at, radius, tip_of(tip));
         let style = format!("fill=\"{colour}\" stroke=\"#FFFFFF\" stroke-width=\"1\"");
-        match series / super::PALETTE.len() % 3 {
-            0 => self.element(format_args!(
-                "<circle cx=\"{}\" cy=\"{}\" r=\"{}\" {style}>{tip}</circle>",
-                number(x),
-                number(y),
-                number(r)
-            )),
-            1 => self.element(format_args!(
-                "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" {style}>{tip}</rect>",
-                number(x - r),
-                number(y - r),
-                number(2.0 * r),
-                number(2.0 * r)
-            )),
-            _ => self.element(format_args!(
-                "<path d=\"M{} {}L{} {}H{}Z\" {style}>{tip}</path>",
-                number(x),
-                number(y - 1.2 * r),
-                number(x + 1.2 * r),
-                number(y + r),
-                number(x - 1.2 * r)
-            )),
-        }
+        self.shape(at, radius, Shape::of(series), &style, tip);
+    }
+
+    /// The shape of a series in white, on a bar of it.
+    pub(super) fn badge(&mut self, at: (f64, f64), radius: f64, series: usize) {
+        self.shape(at, radius, Shape::of(series), "fill=\"#FFFFFF\"", "");
     }
 
     pub(super) fn text(&mut self, at: (f64, f64), text: &str, style: TextStyle) {
@@ -153,7 +181,7 @@ impl Svg {
 
     fn element(&mut self, element: std::fmt::Arguments) {
         // Writing to a String can't fail.
-        let _ = writeln!(self.0, "{element}");
+        let _ = writeln!(self.text, "{element}");
     }
 }
 

@@ -94,6 +94,12 @@ fn check(svg: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// Checks the wide layout and the narrow one.
+fn check_all(figure: &impl Draw) -> Result<(), TestCaseError> {
+    let widths = [frame::WIDTH, draw::NARROW];
+    widths.into_iter().try_for_each(|width| check(&figure.draw(width).svg))
+}
+
 fn label() -> impl Strategy<Value = String> {
     let word = "[a-zA-Z0-9_.<&-]{1,14}";
     prop::collection::vec(word, 1..5).prop_map(|words| words.join(", "))
@@ -154,7 +160,7 @@ proptest! {
             ceiling_pps,
             footnote: Some("simulated".into()),
         };
-        check(&chart.render())?;
+        check_all(&chart)?;
     }
 
     #[test]
@@ -181,7 +187,7 @@ proptest! {
             ceiling_pps: None,
             footnote: None,
         };
-        check(&chart.render())?;
+        check_all(&chart)?;
     }
 
     #[test]
@@ -189,7 +195,49 @@ proptest! {
         runs in prop::collection::vec((0u32..6, 0usize..4, 0.0..1e8f64), 0..60),
         names in prop::collection::vec(label(), 4),
     ) {
-        check(&Strip::of_runs("Runs", names, &runs).render())?;
+        check_all(&Strip::of_runs("Runs", names, &runs))?;
+    }
+
+    #[test]
+    fn effects_never_overlap_their_labels(
+        rows in prop::collection::vec((label(), 0.01..20.0f64, 0.5..1.0f64), 1..20),
+        margin in 0.001..0.2f64,
+    ) {
+        let row = |(label, ratio, low): (String, f64, f64)| Effect {
+            label,
+            ratio,
+            low: low * ratio,
+            high: ratio / low,
+            runs: vec![ratio],
+            found: Found::Better,
+            said: format!("{:+.1} %  better", 100.0 * (ratio - 1.0)),
+        };
+        check_all(&Effects {
+            title: "Effects".into(),
+            rows: rows.into_iter().map(row).collect(),
+            what: "rate".into(),
+            margin,
+            footnote: "Bars: 95 % intervals; points: single runs.".into(),
+        })?;
+    }
+
+    #[test]
+    fn curves_never_overlap_their_labels(
+        curves in prop::collection::vec((label(), prop::collection::vec(0.0..100.0f64, 0..20)), 1..9),
+        step in 1.0..1e9f64,
+    ) {
+        let point = |(at, lost): (usize, f64)| LossPoint {
+            load_pps: step * (1 + at) as f64,
+            lost,
+            least: 0.9 * lost,
+            most: 1.1 * lost,
+            at_most: 1.2 * lost,
+        };
+        let curves = curves.into_iter().map(|(name, lost)| LossCurve {
+            name,
+            points: lost.into_iter().enumerate().map(point).collect(),
+        });
+        check_all(&Losses { title: "Losses".into(), curves: curves.collect(), footnote: None })?;
     }
 
     #[test]
@@ -218,6 +266,6 @@ proptest! {
             quantity: Quantity::Rate,
             footnote: Some("simulated".into()),
         };
-        check(&figure.render())?;
+        check_all(&figure)?;
     }
 }

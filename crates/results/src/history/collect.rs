@@ -15,6 +15,7 @@ use crate::report::analysis::{Figures, RunResult, SummaryResult};
 use crate::store::{Contents, Invocation, StoreError};
 use fwdlab_model::plan::Trial;
 use fwdlab_model::record::Environment;
+use fwdlab_model::settings::TestbedKind;
 use fwdlab_model::{Plan, Variant};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -143,7 +144,8 @@ impl Collector {
         invocation: &Invocation,
     ) {
         let (plan, bed) = (&contents.plan, &invocation.bed);
-        let own = own_revision(&invocation.environment, &invocation.started_at);
+        let has_kernel = !matches!(invocation.testbed, TestbedKind::Sim | TestbedKind::Memory);
+        let own = own_revision(&invocation.environment, &invocation.started_at, has_kernel);
         let (machine, mut name) = names(&invocation.environment, plan);
         name.extend(bed.iter().map(|bed| format!("bed {bed}")));
         let is_archive = invocation.environment.0.contains_key(ARCHIVE);

@@ -1,10 +1,12 @@
 //! The history as a document, and its files.
 
 use super::draw;
+use super::minute;
 use super::results::{Agreement, Apart, Change, Detection, Direction, History, SeriesResult};
 use crate::document::form::{html, markdown};
 use crate::document::table::{Cell, Digits, Row};
 use crate::document::{Block, Document, Figure, Inline, Remark, Room, Table};
+use crate::figure::Drawing;
 use crate::format::{listed, percent, signed_percent};
 use crate::report::{ReportFile, safe_name};
 use crate::text::Tone;
@@ -41,18 +43,23 @@ impl History {
         let is_short = self.series.len() <= FEW;
         let mut blocks = Vec::new();
         if !is_short {
-            blocks.push(Block::section("What changed, the newest first", vec![self.newest()]));
-            let overview = Block::section("All series", vec![self.overview()]).folded();
+            if self.counts.changes > 0 {
+                let newest = vec![self.newest()];
+                blocks.push(Block::section("What changed, the newest first", newest));
+            }
+            let overview = Block::section("All series", vec![self.overview()]);
+            let overview = if self.counts.changes > 0 { overview.folded() } else { overview };
             blocks.push(Block::Where(Room::Page, vec![overview]));
         }
-        let told = self.series.iter().zip(figures(self));
-        let told = told.filter(|(series, _)| is_short || all || has_story(series));
-        blocks.extend(told.map(|(series, file)| {
-            let svg = match pictures {
-                true => draw::svg(series, self.threshold),
-                false => String::new(),
+        let mut told = self.drawn(all);
+        // Changed ones first.
+        told.sort_by_key(|(series, _)| !has_story(series));
+        blocks.extend(told.into_iter().map(|(series, file)| {
+            let drawing = match pictures {
+                true => draw::drawing(series, self.threshold),
+                false => Drawing::default(),
             };
-            let figure = Figure { title: series.title.clone(), file: Some(file), svg };
+            let figure = Figure { title: series.title.clone(), file: Some(file), drawing };
             let section = Block::section(&series.title, section(series, figure, self.confidence));
             // A terminal has one line for each, unless it asked.
             match is_short || all {
@@ -60,6 +67,13 @@ impl History {
                 false => Block::Where(Room::Page, vec![section]),
             }
         }));
+        let single: Vec<String> = match is_short || all {
+            true => self.series.iter().filter_map(single).collect(),
+            false => Vec::new(),
+        };
+        if !single.is_empty() {
+            blocks.push(Block::section("Series of one point", vec![Block::list(single)]));
+        }
         Document { title: "History".to_owned(), conclusion, blocks, data: self, version: VERSION }
     }
 
@@ -72,14 +86,21 @@ impl History {
             ReportFile { name: "history.md".into(), bytes: page.into_bytes() },
             ReportFile { name: "index.html".into(), bytes: html.into_bytes() },
         ];
-        let is_short = self.series.len() <= FEW;
-        let drawn = self.series.iter().zip(figures(self));
-        let drawn = drawn.filter(|(series, _)| is_short || all || has_story(series));
-        files.extend(drawn.map(|(series, name)| {
-            let svg = draw::svg(series, self.threshold);
-            ReportFile { name, bytes: svg.into_bytes() }
+        files.extend(self.drawn(all).into_iter().map(|(series, name)| {
+            let drawing = draw::drawing(series, self.threshold);
+            ReportFile { name, bytes: drawing.wide.into_bytes() }
         }));
         files
+    }
+
+    /// The series that have a section with a figure, and the figure's name: with `all`, and where
+    /// there are few, those of two points and more, else those with a story.
+    fn drawn(&self, all: bool) -> Vec<(&SeriesResult, String)> {
+        let is_told = |series: &SeriesResult| match all || self.series.len() <= FEW {
+            true => series.points.len() > 1,
+            false => has_story(series),
+        };
+        self.series.iter().zip(figures(self)).filter(|(series, _)| is_told(series)).collect()
     }
 
     /// A row per change, the newest first; those whose date is unknown last.
@@ -158,6 +179,18 @@ fn has_story(series: &SeriesResult) -> bool {
     !series.changes.is_empty()
 }
 
+/// A series of one point in a line. `None` for a longer one.
+fn single(series: &SeriesResult) -> Option<String> {
+    let [point] = series.points.as_slice() else { return None };
+    let caption = match series.caption.as_str() {
+        "" => String::new(),
+        caption => format!(" ({})", caption.trim_end_matches('.')),
+    };
+    let (title, rate) = (&series.title, format_pps(point.median));
+    let at = point.date.as_deref().map_or(String::new(), |date| format!(", {}", minute(date)));
+    Some(format!("{title}: {rate} at {}{at}{caption}", point.name()))
+}
+
 /// The day of a point.
 fn day(series: &SeriesResult, at: usize) -> Cell {
     series.points.get(at).and_then(|point| point.day()).map_or(Cell::None, Cell::text)
@@ -220,6 +253,13 @@ fn section(series: &SeriesResult, figure: Figure, confidence: f64) -> Vec<Block>
     blocks.push(Block::text(format!("In short: {}.", status(series))));
     let table = Table::of(&series.points)
         .words("revision", |point| Cell::text(point.name()))
+        .words("measured", |point| {
+            point
+                .date
+                .as_deref()
+                .map_or(Cell::None, |date| Cell::Values(minute(date).into(), vec![date.into()]))
+        })
+        .keys(&["date"])
         .numbers("runs", |point| Cell::count(point.n))
         .numbers("median", |point| Cell::rate(point.median))
         .numbers("minimum", |point| Cell::rate(point.min))

@@ -1,11 +1,11 @@
 //! The figure of a series.
 
 use super::results::{PointResult, SeriesResult};
-use crate::figure::{ChangeMark, Level, Quantity, RevisionPoint, Revisions};
+use crate::figure::{ChangeMark, Draw, Drawing, Level, Quantity, RevisionPoint, Revisions};
 use crate::format::percent;
 
-/// The series over its revisions as SVG text.
-pub(super) fn svg(series: &SeriesResult, threshold: f64) -> String {
+/// The series over its revisions.
+pub(super) fn drawing(series: &SeriesResult, threshold: f64) -> Drawing {
     let mut notes: Vec<String> = Vec::new();
     if !series.caption.is_empty() {
         notes.push(format!("{}.", series.caption));
@@ -39,7 +39,7 @@ pub(super) fn svg(series: &SeriesResult, threshold: f64) -> String {
         quantity: Quantity::Rate,
         footnote: (!notes.is_empty()).then(|| notes.join(" ")),
     };
-    figure.render()
+    figure.drawing()
 }
 
 /// What stands under a point. What tells it from others of its revision comes

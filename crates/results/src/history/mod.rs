@@ -34,3 +34,4 @@ pub use results::{
     Agreement, Apart, Change, Counts, Detection, Direction, History, PointResult, Segment,
     SeriesResult,
 };
+pub(crate) use revision::{minute, short_revision};

@@ -4,7 +4,7 @@ use super::date::{day_of_build, iso};
 use super::place::Place;
 use super::releases;
 use super::revision::Revision;
-use crate::facts::{ARCHIVE, named};
+use crate::facts::{ARCHIVE, named, revision};
 use crate::report::analysis::Figures;
 use crate::store::{Contents, Store, StoreError};
 use fwdlab_model::record::Environment;
@@ -45,7 +45,7 @@ pub(crate) struct Made {
 
 /// When the software of a store of the archive was made.
 pub(crate) fn made(environment: &Environment, started_at: &str) -> Made {
-    let place = own_revision(environment, started_at).place;
+    let place = own_revision(environment, started_at, true).place;
     let built = || named(environment, ARCHIVE, "uname").and_then(day_of_build);
     let made = releases::day_of(&place).or_else(built).map(iso);
     let sorted = match place {
@@ -59,8 +59,16 @@ pub(crate) fn made(environment: &Environment, started_at: &str) -> Made {
     Made { sorted: made.clone().or(sorted), made, commits }
 }
 
-/// The revision of a store as a whole.
-pub(super) fn own_revision(environment: &Environment, started_at: &str) -> Revision {
+/// The revision of a store as a whole: the one that the user gave, else that of the archive or of
+/// the kernel, else the time. A simulated device and the software router have no kernel.
+pub(super) fn own_revision(
+    environment: &Environment,
+    started_at: &str,
+    has_kernel: bool,
+) -> Revision {
+    if let Some(text) = revision(environment) {
+        return Revision::of_name(text, started_at);
+    }
     let archived = |name| named(environment, ARCHIVE, name);
     if let Some(text) = archived("revision") {
         return Revision::of(text);
@@ -68,7 +76,7 @@ pub(super) fn own_revision(environment: &Environment, started_at: &str) -> Revis
     if let Some(label) = archived("label") {
         return Revision::of_archive(label, archived("uname").unwrap_or_default());
     }
-    match named(environment, "kernel", "release") {
+    match named(environment, "kernel", "release").filter(|_| has_kernel) {
         Some(release) => Revision::of_version(release),
         None => Revision::of_time(started_at),
     }

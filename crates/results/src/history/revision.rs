@@ -10,6 +10,9 @@
 
 use super::place::{Place, Suffix};
 
+/// Letters of a hash that are shown.
+const HASH: usize = 12;
+
 /// A revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Revision {
@@ -65,14 +68,41 @@ impl Revision {
         })
     }
 
+    /// The revision that a user gave. Hashes of commits have no order, nor have other names without
+    /// a number: their order is that of the time at which they were measured.
+    pub(super) fn of_name(text: &str, started_at: &str) -> Revision {
+        let revision = Revision::of(text);
+        match matches!(revision.place, Place::Text(_)) || is_hash(text) {
+            true => Revision {
+                label: short_revision(text).to_owned(),
+                place: Place::Date(started_at.to_owned()),
+                patched: false,
+            },
+            false => revision,
+        }
+    }
+
     /// A point of time (RFC 3339) in place of a revision.
     pub(super) fn of_time(time: &str) -> Revision {
         Revision { label: minute(time), place: Place::Date(time.to_owned()), patched: false }
     }
 }
 
+/// True for a name that is the hash of a commit.
+fn is_hash(text: &str) -> bool {
+    text.len() >= 7 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// A revision as it is shown: of a hash as many letters as distinguish commits.
+pub(crate) fn short_revision(text: &str) -> &str {
+    match is_hash(text) {
+        true => text.get(..HASH).unwrap_or(text),
+        false => text,
+    }
+}
+
 /// A time (RFC 3339) to the minute, for people.
-pub(super) fn minute(time: &str) -> String {
+pub(crate) fn minute(time: &str) -> String {
     time.get(..16).map_or(time.to_owned(), |minute| minute.replace('T', " "))
 }
 
@@ -245,6 +275,17 @@ mod tests {
         assert!(place("r2875").is_comparable(&place("main")), "four digits are text");
         assert!(place("r287500").is_comparable(&place("n287500")));
         assert!(!place("r287500").is_comparable(&place("6.1")));
+    }
+
+    #[test]
+    fn hashes_are_in_the_order_of_their_time() {
+        let of = |text, time| Revision::of_name(text, time);
+        let first = of("f3b1c0de9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c4d", "2026-11-01T03:00:00Z");
+        let next = of("0123456789abcdef0123456789abcdef01234567", "2026-11-02T03:00:00Z");
+        assert_eq!((first.label.as_str(), next.label.as_str()), ("f3b1c0de9a8b", "0123456789ab"));
+        assert!(first.place < next.place && !next.patched);
+        assert_eq!(of("v6.18", "").place, place("v6.18"));
+        assert_eq!(of("nightly", "2026-11-01T03:00:00Z").label, "nightly");
     }
 
     #[test]

@@ -1,35 +1,44 @@
 //! The report's pictures: the graph of all variants, and the runs in their order.
 
 use super::ReportError;
-use super::analysis::{
-    Analysis, Answer, Compared, Outcome, RunResult, Scaling, ScalingOutcome, VariantResult,
-};
+use super::analysis::{Analysis, Scaling, ScalingOutcome, SummaryResult, VariantResult};
 use crate::figure::{
-    Chart, CurvePoint, Effect, Effects, Fit, Found, Point, Quantity, RightAxis, Series, Strip,
-    XAxis, png,
+    Chart, CurvePoint, Draw, Drawing, Fit, Point, Quantity, RightAxis, Series, Strip, XAxis, png,
 };
 use crate::format::percent;
-use crate::stats::summary::median;
-use crate::stats::{Scalability, Verdict};
+use crate::stats::Scalability;
+use fwdlab_model::plan::RunMetric;
+use fwdlab_search::Goal;
 
 /// Pixels of `graph.png` per unit of the SVG: sharp on screens of twice the
 /// usual density, and about as wide as the archive's pictures.
 const PNG_SCALE: f32 = 2.0;
+/// Variants up to which the bars of one goal form a group.
+const GROUPED: usize = 6;
+/// Name of the forwarding rate at the maximum offered load.
+const FRMOL: &str = "FRMOL, maximum load";
+/// Explanation of the rates in the chart of a search.
+const SEARCHED: &str = "the rate forwarded at the greatest load at which the goal holds (RFC 9971); \
+                        FRMOL: at the maximum offered load (RFC 2285), where packets are lost";
 /// Points of a fitted curve.
 const CURVE_POINTS: u32 = 97;
 
 /// The graph: one factor on the x axis (the first that is swept, else the first
 /// numeric one, else the first), a series per combination of the others, with
 /// the law fitted to it.
-pub(super) fn graph(analysis: &Analysis) -> String {
+pub(super) fn graph(analysis: &Analysis) -> Drawing {
     let scaling = analysis.scaling.first();
     let numeric = analysis.factors.iter().position(|factor| factor.numbers.is_some());
     let axis = scaling.map(|scaling| scaling.factor).or(numeric).unwrap_or(0);
+    if let (None, None, Some(chart)) = (scaling, numeric, goals(analysis)) {
+        return chart.drawing();
+    }
     let Some(factor) = analysis.factors.get(axis) else {
         let members = analysis.variants.iter().map(Some).collect();
         let series = vec![series("", members, None)];
         let labels = analysis.variants.iter().map(|variant| variant.label.clone()).collect();
-        return chart(analysis, "", XAxis::Categories(labels), series).render();
+        let what = analysis.figure.description();
+        return chart(analysis, "", XAxis::Categories(labels), series, what).drawing();
     };
     let x = match &factor.numbers {
         Some(numbers) => {
@@ -55,94 +64,48 @@ pub(super) fn graph(analysis: &Analysis) -> String {
             series(&name(analysis, axis, levels), members, scaling)
         })
         .collect();
-    chart(analysis, &factor.shown, x, all_series).render()
+    chart(analysis, &factor.shown, x, all_series, analysis.figure.description()).drawing()
 }
 
-/// The effects of all comparisons of rates with their intervals; none where there are none.
-pub(super) fn effects(analysis: &Analysis) -> Option<String> {
-    let answered = analysis.comparisons.iter().filter_map(|compared| match &compared.outcome {
-        Outcome::Compared(answer) => Some((compared, answer.as_ref())),
-        Outcome::Counted(_) | Outcome::Unanswerable { .. } => None,
-    });
-    let answered: Vec<(&Compared, &Answer)> = answered.collect();
-    let label = labels(&answered);
-    let rows: Vec<Effect> = answered
-        .iter()
-        .map(|&(compared, answer)| Effect {
-            label: label(compared),
-            ratio: answer.comparison.ratio,
-            low: answer.comparison.low,
-            high: answer.comparison.high,
-            runs: single_runs(analysis, compared),
-            found: match answer.verdict {
-                Verdict::Better => Found::Better,
-                Verdict::Worse => Found::Worse,
-                Verdict::Equivalent => Found::Equivalent,
-                Verdict::Inconclusive | Verdict::NotJudged => Found::Open,
-            },
-            said: format!("{} {}  {}", answer.shown.effect, answer.shown.interval, answer.verdict),
-        })
-        .collect();
-    if rows.is_empty() {
-        return None;
-    }
-    let against = match (analysis.alternation, analysis.sequential) {
-        (true, _) => "each stream, against the baseline's slices in it",
-        (_, true) => "single runs against the baseline's median",
-        _ => "single runs against the baseline's in the same block",
+/// The rates that a search found for each goal, next to those at the maximum offered load: a group
+/// for each goal, or for each variant if there are many. `None` if no such rates stand for the runs.
+fn goals(analysis: &Analysis) -> Option<Chart> {
+    let search = analysis.method.as_ref().filter(|_| analysis.figure == RunMetric::Throughput);
+    let search = search?.search()?;
+    let row = |variant: usize, goal: &str| {
+        search.searched.iter().find(|row| row.variant == variant && row.goal == goal)
     };
-    let what = format!(
-        "Change of the rate with {} % intervals{}; points: {against}; shaded: within the margin of {}.",
-        analysis.confidence,
-        if rows.len() > 1 { ", of all comparisons together" } else { "" },
-        percent(analysis.margin, 1)
-    );
-    let footnote = match analysis.testbed.caption.trim_end_matches('.') {
-        "" => what,
-        caption => format!("{caption}. {what}"),
+    let variants = || analysis.variants.iter().map(|variant| variant.index);
+    let of_goal = |goal: &Goal| -> (String, Vec<Option<Point>>) {
+        let rates = variants().map(|variant| row(variant, &goal.name)?.throughput.map(point));
+        let lost = match goal.loss_ratio {
+            0.0 => "nothing lost".to_owned(),
+            ratio => format!("at most {} lost", percent(ratio, 2)),
+        };
+        (format!("{}, {lost}", goal.name), rates.collect())
     };
-    let title = "Effects".to_owned();
-    Some(Effects { title, rows, margin: analysis.margin, footnote }.render())
-}
-
-/// How the comparisons are called: by both variants, by the candidate alone where that would be
-/// too long and tells them apart.
-fn labels(answered: &[(&Compared, &Answer)]) -> impl Fn(&Compared) -> String {
-    let whole = |c: &Compared| format!("{} against {}", c.candidate(), c.baseline_label);
-    let fits = answered.iter().all(|(compared, _)| Effects::label_fits(&whole(compared)));
-    let mut names: Vec<String> = answered.iter().map(|(c, _)| c.candidate()).collect();
-    names.sort_unstable();
-    let is_clear = names.windows(2).all(|pair| pair[0] != pair[1]);
-    move |compared| match fits || !is_clear {
-        true => whole(compared),
-        false => compared.candidate(),
-    }
-}
-
-/// Every run of a comparison over what the baseline did beside it; none where another figure
-/// than the runs' own is compared.
-fn single_runs(analysis: &Analysis, compared: &Compared) -> Vec<f64> {
-    if compared.goal.is_some() {
-        return Vec::new();
-    }
-    let [of_baseline, of_variant] = compared.sides.each_ref().map(|side| {
-        let counts = move |run: &&RunResult| side.contains(&run.variant) && run.left_out.is_none();
-        analysis.runs.iter().filter(counts).filter_map(|run| Some((run.block, run.value()?)))
-    });
-    let baseline: Vec<(u32, f64)> = of_baseline.collect();
-    let values = |block: Option<u32>| -> Vec<f64> {
-        let wanted = baseline.iter().filter(|(own, _)| block.is_none_or(|block| block == *own));
-        wanted.map(|(_, value)| *value).collect()
+    let first = search.goals.first()?;
+    let at_maximum = variants().map(|variant| row(variant, &first.name)?.frmol_of_runs.map(point));
+    let mut rates: Vec<(String, Vec<Option<Point>>)> = search.goals.iter().map(of_goal).collect();
+    rates.push((FRMOL.to_owned(), at_maximum.collect()));
+    rates.retain(|(_, points)| points.iter().any(Option::is_some));
+    let labels: Vec<String> = analysis.variants.iter().map(|v| v.label.clone()).collect();
+    let named = |(name, points)| Series { name, points, fit: None };
+    let (x, series) = match labels.len() <= GROUPED {
+        true => {
+            let of_variant = |(at, name): (usize, String)| {
+                named((name, rates.iter().map(|(_, points)| points[at]).collect()))
+            };
+            let series = labels.into_iter().enumerate().map(of_variant).collect();
+            (rates.iter().map(|(name, _)| name.clone()).collect(), series)
+        }
+        false => (labels, rates.into_iter().map(named).collect()),
     };
-    let runs = of_variant.filter_map(|(block, value)| {
-        let block = (!analysis.sequential).then_some(block);
-        Some(value / median(&values(block))?)
-    });
-    runs.collect()
+    Some(chart(analysis, "", XAxis::Categories(x), series, SEARCHED))
 }
 
 /// Every run in the order of execution, to see drift.
-pub(super) fn order(analysis: &Analysis) -> String {
+pub(super) fn order(analysis: &Analysis) -> Drawing {
     let variants = analysis.variants.iter().map(|variant| variant.label.clone()).collect();
     let runs: Vec<(u32, usize, f64)> = analysis
         .runs
@@ -150,7 +113,7 @@ pub(super) fn order(analysis: &Analysis) -> String {
         .filter_map(|run| Some((run.block, run.variant, run.value()?)))
         .collect();
     Strip { y: quantity(analysis), ..Strip::of_runs("Runs in their order", variants, &runs) }
-        .render()
+        .drawing()
 }
 
 /// The graph as PNG, of as many pixels as fit.
@@ -168,15 +131,15 @@ fn right_axis(analysis: &Analysis) -> Option<RightAxis> {
     analysis.frame_size.filter(|size| !size.is_mix()).map(RightAxis::L2Rate)
 }
 
-fn chart(analysis: &Analysis, x_label: &str, x: XAxis, series: Vec<Series>) -> Chart {
+/// A chart of medians; `what` describes the number that stands for a run.
+fn chart(analysis: &Analysis, x_label: &str, x: XAxis, series: Vec<Series>, what: &str) -> Chart {
     let ends = match quantity(analysis) {
         Quantity::Rate | Quantity::Load => "the slowest and the fastest",
         Quantity::Instructions | Quantity::Loss | Quantity::Frames | Quantity::Connections => {
             "the least and the most"
         }
     };
-    let what =
-        format!("Medians of the runs with {ends}; per run: {}.", analysis.figure.description());
+    let what = format!("Medians of the runs with {ends}; per run: {what}.");
     let footnote = match analysis.testbed.caption.trim_end_matches('.') {
         "" => what,
         caption => format!("{caption}. {what}"),
@@ -201,19 +164,17 @@ fn quantity(analysis: &Analysis) -> Quantity {
 /// The series of `members`, one per level of the axis; none where the
 /// combination was not measured.
 fn series(name: &str, members: Vec<Option<&VariantResult>>, scaling: Option<&Scaling>) -> Series {
-    let point = |variant: &VariantResult| {
-        variant.summary.map(|summary| Point {
-            median_pps: summary.median,
-            min_pps: summary.min,
-            max_pps: summary.max,
-        })
-    };
     let of = |first: &&VariantResult| fit(scaling?, first.index);
     Series {
         name: name.to_owned(),
         fit: members.iter().flatten().next().and_then(of),
-        points: members.into_iter().map(|member| point(member?)).collect(),
+        points: members.into_iter().map(|member| member?.summary.map(point)).collect(),
     }
+}
+
+/// The median of runs with the least and the greatest.
+fn point(runs: SummaryResult) -> Point {
+    Point { median_pps: runs.median, min_pps: runs.min, max_pps: runs.max }
 }
 
 /// The law of the series that holds `variant`, where there is one.

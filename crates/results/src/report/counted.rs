@@ -47,7 +47,7 @@ pub(crate) fn terms(margin: f64) -> String {
          pairs of runs. Two variants differ if every run of one lies on one side of every run of \
          the other, the gap is larger than the runs of either scatter, and a function differs, with \
          at least two runs each; they are equivalent if every pair of runs lies within {margin}. \
-         This is not a statistical test; *agreement* shows how well counts repeat."
+         This is not a statistical test; the agreement of runs and bursts is printed with it."
     )
 }
 

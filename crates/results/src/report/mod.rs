@@ -11,6 +11,7 @@ pub mod analysis;
 mod chart;
 pub mod counted;
 mod document;
+pub(crate) mod effects;
 mod error;
 mod files;
 mod json;
@@ -122,21 +123,21 @@ pub fn files(contents: &Contents, analysis: &Analysis) -> Result<Vec<ReportFile>
     let pictures = Pictures {
         graph: chart::graph(analysis),
         order: chart::order(analysis),
-        effects: chart::effects(analysis),
+        effects: effects::of_report(analysis),
     };
     let document = document(analysis, &pictures);
     let pages = markdown::pages(&document, "README.md").into_iter();
     let mut files: Vec<ReportFile> = pages.map(|(name, page)| text(&name, page)).collect();
     files.extend([
         text("index.html", html::render(&document)),
-        ReportFile { name: "graph.png".to_owned(), bytes: chart::png(&pictures.graph)? },
+        ReportFile { name: "graph.png".to_owned(), bytes: chart::png(&pictures.graph.wide)? },
         text("gnuplot.data", files::gnuplot(analysis)),
         text("runs.csv", files::runs_csv(analysis)),
         text("results.json", as_json::render(&document)?),
         text("environment.json", pretty(&files::environment(contents))?),
     ]);
-    files.push(text("graph.svg", pictures.graph));
-    files.extend(pictures.effects.map(|effects| text("effects.svg", effects)));
+    files.push(text("graph.svg", pictures.graph.wide));
+    files.extend(pictures.effects.map(|effects| text("effects.svg", effects.wide)));
     let label = analysis.label();
     for variant in analysis.variants.iter().filter(|variant| !variant.values.is_empty()) {
         let list = match analysis.figure {
@@ -157,7 +158,7 @@ pub fn files(contents: &Contents, analysis: &Analysis) -> Result<Vec<ReportFile>
         files.extend(copies.map(file));
     }
     let pictures = analysis.profile_pictures.iter();
-    files.extend(pictures.map(|(name, svg)| text(name, svg.clone())));
+    files.extend(pictures.map(|(name, drawing)| text(name, drawing.wide.clone())));
     files.sort_by(|a, b| a.name.cmp(&b.name));
     files.dedup_by(|a, b| a.name == b.name);
     Ok(files)

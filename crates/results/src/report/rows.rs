@@ -21,7 +21,8 @@ pub(crate) fn median(analysis: &Analysis, compared: &Compared, variant: usize) -
         let of = |variant: &usize| Some(analysis.variants.get(*variant)?.values.iter().copied());
         return summary::median(&own.iter().filter_map(of).flatten().collect::<Vec<f64>>());
     };
-    let mut searched = analysis.method.as_ref()?.searched.iter();
+    let method = analysis.method.as_ref()?;
+    let mut searched = method.search().unwrap_or(method).searched.iter();
     let found = searched.find(|row| row.variant == variant && row.goal == *goal)?;
     Some(found.throughput?.median)
 }

@@ -1,6 +1,6 @@
 //! Comparisons as a table: what reports and `fwdlab compare` say of each pair.
 
-use super::analysis::{Answer, Compared, Outcome, SummaryResult};
+use super::analysis::{Answer, Compared, Outcome, Shown, SummaryResult};
 use super::counted;
 use super::rows::{Rates, rows, scale};
 use crate::document::measure::{FORWARDING_RATE, RATE_RATIO};
@@ -125,15 +125,16 @@ pub(crate) fn verdicts(comparisons: &[Compared], rates: Rates<'_>, with_how: boo
         .about("minimum detectable effect: nine of ten such experiments would find a true effect of this size")
         .words("against", |compared| Cell::text(&compared.baseline_label))
         .keys(&["baseline"])
-        .numbers("adjusted p", of(|a| Cell::number(a.comparison.p_adjusted, Digits::P)))
-        .keys(&["p_adjusted"])
-        .about("p-value after the adjustment for all comparisons asked together")
-        .numbers("p", of(|a| Cell::number(a.comparison.p, Digits::P)))
-        .keys(&["p"])
-        .numbers("n", of(|a| shown(&a.shown.n, json!([a.comparison.n_a, a.comparison.n_b]))))
-        .keys(&["n_baseline", "n_candidate"])
-        .numbers("blocks", of(|a| shown(&a.shown.blocks, json!([a.comparison.blocks]))))
-        .keys(&["blocks"])
+        .numbers("p", of(|a| shown(&p(a), json!([a.comparison.p_adjusted, a.comparison.p]))))
+        .keys(&["p_adjusted", "p"])
+        .about("p-value after the adjustment for all comparisons asked together; in brackets before")
+        .numbers("n (blocks)", of(|a| shown(&n(a), json!([
+            a.comparison.n_a,
+            a.comparison.n_b,
+            a.comparison.blocks
+        ]))))
+        .keys(&["n_baseline", "n_candidate", "blocks"])
+        .about("runs of the baseline and of the variant, and the blocks that hold both")
         .words("scope", of(|a| Cell::text(a.comparison.scope.to_string())))
         .keys(&["scope"])
         .when(!is_usual)
@@ -165,6 +166,18 @@ pub(crate) fn verdicts(comparisons: &[Compared], rates: Rates<'_>, with_how: boo
 
 fn shown(text: &str, values: serde_json::Value) -> Cell {
     Cell::Values(text.into(), values.as_array().cloned().unwrap_or_default())
+}
+
+/// The adjusted p-value, and the one before where that is another.
+fn p(answer: &Answer) -> String {
+    let Shown { p, p_adjusted, .. } = &answer.shown;
+    if p == p_adjusted { p.clone() } else { format!("{p_adjusted} ({p})") }
+}
+
+/// Runs of both sides and their blocks.
+fn n(answer: &Answer) -> String {
+    let Shown { n, blocks, .. } = &answer.shown;
+    if blocks == "-" { n.clone() } else { format!("{n} ({blocks})") }
 }
 
 fn say(compared: &Compared, row: &mut Row) {

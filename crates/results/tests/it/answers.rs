@@ -243,8 +243,8 @@ fn whole_stores_are_matched_by_label() {
     assert!(numbers(&results).iter().all(|c| c.method == Method::BothTests && c.family == 6));
     assert!(results.notes[0].contains("drift of the machine"), "{:?}", results.notes);
     let labels = (&results.comparisons[0].label, &results.comparisons[0].baseline_label);
-    assert_eq!(files.plain(labels.0), "none, inet (b/run.sqlite)");
-    assert_eq!(files.plain(labels.1), "none, inet (a/run.sqlite)");
+    assert_eq!(files.plain(labels.0), "none, inet (b)");
+    assert_eq!(files.plain(labels.1), "none, inet (a)");
 
     plan.trial.duration_ns = 5_000_000_000;
     for variant in &mut plan.variants {

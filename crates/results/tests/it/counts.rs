@@ -72,7 +72,8 @@ fn a_report_in_every_form() {
     let store = store(&vm_plan(3), 0.02);
     let analysis = Analysis::of_store(&store).unwrap();
     let (graph, order) = ("<svg/>".to_owned(), "<svg/>".to_owned());
-    let document = document(&analysis, &Pictures { graph, order, effects: None });
+    let document =
+        document(&analysis, &Pictures { graph: graph.into(), order: order.into(), effects: None });
     for form in FORMS {
         golden(&format!("counts/report.{}", form.name), &(form.render)(&document, 100).unwrap());
     }

@@ -3,6 +3,7 @@
 
 use crate::golden::picture;
 use fwdlab_model::units::FrameSize;
+use fwdlab_results::figure::Draw;
 use fwdlab_results::figure::{
     Chart, CurvePoint, Effect, Effects, Fit, Found, Point, Quantity, RightAxis, Series, Strip,
     XAxis, png,
@@ -62,9 +63,10 @@ fn effects_with_their_intervals() {
         ),
     ];
     let footnote = "Change of the rate with 95 % intervals; points: single runs.".to_owned();
-    let figure = Effects { title: "Effects".into(), rows, margin: 0.02, footnote };
+    let (title, what) = ("Effects".into(), "rate".into());
+    let figure = Effects { title, rows, what, margin: 0.02, footnote };
     picture("figure/effects", &figure.render());
-    // Large ones: the axis is that of ratios, and what lies beyond is cut.
+    // Large ones: the axis is logarithmic, and what lies beyond is cut.
     let rows = vec![
         effect("one queue against eight", [0.16, 0.14, 0.18], Found::Worse),
         effect("batching against none", [3.4, 3.1, 3.9], Found::Better),
@@ -73,6 +75,7 @@ fn effects_with_their_intervals() {
     let figure = Effects { rows, ..figure };
     let svg = figure.render();
     assert!(svg.contains("+100 %") && svg.contains("-50 %"), "{svg}");
+    assert!(svg.contains("change of the rate, logarithmic axis"), "{svg}");
     picture("figure/effects-large", &svg);
     // However many there are, the figure can be looked at.
     let rows = vec![effect("x", [0.9, 0.8, 1.0], Found::Worse); 100];

@@ -183,19 +183,23 @@ fn stores_of_one_revision_each_make_a_series() {
 fn own_stores_follow_the_kernel_and_testbeds_never_mix() {
     let mut collector = Collector::new();
     let rates = [("6.18.1", 1.00e6), ("6.2.9", 1.02e6), ("6.18.0-rc2", 1.01e6), ("6.18.0", 1.01e6)];
-    of_kernels(&mut collector, "memory", TestbedKind::Netns, &rates);
-    of_kernels(&mut collector, "netns", TestbedKind::Netns, &rates[..2]);
+    of_kernels(&mut collector, "netns", TestbedKind::Netns, &rates);
+    of_kernels(&mut collector, "memory", TestbedKind::Netns, &rates[..2]);
     of_kernels(&mut collector, "sim", TestbedKind::Sim, &rates[..3]);
     let history = collector.finish();
     let found: Vec<(&str, usize)> =
         history.series.iter().map(|s| (s.testbed.as_str(), s.points.len())).collect();
-    assert_eq!(found, [("memory", 4), ("netns", 2), ("sim", 3)]);
-    let order: Vec<&str> = history.series[0].points.iter().map(|p| p.revision.as_str()).collect();
-    assert_eq!(order, ["6.2.9", "6.18.0-rc2", "6.18.0", "6.18.1"]);
+    assert_eq!(found, [("memory", 2), ("netns", 4), ("sim", 3)]);
+    let order = |of: usize| -> Vec<&str> {
+        history.series[of].points.iter().map(|point| point.revision.as_str()).collect()
+    };
+    assert_eq!(order(1), ["6.2.9", "6.18.0-rc2", "6.18.0", "6.18.1"]);
+    // No kernel forwards in memory or in a simulation.
+    assert_eq!(order(0), ["2026-01-01 00:00", "2026-01-02 00:00"]);
     // One name, three series: the title says in what they differ.
     assert!(history.series[2].title.contains("testbed = sim"), "{}", history.series[2].title);
     assert!(history.series[2].caption.starts_with("SIMULATED"));
-    assert_eq!(history.series[1].detection, Detection::TooShort { points: 2, need: 4 });
+    assert_eq!(history.series[0].detection, Detection::TooShort { points: 2, need: 4 });
     assert_eq!(history.counts.too_short, 2);
 }
 

@@ -117,7 +117,11 @@ fn of_many_series_those_with_a_story_are_told() {
     assert_eq!(files.len(), 3, "a page in two forms, and the one figure with a story");
     assert_eq!(history.files(true).len(), 14);
     let page = String::from_utf8(files[1].bytes.clone()).unwrap();
-    assert_eq!(page.matches("<svg").count(), 1);
+    assert_eq!(
+        page.matches("<svg").count(),
+        2,
+        "the one figure for wide windows and for narrow ones"
+    );
     assert!(page.contains("Ryzen, Chelsio, queues, queues = 8"), "every series has its row");
 }
 

@@ -9,7 +9,9 @@ use fwdlab_model::record::queues::{Direction, counter_name};
 use fwdlab_model::settings::{Family, TestbedKind};
 use fwdlab_model::units::FrameSize;
 use fwdlab_model::{Plan, RunRecord, Warning};
-use fwdlab_results::figure::{Chart, CurvePoint, Fit, Point, Quantity, RightAxis, Series, XAxis};
+use fwdlab_results::figure::{
+    Chart, CurvePoint, Draw, Fit, Point, Quantity, RightAxis, Series, XAxis,
+};
 use fwdlab_results::report::analysis::{FittedLaw, ScaledSeries, ScalingOutcome};
 use fwdlab_results::report::{Analysis, files, results_json, show_json, summary_text};
 use fwdlab_results::stats::{Scalability, ScaledRun, Summary, fit_scalability};

@@ -80,6 +80,7 @@ fn measure(
 ) -> Result<()> {
     let session = Session {
         bed: None,
+        revision: None,
         plan,
         directory: experiment::beside(arguments.file()),
         calibrates: !arguments.no_calibration,

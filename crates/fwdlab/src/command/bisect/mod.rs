@@ -191,6 +191,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     if !search.is_done() {
         let session = Session {
             bed: None,
+            revision: None,
             plan: &plan,
             directory: experiment::beside(arguments.file()),
             calibrates: !arguments.no_calibration,

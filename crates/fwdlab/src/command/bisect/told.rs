@@ -6,7 +6,8 @@ use crate::error::CliError;
 use anyhow::Result;
 use fwdlab_model::Plan;
 use fwdlab_model::plan::RunMetric;
-use fwdlab_results::figure::Posterior;
+use fwdlab_results::figure::{Draw, Posterior};
+use fwdlab_results::short_names;
 use fwdlab_results::stats::Verdict;
 use fwdlab_search::bisect::{self, Ending};
 use serde_json::{Value, json};
@@ -89,8 +90,8 @@ impl Told {
     pub(super) fn draw(&self) -> Result<()> {
         let Some(picture) = &self.picture else { return Ok(()) };
         let figure = Posterior {
-            title: format!("{}: where it changed", self.title),
-            labels: self.labels.clone(),
+            title: format!("Where it changed: {}", self.title),
+            labels: short_names(&self.labels),
             probabilities: self.probabilities.clone(),
             runs: self.runs.clone(),
             footnote: Some(format!("After {} runs. {}", self.verdict.runs, self.found())),

@@ -6,7 +6,7 @@ use fwdlab_results::counts::SHOWN;
 use fwdlab_results::document::measure::INSTRUCTIONS_OF_KERNELS;
 use fwdlab_results::document::table::{Cell, Digits};
 use fwdlab_results::document::{Block, Figure, Table};
-use fwdlab_results::figure::{Quantity, RevisionPoint, Revisions};
+use fwdlab_results::figure::{Draw, Drawing, Quantity, RevisionPoint, Revisions};
 use std::collections::BTreeSet;
 
 /// True if there are too many kernels to show each comparison function by function.
@@ -17,7 +17,7 @@ pub(super) fn are_many(findings: &Findings) -> bool {
 /// Totals, functions, plot.
 pub(super) fn blocks(findings: &Findings, functions: usize) -> Vec<Block> {
     let title = format!("Instructions per packet, {}", findings.question.family);
-    let plot = Figure { title, file: None, svg: plot(findings) };
+    let plot = Figure { title, file: None, drawing: plot(findings) };
     let mut blocks = vec![totals(findings)];
     blocks.extend((0..findings.states).map(|state| table(findings, state, functions)));
     blocks.push(Block::Figure(plot));
@@ -133,8 +133,8 @@ fn table(findings: &Findings, state: usize, functions: usize) -> Block {
     }
 }
 
-/// The totals as SVG.
-pub(super) fn plot(findings: &Findings) -> String {
+/// The totals as a picture.
+pub(super) fn plot(findings: &Findings) -> Drawing {
     let points = findings.kernels.iter().map(|row| RevisionPoint {
         label: row.label.clone(),
         median: row.instructions,
@@ -150,7 +150,7 @@ pub(super) fn plot(findings: &Findings) -> String {
         quantity: Quantity::Instructions,
         footnote: Some("Instructions are not time.".into()),
     };
-    figure.render()
+    figure.drawing()
 }
 
 /// The range of the totals, and the largest step.

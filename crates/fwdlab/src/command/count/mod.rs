@@ -199,7 +199,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
         Findings { failed, calls: drawn, ..Findings::new(&states, arguments.question()) };
     if let Some(file) = &arguments.plot {
         let fail = || format!("{}: the plot can't be written there", file.display());
-        std::fs::write(file, many::plot(&findings)).with_context(fail)?;
+        std::fs::write(file, many::plot(&findings).wide).with_context(fail)?;
     }
     arguments.form.print(&document::document(&findings, arguments.functions))?;
     Ok(exit(&findings, arguments.fail_on))

@@ -117,6 +117,7 @@ impl Arguments {
         }
         let session = crate::session::Session {
             bed: None,
+            revision: None,
             plan,
             directory: experiment::beside(&self.experiment),
             calibrates: true,

@@ -4,6 +4,7 @@
 
 use crate::document::table::{Cell, Wholes};
 use crate::document::{Block, Document, Inline, List, Remark, Section, Span, Table};
+use crate::figure::Drawing;
 use crate::text::Tone;
 
 const STYLE: &str = include_str!("../../../assets/style.css");
@@ -12,7 +13,7 @@ const SCRIPT: &str = include_str!("../../../assets/page.js");
 /// Sections from which on a page lists them.
 const CONTENTS: usize = 5;
 /// Longer text may break within a cell.
-const LONG_TEXT: usize = 48;
+const LONG_TEXT: usize = 32;
 
 /// The page.
 pub fn render(document: &Document<'_>) -> String {
@@ -86,7 +87,7 @@ fn part(block: &Block, level: usize) -> String {
         Block::Remark(_, text) => format!("<p>{}</p>\n", inline(text)),
         Block::List(points) => list(points),
         Block::Table(rows) => table(rows),
-        Block::Figure(figure) => format!("<figure>\n{}\n</figure>\n", element(&figure.svg)),
+        Block::Figure(figure) => drawn(&figure.drawing),
         Block::Preformatted(text) => format!("<pre>{}</pre>\n", escaped(text)),
         Block::Section(Section { title, blocks: inner, folded: is_folded, .. }) => {
             // Links lead to the sections of the page, not to those within them.
@@ -104,6 +105,19 @@ fn part(block: &Block, level: usize) -> String {
             blocks(inner, level)
         }
         Block::Mail(_) => String::new(),
+    }
+}
+
+/// A picture in each of its layouts; the style shows the one that fits.
+fn drawn(drawing: &Drawing) -> String {
+    let wide = element(&drawing.wide);
+    match &drawing.narrow {
+        Some(narrow) => format!(
+            "<figure>\n<div class=\"wide\">{wide}</div>\n<div class=\"narrow\">{}</div>\n\
+             </figure>\n",
+            element(narrow)
+        ),
+        None => format!("<figure class=\"scrolls\">\n{wide}\n</figure>\n"),
     }
 }
 

@@ -17,6 +17,7 @@ use crate::stats::{
 use crate::store::Contents;
 use fwdlab_model::plan::{RunMetric, Stop};
 use fwdlab_model::{Plan, RunRecord};
+use fwdlab_search::Goal;
 use serde::Serialize;
 
 /// A variant compared with its baseline.
@@ -37,6 +38,9 @@ pub struct Compared {
     /// The goal of a search by which they are compared, where it is another than the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goal: Option<String>,
+    /// The goal to name in a row; `None` if the experiment has a single one, or none.
+    #[serde(skip)]
+    pub(crate) named_goal: Option<String>,
     /// Result of the comparison.
     pub outcome: Outcome,
     /// True if a number of the experiment, or of one of the stores compared, can't be trusted.
@@ -58,6 +62,7 @@ impl Compared {
             baseline_label: baseline.1,
             sides: [vec![baseline.0], vec![candidate.0]],
             goal: None,
+            named_goal: None,
             outcome: Outcome::counted(outcome),
             is_distrusted: false,
         }
@@ -71,9 +76,9 @@ impl Compared {
         }
     }
 
-    /// The candidate's label, with the goal where that is not the first.
+    /// The candidate's label, with the goal if there are several.
     pub(crate) fn candidate(&self) -> String {
-        match &self.goal {
+        match &self.named_goal {
             Some(goal) => format!("{}, {goal}", self.label),
             None => self.label.clone(),
         }
@@ -225,6 +230,7 @@ pub(super) fn compare(contents: &Contents, runs: &[RunResult]) -> Vec<Compared> 
     let criteria = criteria(plan);
     let alternates = plan.design.alternate_ns.is_some();
     let goals = further_goals(plan);
+    let first_goal = first_goal(plan).filter(|_| !goals.is_empty());
     let by_goal = (0..goals.len()).map(|number| {
         let found: Vec<RunResult> = runs.iter().map(|run| run.by_goal(number)).collect();
         found
@@ -257,6 +263,7 @@ pub(super) fn compare(contents: &Contents, runs: &[RunResult]) -> Vec<Compared> 
     asked
         .zip(outcomes)
         .map(|((goal, (variant, baseline)), outcome)| Compared {
+            named_goal: goal.clone().or_else(|| first_goal.clone()),
             goal,
             ..compared(plan, variant, baseline, Outcome::of(outcome).at(plan.metric()))
         })
@@ -265,12 +272,20 @@ pub(super) fn compare(contents: &Contents, runs: &[RunResult]) -> Vec<Compared> 
 
 /// Names of the goals after the first, where what a search found stands for a run.
 pub(super) fn further_goals(plan: &Plan) -> Vec<String> {
-    if plan.metric() != RunMetric::Throughput {
-        return Vec::new();
-    }
-    let method = plan.method.iter().flat_map(|method| method.parts());
-    let goals = method.map(|part| part.goals()).find(|goals| !goals.is_empty());
-    goals.into_iter().flatten().skip(1).map(|goal| goal.name.clone()).collect()
+    goals(plan).skip(1).map(|goal| goal.name.clone()).collect()
+}
+
+/// Name of the first goal, where what a search found stands for a run.
+fn first_goal(plan: &Plan) -> Option<String> {
+    goals(plan).next().map(|goal| goal.name.clone())
+}
+
+/// The goals of a search whose result stands for a run.
+fn goals(plan: &Plan) -> impl Iterator<Item = &Goal> {
+    let is_searched = plan.metric() == RunMetric::Throughput;
+    let method = plan.method.iter().filter(move |_| is_searched);
+    let goals = method.flat_map(|method| method.parts()).map(|part| part.goals());
+    goals.into_iter().find(|goals| !goals.is_empty()).into_iter().flatten()
 }
 
 /// A variant against its baseline by a figure of their runs, in the way that the plan's design
@@ -366,6 +381,7 @@ fn compared(plan: &Plan, variant: usize, baseline: usize, outcome: Outcome) -> C
         baseline_label: plan.revision_label(baseline),
         sides: [baseline, variant].map(|variant| plan.builds_of(variant)),
         goal: None,
+        named_goal: None,
         outcome,
         is_distrusted: false,
     }

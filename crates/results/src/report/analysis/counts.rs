@@ -162,12 +162,12 @@ pub(super) fn counts(
     for variant in &mut all {
         let name = format!("instructions-{}.svg", safe_name(&variant.label));
         if let Ok(svg) = flames(&variant.label, &variant.functions) {
-            pictures.push((name.clone(), svg));
+            pictures.push((name.clone(), svg.into()));
             variant.file = Some(name);
         }
         let drawn = counted.calls(variant).and_then(|calls| {
             let svg = flames_of_calls(&variant.label, &calls.stacks).ok()?;
-            pictures.push((calls.file.clone(), svg));
+            pictures.push((calls.file.clone(), svg.into()));
             Some(calls)
         });
         variant.calls = drawn;
@@ -184,14 +184,14 @@ pub(super) fn counts(
         if let Ok(svg) = red_and_blue(labels, &before.functions, &after.functions) {
             let [before, after] = labels.map(safe_name);
             let name = format!("instructions-{after}-against-{before}.svg");
-            pictures.push((name.clone(), svg));
+            pictures.push((name.clone(), svg.into()));
             found.file = Some(name);
         }
         let (Some(one), Some(other)) = (&before.calls, &after.calls) else { continue };
         if let Ok(svg) = red_and_blue_of_calls(labels, &one.stacks, &other.stacks) {
             let [before, after] = labels.map(safe_name);
             let name = format!("calls-{after}-against-{before}.svg");
-            pictures.push((name.clone(), svg));
+            pictures.push((name.clone(), svg.into()));
             found.calls = Some(name);
         }
     }

@@ -55,6 +55,7 @@ pub use diagnoses::{Finding, RunSteadiness};
 pub use directions::DirectionRate;
 pub use figures::RunResult;
 pub use goals::found_in_words;
+pub(crate) use method::CURVES;
 pub use method::{
     Borne, Bursts, Curved, DelayEffect, FloodPoint, Flooded, GoalFound, Held, Interrupted,
     Interruption, Method, MethodPoint, MethodRun, RunConnections, Searched, Soaked, Suite,

@@ -1,4 +1,6 @@
 //! Pictures that an analysis draws.
 
-/// Name in the report and SVG of each picture.
-pub(crate) type Pictures = Vec<(String, String)>;
+use crate::figure::Drawing;
+
+/// Name in the report and layouts of each picture.
+pub(crate) type Pictures = Vec<(String, Drawing)>;

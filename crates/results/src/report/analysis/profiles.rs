@@ -49,7 +49,7 @@ impl Drawing {
     /// Keeps a picture, and returns its name in the report.
     fn keep(&mut self, stem: &str, svg: String) -> String {
         let name = format!("{FOLDER}/{stem}.svg");
-        self.pictures.push((name.clone(), svg));
+        self.pictures.push((name.clone(), svg.into()));
         name
     }
 }

@@ -8,6 +8,7 @@ mod router;
 mod rows;
 
 use super::Testbed;
+use crate::facts::revision;
 use crate::format::{listed, seconds};
 use crate::stats::summary::median;
 use crate::store::{Contents, Import};
@@ -21,7 +22,8 @@ pub(super) fn lines(contents: &Contents, testbed: &Testbed) -> Vec<String> {
     if let Some(import) = &contents.import {
         return imported(contents, import);
     }
-    let mut lines = vec![testbed_line(testbed)];
+    let mut lines: Vec<String> = revision_line(contents).into_iter().collect();
+    lines.push(testbed_line(testbed));
     lines.extend(machine(contents));
     if testbed.kind == Some(TestbedKind::Vm) {
         for name in ["kernel", "disk", "cpus", "memory", "nic"] {
@@ -72,7 +74,8 @@ pub(super) fn brief(contents: &Contents, testbed: &Testbed) -> Vec<String> {
         return imported(contents, import).into_iter().take(3).collect();
     }
     let kind = testbed_line(testbed).trim_start_matches("Testbed: ").to_owned();
-    let machine: Vec<String> = std::iter::once(kind).chain(machine(contents)).collect();
+    let machine: Vec<String> =
+        revision_line(contents).into_iter().chain([kind]).chain(machine(contents)).collect();
     let rate = varied(contents, "", |s| match s.traffic.rate {
         Rate::Max => "maximum offered load".to_owned(),
         rate => rate.to_string(),
@@ -90,6 +93,12 @@ pub(super) fn brief(contents: &Contents, testbed: &Testbed) -> Vec<String> {
     let directions = is_any(contents, is_both).then_some(directions);
     let traffic: Vec<String> = traffic.into_iter().chain(directions).collect();
     vec![machine.join("; "), traffic.join(", "), design(contents)]
+}
+
+/// The revision that was measured, as the user gave it.
+fn revision_line(contents: &Contents) -> Option<String> {
+    let mut environments = contents.invocations.iter().map(|stored| &stored.invocation.environment);
+    Some(format!("Revision: {}", environments.find_map(revision)?))
 }
 
 /// Those of an imported experiment: what its logs, its configurations and its

@@ -4,7 +4,7 @@
 use super::figures::RunResult;
 use super::line::line_pps;
 use super::method::{Method, MethodRun};
-use crate::figure::{Chart, Point, Quantity, Series, XAxis};
+use crate::figure::{Chart, Draw, Drawing, Point, Quantity, Series, XAxis};
 use crate::stats::summary::{Interval, geometric_mean};
 use crate::store::Contents;
 use fwdlab_model::Variant;
@@ -26,7 +26,7 @@ pub struct Sizes {
     pub series: Vec<SizeSeries>,
     /// The picture.
     #[serde(skip)]
-    svg: String,
+    drawing: Drawing,
 }
 
 /// One line.
@@ -130,8 +130,8 @@ pub(super) fn sizes(
         Some(_) => "conditional throughput (RFC 9971)",
         None => metric.description(),
     };
-    let mut sizes = Sizes { confidence, series, svg: String::new() };
-    sizes.svg = sizes.draw(what, caption);
+    let mut sizes = Sizes { confidence, series, drawing: Drawing::default() };
+    sizes.drawing = sizes.draw(what, caption);
     (!sizes.series.is_empty()).then_some(sizes)
 }
 
@@ -144,12 +144,12 @@ fn found(runs: &[MethodRun], variant: usize, goal: usize) -> Vec<f64> {
 
 impl Sizes {
     /// The picture, with its name in the report.
-    pub(super) fn picture(&self) -> (String, String) {
-        (SIZES_PICTURE.to_owned(), self.svg.clone())
+    pub(super) fn picture(&self) -> (String, Drawing) {
+        (SIZES_PICTURE.to_owned(), self.drawing.clone())
     }
 
     /// Rate against frame size, with the intervals, and the line rate where it is known and near.
-    fn draw(&self, what: &str, caption: &str) -> String {
+    fn draw(&self, what: &str, caption: &str) -> Drawing {
         let points = || self.series.iter().flat_map(|series| &series.points);
         let mut bytes: Vec<u16> = points().filter_map(|point| point.frame_size.one()).collect();
         bytes.sort_unstable();
@@ -208,6 +208,6 @@ impl Sizes {
             ceiling_pps: None,
             footnote: Some(footnote),
         }
-        .render()
+        .drawing()
     }
 }

@@ -17,16 +17,18 @@ mod summary;
 pub use method::searches;
 pub use summary::{summary, summary_text};
 
-use super::analysis::{Analysis, Answer, Compared, MinistatBlock, Outcome};
+use super::analysis::{Analysis, Answer, Compared, Method, MinistatBlock, Outcome};
 use super::counted;
 use super::rows::{Rates, median, scale};
 use super::verdicts::{how, terms, verdicts};
 use crate::counts::NOT_TIME;
 use crate::document::table::{Cell, Digits};
 use crate::document::{Block, Document, Figure, Inline, Table};
+use crate::figure::Drawing;
 use crate::format::runs_of;
 use crate::label::MeasuredOn;
 use crate::stats::Verdict;
+use fwdlab_model::plan::RunMetric;
 
 /// Version of the shape of `results.json`; raised when something that was there
 /// is named otherwise or means something else.
@@ -47,15 +49,15 @@ const INVOCATIONS: usize = 20;
 /// Page of it for where the time goes.
 const PROFILES: &str = "PROFILES.md";
 
-/// The pictures of a report (SVG).
+/// The pictures of a report.
 #[derive(Clone, Debug, Default)]
 pub struct Pictures {
     /// The rates of the variants.
-    pub graph: String,
+    pub graph: Drawing,
     /// The runs in their order.
-    pub order: String,
+    pub order: Drawing,
     /// The effects with their intervals; none where no rates are compared.
-    pub effects: Option<String>,
+    pub effects: Option<Drawing>,
 }
 
 /// The report of an analysis with its pictures: the answer first, with what it rests on below,
@@ -64,25 +66,34 @@ pub fn document<'a>(analysis: &'a Analysis, pictures: &Pictures) -> Document<'a>
     let mut conclusion: Vec<Block> =
         Block::caption(&analysis.testbed.caption).into_iter().collect();
     conclusion.push(answer::found(analysis));
-    let mut blocks = vec![Block::list(answer::beside(analysis))];
-    if let Some(method) = &analysis.method {
-        blocks.push(Block::list(method::sentences(method)));
-    }
-    blocks.extend(Block::notes(&analysis.notes));
-    let figure = |title: &str, file: &str, svg: &str| {
-        let (title, file, svg) = (title.to_owned(), Some(file.to_owned()), svg.to_owned());
-        Block::Figure(Figure { title, file, svg })
+    let mut blocks = Vec::new();
+    let figure = |title: &str, file: &str, drawing: &Drawing| {
+        let (title, file, drawing) = (title.to_owned(), Some(file.to_owned()), drawing.clone());
+        Block::Figure(Figure { title, file, drawing })
     };
+    // A report of a loss curve begins with it, its section has the table.
+    let drawn = &analysis.profile_pictures;
+    let first = analysis.method.as_ref().and_then(|of| method::first_figure(of, drawn));
+    let is_shown = first.is_some();
+    blocks.extend(first);
+    let mut graph = Some(figure(&analysis.title, "graph.png", &pictures.graph));
+    // The answer of a search is its rates.
+    if is_searched(analysis) {
+        blocks.extend(graph.take());
+    }
     if let Some(effects) = &pictures.effects {
         blocks.push(figure("Effects with their intervals", "effects.svg", effects));
     }
-    let graph = figure(&analysis.title, "graph.png", &pictures.graph);
     // Where effects are drawn they come first, and rates with the figures.
-    let mut graph = Some(graph);
     let are_many = analysis.variants.len() > MANY;
-    if pictures.effects.is_none() || analysis.counts.is_some() || are_many {
+    if pictures.effects.is_none() || are_many {
         blocks.extend(graph.take());
     }
+    if let Some(method) = &analysis.method {
+        blocks.push(Block::list(method::sentences(method)));
+    }
+    blocks.push(Block::list(answer::beside(analysis)));
+    blocks.extend(Block::notes(&analysis.notes));
     match analysis.comparisons.len() {
         0 => {}
         n if n > MANY && analysis.counts.is_none() => {
@@ -96,18 +107,21 @@ pub fn document<'a>(analysis: &'a Analysis, pictures: &Pictures) -> Document<'a>
     }
     match &analysis.counts {
         Some(counts) => {
+            blocks.extend(graph);
             blocks.push(counts::figures(analysis, counts));
             blocks.extend(counts::sections(analysis, counts));
         }
+        // The table of a search has the same figures, next to what its goals mean. What the runs'
+        // own trials lost at the maximum load has no place among rates without loss.
+        None if is_searched(analysis) => {}
         None => {
             let section = figures::section(analysis, graph);
             blocks.push(if are_many { section.on_page(DETAILS) } else { section });
         }
     }
     if let Some(method) = &analysis.method {
-        blocks.push(method::section(method, &analysis.profile_pictures));
+        blocks.push(method::section(method, if is_shown { &[][..] } else { drawn }));
     }
-    let drawn = &analysis.profile_pictures;
     blocks.extend(analysis.sizes.as_ref().map(|sizes| sizes::section(sizes, drawn)));
     blocks.extend(figures::scaling(analysis));
     blocks.extend(analysis.device.as_ref().map(figures::device));
@@ -132,6 +146,12 @@ pub fn document<'a>(analysis: &'a Analysis, pictures: &Pictures) -> Document<'a>
     blocks.extend(quality::sections(analysis, &pictures.order));
     blocks.push(Block::section("How it was made", vec![made(analysis)]));
     Document { title: analysis.title.clone(), conclusion, blocks, data: analysis, version: VERSION }
+}
+
+/// True if the throughput that a search found stands for a run.
+fn is_searched(analysis: &Analysis) -> bool {
+    let search = analysis.method.as_ref().and_then(Method::search);
+    analysis.figure == RunMetric::Throughput && search.is_some()
 }
 
 /// How each verdict was computed; none where there are none.

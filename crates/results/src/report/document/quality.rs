@@ -3,6 +3,7 @@
 
 use crate::document::table::{Cell, Digits};
 use crate::document::{Block, Figure, Inline, Item, List, Room, Table};
+use crate::figure::Drawing;
 use crate::format::{p_value, percent, runs_of, signed_percent};
 use crate::report::analysis::{
     Analysis, ArrivalResult, RunResult, RunSteadiness, RunWarning, SampledDamage, WarningGroup,
@@ -31,7 +32,7 @@ fn has_findings(analysis: &Analysis) -> bool {
 
 /// From the packets to every run, folded; `order` is the picture (SVG) of the runs in
 /// their order.
-pub(super) fn sections(analysis: &Analysis, order: &str) -> Vec<Block> {
+pub(super) fn sections(analysis: &Analysis, order: &Drawing) -> Vec<Block> {
     let mut sections = vec![Block::section("Conservation", conservation(analysis))];
     let has_time = analysis.counts.is_none();
     if has_time && !has_findings(analysis) {
@@ -295,7 +296,7 @@ fn ceiling(analysis: &Analysis) -> Block {
     Block::Where(Room::Terminal, vec![Block::text(text), table.block()])
 }
 
-fn time(analysis: &Analysis, order: &str) -> Vec<Block> {
+fn time(analysis: &Analysis, order: &Drawing) -> Vec<Block> {
     let mut blocks = match analysis.steal.is_empty() {
         true => vec![Block::text("Stolen time was not observed.")],
         false => {
@@ -324,11 +325,11 @@ fn time(analysis: &Analysis, order: &str) -> Vec<Block> {
 }
 
 /// The runs one after the other, and what took time beside their traffic.
-fn in_order(analysis: &Analysis, order: &str) -> Vec<Block> {
+fn in_order(analysis: &Analysis, order: &Drawing) -> Vec<Block> {
     let mut blocks = Vec::new();
     if !analysis.runs.is_empty() {
         let title = "Runs in their order".to_owned();
-        blocks.push(Block::Figure(Figure { title, file: None, svg: order.to_owned() }));
+        blocks.push(Block::Figure(Figure { title, file: None, drawing: order.clone() }));
     }
     if !analysis.overhead.is_empty() {
         let table = Table::of(&analysis.overhead)

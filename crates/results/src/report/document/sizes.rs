@@ -3,11 +3,12 @@
 use super::quality::frame_size;
 use crate::document::table::{Cell, Digits};
 use crate::document::{Block, Figure, Table};
+use crate::figure::Drawing;
 use crate::report::analysis::{SIZES_PICTURE, SizePoint, Sizes};
 use fwdlab_model::units::{format_bps, format_pps};
 
 /// The section with its picture.
-pub(super) fn section(sizes: &Sizes, pictures: &[(String, String)]) -> Block {
+pub(super) fn section(sizes: &Sizes, pictures: &[(String, Drawing)]) -> Block {
     let rows: Vec<(&str, &SizePoint)> = sizes
         .series
         .iter()
@@ -46,9 +47,9 @@ pub(super) fn section(sizes: &Sizes, pictures: &[(String, String)]) -> Block {
          and more. L1: bits on the link with preamble and gap; L2: of the frames with FCS.",
         sizes.confidence
     );
-    let picture = pictures.iter().find(|(name, _)| name == SIZES_PICTURE).map(|(name, svg)| {
+    let picture = pictures.iter().find(|(name, _)| name == SIZES_PICTURE).map(|(name, drawing)| {
         let title = "Rate by frame size".to_owned();
-        Block::Figure(Figure { title, file: Some(name.clone()), svg: svg.clone() })
+        Block::Figure(Figure { title, file: Some(name.clone()), drawing: drawing.clone() })
     });
     let blocks = picture.into_iter().chain([table.block(), Block::text(text)]);
     Block::section("Rate by frame size", blocks.collect())

@@ -20,6 +20,7 @@ pub use directions::TrialDirection;
 pub use flood::{Borne, FloodPoint, Flooded};
 pub use interruption::{Interrupted, Interruption};
 pub use latency::{DelayEffect, Timed, TimedFigure};
+pub(crate) use pictures::CURVES;
 pub use search::{GoalFound, Searched};
 pub use soak::Soaked;
 pub use suite::{Suite, SuiteRow};
@@ -305,7 +306,7 @@ impl Method {
 
     /// The search of it, alone or among the tests of a suite; none without one whose rates are
     /// those of packets.
-    pub(super) fn search(&self) -> Option<&Method> {
+    pub(crate) fn search(&self) -> Option<&Method> {
         let mut all = std::iter::once(self).chain(&self.parts);
         all.find(|part| part.kind == MethodKind::Mlrsearch && !part.goals.is_empty())
     }

@@ -2,26 +2,31 @@
 
 use super::Timed;
 use super::{Method, MethodPoint, MethodRun};
-use crate::figure::{Curve, Percentiles, Quantity, Span, Strip};
+use crate::figure::{
+    Curve, Draw, LossCurve, LossPoint, Losses, Percentiles, Quantity, Span, Strip,
+};
 use crate::format::percent;
+use crate::report::analysis::pictures::Pictures;
 use crate::report::safe_name;
 use crate::stats::summary::median;
 use fwdlab_model::design::MethodKind;
 use fwdlab_search::Goal;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+/// Name of the picture of loss against load.
+pub(crate) const CURVES: &str = "curve.svg";
 /// Parts of the time in which tables are compared over runs.
 const INTERVALS: f64 = 20.0;
 
 impl Method {
-    /// The pictures of it, one for each variant: how loads were found, or what was lost at
-    /// which load or when; names in the report and SVG.
-    pub(crate) fn pictures(&self) -> Vec<(String, String)> {
+    /// The pictures of it, names in the report and SVG: loss against load of all variants in one;
+    /// of other methods one for each variant, such as how loads were found, or what was lost when.
+    pub(crate) fn pictures(&self) -> Pictures {
         pictures(self)
     }
 }
 
-fn pictures(method: &Method) -> Vec<(String, String)> {
+fn pictures(method: &Method) -> Pictures {
     if !method.parts.is_empty() {
         return method.parts.iter().flat_map(pictures).collect();
     }
@@ -32,11 +37,16 @@ fn pictures(method: &Method) -> Vec<(String, String)> {
         method.runs.iter().map(|run| (run.variant, run.label.as_str())).collect();
     variants.sort_unstable();
     variants.dedup();
+    let of_variant = |variant: usize| -> Vec<&MethodRun> {
+        method.runs.iter().filter(|run| run.variant == variant).collect()
+    };
+    if method.kind == MethodKind::LossCurve {
+        let curves = variants.iter().map(|&(variant, label)| curve(&of_variant(variant), label));
+        return vec![(CURVES.to_owned(), curves_of(curves.collect()).drawing())];
+    }
     let of = |&(variant, label): &(usize, &str)| {
-        let runs: Vec<&MethodRun> =
-            method.runs.iter().filter(|run| run.variant == variant).collect();
+        let runs = of_variant(variant);
         let (what, strip) = match method.kind {
-            MethodKind::LossCurve => ("curve", curve(&runs, label)),
             MethodKind::Soak => ("soak", soak(&runs, label)),
             MethodKind::Flood => ("flood", flood(&runs, label)),
             MethodKind::BackToBack => ("bursts", bursts(&runs, label)),
@@ -48,13 +58,13 @@ fn pictures(method: &Method) -> Vec<(String, String)> {
             MethodKind::TableCapacity => ("connections", filling(&runs, label)),
             _ => return None,
         };
-        Some((format!("{what}-{}.svg", safe_name(label)), strip.render()))
+        Some((format!("{what}-{}.svg", safe_name(label)), strip.drawing()))
     };
     variants.iter().filter_map(of).collect()
 }
 
 /// Delays by percentile, a picture for each variant.
-fn delays(timed: &[Timed], confidence: f64) -> Vec<(String, String)> {
+fn delays(timed: &[Timed], confidence: f64) -> Pictures {
     let of_variant = |rows: &[Timed]| {
         let label = rows[0].label.as_str();
         let own = rows.iter().map(|row| Curve {
@@ -80,7 +90,7 @@ fn delays(timed: &[Timed], confidence: f64) -> Vec<(String, String)> {
             ),
         };
         let figure = Percentiles { title, curves, footnote: Some(footnote) };
-        (format!("latency-{}.svg", safe_name(label)), figure.render())
+        (format!("latency-{}.svg", safe_name(label)), figure.drawing())
     };
     timed.chunk_by(|one, next| one.variant == next.variant).map(of_variant).collect()
 }
@@ -167,20 +177,50 @@ fn progress(goals: &[Goal], runs: &[&MethodRun], label: &str) -> Strip {
     }
 }
 
-/// Loss against load.
-fn curve(runs: &[&MethodRun], label: &str) -> Strip {
-    let title = format!("{label}: frame loss rate");
-    // Loads may be each run's own, and fall by the same steps.
-    let step = |run: &MethodRun, number: usize| {
-        let own = run.points[number].load;
-        let mut above: Vec<u64> =
-            run.points.iter().map(|point| point.load).filter(|load| *load > own).collect();
-        above.sort_unstable();
-        above.dedup();
-        above.len() as u64
+/// Loss against load in one variant: at each step the median over its runs, whose loads may
+/// differ and fall by the same steps.
+fn curve(runs: &[&MethodRun], label: &str) -> LossCurve {
+    let step = |run: &MethodRun, own: u64| {
+        let above = run.points.iter().map(|point| point.load).filter(|load| *load > own);
+        above.collect::<BTreeSet<u64>>().len()
     };
-    let x = |point: &MethodPoint| point.offered_pps / 1e3;
-    losses(runs, (&title, "offered load (kpps)"), x, (step, "each step of the load"))
+    // By falling load: offered load, and the percentage lost for sure and at most.
+    let mut steps: BTreeMap<usize, Vec<[f64; 3]>> = BTreeMap::new();
+    for run in runs {
+        for point in &run.points {
+            if let (Some(lost), Some(at_most)) = (point.loss_ratio, point.loss_at_most) {
+                let seen = [point.offered_pps, 100.0 * lost, 100.0 * at_most];
+                steps.entry(step(run, point.load)).or_default().push(seen);
+            }
+        }
+    }
+    let point = |seen: &Vec<[f64; 3]>| {
+        let of = |at: usize| seen.iter().map(|values| values[at]).collect::<Vec<f64>>();
+        let lost = of(1);
+        Some(LossPoint {
+            load_pps: median(&of(0))?,
+            lost: median(&lost)?,
+            least: lost.iter().copied().fold(f64::INFINITY, f64::min),
+            most: lost.iter().copied().fold(0.0, f64::max),
+            at_most: median(&of(2))?,
+        })
+    };
+    LossCurve { name: label.to_owned(), points: steps.values().rev().filter_map(point).collect() }
+}
+
+/// The curves of all variants in one figure.
+fn curves_of(curves: Vec<LossCurve>) -> Losses {
+    let has = |is: fn(&LossPoint) -> bool| curves.iter().flat_map(|curve| &curve.points).any(is);
+    let runs = match has(|point| point.most > point.least) {
+        true => "Medians over the runs at each step of the load; bars: least to most.",
+        false => "Medians over the runs at each step of the load.",
+    };
+    let others = match has(|point| point.at_most > point.lost) {
+        true => " Dotted: up to what may have been lost while other programs had the device's CPU.",
+        false => "",
+    };
+    let title = "Frame loss rate against offered load".to_owned();
+    Losses { title, curves, footnote: Some(format!("{runs}{others}")) }
 }
 
 /// What was lost of the traffic and of the flood, against the flood.
@@ -273,35 +313,22 @@ fn bursts(runs: &[&MethodRun], label: &str) -> Strip {
     }
 }
 
-/// Loss over time.
+/// Loss over time, of each trial for sure, and with what was lost while other programs had the
+/// device's CPU. Trials of one number are one interval over runs.
 fn soak(runs: &[&MethodRun], label: &str) -> Strip {
     let title = format!("{label}: packets lost, trial by trial");
-    let x_label = "seconds since the first trial began";
-    let number = |_: &MethodRun, number: usize| number as u64;
-    losses(runs, (&title, x_label), |point| point.at_s, (number, "the trials of one number"))
-}
-
-/// What each trial lost for sure, and with what was lost while others had the device's CPU; trials
-/// of one place, by their number in the run, are one interval over runs.
-fn losses(
-    runs: &[&MethodRun],
-    (title, x_label): (&str, &str),
-    x: impl Fn(&MethodPoint) -> f64,
-    (place, at): (impl Fn(&MethodRun, usize) -> u64, &str),
-) -> Strip {
     let seen = runs.iter().flat_map(|run| {
-        let (x, place) = (&x, &place);
-        run.points.iter().enumerate().filter_map(move |(number, point)| {
-            let (x, y) = (x(point), 100.0 * point.loss_ratio?);
-            Some(Seen { run: run.run, place: place(run, number), series: 0, x, y })
+        run.points.iter().enumerate().filter_map(|(number, point)| {
+            let (x, y) = (point.at_s, 100.0 * point.loss_ratio?);
+            Some(Seen { run: run.run, place: number as u64, series: 0, x, y })
         })
     });
     let spans = spans(seen);
     let percent = |loss: Option<f64>| loss.map(|ratio| 100.0 * ratio);
     let marks = runs.iter().flat_map(|run| &run.points).flat_map(|point| {
         let (least, most) = (percent(point.loss_ratio), percent(point.loss_at_most));
-        let doubt = most.filter(|most| Some(*most) != least).map(|most| (x(point), 1, most));
-        [least.map(|least| (x(point), 0, least)), doubt].into_iter().flatten()
+        let doubt = most.filter(|most| Some(*most) != least).map(|most| (point.at_s, 1, most));
+        [least.map(|least| (point.at_s, 0, least)), doubt].into_iter().flatten()
     });
     let marks: Vec<(f64, usize, f64)> = marks.collect();
     let mut series = vec!["lost by the device".to_owned()];
@@ -310,8 +337,8 @@ fn losses(
     }
     let strip = Strip {
         y: Quantity::Loss,
-        x_label: x_label.to_owned(),
-        ..Strip::of_stream(title, series, &marks)
+        x_label: "seconds since the first trial began".to_owned(),
+        ..Strip::of_stream(&title, series, &marks)
     };
-    with_spans(strip, spans, at)
+    with_spans(strip, spans, "the trials of one number")
 }

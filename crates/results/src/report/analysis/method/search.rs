@@ -59,6 +59,9 @@ pub struct Searched {
     pub upper: Option<f64>,
     /// Median of the same runs' forwarding rates at the maximum offered load.
     pub frmol: Option<f64>,
+    /// The same rates, with the least and the greatest of them.
+    #[serde(skip)]
+    pub(crate) frmol_of_runs: Option<SummaryResult>,
     /// Runs with a regular result, of all.
     pub regular: (usize, usize),
     /// Runs at line rate: the device is as fast as its link, or faster.
@@ -131,6 +134,7 @@ pub(super) fn searched<'a>(
             lower: median(&of(|found| found.lower.map(|pps| pps as f64))),
             upper: median(&of(|found| found.upper.map(|pps| pps as f64))),
             frmol: median(&rates),
+            frmol_of_runs: SummaryResult::of(&rates),
             regular: (regular.len() - at_line, own.len()),
             at_line,
             at_least: median(&at_least).filter(|_| throughput.is_none()),

@@ -14,7 +14,8 @@ mod suite;
 
 use crate::document::table::Cell;
 use crate::document::{Block, Document, Figure};
-use crate::report::analysis::{Method, MethodPoint};
+use crate::figure::Drawing;
+use crate::report::analysis::{CURVES, Method, MethodPoint};
 use fwdlab_model::design::MethodKind;
 use fwdlab_model::units::format_pps;
 
@@ -30,7 +31,7 @@ pub fn searches<'a>(title: &str, method: &'a Method) -> Document<'a> {
 }
 
 /// The section of a report.
-pub(super) fn section(method: &Method, pictures: &[(String, String)]) -> Block {
+pub(super) fn section(method: &Method, pictures: &[(String, Drawing)]) -> Block {
     let mut blocks: Vec<Block> = introduction(method.kind).map(Block::text).into_iter().collect();
     if let Some(suite) = &method.suite {
         blocks.extend(suite::blocks(suite));
@@ -53,10 +54,8 @@ pub(super) fn section(method: &Method, pictures: &[(String, String)]) -> Block {
     blocks.extend(latency::intervals(&method.timed, method.confidence));
     blocks.extend(doubts(method));
     let (what, title) = picture(method.kind);
-    let own = pictures.iter().filter(|(name, _)| name.starts_with(&format!("{what}-")));
-    blocks.extend(own.map(|(name, svg)| {
-        Block::Figure(Figure { title: title.into(), file: Some(name.clone()), svg: svg.clone() })
-    }));
+    let own = pictures.iter().filter(|(name, _)| is_of(what, name));
+    blocks.extend(own.map(|(name, drawing)| figure(title, name, drawing)));
     let heading = match method.kind {
         MethodKind::Mlrsearch => "Throughput",
         MethodKind::LossCurve => "Frame loss rate",
@@ -74,6 +73,24 @@ pub(super) fn section(method: &Method, pictures: &[(String, String)]) -> Block {
         }
     };
     Block::section(heading, blocks)
+}
+
+/// The picture to begin a report with: loss against load. `None` for other methods.
+pub(super) fn first_figure(method: &Method, pictures: &[(String, Drawing)]) -> Option<Block> {
+    let (_, title) = picture(method.kind);
+    let (name, drawing) = pictures.iter().find(|(name, _)| name == CURVES)?;
+    (method.kind == MethodKind::LossCurve).then(|| figure(title, name, drawing))
+}
+
+/// True if the file `name` is a picture of the trials that `what` names: one of all variants, or of
+/// one.
+fn is_of(what: &str, name: &str) -> bool {
+    name.strip_prefix(what).is_some_and(|rest| rest == ".svg" || rest.starts_with('-'))
+}
+
+fn figure(title: &str, name: &str, drawing: &Drawing) -> Block {
+    let (title, file, drawing) = (title.to_owned(), Some(name.to_owned()), drawing.clone());
+    Block::Figure(Figure { title, file, drawing })
 }
 
 /// What is measured, and against which document.

@@ -1,0 +1,45 @@
+//! Layouts of a figure: for files, paper and wide windows, and for the windows of phones.
+
+use super::frame::WIDTH;
+
+/// Width of a figure for narrow windows, pixels.
+pub(super) const NARROW: f64 = 380.0;
+
+/// A figure that can be laid out for any width.
+pub trait Draw {
+    /// Lays the figure out for `width` pixels; what its data need more is added.
+    fn draw(&self, width: f64) -> Sheet;
+
+    /// The figure as SVG text, as wide as files have it.
+    fn render(&self) -> String {
+        self.draw(WIDTH).svg
+    }
+
+    /// The figure for windows of every width.
+    fn drawing(&self) -> Drawing {
+        let narrow = self.draw(NARROW);
+        Drawing { wide: self.render(), narrow: (narrow.width <= NARROW).then_some(narrow.svg) }
+    }
+}
+
+/// A figure laid out for one width.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sheet {
+    pub(super) svg: String,
+    pub(super) width: f64,
+}
+
+/// A figure as SVG text, for windows of every width.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Drawing {
+    /// Layout for files, paper and wide windows.
+    pub wide: String,
+    /// Layout for narrow windows. `None` if the figure needs more room.
+    pub narrow: Option<String>,
+}
+
+impl From<String> for Drawing {
+    fn from(wide: String) -> Drawing {
+        Drawing { wide, narrow: None }
+    }
+}
