@@ -11,6 +11,8 @@ pub(crate) mod completions;
 #[cfg(target_os = "linux")]
 pub(crate) mod count;
 #[cfg(target_os = "linux")]
+pub(crate) mod datasheet;
+#[cfg(target_os = "linux")]
 pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod flamegraph;
@@ -127,6 +129,9 @@ pub(crate) enum Command {
     #[cfg(target_os = "linux")]
     /// Ask a first question without a file: does a command make a difference?
     Ab(ab::Arguments),
+    #[cfg(target_os = "linux")]
+    /// Measure a device and print its data sheet: rates, throughput, delays, firewall, queues
+    Datasheet(datasheet::Arguments),
     /// Write a commented experiment file for a question
     New(new::Arguments),
     /// Show what an experiment would do, and how long it takes
@@ -238,6 +243,8 @@ pub(crate) fn execute(command: Command) -> anyhow::Result<Exit> {
         Command::Merge(arguments) => merge::execute(&arguments),
         #[cfg(target_os = "linux")]
         Command::Ab(arguments) => ab::execute(&arguments),
+        #[cfg(target_os = "linux")]
+        Command::Datasheet(arguments) => datasheet::execute(&arguments),
         Command::New(arguments) => new::execute(&arguments),
         Command::Plan(arguments) => plan::execute(&arguments),
         Command::Report(arguments) => report::execute(&arguments),
@@ -291,8 +298,8 @@ pub(crate) fn execute(command: Command) -> anyhow::Result<Exit> {
 fn no_command_here(words: &[OsString]) -> crate::error::CliError {
     let name = words.first().map(|word| word.to_string_lossy()).unwrap_or_default();
     let why = match name.as_ref() {
-        "ab" | "bench" | "bisect" | "count" | "doctor" | "kernels" | "lab" | "receive"
-        | "route" | "run" | "search" | "selftest" | "send" | "submit" => {
+        "ab" | "bench" | "bisect" | "count" | "datasheet" | "doctor" | "kernels" | "lab"
+        | "receive" | "route" | "run" | "search" | "selftest" | "send" | "submit" => {
             "it measures, which needs Linux\n  next step: run it on a Linux machine, which reaches \
              others over ssh; `fwdlab show` and `fwdlab report` read here what it stores"
         }

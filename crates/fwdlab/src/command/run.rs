@@ -123,6 +123,11 @@ impl Arguments {
     pub(crate) fn set(&mut self, fresh: bool, overrides: Overrides, common: Common) {
         (self.fresh, self.overrides, self.common) = (fresh, overrides, common);
     }
+
+    /// The same with another command's options of the plan.
+    pub(crate) fn set_overrides(&mut self, fresh: bool, overrides: Overrides) {
+        (self.fresh, self.overrides) = (fresh, overrides);
+    }
 }
 
 /// Carries it out.
@@ -163,12 +168,41 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     result.map(|(exit, _)| exit)
 }
 
-/// Measures and reports; gives the results in short beside the exit code.
-fn carry_out(
+/// A finished experiment.
+pub(crate) struct Measured {
+    pub(crate) analysis: Analysis,
+    given_up: Vec<GivenUp>,
+}
+
+impl Measured {
+    /// Exit code: figures that can't be trusted weigh more than figures that are missing.
+    pub(crate) fn exit(&self, arguments: &Arguments) -> Result<Exit> {
+        let exit = exit_of(&self.analysis, arguments)?;
+        let is_doubtful =
+            self.analysis.has_fatal_warning() || self.analysis.without_result().is_empty();
+        match exit {
+            _ if self.given_up.is_empty() => Ok(exit),
+            Exit::Untrustworthy if is_doubtful => Ok(exit),
+            _ => Ok(Exit::Environment),
+        }
+    }
+}
+
+/// Measures the runs that the store lacks and writes the report, without printing results.
+///
+/// # Errors
+/// As [`execute`].
+pub(crate) fn measure(arguments: &Arguments) -> Result<Measured> {
+    let loaded = experiment::load(&arguments.experiment, &arguments.overrides)?;
+    let out = experiment::directory(&loaded.plan, arguments.out.as_deref());
+    measure_loaded(arguments, &loaded, &out)
+}
+
+fn measure_loaded(
     arguments: &Arguments,
     Loaded { plan, text }: &Loaded,
     out: &Path,
-) -> Result<(Exit, String)> {
+) -> Result<Measured> {
     let (mut store, said) = session::open_store(out, arguments.is_fresh())?;
     said.into_iter().for_each(|said| arguments.say(&said));
     store.adopt_plan(plan, text)?;
@@ -193,21 +227,26 @@ fn carry_out(
     } else {
         report::write(&store, out)?
     };
-    show(arguments, &analysis, out)?;
-    let mut summary =
-        anstream::adapter::strip_str(&report::summary_text(&analysis, 80)).to_string();
-    let exit = exit_of(&analysis, arguments)?;
-    if given_up.is_empty() {
-        return Ok((exit, summary));
-    }
-    for GivenUp { variant, why } in &given_up {
-        let remark = format!("{} was given up: {why}", plan.variants[*variant].label);
+    Ok(Measured { analysis, given_up })
+}
+
+/// Measures, reports and prints; returns the results in short next to the exit code.
+fn carry_out(arguments: &Arguments, loaded: &Loaded, out: &Path) -> Result<(Exit, String)> {
+    let measured = measure_loaded(arguments, loaded, out)?;
+    let analysis = &measured.analysis;
+    show(arguments, analysis, out)?;
+    let mut summary = anstream::adapter::strip_str(&report::summary_text(analysis, 80)).to_string();
+    for GivenUp { variant, why } in &measured.given_up {
+        let label = &loaded.plan.variants[*variant].label;
+        let remark = format!("{label} was given up: {why}");
         terminal::warn(&remark);
         summary.push_str(&format!("{remark}\n"));
     }
-    terminal::note(&format!("what is left is tried again by\n  {}", arguments.command_line()));
-    // Figures that can't be trusted weigh more than figures that lack.
-    Ok((if exit == Exit::Untrustworthy { exit } else { Exit::Environment }, summary))
+    if !measured.given_up.is_empty() {
+        let again = arguments.command_line();
+        terminal::note(&format!("to retry the remaining runs:\n  {again}"));
+    }
+    Ok((measured.exit(arguments)?, summary))
 }
 
 /// Measures what its store lacks of a share. A part has no report, nor a verdict: those are of

@@ -1,0 +1,90 @@
+//! The experiments of a data sheet, as files that `fwdlab run` also takes.
+
+/// One experiment of the sheet.
+pub(super) struct Part {
+    /// Name of its file and of the directory of its store.
+    pub(super) name: &'static str,
+    /// The question that it answers.
+    pub(super) title: &'static str,
+    /// Everything after the title.
+    body: String,
+}
+
+/// A search short enough for shared CPUs: trials of 200 ms, bounds 2 % apart.
+fn goal(name: &str, loss: &str) -> String {
+    format!(
+        "[[method.goal]]\nname = \"{name}\"\n{loss}initial_trial = \"200ms\"\n\
+         final_trial = \"200ms\"\nduration_sum = \"2s\"\nwidth = \"2%\"\n\n"
+    )
+}
+
+/// All parts, in the order in which they are measured; `queues` is the larger number of queues.
+pub(super) fn parts(queues: u32) -> Vec<Part> {
+    let trial = "[trial]\nwarmup = \"200ms\"\nduration = \"1s\"\n\n";
+    let short = "[trial]\nwarmup = \"100ms\"\n\n";
+    let sizes = "[traffic]\nframe_size = [64, \"imix\"]\n\n";
+    let [ndr, pdr] = [goal("ndr", ""), goal("pdr", "loss_ratio = 0.005\n")];
+    let part = |name, title, body: String| Part { name, title, body };
+    vec![
+        part(
+            "rates",
+            "Forwarding rate at the maximum offered load",
+            format!("{sizes}{trial}[design]\nblocks = 5\n"),
+        ),
+        part(
+            "firewall",
+            "Forwarding rate behind a firewall",
+            format!(
+                "{trial}[design]\nblocks = 5\n\n[[factor]]\nname = \"firewall\"\n\
+                 levels = [\"none\", \"rules:100\", \"rules:1000\", \"stateful\"]\n"
+            ),
+        ),
+        part(
+            "queues",
+            "Forwarding rate with one and several queues",
+            format!(
+                "[testbed]\narrangement = \"closed\"\nsenders = {queues}\n\n{trial}[design]\n\
+                 blocks = 5\n\n[[factor]]\nname = \"queues\"\nlevels = [1, {queues}]\n"
+            ),
+        ),
+        part(
+            "throughput",
+            "Throughput without loss and at 0.5 % loss",
+            format!(
+                "{sizes}{short}[method]\nkind = \"mlrsearch\"\nmax_trials = 400\n\n{ndr}{pdr}\
+                 [design]\nblocks = 3\n"
+            ),
+        ),
+        part(
+            "latency",
+            "Delay at shares of the throughput at 0.5 % loss",
+            format!(
+                "{short}[method]\nkind = \"latency\"\nshares = [\"10%\", \"50%\", \"90%\"]\n\n\
+                 {pdr}[design]\nblocks = 3\n"
+            ),
+        ),
+    ]
+}
+
+impl Part {
+    /// The experiment file.
+    pub(super) fn experiment(&self) -> String {
+        let Part { title, body, .. } = self;
+        format!("# Made by `fwdlab datasheet`.\nversion = 1\ntitle = \"{title}\"\n\n{body}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_is_an_experiment() {
+        for part in parts(2) {
+            let file = format!("{}.toml", part.name);
+            let plan = fwdlab_model::load(&file, &part.experiment(), &|_| Err("none".into()));
+            let plan = plan.unwrap_or_else(|faults| panic!("{}\n{faults}", part.experiment()));
+            assert!(plan.runs.len() >= 3, "{}", part.name);
+        }
+    }
+}

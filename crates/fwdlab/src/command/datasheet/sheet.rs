@@ -1,0 +1,237 @@
+//! The data sheet as a document.
+
+use fwdlab_model::units::format_pps;
+use fwdlab_results::document::table::{Cell, Digits};
+use fwdlab_results::document::{Block, Document, Remark, Table};
+use fwdlab_results::report::Analysis;
+use fwdlab_results::report::analysis::{Compared, Outcome, Searched, Timed, VariantResult};
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// All parts of a sheet, as `--json` prints them.
+#[derive(Serialize)]
+pub(super) struct Sheet {
+    pub(super) parts: Vec<Found>,
+    pub(super) missing: Vec<Missing>,
+}
+
+/// A part that was measured.
+#[derive(Serialize)]
+pub(super) struct Found {
+    pub(super) part: &'static str,
+    /// Directory of its store and report.
+    pub(super) directory: PathBuf,
+    #[serde(rename = "results")]
+    pub(super) analysis: Analysis,
+}
+
+/// A part that could not be measured.
+#[derive(Serialize)]
+pub(super) struct Missing {
+    pub(super) part: &'static str,
+    pub(super) title: &'static str,
+    pub(super) why: String,
+}
+
+/// The sheet: one section per part, then what all of it holds for.
+pub(super) fn document(sheet: &Sheet) -> Document<'_> {
+    let section = |found: &Found| {
+        let analysis = &found.analysis;
+        let table = match found.part {
+            "throughput" => throughput(analysis),
+            "latency" => latency(analysis),
+            "rates" => rates(analysis, "frames"),
+            part => rates(analysis, part),
+        };
+        Block::section(
+            analysis.title.as_str(),
+            std::iter::once(table).chain(doubts(found)).collect(),
+        )
+    };
+    let mut blocks: Vec<Block> = sheet.parts.iter().map(section).collect();
+    blocks.extend(sheet.missing.iter().map(|part| {
+        Block::remark(Remark::Note, format!("{}: not measured: {}", part.title, part.why))
+    }));
+    blocks.extend(holds_for(sheet));
+    Document {
+        title: "Data sheet".to_owned(),
+        conclusion: vec![Block::text(conclusion(sheet))],
+        blocks,
+        data: sheet,
+        version: 1,
+    }
+}
+
+/// Rates of variants, with the change from their baseline.
+fn rates(analysis: &Analysis, what: &'static str) -> Block {
+    let pps = |value: Option<f64>| {
+        value.map_or(Cell::None, |pps| Cell::Values(format_pps(pps).into(), vec![pps.into()]))
+    };
+    let compared = |variant: &VariantResult| {
+        analysis.comparisons.iter().find(|compared| compared.variant == variant.index)
+    };
+    let figure = analysis.figure;
+    Table::of(&analysis.variants)
+        .words(what, |variant: &VariantResult| Cell::text(variant.label.as_str()))
+        .numbers("rate", move |v| pps(v.summary.as_ref().map(|summary| summary.median)))
+        .numbers("minimum", move |v| pps(v.summary.as_ref().map(|summary| summary.min)))
+        .numbers("maximum", move |v| pps(v.summary.as_ref().map(|summary| summary.max)))
+        .numbers("counted", move |v| pps(v.counted(figure).map(|(counted, _)| counted)))
+        .when(analysis.variants.iter().any(|variant| variant.counted(figure).is_some()))
+        .numbers("bits/s", bits)
+        .numbers("loss", |v| v.loss.as_ref().map_or(Cell::None, |loss| Cell::text(&loss.shown)))
+        .words("against the first", move |v| compared(v).map_or(Cell::None, change))
+        .when(!analysis.comparisons.is_empty())
+        .block()
+}
+
+/// The rate in bits per second on the link, without preamble and gap (L2).
+fn bits(variant: &VariantResult) -> Cell {
+    let bits = variant.summary.as_ref().zip(variant.frame_size);
+    bits.map_or(Cell::None, |(summary, frame)| {
+        let bits = summary.median * 8.0 * frame.mean();
+        Cell::Values(format_bits(bits).into(), vec![bits.into()])
+    })
+}
+
+/// Bits per second with a unit.
+fn format_bits(bits: f64) -> String {
+    match bits {
+        bits if bits >= 1e9 => format!("{:.2} Gbit/s", bits / 1e9),
+        bits => format!("{:.1} Mbit/s", bits / 1e6),
+    }
+}
+
+fn change(compared: &Compared) -> Cell {
+    match &compared.outcome {
+        Outcome::Compared(answer) => {
+            Cell::text(format!("{} {}", answer.shown.effect, answer.shown.interval))
+        }
+        Outcome::Counted(exact) => Cell::text(exact.differences()),
+        Outcome::Unanswerable { .. } => Cell::text("no answer"),
+    }
+}
+
+/// Throughput for each frame size and goal.
+fn throughput(analysis: &Analysis) -> Block {
+    let searched: &[Searched] = analysis.method.as_ref().map_or(&[], |method| &method.searched);
+    let pps = |value: Option<f64>| {
+        value.map_or(Cell::None, |pps| Cell::Values(format_pps(pps).into(), vec![pps.into()]))
+    };
+    let several = searched.iter().any(|found| found.label != searched[0].label);
+    Table::of(searched)
+        .words("frames", |found: &Searched| Cell::text(found.label.as_str()))
+        .when(several)
+        .words("loss allowed", |found| Cell::text(found.goal.as_str()))
+        .numbers("throughput", move |f| pps(f.throughput.as_ref().map(|summary| summary.median)))
+        .numbers("minimum", move |f| pps(f.throughput.as_ref().map(|summary| summary.min)))
+        .numbers("maximum", move |f| pps(f.throughput.as_ref().map(|summary| summary.max)))
+        .numbers("bits/s", |found| {
+            found
+                .bits
+                .map_or(Cell::None, |(_, l2)| Cell::Values(format_bits(l2).into(), vec![l2.into()]))
+        })
+        .words("regular", |found| {
+            let (regular, all) = found.regular;
+            Cell::text(format!("{regular} of {all}"))
+        })
+        .block()
+}
+
+/// Delays at each share of the throughput.
+fn latency(analysis: &Analysis) -> Block {
+    let timed: &[Timed] = analysis.method.as_ref().map_or(&[], |method| &method.timed);
+    let figure = |name: &'static str| {
+        move |timed: &Timed| {
+            let found = timed.figures.iter().find(|figure| figure.name == name);
+            let seconds = found.and_then(|figure| figure.seconds);
+            seconds.map_or(Cell::None, |seconds| {
+                let text = format!("{:.1} us", seconds * 1e6);
+                Cell::Values(text.into(), vec![seconds.into()])
+            })
+        }
+    };
+    let floor = |timed: &Timed| {
+        let found = timed.figures.iter().find(|figure| figure.name == "p50");
+        found.and_then(|figure| figure.floor).map_or(Cell::None, |seconds| {
+            Cell::Values(format!("{:.1} us", seconds * 1e6).into(), vec![seconds.into()])
+        })
+    };
+    Table::of(timed)
+        .numbers("share", |timed: &Timed| Cell::number(timed.share, Digits::Percent(0)))
+        .numbers("load", |timed| {
+            Cell::Values(format_pps(timed.load).into(), vec![timed.load.into()])
+        })
+        .numbers("p50", figure("p50"))
+        .numbers("p99", figure("p99"))
+        .numbers("p99.9", figure("p99.9"))
+        .numbers("maximum", figure("maximum"))
+        .numbers("p50 of the instrument", floor)
+        .numbers("packets", |timed| Cell::count(timed.packets))
+        .block()
+}
+
+/// Warnings about a part, and where its report is.
+fn doubts(found: &Found) -> Vec<Block> {
+    let analysis = &found.analysis;
+    let warnings = analysis.variants.iter().map(|variant| variant.warnings.len()).sum::<usize>();
+    let mut blocks = Vec::new();
+    if analysis.has_fatal_warning() {
+        let text = "These figures can't be trusted: see the report.";
+        blocks.push(Block::remark(Remark::Warning, text));
+    }
+    for (label, why) in analysis.without_result() {
+        blocks.push(Block::remark(Remark::Warning, format!("{label} has no result: {why}")));
+    }
+    let place = found.directory.join("README.md");
+    blocks.push(Block::text(match warnings {
+        0 => format!("Report: {}", place.display()),
+        1 => format!("1 warning; report: {}", place.display()),
+        _ => format!("{warnings} warnings; report: {}", place.display()),
+    }));
+    blocks
+}
+
+/// The set-up that the figures hold for.
+fn holds_for(sheet: &Sheet) -> Option<Block> {
+    let analysis = &sheet.parts.first()?.analysis;
+    let mut lines = analysis.setup_brief.clone();
+    lines.push(analysis.testbed.caption.clone());
+    lines.push(
+        "Rates are medians of runs at the maximum load that the sender offers; delays are timed \
+         from the moment at which a packet was due."
+            .to_owned(),
+    );
+    lines.retain(|line| !line.is_empty());
+    Some(Block::section("What these figures hold for", vec![Block::list(lines)]))
+}
+
+/// The sheet in a sentence: the rate, the throughput and a delay.
+fn conclusion(sheet: &Sheet) -> String {
+    let part = |name: &str| sheet.parts.iter().find(|found| found.part == name);
+    let mut said = Vec::new();
+    if let Some(rates) = part("rates") {
+        said.extend(rates.analysis.variants.iter().filter_map(|variant| {
+            let pps = variant.summary.as_ref()?.median;
+            Some(format!("{}: {} at the maximum load", variant.label, format_pps(pps)))
+        }));
+    }
+    if let Some(method) = part("throughput").and_then(|found| found.analysis.method.as_ref()) {
+        let without_loss = method.searched.iter().filter(|found| found.goal == "ndr");
+        said.extend(without_loss.filter_map(|found| {
+            let pps = found.throughput.as_ref()?.median;
+            Some(format!("{}: {} without loss", found.label, format_pps(pps)))
+        }));
+    }
+    if let Some(method) = part("latency").and_then(|found| found.analysis.method.as_ref()) {
+        said.extend(method.timed.iter().filter(|timed| timed.share == 0.5).filter_map(|timed| {
+            let p99 = timed.figures.iter().find(|figure| figure.name == "p99")?.seconds?;
+            let load = format_pps(timed.load);
+            Some(format!("99 % of the packets within {:.1} us at {load}", p99 * 1e6))
+        }));
+    }
+    match said.is_empty() {
+        true => "Nothing was measured.".to_owned(),
+        false => format!("{}.", said.join("; ")),
+    }
+}
