@@ -63,6 +63,7 @@ pub struct Pictures {
 pub fn document<'a>(analysis: &'a Analysis, pictures: &Pictures) -> Document<'a> {
     let mut conclusion: Vec<Block> =
         Block::caption(&analysis.testbed.caption).into_iter().collect();
+    conclusion.extend(analysis.archive.as_ref().and_then(archive::patch_found));
     conclusion.push(answer::found(analysis));
     let mut blocks = vec![Block::list(answer::beside(analysis))];
     if let Some(method) = &analysis.method {
@@ -83,6 +84,7 @@ pub fn document<'a>(analysis: &'a Analysis, pictures: &Pictures) -> Document<'a>
     if pictures.effects.is_none() || analysis.counts.is_some() || are_many {
         blocks.extend(graph.take());
     }
+    blocks.extend(analysis.archive.as_ref().and_then(archive::patch));
     match analysis.comparisons.len() {
         0 => {}
         n if n > MANY && analysis.counts.is_none() => {
