@@ -292,9 +292,7 @@ impl Warning {
                  the end of the drain of {:.1} s: they count as lost",
                 *drain_ns as f64 / 1e9
             ),
-            Warning::Damaged { packets, intact, faults, .. }
-                if is_translated(*packets, *intact, faults) =>
-            {
+            Warning::Damaged { .. } if self.is_translation() => {
                 "every packet arrived with another source address than it was sent with (NAT?): \
                  none counts as forwarded; if the device translates to the address of its egress \
                  interface, write nat = \"source\" in [dut] or in the level"
@@ -327,6 +325,16 @@ impl Warning {
                 "{packets} UDP packets between the benchmark's addresses reached the receiver \
                  without a stamp: somebody else sends there"
             ),
+        }
+    }
+
+    /// True if nearly every packet arrived with another source address than it was sent with.
+    pub fn is_translation(&self) -> bool {
+        match self {
+            Warning::Damaged { packets, intact, faults, .. } => {
+                is_translated(*packets, *intact, faults)
+            }
+            _ => false,
         }
     }
 

@@ -237,12 +237,16 @@ fn rest(found: &Differences) -> String {
             .collect();
         let more = found.scattering.len().saturating_sub(each.len());
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        said.push(format!("No more than they scatter: {}{more}.", each.join(", ")));
+        said.push(format!("Within noise: {}{more}.", each.join(", ")));
     }
     if found.others > 0 {
         let (others, sum) = (found.others, signed(found.others_sum));
-        let what = if others == 1 { "function differs" } else { "functions differ" };
-        said.push(format!("{others} other {what} by less than {SHOWN}: {sum} together."));
+        said.push(match others {
+            1 => format!("The other function differs by less than {SHOWN}: {sum}."),
+            _ => format!(
+                "The other {others} functions differ by less than {SHOWN} each, {sum} in total."
+            ),
+        });
     }
     said.join(" ")
 }
