@@ -33,11 +33,9 @@ pub(super) fn found(analysis: &Analysis) -> Block {
     let text = match distrusted.is_empty() {
         true => text,
         false => {
-            let said = analysis.warnings.iter().flat_map(|group| &group.warnings);
-            let said =
-                said.filter(|warning| warning.evidence.is_translation()).map(|w| &w.sentence);
-            let why = match said.last() {
-                Some(sentence) => format!("Not to be trusted: {sentence}."),
+            let mut said = analysis.warnings.iter().flat_map(|group| &group.warnings);
+            let why = match said.find(|warning| warning.evidence.is_translation()) {
+                Some(warning) => format!("Not to be trusted: {}.", warning.sentence),
                 None => format!("Not to be trusted ({}).", listed(&distrusted)),
             };
             let mut marked = Inline::default().strong(why).text(" ");
