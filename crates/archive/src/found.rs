@@ -33,6 +33,23 @@ pub struct Place {
     pub label: String,
 }
 
+impl Place {
+    /// True if this is the result of `other` with a patch: the same bench, and the other's label
+    /// with a suffix, as in `fbsd16-n311215.D58513`. A release or a revision is no patch.
+    pub fn is_patch_of(&self, other: &Place) -> bool {
+        let bench =
+            |place: &Place| [&place.machine, &place.interface, &place.topic].map(String::clone);
+        let suffix = self.label.strip_prefix(other.label.as_str());
+        let suffix = suffix.and_then(|suffix| suffix.strip_prefix(['.', '-', '_', '+']));
+        let is_revision = |suffix: &str| {
+            suffix.trim_start_matches(['r', 'n']).starts_with(|c: char| c.is_ascii_digit())
+        };
+        !other.label.is_empty()
+            && bench(self) == bench(other)
+            && suffix.is_some_and(|suffix| !suffix.is_empty() && !is_revision(suffix))
+    }
+}
+
 /// A file and what its directory says of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundFile {
@@ -60,5 +77,28 @@ impl FoundFile {
     /// The last part of the name.
     pub fn base(&self) -> &str {
         self.name.rsplit('/').next().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_patch_is_its_parents_label_with_a_suffix() {
+        let place = |topic: &str, label: &str| Place {
+            topic: topic.to_owned(),
+            label: label.to_owned(),
+            ..Place::default()
+        };
+        let parent = place("x", "fbsd16-n311215");
+        assert!(place("x", "fbsd16-n311215.D58513").is_patch_of(&parent));
+        assert!(place("x", "fbsd16-n311215-patched").is_patch_of(&parent));
+        for other in ["fbsd16-n311215", "fbsd16-n3112150", "fbsd16-n311215.", "fbsd16-n311215.2"] {
+            assert!(!place("x", other).is_patch_of(&parent), "{other}");
+        }
+        assert!(!place("y", "fbsd16-n311215.D58513").is_patch_of(&parent));
+        assert!(!place("x", "fbsd11-head.r287478").is_patch_of(&place("x", "fbsd11-head")));
+        assert!(!place("x", "fbsd10.2").is_patch_of(&place("x", "fbsd10")));
     }
 }

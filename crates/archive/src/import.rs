@@ -7,7 +7,7 @@
 //! the sets ([`scan`](super::scan)) and making runs of their files
 //! ([`assemble`](super::assemble)).
 
-use super::assemble::{Options, Refused, Rule, Tally, assemble};
+use super::assemble::{Options, Parent, Refused, Rule, Tally, assemble};
 use super::found::{FoundFile, ResultSet};
 use fwdlab_model::plan::RunMetric;
 use fwdlab_results::store::{Source, Status, Store, StoreError};
@@ -16,7 +16,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read};
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -33,6 +33,16 @@ pub struct Job {
     pub store: PathBuf,
     /// The directory as the user named it.
     pub named: String,
+}
+
+/// Finds for each job the one whose set it has with a patch: of several the closest.
+pub fn parents(jobs: &[Job]) -> Vec<Option<usize>> {
+    let place = |job: usize| &jobs[job].set.place;
+    let parent = |job: usize| {
+        let all = (0..jobs.len()).filter(|&other| place(job).is_patch_of(place(other)));
+        all.max_by_key(|&other| place(other).label.len())
+    };
+    (0..jobs.len()).map(parent).collect()
 }
 
 /// What is to be done, and how.
@@ -137,7 +147,7 @@ impl Outcome {
 pub fn import(request: &Request<'_>) -> Summary {
     let began = Instant::now();
     let Request { jobs, stop, .. } = *request;
-    let claimed = collisions(jobs);
+    let (claimed, parents) = (collisions(jobs), parents(jobs));
     let mut order: Vec<usize> = (0..jobs.len()).collect();
     order.sort_by_key(|&job| std::cmp::Reverse(size(&jobs[job].set).1));
     let next = AtomicUsize::new(0);
@@ -147,7 +157,8 @@ pub fn import(request: &Request<'_>) -> Summary {
             && let Some(&job) = order.get(next.fetch_add(1, Ordering::Relaxed))
         {
             let began = Instant::now();
-            let outcome = one(request, &jobs[job], claimed[job].as_deref());
+            let parent = parents[job].map(|parent| &jobs[parent]);
+            let outcome = one(request, &jobs[job], parent, claimed[job].as_deref());
             (request.on_event)(Event::Done { job, outcome: &outcome });
             let done = Finished { outcome, duration: began.elapsed() };
             *finished[job].lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(done);
@@ -197,20 +208,28 @@ fn files(set: &ResultSet) -> impl Iterator<Item = &FoundFile> {
     set.files.iter().chain(trees).chain(&set.lab)
 }
 
-/// Imports one set, unless its store is `claimed` by another.
-fn one(request: &Request<'_>, job: &Job, claimed: Option<&str>) -> Outcome {
+/// Imports one set, unless its store is `claimed` by another. `parent` is the one without its
+/// patch.
+fn one(request: &Request<'_>, job: &Job, parent: Option<&Job>, claimed: Option<&str>) -> Outcome {
     let (files, bytes) = size(&job.set);
+    let own: HashSet<&Path> = self::files(&job.set).map(|file| file.path.as_path()).collect();
     let passed = RefCell::new(Passed::default());
     let read = |file: &FoundFile| {
         let bytes = (request.read)(file);
-        if passed.borrow_mut().is_new(file) {
+        // Those of the parent are its own job's.
+        if own.contains(file.path.as_path()) && passed.borrow_mut().is_new(file) {
             (request.on_event)(Event::Passed { files: 1, bytes: file.size });
         }
         bytes
     };
     let outcome = match claimed {
         Some(why) => refused(why.to_owned()),
-        None => into_store(request, job, read),
+        None => {
+            let directory = parent.map(|parent| relative(&job.store, &parent.store));
+            let parent = parent.zip(directory.as_deref());
+            let parent = parent.map(|(parent, store)| Parent { set: &parent.set, store });
+            into_store(request, job, parent, read)
+        }
     };
     let passed = passed.into_inner();
     let files = files.saturating_sub(passed.paths.len());
@@ -238,6 +257,7 @@ impl Passed {
 fn into_store(
     request: &Request<'_>,
     job: &Job,
+    parent: Option<Parent<'_>>,
     read: impl Fn(&FoundFile) -> io::Result<Vec<u8>>,
 ) -> Outcome {
     match stored(&job.store) {
@@ -245,22 +265,48 @@ fn into_store(
             refused(error.to_string())
         }
         Err(error) => Outcome::Failed(error),
-        Ok(Some(stored)) if stored.is_of(&job.set, request.options) => {
+        Ok(Some(stored))
+            if stored.is_of(&job.set, request.options) && has_parent(&job.store, parent) =>
+        {
             Outcome::Unchanged(stored.known())
         }
-        Ok(stored) => fetch(request, job, stored.is_some(), read),
+        Ok(stored) => fetch(request, job, parent, stored.is_some(), read),
     }
+}
+
+/// True if a store was made with the figures of `parent`, or there is none.
+fn has_parent(store: &Path, parent: Option<Parent<'_>>) -> bool {
+    let Some(parent) = parent else { return true };
+    let import = Store::open_read_only(store).and_then(|store| store.import());
+    let unpatched = import.ok().flatten().and_then(|import| import.about.unpatched);
+    unpatched.is_some_and(|unpatched| {
+        unpatched.label == parent.set.place.label && unpatched.newest_ns == parent.newest_ns()
+    })
+}
+
+/// The directory of `to` as seen from the directory of `from`, two files.
+fn relative(from: &Path, to: &Path) -> String {
+    let directory = |file: &Path| {
+        let file = std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf());
+        file.parent().map(Path::to_path_buf).unwrap_or_default()
+    };
+    let (from, to) = (directory(from), directory(to));
+    let common = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
+    let up = from.components().skip(common).map(|_| Component::ParentDir);
+    let path: PathBuf = up.chain(to.components().skip(common)).collect();
+    path.display().to_string()
 }
 
 /// Reads a set and makes its store.
 fn fetch(
     request: &Request<'_>,
     job: &Job,
+    parent: Option<Parent<'_>>,
     is_there: bool,
     read: impl Fn(&FoundFile) -> io::Result<Vec<u8>>,
 ) -> Outcome {
     let options = Options { named: job.named.clone(), ..request.options.clone() };
-    let assembled = match assemble(&job.set, &options, read) {
+    let assembled = match assemble(&job.set, parent, &options, read) {
         Ok(assembled) => assembled,
         Err(refused) => return Outcome::Refused(refused),
     };

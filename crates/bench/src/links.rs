@@ -1,5 +1,6 @@
 //! The DUT's interfaces and their peers at the other ends of the cables.
 
+use fwdlab_model::settings::Nat;
 use fwdlab_packet::Family;
 use fwdlab_packet::address::{Side, dut_address, peer_address};
 use std::fmt;
@@ -71,6 +72,18 @@ pub struct Link {
     pub addresses: Vec<(IpAddr, u8)>,
     /// Peers: one, or two senders behind a switch.
     pub peers: Vec<Peer>,
+}
+
+impl Link {
+    /// Returns the source address of packets that a device translates and sends by this link;
+    /// `None` if it translates none.
+    pub fn translated(&self, nat: Nat) -> Option<[u8; 4]> {
+        let first = self.addresses.iter().find_map(|(address, _)| match address {
+            IpAddr::V4(address) => Some(address.octets()),
+            IpAddr::V6(_) => None,
+        });
+        first.filter(|_| nat == Nat::Source)
+    }
 }
 
 /// An interface at the other end of a cable.

@@ -15,6 +15,7 @@ mod exit;
 mod experiment;
 mod filter;
 mod form;
+mod missing;
 mod names;
 #[cfg(target_os = "linux")]
 mod notify;

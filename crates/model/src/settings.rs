@@ -7,6 +7,7 @@ mod command;
 mod hooks;
 mod kind;
 mod laboratory;
+mod nat;
 mod router;
 mod sim;
 mod vm;
@@ -17,6 +18,7 @@ pub use fwdlab_packet::{Family, Flows};
 pub use hooks::*;
 pub use kind::*;
 pub use laboratory::*;
+pub use nat::*;
 pub use router::*;
 pub use sim::*;
 pub use vm::*;
@@ -64,6 +66,7 @@ impl Default for Settings {
                 kind: DutKind::Linux,
                 routes: 2,
                 firewall: Firewall::None,
+                nat: Nat::None,
                 icmp_redirect: false,
                 offloads: false,
                 queues: 1,
@@ -226,6 +229,9 @@ pub struct DutSettings {
     pub routes: u32,
     /// Firewall.
     pub firewall: Firewall,
+    /// Addresses that it translates. The default adds nothing to a plan's hash.
+    #[serde(default, skip_serializing_if = "Nat::is_default")]
+    pub nat: Nat,
     /// ICMP redirect allowed.
     pub icmp_redirect: bool,
     /// Generic receive/segmentation offloads allowed.

@@ -1,6 +1,7 @@
 //! Warnings about a measurement. A warning contains its evidence, is stored with
 //! the number and is shown wherever the number is.
 
+use fwdlab_packet::arrivals::Fault;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -283,7 +284,7 @@ impl Warning {
                 )
             }
             Warning::OpenedEarly { there, flows, what, warmup_ns } => format!(
-                "when the window opened after {:.1} s of warm-up, {there} of {flows} {what}",
+                "measuring began after {:.1} s of warm-up, when {there} of {flows} {what}",
                 *warmup_ns as f64 / 1e9
             ),
             Warning::Unaccounted { packets, drain_ns } => format!(
@@ -291,6 +292,12 @@ impl Warning {
                  the end of the drain of {:.1} s: they count as lost",
                 *drain_ns as f64 / 1e9
             ),
+            Warning::Damaged { .. } if self.is_translation() => {
+                "every packet arrived with another source address than it was sent with (NAT?): \
+                 none counts as forwarded; if the device translates to the address of its egress \
+                 interface, write nat = \"source\" in [dut] or in the level"
+                    .to_owned()
+            }
             Warning::Damaged { packets, intact, faults, sample: None } => format!(
                 "{packets} packets arrived damaged ({}), {intact} intact: only these count as \
                  forwarded",
@@ -321,6 +328,16 @@ impl Warning {
         }
     }
 
+    /// True if nearly every packet arrived with another source address than it was sent with.
+    pub fn is_translation(&self) -> bool {
+        match self {
+            Warning::Damaged { packets, intact, faults, .. } => {
+                is_translated(*packets, *intact, faults)
+            }
+            _ => false,
+        }
+    }
+
     /// True if the number itself can't be trusted (exit code 4). Damage is a finding about
     /// the device, and damaged packets are not part of the rate; if most packets are
     /// damaged, the rate represents only the others.
@@ -345,6 +362,12 @@ impl Warning {
                 | Warning::ClockJump { .. }
         )
     }
+}
+
+/// True if nearly all packets arrived with another source address than they were sent with.
+fn is_translated(packets: u64, intact: u64, faults: &BTreeMap<String, u64>) -> bool {
+    let translated = faults.get(Fault::SourceAddress.name()).copied().unwrap_or(0);
+    translated > 0 && translated.saturating_mul(100) >= (packets + intact).saturating_mul(99)
 }
 
 /// What was wrong with packets, the most frequent first: `12 x ttl, 1 x payload`.

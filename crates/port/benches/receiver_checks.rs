@@ -52,6 +52,7 @@ fn expected(family: Family, size: u16, flows: Flows, timestamps: bool) -> Expect
         template: Template::new(family, size, flows, 1, from, to),
         destination_mac: Some(to),
         source_mac: Some(from),
+        translated: None,
         hops: 0,
         senders: 1,
         timestamps,

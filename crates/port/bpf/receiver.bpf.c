@@ -12,6 +12,7 @@
 #include "follow.h"
 #include "receiver.h"
 #include "sample.h"
+#include "translation.h"
 
 /* What of a frame changes from packet to packet. */
 struct changing {
@@ -130,6 +131,8 @@ static __always_inline int receive(struct xdp_md *ctx, __u32 family, int timed)
 	state = bpf_map_lookup_elem(&receiver, &cpu);
 	if (!state)
 		return XDP_ABORTED;
+	if (TRANSLATED && family == FAMILY_INET)
+		restore(data, end);
 	if (SAMPLED) {
 		chosen = choose(state);
 		if (!chosen && end - data == length && data + headers <= end &&

@@ -32,6 +32,7 @@ fn expected(family: Family, size: impl Into<FrameSize>, timestamps: bool) -> Exp
         template: Template::new(family, size, FLOWS, RUN_ID, [2; 6], [6; 6]),
         destination_mac: Some(TO),
         source_mac: Some(FROM),
+        translated: None,
         hops: 1,
         senders: 1,
         timestamps,

@@ -23,6 +23,7 @@ fn expected(family: Family, hops: u8) -> Expected {
         template: Template::new(family, 84, FLOWS, RUN_ID, [2; 6], [6; 6]),
         destination_mac: None,
         source_mac: None,
+        translated: None,
         hops,
         senders: 1,
         timestamps: true,

@@ -76,6 +76,7 @@ pub(super) fn about(
         setup: setup(groups, trees, published),
         notes,
         reproductions: None,
+        unpatched: None,
     }
 }
 

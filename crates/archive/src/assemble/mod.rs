@@ -10,6 +10,7 @@ mod factors;
 mod groups;
 mod journal;
 mod lists;
+mod parent;
 mod plan;
 mod published;
 mod runs;
@@ -26,6 +27,7 @@ use fwdlab_results::store::{Import, Invocation};
 use groups::RawGroup;
 use journal::Journal;
 use lists::{Figures, List};
+pub use parent::Parent;
 use published::Published;
 use runs::ReadRun;
 
@@ -99,12 +101,14 @@ pub struct Refused {
     pub files: Vec<(String, String)>,
 }
 
-/// Makes plan, runs and documents of `set`; `read` fetches a file's bytes.
+/// Makes plan, runs and documents of `set`; `read` fetches a file's bytes. Where `set` is another
+/// one with a patch, its `parent`, blocks and tables may show the figures of both.
 ///
 /// # Errors
 /// When no run of it can be read.
 pub fn assemble(
     set: &ResultSet,
+    parent: Option<Parent<'_>>,
     options: &Options,
     read: impl Fn(&FoundFile) -> std::io::Result<Vec<u8>>,
 ) -> Result<Assembled, Refused> {
@@ -125,7 +129,8 @@ pub fn assemble(
     let published = Published::read(set, &sorted.others, &mut groups, &read, &mut log);
     let upper = published.upper;
     let figures: Vec<Vec<f64>> = groups.iter().map(|group| group.figures.values(upper)).collect();
-    let matched = published.matched(&groups, &figures);
+    let unpatched = parent.map(|parent| parent.read(upper, &read));
+    let matched = published.matched(&groups, &figures, unpatched.as_ref());
     let plan = plan::plan(&plan::Parts {
         set,
         groups: &groups,
@@ -149,6 +154,7 @@ pub fn assemble(
     about.notes.extend(log.notes.iter().cloned());
     about.notes.extend(matched.notes.iter().cloned());
     about.reproductions = Some(matched.reproductions);
+    about.unpatched = unpatched;
     let import = Import {
         // Absolute: reports refer to what was read there.
         origin: std::path::absolute(&set.origin)

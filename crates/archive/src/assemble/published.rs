@@ -7,7 +7,9 @@ use super::{Group, Tally};
 use crate::found::{FoundFile, ResultSet};
 use crate::published;
 use crate::published::Readme;
-use fwdlab_results::store::{Document, DocumentKind, Likeness, ReproducedBlock, Reproductions};
+use fwdlab_results::store::{
+    Document, DocumentKind, Likeness, ReproducedBlock, Reproductions, Unpatched,
+};
 
 /// Everything published, as it was read.
 #[derive(Debug, Default)]
@@ -154,8 +156,14 @@ impl Published {
         Some(title.trim_end_matches([':', ' ']).to_owned()).filter(|title| !title.is_empty())
     }
 
-    /// Holds lists, blocks and tables against the groups' values.
-    pub(super) fn matched(&self, groups: &[Group], values: &[Vec<f64>]) -> Matched {
+    /// Compares lists, blocks and tables with the groups' values, and with those of the set
+    /// without the patch.
+    pub(super) fn matched(
+        &self,
+        groups: &[Group],
+        values: &[Vec<f64>],
+        unpatched: Option<&Unpatched>,
+    ) -> Matched {
         let mut matched = Matched::default();
         let tally = &mut matched.tally;
         for group in groups {
@@ -173,7 +181,7 @@ impl Published {
             .zip(values)
             .map(|(group, values)| (group.identity.name.as_str(), values.as_slice()))
             .collect();
-        let found = published::reproductions(&self.documents, &variants);
+        let found = published::reproductions(&self.documents, &variants, unpatched);
         // Of several texts the first one says what is compared with what.
         let is_first = |block: &&ReproducedBlock| self.text.as_ref() == Some(&block.document);
         for block in found.blocks.iter().filter(is_first) {

@@ -33,6 +33,15 @@ pub enum Outcome {
         /// The text as they print it.
         text: String,
     },
+    /// Every published line is equal to the byte; what ministat prints after them was left out.
+    Cut {
+        /// The generations that print it, most recent first.
+        generations: Vec<Generation>,
+        /// The published text.
+        text: String,
+        /// Lines that were left out.
+        left_out: usize,
+    },
     /// All sets are there, but no generation prints this text.
     Differs {
         /// The generation that comes closest, the most recent of several.
@@ -95,6 +104,13 @@ pub fn with_tabs(text: &str) -> String {
     out
 }
 
+/// Lines that follow the published ones where `text` begins with these; `None` where it does not.
+fn left_out(published: &str, text: &str) -> Option<usize> {
+    let published = published.trim_end_matches('\n');
+    let rest = text.strip_prefix(published)?.strip_prefix('\n')?;
+    (!published.is_empty()).then(|| rest.lines().count()).filter(|lines| *lines > 0)
+}
+
 /// For each set a variant with its numbers, where possible one that no other
 /// set has.
 fn members(block: &Block, variants: &[(&str, &[f64])]) -> Vec<Option<usize>> {
@@ -133,6 +149,7 @@ fn print(block: &Block, variants: &[(&str, &[f64])], members: &[Option<usize>]) 
         .collect();
     let published = with_tabs(&block.text);
     let mut exact: Option<(Vec<Generation>, String)> = None;
+    let mut cut: Option<(Vec<Generation>, usize)> = None;
     let mut closest: Option<(usize, Generation, String)> = None;
     for generation in Generation::of_freebsd().rev() {
         for separate_bars in [block.separate_bars, !block.separate_bars] {
@@ -152,6 +169,10 @@ fn print(block: &Block, variants: &[(&str, &[f64])], members: &[Option<usize>]) 
                 exact.get_or_insert_with(|| (Vec::new(), text)).0.push(generation);
                 break;
             }
+            if let Some(left_out) = left_out(&published, &text) {
+                cut.get_or_insert_with(|| (Vec::new(), left_out)).0.push(generation);
+                break;
+            }
             let common = common_lines(&published, &text);
             if closest.as_ref().is_none_or(|(most, ..)| common > *most) {
                 closest = Some((common, generation, text));
@@ -160,6 +181,9 @@ fn print(block: &Block, variants: &[(&str, &[f64])], members: &[Option<usize>]) 
     }
     if let Some((generations, text)) = exact {
         return Outcome::Exact { generations, text };
+    }
+    if let Some((generations, left_out)) = cut {
+        return Outcome::Cut { generations, text: published, left_out };
     }
     let Some((same_lines, generation, text)) = closest else {
         return Outcome::Unmatched { sets: Vec::new() };
@@ -252,6 +276,19 @@ mod tests {
     }
 
     #[test]
+    fn blocks_without_their_last_line_are_cut() {
+        let plot = |line: &str| line.starts_with('|') || line.starts_with("+-");
+        for has_plot in [true, false] {
+            let is_dropped =
+                move |line: &str| line.contains("Student") || (plot(line) && !has_plot);
+            let block = readme(Generation::Fbsd14, |text| without(&text, is_dropped));
+            let outcome = reproduce(&block, &VARIANTS).outcome;
+            let Outcome::Cut { text, left_out, .. } = outcome else { panic!("{outcome:?}") };
+            assert_eq!((text, left_out), (with_tabs(&block.text), 1));
+        }
+    }
+
+    #[test]
     fn edited_blocks_differ_where_they_were_edited() {
         let whole = readme(Generation::Fbsd14, |text| text).text.lines().count();
         let (same, lines, first) =
@@ -263,11 +300,7 @@ mod tests {
         assert_eq!(first.computed.as_deref(), Some("x a"), "the variant lends its name");
         let (same, lines, first) = differs(|text| text + "foreign\n");
         assert_eq!((same, lines, first.computed), (whole, whole + 1, None));
-        let (same, lines, first) = differs(|text| without(&text, |l| l.contains("Student")));
-        assert_eq!((same, lines, first.published), (whole - 1, whole - 1, None));
         let plot = |line: &str| line.starts_with('|') || line.starts_with("+-");
-        let (same, lines, _) = differs(|text| without(&text, |l| plot(l) || l.contains("Student")));
-        assert_eq!(same, lines, "all that was left is the same");
         let block = readme(Generation::Fbsd14, |text| without(&text, plot));
         let outcome = reproduce(&block, &VARIANTS).outcome;
         assert!(matches!(outcome, Outcome::Exact { .. }), "as without a plot: {outcome:?}");

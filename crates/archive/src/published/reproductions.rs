@@ -2,19 +2,22 @@
 
 use super::lists::List;
 use super::plot::Plot;
-use super::tables::{Table, check_rows};
+use super::tables::{Row, Table, check_rows};
 use super::{Block, Outcome, Readme, claims, reproduce};
 use fwdlab_model::Plan;
 use fwdlab_model::plan::RunMetric;
 use fwdlab_model::record::RunRecord;
 use fwdlab_results::figure::RightAxis;
 use fwdlab_results::stats::log_rule;
+use fwdlab_results::stats::ministat::Generation;
+use fwdlab_results::stats::summary::median;
 use fwdlab_results::store::{
     Contents, Document, DocumentKind, Likeness, ReproducedBlock, ReproducedTable, Reproductions,
+    Unpatched,
 };
 
-/// Rows of a table that a sentence names.
-const NAMED: usize = 3;
+/// Medians closer than this ratio are taken for those of the same runs.
+const NEAR: f64 = 0.005;
 
 /// Adds to an imported store's contents what was published, held against its runs, where
 /// the import that made the store did not keep it yet.
@@ -27,7 +30,7 @@ pub fn complete(contents: &mut Contents) {
     let groups = &import.about.groups;
     let variants: Vec<(&str, &[f64])> =
         groups.iter().zip(&values).map(|(g, v)| (g.name.as_str(), v.as_slice())).collect();
-    let found = reproductions(&import.documents, &variants);
+    let found = reproductions(&import.documents, &variants, import.about.unpatched.as_ref());
     if let Some(import) = &mut contents.import {
         import.about.reproductions = Some(found);
     }
@@ -63,9 +66,18 @@ pub(crate) fn in_published_order<R, K: Ord>(
     runs
 }
 
-/// Holds lists, blocks and tables among `documents` against the variants (name, values in
-/// the order of the published lists).
-pub(crate) fn reproductions(documents: &[Document], variants: &[(&str, &[f64])]) -> Reproductions {
+/// Compares lists, blocks and tables among `documents` with the variants (name, values in the
+/// order of the published lists). Blocks and tables may show figures of the set without the patch
+/// as well.
+pub(crate) fn reproductions(
+    documents: &[Document],
+    variants: &[(&str, &[f64])],
+    unpatched: Option<&Unpatched>,
+) -> Reproductions {
+    let others = unpatched.map_or(&[][..], |unpatched| &unpatched.groups);
+    let others = others.iter().map(|group| (group.name.as_str(), group.values.as_slice()));
+    let all: Vec<(&str, &[f64])> = variants.iter().copied().chain(others).collect();
+    let figures = Figures { all: &all, own: variants.len(), unpatched };
     let of = |kind| documents.iter().filter(move |document| document.kind == kind);
     let text = |document: &Document| String::from_utf8_lossy(&document.content).into_owned();
     let plots: Vec<Plot> = of(DocumentKind::Plot).map(|d| Plot::parse(&text(d))).collect();
@@ -75,29 +87,52 @@ pub(crate) fn reproductions(documents: &[Document], variants: &[(&str, &[f64])])
     };
     let blocks = of(DocumentKind::Readme).flat_map(|document| {
         let blocks = Readme::parse(&text(document)).blocks;
-        blocks.into_iter().map(|block| reproduced(&document.path, &block, variants))
+        blocks.into_iter().map(|block| reproduced(&document.path, &block, figures))
     });
     Reproductions {
         lists: variants.iter().enumerate().map(list).collect(),
         blocks: blocks.collect(),
-        tables: of(DocumentKind::Table)
-            .filter_map(|d| table(&d.path, &text(d), variants))
-            .collect(),
+        tables: of(DocumentKind::Table).filter_map(|d| table(&d.path, &text(d), &all)).collect(),
         imix_axis: plots.iter().any(|plot| plot.y2_factor.is_some_and(is_imix)),
         missing: elsewhere(documents, &plots),
     }
 }
 
+/// Figures that a block may show: name, and values in the order of the published lists.
+#[derive(Clone, Copy)]
+struct Figures<'a> {
+    all: &'a [(&'a str, &'a [f64])],
+    /// The first ones are the variants'.
+    own: usize,
+    /// The others are this set's.
+    unpatched: Option<&'a Unpatched>,
+}
+
 /// A block, printed from the variants' values.
-fn reproduced(document: &str, block: &Block, variants: &[(&str, &[f64])]) -> ReproducedBlock {
-    let found = reproduce(block, variants);
+fn reproduced(document: &str, block: &Block, figures: Figures<'_>) -> ReproducedBlock {
+    let mut found = reproduce(block, figures.all);
+    let is_other = |member: &Option<usize>| member.is_some_and(|member| member >= figures.own);
+    let with = match figures.unpatched.filter(|_| found.members.iter().any(is_other)) {
+        Some(unpatched) => format!(" with runs of {}", unpatched.label),
+        None => String::new(),
+    };
+    for member in &mut found.members {
+        *member = member.filter(|&member| member < figures.own);
+    }
     let (likeness, text, sentence) = match found.outcome {
         Outcome::Exact { generations, text } => {
-            let names: Vec<String> =
-                generations.iter().map(|generation| generation.name().to_owned()).collect();
             let sentence = format!(
-                "Equal to the published block to the byte, as ministat of {} prints it.",
-                names.join(", ")
+                "Equal to the published block to the byte{with}, as ministat of {} prints it.",
+                names(&generations)
+            );
+            (Likeness::Equal, text, sentence)
+        }
+        Outcome::Cut { generations, text, left_out } => {
+            let lines = if left_out == 1 { "line" } else { "lines" };
+            let sentence = format!(
+                "Every published line is equal to the byte{with}, as ministat of {} prints it; \
+                 {left_out} {lines} that it prints below were not published.",
+                names(&generations)
             );
             (Likeness::Equal, text, sentence)
         }
@@ -117,7 +152,8 @@ fn reproduced(document: &str, block: &Block, variants: &[(&str, &[f64])]) -> Rep
             let legends: Vec<&str> =
                 sets.iter().filter_map(|set| Some(block.legends.get(*set)?.as_str())).collect();
             let sentence = format!(
-                "As published: these sets are not among the variants of this import: {}.",
+                "As published: no variant of this import has the figures of {}; if they are of \
+                 another result of the bench, import both together.",
                 legends.join(", ")
             );
             (Likeness::Unmatched, block.text.clone() + "\n", sentence)
@@ -139,6 +175,11 @@ fn reproduced(document: &str, block: &Block, variants: &[(&str, &[f64])]) -> Rep
     }
 }
 
+fn names(generations: &[Generation]) -> String {
+    let names: Vec<&str> = generations.iter().map(|generation| generation.name()).collect();
+    names.join(", ")
+}
+
 /// A table of medians; none without rows.
 fn table(name: &str, text: &str, variants: &[(&str, &[f64])]) -> Option<ReproducedTable> {
     let Table { rows, .. } = Table::parse(text);
@@ -148,16 +189,41 @@ fn table(name: &str, text: &str, variants: &[(&str, &[f64])]) -> Option<Reproduc
     let found = check_rows(&rows, variants);
     let equal = found.iter().flatten().count();
     let others = rows.iter().zip(&found).filter(|(_, source)| source.is_none());
-    let others: Vec<String> = others
-        .take(NAMED)
-        .map(|(row, _)| format!("line {} ({})", row.line, row.label.replace('\n', " ")))
-        .collect();
+    let others: Vec<String> = others.map(|(row, _)| why_not(row, variants)).collect();
     let rows = rows.len();
-    let sentence = match others.is_empty() {
+    let sentence = match equal == rows {
         true => format!("all {rows} rows come out again"),
-        false => format!("{equal} of {rows} rows come out again; not {}", others.join(", ")),
+        false => format!("{equal} of {rows} rows come out again"),
     };
-    Some(ReproducedTable { name: name.to_owned(), rows, equal, sentence })
+    Some(ReproducedTable { name: name.to_owned(), rows, equal, sentence, others })
+}
+
+/// Reason why a row does not come out again: the figures of the variant that is closest.
+fn why_not(row: &Row, variants: &[(&str, &[f64])]) -> String {
+    let Row { line, median: published, min, max, .. } = row;
+    let place = match row.label.replace('\n', " ") {
+        label if label.is_empty() => format!("line {line}"),
+        label => format!("line {line} ({label})"),
+    };
+    let distance =
+        |pps: f64| published.parse().map_or(f64::INFINITY, |p: f64| (pps / p).ln().abs());
+    let medians =
+        variants.iter().filter_map(|(name, values)| Some((name, values, median(values)?)));
+    let closest = medians.min_by(|a, b| distance(a.2).total_cmp(&distance(b.2)));
+    match closest {
+        Some((name, values, median)) if distance(median) < NEAR => {
+            let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+            let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            format!(
+                "{place}: published {published} ({min} to {max}), where the logs of {name} give \
+                 {median} ({least} to {most})"
+            )
+        }
+        Some((name, _, median)) => format!(
+            "{place}: no variant has its median of {published}; the closest is {name} with {median}"
+        ),
+        None => format!("{place}: no variant has figures"),
+    }
 }
 
 /// True for the bits of the simple IMIX's mean packet, as scripts round them.

@@ -233,6 +233,7 @@ fn watch(order: &ReceiveOrder) -> Result<Watch, BenchError> {
         template: Template::new(family, expected.frame_size, flows, order.run_id, [0; 6], [0; 6]),
         destination_mac: Some(expected.destination_mac),
         source_mac: expected.source_mac,
+        translated: expected.translated,
         hops: expected.hops,
         senders: expected.senders,
         timestamps: expected.timestamps,

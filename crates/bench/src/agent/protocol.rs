@@ -159,6 +159,9 @@ pub struct ExpectedPackets {
     pub destination_mac: [u8; 6],
     /// MAC that frames come from; none: any.
     pub source_mac: Option<[u8; 6]>,
+    /// The source address that the device gives every packet; `None` if they keep theirs.
+    #[serde(default)]
+    pub translated: Option<[u8; 4]>,
     /// Routers on the way.
     pub hops: u8,
     /// Sending threads of all senders, 1 to 16.

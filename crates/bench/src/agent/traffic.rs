@@ -63,6 +63,8 @@ pub struct AgentLoad {
     pub hops: u8,
     /// Source MAC of frames at the receiver; none: any.
     pub last_mac: Option<[u8; 6]>,
+    /// The source address that the device gives every packet; `None` if they keep theirs.
+    pub translated: Option<[u8; 4]>,
     /// Maximum duration of the traffic from arming on: agents exit soon after it if their
     /// controller has died.
     pub at_most: Duration,
@@ -132,6 +134,7 @@ impl<'a> AgentTraffic<'a> {
                 destinations: load.flows.destinations,
                 destination_mac: receiver.mac,
                 source_mac: load.last_mac,
+                translated: load.translated,
                 hops: load.hops,
                 senders: u8::try_from(threads.max(1)).unwrap_or(u8::MAX),
                 timestamps: load.timestamps,

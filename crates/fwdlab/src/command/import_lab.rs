@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 /// bench-lab.sh is the harness of the FreeBSD netbenches. Its configuration is a shell
 /// script of assignments with a diagram in its comments; it is read, never executed. Two
 /// files are written: lab.toml with hosts, interfaces and cables, and experiment.toml with
-/// the traffic. What has no place in them is listed, and stands in them as comments.
+/// the traffic. Whatever is not
+/// translated is listed, and is in their comments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -35,7 +36,7 @@ pub(crate) struct Arguments {
     configs: Option<PathBuf>,
 }
 
-/// Reads, writes, and lists what has no place.
+/// Reads, writes, and lists what is not translated.
 ///
 /// # Errors
 /// Lines that are no assignment, what is missing, files that can't be read or written, and
@@ -73,7 +74,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
 fn written([lab, experiment]: &[PathBuf; 2], remarks: &[String], width: usize) -> String {
     let mut out = format!("written: {} and {}\n", lab.display(), experiment.display());
     if !remarks.is_empty() {
-        out += "\nWhat has no place in them, or was assumed (they say it too):\n";
+        out += "\nNot translated, or assumed (also in the files' comments):\n";
     }
     for remark in remarks {
         out += &wrap(&format!("- {remark}"), width, "  ");

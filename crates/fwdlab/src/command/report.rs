@@ -122,6 +122,7 @@ impl Arguments {
         if self.pictures {
             analysis.copy_pictures();
         }
+        analysis.relate_pictures(&directory);
         report::write_analysed(&contents, &analysis, &directory)?;
         let entry = Entry::of(path, &self.path, &contents);
         Ok((directory.join("README.md").display().to_string(), entry))

@@ -6,6 +6,7 @@ use crate::exit::{self, Exit};
 use crate::experiment::overhead_guess_ns;
 use crate::experiment::{self, Loaded, Overrides};
 use crate::form::VerboseFormArguments;
+use crate::missing;
 use crate::notify::{self, Message, Outcome};
 use crate::profiling;
 use crate::session::{self, GivenUp, Session};
@@ -152,6 +153,16 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let command = arguments.common.notify_command.as_deref();
     let recipients = notify::recipients(&loaded.plan, &beside, command)?;
     let out = experiment::directory(&loaded.plan, arguments.out.as_deref());
+    // A corrected path makes another plan, which would not fit a store of this one.
+    let missing = missing::files(&loaded.plan, &beside);
+    if !missing.is_empty() && !store_at(&out).exists() {
+        let why = format!(
+            "the experiment names files that do not exist: {}\n  next step: {}",
+            missing.join(", "),
+            missing::next_step(&loaded.plan)
+        );
+        return Err(CliError::Environment(why).into());
+    }
     if let Some(share) = arguments.share {
         return measure_share(arguments, &loaded.plan, &loaded.text, share, &out);
     }

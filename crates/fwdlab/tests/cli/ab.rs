@@ -73,7 +73,7 @@ fn questions_have_files_that_are_not_written_over() {
     let planned = lab.fwdlab(&["plan", "mine.toml", "--testbed", "sim"]).expect(0).stdout;
     assert!(planned.contains("3 blocks"), "{planned}");
     let refused = lab.fwdlab(&["new", "tunable", "mine.toml"]).expect(2).stderr;
-    assert!(refused.contains("mine.toml is there already"), "{refused}");
+    assert!(refused.contains("mine.toml exists already"), "{refused}");
     lab.fwdlab(&["new", "laboratory", "rack/x.toml"]).expect(0);
     lab.fwdlab(&["plan", "rack/x.toml"]).expect(0);
 }

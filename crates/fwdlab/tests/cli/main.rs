@@ -23,6 +23,7 @@ mod lines;
 mod methods;
 mod ministat;
 mod netns;
+mod new;
 mod output;
 mod planning;
 mod profile;

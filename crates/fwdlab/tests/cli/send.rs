@@ -111,6 +111,7 @@ pub(crate) fn load(family: Family, engine: Engine) -> AgentLoad {
         engine,
         hops: 0,
         last_mac: None,
+        translated: None,
         at_most: Duration::from_secs(30),
     }
 }

@@ -1,4 +1,4 @@
-//! The two files as text, with what has no place in them as comments.
+//! The two files as text, with comments on everything that is not translated.
 
 use super::rack::{Machine, Rack};
 use super::script::Script;
@@ -134,11 +134,7 @@ fn comments<'a>(comments: impl Iterator<Item = &'a (usize, String)>) -> String {
 
 fn remarked(remarks: &[String]) -> String {
     let text: String = remarks.iter().map(|remark| commented(&format!("- {remark}"))).collect();
-    if text.is_empty() {
-        text
-    } else {
-        format!("#\n# What has no place here, or was assumed:\n{text}")
-    }
+    if text.is_empty() { text } else { format!("#\n# Not translated, or assumed:\n{text}") }
 }
 
 /// A comment of a line each; what TOML permits in none becomes a blank.

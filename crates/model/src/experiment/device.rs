@@ -7,8 +7,8 @@
 use super::{Experiment, VARIANTS_MAX};
 use crate::diagnostic::Diagnostic;
 use crate::settings::{
-    Checks, DutKind, Firewall, FirewallProgram, GeneratorKind, Reboot, Revision, Settings,
-    TestbedKind,
+    Checks, Directions, DutKind, Family, Firewall, FirewallProgram, GeneratorKind, Nat, Reboot,
+    Revision, Settings, TestbedKind,
 };
 use crate::spec::keys::Owner;
 use crate::spec::{Setting, Spec};
@@ -129,6 +129,19 @@ static NEEDS: &[Need] = &[
         met: |settings| !is_command(settings),
         otherwise: "says nothing to a program that is started by commands",
         help: "write it into the arguments of `start`, or into a file that they name",
+    },
+    Need {
+        keys: &["nat"],
+        met: |settings| {
+            let is_translatable = settings.traffic.family == Family::Inet
+                && settings.traffic.directions == Directions::One
+                && is_ours(settings)
+                && !is_router(settings);
+            settings.dut.nat == Nat::None || is_translatable
+        },
+        otherwise: "is for IPv4 packets of fwdlab's own, in one direction, through a device that \
+                    is not fwdlab's router",
+        help: "leave it out, or put family = \"inet\" beside it in the level",
     },
     Need {
         keys: &["firewall_program"],

@@ -1,5 +1,6 @@
 //! Factors and their levels.
 
+use super::elsewhere;
 use super::keys::setting::Setting;
 use super::keys::value::{Node, Reader, found, is_sysctl_name, plain_number, scalar_text};
 use super::keys::{self, Key, Vary};
@@ -157,11 +158,11 @@ impl Reader<'_> {
                 )
                 .label(format!("this is {}", found(node)))
                 .context(factor.span(), "the factor");
-                let fault = match crate::suggest::nearest(name, names) {
-                    Some(near) => fault.help(format!("did you mean the setting `{near}`?")),
-                    None => fault.help("write { label = \"...\", and what it sets }"),
-                };
-                self.fault(fault)
+                let near = crate::suggest::nearest(name, names);
+                let near = near.map(|near| format!("did you mean the setting `{near}`?"));
+                let help = elsewhere::help(name).map(str::to_owned).or(near);
+                let labelled = || "write { label = \"...\", and what it sets }".to_owned();
+                self.fault(fault.help(help.unwrap_or_else(labelled)))
             }
         }
     }

@@ -5,6 +5,7 @@
 //! all of them. Whether values make sense together is decided in
 //! [`crate::experiment`].
 
+mod elsewhere;
 mod factor;
 mod file;
 mod host;

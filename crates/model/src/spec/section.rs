@@ -1,5 +1,6 @@
 //! Tables of the file: finding their keys, refusing unknown ones.
 
+use super::elsewhere;
 use super::keys::value::{Node, Reader, found};
 use super::keys::{self, Key, Vary};
 use crate::diagnostic::Diagnostic;
@@ -196,6 +197,10 @@ fn unknown_key(
     let fault = Diagnostic::new(span, format!("unknown key `{name}` {}", section.place()));
     if matches!(name, "wire" | "link") && known.contains(&"cable") {
         return fault.help("did you mean `cable`?");
+    }
+    let is_experiment = file.iter().any(|section| section.path == keys::DUT.path);
+    if let Some(help) = elsewhere::help(name).filter(|_| is_experiment) {
+        return fault.help(help);
     }
     if let Some(near) = nearest(name, known.iter().copied()) {
         return fault.help(format!("did you mean `{near}`?"));

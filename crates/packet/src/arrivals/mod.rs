@@ -13,6 +13,7 @@ pub mod judge;
 pub mod order;
 pub mod pattern;
 pub mod sample;
+pub mod translation;
 
 pub use delays::Delays;
 pub use fault::{FAULTS, Fault};
@@ -209,6 +210,8 @@ impl Arrivals {
     #[inline]
     pub fn take(&mut self, frame: &[u8], length: usize, now_ns: u32) {
         let Some(pattern) = &self.pattern else { return self.take_by_stamp(frame, length) };
+        let restored = pattern.restored(frame);
+        let frame = restored.as_deref().unwrap_or(frame);
         let sampled = pattern.expected().sampled && !self.all_whole;
         self.chosen = match self.frames % 64 {
             0 if !sampled || self.counts.checked < FIRST_CHECKED => u64::MAX,

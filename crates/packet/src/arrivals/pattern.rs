@@ -16,6 +16,9 @@ pub struct Expected {
     pub destination_mac: Option<[u8; 6]>,
     /// The MAC that frames come from, the device's egress interface; none: any.
     pub source_mac: Option<[u8; 6]>,
+    /// The source address that the device gives every packet (NAT), see
+    /// [`super::translation`]; `None` if packets keep theirs.
+    pub translated: Option<[u8; 4]>,
     /// Routers on the way: one with a device under test, none without.
     pub hops: u8,
     /// Sending threads, 1 to 16, numbered from 0.

@@ -8,6 +8,7 @@ use crate::size::FrameSize;
 use crate::template::Template;
 
 mod sampled;
+mod translated;
 
 const RUN_ID: u32 = 0x1234_5678;
 const FROM: [u8; 6] = [2, 0, 0, 0, 0, 3];
@@ -19,6 +20,7 @@ fn expected(family: Family, size: impl Into<FrameSize>, flows: Flows) -> Expecte
         template: Template::new(family, size, flows, RUN_ID, [2; 6], [4; 6]),
         destination_mac: Some(TO),
         source_mac: Some(FROM),
+        translated: None,
         hops: 1,
         senders: 2,
         timestamps: false,

@@ -287,6 +287,7 @@ impl TrafficConfig {
             template: way.template.clone(),
             destination_mac: way.arriving.map(|(to, _)| to),
             source_mac: way.arriving.map(|(_, from)| from),
+            translated: None,
             hops: u8::from(!self.bypass),
             senders: 16,
             timestamps: self.timestamps,

@@ -108,6 +108,8 @@ impl XdpReceiver {
             .override_global("DESTINATIONS", &settings.ranges.1, true)
             .override_global("SOURCE_BASE", &settings.bases.0, true)
             .override_global("DESTINATION_BASE", &settings.bases.1, true)
+            .override_global("TRANSLATED", &settings.translated, true)
+            .override_global("SOURCE_PORT", &settings.source_port, true)
             .override_global("SENDERS", &settings.senders, true)
             .override_global("FLOWS", &settings.flows.max(1), true)
             .override_global("SAME_CLOCK", &u32::from(settings.same_clock), true)
@@ -204,6 +206,9 @@ struct Settings {
     sums: (u32, u32),
     ranges: (u32, u32),
     bases: (u32, u32),
+    /// As in memory; 0 if packets keep their source addresses.
+    translated: u32,
+    source_port: u32,
     senders: u32,
     flows: u32,
     shares: u32,
@@ -246,6 +251,11 @@ impl Settings {
             sums: (pattern.ip_sum, pattern.udp_sum),
             ranges: (flows.sources, flows.destinations),
             bases: template.bases(),
+            translated: expected.translated.map_or(0, u32::from_ne_bytes),
+            source_port: u32::from(u16::from_ne_bytes([
+                template.bytes()[34],
+                template.bytes()[35],
+            ])),
             senders: u32::from(expected.senders),
             flows: flows.count(),
             shares: shares(flows.count()),

@@ -56,7 +56,8 @@ pub fn write(store: &Store, directory: &Path) -> Result<Analysis, ReportError> {
 /// # Errors
 /// When the directory can't be written.
 pub fn write_contents(contents: &Contents, directory: &Path) -> Result<Analysis, ReportError> {
-    let analysis = Analysis::of(contents);
+    let mut analysis = Analysis::of(contents);
+    analysis.relate_pictures(directory);
     write_analysed(contents, &analysis, directory)?;
     Ok(analysis)
 }

@@ -55,6 +55,32 @@ pub struct About {
     /// What was published, held against the runs; none in stores of before it was kept.
     #[serde(default)]
     pub reproductions: Option<Reproductions>,
+    /// The same bench without the patch that this set has; `None` if it was not imported together
+    /// with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unpatched: Option<Unpatched>,
+}
+
+/// The set of the same bench and revision without a patch.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Unpatched {
+    /// Its folder, e.g. `fbsd16-n311215`.
+    pub label: String,
+    /// Directory of its store, as seen from the directory of this one.
+    pub store: String,
+    /// Time of the latest change of its files, nanoseconds since 1970.
+    pub newest_ns: i64,
+    /// Its variants.
+    pub groups: Vec<UnpatchedGroup>,
+}
+
+/// A variant of the set without the patch.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct UnpatchedGroup {
+    /// Name in the files, which is the patched variant's.
+    pub name: String,
+    /// Figures of its runs by the archive's rule.
+    pub values: Vec<f64>,
 }
 
 /// One variant of an imported set: the runs that share an `.info` file.

@@ -33,7 +33,9 @@ mod write;
 mod tests;
 
 pub use error::StoreError;
-pub use import::{About, Document, DocumentKind, Group, Import, Source, Status};
+pub use import::{
+    About, Document, DocumentKind, Group, Import, Source, Status, Unpatched, UnpatchedGroup,
+};
 pub use merge::{MergeError, Merged, merge, merge_anew};
 pub use overview::Overview;
 pub use profile::{ASKED, StoredProfile};

@@ -63,6 +63,9 @@ pub struct ReproducedTable {
     pub equal: usize,
     /// The result, in one sentence.
     pub sentence: String,
+    /// Each row that does not come out again, with the reason.
+    #[serde(default)]
+    pub others: Vec<String>,
 }
 
 /// A claim about a variant against the first one. More packets are better.

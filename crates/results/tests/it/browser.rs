@@ -116,7 +116,7 @@ fn imported() -> Store {
     };
     let read = |file: &FoundFile| std::fs::read(&file.path);
     let Assembled { plan, invocation, runs, import, .. } =
-        assemble(&found.sets[0].set, &options, read).expect("a set");
+        assemble(&found.sets[0].set, None, &options, read).expect("a set");
     let path = directory.path().join("run.sqlite");
     Store::create_imported(&path, &plan, &invocation, &runs, &import).expect("a store");
     Store::open_read_only(&path).expect("the store")

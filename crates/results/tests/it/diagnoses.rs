@@ -64,7 +64,7 @@ fn a_warm_up_in_the_window_is_never_averaged_away_silently() {
     let gain = run.steady_pps.unwrap() / run.value_pps.unwrap();
     assert!((gain - 1.0 / 0.91).abs() < 0.01, "{gain}");
     for text in readme_and_page(&store) {
-        assert!(text.contains("the window holds a warm-up: its first 30 %"), "{text}");
+        assert!(text.contains("still warming up in the first 30 % of the window"), "{text}");
     }
     let json = show_json(&analysis).unwrap();
     assert_eq!(json["steadiness"][7]["steady"]["reached"], true);

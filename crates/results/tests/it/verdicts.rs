@@ -151,7 +151,7 @@ fn equivalent_in_rate_but_not_in_capacity_is_not_equivalent() {
     assert!(answer.within_margin, "{}", answer.sentence);
     assert_ne!(answer.verdict, Verdict::Equivalent, "{}", answer.sentence);
     let notes = Analysis::of(&uneven).notes;
-    assert!(notes.iter().any(|note| note.contains("keeps its pace less well")), "{notes:?}");
+    assert!(notes.iter().any(|note| note.contains("runs less steadily")), "{notes:?}");
 }
 
 #[test]

@@ -289,7 +289,10 @@ pub enum Unanswerable {
         left_out: usize,
     },
     /// A rate that has no logarithm.
-    #[error("a rate of {rate} pps has no ratio to another: every run must have forwarded packets")]
+    #[error(
+        "no packet counted as forwarded in at least one run ({rate} pps), so there is nothing to \
+         compare"
+    )]
     NotPositive {
         /// The rate in packets per second.
         rate: f64,

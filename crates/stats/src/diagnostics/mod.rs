@@ -103,8 +103,8 @@ impl Diagnosis {
     pub fn sentence(&self) -> String {
         match self {
             Diagnosis::Trend { slope, p } => format!(
-                "the rates drifted by {:+.3} % from run to run ({}); blocks keep it out of the \
-                 comparisons, the medians of variants hold it",
+                "the rates drifted by {:+.3} % from run to run ({}); comparisons within blocks \
+                 are not affected, the medians in the table are",
                 100.0 * slope,
                 p_value(*p)
             ),

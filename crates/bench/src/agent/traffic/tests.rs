@@ -26,6 +26,7 @@ fn load() -> AgentLoad {
         sampled: false,
         hops: 0,
         last_mac: None,
+        translated: None,
         engine: Engine::Auto,
         at_most: Duration::from_secs(60),
     }

@@ -87,6 +87,8 @@ impl Netns {
                 (template, (mac::SENDER, next_hop), "r0")
             }
         };
+        let is_translated = has_dut && way == Way::Forth;
+        let translated = self.links.egress.translated(settings.dut.nat).filter(|_| is_translated);
         let flows = template.flows();
         let (sending, receiving, at) = match way {
             Way::Forth => (&wiring.sender, &wiring.receiver, "r0"),
@@ -96,6 +98,7 @@ impl Netns {
             template: template.clone(),
             destination_mac: Some(to.0),
             source_mac: Some(to.1),
+            translated,
             hops,
             senders: placement.senders.len() as u8,
             timestamps: traffic.timestamps,

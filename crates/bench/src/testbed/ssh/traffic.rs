@@ -205,6 +205,7 @@ fn agents<'a>(
             Rewrites::Route | Rewrites::Mac => Some(links.egress.mac),
             Rewrites::None => None,
         },
+        translated: links.egress.translated(wanted.settings.dut.nat),
         at_most: at_most(wanted.trial),
     };
     AgentTraffic::arm(&senders, &receiver, &load)

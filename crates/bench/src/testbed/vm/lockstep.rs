@@ -110,6 +110,7 @@ impl<'a> Pump<'a> {
             template: template.clone(),
             destination_mac: Some(mac::RECEIVER),
             source_mac: Some(mac::EGRESS),
+            translated: up.links.egress.translated(settings.dut.nat),
             hops: 1,
             senders: 1,
             timestamps: false,

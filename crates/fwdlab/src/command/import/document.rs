@@ -1,9 +1,10 @@
 //! What an import says when it is done.
 
 use super::Report;
+use crate::experiment::quoted;
 use crate::terminal::duration;
 use fwdlab_archive::assemble::Tally;
-use fwdlab_archive::import::{Finished, Job, Known, Outcome};
+use fwdlab_archive::import::{Finished, Job, Known, Outcome, parents};
 use fwdlab_archive::scan::Scanned;
 use fwdlab_results::document::table::{Cell, Digits, Table};
 use fwdlab_results::document::{Block, Data, Document, List};
@@ -25,6 +26,7 @@ pub(super) fn document<'a>(report: &Report<'_>, all: bool, data: &'a dyn Data) -
     let mut blocks = vec![table(report, all)];
     blocks.extend(listed("refused", refusals(report), all));
     blocks.extend(listed("left out", problems(report), all));
+    blocks.extend(patches(report));
     Document {
         title: "Imported results".to_owned(),
         conclusion: totals(report).into_iter().map(Block::text).collect(),
@@ -185,6 +187,27 @@ fn totals(report: &Report<'_>) -> Vec<String> {
         lines.push(format!("stores: {stores}; see them with `fwdlab show {stores}`"));
     }
     lines
+}
+
+/// The patched sets, each with the command that compares it with the set without the patch.
+fn patches(report: &Report<'_>) -> Option<Block> {
+    let sets: Vec<Set<'_>> = sets(report).collect();
+    let stored = |set: &Set<'_>| set.finished.outcome.known().is_some();
+    let directory =
+        |set: &Set<'_>| quoted(&set.job.store.parent().unwrap_or(Path::new(".")).to_string_lossy());
+    let parents = parents(report.jobs).into_iter();
+    let pairs = sets.iter().zip(parents).filter_map(|(set, parent)| Some((set, &sets[parent?])));
+    let mut blocks = Vec::new();
+    for (set, parent) in pairs.filter(|(set, parent)| stored(set) && stored(parent)) {
+        let (label, topic) = (set.label(), &set.job.set.place.topic);
+        blocks.push(Block::text(format!(
+            "{label} ({topic}) is {} with a patch. To see what the patch changed:",
+            parent.label()
+        )));
+        let command = format!("fwdlab compare {} {}", directory(parent), directory(set));
+        blocks.push(Block::Preformatted(command));
+    }
+    (!blocks.is_empty()).then(|| Block::section("patched sets", blocks))
 }
 
 /// The store, or the directory that holds all of them.

@@ -3,6 +3,7 @@
 use super::history::History;
 use super::outlook;
 use crate::experiment::overhead_guess_ns;
+use crate::missing;
 use crate::profiling;
 use crate::terminal::duration;
 use fwdlab_model::Plan;
@@ -24,13 +25,20 @@ const SAID_OF_TRAFFIC: [&str; 7] =
 const AROUND: [&str; 6] = ["setup", "teardown", "install", "image", "verify", "expect"];
 
 /// The plan with what it will find; the order of runs on a terminal only where it `orders`.
+/// `missing` are files that it names and that do not exist.
 pub(super) fn document<'a>(
     plan: &Plan,
     history: &History,
+    missing: &[String],
     orders: bool,
     data: &'a dyn Data,
 ) -> Document<'a> {
     let mut blocks = vec![Block::pairs(&overview(plan))];
+    if !missing.is_empty() {
+        let next_step = format!("next step: {}", missing::next_step(plan));
+        let listed = vec![Block::list(missing), Block::text(&next_step)];
+        blocks.push(Block::section("files that do not exist", listed));
+    }
     blocks.extend((0..plan.factors.len()).map(|factor| levels(plan, factor)));
     blocks.push(comparisons(plan));
     blocks.extend(outlook::section(plan, history));
@@ -269,7 +277,7 @@ mod tests {
     /// What a wide terminal shows.
     fn said(plan: &Plan) -> String {
         let history = History { stores: Vec::new(), unused: Vec::new(), outlook: None };
-        form::text::render(&document(plan, &history, false, &()), 300)
+        form::text::render(&document(plan, &history, &[], false, &()), 300)
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod outlook;
 use crate::exit::Exit;
 use crate::experiment::{self, Loaded, Overrides};
 use crate::form::FormArguments;
+use crate::missing;
 use anyhow::Result;
 use fwdlab_model::Plan;
 use fwdlab_model::record::Environment;
@@ -67,8 +68,10 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let own = experiment::directory(plan, arguments.out.as_deref());
     let here = environment();
     let history = History::of(plan, &own, &arguments.history, &here, arguments.pilot)?;
-    let data = as_json(plan, &history)?;
-    arguments.form.print(&document::document(plan, &history, arguments.order, &data))?;
+    let missing = missing::files(plan, &experiment::beside(&arguments.experiment));
+    let data = as_json(plan, &history, &missing)?;
+    let document = document::document(plan, &history, &missing, arguments.order, &data);
+    arguments.form.print(&document)?;
     Ok(Exit::Done)
 }
 
@@ -80,8 +83,8 @@ fn environment() -> Environment {
     return Environment::default();
 }
 
-/// The plan itself, with `estimate` and `outlook` added.
-fn as_json(plan: &Plan, history: &History) -> serde_json::Result<Value> {
+/// The plan itself, with `estimate`, `missing` (files that do not exist) and `outlook` added.
+fn as_json(plan: &Plan, history: &History, missing: &[String]) -> serde_json::Result<Value> {
     let estimate = plan.estimate(experiment::overhead_guess_ns(plan));
     let mut value = serde_json::to_value(plan)?;
     value["estimate"] = json!({
@@ -89,6 +92,7 @@ fn as_json(plan: &Plan, history: &History) -> serde_json::Result<Value> {
         "run_ns": estimate.run_ns,
         "total_ns": estimate.total_ns,
     });
+    value["missing"] = json!(missing);
     value["outlook"] = outlook::json(plan, history)?;
     Ok(value)
 }

@@ -5,7 +5,7 @@
 use super::field::{commands, field, revision, words as line};
 use super::{Kind, Owner, Section, integer, key, words};
 use crate::settings::{
-    DutKind, FibAlgorithm, FirewallProgram, ForwardingPath, Locking, Napi, Reboot, Rewrites,
+    DutKind, FibAlgorithm, FirewallProgram, ForwardingPath, Locking, Napi, Nat, Reboot, Rewrites,
     RouterPort, STATES_MAX, StateTable,
 };
 
@@ -39,6 +39,15 @@ pub const DUT: Section = Section {
         )
         .example("\"stateful\"")
         .live(field!(firewall, |s| &mut s.dut.firewall)),
+        key(
+            "nat",
+            words(Nat::NAMES),
+            "\"none\"",
+            "Address translation that packets undergo. `source`: the source address becomes that of the device's egress interface (masquerade, SNAT), from any port. Packets then count as forwarded when they arrive translated and otherwise intact. fwdlab sets no translation up: a ruleset (`firewall`) or `setup` does. IPv4, one direction, fwdlab's own packets.",
+        )
+        .example("\"source\"")
+        .title("Address translation")
+        .restart(field!(word, |s| &mut s.dut.nat)),
         key("icmp_redirect", Kind::Boolean, "false", "The DUT may send ICMP redirects.")
             .example("true")
         .title("ICMP redirect")

@@ -93,8 +93,8 @@ impl Compared {
             false => (&self.baseline_label, &self.label),
         };
         Some(format!(
-            "{less} keeps its pace less well than {more}: its rate over what it reaches in its \
-             best tenth is {} lower; look for stalls",
+            "{less} runs less steadily than {more}: its mean is further below its own peak, by \
+             {}; look for stalls",
             format::percent(1.0 - share.min(1.0 / share), 1)
         ))
     }

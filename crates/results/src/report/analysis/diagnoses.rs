@@ -209,6 +209,11 @@ fn steadiness_of(record: &RunRecord, run: &RunResult, figure: RunMetric) -> Opti
     Some(judged)
 }
 
+/// True if two figures of a run differ by less than 0.5 %.
+fn is_alike((steady, whole): (f64, f64)) -> bool {
+    (steady / whole - 1.0).abs() < 0.005
+}
+
 impl RunSteadiness {
     /// What has to be said of it, if anything.
     fn finding(&self, figure: RunMetric) -> Option<String> {
@@ -217,19 +222,28 @@ impl RunSteadiness {
             return None;
         }
         let whole = self.value_pps.map_or("-".to_owned(), format_pps);
-        let compared = format!("compared is the {} of the whole window, {whole}", figure.short());
-        let head = format!(
-            "its first {} ran at {} of the rest",
-            percent(self.head_share, 0),
-            percent(head_ratio, 1)
-        );
+        let is_archived = matches!(figure, RunMetric::Netbenches | RunMetric::NetbenchesUpper);
+        if is_archived && self.steady_pps.zip(self.value_pps).is_some_and(is_alike) {
+            // The archive's rule drops the first lines, and takes a median.
+            return None;
+        }
+        let compared = match is_archived {
+            true => format!("the figure compared is the archive's median, {whole}"),
+            false => format!("the figure compared is of the whole window, {whole}"),
+        };
+        let share = percent(self.head_share, 0);
+        let ratio = percent(head_ratio, 1);
         Some(match self.steady_pps {
             Some(pps) => format!(
-                "the window holds a warm-up: {head}; {compared}, the steady part has {}",
+                "the device was still warming up in the first {share} of the window, which ran at \
+                 {ratio} of the rest; {compared}; the steady part alone gives {}",
                 format_pps(pps)
             ),
             None if from == 0 => format!("the window never gets steady; {compared}"),
-            None => format!("the window never gets steady ({head}); {compared}"),
+            None => format!(
+                "the window never gets steady (its first {share} ran at {ratio} of the rest); \
+                 {compared}"
+            ),
         })
     }
 }

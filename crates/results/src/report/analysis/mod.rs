@@ -41,8 +41,8 @@ pub(crate) use comparisons::{adjust, mode};
 pub use comparisons::{rated, slices_of_run, verdicts};
 
 pub use archive::{
-    ArchiveResult, ArchivedVariant, BothRules, Contradicted, Picture, PublishedBlock, RefusedFile,
-    RuleFigures,
+    ArchiveResult, ArchivedVariant, BothRules, Contradicted, PatchResult, PatchedVariant, Picture,
+    PublishedBlock, RefusedFile, RuleFigures,
 };
 pub use arrivals::{ArrivalResult, ArrivalsFound, SampledDamage};
 pub(crate) use beds::beds_of_runs;
@@ -350,14 +350,6 @@ impl Analysis {
             testbed,
             variants,
             runs,
-        }
-    }
-
-    /// Has the report hold copies of the published pictures, instead of references to the
-    /// files that were read: it then stands alone.
-    pub fn copy_pictures(&mut self) {
-        if let Some(archive) = &mut self.archive {
-            archive::copy_all_pictures(&mut archive.pictures);
         }
     }
 }

@@ -33,7 +33,11 @@ pub(super) fn found(analysis: &Analysis) -> Block {
     let text = match distrusted.is_empty() {
         true => text,
         false => {
-            let why = format!("Not to be trusted ({}).", listed(&distrusted));
+            let mut said = analysis.warnings.iter().flat_map(|group| &group.warnings);
+            let why = match said.find(|warning| warning.evidence.is_translation()) {
+                Some(warning) => format!("Not to be trusted: {}.", warning.sentence),
+                None => format!("Not to be trusted ({}).", listed(&distrusted)),
+            };
             let mut marked = Inline::default().strong(why).text(" ");
             marked.0.extend(text.0);
             marked
@@ -122,8 +126,17 @@ fn several(analysis: &Analysis, all: &[Compared]) -> Inline {
     let order = ["better", "worse", "fewer", "more", "equivalent", "inconclusive", "not judged"];
     let place = |word: &str| order.iter().position(|known| *known == word).unwrap_or(order.len());
     counts.sort_by_key(|(word, _)| place(word));
-    let counts: Vec<String> = counts.iter().map(|(word, n)| format!("{n} {word}")).collect();
-    let text = Inline::default().strong(format!("{} comparisons: {}.", all.len(), listed(&counts)));
+    let first = match counts.as_slice() {
+        [(word, n)] if ["fewer", "more"].contains(&word.as_str()) => {
+            format!("All {n} variants execute {word} instructions than their baselines.")
+        }
+        counts => {
+            let counts: Vec<String> =
+                counts.iter().map(|(word, n)| format!("{n} {word}")).collect();
+            format!("{} comparisons: {}.", all.len(), listed(&counts))
+        }
+    };
+    let text = Inline::default().strong(first);
     let size = |compared: &Compared| match &compared.outcome {
         Outcome::Compared(answer) => match answer.verdict {
             Verdict::Better | Verdict::Worse => Some(answer.comparison.ratio.ln().abs()),

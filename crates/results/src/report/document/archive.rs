@@ -4,7 +4,10 @@ use super::DETAILS;
 use crate::document::table::{Cell, Digits};
 use crate::document::{Block, Inline, Table};
 use crate::format::signed_percent;
-use crate::report::analysis::{ArchiveResult, ArchivedVariant, BothRules};
+use crate::report::analysis::{
+    Answer, ArchiveResult, ArchivedVariant, BothRules, Outcome, PatchedVariant,
+};
+use crate::text::Tone;
 
 /// Everything that is known of the archive only.
 pub(super) fn sections(archive: &ArchiveResult) -> Vec<Block> {
@@ -39,11 +42,86 @@ fn published(archive: &ArchiveResult) -> Vec<Block> {
         }
         (true, true) => Block::text("No ministat text was published with these runs."),
     };
-    vec![
-        said,
-        Block::text("What the design of these runs can't show:"),
-        Block::list(&archive.warnings),
-    ]
+    let mut blocks = vec![said];
+    let differences = differences(archive);
+    if !differences.is_empty() {
+        blocks.push(Block::text("What of the published text does not come out again, and why:"));
+        blocks.push(Block::list(differences));
+    }
+    blocks.push(Block::text("What the design of these runs can't show:"));
+    blocks.push(Block::list(&archive.warnings));
+    blocks
+}
+
+/// Lists, blocks and rows that the logs do not give again, each with the reason.
+fn differences(archive: &ArchiveResult) -> Vec<String> {
+    let lists = archive.groups.iter().filter_map(|group| {
+        let ArchivedVariant { label, published, list_equal, .. } = group;
+        match (published, list_equal) {
+            (None, _) => Some(format!("{label}: no list of its figures was published")),
+            (Some(list), None) => Some(format!("{label}: its list {list} could not be read")),
+            (Some(list), Some(false)) => {
+                Some(format!("{label}: the logs give other figures than its list {list}"))
+            }
+            (Some(_), Some(true)) => None,
+        }
+    });
+    let blocks = archive.blocks.iter().filter(|block| !block.exact).map(|block| {
+        let heading = block.heading.trim().trim_end_matches(':');
+        format!("block in line {} ({heading}): {}", block.line, block.sentence)
+    });
+    let rows = archive.tables.iter().flat_map(|table| {
+        table.others.iter().map(move |reason| format!("{}, {reason}", table.name))
+    });
+    lists.chain(blocks).chain(rows).collect()
+}
+
+/// What the patch of this set changed; `None` if it is no patched one.
+pub(super) fn patch_found(archive: &ArchiveResult) -> Option<Block> {
+    let patch = archive.patch.as_ref()?;
+    let (label, unpatched) = (&archive.label, &patch.unpatched);
+    let found = patch.variants.iter().filter_map(|variant| match &variant.outcome {
+        Outcome::Compared(answer) => {
+            Some(format!("{}: {} ({})", variant.label, answer.verdict, answer.shown.effect))
+        }
+        _ => None,
+    });
+    let found: Vec<String> = found.collect();
+    let text = Inline::default().strong(match found.is_empty() {
+        true => format!("{label} is {unpatched} with a patch."),
+        false => format!("{label} against {unpatched}, without the patch: {}.", found.join("; ")),
+    });
+    Some(Block::Paragraph(text, Tone::Heading))
+}
+
+/// The table of a patched set against the one without the patch, and the command that compares
+/// their stores.
+pub(super) fn patch(archive: &ArchiveResult) -> Option<Block> {
+    let patch = archive.patch.as_ref()?;
+    let of = |get: fn(&Answer) -> String| {
+        move |variant: &PatchedVariant| match &variant.outcome {
+            Outcome::Compared(answer) => Cell::text(get(answer)),
+            _ => Cell::None,
+        }
+    };
+    let table = Table::of(&patch.variants)
+        .words("variant", |variant| Cell::text(&variant.label))
+        .words("verdict", |variant| match &variant.outcome {
+            Outcome::Unanswerable { reason } => Cell::text(format!("no answer: {reason}")),
+            Outcome::Compared(answer) => {
+                Cell::Verdict(answer.verdict.to_string(), answer.shown.verdict.clone())
+            }
+            Outcome::Counted(_) => Cell::None,
+        })
+        .numbers("effect", of(|answer| answer.shown.effect.clone()))
+        .words("interval", of(|answer| answer.shown.interval.clone()))
+        .numbers("patched", |variant| variant.patched_pps.map_or(Cell::None, Cell::rate))
+        .numbers("unpatched", |variant| variant.unpatched_pps.map_or(Cell::None, Cell::rate))
+        .block();
+    let command = Inline::from("With every doubt, in the directory of this report: ");
+    let command = Block::Paragraph(command.code(&patch.command), Tone::Plain);
+    let blocks = if patch.variants.is_empty() { vec![command] } else { vec![table, command] };
+    Some(Block::section(format!("With the patch against {}", patch.unpatched), blocks))
 }
 
 fn variants(archive: &ArchiveResult) -> Vec<Block> {

@@ -65,6 +65,7 @@ pub struct Pictures {
 pub fn document<'a>(analysis: &'a Analysis, pictures: &Pictures) -> Document<'a> {
     let mut conclusion: Vec<Block> =
         Block::caption(&analysis.testbed.caption).into_iter().collect();
+    conclusion.extend(analysis.archive.as_ref().and_then(archive::patch_found));
     conclusion.push(answer::found(analysis));
     let mut blocks = Vec::new();
     let figure = |title: &str, file: &str, drawing: &Drawing| {
@@ -94,6 +95,7 @@ pub fn document<'a>(analysis: &'a Analysis, pictures: &Pictures) -> Document<'a>
     }
     blocks.push(Block::list(answer::beside(analysis)));
     blocks.extend(Block::notes(&analysis.notes));
+    blocks.extend(analysis.archive.as_ref().and_then(archive::patch));
     match analysis.comparisons.len() {
         0 => {}
         n if n > MANY && analysis.counts.is_none() => {

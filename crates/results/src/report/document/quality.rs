@@ -172,7 +172,7 @@ fn arrivals(arrivals: &ArrivalResult) -> Vec<Block> {
             .numbers("runs that lack flows", |f| Cell::count(f.runs_without_flows));
         blocks.push(table.block());
     }
-    for found in arrivals.found.iter().filter(|found| found.damaged > 0) {
+    for found in arrivals.found.iter().filter(|found| found.damaged > 0 && found.intact > 0) {
         if let Some(SampledDamage { sample, share, interval }) = found.sampled {
             let interval = interval.map_or(String::new(), |ends| {
                 format!(" [{}, {}]", percent(ends.low, 3), percent(ends.high, 3))

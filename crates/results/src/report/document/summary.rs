@@ -70,9 +70,10 @@ pub fn summary<'a>(analysis: &'a Analysis, data: &'a dyn Data) -> Document<'a> {
     blocks.extend(analysis.scaling.iter().map(super::figures::laws));
     let repeat = format!("repeat: fwdlab run {}.toml (plan {})", analysis.name, analysis.plan_hash);
     blocks.push(Block::Mail(vec![Block::text(repeat)]));
+    let patch_found = analysis.archive.as_ref().and_then(super::archive::patch_found);
     Document {
         title: analysis.title.clone(),
-        conclusion: vec![super::answer::found(analysis)],
+        conclusion: patch_found.into_iter().chain([super::answer::found(analysis)]).collect(),
         blocks,
         data,
         version: VERSION,

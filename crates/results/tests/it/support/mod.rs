@@ -74,6 +74,7 @@ pub(crate) fn base(kind: TestbedKind) -> Settings {
             kind: DutKind::Linux,
             routes: 2,
             firewall: Firewall::None,
+            nat: fwdlab_model::settings::Nat::None,
             icmp_redirect: false,
             offloads: false,
             queues: 1,

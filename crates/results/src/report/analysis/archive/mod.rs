@@ -3,12 +3,14 @@
 
 mod blocks;
 mod contradictions;
+mod patch;
 mod pictures;
 mod rules;
 
 pub use blocks::{Contradicted, PublishedBlock};
+pub use patch::{PatchResult, PatchedVariant};
 pub use pictures::Picture;
-pub(in crate::report) use pictures::{copies as copied_pictures, copy_all as copy_all_pictures};
+pub(in crate::report) use pictures::copies as copied_pictures;
 pub use rules::{BothRules, RuleFigures};
 
 use super::comparisons::Compared;
@@ -39,6 +41,9 @@ pub struct ArchiveResult {
     pub configurations: Vec<(String, String)>,
     /// The figures by both rules.
     pub rules: BothRules,
+    /// The comparison with the same bench without the patch of this set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patch: Option<PatchResult>,
     /// The published ministat blocks, made again.
     pub blocks: Vec<PublishedBlock>,
     /// The published tables of medians.
@@ -123,6 +128,7 @@ pub(super) fn archive(
             true => Vec::new(),
             false => about.configurations.clone(),
         },
+        patch: patch::patch(contents, figure, variants, runs),
         blocks: blocks::blocks(&reproductions.blocks, comparisons),
         tables: reproductions.tables.clone(),
         warnings: warnings(contents, runs),

@@ -3,7 +3,7 @@
 //! The store holds them, and so does the archive: a report refers to the file that was
 //! read and adds no third copy, unless it is asked to stand alone.
 
-use super::super::VariantResult;
+use super::super::{Analysis, VariantResult};
 use crate::store::{Document, DocumentKind, Import};
 use serde::Serialize;
 use std::path::Path;
@@ -28,16 +28,17 @@ const READ: &str = "file://";
 fn reference(import: &Import, document: &Document) -> Option<String> {
     let path = Path::new(&import.origin);
     let path = path.is_absolute().then(|| path.join(&document.path))?;
+    Some(format!("{READ}{}", encoded(&path)))
+}
+
+/// A path as references have it.
+fn encoded(path: &Path) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/+=,@".contains(&byte);
-    let encoded: String = path
-        .to_string_lossy()
-        .bytes()
-        .map(|byte| match plain(byte) {
-            true => char::from(byte).to_string(),
-            false => format!("%{byte:02X}"),
-        })
-        .collect();
-    Some(format!("{READ}{encoded}"))
+    let encode = |byte| match plain(byte) {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    };
+    path.to_string_lossy().bytes().map(encode).collect()
 }
 
 /// The copy of a published picture in a report.
@@ -45,10 +46,40 @@ fn copy(path: &str) -> String {
     format!("{FOLDER}/{}", path.rsplit('/').next().unwrap_or(path))
 }
 
-/// Makes the pictures copies in the report, which then needs nothing beside it.
-pub(in crate::report) fn copy_all(pictures: &mut [Picture]) {
+impl Analysis {
+    /// Makes the published pictures copies in the report, instead of references to the files that
+    /// were read: the report then stands alone.
+    pub fn copy_pictures(&mut self) {
+        if let Some(archive) = &mut self.archive {
+            copy_all(&mut archive.pictures);
+        }
+    }
+
+    /// Makes references to the files that were read relative to `directory`, where the report is
+    /// written: a report names no place of the machine that made it.
+    pub fn relate_pictures(&mut self, directory: &Path) {
+        if let Some(archive) = &mut self.archive {
+            relate_all(&mut archive.pictures, directory);
+        }
+    }
+}
+
+fn copy_all(pictures: &mut [Picture]) {
     for picture in pictures {
         picture.file = copy(&picture.source);
+    }
+}
+
+fn relate_all(pictures: &mut [Picture], directory: &Path) {
+    let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_path_buf());
+    let directory = encoded(&directory);
+    let from: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();
+    for picture in pictures {
+        let Some(path) = picture.file.strip_prefix(READ) else { continue };
+        let to: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+        let common = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
+        let up = from[common..].iter().map(|_| "..");
+        picture.file = up.chain(to[common..].iter().copied()).collect::<Vec<&str>>().join("/");
     }
 }
 
@@ -98,7 +129,7 @@ pub(in crate::report) fn copies<'a>(
     import: &'a Import,
     pictures: &'a [Picture],
 ) -> impl Iterator<Item = (&'a str, &'a [u8])> {
-    pictures.iter().filter(|picture| !picture.file.starts_with(READ)).filter_map(|picture| {
+    pictures.iter().filter(|picture| picture.file == copy(&picture.source)).filter_map(|picture| {
         let document = import.documents.iter().find(|d| d.path == picture.source)?;
         Some((picture.file.as_str(), document.content.as_slice()))
     })
@@ -125,6 +156,11 @@ mod tests {
         let there = "file:///srv/archive/results/a%20b/bench.%231%20%2850%25%29.svg";
         assert_eq!((found[0].file.as_str(), missing.len()), (there, 1));
         assert_eq!(copies(&import("/srv/archive"), &found).count(), 0);
+        let mut related = found.clone();
+        relate_all(&mut related, Path::new("/srv/results/x y"));
+        let there = "../../archive/results/a%20b/bench.%231%20%2850%25%29.svg";
+        assert_eq!(related[0].file, there);
+        assert_eq!(copies(&import("/srv/archive"), &related).count(), 0);
         copy_all(&mut found);
         let copied: Vec<_> = found.iter().map(|picture| picture.file.as_str()).collect();
         assert_eq!(copied, ["flamegraphs/bench.#1 (50%).svg"]);

@@ -1,0 +1,132 @@
+//! `fwdlab new`: every file that it writes can be planned, and runs as far as a test can tell.
+
+use crate::support::{Lab, is_root, machine, values_per_variant};
+
+/// Names of the questions, as `fwdlab new` lists them.
+fn questions(lab: &Lab) -> Vec<String> {
+    let listed = lab.fwdlab(&["new"]).expect(0).stdout;
+    let names = listed.lines().skip(1).filter_map(|line| line.split_whitespace().next());
+    names.map(str::to_owned).collect()
+}
+
+#[test]
+fn every_question_is_written_planned_and_rehearsed() {
+    let lab = Lab::new("");
+    lab.write("old.deb", "");
+    lab.write("new.deb", "");
+    let questions = questions(&lab);
+    for wanted in ["rules", "nat", "vlan", "forwarder", "kernel", "kernels", "throughput"] {
+        assert!(questions.iter().any(|question| question == wanted), "{wanted}: {questions:?}");
+    }
+    for question in &questions {
+        // Below the working directory: paths must be right from the file.
+        let file = format!("some/where/{question}.toml");
+        let kernels: &[&str] = match question.as_str() {
+            "kernel" => &["--kernel", "new.deb"],
+            "kernels" => &["--kernel", "old.deb", "--kernel", "new.deb"],
+            _ => &[],
+        };
+        lab.fwdlab(&[&["new", question, &file], kernels].concat()).expect(0);
+        let plan = lab.fwdlab(&["plan", &file, "--json"]).expect(0).json();
+        assert!(plan["variants"].as_array().is_some_and(|all| all.len() > 1), "{question}");
+        assert_eq!(plan["missing"].as_array().map(Vec::len), Some(0), "{question}");
+        if kernels.is_empty() {
+            let out = format!("results/{question}");
+            let rehearsed = [
+                &["run", &file, "--testbed", "sim", "--blocks", "2", "--quiet", "--no-report"][..],
+                &["--no-profile", "--out", &out],
+            ];
+            lab.fwdlab(&rehearsed.concat()).carried_out();
+        }
+    }
+}
+
+#[test]
+fn kernels_are_found_where_they_were_fetched() {
+    let lab = Lab::new("");
+    let missing = lab.fwdlab(&["new", "kernels"]).expect(3).stderr;
+    assert!(
+        missing.contains("fwdlab kernels --fetch kernels --series host --take ends"),
+        "{missing}"
+    );
+    std::fs::create_dir(lab.path("kernels")).expect("a directory");
+    for release in ["6.1.0-9", "6.1.0-47", "6.1.0-50"] {
+        lab.write(&format!("kernels/linux-image-{release}-cloud-amd64_1_amd64.deb"), "");
+    }
+    lab.fwdlab(&["new", "kernels", "below/x.toml"]).expect(0);
+    let written = std::fs::read_to_string(lab.path("below/x.toml")).expect("a file");
+    let level = |release: &str| {
+        format!(
+            "label = \"{release}-cloud-amd64\", kernel = \
+             \"../kernels/linux-image-{release}-cloud-amd64_1_amd64.deb\""
+        )
+    };
+    assert!(
+        written.contains(&level("6.1.0-9")) && written.contains(&level("6.1.0-50")),
+        "{written}"
+    );
+    assert!(!written.contains("6.1.0-47"), "{written}");
+}
+
+#[test]
+fn a_plan_names_files_that_do_not_exist_and_a_run_refuses_them() {
+    let lab = Lab::new(
+        "version = 1\n[testbed]\nkind = \"vm\"\n[[factor]]\nname = \"revision\"\nlevels = [\n\
+         { label = \"old\", kernel = \"none/old.deb\" },\n\
+         { label = \"new\", kernel = \"none/new.deb\" },\n]\n",
+    );
+    let plan = lab.fwdlab(&["plan", "x.toml"]).expect(0).stdout;
+    assert!(plan.contains("none/old.deb") && plan.contains("none/new.deb"), "{plan}");
+    assert!(plan.contains("files that do not exist"), "{plan}");
+    let run = lab.fwdlab(&["run", "x.toml"]).expect(3).stderr;
+    assert!(run.contains("none/old.deb, none/new.deb"), "{run}");
+    assert!(!lab.path("results/x").exists());
+}
+
+/// Writes the file of a question with short trials.
+fn write_short(lab: &Lab, question: &str, file: &str, blocks: &str) {
+    let short = ["--set", "trial.warmup=100ms", "--set", "trial.duration=300ms", "--set", blocks];
+    lab.fwdlab(&[&["new", question, file], &short[..]].concat()).expect(0);
+}
+
+#[test]
+fn files_of_namespaces_run_as_written() {
+    if !is_root("files that `fwdlab new` writes are run in namespaces as root") {
+        return;
+    }
+    let _alone = machine();
+    // Not every kernel has VLANs.
+    for question in ["rules", "nat", "forwarder"] {
+        let lab = Lab::new("");
+        let file = format!("{question}.toml");
+        write_short(&lab, question, &file, "design.blocks=1");
+        let run = ["run", &file, "--no-calibration", "--no-report", "--json"];
+        let result = lab.fwdlab(&run).carried_out().json();
+        let values = values_per_variant(&result);
+        assert!(values.len() > 1 && values.iter().all(|&n| n == 1), "{question}: {values:?}");
+        for variant in result["variants"].as_array().expect("variants") {
+            let rate = variant["values"][0].as_f64().expect("a rate");
+            let is_starved = variant["warnings"].to_string().contains("cpu-contended");
+            assert!(rate > 500.0 || is_starved, "{question}: {variant:#}");
+        }
+        assert!(!result.to_string().contains("damaged\""), "{question}: {result:#}");
+    }
+}
+
+#[test]
+fn a_device_that_translates_unexpectedly_is_named() {
+    if !is_root("translation is seen in namespaces as root") {
+        return;
+    }
+    let _alone = machine();
+    let lab = Lab::new("");
+    write_short(&lab, "nat", "nat.toml", "design.blocks=2");
+    let text = std::fs::read_to_string(lab.path("nat.toml")).expect("written");
+    lab.write("nat.toml", &text.replace(", nat = \"source\"", ""));
+    let run = lab.fwdlab(&["run", "nat.toml", "--no-calibration"]).expect(4);
+    let said = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("every packet arrived with another source address"), "{said}");
+    assert!(said.contains("nat = \"source\""), "{said}");
+    assert!(said.contains("so there is nothing to compare"), "{said}");
+    assert!(!said.contains("has no ratio"), "{said}");
+}

@@ -1,0 +1,78 @@
+//! Packets with the device's source address.
+
+use super::*;
+
+const DEVICE: [u8; 4] = [198, 19, 0, 1];
+
+fn translating(size: u16) -> Expected {
+    let flows = Flows { sources: 3, destinations: 5 };
+    Expected { translated: Some(DEVICE), ..expected(Family::Inet, size, flows) }
+}
+
+/// Translates a frame as a device does: its address, another port, and checksums by difference.
+fn translate(frame: &mut [u8], port: u16) {
+    for (at, after) in
+        [(26, [DEVICE[0], DEVICE[1]]), (28, [DEVICE[2], DEVICE[3]]), (34, port.to_be_bytes())]
+    {
+        let before = [frame[at], frame[at + 1]];
+        frame[at..at + 2].copy_from_slice(&after);
+        for check in [24, 40] {
+            if check == 40 || at < 34 {
+                let there = [frame[check], frame[check + 1]];
+                let adjusted = checksum::update(there, before, after);
+                frame[check..check + 2].copy_from_slice(&adjusted);
+            }
+        }
+    }
+    if frame[40..42] == [0, 0] {
+        frame[40..42].fill(0xff);
+    }
+}
+
+#[test]
+fn translated_packets_are_intact() {
+    for size in [64, 300] {
+        let expected = translating(size);
+        let mut arrivals = arrivals(&expected);
+        for sequence in 0..3000 {
+            let mut frame = packet(&expected, 1, sequence);
+            translate(&mut frame, 1024 + sequence as u16);
+            arrivals.take(&frame, frame.len(), 0);
+        }
+        let counts = arrivals.counts();
+        assert_eq!((counts.packets, counts.damaged), ([0, 3000, 0, 0], [0; 4]), "{counts:?}");
+        let flows = arrivals.flows().expect("followed");
+        assert_eq!((flows.seen, flows.with_loss), (15, 0));
+    }
+}
+
+#[test]
+fn every_flipped_bit_of_a_translated_packet_is_found() {
+    let expected = translating(64);
+    let mut arrivals = arrivals(&expected).looking_at_all();
+    let mut frame = packet(&expected, 1, 7);
+    translate(&mut frame, 40_000);
+    for bit in 0..8 * frame.len() {
+        let mut flipped = frame.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        arrivals.take(&flipped, flipped.len(), 0);
+    }
+    let counts = arrivals.counts();
+    assert_eq!((counts.total(), counts.foreign), (0, 0), "{counts:?}");
+}
+
+#[test]
+fn untranslated_packets_have_a_wrong_source() {
+    let expected = translating(64);
+    let mut arrivals = arrivals(&expected);
+    let frame = packet(&expected, 0, 3);
+    arrivals.take(&frame, frame.len(), 0);
+    // Another address than the device's.
+    let mut other = frame.clone();
+    translate(&mut other, 2000);
+    other[29] = 7;
+    arrivals.take(&other, other.len(), 0);
+    let counts = arrivals.counts();
+    assert_eq!(counts.faults[Fault::SourceAddress as usize], 2, "{counts:?}");
+    assert_eq!(counts.total(), 0);
+}
