@@ -1,4 +1,5 @@
-//! Addresses of pages: a path and what is asked of it (RFC 3986), decoded.
+//! Addresses of pages: a path and what is asked of it (RFC 3986), decoded; and text as pages write
+//! it.
 
 /// What was asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,6 +48,12 @@ pub(super) fn encoded(text: &str) -> String {
         }
         encoded
     })
+}
+
+/// Text as it stands in HTML.
+pub(super) fn escaped(text: &str) -> String {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    text.replace('"', "&quot;").replace('\'', "&#39;")
 }
 
 fn decoded(text: &str) -> String {

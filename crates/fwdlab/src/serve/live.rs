@@ -1,7 +1,6 @@
 //! A running experiment: the file of its events is followed, never written.
 
-use super::address::encoded;
-use super::pages::escaped;
+use super::address::{encoded, escaped};
 use super::places::Found;
 use crate::events;
 use crate::progress::figure;

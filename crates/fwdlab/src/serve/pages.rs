@@ -1,6 +1,6 @@
 //! Pages: the documents that the commands print, with links between them.
 
-use super::address::{Address, encoded};
+use super::address::{Address, encoded, escaped};
 use super::live;
 use super::places::{self, Found, all};
 use crate::stores;
@@ -384,10 +384,4 @@ fn kind(name: &str) -> &'static str {
         Some("html") => "text/html; charset=utf-8",
         _ => "text/plain; charset=utf-8",
     }
-}
-
-/// Text as it stands in HTML.
-pub(super) fn escaped(text: &str) -> String {
-    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    text.replace('"', "&quot;").replace('\'', "&#39;")
 }

@@ -2,6 +2,7 @@
 
 use crate::support::{Lab, plan, simulated};
 use fwdlab_model::record::Environment;
+use fwdlab_results::facts;
 use fwdlab_results::store::{Invocation, Store};
 use std::collections::BTreeMap;
 
@@ -15,14 +16,20 @@ fn experiment(capacity: &str, seed: usize) -> String {
     )
 }
 
-/// Runs the experiment on a kernel and keeps it in `folder`.
-fn keep(lab: &Lab, folder: &str, capacity: &str, kernel: &str, day: usize) {
+/// Runs the experiment on a revision and keeps it in `folder`.
+fn keep(lab: &Lab, folder: &str, capacity: &str, revision: &str, day: usize) {
     let plan = plan(&experiment(capacity, day));
     let folder = lab.path(folder);
     std::fs::create_dir_all(&folder).expect("a folder");
     let mut store = Store::open(&folder.join("run.sqlite")).expect("a store");
     store.adopt_plan(&plan, "").expect("adopted");
     let section = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), value.to_owned())]);
+    let mut environment = Environment(BTreeMap::from([
+        ("cpu".to_owned(), section("model", "Example CPU")),
+        // The host's, which forwards nothing here.
+        ("kernel".to_owned(), section("release", "6.18.44")),
+    ]));
+    facts::set_revision(&mut environment, revision);
     let invocation = Invocation {
         started_at: format!("2026-01-{day:02}T00:00:00Z"),
         fwdlab_version: "test".into(),
@@ -30,10 +37,7 @@ fn keep(lab: &Lab, folder: &str, capacity: &str, kernel: &str, day: usize) {
         testbed_reason: "a test".into(),
         simulated: true,
         bed: None,
-        environment: Environment(BTreeMap::from([
-            ("cpu".to_owned(), section("model", "Example CPU")),
-            ("kernel".to_owned(), section("release", kernel)),
-        ])),
+        environment,
     };
     store.begin_invocation(&invocation).expect("begun");
     for run in &plan.runs {
@@ -41,7 +45,7 @@ fn keep(lab: &Lab, folder: &str, capacity: &str, kernel: &str, day: usize) {
     }
 }
 
-/// Twelve kernels, 6 % slower from 6.7 on, in folders of different depth and in
+/// Twelve revisions, 6 % slower from 6.7 on, in folders of different depth and in
 /// no order.
 fn lab() -> Lab {
     let lab = Lab::new("");
@@ -133,5 +137,22 @@ fn what_names_nothing_is_refused() {
     let ended = lab.fwdlab(&["history", "one", "--series", "nothing"]).expect(2);
     assert!(ended.stderr.contains("no series' title holds `nothing`"), "{}", ended.stderr);
     let short = lab.fwdlab(&["history", "one"]).expect(0).stdout;
-    assert!(short.contains("too short to look for changes: 1 of at least 4 points"), "{short}");
+    assert!(
+        short.contains("Series of one point") && short.contains(" kpps at 6.1, 2026-01-01"),
+        "{short}"
+    );
+}
+
+#[test]
+fn a_store_is_of_the_revision_that_was_given() {
+    let lab = Lab::new(&experiment("1Mpps", 1));
+    let run = |revision| lab.fwdlab(&["run", "x.toml", "--quiet", "--revision", revision]);
+    run("f3b1c0de9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c4d").expect(0);
+    let shown = lab.fwdlab(&["history", "results"]).expect(0).stdout;
+    assert!(shown.contains(" at f3b1c0de9a8b, "), "{shown}");
+    let report = std::fs::read_to_string(lab.path("results/x/README.md")).expect("a report");
+    assert!(report.contains("Revision: f3b1c0de9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c4d"), "{report}");
+    // Runs of two revisions have no place in one store.
+    let refused = run("another").expect(2).stderr;
+    assert!(refused.contains("its runs are of revision f3b1c0de") && refused.contains("--fresh"));
 }

@@ -7,11 +7,11 @@
 
 use super::Quantity;
 use super::axis::Axis;
-use super::draw::{Draw, Sheet};
+use super::draw::Draw;
 use super::fit::{self, Fit};
 use super::frame::{BADGE, Frame, Item, LABEL_SIZE, Plot, Sample, WIDTH, bar_style, dashes};
 use super::scale::{MAX_INSET, Scale};
-use super::svg::{Anchor, GREY, INK, Svg, TextStyle};
+use super::svg::{Anchor, GREY, INK, Sheet, Svg, TextStyle};
 use super::text::width;
 use super::xlabels::XLabels;
 use fwdlab_model::units::{FrameSize, format_pps};

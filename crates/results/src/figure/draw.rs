@@ -1,6 +1,7 @@
 //! Layouts of a figure: for files, paper and wide windows, and for the windows of phones.
 
 use super::frame::WIDTH;
+use super::svg::Sheet;
 
 /// Width of a figure for narrow windows, pixels.
 pub(super) const NARROW: f64 = 380.0;
@@ -20,13 +21,6 @@ pub trait Draw {
         let narrow = self.draw(NARROW);
         Drawing { wide: self.render(), narrow: (narrow.width <= NARROW).then_some(narrow.svg) }
     }
-}
-
-/// A figure laid out for one width.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Sheet {
-    pub(super) svg: String,
-    pub(super) width: f64,
 }
 
 /// A figure as SVG text, for windows of every width.

@@ -6,9 +6,9 @@
 //! lengths are compared, so the axis need not begin at zero.
 
 use super::axis::Axis;
-use super::draw::{Draw, Sheet};
+use super::draw::Draw;
 use super::frame::{LABEL_SIZE, LINE, WIDTH};
-use super::svg::{Anchor, GREY, INK, PALE, Shape, Svg, TextStyle};
+use super::svg::{Anchor, GREY, INK, PALE, Shape, Sheet, Svg, TextStyle};
 use super::text::{shorten, widest, width, wrap};
 use crate::format::signed_percent;
 

@@ -6,10 +6,10 @@
 //! something else.
 
 use super::axis::Axis;
-use super::draw::{Draw, Sheet};
+use super::draw::Draw;
 use super::frame::{self, Frame, Item, LABEL_SIZE, LINE, Plot, Sample};
 use super::quantity::Quantity;
-use super::svg::{Anchor, INK, Svg, TextStyle};
+use super::svg::{Anchor, INK, Sheet, Svg, TextStyle};
 use super::text::{shorten, width};
 
 /// What every such figure has to say.

@@ -5,8 +5,9 @@
 
 use super::axis::Axis;
 use super::colour;
-use super::draw::{Draw, Sheet};
+use super::draw::Draw;
 use super::frame::{self, Frame, Item, LABEL_SIZE, LINE, Sample};
+use super::svg::Sheet;
 use crate::format::significant;
 use fwdlab_model::units::format_pps;
 

@@ -35,7 +35,7 @@ mod text;
 mod xlabels;
 
 pub use chart::{Chart, Point, RightAxis, Series, XAxis};
-pub use draw::{Draw, Drawing, Sheet};
+pub use draw::{Draw, Drawing};
 pub use effects::{Effect, Effects, Found};
 pub use fit::{CurvePoint, Fit};
 pub use history::{ChangeMark, Level, RevisionPoint, Revisions};
@@ -44,6 +44,7 @@ pub use percentiles::{Curve, Percentiles};
 pub use posterior::Posterior;
 pub use quantity::Quantity;
 pub use strip::{Mark, Span, Strip};
+pub use svg::Sheet;
 
 #[cfg(test)]
 mod tests;

@@ -3,9 +3,9 @@
 
 use super::axis::Axis;
 use super::colour;
-use super::draw::{Draw, Sheet};
+use super::draw::Draw;
 use super::frame::{self, Frame, Item, LABEL_SIZE, LINE, Sample};
-use super::svg::GREY;
+use super::svg::{GREY, Sheet};
 use crate::format::duration;
 
 /// A figure of delays by percentile.

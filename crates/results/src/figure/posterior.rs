@@ -1,9 +1,9 @@
 //! Where a bisection thinks the change is: a probability for each candidate.
 
 use super::axis::Axis;
-use super::draw::{Draw, Sheet};
+use super::draw::Draw;
 use super::frame::{self, Frame, LABEL_SIZE, LINE};
-use super::svg::{Anchor, INK, TextStyle};
+use super::svg::{Anchor, INK, Sheet, TextStyle};
 use super::text::shorten;
 
 /// A posterior over candidates in their order.

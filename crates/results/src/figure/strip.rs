@@ -5,9 +5,9 @@
 //! here small changes matter, and no lengths are compared.
 
 use super::axis::Axis;
-use super::draw::{Draw, Sheet};
+use super::draw::Draw;
 use super::frame::{self, Frame, Item, LABEL_SIZE, LINE, Sample};
-use super::svg::PALE;
+use super::svg::{PALE, Sheet};
 use super::{Quantity, colour};
 use crate::stats::summary::median;
 

@@ -1,6 +1,5 @@
 //! Writes SVG, one element a line.
 
-use super::draw::Sheet;
 use super::text::FONT_FAMILY;
 use std::fmt::Write as _;
 
@@ -17,6 +16,13 @@ pub(super) enum Anchor {
     Start,
     Middle,
     End,
+}
+
+/// A figure laid out for one width.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sheet {
+    pub(super) svg: String,
+    pub(super) width: f64,
 }
 
 /// Shapes of markers.

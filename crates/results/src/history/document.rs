@@ -187,7 +187,8 @@ fn single(series: &SeriesResult) -> Option<String> {
         caption => format!(" ({})", caption.trim_end_matches('.')),
     };
     let (title, rate) = (&series.title, format_pps(point.median));
-    let at = point.date.as_deref().map_or(String::new(), |date| format!(", {}", minute(date)));
+    let date = point.date.as_deref().map(minute).filter(|date| *date != point.name());
+    let at = date.map_or(String::new(), |date| format!(", {date}"));
     Some(format!("{title}: {rate} at {}{at}{caption}", point.name()))
 }
 

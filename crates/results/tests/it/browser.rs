@@ -24,6 +24,12 @@ const PROBE: &str = "<script>addEventListener('load', () => { \
         figures: document.querySelectorAll('figure svg').length, \
         texts: [...document.querySelectorAll('figure svg text')] \
             .filter(t => t.getBoundingClientRect().width > 0).length, \
+        layouts: [...document.querySelectorAll('figure')] \
+            .filter(f => !f.closest('details:not([open])')) \
+            .map(f => [...f.querySelectorAll('svg')].filter(s => s.clientWidth > 0).length), \
+        cut: [...document.querySelectorAll('figure:not(.scrolls)')] \
+            .filter(f => f.scrollWidth > f.clientWidth).length, \
+        first: document.querySelector('figure').getBoundingClientRect().top, \
         tables: document.querySelectorAll('table').length, \
         headings: [...document.querySelectorAll('h2')].map(h => h.textContent), \
         folded: document.querySelectorAll('details:not([open]) > summary > h2').length, \
@@ -147,6 +153,11 @@ fn pages_stand_alone_and_fit_wide_and_narrow_windows() {
             assert!(seen["overflow"].as_i64().is_some_and(|pixels| pixels <= 0), "{what}");
             assert_eq!(seen["fetched"], 0, "{what}");
             assert!(seen["figures"].as_u64() >= Some(2), "{what}");
+            // One layout of each picture, whole, and the first one on the first screen.
+            let layouts = seen["layouts"].as_array().expect("layouts");
+            assert!(layouts.iter().all(|shown| *shown == 1), "{what}");
+            assert_eq!(seen["cut"], 0, "{what}");
+            assert!(seen["first"].as_f64() < Some(600.0), "{what}");
             assert!(seen["texts"].as_u64() > Some(20), "{what}");
             assert!(seen["tables"].as_u64() >= Some(5), "{what}");
             assert!(seen["folded"].as_u64() >= Some(5), "{what}");

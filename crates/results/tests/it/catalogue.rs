@@ -121,7 +121,7 @@ fn which_machine_does_how_much_behind_which_firewall() {
     assert_eq!(place, "new", "not the one of an unknown day");
     let document = all.document("root", &|entry| Some(format!("{}/index.html", entry.place)));
     let page = html::render(&document);
-    assert!(page.contains("<td><a href=\"new/index.html\">"), "{page}");
+    assert!(page.contains("<a href=\"new/index.html\">"), "{page}");
     assert!(page.contains("2024-03-05 10:00"), "{page}");
     assert!(page.contains("<svg") && page.contains("what stands here is no comparison"), "{page}");
     for width in [40, 80, 160] {
