@@ -21,8 +21,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Measure a device and print its data sheet: rates at 64 bytes and IMIX, throughput without
-/// loss, delays, and the cost of firewall rules and of connection states, with one queue and
-/// with several.
+/// loss, delays, and the cost of firewall rules, connection states, NAT and queues.
 ///
 /// The device is this machine's kernel in namespaces, or what --testbed or --lab names. Five
 /// experiments of about ten minutes in all; each is written to DIR with its store and report.
@@ -97,7 +96,9 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
 /// Exit code and results of a part.
 fn measure(arguments: &Arguments, part: &Part, directory: &Path) -> Result<(Exit, Analysis)> {
     let file = arguments.out.join(format!("{}.toml", part.name));
+    let (ruleset, text) = parts::MASQUERADE;
     fs::create_dir_all(&arguments.out)
+        .and_then(|()| fs::write(arguments.out.join(ruleset), text))
         .and_then(|()| fs::write(&file, part.experiment()))
         .with_context(|| format!("writing {}", file.display()))?;
     let mut line = vec!["run".into(), file.clone().into_os_string()];

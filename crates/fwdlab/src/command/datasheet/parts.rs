@@ -1,5 +1,9 @@
 //! The experiments of a data sheet, as files that `fwdlab run` also takes.
 
+/// The ruleset of a level, in the directory of the experiments.
+pub(super) const MASQUERADE: (&str, &str) =
+    ("masquerade.nft", include_str!("../../../../../experiments/rulesets/masquerade.nft"));
+
 /// One experiment of the sheet.
 pub(super) struct Part {
     /// Name of its file and of the directory of its store.
@@ -15,6 +19,19 @@ fn goal(name: &str, loss: &str) -> String {
     format!(
         "[[method.goal]]\nname = \"{name}\"\n{loss}initial_trial = \"200ms\"\n\
          final_trial = \"200ms\"\nduration_sum = \"2s\"\nwidth = \"2%\"\n\n"
+    )
+}
+
+/// Rulesets that are compared: NAT is connection tracking with a translation.
+fn firewalls() -> String {
+    let (file, _) = MASQUERADE;
+    let built_in = ["none", "rules:100", "rules:1000", "stateful"];
+    let levels =
+        built_in.map(|name| format!("  {{ label = \"{name}\", firewall = \"{name}\" }},\n"));
+    format!(
+        "[[factor]]\nname = \"firewall\"\nlevels = [\n{}  {{ label = \"NAT\", firewall = \
+         \"{file}\", nat = \"source\" }},\n]\n",
+        levels.concat()
     )
 }
 
@@ -34,10 +51,7 @@ pub(super) fn parts(queues: u32) -> Vec<Part> {
         part(
             "firewall",
             "Forwarding rate behind a firewall",
-            format!(
-                "{trial}[design]\nblocks = 5\n\n[[factor]]\nname = \"firewall\"\n\
-                 levels = [\"none\", \"rules:100\", \"rules:1000\", \"stateful\"]\n"
-            ),
+            format!("{trial}[design]\nblocks = 5\n\n{}", firewalls()),
         ),
         part(
             "queues",
@@ -82,7 +96,8 @@ mod tests {
     fn every_part_is_an_experiment() {
         for part in parts(2) {
             let file = format!("{}.toml", part.name);
-            let plan = fwdlab_model::load(&file, &part.experiment(), &|_| Err("none".into()));
+            let plan =
+                fwdlab_model::load(&file, &part.experiment(), &|_| Ok(MASQUERADE.1.to_owned()));
             let plan = plan.unwrap_or_else(|faults| panic!("{}\n{faults}", part.experiment()));
             assert!(plan.runs.len() >= 3, "{}", part.name);
         }

@@ -4,7 +4,9 @@ use fwdlab_model::units::format_pps;
 use fwdlab_results::document::table::{Cell, Digits};
 use fwdlab_results::document::{Block, Document, Remark, Table};
 use fwdlab_results::report::Analysis;
-use fwdlab_results::report::analysis::{Compared, Outcome, Searched, Timed, VariantResult};
+use fwdlab_results::report::analysis::{
+    Compared, Outcome, Searched, SummaryResult, Timed, VariantResult,
+};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -64,25 +66,41 @@ pub(super) fn document(sheet: &Sheet) -> Document<'_> {
 
 /// Rates of variants, with the change from their baseline.
 fn rates(analysis: &Analysis, what: &'static str) -> Block {
-    let pps = |value: Option<f64>| {
-        value.map_or(Cell::None, |pps| Cell::Values(format_pps(pps).into(), vec![pps.into()]))
-    };
     let compared = |variant: &VariantResult| {
         analysis.comparisons.iter().find(|compared| compared.variant == variant.index)
     };
     let figure = analysis.figure;
     Table::of(&analysis.variants)
         .words(what, |variant: &VariantResult| Cell::text(variant.label.as_str()))
-        .numbers("rate", move |v| pps(v.summary.as_ref().map(|summary| summary.median)))
-        .numbers("minimum", move |v| pps(v.summary.as_ref().map(|summary| summary.min)))
-        .numbers("maximum", move |v| pps(v.summary.as_ref().map(|summary| summary.max)))
+        .numbers("rate", |v| pps(v.summary.as_ref().map(|summary| summary.median)))
+        .numbers("of runs", |v| range(v.summary.as_ref()))
+        .keys(&["minimum", "maximum"])
         .numbers("counted", move |v| pps(v.counted(figure).map(|(counted, _)| counted)))
         .when(analysis.variants.iter().any(|variant| variant.counted(figure).is_some()))
         .numbers("bits/s", bits)
+        .spare()
         .numbers("loss", |v| v.loss.as_ref().map_or(Cell::None, |loss| Cell::text(&loss.shown)))
-        .words("against the first", move |v| compared(v).map_or(Cell::None, change))
+        .spare()
+        .words("change", move |v| compared(v).map_or(Cell::None, change))
         .when(!analysis.comparisons.is_empty())
         .block()
+}
+
+/// A rate with its unit.
+fn pps(value: Option<f64>) -> Cell {
+    value.map_or(Cell::None, |pps| Cell::Values(format_pps(pps).into(), vec![pps.into()]))
+}
+
+/// Least and most of the runs, in the unit of the most.
+fn range(summary: Option<&SummaryResult>) -> Cell {
+    let Some(SummaryResult { min, max, .. }) = summary else { return Cell::None };
+    let (least, most) = (format_pps(*min), format_pps(*max));
+    let unit = |text: &str| text.rsplit(' ').next().map(str::to_owned);
+    let least = match unit(&least) == unit(&most) {
+        true => least.rsplit_once(' ').map_or(least.clone(), |(number, _)| number.to_owned()),
+        false => least,
+    };
+    Cell::Values(format!("{least} to {most}").into(), vec![(*min).into(), (*max).into()])
 }
 
 /// The rate in bits per second on the link, without preamble and gap (L2).
@@ -115,17 +133,14 @@ fn change(compared: &Compared) -> Cell {
 /// Throughput for each frame size and goal.
 fn throughput(analysis: &Analysis) -> Block {
     let searched: &[Searched] = analysis.method.as_ref().map_or(&[], |method| &method.searched);
-    let pps = |value: Option<f64>| {
-        value.map_or(Cell::None, |pps| Cell::Values(format_pps(pps).into(), vec![pps.into()]))
-    };
     let several = searched.iter().any(|found| found.label != searched[0].label);
     Table::of(searched)
         .words("frames", |found: &Searched| Cell::text(found.label.as_str()))
         .when(several)
-        .words("loss allowed", |found| Cell::text(found.goal.as_str()))
-        .numbers("throughput", move |f| pps(f.throughput.as_ref().map(|summary| summary.median)))
-        .numbers("minimum", move |f| pps(f.throughput.as_ref().map(|summary| summary.min)))
-        .numbers("maximum", move |f| pps(f.throughput.as_ref().map(|summary| summary.max)))
+        .words("goal", |found| Cell::text(found.goal.as_str()))
+        .numbers("throughput", |f| pps(f.throughput.as_ref().map(|summary| summary.median)))
+        .numbers("of runs", |f| range(f.throughput.as_ref()))
+        .keys(&["minimum", "maximum"])
         .numbers("bits/s", |found| {
             found
                 .bits
