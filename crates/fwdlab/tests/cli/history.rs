@@ -100,7 +100,9 @@ fn text_files_and_exit_codes() {
     ] {
         assert!(shown.contains(said), "{said:?} is not in\n{shown}");
     }
-    lab.fwdlab(&[&stateful[..], &["--fail-on", "worse"]].concat()).expect(1);
+    let fails = [&stateful[..], &["--fail-on", "worse", "--format", "ktap"]].concat();
+    let ktap = lab.fwdlab(&fails).expect(1).stdout;
+    assert!(ktap.contains("\nnot ok 1 ") && ktap.contains("pass:0 fail:1"), "{ktap}");
     lab.fwdlab(&[&stateful[..], &["--out", "page"]].concat()).expect(0);
     let files = lab.files("page");
     assert_eq!(files.keys().collect::<Vec<_>>(), ["history.md", "history.svg", "index.html"]);
@@ -108,8 +110,10 @@ fn text_files_and_exit_codes() {
     assert!(page.contains("](history.svg)") && page.contains("| 6.6.0 | 6.7.0 | -"), "{page}");
     // The better half alone has no change.
     let before = ["all/0", "all/2", "all/deep/er/1", "all/deep/er/5", "all/10"];
-    let steady = lab.fwdlab(&[&["history", "--fail-on", "different"], &before[..]].concat());
-    assert!(steady.expect(0).stdout.contains("no change: "));
+    let steady = [&["history", "--fail-on", "different"], &before[..]].concat();
+    assert!(lab.fwdlab(&steady).expect(0).stdout.contains("no change: "));
+    let ktap = lab.fwdlab(&[&steady[..], &["--format", "ktap"]].concat()).expect(0).stdout;
+    assert!(!ktap.contains("not ok") && ktap.contains("fail:0"), "{ktap}");
 }
 
 #[test]

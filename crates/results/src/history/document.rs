@@ -4,6 +4,7 @@ use super::draw;
 use super::minute;
 use super::results::{Agreement, Apart, Change, Detection, Direction, History, SeriesResult};
 use crate::document::form::{html, markdown};
+use crate::document::judgement::Judgement;
 use crate::document::table::{Cell, Digits, Row};
 use crate::document::{Block, Document, Figure, Inline, Remark, Room, Table};
 use crate::figure::Drawing;
@@ -42,7 +43,9 @@ impl History {
         }
         let is_short = self.series.len() <= FEW;
         let mut blocks = Vec::new();
-        if !is_short {
+        if is_short {
+            blocks.push(Block::Where(Room::All, vec![self.overview()]));
+        } else {
             if self.counts.changes > 0 {
                 let newest = vec![self.newest()];
                 blocks.push(Block::section("What changed, the newest first", newest));
@@ -168,6 +171,8 @@ impl History {
             .set(|table| {
                 for (row, series) in table.rows.iter_mut().zip(&self.series) {
                     row.is_same = series.changes.is_empty();
+                    row.name.clone_from(&series.title);
+                    row.judgement = Some(judgement(series));
                 }
             })
             .block()
@@ -208,7 +213,16 @@ fn between(series: &SeriesResult, change: &Change) -> String {
     }
 }
 
-/// What is known of a series' changes, in two words.
+/// A series as a test, by the change that `--fail-on` looks at.
+fn judgement(series: &SeriesResult) -> Judgement {
+    match (series.latest_change(), &series.detection) {
+        (Some(change), _) if change.direction == Direction::Worse => Judgement::Fail,
+        (Some(_), _) | (None, Detection::Done { can_tell: true, .. }) => Judgement::Pass,
+        (None, _) => Judgement::Skip(state(series).to_owned()),
+    }
+}
+
+/// The state of a series in two words.
 fn state(series: &SeriesResult) -> &'static str {
     match series.detection {
         _ if !series.changes.is_empty() => "changed",

@@ -306,8 +306,13 @@ impl History {
 
     /// The last change of each series that has one which holds among all series.
     pub fn latest_changes(&self) -> impl Iterator<Item = &Change> {
-        self.series
-            .iter()
-            .filter_map(|series| series.changes.iter().rfind(|change| change.holds_among_all))
+        self.series.iter().filter_map(SeriesResult::latest_change)
+    }
+}
+
+impl SeriesResult {
+    /// The last change that holds among all series; `None` if there is none.
+    pub(super) fn latest_change(&self) -> Option<&Change> {
+        self.changes.iter().rfind(|change| change.holds_among_all)
     }
 }
