@@ -33,6 +33,8 @@ const SSHD_PARTS: [&str; 4] =
     ["/usr/lib/openssh", "/usr/libexec/openssh", "/usr/lib/ssh", "/usr/libexec"];
 /// Modules of firewalls.
 const FIREWALL: [&str; 5] = ["nf_tables", "nft_ct", "nft_limit", "nft_log", "nft_reject_inet"];
+/// Modules of rulesets that translate addresses.
+const NAT: [&str; 3] = ["nft_chain_nat", "nft_masq", "nft_nat"];
 /// Time for a boot; emulated on a busy machine it takes half a minute.
 const BOOT: Duration = Duration::from_secs(240);
 /// Said when the modules are loaded, and when ssh answers.
@@ -46,6 +48,8 @@ pub struct Guest<'a> {
     pub kernel: &'a Kernel,
     /// Whether a firewall may be wanted.
     pub firewall: bool,
+    /// True if rulesets may translate addresses.
+    pub nat: bool,
     /// What it is beside that.
     pub common: Common<'a>,
 }
@@ -88,6 +92,9 @@ impl Guest<'_> {
             vec!["virtio_pci", "virtio_rng", "virtio-rng", "virtio_net", model.module()];
         if self.firewall {
             wanted.extend(FIREWALL);
+        }
+        if self.nat {
+            wanted.extend(NAT);
         }
         let modules = self.kernel.modules(&wanted)?;
         let mut initrd = Initrd::new();

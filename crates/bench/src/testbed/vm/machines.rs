@@ -10,7 +10,7 @@ use crate::host::{Host, SshHost, SshSettings};
 use crate::links::{Link, Links, Peer, Way, mac, prefix};
 use crate::testbed::netns::Netns;
 use crate::wiring::Wiring;
-use fwdlab_model::settings::{self, DutKind, Settings, VmSettings};
+use fwdlab_model::settings::{self, DutKind, Nat, Settings, VmSettings};
 use fwdlab_vm::freebsd::{self, Image};
 use fwdlab_vm::guest::{self, Also, Common, Running, System};
 use fwdlab_vm::kernel::{self, Kernel};
@@ -250,7 +250,7 @@ impl Machines {
                 let name = vm.kernel.as_deref().unwrap_or_default();
                 let path = kernel_path(&self.experiment, name);
                 let kernel = &Kernel::find(&path, cache)?;
-                linux::Guest { kernel, firewall: true, common }.boot(directory)
+                linux::Guest { kernel, firewall: true, nat: what.nat, common }.boot(directory)
             }
         }
     }
@@ -286,6 +286,8 @@ struct What {
     /// What executes it, which the settings may leave open.
     accel: Accel,
     queues: u16,
+    /// True if it has the modules of rulesets that translate addresses.
+    nat: bool,
     /// What its kernel read when it booted.
     loader: BTreeMap<String, String>,
 }
@@ -302,7 +304,8 @@ impl What {
         // How it is counted, and what was left open, is no part of the machine.
         let vm = VmSettings { batch: 0, accel: settings::Accel::Auto, ..vm.clone() };
         let loader = settings.dut.remote.loader.clone();
-        What { kind: settings.dut.kind, vm, accel, queues: settings.dut.queues, loader }
+        let (queues, nat) = (settings.dut.queues, settings.dut.nat == Nat::Source);
+        What { kind: settings.dut.kind, vm, accel, queues, nat, loader }
     }
 
     fn name(&self) -> &str {
