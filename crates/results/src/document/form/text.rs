@@ -195,6 +195,8 @@ struct Grid {
     cells: Vec<Vec<String>>,
     widths: Vec<usize>,
     numbers: Vec<bool>,
+    /// True if labels are shorter than written.
+    is_cut: bool,
 }
 
 /// Columns of a table that fit next to each other.
@@ -238,7 +240,7 @@ impl Grid {
             }
         }
         let numbers = columns.iter().map(|(_, column)| column.is_number).collect();
-        Some(Grid { cells, widths, numbers })
+        Some(Grid { cells, widths, numbers, is_cut: too_much > 0 })
     }
 
     /// The table without as many columns as it takes to fit: the spare ones from the last on, then,
@@ -253,7 +255,11 @@ impl Grid {
             true => all.len().saturating_sub(if table.in_words { 4 } else { 2 }),
             false => of(true).count(),
         };
-        (0..=most).find_map(|count| Grid::new(table, width, &order[..count]))
+        // A label is cut only if leaving spare columns out does not suffice.
+        let whole = (0..=of(true).count().min(most)).find_map(|count| {
+            Grid::new(table, width, &order[..count]).filter(|grid| !grid.is_cut)
+        });
+        whole.or_else(|| (0..=most).find_map(|count| Grid::new(table, width, &order[..count])))
     }
 
     /// Columns that text shows, with their places in the table.
