@@ -7,6 +7,7 @@ use fwdlab_results::report::Analysis;
 use fwdlab_results::report::analysis::{
     Compared, Outcome, Searched, SummaryResult, Timed, VariantResult,
 };
+use fwdlab_results::stats::Verdict;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -75,6 +76,7 @@ fn rates(analysis: &Analysis, what: &'static str) -> Block {
         .numbers("rate", |v| pps(v.summary.as_ref().map(|summary| summary.median)))
         .numbers("of runs", |v| range(v.summary.as_ref()))
         .keys(&["minimum", "maximum"])
+        .spare()
         .numbers("counted", move |v| pps(v.counted(figure).map(|(counted, _)| counted)))
         .when(analysis.variants.iter().any(|variant| variant.counted(figure).is_some()))
         .numbers("bits/s", bits)
@@ -122,6 +124,9 @@ fn format_bits(bits: f64) -> String {
 
 fn change(compared: &Compared) -> Cell {
     match &compared.outcome {
+        Outcome::Compared(answer) if answer.verdict == Verdict::NotJudged => {
+            Cell::text("not judged: see the report")
+        }
         Outcome::Compared(answer) => {
             Cell::text(format!("{} {}", answer.shown.effect, answer.shown.interval))
         }

@@ -256,9 +256,8 @@ impl Grid {
             false => of(true).count(),
         };
         // A label is cut only if leaving spare columns out does not suffice.
-        let whole = (0..=of(true).count().min(most)).find_map(|count| {
-            Grid::new(table, width, &order[..count]).filter(|grid| !grid.is_cut)
-        });
+        let whole = (0..=of(true).count().min(most))
+            .find_map(|count| Grid::new(table, width, &order[..count]).filter(|grid| !grid.is_cut));
         whole.or_else(|| (0..=most).find_map(|count| Grid::new(table, width, &order[..count])))
     }
 
