@@ -7,7 +7,7 @@ mod keeping;
 use crate::VERSION;
 use crate::error::CliError;
 use crate::events::Events;
-use crate::experiment::{STORE, overhead_guess_ns};
+use crate::experiment::STORE;
 use crate::profiling::{self, Wanted};
 use crate::progress::Progress;
 use crate::signal::Stop;
@@ -168,7 +168,7 @@ impl Session<'_> {
         self.say(&description(testbed.choice(), terminal::width_of_stderr()));
         store.begin_invocation(&self.invocation(&testbed))?;
         let done = store.recorded_runs()?.len();
-        let guess_ns = plan.estimate(overhead_guess_ns(plan)).run_ns;
+        let guess_ns = plan.estimate().run_ns;
         // A store in memory has no directory.
         let beside = store.path().parent().filter(|_| store.path().is_file());
         let events = beside.map_or_else(Events::none, Events::create);
