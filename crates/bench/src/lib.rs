@@ -23,6 +23,7 @@ pub mod lease;
 pub mod links;
 pub mod probe;
 pub mod profiler;
+mod report;
 mod run;
 pub mod schedstat;
 pub mod testbed;
@@ -34,6 +35,8 @@ pub use run::{Runner, Sampled};
 pub use testbed::{Choice, Testbed};
 
 use fwdlab_model::plan::{Plan, PlannedRun};
+use fwdlab_model::record::Checkpoint;
+pub use report::TrialReport;
 
 /// Observer of a run: a progress bar, a log, a test.
 pub trait Observer {
@@ -43,8 +46,15 @@ pub trait Observer {
     /// Rates since the last call, several times a second while traffic flows.
     fn live(&mut self, _live: &Live) {}
 
-    /// A trial of a method has ended; what came of it, in one line.
-    fn trial(&mut self, _said: &str) {}
+    /// A trial of a method has ended.
+    fn trial(&mut self, _report: &TrialReport) {}
+
+    /// A remark that is made once.
+    fn note(&mut self, _text: &str) {}
+
+    /// The trial of this number, from 0, is a checkpoint of the run. Later checkpoints of the run
+    /// are void.
+    fn checkpoint(&mut self, _number: u32, _checkpoint: &Checkpoint) {}
 
     /// Polled often; true ends the run with [`BenchError::Interrupted`].
     fn cancelled(&self) -> bool {

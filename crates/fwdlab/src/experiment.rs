@@ -16,16 +16,6 @@ use std::{fs, io};
 
 /// Name of the store within an experiment's directory.
 pub(crate) const STORE: &str = "run.sqlite";
-/// Overhead of a run on a testbed of namespaces, nanoseconds: set-up,
-/// configuration, readings and tear-down were measured to take 0.2 to 0.5 s.
-const RUN_OVERHEAD_NS: u64 = 300_000_000;
-/// Estimated overhead in a laboratory of several machines: many commands over ssh, test
-/// packets, and delayed counter updates of network cards.
-const LAB_OVERHEAD_NS: u64 = 5_000_000_000;
-/// The same of an emulated machine, whose every command takes a second, with its share of
-/// the boots.
-const VM_OVERHEAD_NS: u64 = 60_000_000_000;
-
 /// Testbeds that need no more words than their names.
 const TESTBEDS: [TestbedKind; 4] =
     [TestbedKind::Auto, TestbedKind::Netns, TestbedKind::Memory, TestbedKind::Sim];
@@ -93,16 +83,6 @@ impl Overrides {
 /// `results/NAME`.
 pub(crate) fn directory(plan: &Plan, out: Option<&Path>) -> PathBuf {
     out.map_or_else(|| Path::new("results").join(&plan.name), Path::to_path_buf)
-}
-
-/// Estimated overhead of a run, until one was measured.
-pub(crate) fn overhead_guess_ns(plan: &Plan) -> u64 {
-    match plan.base.testbed.kind {
-        TestbedKind::Sim => 0,
-        TestbedKind::Ssh => LAB_OVERHEAD_NS,
-        TestbedKind::Vm => VM_OVERHEAD_NS,
-        _ => RUN_OVERHEAD_NS,
-    }
 }
 
 /// The directory that an experiment's files lie in.

@@ -2,7 +2,6 @@
 //!
 //! An extra run is not a measurement: if it fails the results are not affected.
 
-use crate::experiment::overhead_guess_ns;
 use crate::terminal::duration;
 use anyhow::Result;
 #[cfg(target_os = "linux")]
@@ -89,7 +88,7 @@ pub(crate) fn announcement(plan: &Plan, profiles: usize) -> String {
 /// How many profiles there are, and how long they take; empty for none.
 pub(crate) fn extent(plan: &Plan, profiles: usize) -> String {
     let (Some(asked), 1..) = (&plan.profile, profiles) else { return String::new() };
-    let each_ns = plan.trial.warmup_ns + asked.duration_ns + overhead_guess_ns(plan);
+    let each_ns = plan.profile_ns(asked.duration_ns);
     let time = duration(each_ns.saturating_mul(profiles as u64));
     let what = if profiles == 1 { "a profile".to_owned() } else { format!("{profiles} profiles") };
     format!("{what}, about {time}")

@@ -2,18 +2,24 @@
 //! a terminal, else one line per finished run.
 
 mod figure;
+mod stage;
+mod trials;
 
 use crate::events::Events;
 use crate::signal::Stop;
 use crate::terminal::{self, cut, duration};
 pub(crate) use figure::{figure, value};
-use fwdlab_bench::{Live, Observer};
+use fwdlab_bench::{Live, Observer, TrialReport};
+use fwdlab_model::record::Checkpoint;
 use fwdlab_model::units::format_pps;
 use fwdlab_model::{Plan, PlannedRun, ProfileRecord, RunRecord};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+pub(crate) use stage::Stage;
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
+use trials::Pace;
+pub(crate) use trials::Trials;
 
 /// Narrower than this the rates get a line of their own.
 const WIDE: usize = 70;
@@ -22,53 +28,6 @@ const WIDE: usize = 70;
 const TICK: Duration = Duration::from_millis(500);
 /// Columns of a time that passes, with the space before it.
 const TIME: usize = 10;
-
-/// One thing after the other, such as a guest's boot: on a terminal a line with what is being
-/// done and for how long, elsewhere a line for each as it begins.
-pub(crate) struct Stage {
-    bar: Option<ProgressBar>,
-    what: String,
-}
-
-impl Stage {
-    /// Shows nothing yet.
-    pub(crate) fn new() -> Stage {
-        let bar = (!is_dumb() && std::io::stderr().is_terminal()).then(|| {
-            let bar = bar();
-            passing(&bar, true);
-            bar
-        });
-        Stage { bar, what: String::new() }
-    }
-
-    /// Something begins.
-    pub(crate) fn begin(&mut self, what: &str) {
-        self.what = what.to_owned();
-        match &self.bar {
-            None => terminal::note(what),
-            Some(bar) => {
-                bar.reset_elapsed();
-                self.detail("");
-            }
-        }
-    }
-
-    /// How far it is; on a terminal only.
-    pub(crate) fn detail(&self, text: &str) {
-        if let Some(bar) = &self.bar {
-            let width = terminal::width_of_stderr() - 1;
-            bar.set_message(cut(&joined(&[&self.what, text]), width.saturating_sub(TIME)));
-        }
-    }
-}
-
-impl Drop for Stage {
-    fn drop(&mut self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
-    }
-}
 
 /// True on a terminal that can't rewrite lines.
 fn is_dumb() -> bool {
@@ -104,6 +63,8 @@ pub(crate) struct Progress<'a> {
     guess_ns: u64,
     /// Remarks of profilers that were shown.
     remarks: BTreeSet<String>,
+    /// Decides which trials get a line where lines stay.
+    trials: Pace,
 }
 
 /// How progress is shown.
@@ -120,6 +81,8 @@ struct State {
     stage: String,
     label: String,
     step: String,
+    /// The last trial of a method, with the bounds found so far.
+    trial: String,
     live: Option<Live>,
     done: usize,
     total: usize,
@@ -146,8 +109,20 @@ impl<'a> Progress<'a> {
         let total = plan.runs.len();
         let state = State { done, total, ..State::default() };
         let began = Instant::now();
-        let (spent_ns, finished, remarks) = (0, 0, BTreeSet::new());
-        Progress { plan, stop, shown, events, state, began, spent_ns, finished, guess_ns, remarks }
+        let (spent_ns, finished, remarks, trials) = (0, 0, BTreeSet::new(), Pace::new());
+        Progress {
+            plan,
+            stop,
+            shown,
+            events,
+            state,
+            began,
+            spent_ns,
+            finished,
+            guess_ns,
+            remarks,
+            trials,
+        }
     }
 
     /// The ceiling is measured, once for each of these.
@@ -177,9 +152,23 @@ impl<'a> Progress<'a> {
         self.state.stage = format!("{what} {}/{}", run.block + 1, design.blocks);
         self.state.label = label(self.plan, run);
         self.state.live = None;
+        self.state.trial.clear();
+        self.trials = Pace::new();
         self.began = Instant::now();
         self.events.run(run, &self.state.stage, &self.state.label);
         self.draw();
+    }
+
+    /// Shows the number of trials that the run continues from.
+    pub(crate) fn show_checkpoints(&mut self, checkpoints: &[Checkpoint]) {
+        if let Some(Checkpoint { started_at, .. }) = checkpoints.first() {
+            let State { stage, label, .. } = &self.state;
+            let trials = checkpoints.len();
+            let said = format!(
+                "{stage}  {label}  continues after {trials} stored trials, begun {started_at}"
+            );
+            self.above(&said);
+        }
     }
 
     /// A run is stored.
@@ -297,11 +286,19 @@ impl Observer for Progress<'_> {
         self.draw();
     }
 
-    fn trial(&mut self, said: &str) {
-        self.events.trial(said);
-        if let Shown::Lines = self.shown {
-            terminal::note(&format!("  {said}"));
+    fn trial(&mut self, report: &TrialReport) {
+        self.events.trial(&report.line());
+        self.state.trial = report.progress();
+        match self.shown {
+            Shown::Lines if self.trials.is_due(report) => {
+                terminal::note(&format!("  {}", self.state.trial));
+            }
+            _ => self.draw(),
         }
+    }
+
+    fn note(&mut self, text: &str) {
+        self.above(&format!("  {text}"));
     }
 
     fn cancelled(&self) -> bool {
@@ -360,7 +357,7 @@ impl State {
         let bar_width = (width / 4).min(30);
         let filled = bar_width * self.done / self.total.max(1);
         let bar = format!("[{}{}]", "#".repeat(filled), "-".repeat(bar_width - filled));
-        let lines = if width < WIDE {
+        let mut lines = if width < WIDE {
             vec![
                 joined(&[&self.stage, &self.label]),
                 joined(&[&self.step, &rates]),
@@ -372,6 +369,7 @@ impl State {
                 joined(&[&bar, &runs, &left, &rates]),
             ]
         };
+        lines.extend((!self.trial.is_empty()).then(|| self.trial.clone()));
         lines.iter().map(|line| cut(line, width)).collect()
     }
 }
@@ -391,6 +389,7 @@ mod tests {
             stage: "block 2/6".into(),
             label: "stateful, inet6".into(),
             step: "traffic".into(),
+            trial: String::new(),
             live: Some(Live {
                 at_ns: 500_000_000,
                 total_ns: 1_000_000_000,
@@ -413,6 +412,14 @@ mod tests {
                 "[######-------------------]  9/36  1 min 5 s left  offered 3.10 Mpps  forwarded 1.02 Mpps",
             ]
         );
+    }
+
+    #[test]
+    fn search_has_one_more_line() {
+        let trial = "trial 57  812 kpps: 0.200 % lost  ndr 790 kpps to 812 kpps".to_owned();
+        let state = State { trial: trial.clone(), ..state() };
+        assert_eq!(state.lines(100)[2..], [trial]);
+        assert_eq!(state.lines(39).len(), 4);
     }
 
     #[test]

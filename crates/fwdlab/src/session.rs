@@ -2,10 +2,12 @@
 //!
 //! Which runs, and what is done with them, is the business of the commands.
 
+mod keeping;
+
 use crate::VERSION;
 use crate::error::CliError;
 use crate::events::Events;
-use crate::experiment::{STORE, overhead_guess_ns};
+use crate::experiment::STORE;
 use crate::profiling::{self, Wanted};
 use crate::progress::Progress;
 use crate::signal::Stop;
@@ -23,6 +25,7 @@ use fwdlab_model::{Calibration, Plan, PlannedRun, RunRecord};
 use fwdlab_results::facts;
 use fwdlab_results::report::analysis::StoppingWatch;
 use fwdlab_results::store::{self, Invocation, Store};
+use keeping::Keeping;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -165,7 +168,7 @@ impl Session<'_> {
         self.say(&description(testbed.choice(), terminal::width_of_stderr()));
         store.begin_invocation(&self.invocation(&testbed))?;
         let done = store.recorded_runs()?.len();
-        let guess_ns = plan.estimate(overhead_guess_ns(plan)).run_ns;
+        let guess_ns = plan.estimate().run_ns;
         // A store in memory has no directory.
         let beside = store.path().parent().filter(|_| store.path().is_file());
         let events = beside.map_or_else(Events::none, Events::create);
@@ -183,12 +186,7 @@ impl Session<'_> {
             // Ctrl-C reaches the programs that the testbed runs as well, so that
             // their failing may be seen before our own flag.
             Err(_) if stop.requested() => {
-                let stored = store.recorded_runs()?.len();
-                let what = format!(
-                    "interrupted: {stored} of {} runs are stored; go on with\n  {}",
-                    self.runs, self.resume
-                );
-                Err(CliError::Interrupted(what).into())
+                Err(CliError::Interrupted(self.interruption(store)?).into())
             }
             other => other.map(|()| given_up),
         }
@@ -209,6 +207,20 @@ impl Session<'_> {
             testbed_reason: choice.reasons.join("; "),
             simulated: choice.simulated,
         }
+    }
+
+    /// What the store contains after an interruption, and the command that continues.
+    fn interruption(&self, store: &Store) -> Result<String> {
+        let (stored, runs) = (store.recorded_runs()?.len(), &self.runs);
+        let finished = match store.unfinished_trials()? {
+            0 => String::new(),
+            1 => " and 1 trial of another run".to_owned(),
+            trials => format!(" and {trials} trials of another run"),
+        };
+        let continued = &self.resume;
+        Ok(format!(
+            "interrupted: {stored} of {runs} runs are stored{finished}; continue with\n  {continued}"
+        ))
     }
 
     /// The bed that is measured on: the one that was named, else the laboratory's file; none
@@ -291,7 +303,12 @@ impl Session<'_> {
             let ceiling_pps = ceiling(&calibrations, testbed, self.settings_of(run));
             progress.begin_run(run);
             let task = Task { plan, run, ceiling_pps };
-            let (record, sampled) = match testbed.run_sampled(task, progress) {
+            let mut checkpoints = store.checkpoints(index)?;
+            progress.show_checkpoints(&checkpoints);
+            let mut keeping = Keeping::new(progress, store, index);
+            let ran = testbed.run_sampled(task, &mut checkpoints, &mut keeping);
+            keeping.end()?;
+            let (record, sampled) = match ran {
                 Err(BenchError::GivenUp { variant, why }) => {
                     progress.gave_up(&why);
                     let refused = GivenUp { variant, why };

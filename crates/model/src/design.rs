@@ -1,9 +1,11 @@
 //! The design of an experiment: factors, durations, repetitions, comparisons, in the terms of
 //! files, plans and reports.
 
+mod expected;
 pub mod method;
 mod metric;
 
+pub use expected::{Expected, Surroundings};
 pub use method::{Method, MethodKind, SearchMethod, SuiteTest};
 pub use metric::{Rule, RunMetric};
 

@@ -4,13 +4,15 @@
 
 mod build;
 mod describe;
+mod estimate;
 mod order;
 
 pub use crate::design::{
     Adjust, Change, Compare, Design, Factor, Level, Method, Rule, RunMetric, Stop, Trial,
 };
 pub use build::{INET6_FRAME_BARE, INET6_FRAME_MIN, load, plan};
-pub use describe::{Difference, Estimate};
+pub use describe::Difference;
+pub use estimate::Estimate;
 
 use crate::profile::ProfilePlan;
 use crate::settings::{Settings, TestbedKind};

@@ -1,10 +1,12 @@
 //! Record of a run: raw observations, never a summary.
 
 mod arrivals;
+mod checkpoint;
 mod connections;
 mod device;
 mod executed;
 mod flood;
+mod given_up;
 mod latency;
 mod method;
 mod opening;
@@ -12,6 +14,7 @@ mod profile;
 pub mod queues;
 
 pub use arrivals::{Arrivals, Checked, FlowArrivals, Reverse, WorstFlow};
+pub use checkpoint::{Checkpoint, OwnTrial};
 pub use connections::Connections;
 pub use device::{DeviceTime, ReceiverPlace};
 pub use executed::{Executed, ExecutedFunction, ExecutedStacks, Misses};

@@ -202,6 +202,13 @@ pub enum Warning {
         /// How many.
         packets: u64,
     },
+    /// An earlier attempt at the run measured some of the trials: on another start of the device.
+    Continued {
+        /// Number of these trials.
+        trials: u32,
+        /// Wall clock at the start of that attempt, RFC 3339, UTC.
+        started_at: String,
+    },
 }
 
 impl Warning {
@@ -219,7 +226,7 @@ impl Warning {
                 format_pps(*forwarded_pps),
                 format_pps(*ceiling_pps)
             ),
-            Warning::NotSteady { ratio } if ratio.is_infinite() => {
+            Warning::NotSteady { ratio } if !(100.0 * ratio).is_finite() => {
                 "no steady state: nothing was forwarded in the first third of the window, and \
                  packets were in the last"
                     .to_owned()
@@ -325,6 +332,10 @@ impl Warning {
                 "{packets} UDP packets between the benchmark's addresses reached the receiver \
                  without a stamp: somebody else sends there"
             ),
+            Warning::Continued { trials, started_at } => format!(
+                "{trials} of the trials were measured by an attempt that began at {started_at} and \
+                 was cut short: the device was started again since"
+            ),
         }
     }
 
@@ -376,4 +387,19 @@ pub fn faults_in_words(faults: &BTreeMap<String, u64>) -> String {
     all.sort_by_key(|(_, packets)| std::cmp::Reverse(**packets));
     let words = all.iter().map(|(fault, packets)| format!("{packets} x {fault}"));
     words.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steadiness_is_never_an_infinite_percentage() {
+        for ratio in [f64::MAX, f64::INFINITY, f64::NAN] {
+            let sentence = Warning::NotSteady { ratio }.sentence();
+            assert!(sentence.contains("nothing was forwarded in the first third"), "{sentence}");
+        }
+        let sentence = Warning::NotSteady { ratio: 1.25 }.sentence();
+        assert!(sentence.ends_with("ran at 125.0 % of the first"), "{sentence}");
+    }
 }

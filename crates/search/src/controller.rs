@@ -1,9 +1,10 @@
 //! The controller (RFC 9971, "Controller") as a state machine without input or output: it says
 //! which trial it wants, and is told how the trial came out.
 
+use crate::bounds::Bounds;
 use crate::fault::Fault;
 use crate::goal::Goal;
-use crate::limits::Limits;
+use crate::limits::{INVALID_AT_START, Limits};
 use crate::result::{Ending, SearchResult, State};
 use crate::strategy::Strategy;
 use crate::trial::{Invalid, Measured, Outcome, Trial};
@@ -85,7 +86,11 @@ impl Search {
             }
             Outcome::Invalid(why) => {
                 self.in_a_row += 1;
-                if self.in_a_row >= self.limits.invalid {
+                let most = match self.trials.all() {
+                    [] => self.limits.invalid.min(INVALID_AT_START),
+                    _ => self.limits.invalid,
+                };
+                if self.in_a_row >= most {
                     self.end(Ending::Unmeasurable { trial, why: why.clone() });
                 }
                 self.invalid.push(Invalid { trial, why });
@@ -102,6 +107,12 @@ impl Search {
     /// What ended it before its goals were reached, if anything did.
     pub fn ending(&self) -> Option<&Ending> {
         self.ending.as_ref()
+    }
+
+    /// Relevant bounds of each goal so far.
+    pub fn bounds(&self) -> impl Iterator<Item = (&Goal, Bounds)> {
+        let goals = self.trials.goals().iter().enumerate();
+        goals.map(|(number, goal)| (goal, Bounds::of(&self.trials, number)))
     }
 
     /// What was found so far.

@@ -38,7 +38,7 @@ pub use drift::Drift;
 pub use fault::Fault;
 pub use floor::LossFloor;
 pub use goal::{Goal, PRESETS};
-pub use limits::{INVALID_MAX, Limits};
+pub use limits::{INVALID_AT_START, INVALID_MAX, Limits};
 pub use result::{Ending, GoalResult, Irregular, SearchResult};
 pub use trial::{Invalid, Measured, Outcome, Output, Trial};
 pub use trials::Trials;

@@ -16,12 +16,16 @@ pub struct Limits {
     pub trials: usize,
     /// Effective durations together at most.
     pub time_ns: u64,
-    /// Invalid trials in a row after which the search gives up.
+    /// Invalid trials in a row after which the search gives up; before the first valid one, at
+    /// most [`INVALID_AT_START`].
     pub invalid: usize,
 }
 
 /// How often in a row a trial may be invalid unless told otherwise.
 pub const INVALID_MAX: usize = 3;
+
+/// Invalid trials after which a search without a valid one gives up: it measures the instrument.
+pub const INVALID_AT_START: usize = 10;
 
 /// Share of the line rate that a search may lack and still end at it: as much as a sender may
 /// leave unsent.

@@ -2,7 +2,8 @@
 
 use crate::error::BenchError;
 use crate::lease::Watch;
-use crate::{Live, Observer};
+use crate::{Live, Observer, TrialReport};
+use fwdlab_model::record::Checkpoint;
 use std::cell::OnceCell;
 
 /// An observer that also ends the work when a lease is lost.
@@ -23,8 +24,16 @@ impl Observer for Holding<'_> {
         self.observer.live(live);
     }
 
-    fn trial(&mut self, said: &str) {
-        self.observer.trial(said);
+    fn trial(&mut self, report: &TrialReport) {
+        self.observer.trial(report);
+    }
+
+    fn note(&mut self, text: &str) {
+        self.observer.note(text);
+    }
+
+    fn checkpoint(&mut self, number: u32, checkpoint: &Checkpoint) {
+        self.observer.checkpoint(number, checkpoint);
     }
 
     fn cancelled(&self) -> bool {

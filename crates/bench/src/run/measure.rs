@@ -5,6 +5,7 @@ use super::asked::Asked;
 use super::cpus::Sampler;
 use super::doubts::doubts;
 use super::hooks::Around;
+use super::method::Attempt;
 use super::sampled::{self, Sampled};
 use super::{forwards, method, rate};
 use crate::cpu;
@@ -35,12 +36,13 @@ pub(super) struct Measured {
 }
 
 /// Measures on a rig that is up: configures, runs the trial, returns the result. With `sampling` a
-/// profiler samples the window.
+/// profiler samples the window. The method continues from the finished trials of `attempt`.
 pub(super) fn measure(
     mut parts: Parts<'_>,
     task: Task<'_>,
     sampling: Option<Sampling>,
     watch: &mut Stopwatch,
+    attempt: &mut Attempt,
     findings: &mut Findings,
     observer: &mut dyn Observer,
 ) -> Result<Measured, BenchError> {
@@ -192,7 +194,7 @@ pub(super) fn measure(
     let executed = armed.traffic().executed()?;
     findings.facts.extend(armed.facts());
     let ended = armed.end()?;
-    let method = method::carry_out(&mut parts, task, &observed, findings, observer)?;
+    let method = method::carry_out(&mut parts, task, &observed, attempt, findings, observer)?;
     around.end()?;
     parts.dut.stop(host)?;
     watch.lap("read");

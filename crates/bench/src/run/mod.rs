@@ -24,11 +24,12 @@ use crate::trial::SystemClock;
 use crate::{Observer, Task};
 use fwdlab_model::plan::Plan;
 use fwdlab_model::profile::{Event, ProfilePlan};
-use fwdlab_model::record::{Calibration, Environment, ProfileRecord, RunRecord};
+use fwdlab_model::record::{Calibration, Checkpoint, Environment, ProfileRecord, RunRecord};
 use fwdlab_model::settings::Settings;
 use fwdlab_port::affinity;
 use held::while_held;
 use measure::{Measured, measure};
+use method::Attempt;
 pub use sampled::Sampled;
 use std::collections::BTreeMap;
 
@@ -114,17 +115,19 @@ impl Runner {
         task: Task<'_>,
         observer: &mut dyn Observer,
     ) -> Result<RunRecord, BenchError> {
-        self.run_sampled(task, observer).map(|(record, _)| record)
+        self.run_sampled(task, &mut Vec::new(), observer).map(|(record, _)| record)
     }
 
     /// Executes a run as [`Runner::run`] does, and returns the samples of its window if the plan
-    /// samples measured runs.
+    /// samples measured runs. The method of the run continues from its `checkpoints`, to which
+    /// each finished trial is added; the record names the attempts that measured them.
     ///
     /// # Errors
     /// As [`Runner::run`]. A failed profiler is a remark among the samples, not an error.
     pub fn run_sampled(
         &mut self,
         task: Task<'_>,
+        checkpoints: &mut Vec<Checkpoint>,
         observer: &mut dyn Observer,
     ) -> Result<(RunRecord, Option<Sampled>), BenchError> {
         let variant = task.run.variants[0];
@@ -135,7 +138,9 @@ impl Runner {
         loop {
             self.testbed.begin(observer)?;
             let lease = self.testbed.lease();
-            let error = match while_held(lease, observer, |observer| self.once(task, observer)) {
+            let attempt =
+                while_held(lease, observer, |observer| self.once(task, checkpoints, observer));
+            let error = match attempt {
                 Ok((mut record, sampled)) => {
                     record.facts.extend(repeated.map(|why| ("repeated after".into(), why)));
                     return Ok((record, sampled));
@@ -162,6 +167,7 @@ impl Runner {
     fn once(
         &mut self,
         task: Task<'_>,
+        checkpoints: &mut Vec<Checkpoint>,
         observer: &mut dyn Observer,
     ) -> Result<(RunRecord, Option<Sampled>), BenchError> {
         let sampling = sampled::sampling(task.plan.profile.as_ref(), self.sampled_event);
@@ -176,7 +182,13 @@ impl Runner {
         watch.lap("set up");
         rig.prepare(settings, &task.plan.trial, &mut watch, observer)?;
         let parts = rig.parts()?;
-        let measured = measure(parts, task, sampling, &mut watch, &mut findings, observer)?;
+        let mut attempt = Attempt::new(started_at.clone(), std::mem::take(checkpoints));
+        let watched = &mut watch;
+        let measured =
+            measure(parts, task, sampling, watched, &mut attempt, &mut findings, observer);
+        let continued = attempt.warnings();
+        *checkpoints = attempt.into_checkpoints();
+        let measured = measured?;
         observer.step("taking down");
         let left = rig.down()?;
         watch.lap("take down");
@@ -190,6 +202,7 @@ impl Runner {
         }
         warnings.extend(left);
         warnings.extend(findings.warnings);
+        warnings.extend(continued);
         let record = RunRecord {
             run: task.run.index,
             block: task.run.block,

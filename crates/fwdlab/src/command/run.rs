@@ -3,7 +3,6 @@
 
 use crate::error::CliError;
 use crate::exit::{self, Exit};
-use crate::experiment::overhead_guess_ns;
 use crate::experiment::{self, Loaded, Overrides};
 use crate::form::VerboseFormArguments;
 use crate::missing;
@@ -303,8 +302,8 @@ fn introduction(plan: &Plan, missing: usize, stopping: Option<&Stopping>) -> Str
     if let Some(stopping) = stopping.filter(|stopping| stopping.done && stopping.blocks > 0) {
         return format!("{name}: {title}\n{}", stopping.sentence);
     }
-    let estimate = plan.estimate(overhead_guess_ns(plan));
-    let time = match estimate.run_ns.saturating_mul(missing as u64) {
+    let estimate = plan.estimate();
+    let time = match estimate.of_runs(missing) {
         0 => String::new(),
         ns => format!(", about {}{}", duration(ns), estimate.or_more()),
     };

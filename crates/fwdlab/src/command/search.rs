@@ -5,16 +5,16 @@ use super::{run, send};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::form::FormArguments;
+use crate::progress::Trials;
 use crate::signal::Stop;
-use crate::terminal;
 use anyhow::{Context, Result};
 use clap::{Args as _, FromArgMatches as _};
-use fwdlab_bench::BenchError;
+use fwdlab_bench::TrialReport;
 use fwdlab_model::record::{MethodRecord, MethodTrial, tolerated};
 use fwdlab_model::spec::link_bps;
-use fwdlab_model::units::{FRAME_MAX, FRAME_MIN, FrameSize, format_pps, line_pps};
+use fwdlab_model::units::{FRAME_MAX, FRAME_MIN, FrameSize, line_pps};
 use fwdlab_results::report::{self, analysis::GoalFound, analysis::Method};
-use fwdlab_search::{Goal, Limits, PRESETS, Search, Step, Trial};
+use fwdlab_search::{Ending, Goal, Limits, Outcome, PRESETS, Search, Step, Trial};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Command;
@@ -144,12 +144,19 @@ fn of_program(arguments: &Arguments) -> Result<Exit> {
             String::new()
         };
         records.push(carry_out(arguments, search, &limits, &of, &stop)?);
+        if stop.requested() {
+            break;
+        }
     }
     let label = arguments.program.first().map_or("", String::as_str);
     let method = Method::of_searches(label, &goals, &records, arguments.frame_size, asked);
     arguments.form.print(&report::searches("Throughput search", &method))?;
     let has_rates = |run: &report::analysis::MethodRun| run.found.iter().all(GoalFound::has_rate);
-    Ok(if method.runs.iter().all(has_rates) { Exit::Done } else { Exit::Untrustworthy })
+    Ok(match method.runs.iter().all(has_rates) {
+        _ if stop.requested() => Exit::Interrupted,
+        true => Exit::Done,
+        false => Exit::Untrustworthy,
+    })
 }
 
 /// The size of frames, or a mix of sizes.
@@ -191,27 +198,27 @@ fn carry_out(
         link: limits.link,
         ..MethodRecord::default()
     };
+    let mut shown = Trials::new(arguments.quiet);
+    let mut invalid_trials = 0;
     let tolerated =
         tolerated(&search.result().goals.iter().map(|g| g.goal.clone()).collect::<Vec<_>>());
     while let Step::Measure(asked) = search.next() {
         let at_ns = began.elapsed().as_nanos() as u64;
         let trial = MethodTrial { at_ns, ..measure(&arguments.program, asked)? };
         if stop.requested() {
-            return Err(BenchError::Interrupted.into());
+            search.end(Ending::Cancelled);
+            break;
         }
         let outcome = trial.outcome(tolerated);
-        if !arguments.quiet {
-            let number = record.trials.len() + 1;
-            let load = format_pps(asked.load as f64);
-            let seen = match &outcome {
-                fwdlab_search::Outcome::Valid(output) => {
-                    format!("{:.4} % lost", 100.0 * output.loss_ratio)
-                }
-                fwdlab_search::Outcome::Invalid(why) => format!("invalid: {why}"),
-            };
-            terminal::note(&format!("{of}trial {number}: {load}, {seen}"));
-        }
+        let invalid = match &outcome {
+            Outcome::Valid(_) => None,
+            Outcome::Invalid(why) => Some(why.clone()),
+        };
+        invalid_trials += u32::from(invalid.is_some());
         search.record(outcome);
+        let report = TrialReport::new(record.trials.len() as u32 + 1, &trial);
+        let report = TrialReport { invalid, invalid_trials, ..report };
+        shown.show(of, &report.with_bounds(&search));
         record.trials.push(trial);
     }
     record.ended = search.ending().cloned();

@@ -37,6 +37,7 @@ mod send;
 mod send_ssh;
 mod serve;
 mod shares;
+mod shipped;
 mod slurm;
 mod stopping;
 mod support;

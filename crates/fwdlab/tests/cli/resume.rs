@@ -1,12 +1,12 @@
 //! What was measured survives whatever ends the program.
 
 use crate::support::{Ended, INSTANT, Lab, plan, store, values_per_variant, without_version};
-use fwdlab_model::RunRecord;
+use fwdlab_model::{RunRecord, Warning};
 use fwdlab_results::store::Store;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often the program is killed before it may end. Five catch what is likely;
 /// raise it to twenty to look for what isn't.
@@ -95,6 +95,101 @@ fn a_resumed_simulation_gives_what_an_uninterrupted_one_gives() {
     let resumed = lab.fwdlab(&["run", "x.toml", "--out", "part", "--json"]).expect(0);
     assert!(resumed.stderr.contains("3 of 8 runs are stored already, 5 are left"));
     assert_eq!(without_version(resumed.json()), without_version(whole));
+}
+
+/// A search of short trials in real time: some 60 of 20 ms.
+const SEARCH: &str = "\
+version = 1
+[testbed]
+kind = \"sim\"
+[testbed.sim]
+capacity = \"200kpps\"
+realtime = true
+[trial]
+warmup = \"0s\"
+duration = \"60ms\"
+drain = \"0s\"
+interval = \"20ms\"
+slice = \"5ms\"
+[method]
+kind = \"mlrsearch\"
+[[method.goal]]
+name = \"short\"
+initial_trial = \"20ms\"
+final_trial = \"20ms\"
+duration_sum = \"420ms\"
+width = \"1%\"
+[[factor]]
+name = \"firewall\"
+levels = [\"none\", \"stateful\"]
+[design]
+blocks = 1
+";
+
+/// Trials of unfinished runs that the store contains.
+fn unfinished(lab: &Lab) -> u64 {
+    let store = Store::open_read_only(&lab.path("results/x/run.sqlite"));
+    store.and_then(|store| store.unfinished_trials()).unwrap_or(0)
+}
+
+/// Records without what tells attempts apart, and the trials of earlier attempts.
+fn without_attempts(lab: &Lab) -> (Vec<RunRecord>, u32) {
+    let (mut records, mut continued) = (stored(lab), 0);
+    for record in &mut records {
+        record.started_at.clear();
+        record.warnings.retain(|warning| match warning {
+            Warning::Continued { trials, .. } => {
+                continued += trials;
+                false
+            }
+            _ => true,
+        });
+    }
+    (records, continued)
+}
+
+#[test]
+fn search_killed_within_a_run_continues_to_the_uninterrupted_result() {
+    let whole = Lab::new(SEARCH);
+    whole.fwdlab(&["run", "x.toml"]).expect(0);
+    let lab = Lab::new(SEARCH);
+    let (mut kept, mut stops) = (0, 0);
+    for number in [Signal::KILL, Signal::INT, Signal::KILL, Signal::TERM] {
+        let mut child = start(&lab);
+        // A few trials further than the last attempt.
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while unfinished(&lab) < kept + 3 && stored(&lab).is_empty() {
+            assert!(Instant::now() < deadline, "no trial was stored");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        signal(&child, number);
+        let mut said = String::new();
+        child.stderr.take().expect("piped").read_to_string(&mut said).expect("readable");
+        child.wait().expect("its end");
+        if !stored(&lab).is_empty() {
+            break;
+        }
+        let now = unfinished(&lab);
+        assert!(now >= kept + 3, "{now} after {kept}");
+        if kept > 0 {
+            assert!(said.contains(&format!("continues after {kept} stored trials")), "{said}");
+        }
+        if number != Signal::KILL {
+            let finished = format!("0 of 2 runs are stored and {now} trials of another run");
+            assert!(said.contains(&finished), "{said}");
+        }
+        (kept, stops) = (now, stops + 1);
+    }
+    assert!(stops > 1, "too fast a machine: plan longer trials");
+    // An unfinished run is no result.
+    assert!(stored(&lab).is_empty());
+    lab.fwdlab(&["run", "x.toml"]).expect(0);
+    assert_eq!(unfinished(&lab), 0);
+    let (records, continued) = without_attempts(&lab);
+    assert_eq!(u64::from(continued), kept);
+    assert_eq!(records, without_attempts(&whole).0);
+    let shown = lab.fwdlab(&["show", "results/x", "-v"]).expect(0).stdout;
+    assert!(shown.contains("continued"), "{shown}");
 }
 
 #[test]

@@ -1,21 +1,6 @@
-//! Describes a plan for users: its duration, and what each level changes.
+//! Describes a plan for users: what each level changes.
 
-use super::{Change, Design, Plan, Stop, Variant};
-use crate::settings::{Rate, TestbedKind};
-
-/// How long a plan takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Estimate {
-    /// Number of runs.
-    pub runs: usize,
-    /// Time of one run with its overhead, in nanoseconds. The drain counts in
-    /// full, though it mostly ends sooner.
-    pub run_ns: u64,
-    /// Time of all runs, in nanoseconds.
-    pub total_ns: u64,
-    /// True for searches: they take the more trials the more the device's rate scatters.
-    pub is_open: bool,
-}
+use super::{Change, Design, Plan, Stop};
 
 /// One setting that a level changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,47 +36,7 @@ impl Design {
     }
 }
 
-impl Estimate {
-    /// What a time of it lacks: ` or more` for searches.
-    pub fn or_more(&self) -> &'static str {
-        if self.is_open { " or more" } else { "" }
-    }
-}
-
 impl Plan {
-    /// Time of the plan when no rule ends it early, `overhead_ns` being spent around the traffic of each run
-    /// (starting the DUT, configuring, reading).
-    pub fn estimate(&self, overhead_ns: u64) -> Estimate {
-        let sim = &self.base.testbed;
-        let traffic_ns = if sim.kind == TestbedKind::Sim && !sim.sim.realtime {
-            0
-        } else {
-            let around_ns = self.warmup_ns() + self.trial.drain_ns;
-            let further_ns = self.method.as_ref().map_or(0, |method| {
-                let (trials, traffic_ns) = method.expected(self.trial.duration_ns);
-                u64::from(trials).saturating_mul(around_ns).saturating_add(traffic_ns)
-            });
-            (around_ns + self.trial.duration_ns).saturating_add(further_ns)
-        };
-        let run_ns = traffic_ns.saturating_add(overhead_ns);
-        let runs = self.runs.len();
-        let is_open = self.method.as_ref().is_some_and(|method| !method.goals().is_empty());
-        Estimate { runs, run_ns, total_ns: run_ns.saturating_mul(runs as u64), is_open }
-    }
-
-    /// Mean warm-up of the variants: as planned, or until a packet of each flow was sent.
-    fn warmup_ns(&self) -> u64 {
-        let of = |variant: &Variant| {
-            let traffic = &variant.settings.traffic;
-            let flows_ns = match traffic.rate {
-                Rate::Pps(pps) => 1e9 * f64::from(traffic.flows.count()) / pps,
-                _ => 0.0,
-            };
-            self.trial.warmup_ns.max(flows_ns as u64)
-        };
-        self.variants.iter().map(of).sum::<u64>() / self.variants.len().max(1) as u64
-    }
-
     /// What a level lays over the base, with the base's own values.
     pub fn differences(&self, factor: usize, level: usize) -> Vec<Difference> {
         let base = self.base.all();

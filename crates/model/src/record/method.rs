@@ -248,12 +248,7 @@ impl MethodTrial {
             forwarded = if is_beyond(offered) { passed } else { forwarded };
         }
         if self.is_short() {
-            doubt = (!is_beyond(offered)).then(|| {
-                format!(
-                    "the sender left {} of {intended} packets unsent",
-                    intended.saturating_sub(offered)
-                )
-            });
+            doubt = (!is_beyond(offered)).then(|| self.unsent());
             expected = intended;
         }
         if self.is_stalled() {
@@ -286,10 +281,29 @@ impl MethodTrial {
         both.into_iter().any(|one| is_less(one, intended / 2.0))
     }
 
-    /// True if its packets' delays are the device's: what was due and not sent would have shown
-    /// one, too.
-    pub fn is_timed(&self) -> bool {
-        self.invalid.is_none() && !self.is_short()
+    /// Why the delays of its packets are not the device's; `None` if they are. A packet that was
+    /// due and not sent would have shown a delay.
+    pub fn timing_fault(&self) -> Option<String> {
+        self.invalid.clone().or_else(|| self.is_short().then(|| self.unsent()))
+    }
+
+    fn unsent(&self) -> String {
+        let intended = self.intended();
+        let unsent = intended.saturating_sub(self.offered);
+        format!("the sender left {unsent} of {intended} packets unsent")
+    }
+
+    /// What makes a trial valid that is not, in the imperative; empty if nothing is known to.
+    pub fn remedy(&self) -> &'static str {
+        if self.is_stalled() {
+            "end the other programs on the device's CPU, or search when the machine is idle"
+        } else if self.receiver_lost > 0 {
+            "give the receiver a CPU of its own"
+        } else if self.is_short() {
+            "write a lower max_load in [method]"
+        } else {
+            ""
+        }
     }
 
     /// True if others had the device's CPU for longer than its rings can bridge at this load.
@@ -369,7 +383,8 @@ mod tests {
         let spoiled = MethodTrial { invalid: Some("dropped".into()), ..trial(1000, 1000) };
         assert_eq!(lost(spoiled.clone()), None);
         // Delays are those of what was sent, however much was lost.
-        assert!(trial(996, 500).is_timed() && !trial(990, 990).is_timed() && !spoiled.is_timed());
+        let is_timed = |trial: &MethodTrial| trial.timing_fault().is_none();
+        assert!(is_timed(&trial(996, 500)) && !is_timed(&trial(990, 990)) && !is_timed(&spoiled));
     }
 
     #[test]

@@ -30,6 +30,10 @@ pub struct DutRow {
     pub alternates: bool,
     /// True when its firewall's connections can be counted and removed.
     pub tells_states: bool,
+    /// Time that its start and end add to a run, with the wait until it forwards.
+    pub start_ms: u64,
+    /// Time that a guest of this kind takes to boot.
+    pub boot_ms: u64,
     /// Operating systems that it runs on.
     pub systems: &'static [System],
     /// Testbeds that have none, why, and what to write instead.
@@ -64,6 +68,8 @@ impl DutKind {
                 is_program: false,
                 alternates: true,
                 tells_states: true,
+                start_ms: 0,
+                boot_ms: 10_000,
                 systems: &[System::Linux],
                 lacking: &[NO_KERNEL],
             },
@@ -72,6 +78,8 @@ impl DutKind {
                 is_program: true,
                 alternates: false,
                 tells_states: true,
+                start_ms: 0,
+                boot_ms: 0,
                 systems: &[System::Linux],
                 lacking: &[NO_PROGRAM],
             },
@@ -80,6 +88,8 @@ impl DutKind {
                 is_program: false,
                 alternates: true,
                 tells_states: true,
+                start_ms: 0,
+                boot_ms: 35_000,
                 systems: &[System::FreeBsd],
                 lacking: &[
                     NO_KERNEL,
@@ -92,6 +102,8 @@ impl DutKind {
                 is_program: true,
                 alternates: false,
                 tells_states: false,
+                start_ms: 4_000,
+                boot_ms: 0,
                 systems: &[System::Linux, System::FreeBsd],
                 lacking: &[
                     (

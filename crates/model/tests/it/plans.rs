@@ -286,31 +286,21 @@ fn a_simulated_capacity_is_the_base_times_the_effects() {
 }
 
 #[test]
-fn a_search_is_expected_to_take_the_trials_that_decide_its_bounds() {
-    let trials = |method: &str| {
-        let text = format!("version = 1\ntitle = \"x\"\n[method]\n{method}\n");
-        let plan = plan(&text);
-        assert_eq!(plan.estimate(0).or_more(), " or more");
-        plan.method.expect("a search").expected(1_000_000_000).0
-    };
-    // A device that doesn't scatter takes 33 or 34 (docs/MLRSEARCH.md).
-    assert_eq!(trials("kind = \"mlrsearch\"\ngoals = [\"ndr\", \"pdr\"]"), 35);
-    // As a shaper took, tried with both senders of experiments/lab-generators.toml.
-    let goal = "kind = \"mlrsearch\"\n[[method.goal]]\nname = \"pdr\"\nloss_ratio = 0.005\n\
-                initial_trial = \"5s\"\nfinal_trial = \"5s\"\nduration_sum = \"25s\"";
-    assert_eq!(trials(goal), 8);
-}
-
-#[test]
 fn estimates() {
     let text = "version = 1\n[testbed]\nkind = \"netns\"\n[[factor]]\nname = \"queues\"\nlevels = [1, 2]\n";
-    let estimate = plan(text).estimate(500_000_000);
-    assert_eq!(
-        (estimate.runs, estimate.run_ns, estimate.total_ns),
-        (10, 2_000_000_000, 20_000_000_000)
-    );
-    let sim = plan(&text.replace("netns", "sim")).estimate(1_000);
-    assert_eq!(sim.total_ns, 10_000);
+    let estimate = plan(text).estimate();
+    // 300 ms of warm-up, a second of window, 330 ms around them; one ceiling.
+    assert_eq!((estimate.runs, estimate.run_ns), (10, 1_630_000_000));
+    assert_eq!((estimate.once_ns, estimate.total_ns), (2_400_000_000, 18_700_000_000));
+    assert_eq!((estimate.of_runs(0), estimate.of_runs(1)), (0, 4_030_000_000));
+    let sim = plan(&text.replace("netns", "sim")).estimate();
+    assert_eq!((sim.total_ns, sim.or_more()), (0, ""));
+    let search = "[method]\nkind = \"mlrsearch\"\n";
+    assert_eq!(plan(&format!("{text}{search}")).estimate().or_more(), " or more");
+    let guests = "version = 1\n[testbed]\nkind = \"vm\"\n[[factor]]\nname = \"kernel\"\nlevels = [\"a.deb\", \"b.deb\", \"c.deb\"]\n[design]\nblocks = 3\n";
+    let boots = |text: &str| plan(text).estimate().once_ns / 10_000_000_000;
+    assert_eq!(boots(guests), 9, "three don't stay up: each run boots");
+    assert_eq!(boots(&guests.replace(", \"c.deb\"", "")), 2);
 }
 
 #[test]

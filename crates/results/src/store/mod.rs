@@ -2,12 +2,14 @@
 //!
 //! Medians, tests and pictures are computed on reading, so every report can be
 //! rebuilt from the store alone ([`Store::contents`]). Each run is one
-//! transaction: a crash at any instant loses at most the run in progress.
+//! transaction: a crash at any instant loses at most the run in progress, and of a run with
+//! further trials the trial in progress ([`Store::checkpoints`]).
 //! The tables are explained column by column in `schema.md`.
 //!
 //! One process writes (a lock held by the kernel keeps others out), any number
 //! read meanwhile. What this module deliberately leaves out: statistics,
-//! clocks (every time is given by the caller), and deleting anything.
+//! clocks (every time is given by the caller), and deleting anything that was measured, except
+//! checkpoints whose run is stored.
 //!
 //! SQLite runs in WAL mode (<https://www.sqlite.org/wal.html>), so that readers
 //! never stop the writer. A finished run outlives the process, however that ends.
@@ -16,6 +18,7 @@
 //! a measured window. Of simulated runs (`NORMAL`) a power failure may take the
 //! last ones: the store stays whole, and they are simulated again, the same.
 
+mod checkpoint;
 mod error;
 mod import;
 mod lists;

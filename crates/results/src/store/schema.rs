@@ -24,6 +24,7 @@ const MIGRATIONS: &[&str] = &[
     ),
     include_str!("schema-8.sql"),
     include_str!("schema-9.sql"),
+    include_str!("schema-10.sql"),
 ];
 
 /// Newest version of the schema that this program knows.

@@ -86,7 +86,7 @@ fn durability_is_as_the_module_says() {
     assert_eq!(pragma(&store, "synchronous"), "2", "FULL");
     assert_eq!(pragma(&store, "foreign_keys"), "1");
     assert_eq!(pragma(&store, "application_id"), "1719100524");
-    assert_eq!(pragma(&store, "user_version"), "9");
+    assert_eq!(pragma(&store, "user_version"), "10");
     store.begin_invocation(&invocation(false)).unwrap();
     assert_eq!(pragma(&store, "synchronous"), "2", "measured: FULL");
     store.begin_invocation(&invocation(true)).unwrap();

@@ -2,7 +2,7 @@
 
 use super::lists::{Entry, bits};
 use super::read::named;
-use super::{Invocation, Store, StoreError};
+use super::{Invocation, Store, StoreError, checkpoint};
 use crate::plans::changes;
 use fwdlab_model::plan::Stop;
 use fwdlab_model::record::{Calibration, RunRecord};
@@ -122,7 +122,8 @@ impl Store {
         Ok(id)
     }
 
-    /// Records a run of the invocation begun last, as a whole or not at all.
+    /// Records a run of the invocation begun last, as a whole or not at all, and removes its
+    /// checkpoints.
     ///
     /// # Errors
     /// [`StoreError::DuplicateRun`] when the run is there already,
@@ -147,6 +148,7 @@ impl Store {
                 return Ok(Err(StoreError::DuplicateRun { path, run: record.run, started_at }));
             }
             insert_run(tx, record, invocation, &texts)?;
+            checkpoint::remove(tx, record.run)?;
             Ok(Ok(()))
         })?
     }

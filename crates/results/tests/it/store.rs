@@ -2,7 +2,7 @@
 
 use crate::support;
 use crate::support::{fill, firewall, full_store, invocation, plan, record, store};
-use fwdlab_model::record::Calibration;
+use fwdlab_model::record::{Calibration, Checkpoint, MethodTrial};
 use fwdlab_model::settings::TestbedKind;
 use fwdlab_model::units::FrameSize;
 use fwdlab_model::{Plan, Warning};
@@ -55,6 +55,32 @@ fn a_value_that_would_not_read_back_is_refused_whole() {
     let error = store.insert_run(&run).unwrap_err();
     assert!(matches!(error, StoreError::Value { .. }), "{error}");
     assert_eq!(store.missing_runs(&plan).unwrap().len(), 9);
+}
+
+#[test]
+fn checkpoints_last_until_their_run_is_stored() {
+    let plan = small_plan();
+    let mut store = store(&plan, []);
+    let checkpoint = |load: u64| Checkpoint {
+        started_at: "2024-03-05T10:00:00.000Z".into(),
+        request: format!("{load}"),
+        trial: MethodTrial { load, ..MethodTrial::default() },
+        ..Checkpoint::default()
+    };
+    for (number, load) in (0..).zip([500, 400, 300]) {
+        store.insert_checkpoint(2, number, &checkpoint(load)).unwrap();
+    }
+    store.insert_checkpoint(4, 0, &checkpoint(7)).unwrap();
+    assert_eq!(store.checkpoints(2).unwrap(), [500, 400, 300].map(checkpoint));
+    // Another trial than before voids those that followed from it.
+    store.insert_checkpoint(2, 1, &checkpoint(410)).unwrap();
+    assert_eq!(store.checkpoints(2).unwrap(), [500, 410].map(checkpoint));
+    assert_eq!(store.unfinished_trials().unwrap(), 3);
+    assert_eq!(store.missing_runs(&plan).unwrap().len(), 9, "a checkpoint is no run");
+    assert_eq!(store.contents().unwrap().runs, []);
+    store.insert_run(&record(&plan, 2)).unwrap();
+    assert_eq!(store.checkpoints(2).unwrap(), []);
+    assert_eq!(store.checkpoints(4).unwrap(), [checkpoint(7)]);
 }
 
 #[test]
@@ -411,6 +437,7 @@ fn ceilings_of_mixes_are_told_from_those_of_sizes() {
     let connection = rusqlite::Connection::open(&path).unwrap();
     connection.execute_batch("ALTER TABLE calibration DROP COLUMN mix").unwrap();
     connection.execute_batch("ALTER TABLE invocation DROP COLUMN bed").unwrap();
+    connection.execute_batch("DROP TABLE checkpoint").unwrap();
     connection.pragma_update(None, "user_version", 7).unwrap();
     drop(connection);
     assert_eq!(Store::open_read_only(&path).unwrap().calibrations().unwrap(), fixed);

@@ -394,6 +394,15 @@ fn an_invalid_trial_is_measured_again_and_ends_the_search_in_the_end() {
         panic!("{:?}", result.goals)
     };
     assert_eq!(why, "three");
+    // Ten at the start are enough, however many may follow a valid one.
+    let limits = Limits { invalid: 30, ..Limits::between(MIN, MAX) };
+    let mut search = Search::new(presets(&["ndr"]), limits).unwrap();
+    let mut trials = 0;
+    while let Step::Measure(_) = search.next() {
+        search.record(Outcome::Invalid("others had the device's CPU for 12.1 ms".into()));
+        trials += 1;
+    }
+    assert_eq!(trials, 10);
     // What no trial can have is none.
     let mut search = new();
     for output in [(-0.1, 5), (1.1, 5), (f64::NAN, 5), (0.5, 0)] {

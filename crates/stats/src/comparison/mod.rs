@@ -272,12 +272,12 @@ pub enum Unanswerable {
         /// How many are needed.
         need: usize,
     },
-    /// Every run of one of the two was left out: its sender fell short.
-    #[error(
-        "the sender fell short of the intended load in every run of one of them: nothing is \
-         known of the device; ask for a lower rate"
-    )]
-    SenderFellShort,
+    /// Every run of one of the two was left out.
+    #[error("no run of one of them has a valid result, so nothing can be compared: {why}")]
+    NoValidRun {
+        /// Why the first of them was left out.
+        why: String,
+    },
     /// Nothing was lost at a paced rate, in any run of either.
     #[error("not loaded: no loss at {load}{}", of_runs(*counted, *left_out))]
     NotLoaded {

@@ -1,8 +1,8 @@
 //! The longest burst that loses nothing (RFC 2544, section 26.4; RFC 9004).
 
-use super::{Kind, Trials, Wish, rates};
+use super::{Kind, Trials, Wish};
 use crate::error::BenchError;
-use crate::trial::Observed;
+use fwdlab_model::record::OwnTrial;
 use fwdlab_search::{Longest, Trial as Asked};
 
 /// Seconds of the longest burst, unless the file says how long it is (RFC 2544, 26.4).
@@ -19,9 +19,9 @@ impl Trials<'_, '_> {
         &mut self,
         repeats: u32,
         max_frames: Option<u64>,
-        own: &Observed,
+        own: &OwnTrial,
     ) -> Result<(), BenchError> {
-        let (fastest, _) = rates(own);
+        let fastest = own.offered_pps();
         let most = max_frames.unwrap_or((LONGEST_S * fastest) as u64).max(1);
         (self.record.min_load, self.record.max_load) = (1, most);
         let mut guess = FIRST;
@@ -46,11 +46,11 @@ impl Trials<'_, '_> {
             let asked = Asked { load: fastest.round() as u64, duration_ns: LOOK_NS };
             let kind = Kind::Burst(frames);
             let wish = Wish { asked, kind, warmup_ns: 0, slice_ns: LOOK_NS };
-            let (trial, _) = self.observe(wish)?;
-            let is_whole = trial.is_whole().ok();
-            self.record.trials.push(trial);
-            if is_whole.is_some() {
-                return Ok(is_whole);
+            let trial = self.take(wish, |trials, wish| Ok(trials.observe(wish)?.0))?;
+            let is_whole = trial.is_whole();
+            self.report(is_whole.clone().err(), None);
+            if let Ok(is_whole) = is_whole {
+                return Ok(Some(is_whole));
             }
         }
         Ok(None)

@@ -5,11 +5,10 @@
 //! opens a connection. One counts when its packet has arrived and, where the device tells how
 //! many states it holds, when its state is there.
 
-use super::{Kind, Trials, Wish, rates};
+use super::{Kind, Trials, Wish};
 use crate::error::BenchError;
-use crate::trial::Observed;
 use fwdlab_model::design::SearchMethod;
-use fwdlab_model::record::{Connections, MethodTrial};
+use fwdlab_model::record::{Connections, MethodTrial, OwnTrial};
 use fwdlab_model::settings::Settings;
 use fwdlab_search::{Longest, Trial as Asked};
 
@@ -34,37 +33,40 @@ impl Trials<'_, '_> {
     pub(super) fn establishment(
         &mut self,
         method: &SearchMethod,
-        own: &Observed,
+        own: &OwnTrial,
     ) -> Result<(), BenchError> {
         if !self.forget()? {
             return Ok(());
         }
         let (all, least) = (self.connections(), self.slowest());
         let limited = SearchMethod { min_load: method.min_load.or(least), ..method.clone() };
-        self.search_by(&limited, own, |trials, asked| trials.open(asked, all, false))
+        let wish = move |_: &Trials<'_, '_>, asked| opening(asked, all, false);
+        self.search_by(&limited, own, wish, Trials::open)
     }
 
-    pub(super) fn tear_downs(&mut self, repeats: u32, own: &Observed) -> Result<(), BenchError> {
+    pub(super) fn tear_downs(&mut self, repeats: u32, own: &OwnTrial) -> Result<(), BenchError> {
         let (all, load) = (self.connections(), self.gentle(own));
         (self.record.min_load, self.record.max_load) = (load, load);
         for _ in 0..repeats {
             if self.is_full() || !self.forget()? {
                 break;
             }
-            let asked = self.filling(load, all);
-            let mut trial = self.open(asked, all, true)?;
-            let torn_down_ns = self.timed_forget()?;
-            // What asking for it takes by itself.
-            let empty_ns = self.timed_forget()?;
-            if let Some(opened) = &mut trial.connections {
-                (opened.torn_down_ns, opened.empty_ns) = (Some(torn_down_ns), Some(empty_ns));
-            }
-            self.record.trials.push(trial);
+            let trial = self.take(filling(load, all), |trials, wish| {
+                let mut trial = trials.open(wish)?;
+                let torn_down_ns = trials.timed_forget()?;
+                // What asking for it takes by itself.
+                let empty_ns = trials.timed_forget()?;
+                if let Some(opened) = &mut trial.connections {
+                    (opened.torn_down_ns, opened.empty_ns) = (Some(torn_down_ns), Some(empty_ns));
+                }
+                Ok(trial)
+            })?;
+            self.report(trial.invalid, None);
         }
         Ok(())
     }
 
-    pub(super) fn capacities(&mut self, repeats: u32, own: &Observed) -> Result<(), BenchError> {
+    pub(super) fn capacities(&mut self, repeats: u32, own: &OwnTrial) -> Result<(), BenchError> {
         let (most, load) = (self.connections(), self.gentle(own));
         (self.record.min_load, self.record.max_load) = (1, most);
         if !self.forget()? {
@@ -87,30 +89,26 @@ impl Trials<'_, '_> {
             if self.is_full() {
                 return Ok(None);
             }
-            let trial = self.open(self.filling(load, connections), connections, true)?;
-            let held = trial.is_whole().ok();
-            self.record.trials.push(trial);
-            if held.is_some() {
-                return Ok(held);
+            let held = self.take(filling(load, connections), Trials::open)?.is_whole();
+            self.report(held.clone().err(), None);
+            if let Ok(held) = held {
+                return Ok(Some(held));
             }
         }
         Ok(None)
     }
 
-    /// One trial: so many connections into an empty table, which may be looked at meanwhile.
-    fn open(
-        &mut self,
-        asked: Asked,
-        connections: u64,
-        is_watched: bool,
-    ) -> Result<MethodTrial, BenchError> {
+    /// One trial that opens connections, into an empty table.
+    fn open(&mut self, wish: Wish) -> Result<MethodTrial, BenchError> {
+        let connections = match wish.kind {
+            Kind::Open(connections, _) => connections,
+            _ => self.connections(),
+        };
         if self.forget()? {
             let settings = &self.task.plan.variants[self.task.run.variants[0]].settings;
             self.parts.dut.await_room(self.parts.host, settings)?;
         }
         let states_before = self.states();
-        let kind = Kind::Open(connections, is_watched);
-        let wish = Wish { asked, kind, warmup_ns: 0, slice_ns: LOOK_NS };
         let (trial, observed) = self.observe(wish)?;
         let opened = Connections {
             wanted: connections,
@@ -121,12 +119,6 @@ impl Trials<'_, '_> {
             ..Connections::default()
         };
         Ok(MethodTrial { connections: Some(opened), ..trial })
-    }
-
-    /// A trial that fills the table: its length follows from rate and number.
-    fn filling(&self, load: u64, connections: u64) -> Asked {
-        let duration_ns = (connections as f64 * 1e9 / load.max(1) as f64) as u64;
-        Asked { load, duration_ns: duration_ns.max(LOOK_NS) }
     }
 
     pub(super) fn settings(&self) -> &Settings {
@@ -144,10 +136,10 @@ impl Trials<'_, '_> {
     }
 
     /// A rate at which the device surely sets up every connection.
-    fn gentle(&self, own: &Observed) -> u64 {
+    fn gentle(&self, own: &OwnTrial) -> u64 {
         let rate = match self.throughput {
             Some(found) => GENTLE * found,
-            None => VERY_GENTLE * rates(own).1,
+            None => VERY_GENTLE * own.forwarded_pps(),
         };
         (rate as u64).max(self.slowest().unwrap_or(1))
     }
@@ -172,6 +164,19 @@ impl Trials<'_, '_> {
         self.forget()?;
         Ok(self.parts.clock.now_ns() - began_ns)
     }
+}
+
+/// The request of a trial that opens connections; with `is_watched` the table is looked at during
+/// the trial.
+fn opening(asked: Asked, connections: u64, is_watched: bool) -> Wish {
+    let kind = Kind::Open(connections, is_watched);
+    Wish { asked, kind, warmup_ns: 0, slice_ns: LOOK_NS }
+}
+
+/// The request of a trial that fills the table: its length follows from rate and number.
+fn filling(load: u64, connections: u64) -> Wish {
+    let duration_ns = (connections as f64 * 1e9 / load.max(1) as f64) as u64;
+    opening(Asked { load, duration_ns: duration_ns.max(LOOK_NS) }, connections, true)
 }
 
 /// Some of many looks at a table, the last of them among these.

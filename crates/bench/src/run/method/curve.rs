@@ -3,7 +3,7 @@
 
 use super::{Trials, greatest_load};
 use crate::error::BenchError;
-use crate::trial::Observed;
+use fwdlab_model::record::OwnTrial;
 use fwdlab_search::{Curve, Trial as Asked};
 
 /// How often a load is measured where sender or receiver spoil the trial.
@@ -14,7 +14,7 @@ impl Trials<'_, '_> {
         &mut self,
         step: f64,
         max: Option<u64>,
-        own: &Observed,
+        own: &OwnTrial,
     ) -> Result<(), BenchError> {
         let max_load = self.up_to(max, greatest_load(own, self.link));
         self.record.max_load = max_load;
@@ -30,14 +30,13 @@ impl Trials<'_, '_> {
         Ok(())
     }
 
-    pub(super) fn soak(&mut self, count: u32, own: &Observed) -> Result<(), BenchError> {
-        let load = own.intended.unwrap_or(own.window.offered) as f64 * 1e9;
-        let load = (load / own.window_ns.max(1) as f64).round() as u64;
+    pub(super) fn soak(&mut self, count: u32, own: &OwnTrial) -> Result<(), BenchError> {
+        let load = own.load();
         (self.record.min_load, self.record.max_load) = (load, load);
         for _ in 0..count {
             let asked = Asked { load, duration_ns: self.task.plan.trial.duration_ns };
             let trial = self.measure(asked)?;
-            self.record.trials.push(trial);
+            self.report(trial.loss_bounds().err(), None);
         }
         Ok(())
     }
@@ -46,9 +45,9 @@ impl Trials<'_, '_> {
     /// that was lost, at most.
     fn until_valid(&mut self, asked: Asked) -> Result<Option<f64>, BenchError> {
         for _ in 0..SPOILED {
-            let trial = self.measure(asked)?;
-            let found = trial.loss_bounds().ok();
-            self.record.trials.push(trial);
+            let found = self.measure(asked)?.loss_bounds();
+            self.report(found.clone().err(), None);
+            let found = found.ok();
             if found.is_some() || self.is_full() {
                 return Ok(found.map(|(_, most)| most));
             }

@@ -10,8 +10,7 @@ use crate::error::BenchError;
 use crate::testbed::FloodWanted;
 use crate::trial::Observed;
 use fwdlab_model::design::method::flood_loads;
-use fwdlab_model::record::{FloodTrial, MethodTrial};
-use fwdlab_model::units::format_pps;
+use fwdlab_model::record::{FloodTrial, MethodTrial, OwnTrial};
 use fwdlab_search::Trial as Asked;
 
 /// How often a load is measured where sender or receiver spoil the trial.
@@ -22,21 +21,19 @@ impl Trials<'_, '_> {
         &mut self,
         step: f64,
         max_load: u64,
-        own: &Observed,
+        own: &OwnTrial,
     ) -> Result<(), BenchError> {
-        let intended = own.intended.unwrap_or(own.window.offered) as f64;
-        let load = (intended * 1e9 / own.window_ns.max(1) as f64).round() as u64;
+        let load = own.load();
         (self.record.min_load, self.record.max_load) = (load, load);
-        let duration_ns = self.task.plan.trial.duration_ns;
         for flood in flood_loads(step, max_load) {
             for _ in 0..SPOILED {
                 if self.is_full() {
                     return Ok(());
                 }
-                let trial = self.flooded(Asked { load, duration_ns }, flood)?;
-                let is_told = trial.loss_bounds().is_ok();
-                self.record.trials.push(trial);
-                if is_told {
+                let trial = self.take(self.flooding(load, flood), Trials::flooded)?;
+                let fault = trial.loss_bounds().err();
+                self.report(fault.clone(), None);
+                if fault.is_none() {
                     break;
                 }
             }
@@ -44,16 +41,20 @@ impl Trials<'_, '_> {
         Ok(())
     }
 
-    /// One trial beside so many new flows a second.
-    fn flooded(&mut self, asked: Asked, flood: u64) -> Result<MethodTrial, BenchError> {
+    /// The request of a trial during which `flood` new flows come a second.
+    fn flooding(&self, load: u64, flood: u64) -> Wish {
+        let planned = self.task.plan.trial;
+        let asked = Asked { load, duration_ns: planned.duration_ns };
+        let (kind, slice_ns) = (Kind::Flood(flood), planned.slice_ns.min(asked.duration_ns));
+        Wish { asked, kind, warmup_ns: planned.warmup_ns, slice_ns }
+    }
+
+    /// One trial with new flows, into an empty table.
+    fn flooded(&mut self, wish: Wish) -> Result<MethodTrial, BenchError> {
         let keeps_states = self.settings().dut.firewall.may_keep_states();
         if keeps_states {
             self.forget()?;
         }
-        let planned = self.task.plan.trial;
-        let slice_ns = planned.slice_ns.min(asked.duration_ns);
-        let kind = Kind::Flood(flood);
-        let wish = Wish { asked, kind, warmup_ns: planned.warmup_ns, slice_ns };
         let (mut trial, _) = self.observe(wish)?;
         if let Some(flood) = trial.flood.as_mut().filter(|_| keeps_states) {
             flood.states = self.states();
@@ -72,17 +73,6 @@ pub(super) fn wanted(load: u64, duration_ns: u64) -> Option<FloodWanted> {
 pub(super) fn of_trial(load: u64, observed: &Observed) -> FloodTrial {
     let counts = observed.flood;
     FloodTrial { load, offered: counts.offered, forwarded: counts.forwarded, states: None }
-}
-
-/// The load and what came beside it, in words.
-pub(super) fn said(trial: &MethodTrial) -> String {
-    let load = format_pps(trial.load as f64);
-    match &trial.flood {
-        Some(flood) if flood.load > 0 => {
-            format!("{load} beside a flood of {}", format_pps(flood.load as f64))
-        }
-        _ => format!("{load} without a flood"),
-    }
 }
 
 #[cfg(test)]

@@ -46,13 +46,20 @@ impl Trials<'_, '_> {
         let slice_ns = trial.slice_ns.min(asked.duration_ns);
         let kind = Kind::Timed(share);
         let wish = Wish { asked, kind, warmup_ns: trial.warmup_ns, slice_ns };
-        let (timed, _) = self.observe(wish)?;
-        if timed.latency.is_none() {
-            return Ok(None);
-        }
-        let is_timed = timed.is_timed();
-        self.record.trials.push(timed);
-        Ok(Some(is_timed))
+        let timed = match self.replay(&wish) {
+            Some(timed) => timed,
+            None => {
+                let (timed, _) = self.observe(wish)?;
+                if timed.latency.is_none() {
+                    return Ok(None);
+                }
+                self.keep(&wish, timed.clone());
+                timed
+            }
+        };
+        let fault = timed.timing_fault();
+        self.report(fault.clone(), None);
+        Ok(Some(fault.is_none()))
     }
 
     /// Nothing to tell is no answer to who asked for delays, and one of several to a suite.

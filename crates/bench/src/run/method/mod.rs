@@ -7,6 +7,7 @@ mod curve;
 mod flood;
 pub(super) mod latency;
 mod recovery;
+mod resume;
 mod search;
 
 use crate::dut::Dut;
@@ -18,11 +19,12 @@ use crate::trial::{self, Account, Awaited, Course, Observed, TrialSpec, Unasked}
 use crate::{Observer, Task};
 use fwdlab_model::design::Method;
 use fwdlab_model::plan::Trial;
-use fwdlab_model::record::{MethodRecord, MethodTrial, Reset, Sample};
+use fwdlab_model::record::{MethodRecord, MethodTrial, OwnTrial, Reset, Sample};
 use fwdlab_model::settings::Settings;
 use fwdlab_model::units::{LINE_RATE, format_pps, line_pps, line_rate_of};
 use fwdlab_model::warning::Warning;
 use fwdlab_search::Trial as Asked;
+pub(super) use resume::Attempt;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -33,7 +35,8 @@ const FULL: f64 = 0.995;
 /// Greatest load of a method over what the device forwarded at the maximum offered load.
 const ABOVE: f64 = 2.0;
 
-/// Carries the plan's method out, after the run's own trial; none if there is none.
+/// Carries the plan's method out, after the run's own trial; `None` without a method. What
+/// `attempt` has of earlier attempts is not measured again.
 ///
 /// # Errors
 /// As [`trial::run`]; what makes a search impossible on this device.
@@ -41,20 +44,34 @@ pub(super) fn carry_out(
     parts: &mut Parts<'_>,
     task: Task<'_>,
     own: &Observed,
+    attempt: &mut Attempt,
     findings: &mut Findings,
     observer: &mut dyn Observer,
 ) -> Result<Option<MethodRecord>, BenchError> {
     let Some(method) = &task.plan.method else { return Ok(None) };
     let began_ns = parts.clock.now_ns();
     let record = MethodRecord::default();
-    let (done, throughput) = (0, None);
+    let (done, invalid, throughput) = (0, 0, None);
     let settings = &task.plan.variants[task.run.variants[0]].settings;
     let link = line_load(&parts.ends.facts(settings), settings);
-    let mut trials =
-        Trials { parts, task, findings, observer, began_ns, record, done, throughput, link };
+    let own = attempt.own().unwrap_or_else(|| own_trial(own));
+    let mut trials = Trials {
+        parts,
+        task,
+        attempt,
+        own,
+        findings,
+        observer,
+        began_ns,
+        record,
+        done,
+        invalid,
+        throughput,
+        link,
+    };
     let mut records = Vec::new();
     for part in method.parts() {
-        trials.carry_out(part, own)?;
+        trials.carry_out(part, &own)?;
         trials.done += trials.record.trials.len() as u32;
         records.push(std::mem::take(&mut trials.record));
     }
@@ -64,12 +81,15 @@ pub(super) fn carry_out(
     }))
 }
 
-/// Packets per second in the window of the run's own trial: offered, and forwarded in the time
-/// that the device had.
-fn rates(own: &Observed) -> (f64, f64) {
-    let per_second = |packets: u64, ns: u64| packets as f64 * 1e9 / ns.max(1) as f64;
-    let had_ns = own.window_ns.saturating_sub(taken_ns(own)).max(own.window_ns / 10);
-    (per_second(own.window.offered, own.window_ns), per_second(own.window.forwarded, had_ns))
+/// The run's own trial, as far as loads of a method follow from it.
+fn own_trial(observed: &Observed) -> OwnTrial {
+    OwnTrial {
+        window_ns: observed.window_ns,
+        intended: observed.intended,
+        offered: observed.window.offered,
+        forwarded: observed.window.forwarded,
+        taken_ns: taken_ns(observed),
+    }
 }
 
 /// The greatest load that links take in all directions together, whole packets per second; none
@@ -82,16 +102,16 @@ fn line_load(facts: &BTreeMap<String, String>, settings: &Settings) -> Option<u6
 
 /// The load that the sender can surely offer, packets per second: what it offered at most, less
 /// what keeping a pace may take; where the `link` stopped it, all that this takes.
-fn surely(own: &Observed, link: Option<u64>) -> f64 {
-    let offered = rates(own).0;
+fn surely(own: &OwnTrial, link: Option<u64>) -> f64 {
+    let offered = own.offered_pps();
     let full = link.map(|link| link as f64).filter(|link| offered >= FULL * link);
     full.unwrap_or(PACED * offered)
 }
 
 /// The greatest load that a method tries unless told otherwise: well above what the device
 /// forwards, as far as the sender can offer it.
-fn greatest_load(own: &Observed, link: Option<u64>) -> u64 {
-    let (forwarded, surely) = (rates(own).1, surely(own, link));
+fn greatest_load(own: &OwnTrial, link: Option<u64>) -> u64 {
+    let (forwarded, surely) = (own.forwarded_pps(), surely(own, link));
     let wanted = if forwarded > 0.0 { ABOVE * forwarded } else { surely };
     wanted.min(surely).round() as u64
 }
@@ -100,12 +120,17 @@ fn greatest_load(own: &Observed, link: Option<u64>) -> u64 {
 struct Trials<'a, 'p> {
     parts: &'a mut Parts<'p>,
     task: Task<'a>,
+    attempt: &'a mut Attempt,
+    own: OwnTrial,
     findings: &'a mut Findings,
     observer: &'a mut dyn Observer,
+    /// When the first trial began, less the time between attempts.
     began_ns: u64,
     record: MethodRecord,
     /// Trials of the suite's earlier parts.
     done: u32,
+    /// Invalid trials of the run so far.
+    invalid: u32,
     /// The rate that an earlier part of the suite has found, packets per second.
     throughput: Option<f64>,
     /// The greatest load that the links take, in all directions together; none if not known.
@@ -113,6 +138,7 @@ struct Trials<'a, 'p> {
 }
 
 /// What one trial is to do.
+#[derive(Clone, Copy, Debug)]
 struct Wish {
     /// The load, or what the sender reaches where it is a burst, and the length of the window.
     asked: Asked,
@@ -122,6 +148,7 @@ struct Wish {
 }
 
 /// How the load goes in a trial, and what happens to the device.
+#[derive(Clone, Copy, Debug)]
 enum Kind {
     Steady,
     /// So many frames as fast as possible.
@@ -140,7 +167,7 @@ enum Kind {
 }
 
 impl Trials<'_, '_> {
-    fn carry_out(&mut self, method: &Method, own: &Observed) -> Result<(), BenchError> {
+    fn carry_out(&mut self, method: &Method, own: &OwnTrial) -> Result<(), BenchError> {
         match method {
             Method::Mlrsearch(search) => self.search(search, own),
             Method::LossCurve { step, max_load } => self.curve(*step, *max_load, own),
@@ -175,7 +202,7 @@ impl Trials<'_, '_> {
         let Some(link) = self.link.filter(|link| *link < wanted) else { return wanted };
         let [rate, wanted] = [link, wanted].map(|load| format_pps(load as f64));
         let said = format!("loads end at the links' line rate, {rate}: {wanted} are above it");
-        self.observer.trial(&said);
+        self.observer.note(&said);
         link
     }
 
@@ -189,12 +216,16 @@ impl Trials<'_, '_> {
         self.done + self.record.trials.len() as u32
     }
 
-    /// One trial at a load.
-    fn measure(&mut self, asked: Asked) -> Result<MethodTrial, BenchError> {
+    /// The request of a trial at one load.
+    fn steady(&self, asked: Asked) -> Wish {
         let trial = self.task.plan.trial;
         let slice_ns = trial.slice_ns.min(asked.duration_ns);
-        let wish = Wish { asked, kind: Kind::Steady, warmup_ns: trial.warmup_ns, slice_ns };
-        Ok(self.observe(wish)?.0)
+        Wish { asked, kind: Kind::Steady, warmup_ns: trial.warmup_ns, slice_ns }
+    }
+
+    /// One trial at a load, which the record then contains.
+    fn measure(&mut self, asked: Asked) -> Result<MethodTrial, BenchError> {
+        self.take(self.steady(asked), |trials, wish| Ok(trials.observe(wish)?.0))
     }
 
     /// One trial, with senders and receiver that are armed for it alone.
@@ -233,7 +264,7 @@ impl Trials<'_, '_> {
             ..Wanted::of(settings, run_id, &phases)
         };
         let (ends, clock) = (parts.ends, parts.clock);
-        let at_ns = clock.now_ns().saturating_sub(self.began_ns);
+        let at_ns = clock.now_ns().wrapping_sub(self.began_ns);
         let (mut armed, _times) = ends.arm(&wanted, findings)?;
         let counters = parts.dut.read(parts.host)?;
         let (dut, host, placement) = (RefCell::new(&mut *parts.dut), parts.host, parts.placement);
@@ -301,31 +332,8 @@ impl Trials<'_, '_> {
             },
             ..MethodTrial::default()
         };
-        self.observer.trial(&said(number + 1, &trial));
         Ok((trial, observed))
     }
-}
-
-/// What came of a trial, in one line.
-fn said(number: u32, trial: &MethodTrial) -> String {
-    let what = match (trial.burst, trial.before) {
-        _ if trial.flood.is_some() => flood::said(trial),
-        (Some(frames), _) => format!("a burst of {frames} frames"),
-        (None, Some(before)) => {
-            format!("{}, then {}", format_pps(before as f64), format_pps(trial.load as f64))
-        }
-        (None, None) => format_pps(trial.load as f64),
-    };
-    let seconds = trial.window_ns as f64 / 1e9;
-    let lost = trial.offered.saturating_sub(trial.forwarded);
-    let share = 100.0 * lost as f64 / trial.offered.max(1) as f64;
-    let is_short = trial.burst.is_none() && trial.is_short();
-    let short = if is_short { ", the sender fell short" } else { "" };
-    let invalid = trial.invalid.as_ref().map_or(String::new(), |why| format!(", invalid: {why}"));
-    let offered = trial.offered;
-    format!(
-        "trial {number}  {what}, {seconds:.2} s: {offered} offered, {share:.3} % lost{short}{invalid}"
-    )
 }
 
 fn is_remote(reach: Reach) -> bool {
@@ -368,18 +376,18 @@ mod tests {
     use super::*;
     use fwdlab_model::record::Counts;
 
-    fn own(offered: u64, forwarded: u64, taken_ns: u64) -> Observed {
-        Observed {
+    fn own(offered: u64, forwarded: u64, taken_ns: u64) -> OwnTrial {
+        own_trial(&Observed {
             window_ns: 1_000_000_000,
             window: Counts { offered, forwarded },
             samples: vec![Sample { waited_ns: Some(taken_ns), ..Sample::default() }],
             ..Observed::default()
-        }
+        })
     }
 
     #[test]
     fn the_greatest_load_is_what_the_sender_can_and_the_device_may_need() {
-        let greatest = |own: Observed| greatest_load(&own, None);
+        let greatest = |own: OwnTrial| greatest_load(&own, None);
         assert_eq!(greatest(own(1000, 300, 0)), 600);
         assert_eq!(greatest(own(1000, 300, 250_000_000)), 800, "of the time that it had");
         assert_eq!(greatest(own(1000, 900, 0)), 900, "nine tenths of what was offered");

@@ -1,9 +1,9 @@
 //! What comes after: an overload (RFC 2544, section 26.5), a reset (section 26.6; RFC 6201).
 
-use super::{Kind, PACED, Trials, Wish, rates, taken_in};
+use super::{Kind, PACED, Trials, Wish, taken_in};
 use crate::error::BenchError;
 use crate::trial::Observed;
-use fwdlab_model::record::{Reset, Sample};
+use fwdlab_model::record::{OwnTrial, Reset, Sample};
 use fwdlab_search::Trial as Asked;
 
 /// The overload, over the throughput.
@@ -20,17 +20,17 @@ const LONGER: u64 = 5;
 impl Trials<'_, '_> {
     /// The throughput, where a search of this run has found one, else what the device forwarded
     /// at the maximum offered load.
-    fn throughput(&self, own: &Observed) -> f64 {
-        self.throughput.unwrap_or_else(|| rates(own).1)
+    fn throughput(&self, own: &OwnTrial) -> f64 {
+        self.throughput.unwrap_or_else(|| own.forwarded_pps())
     }
 
     pub(super) fn recovery(
         &mut self,
         repeats: u32,
         overload_ns: u64,
-        own: &Observed,
+        own: &OwnTrial,
     ) -> Result<(), BenchError> {
-        let (offered, _) = rates(own);
+        let offered = own.offered_pps();
         let overload = (OVERLOAD * self.throughput(own)).min(PACED * offered).round();
         let then = (THEN * overload).round();
         (self.record.min_load, self.record.max_load) = (then as u64, overload as u64);
@@ -45,15 +45,18 @@ impl Trials<'_, '_> {
             let asked = Asked { load: overload as u64, duration_ns };
             let kind = Kind::Then(then);
             let wish = Wish { asked, kind, warmup_ns: overload_ns, slice_ns: LOOK_NS };
-            let (mut trial, observed) = self.observe(wish)?;
-            trial.last_loss_ns = last_loss_ns(&observed, then, trial.receiver_lost);
-            self.record.trials.push(trial);
+            let trial = self.take(wish, |trials, wish| {
+                let (mut trial, observed) = trials.observe(wish)?;
+                trial.last_loss_ns = last_loss_ns(&observed, then, trial.receiver_lost);
+                Ok(trial)
+            })?;
+            self.report(trial.invalid, None);
         }
         Ok(())
     }
 
-    pub(super) fn resets(&mut self, repeats: u32, own: &Observed) -> Result<(), BenchError> {
-        let (offered, _) = rates(own);
+    pub(super) fn resets(&mut self, repeats: u32, own: &OwnTrial) -> Result<(), BenchError> {
+        let offered = own.offered_pps();
         let load = self.throughput(own).min(PACED * offered).round() as u64;
         (self.record.min_load, self.record.max_load) = (load, load);
         for _ in 0..repeats {
@@ -70,13 +73,15 @@ impl Trials<'_, '_> {
         let asked = Asked { load, duration_ns: trial.duration_ns.saturating_mul(LONGER) };
         let kind = Kind::Reset(trial.duration_ns);
         let wish = Wish { asked, kind, warmup_ns: trial.warmup_ns, slice_ns: LOOK_NS };
-        let (mut trial, observed) = self.observe(wish)?;
-        let was_reset = trial.reset.is_some();
-        if let Some(reset) = &mut trial.reset {
-            reset.lost = lost_around(reset, &observed.samples);
-        }
-        self.record.trials.push(trial);
-        Ok(was_reset)
+        let trial = self.take(wish, |trials, wish| {
+            let (mut trial, observed) = trials.observe(wish)?;
+            if let Some(reset) = &mut trial.reset {
+                reset.lost = lost_around(reset, &observed.samples);
+            }
+            Ok(trial)
+        })?;
+        self.report(trial.invalid, None);
+        Ok(trial.reset.is_some())
     }
 }
 

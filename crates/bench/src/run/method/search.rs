@@ -1,12 +1,11 @@
 //! A search for the rates at which no more is lost than goals tolerate (RFC 9971).
 
-use super::{Trials, greatest_load, surely};
+use super::{Trials, Wish, greatest_load, surely};
 use crate::error::BenchError;
-use crate::trial::Observed;
 use fwdlab_model::design::SearchMethod;
-use fwdlab_model::record::{MethodTrial, tolerated};
+use fwdlab_model::record::{MethodTrial, OwnTrial, tolerated};
 use fwdlab_model::units::format_pps;
-use fwdlab_search::{Ending, Goal, Limits, Search, Step, Trial};
+use fwdlab_search::{Ending, Goal, Limits, Outcome, Search, Step, Trial};
 
 /// Least load of a search over the greatest one.
 const BELOW: f64 = 0.01;
@@ -27,7 +26,7 @@ fn invalid_in_a_row(trial_ns: u64) -> usize {
 
 /// A greatest load at which a search can show of a device that forwards next to nothing that it
 /// does: well above the `least` that the goals can tell from another, as far as the sender offers it.
-fn reaching(least: u64, own: &Observed, link: Option<u64>) -> u64 {
+fn reaching(least: u64, own: &OwnTrial, link: Option<u64>) -> u64 {
     (least as f64 / BELOW).min(surely(own, link)) as u64
 }
 
@@ -35,17 +34,18 @@ impl Trials<'_, '_> {
     pub(super) fn search(
         &mut self,
         method: &SearchMethod,
-        own: &Observed,
+        own: &OwnTrial,
     ) -> Result<(), BenchError> {
-        self.search_by(method, own, Trials::measure)
+        self.search_by(method, own, Trials::steady, |trials, wish| Ok(trials.observe(wish)?.0))
     }
 
-    /// A search whose trials are carried out by `measure`.
+    /// A search whose trials are requested by `wish` and carried out by `measure`.
     pub(super) fn search_by(
         &mut self,
         method: &SearchMethod,
-        own: &Observed,
-        mut measure: impl FnMut(&mut Self, Trial) -> Result<MethodTrial, BenchError>,
+        own: &OwnTrial,
+        wish: impl Fn(&Self, Trial) -> Wish,
+        mut measure: impl FnMut(&mut Self, Wish) -> Result<MethodTrial, BenchError>,
     ) -> Result<(), BenchError> {
         let directions = self.directions();
         let least = method.goals.iter().map(Goal::least_load).max().unwrap_or(1);
@@ -83,11 +83,19 @@ impl Trials<'_, '_> {
                 search.end(Ending::Trials);
                 break;
             }
-            let trial = measure(self, asked)?;
-            search.record(trial.outcome(tolerated));
-            self.record.trials.push(trial);
+            let trial = self.take(wish(self, asked), &mut measure)?;
+            let outcome = trial.outcome(tolerated);
+            let fault = match &outcome {
+                Outcome::Valid(_) => None,
+                Outcome::Invalid(why) => Some(why.clone()),
+            };
+            search.record(outcome);
+            self.report(fault, Some(&search));
         }
         self.record.ended = search.ending().cloned();
+        if let Some(given_up) = self.record.given_up() {
+            self.observer.note(&format!("the search is given up: {given_up}"));
+        }
         let found = search.result().goals.into_iter().next();
         self.throughput = found.and_then(|goal| goal.conditional_throughput);
         Ok(())

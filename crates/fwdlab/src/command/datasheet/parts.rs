@@ -96,8 +96,7 @@ mod tests {
     fn every_part_is_an_experiment() {
         for part in parts(2) {
             let file = format!("{}.toml", part.name);
-            let plan =
-                fwdlab_model::load(&file, &part.experiment(), &|_| Ok(MASQUERADE.1.to_owned()));
+            let plan = fwdlab_model::load(&file, &part.experiment(), &|_| Ok(MASQUERADE.1.into()));
             let plan = plan.unwrap_or_else(|faults| panic!("{}\n{faults}", part.experiment()));
             assert!(plan.runs.len() >= 3, "{}", part.name);
         }

@@ -2,7 +2,6 @@
 
 use super::history::History;
 use super::outlook;
-use crate::experiment::overhead_guess_ns;
 use crate::missing;
 use crate::profiling;
 use crate::terminal::duration;
@@ -25,11 +24,11 @@ const SAID_OF_TRAFFIC: [&str; 7] =
 const AROUND: [&str; 6] = ["setup", "teardown", "install", "image", "verify", "expect"];
 
 /// The plan with what it will find; the order of runs on a terminal only where it `orders`.
-/// `missing` are files that it names and that do not exist.
+/// `missing` are files that it names and that do not exist, `lacking` what else a run would lack.
 pub(super) fn document<'a>(
     plan: &Plan,
     history: &History,
-    missing: &[String],
+    (missing, lacking): (&[String], &[String]),
     orders: bool,
     data: &'a dyn Data,
 ) -> Document<'a> {
@@ -42,6 +41,9 @@ pub(super) fn document<'a>(
     blocks.extend((0..plan.factors.len()).map(|factor| levels(plan, factor)));
     blocks.push(comparisons(plan));
     blocks.extend(outlook::section(plan, history));
+    if !lacking.is_empty() {
+        blocks.push(Block::section("lacking on this machine", vec![Block::list(lacking)]));
+    }
     let order = order(plan);
     match orders {
         true => blocks.push(order),
@@ -74,7 +76,7 @@ fn overview(plan: &Plan) -> Vec<(&'static str, String)> {
         },
         TestbedKind::Archive => "archive: imported logs".to_owned(),
     };
-    let estimate = plan.estimate(overhead_guess_ns(plan));
+    let estimate = plan.estimate();
     let most = if design.stop.is_some() { "up to " } else { "" };
     let runs = match estimate.run_ns {
         0 => format!("{most}{}", estimate.runs),
@@ -86,7 +88,6 @@ fn overview(plan: &Plan) -> Vec<(&'static str, String)> {
             duration(estimate.total_ns),
             match testbed.kind {
                 TestbedKind::Ssh => ", reboots not counted",
-                TestbedKind::Vm => ", boots not counted",
                 _ => "",
             }
         ),
@@ -277,7 +278,7 @@ mod tests {
     /// What a wide terminal shows.
     fn said(plan: &Plan) -> String {
         let history = History { stores: Vec::new(), unused: Vec::new(), outlook: None };
-        form::text::render(&document(plan, &history, &[], false, &()), 300)
+        form::text::render(&document(plan, &history, (&[], &[]), false, &()), 300)
     }
 
     #[test]

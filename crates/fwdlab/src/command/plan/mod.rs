@@ -2,6 +2,7 @@
 
 mod document;
 mod history;
+mod lacking;
 mod outlook;
 
 use crate::exit::Exit;
@@ -69,8 +70,9 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let here = environment();
     let history = History::of(plan, &own, &arguments.history, &here, arguments.pilot)?;
     let missing = missing::files(plan, &experiment::beside(&arguments.experiment));
-    let data = as_json(plan, &history, &missing)?;
-    let document = document::document(plan, &history, &missing, arguments.order, &data);
+    let lacking = lacking::lacking(plan);
+    let data = as_json(plan, &history, (&missing, &lacking))?;
+    let document = document::document(plan, &history, (&missing, &lacking), arguments.order, &data);
     arguments.form.print(&document)?;
     Ok(Exit::Done)
 }
@@ -83,16 +85,23 @@ fn environment() -> Environment {
     return Environment::default();
 }
 
-/// The plan itself, with `estimate`, `missing` (files that do not exist) and `outlook` added.
-fn as_json(plan: &Plan, history: &History, missing: &[String]) -> serde_json::Result<Value> {
-    let estimate = plan.estimate(experiment::overhead_guess_ns(plan));
+/// The plan itself, with `estimate`, `missing` (files that do not exist), `lacking` (what else this
+/// machine lacks) and `outlook` added.
+fn as_json(
+    plan: &Plan,
+    history: &History,
+    (missing, lacking): (&[String], &[String]),
+) -> serde_json::Result<Value> {
+    let estimate = plan.estimate();
     let mut value = serde_json::to_value(plan)?;
     value["estimate"] = json!({
         "runs": estimate.runs,
         "run_ns": estimate.run_ns,
+        "once_ns": estimate.once_ns,
         "total_ns": estimate.total_ns,
     });
     value["missing"] = json!(missing);
+    value["lacking"] = json!(lacking);
     value["outlook"] = outlook::json(plan, history)?;
     Ok(value)
 }

@@ -1,7 +1,6 @@
 //! What an experiment will find, in words and for programs.
 
 use super::history::{History, Telling};
-use crate::experiment::overhead_guess_ns;
 use crate::terminal::duration;
 use fwdlab_model::Plan;
 use fwdlab_results::document::Block;
@@ -178,7 +177,7 @@ fn generic_words(design: &planning::Design, plan: &Plan) -> Option<String> {
 
 /// Time of a block, as long as none was measured.
 fn block_ns(plan: &Plan) -> u64 {
-    plan.estimate(overhead_guess_ns(plan)).total_ns / u64::from(plan.design.blocks.max(1))
+    plan.estimate().run_ns * plan.runs.len() as u64 / u64::from(plan.design.blocks.max(1))
 }
 
 /// Two or more digits: `0.52 %`, `4.1 %`, `12 %`.

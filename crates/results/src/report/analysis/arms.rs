@@ -51,8 +51,9 @@ impl<'a> Arms<'a> {
     fn refuse(&self) -> Result<(), Unanswerable> {
         for side in &self.sides {
             let mut own = self.runs.iter().filter(|run| side.contains(&run.variant)).peekable();
-            if own.peek().is_some() && own.all(|run| run.left_out.is_some()) {
-                return Err(Unanswerable::SenderFellShort);
+            let first = own.peek().and_then(|run| run.left_out.clone());
+            if let Some(why) = first.filter(|_| own.all(|run| run.left_out.is_some())) {
+                return Err(Unanswerable::NoValidRun { why });
             }
         }
         let mut counted = self.counted().peekable();

@@ -2,7 +2,7 @@
 
 use super::bed_blocks;
 use super::corrections::Corrections;
-use super::goals::of_run;
+use super::goals::{of_run, reason};
 use crate::counts::{Foreground, Total};
 use crate::stats::alternation::slices_of;
 use crate::stats::contention::{
@@ -172,8 +172,8 @@ pub(super) fn run_result(
         _ => None,
     });
     let irregular = |goal: &GoalResult| {
-        let why = goal.irregular.as_ref().filter(|_| !goal.has_rate())?;
-        Some(format!("no regular result for {}: {why}", goal.goal.name))
+        goal.irregular.as_ref().filter(|_| !goal.has_rate())?;
+        Some(format!("no regular result for {}: {}", goal.goal.name, reason(run, goal)))
     };
     let has_time = figure.is_rate();
     let valid: Vec<Sample> = trial

@@ -3,7 +3,7 @@
 use fwdlab_model::record::MethodRecord;
 use fwdlab_model::units::format_pps;
 use fwdlab_model::{Plan, RunRecord};
-use fwdlab_search::{Goal, Irregular, Limits, SearchResult};
+use fwdlab_search::{Ending, Goal, GoalResult, Irregular, Limits, SearchResult};
 
 /// What a run's trials say of the plan's goals; none if nothing was searched for.
 pub(super) fn of_run(plan: &Plan, run: &RunRecord) -> Option<SearchResult> {
@@ -22,6 +22,18 @@ pub(super) fn result_of(goals: &[Goal], record: &MethodRecord) -> Option<SearchR
     Some(SearchResult::of(goals.to_vec(), &limits, outcomes, record.ended.as_ref()))
 }
 
+/// Why a goal of a run has no regular result, and what helps; empty for a regular one.
+pub(super) fn reason(run: &RunRecord, goal: &GoalResult) -> String {
+    match &goal.irregular {
+        None => String::new(),
+        Some(Irregular::Ended { by: Ending::Unmeasurable { .. } }) => {
+            let parts = run.method.iter().flat_map(MethodRecord::parts);
+            parts.filter_map(MethodRecord::given_up).next().unwrap_or_default()
+        }
+        Some(why) => why.to_string(),
+    }
+}
+
 /// What a run's search found, in words; none if nothing was searched for.
 pub fn found_in_words(plan: &Plan, run: &RunRecord) -> Option<String> {
     let result = of_run(plan, run)?;
@@ -32,7 +44,7 @@ pub fn found_in_words(plan: &Plan, run: &RunRecord) -> Option<String> {
             (Some(Irregular::LineRate), Some(pps)) => {
                 format!("{name} {}, the line rate", format_pps(pps))
             }
-            (Some(why), _) => format!("{name}: irregular, {why}"),
+            (Some(_), _) => format!("{name}: irregular, {}", reason(run, goal)),
             (None, None) => format!("{name}: nothing"),
         }
     });

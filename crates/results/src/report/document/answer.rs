@@ -57,10 +57,11 @@ fn rates(analysis: &Analysis, besides: &str) -> String {
     let mut measured: Vec<_> = measured.collect();
     measured.sort_by(|a, b| a.1.median.total_cmp(&b.1.median));
     match measured.as_slice() {
-        [] if analysis.runs.iter().any(|run| run.left_out.is_some()) => {
-            "No run has a result: why is said of each below.".to_owned()
-        }
-        [] => "Nothing is measured yet.".to_owned(),
+        [] => match analysis.runs.iter().find_map(|run| Some((&run.label, run.left_out.as_ref()?)))
+        {
+            Some((label, why)) => format!("No run produced a result. {label}: {why}."),
+            None => "Nothing is measured yet.".to_owned(),
+        },
         [(variant, summary)] => {
             let (median, n) = (shown(summary.median), summary.n);
             let range = format!("{} to {}", shown(summary.min), shown(summary.max));

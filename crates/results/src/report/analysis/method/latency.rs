@@ -180,7 +180,7 @@ pub(super) fn of_run(record: &MethodRecord) -> Vec<RunDelays> {
             found.len() - 1
         });
         let one = &mut found[at];
-        if !trial.is_timed() || timed.delays.packets() == 0 {
+        if trial.timing_fault().is_some() || timed.delays.packets() == 0 {
             one.invalid += 1;
             continue;
         }

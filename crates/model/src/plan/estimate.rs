@@ -1,0 +1,173 @@
+//! Estimated duration of a plan. docs/PERFORMANCE.md compares estimates with
+//! measured durations.
+
+use super::{Plan, Variant};
+use crate::design::Surroundings;
+use crate::settings::{Rate, Settings, TestbedKind};
+
+/// How long a plan takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Estimate {
+    /// Number of runs.
+    pub runs: usize,
+    /// Time of one run, nanoseconds.
+    pub run_ns: u64,
+    /// Time of boots of guests and of ceilings, each once, nanoseconds.
+    pub once_ns: u64,
+    /// Time of all of it, nanoseconds.
+    pub total_ns: u64,
+    /// True for searches: they take more trials if the device's rate scatters, and if the
+    /// instrument spoils trials.
+    pub is_open: bool,
+}
+
+/// Time that a testbed takes in addition to the traffic, nanoseconds.
+struct Costs {
+    /// Each run: set-up, configuration, arming, drain, readings, tear-down.
+    run_ns: u64,
+    /// Each further trial of a method: arming, drain, readings.
+    trial_ns: u64,
+    /// Trials that noise and other programs add to each that a search of a steady device takes.
+    disturbed: u32,
+    /// Each boot of a guest.
+    boot_ns: u64,
+    /// Each ceiling.
+    ceiling_ns: u64,
+}
+
+const MS: u64 = 1_000_000;
+/// Trials that are added to each of a search where sender, device and other programs share CPUs:
+/// 110 to 490 instead of 15 to 17 were measured.
+const DISTURBED: u32 = 10;
+/// Guests that stay up at the same time.
+const GUESTS: usize = 2;
+
+impl Costs {
+    fn of(plan: &Plan) -> Costs {
+        let testbed = &plan.base.testbed;
+        let costs = |run_ms, trial_ms, boot_ms, ceiling_ms| Costs {
+            run_ns: run_ms * MS,
+            trial_ns: trial_ms * MS,
+            disturbed: 0,
+            boot_ns: boot_ms * MS,
+            ceiling_ns: ceiling_ms * MS,
+        };
+        let drain_ms = plan.trial.drain_ns / MS;
+        match testbed.kind {
+            TestbedKind::Sim | TestbedKind::Archive => costs(0, 0, 0, 0),
+            TestbedKind::Memory => costs(30, 10, 0, 1_500),
+            // Sender, device and other programs share CPUs.
+            TestbedKind::Auto | TestbedKind::Netns => {
+                Costs { disturbed: DISTURBED, ..costs(330, 150, 0, 2_400) }
+            }
+            // The counters of network cards are late: the drain lasts.
+            TestbedKind::Ssh => costs(5_000 + drain_ms, drain_ms, 0, 0),
+            TestbedKind::Vm => costs(9_000, 1_000, plan.base.dut.kind.row().boot_ms, 0),
+        }
+    }
+}
+
+impl Estimate {
+    /// What a time of it lacks: ` or more` for searches.
+    pub fn or_more(&self) -> &'static str {
+        if self.is_open { " or more" } else { "" }
+    }
+
+    /// Time of some of the runs, nanoseconds.
+    pub fn of_runs(&self, runs: usize) -> u64 {
+        match runs {
+            0 => 0,
+            runs => self.run_ns.saturating_mul(runs as u64).saturating_add(self.once_ns),
+        }
+    }
+}
+
+impl Plan {
+    /// Time of the plan if no rule ends it early.
+    pub fn estimate(&self) -> Estimate {
+        let costs = Costs::of(self);
+        let run_ns = self.traffic_ns(&costs).saturating_add(costs.run_ns) + self.start_ns();
+        let runs = self.runs.len();
+        let once_ns = costs.boot_ns.saturating_mul(self.boots())
+            + costs.ceiling_ns.saturating_mul(self.ceilings());
+        let is_open = self.method.as_ref().is_some_and(|method| !method.goals().is_empty());
+        let estimate = Estimate { runs, run_ns, once_ns, total_ns: 0, is_open };
+        Estimate { total_ns: estimate.of_runs(runs), ..estimate }
+    }
+
+    /// Time of a profile run whose window is as long, nanoseconds.
+    pub fn profile_ns(&self, window_ns: u64) -> u64 {
+        self.trial.warmup_ns + window_ns + Costs::of(self).run_ns
+    }
+
+    /// Traffic of a run, with what its further trials need in addition.
+    fn traffic_ns(&self, costs: &Costs) -> u64 {
+        let testbed = &self.base.testbed;
+        if testbed.kind == TestbedKind::Sim && !testbed.sim.realtime {
+            return 0;
+        }
+        let warmup_ns = self.warmup_ns();
+        let further_ns = self.method.as_ref().map_or(0, |method| {
+            let expected = method.expected(Surroundings {
+                duration_ns: self.trial.duration_ns,
+                connections: self.base.traffic.flows.count(),
+                disturbed: costs.disturbed,
+            });
+            let warmed = u64::from(expected.warmed).saturating_mul(warmup_ns);
+            let trials = u64::from(expected.trials).saturating_mul(costs.trial_ns);
+            expected.traffic_ns.saturating_add(warmed).saturating_add(trials)
+        });
+        (warmup_ns + self.trial.duration_ns).saturating_add(further_ns)
+    }
+
+    /// Mean time that the start of the device adds to a run, as the variants have it.
+    fn start_ns(&self) -> u64 {
+        if self.base.testbed.kind == TestbedKind::Sim {
+            return 0;
+        }
+        let starts = self.variants.iter().map(|variant| variant.settings.dut.kind.row().start_ms);
+        MS * starts.sum::<u64>() / self.variants.len().max(1) as u64
+    }
+
+    /// Boots of guests: one for each that differs, more if they can't all stay up.
+    fn boots(&self) -> u64 {
+        let mut guests: Vec<&Settings> = Vec::new();
+        let is_same = |a: &Settings, b: &Settings| {
+            (&a.testbed.vm, a.dut.queues) == (&b.testbed.vm, b.dut.queues)
+        };
+        for variant in &self.variants {
+            if !guests.iter().any(|guest| is_same(guest, &variant.settings)) {
+                guests.push(&variant.settings);
+            }
+        }
+        match guests.len() {
+            few @ ..=GUESTS => few as u64,
+            _ => self.runs.len() as u64,
+        }
+    }
+
+    /// Ceilings: one for each family and frame size.
+    fn ceilings(&self) -> u64 {
+        let mut kinds: Vec<_> = Vec::new();
+        for Variant { settings: Settings { traffic, .. }, .. } in &self.variants {
+            let kind = (traffic.family, traffic.frame_size);
+            if !kinds.contains(&kind) {
+                kinds.push(kind);
+            }
+        }
+        kinds.len() as u64
+    }
+
+    /// Mean warm-up of the variants: as planned, or until a packet of each flow was sent.
+    fn warmup_ns(&self) -> u64 {
+        let of = |variant: &Variant| {
+            let traffic = &variant.settings.traffic;
+            let flows_ns = match traffic.rate {
+                Rate::Pps(pps) => 1e9 * f64::from(traffic.flows.count()) / pps,
+                _ => 0.0,
+            };
+            self.trial.warmup_ns.max(flows_ns as u64)
+        };
+        self.variants.iter().map(of).sum::<u64>() / self.variants.len().max(1) as u64
+    }
+}
