@@ -1,6 +1,6 @@
 //! Exact counts: from records of emulated machines to verdicts, tables and every form.
 
-use crate::golden::golden;
+use crate::golden::{golden, picture};
 use crate::support::{Fabricated, counted, file, firewall, invocation, plan, report};
 use fwdlab_model::plan::RunMetric;
 use fwdlab_model::record::{ExecutedStacks, Misses};
@@ -65,6 +65,15 @@ fn exact(analysis: &Analysis) -> &Exact {
         panic!("{:?}", analysis.comparisons)
     };
     exact
+}
+
+#[test]
+fn effects_of_counts_have_their_range() {
+    let files = report(&store(&vm_plan(3), 4.0));
+    let effects = file(&files, "effects.svg");
+    assert!(effects.contains("change of the instructions per packet"), "{effects}");
+    assert!(effects.contains("the range over all pairs of runs"), "{effects}");
+    picture("counts/effects", &effects);
 }
 
 #[test]
