@@ -115,7 +115,8 @@ impl Draw for Effects {
             rows.iter().map(|row| shorten(&row.label, LABEL_SIZE, room)).collect();
         let said: Vec<String> = rows.iter().map(|row| row.said.clone()).collect();
         let (left, right, above) = match is_narrow {
-            true => (MARGIN, width - MARGIN, 2.0 * LABEL_SIZE * LINE + 4.0),
+            // Half of the outermost names of the axis is beyond its ends.
+            true => (2.5 * MARGIN, width - 2.5 * MARGIN, 2.0 * LABEL_SIZE * LINE + 4.0),
             false => {
                 let left = MARGIN + widest(&labels, LABEL_SIZE) + GAP;
                 (left, width - MARGIN - widest(&said, LABEL_SIZE) - GAP, 0.0)
@@ -159,8 +160,7 @@ impl Draw for Effects {
             svg.line((none, top), (none, bottom), &format!("stroke=\"{INK}\""));
         }
         for (ratio, label) in ticks {
-            let half = super::text::width(&label, LABEL_SIZE) / 2.0;
-            let at = (scale.x(ratio).clamp(half, width - half), bottom + LABEL_SIZE * 1.3);
+            let at = (scale.x(ratio), bottom + LABEL_SIZE * 1.3);
             svg.text(at, &label, TextStyle::new(LABEL_SIZE, Anchor::Middle));
         }
         let kind = if scale.is_logarithmic { ", logarithmic axis" } else { "" };
@@ -174,9 +174,9 @@ impl Draw for Effects {
                 true => {
                     let (first, second) = (begin + LABEL_SIZE + 3.0, LABEL_SIZE * LINE);
                     let style = TextStyle::new(LABEL_SIZE, Anchor::Start);
-                    svg.text((left, first), label, style);
+                    svg.text((MARGIN, first), label, style);
                     let style = TextStyle { colour: GREY, ..style };
-                    svg.text((left, first + second), said, style);
+                    svg.text((MARGIN, first + second), said, style);
                 }
                 false => {
                     let text_y = y + 0.35 * LABEL_SIZE;
