@@ -32,6 +32,9 @@ pub struct Exact {
     pub change: f64,
     /// Candidate minus baseline, the totals of all functions.
     pub total_difference: f64,
+    /// Difference in the functions that are background in one of the two variants: they are in
+    /// one variant's own total, and in no difference.
+    pub half_background: f64,
     /// The smallest difference between the totals of any pair of runs.
     pub low: f64,
     /// The largest.
@@ -141,7 +144,13 @@ pub fn compare_executed(
         runs.iter().filter_map(|run| foreground.total(run)).map(|t| Repeated::from(&t)).collect()
     };
     let functions = Some(Differences::of(&of_a, &of_b));
-    compare_by(&repeated(a), &repeated(b), margin, functions, repetition)
+    let exact = compare_by(&repeated(a), &repeated(b), margin, functions, repetition)?;
+    let own = |runs: &[&Executed]| {
+        let own = Foreground::of(runs.iter().copied());
+        let totals = runs.iter().filter_map(|run| own.total(run)).map(|total| total.instructions);
+        median(&totals.collect::<Vec<f64>>()).unwrap_or(0.0)
+    };
+    Ok(Exact { half_background: own(b) - own(a) - exact.total_difference, ..exact })
 }
 
 /// Compares the runs of a baseline with the runs of a candidate.
@@ -214,6 +223,7 @@ fn compare_by(
         difference,
         change: difference / baseline,
         total_difference,
+        half_background: 0.0,
         low,
         high,
         n_a: of_a.len(),

@@ -292,6 +292,12 @@ fn rest(exact: &Exact, found: &Differences, shown: usize) -> String {
         let rest = signed(rest);
         said.push(format!("In the functions that differ {named}, in all others {rest}: {total}."));
     }
+    if exact.half_background.abs() >= SHOWN {
+        said.push(format!(
+            "Functions that are background in one of the two are in its total only: {}.",
+            signed(exact.half_background)
+        ));
+    }
     said.join(" ")
 }
 
