@@ -15,7 +15,7 @@ pub struct TrialReport {
     pub result: String,
     /// Length of the window and packets offered, e.g. `1.00 s: 812000 offered`.
     pub extent: String,
-    /// Why the trial does not count; `None` for a valid one.
+    /// Reason why the trial does not count; `None` for a valid one.
     pub invalid: Option<String>,
     /// Invalid trials of the run so far.
     pub invalid_trials: u32,

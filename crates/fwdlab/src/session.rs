@@ -209,7 +209,7 @@ impl Session<'_> {
         }
     }
 
-    /// What the store contains after an interruption, and the command that continues.
+    /// Contents of the store after an interruption, and the command that continues.
     fn interruption(&self, store: &Store) -> Result<String> {
         let (stored, runs) = (store.recorded_runs()?.len(), &self.runs);
         let finished = match store.unfinished_trials()? {

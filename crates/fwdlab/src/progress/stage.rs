@@ -35,7 +35,7 @@ impl Stage {
         }
     }
 
-    /// How far it is; on a terminal only.
+    /// Shows progress within the stage; on a terminal only.
     pub(crate) fn detail(&self, text: &str) {
         if let Some(bar) = &self.bar {
             let width = terminal::width_of_stderr() - 1;

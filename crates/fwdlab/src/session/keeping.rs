@@ -23,7 +23,7 @@ impl<'a, 'p> Keeping<'a, 'p> {
     /// Ends the observation.
     ///
     /// # Errors
-    /// If a checkpoint could not be stored.
+    /// Fails if a checkpoint could not be stored.
     pub(super) fn end(self) -> Result<(), StoreError> {
         self.failed.map_or(Ok(()), Err)
     }

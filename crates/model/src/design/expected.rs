@@ -15,7 +15,7 @@ pub struct Expected {
     pub traffic_ns: u64,
 }
 
-/// What trials depend on beyond the method.
+/// Conditions of trials beyond the method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Surroundings {
     /// Length of a trial unless the method has another, nanoseconds.

@@ -5,7 +5,7 @@ use super::{Plan, Variant};
 use crate::design::Surroundings;
 use crate::settings::{Rate, Settings, TestbedKind};
 
-/// How long a plan takes.
+/// Duration of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Estimate {
     /// Number of runs.
@@ -68,7 +68,7 @@ impl Costs {
 }
 
 impl Estimate {
-    /// What a time of it lacks: ` or more` for searches.
+    /// Suffix of a duration: ` or more` for searches.
     pub fn or_more(&self) -> &'static str {
         if self.is_open { " or more" } else { "" }
     }

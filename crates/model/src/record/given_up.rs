@@ -5,7 +5,7 @@ use crate::units::format_pps;
 use fwdlab_search::Ending;
 
 impl MethodRecord {
-    /// Why a search was given up whose trials were invalid again and again, and what helps;
+    /// Reason why a search whose trials were invalid again and again was given up, and the remedy;
     /// `None` for every other search.
     pub fn given_up(&self) -> Option<String> {
         let Some(Ending::Unmeasurable { why, .. }) = &self.ended else { return None };

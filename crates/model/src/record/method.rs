@@ -281,8 +281,8 @@ impl MethodTrial {
         both.into_iter().any(|one| is_less(one, intended / 2.0))
     }
 
-    /// Why the delays of its packets are not the device's; `None` if they are. A packet that was
-    /// due and not sent would have shown a delay.
+    /// Reason why the delays of its packets are not the device's; `None` if they are. A packet that
+    /// was due and not sent would have shown a delay.
     pub fn timing_fault(&self) -> Option<String> {
         self.invalid.clone().or_else(|| self.is_short().then(|| self.unsent()))
     }
@@ -293,7 +293,7 @@ impl MethodTrial {
         format!("the sender left {unsent} of {intended} packets unsent")
     }
 
-    /// What makes a trial valid that is not, in the imperative; empty if nothing is known to.
+    /// Remedy for an invalid trial, in the imperative; empty if none is known.
     pub fn remedy(&self) -> &'static str {
         if self.is_stalled() {
             "end the other programs on the device's CPU, or search when the machine is idle"

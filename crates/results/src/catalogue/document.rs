@@ -249,7 +249,7 @@ fn largest(entry: &Entry, with_variant: bool) -> Cell {
     })
 }
 
-/// How far the runs are to be trusted, in words.
+/// Doubts about the runs, in words.
 fn doubts(entry: &Entry) -> Cell {
     let runs = format!("{} of {}", entry.runs_in_doubt, runs_of(entry.runs_recorded));
     let text = match (entry.is_distrusted, entry.runs_in_doubt) {

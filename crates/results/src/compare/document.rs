@@ -65,7 +65,7 @@ impl Results {
         })
     }
 
-    /// What the short names of the files stand for, if there are any.
+    /// The paths of files with short names; `None` if there are none.
     fn legend(&self) -> Option<Block> {
         let are_short =
             self.inputs.len() > 1 && self.inputs.iter().any(|input| input.name != input.path);

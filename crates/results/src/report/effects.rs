@@ -116,7 +116,7 @@ fn found(verdict: Verdict) -> Found {
     }
 }
 
-/// How the comparisons are called: by both variants, by the candidate alone where that would be
+/// Names of the comparisons: by both variants, by the candidate alone where that would be
 /// too long and tells them apart.
 fn labels(answered: &[&Compared]) -> impl Fn(&Compared) -> String + use<> {
     let whole = |c: &Compared| format!("{} against {}", c.candidate(), c.baseline_label);

@@ -275,7 +275,7 @@ pub enum Unanswerable {
     /// Every run of one of the two was left out.
     #[error("no run of one of them has a valid result, so nothing can be compared: {why}")]
     NoValidRun {
-        /// Why the first of them was left out.
+        /// Reason why the first of them was left out.
         why: String,
     },
     /// Nothing was lost at a paced rate, in any run of either.

@@ -14,7 +14,7 @@ use fwdlab_results::stats::summary::median;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is counted, as far as the document states it.
+/// The question, as far as the document states it.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Question {
     pub(super) family: Family,

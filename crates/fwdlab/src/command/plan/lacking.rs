@@ -1,5 +1,5 @@
-//! What a run of the plan would lack on this machine, beside missing files: programs, files of
-//! commands, rights.
+//! Requirements of a plan that this machine does not meet, in addition to missing files:
+//! programs, files of commands, rights.
 
 use fwdlab_model::Plan;
 use fwdlab_model::settings::{Settings, TestbedKind};

@@ -22,7 +22,7 @@ pub(super) fn result_of(goals: &[Goal], record: &MethodRecord) -> Option<SearchR
     Some(SearchResult::of(goals.to_vec(), &limits, outcomes, record.ended.as_ref()))
 }
 
-/// Why a goal of a run has no regular result, and what helps; empty for a regular one.
+/// Reason why a goal of a run has no regular result, and the remedy; empty for a regular one.
 pub(super) fn reason(run: &RunRecord, goal: &GoalResult) -> String {
     match &goal.irregular {
         None => String::new(),

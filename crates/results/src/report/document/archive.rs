@@ -76,7 +76,7 @@ fn differences(archive: &ArchiveResult) -> Vec<String> {
     lists.chain(blocks).chain(rows).collect()
 }
 
-/// What the patch of this set changed; `None` if it is no patched one.
+/// Effect of the patch of this set; `None` if the set is not patched.
 pub(super) fn patch_found(archive: &ArchiveResult) -> Option<Block> {
     let patch = archive.patch.as_ref()?;
     let (label, unpatched) = (&archive.label, &patch.unpatched);
