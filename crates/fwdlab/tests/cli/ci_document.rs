@@ -1,7 +1,7 @@
 //! The commands of docs/CI.md, run one after the other, with the output that the document
 //! shows.
 
-use crate::support::{INSTANT, Lab};
+use crate::support::{INSTANT, Lab, machine};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -88,6 +88,7 @@ fn run(lab: &Lab, line: &str) -> (Option<i32>, String, String) {
 #[test]
 fn commands_of_the_ci_document_work_and_print_what_it_shows() {
     let text = std::fs::read_to_string(root().join("docs/CI.md")).expect("a document");
+    let _alone = machine();
     let lab = prepared();
     let mut run_commands = 0;
     for Shown { command, output } in commands(&text) {

@@ -49,7 +49,7 @@ fn programs_forward_on_a_host_and_leave_it_as_it_was() {
     rack.write("x.toml", TWO);
     let before = rack.state_of_the_dut();
     let ended = rack.fwdlab(&["run", "x.toml", "--json", "--no-calibration"]).carried_out();
-    assert_eq!(recorded(&ended.stdout), [2, 2, 2], "{}", ended.stderr);
+    assert_eq!(recorded(&rack), [2, 2, 2], "{}", ended.stderr);
     rack.expect_state_of_the_dut(&before);
     for run in rack.runs() {
         let (total, label) = (run.trial.total, run.variants[0]);

@@ -91,7 +91,7 @@ fn settings_and_the_archive_s_trees_make_the_same_router() {
     );
     rack.write("x.toml", &EXPERIMENT.replace("LINES", &lines).replace("LEVELS", "[1, 2]"));
     let ended = rack.fwdlab(&["run", "x.toml", "--json", "--no-calibration"]).carried_out();
-    assert_eq!(recorded(&ended.stdout), [1, 1], "{}", ended.stderr);
+    assert_eq!(recorded(&rack), [1, 1], "{}", ended.stderr);
     for run in rack.runs() {
         assert!(run.trial.total.forwarded > 100, "{:?}", run.trial.total);
         let of_settings = |warning: &&Warning| matches!(warning, Warning::NotVerified { .. });
@@ -126,7 +126,7 @@ fn settings_and_the_archive_s_trees_make_the_same_router() {
     rack.write("x.toml", &EXPERIMENT.replace("LINES", "").replace("LEVELS", &levels));
     let ended =
         rack.fwdlab(&["run", "x.toml", "--json", "--no-calibration", "--fresh"]).carried_out();
-    assert_eq!(recorded(&ended.stdout), [1, 1], "{}", ended.stderr);
+    assert_eq!(recorded(&rack), [1, 1], "{}", ended.stderr);
     let by_trees = boots(&rack).split_off(2);
     assert_eq!(by_trees.len(), 2);
     for boot in &by_trees {

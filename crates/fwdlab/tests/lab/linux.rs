@@ -99,7 +99,7 @@ fn a_profile_comes_from_the_dut_or_its_absence_is_remarked() {
     let ended =
         rack.fwdlab(&["run", "x.toml", "--json", "--no-calibration", "--profile"]).carried_out();
     rack.expect_state_of_the_dut(&before);
-    assert_eq!(recorded(&ended.stdout), [1, 1]);
+    assert_eq!(recorded(&rack), [1, 1]);
     let store = Store::open_read_only(&rack.path("results/x/run.sqlite")).expect("a store");
     let profiles = store.profiles().expect("profiles");
     eprintln!("{} {}", profiles.len(), ended.stderr);

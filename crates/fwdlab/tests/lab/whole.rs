@@ -1,7 +1,7 @@
 //! Whole experiments.
 
 use crate::rack::Rack;
-use serde_json::Value;
+use fwdlab_results::store::Store;
 
 pub(crate) const FIREWALL: &str = r#"
 version = 1
@@ -25,14 +25,13 @@ blocks = 2
 baseline = { firewall = "none" }
 "#;
 
-/// Number of recorded runs of each variant, by the output of `show --json`. A run whose sender fell
-/// short, as on a busy machine, is recorded and has no value.
-pub(crate) fn recorded(shown: &str) -> Vec<usize> {
-    let shown: Value = serde_json::from_str(shown).expect("JSON");
-    let list = |name: &str| shown[name].as_array().cloned().expect(name);
-    let runs = list("runs");
-    let of = |variant: &Value| runs.iter().filter(|run| run["variant"] == variant["index"]).count();
-    list("variants").iter().map(of).collect()
+/// Number of recorded runs of each variant of the experiment `x`. A run whose sender fell short, as
+/// on a busy machine, is recorded and has no value.
+pub(crate) fn recorded(rack: &Rack) -> Vec<usize> {
+    let store = Store::open_read_only(&rack.path("results/x/run.sqlite")).expect("a store");
+    let (plan, runs) = (store.plan().expect("a plan"), rack.runs());
+    let of = |variant: usize| runs.iter().filter(|run| run.variants.contains(&variant)).count();
+    (0..plan.variants.len()).map(of).collect()
 }
 
 #[test]
@@ -41,7 +40,7 @@ fn an_experiment_runs_over_ssh_and_leaves_the_dut_as_it_was() {
     rack.write("x.toml", FIREWALL);
     let before = rack.state_of_the_dut();
     let ended = rack.fwdlab(&["run", "x.toml", "--json", "--no-calibration"]).carried_out();
-    assert_eq!(recorded(&ended.stdout), [2, 2], "{}", ended.stderr);
+    assert_eq!(recorded(&rack), [2, 2], "{}", ended.stderr);
     assert!(rack.path("results/x/README.md").exists());
     let report = std::fs::read_to_string(rack.path("results/x/README.md")).expect("a report");
     assert!(!report.contains("can't be trusted"), "{report}");
@@ -87,7 +86,7 @@ blocks = 2
 "#,
     );
     let ended = rack.fwdlab(&["run", "x.toml", "--json", "--no-calibration"]).carried_out();
-    assert_eq!(recorded(&ended.stdout), [2, 2]);
+    assert_eq!(recorded(&rack), [2, 2]);
     let boots = rack.boots().lines().count();
     assert!((2..=4).contains(&boots), "{boots} boots for two revisions in four runs");
     let setting = std::fs::read_to_string(rack.path("dut.srv/setting")).expect("a file");
@@ -105,6 +104,6 @@ fn the_ceiling_is_what_the_duts_interface_counts() {
     let before = rack.state_of_the_dut();
     let ended = rack.fwdlab(&["run", "x.toml", "--json"]).carried_out();
     assert!(ended.stderr.contains("ceiling"), "{}", ended.stderr);
-    assert_eq!(recorded(&ended.stdout), [1, 1]);
+    assert_eq!(recorded(&rack), [1, 1]);
     rack.expect_state_of_the_dut(&before);
 }
