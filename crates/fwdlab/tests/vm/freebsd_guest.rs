@@ -195,13 +195,21 @@ impl Lab {
     }
 
     /// A profile of traffic, folded as a store keeps it, with the packets that came out. On a busy
-    /// machine an emulated card may stand still for all of the window: such a profile is repeated.
+    /// machine an emulated card may stand still for good: it is set up again, and the profile is
+    /// repeated.
     fn profile(&self, plan: &ProfilePlan) -> (RawProfile, ProfileRecord, String) {
-        let forwards = |(_, record, _): &(RawProfile, ProfileRecord, String)| {
-            record.windows.iter().all(|window| window.forwarded > FEWEST)
-        };
-        let mut tries = (0..PROFILES).map(|_| self.profile_once(plan));
-        tries.find(forwards).unwrap_or_else(|| panic!("no packets in {PROFILES} windows"))
+        for _ in 0..PROFILES {
+            let found = self.profile_once(plan);
+            if found.1.windows.iter().all(|window| window.forwarded > FEWEST) {
+                return found;
+            }
+            eprintln!("{:?}\n{}", found.1.windows, self.sh("netstat -idn; vmstat -i; arp -an"));
+            let interfaces = self.running.interfaces.each_ref().map(String::as_str);
+            self.take_down(interfaces);
+            self.set_up(interfaces, Family::Inet);
+            interfaces.iter().for_each(|interface| self.wait_for_link(interface));
+        }
+        panic!("no packets in {PROFILES} windows")
     }
 
     fn profile_once(&self, plan: &ProfilePlan) -> (RawProfile, ProfileRecord, String) {
