@@ -85,7 +85,7 @@ duration = "300ms"
 blocks = 2
 "#,
     );
-    let ended = rack.fwdlab(&["run", "x.toml", "--json", "--no-calibration"]).carried_out();
+    rack.fwdlab(&["run", "x.toml", "--json", "--no-calibration"]).carried_out();
     assert_eq!(recorded(&rack), [2, 2]);
     let boots = rack.boots().lines().count();
     assert!((2..=4).contains(&boots), "{boots} boots for two revisions in four runs");

@@ -203,7 +203,7 @@ mod tests {
         // Emptying a table takes as long as it has entries: after a new start those of another
         // trial than before.
         let mut all: Vec<&mut MethodTrial> = Vec::new();
-        for method in &mut record.method {
+        if let Some(method) = &mut record.method {
             all.extend(&mut method.trials);
             all.extend(method.parts.iter_mut().flat_map(|part| &mut part.trials));
         }
