@@ -88,7 +88,7 @@ fn a_patched_set_is_compared_with_the_one_without_the_patch() {
     let both = import(directory, &[PARENT, PATCHED]);
     let words: Vec<bool> =
         both.sets.iter().map(|set| matches!(set.outcome, Outcome::Updated(_))).collect();
-    assert_eq!(words, [false, true], "the patched set is made anew");
+    assert_eq!(words, [false, true], "only the patched set is imported again");
     assert_eq!((both.tally.blocks_equal, both.tally.blocks_unmatched), (1, 0));
     assert_eq!((both.tally.rows_equal, both.tally.rows_different), (1, 1));
     let archive = analysis().archive.expect("an archive");

@@ -1,4 +1,4 @@
-//! Reports of trials, for whoever watches a run.
+//! Reports of trials for observers of a run.
 
 use fwdlab_model::record::MethodTrial;
 use fwdlab_model::units::format_pps;

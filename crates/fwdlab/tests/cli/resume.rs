@@ -132,7 +132,7 @@ fn unfinished(lab: &Lab) -> u64 {
     store.and_then(|store| store.unfinished_trials()).unwrap_or(0)
 }
 
-/// Records without what tells attempts apart, and the trials of earlier attempts.
+/// Records without the marks of attempts, and the trials of earlier attempts.
 fn without_attempts(lab: &Lab) -> (Vec<RunRecord>, u32) {
     let (mut records, mut continued) = (stored(lab), 0);
     for record in &mut records {

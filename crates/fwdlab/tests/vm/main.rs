@@ -195,7 +195,7 @@ fn modelled_caches_miss_what_must_be_missed() {
     }
 }
 
-/// Instructions per packet of a function in those of its stacks that are wanted.
+/// Instructions per packet of a function in the wanted stacks.
 fn own(stacks: &[(Vec<&str>, f64)], function: &str, wanted: impl Fn(&[&str]) -> bool) -> f64 {
     let of = stacks.iter().filter(|(path, _)| path.last() == Some(&function) && wanted(path));
     of.map(|(_, instructions)| instructions).sum()

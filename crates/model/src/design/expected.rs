@@ -31,7 +31,7 @@ const CONNECTIONS: u64 = 300_000;
 /// Trials of a search for the longest burst, or for the capacity of a table: the length doubles,
 /// then the interval is halved to a thousandth.
 const BURSTS: u32 = 12;
-/// Length of a trial with a reset, over that of other trials.
+/// Length of a trial with a reset over the length of other trials.
 const RESET: u64 = 5;
 /// Capacity of the device that stands for the unknown one, packets per second.
 const CAPACITY: f64 = 1e6;

@@ -21,7 +21,7 @@ const MARGIN: f64 = 16.0;
 /// Size of the title and of the footnote.
 const TITLE_SIZE: f64 = 16.0;
 const SMALL_SIZE: f64 = 12.0;
-/// Space between a row's interval and the text beside it.
+/// Space between a row's interval and its text.
 const GAP: f64 = 14.0;
 /// Labels are no wider than this.
 const MAX_LABEL: f64 = 300.0;
@@ -83,7 +83,7 @@ pub enum Found {
 }
 
 impl Found {
-    /// Shape of the effect, which tells the verdict without the colour.
+    /// Shape of the effect, which shows the verdict without the colour.
     fn shape(self) -> Shape {
         match self {
             Found::Better => Shape::Up,

@@ -106,7 +106,7 @@ impl Draw for Percentiles {
                 }
                 false => {
                     svg.polyline(&places, colour(number), "stroke-width=\"2\"");
-                    // A marker at each name of the axis tells the curves apart without colours.
+                    // A marker at each name of the axis distinguishes the curves without colours.
                     for (x, _) in &ticks {
                         let at = places.iter().find(|place| place.0 >= x - 0.1);
                         if let Some(&at) = at {

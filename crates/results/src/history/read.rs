@@ -59,7 +59,7 @@ pub(crate) fn made(environment: &Environment, started_at: &str) -> Made {
     Made { sorted: made.clone().or(sorted), made, commits }
 }
 
-/// The revision of a store as a whole: the one that the user gave, else that of the archive or of
+/// The revision of a store as a whole: the one that the user gave, else of the archive or of
 /// the kernel, else the time. A simulated device and the software router have no kernel.
 pub(super) fn own_revision(
     environment: &Environment,

@@ -14,7 +14,7 @@ use fwdlab_search::Search;
 pub(in crate::run) struct Attempt {
     /// Wall clock at its start, RFC 3339, UTC.
     started_at: String,
-    /// Finished trials, those of earlier attempts first.
+    /// Finished trials, earlier attempts first.
     checkpoints: Vec<Checkpoint>,
     /// Number of the trials that were taken from earlier attempts.
     replayed: usize,

@@ -1,4 +1,4 @@
-//! Kernels as guests: booted, told to forward, counted.
+//! Kernels as guests: boots them, sets up forwarding and counts instructions.
 
 use super::Arguments;
 use super::state::{Boot, State};

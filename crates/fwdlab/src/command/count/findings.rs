@@ -154,7 +154,7 @@ impl Findings {
         self.kernels.len() / self.states.max(1)
     }
 
-    /// The comparisons between kernels; of a single kernel those of its changes.
+    /// The comparisons between kernels, or between the changes of a single kernel.
     pub(super) fn decisive(&self) -> impl Iterator<Item = &Compared> {
         let between_kernels = self.counted().saturating_sub(1) * self.states;
         let number = if between_kernels > 0 { between_kernels } else { self.comparisons.len() };

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 ///
 /// The device is this machine's kernel in namespaces, or what --testbed or --lab names. Five
 /// experiments of about ten minutes in all; each is written to DIR with its store and report.
-/// The same command goes on after an interruption, and prints the sheet of finished stores
+/// The same command continues after an interruption, and prints the sheet of finished stores
 /// without measuring again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
