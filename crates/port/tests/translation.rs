@@ -5,7 +5,6 @@ mod common;
 
 use common::forwarder::{FROM, Forwarder, TO, Wrong};
 use fwdlab_packet::arrivals::{Expected, Fault};
-use fwdlab_packet::checksum;
 use fwdlab_packet::{Family, Flows, FrameWriter, Phase, Template};
 use fwdlab_port::xdp::XdpReceiver;
 use fwdlab_port::{Frame, Receiver, Watch, affinity};
@@ -29,24 +28,8 @@ fn expected(size: u16) -> Expected {
     }
 }
 
-/// Translates a frame as a device does.
 fn translate(frame: &mut [u8], port: u16) {
-    for (at, after) in
-        [(26, [DEVICE[0], DEVICE[1]]), (28, [DEVICE[2], DEVICE[3]]), (34, port.to_be_bytes())]
-    {
-        let before = [frame[at], frame[at + 1]];
-        frame[at..at + 2].copy_from_slice(&after);
-        for check in [24, 40] {
-            if check == 40 || at < 34 {
-                let there = [frame[check], frame[check + 1]];
-                let adjusted = checksum::update(there, before, after);
-                frame[check..check + 2].copy_from_slice(&adjusted);
-            }
-        }
-    }
-    if frame[40..42] == [0, 0] {
-        frame[40..42].fill(0xff);
-    }
+    fwdlab_testdata::translate_source(frame, DEVICE, port);
 }
 
 #[test]

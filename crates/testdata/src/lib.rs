@@ -16,6 +16,7 @@
 //! workspace. Left out: data that only one test reads, which stays with that test.
 
 mod archive;
+mod frames;
 mod gprof;
 mod lines;
 mod logs;
@@ -25,6 +26,7 @@ mod random;
 mod skip;
 mod stacks;
 
+pub use frames::translate_source;
 pub use logs::{Expected, FixtureLog, logs};
 pub use pkt_gen::Layout;
 pub use random::Random;

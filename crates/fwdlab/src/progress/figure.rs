@@ -6,9 +6,8 @@ use fwdlab_model::{Plan, RunRecord};
 use fwdlab_results::counts::Foreground;
 use fwdlab_results::report::analysis::{CORRECTED, figures_of_runs, found_in_words};
 
-/// The number that summarises a run in reports, as far as the run alone determines it. `None`
-/// if it has
-/// none.
+/// The number that summarises a run in reports, as far as the run alone determines it; `None` if
+/// it determines none.
 pub(crate) fn value(plan: &Plan, record: &RunRecord) -> Option<f64> {
     figures_of_runs(plan, std::iter::once(record)).pop()?.ok()
 }

@@ -9,24 +9,8 @@ fn translating(size: u16) -> Expected {
     Expected { translated: Some(DEVICE), ..expected(Family::Inet, size, flows) }
 }
 
-/// Translates a frame as a device does: its address, another port, and checksums by difference.
 fn translate(frame: &mut [u8], port: u16) {
-    for (at, after) in
-        [(26, [DEVICE[0], DEVICE[1]]), (28, [DEVICE[2], DEVICE[3]]), (34, port.to_be_bytes())]
-    {
-        let before = [frame[at], frame[at + 1]];
-        frame[at..at + 2].copy_from_slice(&after);
-        for check in [24, 40] {
-            if check == 40 || at < 34 {
-                let there = [frame[check], frame[check + 1]];
-                let adjusted = checksum::update(there, before, after);
-                frame[check..check + 2].copy_from_slice(&adjusted);
-            }
-        }
-    }
-    if frame[40..42] == [0, 0] {
-        frame[40..42].fill(0xff);
-    }
+    fwdlab_testdata::translate_source(frame, DEVICE, port);
 }
 
 #[test]
