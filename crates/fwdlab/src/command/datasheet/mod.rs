@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 /// Measure a device and print its data sheet: rates at 64 bytes and IMIX, throughput without
 /// loss, delays, and the cost of firewall rules, connection states, NAT and queues.
 ///
-/// The device is this machine's kernel in namespaces, or what --testbed or --lab names. Five
+/// The device is this machine's kernel in namespaces, or what --testbed or --lab names. Six
 /// experiments of about ten minutes in all; each is written to DIR with its store and report.
 /// The same command continues after an interruption, and prints the sheet of finished stores
 /// without measuring again.
@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
     #[arg(long, short, value_name = "DIR", default_value = "results/datasheet")]
     out: PathBuf,
     /// Only these parts
-    #[arg(long, value_name = "PART", value_delimiter = ',', value_parser = ["rates", "firewall", "queues", "throughput", "latency"])]
+    #[arg(long, value_name = "PART", value_delimiter = ',', value_parser = ["rates", "firewall", "nat", "queues", "throughput", "latency"])]
     only: Vec<String>,
     /// Queues of the device, compared with one [default: one per CPU of this machine]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=64))]

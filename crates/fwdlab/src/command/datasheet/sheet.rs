@@ -44,6 +44,7 @@ pub(super) fn document(sheet: &Sheet) -> Document<'_> {
             "throughput" => throughput(analysis),
             "latency" => latency(analysis),
             "rates" => rates(analysis, "frames"),
+            "nat" => rates(analysis, "firewall"),
             part => rates(analysis, part),
         };
         Block::section(
