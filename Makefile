@@ -45,10 +45,11 @@ seeds:
 	$(TARGET)/release/fwdlab report results/archive
 
 lint:
-	@scripts/deps.sh build
+	@scripts/deps.sh build lint
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo xtask check
+	cargo xtask style
 
 doc:
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked

@@ -62,6 +62,7 @@ tcpdump             tcpdump                 clients
 ssh                 openssh-client          unit cli lab vm
 sshd                openssh-server          lab vm
 venv:labgrid        python3-venv            lab
+venv:typos          python3-venv            lint ci
 clang               clang                   ci
 llvm-strip          llvm                    ci
 /usr/include/bpf/bpf_helpers.h  libbpf-dev,linux-libc-dev  ci

@@ -9,6 +9,7 @@ mod house;
 mod package;
 mod rules;
 mod schema;
+mod style;
 mod systems;
 mod test;
 mod tool;
@@ -47,6 +48,12 @@ const COMMANDS: &[(&[&str], &str, Chore)] = &[
         "try the program in roots of Debian 13 and sid, and count under their QEMUs",
         systems::try_in_all,
     ),
+    (
+        &["style"],
+        "compare the counts of what docs/STYLE.md avoids with docs/style.csv",
+        style::check,
+    ),
+    (&["style", "list"], "print each place that docs/STYLE.md avoids", style::list),
     (&["schema"], "refresh the schema and the reference of experiment files", schema::refresh),
 ];
 

@@ -82,7 +82,7 @@ pub(crate) fn check(root: &Path) -> Result<()> {
 }
 
 /// Lines with their numbers, from 1.
-fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub(crate) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines().enumerate().map(|(i, line)| (i + 1, line))
 }
 

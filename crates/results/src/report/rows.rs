@@ -181,6 +181,14 @@ fn terms(comparisons: &[Compared]) -> Option<String> {
         Layout::Streams | Layout::Pairs => "slices",
         Layout::Blocks | Layout::Unblocked => "runs",
     };
+    // A mail may leave the column out.
+    let sizes = |pick: fn(usize, usize) -> usize, start: usize| {
+        answers.iter().flat_map(|a| [a.comparison.n_a, a.comparison.n_b]).fold(start, pick)
+    };
+    let n = match (sizes(usize::min, usize::MAX), sizes(usize::max, 0)) {
+        (least, most) if least == most => least.to_string(),
+        (least, most) => format!("{least} to {most}"),
+    };
     let mde = |pick: fn(f64, f64) -> f64, start: f64| {
         answers.iter().map(|answer| answer.comparison.mde).fold(start, pick)
     };
@@ -194,7 +202,7 @@ fn terms(comparisons: &[Compared]) -> Option<String> {
         _ => String::new(),
     };
     Some(format!(
-        "{against}Medians; {confidence} % {together}; margin of equivalence {margin}; n {runs} of each. Nine \
+        "{against}Medians; {confidence} % {together}; margin of equivalence {margin}; {n} {runs} of each. Nine \
          of ten such experiments find {mde}."
     ))
 }
