@@ -5,7 +5,7 @@
 
 mod bpf;
 mod deny;
-mod house;
+mod fuzz;
 mod package;
 mod rules;
 mod schema;
@@ -13,6 +13,7 @@ mod style;
 mod systems;
 mod test;
 mod tool;
+mod tree;
 
 use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
@@ -43,6 +44,7 @@ const COMMANDS: &[(&[&str], &str, Chore)] = &[
         package::try_in_bare_root,
     ),
     (&["test"], "run the tests of all levels, or of one: test LEVEL [WORD...]", test::run_all),
+    (&["fuzz"], "fuzz one target or all: fuzz TARGET|all [SECONDS]", fuzz::usage),
     (
         &["systems"],
         "try the program in roots of Debian 13 and sid, and count under their QEMUs",
@@ -72,10 +74,10 @@ fn main() -> ExitCode {
 }
 
 fn execute(words: &[String]) -> Result<()> {
-    if let [test, arguments @ ..] = words
-        && test == "test"
-    {
-        return test::run(&root(), arguments);
+    match words.split_first() {
+        Some((name, arguments)) if name == "test" => return test::run(&root(), arguments),
+        Some((name, arguments)) if name == "fuzz" => return fuzz::run(&root(), arguments),
+        _ => {}
     }
     match COMMANDS.iter().find(|(arguments, ..)| words == *arguments) {
         Some((_, _, chore)) => chore(&root()),

@@ -10,27 +10,24 @@
 pub mod agent;
 mod arrivals;
 pub mod calibrate;
-pub mod cpu;
-pub mod dut;
 mod engines;
 pub mod environment;
-pub mod error;
-pub mod generator;
-pub mod host;
-pub mod journal;
 pub mod lab;
 pub mod lease;
-pub mod links;
 pub mod probe;
 pub mod profiler;
 mod report;
 mod run;
-pub mod schedstat;
 pub mod testbed;
 pub mod trial;
 pub mod wiring;
 
-pub use error::BenchError;
+pub use fwdlab_dut as dut;
+pub use fwdlab_dut::{cpu, journal, links};
+pub use fwdlab_generator as generator;
+pub use fwdlab_host as host;
+pub use fwdlab_host::error::BenchError;
+pub use fwdlab_host::{error, schedstat};
 pub use run::{Runner, Sampled};
 pub use testbed::{Choice, Testbed};
 

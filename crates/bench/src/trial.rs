@@ -5,21 +5,23 @@
 //! packet. The state machine is independent of sockets and clocks; it drives a
 //! [`Traffic`] by a [`Clock`].
 
-mod account;
 mod burst;
 mod clock;
 mod drain;
+mod dut_counters;
+mod generated;
 mod opening;
 mod plain;
 mod spec;
 mod steadiness;
 
-pub use account::{Account, Awaited, Unasked};
 pub use clock::{Clock, SystemClock};
 pub use drain::Drained;
+pub use dut_counters::{Awaited, DutCounters, Unasked};
+pub use generated::CountedTraffic;
 pub use opening::{WAIT_LIMIT_NS, longest_ns};
 pub use plain::plain;
-pub use spec::{Action, Alternation, Course, Moment, Switch, TrialSpec};
+pub use spec::{Action, Alternation, LoadProfile, Moment, Switch, TrialSpec};
 
 use self::steadiness::unsteady;
 use crate::error::BenchError;
@@ -243,7 +245,7 @@ pub fn run(
     order: TrialSpec<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Observed, BenchError> {
-    run_as(Course::Steady, traffic, clock, order, observer)
+    run_as(LoadProfile::Steady, traffic, clock, order, observer)
 }
 
 /// Runs one trial of another course than a steady load.
@@ -251,7 +253,7 @@ pub fn run(
 /// # Errors
 /// As [`run`], and those of what is done meanwhile.
 pub fn run_as(
-    mut course: Course<'_>,
+    mut course: LoadProfile<'_>,
     traffic: &mut dyn Traffic,
     clock: &dyn Clock,
     mut order: TrialSpec<'_>,
@@ -266,12 +268,14 @@ pub fn run_as(
         )));
     }
     let wall_before = clock.wall_ns() - clock.now_ns() as i64;
-    if matches!(course, Course::Burst(_)) {
+    if matches!(course, LoadProfile::Burst(_)) {
         traffic.set_phase(Phase::Window);
     }
     traffic.start()?;
     let measured = match course {
-        Course::Burst(packets) => burst::measure(packets, traffic, clock, &mut order, observer),
+        LoadProfile::Burst(packets) => {
+            burst::measure(packets, traffic, clock, &mut order, observer)
+        }
         _ => measure(&mut course, traffic, clock, &mut order, observer),
     };
     traffic.set_phase(Phase::After);
@@ -373,7 +377,7 @@ struct Window {
 
 /// Warm-up and window.
 fn measure(
-    course: &mut Course<'_>,
+    course: &mut LoadProfile<'_>,
     traffic: &mut dyn Traffic,
     clock: &dyn Clock,
     order: &mut TrialSpec<'_>,

@@ -10,6 +10,8 @@ use fwdlab_results::compare::CompareError;
 use fwdlab_results::report::ReportError;
 use fwdlab_results::store::{MergeError, StoreError};
 #[cfg(target_os = "linux")]
+use fwdlab_routerd::RouterdError;
+#[cfg(target_os = "linux")]
 use fwdlab_vm::VmError;
 use std::cell::Cell;
 use std::io;
@@ -179,6 +181,12 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
 fn of_testbed(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
     if let Some(error) = cause.downcast_ref::<BenchError>() {
         return Some(of_bench(error));
+    }
+    if let Some(error) = cause.downcast_ref::<RouterdError>() {
+        return Some(match error {
+            RouterdError::Mistake(_) => Exit::Mistake,
+            RouterdError::Environment(_) => Exit::Environment,
+        });
     }
     Some(match cause.downcast_ref::<VmError>()? {
         VmError::Kernel { .. } | VmError::File { .. } => Exit::Mistake,

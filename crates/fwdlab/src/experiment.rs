@@ -1,7 +1,7 @@
 //! From an experiment file to its plan, with what the command line overrides.
 
 use crate::error::CliError;
-use crate::names;
+use crate::value_enum;
 use anyhow::Result;
 use fwdlab_model::assign::assign;
 use fwdlab_model::experiment::{Experiment, RUNS_MAX, profile_of};
@@ -29,7 +29,7 @@ pub(crate) struct Overrides {
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
     /// Testbed, instead of the file's
-    #[arg(long, value_name = "KIND", value_parser = names::some(&TESTBEDS))]
+    #[arg(long, value_name = "KIND", value_parser = value_enum::some(&TESTBEDS))]
     pub(crate) testbed: Option<TestbedKind>,
     /// A laboratory's file, instead of the experiment's testbed. No part of the hash: the
     /// same plan runs in any laboratory

@@ -13,33 +13,31 @@ mod error;
 mod events;
 mod exit;
 mod experiment;
-mod filter;
-mod form;
+#[cfg(target_os = "linux")]
+mod lease_wait;
+mod metric_arg;
 mod missing;
-mod names;
 #[cfg(target_os = "linux")]
 mod notify;
+mod output_format;
 mod profiling;
 #[cfg(target_os = "linux")]
 mod progress;
-#[cfg(target_os = "linux")]
-mod router;
-mod rule;
 #[cfg(target_os = "linux")]
 mod selftest;
 mod serve;
 #[cfg(target_os = "linux")]
 mod session;
 #[cfg(target_os = "linux")]
-mod share;
+mod shard;
 mod signal;
 #[cfg(target_os = "linux")]
-mod state;
+mod state_dir;
+mod store_filter;
 mod stores;
 mod terminal;
+mod value_enum;
 mod verdict;
-#[cfg(target_os = "linux")]
-mod waiting;
 
 use clap::Parser;
 use command::{Arguments, ministat};

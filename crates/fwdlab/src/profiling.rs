@@ -20,7 +20,7 @@ pub(crate) const NOT_IN_SHARES: &str = "the profile runs that the experiment ask
 
 /// A profile run to take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct PendingProfile {
     /// Index of the variant.
     pub(crate) variant: usize,
     /// Number of the run among the variant's profile runs, from 0.
@@ -35,7 +35,7 @@ pub(crate) struct Wanted {
 ///
 /// # Errors
 /// When the store can't be read.
-pub(crate) fn missing(plan: &Plan, store: &Store) -> Result<Vec<Wanted>> {
+pub(crate) fn missing(plan: &Plan, store: &Store) -> Result<Vec<PendingProfile>> {
     let Some(asked) = &plan.profile else { return Ok(Vec::new()) };
     let (starts, blocks) = (u32::from(asked.starts), plan.design.blocks);
     let asked = serde_json::to_string(asked)?;
@@ -47,18 +47,18 @@ pub(crate) fn missing(plan: &Plan, store: &Store) -> Result<Vec<Wanted>> {
                 && record.facts.get(ASKED) == Some(&asked)
         })
     };
-    let mut all: Vec<Wanted> = Vec::new();
+    let mut all: Vec<PendingProfile> = Vec::new();
     for start in 0..starts {
         let mut order = plan.order_of_profiles(start);
         order.retain(|&variant| !is_there(variant, start as u16));
         let after_block = (2 * start + 1) * blocks / (2 * starts);
-        let wanted = |variant| Wanted { variant, start: start as u16, after_block };
+        let wanted = |variant| PendingProfile { variant, start: start as u16, after_block };
         all.extend(order.into_iter().map(wanted));
     }
     if starts == 0 {
         let unsampled = unsampled(plan, store, &stored)?;
         let left = unsampled.into_iter().filter(|&variant| !is_there(variant, 0));
-        all.extend(left.map(|variant| Wanted { variant, start: 0, after_block: blocks }));
+        all.extend(left.map(|variant| PendingProfile { variant, start: 0, after_block: blocks }));
     }
     Ok(all)
 }
@@ -96,8 +96,8 @@ pub(crate) fn extent(plan: &Plan, profiles: usize) -> String {
 
 /// The run that profiles a variant: behind all runs of the plan, so that its packets carry an
 /// identity of their own.
-pub(crate) fn run_of(plan: &Plan, wanted: Wanted) -> PlannedRun {
-    let Wanted { variant, start, .. } = wanted;
+pub(crate) fn run_of(plan: &Plan, wanted: PendingProfile) -> PlannedRun {
+    let PendingProfile { variant, start, .. } = wanted;
     let index = plan.runs.len() + usize::from(start) * plan.variants.len() + variant;
     PlannedRun {
         index: u32::try_from(index).unwrap_or(u32::MAX),
@@ -268,7 +268,7 @@ mod tests {
         let plan = load("[profile]\nstarts = 3\n");
         let mut indexes: Vec<u32> = plan.runs.iter().map(|run| run.index).collect();
         for (start, variant) in (0..3).flat_map(|start| [(start, 0), (start, 1)]) {
-            indexes.push(run_of(&plan, Wanted { variant, start, after_block: 0 }).index);
+            indexes.push(run_of(&plan, PendingProfile { variant, start, after_block: 0 }).index);
         }
         let mut ids: Vec<u32> = indexes.iter().map(|&index| plan.run_id(index)).collect();
         ids.sort_unstable();

@@ -8,13 +8,13 @@ use crate::VERSION;
 use crate::error::CliError;
 use crate::events::Events;
 use crate::experiment::STORE;
-use crate::profiling::{self, Wanted};
+use crate::lease_wait::once_free;
+use crate::profiling::{self, PendingProfile};
 use crate::progress::Progress;
 use crate::signal::Stop;
-use crate::state;
+use crate::state_dir;
 use crate::stores::now;
 use crate::terminal::{self, wrap};
-use crate::waiting::once_free;
 use anyhow::{Context, Result};
 use fwdlab_bench::probe::Privilege;
 use fwdlab_bench::testbed::{Choice, Paths};
@@ -55,7 +55,7 @@ pub(crate) struct Session<'a> {
 }
 
 /// Which run comes next, and who is told of it.
-pub(crate) trait Course {
+pub(crate) trait RunSource {
     /// The index of the next run in the plan; none when there is nothing more to measure.
     fn next(&mut self) -> Option<u32>;
     /// A run was measured and is stored.
@@ -83,7 +83,7 @@ impl<'a> Planned<'a> {
     }
 }
 
-impl Course for Planned<'_> {
+impl RunSource for Planned<'_> {
     fn next(&mut self) -> Option<u32> {
         loop {
             let run = self.runs.find(|run| self.wanted.contains(&run.index))?;
@@ -160,7 +160,7 @@ impl Session<'_> {
     pub(crate) fn follow(
         &self,
         store: &mut Store,
-        course: &mut dyn Course,
+        course: &mut dyn RunSource,
     ) -> Result<Vec<GivenUp>> {
         let plan = self.plan;
         let stop = Stop::on_signals().context("listening to signals")?;
@@ -282,7 +282,7 @@ impl Session<'_> {
     fn carry_out(
         &self,
         store: &mut Store,
-        course: &mut dyn Course,
+        course: &mut dyn RunSource,
         testbed: &mut Runner,
         progress: &mut Progress<'_>,
         given_up: &mut Vec<GivenUp>,
@@ -296,7 +296,7 @@ impl Session<'_> {
             }
             let Some(index) = course.next() else { break };
             let run = &plan.runs[index as usize];
-            let is_due = |wanted: &mut Wanted| wanted.after_block < run.block;
+            let is_due = |wanted: &mut PendingProfile| wanted.after_block < run.block;
             for wanted in profiles.extract_if(.., is_due).collect::<Vec<_>>() {
                 self.profile(store, testbed, progress, wanted)?;
             }
@@ -334,7 +334,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn missing_profiles(&self, store: &Store) -> Result<Vec<Wanted>> {
+    fn missing_profiles(&self, store: &Store) -> Result<Vec<PendingProfile>> {
         match self.takes_profiles {
             true => profiling::missing(self.plan, store),
             false => Ok(Vec::new()),
@@ -347,7 +347,7 @@ impl Session<'_> {
         store: &mut Store,
         testbed: &mut Runner,
         progress: &mut Progress<'_>,
-        wanted: Wanted,
+        wanted: PendingProfile,
     ) -> Result<()> {
         let plan = self.plan;
         let Some(asked) = &plan.profile else { return Ok(()) };
@@ -384,23 +384,23 @@ fn ground(plan: &Plan, directory: &Path) -> Result<(Privilege, Paths)> {
     // stay in memory.
     let (paths, privilege) = match plan.base.testbed.kind {
         TestbedKind::Sim | TestbedKind::Archive => (
-            state::nowhere()?,
+            state_dir::nowhere()?,
             Privilege::None { why: "not asked for, since the device is simulated".into() },
         ),
         TestbedKind::Memory => (
-            state::nowhere()?,
+            state_dir::nowhere()?,
             Privilege::None { why: "not asked for, since the packets stay in memory".into() },
         ),
         TestbedKind::Vm if plan.base.testbed.vm.is_timed => {
-            (Paths { cache: state::cache()?, ..state::paths()? }, Privilege::of_root())
+            (Paths { cache: state_dir::cache()?, ..state_dir::paths()? }, Privilege::of_root())
         }
         TestbedKind::Vm => (
-            Paths { cache: state::cache()?, ..state::nowhere()? },
+            Paths { cache: state_dir::cache()?, ..state_dir::nowhere()? },
             Privilege::None { why: "not asked for, since a machine of QEMU needs none".into() },
         ),
         // The paths first: in a user namespace they can't be told any more.
         TestbedKind::Auto | TestbedKind::Netns | TestbedKind::Ssh => {
-            (state::paths()?, Privilege::obtain())
+            (state_dir::paths()?, Privilege::obtain())
         }
     };
     Ok((privilege, Paths { experiment: directory.to_owned(), ..paths }))

@@ -17,6 +17,7 @@ pub mod design;
 pub mod diagnostic;
 pub mod experiment;
 pub mod lab;
+pub mod labels;
 pub mod log;
 pub mod natural;
 pub mod plan;

@@ -424,7 +424,9 @@ mod tests {
             let udp = t.udp_offset();
             assert_ne!(own[udp..udp + 2], other[udp..udp + 2], "its port");
             assert_eq!((own.len(), &own[..udp]), (other.len(), &other[..udp]), "all else");
-            assert!((t.run_id() ^ flood.run_id()).count_ones() > crate::arrivals::judge::NEAR_BITS);
+            assert!(
+                (t.run_id() ^ flood.run_id()).count_ones() > crate::arrivals::verify::NEAR_BITS
+            );
             let packet = SlicedPacket::from_ethernet(&other).expect("etherparse reads it");
             let Some(TransportSlice::Udp(read)) = packet.transport else { panic!("not UDP") };
             let check = match packet.net {

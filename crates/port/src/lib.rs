@@ -29,7 +29,7 @@ pub mod sender;
 pub mod spread;
 pub mod tap;
 pub mod tun;
-pub mod unsent;
+pub mod tx_backlog;
 mod user_sender;
 pub mod userns;
 pub mod vlan;

@@ -10,18 +10,15 @@
 pub mod catalogue;
 pub mod compare;
 pub mod counts;
-pub mod document;
 pub mod facts;
-pub mod figure;
-mod format;
 pub mod history;
-pub mod label;
-mod plans;
-pub mod profile;
 pub mod report;
 mod short_names;
-pub mod store;
-pub mod text;
 
+pub use fwdlab_document as document;
+pub use fwdlab_document::{format, plot, text};
+pub use fwdlab_profile as profile;
 pub use fwdlab_stats as stats;
+pub use fwdlab_store as store;
+pub use fwdlab_store::{label, plans};
 pub use short_names::short_names;

@@ -6,7 +6,7 @@
 //! whatever moves slower than that; the mirrored halves cancel a steady drift.
 //!
 //! - A slice's figure is its mean rate over the time that the device had
-//!   ([`super::taken`]). What it reaches in its best samples, their upper quartile, is
+//!   ([`super::stolen_time`]). What it reaches in its best samples, their upper quartile, is
 //!   its capacity: a second comparison beside the one that decides.
 //! - A stream's effect is the logarithm of the ratio of the two variants' mean rates
 //!   over those halves. That of capacity is the median of the halves' log ratios: a
@@ -29,8 +29,8 @@ use crate::comparison::{
 };
 use crate::diagnostics::lag1_autocorrelation;
 use crate::random::SplitMix64;
+use crate::stolen_time::{Roles, StolenTime};
 use crate::summary::{mean, median, quantile, variance};
-use crate::taken::{Roles, Taken};
 use fwdlab_model::record::Sample;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -66,7 +66,7 @@ pub fn slices_of(samples: &[Sample], roles: Roles, intended_pps: Option<f64>) ->
         slices.entry(sample.slice).or_default().push(sample);
     }
     let slice = |(number, samples): (u32, Vec<&Sample>)| {
-        let taken = Taken::of(samples.iter().copied(), roles);
+        let taken = StolenTime::of(samples.iter().copied(), roles);
         let packets: u64 = samples.iter().map(|sample| sample.forwarded).sum();
         let offered: u64 = samples.iter().map(|sample| sample.offered).sum();
         let rate = |sample: &&Sample| sample.forwarded as f64 * 1e9 / sample.duration_ns as f64;

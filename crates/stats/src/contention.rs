@@ -1,11 +1,11 @@
 //! Evidence that other work on the device's CPUs changed the figure of a run.
 //!
 //! Only the time that the device waited for a CPU counts, whoever else used it. At full load
-//! the waiting time can be removed from the rate ([`crate::taken`]), provided that the CPU is
+//! the waiting time can be removed from the rate ([`crate::stolen_time`]), provided that the CPU is
 //! what limits the device and that the kernel's account is consistent. At a paced rate waiting
 //! matters only if packets were lost meanwhile.
 
-use crate::taken::{Roles, Taken};
+use crate::stolen_time::{Roles, StolenTime};
 use fwdlab_model::record::{Counter, Ring, Sample};
 
 /// Largest share of the window that a correction removes. With a competitor at real-time priority
@@ -28,7 +28,7 @@ const OF_OFFERED: f64 = 2e-4;
 /// at that time, and no more than its ring dropped, if that was counted.
 pub fn lost_to_waiting(samples: &[Sample], roles: Roles, counters: &[Counter]) -> u64 {
     let arrived = |sample: &Sample| {
-        let taken = Taken::of([sample], roles).device_ns as f64;
+        let taken = StolenTime::of([sample], roles).device_ns as f64;
         sample.offered as f64 * taken / sample.duration_ns.max(1) as f64
     };
     let mut before = 0.0;
@@ -100,7 +100,7 @@ impl CpuBound {
             .filter(|sample| sample.valid && sample.duration_ns > 0)
             .map(|sample| {
                 let ns = sample.duration_ns as f64;
-                let had = 1.0 - Taken::of([sample], roles).share();
+                let had = 1.0 - StolenTime::of([sample], roles).share();
                 (ns, had, sample.forwarded as f64 / ns)
             })
             .collect();
@@ -119,7 +119,7 @@ impl CpuBound {
             self.yy += y * y;
         }
         self.freedom += points.len() as f64 - 1.0;
-        let taken = Taken::of(samples.iter().filter(|sample| sample.valid), roles);
+        let taken = StolenTime::of(samples.iter().filter(|sample| sample.valid), roles);
         self.duration_ns += taken.duration_ns as f64;
         self.idle_ns += taken.idle_ns as f64;
     }

@@ -48,9 +48,9 @@ pub mod rank;
 pub mod scalability;
 pub mod sequential;
 pub mod steady;
+pub mod stolen_time;
 mod student;
 pub mod summary;
-pub mod taken;
 
 pub use alternation::compare_alternation;
 pub use blocked::{BlockedRun, compare_blocked, compare_unblocked};

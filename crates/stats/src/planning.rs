@@ -97,7 +97,7 @@ pub struct Outcome {
 
 /// Power of a design.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Outlook {
+pub struct PowerAnalysis {
     /// Outcomes for no change and for [`CHANGES`].
     pub outcomes: Vec<Outcome>,
     /// Change found with a chance of 80 %, as a ratio.
@@ -109,9 +109,9 @@ pub struct Outlook {
 impl Design {
     /// What the design is worth when one block's log ratio has a standard
     /// deviation of `sd`; none when the arguments make no sense.
-    pub fn outlook(&self, sd: f64) -> Option<Outlook> {
+    pub fn outlook(&self, sd: f64) -> Option<PowerAnalysis> {
         let changes = std::iter::once(0.0).chain(CHANGES);
-        Some(Outlook {
+        Some(PowerAnalysis {
             outcomes: changes.map(|change| self.outcome(sd, change)).collect::<Option<_>>()?,
             mde_80: self.detectable(sd, 0.8)?,
             mde_90: self.detectable(sd, 0.9)?,

@@ -25,7 +25,7 @@ pub enum System {
 
 /// What is looked at beside instructions, where they are counted: each makes it slower.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Also {
+pub struct CountOptions {
     /// Who calls whom.
     pub calls: bool,
     /// What a model of caches misses.
@@ -44,7 +44,7 @@ pub struct Common<'a> {
     /// Cards for traffic, all of one model.
     pub nics: Vec<Nic>,
     /// What is looked at beside instructions, where they are counted.
-    pub also: Also,
+    pub also: CountOptions,
     /// A directory that survives this process: for the plugin, and the console's log.
     pub cache: &'a Path,
 }

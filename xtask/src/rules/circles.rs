@@ -7,7 +7,7 @@
 //! Tests may look anywhere.
 
 use super::{Finding, program};
-use crate::house::{File, House};
+use crate::tree::{File, SourceTree};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Path of a module from the root of its crate.
@@ -16,7 +16,7 @@ type Module<'a> = Vec<&'a str>;
 type Uses<'a> = BTreeMap<&'a str, BTreeMap<&'a str, &'a File>>;
 
 /// No folder holds modules that use each other in a circle.
-pub(super) fn circles(house: &House) -> Vec<Finding> {
+pub(super) fn circles(house: &SourceTree) -> Vec<Finding> {
     let mut crates: BTreeMap<&str, Vec<(Module<'_>, &File)>> = BTreeMap::new();
     for file in &house.files {
         if let Some((name, module)) = module(&file.path) {
@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     fn found(files: &[(&str, &str)]) -> Vec<String> {
-        circles(&House::of(files)).iter().map(ToString::to_string).collect()
+        circles(&SourceTree::of(files)).iter().map(ToString::to_string).collect()
     }
 
     #[test]

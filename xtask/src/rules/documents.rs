@@ -2,10 +2,11 @@
 
 use super::{Finding, lines};
 use crate::COMMANDS;
-use crate::house::{File, House};
+use crate::tree::{File, SourceTree};
 use std::collections::BTreeSet;
 
 const MAP: &str = "ARCHITECTURE.md";
+const INVARIANTS: &str = "docs/INVARIANTS.md";
 /// Folders whose paths are checked wherever a document names them.
 const ROOMS: [&str; 9] = [
     "crates/",
@@ -20,7 +21,7 @@ const ROOMS: [&str; 9] = [
 ];
 
 /// ARCHITECTURE.md has a place for every crate.
-pub(super) fn crates_on_the_map(house: &House) -> Vec<Finding> {
+pub(super) fn crates_on_the_map(house: &SourceTree) -> Vec<Finding> {
     let map = house.text(MAP).unwrap_or_default();
     let name = |file: &'_ File| -> Option<String> {
         let folder = file.path.strip_suffix("/Cargo.toml")?;
@@ -36,7 +37,7 @@ pub(super) fn crates_on_the_map(house: &House) -> Vec<Finding> {
 }
 
 /// Every experiment begins with a comment: what it asks, what to expect.
-pub(super) fn experiments_explained(house: &House) -> Vec<Finding> {
+pub(super) fn experiments_explained(house: &SourceTree) -> Vec<Finding> {
     house
         .files
         .iter()
@@ -46,14 +47,24 @@ pub(super) fn experiments_explained(house: &House) -> Vec<Finding> {
         .collect()
 }
 
-/// Links between documents, and paths in their code, lead to files.
-pub(super) fn references(house: &House) -> Vec<Finding> {
+/// Links between documents lead to files and headings, paths in their code to files.
+pub(super) fn references(house: &SourceTree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in documents(house) {
         for (number, line) in lines(&file.text) {
-            for target in links(line) {
-                if !house.has(&resolve(&file.path, target)) {
+            for (target, heading) in links(line) {
+                let path = match target {
+                    "" => file.path.clone(),
+                    target => resolve(&file.path, target),
+                };
+                if !house.has(&path) {
                     let what = format!("the link to {target} leads nowhere");
+                    findings.push(Finding::new(&file.path, number, what));
+                } else if let (Some(heading), Some(text)) = (heading, house.text(&path))
+                    && path.ends_with(".md")
+                    && !anchors(text).contains(heading)
+                {
+                    let what = format!("{path} has no heading #{heading}");
                     findings.push(Finding::new(&file.path, number, what));
                 }
             }
@@ -68,8 +79,8 @@ pub(super) fn references(house: &House) -> Vec<Finding> {
     findings
 }
 
-/// Tests that ARCHITECTURE.md calls upon exist: names of four words or more.
-pub(super) fn tests(house: &House) -> Vec<Finding> {
+/// Tests that INVARIANTS.md names exist: names of four words or more.
+pub(super) fn tests(house: &SourceTree) -> Vec<Finding> {
     let is_test = |span: &&str| {
         span.matches('_').count() >= 3 && span.chars().all(|c| c.is_ascii_lowercase() || c == '_')
     };
@@ -77,10 +88,10 @@ pub(super) fn tests(house: &House) -> Vec<Finding> {
         let head = format!("fn {name}(");
         house.files.iter().any(|file| file.path.ends_with(".rs") && file.text.contains(&head))
     };
-    lines(house.text(MAP).unwrap_or_default())
+    lines(house.text(INVARIANTS).unwrap_or_default())
         .flat_map(|(number, line)| spans(line).filter(is_test).map(move |span| (number, span)))
         .filter(|(_, name)| !exists(name))
-        .map(|(number, name)| Finding::new(MAP, number, format!("there is no test {name}")))
+        .map(|(number, name)| Finding::new(INVARIANTS, number, format!("there is no test {name}")))
         .collect()
 }
 
@@ -88,7 +99,7 @@ pub(super) fn tests(house: &House) -> Vec<Finding> {
 const OF_LINUX: &[&str] = &["bzImage", "bindeb-pkg", "binrpm-pkg", "pacman-pkg"];
 
 /// Commands in documents are commands of `make`, `cargo xtask` or `fwdlab`.
-pub(super) fn commands(house: &House) -> Vec<Finding> {
+pub(super) fn commands(house: &SourceTree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in documents(house) {
         for (number, snippet) in snippets(&file.text) {
@@ -116,7 +127,7 @@ pub(super) fn commands(house: &House) -> Vec<Finding> {
 }
 
 /// Markdown at the root, in `docs/` and in `skills/`.
-fn documents(house: &House) -> impl Iterator<Item = &File> {
+fn documents(house: &SourceTree) -> impl Iterator<Item = &File> {
     house.files.iter().filter(|file| {
         let is_document = !file.path.contains('/')
             || file.path.starts_with("docs/")
@@ -125,7 +136,7 @@ fn documents(house: &House) -> impl Iterator<Item = &File> {
     })
 }
 
-fn is_target(house: &House, target: &str) -> bool {
+fn is_target(house: &SourceTree, target: &str) -> bool {
     let makefile = house.text("Makefile").unwrap_or_default();
     let rules = makefile.lines().filter(|line| !line.starts_with(['\t', '#', '.']));
     let names = rules.filter_map(|line| Some(line.split_once(':')?.0));
@@ -137,12 +148,38 @@ fn is_path(span: &str) -> bool {
     ROOMS.iter().any(|room| span.starts_with(room)) && span.chars().all(plain)
 }
 
-/// Targets of a line's links that lead into the repository.
-fn links(line: &str) -> impl Iterator<Item = &str> {
+/// Targets of a line's links that lead into the repository: file (empty for the document
+/// itself) and heading.
+fn links(line: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     line.split("](").skip(1).filter_map(|rest| {
-        let target = rest.split([')', '#', ' ']).next()?;
-        (!target.is_empty() && !target.contains(':')).then_some(target)
+        let target = rest.split([')', ' ']).next()?;
+        let (file, heading) = match target.split_once('#') {
+            Some((file, heading)) => (file, Some(heading)),
+            None => (target, None),
+        };
+        (!target.is_empty() && !target.contains(':')).then_some((file, heading))
     })
+}
+
+/// Anchors of a document's headings, as forges and mdBook make them.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut is_code = false;
+    for line in text.lines() {
+        is_code ^= line.trim_start().starts_with("```");
+        let heading = line.trim_start_matches('#');
+        if is_code || heading.len() == line.len() || !heading.starts_with(' ') {
+            continue;
+        }
+        let kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
+        let slug: String = heading.trim().to_lowercase().chars().filter(kept).collect();
+        let slug = slug.replace(' ', "-");
+        let first = slug.clone();
+        let next = (1..).map(|n| format!("{first}-{n}"));
+        let free = std::iter::once(slug).chain(next).find(|name| !found.contains(name));
+        found.extend(free);
+    }
+    found
 }
 
 /// A link's target as seen from the root.
@@ -186,7 +223,7 @@ mod tests {
     use crate::rules::Rule;
 
     fn count(rule: Rule, files: &[(&str, &str)]) -> usize {
-        rule(&House::of(files)).len()
+        rule(&SourceTree::of(files)).len()
     }
 
     #[test]
@@ -205,11 +242,15 @@ mod tests {
 
     #[test]
     fn references_that_lead_nowhere_are_found() {
-        let there = ("docs/A.md", "[up](../README.md#words) [web](https://example.org)");
+        let text =
+            "[up](../README.md) [web](https://example.org)\n# Two `words`\n## Words\n## Words";
+        let there = ("docs/A.md", text);
         for (text, found) in [
             ("[a](docs/A.md) ![b](docs/A.md)", 0),
             ("[a](A.md)", 1),
             ("`docs/A.md` `docs/` `docs/*.md`", 0),
+            ("[a](docs/A.md#two-words) [b](docs/A.md#words-1) [c](#here)\n# Here", 0),
+            ("[a](docs/A.md#three) [b](#there)\n# Here", 2),
             ("`docs/B.md`", 1),
         ] {
             assert_eq!(count(references, &[there, ("README.md", text)]), found, "{text}");
@@ -221,8 +262,8 @@ mod tests {
     #[test]
     fn tests_that_do_not_exist_are_found() {
         let code = ("crates/a/src/a.rs", "fn the_sun_goes_up() {}");
-        assert_eq!(count(tests, &[code, (MAP, "`the_sun_goes_up`, `is_a_word`")]), 0);
-        assert_eq!(count(tests, &[code, (MAP, "`the_sun_goes_down`")]), 1);
+        assert_eq!(count(tests, &[code, (INVARIANTS, "`the_sun_goes_up`, `is_a_word`")]), 0);
+        assert_eq!(count(tests, &[code, (INVARIANTS, "`the_sun_goes_down`")]), 1);
     }
 
     #[test]

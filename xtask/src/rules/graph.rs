@@ -1,7 +1,7 @@
 //! Who may know whom.
 
 use super::Finding;
-use crate::house::House;
+use crate::tree::SourceTree;
 use toml::Table;
 
 /// Each crate and what it may depend on, without the prefix `fwdlab-`. Tests
@@ -12,8 +12,15 @@ const GRAPH: &[(&str, &[&str])] = &[
     ("port", &["packet"]),
     ("router", &["packet", "port"]),
     ("vm", &["packet", "port"]),
-    ("bench", &["model", "packet", "port", "search", "stats", "vm"]),
-    ("results", &["model", "search", "stats"]),
+    ("host", &["model", "port"]),
+    ("dut", &["host", "model", "packet", "port"]),
+    ("generator", &["host", "model", "packet", "port"]),
+    ("bench", &["host", "dut", "generator", "model", "packet", "port", "search", "stats", "vm"]),
+    ("routerd", &["model", "packet", "port", "router"]),
+    ("document", &["model", "stats"]),
+    ("store", &["model", "stats"]),
+    ("profile", &["model", "stats", "document", "store"]),
+    ("results", &["model", "search", "stats", "document", "store", "profile"]),
     ("stats", &["model"]),
     ("search", &[]),
     ("testdata", &[]),
@@ -22,8 +29,8 @@ const GRAPH: &[(&str, &[&str])] = &[
     (
         "fwdlab",
         &[
-            "model", "packet", "port", "router", "bench", "results", "archive", "export", "search",
-            "vm",
+            "model", "packet", "port", "router", "routerd", "bench", "results", "archive",
+            "export", "search", "vm",
         ],
     ),
 ];
@@ -33,22 +40,22 @@ const KEEPERS: &[(&str, &[&str])] = &[
     // The operating system.
     ("aya", &["port"]),
     ("libc", &["port"]),
-    ("rustix", &["port", "fwdlab"]),
+    ("rustix", &["port", "routerd", "fwdlab"]),
     // Captured frames.
     ("pcap-parser", &["port"]),
     // Routes that change while packets are forwarded.
     ("arc-swap", &["router"]),
     // SQL and pictures.
-    ("rusqlite", &["results"]),
-    ("resvg", &["results"]),
-    ("inferno", &["results"]),
+    ("rusqlite", &["store"]),
+    ("resvg", &["document"]),
+    ("inferno", &["profile"]),
     // Tables for other programs.
     ("parquet", &["export"]),
     // Servers of other traffic generators.
-    ("flate2", &["bench"]),
+    ("flate2", &["generator"]),
     // The command line.
     ("clap", &["fwdlab"]),
-    ("anyhow", &["fwdlab"]),
+    ("anyhow", &["fwdlab", "routerd"]),
     // Nothing is asynchronous.
     ("tokio", &[]),
     ("async-std", &[]),
@@ -56,7 +63,7 @@ const KEEPERS: &[(&str, &[&str])] = &[
 ];
 
 /// The crates depend on each other as [`GRAPH`] says, and in no other way.
-pub(super) fn dependencies(house: &House) -> Vec<Finding> {
+pub(super) fn dependencies(house: &SourceTree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, path, manifest) in manifests(house, &mut findings) {
         let Some((_, allowed)) = GRAPH.iter().find(|(known, _)| *known == name) else {
@@ -79,7 +86,7 @@ pub(super) fn dependencies(house: &House) -> Vec<Finding> {
 }
 
 /// Outside crates are used where [`KEEPERS`] says.
-pub(super) fn outside(house: &House) -> Vec<Finding> {
+pub(super) fn outside(house: &SourceTree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, path, manifest) in manifests(house, &mut Vec::new()) {
         for dependency in names(&manifest) {
@@ -95,7 +102,10 @@ pub(super) fn outside(house: &House) -> Vec<Finding> {
 }
 
 /// Name, path and manifest of every crate under `crates/`.
-fn manifests<'a>(house: &'a House, findings: &mut Vec<Finding>) -> Vec<(&'a str, &'a str, Table)> {
+fn manifests<'a>(
+    house: &'a SourceTree,
+    findings: &mut Vec<Finding>,
+) -> Vec<(&'a str, &'a str, Table)> {
     let mut manifests = Vec::new();
     for file in &house.files {
         let name = file.path.strip_prefix("crates/").and_then(|p| p.strip_suffix("/Cargo.toml"));
@@ -134,7 +144,7 @@ mod tests {
     use crate::rules::Rule;
 
     fn findings(rule: Rule, name: &str, manifest: &str) -> Vec<String> {
-        let house = House::of(&[(&format!("crates/{name}/Cargo.toml"), manifest)]);
+        let house = SourceTree::of(&[(&format!("crates/{name}/Cargo.toml"), manifest)]);
         rule(&house).iter().map(ToString::to_string).collect()
     }
 
@@ -162,7 +172,7 @@ mod tests {
     #[test]
     fn outside_crates_have_their_keepers() {
         assert_eq!(findings(outside, "bench", "[dependencies]\nrusqlite = \"1\"").len(), 1);
-        assert_eq!(findings(outside, "results", "[dependencies]\nrusqlite = \"1\""), [""; 0]);
+        assert_eq!(findings(outside, "store", "[dependencies]\nrusqlite = \"1\""), [""; 0]);
         assert_eq!(findings(outside, "fwdlab", "[dependencies]\ntokio = \"1\"").len(), 1);
     }
 }

@@ -7,23 +7,21 @@ mod documents;
 mod graph;
 mod places;
 mod sources;
-mod touches;
 mod versions;
 
-use crate::house::House;
+use crate::tree::SourceTree;
 use anyhow::{Result, bail};
 use std::fmt;
 use std::path::Path;
 
 /// Finds what offends in a house.
-type Rule = fn(&House) -> Vec<Finding>;
+type Rule = fn(&SourceTree) -> Vec<Finding>;
 
 /// Every rule with its name.
 const RULES: &[(&str, Rule)] = &[
     ("crate graph", graph::dependencies),
     ("outside crates kept where they belong", graph::outside),
     ("modules form no circles", circles::circles),
-    ("new things touch few places", touches::touches),
     ("unsafe in crates/port only", sources::unsafe_code),
     ("model and packet are pure", sources::purity),
     ("skips go through one helper", sources::skips),
@@ -65,7 +63,7 @@ impl fmt::Display for Finding {
 
 /// Holds the repository against all rules and prints what offends.
 pub(crate) fn check(root: &Path) -> Result<()> {
-    let house = House::read(root)?;
+    let house = SourceTree::read(root)?;
     let mut offences = 0;
     for (name, rule) in RULES {
         let findings = rule(&house);
@@ -101,7 +99,7 @@ mod tests {
 
     #[test]
     fn the_house_keeps_its_rules() {
-        let house = match House::read(&crate::root()) {
+        let house = match SourceTree::read(&crate::root()) {
             Ok(house) => house,
             Err(error) => {
                 return fwdlab_testdata::skip(&format!("the house rules: {error:#}"));

@@ -1,7 +1,7 @@
 //! Nothing in the repository depends on the location of the working copy.
 
 use super::{Finding, lines};
-use crate::house::House;
+use crate::tree::SourceTree;
 
 /// Folders at the root of a file system in which people work.
 const WORKPLACES: [&str; 4] = ["home", "root", "work", "Users"];
@@ -9,7 +9,7 @@ const WORKPLACES: [&str; 4] = ["home", "root", "work", "Users"];
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 /// No file, compiled ones included, contains an absolute path of a user's machine.
-pub(super) fn machine_paths(house: &House) -> Vec<Finding> {
+pub(super) fn machine_paths(house: &SourceTree) -> Vec<Finding> {
     let workplaces = WORKPLACES.map(|folder| format!("/{folder}/"));
     let mut findings = Vec::new();
     for file in house.files.iter().filter(|file| file.path != "Cargo.lock") {
@@ -33,7 +33,7 @@ fn has_absolute(line: &str, folder: &str) -> bool {
 }
 
 /// Dependencies come from crates.io, and no mirror of it is written down.
-pub(super) fn registries(house: &House) -> Vec<Finding> {
+pub(super) fn registries(house: &SourceTree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in &house.files {
         let name = file.path.rsplit('/').next().unwrap_or_default();
@@ -65,19 +65,19 @@ mod tests {
             ("crates/ROOT/a", false),
         ] {
             let line = line.replace("ROOT", "root");
-            let house = House::of(&[("a", &line)]);
+            let house = SourceTree::of(&[("a", &line)]);
             assert_eq!(machine_paths(&house).len(), usize::from(found), "{line}");
         }
     }
 
     #[test]
     fn mirrors_are_found() {
-        let house = House::of(&[
+        let house = SourceTree::of(&[
             (".cargo/config.toml", "[source.crates-io]\nreplace-with = \"mirror\"\n"),
             ("Cargo.lock", "source = \"registry+https://mirror.example/index\"\n"),
         ]);
         assert_eq!(registries(&house).len(), 2);
         let source = format!("source = \"{REGISTRY}\"\n");
-        assert_eq!(registries(&House::of(&[("fuzz/Cargo.lock", &source)])), []);
+        assert_eq!(registries(&SourceTree::of(&[("fuzz/Cargo.lock", &source)])), []);
     }
 }

@@ -1,7 +1,7 @@
 //! Rules about source text.
 
 use super::{Finding, lines};
-use crate::house::{File, House};
+use crate::tree::{File, SourceTree};
 
 /// Longer files hold more than one kind of thing.
 const LINES_MAX: usize = 500;
@@ -21,7 +21,7 @@ const IMPURE: [&str; 8] = [
 ];
 
 /// Only crates/port is `unsafe`.
-pub(super) fn unsafe_code(house: &House) -> Vec<Finding> {
+pub(super) fn unsafe_code(house: &SourceTree) -> Vec<Finding> {
     let files = rust(house).filter(|file| !file.path.starts_with("crates/port/"));
     let word = |code: &str| {
         // Pages have a policy whose words begin so.
@@ -32,7 +32,7 @@ pub(super) fn unsafe_code(house: &House) -> Vec<Finding> {
 }
 
 /// The crates `model`, `packet` and `search` do no I/O, start nothing and read no clock.
-pub(super) fn purity(house: &House) -> Vec<Finding> {
+pub(super) fn purity(house: &SourceTree) -> Vec<Finding> {
     let pure = ["crates/model/src/", "crates/packet/src/", "crates/search/src/"];
     let files = rust(house).filter(|file| pure.iter().any(|folder| file.path.starts_with(folder)));
     grep(files, "model, packet and search know no operating system", |code| {
@@ -42,7 +42,7 @@ pub(super) fn purity(house: &House) -> Vec<Finding> {
 
 /// Tests report skips through `fwdlab_testdata`, whose reports the test runner counts.
 /// Benchmarks and chores are no tests.
-pub(super) fn skips(house: &House) -> Vec<Finding> {
+pub(super) fn skips(house: &SourceTree) -> Vec<Finding> {
     let is_test = |file: &&File| {
         file.path.starts_with("crates/")
             && !file.path.starts_with("crates/testdata/")
@@ -60,7 +60,7 @@ pub(super) fn skips(house: &House) -> Vec<Finding> {
 
 /// Code blocks of documentation comments name a language that rustdoc does not compile: the
 /// test runner runs no documentation tests, which would take rustdoc once per crate.
-pub(super) fn documentation_tests(house: &House) -> Vec<Finding> {
+pub(super) fn documentation_tests(house: &SourceTree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in rust(house).filter(|file| file.path.contains("/src/")) {
         let mut is_open = false;
@@ -81,7 +81,7 @@ pub(super) fn documentation_tests(house: &House) -> Vec<Finding> {
 }
 
 /// Source files have at most [`LINES_MAX`] lines.
-pub(super) fn length(house: &House) -> Vec<Finding> {
+pub(super) fn length(house: &SourceTree) -> Vec<Finding> {
     house
         .files
         .iter()
@@ -94,7 +94,7 @@ pub(super) fn length(house: &House) -> Vec<Finding> {
         .collect()
 }
 
-fn rust(house: &House) -> impl Iterator<Item = &File> {
+fn rust(house: &SourceTree) -> impl Iterator<Item = &File> {
     house.files.iter().filter(|file| file.path.ends_with(".rs"))
 }
 
@@ -142,7 +142,8 @@ mod tests {
     #[test]
     fn unsafe_is_found_outside_its_crate_only() {
         let text = "// unsafe\nfn a() { unsafe { b() } }\n#![forbid(unsafe_code)]\n";
-        let house = House::of(&[("crates/bench/src/a.rs", text), ("crates/port/src/a.rs", text)]);
+        let house =
+            SourceTree::of(&[("crates/bench/src/a.rs", text), ("crates/port/src/a.rs", text)]);
         let found = unsafe_code(&house);
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!((found[0].path.as_str(), found[0].line), ("crates/bench/src/a.rs", 2));
@@ -152,7 +153,7 @@ mod tests {
     fn documentation_tests_are_found() {
         let of = |fence: &str| format!("/// A thing:\n/// {fence}\n/// a\n/// ```\nfn a() {{}}\n");
         for (fence, found) in [("```text", 0), ("```", 1), ("```rust", 1), ("```no_run", 1)] {
-            let house = House::of(&[("crates/a/src/a.rs", &of(fence))]);
+            let house = SourceTree::of(&[("crates/a/src/a.rs", &of(fence))]);
             assert_eq!(documentation_tests(&house).len(), found, "{fence}");
         }
     }
@@ -161,7 +162,7 @@ mod tests {
     fn skips_past_the_helper_are_found_in_tests_only() {
         let text = "fn a() {\n eprintln!(\"SKIPPED: no moon\");\n env::var(\"FWDLAB_CI\")\n}\n";
         let places = ["crates/a/src/a.rs", "crates/testdata/src/a.rs", "crates/a/benches/a.rs"];
-        let house = House::of(&places.map(|place| (place, text)));
+        let house = SourceTree::of(&places.map(|place| (place, text)));
         let found: Vec<_> = skips(&house).into_iter().map(|f| (f.path, f.line)).collect();
         assert_eq!(found, [(places[0].to_owned(), 2), (places[0].to_owned(), 3)]);
     }
@@ -170,14 +171,14 @@ mod tests {
     fn clocks_and_files_are_found_in_pure_crates() {
         let text = "use std::time::Instant;\nuse std::net::IpAddr;\nstd::fs::read(p)\n";
         let house =
-            House::of(&[("crates/model/src/a.rs", text), ("crates/model/tests/a.rs", text)]);
+            SourceTree::of(&[("crates/model/src/a.rs", text), ("crates/model/tests/a.rs", text)]);
         assert_eq!(purity(&house).iter().map(|f| f.line).collect::<Vec<_>>(), [1, 3]);
     }
 
     #[test]
     fn long_sources_are_found_and_long_data_is_not() {
         let (long, short) = ("x\n".repeat(501), "x\n".repeat(500));
-        let house = House::of(&[("a.rs", &long), ("b.rs", &short), ("c.json", &long)]);
+        let house = SourceTree::of(&[("a.rs", &long), ("b.rs", &short), ("c.json", &long)]);
         assert_eq!(length(&house).len(), 1);
     }
 }

@@ -4,7 +4,7 @@
 //! archives and packages.
 
 use super::{Finding, lines};
-use crate::house::House;
+use crate::tree::SourceTree;
 
 const MANIFEST: &str = "Cargo.toml";
 const CHANGELOG: &str = "CHANGELOG.md";
@@ -12,7 +12,7 @@ const CITATION: &str = "CITATION.cff";
 const PORT: &str = "packaging/freebsd/Makefile";
 
 /// All files name the version of the workspace and the date of its release.
-pub(super) fn versions(house: &House) -> Vec<Finding> {
+pub(super) fn versions(house: &SourceTree) -> Vec<Finding> {
     let text = |path: &str| house.text(path).unwrap_or_default();
     let Some(version) = workspace_version(text(MANIFEST)) else {
         return vec![Finding::new(MANIFEST, 0, "no version in [workspace.package]")];
@@ -37,7 +37,7 @@ pub(super) fn versions(house: &House) -> Vec<Finding> {
 }
 
 /// Crates of the workspace inherit their version.
-fn manifests(house: &House) -> Vec<Finding> {
+fn manifests(house: &SourceTree) -> Vec<Finding> {
     let is_member = |path: &str| {
         path.ends_with("/Cargo.toml") && (path.starts_with("crates/") || path.starts_with("xtask/"))
     };
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn agreeing_versions_have_no_finding() {
-        assert_eq!(versions(&House::of(&FILES)), []);
+        assert_eq!(versions(&SourceTree::of(&FILES)), []);
     }
 
     #[test]
@@ -96,7 +96,7 @@ mod tests {
         ] {
             let mut files = FILES;
             files[changed].1 = text;
-            let found = versions(&House::of(&files));
+            let found = versions(&SourceTree::of(&files));
             assert_eq!(found.len(), findings, "{text}: {found:?}");
         }
     }

@@ -6,9 +6,9 @@
 
 mod phrases;
 
-use crate::house::{File, House};
 use crate::rules::lines;
 use crate::tool;
+use crate::tree::{File, SourceTree};
 use anyhow::{Context, Result, bail};
 use phrases::{PHRASES, QUESTIONS};
 use std::collections::BTreeMap;
@@ -99,9 +99,9 @@ fn program(root: &Path) -> Option<PathBuf> {
 }
 
 fn all_hits(root: &Path, typos: &Path) -> Result<Vec<Hit>> {
-    let house = House::read(root)?;
+    let house = SourceTree::read(root)?;
     let mut hits = words(root, typos)?;
-    hits.extend(house.files.iter().filter(|file| is_prose(file)).flat_map(phrases_of));
+    hits.extend(house.files.iter().filter(is_prose).flat_map(phrases_of));
     hits.sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
     Ok(hits)
 }
@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     fn found(path: &str, text: &str) -> Vec<String> {
-        let house = House::of(&[(path, text)]);
+        let house = SourceTree::of(&[(path, text)]);
         house.files.iter().filter(is_prose).flat_map(phrases_of).map(|hit| hit.found).collect()
     }
 

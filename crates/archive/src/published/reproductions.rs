@@ -7,7 +7,7 @@ use super::{Block, Outcome, Readme, claims, reproduce};
 use fwdlab_model::Plan;
 use fwdlab_model::plan::RunMetric;
 use fwdlab_model::record::RunRecord;
-use fwdlab_results::figure::RightAxis;
+use fwdlab_results::plot::RightAxis;
 use fwdlab_results::stats::log_rule;
 use fwdlab_results::stats::ministat::Generation;
 use fwdlab_results::stats::summary::median;

@@ -17,7 +17,7 @@ mod conversation;
 mod deploy;
 #[cfg(test)]
 mod fakes;
-mod lines;
+mod line_reader;
 pub mod open;
 pub mod protocol;
 mod serve;

@@ -1,6 +1,6 @@
 //! Common to both agents: hello, orders, time limit.
 
-use super::lines::{Heard, Lines};
+use super::line_reader::{Heard, Lines};
 use super::protocol::{Answer, Hello, Order};
 use crate::error::BenchError;
 use serde::Serialize;

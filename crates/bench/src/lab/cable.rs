@@ -4,8 +4,8 @@
 //! The check uses the DUT's interface counters. It proves the direction towards the DUT; for
 //! the other one the DUT would have to send.
 
+use super::cable_ends::{DutEnd, FarEnd};
 use super::counter::{self, Received};
-use super::ends::{DutEnd, FarEnd};
 use super::{bad, failed, good};
 use crate::agent::Burst;
 use crate::error::BenchError;

@@ -1,8 +1,8 @@
 //! Ceiling of a sender: packets per second that the DUT's interface receives.
 
 use super::bad;
+use super::cable_ends::{DutEnd, FarEnd};
 use super::counter;
-use super::ends::{DutEnd, FarEnd};
 use super::failed;
 use super::good;
 use crate::agent::Burst;

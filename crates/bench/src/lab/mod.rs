@@ -5,14 +5,14 @@
 //! the direction of cables away from the DUT, which would have to send.
 
 mod cable;
+mod cable_ends;
 mod ceiling;
 mod clock;
 mod counter;
-mod ends;
 pub(crate) mod link;
 
+pub mod protected_routes;
 mod traffic;
-pub mod ways;
 
 pub use cable::CableReport;
 pub use ceiling::CeilingReport;

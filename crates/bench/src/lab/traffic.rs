@@ -6,13 +6,13 @@
 //! on any host but a copy of fwdlab (see [`crate::agent::program()`]).
 
 use super::cable::{self, CableReport};
+use super::cable_ends::{DutEnd, FarEnd};
 use super::ceiling::{self, CeilingReport};
-use super::ends::{DutEnd, FarEnd};
 use super::{failed, mac_of};
 use crate::agent::{self, End, Own};
 use crate::error::BenchError;
 use crate::host::SshSettings;
-use crate::host::reached::Reached;
+use crate::host::connected::ConnectedHost;
 use crate::lease::Leases;
 use crate::probe::Probe;
 use fwdlab_model::Lab;
@@ -62,9 +62,9 @@ pub fn traffic(
     stopped: &dyn Fn() -> bool,
 ) -> Result<TrafficReport, BenchError> {
     let mut report = TrafficReport::default();
-    let mut hosts: BTreeMap<&str, Reached> = BTreeMap::new();
+    let mut hosts: BTreeMap<&str, ConnectedHost> = BTreeMap::new();
     for described in &lab.hosts {
-        match Reached::connect(described, settings) {
+        match ConnectedHost::connect(described, settings) {
             Ok(reached) => drop(hosts.insert(&described.name, reached)),
             Err(error) => report.obstacles.push(failed(format!("host {}", described.name), error)),
         }
@@ -138,7 +138,7 @@ fn side(lab: &Lab, cable: &Cable) -> Option<Side> {
 }
 
 /// The far end of a cable; `far` is its host.
-fn far_end<'a>(far: &'a Reached, cable: &Cable) -> Result<FarEnd<'a>, BenchError> {
+fn far_end<'a>(far: &'a ConnectedHost, cable: &Cable) -> Result<FarEnd<'a>, BenchError> {
     let interface = cable.far.interface.clone();
     let mac = mac(far, &interface)?;
     let (program, cpus) = (far.program.clone(), far.described.cpus.clone());
@@ -148,7 +148,7 @@ fn far_end<'a>(far: &'a Reached, cable: &Cable) -> Result<FarEnd<'a>, BenchError
 
 /// The end of a cable at the DUT.
 fn dut_end<'a>(
-    dut: &'a Reached,
+    dut: &'a ConnectedHost,
     cable: &Cable,
     interfaces: &'a [String],
 ) -> Result<DutEnd<'a>, BenchError> {
@@ -158,7 +158,7 @@ fn dut_end<'a>(
 }
 
 /// The value of the lab file, else the one that the host reports.
-fn mac(reached: &Reached, interface: &str) -> Result<[u8; 6], BenchError> {
+fn mac(reached: &ConnectedHost, interface: &str) -> Result<[u8; 6], BenchError> {
     let described = reached.described.interfaces.iter().find(|i| i.name == interface);
     match described.and_then(|described| described.mac) {
         Some(mac) => Ok(mac.0),

@@ -9,7 +9,7 @@ use super::reach::{is_host, reach};
 use super::script::{Ledger, Mark};
 use crate::error::BenchError;
 use crate::host::SshSettings;
-use crate::host::reached::Reached;
+use crate::host::connected::ConnectedHost;
 use fwdlab_model::Lab;
 use fwdlab_model::lab::LabHost;
 
@@ -60,17 +60,17 @@ pub(super) fn judge(shared: &Shared, lab: &str) -> Result<(), BenchError> {
 /// # Errors
 /// When none can.
 pub(crate) fn mark_sick(
-    hosts: &[&Reached],
+    hosts: &[&ConnectedHost],
     lab: &str,
     name: &str,
     why: &str,
 ) -> Result<Vec<String>, BenchError> {
     let by = person();
-    let mark = |reached: &Reached, mark: &str| {
+    let mark = |reached: &ConnectedHost, mark: &str| {
         let marked = Ledger::of(reached.system).mark(reached.host(), mark, &by, Some(why));
         marked.map(|()| reached.described.name.clone())
     };
-    let (own, others): (Vec<&Reached>, Vec<&Reached>) =
+    let (own, others): (Vec<&ConnectedHost>, Vec<&ConnectedHost>) =
         hosts.iter().partition(|reached| reached.described.name == name);
     let mut tried: Vec<_> = own.into_iter().map(|reached| mark(reached, OWN)).collect();
     if !tried.iter().any(Result::is_ok) {
@@ -122,7 +122,7 @@ pub fn mark(
             "nothing says why {name} is sick\n  next step: give a reason, which others read"
         )));
     }
-    let write = |_: &LabHost, reached: Result<&Reached, BenchError>| {
+    let write = |_: &LabHost, reached: Result<&ConnectedHost, BenchError>| {
         reached.and_then(|reached| mark_sick(&[reached], &lab.name, name, why))
     };
     let mut tried = reach(std::iter::once(marked), settings, write);

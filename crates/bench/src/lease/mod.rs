@@ -25,7 +25,7 @@ pub use survey::{Freed, HostLease, State, free, survey};
 
 use crate::error::BenchError;
 use crate::host::Host;
-use crate::host::reached::Reached;
+use crate::host::connected::ConnectedHost;
 use fwdlab_model::Lab;
 use fwdlab_port::clock::boottime_ns;
 use script::{Answer, Ledger};
@@ -98,7 +98,7 @@ impl Leases {
     ///
     /// # Errors
     /// When another has one ([`BenchError::Held`]), one is marked sick, or can't be asked.
-    pub(crate) fn take(hosts: &[Reached], lab: &Lab) -> Result<Leases, BenchError> {
+    pub(crate) fn take(hosts: &[ConnectedHost], lab: &Lab) -> Result<Leases, BenchError> {
         Leases::of(hosts.iter(), lab, Some(&lab.name))
     }
 
@@ -107,25 +107,25 @@ impl Leases {
     /// # Errors
     /// When another has one ([`BenchError::Held`]), or one can't be asked.
     pub(crate) fn take_even_sick<'a>(
-        hosts: impl Iterator<Item = &'a Reached>,
+        hosts: impl Iterator<Item = &'a ConnectedHost>,
         lab: &Lab,
     ) -> Result<Leases, BenchError> {
         Leases::of(hosts, lab, None)
     }
 
     fn of<'a>(
-        hosts: impl Iterator<Item = &'a Reached>,
+        hosts: impl Iterator<Item = &'a ConnectedHost>,
         lab: &Lab,
         judged: Option<&str>,
     ) -> Result<Leases, BenchError> {
-        let held = |reached: &Reached| Held {
+        let held = |reached: &ConnectedHost| Held {
             name: reached.described.name.clone(),
             host: reached.shared(),
             ledger: Ledger::of(reached.system),
             standing: Mutex::new(Standing::Away),
         };
         // The order of destinations is that of every controller, whatever its file's order is.
-        let mut sorted: Vec<&Reached> = hosts.collect();
+        let mut sorted: Vec<&ConnectedHost> = hosts.collect();
         sorted.sort_by(|one, other| one.described.ssh.cmp(&other.described.ssh));
         let hosts = sorted.into_iter().map(held).collect();
         Leases::begin(Owner::this(), Duration::from_nanos(lab.lease_ns), hosts, judged)

@@ -2,7 +2,7 @@
 
 use crate::error::BenchError;
 use crate::host::SshSettings;
-use crate::host::reached::Reached;
+use crate::host::connected::ConnectedHost;
 use fwdlab_model::Lab;
 use fwdlab_model::lab::LabHost;
 
@@ -12,10 +12,10 @@ use fwdlab_model::lab::LabHost;
 pub(super) fn reach<'a, T: Send>(
     hosts: impl Iterator<Item = &'a LabHost>,
     settings: &SshSettings,
-    ask: impl Fn(&LabHost, Result<&Reached, BenchError>) -> T + Sync,
+    ask: impl Fn(&LabHost, Result<&ConnectedHost, BenchError>) -> T + Sync,
 ) -> Vec<T> {
     let ask = &ask;
-    let one = move |host: &'a LabHost| match Reached::connect(host, settings) {
+    let one = move |host: &'a LabHost| match ConnectedHost::connect(host, settings) {
         Ok(reached) => ask(host, Ok(&reached)),
         Err(error) => ask(host, Err(error)),
     };

@@ -6,7 +6,7 @@ use super::reach::{is_host, reach};
 use super::script::{Holder, Ledger, Mark, Seen};
 use crate::error::BenchError;
 use crate::host::SshSettings;
-use crate::host::reached::Reached;
+use crate::host::connected::ConnectedHost;
 use fwdlab_model::Lab;
 use serde::Serialize;
 
@@ -111,7 +111,7 @@ pub fn free(
     }))
 }
 
-fn end(reached: &Reached, force: bool) -> Result<(bool, String), BenchError> {
+fn end(reached: &ConnectedHost, force: bool) -> Result<(bool, String), BenchError> {
     let ledger = Ledger::of(reached.system);
     let seen = ledger.show(reached.host())?;
     let stands = state(&seen);

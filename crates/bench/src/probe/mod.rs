@@ -1,9 +1,9 @@
 //! Probes which mechanisms work on this machine by trying each one.
 
-mod quiet;
+mod noise_sources;
 mod router;
 
-pub use quiet::quietness;
+pub use noise_sources::quietness;
 
 use crate::engines::{Receiving, engine_name, open_receiver, open_sender};
 use crate::error::BenchError;

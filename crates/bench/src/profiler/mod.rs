@@ -7,16 +7,16 @@
 //! `perf script` prints them; who reads, folds and draws them is not this crate's
 //! business.
 
+mod hints;
 pub mod perf;
 pub mod pmclog;
 pub mod pmcstat;
 pub mod probe;
 pub mod simulated;
-mod trouble;
 
+pub use hints::remark_on;
 pub use perf::Perf;
 pub use pmcstat::Pmcstat;
-pub use trouble::remark_on;
 
 use fwdlab_model::profile::{CallGraph, Event, ProfilePlan};
 use fwdlab_model::record::ProfileCounter;

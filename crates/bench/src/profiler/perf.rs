@@ -4,7 +4,7 @@
 //! standard input switches them on and off (perf-record(1), `--control`), so that the
 //! sampled time is the window to within a millisecond and nothing slow happens in it.
 
-use super::trouble::{is_about_the_event, remark_on};
+use super::hints::{is_about_the_event, remark_on};
 use super::{Census, Profiler, RawProfile, Sampling};
 use crate::error::BenchError;
 use crate::host::{Host, Running};

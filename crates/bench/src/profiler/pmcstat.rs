@@ -15,7 +15,7 @@
 
 use super::pmclog::{Form, Log};
 use super::{Census, Profiler, RawProfile, Sampling};
-use crate::dut::freebsd::memory::Memory;
+use crate::dut::freebsd::backup::Backup;
 use crate::dut::freebsd::modules;
 use crate::dut::freebsd::system::System;
 use crate::error::BenchError;
@@ -153,7 +153,7 @@ impl<'a> Pmcstat<'a> {
             }
             // Noted there first, so that it goes also when this process does not come back.
             let system = System::ask(self.host)?;
-            modules::load(self.host, &Memory::new(self.host, &system), MODULE)?;
+            modules::load(self.host, &Backup::new(self.host, &system), MODULE)?;
             self.undo.loaded_on = Some(system);
         }
         // Older releases have no such limit.
@@ -341,7 +341,7 @@ impl<'a> Pmcstat<'a> {
         let undo = std::mem::take(&mut self.undo);
         let mut left = Vec::new();
         if let Some(system) = undo.loaded_on {
-            let memory = Memory::new(self.host, &system);
+            let memory = Backup::new(self.host, &system);
             match modules::unload(self.host, &memory, |file| file == MODULE) {
                 Err(error) => left.push(error.to_string()),
                 Ok(stays) if stays(MODULE) => left.push(format!("{MODULE} can't be unloaded")),

@@ -8,7 +8,7 @@ use fwdlab_model::record::{Counter, CpuTime, Sample, queues};
 use fwdlab_model::settings::{Arrangement, Rate, Settings};
 use fwdlab_model::warning::Warning;
 use fwdlab_stats::contention::{LARGEST_CORRECTION, is_loss_doubtful, lost_to_waiting};
-use fwdlab_stats::taken::{Roles, Taken};
+use fwdlab_stats::stolen_time::{Roles, StolenTime};
 
 /// Share of the window that a CPU may lose to other work without a warning, if the kernel does
 /// not report how long the DUT waited.
@@ -92,7 +92,7 @@ fn waiting(observed: &Observed, cpus: &[CpuTime], counters: &[Counter]) -> Optio
     let valid: Vec<Sample> =
         observed.samples.iter().copied().filter(|sample| sample.valid).collect();
     let roles = Roles::of(cpus);
-    let taken = Taken::of(&valid, roles);
+    let taken = StolenTime::of(&valid, roles);
     let counts = observed.window;
     let lost = counts.offered.saturating_sub(counts.forwarded);
     let is_doubtful = match observed.intended {

@@ -1,13 +1,13 @@
 //! The measurement on a rig that is up: configures the DUT, arms both ends, runs the trial, and
 //! reads what the DUT counted.
 
-use super::asked::Asked;
 use super::cpus::Sampler;
 use super::doubts::doubts;
+use super::dut_queries::DutQueries;
 use super::hooks::Around;
 use super::method::Attempt;
 use super::sampled::{self, Sampled};
-use super::{forwards, method, rate};
+use super::{method, preflight, rate};
 use crate::cpu;
 use crate::dut::findings::Findings;
 use crate::dut::{Dut, Loss, Reading, Totals};
@@ -16,7 +16,7 @@ use crate::host::Host;
 use crate::profiler::Sampling;
 use crate::testbed::netns::receiver;
 use crate::testbed::stopwatch::Stopwatch;
-use crate::testbed::{Ends, Parts, Reach, Wanted};
+use crate::testbed::{Endpoints, Parts, Reach, TrafficRequest};
 use crate::trial::{self, Alternation, Awaited, Moment, TrialSpec};
 use crate::{Observer, Task};
 use fwdlab_model::plan::Plan;
@@ -61,7 +61,7 @@ pub(super) fn measure(
     // program that has just started, may respond before it forwards.
     if remote || !parts.dut.tells_when_ready() {
         observer.step("trying whether it forwards");
-        forwards::attempt(&mut parts, task, findings, observer)?;
+        preflight::attempt(&mut parts, task, findings, observer)?;
         watch.lap("try");
     }
 
@@ -70,8 +70,11 @@ pub(super) fn measure(
     let task = Task { ceiling_pps: ends.known_ceiling_pps(settings).or(task.ceiling_pps), ..task };
     let rate_pps = rate::of(&task, settings)?;
     let (run_id, threads) = (plan.run_id(task.run.index), parts.dut.threads());
-    let wanted =
-        Wanted { rate_pps, threads: &threads, ..Wanted::of(settings, run_id, &plan.trial) };
+    let wanted = TrafficRequest {
+        rate_pps,
+        threads: &threads,
+        ..TrafficRequest::of(settings, run_id, &plan.trial)
+    };
     let (mut armed, mut times) = ends.arm(&wanted, findings)?;
     let (reach, trial_clock) = (parts.reach, parts.clock);
     let clock = || reach.dut_ns(trial_clock.now_ns());
@@ -232,7 +235,7 @@ pub(super) fn measure(
 
 /// Conditions for a run's own trial to open its window: every flow and its state were seen, unless
 /// connections are opened afterwards, possibly more than the table holds.
-fn awaited(plan: &Plan, ends: &dyn Ends, settings: &Settings) -> Awaited {
+fn awaited(plan: &Plan, ends: &dyn Endpoints, settings: &Settings) -> Awaited {
     match &plan.method {
         Some(method) if method.opens_connections() => Awaited::default(),
         _ => ends.awaited(settings),
@@ -289,11 +292,11 @@ fn together(
 pub(super) fn asked<'a, 'b: 'a, 'c: 'b>(
     dut: &'a RefCell<&'b mut (dyn Dut + 'c)>,
     host: &'a dyn Host,
-    ends: &'a dyn Ends,
+    ends: &'a dyn Endpoints,
     before: &'a Reading,
     settings: &'a Settings,
-) -> Asked<'a> {
-    Asked {
+) -> DutQueries<'a> {
+    DutQueries {
         drops: Box::new(move |sent| {
             let mut dut = dut.borrow_mut();
             let mut now = dut.read(host).ok()?;

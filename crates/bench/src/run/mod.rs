@@ -2,14 +2,14 @@
 //! forwarding, arms sender and receiver, runs the trial, waits until counters settle, derives
 //! warnings and writes the record. A failed run is retried once, then given up.
 
-pub(crate) mod asked;
 mod cpus;
 pub(crate) mod doubts;
-mod forwards;
-mod held;
+pub(crate) mod dut_queries;
 mod hooks;
+mod lease_guard;
 mod measure;
 mod method;
+mod preflight;
 pub(crate) mod profile;
 mod rate;
 mod sampled;
@@ -27,7 +27,7 @@ use fwdlab_model::profile::{Event, ProfilePlan};
 use fwdlab_model::record::{Calibration, Checkpoint, Environment, ProfileRecord, RunRecord};
 use fwdlab_model::settings::Settings;
 use fwdlab_port::affinity;
-use held::while_held;
+use lease_guard::with_lease;
 use measure::{Measured, measure};
 use method::Attempt;
 pub use sampled::Sampled;
@@ -98,7 +98,7 @@ impl Runner {
         observer: &mut dyn Observer,
     ) -> Result<Calibration, BenchError> {
         let _pinned = Pinned::to(&self.testbed.place(settings).control)?;
-        while_held(self.testbed.lease(), observer, |observer| {
+        with_lease(self.testbed.lease(), observer, |observer| {
             self.testbed.calibrate(plan, settings, observer)
         })
     }
@@ -139,7 +139,7 @@ impl Runner {
             self.testbed.begin(observer)?;
             let lease = self.testbed.lease();
             let attempt =
-                while_held(lease, observer, |observer| self.once(task, checkpoints, observer));
+                with_lease(lease, observer, |observer| self.once(task, checkpoints, observer));
             let error = match attempt {
                 Ok((mut record, sampled)) => {
                     record.facts.extend(repeated.map(|why| ("repeated after".into(), why)));
@@ -234,7 +234,7 @@ impl Runner {
         let placement = self.testbed.place(settings);
         let _pinned = Pinned::to(&placement.control)?;
         self.testbed.begin(observer)?;
-        while_held(self.testbed.lease(), observer, |observer| {
+        with_lease(self.testbed.lease(), observer, |observer| {
             let mut rig = self.testbed.stand(task, observer)?;
             rig.prepare(settings, &task.plan.trial, &mut Stopwatch::default(), observer)?;
             let profiled = profile::take(rig.parts()?, task, plan, observer)?;

@@ -5,11 +5,11 @@ use super::measure::asked;
 use super::rate;
 use crate::cpu::Placement;
 use crate::dut::Loss;
+use crate::dut::drop_accounting::Readings;
 use crate::dut::findings::Findings;
-use crate::dut::path::Readings;
 use crate::error::BenchError;
 use crate::profiler::{Census, RawProfile, Sampling};
-use crate::testbed::{Parts, Reach, Wanted};
+use crate::testbed::{Parts, Reach, TrafficRequest};
 use crate::trial::{self, Moment, Observed, SystemClock, TrialSpec};
 use crate::{Observer, Task};
 use fwdlab_model::plan::Trial;
@@ -54,7 +54,11 @@ pub(super) fn take(
     let rate_pps = rate::pps(plan.rate.unwrap_or(settings.traffic.rate), &task, settings)?;
     let phases = trial(&task.plan.trial, plan);
     let (run_id, threads) = (task.plan.run_id(task.run.index), dut.threads());
-    let wanted = Wanted { rate_pps, threads: &threads, ..Wanted::of(settings, run_id, &phases) };
+    let wanted = TrafficRequest {
+        rate_pps,
+        threads: &threads,
+        ..TrafficRequest::of(settings, run_id, &phases)
+    };
     let (mut armed, _) = ends.arm(&wanted, &mut findings)?;
     let mut before = dut.read(host)?;
     ends.complete(&mut before, dut);

@@ -6,22 +6,24 @@
 //! router, and the rate is the router's capacity. At a paced rate, packets that find a
 //! wire full are lost, as in the receive ring of a network card.
 
-use super::evidence::Witness;
+use super::steal::StealMonitor;
 use super::traffic::snapshot;
-use super::{Armed, Choice, Ends, Parts, Paths, Reach, Rig, Testbed, Wanted, both};
+use super::{
+    Armed, Choice, Endpoints, Parts, Paths, Reach, Rig, Testbed, TrafficRequest, bidirectional,
+};
 use crate::arrivals;
 use crate::cpu::{self, Placement};
 use crate::dut::findings::Findings;
 use crate::dut::program::WIRE_FULL;
 use crate::dut::router::Wires;
 use crate::dut::undo::Undo;
-use crate::dut::{self, Dut, Ground, Reading};
+use crate::dut::{self, Dut, DutContext, Reading};
 use crate::error::BenchError;
 use crate::generator::Outcome;
 use crate::host::LocalHost;
 use crate::links::{Links, mac};
 use crate::testbed::LoadModel;
-use crate::testbed::account::Account;
+use crate::testbed::cpu_times::CpuTimes;
 use crate::testbed::rig::awaited;
 use crate::trial::{self, Awaited, Evidence, Observed, Snapshot, SystemClock};
 use crate::{Observer, Task, calibrate};
@@ -146,7 +148,7 @@ impl Testbed for Memory {
         let paths = circuits.iter().map(|circuit| circuit.path().display().to_string());
         self.wires = Wires::Memory(paths.collect());
         let placement = self.place(settings);
-        let ground = Ground {
+        let ground = DutContext {
             links: &self.links,
             experiment: &self.paths.experiment,
             program: &self.paths.program,
@@ -222,12 +224,12 @@ struct MemoryEnds {
     full: RefCell<Option<Full>>,
 }
 
-impl Ends for MemoryEnds {
+impl Endpoints for MemoryEnds {
     fn arm<'a>(
         &'a self,
-        wanted: &Wanted<'_>,
+        wanted: &TrafficRequest<'_>,
         _findings: &mut Findings,
-    ) -> Result<(Box<dyn Armed + 'a>, Account), BenchError> {
+    ) -> Result<(Box<dyn Armed + 'a>, CpuTimes), BenchError> {
         let placement = &self.placement;
         if wanted.limit.is_some() {
             return Err(BenchError::Refused(
@@ -247,7 +249,7 @@ impl Ends for MemoryEnds {
             Arrangement::Open => (ReceiverPlace::Sender, &placement.senders[..]),
             Arrangement::Closed => (ReceiverPlace::Unknown, &[][..]),
         };
-        Ok((Box::new(traffic), Account::open(wanted.threads, &[], place, cpus)))
+        Ok((Box::new(traffic), CpuTimes::open(wanted.threads, &[], place, cpus)))
     }
 
     fn awaited(&self, settings: &Settings) -> Awaited {
@@ -276,7 +278,7 @@ impl Ends for MemoryEnds {
 /// Generator and sink of one run, as the trial sees them.
 struct MemoryTraffic {
     traffic: Traffic,
-    witness: Witness,
+    witness: StealMonitor,
     /// What is sent beside it.
     flood: Option<Flood>,
     /// What was read last of the reverse direction.
@@ -292,7 +294,7 @@ impl MemoryTraffic {
     ) -> Result<MemoryTraffic, BenchError> {
         let flood = config.flood.clone();
         let traffic = Traffic::new(config, circuits)?;
-        let witness = Witness::new(placement, workers, &[traffic.task()]);
+        let witness = StealMonitor::new(placement, workers, &[traffic.task()]);
         Ok(MemoryTraffic { traffic, witness, flood, reverse: Snapshot::default() })
     }
 }
@@ -336,7 +338,7 @@ impl trial::Traffic for MemoryTraffic {
             snapshot.sent = way.sent();
         }
         self.reverse = all.get(1).copied().unwrap_or_default();
-        let snapshot = all.into_iter().reduce(both::sum).unwrap_or_default();
+        let snapshot = all.into_iter().reduce(bidirectional::sum).unwrap_or_default();
         self.flood.as_ref().map_or(snapshot, |flood| snapshot.beside_flood(flood.sent()))
     }
 
@@ -356,7 +358,9 @@ impl trial::Traffic for MemoryTraffic {
         let mut ways = self.traffic.ways().into_iter();
         let forth = ways.next().map(|way| found(&way)).unwrap_or_default();
         match ways.next() {
-            Some(back) => both::together(forth, both::reverse(&self.reverse, found(&back))),
+            Some(back) => {
+                bidirectional::together(forth, bidirectional::reverse(&self.reverse, found(&back)))
+            }
             None => forth,
         }
     }

@@ -1,18 +1,18 @@
 //! Testbeds: everything between an experiment file and packets.
 
-pub(crate) mod account;
-mod both;
-mod evidence;
+mod bidirectional;
+pub(crate) mod cpu_times;
 pub mod memory;
 pub mod netns;
 mod rig;
 pub mod sim;
 pub mod ssh;
+mod steal;
 pub(crate) mod stopwatch;
 pub(crate) mod traffic;
 pub mod vm;
 
-pub use rig::{Armed, Ends, FloodWanted, LoadModel, Parts, Plain, Reach, Rig, Wanted};
+pub use rig::{Armed, Endpoints, FloodWanted, LoadModel, Parts, Plain, Reach, Rig, TrafficRequest};
 
 use crate::cpu::Placement;
 use crate::lease::Watch;

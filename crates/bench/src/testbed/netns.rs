@@ -10,7 +10,7 @@ use crate::cpu::{self, Placement};
 use crate::dut::findings::not_put_back;
 use crate::dut::linux::firewall::Loaded;
 use crate::dut::router::Wires;
-use crate::dut::{self, Dut, Ground, linux};
+use crate::dut::{self, Dut, DutContext, linux};
 use crate::engines::{Receiving, engine_name};
 use crate::error::BenchError;
 use crate::host::{LocalHost, NamespaceHost};
@@ -198,7 +198,7 @@ impl Testbed for Netns {
         let receiver = NamespaceHost::new(&wiring.receiver, &placement.control)?;
         let is_both = settings.traffic.directions == Directions::Both;
         let kind = settings.dut.kind;
-        let ground = Ground {
+        let ground = DutContext {
             links: &self.links,
             experiment: &self.paths.experiment,
             program: &self.paths.program,

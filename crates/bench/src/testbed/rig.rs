@@ -9,7 +9,7 @@ use crate::generator::Outcome;
 use crate::host::Host;
 use crate::links::Links;
 use crate::profiler::{Perf, Profiler, Sampling};
-use crate::testbed::account::Account;
+use crate::testbed::cpu_times::CpuTimes;
 use crate::testbed::stopwatch::Stopwatch;
 use crate::trial::{Awaited, Clock, Traffic};
 use fwdlab_model::plan::Trial;
@@ -72,7 +72,7 @@ pub struct Parts<'a> {
     /// CPUs of sender, DUT and receiver.
     pub placement: &'a Placement,
     /// Senders and receiver.
-    pub ends: &'a dyn Ends,
+    pub ends: &'a dyn Endpoints,
     /// The trial's clock.
     pub clock: &'a dyn Clock,
     /// What a sender at the maximum rate does to a DUT that is slower.
@@ -146,7 +146,7 @@ pub enum LoadModel {
 
 /// Parameters for arming senders and receiver.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
+pub struct TrafficRequest<'a> {
     /// Settings of the variant.
     pub settings: &'a Settings,
     /// Run id.
@@ -174,15 +174,15 @@ pub struct FloodWanted {
     pub packets: u64,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> TrafficRequest<'a> {
     /// What each of two directions is to do.
-    pub(crate) fn half(&self) -> Wanted<'a> {
-        Wanted { rate_pps: self.rate_pps.map(|rate| rate / 2.0), ..*self }
+    pub(crate) fn half(&self) -> TrafficRequest<'a> {
+        TrafficRequest { rate_pps: self.rate_pps.map(|rate| rate / 2.0), ..*self }
     }
 
     /// Traffic without end as fast as possible, through no thread of this machine.
-    pub fn of(settings: &'a Settings, run_id: u32, trial: &'a Trial) -> Wanted<'a> {
-        Wanted {
+    pub fn of(settings: &'a Settings, run_id: u32, trial: &'a Trial) -> TrafficRequest<'a> {
+        TrafficRequest {
             settings,
             run_id,
             rate_pps: None,
@@ -196,16 +196,16 @@ impl<'a> Wanted<'a> {
 }
 
 /// Sender and receiver of a rig.
-pub trait Ends {
+pub trait Endpoints {
     /// Arms senders and receiver, and opens the CPU account of the working threads.
     ///
     /// # Errors
     /// When one of them fails.
     fn arm<'a>(
         &'a self,
-        wanted: &Wanted<'_>,
+        wanted: &TrafficRequest<'_>,
         findings: &mut Findings,
-    ) -> Result<(Box<dyn Armed + 'a>, Account), BenchError>;
+    ) -> Result<(Box<dyn Armed + 'a>, CpuTimes), BenchError>;
 
     /// What must be observed before the window opens.
     fn awaited(&self, settings: &Settings) -> Awaited;

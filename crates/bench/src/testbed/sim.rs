@@ -13,8 +13,8 @@ mod traffic;
 
 pub use law::RunLaw;
 
-use super::both::Both;
-use super::{Armed, Choice, Ends, Parts, Plain, Reach, Rig, Testbed, Wanted};
+use super::bidirectional::Bidirectional;
+use super::{Armed, Choice, Endpoints, Parts, Plain, Reach, Rig, Testbed, TrafficRequest};
 use crate::cpu::Placement;
 use crate::dut::findings::Findings;
 use crate::dut::{Dut, Loss, Reading, Totals};
@@ -24,7 +24,7 @@ use crate::links::Links;
 use crate::profiler::simulated::Simulated;
 use crate::profiler::{Profiler, Sampling};
 use crate::testbed::LoadModel;
-use crate::testbed::account::Account;
+use crate::testbed::cpu_times::CpuTimes;
 use crate::trial::{Awaited, Clock, SystemClock};
 use crate::{Observer, Task, calibrate};
 use fwdlab_model::plan::{Plan, Trial};
@@ -343,12 +343,12 @@ struct SimEnds<'a> {
     states: Rc<Cell<f64>>,
 }
 
-impl Ends for SimEnds<'_> {
+impl Endpoints for SimEnds<'_> {
     fn arm<'a>(
         &'a self,
-        wanted: &Wanted<'_>,
+        wanted: &TrafficRequest<'_>,
         _findings: &mut Findings,
-    ) -> Result<(Box<dyn Armed + 'a>, Account), BenchError> {
+    ) -> Result<(Box<dyn Armed + 'a>, CpuTimes), BenchError> {
         let (seed, run) = (self.task.plan.design.seed, self.task.run.index);
         let random = law::jitter(seed, run);
         let armed: Box<dyn Armed> = match wanted.settings.traffic.directions {
@@ -358,10 +358,10 @@ impl Ends for SimEnds<'_> {
                 let forth = Plain(SimTraffic::new(&half, self, random));
                 let random = law::jitter(seed.wrapping_add(1), run);
                 let back = Plain(SimTraffic::new(&half, self, random).back(self));
-                Box::new(Both::new(Box::new(forth), Box::new(back)))
+                Box::new(Bidirectional::new(Box::new(forth), Box::new(back)))
             }
         };
-        Ok((armed, Account::none()))
+        Ok((armed, CpuTimes::none()))
     }
 
     fn awaited(&self, _settings: &Settings) -> Awaited {

@@ -1,6 +1,6 @@
 //! Senders and receiver of a testbed of namespaces, as the trial sees them.
 
-use super::evidence::Witness;
+use super::steal::StealMonitor;
 use crate::arrivals;
 use crate::error::BenchError;
 use crate::trial::{Evidence, Snapshot, Traffic};
@@ -18,7 +18,7 @@ pub(crate) struct NetnsTraffic {
     pub(crate) receiver: Box<dyn Receiver>,
     /// What the receiver checks of packets.
     pub(crate) checked: Checked,
-    pub(crate) witness: Witness,
+    pub(crate) witness: StealMonitor,
     /// What is sent beside it.
     pub(crate) flood: Option<Flood>,
 }

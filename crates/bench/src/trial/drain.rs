@@ -1,6 +1,6 @@
 //! The drain: waits until every packet in flight is accounted for.
 
-use super::{Account, Clock, Snapshot, Traffic};
+use super::{Clock, DutCounters, Snapshot, Traffic};
 use fwdlab_model::record::DrainEnd;
 use fwdlab_model::warning::Warning;
 
@@ -43,7 +43,7 @@ impl Drained {
 pub(super) fn wait(
     traffic: &mut dyn Traffic,
     clock: &dyn Clock,
-    account: &mut dyn Account,
+    account: &mut dyn DutCounters,
     limit_ns: u64,
 ) -> Drained {
     let start = clock.now_ns();

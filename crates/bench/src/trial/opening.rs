@@ -4,7 +4,7 @@
 //! window that opens too early measures a mixture. The warm-up continues until all flows
 //! have been seen, no new ones appear, or the time limit is reached.
 
-use super::{Account, Awaited, Traffic};
+use super::{Awaited, DutCounters, Traffic};
 use fwdlab_model::plan::Trial;
 use fwdlab_model::record::Opening;
 use fwdlab_model::warning::Warning;
@@ -45,7 +45,7 @@ impl Waiting {
         &mut self,
         now_ns: u64,
         traffic: &mut dyn Traffic,
-        account: &mut dyn Account,
+        account: &mut dyn DutCounters,
     ) -> bool {
         let sent = traffic.snapshot().sent_total();
         let flows = self.awaited.flows;

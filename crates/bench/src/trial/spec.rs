@@ -1,6 +1,6 @@
 //! What a trial is asked to do.
 
-use super::{Account, Awaited};
+use super::{Awaited, DutCounters};
 use crate::error::BenchError;
 use fwdlab_model::plan::Trial;
 
@@ -36,7 +36,7 @@ pub struct TrialSpec<'a> {
     /// What the warm-up waits for beyond its planned time.
     pub awaited: Awaited,
     /// Queries to the DUT, before and after the window.
-    pub account: &'a mut dyn Account,
+    pub account: &'a mut dyn DutCounters,
 }
 
 /// A moment of the window, with the time by the trial's clock in nanoseconds.
@@ -51,7 +51,7 @@ pub enum Moment {
 }
 
 /// How the load goes in a trial.
-pub enum Course<'a> {
+pub enum LoadProfile<'a> {
     /// Warm-up and window at one load.
     Steady,
     /// No warm-up: so many packets, as fast as possible. The senders must be armed with as many.
@@ -65,11 +65,11 @@ pub enum Course<'a> {
 /// What is done to a device while it meets traffic; told how many nanoseconds into the window.
 pub type Action<'a> = &'a mut dyn FnMut(u64) -> Result<(), BenchError>;
 
-impl Course<'_> {
+impl LoadProfile<'_> {
     /// The rate of the window, where it is not that of the trial.
     pub(crate) fn window_pps(&self) -> Option<f64> {
         match self {
-            Course::Then(rate_pps) => Some(*rate_pps),
+            LoadProfile::Then(rate_pps) => Some(*rate_pps),
             _ => None,
         }
     }
@@ -77,7 +77,7 @@ impl Course<'_> {
     /// Does what is due `since_ns` nanoseconds into the window.
     pub(super) fn at(&mut self, since_ns: u64) -> Result<(), BenchError> {
         match self {
-            Course::Meanwhile(due_ns, action) if since_ns >= *due_ns => {
+            LoadProfile::Meanwhile(due_ns, action) if since_ns >= *due_ns => {
                 action.take().map_or(Ok(()), |act| act(since_ns))
             }
             _ => Ok(()),

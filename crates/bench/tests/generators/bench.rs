@@ -1,7 +1,8 @@
 //! What the tests of all generators need.
 
-use fwdlab_bench::generator::{CountedTraffic, Ends, Generator, Load, Outcome};
+use fwdlab_bench::generator::{Generator, GeneratorHosts, Load, Outcome};
 use fwdlab_bench::host::{Host, LocalHost, Running};
+use fwdlab_bench::trial::CountedTraffic;
 use fwdlab_bench::trial::{self, Observed, SystemClock, TrialSpec};
 use fwdlab_bench::{BenchError, NoopObserver};
 use fwdlab_model::plan::Trial;
@@ -31,8 +32,8 @@ pub(crate) fn load(family: Family, sources: u32, destinations: u32, rate_pps: Op
     }
 }
 
-pub(crate) fn ends<'a>(sender: &'a dyn Host, receiver: &'a dyn Host) -> Ends<'a> {
-    Ends {
+pub(crate) fn ends<'a>(sender: &'a dyn Host, receiver: &'a dyn Host) -> GeneratorHosts<'a> {
+    GeneratorHosts {
         sender,
         sender_interface: "ix0".into(),
         sender_cpus: Vec::new(),

@@ -3,7 +3,7 @@
 use crate::bench::{ends, load, trial};
 use crate::searches;
 use fwdlab_bench::BenchError;
-use fwdlab_bench::generator::{Ends, Generator, Otg};
+use fwdlab_bench::generator::{Generator, GeneratorHosts, Otg};
 use fwdlab_bench::host::{Host, LocalHost};
 use fwdlab_packet::Family;
 use serde_json::{Value, json};
@@ -125,7 +125,7 @@ impl Server {
         None
     }
 
-    fn ends(&self) -> Ends<'static> {
+    fn ends(&self) -> GeneratorHosts<'static> {
         let mut ends = ends(&LocalHost, &LocalHost);
         ends.server = Some(self.url.clone());
         (ends.sender_interface, ends.receiver_interface) = ("host:5555".into(), "eth2".into());

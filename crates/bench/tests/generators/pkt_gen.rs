@@ -2,7 +2,7 @@
 //! outputs.
 
 use crate::bench::{Scripted, ends, load, trial};
-use fwdlab_bench::generator::{Ends, Generator, PktGen};
+use fwdlab_bench::generator::{Generator, GeneratorHosts, PktGen};
 use fwdlab_model::warning::Warning;
 use fwdlab_packet::Family;
 use std::time::Duration;
@@ -82,7 +82,7 @@ done
     Scripted::new("pkt-gen", &text)
 }
 
-fn generator<'a>(ends: Ends<'a>) -> Box<PktGen<'a>> {
+fn generator<'a>(ends: GeneratorHosts<'a>) -> Box<PktGen<'a>> {
     Box::new(PktGen::new(ends).patience(PATIENCE))
 }
 

@@ -2,7 +2,8 @@
 //! as trials of our own sender are, and what they can't tell is not told.
 
 use crate::bench::{load, trial};
-use fwdlab_bench::generator::{CountedTraffic, Generator};
+use fwdlab_bench::generator::Generator;
+use fwdlab_bench::trial::CountedTraffic;
 use fwdlab_bench::trial::Traffic as _;
 use fwdlab_model::record::{MethodTrial, tolerated};
 use fwdlab_model::warning::Warning;

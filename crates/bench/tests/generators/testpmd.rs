@@ -2,7 +2,7 @@
 //! and one that dies.
 
 use crate::bench::{Scripted, ends, load, trial};
-use fwdlab_bench::generator::{Edges, Ends, Generator, Testpmd};
+use fwdlab_bench::generator::{Edges, Generator, GeneratorHosts, Testpmd};
 use fwdlab_bench::host::{Host, LocalHost, NamespaceHost};
 use fwdlab_packet::Family;
 use fwdlab_port::NetNs;
@@ -96,7 +96,7 @@ fn the_kernel_keeps_a_rate_for_it() {
     assert_eq!(shown(), before, "the interface is as it was");
 }
 
-fn prepared(ends: Ends<'_>, family: Family, rate: Option<f64>) -> String {
+fn prepared(ends: GeneratorHosts<'_>, family: Family, rate: Option<f64>) -> String {
     let mut generator = Testpmd::new(ends).patience(Duration::from_millis(500));
     generator.prepare(&load(family, 1, 1, rate)).expect_err("refused").to_string()
 }
@@ -108,13 +108,13 @@ fn what_it_can_t_do_is_refused() {
     assert_eq!((able.paced, able.inet6, able.edges), (true, false, Edges::Read));
     let here = || ends(&LocalHost, &LocalHost);
     // Where no kernel is between it and the wire, none keeps its rate.
-    let card = Ends { sender_interface: "0000:05:00.0".into(), ..here() };
+    let card = GeneratorHosts { sender_interface: "0000:05:00.0".into(), ..here() };
     assert!(!Testpmd::new(card.clone()).capabilities().paced);
     assert!(prepared(card, Family::Inet, Some(5.0)).contains("keeps no rate"));
-    let named = Ends { options: vec!["--vdev=net_null0".into()], ..here() };
+    let named = GeneratorHosts { options: vec!["--vdev=net_null0".into()], ..here() };
     assert!(prepared(named, Family::Inet, Some(5.0)).contains("keeps no rate"));
     assert!(prepared(here(), Family::Inet6, None).contains("IPv4 only"));
-    let one = Ends { sender_cpus: vec![1], ..here() };
+    let one = GeneratorHosts { sender_cpus: vec![1], ..here() };
     assert!(prepared(one, Family::Inet, None).contains("a CPU for its prompt"));
 }
 

@@ -3,7 +3,7 @@
 use crate::bench::{ends, load, trial};
 use crate::searches;
 use fwdlab_bench::BenchError;
-use fwdlab_bench::generator::{Ends, Generator, Trex};
+use fwdlab_bench::generator::{Generator, GeneratorHosts, Trex};
 use fwdlab_bench::host::LocalHost;
 use fwdlab_packet::Family;
 use serde_json::{Value, json};
@@ -132,7 +132,7 @@ impl Server {
         Server { state, address }
     }
 
-    fn ends(&self) -> Ends<'static> {
+    fn ends(&self) -> GeneratorHosts<'static> {
         let mut ends = ends(&LocalHost, &LocalHost);
         ends.server = Some(self.address.clone());
         ends.receiver_interface = "0000:05:00.0".into();
@@ -296,7 +296,7 @@ fn counters_that_stand_still_are_told() {
     assert!(remarks.iter().any(|r| r.contains("counter did not move")), "{remarks:?}");
 }
 
-fn prepared(ends: Ends<'_>) -> Result<(), BenchError> {
+fn prepared(ends: GeneratorHosts<'_>) -> Result<(), BenchError> {
     let mut generator = Trex::new(ends)?.timeout(Duration::from_millis(400));
     generator.prepare(&load(Family::Inet, 1, 1, None))
 }

@@ -1,7 +1,7 @@
 //! What a FreeBSD DUT remembers, kept by the programs of another machine.
 
 use crate::server::Server;
-use fwdlab_bench::dut::freebsd::memory::Memory;
+use fwdlab_bench::dut::freebsd::backup::Backup;
 use fwdlab_bench::dut::freebsd::system::{Boot, System};
 use std::fs;
 
@@ -11,7 +11,7 @@ fn files_are_taken_and_given_back_over_ssh() {
     let host = server.host();
     let home: &'static str = server.directory.join("home").display().to_string().leak();
     let system = System { release: 1_400_097, boot: Boot("1".into()), nanobsd: false, home };
-    let memory = Memory::new(&host, &system);
+    let memory = Backup::new(&host, &system);
     let kept = server.directory.join("it's kept").display().to_string();
     let new = server.directory.join("new/file").display().to_string();
     let text = "name=\"ünix\"\n\n";
@@ -24,7 +24,7 @@ fn files_are_taken_and_given_back_over_ssh() {
     }
     memory.remember_sysctl("a.b", "1 2").expect("noted");
     // Another process, which knows nothing but the directory.
-    let again = Memory::new(&host, &system);
+    let again = Backup::new(&host, &system);
     assert_eq!(again.sysctls().expect("noted")["a.b"], "1 2");
     for path in again.files().expect("noted").keys() {
         again.give_back(path).expect("given back");

@@ -5,10 +5,10 @@ pub(crate) mod route;
 
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::names;
 use crate::signal::Stop;
-use crate::state;
+use crate::state_dir;
 use crate::terminal::{self, DOUBT, HEADING, styled, wrap};
+use crate::value_enum;
 use anyhow::Result;
 use clap::ValueEnum;
 use fwdlab_bench::probe::{Cable, Privilege};
@@ -46,7 +46,7 @@ Examples:
   fwdlab bench sender --arrangement closed --senders 2 --json")]
 pub(crate) struct Arguments {
     /// Address family
-    #[arg(long, value_parser = names::any::<Family>(), default_value_t = Family::Inet)]
+    #[arg(long, value_parser = value_enum::any::<Family>(), default_value_t = Family::Inet)]
     family: Family,
     /// Bytes of a frame with FCS [default: 64, for inet6 84]
     #[arg(long, value_name = "BYTES", value_parser = frame_size)]
@@ -64,7 +64,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     timestamps: bool,
     /// How sender and receiver share the CPUs
-    #[arg(long, value_parser = names::any::<Arrangement>(), default_value_t = Arrangement::Open)]
+    #[arg(long, value_parser = value_enum::any::<Arrangement>(), default_value_t = Arrangement::Open)]
     arrangement: Arrangement,
     /// Number of sending threads, one CPU each
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -110,7 +110,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 /// When this machine can't send packets, or stops being able to.
 pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let settings = settings_of(arguments)?;
-    let paths = state::paths()?;
+    let paths = state_dir::paths()?;
     let privilege = Privilege::obtain();
     let stop = Stop::on_signals()?;
     let mut measured = Vec::new();

@@ -1,8 +1,8 @@
 //! `fwdlab compare`.
 
 use crate::exit::Exit;
-use crate::form::VerboseFormArguments;
-use crate::names;
+use crate::output_format::VerboseFormArguments;
+use crate::value_enum;
 use crate::verdict::{self, FailOn};
 use fwdlab_model::plan::Adjust;
 use fwdlab_results::compare::{self, Question};
@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "PERCENT", value_parser = margin)]
     margin: Option<f64>,
     /// How p-values are adjusted for the number of comparisons
-    #[arg(long, value_name = "METHOD", value_parser = names::any::<Adjust>(), default_value_t = Adjust::Holm)]
+    #[arg(long, value_name = "METHOD", value_parser = value_enum::any::<Adjust>(), default_value_t = Adjust::Holm)]
     adjust: Adjust,
     /// Exit with 1 when a comparison says so
     #[arg(long, value_name = "WHAT")]

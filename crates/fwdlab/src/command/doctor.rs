@@ -1,7 +1,7 @@
 //! `fwdlab doctor`.
 
 use crate::exit::Exit;
-use crate::state;
+use crate::state_dir;
 use crate::terminal::{self, BAD, GOOD, HEADING, styled, wrap};
 use fwdlab_bench::Runner;
 use fwdlab_bench::journal::Journal;
@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
 /// # Errors
 /// When standard output can't be written.
 pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
-    let paths = state::paths()?;
+    let paths = state_dir::paths()?;
     let privilege = Privilege::obtain();
     let journal = Journal::open(&paths.state);
     let mut probes =
@@ -79,7 +79,7 @@ fn guests() -> Vec<Probe> {
 
 /// One of them: `attempt` is given a directory for what it leaves, and the cache.
 fn guest_probe(name: &str, attempt: impl FnOnce(&Path, &Path) -> Result<String, VmError>) -> Probe {
-    let tried = state::cache().and_then(|cache| {
+    let tried = state_dir::cache().and_then(|cache| {
         let directory = machine::directory(&std::env::temp_dir(), 0)?;
         let tried = attempt(&directory, &cache);
         // What is left is removed by the next start.

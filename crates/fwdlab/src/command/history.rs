@@ -3,8 +3,8 @@
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::experiment::STORE;
-use crate::filter::FilterArguments;
-use crate::form::FormArguments;
+use crate::output_format::FormArguments;
+use crate::store_filter::FilterArguments;
 use crate::stores::{in_parallel, store_at};
 use clap::ValueEnum;
 use fwdlab_results::history::{Collector, Direction, History, StoreRead};

@@ -3,7 +3,7 @@
 use super::stored_profile;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::form::FormArguments;
+use crate::output_format::FormArguments;
 use clap::ValueEnum;
 use fwdlab_model::suggest;
 use fwdlab_results::document::{Block, Document};

@@ -2,8 +2,8 @@
 
 use super::send::{every_second, flows, say, seconds, spoken};
 use crate::exit::Exit;
-use crate::names;
 use crate::signal::Stop;
+use crate::value_enum;
 use anyhow::{Context, Result};
 use fwdlab_bench::agent::protocol::{ReceiveOrder, Received};
 use fwdlab_bench::agent::{open, serve_receive};
@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "CPU,...", value_delimiter = ',')]
     cpus: Vec<u16>,
     /// Mechanism that receives
-    #[arg(long, value_parser = names::some(&[Engine::Auto, Engine::Packet]), default_value_t = Engine::Auto)]
+    #[arg(long, value_parser = value_enum::some(&[Engine::Auto, Engine::Packet]), default_value_t = Engine::Auto)]
     engine: Engine,
     /// Write lines of JSON
     #[arg(long)]

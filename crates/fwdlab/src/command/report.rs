@@ -1,10 +1,10 @@
 //! `fwdlab report`.
 
 use crate::exit::Exit;
-use crate::filter::FilterArguments;
+use crate::store_filter::FilterArguments;
 use crate::stores::{self, stores_at};
 use crate::terminal;
-use crate::{names, rule};
+use crate::{metric_arg, value_enum};
 use fwdlab_model::plan::Rule;
 use fwdlab_results::catalogue::{Catalogue, Entry};
 use fwdlab_results::facts::Filter;
@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     #[arg(long, short, value_name = "DIR", visible_alias = "output")]
     out: Option<PathBuf>,
     /// The figure that stands for an imported run [default: as imported]
-    #[arg(long, value_name = "RULE", value_parser = names::any::<Rule>())]
+    #[arg(long, value_name = "RULE", value_parser = value_enum::any::<Rule>())]
     rule: Option<Rule>,
     /// Copy published pictures and call graphs into the report instead of linking to the
     /// files that were imported
@@ -110,7 +110,7 @@ impl Arguments {
     /// Writes the report of the store at `path` and gives the place of its README, and what
     /// the page over all says of it.
     fn write(&self, path: &Path) -> anyhow::Result<(String, Entry)> {
-        let contents = rule::contents(path, self.rule)?;
+        let contents = metric_arg::contents(path, self.rule)?;
         let beside = path.parent().unwrap_or(Path::new("."));
         let below = beside.strip_prefix(&self.path).unwrap_or(Path::new(""));
         let directory = match &self.out {

@@ -2,7 +2,6 @@
 
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::router::{Running, metrics};
 use crate::signal::{Hangup, Stop};
 use crate::terminal;
 use anyhow::{Context, Result};
@@ -10,6 +9,7 @@ use fwdlab_model::router::{RouterSetup, RouterStats};
 use fwdlab_model::units::format_pps;
 use fwdlab_packet::forwarding::Class;
 use fwdlab_port::rights;
+use fwdlab_routerd::{Running, metrics};
 use std::fs;
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};

@@ -4,12 +4,12 @@
 use crate::error::CliError;
 use crate::exit::{self, Exit};
 use crate::experiment::{self, Loaded, Overrides};
-use crate::form::VerboseFormArguments;
 use crate::missing;
 use crate::notify::{self, Message, Outcome};
+use crate::output_format::VerboseFormArguments;
 use crate::profiling;
 use crate::session::{self, GivenUp, Session};
-use crate::share::{self, Share};
+use crate::shard::{self, Share};
 use crate::stores::store_at;
 use crate::terminal::{self, duration};
 use crate::verdict::{self, FailOn};
@@ -74,7 +74,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "I/N", conflicts_with_all = NOT_OF_SHARES)]
     share: Option<Share>,
     /// Name of the bed that is measured on, kept with its runs [default: the laboratory's, if any]
-    #[arg(long, value_name = "NAME", value_parser = share::bed)]
+    #[arg(long, value_name = "NAME", value_parser = shard::bed)]
     bed: Option<String>,
     /// Revision of the software under test, such as a commit, kept with its runs: `fwdlab history`
     /// names the store by it
@@ -105,7 +105,7 @@ pub(crate) struct Common {
     #[arg(long, value_name = "WHAT")]
     fail_on: Option<FailOn>,
     /// Wait as long, such as 60min, for a laboratory's hosts that another controller has
-    #[arg(long, value_name = "DURATION", value_parser = crate::waiting::time)]
+    #[arg(long, value_name = "DURATION", value_parser = crate::lease_wait::time)]
     wait: Option<Duration>,
     /// Show no progress, only the results
     #[arg(long, short)]
@@ -268,7 +268,7 @@ fn measure_share(
     share: Share,
     out: &Path,
 ) -> Result<Exit> {
-    share::check(plan)?;
+    shard::check(plan)?;
     if plan.profile.as_ref().is_some_and(|profile| profile.starts > 0) {
         arguments.say(profiling::NOT_IN_SHARES);
     }

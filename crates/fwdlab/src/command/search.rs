@@ -4,7 +4,7 @@
 use super::{run, send};
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::form::FormArguments;
+use crate::output_format::FormArguments;
 use crate::progress::Trials;
 use crate::signal::Stop;
 use anyhow::{Context, Result};

@@ -1,7 +1,7 @@
 //! `fwdlab selftest`.
 
 use crate::exit::Exit;
-use crate::form::FormArguments;
+use crate::output_format::FormArguments;
 use crate::selftest::machine::{self, Machine};
 use crate::selftest::{self, Held, Measured, live, simulated, truth};
 use crate::session::{self, Session};

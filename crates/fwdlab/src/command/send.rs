@@ -2,8 +2,8 @@
 
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::names;
 use crate::signal::Stop;
+use crate::value_enum;
 use anyhow::{Context, Result};
 use fwdlab_bench::agent::protocol::SendOrder;
 use fwdlab_bench::agent::{open, serve_send};
@@ -48,7 +48,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     run_id: u32,
     /// Address family
-    #[arg(long, value_parser = names::any::<Family>(), default_value_t = Family::Inet)]
+    #[arg(long, value_parser = value_enum::any::<Family>(), default_value_t = Family::Inet)]
     family: Family,
     /// Bytes of a frame with FCS [default: 64, for inet6 84]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(64..=1518), alias = "size")]
@@ -66,7 +66,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "CPU,...", value_delimiter = ',')]
     cpus: Vec<u16>,
     /// Mechanism that sends
-    #[arg(long, value_parser = names::any::<Engine>(), default_value_t = Engine::Auto)]
+    #[arg(long, value_parser = value_enum::any::<Engine>(), default_value_t = Engine::Auto)]
     engine: Engine,
     /// Write the sending time into every packet
     #[arg(long)]

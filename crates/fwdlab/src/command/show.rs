@@ -2,12 +2,12 @@
 
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::filter::FilterArguments;
-use crate::form::VerboseFormArguments;
+use crate::output_format::VerboseFormArguments;
+use crate::store_filter::FilterArguments;
 use crate::stores::{self, stores_at};
 use crate::terminal::{self, HEADING, styled};
 use crate::verdict::{self, FailOn};
-use crate::{names, rule};
+use crate::{metric_arg, value_enum};
 use fwdlab_model::plan::Rule;
 use fwdlab_results::report::{self, Analysis};
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "WHAT")]
     fail_on: Option<FailOn>,
     /// The figure that stands for an imported run [default: as imported]
-    #[arg(long, value_name = "RULE", value_parser = names::any::<Rule>())]
+    #[arg(long, value_name = "RULE", value_parser = value_enum::any::<Rule>())]
     rule: Option<Rule>,
 }
 
@@ -104,7 +104,7 @@ fn figures(arguments: &Arguments, paths: &[PathBuf], is_all: bool) -> anyhow::Re
     // What stands for one store prints one object, what stands for several an array.
     let is_one = is_all && paths.len() == 1;
     for (i, path) in paths.iter().enumerate() {
-        let analysis = Analysis::of(&rule::contents(path, arguments.rule)?);
+        let analysis = Analysis::of(&metric_arg::contents(path, arguments.rule)?);
         if is_json {
             shown.push(report::show_json(&analysis)?);
         } else {

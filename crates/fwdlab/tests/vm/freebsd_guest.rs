@@ -7,7 +7,7 @@ use super::freebsd_lab::{self, TAPS};
 use fwdlab_bench::dut::counters::Reading;
 use fwdlab_bench::dut::freebsd::system::kernel_facts;
 use fwdlab_bench::dut::freebsd::{counters, queues};
-use fwdlab_bench::generator::{Ends, Generator, Load, PktGen};
+use fwdlab_bench::generator::{Generator, GeneratorHosts, Load, PktGen};
 use fwdlab_bench::host::{Host, SshHost, SshSettings};
 use fwdlab_bench::links::{Links, mac};
 use fwdlab_bench::profiler::{Census, Pmcstat, Profiler, RawProfile};
@@ -21,7 +21,7 @@ use fwdlab_port::tun;
 use fwdlab_results::profile::{fold, of_dut, unfold};
 use fwdlab_vm::forwarding::{GUEST_MACS, set_up};
 use fwdlab_vm::freebsd::{Guest, Image};
-use fwdlab_vm::guest::{self, Also, Common, Running, System};
+use fwdlab_vm::guest::{self, Common, CountOptions, Running, System};
 use fwdlab_vm::machine::{self, Accel, Backend, Model, Nic};
 use fwdlab_vm::wire::Wire;
 use std::collections::{BTreeMap, BTreeSet};
@@ -93,7 +93,7 @@ impl Lab {
                 nics.push(Nic { model, mac, queues: 1, gathers: false, backend });
             }
         }
-        let (accel, also, cache) = (Accel::Tcg, Also::default(), cache.as_path());
+        let (accel, also, cache) = (Accel::Tcg, CountOptions::default(), cache.as_path());
         let common = Common { accel, cpus: 1, memory: 768, nics, also, cache };
         let began = Instant::now();
         let guest = Guest { image, kernel: None, common };
@@ -338,7 +338,7 @@ fn netmaps_pkt_gen_sends_and_counts(lab: &Lab) {
         rate_pps: Some(RATE),
         at_most: Duration::from_secs(600),
     };
-    let ends = Ends {
+    let ends = GeneratorHosts {
         sender: &lab.host,
         sender_interface: "vtnet1".into(),
         sender_cpus: vec![0],

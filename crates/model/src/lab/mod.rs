@@ -9,9 +9,9 @@
 
 mod address;
 mod draw;
-mod judge;
 pub mod keys;
-mod written;
+mod raw;
+mod validate;
 
 pub use address::{AddressError, InterfaceAddress, Mac};
 pub use fwdlab_packet::Side;
@@ -193,9 +193,9 @@ impl Lab {
     /// # Errors
     /// Every fault of the file at once.
     pub fn parse(path: &str, text: &str) -> Result<Lab, Diagnostics> {
-        let (written, mut faults) = written::read(text);
+        let (written, mut faults) = raw::read(text);
         let lab = written.map(|written| {
-            let (lab, more) = judge::judge(&written);
+            let (lab, more) = validate::judge(&written);
             faults.extend(more);
             lab
         });

@@ -7,21 +7,21 @@
 //! (crate `port`, `bpf/receiver.bpf.c`) does the same and is tested against it.
 
 pub mod delays;
+pub mod expected;
 pub mod fault;
 pub mod flows;
-pub mod judge;
 pub mod order;
-pub mod pattern;
 pub mod sample;
 pub mod translation;
+pub mod verify;
 
 pub use delays::Delays;
+pub use expected::{Expected, Pattern};
 pub use fault::{FAULTS, Fault};
 pub use flows::FlowSummary;
-pub use judge::Seen;
 pub use order::{Order, Routes, Times};
-pub use pattern::{Expected, Pattern};
 pub use sample::{CHECKED_ONE_IN, FIRST_CHECKED, FIRST_IN_FULL, PAYLOAD_ONE_IN};
+pub use verify::FrameClass;
 
 use crate::stamp::{PHASES, Phase, Stamp};
 
@@ -239,7 +239,7 @@ impl Arrivals {
         let Some(stamp) = unchecked.or_else(|| pattern.passes(frame, length, scan)) else {
             let flow_of = |sender, sequence| self.order.flow_of(sender, sequence);
             let seen = pattern.judge(frame, length, scan, flow_of);
-            if matches!(seen, Seen::Damaged(..)) {
+            if matches!(seen, FrameClass::Damaged(..)) {
                 self.counts.checked += u64::from(chosen);
                 self.counts.in_full += is_whole;
             }
@@ -257,7 +257,7 @@ impl Arrivals {
                 return;
             }
             order::Place::Wrong(fault) => {
-                return self.count(Seen::Damaged(fault, Some(phase)), chosen);
+                return self.count(FrameClass::Damaged(fault, Some(phase)), chosen);
             }
         }
         self.counts.packets[phase] += 1;
@@ -270,16 +270,16 @@ impl Arrivals {
         }
     }
 
-    fn count(&mut self, seen: Seen, chosen: bool) {
+    fn count(&mut self, seen: FrameClass, chosen: bool) {
         match seen {
-            Seen::Damaged(fault, phase) => {
+            FrameClass::Damaged(fault, phase) => {
                 self.counts.evident += u64::from(!chosen);
                 self.counts.damaged[phase.unwrap_or(self.phase)] += 1;
                 self.counts.faults[fault as usize] += 1;
             }
-            Seen::Foreign => self.counts.foreign += 1,
-            Seen::Unstamped => self.counts.unstamped += 1,
-            Seen::Other => self.counts.others += 1,
+            FrameClass::Foreign => self.counts.foreign += 1,
+            FrameClass::Unstamped => self.counts.unstamped += 1,
+            FrameClass::Other => self.counts.others += 1,
         }
     }
 
@@ -292,7 +292,7 @@ impl Arrivals {
                 self.order.mark(stamp.flow);
             }
             Some(_) => self.counts.foreign += 1,
-            None if judge::is_benchmark_udp(frame) => self.counts.unstamped += 1,
+            None if verify::is_benchmark_udp(frame) => self.counts.unstamped += 1,
             None => self.counts.others += 1,
         }
     }

@@ -227,7 +227,7 @@ fn other_runs_are_intact_and_other_frames_have_no_stamp() {
         assert_eq!(arrivals.counts().faults[Fault::Stamp as usize], 1, "{family:?} {size}");
         // No stamp, but a right checksum.
         let mut frame = packet(&ours, 0, 3);
-        let stamp = pattern::offsets(family).udp + 8;
+        let stamp = expected::offsets(family).udp + 8;
         let check = stamp - 2;
         frame[stamp..stamp + 18].rotate_left(2);
         arrivals.take(&frame, frame.len(), 0);

@@ -6,7 +6,7 @@
 //! differ. The two addresses are exchanged, so that a packet that was not translated has a wrong
 //! source address.
 
-use super::pattern::Pattern;
+use super::expected::Pattern;
 use crate::checksum;
 use crate::stamp;
 

@@ -1,13 +1,13 @@
 //! Sending and receiving through AF_PACKET (packet(7)): slower than XDP, but
 //! allowed wherever raw sockets are, also in a namespace of an ordinary user.
 
-mod lasting;
+mod persistent;
 mod port;
 mod receiver;
 mod sender;
 mod socket;
 
-pub use lasting::{LastingPort, Presence, Reserve};
+pub use persistent::{LastingPort, Presence, Reserve};
 pub use port::{PacketConfig, PacketPort, Share};
 pub use receiver::PacketReceiver;
 pub use sender::sender;

@@ -4,13 +4,13 @@
 //! None of them belongs into a measurement: each costs more than a frame, but for the last.
 
 mod capture;
-mod complete;
+mod checksum_offload;
 mod damage;
 mod fault;
 mod trace;
 
 pub use capture::PcapTap;
-pub use complete::CompleteTap;
+pub use checksum_offload::CompleteTap;
 pub use damage::inflict;
 pub use fault::{FaultCounts, FaultTap};
 pub use trace::TraceTap;

@@ -3,7 +3,7 @@
 use super::{Catalogue, Entry, MachineRates};
 use crate::document::form::{html, markdown};
 use crate::document::table::{Cell, Digits};
-use crate::document::{Block, Document, Figure, Inline, Room, Table};
+use crate::document::{Block, DetailLevel, Document, Figure, Inline, Table};
 use crate::format::{number_of, runs_of, signed_percent};
 use crate::history::{minute, short_revision};
 use crate::report::ReportFile;
@@ -70,7 +70,7 @@ impl Catalogue {
             // A terminal has no room for all firewalls.
             blocks.push(match self.firewall {
                 Some(_) => section,
-                None => Block::Where(Room::Page, vec![section]),
+                None => Block::Where(DetailLevel::Page, vec![section]),
             });
             blocks.reverse();
         }

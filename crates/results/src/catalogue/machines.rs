@@ -2,7 +2,7 @@
 
 use super::{Catalogue, Entry, VariantRate};
 use crate::facts::{Facts, Filter};
-use crate::figure::{Chart, Draw, Drawing, Point, Quantity, Series, XAxis};
+use crate::plot::{Chart, Draw, Drawing, Point, Quantity, Series, XAxis};
 use serde::Serialize;
 use std::collections::BTreeMap;
 

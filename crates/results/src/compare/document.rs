@@ -3,8 +3,8 @@
 use super::{InputResult, Results, VariantResult};
 use crate::counts::NOT_TIME;
 use crate::document::{Block, Document, Figure};
-use crate::figure::Drawing;
 use crate::label::INSTRUCTIONS;
+use crate::plot::Drawing;
 use crate::report::counted;
 use crate::report::effects::{Terms, effects};
 use crate::report::verdicts::{compared, terms, variants};

@@ -4,10 +4,10 @@
 //! their mean stands for it. Nothing is guessed: what isn't known is refused
 //! with the line and the next step.
 
-use super::beside;
 use super::error::CompareError;
 use super::input::{Input, Kind, Variant};
 use super::records::{Record, Separator, records};
+use super::sidecar;
 use crate::label::Label;
 use crate::report::LEFT_OUT;
 use crate::stats::BlockedRun;
@@ -38,7 +38,7 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Input, CompareError> {
     let labels = labels(path, text, columns_of(first), lines)?;
     let mut input = table.input(lines.len(), labels)?;
     if input.kind == Kind::List && input.label.is_none() {
-        input.label = beside::label_of_list(&input);
+        input.label = sidecar::label_of_list(&input);
     }
     Ok(input)
 }
@@ -288,7 +288,7 @@ impl Table<'_> {
             notes,
         };
         if !of_file {
-            beside::complete(&mut input);
+            sidecar::complete(&mut input);
         }
         // From the last on, so that those before keep their places.
         for (label, at) in left_out.iter().rev() {

@@ -1,12 +1,12 @@
 //! Input of a comparison: variants and metadata of a file of any kind.
 
 use super::error::CompareError;
-use crate::format::some_of;
 use crate::label::Label;
 use crate::report::analysis::RunResult;
 use crate::stats::BlockedRun;
 use crate::stats::alternation::Slice;
 use crate::stats::sequential::Mode;
+use fwdlab_model::labels::some_of;
 use fwdlab_model::record::Executed;
 use fwdlab_model::{Plan, suggest};
 use serde::Serialize;

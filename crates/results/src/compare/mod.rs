@@ -12,7 +12,6 @@
 
 mod argument;
 mod beds;
-mod beside;
 mod counts;
 mod document;
 mod doubts;
@@ -23,6 +22,7 @@ mod pairs;
 mod read;
 mod records;
 mod results;
+mod sidecar;
 mod stored;
 
 pub use error::CompareError;

@@ -3,10 +3,10 @@
 use super::Question;
 use super::error::CompareError;
 use super::input::{Input, Kind};
-use crate::format::some_of;
 use crate::plans;
 use crate::stats::sequential::Mode;
 use crate::stats::summary::median;
+use fwdlab_model::labels::some_of;
 use fwdlab_model::plan::RunMetric;
 use fwdlab_model::settings::TestbedKind;
 use fwdlab_model::units::format_pps;

@@ -8,7 +8,7 @@ use super::error::CompareError;
 use super::input::{Input, Kind};
 use super::pairs::{Named, Pair, Pairs, Side, Way, common_figure};
 use crate::label::{INSTRUCTIONS, Label, MeasuredOn};
-use crate::report::analysis::arms::Arms;
+use crate::report::analysis::comparison_inputs::ComparisonInputs;
 use crate::report::analysis::{Compared, Outcome, RunResult, SummaryResult, adjust};
 use crate::stats::alternation::{Slice, compare_alternation};
 use crate::stats::sequential::compare_sequentially;
@@ -215,7 +215,7 @@ fn compare(inputs: &[Input], pair: &Pair, criteria: Criteria) -> Result<Comparis
         runs.iter().map(|run| RunResult { variant, ..run.clone() }).collect()
     };
     let known = [side(0, &a.known), side(1, &b.known)].concat();
-    Arms::of(&known, [vec![0], vec![1]])
+    ComparisonInputs::of(&known, [vec![0], vec![1]])
         .judge(&|figure| compare_runs(inputs, pair, &figure(0), &figure(1), criteria))
 }
 
@@ -227,7 +227,7 @@ fn compare_revisions(
 ) -> Result<Comparison, Unanswerable> {
     let known: Vec<RunResult> =
         builds.iter().flatten().flat_map(|&build| input.variants[build].known.clone()).collect();
-    Arms::of(&known, builds.clone()).judge(&|figure| {
+    ComparisonInputs::of(&known, builds.clone()).judge(&|figure| {
         let of = |side: &[usize]| side.iter().map(|&build| figure(build)).collect::<Vec<_>>();
         compare_builds(&of(&builds[0]), &of(&builds[1]), criteria)
     })

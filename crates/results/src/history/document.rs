@@ -6,9 +6,9 @@ use super::results::{Agreement, Apart, Change, Detection, Direction, History, Se
 use crate::document::form::{html, markdown};
 use crate::document::judgement::Judgement;
 use crate::document::table::{Cell, Digits, Row};
-use crate::document::{Block, Document, Figure, Inline, Remark, Room, Table};
-use crate::figure::Drawing;
+use crate::document::{Block, DetailLevel, Document, Figure, Inline, Remark, Table};
 use crate::format::{listed, percent, signed_percent};
+use crate::plot::Drawing;
 use crate::report::{ReportFile, safe_name};
 use crate::text::Tone;
 use fwdlab_model::units::format_pps;
@@ -44,7 +44,7 @@ impl History {
         let is_short = self.series.len() <= FEW;
         let mut blocks = Vec::new();
         if is_short {
-            blocks.push(Block::Where(Room::All, vec![self.overview()]));
+            blocks.push(Block::Where(DetailLevel::All, vec![self.overview()]));
         } else {
             if self.counts.changes > 0 {
                 let newest = vec![self.newest()];
@@ -52,7 +52,7 @@ impl History {
             }
             let overview = Block::section("All series", vec![self.overview()]);
             let overview = if self.counts.changes > 0 { overview.folded() } else { overview };
-            blocks.push(Block::Where(Room::Page, vec![overview]));
+            blocks.push(Block::Where(DetailLevel::Page, vec![overview]));
         }
         let mut told = self.drawn(all);
         // Changed ones first.
@@ -67,7 +67,7 @@ impl History {
             // A terminal has one line for each, unless it asked.
             match is_short || all {
                 true => section,
-                false => Block::Where(Room::Page, vec![section]),
+                false => Block::Where(DetailLevel::Page, vec![section]),
             }
         }));
         let single: Vec<String> = match is_short || all {
@@ -289,7 +289,7 @@ fn section(series: &SeriesResult, figure: Figure, confidence: f64) -> Vec<Block>
             table.name = Some("points");
             table.first_keys = &["series"];
         });
-    blocks.push(Block::Where(Room::Page, vec![table.block()]));
+    blocks.push(Block::Where(DetailLevel::Page, vec![table.block()]));
     blocks
 }
 

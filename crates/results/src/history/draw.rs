@@ -1,8 +1,8 @@
 //! The figure of a series.
 
 use super::results::{PointResult, SeriesResult};
-use crate::figure::{ChangeMark, Draw, Drawing, Level, Quantity, RevisionPoint, Revisions};
 use crate::format::percent;
+use crate::plot::{ChangeMark, Draw, Drawing, Level, Quantity, RevisionPoint, Revisions};
 
 /// The series over its revisions.
 pub(super) fn drawing(series: &SeriesResult, threshold: f64) -> Drawing {

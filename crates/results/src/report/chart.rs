@@ -2,10 +2,10 @@
 
 use super::ReportError;
 use super::analysis::{Analysis, Scaling, ScalingOutcome, SummaryResult, VariantResult};
-use crate::figure::{
+use crate::format::percent;
+use crate::plot::{
     Chart, CurvePoint, Draw, Drawing, Fit, Point, Quantity, RightAxis, Series, Strip, XAxis, png,
 };
-use crate::format::percent;
 use crate::stats::Scalability;
 use fwdlab_model::plan::RunMetric;
 use fwdlab_search::Goal;

@@ -2,8 +2,8 @@
 
 use super::analysis::{Analysis, Answer, Compared, Outcome, RunResult};
 use crate::counts::{Exact, signed};
-use crate::figure::{Draw, Drawing, Effect, Effects, Found};
 use crate::format::{percent, signed_percent};
+use crate::plot::{Draw, Drawing, Effect, Effects, Found};
 use crate::stats::Verdict;
 use crate::stats::summary::median;
 

@@ -1,7 +1,7 @@
 //! Comparisons against known values, their symmetries, and how often they err.
 
 use fwdlab_results::stats::alternation::{Slice, compare_alternation, slices_of};
-use fwdlab_results::stats::taken::Roles;
+use fwdlab_results::stats::stolen_time::Roles;
 use fwdlab_results::stats::{
     Adjustment, BlockedRun, Comparison, Criteria, Layout, Method, Scope, Unanswerable, Verdict,
     adjust_family, compare_blocked, compare_unblocked,

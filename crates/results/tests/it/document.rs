@@ -5,7 +5,7 @@ use fwdlab_results::compare::{Question, compare_texts};
 use fwdlab_results::document::form::text::{self, Detail};
 use fwdlab_results::document::judgement::Judgement;
 use fwdlab_results::document::table::{Cell, Digits};
-use fwdlab_results::document::{Block, Document, FORMS, List, Remark, Room, Table};
+use fwdlab_results::document::{Block, DetailLevel, Document, FORMS, List, Remark, Table};
 use fwdlab_results::report::analysis::Outcome;
 use fwdlab_results::stats::Verdict;
 use serde_json::{Value, json};
@@ -172,7 +172,7 @@ fn dashboards_get_rates_and_ratios_with_bounds() {
 
 #[test]
 fn every_form_is_listed_once() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/document/form");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../document/src/form");
     let files = std::fs::read_dir(folder).expect("the folder of forms").map(|entry| {
         let path = entry.expect("an entry").path();
         path.file_stem().expect("a name").to_string_lossy().replace('_', "-")
@@ -199,8 +199,8 @@ fn what_is_long_is_cut_short_where_nothing_folds() {
     let forms = render(&document(vec![
         Block::List(list),
         Block::section("Rows", vec![table.block()]),
-        Block::Where(Room::All, vec![Block::text("at length")]),
-        Block::Where(Room::Page, vec![Block::text("on paper")]),
+        Block::Where(DetailLevel::All, vec![Block::text("at length")]),
+        Block::Where(DetailLevel::Page, vec![Block::text("on paper")]),
     ]));
     for (form, all, rows, at_length, on_paper) in [
         ("text", false, 1, false, false),

@@ -3,8 +3,8 @@
 
 use crate::golden::picture;
 use fwdlab_model::units::FrameSize;
-use fwdlab_results::figure::Draw;
-use fwdlab_results::figure::{
+use fwdlab_results::plot::Draw;
+use fwdlab_results::plot::{
     Chart, CurvePoint, Effect, Effects, Fit, Found, Point, Quantity, RightAxis, Series, Strip,
     XAxis, png,
 };

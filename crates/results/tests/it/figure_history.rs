@@ -2,7 +2,7 @@
 //! `UPDATE=1` writes them anew; `KEEP_PNG=DIR` keeps the pictures to be looked at.
 
 use crate::golden::picture;
-use fwdlab_results::figure::{ChangeMark, Draw, Level, Quantity, RevisionPoint, Revisions};
+use fwdlab_results::plot::{ChangeMark, Draw, Level, Quantity, RevisionPoint, Revisions};
 
 /// Medians on levels that begin at `starts`, scattering in a fixed pattern.
 fn revisions(n: usize, levels: &[(usize, f64)]) -> Revisions {

@@ -9,7 +9,7 @@ use fwdlab_model::record::queues::{Direction, counter_name};
 use fwdlab_model::settings::{Family, TestbedKind};
 use fwdlab_model::units::FrameSize;
 use fwdlab_model::{Plan, RunRecord, Warning};
-use fwdlab_results::figure::{
+use fwdlab_results::plot::{
     Chart, CurvePoint, Draw, Fit, Point, Quantity, RightAxis, Series, XAxis,
 };
 use fwdlab_results::report::analysis::{FittedLaw, ScaledSeries, ScalingOutcome};

@@ -197,7 +197,7 @@ fn a_reader_can_not_write() {
 }
 
 #[test]
-fn a_newer_store_is_refused() {
+fn store_of_another_version_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("run.sqlite");
     drop(Store::open(&path).unwrap());
@@ -207,6 +207,13 @@ fn a_newer_store_is_refused() {
     for error in [Store::open(&path).unwrap_err(), Store::open_read_only(&path).unwrap_err()] {
         assert!(matches!(error, StoreError::Newer { found: 99, .. }), "{error}");
         assert!(error.to_string().contains("use a newer fwdlab"), "{error}");
+    }
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection.pragma_update(None, "user_version", 9).unwrap();
+    drop(connection);
+    for error in [Store::open(&path).unwrap_err(), Store::open_read_only(&path).unwrap_err()] {
+        assert!(matches!(error, StoreError::Older { found: 9, .. }), "{error}");
+        assert!(error.to_string().contains("--fresh"), "{error}");
     }
 }
 
@@ -264,7 +271,7 @@ fn an_empty_store_has_no_report() {
 }
 
 #[test]
-fn what_was_executed_is_kept_and_a_store_of_before_has_none() {
+fn executed_instructions_read_back() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("run.sqlite");
     let plan = small_plan();
@@ -276,78 +283,6 @@ fn what_was_executed_is_kept_and_a_store_of_before_has_none() {
     assert_eq!(store.runs().unwrap()[0].trial.executed, None);
     let figures = store.figures_only(|_| false).unwrap();
     assert_eq!(figures.runs[1].trial.executed, counted.trial.executed);
-}
-
-/// Steps of the schema, as they were released.
-const STEPS: [&str; 6] = [
-    include_str!("../../src/store/schema.sql"),
-    include_str!("../../src/store/schema-2.sql"),
-    include_str!("../../src/store/schema-3.sql"),
-    include_str!("../../src/store/schema-4.sql"),
-    include_str!("../../src/store/schema-5.sql"),
-    include_str!("../../src/store/schema-6.sql"),
-];
-
-/// Writes what is in the store at `new` as version `version` kept it.
-fn write_old(new: &Path, old: &Path, version: usize) {
-    let connection = rusqlite::Connection::open(old).unwrap();
-    STEPS[..version].iter().for_each(|step| connection.execute_batch(step).unwrap());
-    connection.pragma_update(None, "application_id", 0x6677_646c).unwrap();
-    connection.pragma_update(None, "user_version", version as i64).unwrap();
-    connection.execute("ATTACH ? AS new", [new.to_str().unwrap()]).unwrap();
-    for table in ["plan", "invocation", "run", "sample", "counter", "cpu", "overhead", "warning"] {
-        let sql = "SELECT group_concat(name) FROM pragma_table_info(?, 'main')";
-        let columns: String = connection.query_row(sql, [table], |row| row.get(0)).unwrap();
-        let copy =
-            format!("INSERT INTO main.{table} ({columns}) SELECT {columns} FROM new.{table}");
-        connection.execute_batch(&copy).unwrap();
-    }
-}
-
-#[test]
-fn stores_of_every_version_before_are_read_and_brought_up_to_date() {
-    let directory = tempfile::tempdir().unwrap();
-    let plan = small_plan();
-    let new = directory.path().join("run.sqlite");
-    let mut store = Store::open(&new).unwrap();
-    fill(&mut store, &plan, [0, 3]);
-    let mut odd = record(&plan, 4);
-    odd.trial.counters[0].name = "d1 \"tx\"\n\u{e9}".into();
-    odd.trial.counters[0].before = u64::MAX;
-    odd.trial.counters[0].expected = None;
-    odd.trial.samples.truncate(3);
-    odd.trial.samples[1].ran_ns = Some(u64::MAX);
-    odd.trial.samples[2].valid = false;
-    odd.trial.cpus.clear();
-    odd.overhead_ns.clear();
-    store.insert_run(&odd).unwrap();
-    let counted = support::counted(&plan, 5, &[("ip_forward", &[126.0, 127.5], false)]);
-    store.insert_run(&counted).unwrap();
-    drop(store);
-
-    for version in 1..=STEPS.len() {
-        let mut expected = [record(&plan, 0), record(&plan, 3), odd.clone(), counted.clone()];
-        if version < 4 {
-            expected[2].trial.samples[1].ran_ns = None;
-        }
-        if version < 5 {
-            expected[3].trial.executed = None;
-        }
-        let path = directory.path().join(format!("{version}.sqlite"));
-        write_old(&new, &path, version);
-        let reader = Store::open_read_only(&path).unwrap();
-        assert_eq!(reader.runs().unwrap(), expected, "read as version {version} left it");
-        let figures = reader.figures_only(|_| true).unwrap();
-        drop(reader);
-        let mut store = Store::open(&path).unwrap();
-        assert_eq!(store.runs().unwrap(), expected, "brought up from version {version}");
-        assert_eq!(store.figures_only(|_| true).unwrap(), figures);
-        assert_eq!(figures.runs[2].trial.samples.len(), 2, "those that are valid");
-        store.begin_invocation(&invocation(TestbedKind::Netns)).unwrap();
-        let another = support::counted(&plan, 6, &[("ip_forward", &[126.0], false)]);
-        store.insert_run(&another).unwrap();
-        assert_eq!(store.runs().unwrap()[4], another);
-    }
 }
 
 /// A writer killed in the middle loses at most the run in progress.
@@ -424,7 +359,7 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-/// A ceiling of a mix of frame sizes is that of no single size, also in a store of before.
+/// The ceiling of a mix of frame sizes is not the ceiling of one size.
 #[test]
 fn ceilings_of_mixes_are_told_from_those_of_sizes() {
     let directory = tempfile::tempdir().unwrap();
@@ -434,14 +369,6 @@ fn ceilings_of_mixes_are_told_from_those_of_sizes() {
     fill(&mut store, &plan, [0]);
     let fixed = store.calibrations().unwrap();
     drop(store);
-    let connection = rusqlite::Connection::open(&path).unwrap();
-    connection.execute_batch("ALTER TABLE calibration DROP COLUMN mix").unwrap();
-    connection.execute_batch("ALTER TABLE invocation DROP COLUMN bed").unwrap();
-    connection.execute_batch("DROP TABLE checkpoint").unwrap();
-    connection.pragma_update(None, "user_version", 7).unwrap();
-    drop(connection);
-    assert_eq!(Store::open_read_only(&path).unwrap().calibrations().unwrap(), fixed);
-
     let mut store = Store::open(&path).unwrap();
     let mix = FrameSize::parse("imix").expect("known");
     let mixed = Calibration { frame_size: mix, ..fixed[0].clone() };

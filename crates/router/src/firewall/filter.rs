@@ -3,8 +3,8 @@
 mod connections;
 mod forget;
 mod handover;
-mod odd;
-mod related;
+mod icmp_errors;
+mod irregular;
 mod shared;
 
 use super::fragments::Fragments;

@@ -1,7 +1,7 @@
 //! A router in the place of another, between two batches: no packet is lost for it.
 
-use super::emitted::Emitted;
 use super::neighbours::{Gateway, Hop};
+use super::originated::Emitted;
 use super::{Firewall, NextHop, Reason, Router};
 use fwdlab_port::frame::Frame;
 use std::any::Any;

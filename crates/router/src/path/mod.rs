@@ -12,12 +12,12 @@
 //! and provides the time.
 
 mod advertise;
+mod arp_queue;
 mod check;
 mod config;
 pub mod counters;
-mod emitted;
+mod egress;
 mod ethernet;
-mod exceptions;
 pub mod firewall;
 mod full;
 mod handover;
@@ -28,10 +28,10 @@ mod ipv4;
 mod ipv6;
 mod lookup;
 pub mod neighbours;
+mod originated;
+mod punt;
 mod resolve;
 mod slow;
-mod waiting;
-mod ways;
 
 pub use advertise::{Advertisement, Advertiser};
 pub use config::{Config, ConfigError, Echoes, HostRate};
@@ -49,9 +49,9 @@ pub use resolve::ReversePath;
 pub use slow::Rate;
 
 use crate::fib::{NextHop, V4, V6};
+use arp_queue::Waiting;
 use check::Destination;
-use emitted::Emitted;
-use exceptions::{Exceptions, Rewrite, SlowPacket};
+use egress::Egresses;
 use full::Full;
 use fwdlab_port::frame::LONGEST;
 use harvest::Pool;
@@ -59,12 +59,12 @@ use host::Host;
 use interface::Owners;
 use lookup::{AHEAD, Lane};
 use neighbours::Link;
+use originated::Emitted;
+use punt::{Exceptions, Rewrite, SlowPacket};
 use slow::Slow;
 use slow::learn::{self, Learnt};
 use std::collections::HashMap;
 use std::sync::Arc;
-use waiting::Waiting;
-use ways::Ways;
 
 /// Ports that a router can have.
 const PORTS_MAX: usize = 255;
@@ -284,7 +284,7 @@ impl<W: Firewall> Router<W> {
         let Router { links, inet, inet6, tally, exceptions, firewall, .. } = self;
         let Router { neighbours, near, interfaces, .. } = self;
         let redirects = self.redirects;
-        let mut ways = Ways { neighbours, links, near, interfaces };
+        let mut ways = Egresses { neighbours, links, near, interfaces };
         let mut among = 0u64;
         for (place, next_hop) in inet.lookup() {
             let link = link(links, next_hop);

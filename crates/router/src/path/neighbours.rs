@@ -17,14 +17,14 @@
 //! detection (RFC 4861 section 7.3) and unicast requests are not implemented. Static entries
 //! never age.
 
-mod grown;
+mod dynamic;
 mod hosts;
 mod link;
 mod special;
 
 use super::interface::Interface;
 use crate::fib::NextHop;
-use grown::Grown;
+use dynamic::DynamicNextHops;
 use hosts::Hosts;
 pub(super) use link::{Link, Manner};
 pub(super) use special::Hop;
@@ -63,7 +63,7 @@ pub struct Neighbours {
     /// Version: number of entries learnt or expired so far.
     changes: Arc<AtomicU64>,
     /// What was added since clones were made.
-    grown: Option<Grown>,
+    grown: Option<DynamicNextHops>,
 }
 
 /// Entry of a next hop.

@@ -1,8 +1,8 @@
 //! Packets that wait until a neighbour has answered, and those whose source came in elsewhere
 //! than it belongs.
 
+use super::arp_queue::Queue;
 use super::neighbours::{ASK_NS, Hop, Link, Special};
-use super::waiting::Queue;
 use super::{Firewall, Reason, Router, blocked, ethernet, full, ipv4, ipv6, link, mtu_word};
 use crate::fib::{V4, V6};
 use fwdlab_port::frame::Frame;

@@ -6,10 +6,10 @@
 //! a verdict: "no difference was found" without "what would have been found"
 //! can't be printed, because there is one function that prints.
 
-mod beside;
+mod secondary;
 mod words;
 
-pub use beside::{Capacity, Cause, Doubtful};
+pub use secondary::{Capacity, Cause, Doubtful};
 
 use super::family::Adjustment;
 use super::power::{MDE_POWER, detectable_multiple, largest_scatter};

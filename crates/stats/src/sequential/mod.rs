@@ -17,10 +17,10 @@
 //! without effect end by equivalence.
 
 mod compare;
-mod leaps;
 pub mod open;
 pub mod planned;
 mod rule;
+mod sparse_looks;
 mod student;
 
 pub use compare::{compare_sequentially, next_look_after};

@@ -17,7 +17,7 @@
 //! Left out: looks that depend on what was seen at earlier ones.
 
 use super::super::summary::Interval;
-use super::{leaps, student};
+use super::{sparse_looks, student};
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 /// Blocks before which nobody looks: earlier, hardly any level would be spent.
@@ -216,8 +216,8 @@ fn bounds_until(looks: &Looks, done: usize, alpha: f64) -> Option<Vec<f64>> {
         let fraction = |&at: &u32| f64::from(at) / f64::from(looks.max_blocks());
         let spent: Vec<f64> =
             looks.at[..done].iter().map(|at| spent(fraction(at), alpha)).collect();
-        match leaps::suits(&looks.at) {
-            true => leaps::bounds(&looks.at, &spent),
+        match sparse_looks::suits(&looks.at) {
+            true => sparse_looks::bounds(&looks.at, &spent),
             false => student::bounds(&looks.at, &spent),
         }
     })

@@ -3,7 +3,7 @@
 use super::{Kind, Trials, Wish};
 use crate::error::BenchError;
 use fwdlab_model::record::OwnTrial;
-use fwdlab_search::{Longest, Trial as Asked};
+use fwdlab_search::{Longest, Trial as DutQueries};
 
 /// Seconds of the longest burst, unless the file says how long it is (RFC 2544, 26.4).
 const LONGEST_S: f64 = 2.0;
@@ -43,7 +43,7 @@ impl Trials<'_, '_> {
             if self.is_full() {
                 return Ok(None);
             }
-            let asked = Asked { load: fastest.round() as u64, duration_ns: LOOK_NS };
+            let asked = DutQueries { load: fastest.round() as u64, duration_ns: LOOK_NS };
             let kind = Kind::Burst(frames);
             let wish = Wish { asked, kind, warmup_ns: 0, slice_ns: LOOK_NS };
             let trial = self.take(wish, |trials, wish| Ok(trials.observe(wish)?.0))?;

@@ -10,7 +10,7 @@ use crate::error::BenchError;
 use fwdlab_model::design::SearchMethod;
 use fwdlab_model::record::{Connections, MethodTrial, OwnTrial};
 use fwdlab_model::settings::Settings;
-use fwdlab_search::{Longest, Trial as Asked};
+use fwdlab_search::{Longest, Trial as DutQueries};
 
 /// Interval in which it is looked whether all packets are sent, nanoseconds.
 const LOOK_NS: u64 = 5_000_000;
@@ -168,7 +168,7 @@ impl Trials<'_, '_> {
 
 /// The request of a trial that opens connections; with `is_watched` the table is looked at during
 /// the trial.
-fn opening(asked: Asked, connections: u64, is_watched: bool) -> Wish {
+fn opening(asked: DutQueries, connections: u64, is_watched: bool) -> Wish {
     let kind = Kind::Open(connections, is_watched);
     Wish { asked, kind, warmup_ns: 0, slice_ns: LOOK_NS }
 }
@@ -176,7 +176,7 @@ fn opening(asked: Asked, connections: u64, is_watched: bool) -> Wish {
 /// The request of a trial that fills the table: its length follows from rate and number.
 fn filling(load: u64, connections: u64) -> Wish {
     let duration_ns = (connections as f64 * 1e9 / load.max(1) as f64) as u64;
-    opening(Asked { load, duration_ns: duration_ns.max(LOOK_NS) }, connections, true)
+    opening(DutQueries { load, duration_ns: duration_ns.max(LOOK_NS) }, connections, true)
 }
 
 /// Some of many looks at a table, the last of them among these.

@@ -4,7 +4,7 @@
 use super::{Trials, greatest_load};
 use crate::error::BenchError;
 use fwdlab_model::record::OwnTrial;
-use fwdlab_search::{Curve, Trial as Asked};
+use fwdlab_search::{Curve, Trial as DutQueries};
 
 /// How often a load is measured where sender or receiver spoil the trial.
 const SPOILED: usize = 3;
@@ -22,7 +22,7 @@ impl Trials<'_, '_> {
         while let Some(load) = curve.next()
             && !self.is_full()
         {
-            let asked = Asked { load, duration_ns: self.task.plan.trial.duration_ns };
+            let asked = DutQueries { load, duration_ns: self.task.plan.trial.duration_ns };
             let loss = self.until_valid(asked)?;
             curve.record(loss);
             self.record.min_load = load;
@@ -34,7 +34,7 @@ impl Trials<'_, '_> {
         let load = own.load();
         (self.record.min_load, self.record.max_load) = (load, load);
         for _ in 0..count {
-            let asked = Asked { load, duration_ns: self.task.plan.trial.duration_ns };
+            let asked = DutQueries { load, duration_ns: self.task.plan.trial.duration_ns };
             let trial = self.measure(asked)?;
             self.report(trial.loss_bounds().err(), None);
         }
@@ -43,7 +43,7 @@ impl Trials<'_, '_> {
 
     /// Measures a load until sender and receiver spoil nothing, a few times at most; the share
     /// that was lost, at most.
-    fn until_valid(&mut self, asked: Asked) -> Result<Option<f64>, BenchError> {
+    fn until_valid(&mut self, asked: DutQueries) -> Result<Option<f64>, BenchError> {
         for _ in 0..SPOILED {
             let found = self.measure(asked)?.loss_bounds();
             self.report(found.clone().err(), None);

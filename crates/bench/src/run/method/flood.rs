@@ -11,7 +11,7 @@ use crate::testbed::FloodWanted;
 use crate::trial::Observed;
 use fwdlab_model::design::method::flood_loads;
 use fwdlab_model::record::{FloodTrial, MethodTrial, OwnTrial};
-use fwdlab_search::Trial as Asked;
+use fwdlab_search::Trial as DutQueries;
 
 /// How often a load is measured where sender or receiver spoil the trial.
 const SPOILED: usize = 3;
@@ -44,7 +44,7 @@ impl Trials<'_, '_> {
     /// The request of a trial during which `flood` new flows come a second.
     fn flooding(&self, load: u64, flood: u64) -> Wish {
         let planned = self.task.plan.trial;
-        let asked = Asked { load, duration_ns: planned.duration_ns };
+        let asked = DutQueries { load, duration_ns: planned.duration_ns };
         let (kind, slice_ns) = (Kind::Flood(flood), planned.slice_ns.min(asked.duration_ns));
         Wish { asked, kind, warmup_ns: planned.warmup_ns, slice_ns }
     }

@@ -12,7 +12,7 @@ use fwdlab_model::design::{Method, MethodKind};
 use fwdlab_model::record::{Floor, LatencyTrial, MethodRecord};
 use fwdlab_model::settings::{Checks, Settings};
 use fwdlab_model::units::format_pps;
-use fwdlab_search::Trial as Asked;
+use fwdlab_search::Trial as DutQueries;
 
 impl Trials<'_, '_> {
     /// Trials at shares of the throughput. Nothing where none was found: any load would be one
@@ -42,7 +42,7 @@ impl Trials<'_, '_> {
             return Ok(Some(true));
         }
         let trial = self.task.plan.trial;
-        let asked = Asked { load, duration_ns: trial.duration_ns };
+        let asked = DutQueries { load, duration_ns: trial.duration_ns };
         let slice_ns = trial.slice_ns.min(asked.duration_ns);
         let kind = Kind::Timed(share);
         let wish = Wish { asked, kind, warmup_ns: trial.warmup_ns, slice_ns };

@@ -14,8 +14,8 @@ use crate::dut::Dut;
 use crate::dut::findings::Findings;
 use crate::error::BenchError;
 use crate::host::Host;
-use crate::testbed::{Parts, Reach, Wanted};
-use crate::trial::{self, Account, Awaited, Course, Observed, TrialSpec, Unasked};
+use crate::testbed::{Parts, Reach, TrafficRequest};
+use crate::trial::{self, Awaited, DutCounters, LoadProfile, Observed, TrialSpec, Unasked};
 use crate::{Observer, Task};
 use fwdlab_model::design::Method;
 use fwdlab_model::plan::Trial;
@@ -23,7 +23,7 @@ use fwdlab_model::record::{MethodRecord, MethodTrial, OwnTrial, Reset, Sample};
 use fwdlab_model::settings::Settings;
 use fwdlab_model::units::{LINE_RATE, format_pps, line_pps, line_rate_of};
 use fwdlab_model::warning::Warning;
-use fwdlab_search::Trial as Asked;
+use fwdlab_search::Trial as DutQueries;
 pub(super) use resume::Attempt;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -141,7 +141,7 @@ struct Trials<'a, 'p> {
 #[derive(Clone, Copy, Debug)]
 struct Wish {
     /// The load, or what the sender reaches where it is a burst, and the length of the window.
-    asked: Asked,
+    asked: DutQueries,
     kind: Kind,
     warmup_ns: u64,
     slice_ns: u64,
@@ -217,14 +217,14 @@ impl Trials<'_, '_> {
     }
 
     /// The request of a trial at one load.
-    fn steady(&self, asked: Asked) -> Wish {
+    fn steady(&self, asked: DutQueries) -> Wish {
         let trial = self.task.plan.trial;
         let slice_ns = trial.slice_ns.min(asked.duration_ns);
         Wish { asked, kind: Kind::Steady, warmup_ns: trial.warmup_ns, slice_ns }
     }
 
     /// One trial at a load, which the record then contains.
-    fn measure(&mut self, asked: Asked) -> Result<MethodTrial, BenchError> {
+    fn measure(&mut self, asked: DutQueries) -> Result<MethodTrial, BenchError> {
         self.take(self.steady(asked), |trials, wish| Ok(trials.observe(wish)?.0))
     }
 
@@ -252,7 +252,7 @@ impl Trials<'_, '_> {
         };
         let threads = parts.dut.threads();
         let run_id = plan.trial_id(run.index, number);
-        let wanted = Wanted {
+        let wanted = TrafficRequest {
             timed,
             rate_pps,
             limit,
@@ -261,7 +261,7 @@ impl Trials<'_, '_> {
                 Kind::Flood(load) => flood::wanted(load, asked.duration_ns),
                 _ => None,
             },
-            ..Wanted::of(settings, run_id, &phases)
+            ..TrafficRequest::of(settings, run_id, &phases)
         };
         let (ends, clock) = (parts.ends, parts.clock);
         let at_ns = clock.now_ns().wrapping_sub(self.began_ns);
@@ -289,10 +289,10 @@ impl Trials<'_, '_> {
             Ok(())
         };
         let course = match kind {
-            Kind::Steady | Kind::Timed(_) | Kind::Flood(_) => Course::Steady,
-            Kind::Burst(frames) | Kind::Open(frames, _) => Course::Burst(frames),
-            Kind::Then(rate_pps) => Course::Then(rate_pps),
-            Kind::Reset(due_ns) => Course::Meanwhile(due_ns, Some(&mut act)),
+            Kind::Steady | Kind::Timed(_) | Kind::Flood(_) => LoadProfile::Steady,
+            Kind::Burst(frames) | Kind::Open(frames, _) => LoadProfile::Burst(frames),
+            Kind::Then(rate_pps) => LoadProfile::Then(rate_pps),
+            Kind::Reset(due_ns) => LoadProfile::Meanwhile(due_ns, Some(&mut act)),
         };
         let observed = trial::run_as(course, armed.traffic(), clock, order, *observer)?;
         let latency = match kind {
@@ -347,7 +347,7 @@ struct States<'a, 'b, 'c> {
     settings: &'a Settings,
 }
 
-impl Account for States<'_, '_, '_> {
+impl DutCounters for States<'_, '_, '_> {
     fn states(&mut self) -> Option<u64> {
         self.dut.borrow_mut().states(self.host, self.settings)
     }

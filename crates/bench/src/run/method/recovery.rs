@@ -4,7 +4,7 @@ use super::{Kind, PACED, Trials, Wish, taken_in};
 use crate::error::BenchError;
 use crate::trial::Observed;
 use fwdlab_model::record::{OwnTrial, Reset, Sample};
-use fwdlab_search::Trial as Asked;
+use fwdlab_search::Trial as DutQueries;
 
 /// The overload, over the throughput.
 const OVERLOAD: f64 = 1.1;
@@ -42,7 +42,7 @@ impl Trials<'_, '_> {
                 break;
             }
             let duration_ns = self.task.plan.trial.duration_ns;
-            let asked = Asked { load: overload as u64, duration_ns };
+            let asked = DutQueries { load: overload as u64, duration_ns };
             let kind = Kind::Then(then);
             let wish = Wish { asked, kind, warmup_ns: overload_ns, slice_ns: LOOK_NS };
             let trial = self.take(wish, |trials, wish| {
@@ -70,7 +70,7 @@ impl Trials<'_, '_> {
     /// One reset, at a load; false if the device can't be reset while it meets traffic.
     fn reset(&mut self, load: u64) -> Result<bool, BenchError> {
         let trial = self.task.plan.trial;
-        let asked = Asked { load, duration_ns: trial.duration_ns.saturating_mul(LONGER) };
+        let asked = DutQueries { load, duration_ns: trial.duration_ns.saturating_mul(LONGER) };
         let kind = Kind::Reset(trial.duration_ns);
         let wish = Wish { asked, kind, warmup_ns: trial.warmup_ns, slice_ns: LOOK_NS };
         let trial = self.take(wish, |trials, wish| {

@@ -4,7 +4,7 @@ use super::{Netns, receiver};
 use crate::Observer;
 use crate::cpu::Placement;
 use crate::error::BenchError;
-use crate::testbed::{Wanted, both};
+use crate::testbed::{TrafficRequest, bidirectional};
 use crate::trial::{self, Observed};
 use crate::wiring::Wiring;
 use fwdlab_model::plan::Trial;
@@ -41,8 +41,9 @@ impl Netns {
         // Without the device its own CPU's time is nobody's; at a rate it is delays that are asked.
         let timed = rate_pps.is_some();
         let is_both = settings.traffic.directions == Directions::Both;
-        let wanted = Wanted { rate_pps, timed, ..Wanted::of(settings, run_id, trial) };
-        let mut armed = both::armed(self.arm_all(&wiring, placement, &wanted)?);
+        let wanted =
+            TrafficRequest { rate_pps, timed, ..TrafficRequest::of(settings, run_id, trial) };
+        let mut armed = bidirectional::armed(self.arm_all(&wiring, placement, &wanted)?);
         let traffic = armed.traffic();
         if placement.arrangement == Arrangement::Open && !timed {
             // The receiver polls on the same CPU as with a DUT. If this is not permitted here, it

@@ -9,11 +9,11 @@ use crate::engines::{open_receiver, open_sender};
 use crate::error::BenchError;
 use crate::host::{Host, LocalHost, NamespaceHost};
 use crate::links::{EGRESS, INGRESS, mac};
-use crate::testbed::account::Account;
-use crate::testbed::evidence::Witness;
+use crate::testbed::cpu_times::CpuTimes;
 use crate::testbed::rig::awaited;
+use crate::testbed::steal::StealMonitor;
 use crate::testbed::traffic::NetnsTraffic;
-use crate::testbed::{Armed, Ends, Wanted, both};
+use crate::testbed::{Armed, Endpoints, TrafficRequest, bidirectional};
 use crate::trial::Awaited;
 use crate::wiring::Wiring;
 use fwdlab_model::record::ReceiverPlace;
@@ -48,14 +48,14 @@ impl Netns {
         &self,
         wiring: &Wiring,
         placement: &Placement,
-        wanted: &Wanted<'_>,
+        wanted: &TrafficRequest<'_>,
     ) -> Result<Vec<NetnsTraffic>, BenchError> {
         Ok(match wanted.settings.traffic.directions {
-            Directions::One => vec![self.arm(wiring, placement, wanted, Way::Forth)?],
+            Directions::One => vec![self.arm(wiring, placement, wanted, StreamDirection::Forth)?],
             Directions::Both => {
                 let half = wanted.half();
                 let arm = |way| self.arm(wiring, placement, &half, way);
-                vec![arm(Way::Forth)?, arm(Way::Back)?]
+                vec![arm(StreamDirection::Forth)?, arm(StreamDirection::Back)?]
             }
         })
     }
@@ -65,10 +65,10 @@ impl Netns {
         &self,
         wiring: &Wiring,
         placement: &Placement,
-        wanted: &Wanted<'_>,
-        way: Way,
+        wanted: &TrafficRequest<'_>,
+        way: StreamDirection,
     ) -> Result<NetnsTraffic, BenchError> {
-        let Wanted { settings, run_id, rate_pps, limit, threads, flood, .. } = *wanted;
+        let TrafficRequest { settings, run_id, rate_pps, limit, threads, flood, .. } = *wanted;
         let traffic = &settings.traffic;
         let flows = traffic.flows;
         let family = traffic.family;
@@ -81,18 +81,18 @@ impl Netns {
         let forth = Template::new(family, traffic.frame_size, flows, run_id, mac::SENDER, next_hop);
         // Of the other direction everything is the other way round.
         let (template, to, from) = match way {
-            Way::Forth => (forth, (mac::RECEIVER, last_hop), "g0"),
-            Way::Back => {
+            StreamDirection::Forth => (forth, (mac::RECEIVER, last_hop), "g0"),
+            StreamDirection::Back => {
                 let template = forth.answers(mac::RECEIVER, last_hop);
                 (template, (mac::SENDER, next_hop), "r0")
             }
         };
-        let is_translated = has_dut && way == Way::Forth;
+        let is_translated = has_dut && way == StreamDirection::Forth;
         let translated = self.links.egress.translated(settings.dut.nat).filter(|_| is_translated);
         let flows = template.flows();
         let (sending, receiving, at) = match way {
-            Way::Forth => (&wiring.sender, &wiring.receiver, "r0"),
-            Way::Back => (&wiring.receiver, &wiring.sender, "g0"),
+            StreamDirection::Forth => (&wiring.sender, &wiring.receiver, "r0"),
+            StreamDirection::Back => (&wiring.receiver, &wiring.sender, "g0"),
         };
         let watch = Watch::Packets(Box::new(Expected {
             template: template.clone(),
@@ -155,7 +155,7 @@ impl Netns {
             .collect::<Result<Vec<_>, _>>()?;
         let checked = arrivals::checked(&watch);
         let sending: Vec<u32> = senders.iter().filter_map(|sender| sender.task()).collect();
-        let witness = Witness::new(placement, threads, &sending);
+        let witness = StealMonitor::new(placement, threads, &sending);
         Ok(NetnsTraffic { senders, sent: [0; 4], missed: 0, receiver, checked, witness, flood })
     }
 }
@@ -170,7 +170,7 @@ pub(in crate::testbed) fn refused(end: &NamespaceHost, interface: &str) -> u64 {
 
 /// A direction of the traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum StreamDirection {
     /// From the sender to the receiver.
     Forth,
     /// From the receiver to the sender.
@@ -194,19 +194,22 @@ fn beside(armed: &mut [NetnsTraffic], polling: &[u32]) {
     }
 }
 
-impl Ends for NetnsEnds<'_> {
+impl Endpoints for NetnsEnds<'_> {
     fn arm<'a>(
         &'a self,
-        wanted: &Wanted<'_>,
+        wanted: &TrafficRequest<'_>,
         findings: &mut Findings,
-    ) -> Result<(Box<dyn Armed + 'a>, Account), BenchError> {
+    ) -> Result<(Box<dyn Armed + 'a>, CpuTimes), BenchError> {
         let (wiring, placement) = (&self.wiring, &self.placement);
         let is_both = wanted.settings.traffic.directions == Directions::Both;
         if wanted.timed {
             let armed = self.testbed.arm_all(wiring, placement, wanted)?;
             receiver::poll_at_once(wiring, findings);
             let place = receiver::place(&[], placement);
-            return Ok((both::armed(armed), Account::open(wanted.threads, &[], place, &[])));
+            return Ok((
+                bidirectional::armed(armed),
+                CpuTimes::open(wanted.threads, &[], place, &[]),
+            ));
         }
         let mut armed = self.testbed.arm_all(wiring, placement, wanted)?;
         let polling = receiver::poll_or_say(wiring, placement, is_both, findings);
@@ -214,8 +217,8 @@ impl Ends for NetnsEnds<'_> {
         let polls_beside = place == ReceiverPlace::Sender;
         beside(&mut armed, if polls_beside { &polling } else { &[] });
         let polled_on = if polling.is_empty() { &[] } else { &placement.receiver[..] };
-        let times = Account::open(wanted.threads, &polling, place, polled_on);
-        Ok((both::armed(armed), times))
+        let times = CpuTimes::open(wanted.threads, &polling, place, polled_on);
+        Ok((bidirectional::armed(armed), times))
     }
 
     fn awaited(&self, settings: &Settings) -> Awaited {

@@ -2,7 +2,7 @@
 
 use super::{STEP_NS, SimClock, SimEnds, delays, law, sender_pps};
 use crate::error::BenchError;
-use crate::testbed::Wanted;
+use crate::testbed::TrafficRequest;
 use crate::trial::{Clock, Evidence, Snapshot, Traffic};
 use fwdlab_model::record::{Counts, Latency};
 use fwdlab_model::settings::{Firewall, SimSettings};
@@ -70,7 +70,7 @@ struct SimFlood {
 
 impl SimFlood {
     /// As it is wanted.
-    fn of(wanted: &Wanted<'_>, ends: &SimEnds<'_>) -> Option<SimFlood> {
+    fn of(wanted: &TrafficRequest<'_>, ends: &SimEnds<'_>) -> Option<SimFlood> {
         let (flood, settings) = (wanted.flood?, wanted.settings);
         let sim = &settings.testbed.sim;
         let is_stateful = settings.dut.firewall == Firewall::Stateful;
@@ -118,7 +118,7 @@ impl Table {
 impl SimTraffic {
     /// As it is `wanted`, by the random numbers of its run.
     pub(super) fn new(
-        wanted: &Wanted<'_>,
+        wanted: &TrafficRequest<'_>,
         ends: &SimEnds<'_>,
         random: Xoshiro256StarStar,
     ) -> SimTraffic {

@@ -3,10 +3,10 @@
 
 use super::rack::Rack;
 use crate::error::BenchError;
-use crate::host::reached::Reached;
-use crate::lab::ways;
+use crate::host::connected::ConnectedHost;
+use crate::lab::protected_routes;
 use crate::lab::{link, mac_of};
-use crate::links::Way;
+use crate::links::ProtectedRoute;
 use crate::links::{self, Link, Links, Peer};
 use fwdlab_model::lab::{InterfaceAddress, LabHost, LabInterface, Side};
 use fwdlab_packet::Family;
@@ -22,15 +22,15 @@ pub(super) fn resolve(rack: &Rack) -> Result<Links, BenchError> {
     let (ingress, egress) = (side(rack, Side::Sender)?, side(rack, Side::Receiver)?);
     let mut links = Links { ingress, egress, ways: Vec::new() };
     for reached in rack.all() {
-        links.ways.extend(ways::ends(reached.host(), &reached.described.name)?);
+        links.ways.extend(protected_routes::ends(reached.host(), &reached.described.name)?);
     }
     let dut = rack.dut()?;
-    let more = ways::networks(dut.host(), dut.system, &dut.described.name, &links)?;
+    let more = protected_routes::networks(dut.host(), dut.system, &dut.described.name, &links)?;
     let own = links.both().into_iter().flat_map(|link| {
         let whose = format!("the other end of {}", link.interface);
-        link.addresses.iter().map(move |&network| Way { network, whose: whose.clone() })
+        link.addresses.iter().map(move |&network| ProtectedRoute { network, whose: whose.clone() })
     });
-    let own: Vec<Way> = own.collect();
+    let own: Vec<ProtectedRoute> = own.collect();
     links.ways.extend(more.into_iter().chain(own));
     Ok(links)
 }
@@ -82,7 +82,7 @@ fn interface_of<'a>(host: &'a LabHost, name: &str) -> Result<&'a LabInterface, B
 }
 
 /// MAC of an interface as the host reports it; it must match the lab file's, if given.
-fn mac(reached: &Reached, interface: &LabInterface) -> Result<[u8; 6], BenchError> {
+fn mac(reached: &ConnectedHost, interface: &LabInterface) -> Result<[u8; 6], BenchError> {
     let live = mac_of(reached.host(), reached.system, &interface.name)?;
     match interface.mac {
         Some(written) if written.0 != live => Err(BenchError::environment(
@@ -102,7 +102,7 @@ fn peer_addresses(
     dut: &[(IpAddr, u8)],
     side: Side,
     number: usize,
-    far: &Reached,
+    far: &ConnectedHost,
 ) -> Result<Vec<IpAddr>, BenchError> {
     let mut addresses = Vec::new();
     for &(own, length) in dut {

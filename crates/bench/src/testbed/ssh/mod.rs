@@ -15,15 +15,15 @@ mod reboot;
 mod rig;
 mod traffic;
 
-use super::{Choice, Paths, Rig, Testbed, Wanted};
+use super::{Choice, Paths, Rig, Testbed, TrafficRequest};
 use crate::cpu::Placement;
 use crate::dut::freebsd::system::Boot;
 use crate::dut::router::Wires;
 use crate::dut::routes::keep_ways_of;
 use crate::dut::undo::Undo;
-use crate::dut::{self, Dut, Ground, Totals};
+use crate::dut::{self, Dut, DutContext, Totals};
 use crate::error::BenchError;
-use crate::host::reached::Reached;
+use crate::host::connected::ConnectedHost;
 use crate::lease::{Leases, Watch};
 use crate::links::Links;
 use crate::trial::Observed;
@@ -140,7 +140,7 @@ impl Ssh {
     fn device(&self, kind: DutKind) -> Result<Box<dyn Dut + '_>, BenchError> {
         Ok(dut::open(
             kind,
-            Ground {
+            DutContext {
                 links: &self.links,
                 experiment: &self.experiment,
                 program: Path::new(&self.rack.dut()?.program),
@@ -159,7 +159,7 @@ impl Ssh {
         observer: &mut dyn Observer,
     ) -> Result<Observed, BenchError> {
         let (host, mut dut) = (self.rack.dut()?.host(), self.device(self.kernel()?)?);
-        let wanted = Wanted::of(settings, run_id, trial);
+        let wanted = TrafficRequest::of(settings, run_id, trial);
         let mut armed = traffic::arm(&self.rack, &self.links, &wanted)?;
         let before = dut.read(host)?;
         let mut observed = crate::trial::plain(armed.as_traffic(), trial, None, observer)?;
@@ -299,7 +299,7 @@ impl Testbed for Ssh {
 }
 
 /// CPUs of the DUT: those that the lab file names, else all.
-fn placement(dut: &Reached) -> Placement {
+fn placement(dut: &ConnectedHost) -> Placement {
     let all = || (0..u16::try_from(dut.cpus).unwrap_or(u16::MAX)).collect();
     let named = &dut.described.cpus;
     Placement::of_dut(if named.is_empty() { all() } else { named.clone() })

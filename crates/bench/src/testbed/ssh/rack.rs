@@ -3,7 +3,7 @@
 use super::places::Places;
 use crate::agent::{self, Own};
 use crate::error::BenchError;
-use crate::host::reached::Reached;
+use crate::host::connected::ConnectedHost;
 use crate::host::{Host, LocalHost};
 use crate::lab::ssh_settings;
 use crate::testbed::Paths;
@@ -24,7 +24,7 @@ pub(super) struct Rack {
     pub(super) lab: Lab,
     /// Time limit for a reboot.
     pub(super) patience: Duration,
-    hosts: Vec<Reached>,
+    hosts: Vec<ConnectedHost>,
     /// What labgrid lends: given back when the hosts are not connected any more.
     places: Option<Places>,
     stop: Arc<AtomicBool>,
@@ -47,8 +47,8 @@ impl Rack {
         let written = dut.and_then(|dut| dut.reboot_timeout_ns).map(Duration::from_nanos);
         let patience = written.unwrap_or(settings.deadline * BOOT);
         let places = Places::take(&lab, &paths.lasting, &paths.stop)?;
-        let hosts = lab.hosts.iter().map(|described| Reached::connect(described, &settings));
-        let hosts = hosts.collect::<Result<Vec<Reached>, BenchError>>()?;
+        let hosts = lab.hosts.iter().map(|described| ConnectedHost::connect(described, &settings));
+        let hosts = hosts.collect::<Result<Vec<ConnectedHost>, BenchError>>()?;
         Ok(Rack { lab, patience, hosts, places, stop: paths.stop.clone() })
     }
 
@@ -87,14 +87,14 @@ impl Rack {
     ///
     /// # Errors
     /// None for a lab that was judged.
-    pub(super) fn dut(&self) -> Result<&Reached, BenchError> {
+    pub(super) fn dut(&self) -> Result<&ConnectedHost, BenchError> {
         let found = self.hosts.iter().find(|host| host.described.is(Role::Dut));
         found.ok_or_else(|| BenchError::Refused("the laboratory has no DUT".into()))
     }
 
     /// The command of this machine that switches a host off and on: the file's, or that of its
     /// place.
-    pub(super) fn power_cycle(&self, host: &Reached) -> Option<Vec<String>> {
+    pub(super) fn power_cycle(&self, host: &ConnectedHost) -> Option<Vec<String>> {
         let own = host.described.power_cycle.clone();
         own.or_else(|| self.places.as_ref()?.power_cycle(&host.described.name))
     }
@@ -103,13 +103,13 @@ impl Rack {
     ///
     /// # Errors
     /// None for a lab that was judged.
-    pub(super) fn named(&self, name: &str) -> Result<&Reached, BenchError> {
+    pub(super) fn named(&self, name: &str) -> Result<&ConnectedHost, BenchError> {
         let found = self.hosts.iter().find(|host| host.described.name == name);
         found.ok_or_else(|| BenchError::Refused(format!("the laboratory has no host {name}")))
     }
 
     /// All hosts, in the order of the file.
-    pub(super) fn all(&self) -> &[Reached] {
+    pub(super) fn all(&self) -> &[ConnectedHost] {
         &self.hosts
     }
 }

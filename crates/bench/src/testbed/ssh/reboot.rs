@@ -5,7 +5,7 @@ use super::rack::Rack;
 use crate::Observer;
 use crate::dut::freebsd::system::{BOOT, Boot};
 use crate::error::BenchError;
-use crate::host::reached::Reached;
+use crate::host::connected::ConnectedHost;
 use crate::host::{Host, LocalHost};
 use crate::lease::{Leases, mark_sick};
 use std::time::{Duration, Instant};
@@ -75,7 +75,7 @@ pub(super) fn wait(
 
 /// Marks the DUT as sick, and says so with what has happened.
 pub(super) fn is_sick(rack: &Rack, name: &str, why: &str, next: &str) -> BenchError {
-    let hosts: Vec<&Reached> = rack.all().iter().collect();
+    let hosts: Vec<&ConnectedHost> = rack.all().iter().collect();
     let (what, next) = match mark_sick(&hosts, &rack.lab.name, name, why) {
         Ok(kept) => (
             format!("{why}\n  {name} is marked sick, on {}", kept.join(" and ")),
@@ -91,7 +91,7 @@ pub(super) fn is_sick(rack: &Rack, name: &str, why: &str, next: &str) -> BenchEr
 
 /// Waits for a response; returns the last error when there is none in time.
 fn answers(
-    reached: &Reached,
+    reached: &ConnectedHost,
     before: Option<&Boot>,
     patience: Duration,
     observer: &mut dyn Observer,

@@ -13,10 +13,10 @@ use crate::lease::Leases;
 use crate::links::Links;
 use crate::profiler::{Perf, Pmcstat, Profiler, Sampling};
 use crate::testbed::LoadModel;
-use crate::testbed::account::Account;
+use crate::testbed::cpu_times::CpuTimes;
 use crate::testbed::rig::awaited;
 use crate::testbed::stopwatch::Stopwatch;
-use crate::testbed::{Armed, Ends, Parts, Reach, Rig, Wanted};
+use crate::testbed::{Armed, Endpoints, Parts, Reach, Rig, TrafficRequest};
 use crate::trial::{Awaited, Clock, SystemClock, Traffic};
 use fwdlab_model::lab::System;
 use fwdlab_model::plan::Trial;
@@ -116,14 +116,14 @@ pub(super) struct SshEnds<'a> {
     pub(super) placement: &'a Placement,
 }
 
-impl Ends for SshEnds<'_> {
+impl Endpoints for SshEnds<'_> {
     fn arm<'a>(
         &'a self,
-        wanted: &Wanted<'_>,
+        wanted: &TrafficRequest<'_>,
         _findings: &mut Findings,
-    ) -> Result<(Box<dyn Armed + 'a>, Account), BenchError> {
+    ) -> Result<(Box<dyn Armed + 'a>, CpuTimes), BenchError> {
         let armed = traffic::arm(self.rack, self.links, wanted)?;
-        Ok((Box::new(armed), Account::none()))
+        Ok((Box::new(armed), CpuTimes::none()))
     }
 
     /// Each system has its own.

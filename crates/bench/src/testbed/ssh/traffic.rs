@@ -3,10 +3,11 @@
 use super::rack::Rack;
 use crate::agent::{AgentLoad, AgentTraffic, End};
 use crate::error::BenchError;
-use crate::generator::{self, CountedTraffic, Ends, Load, Outcome};
-use crate::host::reached::Reached;
+use crate::generator::{self, GeneratorHosts, Load, Outcome};
+use crate::host::connected::ConnectedHost;
 use crate::links::{Links, Peer};
-use crate::testbed::Wanted;
+use crate::testbed::TrafficRequest;
+use crate::trial::CountedTraffic;
 use crate::trial::{Traffic, longest_ns};
 use fwdlab_model::lab::Role;
 use fwdlab_model::plan::Trial;
@@ -33,7 +34,7 @@ pub(super) enum Armed<'a> {
 pub(super) fn arm<'a>(
     rack: &'a Rack,
     links: &Links,
-    wanted: &Wanted<'_>,
+    wanted: &TrafficRequest<'_>,
 ) -> Result<Armed<'a>, BenchError> {
     if wanted.flood.is_some() {
         return Err(BenchError::Refused(
@@ -94,8 +95,8 @@ impl Armed<'_> {
 fn others<'a>(
     rack: &'a Rack,
     links: &Links,
-    wanted: &Wanted<'_>,
-) -> Result<(Ends<'a>, Load), BenchError> {
+    wanted: &TrafficRequest<'_>,
+) -> Result<(GeneratorHosts<'a>, Load), BenchError> {
     let traffic = &wanted.settings.traffic;
     if wanted.limit.is_some() {
         return Err(BenchError::Refused(format!(
@@ -113,7 +114,7 @@ fn others<'a>(
     let far = links.egress.peers.first();
     let far = far.ok_or_else(|| BenchError::Refused("the laboratory has no receiver".into()))?;
     let (sender, receiver) = (rack.named(&peer.host)?, rack.named(&far.host)?);
-    let ends = Ends {
+    let ends = GeneratorHosts {
         sender: sender.host(),
         sender_interface: peer.interface.clone(),
         sender_cpus: cpus(sender, threads).0,
@@ -145,7 +146,7 @@ fn others<'a>(
 
 /// Address of a generator's server: by default the sending host at the generator's usual
 /// port.
-fn server(traffic: &TrafficSettings, sender: &Reached) -> Option<String> {
+fn server(traffic: &TrafficSettings, sender: &ConnectedHost) -> Option<String> {
     if !traffic.generator_server.is_empty() {
         return Some(traffic.generator_server.clone());
     }
@@ -175,7 +176,7 @@ fn at_most(trial: &Trial) -> Duration {
 fn agents<'a>(
     rack: &'a Rack,
     links: &Links,
-    wanted: &Wanted<'_>,
+    wanted: &TrafficRequest<'_>,
 ) -> Result<AgentTraffic<'a>, BenchError> {
     let traffic = &wanted.settings.traffic;
     let threads = usize::from(wanted.settings.testbed.senders.max(1));
@@ -211,7 +212,7 @@ fn agents<'a>(
     AgentTraffic::arm(&senders, &receiver, &load)
 }
 
-fn end<'a>(reached: &'a Reached, peer: &Peer, cpus: Vec<u16>) -> End<'a> {
+fn end<'a>(reached: &'a ConnectedHost, peer: &Peer, cpus: Vec<u16>) -> End<'a> {
     End {
         host: reached.host(),
         program: reached.program.clone(),
@@ -223,7 +224,7 @@ fn end<'a>(reached: &'a Reached, peer: &Peer, cpus: Vec<u16>) -> End<'a> {
 
 /// Sending and receiving CPUs of a host, from the lab file. If it does both, the first ones
 /// send, one per thread.
-fn cpus(reached: &Reached, threads: usize) -> (Vec<u16>, Vec<u16>) {
+fn cpus(reached: &ConnectedHost, threads: usize) -> (Vec<u16>, Vec<u16>) {
     let (host, all) = (&reached.described, &reached.described.cpus);
     let sending: Vec<u16> = all.iter().copied().take(threads).collect();
     match (host.is(Role::Sender), host.is(Role::Receiver)) {

@@ -7,9 +7,9 @@ use crate::cpu::Placement;
 use crate::dut::findings::Findings;
 use crate::error::BenchError;
 use crate::generator::Outcome;
-use crate::testbed::account::Account;
+use crate::testbed::cpu_times::CpuTimes;
 use crate::testbed::rig::awaited;
-use crate::testbed::{Armed, Ends, Wanted};
+use crate::testbed::{Armed, Endpoints, TrafficRequest};
 use crate::trial::{Awaited, Clock, Evidence, Snapshot, SystemClock, Traffic};
 use fwdlab_model::record::{Arrivals, Executed};
 use fwdlab_model::settings::Settings;
@@ -67,14 +67,14 @@ impl Clock for VmEnds<'_> {
     }
 }
 
-impl Ends for VmEnds<'_> {
+impl Endpoints for VmEnds<'_> {
     fn arm<'a>(
         &'a self,
-        wanted: &Wanted<'_>,
+        wanted: &TrafficRequest<'_>,
         _findings: &mut Findings,
-    ) -> Result<(Box<dyn Armed + 'a>, Account), BenchError> {
+    ) -> Result<(Box<dyn Armed + 'a>, CpuTimes), BenchError> {
         *self.pump.borrow_mut() = Some(Pump::new(self.up, wanted)?);
-        Ok((Box::new(VmTraffic(self)), Account::none()))
+        Ok((Box::new(VmTraffic(self)), CpuTimes::none()))
     }
 
     fn awaited(&self, settings: &Settings) -> Awaited {

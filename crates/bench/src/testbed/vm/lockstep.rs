@@ -6,7 +6,7 @@ use super::trouble;
 use crate::arrivals;
 use crate::error::BenchError;
 use crate::links::mac;
-use crate::testbed::Wanted;
+use crate::testbed::TrafficRequest;
 use crate::testbed::traffic::snapshot;
 use crate::trial::Snapshot;
 use fwdlab_model::record::{Arrivals, Checked, Executed};
@@ -95,7 +95,7 @@ impl<'a> Pump<'a> {
     ///
     /// # Errors
     /// When the machine does not tell its functions.
-    pub(super) fn new(up: &'a Up, wanted: &Wanted<'_>) -> Result<Pump<'a>, BenchError> {
+    pub(super) fn new(up: &'a Up, wanted: &TrafficRequest<'_>) -> Result<Pump<'a>, BenchError> {
         let counts = up.running.counts.as_ref().ok_or_else(|| {
             trouble(VmError::Counts("the machine is not emulated, so nothing is counted".into()))
         })?;

@@ -7,12 +7,12 @@ use crate::dut::freebsd::FreebsdDut;
 use crate::dut::freebsd::system::Boot;
 use crate::error::BenchError;
 use crate::host::{Host, SshHost, SshSettings};
-use crate::links::{Link, Links, Peer, Way, mac, prefix};
+use crate::links::{Link, Links, Peer, ProtectedRoute, mac, prefix};
 use crate::testbed::netns::Netns;
 use crate::wiring::Wiring;
 use fwdlab_model::settings::{self, DutKind, Nat, Settings, VmSettings};
 use fwdlab_vm::freebsd::{self, Image};
-use fwdlab_vm::guest::{self, Also, Common, Running, System};
+use fwdlab_vm::guest::{self, Common, CountOptions, Running, System};
 use fwdlab_vm::kernel::{self, Kernel};
 use fwdlab_vm::machine::{self, Accel, Backend, Model, Nic};
 use fwdlab_vm::symbols::Symbols;
@@ -198,7 +198,7 @@ impl Machines {
         let running = self.running(&what, nics.collect(), directory).map_err(trouble)?;
         // QEMU alone has them from now on: they go with it.
         drop(taps);
-        if let Ways::Sockets(wires) = &ways {
+        if let NicBackends::Sockets(wires) = &ways {
             wires.iter().try_for_each(Wire::connect).map_err(trouble)?;
         }
         let host = SshHost::connect(guest::NAME, ssh(&running))?;
@@ -237,7 +237,7 @@ impl Machines {
         let file =
             |name: &Option<String>| self.experiment.join(name.as_deref().unwrap_or_default());
         let (accel, cpus, memory) = (what.accel, vm.cpus, vm.memory);
-        let also = Also { calls: vm.calls, caches: vm.caches };
+        let also = CountOptions { calls: vm.calls, caches: vm.caches };
         let common = Common { accel, cpus, memory, nics, also, cache };
         match what.kind {
             DutKind::Freebsd => {
@@ -315,7 +315,7 @@ impl What {
 }
 
 /// How packets come to a machine.
-pub(super) enum Ways {
+pub(super) enum NicBackends {
     /// One frame a datagram, in lockstep.
     Sockets([Wire; 2]),
     /// Taps in namespaces of sender and receiver.
@@ -323,7 +323,7 @@ pub(super) enum Ways {
 }
 
 /// The ways of a machine, as QEMU is told of them, and the descriptors that it is to inherit.
-type Told = (Ways, [Backend; 2], Vec<OwnedFd>);
+type Opened = (NicBackends, [Backend; 2], Vec<OwnedFd>);
 
 /// Makes the ways of the machine `number`, whose files lie in `directory`: taps where there are
 /// namespaces for them.
@@ -332,24 +332,24 @@ fn ways(
     number: u32,
     netns: Option<&Netns>,
     directory: &Path,
-) -> Result<Told, BenchError> {
+) -> Result<Opened, BenchError> {
     if let Some(netns) = netns {
         let (wiring, taps) = netns.taps(number, what.queues)?;
         let numbers = |queues: &Vec<OwnedFd>| queues.iter().map(AsRawFd::as_raw_fd).collect();
         let backends = [Backend::Tap(numbers(&taps[0])), Backend::Tap(numbers(&taps[1]))];
-        return Ok((Ways::Taps(wiring), backends, taps.into_iter().flatten().collect()));
+        return Ok((NicBackends::Taps(wiring), backends, taps.into_iter().flatten().collect()));
     }
     let [ingress, egress] = [0, 1].map(|number| Wire::bind(directory, number));
     let wires = [ingress.map_err(trouble)?, egress.map_err(trouble)?];
     let backends = [wires[0].backend(), wires[1].backend()];
-    Ok((Ways::Sockets(wires), backends, Vec::new()))
+    Ok((NicBackends::Sockets(wires), backends, Vec::new()))
 }
 
 /// A machine that is up. Its connection closes before it ends, and its taps' namespaces after.
 pub(super) struct Up {
     pub(super) host: SshHost,
     pub(super) running: Running,
-    pub(super) ways: Ways,
+    pub(super) ways: NicBackends,
     pub(super) links: Links,
     /// `uname -rv`.
     pub(super) release: String,
@@ -364,8 +364,8 @@ impl Up {
     /// Its data interfaces at this end; none where taps are in their place.
     pub(super) fn sockets(&self) -> Option<&[Wire; 2]> {
         match &self.ways {
-            Ways::Sockets(wires) => Some(wires),
-            Ways::Taps(_) => None,
+            NicBackends::Sockets(wires) => Some(wires),
+            NicBackends::Taps(_) => None,
         }
     }
 
@@ -442,7 +442,8 @@ fn links_of(interfaces: &[String; 2]) -> Links {
             .collect(),
         ..link.clone()
     };
-    let admin = prefix(ADMIN).map(|network| Way { network, whose: "its administration".into() });
+    let admin =
+        prefix(ADMIN).map(|network| ProtectedRoute { network, whose: "its administration".into() });
     Links {
         ingress: renamed(&namespaces.ingress, &interfaces[0]),
         egress: renamed(&namespaces.egress, &interfaces[1]),

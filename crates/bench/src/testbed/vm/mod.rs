@@ -22,11 +22,11 @@ use super::{Choice, Paths, Rig, Testbed};
 use crate::cpu::Placement;
 use crate::dut::router::Wires;
 use crate::dut::undo::Undo;
-use crate::dut::{self, Dut, Ground, Prepared};
+use crate::dut::{self, Dut, DutContext, Prepared};
 use crate::error::BenchError;
 use crate::probe::{Cable, Privilege};
 use crate::testbed::netns::Netns;
-use crate::testbed::{Ends, LoadModel, Parts, Reach};
+use crate::testbed::{Endpoints, LoadModel, Parts, Reach};
 use crate::trial::{Clock, SystemClock};
 use crate::{Observer, Task};
 use ends::VmEnds;
@@ -34,7 +34,7 @@ use fwdlab_model::plan::Plan;
 use fwdlab_model::settings::{Accel, DutKind, Reboot, Settings, TestbedKind};
 use fwdlab_model::warning::Warning;
 use fwdlab_vm::{VmError, machine};
-use machines::{Machines, Up, Ways};
+use machines::{Machines, NicBackends, Up};
 use std::path::{Path, PathBuf};
 use taps::TapEnds;
 
@@ -121,7 +121,7 @@ fn choose(plan: &Plan, machines: &mut Machines) -> Result<String, BenchError> {
 impl Vm {
     /// A DUT of a kind in a machine.
     fn device<'a>(&'a self, kind: DutKind, up: &'a Up) -> Box<dyn Dut + 'a> {
-        let ground = Ground {
+        let ground = DutContext {
             links: &up.links,
             experiment: &self.experiment,
             program: Path::new(""),
@@ -189,7 +189,7 @@ impl Testbed for Vm {
         let dut = self.device(settings.dut.kind, up);
         let placement = Placement::of_dut(up.cpus());
         Ok(match (&self.netns, &up.ways) {
-            (Some(netns), Ways::Taps(wiring)) => {
+            (Some(netns), NicBackends::Taps(wiring)) => {
                 let ends = TapEnds::new(netns, up, wiring, netns.place(settings))?;
                 Box::new(VmRig { dut, up, placement, ends })
             }
@@ -219,7 +219,7 @@ struct VmRig<'a, E> {
 }
 
 /// What a machine's ends are beside being that.
-trait MachineEnds: Ends {
+trait MachineEnds: Endpoints {
     /// The clock that a trial goes by.
     fn clock(&self) -> &dyn Clock;
 

@@ -11,10 +11,10 @@ use crate::dut::findings::Findings;
 use crate::dut::{Dut, Reading};
 use crate::error::BenchError;
 use crate::host::NamespaceHost;
-use crate::testbed::account::Account;
+use crate::testbed::cpu_times::CpuTimes;
 use crate::testbed::netns::{Netns, ends};
 use crate::testbed::rig::awaited;
-use crate::testbed::{Armed, Ends, Wanted, both};
+use crate::testbed::{Armed, Endpoints, TrafficRequest, bidirectional};
 use crate::trial::Awaited;
 use crate::wiring::Wiring;
 use fwdlab_model::record::ReceiverPlace;
@@ -52,18 +52,18 @@ impl<'a> TapEnds<'a> {
     }
 }
 
-impl Ends for TapEnds<'_> {
+impl Endpoints for TapEnds<'_> {
     fn arm<'a>(
         &'a self,
-        wanted: &Wanted<'_>,
+        wanted: &TrafficRequest<'_>,
         _findings: &mut Findings,
-    ) -> Result<(Box<dyn Armed + 'a>, Account), BenchError> {
+    ) -> Result<(Box<dyn Armed + 'a>, CpuTimes), BenchError> {
         let threads = self.up.running.machine.threads();
-        let wanted = Wanted { threads: &threads, ..*wanted };
+        let wanted = TrafficRequest { threads: &threads, ..*wanted };
         let armed = self.netns.arm_all(self.wiring, &self.placement, &wanted)?;
         // What the receiver does is done by QEMU's thread as it sends: none is known apart.
-        let times = Account::open(&threads, &[], ReceiverPlace::Unknown, &[]);
-        Ok((both::armed(armed), times))
+        let times = CpuTimes::open(&threads, &[], ReceiverPlace::Unknown, &[]);
+        Ok((bidirectional::armed(armed), times))
     }
 
     fn awaited(&self, settings: &Settings) -> Awaited {

@@ -9,7 +9,7 @@ struct Device {
     states: Rc<Cell<Option<u64>>>,
 }
 
-impl Account for Device {
+impl DutCounters for Device {
     fn dropped(&mut self, _sent: u64) -> Option<u64> {
         self.dropped.get()
     }

@@ -3,8 +3,8 @@
 use super::Spread;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::names;
 use crate::terminal::{self, HEADING, styled, wrap};
+use crate::value_enum;
 use anyhow::Result;
 use fwdlab_bench::BenchError;
 use fwdlab_packet::Family;
@@ -33,10 +33,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_parser = routes)]
     routes: Option<usize>,
     /// Address family [default: both]
-    #[arg(long, value_parser = names::any::<Family>())]
+    #[arg(long, value_parser = value_enum::any::<Family>())]
     family: Option<Family>,
     /// Algorithm, can be given several times [default: all]
-    #[arg(long, value_parser = names::any::<Algorithm>(), alias = "algorithm", value_name = "FIB")]
+    #[arg(long, value_parser = value_enum::any::<Algorithm>(), alias = "algorithm", value_name = "FIB")]
     fib: Vec<Algorithm>,
     /// Time for each algorithm, table and pattern, in seconds
     #[arg(long, default_value_t = 0.9, value_name = "S", value_parser = super::seconds)]

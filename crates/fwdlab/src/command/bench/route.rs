@@ -3,8 +3,8 @@
 use super::{Spread, frame_size};
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::names;
 use crate::terminal::{self, HEADING, styled, wrap};
+use crate::value_enum;
 use anyhow::Result;
 use fwdlab_bench::BenchError;
 use fwdlab_packet::forwarding::{ForwardingPath, Locking, StateTable};
@@ -39,7 +39,7 @@ Examples:
   fwdlab bench route --firewall stateful --state sharded,global --flows 100000 --json")]
 pub(crate) struct Arguments {
     /// Address family
-    #[arg(long, value_parser = names::any::<Family>(), default_value_t = Family::Inet)]
+    #[arg(long, value_parser = value_enum::any::<Family>(), default_value_t = Family::Inet)]
     family: Family,
     /// Bytes of a frame with FCS [default: 64, for inet6 84]
     #[arg(long, value_name = "BYTES", value_parser = frame_size)]
@@ -51,19 +51,19 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = routes)]
     routes: Vec<usize>,
     /// Lookup algorithm [default: dir24_8, for inet6 multibit]
-    #[arg(long, value_delimiter = ',', value_parser = names::any::<Algorithm>())]
+    #[arg(long, value_delimiter = ',', value_parser = value_enum::any::<Algorithm>())]
     fib: Vec<Algorithm>,
     /// Path through the router [default: fast]
-    #[arg(long, value_delimiter = ',', value_parser = names::any::<ForwardingPath>())]
+    #[arg(long, value_delimiter = ',', value_parser = value_enum::any::<ForwardingPath>())]
     path: Vec<ForwardingPath>,
     /// Rules: none, stateless, stateful, or rules:N [default: none]
     #[arg(long, value_name = "RULES", value_delimiter = ',')]
     firewall: Vec<Standard>,
     /// Who holds the states of a stateful firewall [default: sharded]
-    #[arg(long, value_delimiter = ',', value_parser = names::any::<StateTable>())]
+    #[arg(long, value_delimiter = ',', value_parser = value_enum::any::<StateTable>())]
     state: Vec<StateTable>,
     /// Lock of the table [default: lockless]
-    #[arg(long, value_delimiter = ',', value_parser = names::any::<Locking>())]
+    #[arg(long, value_delimiter = ',', value_parser = value_enum::any::<Locking>())]
     locking: Vec<Locking>,
     /// Measure each variant also with entropy harvested from every packet
     #[arg(long)]

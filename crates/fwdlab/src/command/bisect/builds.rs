@@ -8,7 +8,7 @@
 
 use crate::error::CliError;
 use crate::signal::Stop;
-use crate::{state, terminal};
+use crate::{state_dir, terminal};
 use anyhow::{Context, Result};
 use fwdlab_model::candidates::Candidate;
 use fwdlab_model::words;
@@ -275,7 +275,7 @@ fn short(commit: &str) -> String {
 fn directory(asked: Option<&Path>, repository: &Path, build: &str) -> Result<PathBuf> {
     let base = match asked {
         Some(directory) => std::path::absolute(directory).context("the directory of builds")?,
-        None => state::cache()?.join("builds"),
+        None => state_dir::cache()?.join("builds"),
     };
     // FNV-1a (Fowler, Noll and Vo 1991).
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;

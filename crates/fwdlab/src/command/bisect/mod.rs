@@ -2,10 +2,10 @@
 
 mod builds;
 mod confirm;
-mod course;
 mod files;
+mod report;
+mod run_source;
 mod stores;
-mod told;
 
 use crate::command::compare::margin;
 use crate::error::CliError;
@@ -15,15 +15,15 @@ use crate::session::{self, Session};
 use crate::terminal;
 use anyhow::Result;
 use builds::{Builds, Range};
-use course::Search;
 use fwdlab_model::Plan;
 use fwdlab_model::candidates::{self, Candidate};
 use fwdlab_model::experiment::VARIANTS_MAX;
 use fwdlab_model::plan::{Factor, RunMetric};
 use fwdlab_search::bisect::{Bisection, Ending, Exact, Noisy, Options, Step};
+use report::BisectReport;
+use run_source::Search;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
-use told::Told;
 
 /// Counts of instructions repeat within a few tenths of a percent at best: ends that differ by
 /// less than this share are alike, however well their own runs agree.
@@ -139,7 +139,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     }
     let cap = arguments.cap as usize;
     let of_search = Overrides {
-        blocks: Some(arguments.cap + course::FAILURES as u32),
+        blocks: Some(arguments.cap + run_source::FAILURES as u32),
         ..arguments.overrides.clone()
     };
     let Among { builds, candidates, about } = arguments.among()?;
@@ -223,7 +223,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
         return Err(CliError::Environment(why).into());
     }
     let verdict = search.engine.verdict();
-    let mut told = Told::new(&plan, &search, verdict, about, &out);
+    let mut told = BisectReport::new(&plan, &search, verdict, about, &out);
     told.draw()?;
     if !arguments.no_confirm {
         for pair in told.pairs() {

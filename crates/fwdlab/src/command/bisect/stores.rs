@@ -1,7 +1,7 @@
 //! What stores of a history say of where a figure changed, without a new run.
 
 use super::Arguments;
-use super::told::Told;
+use super::report::BisectReport;
 use crate::command::history;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -24,7 +24,7 @@ pub(super) fn execute(arguments: &Arguments) -> Result<Exit> {
     if let Some(out) = &arguments.out {
         fs::create_dir_all(out).with_context(|| format!("making {}", out.display()))?;
     }
-    let mut answers: Vec<Told> = Vec::new();
+    let mut answers: Vec<BisectReport> = Vec::new();
     for series in &history.series {
         let Some(mut told) = posterior(series, arguments) else { continue };
         told.picture = (arguments.out.as_ref())
@@ -40,7 +40,7 @@ pub(super) fn execute(arguments: &Arguments) -> Result<Exit> {
         return Err(CliError::Mistake(why).into());
     }
     if arguments.json {
-        let answers: Vec<_> = answers.iter().map(Told::json).collect();
+        let answers: Vec<_> = answers.iter().map(BisectReport::json).collect();
         terminal::print_json(&serde_json::json!({ "version": 1, "series": answers }))?;
         return Ok(Exit::Done);
     }
@@ -50,7 +50,7 @@ pub(super) fn execute(arguments: &Arguments) -> Result<Exit> {
 }
 
 /// The answer of one series; none where it is too short.
-fn posterior(series: &SeriesResult, arguments: &Arguments) -> Option<Told> {
+fn posterior(series: &SeriesResult, arguments: &Arguments) -> Option<BisectReport> {
     let points: Vec<_> = series.points.iter().filter(|point| !point.patched).collect();
     let figures: Vec<(usize, f64)> = (points.iter().enumerate())
         .flat_map(|(at, point)| point.values.iter().map(move |&value| (at, value)))
@@ -95,7 +95,7 @@ fn posterior(series: &SeriesResult, arguments: &Arguments) -> Option<Told> {
         Some(by) => format!("{} ({by})", point.revision),
         None => point.revision.clone(),
     };
-    Some(Told {
+    Some(BisectReport {
         title: series.title.clone(),
         testbed: series.testbed.clone(),
         labels: points.iter().map(label).collect(),
@@ -103,7 +103,7 @@ fn posterior(series: &SeriesResult, arguments: &Arguments) -> Option<Told> {
         runs: points.iter().map(|point| point.n).collect(),
         verdict,
         remarks,
-        ..Told::default()
+        ..BisectReport::default()
     })
 }
 

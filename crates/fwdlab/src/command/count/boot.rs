@@ -10,7 +10,7 @@ use fwdlab_bench::testbed::vm::executed;
 use fwdlab_packet::Flows;
 use fwdlab_vm::forwarding::{self, GUEST_MACS, Question};
 use fwdlab_vm::freebsd::{self, Image};
-use fwdlab_vm::guest::{self, Also, Common, Running, System};
+use fwdlab_vm::guest::{self, Common, CountOptions, Running, System};
 use fwdlab_vm::kernel::{self, Kernel};
 use fwdlab_vm::linux;
 use fwdlab_vm::machine::{Accel, Nic};
@@ -82,7 +82,7 @@ impl Subject {
             Bootable::Linux(_) => MEMORY[0],
             Bootable::FreeBsd(..) => MEMORY[1],
         };
-        let also = Also { calls: arguments.calls.is_some(), caches: arguments.caches };
+        let also = CountOptions { calls: arguments.calls.is_some(), caches: arguments.caches };
         let common = Common { accel: Accel::Counted, cpus: 1, memory, nics, also, cache };
         let running = match &self.kernel {
             Bootable::Linux(kernel) => {

@@ -6,7 +6,7 @@ use super::many;
 use fwdlab_results::counts::{FunctionCount, SHOWN};
 use fwdlab_results::document::measure::INSTRUCTIONS_OF_KERNELS;
 use fwdlab_results::document::table::{Cell, Digits};
-use fwdlab_results::document::{Block, Document, Remark, Room, Table};
+use fwdlab_results::document::{Block, DetailLevel, Document, Remark, Table};
 use fwdlab_results::report::analysis::Compared;
 use fwdlab_results::report::counted;
 
@@ -103,8 +103,10 @@ fn comparisons(findings: &Findings, are_many: bool) -> Option<Block> {
     let verdicts = || counted::verdicts(&findings.comparisons);
     match findings.comparisons.as_slice() {
         [] => None,
-        [_] => Some(Block::Where(Room::Page, vec![verdicts()])),
-        _ if are_many && findings.states == 1 => Some(Block::Where(Room::Page, vec![verdicts()])),
+        [_] => Some(Block::Where(DetailLevel::Page, vec![verdicts()])),
+        _ if are_many && findings.states == 1 => {
+            Some(Block::Where(DetailLevel::Page, vec![verdicts()]))
+        }
         _ => Some(verdicts()),
     }
 }

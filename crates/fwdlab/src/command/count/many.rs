@@ -6,7 +6,7 @@ use fwdlab_results::counts::SHOWN;
 use fwdlab_results::document::measure::INSTRUCTIONS_OF_KERNELS;
 use fwdlab_results::document::table::{Cell, Digits};
 use fwdlab_results::document::{Block, Figure, Table};
-use fwdlab_results::figure::{Draw, Drawing, Quantity, RevisionPoint, Revisions};
+use fwdlab_results::plot::{Draw, Drawing, Quantity, RevisionPoint, Revisions};
 use std::collections::BTreeSet;
 
 /// True if there are too many kernels to show each comparison function by function.

@@ -17,10 +17,10 @@ mod state;
 use super::compare::margin;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::form::FormArguments;
-use crate::names;
+use crate::output_format::FormArguments;
 use crate::signal;
-use crate::state as stored;
+use crate::state_dir as stored;
+use crate::value_enum;
 use crate::verdict::{self, FailOn};
 use anyhow::{Context, Result, anyhow};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -89,7 +89,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
     /// Address family
-    #[arg(long, default_value = "inet", value_parser = names::any::<Family>())]
+    #[arg(long, default_value = "inet", value_parser = value_enum::any::<Family>())]
     family: Family,
     /// Frame size in bytes, with FCS; raised to the smallest of the family (84 for inet6)
     #[arg(long, default_value_t = 64, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(64..=1518))]

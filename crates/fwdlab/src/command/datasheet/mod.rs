@@ -10,7 +10,7 @@ mod sheet;
 use super::run;
 use crate::exit::{self, Exit};
 use crate::experiment::Overrides;
-use crate::form::FormArguments;
+use crate::output_format::FormArguments;
 use crate::terminal;
 use anyhow::{Context, Result};
 use clap::{Args as _, FromArgMatches as _};

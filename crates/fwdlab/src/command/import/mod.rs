@@ -7,9 +7,9 @@ mod target;
 use crate::VERSION;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::form::FormArguments;
-use crate::names;
+use crate::output_format::FormArguments;
 use crate::signal::Stop;
+use crate::value_enum;
 use anyhow::{Context, Result};
 use fwdlab_archive::assemble::Options;
 use fwdlab_archive::import::{self, Job, Outcome, Request, Summary};
@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
     #[arg(long, short, value_name = "PATH", alias = "store")]
     out: Option<PathBuf>,
     /// The figure that stands for a run [default: netbenches]
-    #[arg(long, value_name = "RULE", value_parser = names::any::<Rule>())]
+    #[arg(long, value_name = "RULE", value_parser = value_enum::any::<Rule>())]
     rule: Option<Rule>,
     #[command(flatten)]
     form: FormArguments,

@@ -8,9 +8,9 @@ mod parse;
 
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::form::FormArguments;
+use crate::output_format::FormArguments;
 use crate::progress::Stage;
-use crate::state;
+use crate::state_dir;
 use anyhow::Result;
 use apt::{Apt, Source};
 use catalogue::{Offer, Take};
@@ -110,7 +110,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     };
     let (mirror, keyring) = (arguments.mirror.as_deref(), arguments.keyring.as_deref());
     let source = Source::find(suites, mirror, keyring, arguments.allow_expired)?;
-    let apt = Apt::open(&state::cache()?, source.clone())?;
+    let apt = Apt::open(&state_dir::cache()?, source.clone())?;
     findings.troubles = apt.update(&mut stage)?;
     findings.source = Some(source);
     let packages = apt.packages(&arguments.flavour)?;

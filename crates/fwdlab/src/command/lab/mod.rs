@@ -6,10 +6,10 @@ use super::{doctor, schema};
 use crate::VERSION;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::lease_wait::{self, once_free};
 use crate::signal::Stop;
-use crate::state;
+use crate::state_dir;
 use crate::terminal::{self, HEADING, styled};
-use crate::waiting::{self, once_free};
 use anyhow::Result;
 use fwdlab_bench::BenchError;
 use fwdlab_bench::agent::Own;
@@ -102,7 +102,7 @@ pub(crate) struct Check {
     #[arg(long)]
     traffic: bool,
     /// Wait as long, such as 60min, for hosts that another controller has
-    #[arg(long, value_name = "DURATION", value_parser = waiting::time, requires = "traffic")]
+    #[arg(long, value_name = "DURATION", value_parser = lease_wait::time, requires = "traffic")]
     wait: Option<Duration>,
 }
 
@@ -145,7 +145,7 @@ fn checked(arguments: &Check) -> Result<Exit> {
     let reports = check(&lab, &settings);
     let sent = match arguments.traffic {
         true => {
-            let program = state::nowhere()?.program;
+            let program = state_dir::nowhere()?.program;
             let own = Own { program: &program, version: VERSION };
             let stop = Stop::on_signals()?;
             let wait = arguments.wait.unwrap_or_default();

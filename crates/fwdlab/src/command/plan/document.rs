@@ -1,7 +1,7 @@
 //! What a plan says: the set-up, factors, comparisons, what it will find, the order of runs.
 
 use super::history::History;
-use super::outlook;
+use super::power;
 use crate::missing;
 use crate::profiling;
 use crate::terminal::duration;
@@ -12,7 +12,7 @@ use fwdlab_model::spec::Setting;
 use fwdlab_model::spec::keys::Owner;
 use fwdlab_model::words;
 use fwdlab_results::document::table::{Cell, Table};
-use fwdlab_results::document::{Block, Data, Document, Room};
+use fwdlab_results::document::{Block, Data, DetailLevel, Document};
 
 /// Version of the shape of a plan for programs.
 const VERSION: u32 = 1;
@@ -40,7 +40,7 @@ pub(super) fn document<'a>(
     }
     blocks.extend((0..plan.factors.len()).map(|factor| levels(plan, factor)));
     blocks.push(comparisons(plan));
-    blocks.extend(outlook::section(plan, history));
+    blocks.extend(power::section(plan, history));
     if !lacking.is_empty() {
         blocks.push(Block::section("lacking on this machine", vec![Block::list(lacking)]));
     }
@@ -48,9 +48,9 @@ pub(super) fn document<'a>(
     match orders {
         true => blocks.push(order),
         false => {
-            blocks.push(Block::Where(Room::All, vec![order]));
+            blocks.push(Block::Where(DetailLevel::All, vec![order]));
             let text = "The order of runs is random, and follows from the seed: --order shows it.";
-            blocks.push(Block::Where(Room::Terminal, vec![Block::text(text)]));
+            blocks.push(Block::Where(DetailLevel::Terminal, vec![Block::text(text)]));
         }
     }
     if !plan.notes.is_empty() {

@@ -4,7 +4,7 @@ use crate::stores::store_at;
 use anyhow::{Context, Result};
 use fwdlab_model::Plan;
 use fwdlab_model::record::Environment;
-use fwdlab_results::report::analysis::{Known, Outlook};
+use fwdlab_results::report::analysis::{Known, PowerAnalysis};
 use fwdlab_results::store::{Store, StoreError};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ pub(super) struct History {
     pub(super) unused: Vec<Unused>,
     /// What follows; none when nothing is known.
     #[serde(flatten)]
-    pub(super) outlook: Option<Outlook>,
+    pub(super) outlook: Option<PowerAnalysis>,
 }
 
 /// A store that tells the scatter.
@@ -74,7 +74,7 @@ impl History {
             history.add(path, Known::of(&contents, plan, here));
         }
         let known: Vec<&Known> = history.stores.iter().map(|telling| &telling.known).collect();
-        history.outlook = Outlook::of(plan, &known, is_pilot);
+        history.outlook = PowerAnalysis::of(plan, &known, is_pilot);
         Ok(history)
     }
 

@@ -3,12 +3,12 @@
 mod document;
 mod history;
 mod lacking;
-mod outlook;
+mod power;
 
 use crate::exit::Exit;
 use crate::experiment::{self, Loaded, Overrides};
-use crate::form::FormArguments;
 use crate::missing;
+use crate::output_format::FormArguments;
 use anyhow::Result;
 use fwdlab_model::Plan;
 use fwdlab_model::record::Environment;
@@ -102,7 +102,7 @@ fn as_json(
     });
     value["missing"] = json!(missing);
     value["lacking"] = json!(lacking);
-    value["outlook"] = outlook::json(plan, history)?;
+    value["outlook"] = power::json(plan, history)?;
     Ok(value)
 }
 

@@ -14,7 +14,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::experiment::{self, Loaded, Overrides, STORE};
 use crate::profiling;
-use crate::share::{self, SHARES, Share};
+use crate::shard::{self, SHARES, Share};
 use crate::terminal;
 use anyhow::{Context, Result};
 use fwdlab_model::Plan;
@@ -55,7 +55,7 @@ pub(crate) struct Arguments {
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Shares of the experiment, each a job [default: one for each block, at most 1000]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(share::MOST)))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(shard::MOST)))]
     shares: Option<u32>,
     /// Most shares that are measured at the same time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -108,7 +108,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
         return Err(CliError::Mistake(why.into()).into());
     }
     let Loaded { plan, .. } = experiment::load(&arguments.experiment, &arguments.overrides)?;
-    share::check(&plan)?;
+    shard::check(&plan)?;
     let out = experiment::directory(&plan, arguments.out.as_deref());
     let out = std::path::absolute(&out).unwrap_or(out);
     let place = Place { plan: &plan, out: &out };

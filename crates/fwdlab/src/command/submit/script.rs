@@ -2,7 +2,7 @@
 
 use super::{Arguments, Place};
 use crate::experiment::{STORE, quoted};
-use crate::share::SHARES;
+use crate::shard::SHARES;
 use anyhow::{Context, Result};
 use fwdlab_model::settings::TestbedKind;
 use std::fs;

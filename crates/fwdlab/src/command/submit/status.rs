@@ -3,7 +3,7 @@
 use super::queue::{Queued, Slurm};
 use super::record::Record;
 use super::{Place, store_of};
-use crate::share::Share;
+use crate::shard::Share;
 use anyhow::Result;
 use fwdlab_results::store::Store;
 use serde_json::{Value, json};

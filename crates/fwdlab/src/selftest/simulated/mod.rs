@@ -7,10 +7,10 @@
 
 mod beds;
 mod blame;
+mod end_to_end;
 mod history;
 mod law;
 mod residuals;
-mod road;
 mod runs;
 
 use super::{Bar, Measured};

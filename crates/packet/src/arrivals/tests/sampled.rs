@@ -45,7 +45,7 @@ fn damage_to_one_in_a_hundred_is_found_in_as_large_a_share_of_the_sample() {
             // Another run's numbers decide what is damaged.
             if (draw(99, u64::from(sequence)) >> 32).is_multiple_of(100) {
                 damaged += 1;
-                flip(&mut frame, 8 * pattern::offsets(family).ttl);
+                flip(&mut frame, 8 * expected::offsets(family).ttl);
             }
             arrivals.take(&frame, frame.len(), 0);
         }
@@ -83,7 +83,7 @@ fn every_flipped_bit_of_a_stamp_is_found_in_the_others_too() {
     for (family, size) in KINDS {
         let expected = sampling(family, size);
         let mut arrivals = after_the_first(&expected);
-        let stamp = 8 * (pattern::offsets(family).udp + 8);
+        let stamp = 8 * (expected::offsets(family).udp + 8);
         // All of it but the time.
         let evident = stamp..stamp + 8 * 14;
         let (mut frames, mut sequence, mut unchosen) = (FIRST_CHECKED, 0, 0);

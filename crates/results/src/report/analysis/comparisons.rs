@@ -1,6 +1,6 @@
 //! Each variant against its baseline: one family, adjusted together.
 
-use super::arms::{self, Arms, FiguresOf};
+use super::comparison_inputs::{self, ComparisonInputs, FiguresOf};
 use super::counts;
 use super::figures::{self, RunResult};
 use crate::counts::Exact;
@@ -9,7 +9,7 @@ use crate::format;
 use crate::stats::alternation::{Slice, compare_alternation, slices_of};
 use crate::stats::comparison::Layout;
 use crate::stats::sequential::{Mode, compare_sequentially};
-use crate::stats::taken::Roles;
+use crate::stats::stolen_time::Roles;
 use crate::stats::{
     Adjustment, BlockedRun, Comparison, Criteria, Unanswerable, Verdict, adjust_family,
     compare_blocked, compare_builds, compare_unblocked,
@@ -241,7 +241,7 @@ pub(super) fn compare(contents: &Contents, runs: &[RunResult]) -> Vec<Compared> 
     let mut outcomes: Vec<Result<Comparison, Unanswerable>> = asked
         .map(|(runs, (variant, baseline))| {
             let sides = [baseline, variant].map(|variant| plan.builds_of(variant));
-            let arms = Arms::of(runs, sides);
+            let arms = ComparisonInputs::of(runs, sides);
             arms.judge(&|figure| match plan.design.stop {
                 _ if alternates => {
                     let streams = streams(contents, baseline, variant);
@@ -331,7 +331,7 @@ pub(crate) fn mode(stop: Stop) -> Mode {
 
 /// The figures of one variant's runs that count.
 pub(super) fn of(runs: &[RunResult], variant: usize) -> Vec<BlockedRun> {
-    arms::figures(runs, variant, |run| run.value_pps)
+    comparison_inputs::figures(runs, variant, |run| run.value_pps)
 }
 
 /// The streams in which both variants alternated.

@@ -5,8 +5,8 @@
 //! be corrected, none is.
 
 use crate::stats::contention::{CpuBound, is_account_contradicted};
+use crate::stats::stolen_time::{Roles, StolenTime};
 use crate::stats::summary::median;
-use crate::stats::taken::{Roles, Taken};
 use crate::store::Contents;
 use fwdlab_model::plan::RunMetric;
 use fwdlab_model::record::{Ring, Sample};
@@ -104,7 +104,7 @@ impl Corrections {
     fn knows_waiting(&self, runs: &[RunRecord], variant: usize) -> Option<bool> {
         let knows = |run: &RunRecord| {
             let samples = run.trial.samples.iter().filter(|sample| sample.valid);
-            Taken::of(samples, Roles::of(&run.trial.cpus)).knows_threads
+            StolenTime::of(samples, Roles::of(&run.trial.cpus)).knows_threads
         };
         self.runs(runs, variant).next()?;
         Some(self.runs(runs, variant).all(knows))
@@ -216,7 +216,7 @@ fn cost(run: &RunRecord) -> Option<(f64, f64)> {
     let valid: Vec<Sample> = trial.samples.iter().copied().filter(|sample| sample.valid).collect();
     let forwarded: u64 = valid.iter().map(|sample| sample.forwarded).sum();
     let ran: Option<u64> = valid.iter().map(|sample| sample.ran_ns).sum();
-    let taken = Taken::of(&valid, Roles::of(&trial.cpus)).share();
+    let taken = StolenTime::of(&valid, Roles::of(&trial.cpus)).share();
     let ran = ran.filter(|_| trial.intended.is_none() && forwarded > 0)?;
     Some((ran as f64 / forwarded as f64, taken))
 }

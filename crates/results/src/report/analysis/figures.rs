@@ -9,8 +9,8 @@ use crate::stats::contention::{
     LARGEST_CORRECTION, LARGEST_UNCORRECTED, is_loss_doubtful, lost_to_waiting,
 };
 use crate::stats::log_rule;
+use crate::stats::stolen_time::{Roles, StolenTime};
 use crate::stats::summary::{median, quantile};
-use crate::stats::taken::{Roles, Taken};
 use crate::store::Contents;
 use fwdlab_model::plan::RunMetric;
 use fwdlab_model::record::Sample;
@@ -184,7 +184,7 @@ pub(super) fn run_result(
         .collect();
     let rates: Vec<f64> = valid.iter().map(rate_pps).collect();
     let roles = Roles::of(&trial.cpus);
-    let taken = Taken::of(&valid, roles).and_of_window(&trial.cpus, trial.window_ns, roles);
+    let taken = StolenTime::of(&valid, roles).and_of_window(&trial.cpus, trial.window_ns, roles);
     let intended = trial.intended.filter(|_| has_time);
     let intended_pps = intended.map(|packets| packets as f64 * 1e9 / trial.window_ns.max(1) as f64);
     // A run of one variant is its whole window; a part of an alternation only
@@ -302,7 +302,7 @@ pub(super) fn figure_pps(
     match figure {
         RunMetric::Corrected | RunMetric::Delivered => {
             let forwarded = sum(|sample| sample.forwarded);
-            let taken = Taken::of(samples, roles);
+            let taken = StolenTime::of(samples, roles);
             match intended_pps {
                 Some(intended) => delivered_pps(sum(|sample| sample.offered), forwarded, intended),
                 None => taken.rate_pps(forwarded, taken.duration_ns),

@@ -6,25 +6,24 @@
 //! of [`super`].
 
 mod archive;
-pub(crate) mod arms;
 mod arrivals;
 mod bed_blocks;
 mod beds;
 mod blocks;
+pub(crate) mod comparison_inputs;
 mod comparisons;
 mod corrections;
 mod counts;
 mod device;
-mod diagnoses;
+mod diagnostics;
 mod directions;
 mod figures;
 mod goals;
-mod line;
+mod line_rate;
 mod method;
 mod mixes;
-mod openings;
-mod outlook;
 mod pictures;
+mod power;
 mod profiles;
 mod quality;
 mod queues;
@@ -35,6 +34,7 @@ mod stopping;
 mod testbed;
 mod trust;
 mod variants;
+mod window_start;
 
 pub(in crate::report) use archive::copied_pictures;
 pub(crate) use comparisons::{adjust, mode};
@@ -51,19 +51,18 @@ pub use blocks::MinistatBlock;
 pub use comparisons::{Answer, Compared, Outcome, Shown};
 pub use counts::{CountedVariant, Counts};
 pub use device::{DeviceAlone, DeviceEffect, DeviceRow};
-pub use diagnoses::{Finding, RunSteadiness};
+pub use diagnostics::{Finding, RunSteadiness};
 pub use directions::DirectionRate;
 pub use figures::RunResult;
 pub use goals::found_in_words;
 pub(crate) use method::CURVES;
 pub use method::{
-    Borne, Bursts, Curved, DelayEffect, FloodPoint, Flooded, GoalFound, Held, Interrupted,
-    Interruption, Method, MethodPoint, MethodRun, RunConnections, Searched, Soaked, Suite,
-    SuiteRow, Timed, TimedFigure, TornDown, TrialDirection,
+    Bursts, DelayEffect, FloodOutcome, FloodPoint, FloodSummary, GoalFound, Held, Interrupted,
+    Interruption, LossCurveOutcome, Method, MethodPoint, MethodRun, RunConnections, Searched,
+    SoakOutcome, Suite, SuiteRow, TeardownRate, Timed, TimedFigure, TrialDirection,
 };
 pub use mixes::MixRates;
-pub use openings::Opened;
-pub use outlook::{Known, Outlook, Unusable, design};
+pub use power::{Known, PowerAnalysis, Unusable, design};
 pub use profiles::{
     CounterPerPacket, ProfileDifference, ProfileKind, ProfileLoad, ProfiledFunction,
     ProfiledVariant, Profiles,
@@ -78,6 +77,7 @@ pub use sizes::{SizePoint, SizeSeries, Sizes};
 pub use stopping::{Stopping, StoppingWatch};
 pub use testbed::Testbed;
 pub use variants::{CORRECTED, Loss, SummaryResult, VariantResult};
+pub use window_start::Opened;
 
 use crate::label::{Label, MeasuredOn};
 use crate::stats::Adjustment;
@@ -330,18 +330,18 @@ impl Analysis {
             arrivals: arrivals::arrivals(contents),
             counters: quality::counters(contents),
             queues: queues::queues(contents),
-            openings: openings::openings(contents),
+            openings: window_start::openings(contents),
             steal: quality::steal(contents),
             // Between beds the order says nothing; each has its drift.
             order: match contents.beds().len() < 2 {
-                true => order(plan, &diagnoses::log_figures(&runs)),
+                true => order(plan, &diagnostics::log_figures(&runs)),
                 false => None,
             },
             diagnoses: match figure.is_rate() {
-                true => diagnoses::diagnoses(contents, &runs),
+                true => diagnostics::diagnoses(contents, &runs),
                 false => Vec::new(),
             },
-            steadiness: diagnoses::steadiness(contents, &runs, figure),
+            steadiness: diagnostics::steadiness(contents, &runs, figure),
             overhead: quality::overhead(contents),
             invocations: invocations(contents),
             archive,

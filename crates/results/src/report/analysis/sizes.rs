@@ -2,9 +2,9 @@
 //! RFC 5180 have drawn.
 
 use super::figures::RunResult;
-use super::line::line_pps;
+use super::line_rate::line_pps;
 use super::method::{Method, MethodRun};
-use crate::figure::{Chart, Draw, Drawing, Point, Quantity, Series, XAxis};
+use crate::plot::{Chart, Draw, Drawing, Point, Quantity, Series, XAxis};
 use crate::stats::summary::{Interval, geometric_mean};
 use crate::store::Contents;
 use fwdlab_model::Variant;

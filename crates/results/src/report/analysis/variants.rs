@@ -2,7 +2,7 @@
 
 use super::archive;
 use super::figures::RunResult;
-use super::line::line_pps;
+use super::line_rate::line_pps;
 use super::quality::{self, RunWarning};
 use crate::format;
 use crate::report::names::list_files;

@@ -24,9 +24,9 @@ use super::verdicts::{how, terms, verdicts};
 use crate::counts::NOT_TIME;
 use crate::document::table::{Cell, Digits};
 use crate::document::{Block, Document, Figure, Inline, Table};
-use crate::figure::Drawing;
 use crate::format::runs_of;
 use crate::label::MeasuredOn;
+use crate::plot::Drawing;
 use crate::stats::Verdict;
 use fwdlab_model::plan::RunMetric;
 

@@ -2,9 +2,9 @@
 //! the testbed can do at most.
 
 use crate::document::table::{Cell, Digits};
-use crate::document::{Block, Figure, Inline, Item, List, Room, Table};
-use crate::figure::Drawing;
+use crate::document::{Block, DetailLevel, Figure, Inline, Item, List, Table};
 use crate::format::{p_value, percent, runs_of, signed_percent};
+use crate::plot::Drawing;
 use crate::report::analysis::{
     Analysis, ArrivalResult, RunResult, RunSteadiness, RunWarning, SampledDamage, WarningGroup,
 };
@@ -52,7 +52,7 @@ pub(super) fn sections(analysis: &Analysis, order: &Drawing) -> Vec<Block> {
         sections.into_iter().map(|section| section.folded().on_page(super::DETAILS)).collect();
     // Every run is in runs.csv.
     if let Some(runs) = sections.pop() {
-        sections.push(Block::Where(Room::All, vec![runs]));
+        sections.push(Block::Where(DetailLevel::All, vec![runs]));
     }
     sections
 }
@@ -293,7 +293,7 @@ fn ceiling(analysis: &Analysis) -> Block {
             let rates = c.rates_pps.iter().map(|rate| rate.round().to_string());
             Cell::text(rates.collect::<Vec<String>>().join(", "))
         });
-    Block::Where(Room::Terminal, vec![Block::text(text), table.block()])
+    Block::Where(DetailLevel::Terminal, vec![Block::text(text), table.block()])
 }
 
 fn time(analysis: &Analysis, order: &Drawing) -> Vec<Block> {

@@ -3,7 +3,7 @@
 use super::quality::frame_size;
 use crate::document::table::{Cell, Digits};
 use crate::document::{Block, Figure, Table};
-use crate::figure::Drawing;
+use crate::plot::Drawing;
 use crate::report::analysis::{SIZES_PICTURE, SizePoint, Sizes};
 use fwdlab_model::units::{format_bps, format_pps};
 

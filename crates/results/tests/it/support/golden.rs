@@ -26,7 +26,7 @@ pub(crate) fn golden(name: &str, text: &str) {
 #[track_caller]
 pub(crate) fn picture(name: &str, svg: &str) {
     let mut options = usvg::Options { font_family: "DejaVu Sans".into(), ..Default::default() };
-    let font = include_bytes!("../../../assets/DejaVuSans-Latin.ttf");
+    let font = include_bytes!("../../../../document/assets/DejaVuSans-Latin.ttf");
     options.fontdb_mut().load_font_data(font.to_vec());
     options.fontdb_mut().set_sans_serif_family("DejaVu Sans");
     let tree = usvg::Tree::from_str(svg, &options).unwrap();

@@ -3,7 +3,7 @@
 //! Locks are the standard library's. Poisoning is ignored: no operation leaves a table
 //! half changed.
 
-use super::lists::LISTS;
+use super::by_lock::LISTS;
 use super::phase::Limits;
 use super::segment::{Hint, Segment};
 use super::sources::Sources;

@@ -41,12 +41,12 @@ pub(in crate::firewall) struct Flows {
     pub(in crate::firewall) inet: Slots<2>,
     pub(in crate::firewall) inet6: Slots<5>,
     trial: Trial,
-    asked: Asked,
+    asked: SourceRequest,
 }
 
 /// The packets of a batch whose lookups have begun: so many from the first on.
 #[derive(Clone, Copy, Debug, Default)]
-struct Asked {
+struct SourceRequest {
     count: usize,
     of_inet6: u64,
     without: u64,
@@ -70,7 +70,7 @@ impl Flows {
             inet: Slots::new(period_max_ns, seed),
             inet6: Slots::new(period_max_ns, seed),
             trial: Trial::default(),
-            asked: Asked::default(),
+            asked: SourceRequest::default(),
         }
     }
 
@@ -148,7 +148,7 @@ impl Flows {
     pub(in crate::firewall) fn take(&mut self, batch: &[Frame], among: u64, now_ns: u64) -> u64 {
         let from = self.asked.count.min(batch.len());
         self.ask(&batch[from..], from);
-        let Flows { inet, inet6, asked: Asked { of_inet6, without, .. }, .. } = self;
+        let Flows { inet, inet6, asked: SourceRequest { of_inet6, without, .. }, .. } = self;
         let taken = inet.take(among & !*of_inet6 & !*without, now_ns);
         if *of_inet6 == 0 { taken } else { taken | inet6.take(among & *of_inet6, now_ns) }
     }
@@ -166,14 +166,14 @@ impl Flows {
     /// Forgets what lookups have begun: the next ones are of another batch.
     #[inline(always)]
     pub(in crate::firewall) fn end_batch(&mut self) {
-        self.asked = Asked::default();
+        self.asked = SourceRequest::default();
     }
 
     /// The first pass over packets. Of those that `take` isn't asked about the lookup is
     /// unspecified.
     #[inline(never)]
     fn ask(&mut self, packets: &[Frame], from: usize) {
-        let Flows { inet, inet6, asked: Asked { count, of_inet6, without }, .. } = self;
+        let Flows { inet, inet6, asked: SourceRequest { count, of_inet6, without }, .. } = self;
         // Where the compiler can see that nothing changes them.
         let (places_of_inet, places_of_inet6) = (inet.pairing, inet6.pairing);
         *count = from + packets.len();

@@ -15,16 +15,16 @@
 //! out, and who is answered stays.
 
 mod access;
+mod by_lock;
 mod config;
 mod flows;
 mod forget;
 mod key;
-mod lists;
 mod phase;
-mod reading;
 mod segment;
 mod sources;
 mod table;
+mod view;
 mod window;
 
 pub use config::StateConfig;
@@ -37,11 +37,11 @@ pub(super) use segment::{First, Found, Of as OfFamily, Query, Segment};
 pub(super) use window::sums_up;
 
 use access::{Global, Sharded};
+use by_lock::Lists;
 use fwdlab_packet::Family;
 use fwdlab_packet::forwarding::StateTable;
 use fwdlab_port::frame::{BATCH, Frame};
 use key::Seed;
-use lists::Lists;
 use phase::Limits;
 use segment::{Credit, Made};
 use sources::Sources;

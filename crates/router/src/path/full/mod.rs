@@ -23,11 +23,11 @@ mod options;
 mod redirect;
 
 use super::check::{Protocol, protocol};
-use super::emitted::Emitted;
+use super::egress::{Egress, Egresses};
 use super::ethernet::{self, HEADER as ETHERNET};
 use super::interface::Walk;
 use super::neighbours::{Entry, Link};
-use super::ways::{Way, Ways};
+use super::originated::Emitted;
 use super::{Firewall, Reason, ReversePath, Router, Tally, apart, link, mtu_word};
 use super::{ipv4, ipv6};
 use crate::fib::{NextHop, V4};
@@ -238,10 +238,10 @@ impl<W: Firewall> Router<W> {
             return Ok((link, self.neighbours.reference(number)));
         }
         let Router { neighbours, links, near, interfaces, .. } = self;
-        match (Ways { neighbours, links, near, interfaces }).find(&batch[place], number) {
-            Way::Link(link) => Ok((link, self.neighbours.reference(number))),
-            Way::End(reason) => Err(plain(reason)),
-            Way::Wait(hop, port) => {
+        match (Egresses { neighbours, links, near, interfaces }).find(&batch[place], number) {
+            Egress::Link(link) => Ok((link, self.neighbours.reference(number))),
+            Egress::End(reason) => Err(plain(reason)),
+            Egress::Wait(hop, port) => {
                 let waits = self.wait(batch, place, (hop, port), now_ns);
                 Err(waits.map_or_else(|()| self.held_back(), plain))
             }

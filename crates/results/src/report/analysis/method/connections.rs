@@ -31,7 +31,7 @@ struct Removal {
 
 /// How fast a variant removed connections, over all trials of its runs.
 #[derive(Clone, Debug, Serialize)]
-pub struct TornDown {
+pub struct TeardownRate {
     /// Index of the variant.
     pub variant: usize,
     /// Its label.
@@ -101,7 +101,10 @@ fn removal(trial: &MethodTrial, (torn_down_ns, empty_ns): (u64, u64)) -> Option<
 }
 
 /// A variant over its runs; none without one.
-pub(super) fn torn_down((variant, label): (usize, &str), runs: &[MethodRun]) -> Option<TornDown> {
+pub(super) fn torn_down(
+    (variant, label): (usize, &str),
+    runs: &[MethodRun],
+) -> Option<TeardownRate> {
     let own = || runs.iter().filter(|run| run.variant == variant).map(|run| &run.connections);
     own().next()?;
     let each: Vec<&Removal> = own().flat_map(|run| &run.removals).collect();
@@ -110,7 +113,7 @@ pub(super) fn torn_down((variant, label): (usize, &str), runs: &[MethodRun]) -> 
     let ratios = of(&|one| one.seconds / one.empty_s);
     let is_clear = median(&ratios).is_some_and(|ratio| ratio >= CLEARLY);
     let longer: Vec<f64> = rates.into_iter().filter(|rate| *rate > 0.0).collect();
-    Some(TornDown {
+    Some(TeardownRate {
         variant,
         label: label.to_owned(),
         connections: each.iter().map(|one| one.connections).min(),
@@ -163,7 +166,7 @@ mod tests {
     }
 
     /// What trials say, each of so many states that are removed in so many nanoseconds.
-    fn found(trials: &[(u64, u64)]) -> TornDown {
+    fn found(trials: &[(u64, u64)]) -> TeardownRate {
         let trials = trials.iter().map(|&(states, ns)| filled(states, ns)).collect();
         let record = MethodRecord { trials, ..MethodRecord::default() };
         let run = MethodRun { connections: of_run(&record), ..MethodRun::of((0, "x"), 0) };

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// Loss against load in a variant, over its runs.
 #[derive(Clone, Debug, Serialize)]
-pub struct Curved {
+pub struct LossCurveOutcome {
     /// Index of the variant.
     pub variant: usize,
     /// Its label.
@@ -26,7 +26,10 @@ pub struct Curved {
 }
 
 /// A variant over its runs; none without trials.
-pub(super) fn curved((variant, label): (usize, &str), runs: &[MethodRun]) -> Option<Curved> {
+pub(super) fn curved(
+    (variant, label): (usize, &str),
+    runs: &[MethodRun],
+) -> Option<LossCurveOutcome> {
     let own: Vec<&MethodRun> =
         runs.iter().filter(|run| run.variant == variant && !run.points.is_empty()).collect();
     let up_to = |loss: fn(&MethodPoint) -> Option<f64>| -> Vec<f64> {
@@ -37,7 +40,7 @@ pub(super) fn curved((variant, label): (usize, &str), runs: &[MethodRun]) -> Opt
     let greatest: Vec<&MethodPoint> = own.iter().filter_map(|run| run.points.first()).collect();
     let loads: Vec<f64> = greatest.iter().map(|point| point.offered_pps).collect();
     let losses: Vec<f64> = greatest.iter().filter_map(|point| point.loss_ratio).collect();
-    Some(Curved {
+    Some(LossCurveOutcome {
         variant,
         label: label.to_owned(),
         lossless: median(&lossless),

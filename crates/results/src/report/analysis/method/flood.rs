@@ -21,7 +21,7 @@ pub struct FloodPoint {
 
 /// A variant beside one flood, over its runs.
 #[derive(Clone, Debug, Serialize)]
-pub struct Flooded {
+pub struct FloodOutcome {
     /// Index of the variant.
     pub variant: usize,
     /// Its label.
@@ -47,7 +47,7 @@ pub struct Flooded {
 
 /// What a variant's traffic bore, over all floods.
 #[derive(Clone, Debug, Serialize)]
-pub struct Borne {
+pub struct FloodSummary {
     /// Its label.
     pub label: String,
     /// Intended load of the traffic, packets per second.
@@ -74,7 +74,7 @@ pub(super) fn point(trial: &MethodTrial) -> Option<FloodPoint> {
 }
 
 /// A variant over its runs, flood by flood, the least first.
-pub(super) fn flooded((variant, label): (usize, &str), runs: &[MethodRun]) -> Vec<Flooded> {
+pub(super) fn flooded((variant, label): (usize, &str), runs: &[MethodRun]) -> Vec<FloodOutcome> {
     let own = runs.iter().filter(|run| run.variant == variant).flat_map(|run| &run.points);
     let all: Vec<(&MethodPoint, FloodPoint)> =
         own.filter_map(|point| Some((point, point.flood?))).collect();
@@ -92,7 +92,7 @@ pub(super) fn flooded((variant, label): (usize, &str), runs: &[MethodRun]) -> Ve
             let (offered, forwarded) = found.packets;
             (offered > 0).then(|| forwarded as f64 / offered as f64)
         };
-        Flooded {
+        FloodOutcome {
             variant,
             label: label.to_owned(),
             load: of_it.first().map_or(0, |(point, _)| point.load),
@@ -109,18 +109,19 @@ pub(super) fn flooded((variant, label): (usize, &str), runs: &[MethodRun]) -> Ve
 }
 
 /// What these rows of one variant say together.
-pub(super) fn borne(rows: &[Flooded]) -> Option<Borne> {
+pub(super) fn borne(rows: &[FloodOutcome]) -> Option<FloodSummary> {
     let first = rows.first()?;
     let without = rows.iter().find(|row| row.flood == 0).and_then(|row| row.loss);
     let without = without.map(|loss| loss.max);
     let floods = || rows.iter().filter(|row| row.flood > 0 && row.loss.is_some());
-    let harms =
-        |row: &&Flooded| row.loss.zip(without).is_some_and(|(loss, without)| loss.max > without);
+    let harms = |row: &&FloodOutcome| {
+        row.loss.zip(without).is_some_and(|(loss, without)| loss.max > without)
+    };
     let harmful = floods().find(harms).map(|row| row.flood);
     let below = floods().take_while(|row| harmful.is_none_or(|least| row.flood < least));
     let harmless = without.and_then(|_| below.map(|row| row.flood).max());
     let greatest = floods().next_back();
-    Some(Borne {
+    Some(FloodSummary {
         label: first.label.clone(),
         load: first.load,
         without,
@@ -158,7 +159,7 @@ mod tests {
         MethodRun { points: points.collect(), ..MethodRun::of((0, "x"), number) }
     }
 
-    fn said(runs: &[MethodRun]) -> (Vec<Flooded>, Borne) {
+    fn said(runs: &[MethodRun]) -> (Vec<FloodOutcome>, FloodSummary) {
         let rows = flooded((0, "x"), runs);
         let borne = borne(&rows).expect("rows");
         (rows, borne)

@@ -14,22 +14,22 @@ mod soak;
 mod suite;
 
 pub use burst::Bursts;
-pub use connections::{Held, RunConnections, TornDown};
-pub use curve::Curved;
+pub use connections::{Held, RunConnections, TeardownRate};
+pub use curve::LossCurveOutcome;
 pub use directions::TrialDirection;
-pub use flood::{Borne, FloodPoint, Flooded};
+pub use flood::{FloodOutcome, FloodPoint, FloodSummary};
 pub use interruption::{Interrupted, Interruption};
 pub use latency::{DelayEffect, Timed, TimedFigure};
 pub(crate) use pictures::CURVES;
 pub use search::{GoalFound, Searched};
-pub use soak::Soaked;
+pub use soak::SoakOutcome;
 pub use suite::{Suite, SuiteRow};
 
 use self::search::{OnLink, searched};
 use self::soak::soaked;
 use super::figures::RunResult;
 use super::goals::result_of;
-use super::line::line_pps;
+use super::line_rate::line_pps;
 use crate::store::Contents;
 use fwdlab_model::design::{Method as Planned, MethodKind};
 use fwdlab_model::record::{Counts, MethodRecord, MethodTrial, tolerated};
@@ -49,19 +49,19 @@ pub struct Method {
     /// A search: each variant and goal, over the runs.
     pub searched: Vec<Searched>,
     /// A soak: each variant, over the runs.
-    pub soaked: Vec<Soaked>,
+    pub soaked: Vec<SoakOutcome>,
     /// A loss curve: each variant, over the runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub curved: Vec<Curved>,
+    pub curved: Vec<LossCurveOutcome>,
     /// Traffic in both directions: each by itself, at the loads that the results name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub directions: Vec<TrialDirection>,
     /// Floods: each variant and flood, over the runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub flooded: Vec<Flooded>,
+    pub flooded: Vec<FloodOutcome>,
     /// What the traffic of each variant bore.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub borne: Vec<Borne>,
+    pub borne: Vec<FloodSummary>,
     /// Bursts: each variant, over the runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bursts: Vec<Bursts>,
@@ -76,7 +76,7 @@ pub struct Method {
     pub delay_effects: Vec<DelayEffect>,
     /// How fast connections were removed: each variant, over the runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub torn_down: Vec<TornDown>,
+    pub torn_down: Vec<TeardownRate>,
     /// How many connections were held: each variant, over the runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<Held>,

@@ -2,10 +2,8 @@
 
 use super::Timed;
 use super::{Method, MethodPoint, MethodRun};
-use crate::figure::{
-    Curve, Draw, LossCurve, LossPoint, Losses, Percentiles, Quantity, Span, Strip,
-};
 use crate::format::percent;
+use crate::plot::{Curve, Draw, LossCurve, LossPoint, Losses, Percentiles, Quantity, Span, Strip};
 use crate::report::analysis::pictures::Pictures;
 use crate::report::safe_name;
 use crate::stats::summary::median;

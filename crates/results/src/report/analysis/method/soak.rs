@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// How a variant held one load, over all trials of its runs.
 #[derive(Clone, Debug, Serialize)]
-pub struct Soaked {
+pub struct SoakOutcome {
     /// Index of the variant.
     pub variant: usize,
     /// Its label.
@@ -34,7 +34,7 @@ pub struct Soaked {
 }
 
 /// A variant over all trials of its runs; none without trials.
-pub(super) fn soaked((variant, label): (usize, &str), runs: &[MethodRun]) -> Option<Soaked> {
+pub(super) fn soaked((variant, label): (usize, &str), runs: &[MethodRun]) -> Option<SoakOutcome> {
     let own = || runs.iter().filter(|run| run.variant == variant).flat_map(|run| &run.points);
     let valid: Vec<(&MethodPoint, f64)> = own().filter_map(|p| Some((p, p.loss_ratio?))).collect();
     let offered = valid.iter().map(|(point, _)| point.offered).sum();
@@ -47,7 +47,7 @@ pub(super) fn soaked((variant, label): (usize, &str), runs: &[MethodRun]) -> Opt
     let trials: Vec<Rate> =
         valid.iter().map(|found| Rate { hits: surely(found), of: found.0.offered }).collect();
     let interval = interval_over_groups(&trials, 95.0).map(|found| (found.low, found.high));
-    Some(Soaked {
+    Some(SoakOutcome {
         variant,
         label: label.to_owned(),
         load: own().next()?.load,

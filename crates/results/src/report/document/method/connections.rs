@@ -4,7 +4,7 @@
 use super::{search, seconds};
 use crate::document::table::Cell;
 use crate::document::{Block, Table};
-use crate::report::analysis::{Held, Searched, TornDown};
+use crate::report::analysis::{Held, Searched, TeardownRate};
 use fwdlab_model::units::format_pps;
 
 /// Rates at which connections were set up: a row for each variant and goal.
@@ -42,7 +42,7 @@ pub(super) fn established_sentence(row: &Searched) -> String {
 }
 
 /// Rates at which connections were removed: a row for each variant.
-pub(super) fn torn_down(rows: &[TornDown]) -> Block {
+pub(super) fn torn_down(rows: &[TeardownRate]) -> Block {
     Table::of(rows)
         .words("variant", |row| Cell::text(&row.label))
         .numbers("connections", |row| row.connections.map_or(Cell::None, Cell::count))
@@ -59,7 +59,7 @@ pub(super) fn torn_down(rows: &[TornDown]) -> Block {
 }
 
 /// The same, without the variant's name.
-pub(super) fn torn_down_sentence(row: &TornDown) -> String {
+pub(super) fn torn_down_sentence(row: &TeardownRate) -> String {
     let Some((rate, connections)) = row.rate.zip(row.connections) else {
         return match row.at_least {
             Some(rate) => format!(

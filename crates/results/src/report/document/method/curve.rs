@@ -3,11 +3,11 @@
 use crate::document::table::{Cell, Digits};
 use crate::document::{Block, Table};
 use crate::format::percent;
-use crate::report::analysis::Curved;
+use crate::report::analysis::LossCurveOutcome;
 use fwdlab_model::units::format_pps;
 
 /// A row for each variant.
-pub(super) fn table(rows: &[Curved]) -> Block {
+pub(super) fn table(rows: &[LossCurveOutcome]) -> Block {
     Table::of(rows)
         .words("variant", |row| Cell::text(&row.label))
         .numbers("lossless up to", |row| Cell::rate(row.lossless))
@@ -25,7 +25,7 @@ pub(super) fn table(rows: &[Curved]) -> Block {
 }
 
 /// What a curve says, without the variant's name.
-pub(super) fn sentence(row: &Curved) -> String {
+pub(super) fn sentence(row: &LossCurveOutcome) -> String {
     let nothing = match row.lossless {
         Some(pps) => format!("no loss of its own up to {}", format_pps(pps)),
         None => "losses at every load that was tried".to_owned(),

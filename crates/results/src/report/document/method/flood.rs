@@ -4,11 +4,11 @@ use super::connections::per_second;
 use crate::document::table::{Cell, Digits};
 use crate::document::{Block, Table};
 use crate::format::percent;
-use crate::report::analysis::{Borne, Flooded};
+use crate::report::analysis::{FloodOutcome, FloodSummary};
 use fwdlab_model::units::format_pps;
 
 /// A row for each variant and flood.
-pub(super) fn table(rows: &[Flooded]) -> Block {
+pub(super) fn table(rows: &[FloodOutcome]) -> Block {
     let lost = |value: Option<f64>| Cell::number(value, Digits::Percent(2));
     Table::of(rows)
         .words("variant", |row| Cell::text(&row.label))
@@ -35,7 +35,7 @@ pub(super) fn table(rows: &[Flooded]) -> Block {
 }
 
 /// What a variant's traffic bore, without the variant's name.
-pub(super) fn sentence(row: &Borne) -> String {
+pub(super) fn sentence(row: &FloodSummary) -> String {
     let Some((greatest, loss)) = &row.greatest else {
         return "no trial beside a flood says anything of the device".to_owned();
     };

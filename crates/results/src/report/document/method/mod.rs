@@ -14,7 +14,7 @@ mod suite;
 
 use crate::document::table::Cell;
 use crate::document::{Block, Document, Figure};
-use crate::figure::Drawing;
+use crate::plot::Drawing;
 use crate::report::analysis::{CURVES, Method, MethodPoint};
 use fwdlab_model::design::MethodKind;
 use fwdlab_model::units::format_pps;

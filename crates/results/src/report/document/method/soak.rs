@@ -3,12 +3,12 @@
 use crate::document::table::{Cell, Digits};
 use crate::document::{Block, Table};
 use crate::format::percent;
-use crate::report::analysis::Soaked;
+use crate::report::analysis::SoakOutcome;
 use fwdlab_model::units::format_pps;
 use serde_json::Value;
 
 /// A row for each variant.
-pub(super) fn table(rows: &[Soaked]) -> Block {
+pub(super) fn table(rows: &[SoakOutcome]) -> Block {
     Table::of(rows)
         .words("variant", |row| Cell::text(&row.label))
         .numbers("load", |row| Cell::rate(row.load as f64))
@@ -40,7 +40,7 @@ pub(super) fn table(rows: &[Soaked]) -> Block {
 }
 
 /// How a load was held, without the variant's name.
-pub(super) fn sentence(row: &Soaked) -> String {
+pub(super) fn sentence(row: &SoakOutcome) -> String {
     // "None" would be too much where losses are in doubt.
     let doubt = match row.in_doubt {
         0 => String::new(),

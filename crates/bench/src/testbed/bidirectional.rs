@@ -1,0 +1,194 @@
+//! Traffic in both directions at once (RFC 2544, section 14): two streams as one.
+//!
+//! Counts are sums; those of the reverse direction are kept beside them, so that what is lost
+//! is known of each.
+
+use super::{Armed, Plain};
+use crate::error::BenchError;
+use crate::generator::Outcome;
+use crate::trial::{Evidence, Snapshot, Traffic};
+use fwdlab_model::record::{Arrivals, Counts, FlowArrivals, Reverse};
+use fwdlab_packet::Phase;
+use fwdlab_packet::stamp::PHASES;
+use std::collections::BTreeMap;
+
+/// Senders and receivers of both directions.
+pub(super) struct Bidirectional<'a> {
+    forth: Box<dyn Armed + 'a>,
+    back: Box<dyn Armed + 'a>,
+    /// What was read last of the reverse direction: a trial's sums hold it.
+    read: Snapshot,
+}
+
+impl<'a> Bidirectional<'a> {
+    /// From the sender to the receiver, and back.
+    pub(super) fn new(forth: Box<dyn Armed + 'a>, back: Box<dyn Armed + 'a>) -> Bidirectional<'a> {
+        Bidirectional { forth, back, read: Snapshot::default() }
+    }
+}
+
+impl Armed for Bidirectional<'_> {
+    fn traffic(&mut self) -> &mut dyn Traffic {
+        self
+    }
+
+    fn facts(&self) -> BTreeMap<String, String> {
+        // Of the same kinds: what is true of one is of the other.
+        self.forth.facts()
+    }
+
+    fn end(self: Box<Self>) -> Result<Outcome, BenchError> {
+        let back = self.back.end();
+        let forth = self.forth.end()?;
+        let back = back?;
+        let named = back.facts.into_iter().map(|(name, value)| (format!("{name}, reverse"), value));
+        Ok(Outcome {
+            counters: [forth.counters, back.counters].concat(),
+            facts: forth.facts.into_iter().chain(named).collect(),
+            remarks: [forth.remarks, back.remarks].concat(),
+            ..forth
+        })
+    }
+}
+
+impl Traffic for Bidirectional<'_> {
+    fn start(&mut self) -> Result<(), BenchError> {
+        self.forth.traffic().start()?;
+        self.back.traffic().start()
+    }
+
+    fn set_phase(&mut self, phase: Phase) {
+        self.forth.traffic().set_phase(phase);
+        self.back.traffic().set_phase(phase);
+    }
+
+    fn set_rate(&mut self, rate_pps: f64) -> Result<(), BenchError> {
+        self.forth.traffic().set_rate(rate_pps / 2.0)?;
+        self.back.traffic().set_rate(rate_pps / 2.0)
+    }
+
+    fn snapshot(&mut self) -> Snapshot {
+        self.read = self.back.traffic().snapshot();
+        sum(self.forth.traffic().snapshot(), self.read)
+    }
+
+    fn stop(&mut self) -> Result<(), BenchError> {
+        let forth = self.forth.traffic().stop();
+        self.back.traffic().stop()?;
+        forth
+    }
+
+    fn flows_seen(&mut self) -> Option<u32> {
+        // A flow is there when it is in both directions.
+        Some(self.forth.traffic().flows_seen()?.min(self.back.traffic().flows_seen()?))
+    }
+
+    fn arrivals(&mut self) -> Arrivals {
+        let reverse = reverse(&self.read, self.back.traffic().arrivals());
+        together(self.forth.traffic().arrivals(), reverse)
+    }
+
+    fn evidence(&mut self) -> Evidence {
+        // The device is the same; the senders are not.
+        let (forth, back) = (self.forth.traffic().evidence(), self.back.traffic().evidence());
+        // What was stolen from a CPU that both send on is in both.
+        Evidence { sender_waited_ns: forth.sender_waited_ns.max(back.sender_waited_ns), ..forth }
+    }
+
+    fn finish(&mut self) -> Result<(), BenchError> {
+        let forth = self.forth.traffic().finish();
+        self.back.traffic().finish()?;
+        forth
+    }
+}
+
+/// One direction as it is, or two as one.
+pub(super) fn armed<'a, T: Traffic + 'a>(ways: Vec<T>) -> Box<dyn Armed + 'a> {
+    let mut ways = ways.into_iter().map(|traffic| Box::new(Plain(traffic)));
+    match (ways.next(), ways.next()) {
+        (Some(forth), Some(back)) => Box::new(Bidirectional::new(forth, back)),
+        (Some(forth), None) => forth,
+        (None, _) => unreachable!("a testbed without traffic"),
+    }
+}
+
+/// The reverse direction, as it was read last.
+pub(super) fn reverse(read: &Snapshot, arrivals: Arrivals) -> Reverse {
+    let window = Phase::Window as usize;
+    Reverse {
+        window: Counts { offered: read.sent[window], forwarded: read.received[window] },
+        total: Counts { offered: read.sent_total(), forwarded: read.received_total() },
+        arrivals,
+    }
+}
+
+/// What was counted in both directions.
+pub(super) fn sum(forth: Snapshot, back: Snapshot) -> Snapshot {
+    let phases = |a: [u64; PHASES], b: [u64; PHASES]| {
+        std::array::from_fn(|phase| a[phase].saturating_add(b[phase]))
+    };
+    Snapshot {
+        sent: phases(forth.sent, back.sent),
+        received: phases(forth.received, back.received),
+        damaged: forth.damaged.saturating_add(back.damaged),
+        foreign: forth.foreign.saturating_add(back.foreign),
+        unstamped: forth.unstamped.saturating_add(back.unstamped),
+        other_frames: forth.other_frames.saturating_add(back.other_frames),
+        receiver_dropped: forth.receiver_dropped.saturating_add(back.receiver_dropped),
+        missed: forth.missed.saturating_add(back.missed),
+        flood: Counts {
+            offered: forth.flood.offered.saturating_add(back.flood.offered),
+            forwarded: forth.flood.forwarded.saturating_add(back.flood.forwarded),
+        },
+    }
+}
+
+/// How all packets arrived, with those of the reverse direction apart.
+pub(super) fn together(forth: Arrivals, reverse: Reverse) -> Arrivals {
+    let back = &reverse.arrivals;
+    let mut faults = forth.faults;
+    for (fault, packets) in &back.faults {
+        *faults.entry(fault.clone()).or_default() += packets;
+    }
+    let flows = forth.flows.zip(back.flows).map(|(a, b)| FlowArrivals {
+        flows: a.flows + b.flows,
+        sent: a.sent + b.sent,
+        seen: a.seen + b.seen,
+        with_loss: a.with_loss + b.with_loss,
+        missing: a.missing.saturating_add(b.missing),
+        worst: [a.worst, b.worst]
+            .into_iter()
+            .flatten()
+            .max_by_key(|worst| worst.sent.saturating_sub(worst.arrived)),
+        unseen_by_chance: a.unseen_by_chance + b.unseen_by_chance,
+        lacking: a.lacking || b.lacking,
+    });
+    let sample = match (forth.sample, back.sample) {
+        (Some(mut a), Some(b)) => {
+            a.checked += b.checked;
+            a.of += b.of;
+            a.damaged += b.damaged;
+            Some(a)
+        }
+        (one, other) => one.or(other),
+    };
+    Arrivals {
+        checked: forth.checked,
+        damaged: forth.damaged + back.damaged,
+        damaged_in_window: forth.damaged_in_window + back.damaged_in_window,
+        faults,
+        duplicates: forth.duplicates + back.duplicates,
+        duplicates_in_window: forth.duplicates_in_window + back.duplicates_in_window,
+        reordered: forth.reordered + back.reordered,
+        reordered_in_window: forth.reordered_in_window + back.reordered_in_window,
+        others: forth.others + back.others,
+        in_full: forth.in_full + back.in_full,
+        bytes_in_window: forth.bytes_in_window + back.bytes_in_window,
+        sample,
+        flows,
+        reverse: Some(Box::new(reverse)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

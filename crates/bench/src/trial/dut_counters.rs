@@ -1,0 +1,32 @@
+//! What a trial asks the DUT, and what it waits for.
+
+/// Queries to the DUT during a trial. They take time, so they are made before and after the
+/// window, never within it.
+pub trait DutCounters {
+    /// Packets of this trial that the DUT's counters report as dropped so far, of `sent`; none
+    /// if the counters are incomplete.
+    fn dropped(&mut self, _sent: u64) -> Option<u64> {
+        None
+    }
+    /// Connection states in the DUT now; none if it keeps none or does not report them.
+    fn states(&mut self) -> Option<u64> {
+        None
+    }
+}
+
+/// No DUT, or one that is not queried.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unasked;
+
+impl DutCounters for Unasked {}
+
+/// What must be observed before the window opens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Awaited {
+    /// Number of flows that must have arrived; 0: no wait.
+    pub flows: u32,
+    /// Number of senders that each cycle through all flows.
+    pub senders: u32,
+    /// True if the DUT must hold a connection state for each flow.
+    pub states: bool,
+}

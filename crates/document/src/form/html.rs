@@ -1,0 +1,255 @@
+//! For browsers: one page that needs nothing beside it, wide and narrow, light and dark.
+//! Everything is in it; what few need is folded away. All text is escaped: what comes from an
+//! experiment file can't become markup.
+
+use crate::plot::Drawing;
+use crate::table::{Cell, CountFormat};
+use crate::text::Tone;
+use crate::{Block, Document, Inline, List, Remark, Section, Span, Table};
+
+const STYLE: &str = include_str!("../../assets/style.css");
+/// Sorts and filters tables; the page says the same without it.
+const SCRIPT: &str = include_str!("../../assets/page.js");
+/// Sections from which on a page lists them.
+const CONTENTS: usize = 5;
+/// Longer text may break within a cell.
+const LONG_TEXT: usize = 32;
+
+/// The page.
+pub fn render(document: &Document<'_>) -> String {
+    let title = escaped(&document.title);
+    let contents = contents(&document.blocks);
+    let body = blocks(&document.conclusion, 2) + &contents + &blocks(&document.blocks, 2);
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta \
+         name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}\
+         </title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n{body}<script>\n\
+         {SCRIPT}</script>\n</body>\n</html>\n"
+    )
+}
+
+/// The parts; headings of sections are of this level.
+fn blocks(blocks: &[Block], level: usize) -> String {
+    let is_note =
+        |block: &Block| matches!(block, Block::Remark(kind, _) if *kind != Remark::Caption);
+    // Notes that follow each other share a box.
+    let groups = blocks.chunk_by(|a, b| is_note(a) && is_note(b));
+    let group = |group: &[Block]| {
+        let parts: String = group.iter().map(|block| part(block, level)).collect();
+        match group.first().is_some_and(is_note) {
+            true => format!("<div class=\"note\">\n{parts}</div>\n"),
+            false => parts,
+        }
+    };
+    groups.map(group).collect()
+}
+
+/// Links to the sections of the page, where there are many.
+fn contents(blocks: &[Block]) -> String {
+    let mut titles: Vec<&Inline> = Vec::new();
+    fn collect<'d>(blocks: &'d [Block], titles: &mut Vec<&'d Inline>) {
+        for block in blocks {
+            match block {
+                Block::Section(section) => titles.push(&section.title),
+                Block::Where(_, inner)
+                | Block::Screen(inner)
+                | Block::Brief { whole: inner, .. } => collect(inner, titles),
+                _ => {}
+            }
+        }
+    }
+    collect(blocks, &mut titles);
+    if titles.len() < CONTENTS {
+        return String::new();
+    }
+    let links = titles.into_iter().map(|title| {
+        let title = title.plain();
+        format!("<a href=\"#{}\">{}</a>\n", anchor(&title), escaped(&title))
+    });
+    format!("<nav class=\"contents\">\n{}</nav>\n", links.collect::<String>())
+}
+
+/// What a link to a section says of it.
+fn anchor(title: &str) -> String {
+    let word = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    title.chars().map(word).collect()
+}
+
+fn part(block: &Block, level: usize) -> String {
+    match block {
+        Block::Paragraph(text, Tone::Heading) => {
+            format!("<p class=\"lead\">{}</p>\n", inline(text))
+        }
+        Block::Paragraph(text, _) => format!("<p>{}</p>\n", inline(text)),
+        Block::Remark(Remark::Caption, text) => {
+            format!("<p class=\"caption\">{}</p>\n", inline(text))
+        }
+        Block::Remark(_, text) => format!("<p>{}</p>\n", inline(text)),
+        Block::List(points) => list(points),
+        Block::Table(rows) => table(rows),
+        Block::Figure(figure) => drawn(&figure.drawing),
+        Block::Preformatted(text) => format!("<pre>{}</pre>\n", escaped(text)),
+        Block::Section(Section { title, blocks: inner, folded: is_folded, .. }) => {
+            // Links lead to the sections of the page, not to those within them.
+            let id = match level {
+                2 => format!(" id=\"{}\"", anchor(&title.plain())),
+                _ => String::new(),
+            };
+            let heading = format!("<h{level}{id}>{}</h{level}>", inline(title));
+            match is_folded {
+                true => folded(&heading, &blocks(inner, level + 1), false),
+                false => format!("\n{heading}\n{}", blocks(inner, level + 1)),
+            }
+        }
+        Block::Where(_, inner) | Block::Brief { whole: inner, .. } | Block::Screen(inner) => {
+            blocks(inner, level)
+        }
+        Block::Mail(_) => String::new(),
+    }
+}
+
+/// A picture in each of its layouts; the style shows the one that fits.
+fn drawn(drawing: &Drawing) -> String {
+    let wide = element(&drawing.wide);
+    match &drawing.narrow {
+        Some(narrow) => format!(
+            "<figure>\n<div class=\"wide\">{wide}</div>\n<div class=\"narrow\">{}</div>\n\
+             </figure>\n",
+            element(narrow)
+        ),
+        None => format!("<figure class=\"scrolls\">\n{wide}\n</figure>\n"),
+    }
+}
+
+fn folded(summary: &str, content: &str, open: bool) -> String {
+    let open = if open { " open" } else { "" };
+    format!("<details{open}><summary>{summary}</summary>\n{content}</details>\n")
+}
+
+fn list(points: &List) -> String {
+    let items = points.items.iter().map(|item| match item.list.items.is_empty() {
+        true => format!("<li>{}</li>\n", inline(&item.text)),
+        false => {
+            let inner = folded(&inline(&item.text), &list(&item.list), item.list.open);
+            format!("<li>{inner}</li>\n")
+        }
+    });
+    format!("<ul>\n{}</ul>\n", items.collect::<String>())
+}
+
+fn table(table: &Table) -> String {
+    let heads = table.titled().map(|(_, column)| {
+        let class = if column.is_number { " class=\"n\"" } else { "" };
+        let about = match column.about {
+            "" => String::new(),
+            about => format!(" title=\"{}\"", escaped(about)),
+        };
+        format!("<th{class}{about}>{}</th>", escaped(&column.title))
+    });
+    let heads: String = heads.collect();
+    let rows = table.rows.iter().map(|row| {
+        let cells = table.titled().map(|(at, column)| cell(&row.cells[at], column.is_number));
+        let same = if row.is_same { " class=\"same\"" } else { "" };
+        format!("<tr{same}>{}</tr>\n", cells.collect::<String>())
+    });
+    let rows: String = rows.collect();
+    let beside = table.beside(crate::DetailLevel::All);
+    let beside = match beside.is_empty() {
+        true => String::new(),
+        false => folded(&escaped(table.asides), &list(&List::of(beside)), false),
+    };
+    format!(
+        "<div class=\"scroll\"><table>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}</tbody>\n\
+         </table></div>\n{beside}"
+    )
+}
+
+fn cell(cell: &Cell, is_number: bool) -> String {
+    let shown = cell.shown(CountFormat::Grouped);
+    let class = match cell {
+        Cell::Verdict(kind, words) => {
+            let class = escaped(&kind.replace(' ', "-"));
+            return format!("<td class=\"verdict {class}\">{}</td>", joined(words));
+        }
+        _ if is_number => " class=\"n\"",
+        Cell::Text(text) | Cell::Values(text, _) if text.plain().chars().count() > LONG_TEXT => {
+            " class=\"text\""
+        }
+        _ => "",
+    };
+    // What is sorted by, where the text alone doesn't say it.
+    let by = match cell {
+        Cell::Values(_, values) if is_number => values.first().and_then(serde_json::Value::as_f64),
+        Cell::Interval(low, ..) => Some(*low),
+        _ => None,
+    };
+    let by = by.map_or(String::new(), |by| format!(" data-v=\"{by}\""));
+    format!("<td{class}{by}>{}</td>", inline(&shown))
+}
+
+fn inline(text: &Inline) -> String {
+    text.0
+        .iter()
+        .map(|span| match span {
+            Span::Text(text) => joined(text),
+            Span::Strong(text) => format!("<strong>{}</strong>", joined(text)),
+            Span::Code(text) => format!("<code>{}</code>", escaped(text)),
+            Span::Link { text, to } => {
+                format!("<a href=\"{}\">{}</a>", escaped(to), escaped(text))
+            }
+        })
+        .collect()
+}
+
+/// Escaped, and a number stays on one line with what belongs to it.
+fn joined(text: &str) -> String {
+    const BESIDE: [(&str, &str); 5] = [
+        (" %", "\u{a0}%"),
+        ("p < ", "p\u{a0}<\u{a0}"),
+        (" Mpps", "\u{a0}Mpps"),
+        (" kpps", "\u{a0}kpps"),
+        (" ns", "\u{a0}ns"),
+    ];
+    let is_sum = text.split(" + ").count() > 1 && !text.contains(|c: char| c.is_alphabetic());
+    let text = match text.strip_prefix("< ") {
+        Some(limit) => format!("<\u{a0}{limit}"),
+        None if is_sum => text.replace(' ', "\u{a0}"),
+        None => text.to_owned(),
+    };
+    escaped(&BESIDE.iter().fold(text, |text, (apart, beside)| text.replace(apart, beside)))
+}
+
+/// Text for HTML and XML.
+pub(super) fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            _ => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// An SVG document as an element of a page: without its XML declaration.
+fn element(svg: &str) -> &str {
+    svg.find("<svg").map_or(svg, |start| &svg[start..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_stay_text() {
+        assert_eq!(escaped("<a href='x'>&\""), "&lt;a href=&#39;x&#39;&gt;&amp;&quot;");
+        assert_eq!(joined("-4.7 % of 5 kpps"), "-4.7\u{a0}% of 5\u{a0}kpps");
+        assert_eq!(joined("< 0.0001"), "&lt;\u{a0}0.0001");
+        assert_eq!((joined("5 + 5"), joined("a + b")), ("5\u{a0}+\u{a0}5".into(), "a + b".into()));
+        assert_eq!(element("<?xml version=\"1.0\"?>\n<svg/>"), "<svg/>");
+    }
+}

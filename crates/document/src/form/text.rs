@@ -1,0 +1,305 @@
+//! For terminals, also narrow ones: tables where they fit, else a phrase per row.
+
+use crate::table::{Column, CountFormat, Row};
+use crate::text::{Line, Tone, cut_apart, cut_front, wrap};
+use crate::{Block, DetailLevel, Document, Inline, List, Remark, Section, Table};
+
+/// Narrower than this no text is laid out for.
+const MIN_WIDTH: usize = 20;
+/// The first column of a table is cut to no less.
+const MIN_LABEL: usize = 16;
+/// Columns between two of a table.
+const GAP: usize = 2;
+
+/// How much a reader wants to know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// The answer.
+    #[default]
+    Brief,
+    /// How it was found, too.
+    Whole,
+    /// The answer, for somebody who has seen nothing else.
+    Mail,
+}
+
+/// The document as lines of at most `width` columns (words longer than that stay whole), the
+/// conclusion last, in a mail first.
+pub fn lines(document: &Document<'_>, width: usize, detail: Detail) -> Vec<Line> {
+    let width = width.max(MIN_WIDTH);
+    let mut out = Lines { width, detail, indent: 0, gap: false, lines: Vec::new() };
+    out.paragraph(Tone::Heading, &document.title);
+    // A terminal ends with the answer, a mail begins with it.
+    let parts = [&document.blocks, &document.conclusion];
+    let order = if detail == Detail::Mail { [parts[1], parts[0]] } else { parts };
+    out.blocks(order[0]);
+    out.gap |= !document.conclusion.is_empty();
+    out.blocks(order[1]);
+    out.lines
+}
+
+/// The same as one text.
+pub fn render(document: &Document<'_>, width: usize) -> String {
+    text(lines(document, width, Detail::Brief))
+}
+
+/// Lines without what colours would stress.
+pub(super) fn text(lines: Vec<Line>) -> String {
+    lines.into_iter().map(|line| line.text + "\n").collect()
+}
+
+/// Lines so far.
+struct Lines {
+    width: usize,
+    detail: Detail,
+    /// Blanks before each line.
+    indent: usize,
+    /// True when an empty line comes before the next one.
+    gap: bool,
+    lines: Vec<Line>,
+}
+
+impl Lines {
+    fn push(&mut self, tone: Tone, text: String) {
+        if std::mem::take(&mut self.gap) && !self.lines.is_empty() {
+            self.lines.push(Line { text: String::new(), tone: Tone::Plain });
+        }
+        self.lines.push(Line { text, tone });
+    }
+
+    /// A paragraph, its lines after the first indented.
+    fn paragraph(&mut self, tone: Tone, text: &str) {
+        let begin = " ".repeat(self.indent);
+        for line in wrap(&format!("{begin}{text}"), self.width, &format!("{begin}  ")) {
+            self.push(tone, line);
+        }
+    }
+
+    fn indented(&mut self, write: impl FnOnce(&mut Lines)) {
+        self.indent += 2;
+        write(self);
+        self.indent -= 2;
+    }
+
+    fn blocks(&mut self, blocks: &[Block]) {
+        blocks.iter().for_each(|block| self.block(block));
+    }
+
+    fn block(&mut self, block: &Block) {
+        match block {
+            Block::Paragraph(text, tone) => self.paragraph(*tone, &text.plain()),
+            Block::Remark(kind, text) => self.remark(*kind, text),
+            Block::List(list) => self.list(list),
+            Block::Table(table) if table.rows.is_empty() => (),
+            Block::Table(table) => {
+                // What belongs to a section stays together.
+                let apart = !table.in_words || self.indent == 0;
+                self.gap |= apart;
+                self.table(table);
+                self.gap |= apart;
+            }
+            // A terminal draws no pictures.
+            Block::Figure(_) => (),
+            Block::Preformatted(text) => {
+                text.lines().for_each(|line| self.push(Tone::Plain, line.to_owned()));
+            }
+            Block::Section(Section { title, blocks, .. }) => {
+                self.gap = true;
+                self.paragraph(Tone::Heading, &title.plain());
+                self.indented(|lines| lines.blocks(blocks));
+                self.gap = true;
+            }
+            Block::Brief { whole, .. } if self.detail == Detail::Whole => self.blocks(whole),
+            Block::Mail(blocks) if self.detail == Detail::Mail => self.blocks(blocks),
+            Block::Screen(blocks) if self.detail != Detail::Mail => self.blocks(blocks),
+            Block::Brief { brief: blocks, .. } | Block::Where(DetailLevel::Terminal, blocks) => {
+                self.blocks(blocks);
+            }
+            Block::Where(..) | Block::Mail(_) | Block::Screen(_) => (),
+        }
+    }
+
+    fn remark(&mut self, kind: Remark, text: &Inline) {
+        let text = text.plain();
+        let text = match kind {
+            Remark::Caption | Remark::Caution => text,
+            Remark::Note => format!("note: {text}"),
+            Remark::Warning => format!("warning: {text}"),
+        };
+        self.paragraph(Tone::Doubt, &text);
+    }
+
+    fn list(&mut self, list: &List) {
+        let (items, rest) = list.shown(DetailLevel::Terminal);
+        for item in items {
+            self.paragraph(Tone::Plain, &format!("- {}", item.text.plain()));
+            self.indented(|lines| lines.list(&item.list));
+        }
+        rest.into_iter().for_each(|rest| self.paragraph(Tone::Plain, &format!("- {rest}")));
+    }
+
+    fn table(&mut self, table: &Table) {
+        let width = self.width - self.indent;
+        let grid = Grid::that_fits(table, width, self.detail == Detail::Mail);
+        let is_in_words = table.in_words && self.detail != Detail::Mail;
+        match grid {
+            Some(grid) if !is_in_words => {
+                let tones = table.shown(DetailLevel::Terminal).iter().map(|row| row.tone);
+                let tones: Vec<Tone> = std::iter::once(Tone::Plain).chain(tones).collect();
+                for panel in grid.panels(self.width - self.indent) {
+                    self.gap |= !panel.is_first;
+                    self.rows(panel.rows, &tones);
+                }
+            }
+            _ => table.shown(DetailLevel::Terminal).iter().for_each(|row| self.phrase(table, row)),
+        }
+        if let Some(rest) = table.rest(DetailLevel::Terminal) {
+            self.paragraph(Tone::Plain, &rest);
+        }
+    }
+
+    fn rows(&mut self, rows: Vec<String>, tones: &[Tone]) {
+        let begin = " ".repeat(self.indent);
+        for (row, tone) in rows.into_iter().zip(tones) {
+            self.push(*tone, format!("{begin}{row}"));
+        }
+    }
+
+    /// A row in words: its own with what they don't hold, else its cells with their titles.
+    fn phrase(&mut self, table: &Table, row: &Row) {
+        let all_titled =
+            table.titled().filter(|(_, column)| row.words.is_empty() || !column.is_said);
+        let all_titled = all_titled.filter(|(_, column)| !column.is_for_pages);
+        let cells = all_titled.filter_map(|(at, column)| {
+            let shown = row.cells[at].shown(CountFormat::Short).plain();
+            let is_name = at == 0 && row.words.is_empty();
+            (!is_name).then(|| format!("{} {shown}", column.title).trim().to_owned())
+        });
+        let cells: Vec<String> = cells.collect();
+        let said = match row.words.first() {
+            Some(words) => {
+                std::iter::once(words.clone()).chain(cells).collect::<Vec<_>>().join("; ")
+            }
+            None => cells.join(", "),
+        };
+        self.paragraph(row.tone, &format!("{}: {said}", row.called()));
+        for more in row.words.iter().skip(1) {
+            self.indented(|lines| lines.paragraph(Tone::Plain, more));
+        }
+    }
+}
+
+/// A table that fits, in one panel or in several.
+struct Grid {
+    /// Cells of the titles and of each row.
+    cells: Vec<Vec<String>>,
+    widths: Vec<usize>,
+    numbers: Vec<bool>,
+    /// True if labels are shorter than written.
+    is_cut: bool,
+}
+
+/// Columns of a table that fit next to each other.
+struct Panel {
+    is_first: bool,
+    rows: Vec<String>,
+}
+
+impl Grid {
+    /// `None` if the table is too wide, even with shorter labels that are still distinct, and
+    /// has no panels.
+    fn new(table: &Table, width: usize, left_out: &[usize]) -> Option<Grid> {
+        let columns: Vec<_> =
+            Grid::columns(table).filter(|(at, _)| !left_out.contains(at)).collect();
+        let mut cells: Vec<Vec<String>> =
+            vec![columns.iter().map(|(_, column)| column.title.clone()).collect()];
+        cells.extend(table.shown(DetailLevel::Terminal).iter().map(|row| {
+            columns.iter().map(|&(at, _)| row.cells[at].shown(CountFormat::Short).plain()).collect()
+        }));
+        let widest = |column: usize| {
+            cells.iter().map(|row: &Vec<String>| row[column].chars().count()).max().unwrap_or(0)
+        };
+        let mut widths: Vec<usize> = (0..columns.len()).map(widest).collect();
+        let whole = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
+        let too_much = if table.in_panels { 0 } else { whole.saturating_sub(width) };
+        let flexible = columns.iter().position(|(at, _)| *at == table.flexible).unwrap_or(0);
+        let cut = widths.get_mut(flexible)?;
+        if too_much > 0 {
+            *cut = cut.checked_sub(too_much).filter(|left| *left >= MIN_LABEL)?;
+        }
+        if too_much > 0 {
+            let width = widths[flexible];
+            let whole: Vec<&str> = cells.iter().map(|row| row[flexible].as_str()).collect();
+            let shorter = match flexible {
+                0 => cut_apart(&whole, width)?,
+                // Places differ at their ends.
+                _ => whole.iter().map(|text| cut_front(text, width)).collect(),
+            };
+            for (row, shorter) in cells.iter_mut().zip(shorter) {
+                row[flexible] = shorter;
+            }
+        }
+        let numbers = columns.iter().map(|(_, column)| column.is_number).collect();
+        Some(Grid { cells, widths, numbers, is_cut: too_much > 0 })
+    }
+
+    /// The table without as many columns as it takes to fit: the spare ones from the last on, then,
+    /// `in_any_case`, the others. `None` if that does not suffice, or leaves less than two columns,
+    /// or less than four of a table whose rows have words of their own.
+    fn that_fits(table: &Table, width: usize, in_any_case: bool) -> Option<Grid> {
+        let all: Vec<(usize, bool)> =
+            Grid::columns(table).map(|(at, column)| (at, column.is_spare)).collect();
+        let of = |is_spare| all.iter().rev().filter(move |column| column.1 == is_spare);
+        let order: Vec<usize> = of(true).chain(of(false)).map(|(at, _)| *at).collect();
+        let most = match in_any_case {
+            true => all.len().saturating_sub(if table.in_words { 4 } else { 2 }),
+            false => of(true).count(),
+        };
+        // A label is cut only if leaving spare columns out does not suffice.
+        let whole = (0..=of(true).count().min(most))
+            .find_map(|count| Grid::new(table, width, &order[..count]).filter(|grid| !grid.is_cut));
+        whole.or_else(|| (0..=most).find_map(|count| Grid::new(table, width, &order[..count])))
+    }
+
+    /// Columns that text shows, with their places in the table.
+    fn columns(table: &Table) -> impl Iterator<Item = (usize, &Column)> {
+        table.titled().filter(|(_, column)| !column.is_for_pages)
+    }
+
+    /// The rows, in as many panels as the width needs; each begins with the first column.
+    fn panels(&self, width: usize) -> Vec<Panel> {
+        let label = self.widths.first().copied().unwrap_or(0);
+        let mut panels: Vec<Vec<usize>> = vec![vec![0]];
+        let mut taken = label;
+        for (column, own) in self.widths.iter().enumerate().skip(1) {
+            let Some(panel) = panels.last_mut() else { continue };
+            if taken + GAP + own > width && panel.len() > 1 {
+                taken = label + GAP + own;
+                panels.push(vec![0, column]);
+            } else {
+                taken += GAP + own;
+                panel.push(column);
+            }
+        }
+        let shown = panels.iter().enumerate();
+        shown
+            .map(|(number, columns)| Panel { is_first: number == 0, rows: self.rows(columns) })
+            .collect()
+    }
+
+    /// The rows of some columns.
+    fn rows(&self, columns: &[usize]) -> Vec<String> {
+        let padded = |row: &[String], column: usize| {
+            let (text, width) = (&row[column], self.widths[column]);
+            match self.numbers[column] {
+                true => format!("{text:>width$}"),
+                false => format!("{text:width$}"),
+            }
+        };
+        let row = |row: &Vec<String>| {
+            let cells: Vec<String> = columns.iter().map(|&column| padded(row, column)).collect();
+            cells.join(&" ".repeat(GAP)).trim_end().to_owned()
+        };
+        self.cells.iter().map(row).collect()
+    }
+}

@@ -1,0 +1,201 @@
+//! Text for terminals: the one place that breaks lines and cuts them.
+
+/// A line of text, and how it is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// The line, without a line feed.
+    pub text: String,
+    /// What a colour may stress.
+    pub tone: Tone,
+}
+
+/// How a line is meant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tone {
+    /// As it is.
+    #[default]
+    Plain,
+    /// A heading.
+    Heading,
+    /// More is forwarded, or at a lower cost.
+    Better,
+    /// Less is forwarded, or at a higher cost.
+    Worse,
+    /// A remark, or no answer.
+    Doubt,
+}
+
+/// A paragraph as lines of at most `width` columns, those after the first begin with
+/// `indent`. Blanks at its beginning are kept, and so are several in a row, which align
+/// columns; a number stays with its unit, and longer words stay whole. Styles (escape
+/// sequences) take no room.
+pub fn wrap(paragraph: &str, width: usize, indent: &str) -> Vec<String> {
+    let text = paragraph.trim_start_matches(' ');
+    let begin = &paragraph[..paragraph.len() - text.len()];
+    fill(&words(text), " ", [begin, indent], |line| columns(line) <= width)
+}
+
+/// Puts pieces on lines, `between` two of one line: as many on each as `fits`, and at least
+/// one. The first line and the others begin as `indents` say.
+pub fn fill(
+    pieces: &[String],
+    between: &str,
+    [first, other]: [&str; 2],
+    fits: impl Fn(&str) -> bool,
+) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line: Option<String> = None;
+    for piece in pieces {
+        let longer = line.as_ref().map(|line| format!("{line}{between}{piece}"));
+        line = match (longer, line) {
+            (Some(longer), _) if fits(longer.trim_end()) => Some(longer),
+            (_, None) => Some(format!("{first}{piece}")),
+            (_, Some(full)) => {
+                lines.push(full.trim_end().to_owned());
+                Some(format!("{other}{piece}"))
+            }
+        };
+    }
+    lines.push(line.unwrap_or_default().trim_end().to_owned());
+    lines
+}
+
+/// The text, cut where it no longer `fits`, with an ellipsis in place of the rest.
+pub fn cut_to(text: &str, fits: impl Fn(&str) -> bool) -> String {
+    if fits(text) {
+        return text.to_owned();
+    }
+    let mut kept = String::new();
+    for c in text.chars() {
+        if !fits(&format!("{kept}{c}…")) {
+            break;
+        }
+        kept.push(c);
+    }
+    kept + "…"
+}
+
+/// The text, cut where it is longer than `width` columns.
+pub fn cut(text: &str, width: usize) -> String {
+    cut_to(text, |text| text.chars().count() <= width)
+}
+
+/// Texts cut to `width` columns so that they stay different where they were: at the end, else
+/// within the longest of the parts that commas separate, else at the beginning; none where no
+/// way keeps them apart.
+pub fn cut_apart(texts: &[&str], width: usize) -> Option<Vec<String>> {
+    let distinct = |texts: &[&str]| texts.iter().collect::<std::collections::BTreeSet<_>>().len();
+    let wanted = distinct(texts);
+    [cut as fn(&str, usize) -> String, cut_within, cut_front].into_iter().find_map(|way| {
+        let shorter: Vec<String> = texts.iter().map(|text| way(text, width)).collect();
+        let is_clear = distinct(&shorter.iter().map(String::as_str).collect::<Vec<_>>()) == wanted;
+        is_clear.then_some(shorter)
+    })
+}
+
+/// The text, its longest part cut in the middle where it is longer than `width` columns.
+fn cut_within(text: &str, width: usize) -> String {
+    let count = |text: &str| text.chars().count();
+    let parts: Vec<&str> = text.split(", ").collect();
+    let longest = parts.iter().copied().max_by_key(|part| count(part)).unwrap_or_default();
+    let room = (count(longest) + width).saturating_sub(count(text));
+    // Of less, nothing could be told.
+    if count(text) <= width || room < 5 {
+        return cut(text, width);
+    }
+    let tail = (room - 1) / 2;
+    let end: String = longest.chars().skip(count(longest) - tail).collect();
+    let begin: String = longest.chars().take(room - 1 - tail).collect();
+    text.replacen(longest, &format!("{begin}…{end}"), 1)
+}
+
+/// The end of a text that is longer than `width` columns: places differ at their ends.
+pub fn cut_front(text: &str, width: usize) -> String {
+    let count = text.chars().count();
+    if count <= width {
+        return text.to_owned();
+    }
+    std::iter::once('…').chain(text.chars().skip(count + 1 - width)).collect()
+}
+
+/// Columns of a text without its styles.
+pub fn columns(text: &str) -> usize {
+    let mut in_style = false;
+    let counts = |c: &char| match *c {
+        '\u{1b}' => {
+            in_style = true;
+            false
+        }
+        c if in_style => {
+            in_style = c != 'm';
+            false
+        }
+        _ => true,
+    };
+    text.chars().filter(counts).count()
+}
+
+/// Words of a paragraph; a number and its unit, and what belongs to an equals
+/// sign, stay together. Repeated blanks leave empty words.
+fn words(paragraph: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in paragraph.split([' ', '\n', '\r', '\t']) {
+        let is_unit = |c: char| c == '%' || c == '=';
+        let belongs = ["kpps", "Mpps", "Gpps", "pps"].iter().any(|unit| word.starts_with(unit))
+            || word.starts_with(is_unit);
+        match words.last_mut() {
+            Some(last) if !last.is_empty() && (belongs || last.ends_with(" =")) => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            _ => words.push(word.to_owned()),
+        }
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paragraphs_wrap_with_a_hanging_indent() {
+        assert_eq!(
+            wrap("one two three four incomprehensibilities five", 12, "  "),
+            ["one two", "  three four", "  incomprehensibilities", "  five"]
+        );
+        assert_eq!(
+            wrap("it grew by 2.5 %, p = 0.01", 12, ""),
+            ["it grew by", "2.5 %,", "p = 0.01"]
+        );
+        assert_eq!(wrap("  one  two", 80, ""), ["  one  two"]);
+        assert_eq!(wrap("  one two", 6, "    "), ["  one", "    two"]);
+        assert_eq!(wrap("", 9, ""), [""]);
+        assert_eq!(wrap("incomprehensibilities", 9, ""), ["incomprehensibilities"]);
+    }
+
+    #[test]
+    fn what_is_cut_stays_apart() {
+        let texts = ["r368606D27401v3, inet4", "r368606D27401v3, inet6", "r1, inet4"];
+        let shorter = cut_apart(&texts, 16).expect("a way");
+        assert_eq!(shorter, ["r368…01v3, inet4", "r368…01v3, inet6", "r1, inet4"]);
+        assert_eq!(cut_apart(&["abcdef", "xbcdef"], 4).expect("a way"), ["abc…", "xbc…"]);
+        assert_eq!(cut_apart(&["a/b/cdef", "a/b/cdeg"], 4).expect("a way"), ["…def", "…deg"]);
+        assert_eq!(cut_apart(&["abcdef0hijkl", "abcdef1hijkl"], 5), None);
+        assert_eq!(cut_apart(&["same", "same"], 3).expect("a way"), ["sa…", "sa…"]);
+    }
+
+    #[test]
+    fn styles_take_no_room() {
+        let bold = "\u{1b}[1mone\u{1b}[0m";
+        assert_eq!(columns(bold), 3);
+        assert_eq!(wrap(&format!("{bold} two"), 7, ""), [format!("{bold} two")]);
+    }
+
+    #[test]
+    fn what_is_too_long_is_cut() {
+        assert_eq!(cut("stateful", 8), "stateful");
+        assert_eq!(cut("stateful", 5), "stat…");
+        assert_eq!(cut("", 0), "");
+    }
+}

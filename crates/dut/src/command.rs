@@ -1,0 +1,331 @@
+//! Any program that forwards between two interfaces: commands start, query and stop it.
+//!
+//! The commands come from the experiment; the testbed fills in interfaces and addresses.
+//! Counters are parsed from the output of one of them. The program runs on the DUT's CPUs.
+//!
+//! Not supported: reconfiguring the program while it runs, and so alternation.
+
+use super::counters::{self, Own};
+use super::{Dut, DutContext, Loss, Reading, Totals, program, queues};
+use crate::cpu::{Placement, list};
+use crate::findings::Findings;
+use crate::links::{Peer, mac};
+use fwdlab_host::error::BenchError;
+use fwdlab_host::{Host, Running};
+use fwdlab_model::record::{Counter, DropPlace};
+use fwdlab_model::settings::{CommandSettings, Settings};
+use fwdlab_packet::forwarding::Class;
+use serde_json::Value;
+use std::time::{Duration, Instant};
+
+/// Time limit for a program to become ready.
+const START: Duration = Duration::from_secs(60);
+/// Interval of readiness checks.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Time limit for it to exit.
+const END: Duration = Duration::from_secs(10);
+
+/// The DUT.
+pub(super) struct CommandDut<'a> {
+    ground: DutContext<'a>,
+    /// Commands of the current variant, placeholders filled in.
+    commands: CommandSettings,
+    /// The program, if it stays in the foreground.
+    running: Option<Box<dyn Running>>,
+    is_started: bool,
+}
+
+impl<'a> CommandDut<'a> {
+    pub(super) fn new(ground: DutContext<'a>) -> CommandDut<'a> {
+        let commands = CommandSettings::default();
+        CommandDut { ground, commands, running: None, is_started: false }
+    }
+
+    /// Waits until the program reports ready, or until its start command exits with status 0.
+    fn wait_until_ready(&mut self, host: &dyn Host) -> Result<(), BenchError> {
+        let deadline = Instant::now() + START;
+        loop {
+            self.has_not_failed(host)?;
+            let ready = match self.commands.ready.as_slice() {
+                [] => Ok(()),
+                ready => run(host, ready).map(drop),
+            };
+            match ready {
+                Ok(()) => return self.has_not_failed(host),
+                Err(error) if Instant::now() >= deadline => {
+                    return Err(BenchError::environment(
+                        format!("not ready within {} s: {error}", START.as_secs()),
+                        "try `start` and `ready` by hand, and see what the program says",
+                    ));
+                }
+                Err(_) => std::thread::sleep(PAUSE),
+            }
+        }
+    }
+
+    /// Fails if the program has exited with a non-zero status. Status 0 is fine: the program
+    /// may continue in the background.
+    fn has_not_failed(&mut self, host: &dyn Host) -> Result<(), BenchError> {
+        let Some(program) = &mut self.running else { return Ok(()) };
+        if !program.has_ended() {
+            return Ok(());
+        }
+        let ended = program.wait(Duration::ZERO);
+        self.running = None;
+        if ended.well {
+            return Ok(());
+        }
+        let mut said: Vec<&str> = ended.errors.trim().lines().rev().take(8).collect();
+        said.reverse();
+        let why = match said.is_empty() {
+            true => ended.status,
+            false => format!("{}: {}", ended.status, said.join("; ")),
+        };
+        let command = self.commands.start.join(" ");
+        Err(BenchError::Program { command, host: host.name().to_owned(), why })
+    }
+
+    /// Stops the program, by its own stop command if there is one. Idempotent.
+    fn end(&mut self, host: &dyn Host) -> Result<(), BenchError> {
+        let stopped = match self.commands.stop.as_slice() {
+            [] => Ok(()),
+            stop => run(host, stop).map(drop),
+        };
+        if let Some(mut program) = self.running.take() {
+            if self.commands.stop.is_empty() {
+                program.interrupt();
+            }
+            program.wait(END);
+        }
+        self.is_started = false;
+        stopped
+    }
+}
+
+impl Dut for CommandDut<'_> {
+    fn configure(
+        &mut self,
+        host: &dyn Host,
+        settings: &Settings,
+        placement: &Placement,
+        findings: &mut Findings,
+    ) -> Result<(), BenchError> {
+        self.commands = filled(&settings.dut.command, &self.ground, settings, placement);
+        // An earlier process that was killed may have left the program running.
+        let _ = self.end(host);
+        self.undo(host)?;
+        program::configure(host, &self.ground, settings, placement, findings)?;
+        let cpus = list(&placement.dut);
+        let pinned = ["taskset", "-c", &cpus].map(str::to_owned);
+        let start = pinned.into_iter().filter(|_| !cpus.is_empty());
+        let start: Vec<String> = start.chain(self.commands.start.iter().cloned()).collect();
+        let argv: Vec<&str> = start.iter().map(String::as_str).collect();
+        self.running = Some(host.spawn(&argv)?);
+        self.is_started = true;
+        self.wait_until_ready(host)?;
+        findings.facts.insert("command".into(), fwdlab_model::words::join(&self.commands.start));
+        Ok(())
+    }
+
+    fn tells_when_ready(&self) -> bool {
+        false
+    }
+
+    fn reset(
+        &mut self,
+        host: &dyn Host,
+        settings: &Settings,
+        placement: &Placement,
+        findings: &mut Findings,
+    ) -> Result<Option<String>, BenchError> {
+        self.stop(host)?;
+        self.configure(host, settings, placement, findings)?;
+        Ok(Some("the program ended and started again".into()))
+    }
+
+    fn is_program(&self) -> bool {
+        true
+    }
+
+    fn read(&mut self, host: &dyn Host) -> Result<Reading, BenchError> {
+        self.has_not_failed(host)?;
+        let machine = counters::read(host, self.ground.links)?;
+        let own = match self.commands.statistics.as_slice() {
+            [] => Vec::new(),
+            statistics => own(&run(host, statistics)?, &self.commands)?,
+        };
+        Ok(Reading { machine, own })
+    }
+
+    fn queues(&self, host: &dyn Host) -> counters::Reading {
+        queues::of_both(host, self.ground.links)
+    }
+
+    fn compare(&self, before: &Reading, after: &Reading, totals: Totals) -> Vec<Counter> {
+        counters::compare(before, after, totals, self.ground.links)
+    }
+
+    fn drops(&self, loss: &Loss<'_>) -> Vec<DropPlace> {
+        let who = self.commands.start.first().map_or("", String::as_str);
+        let who = who.rsplit('/').next().unwrap_or(who);
+        program::drops(who, loss, self.ground.links)
+    }
+
+    fn stop(&mut self, host: &dyn Host) -> Result<(), BenchError> {
+        self.has_not_failed(host)?;
+        if self.is_started { self.end(host) } else { Ok(()) }
+    }
+
+    fn undo(&mut self, host: &dyn Host) -> Result<(), BenchError> {
+        if self.is_started {
+            let _ = self.end(host);
+        }
+        self.ground.keeper.undo(host)
+    }
+}
+
+fn run(host: &dyn Host, argv: &[String]) -> Result<String, BenchError> {
+    host.run(&argv.iter().map(String::as_str).collect::<Vec<_>>(), "")
+}
+
+/// The commands with all
+/// [`PLACEHOLDERS`](fwdlab_model::settings::PLACEHOLDERS) filled in.
+fn filled(
+    commands: &CommandSettings,
+    ground: &DutContext<'_>,
+    settings: &Settings,
+    placement: &Placement,
+) -> CommandSettings {
+    let links = ground.links;
+    let [ingress, egress] = links.both();
+    let peer = |peers: &[Peer]| peers.first().map(|peer| mac::text(peer.mac));
+    let values = [
+        ("{ingress}", ingress.interface.clone()),
+        ("{egress}", egress.interface.clone()),
+        ("{ingress_mac}", mac::text(ingress.mac)),
+        ("{egress_mac}", mac::text(egress.mac)),
+        ("{sender_mac}", peer(&ingress.peers).unwrap_or_default()),
+        ("{receiver_mac}", peer(&egress.peers).unwrap_or_default()),
+        ("{cpus}", list(&placement.dut)),
+        ("{queues}", settings.dut.queues.to_string()),
+        ("{run}", format!("fwdlab-{}", std::process::id())),
+    ];
+    let word = |word: &String| {
+        values.iter().fold(word.clone(), |text, (name, value)| text.replace(name, value))
+    };
+    let words = |words: &Vec<String>| words.iter().map(word).collect();
+    CommandSettings {
+        start: words(&commands.start),
+        ready: words(&commands.ready),
+        stop: words(&commands.stop),
+        statistics: words(&commands.statistics),
+        counters: commands.counters.iter().map(|(k, v)| (k.clone(), word(v))).collect(),
+        rewrites: commands.rewrites,
+    }
+}
+
+/// Parses the counters in the output of the program's counter command.
+fn own(text: &str, commands: &CommandSettings) -> Result<Vec<Own>, BenchError> {
+    let json: Option<Value> = serde_json::from_str(text).ok();
+    let counters = commands.counters.iter().map(|(name, pattern)| {
+        let class = match name.as_str() {
+            "received" => Class::Received,
+            "forwarded" => Class::Forwarded,
+            name if name.starts_with("dropped") => Class::Dropped,
+            _ => Class::Extra,
+        };
+        let found = match pattern.starts_with('/') {
+            true => json.as_ref().and_then(|json| at(json, pattern)),
+            false => matched(text, pattern),
+        };
+        found.map(|packets| Own::new(name, class, packets)).ok_or_else(|| {
+            let said: String = text.chars().take(300).collect();
+            BenchError::Refused(format!(
+                "counter `{name}`: `{pattern}` finds no number in what `{}` prints\n  it begins: \
+                 {}\n  next step: run it by hand while the program runs, and correct `counters`",
+                commands.statistics.join(" "),
+                said.trim().replace('\n', " | ")
+            ))
+        })
+    });
+    counters.collect()
+}
+
+/// The number at a JSON pointer, also one that is written as text.
+fn at(json: &Value, pointer: &str) -> Option<u64> {
+    match json.pointer(pointer)? {
+        Value::String(text) => text.trim().parse().ok(),
+        number => number.as_u64(),
+    }
+}
+
+/// Sum of all matches of a pattern's capture group.
+fn matched(text: &str, pattern: &str) -> Option<u64> {
+    let pattern = regex_lite::Regex::new(pattern).ok()?;
+    let numbers = pattern.captures_iter(text).map(|found| found.get(1)?.as_str().parse().ok());
+    let numbers: Option<Vec<u64>> = numbers.collect();
+    let numbers = numbers.filter(|numbers| !numbers.is_empty())?;
+    Some(numbers.into_iter().fold(0, u64::saturating_add))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::place;
+    use crate::links::Links;
+    use crate::router::Wires;
+    use crate::undo::Undo;
+    use fwdlab_model::settings::Arrangement;
+    use std::path::Path;
+
+    fn commands(counters: &[(&str, &str)]) -> CommandSettings {
+        let pairs = counters.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+        CommandSettings { counters: pairs.collect(), ..CommandSettings::default() }
+    }
+
+    #[test]
+    fn what_only_the_testbed_knows_is_filled_in() {
+        let (links, wires) = (Links::of_namespaces(), Wires::Sockets);
+        let placement = place(&[0, 1], Arrangement::Open, 1, 1);
+        let here = Path::new("");
+        let ground = DutContext {
+            links: &links,
+            experiment: here,
+            program: here,
+            keeper: &Undo,
+            wires: &wires,
+        };
+        let mut settings = Settings::default();
+        settings.dut.queues = 2;
+        let names = fwdlab_model::settings::PLACEHOLDERS.map(|(name, _)| name).join(" ");
+        settings.dut.command.start = vec!["x".into(), names];
+        let found = filled(&settings.dut.command, &ground, &settings, &placement);
+        assert!(
+            found.start[1].starts_with(
+                "d0 d1 02:19:80:00:00:02 02:19:80:00:00:03 02:19:80:00:00:01 02:19:80:00:00:04 1 2 \
+                 fwdlab-"
+            ),
+            "{:?}",
+            found.start
+        );
+        assert!(!found.start[1].contains('{'));
+    }
+
+    #[test]
+    fn counters_are_found_in_text_and_in_json() {
+        let text = "port 0: rx:10 drop:1\nport 1: rx:20 drop:2\n";
+        let found = own(text, &commands(&[("forwarded", r"rx:(\d+)"), ("dropped", r"drop:(\d+)")]));
+        let found = found.expect("both");
+        assert_eq!((found[0].class, found[0].packets), (Class::Dropped, 3));
+        assert_eq!((found[1].class, found[1].packets), (Class::Forwarded, 30));
+        let json = r#"{"/ethdev/stats,0": {"ipackets": 7, "text": "8"}}"#;
+        let of = |pointer| own(json, &commands(&[("received", pointer)]));
+        let packets = |pointer| of(pointer).expect("found")[0].packets;
+        assert_eq!(packets("/~1ethdev~1stats,0/ipackets"), 7);
+        assert_eq!(packets("/~1ethdev~1stats,0/text"), 8);
+        let error = of("/nothing").expect_err("not there").to_string();
+        assert!(error.contains("`/nothing` finds no number"), "{error}");
+        let error = own(text, &commands(&[("x", r"tx:(\d+)")])).expect_err("none").to_string();
+        assert!(error.contains("counter `x`") && error.contains("port 0: rx:10"), "{error}");
+    }
+}

@@ -1,0 +1,309 @@
+//! Backup store on the DUT itself, a directory of plain files, so that a later process can
+//! restore the DUT.
+//!
+//! | name | holds |
+//! |---|---|
+//! | `files` | a line for each file that is ours now: `saved PATH` or `absent PATH` |
+//! | `originals/PATH` | what stood there before, with its owner and mode |
+//! | `written/PATH` | what we wrote there last |
+//! | `boot/PATH` | what of the file counted when the running system booted |
+//! | `sysctls` | `name=value` as found before the first change |
+//! | others | notes, by their names |
+//!
+//! A file is copied here before it is changed, and listed before it is written, so that
+//! changes can be undone even if the process dies in between.
+
+use super::system::System;
+use fwdlab_host::Host;
+use fwdlab_host::error::BenchError;
+use std::collections::BTreeMap;
+
+/// Added to a file's name while it is written.
+const PART: &str = ".fwdlab";
+
+/// The directory on one host.
+pub struct Backup<'a> {
+    host: &'a dyn Host,
+    home: &'static str,
+    nanobsd: bool,
+}
+
+impl<'a> Backup<'a> {
+    /// The directory of `host`. Nothing is made before something is remembered.
+    pub fn new(host: &'a dyn Host, system: &System) -> Backup<'a> {
+        Backup { host, home: system.home, nanobsd: system.nanobsd }
+    }
+
+    /// The host that it is kept on.
+    pub fn host(&self) -> &'a dyn Host {
+        self.host
+    }
+
+    /// Path of an entry, also for messages.
+    pub fn path(&self, name: &str) -> String {
+        format!("{}/{}", self.home, name.trim_start_matches('/'))
+    }
+
+    /// A file's text to the byte; none when there is no such file.
+    ///
+    /// # Errors
+    /// When it is there and can't be read.
+    pub fn read(&self, path: &str) -> Result<Option<String>, BenchError> {
+        match self.host.run(&["cat", path], "") {
+            Ok(text) => Ok(Some(text)),
+            Err(BenchError::Program { why, .. }) if why.contains("No such file") => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes a file whole or not at all; owner and mode of one that is there stay.
+    ///
+    /// # Errors
+    /// When it can't be written: the error names host, command and the system's words.
+    pub fn write(&self, path: &str, text: &str) -> Result<(), BenchError> {
+        let part = format!("{path}{PART}");
+        if let Some((directory, _)) = path.rsplit_once('/').filter(|(d, _)| !d.is_empty()) {
+            self.host.run(&["mkdir", "-p", directory], "")?;
+        }
+        let exists = self.host.run(&["test", "-e", path], "").is_ok();
+        let copied =
+            if exists { self.host.run(&["cp", "-p", path, &part], "") } else { Ok(String::new()) };
+        let written = copied
+            .and_then(|_| self.host.run(&["tee", &part], text))
+            .and_then(|_| self.host.run(&["mv", "-f", &part, path], ""));
+        if written.is_err() {
+            let _ = self.host.run(&["rm", "-f", &part], "");
+        }
+        written.map(drop)
+    }
+
+    /// A note; none when there is none.
+    ///
+    /// # Errors
+    /// When it can't be read.
+    pub fn note(&self, name: &str) -> Result<Option<String>, BenchError> {
+        self.read(&self.path(name))
+    }
+
+    /// Writes a note unless it is unchanged.
+    ///
+    /// # Errors
+    /// When it can't be written.
+    pub fn set_note(&self, name: &str, text: &str) -> Result<(), BenchError> {
+        if self.note(name)?.as_deref() == Some(text) {
+            return Ok(());
+        }
+        self.write(&self.path(name), text)
+    }
+
+    /// Forgets a note, or all below it.
+    ///
+    /// # Errors
+    /// When it can't be removed.
+    pub fn forget(&self, name: &str) -> Result<(), BenchError> {
+        self.host.run(&["rm", "-rf", &self.path(name)], "").map(drop)
+    }
+
+    /// The files that are ours now, each with whether it existed before.
+    ///
+    /// # Errors
+    /// When the list can't be read.
+    pub fn files(&self) -> Result<BTreeMap<String, bool>, BenchError> {
+        let list = self.note("files")?.unwrap_or_default();
+        let lines = list.lines().filter_map(|line| line.split_once(' '));
+        Ok(lines.map(|(kind, path)| (path.to_owned(), kind == "saved")).collect())
+    }
+
+    fn set_files(&self, files: &BTreeMap<String, bool>) -> Result<(), BenchError> {
+        let line = |(path, existed): (&String, &bool)| {
+            format!("{} {path}\n", if *existed { "saved" } else { "absent" })
+        };
+        self.set_note("files", &files.iter().map(line).collect::<String>())
+    }
+
+    /// Original content of `path`. A file that was changed since we wrote it (by an image or an
+    /// administrator) becomes the new original.
+    ///
+    /// # Errors
+    /// When something can't be read.
+    pub fn original(&self, path: &str, now: Option<&str>) -> Result<Option<String>, BenchError> {
+        let Some(existed) = self.files()?.get(path).copied() else {
+            return Ok(now.map(str::to_owned));
+        };
+        if self.note(&format!("written{path}"))?.as_deref() != now {
+            return Ok(now.map(str::to_owned));
+        }
+        if existed { self.note(&format!("originals{path}")) } else { Ok(None) }
+    }
+
+    /// Writes a file of the DUT's, with what stood there before kept. `now` is what stands
+    /// there, `original` what [`Backup::original`] says.
+    ///
+    /// # Errors
+    /// When it can't be kept or written.
+    pub fn take(
+        &self,
+        path: &str,
+        now: Option<&str>,
+        original: Option<&str>,
+        text: &str,
+    ) -> Result<(), BenchError> {
+        let mut files = self.files()?;
+        // Equal means that what stands there is not ours: the first time, or again.
+        if now == original {
+            if now.is_some() {
+                let kept = self.path(&format!("originals{path}"));
+                let directory = kept.rsplit_once('/').map_or(self.home, |(d, _)| d);
+                self.host.run(&["mkdir", "-p", directory], "")?;
+                self.host.run(&["cp", "-p", path, &kept], "")?;
+            }
+            files.insert(path.to_owned(), now.is_some());
+            self.set_files(&files)?;
+        }
+        self.set_note(&format!("written{path}"), text)?;
+        self.writable(path, || self.write(path, text))
+    }
+
+    /// Restores the original of `path`, unless the file was changed since we wrote it.
+    ///
+    /// # Errors
+    /// When it can't be restored.
+    pub fn give_back(&self, path: &str) -> Result<(), BenchError> {
+        let mut files = self.files()?;
+        let Some(existed) = files.get(path).copied() else { return Ok(()) };
+        let now = self.read(path)?;
+        if self.note(&format!("written{path}"))? == now {
+            let kept = self.path(&format!("originals{path}"));
+            self.writable(path, || {
+                if !existed {
+                    return self.host.run(&["rm", "-f", path], "").map(drop);
+                }
+                let part = format!("{path}{PART}");
+                self.host.run(&["cp", "-p", &kept, &part], "")?;
+                self.host.run(&["mv", "-f", &part, path], "").map(drop)
+            })?;
+        }
+        files.remove(path);
+        self.set_files(&files)?;
+        self.forget(&format!("written{path}"))?;
+        self.forget(&format!("originals{path}"))
+    }
+
+    /// Runs `work` with `/` mounted writable, which on nanobsd it normally is not.
+    fn writable(
+        &self,
+        path: &str,
+        change: impl FnOnce() -> Result<(), BenchError>,
+    ) -> Result<(), BenchError> {
+        if !self.nanobsd || path.starts_with("/etc/") {
+            return change();
+        }
+        self.host.run(&["mount", "-uw", "/"], "")?;
+        let changed = change();
+        // Busy is no fault: a reboot follows.
+        let _ = self.host.run(&["mount", "-ur", "/"], "");
+        changed
+    }
+
+    /// Makes files in `/etc` survive a reboot where a command is needed: BSDRP's `config
+    /// save`, or the script of nanobsd(8).
+    ///
+    /// # Errors
+    /// When neither works.
+    pub fn persist(&self) -> Result<(), BenchError> {
+        if !self.nanobsd {
+            return Ok(());
+        }
+        let saved = self.host.run(&["config", "save"], "");
+        let own_script = ["/bin/sh", "-c", "exec \"$HOME/save_cfg\""];
+        saved.or_else(|_| self.host.run(&own_script, "")).map(drop)
+    }
+
+    /// Records a sysctl's value unless an older one is recorded.
+    ///
+    /// # Errors
+    /// When it can't be written.
+    pub fn remember_sysctl(&self, name: &str, value: &str) -> Result<(), BenchError> {
+        let mut sysctls = self.sysctls()?;
+        if sysctls.contains_key(name) {
+            return Ok(());
+        }
+        sysctls.insert(name.to_owned(), value.to_owned());
+        self.set_sysctls(&sysctls)
+    }
+
+    /// Forgets a sysctl's value.
+    ///
+    /// # Errors
+    /// When it can't be written.
+    pub fn forget_sysctl(&self, name: &str) -> Result<(), BenchError> {
+        let mut sysctls = self.sysctls()?;
+        if sysctls.remove(name).is_some() { self.set_sysctls(&sysctls) } else { Ok(()) }
+    }
+
+    /// Values of sysctls before we changed them.
+    ///
+    /// # Errors
+    /// When they can't be read.
+    pub fn sysctls(&self) -> Result<BTreeMap<String, String>, BenchError> {
+        let text = self.note("sysctls")?.unwrap_or_default();
+        let lines = text.lines().filter_map(|line| line.split_once('='));
+        Ok(lines.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+    }
+
+    fn set_sysctls(&self, sysctls: &BTreeMap<String, String>) -> Result<(), BenchError> {
+        let lines = sysctls.iter().map(|(name, value)| format!("{name}={value}\n"));
+        self.set_note("sysctls", &lines.collect::<String>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::system::Boot;
+    use super::*;
+    use fwdlab_host::LocalHost;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// With this machine's own programs, which take the same words as FreeBSD's.
+    #[test]
+    fn files_are_taken_and_given_back_with_their_modes() {
+        let root = std::env::temp_dir().join(format!("fwdlab-memory-{}", std::process::id()));
+        let home: &'static str = root.join("home").display().to_string().leak();
+        let directory = root.join("etc");
+        std::fs::create_dir_all(&directory).expect("a directory");
+        let path = |name: &str| directory.join(name).display().to_string();
+        let (kept, new) = (path("it's kept"), path("sub/new"));
+        let text = "a=1\n\u{e9} \\ $x 'q'\n\n";
+        std::fs::write(&kept, text).expect("written");
+        let mode = std::fs::Permissions::from_mode(0o640);
+        std::fs::set_permissions(&kept, mode).expect("a mode");
+        let boot = Boot("1".into());
+        let system = System { release: 1_400_097, boot, nanobsd: false, home };
+        let memory = Backup::new(&LocalHost, &system);
+        let read = |path: &str| memory.read(path).expect("read");
+        let take = |path: &str, text: &str| {
+            let now = read(path);
+            let original = memory.original(path, now.as_deref()).expect("original");
+            memory.take(path, now.as_deref(), original.as_deref(), text).expect("taken");
+        };
+        for round in ["one\n", "two"] {
+            take(&kept, round);
+            take(&new, round);
+            assert_eq!((read(&kept).as_deref(), read(&new).as_deref()), (Some(round), Some(round)));
+            let original = memory.original(&kept, Some(round)).expect("original");
+            assert_eq!(original.as_deref(), Some(text));
+            assert_eq!(memory.original(&new, Some(round)).expect("original"), None);
+        }
+        assert_eq!(memory.files().expect("files").len(), 2);
+        for path in [&kept, &new, &kept] {
+            memory.give_back(path).expect("given back");
+        }
+        assert_eq!((read(&kept).as_deref(), read(&new)), (Some(text), None));
+        let mode = std::fs::metadata(&kept).expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o640);
+        assert_eq!(memory.files().expect("files").len(), 0);
+        let error = memory.write("/proc/nothing", "x").expect_err("no such place").to_string();
+        assert!(error.contains("/proc/nothing.fwdlab") && error.contains("tee"), "{error}");
+        let _ = std::fs::remove_dir_all(&root);
+    }
+}

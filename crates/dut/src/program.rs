@@ -1,0 +1,118 @@
+//! Common to all programs that forward instead of the kernel: interface set-up, and drop
+//! places from the program's own counters.
+
+use super::drop_accounting::{self, with_unexplained};
+use super::linux::{interfaces, scheduling};
+use super::{DutContext, Loss};
+use crate::cpu::Placement;
+use crate::findings::Findings;
+use crate::links::Links;
+use fwdlab_host::Host;
+use fwdlab_host::error::BenchError;
+use fwdlab_model::record::DropPlace;
+use fwdlab_model::settings::Settings;
+
+/// Where packets were lost between two readings of the program `who`: by its own counters,
+/// and before it; the last place is the unexplained remainder.
+pub(super) fn drops(who: &str, loss: &Loss<'_>, links: &Links) -> Vec<DropPlace> {
+    let Loss { before, after, .. } = *loss;
+    let first = |name: &str| before.own.iter().find(|own| own.name == name).map(|own| own.packets);
+    let dropped = after.own.iter().filter(|own| own.class.is_loss());
+    let places = dropped.map(|own| {
+        let packets = own.packets.saturating_sub(first(&own.name).unwrap_or(0));
+        (format!("{who}: {}", own.name), packets as i64)
+    });
+    let mut drops = with_unexplained(places, loss);
+    // Packets arrive on both interfaces where they go in both directions.
+    let arriving = links.both().into_iter().take(loss.settings.traffic.directions.count() as usize);
+    let rings = arriving.map(|link| {
+        (format!("{} rx_dropped", link.interface), drop_accounting::ring(&link.interface))
+    });
+    for (counter, place) in rings.chain([(WIRE_FULL.to_owned(), WIRE_FULL.to_owned())]) {
+        if after.machine.contains_key(&counter) {
+            let risen = drop_accounting::risen(&before.machine, &after.machine, &counter);
+            drops = drop_accounting::with_place(drops, place, risen);
+        }
+    }
+    drops
+}
+
+/// Drop place on testbed `memory` at a paced rate: no free slot on the wire.
+pub const WIRE_FULL: &str = "wire full";
+
+/// Sets up the interfaces for a program so that the kernel neither answers nor forwards, and
+/// in a namespace assigns CPUs to their NAPI threads. Returns those, as [`scheduling::apply`]:
+/// what brings the program its packets is as much a part of the device as the program.
+///
+/// # Errors
+/// When something is not there or refused.
+pub(super) fn configure(
+    host: &dyn Host,
+    ground: &DutContext<'_>,
+    settings: &Settings,
+    placement: &Placement,
+    findings: &mut Findings,
+) -> Result<Vec<u32>, BenchError> {
+    let DutContext { links, keeper, .. } = *ground;
+    let mut polling = Vec::new();
+    let names = links.both().map(|link| link.interface.as_str());
+    for interface in names {
+        // Programs leave an interface promiscuous.
+        if !is_promiscuous(&interfaces::flags(host, interface)?) {
+            keeper.note(host, &[format!("ip link set {interface} promisc off")])?;
+        }
+        // If the kernel's forwarding were on, it would forward every packet a second time.
+        for family in ["ipv4", "ipv6"] {
+            let path = format!("/proc/sys/net/{family}/conf/{interface}/forwarding");
+            if host.get(&path).is_ok() {
+                keeper.put(host, &[(path, "0".into())])?;
+            }
+        }
+    }
+    interfaces::switch_on(host, keeper, links)?;
+    if keeper.is_namespace() {
+        for interface in names {
+            // GRO makes veth poll, which frames that are redirected into it need.
+            host.run(&["ethtool", "-K", interface, "gro", "on", "tso", "off", "gso", "off"], "")?;
+        }
+        polling = scheduling::apply(host, keeper, links, settings, placement, findings)?;
+    }
+    interfaces::wait_for_signal(host, links)?;
+    Ok(polling)
+}
+
+/// IFF_PROMISC is the ninth bit of an interface's flags (netdevice(7)).
+fn is_promiscuous(flags: &str) -> bool {
+    let bits = u32::from_str_radix(flags.trim_start_matches("0x"), 16);
+    bits.is_ok_and(|bits| bits & 0x100 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Reading;
+    use crate::counters::Own;
+    use fwdlab_model::record::Counts;
+    use fwdlab_packet::forwarding::Class;
+
+    #[test]
+    fn what_a_program_dropped_is_told_with_the_rest() {
+        let reading = |refused| Reading {
+            own: vec![
+                Own::new("forwarded", Class::Forwarded, 90),
+                Own::new("firewall", Class::Dropped, refused),
+            ],
+            ..Reading::default()
+        };
+        let (before, after) = (reading(5), reading(15));
+        let total = Counts { offered: 125, forwarded: 90 };
+        let settings = Settings::default();
+        let loss = Loss { before: &before, after: &after, total, receiver: 3, settings: &settings };
+        let drops = drops("router", &loss, &Links::of_namespaces());
+        let found: Vec<_> = drops.iter().map(|drop| (&drop.place[..], drop.packets)).collect();
+        assert_eq!(
+            found,
+            [("router: firewall", 10), ("receiver of the testbed", 3), ("no counter tells", 22)]
+        );
+    }
+}

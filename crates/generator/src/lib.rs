@@ -1,0 +1,245 @@
+//! External traffic generators, behind one trait.
+//!
+//! Their packets carry no phase, so the counts of the window are the differences between
+//! readings at its edges. Packets in flight at an edge are in neither count or in both:
+//! [`Capabilities::edges`] says how exact that is.
+
+mod flow_pattern;
+pub mod interface;
+mod load_check;
+pub mod otg;
+pub mod pkt_gen;
+pub mod pktgen;
+mod process;
+mod shaper;
+pub mod testpmd;
+pub mod trex;
+
+pub use flow_pattern::FlowPattern;
+pub use interface::{InterfaceCounter, InterfaceReading};
+pub use otg::Otg;
+pub use pkt_gen::PktGen;
+pub use pktgen::Pktgen;
+pub use testpmd::Testpmd;
+pub use trex::Trex;
+
+use fwdlab_host::Host;
+use fwdlab_host::error::BenchError;
+use fwdlab_model::record::Counter;
+use fwdlab_model::settings::GeneratorKind;
+use fwdlab_packet::Flows;
+use fwdlab_packet::{Family, Template};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+/// The load to send: frames, flows, rate.
+#[derive(Clone, Debug)]
+pub struct Load {
+    /// Template of the frames: family, MACs, addresses, size.
+    pub template: Template,
+    /// Address family.
+    pub family: Family,
+    /// Bytes of a frame with FCS.
+    pub frame_size: u16,
+    /// Sources and destinations.
+    pub flows: Flows,
+    /// MAC of the sending interface.
+    pub source_mac: [u8; 6],
+    /// MAC that frames are sent to: the DUT's, or the receiver's for the ceiling.
+    pub next_hop_mac: [u8; 6],
+    /// Packets per second of this sender; none for as fast as possible.
+    pub rate_pps: Option<f64>,
+    /// Maximum duration of the traffic: a generator stops by then if its controller has died.
+    pub at_most: Duration,
+}
+
+/// What a generator can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Supports a paced rate.
+    pub paced: bool,
+    /// Supports IPv6.
+    pub inet6: bool,
+    /// How exactly its counts can be divided among phases.
+    pub edges: Edges,
+}
+
+/// How exactly a generator's counts can be divided among phases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edges {
+    /// Each packet carries its phase.
+    Exact,
+    /// Counters are read at the edge.
+    Read,
+    /// Counters are reported periodically; interval in milliseconds.
+    Reported(u32),
+}
+
+impl Edges {
+    /// How exact the window's counts are, in words for a report.
+    pub fn describe(self) -> String {
+        match self {
+            Edges::Exact => "exact: each packet says its phase".to_owned(),
+            Edges::Read => "counters are read there: packets that are under way may be counted on \
+                            either side"
+                .to_owned(),
+            Edges::Reported(ms) => format!(
+                "counters are those of reports, {ms} ms apart: packets that are under way may be \
+                 counted on either side"
+            ),
+        }
+    }
+}
+
+/// Counters of both ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Packets sent.
+    pub sent: u64,
+    /// Packets received.
+    pub received: u64,
+    /// Packets that the receiver dropped.
+    pub receiver_dropped: u64,
+    /// Intended packets that could not be sent.
+    pub unsent: u64,
+}
+
+/// Results of a generator that has ended.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// Final counters.
+    pub counted: Counted,
+    /// Its own and the interfaces' counters, with expected values.
+    pub counters: Vec<Counter>,
+    /// Facts for the record: version, build, options, ...
+    pub facts: BTreeMap<String, String>,
+    /// Remarks for the user, such as its error messages.
+    pub remarks: Vec<String>,
+}
+
+/// Where a generator sends and where it receives.
+#[derive(Clone)]
+pub struct GeneratorHosts<'a> {
+    /// Host that sends.
+    pub sender: &'a dyn Host,
+    /// Its interface (of testpmd also a PCI address, of a server its port's name).
+    pub sender_interface: String,
+    /// CPUs that send; none for the generator's own choice.
+    pub sender_cpus: Vec<u16>,
+    /// Host that receives.
+    pub receiver: &'a dyn Host,
+    /// Its interface.
+    pub receiver_interface: String,
+    /// CPUs that receive.
+    pub receiver_cpus: Vec<u16>,
+    /// Where a server listens: `host:port` of TRex, the URL of an OTG server.
+    pub server: Option<String>,
+    /// Further options; their meaning depends on the generator.
+    pub options: Vec<String>,
+}
+
+impl fmt::Debug for GeneratorHosts<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let end = |host: &dyn Host, interface: &str| format!("{interface} on {}", host.name());
+        f.debug_struct("Ends")
+            .field("sender", &end(self.sender, &self.sender_interface))
+            .field("receiver", &end(self.receiver, &self.receiver_interface))
+            .field("server", &self.server)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The generator of a kind; nothing is started yet.
+///
+/// # Errors
+/// For fwdlab's own senders, which are no [`Generator`], and for a server that is not
+/// named.
+pub fn open<'a>(
+    kind: GeneratorKind,
+    ends: GeneratorHosts<'a>,
+) -> Result<Box<dyn Generator + 'a>, BenchError> {
+    Ok(match kind {
+        GeneratorKind::PktGen => Box::new(PktGen::new(ends)),
+        GeneratorKind::Pktgen => Box::new(Pktgen::new(ends)),
+        GeneratorKind::Trex => Box::new(Trex::new(ends)?),
+        GeneratorKind::Testpmd => Box::new(Testpmd::new(ends)),
+        GeneratorKind::Otg => Box::new(Otg::new(ends)?),
+        GeneratorKind::Fwdlab => {
+            let why = "fwdlab's own senders count each packet's phase themselves: they are \
+                       opened by their testbed";
+            return Err(BenchError::Refused(why.into()));
+        }
+    })
+}
+
+/// Six bytes as `02:00:00:00:00:01`.
+pub fn mac(bytes: [u8; 6]) -> String {
+    bytes.map(|byte| format!("{byte:02x}")).join(":")
+}
+
+/// Counters of a server that refreshes them now and then: reads until they change, which
+/// they should within `longest`.
+fn until_changed(
+    longest: Duration,
+    mut read: impl FnMut() -> Result<Counted, BenchError>,
+) -> Result<Counted, BenchError> {
+    let (first, begin) = (read()?, Instant::now());
+    loop {
+        let now = read()?;
+        let has_changed = (now.sent, now.received) != (first.sent, first.received);
+        if has_changed || begin.elapsed() >= longest {
+            return Ok(now);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A traffic generator, its sender and its receiver.
+pub trait Generator {
+    /// Name as in experiment files.
+    fn name(&self) -> &'static str;
+
+    /// What it can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Starts the receiver, then the sender, up to the moment before the first packet.
+    ///
+    /// # Errors
+    /// When a program is missing, or one is not ready in time.
+    fn prepare(&mut self, load: &Load) -> Result<(), BenchError>;
+
+    /// Starts sending.
+    ///
+    /// # Errors
+    /// When it can't.
+    fn start(&mut self) -> Result<(), BenchError>;
+
+    /// Counters so far.
+    ///
+    /// # Errors
+    /// When one end has died, with its last lines.
+    fn counted(&mut self) -> Result<Counted, BenchError>;
+
+    /// Counters newer than this call: for a generator with periodic reports this waits for the
+    /// next report of both ends, so that two such calls enclose a whole number of reports.
+    ///
+    /// # Errors
+    /// As [`Generator::counted`].
+    fn fresh(&mut self) -> Result<Counted, BenchError> {
+        self.counted()
+    }
+
+    /// Stops sending; the receiver continues.
+    ///
+    /// # Errors
+    /// When the sender has failed.
+    fn stop(&mut self) -> Result<(), BenchError>;
+
+    /// Stops the receiver.
+    ///
+    /// # Errors
+    /// When it has failed.
+    fn finish(&mut self) -> Result<Outcome, BenchError>;
+}

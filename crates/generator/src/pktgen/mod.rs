@@ -1,0 +1,270 @@
+//! The Linux kernel's pktgen, one kernel thread for each sending CPU.
+//!
+//! It is controlled through files, one command per write, with the status in the file's
+//! `Result:`. Counters can be read at any time; start and end times have a resolution of a
+//! microsecond. It does not receive: arrivals are counted at the receiver's interface. With
+//! IPv6 only the destination varies, bitwise. `options` are further commands for each
+//! device, one per element, e.g. `"clone_skb 100"` or `"burst 32"`.
+
+mod commands;
+pub mod text;
+
+use super::interface::{InterfaceCounter, InterfaceCounters, InterfaceReading};
+use super::load_check::LoadCheck;
+use super::{Capabilities, Counted, Edges, Generator, GeneratorHosts, Load, Outcome};
+use fwdlab_host::Running;
+use fwdlab_host::error::BenchError;
+use fwdlab_model::record::Counter;
+use std::time::{Duration, Instant};
+use text::Device;
+
+/// Where its files are. Not `/proc/net`, which is the namespace of the process's first
+/// thread.
+const FILES: &str = "/proc/thread-self/net/pktgen";
+/// Longest time until its threads have started or stopped.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The kernel's pktgen at one end, an interface's counters at the other.
+pub struct Pktgen<'a> {
+    ends: GeneratorHosts<'a>,
+    threads: Vec<u16>,
+    is_configured: bool,
+    is_sending: bool,
+    starter: Option<Box<dyn Running>>,
+    at_most: Duration,
+    receiver: Option<InterfaceCounter<'a>>,
+    before: InterfaceReading,
+    account: LoadCheck,
+    witness: InterfaceCounters<'a>,
+    outcome: Outcome,
+}
+
+impl<'a> Pktgen<'a> {
+    /// Nothing is configured yet.
+    pub fn new(ends: GeneratorHosts<'a>) -> Pktgen<'a> {
+        let threads = if ends.sender_cpus.is_empty() { vec![0] } else { ends.sender_cpus.clone() };
+        Pktgen {
+            ends,
+            threads,
+            is_configured: false,
+            is_sending: false,
+            starter: None,
+            at_most: Duration::ZERO,
+            receiver: None,
+            before: InterfaceReading::default(),
+            account: LoadCheck::open(None, Duration::ZERO),
+            witness: InterfaceCounters::default(),
+            outcome: Outcome::default(),
+        }
+    }
+
+    /// `eth4@3`: a device of thread 3.
+    fn device(&self, thread: u16) -> String {
+        format!("{}@{thread}", self.ends.sender_interface)
+    }
+
+    /// Writes one command. The kernel takes the last byte of a write to `pgctrl` for a
+    /// line feed, whatever it is.
+    fn tell(&self, file: &str, command: &str) -> Result<(), BenchError> {
+        self.ends.sender.put(&format!("{FILES}/{file}"), &format!("{command}\n"))
+    }
+
+    /// Writes one command and checks its result.
+    fn order(&self, file: &str, command: &str) -> Result<(), BenchError> {
+        let answered = match self.tell(file, command) {
+            Ok(()) => text::result(&self.ends.sender.get(&format!("{FILES}/{file}"))?),
+            Err(BenchError::File { source, .. }) => source.to_string(),
+            Err(error) => return Err(error),
+        };
+        match answered.starts_with("OK") {
+            true => Ok(()),
+            false => Err(BenchError::Program {
+                command: format!("pktgen's `{command}` for {file}"),
+                host: self.ends.sender.name().to_owned(),
+                why: if answered.is_empty() { "no answer".into() } else { answered },
+            }),
+        }
+    }
+
+    fn load_module(&self) -> Result<String, BenchError> {
+        let (host, control) = (self.ends.sender, format!("{FILES}/pgctrl"));
+        if let Ok(version) = host.get(&control) {
+            return Ok(version);
+        }
+        let tried = host.run(&["modprobe", "pktgen"], "");
+        host.get(&control).map_err(|_| {
+            let why = tried.err().map(|error| format!(" ({error})")).unwrap_or_default();
+            BenchError::environment(
+                format!("{} has no pktgen in its kernel{why}", host.name()),
+                "as root: modprobe pktgen; it needs a kernel with CONFIG_NET_PKTGEN, and a host, \
+                 not a container, to load it",
+            )
+        })
+    }
+
+    fn devices(&self) -> Result<Vec<Device>, BenchError> {
+        let read = |thread: &u16| {
+            let text = self.ends.sender.get(&format!("{FILES}/{}", self.device(*thread)))?;
+            Ok(Device::parse(&text))
+        };
+        self.threads.iter().map(read).collect()
+    }
+
+    fn received(&self) -> Result<InterfaceReading, BenchError> {
+        match &self.receiver {
+            Some(receiver) => receiver.read(),
+            None => Ok(InterfaceReading::default()),
+        }
+    }
+
+    /// Removes its devices. Errors are ignored: they recur at the next use.
+    fn clean(&mut self) {
+        if std::mem::take(&mut self.is_sending) {
+            let _ = self.tell("pgctrl", "stop");
+        }
+        if std::mem::take(&mut self.is_configured) {
+            for thread in &self.threads {
+                let _ = self.tell(&format!("kpktgend_{thread}"), "rem_device_all");
+            }
+        }
+    }
+}
+
+impl Generator for Pktgen<'_> {
+    fn name(&self) -> &'static str {
+        "pktgen"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { paced: true, inet6: true, edges: Edges::Read }
+    }
+
+    fn prepare(&mut self, load: &Load) -> Result<(), BenchError> {
+        let version = self.load_module()?;
+        let settings = commands::device(load, self.threads.len(), &self.ends.options);
+        let facts = &mut self.outcome.facts;
+        facts.insert("pktgen version".into(), version);
+        facts.insert("pktgen commands".into(), settings.commands.join("; "));
+        facts.insert("pktgen flows".into(), settings.flows);
+        facts.insert("received".into(), "at the interface: every packet counts".into());
+        self.outcome.remarks.extend(settings.remarks);
+        self.tell("pgctrl", "reset")?;
+        self.is_configured = true;
+        for &thread in &self.threads {
+            let (file, device) = (format!("kpktgend_{thread}"), self.device(thread));
+            self.order(&file, &format!("add_device {device}"))?;
+            for command in &settings.commands {
+                self.order(&device, command)?;
+            }
+        }
+        let receiver = InterfaceCounter::new(self.ends.receiver, &self.ends.receiver_interface)?;
+        self.before = receiver.read()?;
+        self.receiver = Some(receiver);
+        self.witness = InterfaceCounters::new(self.ends.sender, &self.ends.sender_interface);
+        self.account = LoadCheck::open(load.rate_pps, Duration::from_secs(1));
+        self.at_most = load.at_most;
+        Ok(())
+    }
+
+    fn start(&mut self) -> Result<(), BenchError> {
+        // The write returns when all have sent; timeout(1) ends it in any case, and with
+        // it the threads.
+        let seconds = self.at_most.as_secs().max(1).to_string();
+        let write = format!("echo start > {FILES}/pgctrl");
+        let argv = ["timeout", "-s", "INT", &seconds, "sh", "-c", &write];
+        let mut starter = self.ends.sender.spawn(&argv)?;
+        self.is_sending = true;
+        let deadline = Instant::now() + PATIENCE;
+        while self.devices()?.iter().all(|device| device.sent == 0) {
+            if Instant::now() > deadline {
+                let ended = starter.wait(Duration::from_millis(10));
+                return Err(BenchError::Program {
+                    command: argv.join(" "),
+                    host: self.ends.sender.name().to_owned(),
+                    why: format!("no packet was sent ({}) {}", ended.status, ended.errors.trim()),
+                });
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.account.begin();
+        self.starter = Some(starter);
+        Ok(())
+    }
+
+    fn counted(&mut self) -> Result<Counted, BenchError> {
+        let devices = if self.is_configured { self.devices()? } else { Vec::new() };
+        let sent = devices.iter().map(|device| device.sent).fold(0, u64::saturating_add);
+        self.account.saw(sent);
+        let now = self.received()?;
+        let before = &self.before;
+        Ok(Counted {
+            sent,
+            received: now.received.saturating_sub(before.received),
+            receiver_dropped: now.receiver_dropped.saturating_sub(before.receiver_dropped),
+            unsent: self.account.unsent(sent, longest(&devices)),
+        })
+    }
+
+    fn stop(&mut self) -> Result<(), BenchError> {
+        if !std::mem::take(&mut self.is_sending) {
+            return Ok(());
+        }
+        let stopped = self.tell("pgctrl", "stop");
+        self.account.end();
+        if let Some(mut starter) = self.starter.take() {
+            if stopped.is_err() {
+                starter.interrupt();
+            }
+            let ended = starter.wait(PATIENCE);
+            if !ended.well {
+                let words = format!("{} {}", ended.status, ended.errors.trim());
+                self.outcome.remarks.push(format!("pktgen's start ended with {words}"));
+            }
+        }
+        stopped
+    }
+
+    fn finish(&mut self) -> Result<Outcome, BenchError> {
+        self.stop()?;
+        let counted = self.counted()?;
+        let devices = self.devices()?;
+        let mut outcome = std::mem::take(&mut self.outcome);
+        for (thread, device) in self.threads.iter().zip(&devices) {
+            let name = format!("pktgen errors of thread {thread}");
+            outcome.counters.push(Counter {
+                name,
+                before: 0,
+                after: device.errors,
+                expected: None,
+            });
+            if let Some((_, packets)) = device.last_run() {
+                let name = format!("pktgen packets of thread {thread} (its result)");
+                let expected = Some(device.sent);
+                outcome.counters.push(Counter { name, before: 0, after: packets, expected });
+            }
+            if let Some(time) = device.time {
+                let told = format!("{:.6} s", time.as_secs_f64());
+                outcome.facts.insert(format!("pktgen time of thread {thread}"), told);
+            }
+        }
+        outcome.remarks.extend(self.account.remarks(counted.sent, longest(&devices)));
+        match self.witness.testify("sent packets", counted.sent, |reading| reading.sent) {
+            Ok(counter) => outcome.counters.push(counter),
+            Err(remark) => outcome.remarks.push(remark),
+        }
+        self.clean();
+        outcome.counted = counted;
+        Ok(outcome)
+    }
+}
+
+impl Drop for Pktgen<'_> {
+    fn drop(&mut self) {
+        self.clean();
+    }
+}
+
+/// Sending time: the longest of all threads, since each sends a share of the rate.
+fn longest(devices: &[Device]) -> Option<Duration> {
+    devices.iter().filter_map(|device| device.time).max()
+}

@@ -1,0 +1,117 @@
+//! A running program: reads its lines, checks that it is alive, keeps its last output.
+
+use fwdlab_host::error::BenchError;
+use fwdlab_host::{Ended, Host, Running};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// Lines that an error quotes.
+const LAST: usize = 5;
+
+/// Result of waiting for a line.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    Line(String),
+    Silence,
+    Ended,
+}
+
+/// A running program with its last lines.
+pub(super) struct Talk {
+    running: Box<dyn Running>,
+    command: String,
+    host: String,
+    last: VecDeque<String>,
+}
+
+impl Talk {
+    /// Starts a program and reads standard error too: some generators report there. The words
+    /// are passed as arguments and not interpreted by a shell.
+    ///
+    /// # Errors
+    /// As [`Host::spawn`].
+    pub(super) fn start(host: &dyn Host, words: &[String]) -> Result<Talk, BenchError> {
+        let mut argv = vec!["sh", "-c", "exec \"$@\" 2>&1", "sh"];
+        argv.extend(words.iter().map(String::as_str));
+        let running = host.spawn(&argv)?;
+        let (command, host) = (words.join(" "), host.name().to_owned());
+        Ok(Talk { running, command, host, last: VecDeque::new() })
+    }
+
+    /// The next line, unless it times out.
+    pub(super) fn hear(&mut self, patience: Duration) -> Heard {
+        let begin = Instant::now();
+        match self.running.hear(patience) {
+            Some(line) => {
+                if self.last.len() == LAST {
+                    self.last.pop_front();
+                }
+                self.last.push_back(line.clone());
+                Heard::Line(line)
+            }
+            // Only the silence of a program that has ended is shorter than was waited for.
+            None if begin.elapsed() < patience => Heard::Ended,
+            None => Heard::Silence,
+        }
+    }
+
+    /// Reads until `is_it` accepts a line, and returns it.
+    ///
+    /// # Errors
+    /// When it ends before, or takes longer than `patience`.
+    pub(super) fn hear_until(
+        &mut self,
+        what: &str,
+        patience: Duration,
+        mut is_it: impl FnMut(&str) -> bool,
+    ) -> Result<String, BenchError> {
+        let deadline = Instant::now() + patience;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.hear(left.max(Duration::from_millis(1))) {
+                Heard::Line(line) if is_it(&line) => return Ok(line),
+                Heard::Line(_) if !left.is_zero() => {}
+                Heard::Ended => return Err(self.died()),
+                Heard::Line(_) | Heard::Silence => {
+                    let seconds = patience.as_secs_f64();
+                    return Err(self.error(&format!("it said no `{what}` within {seconds:.1} s")));
+                }
+            }
+        }
+    }
+
+    /// As [`Running::tell`].
+    ///
+    /// # Errors
+    /// When it reads no more, with its last lines.
+    pub(super) fn tell(&mut self, line: &str) -> Result<(), BenchError> {
+        self.running.tell(line)
+    }
+
+    /// As [`Running::interrupt`].
+    pub(super) fn interrupt(&mut self) {
+        self.running.interrupt();
+    }
+
+    /// As [`Running::wait`].
+    pub(super) fn wait(&mut self, patience: Duration) -> Ended {
+        self.running.wait(patience)
+    }
+
+    /// An error of this program with its last lines.
+    pub(super) fn error(&self, why: &str) -> BenchError {
+        let last = self.last.iter().map(|line| line.trim()).filter(|line| !line.is_empty());
+        let last = last.collect::<Vec<_>>().join("; ");
+        let why = match last.is_empty() {
+            true => format!("{why}; it said nothing"),
+            false => format!("{why}; its last lines: {last}"),
+        };
+        BenchError::Program { command: self.command.clone(), host: self.host.clone(), why }
+    }
+
+    /// The error of a program that should still run.
+    pub(super) fn died(&mut self) -> BenchError {
+        let ended = self.running.wait(Duration::from_secs(1));
+        self.error(&format!("it ended before its time ({})", ended.status))
+    }
+}

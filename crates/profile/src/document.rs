@@ -1,0 +1,145 @@
+//! What a profile says, as parts of a document.
+
+use super::compare::{Change, Changes};
+use super::functions::{By, Function, Neighbours};
+use super::subsystems::Subsystem;
+use super::summary::{Divided, Summary};
+use fwdlab_document::format::{grouped, percent};
+use fwdlab_document::table::{Cell, Digits, Table};
+use fwdlab_document::text::Tone;
+use fwdlab_document::{Block, Remark};
+
+/// What forms without room for all rows say of the others.
+const REST: &str = "{} more; --top shows them";
+
+/// What was read, how it divides, and every remark.
+pub fn summary(summary: &Summary, name: &str) -> Vec<Block> {
+    let said = format!(
+        "{name}: {}, {} {}: work {}, idle {}, harness {}",
+        summary.format,
+        grouped(summary.total.round() as i128),
+        summary.unit,
+        percent(summary.work_share, 1),
+        percent(summary.idle_share, 1),
+        percent(summary.harness_share, 1),
+    );
+    let notes = summary.notes();
+    let mut blocks = vec![Block::Paragraph(said.into(), Tone::Plain)];
+    blocks.extend(notes.into_iter().map(|note| Block::remark(Remark::Note, note)));
+    blocks
+}
+
+/// The functions, the costliest first; shares are of what was kept.
+pub fn functions(divided: &Divided, by: By, top: usize) -> Block {
+    let rows = divided.kept.functions(by);
+    costs("function", &rows, divided.kept.total(), top)
+}
+
+/// Every subsystem; shares are of what was kept.
+pub fn subsystems(list: &[Subsystem], whole: f64, top: usize) -> Block {
+    let rows = list.iter().map(|subsystem| Function {
+        name: subsystem.name.clone(),
+        own: subsystem.own as f64,
+        total: Some(subsystem.total as f64),
+    });
+    costs("subsystem", &rows.collect::<Vec<_>>(), whole, top)
+}
+
+fn costs(what: &'static str, rows: &[Function], whole: f64, top: usize) -> Block {
+    Table::of(rows)
+        .words(what, |row| Cell::text(&row.name))
+        .numbers("own %", |row| share(Some(row.own), whole))
+        .keys(&["own_share"])
+        .numbers("total %", |row| share(row.total, whole))
+        .keys(&["total_share"])
+        .numbers("own", |row| count(Some(row.own)))
+        .numbers("total", |row| count(row.total))
+        .set(|table| {
+            table.name = Some("costs");
+            (table.brief, table.rest) = (Some(top), REST);
+        })
+        .block()
+}
+
+/// A function between its callers and callees, as gprof lists it; shares are of its total.
+pub fn neighbours(around: &Neighbours, top: usize) -> Block {
+    let Function { name, own, total } = &around.function;
+    let whole = total.unwrap_or(*own);
+    let root = "(no caller: a root)";
+    let caller = |name: &'_ str| if name.is_empty() { root.to_owned() } else { name.to_owned() };
+    let callers = around.callers.iter().take(top).map(|c| ("caller", caller(&c.name), c.count));
+    let callees = around.callees.iter().take(top).map(|c| ("callee", c.name.clone(), c.count));
+    let itself = [("function", name.clone(), whole), ("itself", name.clone(), *own)];
+    let rows: Vec<_> = callers.chain(itself).chain(callees).collect();
+    Table::of(&rows)
+        .words("function", |(_, name, _)| Cell::text(name))
+        .words("is", |(role, ..)| Cell::text(*role))
+        .numbers("share", |(.., figure)| share(Some(*figure), whole))
+        .numbers("count", |(.., figure)| count(Some(*figure)))
+        .set(|table| table.name = Some("around"))
+        .block()
+}
+
+/// Differences, the largest first; `unit` says what the figures are.
+pub fn changes(changes: &Changes, unit: &str, what: &'static str, top: usize) -> Vec<Block> {
+    let mut blocks = vec![Block::text(format!("figures are {unit}"))];
+    blocks.extend(changes.remarks.iter().map(|remark| Block::remark(Remark::Note, remark)));
+    let differ = changes.parts.iter().filter(|part| part.difference != 0.0);
+    let rows: Vec<&Change> = std::iter::once(&changes.whole).chain(differ).collect();
+    // The whole is the first row.
+    blocks.push(Block::Table(differences(
+        &rows,
+        what,
+        "",
+        ["baseline", "candidate"],
+        Some(top + 1),
+    )));
+    blocks
+}
+
+/// A row for each part that was compared, of the two that are named; `unit` says what the
+/// figures are, and is empty where that is said elsewhere.
+pub fn differences(
+    changes: &[&Change],
+    what: &str,
+    unit: &str,
+    [baseline, candidate]: [&str; 2],
+    brief: Option<usize>,
+) -> Table {
+    let headed = |title: &str| match unit {
+        "" => title.to_owned(),
+        unit => format!("{title}, {unit}"),
+    };
+    Table::of(changes.iter().copied())
+        .words(what, |change: &Change| Cell::text(&change.name))
+        .numbers(headed(baseline), |c| Cell::number(c.baseline, Digits::Significant))
+        .numbers(headed(candidate), |c| Cell::number(c.candidate, Digits::Significant))
+        .numbers(headed("difference"), |c| Cell::number(c.difference, Digits::SignedSignificant))
+        .words("interval", |c| Cell::interval(c.interval, Digits::SignedSignificant))
+        .set(|table| {
+            table.brief = brief;
+            for (row, change) in table.rows.iter_mut().zip(changes) {
+                row.tone = tone(change);
+                row.is_same = row.tone == Tone::Plain && change.interval.is_some();
+            }
+        })
+        .table()
+}
+
+/// Cheaper is better, where the interval is sure of the sign.
+fn tone(change: &Change) -> Tone {
+    match change.interval {
+        Some((low, _)) if low > 0.0 => Tone::Worse,
+        Some((_, high)) if high < 0.0 => Tone::Better,
+        _ => Tone::Plain,
+    }
+}
+
+fn share(part: Option<f64>, whole: f64) -> Cell {
+    let share = part.filter(|_| whole > 0.0).map(|part| part / whole);
+    Cell::number(share, Digits::Percent(1))
+}
+
+fn count(value: Option<f64>) -> Cell {
+    Cell::count(value.map(|value| value.round() as i64))
+}

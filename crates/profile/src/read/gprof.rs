@@ -1,0 +1,382 @@
+//! The text of gprof(1), BSD's (which is what `pmcstat -g` profiles are shown
+//! with) and GNU's: a flat profile and a call graph, in either order.
+//!
+//! Stacks can't be had from it. `pmcstat` writes one second per sample. Cycles
+//! are listed as a whole too; only their members are read.
+
+use super::{Notes, lines};
+use crate::flat::{Edge, FlatFunction, FlatProfile};
+use std::collections::{HashMap, HashSet};
+
+/// True for the headings of gprof's listings.
+pub(super) fn is_heading(line: &str) -> bool {
+    let text = line.trim();
+    matches!(text, "call graph profile:" | "flat profile:" | "Flat profile:")
+        || is_graph_heading(text)
+        || is_flat_heading(text)
+}
+
+fn is_graph_heading(text: &str) -> bool {
+    text.starts_with("index")
+        && text.contains("self")
+        && text.contains("name")
+        && (text.contains("%time") || text.contains("% time"))
+}
+
+fn is_flat_heading(text: &str) -> bool {
+    text.starts_with("time") && text.contains("seconds   seconds") && text.ends_with("name")
+}
+
+pub(super) fn read(text: &str, notes: &mut Notes) -> FlatProfile {
+    notes.unit = "seconds".to_owned();
+    let mut reader = Reader::default();
+    let mut part = Part::Prose;
+    let (mut flat, mut graph) = (false, false);
+    for (number, line) in lines(text) {
+        let trimmed = line.trim();
+        if is_graph_heading(trimmed) {
+            (part, graph) = (Part::Graph, true);
+            continue;
+        }
+        if is_flat_heading(trimmed) {
+            (part, flat) = (Part::Flat, true);
+            continue;
+        }
+        // What explains the table, before or behind it.
+        let prose = trimmed.starts_with("Index by function")
+            || trimmed.starts_with("This table describes")
+            || trimmed.starts_with("%         the percentage")
+            || is_heading(line);
+        if prose || line.contains('\u{c}') {
+            part = Part::Prose;
+        }
+        let known = match part {
+            Part::Prose => true,
+            Part::Flat => trimmed.is_empty() || reader.flat_row(trimmed),
+            Part::Graph => reader.graph_line(line),
+        };
+        if !known {
+            notes.unknown(number, line);
+        }
+    }
+    for (missing, what) in [(!flat, "flat profile"), (!graph, "call graph")] {
+        if missing {
+            notes.remark(format!("there is no {what}: the file may be cut off"));
+        }
+    }
+    reader.finish()
+}
+
+/// The listing that a line belongs to.
+enum Part {
+    Prose,
+    Flat,
+    Graph,
+}
+
+#[derive(Default)]
+struct Reader {
+    functions: HashMap<String, FlatFunction>,
+    /// Parents of the function to come, or children of the one before.
+    waiting: Vec<Row>,
+    current: Option<String>,
+    /// Within a cycle as a whole, whose members aren't called by it.
+    in_cycle: bool,
+    edges: Vec<Edge>,
+    known: HashSet<(String, String)>,
+}
+
+/// A parent or child in the call graph.
+struct Row {
+    name: String,
+    own: f64,
+    descendants: f64,
+    calls: Option<u64>,
+}
+
+impl Reader {
+    /// `19.0  246392.00 246392.00   256642   960.06  1083.78  name [8]`.
+    fn flat_row(&mut self, line: &str) -> bool {
+        let (numbers, name) = numbers(line, 6);
+        let [_, _, own, rest @ ..] = numbers.as_slice() else {
+            return false;
+        };
+        let (Ok(own), Some(name)) = (own.parse::<f64>(), name_of(name)) else {
+            return false;
+        };
+        let function = self.function(name);
+        function.own = own;
+        function.calls = rest.first().and_then(|calls| calls.parse().ok());
+        true
+    }
+
+    fn graph_line(&mut self, line: &str) -> bool {
+        let text = line.trim();
+        if text.is_empty() || text == "<spontaneous>" {
+            return true;
+        }
+        // The heading has a line above and one below.
+        if text.starts_with("called/total") {
+            return true;
+        }
+        if text.starts_with("-----") {
+            self.end_of_block();
+            return true;
+        }
+        match text.starts_with('[') {
+            true => self.primary(text),
+            false => match row(text) {
+                Some(row) => {
+                    self.waiting.push(row);
+                    true
+                }
+                None => false,
+            },
+        }
+    }
+
+    /// `[4]     78.7 130391.00   892591.57  821314         ip_tryforward [4]`.
+    fn primary(&mut self, line: &str) -> bool {
+        let Some((_, rest)) = line.split_once(']') else {
+            return false;
+        };
+        let (numbers, name) = numbers(rest, 4);
+        let [_, own, descendants, ..] = numbers.as_slice() else {
+            return false;
+        };
+        let (Ok(own), Ok(descendants)) = (own.parse::<f64>(), descendants.parse::<f64>()) else {
+            return false;
+        };
+        let parents = std::mem::take(&mut self.waiting);
+        self.in_cycle = name.contains("as a whole>");
+        let Some(name) = name_of(name).filter(|_| !self.in_cycle) else {
+            return self.in_cycle;
+        };
+        let calls = numbers.get(3).and_then(|calls| first_number(calls));
+        let function = self.function(name);
+        function.total = Some(own + descendants);
+        // The flat profile, where there is one, says the same.
+        if function.own == 0.0 {
+            function.own = own;
+        }
+        function.calls = function.calls.or(calls);
+        for parent in parents {
+            self.edge(parent.name.clone(), name.to_owned(), &parent);
+        }
+        self.current = Some(name.to_owned());
+        true
+    }
+
+    fn end_of_block(&mut self) {
+        let children = std::mem::take(&mut self.waiting);
+        if let Some(caller) = self.current.take() {
+            for child in children {
+                self.edge(caller.clone(), child.name.clone(), &child);
+            }
+        }
+        self.in_cycle = false;
+    }
+
+    /// Each call is listed twice, with its caller and with its callee.
+    fn edge(&mut self, caller: String, callee: String, row: &Row) {
+        let Row { own, descendants, calls, .. } = *row;
+        if self.known.insert((caller.clone(), callee.clone())) {
+            self.edges.push(Edge { caller, callee, own, descendants, calls });
+        }
+    }
+
+    fn function(&mut self, name: &str) -> &mut FlatFunction {
+        self.functions.entry(name.to_owned()).or_insert_with(|| FlatFunction {
+            name: name.to_owned(),
+            own: 0.0,
+            total: None,
+            calls: None,
+        })
+    }
+
+    fn finish(mut self) -> FlatProfile {
+        self.end_of_block();
+        let mut functions: Vec<FlatFunction> = self.functions.into_values().collect();
+        functions.sort_by(|a, b| b.own.total_cmp(&a.own).then_with(|| a.name.cmp(&b.name)));
+        self.edges.sort_by(|a, b| (&a.caller, &a.callee).cmp(&(&b.caller, &b.callee)));
+        FlatProfile { functions, edges: self.edges }
+    }
+}
+
+/// `16365.00   454139.52  308315/308315      ip_findroute [5]`; within a cycle
+/// only the number of calls.
+fn row(line: &str) -> Option<Row> {
+    let (numbers, name) = numbers(line, 3);
+    let name = name_of(name)?.to_owned();
+    let (own, descendants, calls) = match numbers.as_slice() {
+        [calls] => (0.0, 0.0, calls),
+        [own, descendants, calls] => (own.parse().ok()?, descendants.parse().ok()?, calls),
+        _ => return None,
+    };
+    Some(Row { name, own, descendants, calls: first_number(calls) })
+}
+
+/// Up to `most` numbers (also `3/7`, `96+26`, `100.00%`), and what follows.
+fn numbers(line: &str, most: usize) -> (Vec<&str>, &str) {
+    let mut rest = line.trim();
+    let mut numbers = Vec::new();
+    while numbers.len() < most {
+        let (token, after) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        // Numbers of calls that overflowed are negative.
+        let digits = token.strip_prefix('-').unwrap_or(token);
+        let is_number = digits.starts_with(|c: char| c.is_ascii_digit())
+            && token.chars().all(|c| c.is_ascii_digit() || "./+-%".contains(c));
+        if !is_number {
+            break;
+        }
+        numbers.push(token);
+        rest = after.trim_start();
+    }
+    (numbers, rest)
+}
+
+/// `308315` of `308315/308320` or `308315+5`; none where it overflowed.
+fn first_number(text: &str) -> Option<u64> {
+    text.split(['/', '+']).next()?.parse().ok()
+}
+
+/// A name without index and cycle: `f <cycle 4> [2]`, `f (1)`.
+fn name_of(text: &str) -> Option<&str> {
+    let mut name = text.trim();
+    if let Some((before, index)) = name.rsplit_once(char::is_whitespace) {
+        let inner = index.trim_matches(['[', ']', '(', ')']);
+        if inner.len() + 2 == index.len() && inner.parse::<u32>().is_ok() {
+            name = before.trim_end();
+        }
+    }
+    if let Some((before, _)) = name.split_once(" <cycle ") {
+        name = before.trim_end();
+    }
+    (!name.is_empty() && name != "<spontaneous>").then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Content, FlatProfile, Format, Profile, read};
+
+    const BSD: &str = "\
+call graph profile:
+          The sum of self and descendents is the major sort
+
+granularity: each sample hit covers 4 byte(s) for 0.00% of 100.00 seconds
+
+                                  called/total       parents 
+index  %time    self descendents  called+self    name    	index
+                                  called/total       children
+
+                                  -7                 ether_demux <cycle 4> [42]
+               40.00       50.00       8/8           taskqueue_run [9]
+[2]     90.0   40.00       50.00       8+2       ip_input <cycle 4> [2]
+               50.00        0.00       5/6           ip_tryforward [3]
+                                  9                  ether_demux <cycle 4> [42]
+
+-----------------------------------------------
+
+[30]     1.2   10.00        0.00       9+1       <cycle 4 as a whole>	[30]
+                9.00        0.00       9             ip_input <cycle 4> [2]
+
+-----------------------------------------------
+
+                                                     <spontaneous>
+[14]    10.0   10.00        0.00                 rn_match [14]
+
+-----------------------------------------------
+
+flat profile:
+
+ %         the percentage of the total running time of the
+time       program used by this function.
+
+  %   cumulative   self              self     total           
+ time   seconds   seconds    calls  ms/call  ms/call  name    
+ 50.0      50.00    50.00        6   960.06  1083.78  ip_tryforward [3]
+ 40.0      90.00    40.00        8   960.06  1083.78  ip_input <cycle 4> [2]
+ 10.0     100.00    10.00        0  100.00%           rn_match [14]
+
+Index by function name
+
+ [355] PHYS_TO_VM_PAGE     [408] ffs_syncvnode
+";
+
+    fn flat(text: &str) -> (FlatProfile, Profile) {
+        let profile = read(text.as_bytes()).unwrap();
+        assert_eq!(profile.format, Format::Gprof);
+        match profile.content.clone() {
+            Content::Flat(flat) => (flat, profile),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn functions_and_calls_of_bsd() {
+        let (flat, profile) = flat(BSD);
+        let functions: Vec<_> =
+            flat.functions.iter().map(|f| (f.name.as_str(), f.own, f.total, f.calls)).collect();
+        assert_eq!(
+            functions,
+            [
+                ("ip_tryforward", 50.0, None, Some(6)),
+                ("ip_input", 40.0, Some(90.0), Some(8)),
+                ("rn_match", 10.0, Some(10.0), Some(0)),
+            ]
+        );
+        let edges: Vec<_> = flat
+            .edges
+            .iter()
+            .map(|e| (e.caller.as_str(), e.callee.as_str(), e.own, e.descendants, e.calls))
+            .collect();
+        assert_eq!(
+            edges,
+            [
+                ("ether_demux", "ip_input", 0.0, 0.0, None),
+                ("ip_input", "ether_demux", 0.0, 0.0, Some(9)),
+                ("ip_input", "ip_tryforward", 50.0, 0.0, Some(5)),
+                ("taskqueue_run", "ip_input", 40.0, 50.0, Some(8)),
+            ]
+        );
+        assert_eq!((flat.total(), profile.unknown.count, profile.remarks), (100.0, 0, vec![]));
+        assert_eq!(profile.unit, "seconds");
+    }
+
+    #[test]
+    fn functions_and_calls_of_gnu() {
+        let text = "\
+Flat profile:
+
+Each sample counts as 0.01 seconds.
+  %   cumulative   self              self     total           
+ time   seconds   seconds    calls  ms/call  ms/call  name    
+ 33.34      0.02     0.02     7208     0.00     0.00  open(int, char)
+ 16.67      0.03     0.01                             main
+
+ %         the percentage of the total running time of the
+time       program used by this function.
+
+\t\t     Call graph (explanation follows)
+
+index % time    self  children    called     name
+                0.01    0.02       1/1           start [2]
+[1]    100.0    0.01    0.02       1         main [1]
+                0.02    0.00    7208/7208        open(int, char) [3]
+-----------------------------------------------
+
+ This table describes the call tree of the program, and was sorted by
+";
+        let (flat, profile) = flat(text);
+        assert_eq!(flat.function("open(int, char)").unwrap().calls, Some(7208));
+        assert_eq!(flat.function("main").unwrap().total, Some(0.03));
+        assert_eq!((flat.edges.len(), profile.unknown.count, profile.remarks), (2, 0, vec![]));
+    }
+
+    #[test]
+    fn a_file_that_was_cut_off_has_what_came_before() {
+        let (flat, profile) = flat(&BSD[..BSD.find("flat profile").unwrap()]);
+        assert_eq!(flat.function("ip_input").map(|f| f.own), Some(40.0));
+        assert!(profile.remarks[0].contains("no flat profile"), "{:?}", profile.remarks);
+    }
+}

@@ -1,0 +1,224 @@
+//! Flame graphs back into stacks: those of flamegraph.pl
+//! (<https://github.com/brendangregg/FlameGraph>) and of inferno.
+//!
+//! A rectangle's title tells its count, its place the caller: the rectangle
+//! below it (above it, in an icicle graph). What a picture leaves out because
+//! it would be too narrow counts as the caller's own.
+
+use super::Notes;
+use super::svg_elements::{Drawn, drawn};
+use crate::stacks::{Frame, Names, Stacks};
+
+/// Frame for what the whole has and none of its parts.
+const TOO_NARROW: &str = "[too narrow to be drawn]";
+
+/// True for the beginning of an SVG document.
+pub(super) fn is_svg(text: &str) -> bool {
+    let text = text.trim_start();
+    text.starts_with("<svg") || (text.starts_with("<?xml") && text.contains("<svg"))
+}
+
+pub(super) fn read(text: &str, notes: &mut Notes) -> Stacks {
+    if !text.trim_end().ends_with("</svg>") {
+        notes.remark("the end of the picture is missing: the file was cut off");
+    }
+    let rectangles = drawn(text);
+    if let Some(first) = rectangles.first() {
+        notes.unit.clone_from(&first.unit);
+    }
+    if rectangles.iter().any(|drawn| drawn.is_differential) {
+        notes.remark("a difference of two profiles: only the second can be read from it");
+    }
+    let rows = rows(rectangles);
+    let tree = Tree::grow(&rows, notes);
+    let stacks = tree.stacks(&rows);
+    let narrow = stacks.count(&[Frame::from(TOO_NARROW)]);
+    if narrow > 0 {
+        let share = 100.0 * narrow as f64 / stacks.total() as f64;
+        notes.remark(format!(
+            "{narrow} {} ({share:.2} %) are in no rectangle of the first row: too narrow to be drawn",
+            notes.unit
+        ));
+    }
+    stacks
+}
+
+/// Rectangles by their distance from the root, each row from left to right.
+fn rows(mut all: Vec<Drawn>) -> Vec<Vec<Drawn>> {
+    all.sort_by(|a, b| a.y.total_cmp(&b.y).then(a.left.total_cmp(&b.left)));
+    let mut rows: Vec<Vec<Drawn>> = Vec::new();
+    for drawn in all {
+        match rows.last_mut() {
+            Some(row) if row.first().is_some_and(|first| first.y == drawn.y) => row.push(drawn),
+            _ => rows.push(vec![drawn]),
+        }
+    }
+    // Flames grow from the lowest row, icicles from the highest: it has all.
+    let counted = |row: Option<&Vec<Drawn>>| {
+        row.map_or(0, |row| row.iter().fold(0_u64, |sum, d| sum.saturating_add(d.count)))
+    };
+    if counted(rows.last()) >= counted(rows.first()) {
+        rows.reverse();
+    }
+    rows
+}
+
+/// Which rectangle stands on which.
+struct Tree {
+    /// For each row the places of the callers in the row before; none for the
+    /// first row, and for what stands on nothing.
+    callers: Vec<Vec<Option<usize>>>,
+    /// For each row what the rectangles have themselves.
+    own: Vec<Vec<u64>>,
+}
+
+impl Tree {
+    fn grow(rows: &[Vec<Drawn>], notes: &mut Notes) -> Tree {
+        let counts = |row: &Vec<Drawn>| row.iter().map(|drawn| drawn.count).collect();
+        let mut own: Vec<Vec<u64>> = rows.iter().map(counts).collect();
+        let mut callers: Vec<Vec<Option<usize>>> = Vec::new();
+        let (mut orphans, mut exceeded) = (0, 0);
+        for (depth, row) in rows.iter().enumerate() {
+            let mut found = Vec::with_capacity(row.len());
+            for drawn in row {
+                let Some(depth) = depth.checked_sub(1) else {
+                    found.push(None);
+                    continue;
+                };
+                let caller = caller(drawn, &rows[depth], &own[depth]);
+                match caller {
+                    None => orphans += 1,
+                    Some(at) => {
+                        let left = &mut own[depth][at];
+                        exceeded += usize::from(drawn.count > *left);
+                        *left = left.saturating_sub(drawn.count);
+                    }
+                }
+                found.push(caller);
+            }
+            callers.push(found);
+        }
+        for (count, what) in [
+            (orphans, "stand on no other and were taken for roots"),
+            (exceeded, "are wider than what they stand on has left"),
+        ] {
+            if count > 0 {
+                notes.remark(format!("{count} rectangles {what}: the totals may be wrong"));
+            }
+        }
+        Tree { callers, own }
+    }
+
+    /// Stacks without the row for all.
+    fn stacks(&self, rows: &[Vec<Drawn>]) -> Stacks {
+        let mut stacks = Stacks::default();
+        let mut names = Names::default();
+        for (depth, row) in rows.iter().enumerate() {
+            for (at, drawn) in row.iter().enumerate() {
+                let mut frames = vec![names.frame(&drawn.name)];
+                let (mut below, mut caller) = (depth, self.callers[depth][at]);
+                while let Some(at) = caller {
+                    below -= 1;
+                    frames.push(names.frame(&rows[below][at].name));
+                    caller = self.callers[below][at];
+                }
+                if frames.last().is_some_and(|root| is_all(root)) {
+                    frames.pop();
+                }
+                if frames.is_empty() {
+                    frames.push(names.frame(TOO_NARROW));
+                }
+                frames.reverse();
+                stacks.add(frames, self.own[depth][at]);
+            }
+        }
+        stacks
+    }
+}
+
+/// The root that drawing adds.
+fn is_all(name: &str) -> bool {
+    matches!(name, "all" | "")
+}
+
+/// The rectangle of the row before on which `drawn` stands: the one with the
+/// largest common width, and of several of those (all are rounded) the first
+/// that has enough `left`.
+fn caller(drawn: &Drawn, row: &[Drawn], left: &[u64]) -> Option<usize> {
+    let slack = drawn.tolerance;
+    let start = row.partition_point(|below| below.right + slack < drawn.left);
+    let mut best: Option<(usize, f64)> = None;
+    for (at, below) in row.iter().enumerate().skip(start) {
+        if below.left > drawn.right + slack {
+            break;
+        }
+        let common = drawn.right.min(below.right) - drawn.left.max(below.left);
+        let better = match best {
+            None => common >= -slack,
+            Some((held, most)) if (common - most).abs() <= slack => {
+                left[held] < drawn.count && left[at] >= drawn.count
+            }
+            Some((_, most)) => common > most,
+        };
+        if better {
+            best = Some((at, common));
+        }
+    }
+    best.map(|(at, _)| at)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Format, read};
+
+    fn picture(rectangles: &[(&str, u64, f64, u32, f64)]) -> String {
+        let body: String = rectangles
+            .iter()
+            .map(|(name, count, x, y, width)| {
+                format!(
+                    "<g >\n<title>{name} ({count} samples, 1.00%)</title>\
+                     <rect x=\"{x:.1}\" y=\"{y}\" width=\"{width:.1}\" height=\"15.0\"/>\n</g>\n"
+                )
+            })
+            .collect();
+        format!("<?xml version=\"1.0\"?>\n<svg width=\"1200\">\n{body}</svg>\n")
+    }
+
+    const FLAMES: &[(&str, u64, f64, u32, f64)] = &[
+        ("b", 30, 10.0, 33, 300.0),
+        ("all", 100, 10.0, 65, 1000.0),
+        ("a", 60, 10.0, 49, 600.0),
+        ("b", 39, 610.0, 49, 390.0),
+        ("a", 39, 610.0, 33, 390.0),
+    ];
+
+    #[test]
+    fn rectangles_stand_on_their_callers() {
+        let profile = read(picture(FLAMES).as_bytes()).unwrap();
+        assert_eq!(profile.format, Format::FlameGraph);
+        let folded = "[too narrow to be drawn] 1\na 30\na;b 30\nb;a 39\n";
+        assert_eq!(profile.stacks().unwrap().folded(), folded);
+        assert!(profile.remarks[0].contains("1 samples (1.00 %)"), "{:?}", profile.remarks);
+        let icicle: Vec<_> =
+            FLAMES.iter().map(|(name, count, x, y, w)| (*name, *count, *x, 100 - y, *w)).collect();
+        assert_eq!(read(picture(&icicle).as_bytes()).unwrap().stacks().unwrap().folded(), folded);
+    }
+
+    #[test]
+    fn what_stands_on_nothing_is_said() {
+        let mut broken = FLAMES.to_vec();
+        broken[4].2 = 1100.0;
+        broken[0].1 = 61;
+        let profile = read(picture(&broken).as_bytes()).unwrap();
+        let remarks = profile.remarks.join("\n");
+        assert!(remarks.contains("1 rectangles stand on no other"), "{remarks}");
+        assert!(remarks.contains("1 rectangles are wider"), "{remarks}");
+    }
+
+    #[test]
+    fn a_picture_that_was_cut_off() {
+        let text = picture(FLAMES);
+        let profile = read(&text.as_bytes()[..text.len() - 90]).unwrap();
+        assert!(profile.remarks[0].contains("cut off"), "{:?}", profile.remarks);
+    }
+}

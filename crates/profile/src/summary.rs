@@ -1,0 +1,196 @@
+//! A profile divided, and what is said of it in one line.
+
+use super::filter::{Class, Filter};
+use super::flat::FlatProfile;
+use super::functions::{self, By, Function};
+use super::read::{Content, Format, Profile, Unknown};
+use super::stacks::{Frame, Stacks, is_resolved};
+use fwdlab_document::format::percent;
+use serde::Serialize;
+
+/// What is known of a profile as a whole. Shares are from 0 to 1.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// What it was written in.
+    pub format: Format,
+    /// What is counted, in the plural.
+    pub unit: String,
+    /// How much was counted.
+    pub total: f64,
+    /// Share of the work.
+    pub work_share: f64,
+    /// Share of idle CPUs.
+    pub idle_share: f64,
+    /// Share of the harness.
+    pub harness_share: f64,
+    /// Share whose innermost function has a name.
+    pub resolved_share: f64,
+    /// The three costliest functions of what was kept, by their own.
+    pub top: Vec<Function>,
+    /// Lines that weren't understood.
+    pub unknown: Unknown,
+    /// Remarks for the user.
+    pub remarks: Vec<String>,
+}
+
+/// A profile without what isn't work (unless all was to be kept).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Divided {
+    /// What is said of the whole.
+    pub summary: Summary,
+    /// What is left of it.
+    pub kept: Kept,
+}
+
+/// What is left of a profile.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kept {
+    /// Stacks.
+    Stacks(Stacks),
+    /// Functions.
+    Flat(FlatProfile),
+}
+
+impl Kept {
+    /// Every function, the costliest first.
+    pub fn functions(&self, by: By) -> Vec<Function> {
+        match self {
+            Kept::Stacks(stacks) => functions::of_stacks(stacks, by),
+            Kept::Flat(flat) => functions::of_flat(flat, by),
+        }
+    }
+
+    /// How much was counted.
+    pub fn total(&self) -> f64 {
+        match self {
+            Kept::Stacks(stacks) => stacks.total() as f64,
+            Kept::Flat(flat) => flat.total(),
+        }
+    }
+
+    /// As stacks; a function without stack stands alone on one.
+    pub fn to_stacks(&self) -> Stacks {
+        match self {
+            Kept::Stacks(stacks) => stacks.clone(),
+            Kept::Flat(flat) => {
+                let mut stacks = Stacks::default();
+                for function in &flat.functions {
+                    // Beyond the largest integer it stays there.
+                    let count = function.own.round() as u64;
+                    stacks.add(vec![Frame::from(function.name.as_str())], count);
+                }
+                stacks
+            }
+        }
+    }
+}
+
+impl Divided {
+    /// Divides a profile; with `keep_all` idle CPUs and harness stay.
+    pub fn of(profile: &Profile, filter: &Filter, keep_all: bool) -> Divided {
+        let (kept, total, shares, resolved) = match (&profile.content, profile.stacks()) {
+            (Content::Flat(flat), _) => of_flat(flat, filter, keep_all),
+            (_, stacks) => {
+                let stacks = stacks.unwrap_or_default();
+                let split = filter.split(&stacks);
+                let shares = [split.work_share(), split.idle_share(), split.harness_share()];
+                let (total, resolved) = (stacks.total() as f64, stacks.resolved_share());
+                let kept = if keep_all { stacks.into_owned() } else { split.work };
+                (Kept::Stacks(kept), total, shares, resolved)
+            }
+        };
+        let mut top = kept.functions(By::Own);
+        top.truncate(3);
+        let [work_share, idle_share, harness_share] = shares;
+        let summary = Summary {
+            format: profile.format,
+            unit: profile.unit.clone(),
+            total,
+            work_share,
+            idle_share,
+            harness_share,
+            resolved_share: resolved,
+            top,
+            unknown: profile.unknown.clone(),
+            remarks: profile.remarks.clone(),
+        };
+        Divided { summary, kept }
+    }
+}
+
+/// What is kept, the total, shares of work, idle and harness, and the share
+/// with names. Without stacks only functions' own names tell.
+fn of_flat(flat: &FlatProfile, filter: &Filter, keep_all: bool) -> (Kept, f64, [f64; 3], f64) {
+    let total = flat.total();
+    let class = |name: &str| filter.class(&[Frame::from(name)]);
+    let share_of = |wanted: &dyn Fn(&str) -> bool| -> f64 {
+        let part = flat.functions.iter().filter(|function| wanted(&function.name));
+        // A sum of nothing is -0.
+        let part = part.fold(0.0, |sum, function| sum + function.own);
+        if total > 0.0 { part / total } else { 0.0 }
+    };
+    let shares = [Class::Work, Class::Idle, Class::Harness]
+        .map(|wanted| share_of(&|name| class(name) == wanted));
+    let resolved = share_of(&is_resolved);
+    let mut kept = flat.clone();
+    kept.functions.retain(|function| keep_all || class(&function.name) == Class::Work);
+    (Kept::Flat(kept), total, shares, resolved)
+}
+
+impl Summary {
+    /// How it divides: `41 % of the samples are work; ...`.
+    pub fn shares(&self, keeps_all: bool) -> String {
+        let rest = if keeps_all { "included" } else { "left out" };
+        let work = percent(self.work_share, 0);
+        format!("{work} of the {} are work; idle and harness {rest}", self.unit)
+    }
+
+    /// Unparsed input and remarks, a sentence each.
+    pub fn notes(&self) -> Vec<String> {
+        /// With less than this the tables hide too much.
+        const RESOLVED_LEAST: f64 = 0.9;
+        let mut notes = self.remarks.clone();
+        if let [(line, text), ..] = self.unknown.first.as_slice() {
+            let count = self.unknown.count;
+            notes.push(format!("lines not understood: {count}, the first is line {line}: {text}"));
+        }
+        if self.resolved_share < RESOLVED_LEAST {
+            let named = percent(self.resolved_share, 0);
+            notes.push(format!("only {named} of the {} have a function's name", self.unit));
+        }
+        notes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read;
+
+    #[test]
+    fn idle_and_harness_are_left_out_or_kept() {
+        let profile = read(b"swapper;do_idle 5\nperf;read 1\nk;f 3\nk;g 1\nwhat is\n").unwrap();
+        let divided = Divided::of(&profile, &Filter::default(), false);
+        assert_eq!(divided.kept.total(), 4.0);
+        let summary = &divided.summary;
+        assert_eq!((summary.total, summary.work_share, summary.top.len()), (10.0, 0.4, 3));
+        assert_eq!(
+            summary.shares(false),
+            "40 % of the samples are work; idle and harness left out"
+        );
+        assert_eq!(summary.notes(), ["lines not understood: 1, the first is line 5: what is"]);
+        assert_eq!(Divided::of(&profile, &Filter::default(), true).kept.total(), 10.0);
+    }
+
+    #[test]
+    fn functions_without_stacks_are_divided_by_their_names() {
+        let text = "flat profile:\n  %   cumulative   self              self     total\n \
+                    time   seconds   seconds    calls  ms/call  ms/call  name\n \
+                    60.0   3.00  3.00    5  1.0  1.0  ip_input [1]\n \
+                    40.0   5.00  2.00    5  1.0  1.0  acpi_cpu_c1 [2]\n";
+        let profile = read(text.as_bytes()).unwrap();
+        let divided = Divided::of(&profile, &Filter::default(), false);
+        assert_eq!((divided.summary.idle_share, divided.kept.total()), (0.4, 3.0));
+        assert_eq!(divided.kept.to_stacks().folded(), "ip_input 3\n");
+    }
+}

@@ -1,0 +1,452 @@
+//! The software router as a process: builds tables, interfaces and threads from its
+//! set-up.
+
+mod advertise;
+mod error;
+mod host;
+mod interfaces;
+pub mod metrics;
+mod ports;
+mod presence;
+mod reload;
+mod routing;
+mod tables;
+mod vlans;
+
+use anyhow::Context;
+pub use error::RouterdError;
+use fwdlab_model::router::{FullTable, InterfaceCounts, RouterSetup, RouterStats};
+use fwdlab_port::circuit::Circuit;
+use fwdlab_port::host::AllMulticast;
+use fwdlab_port::{Port, PortError, affinity, clock, rights, seccomp};
+use fwdlab_router::fib::{V4, V6};
+use fwdlab_router::firewall::{Ruleset, SharedFirewall, StateConfig, text};
+use fwdlab_router::path::harvest::Pool;
+use fwdlab_router::path::{Advertiser, Class, Config, Counters, HostRate, Lookup, Rate, Tally};
+use fwdlab_router::worker::{self, Engine, Missed, Orders, Station, engine};
+use host::Following;
+use interfaces::Named;
+use presence::Watched;
+use routing::Routing;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// Most worker threads.
+const WORKERS_MAX: u16 = 64;
+/// Time in which every worker looks whether states are to be removed.
+const FORGETTING: Duration = Duration::from_secs(2);
+
+/// A running router. Dropping it ends its threads.
+pub struct Running {
+    setup: RouterSetup,
+    counters: Arc<Counters>,
+    routing: Arc<Mutex<Routing>>,
+    /// By worker, then by interface.
+    missed: Vec<Arc<[Missed]>>,
+    interfaces: Vec<String>,
+    wall: Option<Arc<SharedFirewall>>,
+    pool: Option<Arc<Pool>>,
+    facts: Vec<(String, String)>,
+    /// What whoever started the router should know.
+    notes: Vec<String>,
+    /// Checksums that were completed, by interface.
+    completed: Vec<(String, Arc<AtomicU64>)>,
+    /// How often the set-up was replaced.
+    reloads: u64,
+    /// By worker.
+    orders: Vec<Arc<Orders>>,
+    threads: Vec<JoinHandle<Result<(), PortError>>>,
+    /// Interfaces receive all groups as long as it lives.
+    _groups: Vec<AllMulticast>,
+    following: Option<Following>,
+    watched: Vec<Watched>,
+    advertiser: Option<Arc<Advertiser>>,
+}
+
+impl Running {
+    /// Builds the router and starts its threads.
+    ///
+    /// # Errors
+    /// User errors in `setup`, and missing requirements of the environment.
+    pub fn start(setup: &RouterSetup) -> anyhow::Result<Running> {
+        let Prepared { routing, interfaces, wall, pool, config, facts } = prepare(setup)?;
+        let counters = Counters::new(setup.workers.into());
+        let names = interfaces.iter().map(|named| named.name.clone()).collect();
+        let mut running = Running {
+            setup: setup.clone(),
+            counters,
+            missed: Vec::new(),
+            interfaces: names,
+            wall,
+            pool,
+            facts,
+            routing: Arc::new(Mutex::new(routing)),
+            notes: Vec::new(),
+            completed: Vec::new(),
+            reloads: 0,
+            orders: Vec::new(),
+            threads: Vec::new(),
+            _groups: Vec::new(),
+            following: None,
+            watched: Vec::new(),
+            advertiser: config.advertiser.clone(),
+        };
+        let engines = running.engines(&config, &running.locked(), running.wall.as_ref())?;
+        if setup.circuits.is_empty() {
+            running.between_ports(setup, &interfaces, engines)?;
+        } else {
+            if setup.circuits.len() != engines.len() {
+                let (wires, workers) = (setup.circuits.len(), engines.len());
+                return Err(mistake(format!("circuits: {wires} paths for {workers} workers")));
+            }
+            for (number, (engine, path)) in engines.into_iter().zip(&setup.circuits).enumerate() {
+                running.along(Circuit::open(Path::new(path))?, engine, number, setup)?;
+            }
+        }
+        Ok(running)
+    }
+
+    /// A router for each worker.
+    fn engines(
+        &self,
+        config: &Config,
+        routing: &Routing,
+        wall: Option<&Arc<SharedFirewall>>,
+    ) -> anyhow::Result<Vec<Box<dyn Engine>>> {
+        let build = |tally: Tally| -> anyhow::Result<Box<dyn Engine>> {
+            let inet: Arc<dyn Lookup<V4>> = routing.inet.clone();
+            let inet6: Arc<dyn Lookup<V6>> = routing.inet6.clone();
+            engine(config, inet, inet6, wall, tally).map_err(|error| mistake(error.to_string()))
+        };
+        let workers = 0..usize::from(self.setup.workers);
+        workers.filter_map(|number| self.counters.tally(number)).map(build).collect()
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Routing> {
+        self.routing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens ports and lets a worker each forward between them.
+    fn between_ports(
+        &mut self,
+        setup: &RouterSetup,
+        interfaces: &[Named],
+        engines: Vec<Box<dyn Engine>>,
+    ) -> anyhow::Result<()> {
+        let mut ports = ports::open(setup, interfaces)?;
+        self.facts.extend(ports.facts);
+        self.notes = ports.notes;
+        self.completed = ports.completed;
+        self._groups = ports.groups;
+        self.watched = ports.presences.into_iter().map(Watched::new).collect();
+        let mut host = host::open(setup, interfaces)?;
+        if let Some(host) = &mut host {
+            self.notes.append(&mut host.notes);
+            for (worker, more) in ports.workers.iter_mut().zip(std::mem::take(&mut host.ports)) {
+                worker.extend(more);
+            }
+        }
+        rights::drop_all()?;
+        // Its routes are there before the first packet.
+        self.following = host.map(|host| host.follow(&self.routing)).transpose()?;
+        for (number, (engine, ports)) in engines.into_iter().zip(ports.workers).enumerate() {
+            self.between(ports, engine, number, setup)?;
+        }
+        // A kernel without filters is no reason not to forward.
+        if let Err(why) = seccomp::only_forwarding() {
+            self.notes.push(why.to_string());
+        }
+        Ok(())
+    }
+
+    /// Builds everything but ports and threads; says what there would be.
+    ///
+    /// # Errors
+    /// As [`Running::start`].
+    pub fn check(setup: &RouterSetup) -> anyhow::Result<Vec<(String, String)>> {
+        let Prepared { routing, interfaces, config, facts: tables, .. } = prepare(setup)?;
+        if setup.circuits.is_empty() {
+            ports::check(setup, &interfaces)?;
+        }
+        let tally = Counters::new(1).tally(0).context("a worker")?;
+        let (inet, inet6) = (routing.inet.clone(), routing.inet6.clone());
+        engine(&config, inet, inet6, None, tally).map_err(|error| mistake(error.to_string()))?;
+        let mut facts = vec![("workers".into(), setup.workers.to_string())];
+        facts.extend(
+            interfaces
+                .iter()
+                .enumerate()
+                .map(|(number, named)| (format!("interface {number}"), named.name.clone())),
+        );
+        facts.extend(tables);
+        Ok(facts)
+    }
+
+    /// Starts a worker along a wire in memory.
+    fn along(
+        &mut self,
+        circuit: Circuit,
+        engine: Box<dyn Engine>,
+        number: usize,
+        setup: &RouterSetup,
+    ) -> anyhow::Result<()> {
+        let orders = Arc::new(Orders::new()?);
+        self.orders.push(orders.clone());
+        self.spawn(number, setup, move || {
+            worker::forward_circuit(engine, &mut circuit.transit(), &orders);
+            Ok(())
+        })
+    }
+
+    /// Starts a worker between ports.
+    fn between(
+        &mut self,
+        ports: Vec<Box<dyn Port>>,
+        engine: Box<dyn Engine>,
+        number: usize,
+        setup: &RouterSetup,
+    ) -> anyhow::Result<()> {
+        let missed: Arc<[Missed]> = self.interfaces.iter().map(|_| Missed::default()).collect();
+        self.missed.push(missed.clone());
+        let orders = Arc::new(Orders::new()?);
+        self.orders.push(orders.clone());
+        let station = Station { ports, missed, orders };
+        self.spawn(number, setup, move || worker::forward(engine, station))
+    }
+
+    fn spawn(
+        &mut self,
+        number: usize,
+        setup: &RouterSetup,
+        work: impl FnOnce() -> Result<(), PortError> + Send + 'static,
+    ) -> anyhow::Result<()> {
+        let cpu = match setup.cpus.len() {
+            0 => None,
+            cpus => Some(setup.cpus[number % cpus]),
+        };
+        let thread = thread::Builder::new().name(format!("router/{number}"));
+        self.threads.push(thread.spawn(move || {
+            if let Some(cpu) = cpu {
+                affinity::pin_thread(&[cpu])?;
+            }
+            work()
+        })?);
+        Ok(())
+    }
+
+    /// True when no thread works any more.
+    pub fn has_ended(&self) -> bool {
+        self.threads.iter().all(JoinHandle::is_finished)
+    }
+
+    /// Changes a route while packets are forwarded, as [`Routing::change`].
+    ///
+    /// # Errors
+    /// What is wrong with the words.
+    pub fn change_route(&self, words: &str) -> Result<(), String> {
+        self.locked().change(words)
+    }
+
+    /// Removes all states of the firewall.
+    ///
+    /// # Errors
+    /// When a worker does not follow.
+    pub fn forget_states(&self) -> anyhow::Result<()> {
+        match &self.wall {
+            Some(wall) if !wall.forget(FORGETTING) => {
+                Err(anyhow::anyhow!("a worker has not removed its states within {FORGETTING:?}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Counters of the router so far.
+    pub fn stats(&self) -> RouterStats {
+        let snapshot = self.counters.read();
+        let missed = self.interfaces.iter().enumerate().filter_map(|(at, name)| {
+            let mut queues = self.missed.iter().filter_map(|worker| worker.get(at)).peekable();
+            queues.peek()?;
+            Some((name.clone(), queues.map(Missed::get).sum()))
+        });
+        let interfaces = self.interfaces.iter().enumerate().map(|(at, name)| {
+            let queues = || self.missed.iter().filter_map(move |worker| worker.get(at));
+            InterfaceCounts {
+                name: name.clone(),
+                received: queues().map(Missed::received).sum(),
+                sent: queues().map(Missed::sent).sum(),
+                lost: queues().map(Missed::lost).sum(),
+                missed: queues().map(Missed::get).sum(),
+            }
+        });
+        let interfaces = interfaces.collect();
+        let mut facts = self.facts.clone();
+        if let Some(wall) = &self.wall {
+            let stats = wall.stats();
+            facts.push(("states".into(), stats.states.to_string()));
+            facts.push(("states created".into(), stats.created.to_string()));
+            facts.push(("states expired".into(), stats.expired.to_string()));
+            facts.push(("states evicted".into(), stats.evicted.to_string()));
+            facts.push(("packets with a state".into(), stats.matches.to_string()));
+            facts.push(("state memory bytes".into(), stats.memory_bytes.to_string()));
+        }
+        for (name, completed) in &self.completed {
+            let count = completed.load(Ordering::Relaxed);
+            if count > 0 {
+                facts.push((format!("checksums completed at {name}"), count.to_string()));
+            }
+        }
+        if let Some(pool) = &self.pool {
+            facts.push(("packets harvested".into(), pool.events().to_string()));
+        }
+        if self.setup.host.as_ref().is_some_and(|host| host.routes) {
+            facts.push(("routes of the kernel".into(), self.locked().kernel_routes().to_string()));
+        }
+        facts.extend(self.gone().map(|name| ("gone".to_owned(), name.to_owned())));
+        let trouble = self.following.as_ref().and_then(Following::trouble);
+        facts.extend(trouble.map(|what| ("trouble".to_owned(), what)));
+        if self.reloads > 0 {
+            facts.push(("reloads".into(), self.reloads.to_string()));
+        }
+        RouterStats {
+            at_ns: clock::monotonic_ns(),
+            received: snapshot.received(),
+            forwarded: snapshot.total(Class::Forwarded),
+            dropped: snapshot.total(Class::Dropped),
+            slow: snapshot.total(Class::Slow),
+            counters: snapshot
+                .iter()
+                .map(|(reason, n)| (reason.name().to_owned(), n, reason.class()))
+                .collect(),
+            missed: missed.collect(),
+            interfaces,
+            workers: self.counters.received_by_worker(),
+            facts,
+            error: None,
+        }
+    }
+
+    /// What whoever started the router should know.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Ends all threads.
+    ///
+    /// # Errors
+    /// The first error of a thread.
+    pub fn stop(&mut self) -> Result<(), PortError> {
+        self.following = None;
+        self.orders.iter().for_each(|orders| orders.stop());
+        let mut result = Ok(());
+        for thread in self.threads.drain(..) {
+            let ended = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            if result.is_ok() {
+                result = ended;
+            }
+        }
+        result
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.orders.iter().for_each(|orders| orders.stop());
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A router that is read and built, but for ports and threads.
+struct Prepared {
+    routing: Routing,
+    interfaces: Vec<Named>,
+    wall: Option<Arc<SharedFirewall>>,
+    pool: Option<Arc<Pool>>,
+    config: Config,
+    /// What the tables are.
+    facts: Vec<(String, String)>,
+}
+
+/// Reads and builds all that can be without rights.
+fn prepare(setup: &RouterSetup) -> anyhow::Result<Prepared> {
+    if !(1..=WORKERS_MAX).contains(&setup.workers) {
+        return Err(mistake(format!(
+            "workers = {}: a router has 1 to {WORKERS_MAX}",
+            setup.workers
+        )));
+    }
+    let mut tables = tables::build(setup)?;
+    let mut interfaces = interfaces::read(setup)?;
+    host::names(setup)?;
+    let host_ports = host::ports(setup);
+    for (named, _) in interfaces.iter_mut().zip(&host_ports).filter(|(_, port)| port.is_some()) {
+        interfaces::add_link_local(&mut named.interface);
+    }
+    let advertising = setup.interfaces.iter().zip(&mut interfaces);
+    for (_, named) in advertising.filter(|(written, _)| written.advertise.is_some()) {
+        interfaces::add_link_local(&mut named.interface);
+    }
+    let advertiser = advertise::read(setup, &interfaces)?;
+    let wall = wall(setup, &interfaces)?;
+    let pool = setup.entropy_harvest.then(|| Arc::new(Pool::new()));
+    let facts = std::mem::take(&mut tables.facts);
+    let neighbours = interfaces::neighbours(setup, &interfaces, &tables.next_hops)?;
+    let host_rate = setup.host.as_ref().map_or(HostRate::default(), |host| {
+        HostRate(Rate { per_second: host.pps, burst: (host.pps / 10).max(1) })
+    });
+    let config = Config {
+        path: setup.path,
+        redirects: setup.icmp_redirect,
+        harvest: pool.clone(),
+        reverse_paths: interfaces::reverse_paths(setup),
+        neighbours: neighbours.clone(),
+        interfaces: interfaces.iter().map(|named| named.interface.clone()).collect(),
+        errors: Rate { per_second: setup.icmp_errors_pps, ..Rate::default() },
+        host_ports,
+        host_rate,
+        advertiser,
+        ..Config::default()
+    };
+    let routing = Routing::new(tables, neighbours, interfaces.clone());
+    Ok(Prepared { routing, interfaces, wall, pool, config, facts })
+}
+
+/// The firewall that all workers share, if there are rules.
+fn wall(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<Option<Arc<SharedFirewall>>> {
+    let Some((rules, config)) = rules(setup, interfaces)? else { return Ok(None) };
+    let wall = SharedFirewall::new(&rules, &config);
+    Ok(Some(wall.map_err(|error| mistake(format!("firewall: {error}")))?))
+}
+
+/// The rules, if there are any, and how states are kept.
+fn rules(
+    setup: &RouterSetup,
+    interfaces: &[Named],
+) -> anyhow::Result<Option<(Ruleset, StateConfig)>> {
+    if setup.firewall.trim().is_empty() {
+        return Ok(None);
+    }
+    let port = |name: &str| {
+        let at = interfaces.iter().position(|named| named.name == name)?;
+        u8::try_from(at).ok()
+    };
+    let rules = text::read_with(&setup.firewall, &port);
+    let rules = rules.map_err(|error| mistake(format!("firewall: {error}")))?;
+    let config = StateConfig {
+        kind: setup.state,
+        limit: setup.state_limit as usize,
+        source_limit: setup.state_limit_per_source,
+        gives_way: setup.state_full == FullTable::GiveWay,
+        ..StateConfig::default()
+    };
+    Ok(Some((rules, config)))
+}
+
+/// A user error.
+fn mistake(text: String) -> anyhow::Error {
+    RouterdError::Mistake(text).into()
+}

@@ -1,0 +1,374 @@
+//! The ports of a router: sockets on devices, or files, with taps around them.
+
+use super::interfaces::Named;
+use super::{mistake, vlans};
+use crate::error::RouterdError;
+use fwdlab_model::router::{ChecksumKind, InterfaceSetup, PortKind, RouterSetup};
+use fwdlab_packet::injection::Faults;
+use fwdlab_packet::rss::{SYMMETRIC_KEY, Toeplitz, queue_of};
+use fwdlab_port::frame::CAPACITY;
+use fwdlab_port::host::AllMulticast;
+use fwdlab_port::packet_socket::{LastingPort, PacketConfig, PacketPort, Presence, Reserve, Share};
+use fwdlab_port::pcap::PcapPort;
+use fwdlab_port::spread::spread;
+use fwdlab_port::tap::{CompleteTap, FaultTap, PcapTap, TraceTap};
+use fwdlab_port::vlan;
+use fwdlab_port::xsk::{Bind, XskConfig, XskPort, XskProgram};
+use fwdlab_port::{Frame, Port, PortError};
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+/// Largest IP packet that AF_XDP's frames hold here: one without parts in further buffers.
+const XSK_MTU_MAX: u16 = (CAPACITY - 14) as u16;
+/// Batches that may wait on the way from one worker to another.
+const SPREAD_BATCHES: usize = 16;
+
+/// All ports, by worker and interface.
+pub(super) struct Ports {
+    pub(super) workers: Vec<Vec<Box<dyn Port>>>,
+    /// The kind of port of each interface, for the statistics.
+    pub(super) facts: Vec<(String, String)>,
+    /// What whoever started the router should know.
+    pub(super) notes: Vec<String>,
+    /// Checksums that were completed, by interface.
+    pub(super) completed: Vec<(String, Arc<AtomicU64>)>,
+    /// Whether interfaces are there, by their numbers.
+    pub(super) presences: Vec<(u8, Arc<Presence>)>,
+    /// What lets interfaces receive all groups.
+    pub(super) groups: Vec<AllMulticast>,
+}
+
+/// The ports of an interface.
+struct Opened {
+    ports: Vec<Box<dyn Port>>,
+    /// What they are.
+    kind: String,
+    /// AF_PACKET, beside which the kernel sees every packet.
+    beside_kernel: bool,
+    /// Why they are not what was hoped for.
+    instead: Option<String>,
+}
+
+/// Says what is wrong with the ports of a set-up, without opening any.
+///
+/// # Errors
+/// The user's mistakes.
+pub(super) fn check(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<()> {
+    for (written, Named { interface, .. }) in setup.interfaces.iter().zip(interfaces) {
+        let fault = |what: String| mistake(format!("interface {}: {what}", written.name));
+        valid_faults(written).map_err(fault)?;
+        if written.port == PortKind::Xsk && interface.mtu > XSK_MTU_MAX {
+            return Err(fault(too_long_for_xsk(interface.mtu)));
+        }
+        if written.port != PortKind::Pcap {
+            continue;
+        }
+        if setup.workers > 1 {
+            return Err(fault(ONE_READER.into()));
+        }
+        if let Some(input) = &written.input {
+            File::open(input).map_err(|error| fault(format!("{input}: {error}")))?;
+        }
+        let written_to = [&written.output, &written.capture, &written.trace];
+        for path in written_to.into_iter().flatten() {
+            let directory = Path::new(path).parent().filter(|parent| *parent != Path::new(""));
+            if directory.is_some_and(|directory| !directory.is_dir()) {
+                return Err(fault(format!("{path}: there is no such directory")));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn too_long_for_xsk(mtu: u16) -> String {
+    format!("AF_XDP has packets of up to {XSK_MTU_MAX} bytes, the MTU is {mtu}")
+}
+
+/// A file has one beginning.
+const ONE_READER: &str = "a file is read by one worker: write workers = 1";
+
+fn valid_faults(written: &InterfaceSetup) -> Result<(), String> {
+    let both = [written.faults, written.sent_faults];
+    let valid = both.iter().flatten().all(Faults::is_valid);
+    if valid { Ok(()) } else { Err("faults: each is a probability from 0 to 1".into()) }
+}
+
+/// Opens the ports of all interfaces, in this thread's network namespace.
+///
+/// # Errors
+/// The user's mistakes, and what the environment lacks.
+pub(super) fn open(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<Ports> {
+    check(setup, interfaces)?;
+    let workers = usize::from(setup.workers);
+    let mut all = Ports {
+        workers: (0..workers).map(|_| Vec::new()).collect(),
+        facts: Vec::new(),
+        notes: Vec::new(),
+        completed: Vec::new(),
+        presences: Vec::new(),
+        groups: Vec::new(),
+    };
+    // By worker, then by interface.
+    let mut places: Vec<Vec<Option<Box<dyn Port>>>> =
+        all.workers.iter().map(|_| none(setup)).collect();
+    let toeplitz = Arc::new(Toeplitz::new(&SYMMETRIC_KEY));
+    let all_written = setup.interfaces.iter().zip(interfaces);
+    for (number, (written, Named { interface, .. })) in all_written.enumerate() {
+        let number = u8::try_from(number)
+            .map_err(|_| mistake("a router has up to 255 interfaces".to_owned()))?;
+        if let (Some(vlan), Some(parent)) = (written.vlan, &written.parent) {
+            let what = format!("vlan {vlan} of {parent}");
+            all.facts.push((format!("interface {}", written.name), what));
+            continue;
+        }
+        let vlans = vlans::of(setup, written);
+        let completed: Option<Arc<AtomicU64>> =
+            (written.checksums == ChecksumKind::Complete).then(Arc::default);
+        let Opened { mut ports, kind, beside_kernel, instead } =
+            queues(written, (number, interface.mtu), workers, completed.as_ref(), &vlans)?;
+        let name = &written.name;
+        if written.port != PortKind::Pcap {
+            let presence = Arc::<Presence>::default();
+            all.presences.push((number, Arc::clone(&presence)));
+            let device = (name.as_str(), number, interface.mtu);
+            ports = lasting(ports, device, completed.as_ref(), &presence)?;
+            all.groups.push(AllMulticast::at(name)?);
+            if !vlans.is_empty() {
+                // Network cards drop tags that nobody asked them for.
+                all.groups.push(AllMulticast::promiscuous(name)?);
+            }
+        }
+        all.facts.push((format!("interface {name}"), kind));
+        if let Some(why) = instead {
+            all.notes.push(format!("interface {name}: AF_PACKET in place of AF_XDP ({why})"));
+        }
+        if beside_kernel {
+            all.notes.extend(kernel_forwards().map(|setting| {
+                format!(
+                    "interface {name}: the kernel forwards its packets as well ({setting} is 1): \
+                     every packet arrives twice; next step: sysctl -w {setting}=0"
+                )
+            }));
+        }
+        if beside_kernel && setup.host.as_ref().is_some_and(|host| host.namespace.is_none()) {
+            all.notes.push(format!(
+                "interface {name}: with AF_PACKET the kernel receives there as well what its host \
+                 device is told; next step: a `namespace` of its own for the [host]"
+            ));
+        }
+        let is_silent = !beside_kernel && written.port != PortKind::Pcap && is_virtual(name);
+        if let Some(completed) = completed.filter(|_| beside_kernel || is_silent) {
+            if is_silent {
+                // AF_XDP doesn't tell which frames these are.
+                let tap = |port| boxed(CompleteTap::new(port, Arc::clone(&completed)));
+                ports = ports.into_iter().map(tap).collect();
+            }
+            all.completed.push((name.clone(), completed));
+        }
+        let ports = match setup.rss && workers > 1 {
+            false => ports,
+            true => {
+                let toeplitz = toeplitz.clone();
+                let worker = move |frame: &Frame| {
+                    toeplitz
+                        .hash_frame(without_tag(frame))
+                        .map_or(0, |hash| queue_of(hash, workers))
+                };
+                spread(ports, SPREAD_BATCHES, worker)?.into_iter().map(boxed).collect()
+            }
+        };
+        for (queue, (worker, port)) in places.iter_mut().zip(ports).enumerate() {
+            let port = tapped(port, number, written, queue)?;
+            if vlans.is_empty() {
+                worker[usize::from(number)] = Some(port);
+                continue;
+            }
+            let (trunk, branches) = vlan::split(port, number, &vlans);
+            worker[usize::from(number)] = Some(boxed(trunk));
+            for ((_, number), branch) in vlans.iter().zip(branches) {
+                worker[usize::from(*number)] = Some(boxed(branch));
+            }
+        }
+    }
+    all.workers = places.into_iter().map(|ports| ports.into_iter().flatten().collect()).collect();
+    Ok(all)
+}
+
+/// Ports that outlive their interface, whose presence the first of them tells.
+fn lasting(
+    ports: Vec<Box<dyn Port>>,
+    (name, number, mtu): (&str, u8, u16),
+    completed: Option<&Arc<AtomicU64>>,
+    presence: &Arc<Presence>,
+) -> Result<Vec<Box<dyn Port>>, PortError> {
+    let config = PacketConfig { interface: name.into(), number, fanout: None };
+    let longest = device_mtu(name).unwrap_or(mtu).max(mtu);
+    let workers = ports.len() as u32;
+    let one = |(port, own): (Box<dyn Port>, u32)| {
+        let share = (workers > 1).then_some(Share { own, all: workers });
+        let reserve = Reserve::open(&config, longest, share, completed.cloned())?;
+        let presence = (own == 0).then(|| Arc::clone(presence));
+        Ok(boxed(LastingPort::new(port, reserve, presence)))
+    };
+    ports.into_iter().zip(0..).map(one).collect()
+}
+
+/// A place for the port of each interface.
+fn none(setup: &RouterSetup) -> Vec<Option<Box<dyn Port>>> {
+    setup.interfaces.iter().map(|_| None).collect()
+}
+
+/// From where the frame's type stands as without a tag.
+fn without_tag(frame: &Frame) -> &[u8] {
+    match frame.bytes() {
+        [_, _, _, _, rest @ ..] if rest.get(8..10) == Some(&[0x81, 0]) => rest,
+        bytes => bytes,
+    }
+}
+
+fn boxed(port: impl Port + 'static) -> Box<dyn Port> {
+    Box::new(port)
+}
+
+/// The MTU that a device has.
+fn device_mtu(name: &str) -> Option<u16> {
+    std::fs::read_to_string(format!("/sys/class/net/{name}/mtu")).ok()?.trim().parse().ok()
+}
+
+/// A device without hardware, at whose other end a stack may leave checksums to it.
+fn is_virtual(name: &str) -> bool {
+    !Path::new(&format!("/sys/class/net/{name}/device")).exists()
+}
+
+/// The setting by which this namespace's kernel forwards, if it does.
+pub(super) fn kernel_forwards() -> Option<&'static str> {
+    [
+        ("net.ipv4.ip_forward", "ipv4/ip_forward"),
+        ("net.ipv6.conf.all.forwarding", "ipv6/conf/all/forwarding"),
+    ]
+    .into_iter()
+    .find(|(_, path)| {
+        std::fs::read_to_string(format!("/proc/sys/net/{path}"))
+            .is_ok_and(|text| text.trim() == "1")
+    })
+    .map(|(setting, _)| setting)
+}
+
+/// One port for each worker, and of what kind they are.
+fn queues(
+    written: &InterfaceSetup,
+    (number, mtu): (u8, u16),
+    workers: usize,
+    completed: Option<&Arc<AtomicU64>>,
+    vlans: &[(u16, u8)],
+) -> anyhow::Result<Opened> {
+    let opened = |(ports, kind)| Opened { ports, kind, beside_kernel: false, instead: None };
+    let beside = |(ports, kind)| Opened { beside_kernel: true, ..opened((ports, kind)) };
+    let name = &written.name;
+    let refused = |error: PortError| {
+        RouterdError::Environment(format!(
+            "interface {name}: {error}\n  next step: `fwdlab doctor` says which ports this machine has"
+        ))
+    };
+    match written.port {
+        PortKind::Xsk => Ok(opened(xsk(name, number, workers).map_err(refused)?)),
+        PortKind::Packet => {
+            Ok(beside(packet(name, (number, mtu), workers, completed).map_err(refused)?))
+        }
+        PortKind::Auto => {
+            let tried = match () {
+                () if mtu > XSK_MTU_MAX => Err(too_long_for_xsk(mtu)),
+                () if !vlans.is_empty() => Err(vlans::NO_XSK.to_owned()),
+                () => xsk(name, number, workers).map_err(|error| error.to_string()),
+            };
+            let why = match tried {
+                Ok(ports) => return Ok(opened(ports)),
+                Err(why) => why,
+            };
+            let (ports, kind) = packet(name, (number, mtu), workers, completed).map_err(refused)?;
+            let kind = format!("{kind} (no AF_XDP: {why})");
+            Ok(Opened { instead: Some(why), ..beside((ports, kind)) })
+        }
+        PortKind::Pcap if workers > 1 => Err(mistake(format!("interface {name}: {ONE_READER}"))),
+        PortKind::Pcap => {
+            let path = |file: &Option<String>| file.as_ref().map(Path::new).map(Path::to_owned);
+            let (input, output) = (path(&written.input), path(&written.output));
+            let port = PcapPort::open(input.as_deref(), output.as_deref(), number);
+            let port = port.map_err(|error| mistake(format!("interface {name}: {error}")))?;
+            Ok(opened((vec![boxed(port)], "pcap".into())))
+        }
+    }
+}
+
+fn xsk(name: &str, number: u8, workers: usize) -> Result<(Vec<Box<dyn Port>>, String), PortError> {
+    let program = XskProgram::attach(name, workers as u32, None)?;
+    let mut zero_copy = true;
+    let mut ports: Vec<Box<dyn Port>> = Vec::new();
+    for queue in 0..workers as u32 {
+        let port = XskPort::open(&XskConfig { queue, number, bind: Bind::Auto }, &program)?;
+        zero_copy &= port.is_zero_copy()?;
+        ports.push(Box::new(port));
+    }
+    let how = if zero_copy { "zero copy" } else { "copy" };
+    Ok((ports, format!("AF_XDP, {how}, {:?} mode", program.mode()).to_lowercase()))
+}
+
+fn packet(
+    name: &str,
+    (number, mtu): (u8, u16),
+    workers: usize,
+    completed: Option<&Arc<AtomicU64>>,
+) -> Result<(Vec<Box<dyn Port>>, String), PortError> {
+    // Groups belong to the namespace: the process's number keeps two routers apart.
+    let group = (std::process::id() as u16).wrapping_mul(4).wrapping_add(number.into());
+    let fanout = (workers > 1).then_some(group);
+    let config = PacketConfig { interface: name.into(), number, fanout };
+    // A link may receive more than it is to send.
+    let longest = device_mtu(name).unwrap_or(mtu).max(mtu);
+    let port = |_| {
+        let port = PacketPort::open_for(&config, longest)?;
+        Ok(match completed {
+            Some(completed) => boxed(port.completing(Arc::clone(completed))),
+            None => boxed(port),
+        })
+    };
+    let ports: Result<Vec<_>, PortError> = (0..workers).map(port).collect();
+    Ok((ports?, "af_packet".into()))
+}
+
+/// The port with the configured taps around it.
+fn tapped(
+    port: Box<dyn Port>,
+    number: u8,
+    written: &InterfaceSetup,
+    queue: usize,
+) -> anyhow::Result<Box<dyn Port>> {
+    let create = |path: &str| {
+        // Each worker has a file of its own: `x.pcap`, `x.pcap.1`, ...
+        let path = if queue == 0 { path.to_owned() } else { format!("{path}.{queue}") };
+        let file = File::create(&path);
+        let file =
+            file.map_err(|error| mistake(format!("interface {}: {path}: {error}", written.name)))?;
+        anyhow::Ok(BufWriter::new(file))
+    };
+    let mut port = port;
+    if written.faults.is_some() || written.sent_faults.is_some() {
+        let both = [written.faults, written.sent_faults];
+        let fault = |what| mistake(format!("interface {}: {what}", written.name));
+        valid_faults(written).map_err(fault)?;
+        let seed = both.iter().flatten().map(|faults| faults.seed).next().unwrap_or_default();
+        let seed = seed.wrapping_add(queue as u64);
+        let [incoming, outgoing] = both.map(Option::unwrap_or_default);
+        port = Box::new(FaultTap::new(port, number, incoming, outgoing, seed));
+    }
+    if let Some(path) = &written.capture {
+        port = Box::new(PcapTap::new(port, number, create(path)?)?);
+    }
+    if let Some(path) = &written.trace {
+        port = Box::new(TraceTap::new(port, number, create(path)?));
+    }
+    Ok(port)
+}

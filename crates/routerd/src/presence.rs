@@ -1,0 +1,62 @@
+//! Interfaces that go away and come back while the router runs.
+//!
+//! Their ports find out by themselves ([`fwdlab_port::packet_socket::LastingPort`]); here it is
+//! told, and what was known of the link's hosts is forgotten: they may be others now.
+
+use super::{Running, ports, vlans};
+use fwdlab_port::packet_socket::Presence;
+use std::sync::Arc;
+
+/// An interface, and what was told of it.
+pub(super) struct Watched {
+    number: u8,
+    presence: Arc<Presence>,
+    losses: u64,
+    returns: u64,
+}
+
+impl Watched {
+    pub(super) fn new((number, presence): (u8, Arc<Presence>)) -> Watched {
+        Watched { number, presence, losses: 0, returns: 0 }
+    }
+}
+
+impl Running {
+    /// What has become of interfaces since this was last asked. To be called now and then.
+    pub fn news(&mut self) -> Vec<String> {
+        let (mut news, mut anew) = (Vec::new(), Vec::new());
+        for watched in &mut self.watched {
+            let (losses, returns) = (watched.presence.losses(), watched.presence.returns());
+            let name = &self.interfaces[usize::from(watched.number)];
+            if losses > watched.losses {
+                news.push(format!("interface {name} is gone; the router goes on without it"));
+            }
+            if returns > watched.returns {
+                let forwards = ports::kernel_forwards().map(|setting| {
+                    format!(", where the kernel forwards as well: sysctl -w {setting}=0")
+                });
+                let more = forwards.unwrap_or_default();
+                news.push(format!("interface {name} is there again, through AF_PACKET{more}"));
+                anew.push(watched.number);
+            }
+            (watched.losses, watched.returns) = (losses, returns);
+        }
+        for number in anew {
+            let parent = &self.setup.interfaces[usize::from(number)];
+            let tagged = vlans::of(&self.setup, parent).into_iter().map(|(_, number)| number);
+            let routing = self.locked();
+            for port in tagged.chain([number]) {
+                routing.neighbours.forget(port);
+                self.advertiser.iter().for_each(|advertiser| advertiser.begin_again(port));
+            }
+        }
+        news
+    }
+
+    /// Names of the interfaces that are gone.
+    pub(super) fn gone(&self) -> impl Iterator<Item = &str> {
+        let gone = |watched: &&Watched| watched.presence.losses() > watched.presence.returns();
+        let name = |watched: &Watched| self.interfaces[usize::from(watched.number)].as_str();
+        self.watched.iter().filter(gone).map(name)
+    }
+}
