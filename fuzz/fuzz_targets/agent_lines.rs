@@ -5,7 +5,7 @@
 
 use fwdlab_bench::agent::protocol::{Answer, Hello, Order, ReceiveOrder, SendOrder};
 use fwdlab_bench::agent::{serve_receive, serve_send};
-use fwdlab_port::{PortError, Received, Receiver, Sender};
+use fwdlab_netio::{NetioError, Received, Receiver, Sender};
 use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -79,7 +79,7 @@ impl Sender for Nothing {
     }
     fn set_rate(&self, _: f64) {}
     fn start(&self) {}
-    fn halt(self: Box<Self>) -> Result<[u64; fwdlab_packet::stamp::PHASES], PortError> {
+    fn halt(self: Box<Self>) -> Result<[u64; fwdlab_packet::stamp::PHASES], NetioError> {
         Ok(Default::default())
     }
 }

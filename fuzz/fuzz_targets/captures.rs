@@ -4,9 +4,9 @@
 
 use fwdlab_packet::rss::{MICROSOFT_KEY, SYMMETRIC_KEY, Toeplitz, queue_of};
 use fwdlab_packet::{Stamp, rss};
-use fwdlab_port::frame::LONGEST;
-use fwdlab_port::pcap::{PcapPort, PcapWriter};
-use fwdlab_port::{Batch, Port};
+use fwdlab_netio::frame::LONGEST;
+use fwdlab_netio::pcap::{PcapPort, PcapWriter};
+use fwdlab_netio::{Batch, Port};
 use libfuzzer_sys::fuzz_target;
 use std::path::PathBuf;
 use std::sync::LazyLock;

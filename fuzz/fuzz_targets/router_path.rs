@@ -8,7 +8,7 @@
 
 use etherparse::{NetSlice, SlicedPacket};
 use fwdlab_packet::checksum;
-use fwdlab_port::frame::LONGEST;
+use fwdlab_netio::frame::LONGEST;
 use fwdlab_router::fib::{Fib, NextHop, Radix, V4, V6};
 use fwdlab_router::firewall::{StateConfig, StateTable, SharedFirewall, text};
 use fwdlab_router::path::{

@@ -1,4 +1,4 @@
-//! The BPF objects of `crates/port/bpf`.
+//! The BPF objects of `crates/netio/bpf`.
 //!
 //! They are committed, so that building fwdlab needs neither clang nor the
 //! kernel's headers; who changes a source runs `cargo xtask bpf` and commits
@@ -13,7 +13,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-const FOLDER: &str = "crates/port/bpf";
+const FOLDER: &str = "crates/netio/bpf";
 const PROGRAMS: [&str; 3] = ["sender", "receiver", "redirect"];
 /// Holds the version of the clang that made the committed objects.
 const VERSION_FILE: &str = "CLANG_VERSION";

@@ -21,7 +21,7 @@ use std::process::ExitCode;
 
 /// Arguments, what they do, and how.
 const COMMANDS: &[(&[&str], &str, Chore)] = &[
-    (&["bpf"], "compile the BPF programs of crates/port/bpf", bpf::build),
+    (&["bpf"], "compile the BPF programs of crates/netio/bpf", bpf::build),
     (&["bpf", "--check"], "compare the committed BPF objects with their sources", bpf::check),
     (&["check"], "hold the tree against the house rules", rules::check),
     (&["deny"], "hold what is depended on against deny.toml: licences, bans, sources", deny::check),

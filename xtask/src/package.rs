@@ -178,7 +178,7 @@ fn stripped(root: &Path, built: &Path, target: &Target) -> Result<PathBuf> {
     run(target
         .tool("objcopy")
         .args(["--wildcard", "--strip-all", "--keep-symbol=*fwdlab_router*"])
-        .args(["--keep-symbol=*fwdlab_packet*", "--keep-symbol=*fwdlab_port*"])
+        .args(["--keep-symbol=*fwdlab_packet*", "--keep-symbol=*fwdlab_netio*"])
         .args([built, &program]))?;
     Ok(program)
 }

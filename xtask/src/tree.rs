@@ -87,9 +87,9 @@ mod tests {
 
     #[test]
     fn folders_exist_by_their_files() {
-        let house = SourceTree::of(&[("crates/port/Cargo.toml", "")]);
-        assert!(house.has("crates/port") && house.has("crates/port/"));
-        assert!(house.has("crates/port/Cargo.toml"));
-        assert!(!house.has("crates/po") && !house.has("crates/port/Cargo"));
+        let house = SourceTree::of(&[("crates/netio/Cargo.toml", "")]);
+        assert!(house.has("crates/netio") && house.has("crates/netio/"));
+        assert!(house.has("crates/netio/Cargo.toml"));
+        assert!(!house.has("crates/po") && !house.has("crates/netio/Cargo"));
     }
 }

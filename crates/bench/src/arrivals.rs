@@ -2,10 +2,10 @@
 
 use fwdlab_model::record::{Arrivals, Checked, FlowArrivals, WorstFlow};
 use fwdlab_model::warning::{CheckedSample, Warning};
+use fwdlab_netio::{Received, Receiver, Watch};
 use fwdlab_packet::Phase;
 use fwdlab_packet::arrivals::{CHECKED_ONE_IN, FIRST_CHECKED, PAYLOAD_ONE_IN};
 use fwdlab_packet::arrivals::{Expected, Fault, FlowSummary, Pattern};
-use fwdlab_port::{Received, Receiver, Watch};
 
 /// What a receiver checks of packets.
 pub(crate) fn checked(watch: &Watch) -> Checked {

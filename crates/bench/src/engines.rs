@@ -2,9 +2,9 @@
 
 use crate::error::BenchError;
 use fwdlab_model::settings::Engine;
-use fwdlab_port::packet_socket::{self, PacketReceiver};
-use fwdlab_port::xdp::{XdpMode, XdpReceiver, XdpSender};
-use fwdlab_port::{NetNs, Receiver, Sender, SenderConfig, Watch, xsk};
+use fwdlab_netio::packet_socket::{self, PacketReceiver};
+use fwdlab_netio::xdp::{XdpMode, XdpReceiver, XdpSender};
+use fwdlab_netio::{NetNs, Receiver, Sender, SenderConfig, Watch, xsk};
 
 /// Way to count what arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use crate::error::BenchError;
 use crate::host::{Host, LocalHost};
 use crate::journal::Journal;
 use crate::links::mac;
-use fwdlab_port::{NetNs, tun};
+use fwdlab_netio::{NetNs, tun};
 use std::fmt::Write;
 use std::os::fd::OwnedFd;
 
@@ -153,7 +153,7 @@ impl Drop for Wiring {
 fn remove(names: &[String]) -> Result<(), BenchError> {
     let present: Vec<&String> = names
         .iter()
-        .filter(|name| std::path::Path::new(fwdlab_port::netns::NAMED).join(name).exists())
+        .filter(|name| std::path::Path::new(fwdlab_netio::netns::NAMED).join(name).exists())
         .collect();
     if present.is_empty() {
         return Ok(());

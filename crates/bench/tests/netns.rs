@@ -8,10 +8,10 @@ use fwdlab_model::Plan;
 use fwdlab_model::record::queues::{self, Direction, QueuePackets};
 use fwdlab_model::record::{Arrivals, Checked, Counter, DrainEnd, ReceiverPlace, TrialRecord};
 use fwdlab_model::warning::Warning;
+use fwdlab_netio::affinity;
 use fwdlab_packet::Flows;
 use fwdlab_packet::rss::queues_of_flows;
 use fwdlab_packet::{Family, Template};
-use fwdlab_port::affinity;
 use std::sync::Mutex;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -41,7 +41,7 @@ fn state() -> Paths {
 
 fn open(plan: &Plan) -> Option<Runner> {
     // Entering a user namespace is for a process of its own, not for a test thread.
-    let privilege = match fwdlab_port::userns::is_root() {
+    let privilege = match fwdlab_netio::userns::is_root() {
         true => Privilege::Root,
         false => Privilege::None { why: "tests run as an ordinary user".into() },
     };
@@ -342,7 +342,7 @@ fn an_engine_that_leaves_queues_idle_is_refused_or_says_so() {
     let text = |arrangement: &str| {
         format!("arrangement = \"{arrangement}\"\nengine = \"xdp\"\n[dut]\nqueues = 4\n")
     };
-    let privilege = match fwdlab_port::userns::is_root() {
+    let privilege = match fwdlab_netio::userns::is_root() {
         true => Privilege::Root,
         false => Privilege::None { why: "tests run as an ordinary user".into() },
     };

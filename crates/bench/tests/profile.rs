@@ -29,7 +29,7 @@ windows = 4
 "#;
 
 fn open(plan: &Plan) -> Option<Runner> {
-    if !fwdlab_port::userns::is_root() {
+    if !fwdlab_netio::userns::is_root() {
         skip("profiles of the kernel need root");
         return None;
     }

@@ -136,7 +136,7 @@ impl Journal {
                 let _ = fs::remove_file(entry.path());
             }
         }
-        for entry in fs::read_dir(fwdlab_port::netns::NAMED).into_iter().flatten().flatten() {
+        for entry in fs::read_dir(fwdlab_netio::netns::NAMED).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             if let Some(owner) = owner_of(&name)
                 && (owner == self.identity || !is_alive(owner))

@@ -1,6 +1,6 @@
 //! Errors of executing a plan.
 
-use fwdlab_port::PortError;
+use fwdlab_netio::NetioError;
 use std::time::Duration;
 
 /// An error of the laboratory. Its message names the object, the place and the next step.
@@ -73,7 +73,7 @@ pub enum BenchError {
     },
     /// Sockets, BPF, namespaces.
     #[error(transparent)]
-    Port(#[from] PortError),
+    Port(#[from] NetioError),
     /// The user asked to stop.
     #[error("interrupted")]
     Interrupted,

@@ -3,7 +3,7 @@
 use super::local::{copy_here, get_here, put_here, run_here};
 use super::{Host, Program, Running};
 use crate::error::BenchError;
-use fwdlab_port::NetNs;
+use fwdlab_netio::NetNs;
 use std::path::Path;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
@@ -31,7 +31,7 @@ impl NamespaceHost {
         let thread = std::thread::spawn(move || {
             let result = theirs.enter_with_sysfs().and_then(|()| match cpus.is_empty() {
                 true => Ok(()),
-                false => fwdlab_port::affinity::pin_thread(&cpus),
+                false => fwdlab_netio::affinity::pin_thread(&cpus),
             });
             let failed = result.is_err();
             let _ = ready.send(result);

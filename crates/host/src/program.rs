@@ -63,7 +63,7 @@ pub struct Program {
 /// The reason in words.
 pub(super) fn start(argv: &[&str], stdin: Stdio) -> Result<Child, String> {
     let mut command = Command::new(argv[0]);
-    fwdlab_port::process::die_with_us(&mut command)
+    fwdlab_netio::process::die_with_us(&mut command)
         .args(&argv[1..])
         .env("LC_ALL", "C")
         .stdin(stdin)
@@ -130,7 +130,7 @@ impl Running for Program {
     }
 
     fn interrupt(&mut self) {
-        let _ = fwdlab_port::process::interrupt(self.child.id());
+        let _ = fwdlab_netio::process::interrupt(self.child.id());
     }
 
     fn has_ended(&mut self) -> bool {

@@ -116,7 +116,7 @@ mod tests {
         let (told, id) = mpsc::channel();
         let (go, wait) = mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {
-            told.send(fwdlab_port::affinity::this_task()).expect("sent");
+            told.send(fwdlab_netio::affinity::this_task()).expect("sent");
             // Works until it has run, by the kernel's own account, then ends when told.
             let begin = ran();
             while ran() < begin + 20_000_000 {}
@@ -151,7 +151,7 @@ mod tests {
         let (told, id) = mpsc::channel();
         let (go, wait) = mpsc::channel::<()>();
         let work = move || {
-            told.send(fwdlab_port::affinity::this_task()).expect("sent");
+            told.send(fwdlab_netio::affinity::this_task()).expect("sent");
             wait.recv().expect("told to end");
         };
         let named = std::thread::Builder::new().name("sought/0".into()).spawn(work);

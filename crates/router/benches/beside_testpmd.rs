@@ -36,8 +36,8 @@
 //! and `start tx_first 2`: two bursts of 32 at each port), `show port stats all` twice,
 //! `stop`. `stdbuf -oL` lets us read each line when it is said. B is the CPU that our own rounds are on, A another one if there is one.
 
+use fwdlab_netio::affinity;
 use fwdlab_packet::Family;
-use fwdlab_port::affinity;
 use fwdlab_router::bench::route::{Lab, Tables, Traffic, Variant};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};

@@ -4,8 +4,8 @@
 //! numbers of routes as arguments, tables of those sizes in both families instead; with
 //! names of algorithms, those only; with `few`, eight destinations in place of 2048k.
 
+use fwdlab_netio::affinity;
 use fwdlab_packet::Family;
-use fwdlab_port::affinity;
 use fwdlab_router::bench::{
     Algorithm, DESTINATIONS, FibFigure, PUBLISHED_TABLES, Pattern, Question, Table, fib,
 };

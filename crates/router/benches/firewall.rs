@@ -19,12 +19,12 @@ mod tcp;
 #[path = "firewall/workers.rs"]
 mod workers;
 
+use fwdlab_netio::affinity;
+use fwdlab_netio::frame::{BATCH, Batch};
+use fwdlab_netio::ring::{Consumer, Producer, ring};
 use fwdlab_packet::Flows;
 use fwdlab_packet::template::Template;
 use fwdlab_packet::{Family, FrameWriter, Phase};
-use fwdlab_port::affinity;
-use fwdlab_port::frame::{BATCH, Batch};
-use fwdlab_port::ring::{Consumer, Producer, ring};
 use fwdlab_router::fib::{Dir24_8, Fib, NextHop, Radix, Shared, V4};
 use fwdlab_router::firewall::{Ruleset, SharedFirewall, Standard, StateConfig, StateTable};
 use fwdlab_router::path::{

@@ -12,8 +12,8 @@
 //! a word of the command line if there are any. Another compiler gives other counts, and so
 //! does another libc, whose copying suits the CPU.
 
+use fwdlab_netio::frame::BATCH;
 use fwdlab_packet::Family;
-use fwdlab_port::frame::BATCH;
 use fwdlab_router::bench::route::{Lab, Tables, Traffic, Variant};
 use fwdlab_router::firewall::Standard;
 use fwdlab_router::path::ForwardingPath;

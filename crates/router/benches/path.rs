@@ -2,8 +2,8 @@
 //! judged by, or with `locks`, each way to lock the tables; with `inet6`, in that family;
 //! with `few`, fewer rounds. `fwdlab bench route` asks the same of any variant.
 
+use fwdlab_netio::affinity;
 use fwdlab_packet::Family;
-use fwdlab_port::affinity;
 use fwdlab_router::bench::route::{Question, Variant, ratios, route};
 use fwdlab_router::fib::Locking;
 use std::time::Duration;

@@ -16,9 +16,9 @@ mod vlans;
 use anyhow::Context;
 pub use error::RouterdError;
 use fwdlab_model::router::{FullTable, InterfaceCounts, RouterSetup, RouterStats};
-use fwdlab_port::circuit::Circuit;
-use fwdlab_port::host::AllMulticast;
-use fwdlab_port::{Port, PortError, affinity, clock, rights, seccomp};
+use fwdlab_netio::circuit::Circuit;
+use fwdlab_netio::host::AllMulticast;
+use fwdlab_netio::{NetioError, Port, affinity, clock, rights, seccomp};
 use fwdlab_router::fib::{V4, V6};
 use fwdlab_router::firewall::{Ruleset, SharedFirewall, StateConfig, text};
 use fwdlab_router::path::harvest::Pool;
@@ -58,7 +58,7 @@ pub struct Running {
     reloads: u64,
     /// By worker.
     orders: Vec<Arc<Orders>>,
-    threads: Vec<JoinHandle<Result<(), PortError>>>,
+    threads: Vec<JoinHandle<Result<(), NetioError>>>,
     /// Interfaces receive all groups as long as it lives.
     _groups: Vec<AllMulticast>,
     following: Option<Following>,
@@ -221,7 +221,7 @@ impl Running {
         &mut self,
         number: usize,
         setup: &RouterSetup,
-        work: impl FnOnce() -> Result<(), PortError> + Send + 'static,
+        work: impl FnOnce() -> Result<(), NetioError> + Send + 'static,
     ) -> anyhow::Result<()> {
         let cpu = match setup.cpus.len() {
             0 => None,
@@ -337,7 +337,7 @@ impl Running {
     ///
     /// # Errors
     /// The first error of a thread.
-    pub fn stop(&mut self) -> Result<(), PortError> {
+    pub fn stop(&mut self) -> Result<(), NetioError> {
         self.following = None;
         self.orders.iter().for_each(|orders| orders.stop());
         let mut result = Ok(());

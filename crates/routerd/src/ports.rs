@@ -4,17 +4,19 @@ use super::interfaces::Named;
 use super::{mistake, vlans};
 use crate::error::RouterdError;
 use fwdlab_model::router::{ChecksumKind, InterfaceSetup, PortKind, RouterSetup};
+use fwdlab_netio::frame::CAPACITY;
+use fwdlab_netio::host::AllMulticast;
+use fwdlab_netio::packet_socket::{
+    LastingPort, PacketConfig, PacketPort, Presence, Reserve, Share,
+};
+use fwdlab_netio::pcap::PcapPort;
+use fwdlab_netio::spread::spread;
+use fwdlab_netio::tap::{CompleteTap, FaultTap, PcapTap, TraceTap};
+use fwdlab_netio::vlan;
+use fwdlab_netio::xsk::{Bind, XskConfig, XskPort, XskProgram};
+use fwdlab_netio::{Frame, NetioError, Port};
 use fwdlab_packet::injection::Faults;
 use fwdlab_packet::rss::{SYMMETRIC_KEY, Toeplitz, queue_of};
-use fwdlab_port::frame::CAPACITY;
-use fwdlab_port::host::AllMulticast;
-use fwdlab_port::packet_socket::{LastingPort, PacketConfig, PacketPort, Presence, Reserve, Share};
-use fwdlab_port::pcap::PcapPort;
-use fwdlab_port::spread::spread;
-use fwdlab_port::tap::{CompleteTap, FaultTap, PcapTap, TraceTap};
-use fwdlab_port::vlan;
-use fwdlab_port::xsk::{Bind, XskConfig, XskPort, XskProgram};
-use fwdlab_port::{Frame, Port, PortError};
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
@@ -203,7 +205,7 @@ fn lasting(
     (name, number, mtu): (&str, u8, u16),
     completed: Option<&Arc<AtomicU64>>,
     presence: &Arc<Presence>,
-) -> Result<Vec<Box<dyn Port>>, PortError> {
+) -> Result<Vec<Box<dyn Port>>, NetioError> {
     let config = PacketConfig { interface: name.into(), number, fanout: None };
     let longest = device_mtu(name).unwrap_or(mtu).max(mtu);
     let workers = ports.len() as u32;
@@ -268,7 +270,7 @@ fn queues(
     let opened = |(ports, kind)| Opened { ports, kind, beside_kernel: false, instead: None };
     let beside = |(ports, kind)| Opened { beside_kernel: true, ..opened((ports, kind)) };
     let name = &written.name;
-    let refused = |error: PortError| {
+    let refused = |error: NetioError| {
         RouterdError::Environment(format!(
             "interface {name}: {error}\n  next step: `fwdlab doctor` says which ports this machine has"
         ))
@@ -303,7 +305,7 @@ fn queues(
     }
 }
 
-fn xsk(name: &str, number: u8, workers: usize) -> Result<(Vec<Box<dyn Port>>, String), PortError> {
+fn xsk(name: &str, number: u8, workers: usize) -> Result<(Vec<Box<dyn Port>>, String), NetioError> {
     let program = XskProgram::attach(name, workers as u32, None)?;
     let mut zero_copy = true;
     let mut ports: Vec<Box<dyn Port>> = Vec::new();
@@ -321,7 +323,7 @@ fn packet(
     (number, mtu): (u8, u16),
     workers: usize,
     completed: Option<&Arc<AtomicU64>>,
-) -> Result<(Vec<Box<dyn Port>>, String), PortError> {
+) -> Result<(Vec<Box<dyn Port>>, String), NetioError> {
     // Groups belong to the namespace: the process's number keeps two routers apart.
     let group = (std::process::id() as u16).wrapping_mul(4).wrapping_add(number.into());
     let fanout = (workers > 1).then_some(group);
@@ -335,7 +337,7 @@ fn packet(
             None => boxed(port),
         })
     };
-    let ports: Result<Vec<_>, PortError> = (0..workers).map(port).collect();
+    let ports: Result<Vec<_>, NetioError> = (0..workers).map(port).collect();
     Ok((ports?, "af_packet".into()))
 }
 

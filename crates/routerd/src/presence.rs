@@ -1,10 +1,10 @@
 //! Interfaces that go away and come back while the router runs.
 //!
-//! Their ports find out by themselves ([`fwdlab_port::packet_socket::LastingPort`]); here it is
+//! Their ports find out by themselves ([`fwdlab_netio::packet_socket::LastingPort`]); here it is
 //! told, and what was known of the link's hosts is forgotten: they may be others now.
 
 use super::{Running, ports, vlans};
-use fwdlab_port::packet_socket::Presence;
+use fwdlab_netio::packet_socket::Presence;
 use std::sync::Arc;
 
 /// An interface, and what was told of it.

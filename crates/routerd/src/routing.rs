@@ -3,7 +3,7 @@
 
 use super::interfaces::{self, Named};
 use super::tables::{Source, Tables, Written};
-use fwdlab_port::netlink::RouteEvent;
+use fwdlab_netio::netlink::RouteEvent;
 use fwdlab_router::fib::{Address, Batch, NextHop, Prefix, V4, V6};
 use fwdlab_router::path::Neighbours;
 use fwdlab_router::routes::kernel::{Changed, KernelRoutes};
@@ -233,7 +233,7 @@ fn put<A: Address>(batch: &mut Batch<A>, prefix: Prefix<A>, next_hop: Option<Nex
 mod tests {
     use super::*;
     use fwdlab_model::router::{HostSetup, InterfaceSetup, RouterSetup};
-    use fwdlab_port::netlink::{Hop, RouteKind};
+    use fwdlab_netio::netlink::{Hop, RouteKind};
 
     fn routing(host: bool) -> Routing {
         let setup = RouterSetup {

@@ -11,7 +11,7 @@ use crate::console::Console;
 use crate::error::VmError;
 use crate::plugin::Plugin;
 use crate::qemu::{self, Process, QEMU};
-use fwdlab_port::process;
+use fwdlab_netio::process;
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::DirBuilderExt;

@@ -8,7 +8,7 @@
 //! says so and waits, for somebody to look at the guest.
 
 use crate::error::VmError;
-use fwdlab_port::process;
+use fwdlab_netio::process;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -99,7 +99,7 @@ impl Wire {
 
     /// Bytes that QEMU has not yet taken.
     fn unsent(&self) -> Result<u32, VmError> {
-        fwdlab_port::tx_backlog::bytes(&self.socket)
+        fwdlab_netio::tx_backlog::bytes(&self.socket)
             .map_err(|source| VmError::file(&self.guest, source))
     }
 }

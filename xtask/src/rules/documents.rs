@@ -228,9 +228,9 @@ mod tests {
 
     #[test]
     fn crates_missing_on_the_map_are_found() {
-        let manifest = ("crates/port/Cargo.toml", "");
-        assert_eq!(count(crates_on_the_map, &[manifest, (MAP, "`crates/port`: sockets")]), 0);
-        assert_eq!(count(crates_on_the_map, &[manifest, (MAP, "port")]), 1);
+        let manifest = ("crates/netio/Cargo.toml", "");
+        assert_eq!(count(crates_on_the_map, &[manifest, (MAP, "`crates/netio`: sockets")]), 0);
+        assert_eq!(count(crates_on_the_map, &[manifest, (MAP, "netio")]), 1);
         assert_eq!(count(crates_on_the_map, &[manifest]), 1);
     }
 

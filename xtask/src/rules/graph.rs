@@ -9,14 +9,14 @@ use toml::Table;
 const GRAPH: &[(&str, &[&str])] = &[
     ("packet", &[]),
     ("model", &["packet", "search"]),
-    ("port", &["packet"]),
-    ("router", &["packet", "port"]),
-    ("vm", &["packet", "port"]),
-    ("host", &["model", "port"]),
-    ("dut", &["host", "model", "packet", "port"]),
-    ("generator", &["host", "model", "packet", "port"]),
-    ("bench", &["host", "dut", "generator", "model", "packet", "port", "search", "stats", "vm"]),
-    ("routerd", &["model", "packet", "port", "router"]),
+    ("netio", &["packet"]),
+    ("router", &["packet", "netio"]),
+    ("vm", &["packet", "netio"]),
+    ("host", &["model", "netio"]),
+    ("dut", &["host", "model", "packet", "netio"]),
+    ("generator", &["host", "model", "packet", "netio"]),
+    ("bench", &["host", "dut", "generator", "model", "packet", "netio", "search", "stats", "vm"]),
+    ("routerd", &["model", "packet", "netio", "router"]),
     ("document", &["model", "stats"]),
     ("store", &["model", "stats"]),
     ("profile", &["model", "stats", "document", "store"]),
@@ -29,7 +29,7 @@ const GRAPH: &[(&str, &[&str])] = &[
     (
         "fwdlab",
         &[
-            "model", "packet", "port", "router", "routerd", "bench", "results", "archive",
+            "model", "packet", "netio", "router", "routerd", "bench", "results", "archive",
             "export", "search", "vm",
         ],
     ),
@@ -38,11 +38,11 @@ const GRAPH: &[(&str, &[&str])] = &[
 /// Outside crates that only some of the house may use.
 const KEEPERS: &[(&str, &[&str])] = &[
     // The operating system.
-    ("aya", &["port"]),
-    ("libc", &["port"]),
-    ("rustix", &["port", "routerd", "fwdlab"]),
+    ("aya", &["netio"]),
+    ("libc", &["netio"]),
+    ("rustix", &["netio", "routerd", "fwdlab"]),
     // Captured frames.
-    ("pcap-parser", &["port"]),
+    ("pcap-parser", &["netio"]),
     // Routes that change while packets are forwarded.
     ("arc-swap", &["router"]),
     // SQL and pictures.

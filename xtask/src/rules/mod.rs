@@ -22,7 +22,7 @@ const RULES: &[(&str, Rule)] = &[
     ("crate graph", graph::dependencies),
     ("outside crates kept where they belong", graph::outside),
     ("modules form no circles", circles::circles),
-    ("unsafe in crates/port only", sources::unsafe_code),
+    ("unsafe in crates/netio only", sources::unsafe_code),
     ("model and packet are pure", sources::purity),
     ("skips go through one helper", sources::skips),
     ("no documentation tests", sources::documentation_tests),

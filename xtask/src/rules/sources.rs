@@ -20,15 +20,15 @@ const IMPURE: [&str; 8] = [
     "std::time",
 ];
 
-/// Only crates/port is `unsafe`.
+/// Only crates/netio is `unsafe`.
 pub(super) fn unsafe_code(house: &SourceTree) -> Vec<Finding> {
-    let files = rust(house).filter(|file| !file.path.starts_with("crates/port/"));
+    let files = rust(house).filter(|file| !file.path.starts_with("crates/netio/"));
     let word = |code: &str| {
         // Pages have a policy whose words begin so.
         let code = code.replace("'unsafe-inline'", "");
         code.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "unsafe")
     };
-    grep(files, "`unsafe` belongs in crates/port", word)
+    grep(files, "`unsafe` belongs in crates/netio", word)
 }
 
 /// The crates `model`, `packet` and `search` do no I/O, start nothing and read no clock.
@@ -143,7 +143,7 @@ mod tests {
     fn unsafe_is_found_outside_its_crate_only() {
         let text = "// unsafe\nfn a() { unsafe { b() } }\n#![forbid(unsafe_code)]\n";
         let house =
-            SourceTree::of(&[("crates/bench/src/a.rs", text), ("crates/port/src/a.rs", text)]);
+            SourceTree::of(&[("crates/bench/src/a.rs", text), ("crates/netio/src/a.rs", text)]);
         let found = unsafe_code(&house);
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!((found[0].path.as_str(), found[0].line), ("crates/bench/src/a.rs", 2));

@@ -75,7 +75,7 @@ mod tests {
         (CHANGELOG, "## [Unreleased]\n\n## [0.2.0] - 2027-01-31\n\n## [0.1.0] - 2026-11-27\n"),
         (CITATION, "version: 0.2.0\ndate-released: 2027-01-31\n"),
         (PORT, "DISTVERSION=\t0.2.0\n"),
-        ("crates/port/Cargo.toml", "[package]\nversion.workspace = true\n"),
+        ("crates/netio/Cargo.toml", "[package]\nversion.workspace = true\n"),
     ];
 
     #[test]

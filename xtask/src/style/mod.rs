@@ -257,8 +257,8 @@ mod tests {
 
     #[test]
     fn parts_are_crates_folders_and_the_root() {
-        let parts = ["crates/port/src/a.rs", "docs/A.md", "README.md"].map(part);
-        assert_eq!(parts, ["crates/port", "docs", "root"]);
+        let parts = ["crates/netio/src/a.rs", "docs/A.md", "README.md"].map(part);
+        assert_eq!(parts, ["crates/netio", "docs", "root"]);
     }
 
     #[test]

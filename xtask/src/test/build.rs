@@ -101,7 +101,7 @@ mod tests {
     fn message(id: &str, kind: &str, name: &str, test: bool) -> String {
         format!(
             r#"{{"reason":"compiler-artifact","package_id":"{id}",
-            "manifest_path":"/r/crates/port/Cargo.toml","target":{{"kind":["{kind}"],
+            "manifest_path":"/r/crates/netio/Cargo.toml","target":{{"kind":["{kind}"],
             "name":"{name}"}},"profile":{{"test":{test}}},"executable":"/r/target/x-1"}}"#
         )
         .replace('\n', " ")
@@ -109,19 +109,19 @@ mod tests {
 
     #[test]
     fn test_programs_are_found_in_cargos_messages() {
-        let id = "path+file:///r/crates/port#fwdlab-port@0.1.0";
+        let id = "path+file:///r/crates/netio#fwdlab-netio@0.1.0";
         let found = program(&message(id, "test", "frames", true)).expect("a program");
-        assert_eq!((found.name.as_str(), found.level), ("fwdlab-port::frames", Level::Netns));
-        assert_eq!(found.directory, Path::new("/r/crates/port"));
-        let found = program(&message(id, "lib", "fwdlab_port", true)).expect("a program");
-        assert_eq!((found.name.as_str(), found.level), ("fwdlab-port", Level::Unit));
+        assert_eq!((found.name.as_str(), found.level), ("fwdlab-netio::frames", Level::Netns));
+        assert_eq!(found.directory, Path::new("/r/crates/netio"));
+        let found = program(&message(id, "lib", "fwdlab_netio", true)).expect("a program");
+        assert_eq!((found.name.as_str(), found.level), ("fwdlab-netio", Level::Unit));
         let found = program(&message("path+file:///r/xtask#0.1.0", "bin", "xtask", true));
         assert_eq!(found.expect("a program").name, "xtask (program)");
     }
 
     #[test]
     fn other_messages_name_no_test_program() {
-        let id = "path+file:///r/crates/port#fwdlab-port@0.1.0";
+        let id = "path+file:///r/crates/netio#fwdlab-netio@0.1.0";
         assert!(program(&message(id, "bin", "fwdlab", false)).is_none());
         assert!(program(r#"{"reason":"build-finished","success":true}"#).is_none());
         assert!(program("warning: not JSON").is_none());

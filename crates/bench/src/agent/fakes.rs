@@ -6,11 +6,11 @@ use super::{serve_receive, serve_send};
 use crate::error::BenchError;
 use crate::host::{Ended, Host, Running};
 use fwdlab_model::record::Checked;
+use fwdlab_netio::sender::Received as Counted;
+use fwdlab_netio::{NetioError, Receiver, Sender};
 use fwdlab_packet::Phase;
 use fwdlab_packet::arrivals::{Delays, FlowSummary};
 use fwdlab_packet::stamp::PHASES;
-use fwdlab_port::sender::Received as Counted;
-use fwdlab_port::{PortError, Receiver, Sender};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead, BufReader, PipeWriter, Write, pipe};
 use std::path::Path;
@@ -69,9 +69,9 @@ impl Sender for FakeSender {
         self.sent.lock().expect("sender").1 = true;
         with(&self.wire, |wire| wire.sending += 1);
     }
-    fn halt(self: Box<Self>) -> Result<[u64; PHASES], PortError> {
+    fn halt(self: Box<Self>) -> Result<[u64; PHASES], NetioError> {
         let fails = with(&self.wire, |wire| wire.fails);
-        let down = || PortError::system("sending", std::io::Error::other("the link is down"));
+        let down = || NetioError::system("sending", std::io::Error::other("the link is down"));
         if fails { Err(down()) } else { Ok(self.sent()) }
     }
 }

@@ -10,12 +10,12 @@ use crate::engines::{Receiving, engine_name, open_receiver, open_sender};
 use crate::error::BenchError;
 use crate::host::{Host, LocalHost};
 use fwdlab_model::settings::{Engine, Family};
+use fwdlab_netio::sender::Counted;
+use fwdlab_netio::{NetNs, Sender, SenderConfig, Watch, affinity, clock, sender};
 use fwdlab_packet::Flows;
 use fwdlab_packet::FrameSize;
 use fwdlab_packet::Template;
 use fwdlab_packet::arrivals::Expected;
-use fwdlab_port::sender::Counted;
-use fwdlab_port::{NetNs, Sender, SenderConfig, Watch, affinity, clock, sender};
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -5,7 +5,7 @@ use super::serve::{Agent, Begun, misplaced, serve as converse};
 use crate::arrivals;
 use crate::error::BenchError;
 use fwdlab_model::record::{Checked, Latency};
-use fwdlab_port::{Receiver, clock};
+use fwdlab_netio::{Receiver, clock};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::time::Duration;

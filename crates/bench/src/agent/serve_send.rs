@@ -3,8 +3,8 @@
 use super::protocol::{Answer, Order, SendOrder, Sent};
 use super::serve::{Agent, Begun, misplaced, serve as converse};
 use crate::error::BenchError;
+use fwdlab_netio::{Sender, clock};
 use fwdlab_packet::Phase;
-use fwdlab_port::{Sender, clock};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::time::Duration;

@@ -27,7 +27,7 @@ use crate::error::BenchError;
 use crate::host::Host;
 use crate::host::connected::ConnectedHost;
 use fwdlab_model::Lab;
-use fwdlab_port::clock::boottime_ns;
+use fwdlab_netio::clock::boottime_ns;
 use script::{Answer, Ledger};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;

@@ -12,9 +12,9 @@ use crate::journal::Journal;
 use crate::profiler;
 use crate::wiring::{Taps, Wiring};
 use fwdlab_model::settings::Engine;
+use fwdlab_netio::{SenderConfig, Watch, affinity, clock, sender, tun, userns};
 use fwdlab_packet::Flows;
 use fwdlab_packet::{Family, Template};
-use fwdlab_port::{SenderConfig, Watch, affinity, clock, sender, tun, userns};
 
 /// Permission to create namespaces.
 #[derive(Clone, Debug, PartialEq, Eq)]

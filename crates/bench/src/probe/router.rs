@@ -3,11 +3,11 @@
 use super::send;
 use crate::wiring::Wiring;
 use fwdlab_model::settings::Engine;
-use fwdlab_port::circuit::{Circuit, FAR};
-use fwdlab_port::frame::Batch;
-use fwdlab_port::packet_socket::{PacketConfig, PacketPort};
-use fwdlab_port::xsk::{Bind, XskConfig, XskPort, XskProgram};
-use fwdlab_port::{Port, PortError, clock};
+use fwdlab_netio::circuit::{Circuit, FAR};
+use fwdlab_netio::frame::Batch;
+use fwdlab_netio::packet_socket::{PacketConfig, PacketPort};
+use fwdlab_netio::xsk::{Bind, XskConfig, XskPort, XskProgram};
+use fwdlab_netio::{NetioError, Port, clock};
 use std::sync::mpsc::sync_channel;
 
 /// Longest time that a port waits for the probe's packets.
@@ -49,7 +49,7 @@ type Opened = (Box<dyn Port>, String);
 
 fn receive(
     wiring: &Wiring,
-    open: impl FnOnce() -> Result<Opened, PortError> + Send + 'static,
+    open: impl FnOnce() -> Result<Opened, NetioError> + Send + 'static,
 ) -> Result<String, String> {
     let (ready, is_ready) = sync_channel(1);
     let thread = wiring.receiver.spawn("probe", &[], move || {

@@ -26,7 +26,7 @@ use fwdlab_model::plan::Plan;
 use fwdlab_model::profile::{Event, ProfilePlan};
 use fwdlab_model::record::{Calibration, Checkpoint, Environment, ProfileRecord, RunRecord};
 use fwdlab_model::settings::Settings;
-use fwdlab_port::affinity;
+use fwdlab_netio::affinity;
 use lease_guard::with_lease;
 use measure::{Measured, measure};
 use method::Attempt;

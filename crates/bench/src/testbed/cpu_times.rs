@@ -64,7 +64,7 @@ impl CpuTimes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fwdlab_port::affinity;
+    use fwdlab_netio::affinity;
 
     #[test]
     fn an_account_holds_what_ran_between_its_readings() {

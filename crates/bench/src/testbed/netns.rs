@@ -28,7 +28,7 @@ use fwdlab_model::settings::{
     Directions, DutKind, Engine, Family, Firewall, Settings, TestbedKind,
 };
 use fwdlab_model::warning::Warning;
-use fwdlab_port::affinity;
+use fwdlab_netio::affinity;
 use std::path::PathBuf;
 
 /// The testbed.

@@ -142,14 +142,14 @@ mod tests {
     #[test]
     fn a_hog_on_the_devices_cpu_is_seen() {
         use std::sync::atomic::{AtomicBool, Ordering};
-        let cpu = fwdlab_port::affinity::allowed_cpus().expect("CPUs")[0];
+        let cpu = fwdlab_netio::affinity::allowed_cpus().expect("CPUs")[0];
         let (told, id) = std::sync::mpsc::channel();
         let stop = std::sync::Arc::new(AtomicBool::new(false));
         let work = |told: std::sync::mpsc::Sender<u32>| {
             let stop = stop.clone();
             std::thread::spawn(move || {
-                fwdlab_port::affinity::pin_thread(&[cpu]).expect("pinned");
-                told.send(fwdlab_port::affinity::this_task()).expect("sent");
+                fwdlab_netio::affinity::pin_thread(&[cpu]).expect("pinned");
+                told.send(fwdlab_netio::affinity::this_task()).expect("sent");
                 while !stop.load(Ordering::Relaxed) {}
             })
         };

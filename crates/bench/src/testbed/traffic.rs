@@ -5,8 +5,8 @@ use crate::arrivals;
 use crate::error::BenchError;
 use crate::trial::{Evidence, Snapshot, Traffic};
 use fwdlab_model::record::{Arrivals, Checked, Counts, Latency};
+use fwdlab_netio::{Flood, Receiver, Sender};
 use fwdlab_packet::Phase;
-use fwdlab_port::{Flood, Receiver, Sender};
 
 /// Senders and receiver of one run.
 pub(crate) struct NetnsTraffic {

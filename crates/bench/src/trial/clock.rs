@@ -16,13 +16,13 @@ pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn now_ns(&self) -> u64 {
-        fwdlab_port::clock::monotonic_ns()
+        fwdlab_netio::clock::monotonic_ns()
     }
     fn sleep_until(&self, deadline_ns: u64) -> u64 {
-        fwdlab_port::clock::sleep_until(deadline_ns)
+        fwdlab_netio::clock::sleep_until(deadline_ns)
     }
     fn wall_ns(&self) -> i64 {
-        fwdlab_port::clock::realtime_ns()
+        fwdlab_netio::clock::realtime_ns()
     }
 }
 

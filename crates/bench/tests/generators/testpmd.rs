@@ -4,8 +4,8 @@
 use crate::bench::{Scripted, ends, load, trial};
 use fwdlab_bench::generator::{Edges, Generator, GeneratorHosts, Testpmd};
 use fwdlab_bench::host::{Host, LocalHost, NamespaceHost};
+use fwdlab_netio::NetNs;
 use fwdlab_packet::Family;
-use fwdlab_port::NetNs;
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -20,7 +20,7 @@ fn eal(prefix: &str) -> Vec<String> {
 fn veth() -> Option<NamespaceHost> {
     let lacking = match LocalHost.run(&["dpdk-testpmd", "--help"], "") {
         Err(error) if error.to_string().contains("is not installed") => Some("no dpdk-testpmd"),
-        _ if !fwdlab_port::userns::is_root() => Some("not root"),
+        _ if !fwdlab_netio::userns::is_root() => Some("not root"),
         _ => None,
     };
     if let Some(lacking) = lacking {

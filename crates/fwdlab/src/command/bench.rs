@@ -18,7 +18,7 @@ use fwdlab_model::plan::{INET6_FRAME_MIN, Trial};
 use fwdlab_model::settings::{self, Arrangement, Family, Settings};
 use fwdlab_model::spec::kind::{FRAME_MAX, FRAME_MIN};
 use fwdlab_model::units::format_pps;
-use fwdlab_port::affinity;
+use fwdlab_netio::affinity;
 use fwdlab_results::stats::summary::median;
 use serde_json::{Value, json};
 

@@ -2,13 +2,13 @@
 
 use crate::support::Lab;
 use fwdlab_model::router::{InterfaceSetup, NeighbourSetup, RouterSetup, RouterStats};
+use fwdlab_netio::circuit::{Circuit, FAR};
+use fwdlab_netio::frame::Batch;
+use fwdlab_netio::pcap::{PcapPort, PcapWriter};
+use fwdlab_netio::{Frame, Port};
 use fwdlab_packet::Flows;
 use fwdlab_packet::template::Template;
 use fwdlab_packet::{Family, Stamp};
-use fwdlab_port::circuit::{Circuit, FAR};
-use fwdlab_port::frame::Batch;
-use fwdlab_port::pcap::{PcapPort, PcapWriter};
-use fwdlab_port::{Frame, Port};
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 

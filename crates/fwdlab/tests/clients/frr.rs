@@ -11,7 +11,7 @@
 //! The links are 10.N.0.0/24 and 2001:db8:N::/64, of which the router has the first address.
 
 use crate::spaces::{Spaces, is_there};
-use fwdlab_port::process::signal_hangup;
+use fwdlab_netio::process::signal_hangup;
 use std::fmt::Write;
 use std::fs;
 use std::ops::{Deref, DerefMut};

@@ -6,7 +6,7 @@
 //! ```
 
 use crate::spaces::{Spaces, is_there};
-use fwdlab_port::netns::NetNs;
+use fwdlab_netio::netns::NetNs;
 use std::ops::{Deref, DerefMut};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};

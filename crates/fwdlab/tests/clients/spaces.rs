@@ -1,7 +1,7 @@
 //! Network namespaces of hosts and of the router between them: what every test here stands on.
 
 use fwdlab_model::router::RouterStats;
-use fwdlab_port::process::interrupt;
+use fwdlab_netio::process::interrupt;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};

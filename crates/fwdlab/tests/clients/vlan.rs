@@ -3,8 +3,8 @@
 
 use super::links::must;
 use super::net::Net;
-use fwdlab_port::packet_socket::{PacketConfig, PacketPort};
-use fwdlab_port::{Batch, Frame, Port};
+use fwdlab_netio::packet_socket::{PacketConfig, PacketPort};
+use fwdlab_netio::{Batch, Frame, Port};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;

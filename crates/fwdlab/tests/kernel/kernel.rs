@@ -3,8 +3,8 @@
 use crate::packets::{Mark, mark_of, marks};
 use crate::seen::{Seen, Side};
 use crate::setup::KERNEL;
-use fwdlab_port::packet_socket::{PacketConfig, PacketPort};
-use fwdlab_port::{Batch, NetNs, Port, affinity, clock};
+use fwdlab_netio::packet_socket::{PacketConfig, PacketPort};
+use fwdlab_netio::{Batch, NetNs, Port, affinity, clock};
 use std::io::Write;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -5,9 +5,9 @@
 use super::freebsd_guest::Lab;
 use fwdlab_model::RunRecord;
 use fwdlab_model::warning::Warning;
+use fwdlab_netio::NetNs;
 use fwdlab_packet::Family;
 use fwdlab_packet::address::{Side, dut_address, peer_address, routed_prefix};
-use fwdlab_port::NetNs;
 use fwdlab_results::store::Store;
 use std::fs;
 use std::path::Path;

@@ -169,7 +169,7 @@ fn private_directory(parent: &Path) -> Result<PathBuf, (PathBuf, std::io::Error)
 fn start(words: &[String], stderr: Stdio) -> Result<Child, String> {
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
-    fwdlab_port::process::die_with_us(&mut command).spawn().map_err(|error| match error.kind() {
+    fwdlab_netio::process::die_with_us(&mut command).spawn().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => "ssh is not installed on this machine".into(),
         _ => error.to_string(),
     })

@@ -1,8 +1,8 @@
 //! One and two workers of one router.
 
 use super::{Path, ROUNDS, Run, frames, spread, table};
+use fwdlab_netio::affinity;
 use fwdlab_packet::Flows;
-use fwdlab_port::affinity;
 use fwdlab_router::firewall::{Ruleset, SharedFirewall, Standard, StateConfig, StateTable};
 use fwdlab_router::path::NoFirewall;
 use std::sync::Barrier;

@@ -10,7 +10,7 @@ use super::expansion::{Node, below, dirty};
 use super::rib::Route;
 use super::table::{DEEPER, Groups, Root};
 use super::{Batch, Fib, NextHop, Prefix, Rib, V4};
-use fwdlab_port::prefetch::prefetch;
+use fwdlab_netio::prefetch::prefetch;
 
 /// Bits that the first table decides on.
 const ROOT_BITS: u8 = 24;

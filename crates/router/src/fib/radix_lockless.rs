@@ -8,7 +8,7 @@
 
 use super::level_compressed::{Cell, Cells, Way};
 use super::{Address, Batch, Fib, NextHop, Prefix, Rib};
-use fwdlab_port::popcount::with_popcount;
+use fwdlab_netio::popcount::with_popcount;
 
 /// Lookups beside each other.
 const LANES: usize = 16;

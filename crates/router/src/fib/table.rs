@@ -1,6 +1,6 @@
 //! Arrays of entries that multi-bit tables consist of.
 
-use fwdlab_port::memory::{move_to_huge_pages, prefer_huge_pages};
+use fwdlab_netio::memory::{move_to_huge_pages, prefer_huge_pages};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 

@@ -18,7 +18,7 @@ use super::states::{
 };
 use super::stats::{Counts, RuleTally, Totals};
 use crate::path::{self, HeldBack};
-use fwdlab_port::frame::Frame;
+use fwdlab_netio::frame::Frame;
 use std::any::Any;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;

@@ -11,7 +11,7 @@
 use super::packet::{Contents, Packet};
 use super::packet::{Part, bit, contents, contents6, ends, ends6};
 use super::rule::Direction;
-use fwdlab_port::frame::Frame;
+use fwdlab_netio::frame::Frame;
 use std::collections::{HashMap, VecDeque};
 
 /// Packets in fragments that are known at a time: with all that belongs to them less than

@@ -5,7 +5,7 @@
 //! [`super::fragments`]). What can't be judged, as its headers are cut off or more of them
 //! follow each other than are read, is [`bit::UNREADABLE`].
 
-use fwdlab_port::frame::{CAPACITY, Frame};
+use fwdlab_netio::frame::{CAPACITY, Frame};
 
 /// Offset of the IP header in a frame.
 pub(super) const AT: usize = 14;

@@ -10,7 +10,7 @@ use super::packet::{
     AT, Contents, Packet, Part, bit, contents, contents6, protocol, tcp_word, transport,
 };
 use super::states::sums_up;
-use fwdlab_port::frame::{CAPACITY, Frame};
+use fwdlab_netio::frame::{CAPACITY, Frame};
 use std::ops::Range;
 
 /// Bytes of an ICMP header.

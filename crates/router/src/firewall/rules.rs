@@ -10,8 +10,8 @@
 use super::packet::{Packet, bit, ends, ends6};
 use super::rule::{Action, Direction, End, Host, Net, Rule, RuleError, Ruleset};
 use crate::fib::{Address, BSearch, Fib, NextHop, Poptrie, Prefix, Rib, V4, V6};
+use fwdlab_netio::frame::Frame;
 use fwdlab_packet::Family;
-use fwdlab_port::frame::Frame;
 use std::ops::RangeInclusive;
 
 /// Prefixes up to which a table is searched rather than walked.

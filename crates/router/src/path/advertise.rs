@@ -10,7 +10,7 @@ mod message;
 use super::interface::Interface;
 use super::{Firewall, Reason, Router, ethernet};
 use crate::fib::V6;
-use fwdlab_port::frame::Frame;
+use fwdlab_netio::frame::Frame;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -5,7 +5,7 @@
 //! sent in their order, and when nobody has answered three questions their senders are told.
 
 use super::neighbours::Hop;
-use fwdlab_port::frame::Frame;
+use fwdlab_netio::frame::Frame;
 use std::collections::VecDeque;
 
 /// Packets that wait for one next hop; another one takes the place of the oldest.

@@ -5,7 +5,7 @@ use super::ethernet::{ARP, HEADER, IPV4, IPV6, TAGS, ether_type, is_arp, mac_num
 use super::interface::Own;
 use super::{ipv4, ipv6};
 use crate::fib::{V4, V6};
-use fwdlab_port::frame::Frame;
+use fwdlab_netio::frame::Frame;
 
 /// Destination of a valid packet.
 pub(super) enum Destination {

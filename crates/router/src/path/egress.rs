@@ -4,7 +4,7 @@
 use super::neighbours::{Gateway, Hop, Link, Neighbours, Special};
 use super::{Interface, Reason, ethernet, ipv4, ipv6, link};
 use crate::fib::{Address, NextHop};
-use fwdlab_port::frame::Frame;
+use fwdlab_netio::frame::Frame;
 use std::collections::HashMap;
 
 /// Links to hosts that a worker keeps at hand.

@@ -1,6 +1,6 @@
 //! The Ethernet header.
 
-use fwdlab_port::frame::Frame;
+use fwdlab_netio::frame::Frame;
 
 /// Bytes of the Ethernet header; VLAN tags are not taken.
 pub(super) const HEADER: usize = 14;

@@ -4,7 +4,7 @@
 //! Whole batches are filtered at once, so that a lock is taken, or memory fetched, once
 //! for many packets. A set of packets is a word: bit n is the packet at place n.
 
-use fwdlab_port::Frame;
+use fwdlab_netio::Frame;
 use std::any::Any;
 
 /// Decides which of the packets that may be forwarded are.

@@ -3,7 +3,7 @@
 use super::neighbours::{Gateway, Hop};
 use super::originated::Emitted;
 use super::{Firewall, NextHop, Reason, Router};
-use fwdlab_port::frame::Frame;
+use fwdlab_netio::frame::Frame;
 use std::any::Any;
 use std::collections::VecDeque;
 

@@ -10,7 +10,7 @@
 //!
 //! No random number is made of it, and none should be: this is the cost alone.
 
-use fwdlab_port::frame::Frame;
+use fwdlab_netio::frame::Frame;
 use std::sync::{Mutex, PoisonError};
 
 /// Events in the ring, as in FreeBSD (`RANDOM_RING_MAX`).

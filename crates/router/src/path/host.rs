@@ -9,7 +9,7 @@ use super::counters::Reason;
 use super::slow::TokenBucket;
 use super::{Config, Firewall, HostRate, Router, ethernet, ipv4, ipv6};
 use crate::fib::{V4, V6};
-use fwdlab_port::frame::Frame;
+use fwdlab_netio::frame::Frame;
 use std::sync::Arc;
 
 /// Link Layer Discovery Protocol (IEEE 802.1AB).

@@ -8,8 +8,8 @@ use super::ethernet;
 use super::interface::{Own, Owned};
 use super::neighbours::Link;
 use crate::fib::V4;
+use fwdlab_netio::frame::{CAPACITY, Frame};
 use fwdlab_packet::checksum;
-use fwdlab_port::frame::{CAPACITY, Frame};
 
 /// Offset of the header in a frame.
 const AT: usize = ethernet::HEADER;

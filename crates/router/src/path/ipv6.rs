@@ -8,7 +8,7 @@ use super::ethernet;
 use super::interface::Own;
 use super::neighbours::Link;
 use crate::fib::V6;
-use fwdlab_port::frame::{CAPACITY, Frame};
+use fwdlab_netio::frame::{CAPACITY, Frame};
 
 /// Offset of the header in a frame.
 const AT: usize = ethernet::HEADER;

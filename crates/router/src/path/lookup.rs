@@ -1,7 +1,7 @@
 //! Tables as the path asks them: all packets of a batch together.
 
 use crate::fib::{Address, Fib, Locked, NextHop, Shared, V4, V6};
-use fwdlab_port::frame::BATCH;
+use fwdlab_netio::frame::BATCH;
 use std::sync::Arc;
 
 /// A forwarding table for lookups: a plain [`Fib`], or one that another thread updates

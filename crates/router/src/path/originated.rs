@@ -1,7 +1,7 @@
 //! Frames that the router originates (fragments, redirects, neighbour requests), which have
 //! no place in the received batch.
 
-use fwdlab_port::frame::{Batch, Frame};
+use fwdlab_netio::frame::{Batch, Frame};
 use std::collections::VecDeque;
 
 /// Frames that wait to be taken at most; as many as a NIC's ring often has.
@@ -44,7 +44,7 @@ impl Emitted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fwdlab_port::frame::BATCH;
+    use fwdlab_netio::frame::BATCH;
 
     #[test]
     fn frames_come_out_in_order_and_are_bounded() {

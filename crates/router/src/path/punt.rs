@@ -5,8 +5,8 @@ use super::egress::{Egress, Egresses};
 use super::mtu_word;
 use super::neighbours::{Hop, Link};
 use crate::fib::NextHop;
+use fwdlab_netio::frame::{BATCH, Frame};
 use fwdlab_packet::forwarding::Class;
-use fwdlab_port::frame::{BATCH, Frame};
 
 /// Packets of a batch that leave the fast path.
 pub(super) struct Exceptions {

@@ -5,7 +5,7 @@ use super::arp_queue::Queue;
 use super::neighbours::{ASK_NS, Hop, Link, Special};
 use super::{Firewall, Reason, Router, blocked, ethernet, full, ipv4, ipv6, link, mtu_word};
 use crate::fib::{V4, V6};
-use fwdlab_port::frame::Frame;
+use fwdlab_netio::frame::Frame;
 
 /// Questions, one a second, for whose answers packets wait (RFC 4861 section 10:
 /// MAX_MULTICAST_SOLICIT).

@@ -7,7 +7,7 @@
 
 use super::Via;
 use crate::fib::{Address, Prefix, V4, V6};
-use fwdlab_port::netlink::{Hop, RouteEvent, RouteKind};
+use fwdlab_netio::netlink::{Hop, RouteEvent, RouteKind};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::ops::Range;

@@ -3,7 +3,7 @@
 use crate::fib::{V4, V6};
 use crate::firewall::SharedFirewall;
 use crate::path::{Config, ConfigError, Firewall, HandedOver, Lookup, NoFirewall, Router, Tally};
-use fwdlab_port::frame::{Batch, Frame};
+use fwdlab_netio::frame::{Batch, Frame};
 use std::sync::Arc;
 
 /// A router of whatever kind, as a worker sees it.

@@ -10,12 +10,12 @@ mod orders;
 pub use engine::{Engine, engine};
 pub use orders::{Missed, Orders, Station};
 
-use fwdlab_port::circuit::Transit;
-use fwdlab_port::frame::{Batch, Frame};
-use fwdlab_port::poll::Wakers;
-use fwdlab_port::port::wait_any;
-use fwdlab_port::prefetch::prefetch;
-use fwdlab_port::{Port, PortError, clock};
+use fwdlab_netio::circuit::Transit;
+use fwdlab_netio::frame::{Batch, Frame};
+use fwdlab_netio::poll::Wakers;
+use fwdlab_netio::port::wait_any;
+use fwdlab_netio::prefetch::prefetch;
+use fwdlab_netio::{NetioError, Port, clock};
 use orders::add;
 use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering;
@@ -38,7 +38,7 @@ const HOST: u32 = 8;
 ///
 /// # Errors
 /// When a port is gone for good.
-pub fn forward(mut engine: Box<dyn Engine>, station: Station) -> Result<(), PortError> {
+pub fn forward(mut engine: Box<dyn Engine>, station: Station) -> Result<(), NetioError> {
     let Station { mut ports, missed, orders } = station;
     let (mut batch, mut wakers) = (Batch::new(), Wakers::new());
     let for_others: Vec<bool> = ports.iter().map(|port| port.receives_for_others()).collect();
@@ -127,7 +127,7 @@ fn emit(
     ports: &mut [Box<dyn Port>],
     missed: &[Missed],
     batch: &mut Batch,
-) -> Result<bool, PortError> {
+) -> Result<bool, NetioError> {
     let mut any = false;
     while engine.take_emitted(batch) > 0 {
         let lost = send(ports, missed, batch)?;
@@ -148,7 +148,7 @@ fn send(
     ports: &mut [Box<dyn Port>],
     missed: &[Missed],
     batch: &mut Batch,
-) -> Result<Lost, PortError> {
+) -> Result<Lost, NetioError> {
     let mut lost = Lost { packets: 0, to_host: 0 };
     let mut egresses = [0u64; 4];
     for port in batch.frames().iter().filter_map(Frame::egress) {
@@ -230,11 +230,11 @@ mod tests {
     use crate::path::{
         Config, Counters, Interface, Neighbour, Neighbours, NoFirewall, Reason, Router,
     };
+    use fwdlab_netio::circuit::Circuit;
+    use fwdlab_netio::port::Sent;
     use fwdlab_packet::Flows;
     use fwdlab_packet::template::Template;
     use fwdlab_packet::{Family, Stamp};
-    use fwdlab_port::circuit::Circuit;
-    use fwdlab_port::port::Sent;
     use std::sync::Arc;
 
     const MACS: [[u8; 6]; 4] = [[2; 6], [4; 6], [6; 6], [8; 6]];
@@ -271,7 +271,7 @@ mod tests {
     }
 
     impl Port for Script {
-        fn receive(&mut self, batch: &mut Batch) -> Result<usize, PortError> {
+        fn receive(&mut self, batch: &mut Batch) -> Result<usize, NetioError> {
             let count = self.frames.min(10);
             self.frames -= count;
             for place in batch.fill(count) {
@@ -279,7 +279,7 @@ mod tests {
             }
             Ok(count)
         }
-        fn send(&mut self, batch: &mut Batch) -> Result<Sent, PortError> {
+        fn send(&mut self, batch: &mut Batch) -> Result<Sent, NetioError> {
             let own = batch.frames().iter().filter(|frame| frame.egress() == Some(self.number));
             let mut result = Sent::default();
             for _ in own {
@@ -289,7 +289,7 @@ mod tests {
             }
             Ok(result)
         }
-        fn wake_by(&mut self, wakers: &mut Wakers) -> Result<(), PortError> {
+        fn wake_by(&mut self, wakers: &mut Wakers) -> Result<(), NetioError> {
             wakers.ready();
             Ok(())
         }

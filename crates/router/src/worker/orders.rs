@@ -1,7 +1,7 @@
 //! What a worker is given, and what it is told while it runs.
 
 use super::engine::Engine;
-use fwdlab_port::{Bell, Port, PortError, clock};
+use fwdlab_netio::{Bell, NetioError, Port, clock};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -77,7 +77,7 @@ impl Orders {
     ///
     /// # Errors
     /// When the process has as many descriptors as it may.
-    pub fn new() -> Result<Orders, PortError> {
+    pub fn new() -> Result<Orders, NetioError> {
         Ok(Orders {
             stop: AtomicBool::new(false),
             bell: Bell::new()?,
@@ -138,8 +138,8 @@ mod tests {
     use super::*;
     use crate::fib::{Auto, Fib, NextHop, V4, V6};
     use crate::path::{Config, Counters, Gateway, Interface, Neighbours};
+    use fwdlab_netio::frame::{Batch, Frame};
     use fwdlab_packet::checksum;
-    use fwdlab_port::frame::{Batch, Frame};
 
     const NEAR: [u8; 6] = [2, 0, 0, 0, 0, 1];
     const FAR: [u8; 6] = [2, 0, 0, 0, 0, 2];

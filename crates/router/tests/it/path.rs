@@ -1,8 +1,8 @@
 //! Packets through a router: what comes out, and what is counted.
 
 use crate::support::*;
+use fwdlab_netio::frame::LONGEST;
 use fwdlab_packet::Family;
-use fwdlab_port::frame::LONGEST;
 use fwdlab_router::path::{
     Class, ConfigError, Counters, Firewall, Frame, MTU_MAX, NoFirewall, Router,
 };

@@ -7,8 +7,8 @@
 
 use super::Sockets;
 use crate::routing::Routing;
-use fwdlab_port::host::Carrier;
-use fwdlab_port::netlink::{Event, LinkState, Pending, RouteEvent, wait_for};
+use fwdlab_netio::host::Carrier;
+use fwdlab_netio::netlink::{Event, LinkState, Pending, RouteEvent, wait_for};
 use fwdlab_router::routes::kernel::KernelRoutes;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};

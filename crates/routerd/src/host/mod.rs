@@ -8,9 +8,9 @@ use super::{mistake, vlans};
 use anyhow::Context;
 use follow::Follower;
 use fwdlab_model::router::{HostSetup, InterfaceSetup, PortKind, RouterSetup};
-use fwdlab_port::host::{Carrier, HostDevice, HostPort, has_no_inet6};
-use fwdlab_port::netlink::{Groups, Netlink};
-use fwdlab_port::{NetNs, Port, PortError};
+use fwdlab_netio::host::{Carrier, HostDevice, HostPort, has_no_inet6};
+use fwdlab_netio::netlink::{Groups, Netlink};
+use fwdlab_netio::{NetNs, NetioError, Port};
 use fwdlab_router::path::Interface;
 use fwdlab_router::routes::kernel::KernelRoutes;
 use rustix::io::Errno;
@@ -243,7 +243,7 @@ impl DesiredDevice {
         Ok((device, notes))
     }
 
-    fn next_step(&self, error: &PortError) -> String {
+    fn next_step(&self, error: &NetioError) -> String {
         let name = &self.name;
         match error.errno().map(Errno::from_raw_os_error) {
             Some(Errno::BUSY | Errno::EXIST | Errno::INVAL) => {
@@ -350,7 +350,7 @@ mod tests {
             InterfaceSetup { addresses: vec!["192.0.2.1/24".into()], ..InterfaceSetup::default() };
         let wanted = DesiredDevice::new("up".into(), &named, &written, Some("routing".into()));
         assert_eq!((wanted.own.len(), wanted.added.len()), (1, 1));
-        let step = |errno: Errno| wanted.next_step(&PortError::system("making", errno));
+        let step = |errno: Errno| wanted.next_step(&NetioError::system("making", errno));
         assert!(step(Errno::BUSY).contains("another `host_device`, or ip -n routing link del up"));
         assert!(step(Errno::NOENT).ends_with("modprobe tun"));
         assert!(step(Errno::PERM).contains("CAP_NET_ADMIN"));

@@ -9,7 +9,7 @@ use crate::cache;
 use crate::error::VmError;
 use crate::qemu::QEMU;
 use crate::tool;
-use fwdlab_port::process;
+use fwdlab_netio::process;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};

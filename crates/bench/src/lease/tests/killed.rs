@@ -5,7 +5,7 @@ use super::super::{Held, Leases, Owner, Standing};
 use super::{CLOCK, Ledger, directory};
 use crate::host::LocalHost;
 use crate::journal;
-use fwdlab_port::clock::boottime_ns;
+use fwdlab_netio::clock::boottime_ns;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::collections::BTreeMap;

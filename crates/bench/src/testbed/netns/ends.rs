@@ -19,10 +19,10 @@ use crate::wiring::Wiring;
 use fwdlab_model::record::ReceiverPlace;
 use fwdlab_model::record::queues::{Direction, counter_name};
 use fwdlab_model::settings::{Directions, Rewrites, Settings};
+use fwdlab_netio::sender::{self, Counted};
+use fwdlab_netio::{Flood, SenderConfig, Watch};
 use fwdlab_packet::arrivals::Expected;
 use fwdlab_packet::{Template, Turns};
-use fwdlab_port::sender::{self, Counted};
-use fwdlab_port::{Flood, SenderConfig, Watch};
 use std::collections::BTreeMap;
 
 /// Frames handed over at once at the maximum rate. By trial of 8 to 256: smaller

@@ -19,7 +19,7 @@ use crate::wiring::Wiring;
 use fwdlab_model::record::{Counter, DeviceTime, ReceiverPlace};
 use fwdlab_model::settings::{Arrangement, Rate};
 use fwdlab_model::warning::Warning;
-use fwdlab_port::affinity;
+use fwdlab_netio::affinity;
 
 /// Time between two polls, nanoseconds. A ring of 256 frames lasts five times as long at
 /// a million packets a second; by trial, 20 us cost the sender half of its rate.

@@ -19,7 +19,7 @@ use crate::trial::Awaited;
 use crate::wiring::Wiring;
 use fwdlab_model::record::ReceiverPlace;
 use fwdlab_model::settings::Settings;
-use fwdlab_port::affinity;
+use fwdlab_netio::affinity;
 use std::collections::BTreeMap;
 
 /// The ends.

@@ -7,8 +7,8 @@ use crate::terminal::{self, HEADING, styled, wrap};
 use crate::value_enum;
 use anyhow::Result;
 use fwdlab_bench::BenchError;
+use fwdlab_netio::affinity;
 use fwdlab_packet::Family;
-use fwdlab_port::affinity;
 use fwdlab_router::bench::{
     self as tables, Algorithm, DESTINATIONS, FibFigure, PUBLISHED_TABLES, Pattern, Question, Table,
 };

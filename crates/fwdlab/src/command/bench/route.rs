@@ -7,9 +7,9 @@ use crate::terminal::{self, HEADING, styled, wrap};
 use crate::value_enum;
 use anyhow::Result;
 use fwdlab_bench::BenchError;
+use fwdlab_netio::affinity;
 use fwdlab_packet::forwarding::{ForwardingPath, Locking, StateTable};
 use fwdlab_packet::{Family, Template};
-use fwdlab_port::affinity;
 use fwdlab_router::bench::Algorithm;
 use fwdlab_router::bench::route::{
     FLOWS_MAX, Question, RouteError, RouteFigure, Variant, ratios, route,

@@ -12,7 +12,7 @@ use crate::{state_dir, terminal};
 use anyhow::{Context, Result};
 use fwdlab_model::candidates::Candidate;
 use fwdlab_model::words;
-use fwdlab_port::process::{die_with_us, keep_open};
+use fwdlab_netio::process::{die_with_us, keep_open};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;

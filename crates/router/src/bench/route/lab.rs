@@ -10,11 +10,11 @@ use crate::path::{
     Class, Config, Counters, Interface, Neighbour, Neighbours, NoFirewall, Rate, Reason, Router,
 };
 use crate::worker::Engine;
+use fwdlab_netio::clock;
+use fwdlab_netio::frame::{BATCH, Batch};
+use fwdlab_netio::ring::{Consumer, Producer, ring};
 use fwdlab_packet::Family;
 use fwdlab_packet::address::{Side, dut_address};
-use fwdlab_port::clock;
-use fwdlab_port::frame::{BATCH, Batch};
-use fwdlab_port::ring::{Consumer, Producer, ring};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

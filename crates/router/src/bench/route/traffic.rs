@@ -1,10 +1,10 @@
 //! The packets that the generator writes.
 
 use super::RouteError;
+use fwdlab_netio::frame::Frame;
 use fwdlab_packet::Flows;
 use fwdlab_packet::template::{TTL, Template};
 use fwdlab_packet::{Family, FrameWriter, Phase, checksum};
-use fwdlab_port::frame::Frame;
 use std::net::IpAddr;
 
 /// The most flows.

@@ -20,8 +20,8 @@ use super::line::{Line, high};
 use super::pool::Pool;
 use super::table::{DEEPER, Root};
 use super::{Address, Batch, Fib, NextHop, Prefix, Rib, V6};
-use fwdlab_port::popcount::with_popcount;
-use fwdlab_port::prefetch::prefetch;
+use fwdlab_netio::popcount::with_popcount;
+use fwdlab_netio::prefetch::prefetch;
 use std::hint::select_unpredictable;
 
 /// Bits that the first table decides on.

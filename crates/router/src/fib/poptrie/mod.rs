@@ -19,7 +19,7 @@ use super::pool::Pool;
 use super::table::{DEEPER, Root};
 use super::{Address, Batch, Fib, NextHop, Prefix, Rib};
 use build::SLOTS;
-use fwdlab_port::popcount::with_popcount;
+use fwdlab_netio::popcount::with_popcount;
 
 /// Bits that the first table decides on. 18 and then steps of 6: the frequent /24
 /// and /48 end exactly with a node.

@@ -73,9 +73,9 @@ mod tests {
     use super::*;
     use crate::firewall::{SharedFirewall, StateConfig, text};
     use crate::path::{Firewall, Frame};
+    use fwdlab_netio::frame::BATCH;
     use fwdlab_packet::template::Template;
     use fwdlab_packet::{Family, Flows as Range, FrameWriter, Phase};
-    use fwdlab_port::frame::BATCH;
 
     /// A frame of each flow.
     fn frames(family: Family, flows: u32) -> Vec<Frame> {

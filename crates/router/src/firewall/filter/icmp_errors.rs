@@ -4,7 +4,7 @@ use super::{Evaluation, WithStates};
 use crate::firewall::packet::{Packet, bit};
 use crate::firewall::quoted::Quoted;
 use crate::firewall::states::{Access, Key, Of, OfFamily, Query, Segment};
-use fwdlab_port::frame::Frame;
+use fwdlab_netio::frame::Frame;
 
 impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
     /// True of an error about a packet of a connection that has a state. The state stays

@@ -5,7 +5,7 @@ use crate::firewall::fragments::{Admission, Fragments, Name, Piece, Verdict};
 use crate::firewall::packet::{Packet, bit};
 use crate::firewall::rule::Action;
 use crate::firewall::states::Access;
-use fwdlab_port::frame::Frame;
+use fwdlab_netio::frame::Frame;
 use std::sync::{MutexGuard, PoisonError};
 
 /// What becomes of a packet.

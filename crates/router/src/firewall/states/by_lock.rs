@@ -1,6 +1,6 @@
 //! Packets of a batch grouped by the lock of their states.
 
-use fwdlab_port::frame::BATCH;
+use fwdlab_netio::frame::BATCH;
 
 /// Lists that there can be: a power of two.
 pub(in crate::firewall) const LISTS: usize = 16;

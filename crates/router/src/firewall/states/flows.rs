@@ -24,7 +24,7 @@ use super::key::{self, Key, Of, Seed};
 use super::phase::Limits;
 use super::{Access, States};
 use crate::firewall::packet::{Packet, bit};
-use fwdlab_port::frame::Frame;
+use fwdlab_netio::frame::Frame;
 use slots::{PAIRS, Slots};
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -3,7 +3,7 @@
 
 use crate::fib::{Address, V4, V6};
 use crate::firewall::packet::{Packet, bit, ends, ends6};
-use fwdlab_port::frame::CAPACITY;
+use fwdlab_netio::frame::CAPACITY;
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 

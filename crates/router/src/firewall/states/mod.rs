@@ -38,9 +38,9 @@ pub(super) use window::sums_up;
 
 use access::{Global, Sharded};
 use by_lock::Lists;
+use fwdlab_netio::frame::{BATCH, Frame};
 use fwdlab_packet::Family;
 use fwdlab_packet::forwarding::StateTable;
-use fwdlab_port::frame::{BATCH, Frame};
 use key::Seed;
 use phase::Limits;
 use segment::{Credit, Made};

@@ -6,8 +6,8 @@ use super::sources::Sources;
 use super::table::{Entry, Place, Table};
 use super::window::{Fit, TcpSegment, Window, lies};
 use crate::firewall::packet::{Packet, bit};
+use fwdlab_netio::frame::Frame;
 use fwdlab_packet::Family::{self, Inet, Inet6};
-use fwdlab_port::frame::Frame;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 

@@ -11,8 +11,8 @@ use super::key::Key;
 use super::phase::{Finished, Limits, Phase, Sort};
 use super::sources::Sources;
 use super::window::{Window, Words};
-use fwdlab_port::memory::Block;
-use fwdlab_port::prefetch::prefetch;
+use fwdlab_netio::memory::Block;
+use fwdlab_netio::prefetch::prefetch;
 use std::sync::Arc;
 
 /// Entries that a table begins with: a power of two, and not fewer than a group.
@@ -327,7 +327,7 @@ mod tests {
     use super::*;
     use crate::firewall::packet::Packet;
     use crate::firewall::states::key::{Inet, Of};
-    use fwdlab_port::frame::CAPACITY;
+    use fwdlab_netio::frame::CAPACITY;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 

@@ -13,8 +13,8 @@
 //! its sender had lost the old connection, and the state is the new one's.
 
 use crate::firewall::packet::{Contents, Packet, Part, bit, contents, contents6, flag};
+use fwdlab_netio::frame::Frame;
 use fwdlab_packet::checksum;
-use fwdlab_port::frame::Frame;
 
 /// What a side may acknowledge below what the other has sent, at least: more than the
 /// largest window without scaling.

@@ -5,7 +5,7 @@ use super::{Advertisement, own};
 use crate::path::interface::Interface;
 use crate::path::slow::{end6, icmp};
 use crate::path::{ethernet, ipv6};
-use fwdlab_port::frame::Frame;
+use fwdlab_netio::frame::Frame;
 
 /// Where the message begins in a frame.
 const MESSAGE: usize = ethernet::HEADER + ipv6::HEADER;

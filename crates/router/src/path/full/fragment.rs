@@ -2,7 +2,7 @@
 
 use super::super::ethernet::{self, HEADER as ETHERNET};
 use super::super::ipv4::{self, field};
-use fwdlab_port::frame::Frame;
+use fwdlab_netio::frame::Frame;
 
 /// More fragments follow.
 const MORE: u16 = 0x2000;

@@ -31,7 +31,7 @@ use super::originated::Emitted;
 use super::{Firewall, Reason, ReversePath, Router, Tally, apart, link, mtu_word};
 use super::{ipv4, ipv6};
 use crate::fib::{NextHop, V4};
-use fwdlab_port::frame::Frame;
+use fwdlab_netio::frame::Frame;
 use std::collections::VecDeque;
 use std::slice;
 use std::sync::Arc;

@@ -8,7 +8,7 @@ use super::super::ethernet::HEADER as ETHERNET;
 use super::super::{Reason, ipv4};
 use super::Refused;
 use crate::fib::V4;
-use fwdlab_port::frame::Frame;
+use fwdlab_netio::frame::Frame;
 
 /// Types of options.
 const END: u8 = 0;

@@ -8,7 +8,7 @@ use super::super::neighbours::Link;
 use super::super::slow::{self, icmp};
 use super::super::{ethernet, ipv4, ipv6};
 use crate::fib::{Address, V4, V6};
-use fwdlab_port::frame::Frame;
+use fwdlab_netio::frame::Frame;
 use std::net::IpAddr;
 
 /// The shorter way of a packet.

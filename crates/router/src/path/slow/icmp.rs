@@ -5,8 +5,8 @@ use super::super::interface::Interface;
 use super::super::{ipv4, ipv6};
 use super::{end4, end6};
 use crate::fib::{V4, V6};
+use fwdlab_netio::frame::{CAPACITY, Frame};
 use fwdlab_packet::checksum;
-use fwdlab_port::frame::{CAPACITY, Frame};
 
 /// The router's own packets begin with this TTL.
 const TTL: u8 = 64;

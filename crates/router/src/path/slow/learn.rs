@@ -7,7 +7,7 @@ use super::super::{ipv4, ipv6};
 use super::link::{self, MESSAGE, OPTIONS, TARGET};
 use super::{end6, icmp};
 use crate::fib::{Address, V4, V6};
-use fwdlab_port::frame::Frame;
+use fwdlab_netio::frame::Frame;
 use std::net::IpAddr;
 
 /// An advertisement's flag to replace what was known.

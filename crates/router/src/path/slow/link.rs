@@ -7,7 +7,7 @@ use super::super::interface::Interface;
 use super::super::ipv6;
 use super::{Answer, Kind, end6, icmp};
 use crate::fib::{Address, V6};
-use fwdlab_port::frame::Frame;
+use fwdlab_netio::frame::Frame;
 
 /// Offsets in a frame with an ARP packet.
 pub(super) mod field {

@@ -18,7 +18,7 @@ use super::counters::Reason;
 use super::interface::Interface;
 use super::{Config, Echoes};
 use super::{ethernet, ipv4, ipv6};
-use fwdlab_port::frame::Frame;
+use fwdlab_netio::frame::Frame;
 
 /// The slow path of one worker.
 pub(super) struct Slow {

@@ -4,10 +4,10 @@
 pub mod walled;
 
 use etherparse::{NetSlice, SlicedPacket};
+use fwdlab_netio::Batch;
 use fwdlab_packet::Flows;
 use fwdlab_packet::template::Template;
 use fwdlab_packet::{Family, Stamp, checksum};
-use fwdlab_port::Batch;
 use fwdlab_router::fib::{Auto, Fib, NextHop, Prefix, V4, V6};
 use fwdlab_router::path::{
     Config, Counters, Frame, Interface, Neighbour, Neighbours, NoFirewall, Router,

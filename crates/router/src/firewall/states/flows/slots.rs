@@ -5,9 +5,9 @@ use crate::firewall::places;
 use crate::firewall::states::key::{Key, Of, Seed};
 use crate::firewall::states::segment::{Credit, Of as OfFamily, Query, Segment};
 use crate::firewall::states::{Access, States};
-use fwdlab_port::frame::BATCH;
-use fwdlab_port::memory::prefer_huge_pages;
-use fwdlab_port::prefetch::prefetch;
+use fwdlab_netio::frame::BATCH;
+use fwdlab_netio::memory::prefer_huge_pages;
+use fwdlab_netio::prefetch::prefetch;
 
 /// Pairs of slots that a family begins with: a power of two. Of 2000 flows, 99 of 100 find one.
 pub(super) const PAIRS: usize = 1 << 13;

@@ -1,0 +1,107 @@
+//! The operating system's side: namespaces, CPU placement, clocks, and the ways
+//! to put frames on a wire and to count them.
+//!
+//! The only crate of the workspace with `unsafe`; every block states why it is sound.
+//! Nothing here depends on experiments, plans or reports.
+
+pub mod affinity;
+pub mod bell;
+pub mod circuit;
+pub mod clock;
+pub mod flood;
+pub mod frame;
+pub mod host;
+pub mod memory;
+pub mod netlink;
+pub mod netns;
+mod pacing;
+pub mod packet_socket;
+pub mod pcap;
+pub mod poll;
+pub mod popcount;
+pub mod port;
+pub mod prefetch;
+pub mod process;
+pub mod rights;
+pub mod ring;
+pub mod seccomp;
+pub mod sender;
+pub mod spread;
+pub mod tap;
+pub mod tun;
+pub mod tx_backlog;
+mod user_sender;
+pub mod userns;
+pub mod vlan;
+pub mod xdp;
+pub mod xsk;
+
+pub use bell::Bell;
+pub use flood::Flood;
+pub use frame::{Batch, Frame};
+pub use netns::NetNs;
+pub use port::Port;
+pub use sender::{Received, Receiver, Sender, SenderConfig, Watch};
+pub use user_sender::UserSender;
+
+use std::io;
+
+/// An error of the operating system's interfaces.
+#[derive(Debug, thiserror::Error)]
+pub enum NetioError {
+    /// A system call failed.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: String,
+        /// The kernel's error.
+        source: io::Error,
+    },
+    /// Loading, attaching or running a BPF program failed.
+    #[error("{what}: {why}")]
+    Bpf {
+        /// What was tried.
+        what: &'static str,
+        /// The loader's and the kernel's words.
+        why: String,
+    },
+    /// A file of captured frames is not one, or ends too early.
+    #[error("{path}: at byte {offset}: {why}")]
+    Capture {
+        /// The file.
+        path: String,
+        /// Where what can't be read begins.
+        offset: u64,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+impl NetioError {
+    /// Adds to the error of a call what was tried.
+    pub fn system(what: impl Into<String>, source: impl Into<io::Error>) -> NetioError {
+        NetioError::System { what: what.into(), source: source.into() }
+    }
+
+    /// The number of the kernel's error (errno(3)), of a call that failed.
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            NetioError::System { source, .. } => source.raw_os_error(),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn bpf(what: &'static str, error: &dyn std::error::Error) -> NetioError {
+        let mut why = error.to_string();
+        let mut source = error.source();
+        while let Some(inner) = source {
+            let inner_text = inner.to_string();
+            // Some errors already end with their source's text.
+            if !why.ends_with(&inner_text) {
+                why = format!("{why}: {inner_text}");
+            }
+            source = inner.source();
+        }
+        NetioError::Bpf { what, why }
+    }
+}

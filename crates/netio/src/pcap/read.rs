@@ -1,0 +1,152 @@
+//! Reading pcap and pcapng.
+
+use crate::NetioError;
+use crate::frame::Frame;
+use pcap_parser::pcapng::Block;
+use pcap_parser::traits::{PcapNGPacketBlock, PcapReaderIterator};
+use pcap_parser::{Linktype, PcapBlockOwned, PcapError, create_reader};
+use std::fs::File;
+use std::path::Path;
+
+/// Bytes read at once, and the longest record: programs capture frames of 256 KiB at
+/// most.
+const BUFFER_BYTES: usize = 288 << 10;
+
+/// A file of captured frames.
+pub(super) struct PcapReader {
+    path: String,
+    reader: Box<dyn PcapReaderIterator + Send>,
+    /// What the frames of each interface are. A pcap file has one interface.
+    links: Vec<Linktype>,
+}
+
+/// What came next in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// A frame.
+    Frame,
+    /// A frame that is not there whole, or longer than a [`Frame`] can be.
+    Missed,
+    /// Nothing any more.
+    End,
+}
+
+/// What a look at the file says.
+enum Look {
+    Next(Next, usize),
+    /// Something that is no frame, of so many bytes.
+    Skip(usize),
+    ReadOn,
+    Wrong(String),
+}
+
+impl PcapReader {
+    pub(super) fn open(path: &Path) -> Result<PcapReader, NetioError> {
+        let name = path.display().to_string();
+        let file =
+            File::open(path).map_err(|e| NetioError::system(format!("opening {name}"), e))?;
+        match create_reader(BUFFER_BYTES, file) {
+            Ok(reader) => Ok(PcapReader { path: name, reader, links: Vec::new() }),
+            Err(error) => Err(NetioError::Capture { path: name, offset: 0, why: words(&error) }),
+        }
+    }
+
+    /// Reads the next frame, which came in at port `number`.
+    ///
+    /// # Errors
+    /// [`NetioError::Capture`] where the file can't be understood.
+    pub(super) fn next(&mut self, number: u8, frame: &mut Frame) -> Result<Next, NetioError> {
+        loop {
+            let look = match self.reader.next() {
+                Ok((bytes, block)) => look_at(&block, bytes, &mut self.links, number, frame),
+                Err(PcapError::Eof) => Look::Next(Next::End, 0),
+                Err(PcapError::Incomplete(_)) => Look::ReadOn,
+                Err(error) => Look::Wrong(words(&error)),
+            };
+            match look {
+                Look::Next(next, bytes) => {
+                    self.reader.consume(bytes);
+                    return Ok(next);
+                }
+                Look::Skip(bytes) => self.reader.consume(bytes),
+                Look::ReadOn => self.read_on()?,
+                Look::Wrong(why) => return Err(self.wrong(why)),
+            }
+        }
+    }
+
+    fn read_on(&mut self) -> Result<(), NetioError> {
+        let before = self.reader.data().len();
+        let failed = self.reader.refill().map_err(|error| words(&error)).err();
+        if let Some(why) = failed {
+            return Err(self.wrong(why));
+        }
+        // Neither more nor the end: it would be so for ever.
+        if self.reader.data().len() == before && !self.reader.reader_exhausted() {
+            return Err(self.wrong("a record that is too long".into()));
+        }
+        Ok(())
+    }
+
+    fn wrong(&self, why: String) -> NetioError {
+        let offset = self.reader.consumed() as u64;
+        NetioError::Capture { path: self.path.clone(), offset, why }
+    }
+}
+
+/// Understands one block of a file; `bytes` long.
+fn look_at(
+    block: &PcapBlockOwned,
+    bytes: usize,
+    links: &mut Vec<Linktype>,
+    number: u8,
+    frame: &mut Frame,
+) -> Look {
+    let (interface, captured, length) = match block {
+        PcapBlockOwned::LegacyHeader(header) => {
+            links.push(header.network);
+            return Look::Skip(bytes);
+        }
+        PcapBlockOwned::NG(Block::SectionHeader(_)) => {
+            links.clear();
+            return Look::Skip(bytes);
+        }
+        PcapBlockOwned::NG(Block::InterfaceDescription(interface)) => {
+            links.push(interface.linktype);
+            return Look::Skip(bytes);
+        }
+        PcapBlockOwned::Legacy(packet) => (0, packet.data, packet.origlen),
+        PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => {
+            (packet.if_id as usize, packet.packet_data(), packet.orig_len())
+        }
+        PcapBlockOwned::NG(Block::SimplePacket(packet)) => {
+            (0, packet.packet_data(), packet.orig_len())
+        }
+        // Names, statistics, secrets, what others invented.
+        PcapBlockOwned::NG(_) => return Look::Skip(bytes),
+    };
+    match links.get(interface) {
+        Some(&Linktype::ETHERNET) => {}
+        Some(other) => return Look::Wrong(format!("frames of link type {other}, not Ethernet")),
+        None => return Look::Wrong(format!("a frame of interface {interface}, unheard of")),
+    }
+    let whole = captured.len() == length as usize;
+    match whole && frame.receive(number, captured).is_ok() {
+        true => Look::Next(Next::Frame, bytes),
+        false => Look::Next(Next::Missed, bytes),
+    }
+}
+
+/// What is wrong, in our words: the parser's would show the bytes.
+fn words<I>(error: &PcapError<I>) -> String {
+    match error {
+        PcapError::Eof => "the file is empty".into(),
+        PcapError::BufferTooSmall => "a record that is too long".into(),
+        PcapError::UnexpectedEof | PcapError::Incomplete(_) => "the file ends in between".into(),
+        PcapError::ReadError => "reading failed".into(),
+        PcapError::HeaderNotRecognized => "neither pcap nor pcapng".into(),
+        PcapError::NomError(_, kind) | PcapError::OwnedNomError(_, kind) => {
+            format!("a record that can't be understood ({})", kind.description())
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Capture files as ports: every form of them, and what is no such file.
+
+use fwdlab_netio::pcap::PcapPort;
+use fwdlab_netio::port::Sent;
+use fwdlab_netio::{Batch, NetioError, Port, clock};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tempfile::TempDir;
+
+const NUMBER: u8 = 4;
+
+/// Writes numbers in one of both byte orders.
+struct Bytes {
+    big: bool,
+    bytes: Vec<u8>,
+}
+
+impl Bytes {
+    fn new(big: bool) -> Bytes {
+        Bytes { big, bytes: Vec::new() }
+    }
+    fn u16(&mut self, number: u16) -> &mut Bytes {
+        let bytes = if self.big { number.to_be_bytes() } else { number.to_le_bytes() };
+        self.raw(&bytes)
+    }
+    fn u32(&mut self, number: u32) -> &mut Bytes {
+        let bytes = if self.big { number.to_be_bytes() } else { number.to_le_bytes() };
+        self.raw(&bytes)
+    }
+    fn raw(&mut self, bytes: &[u8]) -> &mut Bytes {
+        self.bytes.extend_from_slice(bytes);
+        self
+    }
+    /// A pcapng block around `body`, filled up to whole words.
+    fn block(&mut self, kind: u32, body: &Bytes) -> &mut Bytes {
+        let length = 12 + body.bytes.len().next_multiple_of(4);
+        self.u32(kind).u32(length as u32).raw(&body.bytes);
+        self.raw(&vec![0; length - 12 - body.bytes.len()]).u32(length as u32)
+    }
+}
+
+fn frames() -> Vec<Vec<u8>> {
+    [60, 61, 62, 63, 1514, 1596, 9014].iter().map(|&length| vec![length as u8; length]).collect()
+}
+
+/// A pcap file by the draft's text: header, then records of time, lengths and bytes.
+fn pcap(big: bool, magic: u32, link: u32, frames: &[Vec<u8>]) -> Vec<u8> {
+    let mut file = Bytes::new(big);
+    file.u32(magic).u16(2).u16(4).u32(0).u32(0).u32(65535).u32(link);
+    for frame in frames {
+        let length = frame.len() as u32;
+        file.u32(1_700_000_000).u32(999).u32(length).u32(length).raw(frame);
+    }
+    file.bytes
+}
+
+/// A pcapng file: section, interface, a block of a kind that nobody knows, frames as
+/// enhanced packets and the last one as a simple packet.
+fn pcapng(big: bool, link: u16, frames: &[Vec<u8>]) -> Vec<u8> {
+    let body = || Bytes::new(big);
+    let mut file = body();
+    let mut section = body();
+    section.u32(0x1a2b_3c4d).u16(1).u16(0).u32(u32::MAX).u32(u32::MAX);
+    file.block(0x0a0d_0d0a, &section);
+    file.block(1, body().u16(link).u16(0).u32(0));
+    file.block(0x0bad, body().u32(1));
+    for (n, frame) in frames.iter().enumerate() {
+        let length = frame.len() as u32;
+        match n + 1 < frames.len() {
+            true => file.block(6, body().u32(0).u32(1).u32(2).u32(length).u32(length).raw(frame)),
+            false => file.block(3, body().u32(length).raw(frame)),
+        };
+    }
+    file.bytes
+}
+
+fn write(folder: &TempDir, bytes: &[u8]) -> PathBuf {
+    let path = folder.path().join("in.pcap");
+    fs::write(&path, bytes).expect("a file");
+    path
+}
+
+/// Everything that comes before the end or an error.
+fn read(path: &Path) -> (Vec<Vec<u8>>, Result<PcapPort, NetioError>) {
+    let (mut batch, mut frames) = (Batch::new(), Vec::new());
+    let mut port = match PcapPort::open(Some(path), None, NUMBER) {
+        Ok(port) => port,
+        Err(error) => return (frames, Err(error)),
+    };
+    while !port.is_at_end() {
+        match port.receive(&mut batch) {
+            Ok(count) => assert_eq!(count, batch.frames().len()),
+            Err(error) => return (frames, Err(error)),
+        }
+        for frame in batch.frames() {
+            assert_eq!((frame.ingress(), frame.egress()), (NUMBER, None));
+            frames.push(frame.whole().to_vec());
+        }
+    }
+    (frames, Ok(port))
+}
+
+#[test]
+fn all_forms_of_files_are_read() {
+    let folder = TempDir::new().expect("a folder");
+    for big in [false, true] {
+        for magic in [0xa1b2_c3d4, 0xa1b2_3c4d] {
+            let (read, port) = read(&write(&folder, &pcap(big, magic, 1, &frames())));
+            assert_eq!(port.expect("a whole file").missed(), 0);
+            assert!(read == frames(), "big endian {big}, magic {magic:x}");
+        }
+        let (read, port) = read(&write(&folder, &pcapng(big, 1, &frames())));
+        assert_eq!(port.expect("a whole file").missed(), 0);
+        assert!(read == frames(), "pcapng, big endian {big}");
+    }
+    // More than one batch, and more than the reader's memory holds.
+    let many: Vec<Vec<u8>> = (0..2000u32).map(|n| n.to_be_bytes().repeat(300)).collect();
+    assert!(read(&write(&folder, &pcap(false, 0xa1b2_c3d4, 1, &many))).0 == many);
+}
+
+#[test]
+fn frames_that_are_not_whole_or_too_long_are_missed() {
+    let folder = TempDir::new().expect("a folder");
+    let mut bytes = pcap(
+        false,
+        0xa1b2_c3d4,
+        1,
+        &[vec![1; 60], vec![2; fwdlab_netio::frame::LONGEST + 1], vec![3; 60]],
+    );
+    // The last was longer than what there is of it.
+    let at = bytes.len() - 60 - 4;
+    bytes[at] = 61;
+    let (read, port) = read(&write(&folder, &bytes));
+    assert_eq!((read, port.expect("a whole file").missed()), (vec![vec![1; 60]], 2));
+}
+
+#[test]
+fn what_is_no_ethernet_capture_is_refused_with_its_place() {
+    let folder = TempDir::new().expect("a folder");
+    let says = |bytes: &[u8]| {
+        let (frames, error) = read(&write(&folder, bytes));
+        assert!(frames.is_empty());
+        error.err().expect("an error").to_string().replace(folder.path().to_str().unwrap(), "")
+    };
+    let frame = [vec![0; 60]];
+    let raw_ip = "/in.pcap: at byte 24: frames of link type RAW, not Ethernet";
+    assert_eq!(says(&pcap(false, 0xa1b2_c3d4, 101, &frame)), raw_ip);
+    let file = pcapng(true, 113, &[frame[0].clone(), frame[0].clone()]);
+    let cooked = "/in.pcap: at byte 64: frames of link type LINUX_SLL, not Ethernet";
+    assert_eq!(says(&file), cooked);
+    assert_eq!(says(b""), "/in.pcap: at byte 0: the file is empty");
+    assert_eq!(says(b"Frames, please: none here."), "/in.pcap: at byte 0: neither pcap nor pcapng");
+    let mut long = pcap(false, 0xa1b2_c3d4, 1, &frame);
+    long[35] = 0x7f;
+    assert_eq!(says(&long), "/in.pcap: at byte 24: a record that is too long");
+    let mut stray = pcapng(false, 1, &[frame[0].clone(), frame[0].clone()]);
+    stray[72] = 3;
+    assert_eq!(says(&stray), "/in.pcap: at byte 64: a frame of interface 3, unheard of");
+    assert!(PcapPort::open(Some(Path::new("/no/such/file")), None, 0).is_err());
+}
+
+#[test]
+fn cut_and_broken_files_give_what_is_whole_and_never_a_panic() {
+    let folder = TempDir::new().expect("a folder");
+    let few = [vec![1; 14], vec![2; 15], vec![3; 16]];
+    for file in [
+        pcap(false, 0xa1b2_3c4d, 1, &few),
+        pcap(true, 0xa1b2_c3d4, 1, &few),
+        pcapng(false, 1, &few),
+        pcapng(true, 1, &few),
+    ] {
+        for length in 0..file.len() {
+            let (read, result) = read(&write(&folder, &file[..length]));
+            assert!(read.len() < few.len() && few.starts_with(&read), "cut at {length}");
+            if let Err(error) = result {
+                assert!(
+                    matches!(error, NetioError::Capture { offset, .. } if offset <= length as u64)
+                );
+            }
+        }
+        for at in 0..file.len() {
+            for value in [0, 0x7f, 0xff, file[at] ^ 1] {
+                let mut broken = file.clone();
+                broken[at] = value;
+                // Whatever comes of it, it comes to an end.
+                assert!(read(&write(&folder, &broken)).0.len() <= few.len());
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_sent_is_read_back() {
+    let folder = TempDir::new().expect("a folder");
+    let input = write(&folder, &pcap(true, 0xa1b2_c3d4, 1, &frames()));
+    let output = folder.path().join("out.pcap");
+    let mut port = PcapPort::open(Some(&input), Some(&output), NUMBER).expect("a port");
+    let mut batch = Batch::new();
+    assert_eq!(port.receive(&mut batch).expect("receiving"), 7);
+    batch.frames_mut().iter_mut().for_each(|frame| frame.send_to(NUMBER));
+    batch.frames_mut()[1].send_to(NUMBER + 1);
+    batch.frames_mut()[2].send_nowhere();
+    assert_eq!(port.send(&mut batch).expect("sending"), Sent { sent: 5, lost: 0 });
+    port.flush().expect("writing");
+    let mut expected = frames();
+    expected.drain(1..3);
+    let (written, result) = read(&output);
+    assert!(written == expected && result.is_ok());
+    assert!(PcapPort::open(Some(&input), Some(&input), 0).is_err(), "it would be overwritten");
+    assert!(read(&input).0 == frames());
+    // Neither file: a port that is always silent, and swallows everything.
+    let mut nothing = PcapPort::open(None, None, NUMBER).expect("a port");
+    assert!(nothing.is_at_end());
+    assert_eq!(nothing.send(&mut batch).expect("sending"), Sent { sent: 5, lost: 0 });
+    assert_eq!(nothing.receive(&mut batch).expect("receiving"), 0);
+}
+
+#[test]
+fn who_waits_at_the_end_waits_long_and_before_it_not_at_all() {
+    let folder = TempDir::new().expect("a folder");
+    let input = write(&folder, &pcap(false, 0xa1b2_c3d4, 1, &frames()));
+    let mut port = PcapPort::open(Some(&input), None, NUMBER).expect("a port");
+    let begin = clock::monotonic_ns();
+    port.wait(Duration::from_secs(3600)).expect("no waiting");
+    port.receive(&mut Batch::new()).expect("receiving");
+    assert!(port.is_at_end());
+    port.wait(Duration::from_millis(20)).expect("waiting");
+    let waited = clock::monotonic_ns() - begin;
+    assert!((20_000_000..60_000_000_000).contains(&waited), "{waited} ns");
+}

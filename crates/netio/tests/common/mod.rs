@@ -1,0 +1,127 @@
+//! Namespaces for tests that send real frames.
+
+// Each test binary uses a part of it.
+#![allow(dead_code)]
+
+pub(crate) mod forwarder;
+
+use fwdlab_netio::{NetNs, Sender, clock};
+use std::io;
+use std::process::Command;
+
+/// Two namespaces joined by a veth pair, removed on drop.
+pub(crate) struct Pair {
+    names: [String; 2],
+    pub(crate) sender: NetNs,
+    pub(crate) receiver: NetNs,
+}
+
+impl Pair {
+    /// A pair with one queue; none, said aloud, where namespaces can't be made.
+    pub(crate) fn new() -> Option<Pair> {
+        Pair::with_queues(1)
+    }
+
+    /// A pair with several queues at both ends.
+    pub(crate) fn with_queues(queues: u32) -> Option<Pair> {
+        let names = ["g", "r"].map(|role| format!("fwdtest-{}-{role}", std::process::id()));
+        let [g, r] = &names;
+        let made = sh(&format!(
+            "ip netns add {g} && ip netns add {r} && \
+             ip link add g0 netns {g} numtxqueues {queues} numrxqueues {queues} type veth \
+             peer name r0 netns {r} numtxqueues {queues} numrxqueues {queues} && \
+             ip -n {g} link set g0 addrgenmode none up && \
+             ip -n {r} link set r0 addrgenmode none up && \
+             ip netns exec {r} ethtool -K r0 gro on"
+        ));
+        if !made {
+            for name in &names {
+                sh(&format!("ip netns delete {name} 2>/dev/null"));
+            }
+            fwdlab_testdata::skip("network namespaces can't be made here (root, ip, ethtool)");
+            return None;
+        }
+        let sender = NetNs::open(g).expect("sender's namespace");
+        let receiver = NetNs::open(r).expect("receiver's namespace");
+        Some(Pair { names, sender, receiver })
+    }
+
+    /// Opens a plain packet socket on r0 and returns a reader of whole frames.
+    pub(crate) fn capture(&self) -> impl FnMut() -> Option<Vec<u8>> {
+        let socket = self
+            .receiver
+            .run(|| {
+                // SAFETY: plain integers and a whole sockaddr_ll with its size.
+                unsafe {
+                    let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK;
+                    let fd = libc::socket(libc::AF_PACKET, kind, i32::from(0x0003u16.to_be()));
+                    assert!(fd >= 0, "{}", io::Error::last_os_error());
+                    let room: i32 = 64 << 20;
+                    let (level, option) = (libc::SOL_SOCKET, libc::SO_RCVBUFFORCE);
+                    libc::setsockopt(fd, level, option, (&raw const room).cast(), 4);
+                    Ok(fd)
+                }
+            })
+            .expect("a packet socket");
+        move || {
+            let mut frame = vec![0xa5; 2048];
+            // SAFETY: the buffer and its length belong together.
+            let length = unsafe { libc::recv(socket, frame.as_mut_ptr().cast(), frame.len(), 0) };
+            frame.truncate(usize::try_from(length).ok()?);
+            Some(frame)
+        }
+    }
+}
+
+impl Pair {
+    /// Sends these frames through g0, as they are.
+    pub(crate) fn send(&self, frames: &[Vec<u8>]) {
+        let frames = frames.to_vec();
+        let sent = self.sender.run(move || {
+            // SAFETY: plain integers, a whole sockaddr_ll and each frame with its size.
+            unsafe {
+                let fd = libc::socket(libc::AF_PACKET, libc::SOCK_RAW, 0);
+                assert!(fd >= 0, "{}", io::Error::last_os_error());
+                let mut to: libc::sockaddr_ll = std::mem::zeroed();
+                to.sll_family = libc::AF_PACKET as u16;
+                to.sll_ifindex = libc::if_nametoindex(c"g0".as_ptr()) as i32;
+                let size = size_of::<libc::sockaddr_ll>() as u32;
+                for frame in &frames {
+                    let sent = libc::sendto(
+                        fd,
+                        frame.as_ptr().cast(),
+                        frame.len(),
+                        0,
+                        (&raw const to).cast(),
+                        size,
+                    );
+                    assert_eq!(sent, frame.len() as isize, "{}", io::Error::last_os_error());
+                }
+                libc::close(fd);
+            }
+            Ok(())
+        });
+        sent.expect("frames are sent");
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        for name in &self.names {
+            sh(&format!("ip netns delete {name}"));
+        }
+    }
+}
+
+pub(crate) fn sh(command: &str) -> bool {
+    Command::new("sh").arg("-c").arg(command).status().is_ok_and(|status| status.success())
+}
+
+/// Waits until the sender has sent 200 packets more, two seconds at most.
+pub(crate) fn wait_for_packets(sender: &dyn Sender) {
+    let sent = || sender.sent().iter().sum::<u64>();
+    let (begin, deadline) = (sent(), clock::monotonic_ns() + 2_000_000_000);
+    while sent() < begin + 200 && clock::monotonic_ns() < deadline {
+        clock::sleep_until(clock::monotonic_ns() + 1_000_000);
+    }
+}
