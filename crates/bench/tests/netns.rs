@@ -11,7 +11,7 @@ use fwdlab_model::warning::Warning;
 use fwdlab_netio::affinity;
 use fwdlab_packet::Flows;
 use fwdlab_packet::rss::queues_of_flows;
-use fwdlab_packet::{Family, Template};
+use fwdlab_packet::{Family, Stream, Template};
 use std::sync::Mutex;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -316,7 +316,7 @@ flows = { sources = 5, destinations = 8 }
         let record = testbed.run(task, &mut NoopObserver).expect("a run");
         let queues = plan.variants[run.variants[0]].settings.dut.queues;
         let flows = Flows { sources: 5, destinations: 8 };
-        let template = Template::new(Family::Inet, 64, flows, 1, [2; 6], [4; 6]);
+        let template = Template::new(&Stream::new(Family::Inet, 64, flows), 1, [2; 6], [4; 6]);
         let wanted = queues_of_flows(&template, queues);
         let found = received(&record.trial.counters);
         let total: u64 = found.packets.iter().sum();

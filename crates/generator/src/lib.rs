@@ -27,8 +27,7 @@ use fwdlab_host::Host;
 use fwdlab_host::error::BenchError;
 use fwdlab_model::record::Counter;
 use fwdlab_model::settings::GeneratorKind;
-use fwdlab_packet::Flows;
-use fwdlab_packet::{Family, Template};
+use fwdlab_packet::{Stream, Template};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -38,12 +37,8 @@ use std::time::{Duration, Instant};
 pub struct Load {
     /// Template of the frames: family, MACs, addresses, size.
     pub template: Template,
-    /// Address family.
-    pub family: Family,
-    /// Bytes of a frame with FCS.
-    pub frame_size: u16,
-    /// Sources and destinations.
-    pub flows: Flows,
+    /// The packets. Their size may be smaller than the template's, which has room for a stamp.
+    pub stream: Stream,
     /// MAC of the sending interface.
     pub source_mac: [u8; 6],
     /// MAC that frames are sent to: the DUT's, or the receiver's for the ceiling.

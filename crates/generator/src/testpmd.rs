@@ -155,20 +155,25 @@ impl Generator for Testpmd<'_> {
         let facts = &mut self.outcome.facts;
         facts.insert("testpmd command".into(), words.join(" "));
         facts.insert("received".into(), "at the interface: every packet counts".into());
-        if load.flows.count() > 1 {
+        if load.stream.flows.count() > 1 {
             let told = "it makes source addresses of the destination's (--txonly-multi-flow), \
                         up to 256 for each CPU; the destination does not vary";
             facts.insert("testpmd flows".into(), told.into());
             self.outcome.remarks.push(format!(
                 "testpmd can't send the {} flows that were asked for: {told}",
-                load.flows.count()
+                load.stream.flows.count()
             ));
         }
         let receiver = InterfaceCounter::new(self.ends.receiver, &self.ends.receiver_interface)?;
         self.receiver = Some(receiver);
         if let Some(rate_pps) = load.rate_pps {
             let (host, interface) = (self.ends.sender, self.ends.sender_interface.as_str());
-            let pace = Pace::begin(host, interface, rate_pps, load.frame_size.saturating_sub(4))?;
+            let pace = Pace::begin(
+                host,
+                interface,
+                rate_pps,
+                load.stream.frame_size.most().saturating_sub(4),
+            )?;
             let counter = InterfaceCounter::new(host, interface)?;
             let before = counter.read()?.sent;
             self.pace = Some((pace, counter, before));
@@ -292,7 +297,7 @@ fn command(ends: &GeneratorHosts<'_>, load: &Load) -> Result<Vec<String>, BenchE
              \"max\" and no [method], or name an interface of the kernel's in the lab's file",
         );
     }
-    if load.family == Family::Inet6 {
+    if load.stream.family == Family::Inet6 {
         return refused("testpmd sends IPv4 only: choose another generator for inet6");
     }
     if ends.sender_cpus.len() == 1 {
@@ -317,11 +322,11 @@ fn command(ends: &GeneratorHosts<'_>, load: &Load) -> Result<Vec<String>, BenchE
     words.extend(["--", "-i", "--forward-mode=txonly"].map(str::to_owned));
     words.push(format!("--eth-peer=0,{}", mac(load.next_hop_mac)));
     // Its sizes don't count the FCS.
-    words.push(format!("--txpkts={}", load.frame_size.saturating_sub(4)));
-    let address = |side| flow_address(load.family, side, 0);
+    words.push(format!("--txpkts={}", load.stream.frame_size.most().saturating_sub(4)));
+    let address = |side| flow_address(load.stream.family, side, 0);
     words.push(format!("--tx-ip={},{}", address(Side::Sender), address(Side::Receiver)));
     words.push(format!("--tx-udp={SOURCE_PORT},{DESTINATION_PORT}"));
-    if load.flows.count() > 1 {
+    if load.stream.flows.count() > 1 {
         words.push("--txonly-multi-flow".into());
     }
     if ends.sender_cpus.len() > 2 {

@@ -25,7 +25,7 @@ pub use vm::*;
 
 use crate::units::FrameSize;
 use fwdlab_packet::address::Side;
-use fwdlab_packet::named;
+use fwdlab_packet::{Stream, named};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -390,4 +390,11 @@ pub struct TrafficSettings {
     /// nothing to a plan's hash.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub generator_options: Vec<String>,
+}
+
+impl TrafficSettings {
+    /// The stream of packets that is sent.
+    pub fn stream(&self) -> Stream {
+        Stream::new(self.family, self.frame_size, self.flows)
+    }
 }

@@ -10,7 +10,7 @@ use fwdlab_netio::xdp::{XdpMode, XdpReceiver, XdpSender};
 use fwdlab_netio::xsk::{Bind, XskConfig, XskPort, XskProgram};
 use fwdlab_netio::{Batch, NetNs, NetioError, Port, Receiver, Sender, SenderConfig, clock};
 use fwdlab_packet::Flows;
-use fwdlab_packet::{Family, Template};
+use fwdlab_packet::{Family, Stream, Template};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -102,8 +102,12 @@ fn forward_for_a_second(g: &NetNs, d: &NetNs, sink: &XdpReceiver, kind: Kind) ->
         Ok(ports[0].missed())
     });
     let flows = Flows { sources: 20, destinations: 100 };
-    let template =
-        Template::new(Family::Inet, 64, flows, 1, [2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
+    let template = Template::new(
+        &Stream::new(Family::Inet, 64, flows),
+        1,
+        [2, 0, 0, 0, 0, 1],
+        [2, 0, 0, 0, 0, 2],
+    );
     let sender = XdpSender::new(&SenderConfig {
         namespace: g.clone(),
         interface: "g0".into(),

@@ -13,7 +13,7 @@ use fwdlab_netio::xdp::{XdpMode, XdpReceiver, XdpSender};
 use fwdlab_netio::{NetNs, Receiver, Sender, SenderConfig, Watch, affinity, clock};
 use fwdlab_packet::Flows;
 use fwdlab_packet::arrivals::{Arrivals, Expected, Routes};
-use fwdlab_packet::{Family, FrameWriter, Phase, Template};
+use fwdlab_packet::{Family, FrameWriter, Phase, Stream, Template};
 use std::process::Command;
 
 const PAIRS: usize = 10;
@@ -49,7 +49,7 @@ fn main() {
 fn expected(family: Family, size: u16, flows: Flows, timestamps: bool) -> Expected {
     let [from, to] = MACS;
     Expected {
-        template: Template::new(family, size, flows, 1, from, to),
+        template: Template::new(&Stream::new(family, size, flows), 1, from, to),
         destination_mac: Some(to),
         source_mac: Some(from),
         translated: None,

@@ -11,7 +11,7 @@
 use fwdlab_netio::xdp::{XdpMode, XdpReceiver, XdpSender};
 use fwdlab_netio::{NetNs, Receiver, Sender, SenderConfig, clock, packet_socket, xsk};
 use fwdlab_packet::Flows;
-use fwdlab_packet::{Family, Template};
+use fwdlab_packet::{Family, Stream, Template};
 use std::process::{Child, Command, Stdio};
 
 const PAIRS: usize = 10;
@@ -97,7 +97,12 @@ fn one_of_ours(
         interface: "g0".into(),
         cpu: 0,
         number: 0,
-        template: Template::new(family, size, flows, 1, [2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]),
+        template: Template::new(
+            &Stream::new(family, size, flows),
+            1,
+            [2, 0, 0, 0, 0, 1],
+            [2, 0, 0, 0, 0, 2],
+        ),
         rate_pps: None,
         limit: None,
         burst: 64,

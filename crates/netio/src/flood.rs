@@ -106,12 +106,13 @@ impl Flooding {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fwdlab_packet::Stream;
     use fwdlab_packet::{Family, Flows};
 
     #[test]
     fn senders_that_share_a_flood_share_no_flow() {
         let flows = Flows { sources: 2, destinations: 5 };
-        let template = Template::new(Family::Inet, 64, flows, 1, [2; 6], [4; 6]);
+        let template = Template::new(&Stream::new(Family::Inet, 64, flows), 1, [2; 6], [4; 6]);
         for senders in 1..5 {
             let flood = Flood::beside(&template, 1000, 1e6);
             let all = flood.template().flows().count();
@@ -130,7 +131,7 @@ mod tests {
     #[test]
     fn it_is_sent_in_the_window_only() {
         let flows = Flows { sources: 2, destinations: 5 };
-        let template = Template::new(Family::Inet, 64, flows, 1, [2; 6], [4; 6]);
+        let template = Template::new(&Stream::new(Family::Inet, 64, flows), 1, [2; 6], [4; 6]);
         let mut flooding = Flooding::new(Flood::beside(&template, 1000, 1e9), 0, 64);
         assert_eq!(flooding.due(Phase::WarmUp, 64), 0);
         let deadline = clock::monotonic_ns() + 1_000_000_000;

@@ -15,7 +15,7 @@ use fwdlab_netio::{Frame, Received, Receiver, Sender, SenderConfig, Watch, affin
 use fwdlab_packet::Flows;
 use fwdlab_packet::arrivals::{CHECKED_ONE_IN, Expected, FAULTS, FIRST_CHECKED, Fault};
 use fwdlab_packet::injection::Damage;
-use fwdlab_packet::{Family, FrameSize, FrameWriter, Phase, Template};
+use fwdlab_packet::{Family, FrameSize, FrameWriter, Phase, Stream, Template};
 use rand_xoshiro::Xoshiro256StarStar;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::sync::Mutex;
@@ -29,7 +29,7 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn expected(family: Family, size: impl Into<FrameSize>, timestamps: bool) -> Expected {
     Expected {
-        template: Template::new(family, size, FLOWS, RUN_ID, [2; 6], [6; 6]),
+        template: Template::new(&Stream::new(family, size, FLOWS), RUN_ID, [2; 6], [6; 6]),
         destination_mac: Some(TO),
         source_mac: Some(FROM),
         translated: None,
@@ -294,9 +294,7 @@ fn nothing_is_found_in_what_the_senders_send() {
     for (seed, expected) in (0..clean_runs(8)).zip(packets().iter().cycle()) {
         let expected = Expected {
             template: Template::new(
-                expected.template.family(),
-                *expected.template.size(),
-                FLOWS,
+                &Stream::new(expected.template.family(), *expected.template.size(), FLOWS),
                 RUN_ID,
                 FROM,
                 TO,
@@ -355,7 +353,7 @@ fn a_sample_of_what_a_sender_sends_is_checked_and_nothing_is_found() {
     for expected in packets() {
         let size = *expected.template.size();
         let family = expected.template.family();
-        let template = Template::new(family, size, FLOWS, RUN_ID, FROM, TO);
+        let template = Template::new(&Stream::new(family, size, FLOWS), RUN_ID, FROM, TO);
         let expected = Expected { template, hops: 0, sampled: true, ..expected };
         let watch = Watch::Packets(Box::new(expected.clone()));
         let receiver = XdpReceiver::new(&pair.receiver, "r0", &watch, XdpMode::Driver);
@@ -419,7 +417,7 @@ fn the_kernel_finds_what_user_space_finds() {
             (0..4).map(|n| FrameWriter::new(expected.template.clone(), n)).collect();
         let template = &expected.template;
         let size = *template.size();
-        let other = Template::new(template.family(), size, FLOWS, 99, [2; 6], [6; 6]);
+        let other = Template::new(&Stream::new(template.family(), size, FLOWS), 99, [2; 6], [6; 6]);
         let mut stranger = FrameWriter::new(other, 0);
         let (mut old, mut held): (Vec<Vec<u8>>, Option<Frame>) = (Vec::new(), None);
         if sampled {

@@ -8,7 +8,7 @@ use fwdlab_netio::packet_socket::{self, PacketReceiver};
 use fwdlab_netio::xdp::{XdpMode, XdpReceiver, XdpSender};
 use fwdlab_netio::{Receiver, Sender, SenderConfig, Watch, affinity, clock};
 use fwdlab_packet::arrivals::{Delays, Expected, delays};
-use fwdlab_packet::{Family, Flows, Phase, Stamp, Template};
+use fwdlab_packet::{Family, Flows, Phase, Stamp, Stream, Template};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn expected(family: Family, hops: u8) -> Expected {
     Expected {
-        template: Template::new(family, 84, FLOWS, RUN_ID, [2; 6], [6; 6]),
+        template: Template::new(&Stream::new(family, 84, FLOWS), RUN_ID, [2; 6], [6; 6]),
         destination_mac: None,
         source_mac: None,
         translated: None,

@@ -8,7 +8,7 @@ use fwdlab_netio::xdp::{XdpMode, XdpReceiver, XdpSender};
 use fwdlab_netio::{
     Flood, NetioError, Receiver, Sender, SenderConfig, Watch, clock, packet_socket, xsk,
 };
-use fwdlab_packet::{Family, Phase, Stamp, Template};
+use fwdlab_packet::{Family, Phase, Stamp, Stream, Template};
 use fwdlab_packet::{Flows, FrameSize};
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -68,7 +68,8 @@ fn every_sender_sends_exactly_the_reference_frames() {
             (Family::Inet, FrameSize::parse("imix").expect("known")),
             (Family::Inet6, FrameSize::parse("imix").expect("known").at_least(84)),
         ] {
-            let template = Template::new(family, size, flows, RUN_ID, SOURCE, DESTINATION);
+            let template =
+                Template::new(&Stream::new(family, size, flows), RUN_ID, SOURCE, DESTINATION);
             let mut read = pair.capture();
             let sender = open(engine, &config(&pair, template.clone(), Some(20_000.0)))
                 .unwrap_or_else(|e| panic!("{engine:?}: {e}"));
@@ -104,7 +105,8 @@ fn counted_packets_begin_with_their_flow() {
     let _guard = ONE_AT_A_TIME.lock();
     let Some(pair) = Pair::new() else { return };
     let flows = Flows { sources: 3, destinations: 5 };
-    let template = Template::new(Family::Inet, 64, flows, RUN_ID, SOURCE, DESTINATION);
+    let template =
+        Template::new(&Stream::new(Family::Inet, 64, flows), RUN_ID, SOURCE, DESTINATION);
     for engine in [Engine::Xdp, Engine::Xsk, Engine::Packet] {
         let mut read = pair.capture();
         let limit = Some(Counted { packets: 40, first: 7 });
@@ -129,7 +131,8 @@ fn a_burst_is_as_long_as_it_was_asked_for_and_a_rate_can_change() {
     let _guard = ONE_AT_A_TIME.lock();
     let Some(pair) = Pair::new() else { return };
     let flows = Flows { sources: 3, destinations: 5 };
-    let template = Template::new(Family::Inet, 64, flows, RUN_ID, SOURCE, DESTINATION);
+    let template =
+        Template::new(&Stream::new(Family::Inet, 64, flows), RUN_ID, SOURCE, DESTINATION);
     let total = |sender: &dyn Sender| sender.sent().iter().sum::<u64>();
     for engine in [Engine::Xdp, Engine::Xsk, Engine::Packet] {
         let burst = SenderConfig {
@@ -175,7 +178,8 @@ fn a_flood_beside_packets_is_sent_in_the_window_and_keeps_its_rate() {
         (Engine::Packet, Family::Inet, 128),
         (Engine::Packet, Family::Inet6, 84),
     ] {
-        let template = Template::new(family, size, flows, RUN_ID, SOURCE, DESTINATION);
+        let template =
+            Template::new(&Stream::new(family, size, flows), RUN_ID, SOURCE, DESTINATION);
         let flood = Flood::beside(&template, 100_000, RATE);
         let both = SenderConfig {
             flood: Some(flood.clone()),
@@ -224,7 +228,8 @@ fn receivers_count_what_was_sent_and_tell_runs_apart() {
     let _guard = ONE_AT_A_TIME.lock();
     let Some(pair) = Pair::new() else { return };
     let flows = Flows { sources: 20, destinations: 100 };
-    let template = |run_id| Template::new(Family::Inet, 64, flows, run_id, SOURCE, DESTINATION);
+    let template =
+        |run_id| Template::new(&Stream::new(Family::Inet, 64, flows), run_id, SOURCE, DESTINATION);
     let watch = Watch::Stamps { run_id: RUN_ID, flows: 2000 };
     for packet_ring in [false, true] {
         let receiver: Box<dyn Receiver> = match packet_ring {
@@ -266,7 +271,8 @@ fn a_paced_sender_never_exceeds_its_rate() {
     let _guard = ONE_AT_A_TIME.lock();
     let Some(pair) = Pair::new() else { return };
     let flows = Flows { sources: 1, destinations: 1 };
-    let template = Template::new(Family::Inet, 64, flows, RUN_ID, SOURCE, DESTINATION);
+    let template =
+        Template::new(&Stream::new(Family::Inet, 64, flows), RUN_ID, SOURCE, DESTINATION);
     let receiver = XdpReceiver::new(
         &pair.receiver,
         "r0",

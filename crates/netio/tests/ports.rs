@@ -9,7 +9,7 @@ use fwdlab_netio::xdp::{XdpMode, XdpSender};
 use fwdlab_netio::xsk::{self, Bind, XskConfig, XskPort, XskProgram};
 use fwdlab_netio::{Batch, NetNs, NetioError, Port, Sender, SenderConfig, clock};
 use fwdlab_packet::Flows;
-use fwdlab_packet::{Family, Stamp, Template};
+use fwdlab_packet::{Family, Stamp, Stream, Template};
 use std::collections::HashSet;
 use std::process::Command;
 use std::sync::Mutex;
@@ -125,7 +125,8 @@ fn ports_receive_what_senders_send() {
             ("packet", Family::Inet6, 1518),
             ("xsk", Family::Inet6, 84),
         ] {
-            let template = Template::new(family, size, flows, RUN_ID, SOURCE, DESTINATION);
+            let template =
+                Template::new(&Stream::new(family, size, flows), RUN_ID, SOURCE, DESTINATION);
             let config = SenderConfig {
                 namespace: pair.sender.clone(),
                 interface: "g0".into(),
@@ -233,7 +234,8 @@ fn a_group_of_packet_ports_shares_flows() {
     let mut ports = open(Kind::Packet, &pair.receiver, "r0", 2);
     let mut left = open(Kind::Packet, &pair.sender, "g0", 1);
     let flows = Flows { sources: 20, destinations: 20 };
-    let template = Template::new(Family::Inet, 64, flows, RUN_ID, SOURCE, DESTINATION);
+    let template =
+        Template::new(&Stream::new(Family::Inet, 64, flows), RUN_ID, SOURCE, DESTINATION);
     let stamp = |flow, sequence| Stamp { flow, sequence, ..some_stamp() };
     let frames: Vec<Vec<u8>> =
         (0..1200).map(|n| template.frame(n % 400 / 20, n % 20, &stamp(n % 400, n))).collect();

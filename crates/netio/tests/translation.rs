@@ -7,7 +7,7 @@ use common::forwarder::{FROM, Forwarder, TO, Wrong};
 use fwdlab_netio::xdp::XdpReceiver;
 use fwdlab_netio::{Frame, Receiver, Watch, affinity};
 use fwdlab_packet::arrivals::{Expected, Fault};
-use fwdlab_packet::{Family, Flows, FrameWriter, Phase, Template};
+use fwdlab_packet::{Family, Flows, FrameWriter, Phase, Stream, Template};
 use rand_xoshiro::Xoshiro256StarStar;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -16,7 +16,12 @@ const DEVICE: [u8; 4] = [198, 19, 0, 1];
 
 fn expected(size: u16) -> Expected {
     Expected {
-        template: Template::new(Family::Inet, size, FLOWS, 0x1234_5678, [2; 6], [6; 6]),
+        template: Template::new(
+            &Stream::new(Family::Inet, size, FLOWS),
+            0x1234_5678,
+            [2; 6],
+            [6; 6],
+        ),
         destination_mac: Some(TO),
         source_mac: Some(FROM),
         translated: Some(DEVICE),

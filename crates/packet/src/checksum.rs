@@ -98,14 +98,14 @@ fn transport(frame: &[u8]) -> Option<(u8, usize, usize, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Family, Flows, Stamp, Template};
+    use crate::{Family, Flows, Stamp, Stream, Template};
 
     #[test]
     fn what_was_left_to_a_device_is_completed_and_nothing_else() {
         for family in [Family::Inet, Family::Inet6] {
             for size in [84, 85, 1518] {
                 let flows = Flows { sources: 1, destinations: 1 };
-                let template = Template::new(family, size, flows, 7, [2; 6], [4; 6]);
+                let template = Template::new(&Stream::new(family, size, flows), 7, [2; 6], [4; 6]);
                 let (sender, phase, flow) = (0, 1, 0);
                 let stamp = Stamp { run_id: 7, sender, phase, flow, sequence: 5, time_ns: 9 };
                 let right = template.frame(0, 0, &stamp);

@@ -17,6 +17,7 @@ pub mod prepared;
 pub mod rss;
 pub mod size;
 pub mod stamp;
+pub mod stream;
 pub mod template;
 pub mod writer;
 
@@ -24,6 +25,7 @@ pub use address::{Family, Flows, Side};
 pub use prepared::Prepared;
 pub use size::FrameSize;
 pub use stamp::{Phase, Stamp};
+pub use stream::Stream;
 pub use template::Template;
 pub use writer::{FrameWriter, Turns};
 

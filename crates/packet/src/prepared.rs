@@ -174,6 +174,7 @@ mod tests {
     use crate::Flows;
     use crate::FrameSize;
     use crate::Stamp;
+    use crate::stream::Stream;
     use proptest::prelude::*;
 
     proptest! {
@@ -192,7 +193,7 @@ mod tests {
             let mix = FrameSize::in_turn(&[size, 300, size + 1, 299]).expect("a mix");
             let size = if mixed { mix } else { size.into() };
             let flows = Flows { sources: 3, destinations: 70 };
-            let template = Template::new(family, size, flows, 9, [2; 6], [4; 6]);
+            let template = Template::new(&Stream::new(family, size, flows), 9, [2; 6], [4; 6]);
             let some = [(0, 0), (2, 69), (1, 5)];
             let mut prepared = Prepared::new(&template, sender, &some);
             prepared.sequence = first;

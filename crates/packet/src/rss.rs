@@ -177,6 +177,7 @@ pub fn queues_of_flows(template: &Template, queues: u16) -> Vec<u16> {
 mod tests {
     use super::*;
     use crate::Flows;
+    use crate::stream::Stream;
     use crate::template::Template;
     use crate::{Family, Stamp};
     use proptest::prelude::*;
@@ -259,7 +260,7 @@ mod tests {
 
     fn frame(family: Family) -> Vec<u8> {
         let flows = Flows { sources: 20, destinations: 100 };
-        let template = Template::new(family, 84, flows, 7, [2; 6], [4; 6]);
+        let template = Template::new(&Stream::new(family, 84, flows), 7, [2; 6], [4; 6]);
         let stamp = Stamp { run_id: 7, sender: 0, phase: 1, flow: 102, sequence: 5, time_ns: 9 };
         template.frame(1, 2, &stamp)
     }

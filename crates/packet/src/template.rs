@@ -8,6 +8,7 @@ use crate::address::{Family, Flows, MAX_ADDRESSES, Side, flow_address, flow_base
 use crate::checksum;
 use crate::size::{FCS_BYTES, FrameSize, SizeTurns};
 use crate::stamp::{self, Stamp};
+use crate::stream::Stream;
 use std::net::IpAddr;
 
 /// UDP ports of RFC 2544 appendix C.2.6.4 (source 0xC020, destination 7, echo).
@@ -61,19 +62,17 @@ pub struct Sums {
 }
 
 impl Template {
-    /// Lays out a frame of `frame_size` bytes with FCS, or those of a mix of sizes.
+    /// Lays out the frame of a stream, with the run's identity.
     ///
     /// # Panics
-    /// If `frame_size` is below [`Template::smallest_frame`]: the plan raises it.
+    /// If the stream's `frame_size` is below [`Template::smallest_frame`]: the plan raises it.
     pub fn new(
-        family: Family,
-        frame_size: impl Into<FrameSize>,
-        flows: Flows,
+        stream: &Stream,
         run_id: u32,
         source_mac: [u8; 6],
         destination_mac: [u8; 6],
     ) -> Template {
-        let size: FrameSize = frame_size.into();
+        let Stream { family, frame_size: size, flows } = *stream;
         assert!(size.least() >= Template::smallest_frame(family), "a frame of {size}");
         let length = usize::from(size.most() - FCS_BYTES);
         let mut bytes = vec![0; length];
@@ -150,7 +149,8 @@ impl Template {
         let flows = Flows { sources: packets.div_ceil(destinations), destinations };
         let mac = |at: usize| std::array::from_fn(|byte| self.bytes[at + byte]);
         let id = !self.run_id;
-        let mut flood = Template::new(self.family, self.size, flows, id, mac(6), mac(0));
+        let mut flood =
+            Template::new(&Stream::new(self.family, self.size, flows), id, mac(6), mac(0));
         let udp = flood.udp_offset();
         flood.bytes[udp..udp + 2].copy_from_slice(&FLOOD_PORT.to_be_bytes());
         flood
@@ -323,7 +323,12 @@ mod tests {
 
     fn template(family: Family, size: impl Into<FrameSize>) -> Template {
         let flows = Flows { sources: 1000, destinations: 1000 };
-        Template::new(family, size, flows, 0xdead_beef, [2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2])
+        Template::new(
+            &Stream::new(family, size, flows),
+            0xdead_beef,
+            [2, 0, 0, 0, 0, 1],
+            [2, 0, 0, 0, 0, 2],
+        )
     }
 
     fn stamp(sequence: u32, flow: u32) -> Stamp {

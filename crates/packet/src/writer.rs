@@ -192,11 +192,12 @@ impl FrameWriter {
 mod tests {
     use super::*;
     use crate::Flows;
+    use crate::stream::Stream;
 
     #[test]
     fn only_flows_of_the_own_queues_are_sent_and_their_sequence_stays() {
         let flows = Flows { sources: 3, destinations: 4 };
-        let template = Template::new(Family::Inet, 64, flows, 9, [2; 6], [4; 6]);
+        let template = Template::new(&Stream::new(Family::Inet, 64, flows), 9, [2; 6], [4; 6]);
         let queues: Arc<[u16]> = (0..12).map(|flow| flow % 3).collect();
         let turns = Turns { queues, own: vec![0, 2] };
         let mut writer = FrameWriter::new(template, 2).with_turns(turns);
@@ -217,7 +218,7 @@ mod tests {
     #[test]
     fn what_was_taken_back_is_written_again() {
         let flows = Flows { sources: 3, destinations: 4 };
-        let template = Template::new(Family::Inet, 64, flows, 9, [2; 6], [4; 6]);
+        let template = Template::new(&Stream::new(Family::Inet, 64, flows), 9, [2; 6], [4; 6]);
         let mut writer = FrameWriter::new(template, 2);
         let mut next = || -> Vec<Vec<u8>> {
             let mut all = Vec::new();
@@ -244,7 +245,7 @@ mod tests {
             .chain([((Family::Inet, 3), mix), ((Family::Inet6, 0), mix)])
         {
             let flows = Flows { sources: 3, destinations: 4 };
-            let template = Template::new(family, size, flows, 9, [2; 6], [4; 6]);
+            let template = Template::new(&Stream::new(family, size, flows), 9, [2; 6], [4; 6]);
             let mut writer = FrameWriter::new(template.clone(), 2).beginning_with(first);
             let mut frame = vec![0xa5; writer.frame_length()];
             writer.prepare(&mut frame);

@@ -23,8 +23,8 @@ use fwdlab_netio::affinity;
 use fwdlab_netio::frame::{BATCH, Batch};
 use fwdlab_netio::ring::{Consumer, Producer, ring};
 use fwdlab_packet::Flows;
-use fwdlab_packet::template::Template;
 use fwdlab_packet::{Family, FrameWriter, Phase};
+use fwdlab_packet::{Stream, Template};
 use fwdlab_router::fib::{Dir24_8, Fib, NextHop, Radix, Shared, V4};
 use fwdlab_router::firewall::{Ruleset, SharedFirewall, Standard, StateConfig, StateTable};
 use fwdlab_router::path::{
@@ -134,7 +134,7 @@ fn labs() -> Vec<Lab> {
 
 /// The frames of all flows, 60 bytes each.
 fn frames(flows: Flows) -> Vec<[u8; 60]> {
-    let template = Template::new(Family::Inet, 64, flows, 1, MACS[0], MACS[1]);
+    let template = Template::new(&Stream::new(Family::Inet, 64, flows), 1, MACS[0], MACS[1]);
     let mut writer = FrameWriter::new(template, 0);
     let mut frame = vec![0; writer.frame_length()];
     writer.prepare(&mut frame);

@@ -5,7 +5,7 @@ use crate::error::VmError;
 use crate::guest::{Running, System};
 use crate::symbols::Symbols;
 use crate::wire::{Lockstep, Wire};
-use fwdlab_packet::{Family, Flows, FrameWriter, Phase, Side, Stamp, Template, address};
+use fwdlab_packet::{Family, Flows, FrameWriter, Phase, Side, Stamp, Stream, Template, address};
 use std::time::{Duration, Instant};
 
 /// MACs of the guest's cards, in their order, and of what is beyond them.
@@ -195,7 +195,8 @@ impl Traffic {
     fn new(question: &Question) -> Traffic {
         let Question { family, frame_size, flows, batch, .. } = *question;
         let size = frame_size.max(Template::smallest_frame(family));
-        let template = Template::new(family, size, flows, Self::RUN, SENDER_MAC, GUEST_MAC);
+        let template =
+            Template::new(&Stream::new(family, size, flows), Self::RUN, SENDER_MAC, GUEST_MAC);
         let writer = FrameWriter::new(template, 0);
         let mut frame = vec![0; writer.frame_length()];
         writer.prepare(&mut frame);

@@ -4,7 +4,8 @@ use super::conversation::Conversation;
 use super::protocol::{Order, SendOrder, Sent};
 use super::traffic::End;
 use crate::error::BenchError;
-use fwdlab_model::settings::{Engine, Family};
+use fwdlab_model::settings::Engine;
+use fwdlab_packet::{Family, Flows, Stream};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -48,10 +49,11 @@ impl Burst {
             interface: end.interface.clone(),
             source_mac: end.mac,
             next_hop_mac: to,
-            family: Family::Inet,
-            frame_size: Burst::FRAME.into(),
-            sources: 16,
-            destinations: 16,
+            stream: Stream::new(
+                Family::Inet,
+                Burst::FRAME,
+                Flows { sources: 16, destinations: 16 },
+            ),
             run_id,
             first_number: 0,
             rate_pps,

@@ -9,13 +9,12 @@ use crate::arrivals;
 use crate::engines::{Receiving, engine_name, open_receiver, open_sender};
 use crate::error::BenchError;
 use crate::host::{Host, LocalHost};
-use fwdlab_model::settings::{Engine, Family};
+use fwdlab_model::settings::Engine;
 use fwdlab_netio::sender::Counted;
 use fwdlab_netio::{NetNs, Sender, SenderConfig, Watch, affinity, clock, sender};
 use fwdlab_packet::Flows;
-use fwdlab_packet::FrameSize;
-use fwdlab_packet::Template;
 use fwdlab_packet::arrivals::Expected;
+use fwdlab_packet::{Stream, Template};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -62,11 +61,7 @@ pub fn senders(order: &SendOrder) -> Result<serve_send::Opened, BenchError> {
         affinity::pin_thread(&others)?;
     }
     wait_for_link(&order.interface)?;
-    let flows = Flows { sources: order.sources, destinations: order.destinations };
-    let template = |run_id, to| {
-        let family = order.family;
-        Template::new(family, order.frame_size, flows, run_id, order.source_mac, to)
-    };
+    let template = |run_id, to| Template::new(&order.stream, run_id, order.source_mac, to);
     let config = |number: usize, template, rate_pps| SenderConfig {
         namespace: namespace.clone(),
         interface: order.interface.clone(),
@@ -76,7 +71,7 @@ pub fn senders(order: &SendOrder) -> Result<serve_send::Opened, BenchError> {
         rate_pps,
         limit: order.limit.map(|packets| {
             let all = Counted { packets, first: order.first_flow };
-            all.share(number, cpus.len(), flows.count())
+            all.share(number, cpus.len(), order.stream.flows.count())
         }),
         burst: sender::burst(cpus.len()),
         timestamps: order.timestamps,
@@ -113,7 +108,7 @@ pub fn senders(order: &SendOrder) -> Result<serve_send::Opened, BenchError> {
 /// Validates an order.
 fn check(order: &SendOrder) -> Result<(), BenchError> {
     let refused = |why: String| Err(BenchError::Refused(why));
-    check_packets(order.family, order.frame_size, order.sources, order.destinations)?;
+    check_packets(&order.stream)?;
     if usize::from(order.first_number) + order.cpus.len().max(1) > SENDERS_MAX {
         return refused(format!("more than {SENDERS_MAX} sending threads"));
     }
@@ -124,12 +119,8 @@ fn check(order: &SendOrder) -> Result<(), BenchError> {
 }
 
 /// Validates frame size and flows.
-fn check_packets(
-    family: Family,
-    size: FrameSize,
-    sources: u32,
-    destinations: u32,
-) -> Result<(), BenchError> {
+fn check_packets(stream: &Stream) -> Result<(), BenchError> {
+    let Stream { family, frame_size: size, flows: Flows { sources, destinations } } = *stream;
     let refused = |why: String| Err(BenchError::Refused(why));
     let smallest = Template::smallest_frame(family);
     if size.least() < smallest {
@@ -219,18 +210,16 @@ fn watch(order: &ReceiveOrder) -> Result<Watch, BenchError> {
     let Some(expected) = &order.expected else {
         return Ok(Watch::Stamps { run_id: order.run_id, flows: order.flows });
     };
-    let family = expected.family;
-    check_packets(family, expected.frame_size, expected.sources, expected.destinations)?;
+    check_packets(&expected.stream)?;
     if !(1..=SENDERS_MAX).contains(&usize::from(expected.senders)) {
         let senders = expected.senders;
         return Err(BenchError::Refused(format!(
             "{senders} sending threads: there are 1 to {SENDERS_MAX}"
         )));
     }
-    let flows = Flows { sources: expected.sources, destinations: expected.destinations };
     Ok(Watch::Packets(Box::new(Expected {
         // Its MACs are the sender's.
-        template: Template::new(family, expected.frame_size, flows, order.run_id, [0; 6], [0; 6]),
+        template: Template::new(&expected.stream, order.run_id, [0; 6], [0; 6]),
         destination_mac: Some(expected.destination_mac),
         source_mac: expected.source_mac,
         translated: expected.translated,
@@ -311,16 +300,18 @@ fn wait_until(patience: Duration, mut is_so: impl FnMut() -> bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fwdlab_packet::Family;
+
+    fn stream(bytes: u16, sources: u32, destinations: u32) -> Stream {
+        Stream::new(Family::Inet6, bytes, Flows { sources, destinations })
+    }
 
     fn order() -> SendOrder {
         SendOrder {
             interface: "lo".into(),
             source_mac: [2, 0, 0, 0, 0, 1],
             next_hop_mac: [2, 0, 0, 0, 0, 2],
-            family: Family::Inet6,
-            frame_size: 84.into(),
-            sources: 10,
-            destinations: 10,
+            stream: stream(84, 10, 10),
             run_id: 1,
             first_number: 0,
             rate_pps: None,
@@ -337,11 +328,14 @@ mod tests {
     fn orders_that_can_not_be_are_refused_before_anything_is_opened() {
         let why = |order: SendOrder| check(&order).expect_err("refused").to_string();
         assert!(
-            why(SendOrder { frame_size: 64.into(), ..order() }).contains("the smallest has 84")
+            why(SendOrder { stream: stream(64, 10, 10), ..order() })
+                .contains("the smallest has 84")
         );
-        assert!(why(SendOrder { sources: 0, ..order() }).contains("0 flows"));
-        assert!(why(SendOrder { sources: 5000, destinations: 5000, ..order() }).contains("flows"));
-        assert!(why(SendOrder { sources: 65_025, ..order() }).contains("65024 sources"));
+        assert!(why(SendOrder { stream: stream(84, 0, 10), ..order() }).contains("0 flows"));
+        assert!(why(SendOrder { stream: stream(84, 5000, 5000), ..order() }).contains("flows"));
+        assert!(
+            why(SendOrder { stream: stream(84, 65_025, 10), ..order() }).contains("65024 sources")
+        );
         assert!(why(SendOrder { first_number: 15, cpus: vec![0, 1], ..order() }).contains("16"));
         assert!(why(SendOrder { rate_pps: Some(f64::NAN), ..order() }).contains("rate"));
         for name in ["no-such-one", "../lo", "lo"] {

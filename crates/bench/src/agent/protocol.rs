@@ -5,8 +5,8 @@
 
 use crate::error::BenchError;
 use fwdlab_model::record::{Arrivals, Latency};
-use fwdlab_model::settings::{Engine, Family};
-use fwdlab_packet::FrameSize;
+use fwdlab_model::settings::Engine;
+use fwdlab_packet::Stream;
 use fwdlab_packet::stamp::PHASES;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -90,14 +90,8 @@ pub struct SendOrder {
     pub source_mac: [u8; 6],
     /// MAC that frames go to.
     pub next_hop_mac: [u8; 6],
-    /// Address family.
-    pub family: Family,
-    /// Bytes of a frame with FCS, or those of a mix.
-    pub frame_size: FrameSize,
-    /// Number of source addresses.
-    pub sources: u32,
-    /// Number of destination addresses.
-    pub destinations: u32,
+    /// The packets.
+    pub stream: Stream,
     /// Identity of the run.
     pub run_id: u32,
     /// Number of the first sending thread among all that send.
@@ -147,14 +141,8 @@ pub struct ReceiveOrder {
 /// Expected packets at the receiver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExpectedPackets {
-    /// Address family.
-    pub family: Family,
-    /// Bytes of a frame with FCS, or those of a mix.
-    pub frame_size: FrameSize,
-    /// Number of source addresses.
-    pub sources: u32,
-    /// Number of destination addresses.
-    pub destinations: u32,
+    /// The packets.
+    pub stream: Stream,
     /// MAC that frames go to.
     pub destination_mac: [u8; 6],
     /// MAC that frames come from; none: any.

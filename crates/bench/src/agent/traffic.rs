@@ -9,10 +9,8 @@ use fwdlab_model::record::{Arrivals, Counts, Latency};
 use fwdlab_model::settings::Engine;
 use fwdlab_netio::clock;
 use fwdlab_netio::sender::Counted;
-use fwdlab_packet::Flows;
-use fwdlab_packet::FrameSize;
 use fwdlab_packet::stamp::PHASES;
-use fwdlab_packet::{Family, Phase};
+use fwdlab_packet::{Phase, Stream};
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -41,12 +39,8 @@ pub struct End<'a> {
 /// The load to send.
 #[derive(Clone, Debug)]
 pub struct AgentLoad {
-    /// Address family.
-    pub family: Family,
-    /// Bytes of a frame with FCS, or those of a mix.
-    pub frame_size: FrameSize,
-    /// Sources and destinations.
-    pub flows: Flows,
+    /// The packets.
+    pub stream: Stream,
     /// Identity of the run.
     pub run_id: u32,
     /// Packets per second of all senders together; none for as fast as possible.
@@ -122,16 +116,12 @@ impl<'a> AgentTraffic<'a> {
     ) -> Result<AgentTraffic<'a>, BenchError> {
         let at_most_ns = (load.at_most + LEFT_ALONE).as_nanos() as u64;
         let threads: usize = senders.iter().map(|(end, _)| end.cpus.len().max(1)).sum();
-        let family = load.family;
         let order = Order::Receive(ReceiveOrder {
             interface: receiver.interface.clone(),
             run_id: load.run_id,
             flows: 0,
             expected: Some(ExpectedPackets {
-                family,
-                frame_size: load.frame_size,
-                sources: load.flows.sources,
-                destinations: load.flows.destinations,
+                stream: load.stream,
                 destination_mac: receiver.mac,
                 source_mac: load.last_mac,
                 translated: load.translated,
@@ -153,16 +143,18 @@ impl<'a> AgentTraffic<'a> {
             let own = end.cpus.len().max(1);
             let share = own as f64 / threads as f64;
             let counted = load.limit.map(|packets| {
-                counted_of(packets, first_number..first_number + own, threads, load.flows.count())
+                counted_of(
+                    packets,
+                    first_number..first_number + own,
+                    threads,
+                    load.stream.flows.count(),
+                )
             });
             let order = Order::Send(SendOrder {
                 interface: end.interface.clone(),
                 source_mac: end.mac,
                 next_hop_mac: *next_hop_mac,
-                family,
-                frame_size: load.frame_size,
-                sources: load.flows.sources,
-                destinations: load.flows.destinations,
+                stream: load.stream,
                 run_id: load.run_id,
                 first_number: u8::try_from(first_number).unwrap_or(u8::MAX),
                 rate_pps: load.rate_pps.map(|rate| rate * share),

@@ -14,7 +14,7 @@ use crate::wiring::{Taps, Wiring};
 use fwdlab_model::settings::Engine;
 use fwdlab_netio::{SenderConfig, Watch, affinity, clock, sender, tun, userns};
 use fwdlab_packet::Flows;
-use fwdlab_packet::{Family, Template};
+use fwdlab_packet::{Family, Stream, Template};
 
 /// Permission to create namespaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -193,7 +193,12 @@ fn send(wiring: &Wiring, engine: Engine) -> Result<u64, String> {
         interface: "g0".into(),
         cpu: cpus[0],
         number: 0,
-        template: Template::new(Family::Inet, 64, flows, PROBE_ID, source, destination),
+        template: Template::new(
+            &Stream::new(Family::Inet, 64, flows),
+            PROBE_ID,
+            source,
+            destination,
+        ),
         rate_pps: Some(100_000.0),
         limit: None,
         burst: sender::burst(1),

@@ -100,10 +100,7 @@ fn config(
     bypass: bool,
 ) -> TrafficConfig {
     let traffic = &settings.traffic;
-    let flows = traffic.flows;
-    let family = traffic.family;
-    let frame_size = traffic.frame_size;
-    let template = Template::new(family, frame_size, flows, run_id, mac::SENDER, mac::INGRESS);
+    let template = Template::new(&traffic.stream(), run_id, mac::SENDER, mac::INGRESS);
     // As answers to these are.
     let back = (traffic.directions == Directions::Both).then(|| {
         let template = template.answers(mac::RECEIVER, mac::EGRESS);
@@ -377,13 +374,14 @@ impl trial::Traffic for MemoryTraffic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fwdlab_packet::{Family, Flows};
+    use fwdlab_packet::{Family, Flows, Stream};
 
     #[test]
     fn every_wire_has_its_share_of_flows() {
         let flows = Flows { sources: 20, destinations: 100 };
         for family in [Family::Inet, Family::Inet6] {
-            let template = Template::new(family, 84, flows, 1, mac::SENDER, mac::INGRESS);
+            let template =
+                Template::new(&Stream::new(family, 84, flows), 1, mac::SENDER, mac::INGRESS);
             for queues in [1, 2, 4, 8] {
                 let wires = queues_of_flows(&template, queues);
                 for queue in 0..queues {

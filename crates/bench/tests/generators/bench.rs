@@ -7,7 +7,7 @@ use fwdlab_bench::trial::{self, Observed, SystemClock, TrialSpec};
 use fwdlab_bench::{BenchError, NoopObserver};
 use fwdlab_model::plan::Trial;
 use fwdlab_packet::Flows;
-use fwdlab_packet::{Family, Template};
+use fwdlab_packet::{Family, Stream, Template};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -19,12 +19,10 @@ pub(crate) const NEXT_HOP: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
 /// A load of 84-byte frames (80 without FCS).
 pub(crate) fn load(family: Family, sources: u32, destinations: u32, rate_pps: Option<f64>) -> Load {
-    let flows = Flows { sources, destinations };
+    let stream = Stream::new(family, 84, Flows { sources, destinations });
     Load {
-        template: Template::new(family, 84, flows, 1, SOURCE, NEXT_HOP),
-        family,
-        frame_size: 84,
-        flows,
+        template: Template::new(&stream, 1, SOURCE, NEXT_HOP),
+        stream,
         source_mac: SOURCE,
         next_hop_mac: NEXT_HOP,
         rate_pps,

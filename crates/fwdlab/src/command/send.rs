@@ -11,7 +11,7 @@ use fwdlab_model::lab::Mac;
 use fwdlab_model::settings::Engine;
 use fwdlab_model::units::format_pps;
 use fwdlab_netio::Sender;
-use fwdlab_packet::{Family, Flows, Template};
+use fwdlab_packet::{Family, Flows, Stream, Template};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::thread;
@@ -163,10 +163,7 @@ fn order(arguments: &Arguments, interface: &str, to: Mac) -> Result<SendOrder> {
         interface: interface.to_owned(),
         source_mac,
         next_hop_mac: to.0,
-        family,
-        frame_size: arguments.frame_size.unwrap_or(smallest).into(),
-        sources: arguments.flows.sources,
-        destinations: arguments.flows.destinations,
+        stream: Stream::new(family, arguments.frame_size.unwrap_or(smallest), arguments.flows),
         run_id: arguments.run_id,
         first_number: 0,
         rate_pps: arguments.rate,

@@ -7,8 +7,8 @@ use fwdlab_netio::frame::Batch;
 use fwdlab_netio::pcap::{PcapPort, PcapWriter};
 use fwdlab_netio::{Frame, Port};
 use fwdlab_packet::Flows;
-use fwdlab_packet::template::Template;
 use fwdlab_packet::{Family, Stamp};
+use fwdlab_packet::{Stream, Template};
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
@@ -44,7 +44,7 @@ mac = "02:00:00:00:00:04"
 
 fn frame(source: u32, destination: u32) -> Vec<u8> {
     let flows = Flows { sources: 4, destinations: 4 };
-    let template = Template::new(Family::Inet, 64, flows, 7, SENDER, NEAR);
+    let template = Template::new(&Stream::new(Family::Inet, 64, flows), 7, SENDER, NEAR);
     let flow = source * 4 + destination;
     template.frame(
         source,

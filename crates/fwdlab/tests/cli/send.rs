@@ -9,8 +9,7 @@ use fwdlab_bench::trial::{self, SystemClock};
 use fwdlab_model::plan::Trial;
 use fwdlab_model::settings::Engine;
 use fwdlab_netio::NetNs;
-use fwdlab_packet::Family;
-use fwdlab_packet::Flows;
+use fwdlab_packet::{Family, Flows, Stream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -100,9 +99,7 @@ pub(crate) fn end<'a>(host: &'a dyn Host, interface: &str, mac: [u8; 6]) -> End<
 
 pub(crate) fn load(family: Family, engine: Engine) -> AgentLoad {
     AgentLoad {
-        family,
-        frame_size: 100.into(),
-        flows: Flows { sources: 4, destinations: 4 },
+        stream: Stream::new(family, 100, Flows { sources: 4, destinations: 4 }),
         run_id: 4711,
         rate_pps: Some(2000.0),
         limit: None,
@@ -233,10 +230,7 @@ fn orders(at_most: Duration) -> String {
         interface: "g0".into(),
         source_mac: NEAR,
         next_hop_mac: FAR,
-        family: Family::Inet,
-        frame_size: 64.into(),
-        sources: 1,
-        destinations: 1,
+        stream: Stream::new(Family::Inet, 64, Flows { sources: 1, destinations: 1 }),
         run_id: 1,
         first_number: 0,
         rate_pps: Some(1000.0),

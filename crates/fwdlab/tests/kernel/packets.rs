@@ -2,7 +2,7 @@
 
 use crate::setup::{NEAR, SENDER};
 use fwdlab_packet::Flows;
-use fwdlab_packet::{Family, Stamp, Template, checksum};
+use fwdlab_packet::{Family, Stamp, Stream, Template, checksum};
 
 /// Run of the packets under test, and of those that mark the time between them.
 const RUN: u32 = 0x00c0_ffee;
@@ -38,7 +38,7 @@ pub(crate) fn udp(family: Family, size: u16, flow: u32) -> Vec<u8> {
 
 fn stamped(family: Family, size: u16, run_id: u32, number: u32) -> Vec<u8> {
     let flows = Flows { sources: SOURCES, destinations: 1 };
-    let template = Template::new(family, size, flows, run_id, SENDER, NEAR);
+    let template = Template::new(&Stream::new(family, size, flows), run_id, SENDER, NEAR);
     let flow = number % SOURCES;
     let stamp = Stamp { run_id, sender: 0, phase: 1, flow, sequence: number, time_ns: 0 };
     let mut frame = template.frame(flow, 0, &stamp);

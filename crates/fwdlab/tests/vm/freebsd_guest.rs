@@ -17,7 +17,7 @@ use fwdlab_model::record::queues::{Direction, counter_name};
 use fwdlab_model::record::{ProfileRecord, ProfileWindow};
 use fwdlab_netio::tun;
 use fwdlab_packet::address::{Side, flow_address};
-use fwdlab_packet::{Family, Flows, FrameWriter, Phase, Template};
+use fwdlab_packet::{Family, Flows, FrameWriter, Phase, Stream, Template};
 use fwdlab_results::profile::{fold, of_dut, unfold};
 use fwdlab_vm::forwarding::{GUEST_MACS, set_up};
 use fwdlab_vm::freebsd::{Guest, Image};
@@ -173,7 +173,7 @@ impl Lab {
         let from = [0x02, 0x00, 0xc6, 0x12, 0x01, 0x01];
         let to = [0x02, 0x00, 0xc6, 0x12, 0x00, 0x01];
         let size = Template::smallest_frame(family);
-        let template = Template::new(family, size, flows, 1, from, to);
+        let template = Template::new(&Stream::new(family, size, flows), 1, from, to);
         let writer = &mut FrameWriter::new(template, 0);
         let mut frame = vec![0; writer.frame_length()];
         writer.prepare(&mut frame);
@@ -324,15 +324,13 @@ fn columns_say_where_packets_went(lab: &Lab) {
 /// Both ends of pkt-gen in the guest, this process as the cable between them.
 fn netmaps_pkt_gen_sends_and_counts(lab: &Lab) {
     const RATE: f64 = 400.0;
-    let flows = Flows { sources: 2, destinations: 3 };
+    let stream = Stream::new(Family::Inet, 64, Flows { sources: 2, destinations: 3 });
     // That of vtnet2, which takes its own only.
     let (source_mac, next_hop_mac) = (mac::INGRESS, [0x02, 0x00, 0xc6, 0x12, 0x00, 0x02]);
-    let template = Template::new(Family::Inet, 64, flows, 7, source_mac, next_hop_mac);
+    let template = Template::new(&stream, 7, source_mac, next_hop_mac);
     let load = Load {
         template,
-        family: Family::Inet,
-        frame_size: 64,
-        flows,
+        stream,
         source_mac,
         next_hop_mac,
         rate_pps: Some(RATE),

@@ -15,7 +15,7 @@ pub(super) const RECEIVER: &str = "receiver";
 
 /// A configuration of two ports, by location, and one flow.
 pub(super) fn config(load: &Load, sender: &str, receiver: &str) -> Value {
-    let (version, address) = match load.family {
+    let (version, address) = match load.stream.family {
         Family::Inet => (
             "ipv4",
             json!({ "src": pattern(load, Side::Sender),
@@ -52,7 +52,7 @@ pub(super) fn config(load: &Load, sender: &str, receiver: &str) -> Value {
             { "choice": "udp", "udp": udp },
         ],
         // With FCS, as ours.
-        "size": { "choice": "fixed", "fixed": load.frame_size },
+        "size": { "choice": "fixed", "fixed": load.stream.frame_size.most() },
         "rate": rate,
         // Nobody may be there to stop it.
         "duration": {
@@ -87,14 +87,14 @@ fn value(value: Value) -> Value {
 
 fn pattern(load: &Load, side: Side) -> Value {
     let count = match side {
-        Side::Sender => load.flows.sources,
-        Side::Receiver => load.flows.destinations,
+        Side::Sender => load.stream.flows.sources,
+        Side::Receiver => load.stream.flows.destinations,
     };
-    let first = flow_address(load.family, side, 0).to_string();
+    let first = flow_address(load.stream.family, side, 0).to_string();
     if count <= 1 {
         return value(json!(first));
     }
-    let step = match load.family {
+    let step = match load.stream.family {
         Family::Inet => "0.0.0.1",
         Family::Inet6 => "::1",
     };

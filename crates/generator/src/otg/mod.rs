@@ -112,13 +112,13 @@ impl Generator for Otg<'_> {
             facts.insert("otg version".into(), version.to_string());
         }
         let variety = FlowPattern::Lockstep;
-        facts.insert("otg flows".into(), variety.describe(load.flows));
-        let asked = FlowPattern::Nested.flows(load.flows);
-        if variety.flows(load.flows) < asked {
+        facts.insert("otg flows".into(), variety.describe(load.stream.flows));
+        let asked = FlowPattern::Nested.flows(load.stream.flows);
+        if variety.flows(load.stream.flows) < asked {
             self.outcome.remarks.push(format!(
                 "the server may send only {}: choose numbers of sources and destinations without \
                  a common divisor",
-                variety.describe(load.flows)
+                variety.describe(load.stream.flows)
             ));
         }
         let (sender, receiver) = (&self.ends.sender_interface, &self.ends.receiver_interface);

@@ -21,9 +21,9 @@ pub(super) fn sender(ends: &GeneratorHosts<'_>, load: &Load) -> Result<Vec<Strin
     // output pipe closes.
     let count = load.rate_pps.map_or(0, |rate| (rate * load.at_most.as_secs_f64()).ceil() as u64);
     words.extend(["-n".into(), count.to_string()]);
-    words.push(if load.family == Family::Inet6 { "-6" } else { "-4" }.into());
+    words.push(if load.stream.family == Family::Inet6 { "-6" } else { "-4" }.into());
     // Its sizes don't count the FCS.
-    words.extend(["-l".into(), load.frame_size.saturating_sub(4).to_string()]);
+    words.extend(["-l".into(), load.stream.frame_size.most().saturating_sub(4).to_string()]);
     words.extend(["-s".into(), range(load, Side::Sender)]);
     words.extend(["-d".into(), range(load, Side::Receiver)]);
     words.extend(["-S".into(), mac(load.source_mac)]);
@@ -78,10 +78,10 @@ fn threads(cpus: &[u16]) -> Result<Vec<String>, BenchError> {
 /// `198.18.1.0:49184-198.18.1.19:49184`; IPv6 addresses stand in brackets.
 fn range(load: &Load, side: Side) -> String {
     let (count, port) = match side {
-        Side::Sender => (load.flows.sources, SOURCE_PORT),
-        Side::Receiver => (load.flows.destinations, DESTINATION_PORT),
+        Side::Sender => (load.stream.flows.sources, SOURCE_PORT),
+        Side::Receiver => (load.stream.flows.destinations, DESTINATION_PORT),
     };
-    let end = |index| match (load.family, flow_address(load.family, side, index)) {
+    let end = |index| match (load.stream.family, flow_address(load.stream.family, side, index)) {
         (Family::Inet, address) => format!("{address}:{port}"),
         (Family::Inet6, address) => format!("[{address}]:{port}"),
     };

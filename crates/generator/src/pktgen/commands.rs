@@ -23,7 +23,7 @@ pub(super) fn device(load: &Load, threads: usize, options: &[String]) -> Setting
     let count = per_thread.map_or(0, |rate| (rate * load.at_most.as_secs_f64()).ceil() as u64);
     order(format!("count {count}"));
     order("clone_skb 0".into()); // each packet anew, or flows would not vary
-    order(format!("pkt_size {}", load.frame_size.saturating_sub(4))); // without FCS
+    order(format!("pkt_size {}", load.stream.frame_size.most().saturating_sub(4))); // without FCS
     order(format!("src_mac {}", mac(load.source_mac)));
     order(format!("dst_mac {}", mac(load.next_hop_mac)));
     for (name, port) in [("udp_src", SOURCE_PORT), ("udp_dst", DESTINATION_PORT)] {
@@ -31,7 +31,7 @@ pub(super) fn device(load: &Load, threads: usize, options: &[String]) -> Setting
         order(format!("{name}_max {port}"));
     }
     order("flag QUEUE_MAP_CPU".into());
-    match load.family {
+    match load.stream.family {
         Family::Inet => inet(load, &mut settings),
         Family::Inet6 => inet6(load, &mut settings),
     }
@@ -65,11 +65,11 @@ fn pace(rate: f64, settings: &mut Settings) {
 }
 
 fn inet(load: &Load, settings: &mut Settings) {
-    let variety = FlowPattern::reaching_all(load.flows);
-    settings.flows = variety.describe(load.flows);
-    let sides = [("src", Side::Sender, load.flows.sources)];
+    let variety = FlowPattern::reaching_all(load.stream.flows);
+    settings.flows = variety.describe(load.stream.flows);
+    let sides = [("src", Side::Sender, load.stream.flows.sources)];
     for (name, side, count) in
-        sides.into_iter().chain([("dst", Side::Receiver, load.flows.destinations)])
+        sides.into_iter().chain([("dst", Side::Receiver, load.stream.flows.destinations)])
     {
         let count = count.max(1);
         // The last address is never drawn.
@@ -91,7 +91,7 @@ fn inet6(load: &Load, settings: &mut Settings) {
     let address = |side, index| flow_address(Family::Inet6, side, index);
     settings.commands.push("flag UDPCSUM".into()); // IPv6 has no packets without (RFC 8200)
     settings.commands.push(format!("src6 {}", address(Side::Sender, 0)));
-    let destinations = load.flows.destinations.max(1);
+    let destinations = load.stream.flows.destinations.max(1);
     let drawn = 1 << destinations.ilog2();
     if drawn == 1 {
         settings.commands.push(format!("dst6 {}", address(Side::Receiver, 0)));
@@ -99,7 +99,7 @@ fn inet6(load: &Load, settings: &mut Settings) {
         settings.commands.push(format!("dst6_min {}", address(Side::Receiver, 0)));
         settings.commands.push(format!("dst6_max {}", address(Side::Receiver, drawn - 1)));
     }
-    let asked = FlowPattern::Nested.flows(load.flows);
+    let asked = FlowPattern::Nested.flows(load.stream.flows);
     settings.flows = format!("{drawn} of {asked}: destinations are drawn, the source is one");
     if u64::from(drawn) != asked {
         settings.remarks.push(format!(
@@ -113,17 +113,15 @@ fn inet6(load: &Load, settings: &mut Settings) {
 mod tests {
     use super::*;
     use fwdlab_packet::Flows;
-    use fwdlab_packet::Template;
+    use fwdlab_packet::{Stream, Template};
     use std::time::Duration;
 
     fn load(family: Family, sources: u32, destinations: u32, rate_pps: Option<f64>) -> Load {
-        let flows = Flows { sources, destinations };
+        let stream = Stream::new(family, 84, Flows { sources, destinations });
         let macs = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
         Load {
-            template: Template::new(family, 84, flows, 1, macs[0], macs[1]),
-            family,
-            frame_size: 84,
-            flows,
+            template: Template::new(&stream, 1, macs[0], macs[1]),
+            stream,
             source_mac: macs[0],
             next_hop_mac: macs[1],
             rate_pps,

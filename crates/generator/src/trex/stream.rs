@@ -16,10 +16,10 @@ const L4_UDP: u8 = 11;
 
 /// The stream, and how its flows vary.
 pub(super) fn stream(load: &Load) -> (Value, FlowPattern) {
-    let variety = FlowPattern::reaching_all(load.flows);
+    let variety = FlowPattern::reaching_all(load.stream.flows);
     let mut frame = load.template.frame(0, 0, &stamp(load));
     let instructions = program(load, variety);
-    if load.family == Family::Inet && !instructions.is_empty() {
+    if load.stream.family == Family::Inet && !instructions.is_empty() {
         // The addresses vary, the checksum would not: none is needed (RFC 768).
         let at = load.template.udp_offset() + 6;
         frame[at..at + 2].fill(0);
@@ -53,14 +53,14 @@ fn stamp(load: &Load) -> Stamp {
 /// The last 32 bits of each address that varies, then the checksum.
 fn program(load: &Load, variety: FlowPattern) -> Vec<Value> {
     let (source, destination) = load.template.bases();
-    let addresses = match load.family {
+    let addresses = match load.stream.family {
         Family::Inet => 26,
         Family::Inet6 => 22,
     };
-    let width = if load.family == Family::Inet { 4 } else { 16 };
+    let width = if load.stream.family == Family::Inet { 4 } else { 16 };
     let sides = [
-        ("source", Side::Sender, source, load.flows.sources),
-        ("destination", Side::Receiver, destination, load.flows.destinations),
+        ("source", Side::Sender, source, load.stream.flows.sources),
+        ("destination", Side::Receiver, destination, load.stream.flows.destinations),
     ];
     let mut program = Vec::new();
     for (name, side, base, count) in sides.into_iter().filter(|(.., count)| *count > 1) {
@@ -85,7 +85,7 @@ fn program(load: &Load, variety: FlowPattern) -> Vec<Value> {
             "is_big_endian": true,
         }));
     }
-    match load.family {
+    match load.stream.family {
         _ if program.is_empty() => {}
         Family::Inet => program.push(json!({ "type": "fix_checksum_ipv4", "pkt_offset": 14 })),
         Family::Inet6 => program.push(json!({
@@ -117,17 +117,15 @@ fn base64(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
     use fwdlab_packet::Flows;
-    use fwdlab_packet::Template;
+    use fwdlab_packet::{Stream, Template};
     use std::time::Duration;
 
     fn load(family: Family, sources: u32, destinations: u32) -> Load {
-        let flows = Flows { sources, destinations };
+        let stream = Stream::new(family, 84, Flows { sources, destinations });
         let macs = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
         Load {
-            template: Template::new(family, 84, flows, 1, macs[0], macs[1]),
-            family,
-            frame_size: 84,
-            flows,
+            template: Template::new(&stream, 1, macs[0], macs[1]),
+            stream,
             source_mac: macs[0],
             next_hop_mac: macs[1],
             rate_pps: Some(1e6),

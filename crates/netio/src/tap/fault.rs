@@ -228,7 +228,7 @@ mod tests {
     use fwdlab_packet::Flows;
     use fwdlab_packet::arrivals::Fault;
     use fwdlab_packet::injection::Damage;
-    use fwdlab_packet::{Family, Stamp, Template};
+    use fwdlab_packet::{Family, Stamp, Stream, Template};
     use std::time::Duration;
 
     const FRAMES: u32 = 10_000;
@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn one_way_of_damage_is_done_as_often_as_it_should_and_to_benchmark_packets_only() {
         let flows = Flows { sources: 1, destinations: 1 };
-        let template = Template::new(Family::Inet, 64, flows, 1, [2; 6], [4; 6]);
+        let template = Template::new(&Stream::new(Family::Inet, 64, flows), 1, [2; 6], [4; 6]);
         let good = template.frame(0, 0, &Stamp { run_id: 1, ..Stamp::default() });
         let received_with = |incoming: Vec<Vec<u8>>, damage, damaging| {
             let faults = Faults { damage: Some(damage), damaging, ..Faults::default() };

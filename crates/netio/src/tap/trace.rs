@@ -159,11 +159,16 @@ mod tests {
     use super::super::fake::{FakePort, NUMBER, batch_to, receive_all};
     use super::*;
     use fwdlab_packet::Flows;
-    use fwdlab_packet::{Family, Stamp, Template};
+    use fwdlab_packet::{Family, Stamp, Stream, Template};
 
     fn packet(family: Family) -> Vec<u8> {
         let flows = Flows { sources: 3, destinations: 3 };
-        let template = Template::new(family, 128, flows, 1, [2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
+        let template = Template::new(
+            &Stream::new(family, 128, flows),
+            1,
+            [2, 0, 0, 0, 0, 1],
+            [2, 0, 0, 0, 0, 2],
+        );
         let stamp = Stamp { run_id: 1, sender: 0, phase: 0, flow: 0, sequence: 0, time_ns: 0 };
         template.frame(1, 2, &stamp)
     }

@@ -5,6 +5,7 @@ use crate::Flows;
 use crate::address::Family;
 use crate::checksum;
 use crate::size::FrameSize;
+use crate::stream::Stream;
 use crate::template::Template;
 
 mod sampled;
@@ -17,7 +18,7 @@ const FLOWS: Flows = Flows { sources: 3, destinations: 5 };
 
 fn expected(family: Family, size: impl Into<FrameSize>, flows: Flows) -> Expected {
     Expected {
-        template: Template::new(family, size, flows, RUN_ID, [2; 6], [4; 6]),
+        template: Template::new(&Stream::new(family, size, flows), RUN_ID, [2; 6], [4; 6]),
         destination_mac: Some(TO),
         source_mac: Some(FROM),
         translated: None,
@@ -175,7 +176,8 @@ fn each_packet_of_a_mix_has_its_own_length() {
         let size = turns.size(&mix, 300);
         let sizes = mix.sizes().iter().copied().filter(|&other| other != size);
         for (other_size, found) in sizes.zip(1..) {
-            other.template = Template::new(family, other_size, FLOWS, RUN_ID, [2; 6], [4; 6]);
+            other.template =
+                Template::new(&Stream::new(family, other_size, FLOWS), RUN_ID, [2; 6], [4; 6]);
             let frame = packet(&other, 0, 300);
             arrivals.take(&frame, frame.len(), 0);
             assert_eq!(arrivals.counts().faults[Fault::Length as usize], found, "{other_size}");
@@ -210,7 +212,8 @@ fn other_runs_are_intact_and_other_frames_have_no_stamp() {
         let other = |size| {
             let mut other = expected(family, size, FLOWS);
             let to = other.template.clone();
-            other.template = Template::new(family, size, to.flows(), 99, [2; 6], [4; 6]);
+            other.template =
+                Template::new(&Stream::new(family, size, to.flows()), 99, [2; 6], [4; 6]);
             packet(&other, 0, 3)
         };
         let mut arrivals = arrivals(&ours).looking_at_all();

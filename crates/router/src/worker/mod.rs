@@ -233,8 +233,8 @@ mod tests {
     use fwdlab_netio::circuit::Circuit;
     use fwdlab_netio::port::Sent;
     use fwdlab_packet::Flows;
-    use fwdlab_packet::template::Template;
     use fwdlab_packet::{Family, Stamp};
+    use fwdlab_packet::{Stream, Template};
     use std::sync::Arc;
 
     const MACS: [[u8; 6]; 4] = [[2; 6], [4; 6], [6; 6], [8; 6]];
@@ -258,7 +258,7 @@ mod tests {
 
     fn frame() -> Vec<u8> {
         let flows = Flows { sources: 1, destinations: 1 };
-        let template = Template::new(Family::Inet, 64, flows, 1, MACS[0], MACS[1]);
+        let template = Template::new(&Stream::new(Family::Inet, 64, flows), 1, MACS[0], MACS[1]);
         let (sender, phase, flow) = (0, 1, 0);
         template.frame(0, 0, &Stamp { run_id: 1, sender, phase, flow, sequence: 0, time_ns: 0 })
     }

@@ -1,7 +1,8 @@
 use super::*;
 use crate::agent::fakes::{FakeSender, Shared, facts};
 use crate::agent::protocol::Hello;
-use fwdlab_model::settings::{Engine, Family};
+use fwdlab_model::settings::Engine;
+use fwdlab_packet::{Family, Flows, Stream};
 use std::io::{Cursor, pipe};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,10 +12,7 @@ fn order(at_most: Duration) -> Order {
         interface: "eth1".into(),
         source_mac: [2, 0, 0, 0, 0, 1],
         next_hop_mac: [2, 0, 0, 0, 0, 2],
-        family: Family::Inet,
-        frame_size: 64.into(),
-        sources: 1,
-        destinations: 1,
+        stream: Stream::new(Family::Inet, 64, Flows { sources: 1, destinations: 1 }),
         run_id: 1,
         first_number: 0,
         rate_pps: None,

@@ -5,6 +5,7 @@ use crate::agent::protocol::Answer;
 use crate::trial::{self, SystemClock};
 use fwdlab_model::plan::Trial;
 use fwdlab_model::record::Counts;
+use fwdlab_packet::{Family, Flows};
 use std::time::Instant;
 
 const MS: u64 = 1_000_000;
@@ -16,9 +17,7 @@ fn end<'a>(host: &'a dyn Host) -> End<'a> {
 
 fn load() -> AgentLoad {
     AgentLoad {
-        family: Family::Inet,
-        frame_size: 64.into(),
-        flows: Flows { sources: 4, destinations: 4 },
+        stream: Stream::new(Family::Inet, 64, Flows { sources: 4, destinations: 4 }),
         run_id: 77,
         rate_pps: Some(3e6),
         limit: None,

@@ -70,15 +70,13 @@ impl Netns {
     ) -> Result<NetnsTraffic, BenchError> {
         let TrafficRequest { settings, run_id, rate_pps, limit, threads, flood, .. } = *wanted;
         let traffic = &settings.traffic;
-        let flows = traffic.flows;
-        let family = traffic.family;
         let has_dut = wiring.dut.is_some() || wiring.has_guest;
         let (next_hop, last_hop, hops) = match settings.dut.rewrites() {
             Rewrites::Route if has_dut => (mac::INGRESS, mac::EGRESS, 1),
             Rewrites::Mac if has_dut => (mac::INGRESS, mac::EGRESS, 0),
             Rewrites::Route | Rewrites::Mac | Rewrites::None => (mac::RECEIVER, mac::SENDER, 0),
         };
-        let forth = Template::new(family, traffic.frame_size, flows, run_id, mac::SENDER, next_hop);
+        let forth = Template::new(&traffic.stream(), run_id, mac::SENDER, next_hop);
         // Of the other direction everything is the other way round.
         let (template, to, from) = match way {
             StreamDirection::Forth => (forth, (mac::RECEIVER, last_hop), "g0"),

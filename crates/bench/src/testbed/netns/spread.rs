@@ -133,11 +133,12 @@ mod tests {
     use crate::cpu;
     use fwdlab_packet::Family;
     use fwdlab_packet::Flows;
+    use fwdlab_packet::Stream;
 
     #[test]
     fn each_flow_is_one_senders_and_each_queue_too() {
         let flows = Flows { sources: 20, destinations: 100 };
-        let template = Template::new(Family::Inet, 64, flows, 1, [2; 6], [4; 6]);
+        let template = Template::new(&Stream::new(Family::Inet, 64, flows), 1, [2; 6], [4; 6]);
         for (queues, senders) in [(1, 1), (2, 2), (3, 2), (8, 2), (8, 3)] {
             let turns = turns(&template, queues, senders);
             let mut own: Vec<u16> = turns.iter().flat_map(|turns| turns.own.clone()).collect();

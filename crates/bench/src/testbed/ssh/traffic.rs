@@ -12,7 +12,7 @@ use crate::trial::{Traffic, longest_ns};
 use fwdlab_model::lab::Role;
 use fwdlab_model::plan::Trial;
 use fwdlab_model::settings::{GeneratorKind, Rewrites, Settings, TrafficSettings};
-use fwdlab_packet::Template;
+use fwdlab_packet::{Stream, Template};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -124,18 +124,16 @@ fn others<'a>(
         server: server(traffic, sender),
         options: traffic.generator_options.clone(),
     };
-    let (family, flows) = (traffic.family, wanted.settings.traffic.flows);
     let next_hop_mac = next_hop(wanted.settings, links);
     // It takes addresses and ports from the template, and the frame size separately.
     // A plan with a mix of sizes has no other generator than fwdlab.
     let bytes = traffic.frame_size.most();
-    let size = bytes.max(Template::smallest_frame(family));
-    let template = Template::new(family, size, flows, wanted.run_id, peer.mac, next_hop_mac);
+    let size = bytes.max(Template::smallest_frame(traffic.family));
+    let stream = Stream { frame_size: size.into(), ..traffic.stream() };
+    let template = Template::new(&stream, wanted.run_id, peer.mac, next_hop_mac);
     let load = Load {
         template,
-        family,
-        frame_size: bytes,
-        flows,
+        stream: Stream { frame_size: bytes.into(), ..stream },
         source_mac: peer.mac,
         next_hop_mac,
         rate_pps: wanted.rate_pps,
@@ -191,9 +189,7 @@ fn agents<'a>(
     let reached = rack.named(&peer.host)?;
     let receiver = end(reached, peer, cpus(reached, threads).1);
     let load = AgentLoad {
-        family: traffic.family,
-        frame_size: traffic.frame_size,
-        flows: wanted.settings.traffic.flows,
+        stream: traffic.stream(),
         run_id: wanted.run_id,
         rate_pps: wanted.rate_pps,
         limit: wanted.limit,

@@ -103,9 +103,7 @@ impl<'a> Pump<'a> {
             trouble(VmError::Counts("the machine has taps, and lockstep needs sockets".into()))
         })?;
         let (settings, traffic) = (wanted.settings, &wanted.settings.traffic);
-        let (family, size) = (traffic.family, traffic.frame_size);
-        let template =
-            Template::new(family, size, traffic.flows, wanted.run_id, mac::SENDER, mac::INGRESS);
+        let template = Template::new(&traffic.stream(), wanted.run_id, mac::SENDER, mac::INGRESS);
         let watch = Watch::Packets(Box::new(Expected {
             template: template.clone(),
             destination_mac: Some(mac::RECEIVER),

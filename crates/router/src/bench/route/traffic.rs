@@ -3,6 +3,7 @@
 use super::RouteError;
 use fwdlab_netio::frame::Frame;
 use fwdlab_packet::Flows;
+use fwdlab_packet::Stream;
 use fwdlab_packet::template::{TTL, Template};
 use fwdlab_packet::{Family, FrameWriter, Phase, checksum};
 use std::net::IpAddr;
@@ -46,8 +47,10 @@ impl Traffic {
         }
         let flows = flows.clamp(1, FLOWS_MAX);
         let range = Flows { sources: flows.div_ceil(DESTINATIONS), destinations: DESTINATIONS };
-        let mut writer =
-            FrameWriter::new(Template::new(family, size, range, 1, MACS[0], MACS[1]), 0);
+        let mut writer = FrameWriter::new(
+            Template::new(&Stream::new(family, size, range), 1, MACS[0], MACS[1]),
+            0,
+        );
         let mut frame = vec![0; writer.frame_length()];
         writer.prepare(&mut frame);
         let header = header(family);

@@ -74,14 +74,14 @@ mod tests {
     use crate::firewall::{SharedFirewall, StateConfig, text};
     use crate::path::{Firewall, Frame};
     use fwdlab_netio::frame::BATCH;
-    use fwdlab_packet::template::Template;
     use fwdlab_packet::{Family, Flows as Range, FrameWriter, Phase};
+    use fwdlab_packet::{Stream, Template};
 
     /// A frame of each flow.
     fn frames(family: Family, flows: u32) -> Vec<Frame> {
         let range = Range { sources: flows / 100, destinations: 100 };
         let size = Template::smallest_frame(family);
-        let template = Template::new(family, size, range, 1, [2; 6], [4; 6]);
+        let template = Template::new(&Stream::new(family, size, range), 1, [2; 6], [4; 6]);
         let mut writer = FrameWriter::new(template, 0);
         let mut bytes = vec![0; writer.frame_length()];
         writer.prepare(&mut bytes);

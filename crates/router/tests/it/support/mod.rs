@@ -6,8 +6,8 @@ pub mod walled;
 use etherparse::{NetSlice, SlicedPacket};
 use fwdlab_netio::Batch;
 use fwdlab_packet::Flows;
-use fwdlab_packet::template::Template;
 use fwdlab_packet::{Family, Stamp, checksum};
+use fwdlab_packet::{Stream, Template};
 use fwdlab_router::fib::{Auto, Fib, NextHop, Prefix, V4, V6};
 use fwdlab_router::path::{
     Config, Counters, Frame, Interface, Neighbour, Neighbours, NoFirewall, Router,
@@ -121,7 +121,7 @@ impl Lab {
 /// A sound UDP packet from flow (1, 2), to the router's near port.
 pub fn udp(family: Family, size: u16) -> Vec<u8> {
     let flows = Flows { sources: 20, destinations: 100 };
-    let template = Template::new(family, size, flows, 7, SENDER, NEAR);
+    let template = Template::new(&Stream::new(family, size, flows), 7, SENDER, NEAR);
     let stamp = Stamp { run_id: 7, sender: 0, phase: 1, flow: 102, sequence: 5, time_ns: 9 };
     template.frame(1, 2, &stamp)
 }
