@@ -7,7 +7,7 @@ use fwdlab_packet::Phase;
 use fwdlab_packet::arrivals::{CHECKED_ONE_IN, FIRST_CHECKED, PAYLOAD_ONE_IN};
 use fwdlab_packet::arrivals::{Expected, Fault, FlowSummary, Pattern};
 
-/// What a receiver checks of packets.
+/// Returns the packet checks of a receiver.
 pub(crate) fn checked(watch: &Watch) -> Checked {
     match watch {
         Watch::Stamps { .. } => Checked::Stamp,
@@ -15,7 +15,7 @@ pub(crate) fn checked(watch: &Watch) -> Checked {
     }
 }
 
-/// What a receiver checks that knows the expected packets.
+/// Returns the packet checks of a receiver that knows the expected packets.
 pub(crate) fn checked_against(expected: &Expected) -> Checked {
     let has_payload = Pattern::new(expected).has_payload();
     Checked::Packets { payload_one_in: if has_payload { PAYLOAD_ONE_IN } else { 1 } }
@@ -48,7 +48,7 @@ fn record(received: &Received, flows: Option<FlowSummary>, checked: Checked) -> 
     }
 }
 
-/// Which packets were checked; none where all were.
+/// Sample of packets that were checked; `None` if all were.
 fn sample(received: &Received) -> Option<CheckedSample> {
     let (checked, of) = (received.checked, received.ours());
     let damaged = received.damaged.iter().sum::<u64>().saturating_sub(received.evident);
@@ -56,20 +56,20 @@ fn sample(received: &Received) -> Option<CheckedSample> {
     (checked < of).then_some(CheckedSample { first, one_in, checked, of, damaged })
 }
 
-fn flow_arrivals(found: &FlowSummary) -> FlowArrivals {
+fn flow_arrivals(summary: &FlowSummary) -> FlowArrivals {
     FlowArrivals {
-        flows: found.flows,
-        sent: found.sent,
-        seen: found.seen,
-        with_loss: found.with_loss,
-        missing: found.missing,
-        worst: found.worst.map(|worst| WorstFlow {
+        flows: summary.flows,
+        sent: summary.sent,
+        seen: summary.seen,
+        with_loss: summary.with_loss,
+        missing: summary.missing,
+        worst: summary.worst.map(|worst| WorstFlow {
             flow: worst.flow,
             sent: worst.sent,
             arrived: worst.arrived,
         }),
-        unseen_by_chance: found.unseen_by_chance,
-        lacking: found.lacks_flows(),
+        unseen_by_chance: summary.unseen_by_chance,
+        lacking: summary.lacks_flows(),
     }
 }
 
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_intact_run_has_no_doubts_and_each_fault_has_its_own() {
+    fn each_fault_gets_one_warning_and_an_intact_run_none() {
         let clean = FlowSummary { flows: 5, sent: 5, seen: 5, ..FlowSummary::default() };
         let received = Received { packets: [1, 9, 0, 0], others: 7, ..Received::default() };
         let none = record(&received, Some(clean), Checked::Packets { payload_one_in: 1 });
@@ -119,21 +119,24 @@ mod tests {
         let lacking = FlowSummary { seen: 4, ..clean };
         let bad = record(&received, Some(lacking), Checked::Stamp);
         assert_eq!((bad.damaged, bad.damaged_in_window, bad.duplicates_in_window), (5, 1, 2));
-        let said: Vec<String> = doubts(&bad, 10, 6).iter().map(Warning::sentence).collect();
+        let sentences: Vec<String> = doubts(&bad, 10, 6).iter().map(Warning::sentence).collect();
         assert_eq!(
-            said[0].split(", 10 intact").next(),
+            sentences[0].split(", 10 intact").next(),
             Some("5 packets arrived damaged (3 x payload, 2 x ttl)")
         );
-        assert!(said[1].starts_with("2 packets arrived again"), "{said:?}");
-        assert!(said[2].starts_with("1 of 10 packets arrived after a later one"), "{said:?}");
-        assert!(said[3].starts_with("6 UDP packets"), "{said:?}");
-        assert_eq!(said[4], "4 of 5 flows arrived");
+        assert!(sentences[1].starts_with("2 packets arrived again"), "{sentences:?}");
+        assert!(
+            sentences[2].starts_with("1 of 10 packets arrived after a later one"),
+            "{sentences:?}"
+        );
+        assert!(sentences[3].starts_with("6 UDP packets"), "{sentences:?}");
+        assert_eq!(sentences[4], "4 of 5 flows arrived");
         assert!(!doubts(&bad, 10, 0).iter().any(Warning::is_fatal));
         assert!(doubts(&bad, 4, 0)[0].is_fatal(), "most of it was damaged");
     }
 
     #[test]
-    fn a_sample_is_recorded_and_its_damage_is_said_of_it_alone() {
+    fn sampled_checks_report_damage_as_share_of_the_sample() {
         let packets = Checked::Packets { payload_one_in: 1 };
         let all = Received { packets: [0, 100, 0, 0], checked: 100, ..Received::default() };
         assert_eq!(record(&all, None, packets).sample, None);
@@ -147,17 +150,17 @@ mod tests {
             evident: 4,
             ..Received::default()
         };
-        let found = record(&part, None, packets);
+        let arrivals = record(&part, None, packets);
         let sample =
             CheckedSample { first: 65_536, one_in: 4, checked: 125_000, of: 300_009, damaged: 5 };
-        assert_eq!(found.sample, Some(sample));
-        let warnings = doubts(&found, 300_000, 0);
-        let said = warnings[0].sentence();
-        assert!(said.contains("125000 of 300009 packets were checked"), "{said}");
-        assert!(said.contains("5 of these are damaged (0.004 %)"), "{said}");
+        assert_eq!(arrivals.sample, Some(sample));
+        let warnings = doubts(&arrivals, 300_000, 0);
+        let sentence = warnings[0].sentence();
+        assert!(sentence.contains("125000 of 300009 packets were checked"), "{sentence}");
+        assert!(sentence.contains("5 of these are damaged (0.004 %)"), "{sentence}");
         assert!(!warnings[0].is_fatal());
         let worse = CheckedSample { damaged: 70_000, ..sample };
-        let worse = Arrivals { sample: Some(worse), ..found };
+        let worse = Arrivals { sample: Some(worse), ..arrivals };
         assert!(doubts(&worse, 300_000, 0)[0].is_fatal(), "most of what was checked was damaged");
         // Stamps alone are no sample of checks.
         assert_eq!(record(&part, None, Checked::Stamp).sample, None);

@@ -12,7 +12,7 @@ const ROUNDS: u32 = 3;
 /// Measures a ceiling: `without_dut` runs a trial with the given run id.
 ///
 /// # Errors
-/// When a trial fails.
+/// Returns an error if a trial fails.
 pub fn measure(
     plan: &Plan,
     settings: &Settings,
@@ -43,19 +43,19 @@ fn trial(plan: &Trial) -> Trial {
     }
 }
 
-/// Calibration key: what a ceiling depends on, apart from address family and frame size.
+/// Calibration key: everything a ceiling depends on, apart from address family and frame size.
 pub fn key(kind: &str, engine: &str, receiver: &str, settings: &Settings) -> String {
     let arrangement = match settings.testbed.arrangement {
         fwdlab_model::settings::Arrangement::Open => "open",
         fwdlab_model::settings::Arrangement::Closed => "closed",
     };
     let stamps = if settings.traffic.timestamps { ", time stamps" } else { "" };
-    let both = match settings.traffic.directions {
+    let directions = match settings.traffic.directions {
         Directions::One => "",
         Directions::Both => ", both directions",
     };
     format!(
-        "{kind}, {arrangement}, {} x {engine} to {receiver}, {} queues{stamps}{both}",
+        "{kind}, {arrangement}, {} x {engine} to {receiver}, {} queues{stamps}{directions}",
         settings.testbed.senders, settings.dut.queues
     )
 }

@@ -1,4 +1,4 @@
-//! The ways to send and to count that this machine's kernel has.
+//! Sending and receiving mechanisms that the kernel of this machine supports.
 
 use crate::error::BenchError;
 use fwdlab_model::settings::Engine;
@@ -6,7 +6,7 @@ use fwdlab_netio::packet_socket::{self, PacketReceiver};
 use fwdlab_netio::xdp::{XdpMode, XdpReceiver, XdpSender};
 use fwdlab_netio::{NetNs, Receiver, Sender, SenderConfig, Watch, xsk};
 
-/// Way to count what arrives.
+/// Mechanism that counts received packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Receiving {
     /// XDP program in the driver.
@@ -40,7 +40,7 @@ pub(crate) fn engine_name(engine: Engine) -> &'static str {
 /// Opens a receiver of the kind found by probing.
 ///
 /// # Errors
-/// What the socket or program meets.
+/// Returns the error of the socket or the program.
 pub(crate) fn open_receiver(
     receiving: Receiving,
     namespace: &NetNs,
@@ -61,7 +61,7 @@ pub(crate) fn open_receiver(
 /// Opens a sending thread of the kind found by probing.
 ///
 /// # Errors
-/// What the socket or program meets.
+/// Returns the error of the socket or the program.
 pub(crate) fn open_sender(
     engine: Engine,
     config: &SenderConfig,

@@ -37,23 +37,23 @@ pub use report::TrialReport;
 
 /// Observer of a run: a progress bar, a log, a test.
 pub trait Observer {
-    /// A step begins, e.g. `namespaces`, `routes`, `traffic`.
+    /// Called when a step begins, e.g. `namespaces`, `routes`, `traffic`.
     fn step(&mut self, _name: &str) {}
 
-    /// Rates since the last call, several times a second while traffic flows.
+    /// Receives the rates since the last call, several times a second while traffic flows.
     fn live(&mut self, _live: &Live) {}
 
-    /// A trial of a method has ended.
+    /// Called when a trial of a method has ended.
     fn trial(&mut self, _report: &TrialReport) {}
 
-    /// A remark that is made once.
+    /// Receives a note; each note is sent once.
     fn note(&mut self, _text: &str) {}
 
-    /// The trial of this number, from 0, is a checkpoint of the run. Later checkpoints of the run
-    /// are void.
+    /// Called when trial `number`, from 0, is a checkpoint of the run. Later checkpoints of the run
+    /// become void.
     fn checkpoint(&mut self, _number: u32, _checkpoint: &Checkpoint) {}
 
-    /// Polled often; true ends the run with [`BenchError::Interrupted`].
+    /// Polled often; `true` ends the run with [`BenchError::Interrupted`].
     fn cancelled(&self) -> bool {
         false
     }
@@ -64,11 +64,11 @@ pub trait Observer {
 pub struct Live {
     /// Time since the traffic began, nanoseconds.
     pub at_ns: u64,
-    /// Expected time from the traffic's begin to the window's end, nanoseconds.
+    /// Expected time from the start of the traffic to the end of the window, nanoseconds.
     pub total_ns: u64,
     /// Offered load, packets per second.
     pub offered_pps: f64,
-    /// Forwarded, packets per second.
+    /// Forwarding rate, packets per second.
     pub forwarded_pps: f64,
     /// Current variant.
     pub variant: usize,
@@ -80,14 +80,14 @@ pub struct NoopObserver;
 
 impl Observer for NoopObserver {}
 
-/// One run to execute: the plan, and which of its runs.
+/// One run to execute.
 #[derive(Clone, Copy, Debug)]
 pub struct Task<'a> {
-    /// The plan.
+    /// The plan that contains the run.
     pub plan: &'a Plan,
     /// The run.
     pub run: &'a PlannedRun,
-    /// Ceiling without DUT in packets per second, if calibrated: for rates in
-    /// percent and for the generator-limited warning.
+    /// Ceiling without DUT in packets per second, if calibrated: the base of rates in percent and
+    /// of the generator-limited warning.
     pub ceiling_pps: Option<f64>,
 }

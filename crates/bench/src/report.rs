@@ -4,7 +4,7 @@ use fwdlab_model::record::MethodTrial;
 use fwdlab_model::units::format_pps;
 use fwdlab_search::{Bounds, Search};
 
-/// A trial of a method that has ended.
+/// Report of a finished trial of a method.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TrialReport {
     /// Number of the trial in its run, from 1.
@@ -15,7 +15,7 @@ pub struct TrialReport {
     pub result: String,
     /// Length of the window and packets offered, e.g. `1.00 s: 812000 offered`.
     pub extent: String,
-    /// Reason why the trial does not count; `None` for a valid one.
+    /// Reason why the trial does not count; `None` if it is valid.
     pub invalid: Option<String>,
     /// Invalid trials of the run so far.
     pub invalid_trials: u32,
@@ -24,7 +24,7 @@ pub struct TrialReport {
 }
 
 impl TrialReport {
-    /// A report of a valid trial.
+    /// Returns the report of a valid trial.
     pub fn new(number: u32, trial: &MethodTrial) -> TrialReport {
         let load = match (trial.burst, trial.before, &trial.flood) {
             (_, _, Some(flood)) if flood.load == 0 => {
@@ -52,21 +52,22 @@ impl TrialReport {
         }
     }
 
-    /// The report with the bounds that a search has found so far.
+    /// Adds the bounds that a search has found so far.
     #[must_use]
     pub fn with_bounds(mut self, search: &Search) -> TrialReport {
         self.bounds = search.bounds().map(|(goal, bounds)| (goal.name.clone(), bounds)).collect();
         self
     }
 
-    /// The trial in full, in one line.
+    /// Describes the trial in full, in one line.
     pub fn line(&self) -> String {
         let TrialReport { number, load, extent, result, invalid, .. } = self;
         let invalid = invalid.as_ref().map_or(String::new(), |why| format!(", invalid: {why}"));
         format!("trial {number}  {load}, {extent}, {result}{invalid}")
     }
 
-    /// The progress of the run's trials in one line: this trial, the bounds, the invalid trials.
+    /// Describes the progress of the run's trials in one line: this trial, the bounds, the invalid
+    /// trials.
     pub fn progress(&self) -> String {
         let TrialReport { number, load, result, invalid, .. } = self;
         let mut line = match invalid {

@@ -1,9 +1,8 @@
 //! One trial: warm up, open the window, send, close it, stop, drain, read.
 //!
-//! Every packet carries the phase in which it was sent, so packets of the window are
-//! counted exactly, whatever their latency: `offered = forwarded + lost` holds to the
-//! packet. The state machine is independent of sockets and clocks; it drives a
-//! [`Traffic`] by a [`Clock`].
+//! Every packet carries the phase in which it was sent, so packets of the window are counted
+//! exactly, whatever their latency: `offered = forwarded + lost` holds to the packet. The state
+//! machine is independent of sockets and clocks; it drives a [`Traffic`] by a [`Clock`].
 
 mod burst;
 mod clock;
@@ -38,54 +37,53 @@ pub trait Traffic {
     /// Begins sending in phase [`Phase::WarmUp`].
     ///
     /// # Errors
-    /// When it can't.
+    /// Returns an error if sending cannot begin.
     fn start(&mut self) -> Result<(), BenchError>;
-    /// Phase of the packets sent from now on.
+    /// Sets the phase of the packets sent from now on.
     fn set_phase(&mut self, phase: Phase);
-    /// Sends at another rate from now on, packets per second.
+    /// Changes the sending rate, packets per second.
     ///
     /// # Errors
-    /// Where the rate can't be changed while traffic flows.
+    /// Returns an error if the rate cannot change while traffic flows.
     fn set_rate(&mut self, _rate_pps: f64) -> Result<(), BenchError> {
         Err(BenchError::Refused("this generator keeps one rate as long as it sends".into()))
     }
-    /// Counters so far.
+    /// Returns the counters so far.
     fn snapshot(&mut self) -> Snapshot;
     /// Stops sending and waits until the senders are idle.
     ///
     /// # Errors
-    /// When a sender has failed.
+    /// Returns an error if a sender has failed.
     fn stop(&mut self) -> Result<(), BenchError>;
-    /// Number of distinct flows received; none if they are not counted.
+    /// Number of distinct flows received; `None` if flows are not counted.
     fn flows_seen(&mut self) -> Option<u32>;
     /// Results of the receiver's checks (damage, duplicates, order); called after the drain.
     fn arrivals(&mut self) -> Arrivals {
         Arrivals::default()
     }
-    /// How long the packets of the window took; none where that is not known. Called after the
-    /// drain.
+    /// Latency of the packets of the window; `None` if it was not measured. Called after the drain.
     fn delays(&mut self) -> Option<Latency> {
         None
     }
-    /// CPU time that the device got and lost so far.
+    /// Returns the CPU time that the device received and lost so far.
     fn evidence(&mut self) -> Evidence;
-    /// Length of the window by the senders' clocks, nanoseconds; called after
-    /// [`Traffic::stop`]. None if they use the trial's clock.
+    /// Length of the window by the senders' clocks, nanoseconds; called after [`Traffic::stop`].
+    /// `None` if the senders use the trial's clock.
     fn window_ns(&mut self) -> Option<u64> {
         None
     }
-    /// What the device executed in the window, where that is counted; called after the last
-    /// reading.
+    /// Counts of code that the device executed in the window; `None` if it is not counted. Called
+    /// after the last reading.
     ///
     /// # Errors
-    /// When the counts can't be had.
+    /// Returns an error if the counts are unavailable.
     fn executed(&mut self) -> Result<Option<Executed>, BenchError> {
         Ok(None)
     }
-    /// Ends everything, after the last reading.
+    /// Ends all traffic, after the last reading.
     ///
     /// # Errors
-    /// Failures since [`Traffic::stop`], which a snapshot can't return.
+    /// Returns failures since [`Traffic::stop`], which a snapshot cannot return.
     fn finish(&mut self) -> Result<(), BenchError> {
         Ok(())
     }
@@ -108,15 +106,15 @@ pub struct Snapshot {
     pub other_frames: u64,
     /// Packets that the receiver dropped.
     pub receiver_dropped: u64,
-    /// Packets that the senders gave up because they were late, as far as that is known.
+    /// Packets that the senders skipped because they were late, as far as known.
     pub missed: u64,
-    /// Packets of a flood beside the traffic: sent, and arrived.
+    /// Packets of a flood in addition to the traffic: sent, and arrived.
     pub flood: Counts,
 }
 
 impl Snapshot {
-    /// The same beside a flood of which so many packets were sent: others' packets, as far as
-    /// there are so many, are the flood's.
+    /// Returns the snapshot during a flood of `offered` sent packets: up to that number, foreign
+    /// packets belong to the flood.
     pub(crate) fn beside_flood(self, offered: u64) -> Snapshot {
         let forwarded = self.foreign.min(offered);
         let flood = Counts { offered, forwarded };
@@ -129,8 +127,7 @@ impl Snapshot {
     }
 }
 
-/// CPU time so far, nanoseconds since some beginning; what the kernel doesn't tell is
-/// none.
+/// CPU time so far, nanoseconds since an arbitrary start; `None` if the kernel does not report it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
     /// Stolen from the DUT's CPUs by the hypervisor, summed over them.
@@ -149,7 +146,7 @@ pub struct Evidence {
 pub struct Observed {
     /// Length of the window as measured.
     pub window_ns: u64,
-    /// Intended packets in the window; none at the maximum rate.
+    /// Intended packets in the window; `None` at the maximum rate.
     pub intended: Option<u64>,
     /// Counts of the window.
     pub window: Counts,
@@ -159,7 +156,7 @@ pub struct Observed {
     pub warm_up: Counts,
     /// Packets of other runs.
     pub foreign: u64,
-    /// Packets of a flood beside the traffic.
+    /// Packets of a flood in addition to the traffic.
     pub flood: Counts,
     /// Packets without stamp.
     pub unstamped: u64,
@@ -171,14 +168,14 @@ pub struct Observed {
     pub drain_ns: u64,
     /// Packets that the receiver dropped.
     pub receiver_dropped: u64,
-    /// Packets that the senders gave up because they were late, as far as that is known.
+    /// Packets that the senders skipped because they were late, as far as known.
     pub missed: u64,
     /// Flows and states when the window opened, and packets unaccounted for at the end.
     pub opening: Opening,
     /// Counts of all phases when the window opened.
     pub at_opening: Counts,
-    /// Counted packets only: states of the device while they were sent, each with the
-    /// nanoseconds since the first.
+    /// States of the device while counted packets were sent, each with the nanoseconds since the
+    /// first packet. Empty for other load profiles.
     pub states: Vec<(u64, u64)>,
     /// Raw samples.
     pub samples: Vec<Sample>,
@@ -189,13 +186,13 @@ pub struct Observed {
 impl Observed {
     /// Packets received that do not belong to this run.
     pub fn others(&self) -> u64 {
-        let of_the_benchmark = self.foreign.saturating_add(self.unstamped);
-        of_the_benchmark.saturating_add(self.arrivals.others)
+        let test_packets = self.foreign.saturating_add(self.unstamped);
+        test_packets.saturating_add(self.arrivals.others)
     }
 
-    /// The trial's packets as the DUT's interfaces should have counted them: forwarded packets,
-    /// damaged and duplicate ones, those that the receiver dropped, and `others` that arrived
-    /// since the first reading of its counters.
+    /// Packets of the trial as the DUT's interfaces should have counted them: forwarded packets,
+    /// damaged and duplicate ones, the receiver's drops, and `others` that arrived since the first
+    /// reading of its counters.
     pub fn at_the_dut(&self, others: u64) -> Counts {
         let passed = self.passed();
         let forwarded = passed.forwarded + self.receiver_dropped + others;
@@ -210,7 +207,7 @@ impl Observed {
         Counts { forwarded: self.total.forwarded.saturating_add(others), ..self.total }
     }
 
-    /// The record of the trial, with what others read of DUT and machine.
+    /// Returns the record of the trial, with the readings of DUT counters and CPU times.
     pub fn into_record(self, counters: Vec<Counter>, cpus: Vec<CpuTime>) -> TrialRecord {
         TrialRecord {
             window_ns: self.window_ns,
@@ -237,26 +234,26 @@ const JUMP_NS: i64 = 50_000_000;
 /// Runs one trial: warm-up and window at one load.
 ///
 /// # Errors
-/// [`BenchError::Interrupted`] when the observer cancels (the senders are
-/// stopped then), and errors of traffic or switching.
+/// Returns [`BenchError::Interrupted`] if the observer cancels (the senders are stopped then), and
+/// errors of traffic or switching.
 pub fn run(
     traffic: &mut dyn Traffic,
     clock: &dyn Clock,
-    order: TrialSpec<'_>,
+    spec: TrialSpec<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Observed, BenchError> {
-    run_as(LoadProfile::Steady, traffic, clock, order, observer)
+    run_as(LoadProfile::Steady, traffic, clock, spec, observer)
 }
 
-/// Runs one trial of another course than a steady load.
+/// Runs one trial with another load profile than a steady load.
 ///
 /// # Errors
-/// As [`run`], and those of what is done meanwhile.
+/// As [`run`], and errors of the profile's action.
 pub fn run_as(
-    mut course: LoadProfile<'_>,
+    mut profile: LoadProfile<'_>,
     traffic: &mut dyn Traffic,
     clock: &dyn Clock,
-    mut order: TrialSpec<'_>,
+    mut spec: TrialSpec<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Observed, BenchError> {
     let idle = traffic.snapshot();
@@ -268,21 +265,19 @@ pub fn run_as(
         )));
     }
     let wall_before = clock.wall_ns() - clock.now_ns() as i64;
-    if matches!(course, LoadProfile::Burst(_)) {
+    if matches!(profile, LoadProfile::Burst(_)) {
         traffic.set_phase(Phase::Window);
     }
     traffic.start()?;
-    let measured = match course {
-        LoadProfile::Burst(packets) => {
-            burst::measure(packets, traffic, clock, &mut order, observer)
-        }
-        _ => measure(&mut course, traffic, clock, &mut order, observer),
+    let measured = match profile {
+        LoadProfile::Burst(packets) => burst::measure(packets, traffic, clock, &mut spec, observer),
+        _ => measure(&mut profile, traffic, clock, &mut spec, observer),
     };
     traffic.set_phase(Phase::After);
     let stopped = traffic.stop();
     let Window { ns: window_ns, samples, mut opening, at_opening, states } = measured?;
     stopped?;
-    let drained = drain::wait(traffic, clock, order.account, order.trial.drain_ns);
+    let drained = drain::wait(traffic, clock, spec.account, spec.trial.drain_ns);
     let drain_ns = drained.last_ns;
     (opening.drained, opening.unaccounted) = (Some(drained.end), drained.unaccounted);
     let last = traffic.snapshot();
@@ -297,23 +292,25 @@ pub fn run_as(
     let phase = Phase::WarmUp as usize;
     let warm_up = Counts { offered: last.sent[phase], forwarded: last.received[phase] };
     let total = Counts { offered: last.sent_total(), forwarded: last.received_total() };
-    let rate_pps = course.window_pps().or(order.rate_pps);
+    let rate_pps = profile.window_pps().or(spec.rate_pps);
     let intended = rate_pps.map(|rate| (rate * window_ns as f64 / 1e9).round() as u64);
     let mut warnings = Vec::new();
-    // Each direction by itself: what one lacks the other does not make up for.
+    // Each direction by itself: a surplus of one does not make up for a shortfall of the other.
     let reverse = arrivals.reverse.as_deref();
-    let ways = match reverse {
+    let directions = match reverse {
         Some(reverse) => vec![window.without(reverse.window), reverse.window],
         None => vec![window],
     };
-    let least = ways.iter().map(|way| way.offered).min().unwrap_or(0) * ways.len() as u64;
+    let least = directions.iter().map(|direction| direction.offered).min().unwrap_or(0)
+        * directions.len() as u64;
     if let Some(intended) = intended
         && intended as f64 > least as f64 * 1.005
     {
         warnings.push(Warning::Unsent { intended, offered: window.offered });
     }
     let totals = reverse.map(|reverse| [total.without(reverse.total), reverse.total]);
-    for counts in [window, total].into_iter().chain(ways).chain(totals.into_iter().flatten()) {
+    for counts in [window, total].into_iter().chain(directions).chain(totals.into_iter().flatten())
+    {
         if counts.lost() < 0 {
             warnings.push(Warning::NotConserved {
                 offered: counts.offered,
@@ -329,12 +326,12 @@ pub fn run_as(
     if last.receiver_dropped > 0 {
         warnings.push(Warning::ReceiverDropped { packets: last.receiver_dropped });
     }
-    warnings.extend(drained.doubt(order.trial.drain_ns));
+    warnings.extend(drained.doubt(spec.trial.drain_ns));
     warnings.extend(opening::doubt(&opening));
     if jump_ns.abs() > JUMP_NS {
         warnings.push(Warning::ClockJump { jump_ns });
     }
-    if order.alternation.is_none()
+    if spec.alternation.is_none()
         && let Some(ratio) = unsteady(&samples)
     {
         warnings.push(Warning::NotSteady { ratio });
@@ -361,45 +358,45 @@ pub fn run_as(
     })
 }
 
-/// What was seen of a window.
+/// Observations of a window.
 #[derive(Default)]
 struct Window {
-    /// Its length, nanoseconds.
+    /// Length, nanoseconds.
     ns: u64,
     samples: Vec<Sample>,
-    /// Flows and states when it opened.
+    /// Flows and states when the window opened.
     opening: Opening,
-    /// Counts of all phases when it opened.
+    /// Counts of all phases when the window opened.
     at_opening: Counts,
     /// [`Observed::states`].
     states: Vec<(u64, u64)>,
 }
 
-/// Warm-up and window.
+/// Runs warm-up and window.
 fn measure(
-    course: &mut LoadProfile<'_>,
+    profile: &mut LoadProfile<'_>,
     traffic: &mut dyn Traffic,
     clock: &dyn Clock,
-    order: &mut TrialSpec<'_>,
+    spec: &mut TrialSpec<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Window, BenchError> {
-    let trial = *order.trial;
+    let trial = *spec.trial;
     let begin = clock.now_ns();
     let total_ns = trial.warmup_ns + trial.duration_ns;
-    let mut variant = order.variant;
-    let mut seen = (begin, traffic.snapshot());
+    let mut variant = spec.variant;
+    let mut shown = (begin, traffic.snapshot());
     let mut show = |now: u64, snapshot: Snapshot, variant, observer: &mut dyn Observer| {
-        let seconds = (now - seen.0) as f64 / 1e9;
+        let seconds = (now - shown.0) as f64 / 1e9;
         if seconds >= 0.1 {
             let per_second = |a: u64, b: u64| a.saturating_sub(b) as f64 / seconds;
             observer.live(&Live {
                 at_ns: now - begin,
                 total_ns,
-                offered_pps: per_second(snapshot.sent_total(), seen.1.sent_total()),
-                forwarded_pps: per_second(snapshot.received_total(), seen.1.received_total()),
+                offered_pps: per_second(snapshot.sent_total(), shown.1.sent_total()),
+                forwarded_pps: per_second(snapshot.received_total(), shown.1.received_total()),
                 variant,
             });
-            seen = (now, snapshot);
+            shown = (now, snapshot);
         }
     };
 
@@ -412,8 +409,8 @@ fn measure(
             return Err(BenchError::Interrupted);
         }
     }
-    let mut waiting = opening::Waiting::new(begin, open, order.awaited);
-    while !waiting.is_over(now, traffic, order.account) {
+    let mut waiting = opening::Waiting::new(begin, open, spec.awaited);
+    while !waiting.is_over(now, traffic, spec.account) {
         now = clock.sleep_until(now + trial.interval_ns);
         show(now, traffic.snapshot(), variant, observer);
         if observer.cancelled() {
@@ -422,13 +419,13 @@ fn measure(
     }
     let mut opening = waiting.into_opening(clock.now_ns());
 
-    (order.at_window)(Moment::Opening);
+    (spec.at_window)(Moment::Opening);
     traffic.set_phase(Phase::Window);
-    if let Some(rate_pps) = course.window_pps() {
+    if let Some(rate_pps) = profile.window_pps() {
         traffic.set_rate(rate_pps)?;
     }
     let start = clock.now_ns();
-    (order.at_window)(Moment::Open(start));
+    (spec.at_window)(Moment::Open(start));
     let close = start + trial.duration_ns;
     let mut samples = Vec::with_capacity((trial.duration_ns / trial.slice_ns.max(1)) as usize + 1);
     let (mut slice, mut settled) = (0, start);
@@ -437,19 +434,19 @@ fn measure(
     let at_opening = Counts { offered, forwarded };
     let mut deadline = start;
     while last.0 < close {
-        if let Some(alternation) = &mut order.alternation {
-            let wanted = ((last.0 - start) / alternation.slice_ns.max(1)) as u32;
-            if wanted != slice {
-                slice = wanted;
+        if let Some(alternation) = &mut spec.alternation {
+            let current = ((last.0 - start) / alternation.slice_ns.max(1)) as u32;
+            if current != slice {
+                slice = current;
                 let length = alternation.length.max(1);
-                let next = (alternation.cycle)(wanted / length)[(wanted % length) as usize];
+                let next = (alternation.cycle)(current / length)[(current % length) as usize];
                 if next != variant {
                     (alternation.switch)(next)?;
                     variant = next;
                 }
-                // The warm-up served as the first slice's settling time. A repeated level
-                // (B B) is given one too, although nothing is switched, so that
-                // all slices are treated alike.
+                // The warm-up served as the first slice's settling time. A repeated level (B B)
+                // also gets one, although nothing is switched, so that all slices are treated
+                // alike.
                 settled = clock.now_ns() + alternation.settle_ns;
             }
         }
@@ -464,22 +461,22 @@ fn measure(
         });
         show(now, snapshot, variant, observer);
         last = (now, snapshot, evidence);
-        course.at(now - start)?;
+        profile.at(now - start)?;
         if observer.cancelled() {
             return Err(BenchError::Interrupted);
         }
     }
     traffic.set_phase(Phase::After);
     let end = clock.now_ns();
-    (order.at_window)(Moment::Closed(end));
-    opening.states_closing = opening.states.and_then(|_| order.account.states());
+    (spec.at_window)(Moment::Closed(end));
+    opening.states_closing = opening.states.and_then(|_| spec.account.states());
     Ok(Window { ns: end - start, samples, opening, at_opening, ..Window::default() })
 }
 
-/// What both ends and the kernel told at a moment, by the trial's clock.
+/// Readings of both ends and of the kernel at one moment, by the trial's clock.
 type Reading = (u64, Snapshot, Evidence);
 
-/// What lies between two readings, of a window that began at `start` nanoseconds.
+/// Returns the sample between two readings, of a window that began at `start` nanoseconds.
 fn sample_of(before: &Reading, after: &Reading, start: u64) -> Sample {
     let (last, now) = (before, after);
     let since = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));

@@ -27,7 +27,7 @@ impl Clock for SystemClock {
 }
 
 impl SystemClock {
-    /// The time in words, UTC (RFC 3339).
+    /// The current time as text, UTC (RFC 3339).
     pub fn wall_text(self) -> String {
         jiff::Timestamp::from_nanosecond(self.wall_ns().into())
             .map(|time| time.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string())

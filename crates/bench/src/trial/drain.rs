@@ -4,8 +4,8 @@ use super::{Clock, DutCounters, Snapshot, Traffic};
 use fwdlab_model::record::DrainEnd;
 use fwdlab_model::warning::Warning;
 
-/// Silence after which the DUT's drop counters are read. If it has none, the drain ends
-/// then.
+/// Silence after which the DUT's drop counters are read, or after which the drain ends if the DUT
+/// has none.
 const QUIET_NS: u64 = 10_000_000;
 /// Polling interval.
 const LOOK_NS: u64 = 1_000_000;
@@ -15,16 +15,16 @@ const LOOK_NS: u64 = 1_000_000;
 pub struct Drained {
     /// Time until the last packet arrived, nanoseconds.
     pub last_ns: u64,
-    /// Why it ended.
+    /// Reason why the drain ended.
     pub end: DrainEnd,
-    /// Packets neither received nor counted as dropped; none if the DUT does not report drops.
+    /// Packets neither received nor counted as dropped; `None` if the DUT does not report drops.
     pub unaccounted: Option<i64>,
     /// True if packets were still arriving at the end.
     is_flowing: bool,
 }
 
 impl Drained {
-    /// The warning about a drain of at most `limit_ns`, if any.
+    /// Returns the warning about a drain of at most `limit_ns`, if any.
     pub(super) fn doubt(&self, limit_ns: u64) -> Option<Warning> {
         match (self.end, self.unaccounted) {
             (DrainEnd::Limit, _) if self.is_flowing => {
@@ -38,18 +38,18 @@ impl Drained {
     }
 }
 
-/// Waits until all packets sent have arrived or been counted as dropped by the DUT, or the
-/// time limit. Without drop counters, waits until no more packets arrive.
+/// Waits until all sent packets have arrived or the DUT has counted them as dropped, up to the time
+/// limit. Without drop counters, waits until no more packets arrive.
 pub(super) fn wait(
     traffic: &mut dyn Traffic,
     clock: &dyn Clock,
-    account: &mut dyn DutCounters,
+    counters: &mut dyn DutCounters,
     limit_ns: u64,
 ) -> Drained {
     let start = clock.now_ns();
     let snapshot = traffic.snapshot();
     let mut last = (start, snapshot.arrived());
-    let (mut ask_at, mut unaccounted) = (start, None);
+    let (mut query_at, mut unaccounted) = (start, None);
     if snapshot.missing(0) <= 0 {
         return Drained {
             last_ns: 0,
@@ -74,9 +74,10 @@ pub(super) fn wait(
             return ended(DrainEnd::Accounted, Some(snapshot.missing(0)));
         }
         let is_quiet = now - last.0 >= QUIET_NS;
-        if is_quiet && now >= ask_at {
-            // Packets that arrive between the DUT's reading and ours count as received.
-            let Some(dropped) = account.dropped(snapshot.sent_total()) else {
+        if is_quiet && now >= query_at {
+            // Packets that arrive between the reading of the DUT and the next snapshot count as
+            // received.
+            let Some(dropped) = counters.dropped(snapshot.sent_total()) else {
                 return ended(DrainEnd::Silence, None);
             };
             let missing = traffic.snapshot().missing(dropped);
@@ -84,9 +85,9 @@ pub(super) fn wait(
                 return ended(DrainEnd::Accounted, Some(missing));
             }
             unaccounted = Some(missing);
-            // Slow queries are made less often.
-            let took = clock.now_ns() - now;
-            ask_at = clock.now_ns() + QUIET_NS.max(3 * took);
+            // Slow queries are repeated less often.
+            let duration_ns = clock.now_ns() - now;
+            query_at = clock.now_ns() + QUIET_NS.max(3 * duration_ns);
         }
         if now - start >= limit_ns {
             return ended(DrainEnd::Limit, unaccounted);
@@ -107,8 +108,8 @@ impl Snapshot {
 
     /// Packets that reached the receiver, including damaged ones.
     fn arrived(&self) -> u64 {
-        let own = self.received_total().saturating_add(self.damaged);
-        own.saturating_add(self.flood.forwarded).saturating_add(self.receiver_dropped)
+        let ours = self.received_total().saturating_add(self.damaged);
+        ours.saturating_add(self.flood.forwarded).saturating_add(self.receiver_dropped)
     }
 
     /// Packets sent that neither arrived nor were counted as dropped.

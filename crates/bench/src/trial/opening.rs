@@ -1,4 +1,4 @@
-//! Waits before the window opens until all flows have been seen.
+//! Waits until all flows have been seen before the window opens.
 //!
 //! A flow's first packet costs more than the others (state creation, route caching), so a
 //! window that opens too early measures a mixture. The warm-up continues until all flows
@@ -26,33 +26,33 @@ pub(super) struct Waiting {
     planned_ns: u64,
     awaited: Awaited,
     seen: Opening,
-    /// Maximum seen so far: flows sent, flows received, states.
-    most: [u64; 3],
-    /// When it last rose, and the packets sent until then.
-    risen: (u64, u64),
+    /// Maxima so far: flows sent, flows received, states.
+    maxima: [u64; 3],
+    /// Time of the last rise of a maximum, and the packets sent until then.
+    last_rise: (u64, u64),
 }
 
 impl Waiting {
-    /// The wait after a warm-up from `begin_ns` to `planned_ns`.
+    /// Starts the wait after a warm-up from `begin_ns` to `planned_ns`.
     pub(super) fn new(begin_ns: u64, planned_ns: u64, awaited: Awaited) -> Waiting {
         let seen =
             Opening { flows: awaited.flows, is_stateful: awaited.states, ..Opening::default() };
-        Waiting { begin_ns, planned_ns, awaited, seen, most: [0; 3], risen: (planned_ns, 0) }
+        Waiting { begin_ns, planned_ns, awaited, seen, maxima: [0; 3], last_rise: (planned_ns, 0) }
     }
 
-    /// True when the window may open.
+    /// Returns true once the window may open.
     pub(super) fn is_over(
         &mut self,
         now_ns: u64,
         traffic: &mut dyn Traffic,
-        account: &mut dyn DutCounters,
+        counters: &mut dyn DutCounters,
     ) -> bool {
         let sent = traffic.snapshot().sent_total();
         let flows = self.awaited.flows;
         // Senders cycle through all flows.
         let round = u64::from(flows) * u64::from(self.awaited.senders.max(1));
         let turns = sent / u64::from(self.awaited.senders.max(1));
-        self.seen.states = account.states();
+        self.seen.states = counters.states();
         if flows == 0 {
             return true;
         }
@@ -62,23 +62,23 @@ impl Waiting {
         let [flows_sent, flows_received] =
             [self.seen.flows_sent, self.seen.flows_received].map(|n| n.map_or(0, u64::from));
         let counts = [flows_sent, flows_received, states.unwrap_or(0)];
-        if counts.iter().zip(self.most).any(|(&now, most)| now > most) {
-            self.risen = (now_ns, sent);
-            self.most = std::array::from_fn(|at| self.most[at].max(counts[at]));
+        if counts.iter().zip(self.maxima).any(|(&now, most)| now > most) {
+            self.last_rise = (now_ns, sent);
+            self.maxima = std::array::from_fn(|at| self.maxima[at].max(counts[at]));
         }
-        let is_still = now_ns.saturating_sub(self.risen.0) >= STILL_NS
-            && sent.saturating_sub(self.risen.1) >= STILL_ROUNDS * round;
+        let is_still = now_ns.saturating_sub(self.last_rise.0) >= STILL_NS
+            && sent.saturating_sub(self.last_rise.1) >= STILL_ROUNDS * round;
         let is_late = now_ns.saturating_sub(self.planned_ns) >= WAIT_LIMIT_NS;
         self.seen.missing().is_none() || is_still || is_late
     }
 
-    /// The flows and states seen, with the length of the warm-up.
+    /// Returns the flows and states seen, with the length of the warm-up.
     pub(super) fn into_opening(self, now_ns: u64) -> Opening {
         Opening { warmup_ns: now_ns.saturating_sub(self.begin_ns), ..self.seen }
     }
 }
 
-/// The warning if some flows are missing.
+/// Returns the warning about missing flows, if any.
 pub(super) fn doubt(opening: &Opening) -> Option<Warning> {
     let (there, flows, what) = opening.missing()?;
     let warmup_ns = opening.warmup_ns;

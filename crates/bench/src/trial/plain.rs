@@ -1,12 +1,12 @@
-//! A trial without waiting for flows and without queries to a DUT.
+//! Trials without waiting for flows and without queries to a DUT.
 
 use super::{Awaited, Observed, SystemClock, Traffic, TrialSpec, Unasked, run};
 use crate::Observer;
 use crate::error::BenchError;
 use fwdlab_model::plan::Trial;
 
-/// Runs one trial at a rate, or at the maximum one, by the machine's clock, without waiting for
-/// flows and without queries to a DUT: for ceilings, delays without a device and cable checks.
+/// Runs one trial at a rate, or at the maximum rate, by the machine's clock, without waiting for
+/// flows and without queries to a DUT: for ceilings, latency without a device, and cable checks.
 ///
 /// # Errors
 /// As [`run`].
@@ -16,7 +16,7 @@ pub fn plain(
     rate_pps: Option<f64>,
     observer: &mut dyn Observer,
 ) -> Result<Observed, BenchError> {
-    let order = TrialSpec {
+    let spec = TrialSpec {
         trial,
         rate_pps,
         variant: 0,
@@ -25,5 +25,5 @@ pub fn plain(
         awaited: Awaited::default(),
         account: &mut Unasked,
     };
-    run(traffic, &SystemClock, order, observer)
+    run(traffic, &SystemClock, spec, observer)
 }

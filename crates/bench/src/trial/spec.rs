@@ -1,4 +1,4 @@
-//! What a trial is asked to do.
+//! Specification of a trial.
 
 use super::{Awaited, DutCounters};
 use crate::error::BenchError;
@@ -25,7 +25,7 @@ pub struct Alternation<'a> {
 pub struct TrialSpec<'a> {
     /// Phases.
     pub trial: &'a Trial,
-    /// Intended load in packets per second; none for the maximum.
+    /// Intended load in packets per second; `None` for the maximum.
     pub rate_pps: Option<f64>,
     /// Variant of the whole trial (the first one of an alternation).
     pub variant: usize,
@@ -33,7 +33,7 @@ pub struct TrialSpec<'a> {
     pub alternation: Option<Alternation<'a>>,
     /// Called when the window opens and closes, for readings at exactly these moments.
     pub at_window: &'a mut dyn FnMut(Moment),
-    /// What the warm-up waits for beyond its planned time.
+    /// Conditions that the warm-up waits for beyond its planned time.
     pub awaited: Awaited,
     /// Queries to the DUT, before and after the window.
     pub account: &'a mut dyn DutCounters,
@@ -50,23 +50,24 @@ pub enum Moment {
     Closed(u64),
 }
 
-/// How the load goes in a trial.
+/// Load profile of a trial.
 pub enum LoadProfile<'a> {
     /// Warm-up and window at one load.
     Steady,
-    /// No warm-up: so many packets, as fast as possible. The senders must be armed with as many.
+    /// No warm-up: this number of packets, as fast as possible. The senders must be armed with the
+    /// same number.
     Burst(u64),
-    /// The window begins with another rate, packets per second, than that of the warm-up.
+    /// The window has another rate than the warm-up, packets per second.
     Then(f64),
-    /// Something is done to the device once, so many nanoseconds into the window.
+    /// An action on the device, run once, this number of nanoseconds into the window.
     Meanwhile(u64, Option<Action<'a>>),
 }
 
-/// What is done to a device while it meets traffic; told how many nanoseconds into the window.
+/// Action on a device under traffic; receives the nanoseconds since the window opened.
 pub type Action<'a> = &'a mut dyn FnMut(u64) -> Result<(), BenchError>;
 
 impl LoadProfile<'_> {
-    /// The rate of the window, where it is not that of the trial.
+    /// Rate of the window; `None` if it is the rate of the trial.
     pub(crate) fn window_pps(&self) -> Option<f64> {
         match self {
             LoadProfile::Then(rate_pps) => Some(*rate_pps),
@@ -74,7 +75,7 @@ impl LoadProfile<'_> {
         }
     }
 
-    /// Does what is due `since_ns` nanoseconds into the window.
+    /// Runs the action that is due `since_ns` nanoseconds into the window.
     pub(super) fn at(&mut self, since_ns: u64) -> Result<(), BenchError> {
         match self {
             LoadProfile::Meanwhile(due_ns, action) if since_ns >= *due_ns => {

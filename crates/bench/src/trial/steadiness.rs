@@ -2,10 +2,10 @@
 
 use fwdlab_model::record::Sample;
 
-/// Ratio of the median rate of the last third of the window to the first's, when
-/// it is off by more than 10 % and by more than four times the samples' own
-/// scatter (the standard error of a median, from the median absolute deviation).
-/// Both conditions: shared machines scatter by several percent without a trend.
+/// Returns the ratio of the median rate in the last third of the window to that in the first, if it
+/// is off by more than 10 % and by more than four times the samples' scatter (the standard error of
+/// a median, from the median absolute deviation). Both conditions are necessary: rates on shared
+/// machines scatter by several percent without a trend.
 pub(super) fn unsteady(samples: &[Sample]) -> Option<f64> {
     let rate = |s: &Sample| s.forwarded as f64 / s.duration_ns.max(1) as f64;
     let third = samples.len() / 3;

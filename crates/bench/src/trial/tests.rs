@@ -1,4 +1,4 @@
-//! The state machine against a traffic and a clock that do as they are told.
+//! Tests of the state machine with simulated traffic and clock.
 
 use super::*;
 use crate::NoopObserver;
@@ -42,7 +42,7 @@ struct Fake {
     foreign: u64,
     receiver_dropped: u64,
     late_ms: u64,
-    /// Time after the end before the late ones begin to come.
+    /// Time after the end before the late packets begin to arrive.
     silent_ms: u64,
     log: Rc<RefCell<Vec<String>>>,
 }
@@ -129,7 +129,7 @@ fn phases() -> Trial {
     }
 }
 
-fn order<'a>(trial: &'a Trial, at_window: &'a mut dyn FnMut(Moment)) -> TrialSpec<'a> {
+fn spec<'a>(trial: &'a Trial, at_window: &'a mut dyn FnMut(Moment)) -> TrialSpec<'a> {
     let (awaited, account) = (Awaited::default(), Box::leak(Box::new(Unasked)));
     TrialSpec { trial, rate_pps: None, variant: 0, alternation: None, at_window, awaited, account }
 }
@@ -137,82 +137,82 @@ fn order<'a>(trial: &'a Trial, at_window: &'a mut dyn FnMut(Moment)) -> TrialSpe
 fn observe(clock: &FakeClock, fake: &mut Fake, rate_pps: Option<f64>) -> Observed {
     let trial = phases();
     let mut nothing = |_| {};
-    let order = TrialSpec { rate_pps, ..order(&trial, &mut nothing) };
-    run(fake, clock, order, &mut NoopObserver).expect("a trial")
+    let spec = TrialSpec { rate_pps, ..spec(&trial, &mut nothing) };
+    run(fake, clock, spec, &mut NoopObserver).expect("a trial")
 }
 
 #[test]
-fn the_window_is_counted_exactly_and_apart_from_the_warm_up() {
+fn window_counts_exclude_the_warm_up() {
     let clock = FakeClock::default();
     let mut fake = Fake::new(&clock, 400);
-    let seen = observe(&clock, &mut fake, None);
-    assert_eq!(seen.window, Counts { offered: 600_000, forwarded: 240_000 });
-    assert_eq!(seen.window.lost(), 360_000);
-    assert_eq!(seen.total, Counts { offered: 700_000, forwarded: 280_000 });
-    assert_eq!(seen.window_ns, 600 * MS);
-    assert_eq!(seen.samples.len(), 30);
-    assert!(seen.samples.iter().all(|s| s.valid && s.forwarded == 8000 && s.offered == 20_000));
-    assert_eq!(seen.warnings, []);
+    let observed = observe(&clock, &mut fake, None);
+    assert_eq!(observed.window, Counts { offered: 600_000, forwarded: 240_000 });
+    assert_eq!(observed.window.lost(), 360_000);
+    assert_eq!(observed.total, Counts { offered: 700_000, forwarded: 280_000 });
+    assert_eq!(observed.window_ns, 600 * MS);
+    assert_eq!(observed.samples.len(), 30);
+    assert!(observed.samples.iter().all(|s| s.valid && s.forwarded == 8000 && s.offered == 20_000));
+    assert_eq!(observed.warnings, []);
     assert_eq!(*fake.log.borrow(), ["start", "Window", "After", "After", "stop"]);
 }
 
 #[test]
-fn packets_of_the_window_count_although_they_come_in_the_drain() {
+fn window_packets_count_if_they_arrive_in_the_drain() {
     let clock = FakeClock::default();
     let mut fake = Fake::new(&clock, 400);
     fake.late_ms = 30;
-    let seen = observe(&clock, &mut fake, None);
-    assert_eq!(seen.window.forwarded, 240_030);
-    assert!((29 * MS..=31 * MS).contains(&seen.drain_ns), "{}", seen.drain_ns);
+    let observed = observe(&clock, &mut fake, None);
+    assert_eq!(observed.window.forwarded, 240_030);
+    assert!((29 * MS..=31 * MS).contains(&observed.drain_ns), "{}", observed.drain_ns);
 }
 
 #[test]
-fn a_drain_that_does_not_end_is_a_doubt() {
+fn endless_drain_causes_a_warning() {
     let clock = FakeClock::default();
     let mut fake = Fake::new(&clock, 400);
     fake.late_ms = 1000;
-    let seen = observe(&clock, &mut fake, None);
-    assert_eq!(seen.warnings, [Warning::NotDrained { drain_ns: 100 * MS }]);
+    let observed = observe(&clock, &mut fake, None);
+    assert_eq!(observed.warnings, [Warning::NotDrained { drain_ns: 100 * MS }]);
 }
 
 #[test]
-fn unsent_packets_are_a_doubt_with_both_numbers() {
+fn unsent_packets_cause_a_warning_with_both_counts() {
     let clock = FakeClock::default();
-    let seen = observe(&clock, &mut Fake::new(&clock, 400), Some(2e6));
-    assert_eq!(seen.intended, Some(1_200_000));
-    assert_eq!(seen.warnings, [Warning::Unsent { intended: 1_200_000, offered: 600_000 }]);
+    let observed = observe(&clock, &mut Fake::new(&clock, 400), Some(2e6));
+    assert_eq!(observed.intended, Some(1_200_000));
+    assert_eq!(observed.warnings, [Warning::Unsent { intended: 1_200_000, offered: 600_000 }]);
 }
 
 #[test]
-fn more_arrived_than_sent_is_fatal_and_foreign_packets_are_named() {
+fn surplus_packets_are_fatal_and_foreign_packets_cause_a_warning() {
     let clock = FakeClock::default();
     let mut fake = Fake::new(&clock, 1001);
     fake.foreign = 7;
-    let seen = observe(&clock, &mut fake, None);
+    let observed = observe(&clock, &mut fake, None);
     let broken = Warning::NotConserved { offered: 600_000, forwarded: 600_600 };
     assert!(broken.is_fatal());
-    assert_eq!(seen.warnings, [broken, Warning::Foreign { packets: 7 }]);
+    assert_eq!(observed.warnings, [broken, Warning::Foreign { packets: 7 }]);
 }
 
 #[test]
-fn what_the_receiver_dropped_is_not_blamed_on_the_dut_silently() {
+fn receiver_drops_cause_a_warning() {
     let clock = FakeClock::default();
     let mut fake = Fake::new(&clock, 400);
     fake.receiver_dropped = 12;
-    let seen = observe(&clock, &mut fake, None);
-    assert_eq!(seen.warnings, [Warning::ReceiverDropped { packets: 12 }]);
+    let observed = observe(&clock, &mut fake, None);
+    assert_eq!(observed.warnings, [Warning::ReceiverDropped { packets: 12 }]);
 }
 
 #[test]
-fn a_jump_of_the_wall_clock_is_noticed() {
+fn wall_clock_jump_causes_a_warning() {
     let clock = FakeClock { jump_at: Some(300 * MS), ..FakeClock::default() };
-    let seen = observe(&clock, &mut Fake::new(&clock, 400), None);
-    assert_eq!(seen.warnings, [Warning::ClockJump { jump_ns: 3_600_000_000_000 }]);
-    assert_eq!(seen.window_ns, 600 * MS);
+    let observed = observe(&clock, &mut Fake::new(&clock, 400), None);
+    assert_eq!(observed.warnings, [Warning::ClockJump { jump_ns: 3_600_000_000_000 }]);
+    assert_eq!(observed.window_ns, 600 * MS);
 }
 
 #[test]
-fn the_window_is_as_long_as_the_senders_say_and_what_came_up_late_is_an_error() {
+fn window_length_comes_from_the_senders_and_late_failures_are_errors() {
     struct Remote(Fake, bool);
     impl Traffic for Remote {
         fn start(&mut self) -> Result<(), BenchError> {
@@ -245,19 +245,19 @@ fn the_window_is_as_long_as_the_senders_say_and_what_came_up_late_is_an_error() 
     }
     let clock = FakeClock::default();
     let trial = phases();
-    let tried = |lives| {
+    let attempt = |lives| {
         let mut traffic = Remote(Fake::new(&clock, 400), lives);
         let mut nothing = |_| {};
-        let order = TrialSpec { rate_pps: Some(1e6), ..order(&trial, &mut nothing) };
-        run(&mut traffic, &clock, order, &mut NoopObserver)
+        let spec = TrialSpec { rate_pps: Some(1e6), ..spec(&trial, &mut nothing) };
+        run(&mut traffic, &clock, spec, &mut NoopObserver)
     };
-    let seen = tried(true).expect("a trial");
-    assert_eq!((seen.window_ns, seen.intended), (601 * MS, Some(601_000)));
-    assert!(tried(false).expect_err("an error").to_string().contains("has died"));
+    let observed = attempt(true).expect("a trial");
+    assert_eq!((observed.window_ns, observed.intended), (601 * MS, Some(601_000)));
+    assert!(attempt(false).expect_err("an error").to_string().contains("has died"));
 }
 
 #[test]
-fn a_rate_that_falls_is_not_steady() {
+fn falling_rate_causes_a_warning() {
     struct Falling(Fake);
     impl Traffic for Falling {
         fn start(&mut self) -> Result<(), BenchError> {
@@ -285,8 +285,8 @@ fn a_rate_that_falls_is_not_steady() {
     let clock = FakeClock::default();
     let trial = phases();
     let mut falling = Falling(Fake::new(&clock, 400));
-    let seen = run(&mut falling, &clock, order(&trial, &mut |_| {}), &mut NoopObserver);
-    let warnings = seen.expect("a trial").warnings;
+    let observed = run(&mut falling, &clock, spec(&trial, &mut |_| {}), &mut NoopObserver);
+    let warnings = observed.expect("a trial").warnings;
     assert!(matches!(warnings[..], [Warning::NotSteady { ratio }] if ratio < 0.8), "{warnings:?}");
 }
 
@@ -301,13 +301,13 @@ fn cancelling_stops_the_senders() {
     let clock = FakeClock::default();
     let trial = phases();
     let mut fake = Fake::new(&clock, 400);
-    let result = run(&mut fake, &clock, order(&trial, &mut |_| {}), &mut Cancel);
+    let result = run(&mut fake, &clock, spec(&trial, &mut |_| {}), &mut Cancel);
     assert!(matches!(result, Err(BenchError::Interrupted)));
     assert_eq!(fake.log.borrow().last().map(String::as_str), Some("stop"));
 }
 
 #[test]
-fn levels_alternate_cycle_by_cycle_and_settle_after_each_switch() {
+fn alternation_switches_each_cycle_and_settles_after_each_switch() {
     let clock = FakeClock::default();
     let trial = Trial { duration_ns: 1600 * MS, slice_ns: 10 * MS, ..phases() };
     let mut fake = Fake::new(&clock, 400);
@@ -318,22 +318,22 @@ fn levels_alternate_cycle_by_cycle_and_settle_after_each_switch() {
         Ok(())
     };
     let mut nothing = |_| {};
-    let order = TrialSpec {
+    let spec = TrialSpec {
         alternation: Some(Alternation {
             slice_ns: 200 * MS,
             settle_ns: 40 * MS,
             length: 4,
-            // The second cycle has another order than the first.
+            // The order of the second cycle differs from the first.
             cycle: &|cycle| if cycle == 0 { vec![0, 1, 1, 0] } else { vec![1, 0, 0, 1] },
             switch: &mut switch,
         }),
-        ..order(&trial, &mut nothing)
+        ..spec(&trial, &mut nothing)
     };
-    let seen = run(&mut fake, &clock, order, &mut NoopObserver).expect("a stream");
+    let observed = run(&mut fake, &clock, spec, &mut NoopObserver).expect("a stream");
     assert_eq!(switched, [1, 0, 1, 0, 1]);
     let slices = [(0, 0), (1, 1), (2, 1), (3, 0), (4, 1), (5, 0), (6, 0), (7, 1)];
     for (slice, variant) in slices {
-        let samples: Vec<&Sample> = seen.samples.iter().filter(|s| s.slice == slice).collect();
+        let samples: Vec<&Sample> = observed.samples.iter().filter(|s| s.slice == slice).collect();
         assert_eq!(samples.len(), 20, "slice {slice}");
         assert!(samples.iter().all(|s| s.variant == variant));
         let valid = samples.iter().filter(|s| s.valid).count();
@@ -349,6 +349,6 @@ fn packets_before_the_start_are_refused() {
     let trial = phases();
     let mut fake = Fake::new(&clock, 400);
     fake.received[0] = 3;
-    let result = run(&mut fake, &clock, order(&trial, &mut |_| {}), &mut NoopObserver);
+    let result = run(&mut fake, &clock, spec(&trial, &mut |_| {}), &mut NoopObserver);
     assert!(matches!(result, Err(BenchError::Refused(_))));
 }

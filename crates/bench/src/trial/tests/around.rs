@@ -1,9 +1,9 @@
-//! Before and after the window: flows that are waited for, packets that are accounted for.
+//! Tests of the phases around the window: the wait for flows, and the drain.
 
 use super::*;
 use fwdlab_model::record::DrainEnd;
 
-/// A DUT that counts what it drops, holds states, and may be slow to say.
+/// A DUT that counts its drops and holds states.
 struct Device {
     dropped: Rc<Cell<Option<u64>>>,
     states: Rc<Cell<Option<u64>>>,
@@ -18,61 +18,66 @@ impl DutCounters for Device {
     }
 }
 
-/// One trial with a DUT that says it dropped so many.
-fn drained(fake: &mut Fake, clock: &FakeClock, dropped: Option<u64>) -> Observed {
+/// Runs one trial with a DUT that reports `dropped` drops.
+fn run_with_drops(fake: &mut Fake, clock: &FakeClock, dropped: Option<u64>) -> Observed {
     let trial = phases();
     let mut nothing = |_| {};
     let mut device =
         Device { dropped: Rc::new(Cell::new(dropped)), states: Rc::new(Cell::new(None)) };
-    let order = TrialSpec { account: &mut device, ..order(&trial, &mut nothing) };
-    run(fake, clock, order, &mut NoopObserver).expect("a trial")
+    let spec = TrialSpec { account: &mut device, ..spec(&trial, &mut nothing) };
+    run(fake, clock, spec, &mut NoopObserver).expect("a trial")
 }
 
 #[test]
-fn a_drain_lasts_until_all_is_accounted_for() {
+fn drain_lasts_until_all_packets_are_accounted_for() {
     let clock = FakeClock::default();
-    // A device that holds its last packets back for 40 ms: silence is no end.
+    // A device that holds its last packets back for 40 ms: silence does not end the drain.
     let mut fake = Fake::new(&clock, 400);
     (fake.silent_ms, fake.late_ms) = (40, 30);
-    let seen = drained(&mut fake, &clock, Some(420_000 - 30));
-    assert_eq!(seen.window.forwarded, 240_030);
-    let opening = seen.opening;
+    let observed = run_with_drops(&mut fake, &clock, Some(420_000 - 30));
+    assert_eq!(observed.window.forwarded, 240_030);
+    let opening = observed.opening;
     assert_eq!((opening.drained, opening.unaccounted), (Some(DrainEnd::Accounted), Some(0)));
-    assert_eq!(seen.warnings, []);
-    // Without the DUT's word they are taken for lost after 10 ms.
+    assert_eq!(observed.warnings, []);
+    // Without the DUT's counters they count as lost after 10 ms.
     let clock = FakeClock::default();
     let mut fake = Fake::new(&clock, 400);
     (fake.silent_ms, fake.late_ms) = (40, 30);
-    let seen = drained(&mut fake, &clock, None);
-    assert_eq!(seen.window.forwarded, 240_000);
-    assert_eq!(seen.opening.drained, Some(DrainEnd::Silence));
+    let observed = run_with_drops(&mut fake, &clock, None);
+    assert_eq!(observed.window.forwarded, 240_000);
+    assert_eq!(observed.opening.drained, Some(DrainEnd::Silence));
 }
 
 #[test]
-fn what_nobody_accounts_for_is_named_at_the_limit() {
+fn drain_limit_reports_unaccounted_packets() {
     let clock = FakeClock::default();
-    let seen = drained(&mut Fake::new(&clock, 400), &clock, Some(420_000 - 251));
+    let observed = run_with_drops(&mut Fake::new(&clock, 400), &clock, Some(420_000 - 251));
     let unaccounted = Warning::Unaccounted { packets: 251, drain_ns: 100 * MS };
-    assert_eq!(seen.warnings, [unaccounted]);
-    let opening = seen.opening;
+    assert_eq!(observed.warnings, [unaccounted]);
+    let opening = observed.opening;
     assert_eq!((opening.drained, opening.unaccounted), (Some(DrainEnd::Limit), Some(251)));
-    assert!(seen.drain_ns < 2 * MS, "the last packet came at once: {}", seen.drain_ns);
+    assert!(observed.drain_ns < 2 * MS, "the last packet came at once: {}", observed.drain_ns);
 }
 
 #[test]
-fn nothing_is_waited_for_where_nothing_was_lost() {
+fn drain_without_loss_does_not_wait() {
     let clock = FakeClock::default();
     let mut fake = Fake::new(&clock, 1000);
     let end = {
-        let seen = drained(&mut fake, &clock, None);
-        assert_eq!(seen.opening.drained, Some(DrainEnd::Accounted));
+        let observed = run_with_drops(&mut fake, &clock, None);
+        assert_eq!(observed.opening.drained, Some(DrainEnd::Accounted));
         clock.now_ns()
     };
     assert_eq!(end, 700 * MS);
 }
 
-/// One trial of so many flows, of which `came` says how many are there at a time.
-fn opened(flows: u32, states: bool, came: &dyn Fn(u64) -> (Option<u32>, Option<u64>)) -> Observed {
+/// Runs one trial of `flows` flows, of which `counts_at` returns the flows received and the states
+/// at a time.
+fn run_with_flows(
+    flows: u32,
+    states: bool,
+    counts_at: &dyn Fn(u64) -> (Option<u32>, Option<u64>),
+) -> Observed {
     struct Counted<'a>(Fake, &'a dyn Fn(u64) -> (Option<u32>, Option<u64>), Rc<Cell<Option<u64>>>);
     impl Traffic for Counted<'_> {
         fn start(&mut self) -> Result<(), BenchError> {
@@ -98,56 +103,59 @@ fn opened(flows: u32, states: bool, came: &dyn Fn(u64) -> (Option<u32>, Option<u
     let clock = FakeClock::default();
     let trial = phases();
     let mut nothing = |_| {};
-    let held = Rc::new(Cell::new(None));
-    let mut traffic = Counted(Fake::new(&clock, 400), came, held.clone());
-    let mut device = Device { dropped: Rc::default(), states: held };
+    let states_now = Rc::new(Cell::new(None));
+    let mut traffic = Counted(Fake::new(&clock, 400), counts_at, states_now.clone());
+    let mut device = Device { dropped: Rc::default(), states: states_now };
     let awaited = Awaited { flows, senders: 1, states };
-    let order = TrialSpec { awaited, account: &mut device, ..order(&trial, &mut nothing) };
-    run(&mut traffic, &clock, order, &mut NoopObserver).expect("a trial")
+    let spec = TrialSpec { awaited, account: &mut device, ..spec(&trial, &mut nothing) };
+    run(&mut traffic, &clock, spec, &mut NoopObserver).expect("a trial")
 }
 
 #[test]
-fn the_window_opens_when_every_flow_is_there() {
-    // At once, in the planned warm-up.
-    let seen = opened(5000, false, &|_| (Some(5000), None));
-    assert_eq!((seen.opening.warmup_ns, seen.opening.missing()), (100 * MS, None));
-    assert_eq!(seen.warnings, []);
-    // A flow more a millisecond: after 5000 of them.
-    let seen = opened(5000, false, &|now| (Some((now / MS) as u32), None));
-    assert_eq!(seen.opening.flows_received, Some(5000));
-    assert_eq!((seen.opening.warmup_ns, seen.window_ns), (5000 * MS, 600 * MS));
-    assert_eq!(seen.warnings, []);
-    // The receiver has seen all, the DUT's table holds them later.
-    let seen = opened(1000, true, &|now| (Some(1000), Some(now / (2 * MS))));
-    assert_eq!((seen.opening.states, seen.opening.warmup_ns), (Some(1000), 2000 * MS));
-    assert_eq!(seen.opening.states_closing, Some(1300));
-    // Nobody counts them: they must have been sent at least (a million a second).
-    let seen = opened(2_000_000, false, &|_| (None, None));
-    assert_eq!((seen.opening.flows_sent, seen.opening.flows_received), (Some(2_000_000), None));
-    assert_eq!(seen.opening.warmup_ns, 2000 * MS);
+fn window_opens_when_every_flow_has_arrived() {
+    // Immediately, in the planned warm-up.
+    let observed = run_with_flows(5000, false, &|_| (Some(5000), None));
+    assert_eq!((observed.opening.warmup_ns, observed.opening.missing()), (100 * MS, None));
+    assert_eq!(observed.warnings, []);
+    // One new flow per millisecond: after 5000 of them.
+    let observed = run_with_flows(5000, false, &|now| (Some((now / MS) as u32), None));
+    assert_eq!(observed.opening.flows_received, Some(5000));
+    assert_eq!((observed.opening.warmup_ns, observed.window_ns), (5000 * MS, 600 * MS));
+    assert_eq!(observed.warnings, []);
+    // The receiver has seen all flows; the DUT's table holds them later.
+    let observed = run_with_flows(1000, true, &|now| (Some(1000), Some(now / (2 * MS))));
+    assert_eq!((observed.opening.states, observed.opening.warmup_ns), (Some(1000), 2000 * MS));
+    assert_eq!(observed.opening.states_closing, Some(1300));
+    // Neither end counts the flows: all must at least have been sent (a million a second).
+    let observed = run_with_flows(2_000_000, false, &|_| (None, None));
+    assert_eq!(
+        (observed.opening.flows_sent, observed.opening.flows_received),
+        (Some(2_000_000), None)
+    );
+    assert_eq!(observed.opening.warmup_ns, 2000 * MS);
 }
 
 #[test]
-fn flows_that_never_come_are_not_waited_for_and_named() {
-    // Ten rounds and a second without a new one.
-    let seen = opened(5000, false, &|_| (Some(4990), None));
-    assert_eq!(seen.opening.warmup_ns, 1100 * MS);
+fn missing_flows_end_the_wait_with_a_warning() {
+    // Ten rounds and a second without a new flow.
+    let observed = run_with_flows(5000, false, &|_| (Some(4990), None));
+    assert_eq!(observed.opening.warmup_ns, 1100 * MS);
     let early = |there, flows, what: &str, warmup_ns| Warning::OpenedEarly {
         there,
         flows,
         what: what.into(),
         warmup_ns,
     };
-    assert_eq!(seen.warnings, [early(4990, 5000, "flows had been received", 1100 * MS)]);
-    // A table too small, which goes on changing.
-    let seen = opened(5000, true, &|now| (Some(5000), Some(3000 + now / MS % 7)));
-    let states = seen.opening.states.expect("counted");
+    assert_eq!(observed.warnings, [early(4990, 5000, "flows had been received", 1100 * MS)]);
+    // A table that is too small and keeps changing.
+    let observed = run_with_flows(5000, true, &|now| (Some(5000), Some(3000 + now / MS % 7)));
+    let states = observed.opening.states.expect("counted");
     let what = "flows had a state in the device under test";
     assert!((3000..3007).contains(&states), "{states}");
-    assert_eq!(seen.warnings, [early(states, 5000, what, seen.opening.warmup_ns)]);
-    assert!(seen.opening.warmup_ns < 2 * WAIT_LIMIT_NS);
-    // New ones all the time: the limit.
-    let seen = opened(u32::MAX, false, &|now| (Some((now / MS) as u32), None));
-    assert_eq!(seen.opening.warmup_ns, 100 * MS + WAIT_LIMIT_NS);
-    assert!(seen.opening.missing().is_some());
+    assert_eq!(observed.warnings, [early(states, 5000, what, observed.opening.warmup_ns)]);
+    assert!(observed.opening.warmup_ns < 2 * WAIT_LIMIT_NS);
+    // New flows all the time: the limit.
+    let observed = run_with_flows(u32::MAX, false, &|now| (Some((now / MS) as u32), None));
+    assert_eq!(observed.opening.warmup_ns, 100 * MS + WAIT_LIMIT_NS);
+    assert!(observed.opening.missing().is_some());
 }
