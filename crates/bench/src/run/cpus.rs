@@ -1,10 +1,10 @@
 //! CPU times of a DUT on another machine within the window.
 //!
-//! A saturated machine answers late: asked over a connection at the window's end it told
-//! times of 17 seconds for a window of five, while the senders went on. So a loop on the DUT
-//! itself prints them from before the traffic until after it, and what lies within the window
-//! is picked afterwards. The ticks themselves are the DUT's clock: each CPU's sum goes on
-//! with time.
+//! A saturated machine answers late: queried over a connection at the end of a window of five
+//! seconds, it reported times of 17 seconds, while the senders kept sending. So a loop on the DUT
+//! itself prints the times from before the traffic until after it, and the readings within the
+//! window are picked afterwards. The ticks themselves are the DUT's clock: the sum over all states
+//! of a CPU advances with time.
 
 use crate::cpu::passed_ns;
 use crate::dut::Dut;
@@ -13,23 +13,23 @@ use crate::trial::Clock;
 use fwdlab_model::record::CpuTime;
 use std::time::Duration;
 
-/// Readings in a window: few, for each starts two programs on the DUT.
+/// Readings in a window: few, because each starts two programs on the DUT.
 const READINGS: u64 = 4;
-/// The shortest and the longest time between two, milliseconds.
+/// Minimum and maximum time between two readings, milliseconds.
 const BETWEEN_MS: (u64, u64) = (200, 5000);
-/// Time for what was printed last to arrive.
+/// Time for the last printed lines to arrive.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The loop on the DUT.
 pub(super) struct Sampler {
     running: Box<dyn Running>,
-    /// The trial's clock less the DUT's, nanoseconds.
+    /// Offset of the trial's clock from the DUT's, nanoseconds.
     ahead_ns: i64,
 }
 
 impl Sampler {
-    /// Starts the loop for a window of `window_ns`; none where the DUT has none, or it does
-    /// not start. Traffic must not flow yet.
+    /// Starts the loop for a window of `window_ns`; `None` if the DUT has no loop or it does not
+    /// start. Traffic must not flow yet.
     pub(super) fn start(
         dut: &dyn Dut,
         host: &dyn Host,
@@ -47,8 +47,8 @@ impl Sampler {
         Some(Sampler { running, ahead_ns: now as i64 - first as i64 })
     }
 
-    /// Ends it: the readings whose difference stands for the window between these times of
-    /// the trial's clock.
+    /// Ends the loop and returns the readings whose difference covers the window between these
+    /// times of the trial's clock.
     pub(super) fn end(mut self, dut: &dyn Dut, window: (u64, u64)) -> Option<[Vec<CpuTime>; 2]> {
         self.running.interrupt();
         let mut readings = Vec::new();
@@ -63,7 +63,8 @@ impl Sampler {
     }
 }
 
-/// The first and the last reading within the window; where there are no two, those around it.
+/// Picks the first and the last reading within the window, or those around it if there are no two
+/// within.
 fn pick(
     readings: Vec<(u64, Vec<CpuTime>)>,
     (open, close): (u64, u64),
@@ -77,7 +78,7 @@ fn pick(
     Some([first, last].map(|at| readings[at].1.clone()))
 }
 
-/// Time that passed on the machine since some beginning, by its CPUs.
+/// Time that passed on the machine since an arbitrary start, by its CPUs.
 fn elapsed_ns(times: &[CpuTime]) -> Option<u64> {
     times.iter().map(passed_ns).max().filter(|&passed| passed > 0)
 }
@@ -92,14 +93,14 @@ mod tests {
 
     fn picked(all: &[u64], window: (u64, u64)) -> Option<[u64; 2]> {
         let readings = all.iter().map(|&at| reading(at)).collect();
-        pick(readings, window).map(|both| both.map(|times| times[0].softirq_ns))
+        pick(readings, window).map(|pair| pair.map(|times| times[0].softirq_ns))
     }
 
     #[test]
-    fn what_lies_within_the_window_is_picked() {
+    fn readings_within_the_window_are_picked() {
         assert_eq!(picked(&[0, 10, 20, 30, 40], (5, 35)), Some([10, 30]));
         assert_eq!(picked(&[0, 10, 20, 30, 40], (10, 30)), Some([10, 30]));
-        // A starved machine printed once within, or not at all.
+        // A starved machine printed once within the window, or not at all.
         assert_eq!(picked(&[0, 20, 90], (10, 30)), Some([0, 90]));
         assert_eq!(picked(&[0, 90], (10, 30)), Some([0, 90]));
         assert_eq!(picked(&[0, 20], (10, 30)), None);

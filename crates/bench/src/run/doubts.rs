@@ -10,8 +10,8 @@ use fwdlab_model::warning::Warning;
 use fwdlab_stats::contention::{LARGEST_CORRECTION, is_loss_doubtful, lost_to_waiting};
 use fwdlab_stats::stolen_time::{Roles, StolenTime};
 
-/// Share of the window that a CPU may lose to other work without a warning, if the kernel does
-/// not report how long the DUT waited.
+/// Share of the window that a CPU may lose to other work without a warning, if the kernel does not
+/// report the DUT's waiting time.
 const CONTENDED: f64 = 0.05;
 
 /// Warnings derived from the counters and CPU times of machine and DUT.
@@ -43,12 +43,12 @@ pub(super) fn doubts(
     }
     let waiting = waiting(observed, cpus, counters);
     for cpu in cpus.iter().filter(|cpu| cpu.role != "sender") {
-        // Of the time between the two readings, which need not be the window's.
+        // Relative to the time between the two readings, which need not be the length of the
+        // window.
         let passed_ns = passed_ns(cpu).max(1) as f64;
         let stolen = cpu.stolen_ns as f64 / passed_ns;
-        // A kernel forwards in kernel threads and softirqs: user time on a CPU dedicated to
-        // the DUT belongs to another program. A DUT that is a program runs in user space
-        // itself.
+        // A kernel forwards in kernel threads and softirqs: user time on a CPU dedicated to the DUT
+        // belongs to another program. A DUT that is a program runs in user space itself.
         let is_kernel = !settings.dut.kind.row().is_program;
         let user =
             if cpu.role == "dut" && is_kernel { cpu.user_ns as f64 / passed_ns } else { 0.0 };
@@ -61,7 +61,7 @@ pub(super) fn doubts(
             warnings.push(Warning::CpuContended { cpu: cpu.cpu, stolen, user, waited });
         }
     }
-    // The DUT's counters must match ours exactly: the receiver counts packets that the DUT
+    // The DUT's counters must match the receiver's exactly: it counts packets that the DUT
     // originates (neighbour discovery, multicast) separately.
     for counter in counters {
         if let Some(expected) = counter.expected
@@ -87,12 +87,13 @@ struct Waiting {
     is_doubtful: bool,
 }
 
-/// `None` if the kernel does not report the waiting time of threads.
+/// Returns the DUT's waiting time; `None` if the kernel does not report the waiting time of
+/// threads.
 fn waiting(observed: &Observed, cpus: &[CpuTime], counters: &[Counter]) -> Option<Waiting> {
     let valid: Vec<Sample> =
         observed.samples.iter().copied().filter(|sample| sample.valid).collect();
     let roles = Roles::of(cpus);
-    let taken = StolenTime::of(&valid, roles);
+    let stolen = StolenTime::of(&valid, roles);
     let counts = observed.window;
     let lost = counts.offered.saturating_sub(counts.forwarded);
     let is_doubtful = match observed.intended {
@@ -100,13 +101,13 @@ fn waiting(observed: &Observed, cpus: &[CpuTime], counters: &[Counter]) -> Optio
             let waiting = lost_to_waiting(&valid, roles, counters);
             is_loss_doubtful(waiting, lost, counts.offered)
         }
-        None => taken.share() > LARGEST_CORRECTION,
+        None => stolen.share() > LARGEST_CORRECTION,
     };
-    taken.knows_threads.then_some(Waiting { share: taken.share(), is_doubtful })
+    stolen.knows_threads.then_some(Waiting { share: stolen.share(), is_doubtful })
 }
 
-/// Queues of the DUT without packets while other queues of the interface had some: the
-/// variant then has fewer queues in use than its name says.
+/// Warns about queues of the DUT without packets while other queues of the interface had some: the
+/// variant then uses fewer queues than its name states.
 fn idle_queues(counters: &[Counter]) -> impl Iterator<Item = Warning> {
     queues::of_counters(counters).into_iter().filter_map(|queues| {
         let idle = queues.idle();
@@ -126,8 +127,8 @@ mod tests {
     use fwdlab_model::record::Counts;
     use fwdlab_model::record::queues::{Direction, counter_name};
 
-    /// Warnings about a second in which `forwarded` of a million packets arrived.
-    fn about(forwarded: u64, ceiling_pps: Option<f64>, cpus: &[CpuTime]) -> Vec<Warning> {
+    /// Returns the warnings about a second in which `forwarded` of a million packets arrived.
+    fn warnings_of(forwarded: u64, ceiling_pps: Option<f64>, cpus: &[CpuTime]) -> Vec<Warning> {
         let plan = fwdlab_model::load("x.toml", "version = 1\n", &|_| Err("no files".into()))
             .unwrap_or_else(|faults| panic!("{}", faults.render(false)));
         let counts = Counts { offered: 1_000_000, forwarded };
@@ -159,18 +160,18 @@ mod tests {
     }
 
     #[test]
-    fn a_result_within_a_tenth_of_the_ceiling_is_marked() {
-        assert_eq!(about(800_000, Some(1e6), &[]), []);
+    fn result_within_a_tenth_of_the_ceiling_causes_a_warning() {
+        assert_eq!(warnings_of(800_000, Some(1e6), &[]), []);
         let limited = Warning::GeneratorLimited { forwarded_pps: 910_000.0, ceiling_pps: 1e6 };
-        assert_eq!(about(910_000, Some(1e6), &[]), [limited]);
+        assert_eq!(warnings_of(910_000, Some(1e6), &[]), [limited]);
         // Nothing lost at the maximum rate: the DUT was never overloaded.
         let limited = Warning::GeneratorLimited { forwarded_pps: 995_000.0, ceiling_pps: 5e6 };
-        assert_eq!(about(995_000, Some(5e6), &[]), [limited]);
-        assert_eq!(about(995_000, None, &[]).len(), 1);
+        assert_eq!(warnings_of(995_000, Some(5e6), &[]), [limited]);
+        assert_eq!(warnings_of(995_000, None, &[]).len(), 1);
     }
 
     #[test]
-    fn queues_that_did_nothing_are_named() {
+    fn idle_queues_cause_a_warning() {
         let counter = |direction, queue, packets: u64| Counter {
             name: counter_name("d0", direction, queue),
             before: 7,
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_cpu_of_the_dut_is_marked_and_the_senders_is_not() {
+    fn contention_warns_for_the_cpu_of_the_dut_only() {
         let cpu = |role: &str, user_ns, stolen_ns| CpuTime {
             cpu: 1,
             role: role.into(),
@@ -200,12 +201,12 @@ mod tests {
             idle_ns: 1_000_000_000_u64.saturating_sub(user_ns + stolen_ns),
             ..CpuTime::default()
         };
-        assert_eq!(about(500_000, None, &[cpu("sender", 900_000_000, 900_000_000)]), []);
-        assert_eq!(about(500_000, None, &[cpu("dut", 40_000_000, 40_000_000)]), []);
+        assert_eq!(warnings_of(500_000, None, &[cpu("sender", 900_000_000, 900_000_000)]), []);
+        assert_eq!(warnings_of(500_000, None, &[cpu("dut", 40_000_000, 40_000_000)]), []);
         let contended = Warning::CpuContended { cpu: 1, stolen: 0.0, user: 0.5, waited: None };
-        assert_eq!(about(500_000, None, &[cpu("dut", 500_000_000, 0)]), [contended]);
-        // The window of a second was read over seventeen.
+        assert_eq!(warnings_of(500_000, None, &[cpu("dut", 500_000_000, 0)]), [contended]);
+        // The window of a second was read over a span of seventeen.
         let late = CpuTime { softirq_ns: 16_000_000_000, ..cpu("dut", 500_000_000, 0) };
-        assert_eq!(about(500_000, None, &[late]), []);
+        assert_eq!(warnings_of(500_000, None, &[late]), []);
     }
 }

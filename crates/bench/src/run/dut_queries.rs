@@ -5,8 +5,8 @@ use fwdlab_model::record::DropPlace;
 
 /// Answers a trial's queries by reading the DUT's counters.
 pub(super) struct DutQueries<'a> {
-    /// Where packets of so many were lost since the trial began; the last place, the unexplained
-    /// remainder, is ignored.
+    /// Places where the DUT lost packets of the given number since the trial began; the last place,
+    /// the unexplained remainder, is ignored.
     pub(super) drops: Box<dyn Fn(u64) -> Option<Vec<DropPlace>> + 'a>,
     /// Number of connection states in the DUT's table.
     pub(super) states: Box<dyn Fn() -> Option<u64> + 'a>,
@@ -30,11 +30,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_no_counter_explains_is_not_dropped() {
+    fn unexplained_loss_does_not_count_as_dropped() {
         let place = |packets| DropPlace { place: "somewhere".into(), packets };
         let drops = |_| Some(vec![place(3), place(4), place(100)]);
-        let mut asked = DutQueries { drops: Box::new(drops), states: Box::new(|| None) };
-        assert_eq!((asked.dropped(9), asked.states()), (Some(7), None));
+        let mut queries = DutQueries { drops: Box::new(drops), states: Box::new(|| None) };
+        assert_eq!((queries.dropped(9), queries.states()), (Some(7), None));
         let silent = |_| None;
         assert_eq!(
             DutQueries { drops: Box::new(silent), states: Box::new(|| Some(5)) }.dropped(9),

@@ -1,5 +1,5 @@
-//! Commands of the user's around a run: `setup`, `teardown`, and `verify`, which reads back what
-//! they did.
+//! User commands around a run: `setup`, `teardown`, and `verify`, which reads back the result of
+//! the setup.
 
 use crate::dut::findings::Findings;
 use crate::error::BenchError;
@@ -8,7 +8,7 @@ use crate::testbed::Reach;
 use fwdlab_model::settings::{Hooks, Settings};
 use fwdlab_model::words;
 
-/// What has been set up. Its end, or being dropped, takes it down.
+/// Guard of a user's setup. Ending or dropping it runs `teardown`.
 pub(super) struct Around<'a> {
     host: &'a dyn Host,
     hooks: &'a Hooks,
@@ -16,11 +16,11 @@ pub(super) struct Around<'a> {
 }
 
 impl<'a> Around<'a> {
-    /// Takes down what an earlier run may have left, sets up, and reads back.
+    /// Runs `teardown` for remains of an earlier run, then `setup`, and verifies the result.
     ///
     /// # Errors
-    /// When a command of `setup` fails, or `verify` doesn't print what is expected. What was set
-    /// up until then is taken down.
+    /// Returns an error if a command of `setup` fails, or `verify` does not print the expected
+    /// text. The parts that were set up until then are taken down.
     pub(super) fn begin(
         host: &'a dyn Host,
         settings: &'a Settings,
@@ -45,12 +45,12 @@ impl<'a> Around<'a> {
             return Ok(around);
         };
         if !revision.verify.is_empty() {
-            let found = run(host, &revision.verify)?;
-            let found = found.split_whitespace().collect::<Vec<_>>().join(" ");
-            if !found.contains(&revision.expect) {
+            let output = run(host, &revision.verify)?;
+            let output = output.split_whitespace().collect::<Vec<_>>().join(" ");
+            if !output.contains(&revision.expect) {
                 return Err(BenchError::environment(
                     format!(
-                        "{}: `{}` says `{found}` after `setup`, and not `{}`",
+                        "{}: `{}` says `{output}` after `setup`, and not `{}`",
                         host.name(),
                         revision.verify,
                         revision.expect
@@ -58,15 +58,15 @@ impl<'a> Around<'a> {
                     "try the commands of `setup` by hand, or correct `expect`",
                 ));
             }
-            findings.facts.insert(format!("`{}`", revision.verify), found);
+            findings.facts.insert(format!("`{}`", revision.verify), output);
         }
         Ok(around)
     }
 
-    /// Takes it down.
+    /// Takes the setup down.
     ///
     /// # Errors
-    /// When a command fails; those after it have run.
+    /// Returns the error of the first command that fails; the commands after it still run.
     pub(super) fn end(mut self) -> Result<(), BenchError> {
         self.take_down()
     }
@@ -85,7 +85,7 @@ impl<'a> Around<'a> {
 
 impl Drop for Around<'_> {
     fn drop(&mut self) {
-        // Whatever ended the run is what is told.
+        // The error that ended the run is the one to report.
         let _ = self.take_down();
     }
 }
@@ -114,49 +114,49 @@ mod tests {
 
     const HERE: Reach = Reach::Here { simulated: false };
 
-    fn host(says: &str) -> FakeHost {
-        let outputs = [("look".to_owned(), says.to_owned())].into();
+    fn host(output: &str) -> FakeHost {
+        let outputs = [("look".to_owned(), output.to_owned())].into();
         FakeHost { outputs, ..FakeHost::default() }
     }
 
-    fn ran(host: &FakeHost) -> Vec<String> {
+    fn commands_of(host: &FakeHost) -> Vec<String> {
         host.commands.lock().unwrap().iter().map(|(words, _)| words.join(" ")).collect()
     }
 
     #[test]
-    fn what_was_set_up_is_read_back_and_taken_down() {
+    fn setup_is_verified_and_taken_down() {
         let (host, settings) = (host("it is\nthere"), settings("is there"));
         let mut findings = Findings::default();
         let around = Around::begin(&host, &settings, HERE, &mut findings).unwrap();
         assert_eq!(findings.facts["`look`"], "it is there");
         around.end().unwrap();
-        assert_eq!(ran(&host), ["down", "up one", "up two", "look", "down"]);
+        assert_eq!(commands_of(&host), ["down", "up one", "up two", "look", "down"]);
     }
 
     #[test]
-    fn what_is_not_as_expected_is_taken_down_and_named() {
+    fn failed_verification_is_reported_and_taken_down() {
         let (host, settings) = (host("nothing"), settings("is there"));
-        let refused = Around::begin(&host, &settings, HERE, &mut Findings::default());
-        let refused = refused.err().unwrap().to_string();
-        assert!(refused.contains("`look` says `nothing`"), "{refused}");
-        assert_eq!(ran(&host).last().unwrap(), "down");
+        let error = Around::begin(&host, &settings, HERE, &mut Findings::default());
+        let error = error.err().unwrap().to_string();
+        assert!(error.contains("`look` says `nothing`"), "{error}");
+        assert_eq!(commands_of(&host).last().unwrap(), "down");
     }
 
     #[test]
-    fn what_cannot_be_set_up_is_taken_down() {
+    fn failed_setup_is_taken_down() {
         let failures = [("up two".to_owned(), "no".to_owned())].into();
         let host = FakeHost { failures, ..host("") };
         let settings = settings("");
         assert!(Around::begin(&host, &settings, HERE, &mut Findings::default()).is_err());
-        assert_eq!(ran(&host), ["down", "up one", "up two", "down"]);
+        assert_eq!(commands_of(&host), ["down", "up one", "up two", "down"]);
     }
 
     #[test]
-    fn nothing_is_run_for_what_is_simulated() {
+    fn simulated_testbed_runs_no_commands() {
         let (host, settings) = (host(""), settings(""));
         let simulated = Reach::Here { simulated: true };
         let around = Around::begin(&host, &settings, simulated, &mut Findings::default()).unwrap();
         around.end().unwrap();
-        assert!(ran(&host).is_empty());
+        assert!(commands_of(&host).is_empty());
     }
 }

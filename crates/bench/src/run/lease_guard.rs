@@ -1,4 +1,4 @@
-//! Work on hosts that are held by a lease ends when the lease does.
+//! Ends work on leased hosts when the lease is lost.
 
 use crate::error::BenchError;
 use crate::lease::Watch;
@@ -6,12 +6,12 @@ use crate::{Live, Observer, TrialReport};
 use fwdlab_model::record::Checkpoint;
 use std::cell::OnceCell;
 
-/// An observer that also ends the work when a lease is lost.
+/// Observer that also cancels the work when a lease is lost.
 struct Holding<'a> {
     observer: &'a mut dyn Observer,
-    /// Says why a lease is lost, while it is.
+    /// Returns the reason for a lost lease, as long as it is lost.
     watch: &'a dyn Fn() -> Option<BenchError>,
-    /// The loss by which the work was ended: a thread that renews may have the lease again.
+    /// The loss that ended the work, kept because the renewing thread may obtain the lease again.
     lost: OnceCell<BenchError>,
 }
 
@@ -46,11 +46,11 @@ impl Observer for Holding<'_> {
     }
 }
 
-/// Does `work` while the hosts are ours. What comes of it when they were lost meanwhile is
-/// worth nothing: another may have used them.
+/// Runs `work` while the hosts are leased. A result is worthless if the lease was lost during that
+/// time: another process may have used the hosts.
 ///
 /// # Errors
-/// Those of `work`, and the loss.
+/// Returns errors of `work`, and the loss of the lease.
 pub(super) fn with_lease<T>(
     watch: Option<Watch>,
     observer: &mut dyn Observer,
@@ -66,10 +66,10 @@ fn watched<T>(
     work: impl FnOnce(&mut dyn Observer) -> Result<T, BenchError>,
 ) -> Result<T, BenchError> {
     let mut holding = Holding { observer: &mut *observer, watch, lost: OnceCell::new() };
-    let done = work(&mut holding);
+    let result = work(&mut holding);
     match holding.lost.into_inner().or_else(watch) {
         Some(lost) if !observer.cancelled() => Err(lost),
-        _ => done,
+        _ => result,
     }
 }
 
@@ -83,22 +83,22 @@ mod tests {
         Some(BenchError::environment("the lease is lost", "look"))
     }
 
-    /// The thread that renews may have the lease again before the work has ended: that the user
-    /// interrupted it is not what is said then.
+    /// The renewing thread may have the lease again before the work has ended: even then the loss
+    /// is reported, and not an interruption by the user.
     #[test]
-    fn work_that_a_loss_ended_says_so_although_the_lease_is_there_again() {
-        let looks = Cell::new(0);
+    fn lost_lease_is_reported_after_it_is_renewed() {
+        let checks = Cell::new(0);
         let once = || {
-            looks.set(looks.get() + 1);
-            if looks.get() == 2 { environment() } else { None }
+            checks.set(checks.get() + 1);
+            if checks.get() == 2 { environment() } else { None }
         };
-        let done = watched(&once, &mut NoopObserver, |observer| {
+        let result = watched(&once, &mut NoopObserver, |observer| {
             assert!(!observer.cancelled());
             assert!(observer.cancelled() && observer.cancelled(), "lost, and remembered");
             Err::<(), _>(BenchError::Interrupted)
         });
-        assert!(matches!(done, Err(BenchError::Environment { .. })), "{done:?}");
-        // Nothing is lost, or only after the last look.
+        assert!(matches!(result, Err(BenchError::Environment { .. })), "{result:?}");
+        // No loss, or a loss after the last check.
         assert!(watched(&|| None, &mut NoopObserver, |_| Ok(7)).is_ok_and(|seven| seven == 7));
         let late = watched(&environment, &mut NoopObserver, |_| Ok(7));
         assert!(matches!(late, Err(BenchError::Environment { .. })), "{late:?}");

@@ -1,5 +1,5 @@
 //! The measurement on a rig that is up: configures the DUT, arms both ends, runs the trial, and
-//! reads what the DUT counted.
+//! reads the DUT's counters.
 
 use super::cpus::Sampler;
 use super::doubts::doubts;
@@ -35,7 +35,7 @@ pub(super) struct Measured {
     pub(super) sampled: Option<Sampled>,
 }
 
-/// Measures on a rig that is up: configures, runs the trial, returns the result. With `sampling` a
+/// Measures on a rig that is up: configures, runs the trial, returns the result. With `sampling`, a
 /// profiler samples the window. The method continues from the finished trials of `attempt`.
 pub(super) fn measure(
     mut parts: Parts<'_>,
@@ -57,8 +57,8 @@ pub(super) fn measure(
     let around = Around::begin(host, settings, parts.reach, findings)?;
     verify_levels(parts.dut, host, task, findings)?;
     watch.lap("configure");
-    // This machine's set-up is complete when the calls return; another machine, or a
-    // program that has just started, may respond before it forwards.
+    // The setup of this machine is complete when the calls return; another machine, or a program
+    // that has just started, may respond before it forwards.
     if remote || !parts.dut.tells_when_ready() {
         observer.step("trying whether it forwards");
         preflight::attempt(&mut parts, task, findings, observer)?;
@@ -70,19 +70,19 @@ pub(super) fn measure(
     let task = Task { ceiling_pps: ends.known_ceiling_pps(settings).or(task.ceiling_pps), ..task };
     let rate_pps = rate::of(&task, settings)?;
     let (run_id, threads) = (plan.run_id(task.run.index), parts.dut.threads());
-    let wanted = TrafficRequest {
+    let request = TrafficRequest {
         rate_pps,
         threads: &threads,
         ..TrafficRequest::of(settings, run_id, &plan.trial)
     };
-    let (mut armed, mut times) = ends.arm(&wanted, findings)?;
+    let (mut armed, mut times) = ends.arm(&request, findings)?;
     let (reach, trial_clock) = (parts.reach, parts.clock);
     let clock = || reach.dut_ns(trial_clock.now_ns());
     let mut profiler = sampling.as_ref().map(|sampling| {
         ends.profiler(host, &clock, sampling, &placement.dut, parts.perf_file, settings)
     });
     let mut others = || armed.traffic().snapshot().others();
-    let (before, others_before) = together(&mut parts, &mut others)?;
+    let (before, others_before) = read_consistently(&mut parts, &mut others)?;
     watch.lap("arm");
 
     observer.step(if is_simulated(&parts) { "traffic (simulated)" } else { "traffic" });
@@ -94,7 +94,7 @@ pub(super) fn measure(
         in_force = next;
         dut.borrow_mut().switch(host, from, to)
     };
-    let mut account = asked(&dut, host, ends, &before, settings);
+    let mut queries = asked(&dut, host, ends, &before, settings);
     // A run that counts instructions has no rate, and nothing else may run during it.
     let is_timed = settings.testbed.kind != TestbedKind::Vm;
     let sampler = match remote && is_timed {
@@ -112,7 +112,7 @@ pub(super) fn measure(
             Moment::Open(now_ns) => window.0 = now_ns,
             Moment::Closed(now_ns) => window.1 = now_ns,
         }
-        // On a remote DUT read before the window opens: the answer takes a round trip.
+        // A remote DUT is read before the window opens: the answer takes a round trip.
         let is_due = match moment {
             _ if sampler.is_some() || !is_timed => false,
             Moment::Opening => remote,
@@ -128,7 +128,7 @@ pub(super) fn measure(
         }
     };
     let cycle = |number| plan.cycle(task.run, number);
-    let order = TrialSpec {
+    let spec = TrialSpec {
         trial: &plan.trial,
         rate_pps,
         variant: first,
@@ -141,9 +141,9 @@ pub(super) fn measure(
         }),
         at_window: &mut read_cpus,
         awaited: awaited(plan, ends, settings),
-        account: &mut account,
+        account: &mut queries,
     };
-    let observed = match trial::run(armed.traffic(), parts.clock, order, observer) {
+    let observed = match trial::run(armed.traffic(), parts.clock, spec, observer) {
         Ok(observed) => observed,
         Err(error) => {
             // Stops the profiler and removes its file.
@@ -151,9 +151,9 @@ pub(super) fn measure(
             return Err(error);
         }
     };
-    drop(account);
-    if let Some(both) = sampler.and_then(|sampler| sampler.end(&**dut.borrow(), window)) {
-        cpu_times = both.into();
+    drop(queries);
+    if let Some(readings) = sampler.and_then(|sampler| sampler.end(&**dut.borrow(), window)) {
+        cpu_times = readings.into();
     }
     let warmup_ns = observed.opening.warmup_ns.max(plan.trial.warmup_ns);
     watch.skip(warmup_ns + observed.window_ns);
@@ -175,7 +175,7 @@ pub(super) fn measure(
         false => armed.traffic().snapshot().others(),
     };
     let (after, mut counters) = reach.settled(|| {
-        let (after, others) = together(&mut parts, &mut others)?;
+        let (after, others) = read_consistently(&mut parts, &mut others)?;
         let at_interfaces = observed.at_the_dut(others.saturating_sub(others_before));
         let directions = settings.traffic.directions;
         let totals = Totals { passed: observed.passed(), at_interfaces, directions };
@@ -233,8 +233,8 @@ pub(super) fn measure(
     Ok(Measured { trial, method, warnings, simulated: is_simulated(&parts), sampled })
 }
 
-/// Conditions for a run's own trial to open its window: every flow and its state were seen, unless
-/// connections are opened afterwards, possibly more than the table holds.
+/// Returns the conditions for a run's own trial to open its window: every flow and its state were
+/// seen, unless connections are opened afterwards, possibly more than the table holds.
 fn awaited(plan: &Plan, ends: &dyn Endpoints, settings: &Settings) -> Awaited {
     match &plan.method {
         Some(method) if method.opens_connections() => Awaited::default(),
@@ -266,10 +266,10 @@ fn verify_levels(
     Ok(())
 }
 
-/// A consistent reading of the DUT's counters (queues included) and of the packets that
-/// arrived and do not belong to the run: if a packet originated by the DUT arrives during
-/// the reading, both are read again.
-fn together(
+/// Reads the DUT's counters (queues included) and the number of arrived packets that do not belong
+/// to the run, consistently: if a packet originated by the DUT arrives during the reading, reads
+/// both again.
+fn read_consistently(
     parts: &mut Parts<'_>,
     others: &mut dyn FnMut() -> u64,
 ) -> Result<(Reading, u64), BenchError> {
@@ -301,7 +301,7 @@ pub(super) fn asked<'a, 'b: 'a, 'c: 'b>(
             let mut dut = dut.borrow_mut();
             let mut now = dut.read(host).ok()?;
             ends.complete(&mut now, &**dut);
-            // The loss is the result of this query.
+            // Sent counts as forwarded: the loss is the result of this query.
             let total = Counts { offered: sent, forwarded: sent };
             Some(dut.drops(&Loss { before, after: &now, total, receiver: 0, settings }))
         }),

@@ -1,6 +1,6 @@
 //! Executes runs on any testbed: prepares and configures the DUT, reads settings back, checks
 //! forwarding, arms sender and receiver, runs the trial, waits until counters settle, derives
-//! warnings and writes the record. A failed run is retried once, then given up.
+//! warnings and writes the record. Retries a failed run once, then gives its variant up.
 
 mod cpus;
 pub(crate) mod doubts;
@@ -33,7 +33,7 @@ use method::Attempt;
 pub use sampled::Sampled;
 use std::collections::BTreeMap;
 
-/// Executes runs on a testbed, and remembers variants that were given up.
+/// Executes runs on a testbed, and remembers variants that it gave up.
 pub struct Runner {
     testbed: Box<dyn Testbed>,
     /// Variants that are not retried, with the reason.
@@ -43,35 +43,35 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// A runner on `testbed`.
+    /// Returns a runner on `testbed`.
     pub fn new(testbed: Box<dyn Testbed>) -> Runner {
         Runner { testbed, given_up: BTreeMap::new(), sampled_event: None }
     }
 
-    /// Opens the testbed that the plan names; `auto` takes the best one available on this
-    /// machine.
+    /// Opens the testbed that the plan names; `auto` takes the best one available on this machine.
     ///
     /// # Errors
-    /// When the named testbed is not available here; `auto` always finds one.
+    /// Returns an error if the named testbed is not available here; `auto` always finds one.
     pub fn open(plan: &Plan, privilege: &Privilege, paths: &Paths) -> Result<Runner, BenchError> {
         testbed::choose(plan, privilege, paths).map(Runner::new)
     }
 
-    /// Puts back what the testbed has changed; dropping the runner does the same, and can't say
-    /// what failed.
+    /// Restores everything that the testbed has changed; dropping the runner does the same, but
+    /// cannot report failures.
     ///
     /// # Errors
-    /// What could not be put back.
+    /// Returns an error that names the changes it could not restore.
     pub fn close(mut self) -> Result<(), BenchError> {
         self.testbed.close()
     }
 
-    /// The testbed in use and why it was chosen.
+    /// Returns the testbed in use and the reason for choosing it.
     pub fn choice(&self) -> &Choice {
         self.testbed.choice()
     }
 
-    /// Hardware and software environment of the machine that forwards. `version` is fwdlab's.
+    /// Hardware and software environment of the machine that forwards. `version` is fwdlab's
+    /// version.
     pub fn environment(&self, version: &str) -> Environment {
         self.testbed.environment(version)
     }
@@ -81,13 +81,13 @@ impl Runner {
         self.testbed.calibration_key(settings)
     }
 
-    /// True when the testbed's sender has a ceiling that can be measured.
+    /// Returns true if the testbed's sender has a ceiling that can be measured.
     pub fn has_ceiling(&self) -> bool {
         self.testbed.has_ceiling()
     }
 
-    /// Measures the ceiling for a variant's family and frame size: the sender straight into
-    /// the receiver, or up to the DUT's interface.
+    /// Measures the ceiling for a variant's family and frame size: the sender straight into the
+    /// receiver, or up to the DUT's interface.
     ///
     /// # Errors
     /// As [`Runner::run`].
@@ -107,9 +107,9 @@ impl Runner {
     /// if something failed or a host was lost.
     ///
     /// # Errors
-    /// User errors and interruptions are returned at once. A second failure gives the variant up
-    /// ([`BenchError::GivenUp`]); runs of other variants may continue. Everything is torn down
-    /// in any case.
+    /// Returns user errors and interruptions immediately. A second failure gives the variant up
+    /// ([`BenchError::GivenUp`]); runs of other variants may continue. Everything is torn down in
+    /// any case.
     pub fn run(
         &mut self,
         task: Task<'_>,
@@ -118,9 +118,9 @@ impl Runner {
         self.run_sampled(task, &mut Vec::new(), observer).map(|(record, _)| record)
     }
 
-    /// Executes a run as [`Runner::run`] does, and returns the samples of its window if the plan
-    /// samples measured runs. The method of the run continues from its `checkpoints`, to which
-    /// each finished trial is added; the record names the attempts that measured them.
+    /// Executes a run like [`Runner::run`], and returns the samples of its window if the plan
+    /// samples measured runs. The method of the run continues from its `checkpoints`, to which each
+    /// finished trial is added; the record names the attempts that measured them.
     ///
     /// # Errors
     /// As [`Runner::run`]. A failed profiler is a remark among the samples, not an error.
@@ -151,9 +151,9 @@ impl Runner {
                 Err(_) if observer.cancelled() => return Err(BenchError::Interrupted),
                 Err(error) => error,
             };
-            let meanwhile = self.testbed.recover(observer)?;
-            let and = meanwhile.map_or(String::new(), |what| format!("; {what}"));
-            let why = format!("{error}{and}").replace('\n', ";");
+            let recovery = self.testbed.recover(observer)?;
+            let suffix = recovery.map_or(String::new(), |what| format!("; {what}"));
+            let why = format!("{error}{suffix}").replace('\n', ";");
             if let Some(first) = repeated {
                 let why =
                     if why == first { why } else { format!("{why}; the first time: {first}") };
@@ -219,8 +219,8 @@ impl Runner {
         Ok((record, sampled))
     }
 
-    /// Executes a profile run of a variant: with a sampling profiler on the DUT's CPUs. Its rate
-    /// is not a measurement. A failed profiler is a remark in the record, not an error.
+    /// Executes a profile run of a variant: with a sampling profiler on the DUT's CPUs. Its rate is
+    /// not a measurement. A failed profiler is a remark in the record, not an error.
     ///
     /// # Errors
     /// As [`Runner::run`], without a retry.
@@ -239,7 +239,7 @@ impl Runner {
             rig.prepare(settings, &task.plan.trial, &mut Stopwatch::default(), observer)?;
             let profiled = profile::take(rig.parts()?, task, plan, observer)?;
             observer.step("taking down");
-            // Settings that can't be restored are reported by the runs, and at the next start.
+            // Settings that cannot be restored are reported by the runs, and at the next start.
             rig.down().map(drop)?;
             Ok(profiled)
         })
@@ -252,7 +252,7 @@ struct Pinned {
 }
 
 impl Pinned {
-    /// Pins it to `cpus`; unchanged if the list is empty.
+    /// Pins this thread to `cpus`; unchanged if the list is empty.
     fn to(cpus: &[u16]) -> Result<Pinned, BenchError> {
         if cpus.is_empty() {
             return Ok(Pinned { before: Vec::new() });

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const RATE_PPS: f64 = 1000.0;
 /// Number of packets that must arrive.
 const ENOUGH: u64 = 10;
-/// Silence after which what has not arrived is taken for lost.
+/// Silence after which packets that have not arrived count as lost.
 const SILENCE: Duration = Duration::from_secs(1);
 /// Time limit: links come up, bridges learn addresses.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Sends packets at a low rate until [`ENOUGH`] of them arrive.
 ///
 /// # Errors
-/// When too few arrive, with what the counters say about where they were lost.
+/// Returns an error if too few packets arrive; it states where the counters lose them.
 pub(super) fn attempt(
     parts: &mut Parts<'_>,
     task: Task<'_>,
@@ -31,20 +31,20 @@ pub(super) fn attempt(
     let settings = &task.plan.variants[task.run.variants[0]].settings;
     // A run id that no run uses.
     let run_id = task.plan.run_id(task.run.index | 1 << 30);
-    // Not every generator keeps a rate everywhere.
+    // Some generators cannot keep a rate.
     let rate_pps = settings.traffic.generator.keeps_rate().then_some(RATE_PPS);
     let rate_pps = match (rate_pps, rate::of(&task, settings)) {
-        (Some(few), Ok(Some(asked))) => Some(few.min(asked)),
-        (few, _) => few,
+        (Some(low), Ok(Some(planned))) => Some(low.min(planned)),
+        (low, _) => low,
     };
     let threads = parts.dut.threads();
     let trial = &task.plan.trial;
-    let wanted = TrafficRequest {
+    let request = TrafficRequest {
         rate_pps,
         threads: &threads,
         ..TrafficRequest::of(settings, run_id, trial)
     };
-    let (mut armed, _) = parts.ends.arm(&wanted, findings)?;
+    let (mut armed, _) = parts.ends.arm(&request, findings)?;
     let before = parts.dut.read(parts.host)?;
     armed.traffic().start()?;
     let deadline = Instant::now() + PATIENCE;
@@ -62,25 +62,24 @@ pub(super) fn attempt(
         }
         if Instant::now() >= deadline {
             armed.traffic().stop()?;
-            let seen = armed.traffic().snapshot();
-            let sent: u64 = seen.sent.iter().sum();
+            let snapshot = armed.traffic().snapshot();
+            let sent: u64 = snapshot.sent.iter().sum();
             let after = parts.dut.read(parts.host)?;
-            return Err(in_vain(parts, sent, received, seen.damaged, &before, &after));
+            return Err(not_forwarding(parts, sent, received, snapshot.damaged, &before, &after));
         }
     }
 }
 
-/// Waits until the packets that were sent have arrived, or none has for a while: those in flight
-/// must not be counted by the trial. An emulated guest that stood still for a second has a
-/// thousand of them before it.
+/// Waits until all sent packets have arrived, or none has for a while: the trial must not count
+/// packets in flight. An emulated guest that stalled for a second has a thousand of them queued.
 fn settle(traffic: &mut dyn Traffic) {
     let mut last = (u64::MAX, Instant::now());
     while last.1.elapsed() < SILENCE {
         std::thread::sleep(Duration::from_millis(50));
-        let seen = traffic.snapshot();
-        let received = seen.received.iter().sum();
-        // Not every generator says how many it has sent.
-        if received >= seen.sent.iter().sum() {
+        let snapshot = traffic.snapshot();
+        let received = snapshot.received.iter().sum();
+        // Some generators do not report the number of packets sent.
+        if received >= snapshot.sent.iter().sum() {
             return;
         }
         if received != last.0 {
@@ -89,8 +88,8 @@ fn settle(traffic: &mut dyn Traffic) {
     }
 }
 
-/// The error for packets that did not arrive, with the counters' evidence.
-fn in_vain(
+/// Returns the error for packets that did not arrive, with the counters as evidence.
+fn not_forwarding(
     parts: &Parts<'_>,
     sent: u64,
     received: u64,
@@ -104,8 +103,8 @@ fn in_vain(
         value(after).saturating_sub(value(before))
     };
     let [ingress, egress] = parts.links.both().map(|link| link.interface.as_str());
-    let (came, went) = (delta(ingress, "rx_packets"), delta(egress, "tx_packets"));
-    let next = match (came, went) {
+    let (packets_in, packets_out) = (delta(ingress, "rx_packets"), delta(egress, "tx_packets"));
+    let next = match (packets_in, packets_out) {
         _ if damaged > 0 => format!(
             "{damaged} arrived otherwise than a router sends them: see `rewrites` in [dut], or \
              what the DUT does to MAC addresses, TTL and checksums"
@@ -119,7 +118,7 @@ fn in_vain(
     BenchError::environment(
         format!(
             "the DUT does not forward: of {sent} packets {received} came through within {} s; \
-             {ingress} counted {came} in, {egress} {went} out",
+             {ingress} counted {packets_in} in, {egress} {packets_out} out",
             PATIENCE.as_secs()
         ),
         next,

@@ -32,7 +32,7 @@ struct Sampled {
 /// Runs a profiled trial of a variant on a rig that is up.
 ///
 /// # Errors
-/// As for a run; failures of the profiler become remarks.
+/// As for a run; a failure of the profiler becomes a remark.
 pub(super) fn take(
     parts: Parts<'_>,
     task: Task<'_>,
@@ -54,12 +54,12 @@ pub(super) fn take(
     let rate_pps = rate::pps(plan.rate.unwrap_or(settings.traffic.rate), &task, settings)?;
     let phases = trial(&task.plan.trial, plan);
     let (run_id, threads) = (task.plan.run_id(task.run.index), dut.threads());
-    let wanted = TrafficRequest {
+    let request = TrafficRequest {
         rate_pps,
         threads: &threads,
         ..TrafficRequest::of(settings, run_id, &phases)
     };
-    let (mut armed, _) = ends.arm(&wanted, &mut findings)?;
+    let (mut armed, _) = ends.arm(&request, &mut findings)?;
     let mut before = dut.read(host)?;
     ends.complete(&mut before, dut);
 
@@ -71,7 +71,7 @@ pub(super) fn take(
     observer.step(if simulated { "traffic (simulated profile)" } else { "traffic (profile)" });
     let mut readings: Vec<Readings> = Vec::new();
     let mut window_ns = (0, 0);
-    // These are Linux's; another machine would only be asked in vain, while it is loaded.
+    // These readings exist on Linux only: queries to another system would load it for nothing.
     let is_read = !simulated && settings.dut.kind != DutKind::Freebsd;
     let mut read = || {
         if is_read {
@@ -91,18 +91,18 @@ pub(super) fn take(
         }
     };
     let shared = RefCell::new(&mut *dut);
-    let mut account = asked(&shared, host, ends, &before, settings);
-    let order = TrialSpec {
+    let mut queries = asked(&shared, host, ends, &before, settings);
+    let spec = TrialSpec {
         trial: &phases,
         rate_pps,
         variant,
         alternation: None,
         at_window: &mut at_window,
         awaited: ends.awaited(settings),
-        account: &mut account,
+        account: &mut queries,
     };
-    let observed = trial::run(armed.traffic(), trial_clock, order, observer);
-    drop(account);
+    let observed = trial::run(armed.traffic(), trial_clock, spec, observer);
+    drop(queries);
     // Also after a failed or interrupted run: stops perf and removes its file.
     observer.step("reading the samples");
     let raw = profiler.finish();
@@ -132,7 +132,7 @@ pub(super) fn take(
     Ok(record(sampled, variant, plan, placement, drops, facts, remarks))
 }
 
-/// The record of a profile run.
+/// Returns the record of a profile run.
 fn record(
     sampled: Sampled,
     variant: usize,
@@ -171,10 +171,10 @@ fn record(
     (record, raw)
 }
 
-/// Share of samples in other programs above which a remark is made.
+/// Share of samples in other programs above which the record gets a remark.
 const OTHERS: f64 = 0.05;
 
-/// If the kernel forwards, programs on CPUs dedicated to the DUT are unrelated: a remark.
+/// Returns a remark about unrelated programs on CPUs dedicated to a DUT whose kernel forwards.
 fn other_programs(census: Census, placement: &Placement) -> Option<String> {
     let share = census.in_programs as f64 / census.samples.max(1) as f64;
     (placement.arrangement == Arrangement::Open && share > OTHERS).then(|| {
@@ -186,7 +186,7 @@ fn other_programs(census: Census, placement: &Placement) -> Option<String> {
     })
 }
 
-/// Remark on samples of CPUs that sender or receiver share with the DUT.
+/// Returns a remark about samples of CPUs that sender or receiver share with the DUT.
 fn shared_cpus(placement: &Placement) -> Option<String> {
     let alone = placement.arrangement == Arrangement::Open;
     (!alone).then(|| {
@@ -196,7 +196,7 @@ fn shared_cpus(placement: &Placement) -> Option<String> {
     })
 }
 
-/// Phases of a profile run: the plan's, with the profile's window, whose parts are whole
+/// Phases of a profile run: the plan's phases with the window of the profile, whose parts are whole
 /// numbers of slices.
 fn trial(plan: &Trial, profile: &ProfilePlan) -> Trial {
     let part_ns = profile.duration_ns / u64::from(profile.windows.max(1));
@@ -204,7 +204,7 @@ fn trial(plan: &Trial, profile: &ProfilePlan) -> Trial {
     Trial { duration_ns: profile.duration_ns, slice_ns, ..*plan }
 }
 
-/// The parts of a window that opened at `start_ns`: each sample belongs to the part that
+/// Splits a window that opened at `start_ns` into parts: each sample belongs to the part that
 /// contains its midpoint.
 fn windows(samples: &[Sample], start_ns: u64, profile: &ProfilePlan) -> Vec<ProfileWindow> {
     let parts = u64::from(profile.windows.max(1));
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_equal_touch_and_hold_every_packet() {
+    fn window_parts_are_equal_adjacent_and_complete() {
         let sample = |n: u64| Sample {
             at_ns: n * 20,
             duration_ns: 20,
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn short_parts_are_cut_finer() {
+    fn short_window_parts_get_shorter_slices() {
         let plan = Trial {
             warmup_ns: 1,
             duration_ns: 2,

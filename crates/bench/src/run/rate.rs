@@ -3,18 +3,18 @@
 use crate::{BenchError, Task};
 use fwdlab_model::settings::{Rate, Settings};
 
-/// That of a variant's traffic; none for the maximum.
+/// Intended load of a variant's traffic; `None` for the maximum.
 ///
 /// # Errors
-/// When a rate in percent has no ceiling to refer to.
+/// Returns an error if a rate in percent has no ceiling to refer to.
 pub(super) fn of(task: &Task<'_>, settings: &Settings) -> Result<Option<f64>, BenchError> {
     pps(settings.traffic.rate, task, settings)
 }
 
-/// A load of a variant's frames, of all directions together; none for the maximum.
+/// Load of a variant's frames, of all directions together; `None` for the maximum.
 ///
 /// # Errors
-/// When a rate in percent has no ceiling to refer to.
+/// Returns an error if a rate in percent has no ceiling to refer to.
 pub(super) fn pps(
     rate: Rate,
     task: &Task<'_>,
@@ -27,7 +27,7 @@ pub(super) fn pps(
         Rate::Bps(bps) => {
             Some(bps / settings.traffic.frame_size.l2_bits_per_second(1.0) * directions)
         }
-        // The ceiling is that of all directions together.
+        // The ceiling applies to all directions together.
         Rate::Ceiling(share) => {
             let ceiling = task.ceiling_pps.ok_or_else(|| {
                 BenchError::Refused(

@@ -1,4 +1,4 @@
-//! Samples of measured windows: a profiler at a low frequency, switched on and off with the window.
+//! Samples of measured windows: a profiler at a low frequency, started and stopped with the window.
 
 use crate::cpu::Placement;
 use crate::profiler::{RawProfile, Sampling};
@@ -11,14 +11,15 @@ use std::collections::BTreeSet;
 /// Samples of a measured run.
 #[derive(Clone, Debug, Default)]
 pub struct Sampled {
-    /// One per variant of the run; each names the parts of the window that belong to its variant.
+    /// One record per variant of the run; each names the parts of the window that belong to its
+    /// variant.
     pub records: Vec<ProfileRecord>,
     /// The samples of the whole window.
     pub raw: RawProfile,
 }
 
 /// Sampling of a plan's measured runs; `None` if they are not sampled. `known` is the event that an
-/// earlier run settled on, so that later ones need not try which events this machine counts.
+/// earlier run settled on, so that later runs need not try which events this machine counts.
 pub(super) fn sampling(plan: Option<&ProfilePlan>, known: Option<Event>) -> Option<Sampling> {
     let plan = plan.filter(|plan| plan.sampling_hz > 0)?;
     Some(Sampling {
@@ -29,7 +30,7 @@ pub(super) fn sampling(plan: Option<&ProfilePlan>, known: Option<Event>) -> Opti
     })
 }
 
-/// Joins a run's samples with the packets of its window, which opened at `start_ns` by the DUT's
+/// Combines a run's samples with the packets of its window, which opened at `start_ns` by the DUT's
 /// clock.
 pub(super) fn of_run(
     run: &PlannedRun,
@@ -59,7 +60,7 @@ pub(super) fn of_run(
     Sampled { records: variants.iter().map(record).collect(), raw }
 }
 
-/// The parts of a run's window in which `variant` was in force: all of it, or its slices of an
+/// Parts of a run's window in which `variant` was active: all of it, or its slices of an
 /// alternation.
 fn windows(
     observed: &Observed,
@@ -75,8 +76,8 @@ fn windows(
             forwarded: observed.window.forwarded,
         }];
     }
-    let is_own = |sample: &&Sample| sample.valid && sample.variant == variant;
-    let own: Vec<&Sample> = observed.samples.iter().filter(is_own).collect();
+    let is_of_variant = |sample: &&Sample| sample.valid && sample.variant == variant;
+    let samples: Vec<&Sample> = observed.samples.iter().filter(is_of_variant).collect();
     let touch = |a: &&Sample, b: &&Sample| a.at_ns + a.duration_ns == b.at_ns;
     let part = |group: &[&Sample]| {
         let (first, last) = (group.first()?, group.last()?);
@@ -87,7 +88,7 @@ fn windows(
             forwarded: group.iter().map(|sample| sample.forwarded).sum(),
         })
     };
-    own.chunk_by(touch).filter_map(part).collect()
+    samples.chunk_by(touch).filter_map(part).collect()
 }
 
 #[cfg(test)]
