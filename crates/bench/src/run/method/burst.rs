@@ -1,17 +1,17 @@
-//! The longest burst that loses nothing (RFC 2544, section 26.4; RFC 9004).
+//! The longest burst that a device forwards without loss (RFC 2544, section 26.4; RFC 9004).
 
 use super::{Kind, Trials, Wish};
 use crate::error::BenchError;
 use fwdlab_model::record::OwnTrial;
-use fwdlab_search::{Longest, Trial as DutQueries};
+use fwdlab_search::{Longest, Trial as SearchTrial};
 
-/// Seconds of the longest burst, unless the file says how long it is (RFC 2544, 26.4).
+/// Duration of the longest burst in seconds, unless the file sets its length (RFC 2544, 26.4).
 const LONGEST_S: f64 = 2.0;
-/// First length that is tried: a driver's batch.
+/// Initial burst length: a driver's batch.
 const FIRST: u64 = 64;
-/// How often a burst is sent where others had the device's CPU meanwhile.
+/// Maximum number of attempts at a burst while other work had the device's CPU.
 const SPOILED: usize = 10;
-/// Interval in which it is looked whether a burst is sent, nanoseconds.
+/// Interval for checking whether a burst is sent, nanoseconds.
 const LOOK_NS: u64 = 5_000_000;
 
 impl Trials<'_, '_> {
@@ -22,11 +22,11 @@ impl Trials<'_, '_> {
         own: &OwnTrial,
     ) -> Result<(), BenchError> {
         let fastest = own.offered_pps();
-        let most = max_frames.unwrap_or((LONGEST_S * fastest) as u64).max(1);
-        (self.record.min_load, self.record.max_load) = (1, most);
+        let longest = max_frames.unwrap_or((LONGEST_S * fastest) as u64).max(1);
+        (self.record.min_load, self.record.max_load) = (1, longest);
         let mut guess = FIRST;
         for _ in 0..repeats {
-            let mut search = Longest::new(guess, most);
+            let mut search = Longest::new(guess, longest);
             while let Some(frames) = search.next() {
                 let Some(is_whole) = self.burst(frames, fastest)? else { return Ok(()) };
                 search.record(frames, is_whole);
@@ -36,16 +36,16 @@ impl Trials<'_, '_> {
         Ok(())
     }
 
-    /// Sends a burst until what became of it was the device's doing; none if that never was
-    /// so, or the run's ids of trials are used up.
+    /// Sends a burst until its result is due to the device; `None` if every attempt was spoiled, or
+    /// the trial ids of the run are used up.
     fn burst(&mut self, frames: u64, fastest: f64) -> Result<Option<bool>, BenchError> {
         for _ in 0..SPOILED {
             if self.is_full() {
                 return Ok(None);
             }
-            let asked = DutQueries { load: fastest.round() as u64, duration_ns: LOOK_NS };
+            let request = SearchTrial { load: fastest.round() as u64, duration_ns: LOOK_NS };
             let kind = Kind::Burst(frames);
-            let wish = Wish { asked, kind, warmup_ns: 0, slice_ns: LOOK_NS };
+            let wish = Wish { asked: request, kind, warmup_ns: 0, slice_ns: LOOK_NS };
             let trial = self.take(wish, |trials, wish| Ok(trials.observe(wish)?.0))?;
             let is_whole = trial.is_whole();
             self.report(is_whole.clone().err(), None);

@@ -1,12 +1,12 @@
-//! Trials at loads that are known beforehand: a curve of falling loads (RFC 2544, 26.3), and one
-//! load for long.
+//! Trials at loads that are known beforehand: a curve of falling loads (RFC 2544, 26.3), and a soak
+//! at one load.
 
 use super::{Trials, greatest_load};
 use crate::error::BenchError;
 use fwdlab_model::record::OwnTrial;
-use fwdlab_search::{Curve, Trial as DutQueries};
+use fwdlab_search::{Curve, Trial as SearchTrial};
 
-/// How often a load is measured where sender or receiver spoil the trial.
+/// Maximum number of attempts at a load while sender or receiver spoil the trial.
 const SPOILED: usize = 3;
 
 impl Trials<'_, '_> {
@@ -22,8 +22,8 @@ impl Trials<'_, '_> {
         while let Some(load) = curve.next()
             && !self.is_full()
         {
-            let asked = DutQueries { load, duration_ns: self.task.plan.trial.duration_ns };
-            let loss = self.until_valid(asked)?;
+            let request = SearchTrial { load, duration_ns: self.task.plan.trial.duration_ns };
+            let loss = self.until_valid(request)?;
             curve.record(loss);
             self.record.min_load = load;
         }
@@ -34,22 +34,22 @@ impl Trials<'_, '_> {
         let load = own.load();
         (self.record.min_load, self.record.max_load) = (load, load);
         for _ in 0..count {
-            let asked = DutQueries { load, duration_ns: self.task.plan.trial.duration_ns };
-            let trial = self.measure(asked)?;
+            let request = SearchTrial { load, duration_ns: self.task.plan.trial.duration_ns };
+            let trial = self.measure(request)?;
             self.report(trial.loss_bounds().err(), None);
         }
         Ok(())
     }
 
-    /// Measures a load until sender and receiver spoil nothing, a few times at most; the share
-    /// that was lost, at most.
-    fn until_valid(&mut self, asked: DutQueries) -> Result<Option<f64>, BenchError> {
+    /// Measures a load until sender and receiver do not spoil the trial, a few times at most;
+    /// returns the upper bound of the share lost.
+    fn until_valid(&mut self, request: SearchTrial) -> Result<Option<f64>, BenchError> {
         for _ in 0..SPOILED {
-            let found = self.measure(asked)?.loss_bounds();
-            self.report(found.clone().err(), None);
-            let found = found.ok();
-            if found.is_some() || self.is_full() {
-                return Ok(found.map(|(_, most)| most));
+            let loss = self.measure(request)?.loss_bounds();
+            self.report(loss.clone().err(), None);
+            let loss = loss.ok();
+            if loss.is_some() || self.is_full() {
+                return Ok(loss.map(|(_, most)| most));
             }
         }
         Ok(None)

@@ -1,9 +1,10 @@
-//! What becomes of the traffic while new flows come beside it: a flood, as a denial of service
-//! is, of packets that each have a flow of their own.
+//! Traffic during a flood of new flows: as in a denial of service, every packet of the flood has a
+//! flow of its own.
 //!
 //! Each trial begins with an empty table. The traffic warms up alone, so that its flows have
-//! their states; the flood begins when the window opens and ends when it closes. Its packets
-//! belong to another run id and are counted apart, so the trial's own counts are the traffic's.
+//! states; the flood begins when the window opens and ends when it closes. Packets of the flood
+//! carry another run id and are counted separately, so the trial's own counts contain the traffic
+//! only.
 
 use super::{Kind, Trials, Wish};
 use crate::error::BenchError;
@@ -11,9 +12,9 @@ use crate::testbed::FloodWanted;
 use crate::trial::Observed;
 use fwdlab_model::design::method::flood_loads;
 use fwdlab_model::record::{FloodTrial, MethodTrial, OwnTrial};
-use fwdlab_search::Trial as DutQueries;
+use fwdlab_search::Trial as SearchTrial;
 
-/// How often a load is measured where sender or receiver spoil the trial.
+/// Maximum number of attempts at a load while sender or receiver spoil the trial.
 const SPOILED: usize = 3;
 
 impl Trials<'_, '_> {
@@ -41,15 +42,15 @@ impl Trials<'_, '_> {
         Ok(())
     }
 
-    /// The request of a trial during which `flood` new flows come a second.
+    /// Request for a trial during which `flood` new flows per second arrive.
     fn flooding(&self, load: u64, flood: u64) -> Wish {
         let planned = self.task.plan.trial;
-        let asked = DutQueries { load, duration_ns: planned.duration_ns };
-        let (kind, slice_ns) = (Kind::Flood(flood), planned.slice_ns.min(asked.duration_ns));
-        Wish { asked, kind, warmup_ns: planned.warmup_ns, slice_ns }
+        let request = SearchTrial { load, duration_ns: planned.duration_ns };
+        let (kind, slice_ns) = (Kind::Flood(flood), planned.slice_ns.min(request.duration_ns));
+        Wish { asked: request, kind, warmup_ns: planned.warmup_ns, slice_ns }
     }
 
-    /// One trial with new flows, into an empty table.
+    /// Runs one trial with new flows, into an empty table.
     fn flooded(&mut self, wish: Wish) -> Result<MethodTrial, BenchError> {
         let keeps_states = self.settings().dut.firewall.may_keep_states();
         if keeps_states {
@@ -63,13 +64,13 @@ impl Trials<'_, '_> {
     }
 }
 
-/// What the senders are asked for; none where no flow is to come.
+/// Flood that the senders must produce; `None` for a load of zero.
 pub(super) fn wanted(load: u64, duration_ns: u64) -> Option<FloodWanted> {
     let packets = (load as f64 * duration_ns as f64 / 1e9).ceil() as u64;
     (load > 0).then_some(FloodWanted { rate_pps: load as f64, packets })
 }
 
-/// What was seen of the flood.
+/// Record of the flood in a trial.
 pub(super) fn of_trial(load: u64, observed: &Observed) -> FloodTrial {
     let counts = observed.flood;
     FloodTrial { load, offered: counts.offered, forwarded: counts.forwarded, states: None }
@@ -80,9 +81,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_is_as_many_packets_as_the_window_holds() {
+    fn flood_packets_follow_from_rate_and_duration() {
         assert_eq!(wanted(0, 1_000_000_000), None);
-        let found = wanted(30_000, 500_000_000).expect("some");
-        assert_eq!((found.rate_pps, found.packets), (30_000.0, 15_000));
+        let flood = wanted(30_000, 500_000_000).expect("some");
+        assert_eq!((flood.rate_pps, flood.packets), (30_000.0, 15_000));
     }
 }

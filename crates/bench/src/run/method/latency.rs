@@ -1,5 +1,5 @@
-//! How long packets take at shares of the rate that was found (RFC 2544, section 26.2; RFC 8219,
-//! section 7.2), and what of that is the instrument's own.
+//! Latency at shares of the rate that was found (RFC 2544, section 26.2; RFC 8219, section 7.2),
+//! and the instrument's own part of it.
 
 use super::search::INVALID_IN_A_ROW;
 use super::{Kind, Trials, Wish};
@@ -12,11 +12,11 @@ use fwdlab_model::design::{Method, MethodKind};
 use fwdlab_model::record::{Floor, LatencyTrial, MethodRecord};
 use fwdlab_model::settings::{Checks, Settings};
 use fwdlab_model::units::format_pps;
-use fwdlab_search::Trial as DutQueries;
+use fwdlab_search::Trial as SearchTrial;
 
 impl Trials<'_, '_> {
-    /// Trials at shares of the throughput. Nothing where none was found: any load would be one
-    /// that this device perhaps can't carry, and its delays those of its queues.
+    /// Runs trials at shares of the throughput. Does nothing if no throughput was found: the device
+    /// might not be able to forward any load, and the latency would be that of its queues.
     pub(super) fn delays(&mut self, shares: &[f64], repeats: u32) -> Result<(), BenchError> {
         let Some(throughput) = self.throughput else { return Ok(()) };
         let loads = shares.iter().map(|share| ((share * throughput).round() as u64).max(1));
@@ -24,28 +24,29 @@ impl Trials<'_, '_> {
         self.record.min_load = loads.iter().copied().min().unwrap_or(0);
         self.record.max_load = loads.iter().copied().max().unwrap_or(0);
         let mut spoiled = vec![0; loads.len()];
-        // Share after share, again and again: what drifts is the same to all of them.
+        // Share after share, again and again: drift affects all of them equally.
         for _ in 0..repeats {
             for ((&share, &load), spoiled) in shares.iter().zip(&loads).zip(&mut spoiled) {
                 if !until_timed(spoiled, || self.timed(share, load))? {
-                    return self.cannot_tell();
+                    return self.report_unmeasurable();
                 }
             }
         }
         Ok(())
     }
 
-    /// A trial at a share: whether its delays are the device's, none where none can be told.
-    /// Where no more trials fit into the run there is nothing to be measured again.
+    /// Runs a trial at a share; returns whether its delays are due to the device, `None` if latency
+    /// cannot be measured. Returns true if no more trials fit into the run: there is nothing to
+    /// measure again.
     fn timed(&mut self, share: f64, load: u64) -> Result<Option<bool>, BenchError> {
         if self.is_full() {
             return Ok(Some(true));
         }
         let trial = self.task.plan.trial;
-        let asked = DutQueries { load, duration_ns: trial.duration_ns };
-        let slice_ns = trial.slice_ns.min(asked.duration_ns);
+        let request = SearchTrial { load, duration_ns: trial.duration_ns };
+        let slice_ns = trial.slice_ns.min(request.duration_ns);
         let kind = Kind::Timed(share);
-        let wish = Wish { asked, kind, warmup_ns: trial.warmup_ns, slice_ns };
+        let wish = Wish { asked: request, kind, warmup_ns: trial.warmup_ns, slice_ns };
         let timed = match self.replay(&wish) {
             Some(timed) => timed,
             None => {
@@ -62,8 +63,9 @@ impl Trials<'_, '_> {
         Ok(Some(fault.is_none()))
     }
 
-    /// Nothing to tell is no answer to who asked for delays, and one of several to a suite.
-    fn cannot_tell(&mut self) -> Result<(), BenchError> {
+    /// Fails a latency experiment because latency cannot be measured; a suite only records the
+    /// fact.
+    fn report_unmeasurable(&mut self) -> Result<(), BenchError> {
         if let Some(Method::Latency { .. }) = &self.task.plan.method {
             return Err(BenchError::Refused(format!(
                 "no delay can be told: {NO_CLOCK}\n  next step: kind = \"netns\" or \"memory\" in \
@@ -75,8 +77,8 @@ impl Trials<'_, '_> {
     }
 }
 
-/// Measures again where the sender fell short, which is no matter of the device, unless that
-/// happened too often in a row; false where no delay can be told.
+/// Repeats a measurement if the sender fell short, which is not due to the device, unless that
+/// happened too often in a row; returns false if latency cannot be measured.
 fn until_timed<E>(
     spoiled: &mut usize,
     mut timed: impl FnMut() -> Result<Option<bool>, E>,
@@ -94,27 +96,27 @@ fn until_timed<E>(
     Ok(true)
 }
 
-/// The same traffic, every packet of it with its sending time, and checked: a sample would be
-/// one of packets that arrive in order.
+/// Settings of the same traffic in which every packet carries its sending time and is checked:
+/// sampled checks would only cover packets that arrive in order.
 pub(super) fn with_times(settings: &Settings) -> Settings {
     let mut settings = settings.clone();
     (settings.traffic.timestamps, settings.traffic.checks) = (true, Checks::All);
     settings
 }
 
-/// What a trial's packets tell; no delays if none arrived, none at all where sender and receiver
-/// have no clock in common.
+/// Latency of a trial's packets: without delays if no packet arrived, `None` if sender and receiver
+/// have no common clock.
 pub(super) fn of_trial(share: f64, traffic: &mut dyn Traffic) -> Option<LatencyTrial> {
     let arrived = traffic.snapshot().received.iter().sum::<u64>() > 0;
     let delays = traffic.delays();
-    let is_told = delays.is_some() || !arrived;
-    is_told.then(|| LatencyTrial { share, delays: delays.unwrap_or_default() })
+    let is_measured = delays.is_some() || !arrived;
+    is_measured.then(|| LatencyTrial { share, delays: delays.unwrap_or_default() })
 }
 
-/// Why no delay is told.
+/// Reason why latency cannot be measured.
 const NO_CLOCK: &str = "sender and receiver have no clock in common";
 
-/// Measures the instrument's own part at each load at which packets were timed, on a testbed
+/// Measures the instrument's own latency at each load at which packets were timed, on a testbed
 /// whose device has been taken down.
 ///
 /// # Errors
@@ -157,15 +159,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trial_of_a_sender_that_fell_short_is_measured_again_until_that_is_hopeless() {
+    fn shortfall_of_the_sender_repeats_the_trial_up_to_a_limit() {
         let mut trials = 0;
         let mut times = |spoiled: &mut usize, needed: usize| {
             let mut left = needed;
-            let told = until_timed(spoiled, || {
+            let is_timed = until_timed(spoiled, || {
                 (trials, left) = (trials + 1, left.saturating_sub(1));
                 Ok::<_, ()>(Some(left == 0))
             });
-            (told, std::mem::take(&mut trials))
+            (is_timed, std::mem::take(&mut trials))
         };
         let mut spoiled = 0;
         assert_eq!(times(&mut spoiled, 1), (Ok(true), 1));
@@ -177,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_are_timed_and_all_checked_whatever_the_file_says() {
+    fn latency_settings_override_timestamps_and_checks() {
         let mut settings = Settings::default();
         settings.traffic.checks = Checks::Sample;
         let timed = with_times(&settings);

@@ -1,5 +1,5 @@
-//! What a run does beside its own trial: further trials on the same start of the device, at
-//! loads that a search, a curve or a soak asks for.
+//! Methods of a run: further trials in addition to its own trial, on the same start of the device,
+//! at loads that a search, a curve or a soak requests.
 
 mod burst;
 mod connections;
@@ -23,23 +23,23 @@ use fwdlab_model::record::{MethodRecord, MethodTrial, OwnTrial, Reset, Sample};
 use fwdlab_model::settings::Settings;
 use fwdlab_model::units::{LINE_RATE, format_pps, line_pps, line_rate_of};
 use fwdlab_model::warning::Warning;
-use fwdlab_search::Trial as DutQueries;
+use fwdlab_search::Trial as SearchTrial;
 pub(super) use resume::Attempt;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// Share of what the sender offered at most that it can surely offer at a pace.
+/// Share of its maximum rate that a sender can surely offer at a given pace.
 const PACED: f64 = 0.9;
-/// Share of the line rate that a sender offers whom the links stop and nothing else.
+/// Share of the line rate that a sender limited only by the links offers.
 const FULL: f64 = 0.995;
-/// Greatest load of a method over what the device forwarded at the maximum offered load.
+/// Maximum load of a method, as a multiple of the forwarding rate at the maximum offered load.
 const ABOVE: f64 = 2.0;
 
-/// Carries the plan's method out, after the run's own trial; `None` without a method. What
-/// `attempt` has of earlier attempts is not measured again.
+/// Carries out the plan's method, after the run's own trial; `None` without a method. Trials that
+/// `attempt` contains from earlier attempts are not repeated.
 ///
 /// # Errors
-/// As [`trial::run`]; what makes a search impossible on this device.
+/// As [`trial::run`]; also returns conditions that make a search impossible on this device.
 pub(super) fn carry_out(
     parts: &mut Parts<'_>,
     task: Task<'_>,
@@ -81,7 +81,7 @@ pub(super) fn carry_out(
     }))
 }
 
-/// The run's own trial, as far as loads of a method follow from it.
+/// Returns the parts of the run's own trial from which a method derives its loads.
 fn own_trial(observed: &Observed) -> OwnTrial {
     OwnTrial {
         window_ns: observed.window_ns,
@@ -92,28 +92,28 @@ fn own_trial(observed: &Observed) -> OwnTrial {
     }
 }
 
-/// The greatest load that links take in all directions together, whole packets per second; none
-/// where no line rate is known.
+/// Maximum load of the links in all directions together, whole packets per second; `None` if the
+/// line rate is unknown.
 fn line_load(facts: &BTreeMap<String, String>, settings: &Settings) -> Option<u64> {
     let bps = line_rate_of(facts.get(LINE_RATE)?)?;
-    let ways = f64::from(settings.traffic.directions.count());
-    Some((ways * line_pps(bps, settings.traffic.frame_size)) as u64)
+    let directions = f64::from(settings.traffic.directions.count());
+    Some((directions * line_pps(bps, settings.traffic.frame_size)) as u64)
 }
 
-/// The load that the sender can surely offer, packets per second: what it offered at most, less
-/// what keeping a pace may take; where the `link` stopped it, all that this takes.
+/// Load that the sender can surely offer, packets per second: its maximum rate, less the cost of
+/// keeping a pace; if the `link` limited it, the whole capacity of the link.
 fn surely(own: &OwnTrial, link: Option<u64>) -> f64 {
     let offered = own.offered_pps();
     let full = link.map(|link| link as f64).filter(|link| offered >= FULL * link);
     full.unwrap_or(PACED * offered)
 }
 
-/// The greatest load that a method tries unless told otherwise: well above what the device
-/// forwards, as far as the sender can offer it.
+/// Default maximum load of a method: well above the device's forwarding rate, as far as the sender
+/// can offer it.
 fn greatest_load(own: &OwnTrial, link: Option<u64>) -> u64 {
     let (forwarded, surely) = (own.forwarded_pps(), surely(own, link));
-    let wanted = if forwarded > 0.0 { ABOVE * forwarded } else { surely };
-    wanted.min(surely).round() as u64
+    let target = if forwarded > 0.0 { ABOVE * forwarded } else { surely };
+    target.min(surely).round() as u64
 }
 
 /// The trials of a method in one run.
@@ -124,45 +124,45 @@ struct Trials<'a, 'p> {
     own: OwnTrial,
     findings: &'a mut Findings,
     observer: &'a mut dyn Observer,
-    /// When the first trial began, less the time between attempts.
+    /// Start of the first trial, less the time between attempts.
     began_ns: u64,
     record: MethodRecord,
-    /// Trials of the suite's earlier parts.
+    /// Number of trials in earlier parts of the suite.
     done: u32,
     /// Invalid trials of the run so far.
     invalid: u32,
     /// The rate that an earlier part of the suite has found, packets per second.
     throughput: Option<f64>,
-    /// The greatest load that the links take, in all directions together; none if not known.
+    /// Maximum load of the links, in all directions together; `None` if unknown.
     link: Option<u64>,
 }
 
-/// What one trial is to do.
+/// Request for one trial. Checkpoints contain its `Debug` text, so field names must not change.
 #[derive(Clone, Copy, Debug)]
 struct Wish {
-    /// The load, or what the sender reaches where it is a burst, and the length of the window.
-    asked: DutQueries,
+    /// The load (for a burst, the sender's maximum rate) and the length of the window.
+    asked: SearchTrial,
     kind: Kind,
     warmup_ns: u64,
     slice_ns: u64,
 }
 
-/// How the load goes in a trial, and what happens to the device.
+/// Load profile of a trial, and action on the device.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Steady,
-    /// So many frames as fast as possible.
+    /// This number of frames, as fast as possible.
     Burst(u64),
     /// The window begins with another load, packets per second.
     Then(f64),
-    /// The device is reset so many nanoseconds into the window.
+    /// The device is reset this number of nanoseconds into the window.
     Reset(u64),
-    /// As steady, every packet with its sending time: the load is this share of the rate found.
+    /// As `Steady`, every packet with its sending time; the load is this share of the rate found.
     Timed(f64),
-    /// So many packets, each of another flow; true if the device's states are looked at
-    /// meanwhile.
+    /// This number of packets, each of another flow; true if the device's states are read during
+    /// the trial.
     Open(u64, bool),
-    /// As steady, beside so many new flows a second in the window.
+    /// As `Steady`, with this number of new flows per second during the window.
     Flood(u64),
 }
 
@@ -188,25 +188,25 @@ impl Trials<'_, '_> {
         }
     }
 
-    /// Directions in which packets go: a load that a file names is that of each.
+    /// Number of traffic directions: a load in a file applies to each.
     fn directions(&self) -> u64 {
         let variant = &self.task.plan.variants[self.task.run.variants[0]];
         u64::from(variant.settings.traffic.directions.count())
     }
 
-    /// A greatest load that is `asked` for, of each direction, or `found` where none is; no more
-    /// than the links take, which the record and whoever watches are told.
-    fn up_to(&mut self, asked: Option<u64>, found: u64) -> u64 {
-        let wanted = asked.map_or(found, |load| load.saturating_mul(self.directions()));
+    /// Returns the maximum load: `request` for each direction, or `found` without a request,
+    /// limited to the capacity of the links. Records and notes such a limit.
+    fn up_to(&mut self, request: Option<u64>, found: u64) -> u64 {
+        let load = request.map_or(found, |load| load.saturating_mul(self.directions()));
         self.record.link = self.link;
-        let Some(link) = self.link.filter(|link| *link < wanted) else { return wanted };
-        let [rate, wanted] = [link, wanted].map(|load| format_pps(load as f64));
-        let said = format!("loads end at the links' line rate, {rate}: {wanted} are above it");
-        self.observer.note(&said);
+        let Some(link) = self.link.filter(|link| *link < load) else { return load };
+        let [rate, requested] = [link, load].map(|load| format_pps(load as f64));
+        let note = format!("loads end at the links' line rate, {rate}: {requested} are above it");
+        self.observer.note(&note);
         link
     }
 
-    /// True when a run's own ids of trials are used up.
+    /// Returns true if the trial ids of the run are used up.
     fn is_full(&self) -> bool {
         self.number() >= fwdlab_model::design::method::TRIALS_MAX
     }
@@ -216,21 +216,21 @@ impl Trials<'_, '_> {
         self.done + self.record.trials.len() as u32
     }
 
-    /// The request of a trial at one load.
-    fn steady(&self, asked: DutQueries) -> Wish {
+    /// Request for a trial at one load.
+    fn steady(&self, request: SearchTrial) -> Wish {
         let trial = self.task.plan.trial;
-        let slice_ns = trial.slice_ns.min(asked.duration_ns);
-        Wish { asked, kind: Kind::Steady, warmup_ns: trial.warmup_ns, slice_ns }
+        let slice_ns = trial.slice_ns.min(request.duration_ns);
+        Wish { asked: request, kind: Kind::Steady, warmup_ns: trial.warmup_ns, slice_ns }
     }
 
-    /// One trial at a load, which the record then contains.
-    fn measure(&mut self, asked: DutQueries) -> Result<MethodTrial, BenchError> {
-        self.take(self.steady(asked), |trials, wish| Ok(trials.observe(wish)?.0))
+    /// Runs one trial at a load and records it.
+    fn measure(&mut self, request: SearchTrial) -> Result<MethodTrial, BenchError> {
+        self.take(self.steady(request), |trials, wish| Ok(trials.observe(wish)?.0))
     }
 
-    /// One trial, with senders and receiver that are armed for it alone.
+    /// Runs one trial, with senders and receiver armed for it alone.
     fn observe(&mut self, wish: Wish) -> Result<(MethodTrial, Observed), BenchError> {
-        let Wish { asked, kind, warmup_ns, slice_ns } = wish;
+        let Wish { asked: request, kind, warmup_ns, slice_ns } = wish;
         let number = self.number();
         let Trials { parts, task: Task { plan, run, .. }, findings, observer, .. } = self;
         let first = run.variants[0];
@@ -239,38 +239,38 @@ impl Trials<'_, '_> {
         let settings = if timed { &with_times } else { &plan.variants[first].settings };
         let (rate_pps, limit) = match kind {
             Kind::Burst(frames) => (None, Some(frames)),
-            Kind::Open(connections, _) => (Some(asked.load as f64), Some(connections)),
-            _ => (Some(asked.load as f64), None),
+            Kind::Open(connections, _) => (Some(request.load as f64), Some(connections)),
+            _ => (Some(request.load as f64), None),
         };
-        observer.step(&format!("trial {} at {}", number + 1, format_pps(asked.load as f64)));
+        observer.step(&format!("trial {} at {}", number + 1, format_pps(request.load as f64)));
         let phases = Trial {
-            duration_ns: asked.duration_ns,
-            interval_ns: plan.trial.interval_ns.min(asked.duration_ns),
+            duration_ns: request.duration_ns,
+            interval_ns: plan.trial.interval_ns.min(request.duration_ns),
             warmup_ns,
             slice_ns,
             ..plan.trial
         };
         let threads = parts.dut.threads();
         let run_id = plan.trial_id(run.index, number);
-        let wanted = TrafficRequest {
+        let traffic_request = TrafficRequest {
             timed,
             rate_pps,
             limit,
             threads: &threads,
             flood: match kind {
-                Kind::Flood(load) => flood::wanted(load, asked.duration_ns),
+                Kind::Flood(load) => flood::wanted(load, request.duration_ns),
                 _ => None,
             },
             ..TrafficRequest::of(settings, run_id, &phases)
         };
         let (ends, clock) = (parts.ends, parts.clock);
         let at_ns = clock.now_ns().wrapping_sub(self.began_ns);
-        let (mut armed, _times) = ends.arm(&wanted, findings)?;
+        let (mut armed, _times) = ends.arm(&traffic_request, findings)?;
         let counters = parts.dut.read(parts.host)?;
         let (dut, host, placement) = (RefCell::new(&mut *parts.dut), parts.host, parts.placement);
         let mut states = States { dut: &dut, host, settings };
         let is_watched = matches!(kind, Kind::Open(_, true)) && !is_remote(parts.reach);
-        let order = TrialSpec {
+        let spec = TrialSpec {
             trial: &phases,
             rate_pps,
             variant: first,
@@ -288,13 +288,13 @@ impl Trials<'_, '_> {
             reset = done.map(|how| Reset { how, at_ns, took_ns, lost: 0 });
             Ok(())
         };
-        let course = match kind {
+        let profile = match kind {
             Kind::Steady | Kind::Timed(_) | Kind::Flood(_) => LoadProfile::Steady,
             Kind::Burst(frames) | Kind::Open(frames, _) => LoadProfile::Burst(frames),
             Kind::Then(rate_pps) => LoadProfile::Then(rate_pps),
             Kind::Reset(due_ns) => LoadProfile::Meanwhile(due_ns, Some(&mut act)),
         };
-        let observed = trial::run_as(course, armed.traffic(), clock, order, *observer)?;
+        let observed = trial::run_as(profile, armed.traffic(), clock, spec, *observer)?;
         let latency = match kind {
             Kind::Timed(share) => latency::of_trial(share, armed.traffic()),
             _ => None,
@@ -302,12 +302,12 @@ impl Trials<'_, '_> {
         armed.end()?;
         let refused = ends.lost_at_receiver(&counters, &parts.dut.read(parts.host)?);
         let (load, before) = match kind {
-            Kind::Then(rate_pps) => (rate_pps.round() as u64, Some(asked.load)),
-            _ => (asked.load, None),
+            Kind::Then(rate_pps) => (rate_pps.round() as u64, Some(request.load)),
+            _ => (request.load, None),
         };
         let trial = MethodTrial {
             load,
-            duration_ns: asked.duration_ns,
+            duration_ns: request.duration_ns,
             at_ns,
             window_ns: observed.window_ns,
             offered: observed.window.offered,
@@ -340,7 +340,7 @@ fn is_remote(reach: Reach) -> bool {
     matches!(reach, Reach::Remote { .. })
 }
 
-/// Asks the device for its states and for nothing else.
+/// DUT counters that report the connection states only.
 struct States<'a, 'b, 'c> {
     dut: &'a RefCell<&'b mut (dyn Dut + 'c)>,
     host: &'a dyn Host,
@@ -363,7 +363,8 @@ fn taken_ns(observed: &Observed) -> u64 {
     observed.samples.iter().map(taken_in).fold(0, u64::saturating_add)
 }
 
-/// What the instrument did wrong in a trial: then its losses are not the device's.
+/// Fault of the instrument in a trial, by which its losses are not due to the device; `None` if
+/// there was none.
 fn invalid(observed: &Observed) -> Option<String> {
     let is_instrument = |warning: &&Warning| {
         matches!(warning, Warning::NotConserved { .. } | Warning::ReceiverDropped { .. })
@@ -376,7 +377,7 @@ mod tests {
     use super::*;
     use fwdlab_model::record::Counts;
 
-    fn own(offered: u64, forwarded: u64, taken_ns: u64) -> OwnTrial {
+    fn trial_of(offered: u64, forwarded: u64, taken_ns: u64) -> OwnTrial {
         own_trial(&Observed {
             window_ns: 1_000_000_000,
             window: Counts { offered, forwarded },
@@ -386,14 +387,18 @@ mod tests {
     }
 
     #[test]
-    fn the_greatest_load_is_what_the_sender_can_and_the_device_may_need() {
-        let greatest = |own: OwnTrial| greatest_load(&own, None);
-        assert_eq!(greatest(own(1000, 300, 0)), 600);
-        assert_eq!(greatest(own(1000, 300, 250_000_000)), 800, "of the time that it had");
-        assert_eq!(greatest(own(1000, 900, 0)), 900, "nine tenths of what was offered");
-        assert_eq!(greatest(own(1000, 0, 0)), 900, "a dead device");
-        assert_eq!(greatest_load(&own(996, 900, 0), Some(1000)), 1000, "stopped by the link");
-        assert_eq!(greatest_load(&own(1000, 300, 0), Some(1000)), 600);
-        assert_eq!(greatest_load(&own(990, 990, 0), Some(1000)), 891, "a sender slower than it");
+    fn greatest_load_is_limited_by_device_sender_and_link() {
+        let greatest = |trial: OwnTrial| greatest_load(&trial, None);
+        assert_eq!(greatest(trial_of(1000, 300, 0)), 600);
+        assert_eq!(greatest(trial_of(1000, 300, 250_000_000)), 800, "of the time that it had");
+        assert_eq!(greatest(trial_of(1000, 900, 0)), 900, "nine tenths of what was offered");
+        assert_eq!(greatest(trial_of(1000, 0, 0)), 900, "a dead device");
+        assert_eq!(greatest_load(&trial_of(996, 900, 0), Some(1000)), 1000, "stopped by the link");
+        assert_eq!(greatest_load(&trial_of(1000, 300, 0), Some(1000)), 600);
+        assert_eq!(
+            greatest_load(&trial_of(990, 990, 0), Some(1000)),
+            891,
+            "a sender slower than it"
+        );
     }
 }

@@ -1,25 +1,26 @@
-//! What comes after: an overload (RFC 2544, section 26.5), a reset (section 26.6; RFC 6201).
+//! Recovery after an overload (RFC 2544, section 26.5) or a reset (section 26.6; RFC 6201).
 
 use super::{Kind, PACED, Trials, Wish, taken_in};
 use crate::error::BenchError;
 use crate::trial::Observed;
 use fwdlab_model::record::{OwnTrial, Reset, Sample};
-use fwdlab_search::Trial as DutQueries;
+use fwdlab_search::Trial as SearchTrial;
 
-/// The overload, over the throughput.
+/// Overload, as a multiple of the throughput.
 const OVERLOAD: f64 = 1.1;
-/// The load after it, over the overload.
+/// Load after the overload, as a share of it.
 const THEN: f64 = 0.5;
-/// Interval of the samples, nanoseconds: to it the time of the last loss is known.
+/// Interval of the samples, nanoseconds: the resolution of the time of the last loss.
 const LOOK_NS: u64 = 5_000_000;
-/// Share of the offered packets from which on a device forwards again.
+/// Share of the offered packets at which a device counts as forwarding again.
 const BACK: f64 = 0.9;
-/// Length of a trial with a reset, over that of another one: as long before it, the rest after.
+/// Length of a trial with a reset, as a multiple of other trials: one part before the reset, the
+/// rest after it.
 const LONGER: u64 = 5;
 
 impl Trials<'_, '_> {
-    /// The throughput, where a search of this run has found one, else what the device forwarded
-    /// at the maximum offered load.
+    /// Throughput that a search of this run has found, otherwise the forwarding rate at the maximum
+    /// offered load.
     fn throughput(&self, own: &OwnTrial) -> f64 {
         self.throughput.unwrap_or_else(|| own.forwarded_pps())
     }
@@ -42,9 +43,9 @@ impl Trials<'_, '_> {
                 break;
             }
             let duration_ns = self.task.plan.trial.duration_ns;
-            let asked = DutQueries { load: overload as u64, duration_ns };
+            let request = SearchTrial { load: overload as u64, duration_ns };
             let kind = Kind::Then(then);
-            let wish = Wish { asked, kind, warmup_ns: overload_ns, slice_ns: LOOK_NS };
+            let wish = Wish { asked: request, kind, warmup_ns: overload_ns, slice_ns: LOOK_NS };
             let trial = self.take(wish, |trials, wish| {
                 let (mut trial, observed) = trials.observe(wish)?;
                 trial.last_loss_ns = last_loss_ns(&observed, then, trial.receiver_lost);
@@ -67,12 +68,13 @@ impl Trials<'_, '_> {
         Ok(())
     }
 
-    /// One reset, at a load; false if the device can't be reset while it meets traffic.
+    /// Runs one trial with a reset, at a load; returns false if the device cannot be reset under
+    /// traffic.
     fn reset(&mut self, load: u64) -> Result<bool, BenchError> {
         let trial = self.task.plan.trial;
-        let asked = DutQueries { load, duration_ns: trial.duration_ns.saturating_mul(LONGER) };
+        let request = SearchTrial { load, duration_ns: trial.duration_ns.saturating_mul(LONGER) };
         let kind = Kind::Reset(trial.duration_ns);
-        let wish = Wish { asked, kind, warmup_ns: trial.warmup_ns, slice_ns: LOOK_NS };
+        let wish = Wish { asked: request, kind, warmup_ns: trial.warmup_ns, slice_ns: LOOK_NS };
         let trial = self.take(wish, |trials, wish| {
             let (mut trial, observed) = trials.observe(wish)?;
             if let Some(reset) = &mut trial.reset {
@@ -85,14 +87,15 @@ impl Trials<'_, '_> {
     }
 }
 
-/// When the last packet that the device lost in the window had been sent, nanoseconds after it
-/// opened, to a sample; none if it lost none there.
+/// Returns the sending time of the last packet that the device lost in the window, nanoseconds
+/// after it opened, to a sample; `None` if it lost none there.
 ///
-/// Losses that others' use of the device's CPU explains are not the device's: as many packets
-/// as arrived while it did not run, and as many as the receiver lost. Packets under way are not told from lost ones before they
-/// arrive, so a loss within a packet's transit of the end of a sample may be booked on it.
+/// Losses that other work on the device's CPU explains do not count as losses of the device: the
+/// number of packets that arrived while it did not run, and the number that the receiver lost.
+/// Packets in flight cannot be distinguished from lost ones until they arrive, so a loss within a
+/// packet's transit time of the end of a sample may be attributed to that sample.
 fn last_loss_ns(observed: &Observed, load_pps: f64, receiver_lost: u64) -> Option<u64> {
-    // Sent and not arrived at the end of each sample: what was lost, and what is under way.
+    // Packets sent that had not arrived at the end of each sample: lost or in flight.
     let mut missing = observed.at_opening.lost();
     let mut ends = vec![(0, missing)];
     ends.extend(observed.samples.iter().map(|sample| {
@@ -100,21 +103,21 @@ fn last_loss_ns(observed: &Observed, load_pps: f64, receiver_lost: u64) -> Optio
         (sample.at_ns + sample.duration_ns, missing)
     }));
     let lost = observed.warm_up.lost() + observed.window.lost();
-    // The earliest moment after which no more was lost than stalls explain: from the end.
+    // Going backwards, the earliest moment after which stalls explain all losses.
     let mut explained = receiver_lost as f64;
-    let mut found = observed.window_ns;
+    let mut last_ns = observed.window_ns;
     for (at, &(end_ns, missing)) in ends.iter().enumerate().rev() {
         let taken_ns = observed.samples.get(at).map_or(0, taken_in);
         explained += load_pps * taken_ns as f64 / 1e9;
         if (lost - missing) as f64 > explained {
-            return Some(found);
+            return Some(last_ns);
         }
-        found = end_ns;
+        last_ns = end_ns;
     }
     None
 }
 
-/// Packets lost from a reset on until the device forwards again what it is sent.
+/// Packets lost from a reset until the device forwards the offered load again.
 fn lost_around(reset: &Reset, samples: &[Sample]) -> u64 {
     let after = samples.iter().skip_while(|sample| sample.at_ns + sample.duration_ns < reset.at_ns);
     let over_ns = reset.at_ns + reset.took_ns;
@@ -134,7 +137,7 @@ mod tests {
     use super::*;
     use fwdlab_model::record::Counts;
 
-    /// Samples of 5 ms, a packet a microsecond: what is lost, and what is taken, nanoseconds.
+    /// Samples of 5 ms, a packet a microsecond: packets lost, and nanoseconds taken.
     fn observed(before: u64, losses: &[(u64, u64)]) -> Observed {
         let lost: u64 = losses.iter().map(|(lost, _)| lost).sum();
         let samples = (0..).zip(losses).map(|(at, &(lost, taken_ns))| Sample {
@@ -157,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_loss_is_the_devices_own() {
+    fn last_loss_excludes_losses_explained_by_others() {
         let of = |before, losses: &[(u64, u64)]| last_loss_ns(&observed(before, losses), 1e6, 0);
         assert_eq!(of(300, &[(0, 0), (0, 0)]), None, "what the overload lost is not counted");
         assert_eq!(of(300, &[(200, 0), (10, 0), (0, 0)]), Some(2 * LOOK_NS));
@@ -169,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_lost_around_a_reset_is_its() {
+    fn losses_around_a_reset_are_attributed_to_it() {
         let losses = [(70, 0), (5000, 0), (5000, 0), (2000, 0), (3, 0), (400, 0)];
         let samples = observed(0, &losses).samples;
         let reset = Reset { at_ns: LOOK_NS + 1, took_ns: LOOK_NS, ..Reset::default() };

@@ -1,7 +1,8 @@
-//! Trials as a method takes them, and continuation of a method from the trials that earlier attempts at its run finished.
+//! Trials of a method, and continuation of a method from trials that earlier attempts at its run
+//! finished.
 //!
-//! A method requests each trial as a function of the run's own trial and of the trials before, so
-//! it requests the same ones again. Trials that checkpoints contain are taken from there.
+//! A method derives each trial request from the run's own trial and the trials before, so it
+//! repeats the same requests. Trials that checkpoints contain are taken from there.
 
 use super::{Trials, Wish};
 use crate::TrialReport;
@@ -12,16 +13,16 @@ use fwdlab_search::Search;
 
 /// One attempt at a run, with the trials of its method that are finished.
 pub(in crate::run) struct Attempt {
-    /// Wall clock at its start, RFC 3339, UTC.
+    /// Wall clock at the start, RFC 3339, UTC.
     started_at: String,
     /// Finished trials, earlier attempts first.
     checkpoints: Vec<Checkpoint>,
-    /// Number of the trials that were taken from earlier attempts.
+    /// Number of trials taken from earlier attempts.
     replayed: usize,
 }
 
 impl Attempt {
-    /// An attempt that began at `started_at` and continues from `checkpoints`.
+    /// Returns an attempt that began at `started_at` and continues from `checkpoints`.
     pub(in crate::run) fn new(started_at: String, checkpoints: Vec<Checkpoint>) -> Attempt {
         Attempt { started_at, checkpoints, replayed: 0 }
     }
@@ -36,7 +37,7 @@ impl Attempt {
         self.checkpoints.first().map(|first| first.own)
     }
 
-    /// Warnings that name the earlier attempts which measured trials of the run.
+    /// Returns warnings that name the earlier attempts which measured trials of the run.
     pub(in crate::run) fn warnings(&self) -> Vec<Warning> {
         let earlier = &self.checkpoints[..self.replayed];
         let attempts = earlier.chunk_by(|a, b| a.started_at == b.started_at);
@@ -49,8 +50,8 @@ impl Attempt {
 }
 
 impl Trials<'_, '_> {
-    /// The next trial, which the record then contains: the finished one if there is one of this
-    /// request, else what `measure` returns.
+    /// Adds the next trial to the record: the finished one if there is one for this request,
+    /// otherwise the result of `measure`.
     pub(super) fn take(
         &mut self,
         wish: Wish,
@@ -64,8 +65,8 @@ impl Trials<'_, '_> {
         Ok(trial)
     }
 
-    /// Puts the finished trial of a request into the record and returns it; `None` if there is
-    /// none. Checkpoints of other requests, from this trial on, are void.
+    /// Adds the finished trial of a request to the record and returns it; `None` if there is none.
+    /// From this trial on, checkpoints of other requests are void.
     pub(super) fn replay(&mut self, wish: &Wish) -> Option<MethodTrial> {
         let number = self.number() as usize;
         let finished = self.attempt.checkpoints.get(number)?;
@@ -80,7 +81,7 @@ impl Trials<'_, '_> {
         Some(trial)
     }
 
-    /// Reports the last trial of the record, which is invalid for a reason or valid; `search` is
+    /// Reports the last trial of the record, which is valid or invalid for a reason; `search` is
     /// the search that requested it. A trial of an earlier attempt was reported then.
     pub(super) fn report(&mut self, invalid: Option<String>, search: Option<&Search>) {
         self.invalid += u32::from(invalid.is_some());
@@ -97,7 +98,7 @@ impl Trials<'_, '_> {
         });
     }
 
-    /// Puts a trial that was just measured into the record, and makes it a checkpoint.
+    /// Adds a trial that was just measured to the record, and makes it a checkpoint.
     pub(super) fn keep(&mut self, wish: &Wish, trial: MethodTrial) {
         let checkpoint = Checkpoint {
             started_at: self.attempt.started_at.clone(),
@@ -112,7 +113,7 @@ impl Trials<'_, '_> {
     }
 }
 
-/// A request as text, by which an equal one is recognised.
+/// Text of a request, for comparison with a checkpoint.
 fn request(wish: &Wish) -> String {
     format!("{wish:?}")
 }
@@ -159,7 +160,7 @@ mod tests {
             .unwrap_or_else(|faults| panic!("{}", faults.render(false)))
     }
 
-    /// Ends an attempt after some trials, and keeps what a store would.
+    /// Observer that ends an attempt after some trials, and keeps the checkpoints of a store.
     struct Cut {
         trials: usize,
         kept: Vec<Checkpoint>,
@@ -185,11 +186,12 @@ mod tests {
     ) -> Result<RunRecord, BenchError> {
         let task = Task { plan, run: &plan.runs[0], ceiling_pps: None };
         let mut runner = Runner::new(Box::new(Sim::new(Vec::new())));
-        let ran = runner.run_sampled(task, &mut checkpoints.to_vec(), observer);
-        ran.map(|(record, _)| record)
+        let result = runner.run_sampled(task, &mut checkpoints.to_vec(), observer);
+        result.map(|(record, _)| record)
     }
 
-    /// The record without the times of its attempts, and the trials of earlier ones.
+    /// Returns the record without the times of its attempts, and the number of trials of earlier
+    /// ones.
     fn without_attempts(mut record: RunRecord) -> (RunRecord, u32) {
         record.started_at.clear();
         let mut trials = 0;
@@ -200,8 +202,8 @@ mod tests {
             }
             _ => true,
         });
-        // Emptying a table takes as long as it has entries: after a new start those of another
-        // trial than before.
+        // Emptying a table takes time in proportion to its entries, which after a new start come
+        // from another trial than before.
         let mut all: Vec<&mut MethodTrial> = Vec::new();
         if let Some(method) = &mut record.method {
             all.extend(&mut method.trials);

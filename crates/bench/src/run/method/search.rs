@@ -1,4 +1,4 @@
-//! A search for the rates at which no more is lost than goals tolerate (RFC 9971).
+//! Searches for the rates at which loss stays within the tolerance of each goal (RFC 9971).
 
 use super::{Trials, Wish, greatest_load, surely};
 use crate::error::BenchError;
@@ -7,26 +7,27 @@ use fwdlab_model::record::{MethodTrial, OwnTrial, tolerated};
 use fwdlab_model::units::format_pps;
 use fwdlab_search::{Ending, Goal, Limits, Outcome, Search, Step, Trial};
 
-/// Least load of a search over the greatest one.
+/// Minimum load of a search, as a share of the maximum load.
 const BELOW: f64 = 0.01;
 
-/// Most invalid trials in a row after which a search, or the timing of a share, gives up: on a
-/// machine whose CPUs are shared four of five may be.
+/// Upper limit of consecutive invalid trials after which a search, or the timing of a share, gives
+/// up: on a machine with shared CPUs, four of five may be invalid.
 pub(super) const INVALID_IN_A_ROW: usize = 30;
-/// Fewest of them.
+/// Lower limit of these.
 const INVALID_AT_LEAST: usize = 5;
-/// Time that invalid trials in a row may take before a search gives up, nanoseconds.
+/// Time that consecutive invalid trials may take before a search gives up, nanoseconds.
 const INVALID_NS: u64 = 12_000_000_000;
 
-/// Invalid trials in a row after which a search gives up whose longest trials last `trial_ns`.
+/// Number of consecutive invalid trials after which a search with trials of up to `trial_ns` gives
+/// up.
 fn invalid_in_a_row(trial_ns: u64) -> usize {
     let trials = usize::try_from(INVALID_NS / trial_ns.max(1)).unwrap_or(usize::MAX);
     trials.clamp(INVALID_AT_LEAST, INVALID_IN_A_ROW)
 }
 
-/// A greatest load at which a search can show of a device that forwards next to nothing that it
-/// does: well above the `least` that the goals can tell from another, as far as the sender offers it.
-fn reaching(least: u64, own: &OwnTrial, link: Option<u64>) -> u64 {
+/// Maximum load at which a search can show that a device forwards next to nothing: well above
+/// `least`, the lowest load that the goals can distinguish, as far as the sender can offer it.
+fn load_for_slow_device(least: u64, own: &OwnTrial, link: Option<u64>) -> u64 {
     (least as f64 / BELOW).min(surely(own, link)) as u64
 }
 
@@ -39,7 +40,7 @@ impl Trials<'_, '_> {
         self.search_by(method, own, Trials::steady, |trials, wish| Ok(trials.observe(wish)?.0))
     }
 
-    /// A search whose trials are requested by `wish` and carried out by `measure`.
+    /// Runs a search that requests trials by `wish` and carries them out by `measure`.
     pub(super) fn search_by(
         &mut self,
         method: &SearchMethod,
@@ -50,7 +51,8 @@ impl Trials<'_, '_> {
         let directions = self.directions();
         let least = method.goals.iter().map(Goal::least_load).max().unwrap_or(1);
         let (link, found) = (self.link, greatest_load(own, self.link));
-        let max_load = self.up_to(method.max_load, found.max(reaching(least, own, link)));
+        let max_load =
+            self.up_to(method.max_load, found.max(load_for_slow_device(least, own, link)));
         let derived = ((max_load as f64 * BELOW) as u64).max(least);
         let min_load = method.min_load.map_or(derived, |load| load * directions);
         let limits = Limits {
@@ -78,12 +80,12 @@ impl Trials<'_, '_> {
             ))
         })?;
         let tolerated = tolerated(&method.goals);
-        while let Step::Measure(asked) = search.next() {
+        while let Step::Measure(trial) = search.next() {
             if self.is_full() {
                 search.end(Ending::Trials);
                 break;
             }
-            let trial = self.take(wish(self, asked), &mut measure)?;
+            let trial = self.take(wish(self, trial), &mut measure)?;
             let outcome = trial.outcome(tolerated);
             let fault = match &outcome {
                 Outcome::Valid(_) => None,
