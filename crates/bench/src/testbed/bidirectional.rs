@@ -1,7 +1,7 @@
-//! Traffic in both directions at once (RFC 2544, section 14): two streams as one.
+//! Traffic in both directions simultaneously (RFC 2544, section 14): two streams as one.
 //!
-//! Counts are sums; those of the reverse direction are kept beside them, so that what is lost
-//! is known of each.
+//! Counts are sums; counts of the reverse direction are also kept separately, so that the loss in
+//! each direction is known.
 
 use super::{Armed, Plain};
 use crate::error::BenchError;
@@ -16,12 +16,12 @@ use std::collections::BTreeMap;
 pub(super) struct Bidirectional<'a> {
     forth: Box<dyn Armed + 'a>,
     back: Box<dyn Armed + 'a>,
-    /// What was read last of the reverse direction: a trial's sums hold it.
+    /// Last snapshot of the reverse direction, which a trial's sums include.
     read: Snapshot,
 }
 
 impl<'a> Bidirectional<'a> {
-    /// From the sender to the receiver, and back.
+    /// Combines the traffic from the sender to the receiver with the traffic back.
     pub(super) fn new(forth: Box<dyn Armed + 'a>, back: Box<dyn Armed + 'a>) -> Bidirectional<'a> {
         Bidirectional { forth, back, read: Snapshot::default() }
     }
@@ -33,7 +33,7 @@ impl Armed for Bidirectional<'_> {
     }
 
     fn facts(&self) -> BTreeMap<String, String> {
-        // Of the same kinds: what is true of one is of the other.
+        // Both directions use the same mechanisms.
         self.forth.facts()
     }
 
@@ -79,7 +79,7 @@ impl Traffic for Bidirectional<'_> {
     }
 
     fn flows_seen(&mut self) -> Option<u32> {
-        // A flow is there when it is in both directions.
+        // A flow counts as seen once it has arrived in both directions.
         Some(self.forth.traffic().flows_seen()?.min(self.back.traffic().flows_seen()?))
     }
 
@@ -91,7 +91,7 @@ impl Traffic for Bidirectional<'_> {
     fn evidence(&mut self) -> Evidence {
         // The device is the same; the senders are not.
         let (forth, back) = (self.forth.traffic().evidence(), self.back.traffic().evidence());
-        // What was stolen from a CPU that both send on is in both.
+        // Both contain the time stolen from a CPU that both send on.
         Evidence { sender_waited_ns: forth.sender_waited_ns.max(back.sender_waited_ns), ..forth }
     }
 
@@ -102,17 +102,17 @@ impl Traffic for Bidirectional<'_> {
     }
 }
 
-/// One direction as it is, or two as one.
-pub(super) fn armed<'a, T: Traffic + 'a>(ways: Vec<T>) -> Box<dyn Armed + 'a> {
-    let mut ways = ways.into_iter().map(|traffic| Box::new(Plain(traffic)));
-    match (ways.next(), ways.next()) {
+/// Combines one or two directions: one unchanged, two as one.
+pub(super) fn armed<'a, T: Traffic + 'a>(directions: Vec<T>) -> Box<dyn Armed + 'a> {
+    let mut directions = directions.into_iter().map(|traffic| Box::new(Plain(traffic)));
+    match (directions.next(), directions.next()) {
         (Some(forth), Some(back)) => Box::new(Bidirectional::new(forth, back)),
         (Some(forth), None) => forth,
         (None, _) => unreachable!("a testbed without traffic"),
     }
 }
 
-/// The reverse direction, as it was read last.
+/// Returns the reverse direction, as of its last snapshot.
 pub(super) fn reverse(read: &Snapshot, arrivals: Arrivals) -> Reverse {
     let window = Phase::Window as usize;
     Reverse {
@@ -122,7 +122,7 @@ pub(super) fn reverse(read: &Snapshot, arrivals: Arrivals) -> Reverse {
     }
 }
 
-/// What was counted in both directions.
+/// Returns the sum of both directions.
 pub(super) fn sum(forth: Snapshot, back: Snapshot) -> Snapshot {
     let phases = |a: [u64; PHASES], b: [u64; PHASES]| {
         std::array::from_fn(|phase| a[phase].saturating_add(b[phase]))
@@ -143,7 +143,7 @@ pub(super) fn sum(forth: Snapshot, back: Snapshot) -> Snapshot {
     }
 }
 
-/// How all packets arrived, with those of the reverse direction apart.
+/// Returns the arrivals of all packets, with those of the reverse direction separately.
 pub(super) fn together(forth: Arrivals, reverse: Reverse) -> Arrivals {
     let back = &reverse.arrivals;
     let mut faults = forth.faults;

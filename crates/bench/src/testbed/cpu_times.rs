@@ -1,9 +1,8 @@
 //! CPU time of device and receiver threads in a window, from the scheduler's accounting.
-//!
 //! The accounting is exact for threads that hold their CPU, as a device under load does. A
-//! preempting thread is charged from its wake-up, although the preempted thread runs on
-//! until it can be interrupted: where receiver and sender share a CPU, the receiver's time
-//! is an upper bound and the sender's a lower bound.
+//! preempting thread is charged from its wake-up, although the preempted thread runs on until it
+//! can be interrupted: if receiver and sender share a CPU, the receiver's time is an upper bound
+//! and the sender's a lower bound.
 
 use crate::schedstat::{ThreadTimes, Threads};
 use fwdlab_model::record::{DeviceTime, ReceiverPlace};
@@ -19,8 +18,8 @@ pub struct CpuTimes {
 }
 
 impl CpuTimes {
-    /// Opens the account of the threads `device`, which forward, and `receiver`, which only
-    /// receive and run at `place` on `receiver_cpus`.
+    /// Opens the account of the threads `device`, which forward, and `receiver`, which only receive
+    /// and run at `place` on `receiver_cpus`.
     pub(crate) fn open(
         device: &[u32],
         receiver: &[u32],
@@ -36,7 +35,7 @@ impl CpuTimes {
         }
     }
 
-    /// An empty account, for threads on another machine.
+    /// Opens an empty account, for threads on another machine.
     pub(crate) fn none() -> CpuTimes {
         CpuTimes::open(&[], &[], ReceiverPlace::Unknown, &[])
     }
@@ -46,7 +45,7 @@ impl CpuTimes {
         self.readings.push([self.device.total(), self.receiver.total()]);
     }
 
-    /// CPU time between the first and the last reading.
+    /// Returns the CPU time between the first and the last reading.
     pub(crate) fn since_first(&self) -> DeviceTime {
         let ran_ns = |threads: &Threads, which: usize| {
             let (first, last) = (self.readings.first()?, self.readings.last()?);
@@ -67,20 +66,20 @@ mod tests {
     use fwdlab_netio::affinity;
 
     #[test]
-    fn an_account_holds_what_ran_between_its_readings() {
-        let own = affinity::this_task();
-        let mut account = CpuTimes::open(&[own], &[], ReceiverPlace::Within, &[]);
-        account.read();
-        let begin = Threads::open(&[own]);
-        let ran = || begin.total().ran_ns;
-        let before = ran();
-        while ran() < before + 5_000_000 {}
-        account.read();
-        let time = account.since_first();
+    fn cpu_times_cover_the_time_between_readings() {
+        let task = affinity::this_task();
+        let mut times = CpuTimes::open(&[task], &[], ReceiverPlace::Within, &[]);
+        times.read();
+        let begin = Threads::open(&[task]);
+        let ran_ns = || begin.total().ran_ns;
+        let before = ran_ns();
+        while ran_ns() < before + 5_000_000 {}
+        times.read();
+        let time = times.since_first();
         assert!(time.ran_ns >= Some(5_000_000), "{time:?}");
         assert_eq!((time.receiver_ns, time.receiver), (None, ReceiverPlace::Within));
-        // Without threads that forward nothing is claimed.
-        let mut none = CpuTimes::open(&[], &[own], ReceiverPlace::Own, &[2]);
+        // Without forwarding threads the CPU time is unknown.
+        let mut none = CpuTimes::open(&[], &[task], ReceiverPlace::Own, &[2]);
         none.read();
         assert_eq!(none.since_first().ran_ns, None);
         assert_eq!(none.since_first().receiver, ReceiverPlace::Own);

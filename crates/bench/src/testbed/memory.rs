@@ -1,10 +1,9 @@
-//! Generator, router and sink connected by shared memory: no privileges, no kernel in the
-//! packet path. The router is a separate process; generator and sink are one thread of
-//! this process.
+//! Generator, router and sink connected by shared memory: no privileges, no kernel in the packet
+//! path. The router is a separate process; generator and sink are one thread of this process.
 //!
-//! At the maximum rate the generator waits for free slots: nothing is lost before the
-//! router, and the rate is the router's capacity. At a paced rate, packets that find a
-//! wire full are lost, as in the receive ring of a network card.
+//! At the maximum rate the generator waits for free slots: nothing is lost before the router, and
+//! the rate is the router's capacity. At a paced rate, packets that find a wire full are lost, as
+//! in the receive ring of a network card.
 
 use super::steal::StealMonitor;
 use super::traffic::snapshot;
@@ -52,10 +51,10 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// A testbed chosen for `reasons`.
+    /// Opens the testbed, which was chosen for `reasons`.
     ///
     /// # Errors
-    /// When there is no shared memory, or a DUT of the plan is not a program.
+    /// Returns an error if there is no shared memory, or a DUT of the plan is not a program.
     pub fn open(plan: &Plan, paths: &Paths, reasons: Vec<String>) -> Result<Memory, BenchError> {
         let mut kinds = plan.variants.iter().map(|variant| variant.settings.dut.kind);
         if kinds.any(|kind| kind != DutKind::Router) {
@@ -71,7 +70,7 @@ impl Memory {
 }
 
 impl Memory {
-    /// One trial of the generator straight into the sink.
+    /// Runs one trial of the generator straight into the sink.
     fn bypassed(
         &self,
         (settings, trial, run_id): (&Settings, &Trial, u32),
@@ -87,7 +86,7 @@ impl Memory {
     }
 }
 
-/// One wire for each queue.
+/// Creates one wire for each queue.
 fn circuits(settings: &Settings) -> Result<Vec<Circuit>, BenchError> {
     (0..settings.dut.queues).map(|_| Ok(Circuit::new(SLOTS)?)).collect()
 }
@@ -101,7 +100,7 @@ fn config(
 ) -> TrafficConfig {
     let traffic = &settings.traffic;
     let template = Template::new(&traffic.stream(), run_id, mac::SENDER, mac::INGRESS);
-    // As answers to these are.
+    // The packets back are like answers to the packets forth.
     let back = (traffic.directions == Directions::Both).then(|| {
         let template = template.answers(mac::RECEIVER, mac::EGRESS);
         Back {
@@ -112,7 +111,7 @@ fn config(
     });
     TrafficConfig {
         cpu: placement.senders[0],
-        // As a network card's receive-side scaling has it.
+        // Like receive-side scaling of a network card.
         wires: queues_of_flows(&template, settings.dut.queues),
         template,
         rate_pps,
@@ -145,7 +144,7 @@ impl Testbed for Memory {
         let paths = circuits.iter().map(|circuit| circuit.path().display().to_string());
         self.wires = Wires::Memory(paths.collect());
         let placement = self.place(settings);
-        let ground = DutContext {
+        let context = DutContext {
             links: &self.links,
             experiment: &self.paths.experiment,
             program: &self.paths.program,
@@ -153,7 +152,7 @@ impl Testbed for Memory {
             wires: &self.wires,
         };
         Ok(Box::new(MemoryRig {
-            dut: dut::open(settings.dut.kind, ground),
+            dut: dut::open(settings.dut.kind, context),
             links: &self.links,
             perf_file: std::env::temp_dir().join(format!("fwdlab-{}.perf", std::process::id())),
             ends: MemoryEnds { circuits, placement, full: RefCell::new(None) },
@@ -224,29 +223,30 @@ struct MemoryEnds {
 impl Endpoints for MemoryEnds {
     fn arm<'a>(
         &'a self,
-        wanted: &TrafficRequest<'_>,
+        request: &TrafficRequest<'_>,
         _findings: &mut Findings,
     ) -> Result<(Box<dyn Armed + 'a>, CpuTimes), BenchError> {
         let placement = &self.placement;
-        if wanted.limit.is_some() {
+        if request.limit.is_some() {
             return Err(BenchError::Refused(
                 "in memory the generator waits for free slots: no burst is too long".into(),
             ));
         }
-        let mut config = config(wanted.settings, placement, wanted.run_id, wanted.rate_pps, false);
-        config.flood = wanted.flood.map(|flood| {
+        let mut config =
+            config(request.settings, placement, request.run_id, request.rate_pps, false);
+        config.flood = request.flood.map(|flood| {
             let flood = Flood::beside(&config.template, flood.packets, flood.rate_pps);
-            flood.over_queues(wanted.settings.dut.queues)
+            flood.over_queues(request.settings.dut.queues)
         });
-        let traffic = MemoryTraffic::new(config, &self.circuits, placement, wanted.threads)?;
+        let traffic = MemoryTraffic::new(config, &self.circuits, placement, request.threads)?;
         *self.full.borrow_mut() = Some(traffic.traffic.full());
-        // Generator and sink are one thread. The router's CPU time is its own only if that
+        // Generator and sink are one thread. The router's CPU time is attributable only if that
         // thread has a dedicated CPU.
         let (place, cpus) = match placement.arrangement {
             Arrangement::Open => (ReceiverPlace::Sender, &placement.senders[..]),
             Arrangement::Closed => (ReceiverPlace::Unknown, &[][..]),
         };
-        Ok((Box::new(traffic), CpuTimes::open(wanted.threads, &[], place, cpus)))
+        Ok((Box::new(traffic), CpuTimes::open(request.threads, &[], place, cpus)))
     }
 
     fn awaited(&self, settings: &Settings) -> Awaited {
@@ -272,13 +272,13 @@ impl Endpoints for MemoryEnds {
     }
 }
 
-/// Generator and sink of one run, as the trial sees them.
+/// Generator and sink of one run, as seen by a trial.
 struct MemoryTraffic {
     traffic: Traffic,
-    witness: StealMonitor,
-    /// What is sent beside it.
+    monitor: StealMonitor,
+    /// Flood in addition to the traffic.
     flood: Option<Flood>,
-    /// What was read last of the reverse direction.
+    /// Last snapshot of the reverse direction.
     reverse: Snapshot,
 }
 
@@ -291,8 +291,8 @@ impl MemoryTraffic {
     ) -> Result<MemoryTraffic, BenchError> {
         let flood = config.flood.clone();
         let traffic = Traffic::new(config, circuits)?;
-        let witness = StealMonitor::new(placement, workers, &[traffic.task()]);
-        Ok(MemoryTraffic { traffic, witness, flood, reverse: Snapshot::default() })
+        let monitor = StealMonitor::new(placement, workers, &[traffic.task()]);
+        Ok(MemoryTraffic { traffic, monitor, flood, reverse: Snapshot::default() })
     }
 }
 
@@ -327,12 +327,12 @@ impl trial::Traffic for MemoryTraffic {
     }
 
     fn snapshot(&mut self) -> Snapshot {
-        // What arrived is read first: less of a flood had been sent by then.
-        let received = |way: &Way<'_>| snapshot([0; PHASES], way);
-        let ways = self.traffic.ways();
-        let mut all: Vec<Snapshot> = ways.iter().map(received).collect();
-        for (snapshot, way) in all.iter_mut().zip(&ways) {
-            snapshot.sent = way.sent();
+        // Arrivals are read first: a flood must not seem to arrive before it was sent.
+        let received = |direction: &Way<'_>| snapshot([0; PHASES], direction);
+        let directions = self.traffic.ways();
+        let mut all: Vec<Snapshot> = directions.iter().map(received).collect();
+        for (snapshot, direction) in all.iter_mut().zip(&directions) {
+            snapshot.sent = direction.sent();
         }
         self.reverse = all.get(1).copied().unwrap_or_default();
         let snapshot = all.into_iter().reduce(bidirectional::sum).unwrap_or_default();
@@ -345,19 +345,22 @@ impl trial::Traffic for MemoryTraffic {
     }
 
     fn flows_seen(&mut self) -> Option<u32> {
-        let seen = |way: &Way<'_>| way.flows().map(|flows| flows.seen);
-        // A flow is there when it is in all directions.
+        let seen = |direction: &Way<'_>| direction.flows().map(|flows| flows.seen);
+        // A flow counts as seen once it has arrived in all directions.
         self.traffic.ways().iter().map(seen).min().flatten()
     }
 
     fn arrivals(&mut self) -> Arrivals {
-        let found = |way: &Way<'_>| arrivals::found(way, arrivals::checked_against(way.expected()));
-        let mut ways = self.traffic.ways().into_iter();
-        let forth = ways.next().map(|way| found(&way)).unwrap_or_default();
-        match ways.next() {
-            Some(back) => {
-                bidirectional::together(forth, bidirectional::reverse(&self.reverse, found(&back)))
-            }
+        let arrived = |direction: &Way<'_>| {
+            arrivals::found(direction, arrivals::checked_against(direction.expected()))
+        };
+        let mut directions = self.traffic.ways().into_iter();
+        let forth = directions.next().map(|direction| arrived(&direction)).unwrap_or_default();
+        match directions.next() {
+            Some(back) => bidirectional::together(
+                forth,
+                bidirectional::reverse(&self.reverse, arrived(&back)),
+            ),
             None => forth,
         }
     }
@@ -367,7 +370,7 @@ impl trial::Traffic for MemoryTraffic {
     }
 
     fn evidence(&mut self) -> Evidence {
-        self.witness.read()
+        self.monitor.read()
     }
 }
 
@@ -377,7 +380,7 @@ mod tests {
     use fwdlab_packet::{Family, Flows, Stream};
 
     #[test]
-    fn every_wire_has_its_share_of_flows() {
+    fn flows_spread_over_all_wires() {
         let flows = Flows { sources: 20, destinations: 100 };
         for family in [Family::Inet, Family::Inet6] {
             let template =

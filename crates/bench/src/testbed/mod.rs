@@ -29,39 +29,40 @@ use std::sync::atomic::AtomicBool;
 /// Provides machines, links, CPU placement and traffic for planned runs. The
 /// [`Runner`](crate::Runner) executes the runs.
 pub trait Testbed {
-    /// Its kind, and why it was chosen.
+    /// Kind of the testbed, and the reasons for choosing it.
     fn choice(&self) -> &Choice;
 
     /// CPUs of sender, DUT and receiver in a variant.
     fn place(&self, settings: &Settings) -> Placement;
 
-    /// The leases of its hosts, without which nothing may go on; none where no other machine is
-    /// part of it.
+    /// Leases of the testbed's hosts, without which no run may continue; `None` if it has no other
+    /// machines.
     fn lease(&self) -> Option<Watch> {
         None
     }
 
-    /// Before a run: checks that all hosts respond.
+    /// Checks before a run that all hosts respond.
     ///
     /// # Errors
-    /// When a host does not respond.
+    /// Returns an error if a host does not respond.
     fn begin(&mut self, _observer: &mut dyn Observer) -> Result<(), BenchError> {
         Ok(())
     }
 
-    /// After a failed run: waits until all hosts respond again, and returns what happened to
-    /// them, such as a reboot.
+    /// Waits after a failed run until all hosts respond again, and returns events on them, such as
+    /// a reboot.
     ///
     /// # Errors
-    /// When a host does not respond.
+    /// Returns an error if a host does not respond.
     fn recover(&mut self, _observer: &mut dyn Observer) -> Result<Option<String>, BenchError> {
         Ok(None)
     }
 
-    /// Puts back what was changed, as dropping it does, which can't say what failed.
+    /// Restores everything that was changed; dropping the testbed does the same, but cannot report
+    /// failures.
     ///
     /// # Errors
-    /// What could not be put back.
+    /// Returns an error that names the changes it could not restore.
     fn close(&mut self) -> Result<(), BenchError> {
         Ok(())
     }
@@ -69,20 +70,20 @@ pub trait Testbed {
     /// Sets up everything for one run of a variant.
     ///
     /// # Errors
-    /// When something is not available; everything set up so far is torn down.
+    /// Returns an error if something is not available; everything set up so far is torn down.
     fn stand<'a>(
         &'a mut self,
         task: Task<'a>,
         observer: &mut dyn Observer,
     ) -> Result<Box<dyn Rig + 'a>, BenchError>;
 
-    /// True when the sender has a ceiling that can be measured.
+    /// Returns true if the sender has a ceiling that can be measured.
     fn has_ceiling(&self) -> bool {
         true
     }
 
-    /// Measures the ceiling for a variant's family and frame size: the sender
-    /// straight into the receiver.
+    /// Measures the ceiling for a variant's family and frame size: the sender straight into the
+    /// receiver.
     ///
     /// # Errors
     /// As [`Runner::run`](crate::Runner::run).
@@ -98,10 +99,10 @@ pub trait Testbed {
         })
     }
 
-    /// One trial of the sender straight into the receiver, at the maximum rate.
+    /// Runs one trial of the sender straight into the receiver, at the maximum rate.
     ///
     /// # Errors
-    /// As [`Runner::run`](crate::Runner::run); always where there is no ceiling.
+    /// As [`Runner::run`](crate::Runner::run); always fails without a ceiling.
     fn without_dut(
         &self,
         _settings: &Settings,
@@ -112,8 +113,8 @@ pub trait Testbed {
         Err(BenchError::Refused("this testbed has no ceiling to be measured".into()))
     }
 
-    /// How long packets take without a device: the sender straight into the receiver, at a rate
-    /// in packets per second. None where the two have no clock in common, or can't be joined.
+    /// Measures the latency without a device: the sender straight into the receiver, at a rate in
+    /// packets per second. `None` if the two have no common clock, or cannot be connected.
     ///
     /// # Errors
     /// As [`Runner::run`](crate::Runner::run).
@@ -126,53 +127,51 @@ pub trait Testbed {
         Ok(None)
     }
 
-    /// The surroundings of what is measured: those of the machine that forwards. `version`
-    /// is fwdlab's.
+    /// Environment of the measurement: the machine that forwards. `version` is fwdlab's version.
     fn environment(&self, version: &str) -> Environment {
         environment::capture(version)
     }
 
-    /// What a ceiling measured here for these settings holds for.
+    /// Returns the key that identifies all settings to which a ceiling measured for `settings`
+    /// applies.
     fn calibration_key(&self, settings: &Settings) -> String;
 }
 
-/// Which testbed was chosen, and why.
+/// The chosen testbed, with the reasons.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// The testbed in use.
     pub kind: TestbedKind,
-    /// True when no packet is real.
+    /// True if no packet is real.
     pub simulated: bool,
-    /// Sentences for the user: what is used, what is not and why.
+    /// Sentences for the user: the parts in use, the parts not in use, and the reasons.
     pub reasons: Vec<String>,
 }
 
-/// Files that a testbed needs, and whether it is to end.
+/// Files that a testbed needs, and the flag that stops it.
 #[derive(Clone, Debug, Default)]
 pub struct Paths {
-    /// A directory for lock and journal, which outlives this process. That it is empty after a
-    /// reboot is as it should be.
+    /// Directory for lock and journal, which outlives this process. It may be empty after a reboot.
     pub state: PathBuf,
-    /// A directory that outlives a reboot too: for what others keep for this machine.
+    /// Directory that also outlives a reboot: for files that others keep for this machine.
     pub lasting: PathBuf,
-    /// A persistent directory for what is made once: unpacked kernels, compiled plugins.
+    /// Persistent directory for files that are created once: unpacked kernels, compiled plugins.
     pub cache: PathBuf,
-    /// The program that is started as a router: `PROGRAM route --control`.
+    /// Program to start as a router: `PROGRAM route --control`.
     pub program: PathBuf,
-    /// The directory that files named in the experiment lie in.
+    /// Directory to which file names in the experiment are relative.
     pub experiment: PathBuf,
-    /// Raised when the user asks to stop: what waits ends, and what fails then has not failed by
-    /// itself.
+    /// Set when the user asks to stop: waits then end, and failures count as interruptions.
     pub stop: Arc<AtomicBool>,
 }
 
-/// The testbed that a plan asks for, see [`Runner::open`](crate::Runner::open).
+/// Opens the testbed that a plan requests, see [`Runner::open`](crate::Runner::open).
 pub(crate) fn choose(
     plan: &Plan,
     privilege: &Privilege,
     paths: &Paths,
 ) -> Result<Box<dyn Testbed>, BenchError> {
-    judge_directions(plan)?;
+    check_directions(plan)?;
     match plan.base.testbed.kind {
         TestbedKind::Sim => {
             let reasons = vec!["simulated device, as the experiment asks".to_owned()];
@@ -210,12 +209,12 @@ pub(crate) fn choose(
     }
 }
 
-/// No variant asks for traffic in directions that nothing sends here: it would silently be sent
-/// in one, and half of what was asked for would look like the whole.
+/// Refuses variants whose traffic directions the testbed cannot send: it would silently send in one
+/// direction, and half of the requested traffic would look like all of it.
 ///
 /// # Errors
-/// Names the variant, and what to write.
-fn judge_directions(plan: &Plan) -> Result<(), BenchError> {
+/// Returns an error that names the variant and the alternatives.
+fn check_directions(plan: &Plan) -> Result<(), BenchError> {
     for variant in &plan.variants {
         if let Some((why, next)) = variant.settings.lacks_direction() {
             let label = &variant.label;
@@ -225,7 +224,7 @@ fn judge_directions(plan: &Plan) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// True when every variant's DUT is the software router.
+/// Returns true if every variant's DUT is the software router.
 fn is_router(plan: &Plan) -> bool {
     plan.variants.iter().all(|variant| variant.settings.dut.kind == DutKind::Router)
 }

@@ -43,16 +43,16 @@ pub struct Netns {
     cpus: Vec<u16>,
     links: Links,
     choice: Choice,
-    /// What the mechanisms were tried on.
+    /// Cable on which the mechanisms were tested.
     cable: Cable,
 }
 
 impl Netns {
-    /// Cleans up after killed processes, then probes which sending and receiving mechanisms
-    /// this machine supports on `cable`.
+    /// Cleans up after killed processes, then probes the sending and receiving mechanisms that this
+    /// machine supports on `cable`.
     ///
     /// # Errors
-    /// [`BenchError::Environment`] when network namespaces are not available here.
+    /// Returns [`BenchError::Environment`] if network namespaces are not available here.
     pub fn open(
         privilege: &Privilege,
         paths: &Paths,
@@ -88,11 +88,11 @@ impl Netns {
     /// available if used and that all queues can be reached.
     ///
     /// # Errors
-    /// [`BenchError::Environment`] that names what this machine lacks, and
-    /// [`BenchError::Refused`] for variants that can't be set up as described.
+    /// Returns [`BenchError::Environment`] with the missing feature of this machine, and
+    /// [`BenchError::Refused`] for variants that cannot be set up as described.
     pub fn check(&mut self, plan: &Plan) -> Result<(), BenchError> {
         self.spread(plan)?;
-        // Programs need nothing of the kernel's.
+        // Programs need no features of the kernel.
         let settings = || {
             let all = plan.variants.iter().map(|variant| &variant.settings);
             all.filter(|settings| settings.dut.kind == DutKind::Linux)
@@ -100,19 +100,19 @@ impl Netns {
         if settings().any(|s| s.traffic.family == Family::Inet6) {
             linux::need_inet6(&LocalHost)?;
         }
-        let mut tried: Vec<&Settings> = Vec::new();
+        let mut rulesets: Vec<&Settings> = Vec::new();
         let rules = |s: &Settings| (s.dut.firewall.clone(), s.dut.remote.firewall_program);
         for settings in settings().filter(|s| s.dut.firewall != Firewall::None) {
-            if !tried.iter().any(|other| rules(other) == rules(settings)) {
-                tried.push(settings);
+            if !rulesets.iter().any(|other| rules(other) == rules(settings)) {
+                rulesets.push(settings);
             }
         }
-        if tried.is_empty() {
+        if rulesets.is_empty() {
             return Ok(());
         }
         let wiring = Wiring::up(&self.journal, 1, false)?;
         let host = NamespaceHost::new(&wiring.receiver, &[])?;
-        for settings in tried {
+        for settings in rulesets {
             let firewall = &settings.dut.firewall;
             let loaded = Loaded::default().load(&host, &self.journal, settings);
             loaded.map_err(|error| match firewall {
@@ -131,7 +131,7 @@ impl Netns {
         wiring.down()
     }
 
-    /// Namespaces with taps for the guest `number` of this process, see [`Wiring::taps`].
+    /// Sets up namespaces with taps for guest `number` of this process, see [`Wiring::taps`].
     pub(in crate::testbed) fn taps(
         &self,
         number: u32,
@@ -140,12 +140,12 @@ impl Netns {
         Wiring::taps(&self.journal, number, queues)
     }
 
-    /// The sending mechanism for a variant: the one configured, else the best one found by
+    /// Sending mechanism for a variant: the configured one, otherwise the best one found by
     /// probing.
     fn engine(&self, settings: &Settings) -> Engine {
         match settings.testbed.engine {
             Engine::Auto => self.engine,
-            named => named,
+            configured => configured,
         }
     }
 
@@ -167,17 +167,17 @@ impl Testbed for Netns {
 
     fn place(&self, settings: &Settings) -> Placement {
         let (testbed, queues) = (&settings.testbed, settings.dut.queues);
-        // A guest has CPUs of its own.
+        // A guest has its own CPUs.
         let wide = if self.cable == Cable::Taps { queues.max(testbed.vm.cpus) } else { queues };
         // r0 is polled (NAPI) only with an XDP program in driver mode.
         let place = match (self.cable, self.receiving) {
             (Cable::Veth, Receiving::Xdp) => cpu::place_all,
-            // Whoever writes into a tap receives for it.
+            // A writer to a tap also runs its receive path.
             _ => cpu::place,
         };
         // Each queue belongs to one CPU: never more senders than queues.
-        let most = if self.is_spread(settings) { queues.max(1) } else { u16::MAX };
-        place(&self.cpus, testbed.arrangement, testbed.senders.min(most), wide)
+        let max_senders = if self.is_spread(settings) { queues.max(1) } else { u16::MAX };
+        place(&self.cpus, testbed.arrangement, testbed.senders.min(max_senders), wide)
     }
 
     fn stand<'a>(
@@ -198,7 +198,7 @@ impl Testbed for Netns {
         let receiver = NamespaceHost::new(&wiring.receiver, &placement.control)?;
         let is_both = settings.traffic.directions == Directions::Both;
         let kind = settings.dut.kind;
-        let ground = DutContext {
+        let context = DutContext {
             links: &self.links,
             experiment: &self.paths.experiment,
             program: &self.paths.program,
@@ -206,7 +206,7 @@ impl Testbed for Netns {
             wires: &Wires::Sockets,
         };
         Ok(Box::new(NetnsRig {
-            dut: dut::open(kind, ground),
+            dut: dut::open(kind, context),
             host,
             perf_file: self.journal.temporary("perf"),
             ends: NetnsEnds { testbed: self, wiring, placement, sender, receiver, is_both },
@@ -233,7 +233,7 @@ impl Testbed for Netns {
     }
 
     fn calibration_key(&self, settings: &Settings) -> String {
-        // A receiver that shares the sender's CPU lowers what both reach.
+        // A receiver that shares the sender's CPU lowers the rate of both.
         let placement = self.place(settings);
         let shares = placement.receiver.iter().any(|cpu| placement.senders.contains(cpu));
         let place = if shares { " on the sender's CPU" } else { "" };
@@ -244,7 +244,7 @@ impl Testbed for Netns {
 
 /// Namespaces, links and the DUT of one run.
 struct NetnsRig<'a> {
-    // Programs end before their namespace goes: fields are dropped in this order.
+    // Programs must end before their namespace is removed: fields are dropped in this order.
     dut: Box<dyn Dut + 'a>,
     host: NamespaceHost,
     perf_file: PathBuf,

@@ -1,4 +1,4 @@
-//! The rig: what a testbed sets up for one run, as the runner uses it.
+//! The rig: machines and links that a testbed sets up for one run, for use by the runner.
 
 use crate::Observer;
 use crate::cpu::Placement;
@@ -20,13 +20,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Machines and links of one run. Dropping it tears everything down; [`Rig::down`] also
-/// reports errors.
+/// Machines and links of one run. Dropping it tears everything down; [`Rig::down`] also reports
+/// errors.
 pub trait Rig {
     /// Applies settings that take effect at boot; reboots the DUT if needed.
     ///
     /// # Errors
-    /// When a setting does not exist there or is refused, or a needed reboot is not possible.
+    /// Returns an error if a setting does not exist there or is refused, or a needed reboot is not
+    /// possible.
     fn prepare(
         &mut self,
         settings: &Settings,
@@ -45,17 +46,17 @@ pub trait Rig {
         }
     }
 
-    /// Its parts, borrowed together.
+    /// Borrows all parts of the rig together.
     ///
     /// # Errors
-    /// When the DUT's host is not available.
+    /// Returns an error if the DUT's host is not available.
     fn parts(&mut self) -> Result<Parts<'_>, BenchError>;
 
     /// Tears everything down. Returns a warning for each setting that could not be restored: the
     /// run is valid, but later runs may be affected.
     ///
     /// # Errors
-    /// When a program exited with an error, or something can't be torn down.
+    /// Returns an error if a program exited with an error, or something cannot be torn down.
     fn down(self: Box<Self>) -> Result<Vec<Warning>, BenchError>;
 }
 
@@ -67,7 +68,7 @@ pub struct Parts<'a> {
     pub machine: &'a dyn Host,
     /// The DUT.
     pub dut: &'a mut dyn Dut,
-    /// Its interfaces and their peers.
+    /// The DUT's interfaces and their peers.
     pub links: &'a Links,
     /// CPUs of sender, DUT and receiver.
     pub placement: &'a Placement,
@@ -75,31 +76,31 @@ pub struct Parts<'a> {
     pub ends: &'a dyn Endpoints,
     /// The trial's clock.
     pub clock: &'a dyn Clock,
-    /// What a sender at the maximum rate does to a DUT that is slower.
+    /// Load model of a sender at the maximum rate.
     pub pressure: LoadModel,
-    /// How the rig is reached.
+    /// Location of the rig.
     pub reach: Reach,
-    /// perf's own file on the DUT.
+    /// File on the DUT for use by perf.
     pub perf_file: &'a Path,
 }
 
-/// How a rig is reached.
+/// Location of a rig.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// It is this machine.
+    /// The rig is this machine.
     Here {
-        /// True when nothing of it is real: time costs nothing, and nothing is sampled.
+        /// True if nothing is real: time costs nothing, and nothing is sampled.
         simulated: bool,
     },
     /// Over a network: every query takes a round trip.
     Remote {
-        /// How far its CLOCK_MONOTONIC is ahead of this machine's, nanoseconds.
+        /// Offset of its CLOCK_MONOTONIC from this machine's, nanoseconds.
         ahead_ns: i64,
     },
 }
 
 impl Reach {
-    /// Time of the DUT's CLOCK_MONOTONIC at a time of this machine's, nanoseconds.
+    /// Converts a time of this machine's CLOCK_MONOTONIC to the DUT's, nanoseconds.
     pub(crate) fn dut_ns(self, ours_ns: u64) -> u64 {
         match self {
             Reach::Here { .. } => ours_ns,
@@ -116,8 +117,8 @@ impl Reach {
         }
     }
 
-    /// The DUT's counters after a trial: as soon as they match ours, or after the time that
-    /// slow drivers need to update them.
+    /// Returns the DUT's counters after a trial: as soon as they match the receiver's, or after the
+    /// time that slow drivers need to update them.
     pub(crate) fn settled(
         self,
         mut read: impl FnMut() -> Result<(Reading, Vec<Counter>), BenchError>,
@@ -135,7 +136,7 @@ impl Reach {
     }
 }
 
-/// What a sender at the maximum rate does to a DUT that is slower.
+/// Effect of a sender at the maximum rate on a slower DUT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadModel {
     /// The sender does not wait, the DUT drops packets: without loss the sender is the limit.
@@ -151,17 +152,17 @@ pub struct TrafficRequest<'a> {
     pub settings: &'a Settings,
     /// Run id.
     pub run_id: u32,
-    /// Packets per second of all senders together; none for as fast as possible.
+    /// Packets per second of all senders together; `None` for as fast as possible.
     pub rate_pps: Option<f64>,
-    /// Packets of a burst of all senders together; none for no end.
+    /// Packets of a burst of all senders together; `None` without a limit.
     pub limit: Option<u64>,
     /// Phases: unattended programs end some time after them.
     pub trial: &'a Trial,
     /// Threads of this machine that forward.
     pub threads: &'a [u32],
-    /// When packets arrive matters more than what seeing them at once costs.
+    /// True if exact arrival times matter more than the cost of immediate polling.
     pub timed: bool,
-    /// What is sent beside them while the window is open, each packet of a flow of its own.
+    /// Flood in addition to the traffic while the window is open, each packet with its own flow.
     pub flood: Option<FloodWanted>,
 }
 
@@ -175,12 +176,13 @@ pub struct FloodWanted {
 }
 
 impl<'a> TrafficRequest<'a> {
-    /// What each of two directions is to do.
+    /// Returns the request for each of two directions.
     pub(crate) fn half(&self) -> TrafficRequest<'a> {
         TrafficRequest { rate_pps: self.rate_pps.map(|rate| rate / 2.0), ..*self }
     }
 
-    /// Traffic without end as fast as possible, through no thread of this machine.
+    /// Returns a request for endless traffic as fast as possible, through no thread of this
+    /// machine.
     pub fn of(settings: &'a Settings, run_id: u32, trial: &'a Trial) -> TrafficRequest<'a> {
         TrafficRequest {
             settings,
@@ -200,26 +202,26 @@ pub trait Endpoints {
     /// Arms senders and receiver, and opens the CPU account of the working threads.
     ///
     /// # Errors
-    /// When one of them fails.
+    /// Returns an error if one of them fails.
     fn arm<'a>(
         &'a self,
-        wanted: &TrafficRequest<'_>,
+        request: &TrafficRequest<'_>,
         findings: &mut Findings,
     ) -> Result<(Box<dyn Armed + 'a>, CpuTimes), BenchError>;
 
-    /// What must be observed before the window opens.
+    /// Conditions for opening the window.
     fn awaited(&self, settings: &Settings) -> Awaited;
 
     /// Adds counters that exist only at the other ends of the DUT's links.
     fn complete(&self, _reading: &mut Reading, _dut: &dyn Dut) {}
 
-    /// Packets between two readings that the device had sent and the receiver's interface
-    /// refused; none where that is not told.
+    /// Packets between two readings that the device sent and the receiver's interface refused;
+    /// `None` if that is not counted.
     fn lost_at_receiver(&self, _before: &Reading, _after: &Reading) -> Option<u64> {
         None
     }
 
-    /// A ceiling that is known without measuring it, packets per second.
+    /// Ceiling that is known without measuring it, packets per second.
     fn known_ceiling_pps(&self, _settings: &Settings) -> Option<f64> {
         None
     }
@@ -227,7 +229,7 @@ pub trait Endpoints {
     /// Facts that do not depend on the run.
     fn facts(&self, settings: &Settings) -> BTreeMap<String, String>;
 
-    /// The sampling profiler for the DUT's CPUs.
+    /// Returns the sampling profiler for the DUT's CPUs.
     fn profiler<'a>(
         &self,
         host: &'a dyn Host,
@@ -243,7 +245,7 @@ pub trait Endpoints {
 
 /// Armed senders and receiver.
 pub trait Armed {
-    /// As a trial drives them.
+    /// Traffic that a trial drives.
     fn traffic(&mut self) -> &mut dyn Traffic;
 
     /// Mechanisms and versions in use, by name.
@@ -251,10 +253,10 @@ pub trait Armed {
         BTreeMap::new()
     }
 
-    /// Ends everything, and returns remarks and facts beyond the counts.
+    /// Ends everything, and returns remarks and facts in addition to the counts.
     ///
     /// # Errors
-    /// When something fails at the end.
+    /// Returns an error if something fails at the end.
     fn end(self: Box<Self>) -> Result<Outcome, BenchError>;
 }
 
@@ -271,8 +273,7 @@ impl<T: Traffic> Armed for Plain<T> {
     }
 }
 
-/// What a trial waits for before its window opens; each of `senders` cycles through all
-/// flows.
+/// Conditions for opening a trial's window; each of `senders` cycles through all flows.
 pub(crate) fn awaited(settings: &Settings, senders: usize) -> Awaited {
     // The flows of other generators are not known in advance.
     let ours = settings.traffic.generator == GeneratorKind::Fwdlab;

@@ -1,11 +1,11 @@
 //! A simulated device of known capacity, noise, drift and loss.
 //!
-//! The whole program runs on it, without privileges and deterministically: the same
-//! seed gives the same packets. Reports can be checked against [`truth_pps`], which is
-//! computed from the experiment alone.
+//! The whole program runs on it, without privileges and deterministically: the same seed gives the
+//! same packets. Reports can be compared with [`truth_pps`], which is computed from the experiment
+//! alone.
 //!
-//! One run's capacity is the truth times the factor that [`RunLaw`] draws for it.
-//! Within a run, every 5 ms vary by `jitter`.
+//! The capacity of a run is the truth times the factor that [`RunLaw`] draws for it. Within a run,
+//! every 5 ms vary by `jitter`.
 
 mod delays;
 mod law;
@@ -40,7 +40,7 @@ use traffic::SimTraffic;
 
 /// Time for which one random value of the jitter applies.
 const STEP_NS: u64 = 5_000_000;
-/// What removing the connections of an empty table takes.
+/// Time to remove the connections of an empty table, nanoseconds.
 const ASKING_NS: u64 = 2_000_000;
 
 /// The testbed.
@@ -52,17 +52,17 @@ pub struct Sim {
 }
 
 impl Sim {
-    /// A simulated testbed, chosen for `reasons`.
+    /// Returns a simulated testbed, chosen for `reasons`.
     pub fn new(reasons: Vec<String>) -> Sim {
         Sim { choice: Choice { kind: TestbedKind::Sim, simulated: true, reasons }, law: None }
     }
 }
 
-/// The capacity that the simulated device has in a variant, packets per second from the sender
-/// to the receiver.
+/// Capacity of the simulated device in a variant, packets per second from the sender to the
+/// receiver.
 ///
-/// An `effect` of the experiment counts for its level; a level without one, and
-/// every setting outside the factors, has a built-in effect of plausible size.
+/// An `effect` of the experiment counts for its level; a level without one, and every setting
+/// outside the factors, has a built-in effect of plausible size.
 pub fn truth_pps(plan: &Plan, variant: usize) -> f64 {
     let capacity = plan.sim_capacity_pps(variant);
     let (effects, variant) = (&plan.base.testbed.sim.effect, &plan.variants[variant]);
@@ -87,25 +87,25 @@ fn firewall_effect(firewall: &Firewall) -> f64 {
         Firewall::None => 1.0,
         Firewall::Stateless => 0.93,
         Firewall::Stateful => 0.72,
-        // 300 ns a packet without rules, 10 ns for the hook, 9 ns a rule.
+        // 300 ns per packet without rules, 10 ns for the hook, 9 ns per rule.
         Firewall::Rules(count) => 300.0 / (310.0 + 9.0 * f64::from(*count)),
         Firewall::Ruleset { .. } => 0.9,
     }
 }
 
-/// Universal Scalability Law with contention .1 and coherency .02, as ratio to
-/// one queue: a peak near 7 queues.
+/// Universal Scalability Law with contention .1 and coherency .02, relative to one queue: a peak
+/// near 7 queues.
 fn queue_effect(queues: u16) -> f64 {
     let n = f64::from(queues.max(1));
     n / (1.0 + 0.1 * (n - 1.0) + 0.02 * n * (n - 1.0))
 }
 
-/// What the simulated senders reach together.
+/// Joint ceiling of the simulated senders.
 fn ceiling_pps(settings: &Settings) -> f64 {
     sender_pps(settings) * f64::from(settings.traffic.directions.count())
 }
 
-/// What one of them reaches: no more than its link takes.
+/// Ceiling of one simulated sender: at most the rate of its link.
 fn sender_pps(settings: &Settings) -> f64 {
     let sim = &settings.testbed.sim;
     let frame = settings.traffic.frame_size;
@@ -193,7 +193,7 @@ impl Testbed for Sim {
         })
     }
 
-    /// Its sender and receiver alone are a device of their own ceiling.
+    /// Sender and receiver alone behave like a device whose capacity is their ceiling.
     fn floor(
         &self,
         (settings, trial, _): (&Settings, &Trial, u32),
@@ -228,7 +228,7 @@ impl Rig for SimRig<'_> {
             placement: &self.placement,
             ends: &self.ends,
             clock: &self.ends.clock,
-            // It offers the intended load, at most the ceiling.
+            // The sender offers the intended load, up to the ceiling.
             pressure: LoadModel::Backpressured,
             reach: Reach::Here { simulated: true },
             perf_file: Path::new(""),
@@ -247,7 +247,7 @@ struct SimDut<'a> {
     noise: f64,
     /// Capacity now, packets per second; shared with the traffic.
     capacity: Rc<Cell<f64>>,
-    /// Packets forwarded, forth and back.
+    /// Packets forwarded, by direction.
     received: [Rc<Cell<u64>>; 2],
     /// Connections in its table.
     states: Rc<Cell<f64>>,
@@ -271,7 +271,7 @@ impl Dut for SimDut<'_> {
         _from: &Settings,
         to: &Settings,
     ) -> Result<(), BenchError> {
-        // Variants may differ in nothing but their label, which has an effect of its own.
+        // Variants may differ in their label alone, which has its own effect.
         let mut variants = self.plan.variants.iter();
         if let Some(next) = variants.position(|variant| std::ptr::eq(&variant.settings, to)) {
             self.capacity.set(truth_pps(self.plan, next) * self.noise);
@@ -280,8 +280,8 @@ impl Dut for SimDut<'_> {
     }
 
     fn read(&mut self, _host: &dyn Host) -> Result<Reading, BenchError> {
-        let packets = self.received.iter().map(|way| way.get()).sum::<u64>();
-        // Of traffic in both directions that of both interfaces.
+        let packets = self.received.iter().map(|direction| direction.get()).sum::<u64>();
+        // With traffic in both directions, the counters of both interfaces.
         let machine = match self.received[1].get() {
             0 => ["d0 rx_packets", "d1 tx_packets"],
             _ => ["d0 + d1 rx_packets", "d0 + d1 tx_packets"],
@@ -291,9 +291,9 @@ impl Dut for SimDut<'_> {
     }
 
     fn states(&mut self, _host: &dyn Host, settings: &Settings) -> Option<u64> {
-        let keeps = settings.dut.firewall == Firewall::Stateful;
-        // Of parts of packets it keeps parts of states.
-        keeps.then(|| self.states.get().round() as u64)
+        let is_stateful = settings.dut.firewall == Firewall::Stateful;
+        // Fractions of packets leave fractions of states.
+        is_stateful.then(|| self.states.get().round() as u64)
     }
 
     fn forget_states(
@@ -325,7 +325,7 @@ impl Dut for SimDut<'_> {
     }
 
     fn drops(&self, loss: &Loss<'_>) -> Vec<DropPlace> {
-        // It does not report drops while traffic flows.
+        // The device does not report drops while traffic flows.
         if loss.total.lost() == 0 {
             return Vec::new();
         }
@@ -346,15 +346,15 @@ struct SimEnds<'a> {
 impl Endpoints for SimEnds<'_> {
     fn arm<'a>(
         &'a self,
-        wanted: &TrafficRequest<'_>,
+        request: &TrafficRequest<'_>,
         _findings: &mut Findings,
     ) -> Result<(Box<dyn Armed + 'a>, CpuTimes), BenchError> {
         let (seed, run) = (self.task.plan.design.seed, self.task.run.index);
         let random = law::jitter(seed, run);
-        let armed: Box<dyn Armed> = match wanted.settings.traffic.directions {
-            Directions::One => Box::new(Plain(SimTraffic::new(wanted, self, random))),
+        let armed: Box<dyn Armed> = match request.settings.traffic.directions {
+            Directions::One => Box::new(Plain(SimTraffic::new(request, self, random))),
             Directions::Both => {
-                let half = wanted.half();
+                let half = request.half();
                 let forth = Plain(SimTraffic::new(&half, self, random));
                 let random = law::jitter(seed.wrapping_add(1), run);
                 let back = Plain(SimTraffic::new(&half, self, random).back(self));
@@ -398,7 +398,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_declared_effect_takes_the_place_of_the_built_in_one() {
+    fn declared_effect_replaces_the_built_in_one() {
         let text = r#"
 version = 1
 [testbed]
@@ -421,14 +421,14 @@ levels = [
     }
 
     #[test]
-    fn queues_peak_and_fall() {
+    fn queue_effect_peaks_at_seven_queues() {
         let best = (1..=16).max_by(|&a, &b| queue_effect(a).total_cmp(&queue_effect(b)));
         assert_eq!(best, Some(7));
         assert_eq!(queue_effect(1), 1.0);
     }
 
     #[test]
-    fn the_clock_jumps_to_where_it_waits_for() {
+    fn clock_jumps_to_the_deadline() {
         let clock = SimClock { now: Rc::new(Cell::new(5)), realtime: false };
         assert_eq!(clock.sleep_until(100), 100);
         assert_eq!(clock.sleep_until(50), 100);

@@ -1,5 +1,5 @@
-//! CPU time that device and sender lost while traffic flowed: steal from `/proc/stat`, run
-//! delay of threads from [`crate::schedstat`].
+//! CPU time that device and sender lost while traffic flowed: steal from `/proc/stat`, run delay of
+//! threads from [`crate::schedstat`].
 
 use crate::cpu::{self, Placement};
 use crate::schedstat::{self, ThreadTimes, Threads};
@@ -11,21 +11,21 @@ pub(crate) struct StealMonitor {
     dut_cpus: Vec<u16>,
     sender_cpus: Vec<u16>,
     device: Threads,
-    /// The CPU that each device thread is bound to; none for an unbound thread.
+    /// CPU that each device thread is bound to; `None` for an unbound thread.
     bound: Vec<Option<u16>>,
     senders: Threads,
     /// Threads of the receiver on the senders' CPUs.
     receiver: Threads,
     sender_waited_ns: u64,
-    /// Run delay is summed per interval: only within one is it known whether another device
-    /// thread ran meanwhile.
+    /// Readings at the end of the last interval. Run delay is summed per interval: only within one
+    /// is it known whether another device thread ran at the same time.
     before: Vec<Option<ThreadTimes>>,
     waited_ns: u64,
 }
 
 impl StealMonitor {
-    /// For a device whose `threads` forward; without any, softirqs forward: on the sender's CPUs
-    /// within the time of its threads, and in the ksoftirqd threads.
+    /// Monitors a device whose `threads` forward; without any, softirqs forward: on the sender's
+    /// CPUs within the time of its threads, and in the ksoftirqd threads.
     pub(crate) fn new(placement: &Placement, threads: &[u32], senders: &[u32]) -> StealMonitor {
         let mut device = threads.to_vec();
         if device.is_empty() {
@@ -33,8 +33,8 @@ impl StealMonitor {
                 device.extend(schedstat::tasks("/proc", &format!("ksoftirqd/{cpu}")));
             }
         }
-        // On a shared CPU the sender's thread executes softirqs of the device, and what the
-        // device's threads wait for it is not taken from the loop that is measured.
+        // On a shared CPU the sender's thread executes softirqs of the device; time that the
+        // device's threads wait for it is not taken from the measured loop.
         if placement.senders.iter().any(|cpu| placement.dut.contains(cpu)) {
             device.extend(senders);
         }
@@ -53,8 +53,8 @@ impl StealMonitor {
         }
     }
 
-    /// Registers receiving `threads` that share the senders' CPUs: a sender's wait for them is
-    /// not counted as lost time, because its own traffic causes it.
+    /// Registers receiving `threads` that share the senders' CPUs: a sender's wait for them does
+    /// not count as lost time, because its own traffic causes it.
     pub(crate) fn receiver_beside_senders(&mut self, threads: &[u32]) {
         self.receiver = Threads::open(threads);
     }
@@ -79,7 +79,7 @@ impl StealMonitor {
                     .iter()
                     .flatten()
                     .fold(stolen_of(&self.sender_cpus), |sum, t| sum.saturating_add(t.waited_ns));
-                // The scheduler overstates the receiver's time (see `account.rs`), so this
+                // The scheduler overstates the receiver's time (see `cpu_times.rs`), so this
                 // understates the lost time.
                 let others = waited.saturating_sub(self.receiver.total().ran_ns);
                 self.sender_waited_ns = self.sender_waited_ns.max(others);
@@ -89,9 +89,9 @@ impl StealMonitor {
     }
 }
 
-/// Time that the device's threads waited for other programs: on each CPU the longest run
-/// delay of a thread, minus the run time of the device's other threads there. Unbound
-/// threads are treated as if on one CPU, which understates the lost time.
+/// Time that the device's threads waited for other programs: on each CPU the longest run delay of a
+/// thread, minus the run time of the device's other threads there. Unbound threads are treated as
+/// if on one CPU, which understates the lost time.
 fn waited(
     before: &[Option<ThreadTimes>],
     now: &[Option<ThreadTimes>],
@@ -111,7 +111,7 @@ fn waited(
     by_cpu.values().map(of_cpu).fold(0, u64::saturating_add)
 }
 
-/// The CPU that a thread is bound to; none if it may run on several.
+/// CPU that a thread is bound to; `None` if it may run on several.
 fn only_cpu(id: u32) -> Option<u16> {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
@@ -127,45 +127,45 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_one_another_is_not_taken() {
+    fn waits_for_other_device_threads_do_not_count() {
         let before = [times(100, 0), times(0, 100)];
-        let both = [Some(1), Some(1)];
+        let same_cpu = [Some(1), Some(1)];
         // Both ran half of the time, each while the other waited.
-        assert_eq!(waited(&before, &[times(150, 50), times(50, 150)], &both), 0);
-        // For 30 neither ran.
-        assert_eq!(waited(&before, &[times(150, 80), times(50, 180)], &both), 30);
-        // Of different CPUs each waited for somebody else.
+        assert_eq!(waited(&before, &[times(150, 50), times(50, 150)], &same_cpu), 0);
+        // For 30 ns neither ran.
+        assert_eq!(waited(&before, &[times(150, 80), times(50, 180)], &same_cpu), 30);
+        // On different CPUs each waited for another program.
         assert_eq!(waited(&before, &[times(150, 50), times(50, 150)], &[Some(1), Some(2)]), 100);
-        assert_eq!(waited(&before, &[None, None], &both), 0);
+        assert_eq!(waited(&before, &[None, None], &same_cpu), 0);
     }
 
     #[test]
-    fn a_hog_on_the_devices_cpu_is_seen() {
+    fn hog_on_the_cpu_of_the_device_is_detected() {
         use std::sync::atomic::{AtomicBool, Ordering};
         let cpu = fwdlab_netio::affinity::allowed_cpus().expect("CPUs")[0];
-        let (told, id) = std::sync::mpsc::channel();
+        let (ids, started) = std::sync::mpsc::channel();
         let stop = std::sync::Arc::new(AtomicBool::new(false));
-        let work = |told: std::sync::mpsc::Sender<u32>| {
+        let work = |ids: std::sync::mpsc::Sender<u32>| {
             let stop = stop.clone();
             std::thread::spawn(move || {
                 fwdlab_netio::affinity::pin_thread(&[cpu]).expect("pinned");
-                told.send(fwdlab_netio::affinity::this_task()).expect("sent");
+                ids.send(fwdlab_netio::affinity::this_task()).expect("sent");
                 while !stop.load(Ordering::Relaxed) {}
             })
         };
-        let threads = [work(told.clone()), work(told)];
-        let device = id.recv().expect("the device");
-        id.recv().expect("the hog");
+        let threads = [work(ids.clone()), work(ids)];
+        let device = started.recv().expect("the device");
+        started.recv().expect("the hog");
         let placement = cpu::place(&[cpu], fwdlab_model::settings::Arrangement::Closed, 1, 1);
-        let mut witness = StealMonitor::new(&placement, &[device], &[]);
-        let first = witness.read();
-        // Until the scheduler itself says that the device had to wait.
+        let mut monitor = StealMonitor::new(&placement, &[device], &[]);
+        let first = monitor.read();
+        // Until the scheduler reports that the device had to wait.
         let waited = |e: Evidence| e.waited_ns.expect("told");
         let enough = |e: Evidence| waited(e) > waited(first) + 20_000_000;
         let mut last = first;
         while !enough(last) {
             std::thread::yield_now();
-            last = witness.read();
+            last = monitor.read();
         }
         stop.store(true, Ordering::Relaxed);
         threads.into_iter().for_each(|thread| thread.join().expect("ended"));

@@ -1,4 +1,4 @@
-//! Senders and receiver of a testbed of namespaces, as the trial sees them.
+//! Senders and receiver of a testbed of namespaces, as seen by a trial.
 
 use super::steal::StealMonitor;
 use crate::arrivals;
@@ -11,15 +11,15 @@ use fwdlab_packet::Phase;
 /// Senders and receiver of one run.
 pub(crate) struct NetnsTraffic {
     pub(crate) senders: Vec<Box<dyn Sender>>,
-    /// What the senders had counted when they ended.
+    /// Final counts of the senders that have ended.
     pub(crate) sent: [u64; 4],
-    /// What they had given up by then.
+    /// Packets that these senders skipped.
     pub(crate) missed: u64,
     pub(crate) receiver: Box<dyn Receiver>,
-    /// What the receiver checks of packets.
+    /// Packet checks of the receiver.
     pub(crate) checked: Checked,
     pub(crate) witness: StealMonitor,
-    /// What is sent beside it.
+    /// Flood in addition to the traffic.
     pub(crate) flood: Option<Flood>,
 }
 
@@ -40,7 +40,8 @@ impl Traffic for NetnsTraffic {
     }
 
     fn snapshot(&mut self) -> Snapshot {
-        // Before what was sent is read: else more may have arrived by then than was sent.
+        // Received packets are read before sent ones: otherwise more could seem to have arrived
+        // than were sent.
         let mut snapshot = snapshot(self.sent, self.receiver.as_ref());
         snapshot.missed = self.missed;
         for sender in &self.senders {
@@ -80,7 +81,7 @@ impl Traffic for NetnsTraffic {
     }
 }
 
-/// Current counters: `sent` of the senders, and those of a receiver on this machine.
+/// Current counters: `sent` by the senders, and the counters of a receiver on this machine.
 pub(crate) fn snapshot(sent: [u64; 4], receiver: &dyn Receiver) -> Snapshot {
     let received = receiver.received();
     Snapshot {

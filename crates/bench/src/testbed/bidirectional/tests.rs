@@ -7,7 +7,8 @@ use fwdlab_model::settings::TestbedKind;
 use fwdlab_model::warning::Warning;
 use proptest::prelude::*;
 
-/// A device of 1 Mpps forth and of `reverse` as much back, without noise.
+/// Runs a device that forwards 1 Mpps, and `reverse` times that in the reverse direction, without
+/// noise.
 fn run(reverse: f64, more: &str) -> (Plan, RunRecord) {
     let text = format!(
         "version = 1\n[testbed]\nkind = \"sim\"\n[testbed.sim]\ncapacity = \"1Mpps\"\n\
@@ -32,7 +33,7 @@ fn rates(record: &RunRecord) -> (f64, f64) {
 }
 
 #[test]
-fn each_direction_has_the_rate_of_its_own_and_the_sum_is_the_result() {
+fn result_is_the_sum_of_both_directions() {
     for reverse in [0.0, 0.5, 1.0] {
         let (_, record) = run(reverse, "");
         let (forth, back) = rates(&record);
@@ -45,7 +46,7 @@ fn each_direction_has_the_rate_of_its_own_and_the_sum_is_the_result() {
 }
 
 #[test]
-fn a_load_is_that_of_each_direction_and_what_is_lost_is_lost_in_its_own() {
+fn load_and_loss_apply_to_each_direction() {
     let (_, record) = run(0.5, "rate = \"800kpps\"\n");
     let trial = &record.trial;
     let reverse = trial.arrivals.reverse.as_ref().expect("a reverse direction");
@@ -67,15 +68,18 @@ fn a_load_is_that_of_each_direction_and_what_is_lost_is_lost_in_its_own() {
 }
 
 #[test]
-fn a_search_finds_where_the_slower_direction_begins_to_lose() {
+fn search_finds_the_limit_of_the_slower_direction() {
     let method = "[method]\nkind = \"mlrsearch\"\ngoals = [\"ndr\"]\n";
     for (reverse, expected) in [(0.5, 1e6), (1.0, 2e6)] {
         let (_, record) = run(reverse, method);
         let trials = record.method.expect("trials").trials;
         let lossless = |trial: &&MethodTrial| trial.offered == trial.forwarded && !trial.is_short();
-        let found = trials.iter().filter(lossless).map(|trial| trial.load).max().unwrap_or(0);
-        let found = found as f64;
-        assert!(found <= expected * 1.001 && found > expected * 0.98, "{found} of {expected}");
+        let max_load = trials.iter().filter(lossless).map(|trial| trial.load).max().unwrap_or(0);
+        let max_load = max_load as f64;
+        assert!(
+            max_load <= expected * 1.001 && max_load > expected * 0.98,
+            "{max_load} of {expected}"
+        );
         for trial in &trials {
             let reverse = trial.reverse.expect("its part");
             let all = Counts { offered: trial.offered, forwarded: trial.forwarded };
@@ -90,7 +94,7 @@ fn a_search_finds_where_the_slower_direction_begins_to_lose() {
 }
 
 #[test]
-fn what_one_sender_lacks_the_other_does_not_make_up_for() {
+fn surplus_of_one_sender_does_not_offset_the_other() {
     let short = |offered, reverse| MethodTrial {
         load: 1000,
         window_ns: 1_000_000_000,
@@ -102,7 +106,7 @@ fn what_one_sender_lacks_the_other_does_not_make_up_for() {
     assert!(!short(1000, 500).is_short());
     assert!(short(1000, 490).is_short() && short(1000, 510).is_short());
     assert!(short(900, 450).is_short());
-    // One packet of each may lie on the other side of the window's edge.
+    // One packet of each may be on the other side of the window's edge.
     let few = |offered, reverse| MethodTrial { load: 100, ..short(offered, reverse) };
     assert!(!few(99, 50).is_short() && !few(98, 49).is_short());
     assert!(few(98, 50).is_short() && few(97, 49).is_short());
@@ -111,28 +115,28 @@ fn what_one_sender_lacks_the_other_does_not_make_up_for() {
 fn snapshots() -> impl Strategy<Value = Snapshot> {
     let count = 0..1u64 << 40;
     let phases = prop::array::uniform4(count.clone());
-    (phases.clone(), phases, prop::array::uniform7(count)).prop_map(|(sent, received, of)| {
+    (phases.clone(), phases, prop::array::uniform7(count)).prop_map(|(sent, received, counts)| {
         Snapshot {
             sent,
             received,
-            damaged: of[0],
-            foreign: of[1],
-            unstamped: of[2],
-            other_frames: of[3],
-            receiver_dropped: of[4],
-            missed: of[5],
-            flood: Counts { offered: of[6], forwarded: of[6] / 2 },
+            damaged: counts[0],
+            foreign: counts[1],
+            unstamped: counts[2],
+            other_frames: counts[3],
+            receiver_dropped: counts[4],
+            missed: counts[5],
+            flood: Counts { offered: counts[6], forwarded: counts[6] / 2 },
         }
     })
 }
 
 proptest! {
     #[test]
-    fn a_sum_less_one_direction_is_the_other(forth in snapshots(), back in snapshots()) {
+    fn sum_without_one_direction_equals_the_other(forth in snapshots(), back in snapshots()) {
         let all = sum(forth, back);
         for phase in 0..PHASES {
-            let counts = |of: Snapshot| {
-                Counts { offered: of.sent[phase], forwarded: of.received[phase] }
+            let counts = |side: Snapshot| {
+                Counts { offered: side.sent[phase], forwarded: side.received[phase] }
             };
             prop_assert_eq!(counts(all).without(counts(back)), counts(forth));
             prop_assert_eq!(counts(all).lost(), counts(forth).lost() + counts(back).lost());
@@ -143,14 +147,14 @@ proptest! {
     }
 
     #[test]
-    fn faults_of_both_directions_are_all_named(a in 1..1000u64, b in 1..1000u64) {
-        let found = |fault: &str, damaged| Arrivals {
+    fn sum_contains_faults_of_both_directions(a in 1..1000u64, b in 1..1000u64) {
+        let arrivals = |fault: &str, damaged| Arrivals {
             damaged,
             faults: [(fault.to_owned(), damaged), ("length".to_owned(), 1)].into(),
             ..Arrivals::default()
         };
-        let reverse = Reverse { arrivals: found("checksum", b), ..Reverse::default() };
-        let all = together(found("ttl", a), reverse.clone());
+        let reverse = Reverse { arrivals: arrivals("checksum", b), ..Reverse::default() };
+        let all = together(arrivals("ttl", a), reverse.clone());
         prop_assert_eq!(all.damaged, a + b);
         let expected = [("ttl", a), ("checksum", b), ("length", 2)];
         prop_assert_eq!(all.faults, expected.map(|(name, n)| (name.to_owned(), n)).into());
@@ -158,27 +162,27 @@ proptest! {
     }
 }
 
-/// A plan that was read elsewhere, or whose variants differ: each testbed refuses what it can't
-/// send before anything is set up, and says what to write.
+/// A plan that was loaded elsewhere, or whose variants differ: each testbed refuses traffic that it
+/// cannot send before setting anything up, and names the alternatives.
 #[test]
-fn a_testbed_that_sends_one_way_refuses_both_when_it_is_opened() {
+fn unidirectional_testbed_refuses_both_directions_when_opened() {
     let text = "version = 1\n[testbed]\nkind = \"sim\"\n[traffic]\ndirections = \"both\"\n\
                 [design]\nblocks = 1\n";
     let plan = fwdlab_model::load("x.toml", text, &|_| Err("no files".into()))
         .unwrap_or_else(|faults| panic!("{}", faults.render(false)));
     let paths = crate::testbed::Paths::default();
-    let opened = |plan: &Plan| {
+    let open = |plan: &Plan| {
         let privilege = crate::probe::Privilege::None { why: "a test".into() };
         crate::testbed::choose(plan, &privilege, &paths).map(drop)
     };
-    assert!(opened(&plan).is_ok());
+    assert!(open(&plan).is_ok());
     for kind in [TestbedKind::Ssh, TestbedKind::Vm] {
         let mut plan = plan.clone();
         plan.base.testbed.kind = kind;
         plan.variants[0].settings.testbed.kind = kind;
-        let said = opened(&plan).expect_err("refused").to_string();
-        for wanted in ["variant all", "`directions`", "kind = \"netns\" or \"memory\""] {
-            assert!(said.contains(wanted), "{wanted} in {said}");
+        let message = open(&plan).expect_err("refused").to_string();
+        for expected in ["variant all", "`directions`", "kind = \"netns\" or \"memory\""] {
+            assert!(message.contains(expected), "{expected} in {message}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Sender straight into receiver, without a DUT: how fast they are, and what they add to delays.
+//! Sender straight into receiver, without a DUT: their rate and their share of the latency.
 
 use super::{Netns, receiver};
 use crate::Observer;
@@ -12,7 +12,7 @@ use fwdlab_model::record::Latency;
 use fwdlab_model::settings::{Arrangement, Directions, Settings};
 
 impl Netns {
-    /// One trial of the sender straight into the receiver, at the maximum rate.
+    /// Runs one trial of the sender straight into the receiver, at the maximum rate.
     ///
     /// # Errors
     /// As [`crate::Runner::run`].
@@ -28,8 +28,8 @@ impl Netns {
         Ok(self.straight(trial, placement, None, observer)?.0)
     }
 
-    /// The same at a rate, packets per second, or at the maximum one, with the packets' delays
-    /// where they carry their sending time.
+    /// Runs the same trial at a rate in packets per second, or at the maximum rate, and returns the
+    /// packets' latency if they carry their sending time.
     pub(super) fn straight(
         &self,
         (settings, trial, run_id): (&Settings, &Trial, u32),
@@ -38,12 +38,12 @@ impl Netns {
         observer: &mut dyn Observer,
     ) -> Result<(Observed, Option<Latency>), BenchError> {
         let wiring = Wiring::up(&self.journal, settings.dut.queues, false)?;
-        // Without the device its own CPU's time is nobody's; at a rate it is delays that are asked.
+        // Without the device no thread's CPU time matters; a trial at a rate measures latency.
         let timed = rate_pps.is_some();
         let is_both = settings.traffic.directions == Directions::Both;
-        let wanted =
+        let request =
             TrafficRequest { rate_pps, timed, ..TrafficRequest::of(settings, run_id, trial) };
-        let mut armed = bidirectional::armed(self.arm_all(&wiring, placement, &wanted)?);
+        let mut armed = bidirectional::armed(self.arm_all(&wiring, placement, &request)?);
         let traffic = armed.traffic();
         if placement.arrangement == Arrangement::Open && !timed {
             // The receiver polls on the same CPU as with a DUT. If this is not permitted here, it

@@ -1,4 +1,4 @@
-//! Senders and receiver in the namespaces beside the DUT.
+//! Senders and receiver in the namespaces next to the DUT.
 
 use super::{Netns, receiver, spread};
 use crate::arrivals;
@@ -25,8 +25,8 @@ use fwdlab_packet::arrivals::Expected;
 use fwdlab_packet::{Template, Turns};
 use std::collections::BTreeMap;
 
-/// Frames handed over at once at the maximum rate. By trial of 8 to 256: smaller
-/// batches pay more for flushing, larger ones gain nothing measurable.
+/// Frames per batch at the maximum rate. Chosen by trial of 8 to 256: smaller batches pay more for
+/// flushing, larger ones gain nothing measurable.
 const BATCH: u32 = 64;
 
 /// Both ends of a run.
@@ -34,41 +34,43 @@ pub(super) struct NetnsEnds<'a> {
     pub(super) testbed: &'a Netns,
     pub(super) wiring: Wiring,
     pub(super) placement: Placement,
-    /// The sender's namespace, where frames are counted that found the DUT's ring full.
+    /// The sender's namespace, which counts frames that found the DUT's ring full.
     pub(super) sender: NamespaceHost,
-    /// The receiver's, where those of the other direction are.
+    /// The receiver's namespace, which counts frames of the reverse direction.
     pub(super) receiver: NamespaceHost,
-    /// Packets go in both directions.
+    /// True if packets flow in both directions.
     pub(super) is_both: bool,
 }
 
 impl Netns {
-    /// Makes senders and receivers of `wiring` ready, of each direction; `threads` forward.
+    /// Arms senders and receivers of `wiring`, of each direction; `threads` forward.
     pub(in crate::testbed) fn arm_all(
         &self,
         wiring: &Wiring,
         placement: &Placement,
-        wanted: &TrafficRequest<'_>,
+        request: &TrafficRequest<'_>,
     ) -> Result<Vec<NetnsTraffic>, BenchError> {
-        Ok(match wanted.settings.traffic.directions {
-            Directions::One => vec![self.arm(wiring, placement, wanted, StreamDirection::Forth)?],
+        Ok(match request.settings.traffic.directions {
+            Directions::One => {
+                vec![self.arm(wiring, placement, request, StreamDirection::Forth)?]
+            }
             Directions::Both => {
-                let half = wanted.half();
-                let arm = |way| self.arm(wiring, placement, &half, way);
+                let half = request.half();
+                let arm = |direction| self.arm(wiring, placement, &half, direction);
                 vec![arm(StreamDirection::Forth)?, arm(StreamDirection::Back)?]
             }
         })
     }
 
-    /// Makes senders and receiver of one direction ready.
+    /// Arms senders and receiver of one direction.
     fn arm(
         &self,
         wiring: &Wiring,
         placement: &Placement,
-        wanted: &TrafficRequest<'_>,
-        way: StreamDirection,
+        request: &TrafficRequest<'_>,
+        direction: StreamDirection,
     ) -> Result<NetnsTraffic, BenchError> {
-        let TrafficRequest { settings, run_id, rate_pps, limit, threads, flood, .. } = *wanted;
+        let TrafficRequest { settings, run_id, rate_pps, limit, threads, flood, .. } = *request;
         let traffic = &settings.traffic;
         let has_dut = wiring.dut.is_some() || wiring.has_guest;
         let (next_hop, last_hop, hops) = match settings.dut.rewrites() {
@@ -77,18 +79,18 @@ impl Netns {
             Rewrites::Route | Rewrites::Mac | Rewrites::None => (mac::RECEIVER, mac::SENDER, 0),
         };
         let forth = Template::new(&traffic.stream(), run_id, mac::SENDER, next_hop);
-        // Of the other direction everything is the other way round.
-        let (template, to, from) = match way {
+        // In the reverse direction all addresses are swapped.
+        let (template, to, from) = match direction {
             StreamDirection::Forth => (forth, (mac::RECEIVER, last_hop), "g0"),
             StreamDirection::Back => {
                 let template = forth.answers(mac::RECEIVER, last_hop);
                 (template, (mac::SENDER, next_hop), "r0")
             }
         };
-        let is_translated = has_dut && way == StreamDirection::Forth;
+        let is_translated = has_dut && direction == StreamDirection::Forth;
         let translated = self.links.egress.translated(settings.dut.nat).filter(|_| is_translated);
         let flows = template.flows();
-        let (sending, receiving, at) = match way {
+        let (sending, receiving, at) = match direction {
             StreamDirection::Forth => (&wiring.sender, &wiring.receiver, "r0"),
             StreamDirection::Back => (&wiring.receiver, &wiring.sender, "g0"),
         };
@@ -114,7 +116,7 @@ impl Netns {
         let mut turns = turns_of(&template);
         let flood = flood.map(|flood| Flood::beside(&template, flood.packets, flood.rate_pps));
         let mut flood_turns = flood.iter().flat_map(|flood| turns_of(flood.template()));
-        // Both of a sender's streams may catch up at once.
+        // Both streams of a sender may catch up simultaneously.
         let streams = placement.senders.len() * (1 + usize::from(flood.is_some()));
         let counted = |number: usize, turns: Option<&Turns>| {
             let all = Counted::packets(limit?);
@@ -153,12 +155,20 @@ impl Netns {
             .collect::<Result<Vec<_>, _>>()?;
         let checked = arrivals::checked(&watch);
         let sending: Vec<u32> = senders.iter().filter_map(|sender| sender.task()).collect();
-        let witness = StealMonitor::new(placement, threads, &sending);
-        Ok(NetnsTraffic { senders, sent: [0; 4], missed: 0, receiver, checked, witness, flood })
+        let monitor = StealMonitor::new(placement, threads, &sending);
+        Ok(NetnsTraffic {
+            senders,
+            sent: [0; 4],
+            missed: 0,
+            receiver,
+            checked,
+            witness: monitor,
+            flood,
+        })
     }
 }
 
-/// Frames that found the ring behind an end's `interface` full, as its namespace counts them.
+/// Frames that found the ring behind an end's `interface` full, as counted in its namespace.
 pub(in crate::testbed) fn refused(end: &NamespaceHost, interface: &str) -> u64 {
     let text = end.get("/proc/thread-self/net/dev").unwrap_or_default();
     let counters = counters::interface_counters(&text, [interface, interface]);
@@ -175,9 +185,9 @@ enum StreamDirection {
     Back,
 }
 
-/// What shares the senders' CPUs because of the traffic itself is no time that they lost: the
-/// receivers' `polling` threads, and the senders of the other direction.
-fn beside(armed: &mut [NetnsTraffic], polling: &[u32]) {
+/// Excludes threads that share the senders' CPUs because of the traffic itself from the senders'
+/// lost time: the receivers' `polling` threads, and the senders of the other direction.
+fn exclude_own_threads(armed: &mut [NetnsTraffic], polling: &[u32]) {
     let tasks: Vec<Vec<u32>> = armed
         .iter()
         .map(|traffic| traffic.senders.iter().filter_map(|sender| sender.task()).collect())
@@ -195,27 +205,27 @@ fn beside(armed: &mut [NetnsTraffic], polling: &[u32]) {
 impl Endpoints for NetnsEnds<'_> {
     fn arm<'a>(
         &'a self,
-        wanted: &TrafficRequest<'_>,
+        request: &TrafficRequest<'_>,
         findings: &mut Findings,
     ) -> Result<(Box<dyn Armed + 'a>, CpuTimes), BenchError> {
         let (wiring, placement) = (&self.wiring, &self.placement);
-        let is_both = wanted.settings.traffic.directions == Directions::Both;
-        if wanted.timed {
-            let armed = self.testbed.arm_all(wiring, placement, wanted)?;
+        let is_both = request.settings.traffic.directions == Directions::Both;
+        if request.timed {
+            let armed = self.testbed.arm_all(wiring, placement, request)?;
             receiver::poll_at_once(wiring, findings);
             let place = receiver::place(&[], placement);
             return Ok((
                 bidirectional::armed(armed),
-                CpuTimes::open(wanted.threads, &[], place, &[]),
+                CpuTimes::open(request.threads, &[], place, &[]),
             ));
         }
-        let mut armed = self.testbed.arm_all(wiring, placement, wanted)?;
+        let mut armed = self.testbed.arm_all(wiring, placement, request)?;
         let polling = receiver::poll_or_say(wiring, placement, is_both, findings);
         let place = receiver::place(&polling, placement);
-        let polls_beside = place == ReceiverPlace::Sender;
-        beside(&mut armed, if polls_beside { &polling } else { &[] });
+        let polls_on_senders = place == ReceiverPlace::Sender;
+        exclude_own_threads(&mut armed, if polls_on_senders { &polling } else { &[] });
         let polled_on = if polling.is_empty() { &[] } else { &placement.receiver[..] };
-        let times = CpuTimes::open(wanted.threads, &polling, place, polled_on);
+        let times = CpuTimes::open(request.threads, &polling, place, polled_on);
         Ok((bidirectional::armed(armed), times))
     }
 
@@ -224,10 +234,9 @@ impl Endpoints for NetnsEnds<'_> {
     }
 
     fn complete(&self, reading: &mut Reading, dut: &dyn Dut) {
-        // Veth counts a frame that finds the ring full at the sender's end, whatever sent
-        // it; at the DUT's only where it was a live frame (`veth_xmit`, `veth_xdp_xmit`),
-        // beside frames that an XDP program has dropped after they were received: those
-        // are for the program to tell.
+        // Veth always counts a frame that finds the ring full at the sender's end; at the DUT's end
+        // only live frames (`veth_xmit`, `veth_xdp_xmit`), together with frames that an XDP program
+        // dropped after they were received: the program reports those itself.
         let mut add = |lost: u64, interface: &str| {
             let dropped = reading.machine.entry(format!("{interface} rx_dropped")).or_default();
             *dropped = if dut.is_program() { lost } else { lost.max(*dropped) };
@@ -236,18 +245,18 @@ impl Endpoints for NetnsEnds<'_> {
         if self.is_both {
             add(refused(&self.receiver, "r0"), EGRESS);
         }
-        // Veth counts what a queue sends where it is received: queue by queue at the peer.
+        // Veth counts the packets of a transmit queue at the receiving peer, queue by queue.
         let peer = ["ip", "netns", "exec", self.wiring.receiver.name(), "ethtool", "-S", "r0"];
         let text = LocalHost.run(&peer, "").unwrap_or_default();
         let sent = queues::packets(&text).into_iter();
-        let sent = sent.filter(|((way, _), _)| *way == Direction::Receive);
+        let sent = sent.filter(|((direction, _), _)| *direction == Direction::Receive);
         let of_dut = |queue| counter_name(EGRESS, Direction::Transmit, queue);
         reading.machine.extend(sent.map(|((_, queue), n)| (of_dut(queue), n)));
     }
 
     fn lost_at_receiver(&self, before: &Reading, after: &Reading) -> Option<u64> {
-        // A veth books on its own end what its peer's ring refuses. Where the device itself
-        // polls the receiver's end, a full ring has other causes.
+        // A veth counts on its own end the frames that its peer's ring refuses. If the device
+        // itself polls the receiver's end, a full ring has other causes.
         let names = &receiver::REFUSED[..if self.is_both { 2 } else { 1 }];
         let dropped = |reading: &Reading| {
             names.iter().map(|name| reading.machine.get(*name).copied()).sum::<Option<u64>>()

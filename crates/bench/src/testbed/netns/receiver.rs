@@ -1,14 +1,14 @@
-//! Where the receiver's interface is polled, and how much CPU time that costs the device.
+//! Polling of the receiver's interface, and the CPU time that it costs the device.
 //!
 //! By default a veth is polled in a softirq on the CPU that sends into it: the DUT's. The
-//! receiver's counting, and with live frames the return of every frame to the sender's page
-//! pool with its locks, would then use the DUT's CPU time. So a NAPI thread polls r0, on a
-//! dedicated CPU or on the sender's.
+//! receiver's counting, and with live frames the return of every frame to the sender's page pool
+//! with its locks, would then use the DUT's CPU time. So a NAPI thread polls r0, on a dedicated CPU
+//! or on the sender's.
 //!
-//! Two measures make that cheap. A timer defers the poll: otherwise the DUT would wake
-//! another CPU for nearly every packet, which on a virtual machine costs more than
-//! forwarding it. And the thread has priority over the sender, whose time slices are longer
-//! than it takes to fill the 256 frames of a veth's ring.
+//! Two measures make polling cheap. A timer defers the poll: otherwise the DUT would wake another
+//! CPU for nearly every packet, which on a virtual machine costs more than forwarding it. And the
+//! thread has priority over the sender, whose time slices are longer than the time to fill the 256
+//! frames of a veth's ring.
 
 use crate::cpu::Placement;
 use crate::dut::findings::Findings;
@@ -21,20 +21,21 @@ use fwdlab_model::settings::{Arrangement, Rate};
 use fwdlab_model::warning::Warning;
 use fwdlab_netio::affinity;
 
-/// Time between two polls, nanoseconds. A ring of 256 frames lasts five times as long at
-/// a million packets a second; by trial, 20 us cost the sender half of its rate.
+/// Time between two polls, nanoseconds. A ring of 256 frames lasts five times as long at a million
+/// packets per second; in trials, 20 us cost the sender half of its rate.
 const POLL_NS: u32 = 50_000;
-/// Polls without a packet before the thread waits to be woken again: never, in a run.
+/// Polls without a packet before the thread sleeps until the next wake-up: never, in a run.
 const IDLE_POLLS: u32 = 2_000_000_000;
 /// The DUT's counter of frames that found the receiver's ring full.
 pub(super) const REFUSED: [&str; 2] = ["d1 tx_dropped", "d0 tx_dropped"];
 /// Share of the device's CPU time that the receiver may use without a warning.
 const TOLERATED: f64 = 0.1;
 
-/// Sets up polling of r0 by `placement`; returns the polling threads, none if the DUT polls.
+/// Sets up polling of r0 by `placement`; returns the polling threads, an empty list if the DUT
+/// polls.
 ///
 /// # Errors
-/// Where kernel threads can't be placed, or `/proc` doesn't show them.
+/// Returns an error if kernel threads cannot be placed, or `/proc` does not show them.
 pub(super) fn poll(
     wiring: &Wiring,
     placement: &Placement,
@@ -57,23 +58,23 @@ pub(super) fn poll(
     Ok(threads)
 }
 
-/// Lets whoever sends into r0 poll it, at once: a packet's delay then has no part of a timer's,
-/// nor of another CPU's waking up. It costs the DUT's CPU what the receiver does for a packet.
-/// Who may not change that has not set up a thread either, see [`poll_or_say`].
+/// Makes the sending CPU poll r0 immediately: a packet's latency then contains neither a timer nor
+/// the wake-up of another CPU. The receiver's work per packet then uses the DUT's CPU. Without the
+/// permission to change this, no thread was set up either, see [`poll_or_say`].
 pub(super) fn poll_at_once(wiring: &Wiring, findings: &mut Findings) {
-    let undo = || {
+    let restore = || {
         let host = NamespaceHost::new(&wiring.receiver, &[])?;
         let names = ["napi_defer_hard_irqs", "gro_flush_timeout", "threaded"];
         names.iter().try_for_each(|name| host.put(&format!("/sys/class/net/r0/{name}"), "0"))
     };
-    let polling = match undo() {
+    let polling = match restore() {
         Ok(()) => "softirq of the DUT, at once".to_owned(),
         Err(error) => format!("as at other times: {error}"),
     };
     findings.facts.insert("r0 polling while packets are timed".into(), polling);
 }
 
-/// [`poll`], or a remark if that is not permitted: the DUT then polls r0, as without
+/// Runs [`poll`], with a remark if that is not permitted: the DUT then polls r0, as without
 /// threads.
 pub(super) fn poll_or_say(
     wiring: &Wiring,
@@ -100,7 +101,7 @@ pub(super) fn poll_or_say(
     threads
 }
 
-/// Where the threads `receiver` run.
+/// Returns the place of the threads `receiver`.
 pub(super) fn place(receiver: &[u32], placement: &Placement) -> ReceiverPlace {
     let on = |cpus: &[u16]| placement.receiver.iter().any(|cpu| cpus.contains(cpu));
     match receiver {
@@ -111,8 +112,9 @@ pub(super) fn place(receiver: &[u32], placement: &Placement) -> ReceiverPlace {
     }
 }
 
-/// Warning if the receiver used too much of the device's CPU time. In the closed arrangement
-/// sender, device and receiver share each CPU by design, and the rate is that of all three.
+/// Returns a warning if the receiver used too much of the device's CPU time. In the closed
+/// arrangement sender, device and receiver share each CPU by design, and the rate is the joint rate
+/// of all three.
 pub(crate) fn doubt(time: &DeviceTime, placement: &Placement) -> Option<Warning> {
     if placement.arrangement == Arrangement::Closed || time.receiver == ReceiverPlace::Unknown {
         return None;
@@ -122,9 +124,9 @@ pub(crate) fn doubt(time: &DeviceTime, placement: &Placement) -> Option<Warning>
     is_much.then_some(Warning::ReceiverOnDevice { share })
 }
 
-/// Frames lost because the ring of a receiver on another CPU was full; veth counts them as
-/// the DUT's drops. At the maximum rate a few are lost whenever the hypervisor steals the
-/// receiver's CPU; at a paced rate each would be reported as loss.
+/// Returns a warning about frames lost because the ring of a receiver on another CPU was full; veth
+/// counts them as the DUT's drops. At the maximum rate a few are lost whenever the hypervisor
+/// steals the receiver's CPU; at a paced rate each would be reported as loss.
 pub(crate) fn refused(
     counters: &[Counter],
     forwarded: u64,
@@ -132,7 +134,7 @@ pub(crate) fn refused(
     time: &DeviceTime,
 ) -> Option<Warning> {
     let polls = [ReceiverPlace::Own, ReceiverPlace::Sender, ReceiverPlace::Device];
-    // Of traffic in one direction, the device sends nothing that counts through d0.
+    // With traffic in one direction, the device sends no test packets through d0.
     let dropped = counters.iter().filter(|counter| REFUSED.contains(&counter.name.as_str()));
     let packets: u64 = dropped.map(Counter::delta).sum();
     let tolerated = if rate == Rate::Max { forwarded / 1000 } else { 0 };
@@ -146,7 +148,7 @@ mod tests {
     use crate::cpu::place_all;
 
     #[test]
-    fn a_receiver_on_the_duts_cpu_is_a_doubt_and_elsewhere_is_none() {
+    fn receiver_causes_a_warning_only_on_the_duts_cpu() {
         let mut placement = place_all(&[0, 1], Arrangement::Open, 1, 1);
         assert_eq!(place(&[7], &placement), ReceiverPlace::Sender);
         assert_eq!(place(&[], &placement), ReceiverPlace::Within);
@@ -172,25 +174,25 @@ mod tests {
         assert_eq!(place(&[7], &placement), ReceiverPlace::Device);
         let closed = place_all(&[0, 1], Arrangement::Closed, 1, 1);
         assert_eq!(doubt(&time(ReceiverPlace::Within, 0), &closed), None);
-        let own = place_all(&[0, 1, 2], Arrangement::Open, 1, 1);
-        assert_eq!(place(&[7], &own), ReceiverPlace::Own);
+        let dedicated = place_all(&[0, 1, 2], Arrangement::Open, 1, 1);
+        assert_eq!(place(&[7], &dedicated), ReceiverPlace::Own);
     }
 
     #[test]
-    fn a_full_ring_of_the_receiver_is_not_blamed_on_the_dut_silently() {
+    fn full_receiver_ring_causes_a_warning() {
         let dropped = |after| {
             vec![Counter { name: "d1 tx_dropped".into(), before: 10, after, expected: None }]
         };
         let elsewhere = DeviceTime { receiver: ReceiverPlace::Sender, ..DeviceTime::default() };
         let within = DeviceTime { receiver: ReceiverPlace::Within, ..DeviceTime::default() };
-        let found = |after, rate, time| refused(&dropped(after), 100_000, rate, time);
+        let warned = |after, rate, time| refused(&dropped(after), 100_000, rate, time);
         let warning = |packets| Some(Warning::ReceiverDropped { packets });
-        assert_eq!(found(110, Rate::Max, &elsewhere), None);
-        assert_eq!(found(111, Rate::Max, &elsewhere), warning(101));
-        assert_eq!(found(11, Rate::Pps(1000.0), &elsewhere), warning(1));
-        assert_eq!(found(10, Rate::Pps(1000.0), &elsewhere), None);
+        assert_eq!(warned(110, Rate::Max, &elsewhere), None);
+        assert_eq!(warned(111, Rate::Max, &elsewhere), warning(101));
+        assert_eq!(warned(11, Rate::Pps(1000.0), &elsewhere), warning(1));
+        assert_eq!(warned(10, Rate::Pps(1000.0), &elsewhere), None);
         // If the DUT itself polls, a full ring has other causes.
-        assert_eq!(found(5000, Rate::Max, &within), None);
+        assert_eq!(warned(5000, Rate::Max, &within), None);
         assert_eq!(refused(&[], 100_000, Rate::Max, &elsewhere), None);
     }
 }

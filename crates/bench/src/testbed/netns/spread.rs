@@ -1,11 +1,10 @@
-//! Which queue of the DUT each packet is received at.
+//! Choice of the DUT's receive queue for each packet.
 //!
-//! Veth has no receive-side scaling. A packet arrives at the queue that its sender chose:
-//! with AF_XDP the queue of the socket, with live frames the queue of the sending CPU
-//! (`veth_xdp_xmit`: its number modulo the queues), with AF_PACKET one by the sending CPU
-//! or by an unspecified hash. So one AF_XDP socket per queue spreads flows as a network
-//! card's Toeplitz hash would. The slower sender is used for all variants of the plan, so
-//! that they do not differ in their sender as well.
+//! Veth has no receive-side scaling. A packet arrives at the queue that its sender chose: with
+//! AF_XDP the queue of the socket, with live frames the queue of the sending CPU (`veth_xdp_xmit`:
+//! its number modulo the queues), with AF_PACKET one by the sending CPU or by an unspecified hash.
+//! So one AF_XDP socket per queue spreads flows as a network card's Toeplitz hash would. All
+//! variants of the plan use this slower sender, so that they do not also differ in their sender.
 
 use super::Netns;
 use crate::cpu::Placement;
@@ -21,14 +20,15 @@ use fwdlab_packet::rss::queues_of_flows;
 use std::sync::Arc;
 
 impl Netns {
-    /// Decides how several queues are reached, if the plan has any, and what sends a flood
-    /// beside the traffic, if it asks for one.
+    /// Chooses the mechanism for several queues, if the plan has any, and for a flood in addition
+    /// to the traffic, if it requests one.
     pub(in crate::testbed) fn spread(&mut self, plan: &Plan) -> Result<(), BenchError> {
-        self.spreads = is_wanted(plan);
+        self.spreads = has_several_queues(plan);
         let floods = plan.method.as_ref().is_some_and(Method::floods);
         let directions = plan.variants.iter().map(|variant| variant.settings.traffic.directions);
-        let both = directions.into_iter().any(|directions| directions == Directions::Both);
-        if !self.spreads && !floods && !both {
+        let is_bidirectional =
+            directions.into_iter().any(|directions| directions == Directions::Both);
+        if !self.spreads && !floods && !is_bidirectional {
             return Ok(());
         }
         let is_free = |s: &Settings| s.testbed.engine == Engine::Auto;
@@ -40,14 +40,14 @@ impl Netns {
                     self.choice.reasons.extend(reasons);
                     let why = match floods {
                         true => "it sends a flood beside the traffic",
-                        false if both => "senders of both directions share a CPU",
+                        false if is_bidirectional => "senders of both directions share a CPU",
                         false => "it spreads flows over several queues",
                     };
                     self.choice.reasons.push(format!("AF_XDP sends in all variants: {why}"));
                 }
-                Err(error) if (floods || both) && !self.spreads => {
-                    let found = probe::find_engines(&self.journal, Engine::Packet, self.cable)?;
-                    (self.engine, self.receiving) = (found.0, found.1);
+                Err(error) if (floods || is_bidirectional) && !self.spreads => {
+                    let engines = probe::find_engines(&self.journal, Engine::Packet, self.cable)?;
+                    (self.engine, self.receiving) = (engines.0, engines.1);
                     self.choice.reasons.push(format!("nothing can be sent by AF_XDP: {error}"));
                 }
                 Err(error) => {
@@ -64,12 +64,12 @@ impl Netns {
         })
     }
 
-    /// True if the sender spreads a variant's flows over the queues.
+    /// Returns true if the sender spreads a variant's flows over the queues.
     pub(super) fn is_spread(&self, settings: &Settings) -> bool {
         self.spreads && self.engine(settings) == Engine::Xsk
     }
 
-    /// What distributes packets to receive queues, in words.
+    /// Describes the distribution of packets to receive queues.
     pub(in crate::testbed) fn filled_by(&self, settings: &Settings) -> &'static str {
         match (settings.dut.queues, self.is_spread(settings)) {
             (0 | 1, _) => "one",
@@ -78,26 +78,26 @@ impl Netns {
         }
     }
 
-    /// Senders that each go through all flows: one where they share them.
+    /// Number of senders that each cycle through all flows: one if they share the flows.
     pub(in crate::testbed) fn rounds(&self, settings: &Settings, placement: &Placement) -> usize {
         if self.is_spread(settings) { 1 } else { placement.senders.len() }
     }
 }
 
-/// True when a variant's DUT has more than one queue.
-fn is_wanted(plan: &Plan) -> bool {
+/// Returns true if a variant's DUT has more than one queue.
+fn has_several_queues(plan: &Plan) -> bool {
     plan.variants.iter().any(|variant| variant.settings.dut.queues > 1)
 }
 
-/// The flows of each sender: queue n belongs to sender n modulo the number of senders, so
-/// that no two CPUs share a queue.
+/// Flows of each sender: queue n belongs to sender n modulo the number of senders, so that no two
+/// CPUs share a queue.
 pub(super) fn turns(template: &Template, queues: u16, senders: usize) -> Vec<Turns> {
     let of_flows: Arc<[u16]> = queues_of_flows(template, queues).into();
-    let own = |sender| (sender as u16..queues).step_by(senders.max(1)).collect();
-    (0..senders).map(|sender| Turns { queues: of_flows.clone(), own: own(sender) }).collect()
+    let own_queues = |sender| (sender as u16..queues).step_by(senders.max(1)).collect();
+    (0..senders).map(|sender| Turns { queues: of_flows.clone(), own: own_queues(sender) }).collect()
 }
 
-/// Number of queues that senders reach if the queue follows from the sending CPU.
+/// Number of queues that senders reach if the sending CPU determines the queue.
 fn reached(senders: &[u16], queues: u16) -> usize {
     let mut all: Vec<u16> = senders.iter().map(|cpu| cpu % queues.max(1)).collect();
     all.sort_unstable();
@@ -136,30 +136,31 @@ mod tests {
     use fwdlab_packet::Stream;
 
     #[test]
-    fn each_flow_is_one_senders_and_each_queue_too() {
+    fn each_flow_and_each_queue_belongs_to_one_sender() {
         let flows = Flows { sources: 20, destinations: 100 };
         let template = Template::new(&Stream::new(Family::Inet, 64, flows), 1, [2; 6], [4; 6]);
         for (queues, senders) in [(1, 1), (2, 2), (3, 2), (8, 2), (8, 3)] {
             let turns = turns(&template, queues, senders);
-            let mut own: Vec<u16> = turns.iter().flat_map(|turns| turns.own.clone()).collect();
-            own.sort_unstable();
-            assert_eq!(own, (0..queues).collect::<Vec<_>>(), "{queues} {senders}");
+            let mut queues_of_senders: Vec<u16> =
+                turns.iter().flat_map(|turns| turns.own.clone()).collect();
+            queues_of_senders.sort_unstable();
+            assert_eq!(queues_of_senders, (0..queues).collect::<Vec<_>>(), "{queues} {senders}");
             assert!(turns.iter().all(Turns::has_flows), "{queues} {senders}");
         }
     }
 
     #[test]
-    fn queues_that_nothing_reaches_are_refused_with_the_way_out() {
+    fn unreachable_queues_are_refused_with_a_next_step() {
         let mut settings = Settings::default();
         settings.dut.queues = 4;
         let open = cpu::place(&[0, 1], Arrangement::Open, 1, 4);
         let error = refuse(&settings, Engine::Xdp, &open).expect_err("refused").to_string();
         assert!(error.contains("reaches 1 of them") && error.contains("xsk"), "{error}");
         assert!(refuse(&settings, Engine::Xsk, &open).is_ok());
-        // As many senders as queues, on CPUs of different remainders.
+        // The same number of senders and queues, on CPUs of different remainders.
         let wide = cpu::place(&[0, 1, 2, 3, 4, 5], Arrangement::Open, 4, 4);
         assert!(refuse(&settings, Engine::Xdp, &wide).is_ok());
-        // The closed arrangement is a sweep of transmit queues, and called so.
+        // The closed arrangement is a sweep of transmit queues, and named accordingly.
         let closed = cpu::place(&[0, 1], Arrangement::Closed, 2, 4);
         assert!(refuse(&settings, Engine::Xdp, &closed).is_ok());
         settings.dut.queues = 1;

@@ -1,18 +1,18 @@
-//! How long packets take through the simulated device.
+//! Latency of packets through the simulated device.
 
 use fwdlab_packet::arrivals::delays::{BUCKETS, Delays, bounds};
 
-/// Share of its capacity beyond which a device's queue is not that of a stationary one.
+/// Maximum utilisation of a device for which the queue is treated as stationary.
 const NEARLY_ALL: f64 = 0.999;
 
-/// The delays of so many packets: a queue with packets and service at random (M/M/1), in which
-/// the time from arrival to departure is exponential with the mean 1 / (capacity - load); both
-/// in packets per second (Kleinrock, *Queueing Systems* I, section 5.6). Without chance: of each
-/// range of delays there are as many as the law expects.
+/// Returns the delays of `packets` packets: a queue with random arrivals and service (M/M/1), in
+/// which the time from arrival to departure is exponential with the mean 1 / (capacity - load);
+/// both in packets per second (Kleinrock, *Queueing Systems* I, section 5.6). The result is
+/// deterministic: each range of delays contains its expected number of packets.
 ///
-/// Consecutive packets of one of `flows` flows in turn are so many packets apart that their delays
-/// have nothing to do with each other: the difference of two exponential ones is a Laplace
-/// variable, whose absolute value is exponential with the same mean.
+/// With packets of `flows` flows in turn, consecutive packets of one flow are far enough apart that
+/// their delays are independent: the difference of two exponential variables is a Laplace variable,
+/// whose absolute value is exponential with the same mean.
 pub(super) fn delays(packets: u64, flows: u32, load_pps: f64, capacity_pps: f64) -> Delays {
     let pairs = packets.saturating_sub(flows.into());
     let differences = exponential(pairs, load_pps, capacity_pps);
@@ -44,7 +44,7 @@ mod tests {
     use fwdlab_model::record::Latency;
 
     #[test]
-    fn delays_are_those_of_the_queue() {
+    fn delays_follow_the_queueing_law() {
         for (load, capacity) in [(1e5, 1e6), (9e5, 1e6), (5e6, 1e7)] {
             let packets = 1_000_000;
             let latency = Latency::of(&delays(packets, 2000, load, capacity)).expect("packets");
@@ -56,8 +56,11 @@ mod tests {
             assert!((differences.mean_ns() / mean_ns - 1.0).abs() < 0.01, "{differences:?}");
             for share in [0.5, 0.9, 0.99, 0.999, 0.9999] {
                 let truth = -mean_ns * (1.0f64 - share).ln();
-                let found = latency.quantile_ns(share).expect("enough packets");
-                assert!((found / truth - 1.0).abs() < 0.02, "{share}: {found} for {truth}");
+                let quantile_ns = latency.quantile_ns(share).expect("enough packets");
+                assert!(
+                    (quantile_ns / truth - 1.0).abs() < 0.02,
+                    "{share}: {quantile_ns} for {truth}"
+                );
             }
         }
         assert_eq!(Latency::of(&delays(0, 2000, 1.0, 2.0)), None);

@@ -1,14 +1,13 @@
 //! The law by which the simulated device's capacity varies from run to run.
 //!
-//! It has no packets and no clock, so that thousands of runs can be drawn from it:
-//! the self-test of the statistics and whole simulated experiments use the same law.
+//! It has no packets and no clock, so that thousands of runs can be drawn from it: the self-test of
+//! the statistics and whole simulated experiments use the same law.
 //!
-//! A run's factor is `exp(noise x (sqrt(1-d) e + sqrt(d) a))`: `e` is standard
-//! normal, fresh for every run; `a` is a stationary AR(1) series with lag-1
-//! correlation `phi` along the order of runs: a neighbour on the machine, a
-//! thermal drift. A degraded run, chosen by chance, lacks a share on top of
-//! that: a bad start, such as an unlucky layout of memory, which lasts until the
-//! next one.
+//! A run's factor is `exp(noise x (sqrt(1-d) e + sqrt(d) a))`: `e` is standard normal, fresh for
+//! every run; `a` is a stationary AR(1) series with lag-1 correlation `phi` along the order of
+//! runs: a neighbour on the machine, a thermal drift. A degraded run, chosen at random, loses an
+//! additional share: a bad start, such as an unlucky memory layout, which lasts until the next
+//! start.
 
 use fwdlab_model::settings::SimSettings;
 use rand_xoshiro::Xoshiro256StarStar;
@@ -20,10 +19,10 @@ const JITTER: u64 = 1 << 32;
 const DEGRADED: u64 = 2 << 32;
 const DRIFT: u64 = u64::MAX;
 
-/// The factors on the capacity of one run after the other.
+/// Factors on the capacity of consecutive runs.
 ///
-/// The same settings and seed give the same factors. Contamination has deviates
-/// of its own: with and without it, the runs that are not degraded are the same.
+/// The same settings and seed give the same factors. Contamination uses separate deviates: with and
+/// without it, the runs that are not degraded are the same.
 #[derive(Clone, Debug)]
 pub struct RunLaw {
     noise: f64,
@@ -32,15 +31,15 @@ pub struct RunLaw {
     contamination: f64,
     contamination_depth: f64,
     seed: u64,
-    /// The next run.
+    /// Index of the next run.
     index: u32,
-    /// The drift of the next run, and what the later ones are drawn from.
+    /// Drift of the next run, and the generator for later ones.
     drifted: f64,
     series: Xoshiro256StarStar,
 }
 
 impl RunLaw {
-    /// The law of `sim` from its first run on; `seed` is that of the plan's design.
+    /// Returns the law of `sim` from its first run on; `seed` is the seed of the plan's design.
     pub fn new(sim: &SimSettings, seed: u64) -> RunLaw {
         let mut series = generator(seed, DRIFT);
         RunLaw {
@@ -56,8 +55,8 @@ impl RunLaw {
         }
     }
 
-    /// The law of the same settings from run `index` on: drawn further from where this one
-    /// is, anew where that lies behind it.
+    /// Returns the law of the same settings from run `index` on: continues from the current state,
+    /// or starts again if `index` is behind it.
     pub(super) fn at(self, sim: &SimSettings, seed: u64, index: u32) -> RunLaw {
         let fresh = RunLaw::new(sim, seed);
         let is_same = self.index <= index
@@ -70,7 +69,7 @@ impl RunLaw {
         law
     }
 
-    /// The factor on the capacity of the next run in order (1 is the truth).
+    /// Draws the factor on the capacity of the next run (1 is the truth).
     pub fn factor(&mut self) -> f64 {
         let run = u64::from(self.index);
         let fresh = normal(&mut generator(self.seed, FRESH + run));
@@ -82,8 +81,7 @@ impl RunLaw {
         (self.noise * deviate).exp() * (1.0 - lacking)
     }
 
-    /// Leaves out the next `runs` runs: an experiment that is resumed goes on
-    /// where it stopped, as if it never had.
+    /// Skips the next `runs` runs: a resumed experiment continues as if it had never stopped.
     pub fn skip(&mut self, runs: u32) {
         let innovation = (1.0 - self.phi * self.phi).max(0.0).sqrt();
         for _ in 0..runs {
@@ -93,24 +91,24 @@ impl RunLaw {
     }
 }
 
-/// What the jitter within a run is drawn from.
+/// Returns the generator of the jitter within a run.
 pub(super) fn jitter(seed: u64, run: u32) -> Xoshiro256StarStar {
     generator(seed, JITTER + u64::from(run))
 }
 
-/// A generator of its own for every (seed, stream): a run's deviates do not
-/// depend on how many others were drawn before.
+/// Returns an independent generator for every (seed, stream): a run's deviates do not depend on the
+/// number of deviates drawn before.
 fn generator(seed: u64, stream: u64) -> Xoshiro256StarStar {
     let seed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     Xoshiro256StarStar::seed_from_u64(seed ^ stream.wrapping_mul(0xd134_2543_de82_ef95))
 }
 
-/// A uniform deviate between 0 and 1, neither of which it is.
+/// Draws a uniform deviate between 0 and 1, both exclusive.
 fn uniform(random: &mut Xoshiro256StarStar) -> f64 {
     ((random.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
 }
 
-/// A standard normal deviate (Box and Muller 1958).
+/// Draws a standard normal deviate (Box and Muller 1958).
 pub(super) fn normal(random: &mut Xoshiro256StarStar) -> f64 {
     let (u, v) = (uniform(random), uniform(random));
     (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
@@ -131,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_law_that_goes_on_is_the_law_drawn_anew() {
+    fn continued_law_equals_a_new_law_at_the_same_index() {
         let sim = SimSettings { drift: 0.5, contamination: 0.2, ..SimSettings::default() };
         let mut law = RunLaw::new(&sim, 7);
         for index in [0, 1, 5, 2, 2, 9] {
@@ -154,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_means_the_same_runs_in_every_version() {
+    fn factors_of_a_seed_are_stable_across_versions() {
         let expected = [
             1.0634996174004305,
             0.9501113777080337,
@@ -168,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_left_out_change_none_of_the_later_ones() {
+    fn skipped_runs_do_not_change_later_runs() {
         let all = factors(law(0.05, 0.5, 0.8, 7), 50);
         for (index, &factor) in all.iter().enumerate() {
             let mut resumed = law(0.05, 0.5, 0.8, 7);
@@ -177,7 +175,7 @@ mod tests {
         }
     }
 
-    /// Correlation of the law at a lag: the share that drifts, times its own.
+    /// Correlation of the law at a lag: the share that drifts, times the correlation of the drift.
     fn correlation(drift: f64, phi: f64, lag: i32) -> f64 {
         if lag == 0 { 1.0 } else { drift * phi.powi(lag.abs()) }
     }
@@ -189,8 +187,8 @@ mod tests {
         (1..5_000).map(|k| term(k).powi(2)).sum::<f64>() / RUNS as f64
     }
 
-    /// Variance, share and correlation of the drift as theory has them, each
-    /// within four standard errors.
+    /// Variance, share and correlation of the drift agree with theory, each within four standard
+    /// errors.
     #[test]
     fn noise_and_drift_follow_the_law() {
         for seed in [1, 20] {
@@ -204,18 +202,18 @@ mod tests {
                         let products = deviates.iter().zip(&deviates[lag..]).map(|(a, b)| a * b);
                         products.sum::<f64>() / n
                     };
-                    let named = format!("drift {drift}, phi {phi}, seed {seed}");
+                    let label = format!("drift {drift}, phi {phi}, seed {seed}");
                     let squares = (-5_000..5_000).map(|k| correlation(drift, phi, k).powi(2));
                     let error = (2.0 * squares.sum::<f64>() / n).sqrt();
                     let variance = at(0);
-                    assert!((variance - 1.0).abs() < 4.0 * error, "{named}: variance {variance}");
+                    assert!((variance - 1.0).abs() < 4.0 * error, "{label}: variance {variance}");
                     for lag in 1..=3 {
                         let got = at(lag) / variance;
                         let expected = correlation(drift, phi, lag as i32);
                         let error = bartlett(drift, phi, lag as i32).sqrt();
                         assert!(
                             (got - expected).abs() < 4.0 * error,
-                            "{named}: {got} at lag {lag}, not {expected} by {error}"
+                            "{label}: {got} at lag {lag}, not {expected} by {error}"
                         );
                     }
                 }
@@ -224,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_runs_are_degraded_as_the_law_says_and_by_as_much() {
+    fn degraded_runs_match_the_law_in_share_and_depth() {
         for (contamination, seed) in [(0.0, 1), (0.04, 2), (0.25, 3), (0.5, 4)] {
             let clean = SimSettings { noise: 0.02, drift: 0.5, ..SimSettings::default() };
             let dirty = SimSettings { contamination, contamination_depth: 0.3, ..clean.clone() };
@@ -240,11 +238,11 @@ mod tests {
             let share = degraded.iter().filter(|&&bad| bad).count() as f64 / n;
             let error = (contamination * (1.0 - contamination) / n).sqrt();
             assert!((share - contamination).abs() <= 4.0 * error, "{share} of {contamination}");
-            // One bad start says nothing of the next.
+            // Bad starts are independent of each other.
             let twice = degraded.windows(2).filter(|pair| pair[0] && pair[1]).count() as f64 / n;
-            let both = contamination * contamination;
-            let error = (both * (1.0 - both) / n).sqrt() * 2.0;
-            assert!((twice - both).abs() <= 4.0 * error, "{twice} of {both}");
+            let expected = contamination * contamination;
+            let error = (expected * (1.0 - expected) / n).sqrt() * 2.0;
+            assert!((twice - expected).abs() <= 4.0 * error, "{twice} of {expected}");
         }
     }
 }

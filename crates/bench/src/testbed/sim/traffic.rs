@@ -1,4 +1,4 @@
-//! The simulated sender, device and receiver, packet rates over steps of time.
+//! The simulated sender, device and receiver: packet rates over steps of time.
 
 use super::{STEP_NS, SimClock, SimEnds, delays, law, sender_pps};
 use crate::error::BenchError;
@@ -16,7 +16,7 @@ pub(super) struct SimTraffic {
     clock: SimClock,
     /// Current capacity without jitter; shared with the code that switches levels.
     capacity_pps: Rc<Cell<f64>>,
-    /// Share of it that there is in this direction.
+    /// Share of the capacity in this direction.
     share: f64,
     /// Packets forwarded, shared with the device.
     through: Rc<Cell<u64>>,
@@ -26,13 +26,13 @@ pub(super) struct SimTraffic {
     loss: f64,
     jitter: f64,
     random: Xoshiro256StarStar,
-    /// Packets after which it sends no more.
+    /// Number of packets after which sending stops; `None` without a limit.
     limit: Option<u64>,
-    /// The table of its firewall, where every packet opens a connection.
+    /// Table of the device's firewall, if every packet opens a connection.
     table: Option<Table>,
-    /// What is sent beside it in the window.
+    /// Flood in addition to the traffic in the window.
     flood: Option<SimFlood>,
-    /// Room in the device, packets, and how much of it is taken.
+    /// Size of the device's buffer in packets, and its current occupancy.
     buffer: f64,
     kept: f64,
     sending: bool,
@@ -46,32 +46,32 @@ pub(super) struct SimTraffic {
     received: [f64; 4],
 }
 
-/// Connections of the simulated device.
+/// Connection table of the simulated device.
 struct Table {
-    /// Connections that it holds.
-    most: f64,
-    /// Connections that it sets up over packets that it forwards, in the same time.
+    /// Maximum number of connections.
+    capacity: f64,
+    /// Connection setup rate as a share of the forwarding rate.
     share: f64,
     /// States now, shared with the device.
     states: Rc<Cell<f64>>,
 }
 
-/// Packets beside the traffic, each of a flow of its own.
+/// Packets in addition to the traffic, each with its own flow.
 struct SimFlood {
     rate_pps: f64,
-    /// The time that one of them takes the device, over that of a packet whose flow is known.
+    /// Processing time of a flood packet relative to a packet of a known flow.
     cost: f64,
-    /// The table that takes the new flows; none without a stateful firewall, or of those that
-    /// find no place nothing is forwarded.
+    /// Table for the new flows: flows that find no room are not forwarded. `None` without a
+    /// stateful firewall.
     table: Option<Table>,
     sent: f64,
     received: f64,
 }
 
 impl SimFlood {
-    /// As it is wanted.
-    fn of(wanted: &TrafficRequest<'_>, ends: &SimEnds<'_>) -> Option<SimFlood> {
-        let (flood, settings) = (wanted.flood?, wanted.settings);
+    /// Returns the flood of the request; `None` without one.
+    fn of(request: &TrafficRequest<'_>, ends: &SimEnds<'_>) -> Option<SimFlood> {
+        let (flood, settings) = (request.flood?, request.settings);
         let sim = &settings.testbed.sim;
         let is_stateful = settings.dut.firewall == Firewall::Stateful;
         let table = is_stateful.then(|| Table::of(sim, ends));
@@ -79,11 +79,11 @@ impl SimFlood {
         Some(SimFlood { rate_pps: flood.rate_pps, cost, table, sent: 0.0, received: 0.0 })
     }
 
-    /// Lets `seconds` pass in which the device could forward `capacity_pps` packets whose flow
-    /// is known, and `beside_pps` of these come. Who comes is served alike; what is left for
-    /// the latter is returned.
-    fn advance(&mut self, seconds: f64, beside_pps: f64, capacity_pps: f64) -> f64 {
-        let served = (capacity_pps / (beside_pps + self.rate_pps * self.cost)).min(1.0);
+    /// Lets `seconds` pass, in which the device could forward `capacity_pps` packets of known
+    /// flows, and `beside_pps` of these arrive. All packets are served alike; returns the capacity
+    /// left for known flows.
+    fn advance(&mut self, seconds: f64, traffic_pps: f64, capacity_pps: f64) -> f64 {
+        let served = (capacity_pps / (traffic_pps + self.rate_pps * self.cost)).min(1.0);
         let offered = self.rate_pps * seconds;
         let places = self.table.as_ref().map_or(f64::INFINITY, Table::places);
         let passed = (served * offered).min(places);
@@ -92,7 +92,7 @@ impl SimFlood {
         }
         self.sent += offered;
         self.received += passed;
-        served * beside_pps
+        served * traffic_pps
     }
 
     fn counts(&self) -> Counts {
@@ -103,34 +103,34 @@ impl SimFlood {
 impl Table {
     fn of(sim: &SimSettings, ends: &SimEnds<'_>) -> Table {
         Table {
-            most: f64::from(sim.table.states),
+            capacity: f64::from(sim.table.states),
             share: sim.table.establishment_pps / sim.capacity_pps,
             states: ends.states.clone(),
         }
     }
 
-    /// Connections that it still takes.
+    /// Number of connections that still fit.
     fn places(&self) -> f64 {
-        (self.most - self.states.get()).max(0.0)
+        (self.capacity - self.states.get()).max(0.0)
     }
 }
 
 impl SimTraffic {
-    /// As it is `wanted`, by the random numbers of its run.
+    /// Returns the traffic of a request, with the random numbers of its run.
     pub(super) fn new(
-        wanted: &TrafficRequest<'_>,
+        request: &TrafficRequest<'_>,
         ends: &SimEnds<'_>,
         random: Xoshiro256StarStar,
     ) -> SimTraffic {
-        let settings = wanted.settings;
+        let settings = request.settings;
         let sim = &settings.testbed.sim;
         let ceiling_pps = sender_pps(settings);
-        // Counted packets at a rate are of a new flow each.
-        let opens = wanted.limit.is_some() && wanted.rate_pps.is_some();
+        // Counted packets at a rate belong to a new flow each.
+        let opens = request.limit.is_some() && request.rate_pps.is_some();
         let is_stateful = settings.dut.firewall == Firewall::Stateful;
         let opens = opens && is_stateful;
-        if is_stateful && wanted.limit.is_none() {
-            // Its flows have their states before a window opens.
+        if is_stateful && request.limit.is_none() {
+            // The traffic's flows have their states before a window opens.
             let flows = f64::from(settings.traffic.flows.count());
             ends.states.set(flows.min(f64::from(sim.table.states)));
         }
@@ -139,15 +139,15 @@ impl SimTraffic {
             capacity_pps: ends.capacity.clone(),
             share: 1.0,
             through: ends.received[0].clone(),
-            offered_pps: wanted.rate_pps.unwrap_or(ceiling_pps).min(ceiling_pps),
+            offered_pps: request.rate_pps.unwrap_or(ceiling_pps).min(ceiling_pps),
             ceiling_pps,
             flows: settings.traffic.flows.count(),
             loss: sim.loss,
             jitter: sim.jitter,
             random,
-            limit: wanted.limit,
+            limit: request.limit,
             table: opens.then(|| Table::of(sim, ends)),
-            flood: SimFlood::of(wanted, ends),
+            flood: SimFlood::of(request, ends),
             buffer: f64::from(sim.buffer),
             kept: 0.0,
             sending: false,
@@ -160,7 +160,7 @@ impl SimTraffic {
         }
     }
 
-    /// The same in the reverse direction.
+    /// Returns the same traffic in the reverse direction.
     pub(super) fn back(self, ends: &SimEnds<'_>) -> SimTraffic {
         let share = ends.task.plan.base.testbed.sim.reverse;
         SimTraffic { share, through: ends.received[1].clone(), ..self }
@@ -180,7 +180,7 @@ impl SimTraffic {
             let sent: f64 = self.sent.iter().sum();
             let left = self.limit.map_or(f64::INFINITY, |limit| limit as f64 - sent);
             let offered = (self.offered_pps * seconds).min(left.max(0.0));
-            // What a burst brings in a part of a step leaves at the device's own pace.
+            // Packets of a burst that ends within a step leave at the device's own pace.
             let seconds = if offered < self.offered_pps * seconds {
                 offered / self.offered_pps
             } else {
@@ -193,11 +193,11 @@ impl SimTraffic {
                 _ => capacity,
             };
             let places = self.table.as_ref().map_or(f64::INFINITY, Table::places);
-            let wanted = (offered * (1.0 - self.loss)).min(places);
-            let passed = wanted.min(capacity * seconds);
-            // What is kept is forwarded later: it counts as soon as it is sure to be.
+            let demand = (offered * (1.0 - self.loss)).min(places);
+            let passed = demand.min(capacity * seconds);
+            // Buffered packets are forwarded later: they count as soon as that is certain.
             let room = (self.buffer - self.kept).max(0.0);
-            let kept = (wanted - passed).min(room);
+            let kept = (demand - passed).min(room);
             self.kept = (self.kept + kept - (capacity * seconds - passed)).max(0.0);
             self.sent[self.phase] += offered;
             self.received[self.phase] += passed + kept;
@@ -231,7 +231,7 @@ impl Traffic for SimTraffic {
     fn snapshot(&mut self) -> Snapshot {
         self.advance();
         let sent = self.sent.map(|packets| packets.ceil() as u64);
-        // A packet of which a part was forwarded was not, unless nothing is lost at all.
+        // A partially forwarded packet does not count, unless nothing is lost at all.
         let arrived = |phase: usize| match self.received[phase] {
             all if all == self.sent[phase] => sent[phase],
             some => some.floor() as u64,
