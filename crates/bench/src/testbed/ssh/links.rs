@@ -1,5 +1,5 @@
-//! Interfaces and addresses of the DUT's two sides: from the lab file, completed by the
-//! hosts (MACs) and by the benchmark's address plan.
+//! Interfaces and addresses on the DUT's two sides: from the lab file, completed by the hosts
+//! (MACs) and by the benchmark's address plan.
 
 use super::rack::Rack;
 use crate::error::BenchError;
@@ -13,11 +13,11 @@ use fwdlab_packet::Family;
 use fwdlab_packet::address::{self, flow_address};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Queries the hosts for what the lab file leaves out.
+/// Queries the hosts for details that the lab file leaves out.
 ///
 /// # Errors
-/// When an interface is missing, or addresses conflict with each other or with the test's
-/// flows.
+/// Returns an error if an interface is missing, or if addresses conflict with each other or with
+/// the test's flows.
 pub(super) fn resolve(rack: &Rack) -> Result<Links, BenchError> {
     let (ingress, egress) = (side(rack, Side::Sender)?, side(rack, Side::Receiver)?);
     let mut links = Links { ingress, egress, ways: Vec::new() };
@@ -26,12 +26,12 @@ pub(super) fn resolve(rack: &Rack) -> Result<Links, BenchError> {
     }
     let dut = rack.dut()?;
     let more = protected_routes::networks(dut.host(), dut.system, &dut.described.name, &links)?;
-    let own = links.both().into_iter().flat_map(|link| {
+    let link_routes = links.both().into_iter().flat_map(|link| {
         let whose = format!("the other end of {}", link.interface);
         link.addresses.iter().map(move |&network| ProtectedRoute { network, whose: whose.clone() })
     });
-    let own: Vec<ProtectedRoute> = own.collect();
-    links.ways.extend(more.into_iter().chain(own));
+    let link_routes: Vec<ProtectedRoute> = link_routes.collect();
+    links.ways.extend(more.into_iter().chain(link_routes));
     Ok(links)
 }
 
@@ -63,13 +63,13 @@ fn side(rack: &Rack, side: Side) -> Result<Link, BenchError> {
     Ok(Link { interface: described.name.clone(), mac: mac(dut, described)?, addresses, peers })
 }
 
-/// Line rate on both sides of the DUT, bits per second, the slower of the two: as the lab's file
-/// states it, else as the interfaces have negotiated it; none where either is unknown.
+/// Line rate of the slower side of the DUT, bits per second: as stated in the lab file, otherwise
+/// as negotiated by the interfaces; `None` if either is unknown.
 pub(super) fn line_rate_bps(rack: &Rack, links: &Links) -> Option<u64> {
     let dut = rack.dut().ok()?;
     let of = |link: &Link| {
-        let own = rack.lab.cables.iter().filter(|cable| cable.dut.interface == link.interface);
-        let stated = own.filter_map(|cable| cable.speed_bps).min();
+        let cables = rack.lab.cables.iter().filter(|cable| cable.dut.interface == link.interface);
+        let stated = cables.filter_map(|cable| cable.speed_bps).min();
         stated.or_else(|| link::line_rate_bps(dut.host(), dut.system, &link.interface))
     };
     let [ingress, egress] = links.both();
@@ -77,11 +77,12 @@ pub(super) fn line_rate_bps(rack: &Rack, links: &Links) -> Option<u64> {
 }
 
 fn interface_of<'a>(host: &'a LabHost, name: &str) -> Result<&'a LabInterface, BenchError> {
-    let found = host.interfaces.iter().find(|interface| interface.name == name);
-    found.ok_or_else(|| BenchError::Refused(format!("{} has no interface {name}", host.name)))
+    let interface = host.interfaces.iter().find(|interface| interface.name == name);
+    interface.ok_or_else(|| BenchError::Refused(format!("{} has no interface {name}", host.name)))
 }
 
-/// MAC of an interface as the host reports it; it must match the lab file's, if given.
+/// Returns the MAC of an interface as reported by the host; it must match the MAC in the lab file,
+/// if given.
 fn mac(reached: &ConnectedHost, interface: &LabInterface) -> Result<[u8; 6], BenchError> {
     let live = mac_of(reached.host(), reached.system, &interface.name)?;
     match interface.mac {
@@ -96,7 +97,8 @@ fn mac(reached: &ConnectedHost, interface: &LabInterface) -> Result<[u8; 6], Ben
     }
 }
 
-/// One address per family: the file's, else the plan's if it is in the DUT's network.
+/// Returns one address per family: from the file, otherwise from the plan if it is in the DUT's
+/// network.
 fn peer_addresses(
     interface: &LabInterface,
     dut: &[(IpAddr, u8)],
@@ -127,7 +129,7 @@ fn peer_addresses(
     Ok(addresses)
 }
 
-/// The address `number` after another one.
+/// Returns the address `number` after another one.
 fn nth(address: IpAddr, number: usize) -> Option<IpAddr> {
     match address {
         IpAddr::V4(first) => {
@@ -148,8 +150,8 @@ fn is_within(address: IpAddr, network: IpAddr, length: u8) -> bool {
     of(address).shares_link_with(&of(network))
 }
 
-/// Checks that flow addresses are not on-link for the DUT: it would have to resolve the MAC
-/// of each.
+/// Checks that flow addresses are not on-link for the DUT: it would have to resolve the MAC of
+/// each.
 fn check_flows(dut: &str, addresses: &[(IpAddr, u8)]) -> Result<(), BenchError> {
     for &(network, length) in addresses {
         for family in [Family::Inet, Family::Inet6] {
@@ -173,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flows_lie_behind_the_links() {
+    fn flow_addresses_on_a_link_are_refused() {
         let check = |text: &str| check_flows("dut", &[links::prefix(text).expect("a prefix")]);
         for good in ["198.18.0.1/24", "10.0.0.1/24", "2001:2::1/64", "2001:2:0:8000::1/64"] {
             check(good).expect(good);
@@ -185,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_sender_has_the_next_address() {
+    fn second_sender_gets_the_next_address() {
         let first: IpAddr = "198.18.0.2".parse().expect("an address");
         assert_eq!(nth(first, 1).map(|a| a.to_string()).as_deref(), Some("198.18.0.3"));
         assert!(is_within(first, "198.18.0.1".parse().expect("an address"), 24));

@@ -1,12 +1,12 @@
 //! The testbed `ssh`: a laboratory of several hosts.
 //!
-//! Runs proceed as on every testbed; the hosts do the work and this machine controls them.
-//! A run that fails because a connection or the DUT was lost is retried once; after a second
-//! failure the variant is given up for this invocation, and the rest of the plan continues
-//! (`reboot.rs`, [`BenchError::GivenUp`]).
+//! Runs proceed as on every testbed; the hosts do the work and this machine controls them. A run
+//! that fails because a connection or the DUT was lost is retried once; after a second failure the
+//! variant is given up for this invocation, and the rest of the plan continues (`reboot.rs`,
+//! [`BenchError::GivenUp`]).
 //!
-//! Limits: cabling is discovered by sending packets only; hosts are not installed;
-//! rates are measured by the senders' clocks, which are not compared with each other.
+//! Limits: cabling is discovered by sending packets only; hosts are not installed; rates are
+//! measured by the senders' clocks, which are not compared with each other.
 
 mod links;
 mod places;
@@ -39,8 +39,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The testbed. What is given back first is dropped first: the leases end while the hosts
-/// are connected, the connections while they are in their places.
+/// The testbed. The order of its fields is the order of release: the leases end while the hosts are
+/// connected, the connections before their places are given back.
 pub struct Ssh {
     leases: Leases,
     rack: Rack,
@@ -50,7 +50,7 @@ pub struct Ssh {
     /// Boot id of the DUT when the current run began.
     boot: Boot,
     choice: Choice,
-    /// What was changed is put back, and nothing was changed since.
+    /// True if all changes are restored, and nothing has changed since.
     is_closed: bool,
     stop: Arc<AtomicBool>,
 }
@@ -59,9 +59,8 @@ impl Ssh {
     /// Connects to the hosts of the plan's laboratory, takes their leases, and restores settings
     /// that a killed process left on the DUT.
     ///
-    /// # Errors
-    /// When the lab file is invalid, a host can't be reached, is another controller's or sick,
-    /// or the laboratory does not support the plan.
+    /// Returns an error if the lab file is invalid, a host cannot be reached, belongs to another
+    /// controller or is marked sick, or the laboratory does not support the plan.
     pub fn open(plan: &Plan, paths: &Paths) -> Result<Ssh, BenchError> {
         let file = plan.base.testbed.lab.as_ref().ok_or_else(|| {
             BenchError::Refused(
@@ -74,7 +73,8 @@ impl Ssh {
         let mut rack = Rack::open(&file, paths)?;
         let system = rack.dut()?.system;
         plan.variants.iter().try_for_each(|variant| check(&variant.settings, system))?;
-        // First of all: who waits for the hosts is not to disturb who measures with them.
+        // Before anything else: waiting for the hosts must not disturb a measurement that uses
+        // them.
         let leases = Leases::take(rack.all(), &rack.lab)?;
         rack.bring_agents(&paths.program, plan.base.traffic.generator, has(DutKind::Router))?;
         let links = links::resolve(&rack)?;
@@ -96,7 +96,7 @@ impl Ssh {
         Ok(ssh)
     }
 
-    /// The DUT kind for its kernel: it can restore what any kind has changed there.
+    /// The DUT kind for its kernel: it can restore changes of any kind there.
     fn kernel(&self) -> Result<DutKind, BenchError> {
         Ok(match self.rack.dut()?.system {
             System::Linux => DutKind::Linux,
@@ -104,10 +104,10 @@ impl Ssh {
         })
     }
 
-    /// Restores the settings of the DUT. Where that fails as a whole, and again over a new
-    /// connection, though it answers, nobody is to measure with it before somebody has looked: it
-    /// is marked sick. Not where the user has asked to stop: Ctrl-C reaches the programs here that
-    /// restore them, too, and the next process does it.
+    /// Restores the settings of the DUT. If that fails as a whole, and again over a new connection,
+    /// although the DUT responds, marks it sick: it must be inspected before it measures again.
+    /// Does not mark it if the user has asked to stop: Ctrl-C also reaches the local programs that
+    /// restore the settings, and the next process restores them.
     fn undo_or_mark(&mut self) -> Result<(), BenchError> {
         let is_over = |undone: &Result<(), BenchError>| {
             matches!(undone, Ok(()) | Err(BenchError::NotPutBack { .. }))
@@ -136,7 +136,7 @@ impl Ssh {
         self.device(self.kernel()?)?.undo(host)
     }
 
-    /// A DUT of a kind on the DUT's host.
+    /// Opens a DUT of a kind on the DUT's host.
     fn device(&self, kind: DutKind) -> Result<Box<dyn Dut + '_>, BenchError> {
         Ok(dut::open(
             kind,
@@ -150,7 +150,7 @@ impl Ssh {
         ))
     }
 
-    /// One trial whose packets are counted as they reach the DUT's interface.
+    /// Runs one trial whose packets are counted as they reach the DUT's interface.
     fn up_to_the_dut(
         &self,
         settings: &Settings,
@@ -159,8 +159,8 @@ impl Ssh {
         observer: &mut dyn Observer,
     ) -> Result<Observed, BenchError> {
         let (host, mut dut) = (self.rack.dut()?.host(), self.device(self.kernel()?)?);
-        let wanted = TrafficRequest::of(settings, run_id, trial);
-        let mut armed = traffic::arm(&self.rack, &self.links, &wanted)?;
+        let request = TrafficRequest::of(settings, run_id, trial);
+        let mut armed = traffic::arm(&self.rack, &self.links, &request)?;
         let before = dut.read(host)?;
         let mut observed = crate::trial::plain(armed.as_traffic(), trial, None, observer)?;
         armed.end()?;
@@ -171,19 +171,19 @@ impl Ssh {
             let counters = dut.compare(&before, &after, totals);
             Ok((after, counters))
         })?;
-        // The senders' counts, limited to what the DUT's interface counted.
+        // The senders' counts, limited to the count of the DUT's interface.
         let sum = format!("{} rx_packets + rx_dropped", self.links.ingress.interface);
-        let seen = counters.iter().find(|counter| counter.name == sum);
-        let share = seen
+        let arrived = counters.iter().find(|counter| counter.name == sum);
+        let share = arrived
             .map_or(1.0, |counter| counter.delta() as f64 / observed.total.offered.max(1) as f64);
         observed.window.forwarded = (observed.window.offered as f64 * share.min(1.0)) as u64;
         Ok(observed)
     }
 }
 
-/// Whether the user has asked to stop. Ctrl-C may reach the programs of this process, whose failing
-/// is what is asked about, a moment before this process itself, whose thread for signals may have
-/// to wait for a CPU.
+/// Returns true if the user has asked to stop. Ctrl-C may reach the child programs, whose failure
+/// is in question, a moment before this process, whose signal thread may have to wait for a CPU:
+/// waits up to a second for it.
 fn is_stopped(stop: &AtomicBool) -> bool {
     let until = Instant::now() + Duration::from_secs(1);
     loop {
@@ -197,7 +197,7 @@ fn is_stopped(stop: &AtomicBool) -> bool {
 
 impl Drop for Ssh {
     fn drop(&mut self) {
-        // What can't be restored now, the next process does.
+        // The next process restores anything that cannot be restored now.
         let _ = self.close();
     }
 }
@@ -228,7 +228,7 @@ impl Testbed for Ssh {
     }
 
     fn close(&mut self) -> Result<(), BenchError> {
-        // Who has the hosts now has restored what was changed.
+        // The current holder of the hosts has restored all changes.
         if std::mem::replace(&mut self.is_closed, true) || self.leases.renew().is_err() {
             return Ok(());
         }
@@ -267,7 +267,7 @@ impl Testbed for Ssh {
         })
     }
 
-    /// The DUT's environment, and a few lines about this machine, the controller.
+    /// Returns the DUT's environment, and a few lines about this machine, the controller.
     fn environment(&self, version: &str) -> Environment {
         let Environment(controller) = environment::capture(version);
         let Ok(dut) = self.rack.dut() else { return Environment(controller) };
@@ -298,14 +298,14 @@ impl Testbed for Ssh {
     }
 }
 
-/// CPUs of the DUT: those that the lab file names, else all.
+/// CPUs of the DUT: those that the lab file names, otherwise all.
 fn placement(dut: &ConnectedHost) -> Placement {
     let all = || (0..u16::try_from(dut.cpus).unwrap_or(u16::MAX)).collect();
     let named = &dut.described.cpus;
     Placement::of_dut(if named.is_empty() { all() } else { named.clone() })
 }
 
-/// Checks that need no query to the DUT.
+/// Performs the checks that need no query to the DUT.
 fn check(settings: &Settings, system: System) -> Result<(), BenchError> {
     let refused = |why: String| Err(BenchError::Refused(why));
     let (kind, program) = (settings.dut.kind, settings.dut.remote.firewall_program);

@@ -25,17 +25,17 @@ pub(super) struct Rack {
     /// Time limit for a reboot.
     pub(super) patience: Duration,
     hosts: Vec<ConnectedHost>,
-    /// What labgrid lends: given back when the hosts are not connected any more.
+    /// Labgrid places: released after the hosts are disconnected.
     places: Option<Places>,
     stop: Arc<AtomicBool>,
 }
 
 impl Rack {
-    /// Reads the lab's file, acquires the places of labgrid that it names, and connects to every
-    /// host.
+    /// Reads the lab file, acquires the labgrid places that it names, and connects to every host.
     ///
     /// # Errors
-    /// When the file is invalid, a place is another's, or a host can't be reached.
+    /// Returns an error if the file is invalid, another user holds a place, or a host cannot be
+    /// reached.
     pub(super) fn open(file: &Path, paths: &Paths) -> Result<Rack, BenchError> {
         let name = file.display().to_string();
         let text = std::fs::read_to_string(file)
@@ -44,18 +44,19 @@ impl Rack {
             .map_err(|faults| BenchError::Refused(faults.to_string().trim_end().to_owned()))?;
         let settings = ssh_settings(&lab, file.parent().unwrap_or(Path::new("")));
         let dut = lab.hosts.iter().find(|host| host.is(Role::Dut));
-        let written = dut.and_then(|dut| dut.reboot_timeout_ns).map(Duration::from_nanos);
-        let patience = written.unwrap_or(settings.deadline * BOOT);
+        let timeout = dut.and_then(|dut| dut.reboot_timeout_ns).map(Duration::from_nanos);
+        let patience = timeout.unwrap_or(settings.deadline * BOOT);
         let places = Places::take(&lab, &paths.lasting, &paths.stop)?;
         let hosts = lab.hosts.iter().map(|described| ConnectedHost::connect(described, &settings));
         let hosts = hosts.collect::<Result<Vec<ConnectedHost>, BenchError>>()?;
         Ok(Rack { lab, patience, hosts, places, stop: paths.stop.clone() })
     }
 
-    /// Installs fwdlab (`program`) where it is needed.
+    /// Installs fwdlab (`program`) on the hosts that need it.
     ///
     /// # Errors
-    /// When it can't be installed where it sends or, with `on_dut`, on the DUT.
+    /// Returns an error if the program cannot be installed on a sending host or, with `on_dut`, on
+    /// the DUT.
     pub(super) fn bring_agents(
         &mut self,
         program: &Path,
@@ -72,13 +73,13 @@ impl Rack {
             true => on_dut,
             false => sends,
         }) {
-            let own = Own { program, version: &version };
-            reached.program = agent::program(reached.host(), own, None)?;
+            let local = Own { program, version: &version };
+            reached.program = agent::program(reached.host(), local, None)?;
         }
         Ok(())
     }
 
-    /// Raised when the user asks to stop.
+    /// Flag that is set when the user asks to stop.
     pub(super) fn stop(&self) -> &AtomicBool {
         &self.stop
     }
@@ -86,26 +87,26 @@ impl Rack {
     /// The DUT's host.
     ///
     /// # Errors
-    /// None for a lab that was judged.
+    /// Fails only for a lab that was not validated.
     pub(super) fn dut(&self) -> Result<&ConnectedHost, BenchError> {
-        let found = self.hosts.iter().find(|host| host.described.is(Role::Dut));
-        found.ok_or_else(|| BenchError::Refused("the laboratory has no DUT".into()))
+        let dut = self.hosts.iter().find(|host| host.described.is(Role::Dut));
+        dut.ok_or_else(|| BenchError::Refused("the laboratory has no DUT".into()))
     }
 
-    /// The command of this machine that switches a host off and on: the file's, or that of its
-    /// place.
+    /// Command of this machine that power-cycles a host: from the lab file, otherwise from its
+    /// labgrid place.
     pub(super) fn power_cycle(&self, host: &ConnectedHost) -> Option<Vec<String>> {
-        let own = host.described.power_cycle.clone();
-        own.or_else(|| self.places.as_ref()?.power_cycle(&host.described.name))
+        let command = host.described.power_cycle.clone();
+        command.or_else(|| self.places.as_ref()?.power_cycle(&host.described.name))
     }
 
-    /// The host of a name.
+    /// Returns the host with a name.
     ///
     /// # Errors
-    /// None for a lab that was judged.
+    /// Fails only for a lab that was not validated.
     pub(super) fn named(&self, name: &str) -> Result<&ConnectedHost, BenchError> {
-        let found = self.hosts.iter().find(|host| host.described.name == name);
-        found.ok_or_else(|| BenchError::Refused(format!("the laboratory has no host {name}")))
+        let host = self.hosts.iter().find(|host| host.described.name == name);
+        host.ok_or_else(|| BenchError::Refused(format!("the laboratory has no host {name}")))
     }
 
     /// All hosts, in the order of the file.

@@ -1,4 +1,4 @@
-//! Reboots of the DUT: ours, unexpected ones, and power cycling.
+//! Reboots of the DUT: requested ones, unexpected ones, and power cycling.
 
 use super::is_stopped;
 use super::rack::Rack;
@@ -10,8 +10,8 @@ use crate::host::{Host, LocalHost};
 use crate::lease::{Leases, mark_sick};
 use std::time::{Duration, Instant};
 
-/// A machine that was switched off may take so many times as long as one that reboots: its
-/// firmware starts anew, and its file systems may be checked first.
+/// Factor on the time limit for a machine that was switched off: its firmware starts again, and its
+/// file systems may be checked first.
 const COLD: u32 = 3;
 /// Interval of attempts to reach a booting host.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Identity of a host's current boot: Linux's random boot id, or FreeBSD's.
 ///
 /// # Errors
-/// When it doesn't answer.
+/// Returns an error if the host does not respond.
 pub(super) fn mark(host: &dyn Host) -> Result<Boot, BenchError> {
     Boot::by_script(
         host,
@@ -27,18 +27,18 @@ pub(super) fn mark(host: &dyn Host) -> Result<Boot, BenchError> {
     )
 }
 
-/// Waits until the DUT responds after another boot than `before` (any boot if none). After
-/// the time limit it is power-cycled, once, and may take longer.
+/// Waits until the DUT responds after another boot than `before` (any boot if `None`). After the
+/// time limit it is power-cycled, once, and may take longer.
 ///
 /// # Errors
-/// When it does not respond, or the observer cancels.
+/// Returns an error if the DUT does not respond, or the observer cancels.
 pub(super) fn wait(
     rack: &Rack,
     before: Option<&Boot>,
     observer: &mut dyn Observer,
 ) -> Result<(), BenchError> {
     let dut = rack.dut()?;
-    let late = match answers(dut, before, rack.patience, observer)? {
+    let late = match await_response(dut, before, rack.patience, observer)? {
         None => return Ok(()),
         Some(late) => late,
     };
@@ -53,14 +53,14 @@ pub(super) fn wait(
     };
     observer.step(&format!("switching {name} off and on"));
     if let Err(error) = LocalHost.run(&argv.iter().map(String::as_str).collect::<Vec<_>>(), "") {
-        // Ctrl-C reaches the command, too.
+        // Ctrl-C also reaches the command.
         if is_stopped(rack.stop()) {
             return Err(BenchError::Interrupted);
         }
         let why = format!("{name} did not come back within {seconds} s ({late}), and {error}");
         return Err(is_sick(rack, name, &why, ""));
     }
-    match answers(dut, before, rack.patience * COLD, observer)? {
+    match await_response(dut, before, rack.patience * COLD, observer)? {
         None => Ok(()),
         Some(late) => {
             let why = format!(
@@ -73,7 +73,7 @@ pub(super) fn wait(
     }
 }
 
-/// Marks the DUT as sick, and says so with what has happened.
+/// Marks the DUT as sick, and returns the error that reports this with the cause.
 pub(super) fn is_sick(rack: &Rack, name: &str, why: &str, next: &str) -> BenchError {
     let hosts: Vec<&ConnectedHost> = rack.all().iter().collect();
     let (what, next) = match mark_sick(&hosts, &rack.lab.name, name, why) {
@@ -89,8 +89,8 @@ pub(super) fn is_sick(rack: &Rack, name: &str, why: &str, next: &str) -> BenchEr
     BenchError::environment(what, next)
 }
 
-/// Waits for a response; returns the last error when there is none in time.
-fn answers(
+/// Waits for a response; returns the last error if there is none in time.
+fn await_response(
     reached: &ConnectedHost,
     before: Option<&Boot>,
     patience: Duration,
@@ -122,8 +122,8 @@ fn answers(
 /// again: a host that is about to go down may respond once more in between.
 ///
 /// # Errors
-/// The error of the third attempt, or that another process has a host. If the DUT does not
-/// respond, or the observer cancels.
+/// Returns the error of the third attempt, or that another process has a host; also if the DUT does
+/// not respond, or the observer cancels.
 pub(super) fn insist<T>(
     rack: &Rack,
     observer: &mut dyn Observer,
@@ -141,11 +141,11 @@ pub(super) fn insist<T>(
     }
 }
 
-/// After a failure: waits until every host responds, the DUT as in [`wait`], and takes the leases
-/// again; true if the DUT has rebooted since `before`.
+/// Waits after a failure until every host responds, the DUT as in [`wait`], and takes the leases
+/// again; returns true if the DUT has rebooted since `before`.
 ///
 /// # Errors
-/// If a host does not respond, or another process has a lease.
+/// Returns an error if a host does not respond, or another process has a lease.
 pub(super) fn recover(
     rack: &Rack,
     before: &Boot,
@@ -155,7 +155,7 @@ pub(super) fn recover(
     wait(rack, None, observer)?;
     let dut = rack.dut()?;
     for other in rack.all().iter().filter(|host| !std::ptr::eq(*host, dut)) {
-        if let Some(why) = answers(other, None, rack.patience, observer)? {
+        if let Some(why) = await_response(other, None, rack.patience, observer)? {
             return Err(BenchError::environment(
                 format!("{} does not answer any more: {why}", other.described.name),
                 "see that it is up: it sends or counts, nothing can be measured without it",

@@ -39,7 +39,7 @@ pub(super) struct SshRig<'a> {
 }
 
 impl Rig for SshRig<'_> {
-    /// Writes what the DUT reads at boot, and reboots it if needed.
+    /// Writes the files that the DUT reads at boot, and reboots it if needed.
     fn prepare(
         &mut self,
         settings: &Settings,
@@ -119,14 +119,14 @@ pub(super) struct SshEnds<'a> {
 impl Endpoints for SshEnds<'_> {
     fn arm<'a>(
         &'a self,
-        wanted: &TrafficRequest<'_>,
+        request: &TrafficRequest<'_>,
         _findings: &mut Findings,
     ) -> Result<(Box<dyn Armed + 'a>, CpuTimes), BenchError> {
-        let armed = traffic::arm(self.rack, self.links, wanted)?;
+        let armed = traffic::arm(self.rack, self.links, request)?;
         Ok((Box::new(armed), CpuTimes::none()))
     }
 
-    /// Each system has its own.
+    /// Returns the profiler of the DUT's operating system.
     fn profiler<'a>(
         &self,
         host: &'a dyn Host,
@@ -179,14 +179,14 @@ impl Armed for traffic::Armed<'_> {
     }
 }
 
-/// Offset of a Linux host's CLOCK_MONOTONIC from this machine's, nanoseconds, accurate to
-/// half a round trip; 0 if unknown.
+/// Offset of a Linux host's CLOCK_MONOTONIC from this machine's, nanoseconds, accurate to half a
+/// round trip; 0 if unknown.
 fn ahead_ns(host: &dyn Host) -> i64 {
     let before = SystemClock.now_ns() as i64;
     // "now at N nsecs" in the third line (kernel/time/timer_list.c).
-    let said =
+    let output =
         host.run(&["sed", "-n", "s/^now at \\([0-9]*\\) nsecs/\\1/p;3q", "/proc/timer_list"], "");
     let after = SystemClock.now_ns() as i64;
-    let theirs = said.ok().and_then(|text| text.trim().parse::<i64>().ok());
-    theirs.map_or(0, |theirs| theirs - (before + after) / 2)
+    let host_ns = output.ok().and_then(|text| text.trim().parse::<i64>().ok());
+    host_ns.map_or(0, |host_ns| host_ns - (before + after) / 2)
 }

@@ -21,7 +21,7 @@ const LEEWAY: Duration = Duration::from_secs(60);
 
 /// Armed senders and receiver.
 pub(super) enum Armed<'a> {
-    /// fwdlab's own.
+    /// fwdlab's own agents.
     Agents(Box<AgentTraffic<'a>>),
     /// An external generator.
     Counted(&'static str, Box<CountedTraffic<'a>>),
@@ -30,23 +30,23 @@ pub(super) enum Armed<'a> {
 /// Arms senders and receiver.
 ///
 /// # Errors
-/// When one of them fails.
+/// Returns an error if one of them fails.
 pub(super) fn arm<'a>(
     rack: &'a Rack,
     links: &Links,
-    wanted: &TrafficRequest<'_>,
+    request: &TrafficRequest<'_>,
 ) -> Result<Armed<'a>, BenchError> {
-    if wanted.flood.is_some() {
+    if request.flood.is_some() {
         return Err(BenchError::Refused(
             "no host of a laboratory sends a flood beside the traffic\n  next step: kind = \
              \"netns\" or \"memory\" in [testbed]"
                 .into(),
         ));
     }
-    match wanted.settings.traffic.generator {
-        GeneratorKind::Fwdlab => Ok(Armed::Agents(Box::new(agents(rack, links, wanted)?))),
+    match request.settings.traffic.generator {
+        GeneratorKind::Fwdlab => Ok(Armed::Agents(Box::new(agents(rack, links, request)?))),
         other => {
-            let (ends, load) = others(rack, links, wanted)?;
+            let (ends, load) = external(rack, links, request)?;
             let generator = generator::open(other, ends)?;
             let counted = CountedTraffic::new(generator, &load)?;
             Ok(Armed::Counted(other.name(), Box::new(counted)))
@@ -55,7 +55,7 @@ pub(super) fn arm<'a>(
 }
 
 impl Armed<'_> {
-    /// As the traffic of a trial.
+    /// Returns them as the traffic of a trial.
     pub(super) fn as_traffic(&mut self) -> &mut dyn Traffic {
         match self {
             Armed::Agents(agents) => agents.as_mut(),
@@ -74,31 +74,32 @@ impl Armed<'_> {
         }
     }
 
-    /// Ends everything, and returns remarks and facts beyond the counts.
+    /// Ends everything, and returns remarks and facts in addition to the counts.
     ///
     /// # Errors
-    /// When the generator fails at the end.
+    /// Returns an error if the generator fails at the end.
     pub(super) fn end(self) -> Result<Outcome, BenchError> {
         match self {
             Armed::Agents(_) => Ok(Outcome::default()),
             Armed::Counted(name, counted) => {
                 let mut outcome = counted.finish()?;
-                let own = std::mem::take(&mut outcome.facts).into_iter();
-                outcome.facts = own.map(|(key, value)| (format!("{name} {key}"), value)).collect();
+                let facts = std::mem::take(&mut outcome.facts).into_iter();
+                outcome.facts =
+                    facts.map(|(key, value)| (format!("{name} {key}"), value)).collect();
                 Ok(outcome)
             }
         }
     }
 }
 
-/// Ends and load of an external generator, which has one sender.
-fn others<'a>(
+/// Hosts and load of an external generator, which has one sender.
+fn external<'a>(
     rack: &'a Rack,
     links: &Links,
-    wanted: &TrafficRequest<'_>,
+    request: &TrafficRequest<'_>,
 ) -> Result<(GeneratorHosts<'a>, Load), BenchError> {
-    let traffic = &wanted.settings.traffic;
-    if wanted.limit.is_some() {
+    let traffic = &request.settings.traffic;
+    if request.limit.is_some() {
         return Err(BenchError::Refused(format!(
             "generator = \"{}\" is not asked for counted bursts: leave `generator` out",
             traffic.generator.name()
@@ -110,7 +111,7 @@ fn others<'a>(
             traffic.generator.name()
         )));
     };
-    let threads = usize::from(wanted.settings.testbed.senders.max(1));
+    let threads = usize::from(request.settings.testbed.senders.max(1));
     let far = links.egress.peers.first();
     let far = far.ok_or_else(|| BenchError::Refused("the laboratory has no receiver".into()))?;
     let (sender, receiver) = (rack.named(&peer.host)?, rack.named(&far.host)?);
@@ -124,26 +125,25 @@ fn others<'a>(
         server: server(traffic, sender),
         options: traffic.generator_options.clone(),
     };
-    let next_hop_mac = next_hop(wanted.settings, links);
-    // It takes addresses and ports from the template, and the frame size separately.
-    // A plan with a mix of sizes has no other generator than fwdlab.
+    let next_hop_mac = next_hop(request.settings, links);
+    // The generator takes addresses and ports from the template, and the frame size separately.
+    // Plans with a mix of frame sizes are limited to fwdlab's own generator.
     let bytes = traffic.frame_size.most();
     let size = bytes.max(Template::smallest_frame(traffic.family));
     let stream = Stream { frame_size: size.into(), ..traffic.stream() };
-    let template = Template::new(&stream, wanted.run_id, peer.mac, next_hop_mac);
+    let template = Template::new(&stream, request.run_id, peer.mac, next_hop_mac);
     let load = Load {
         template,
         stream: Stream { frame_size: bytes.into(), ..stream },
         source_mac: peer.mac,
         next_hop_mac,
-        rate_pps: wanted.rate_pps,
-        at_most: at_most(wanted.trial),
+        rate_pps: request.rate_pps,
+        at_most: at_most(request.trial),
     };
     Ok((ends, load))
 }
 
-/// Address of a generator's server: by default the sending host at the generator's usual
-/// port.
+/// Address of a generator's server: by default the sending host at the generator's usual port.
 fn server(traffic: &TrafficSettings, sender: &ConnectedHost) -> Option<String> {
     if !traffic.generator_server.is_empty() {
         return Some(traffic.generator_server.clone());
@@ -174,15 +174,15 @@ fn at_most(trial: &Trial) -> Duration {
 fn agents<'a>(
     rack: &'a Rack,
     links: &Links,
-    wanted: &TrafficRequest<'_>,
+    request: &TrafficRequest<'_>,
 ) -> Result<AgentTraffic<'a>, BenchError> {
-    let traffic = &wanted.settings.traffic;
-    let threads = usize::from(wanted.settings.testbed.senders.max(1));
+    let traffic = &request.settings.traffic;
+    let threads = usize::from(request.settings.testbed.senders.max(1));
     let mut senders = Vec::new();
     for peer in &links.ingress.peers {
         let reached = rack.named(&peer.host)?;
         let (sending, _) = cpus(reached, threads);
-        senders.push((end(reached, peer, sending), next_hop(wanted.settings, links)));
+        senders.push((end(reached, peer, sending), next_hop(request.settings, links)));
     }
     let peer = links.egress.peers.first();
     let peer = peer.ok_or_else(|| BenchError::Refused("the laboratory has no receiver".into()))?;
@@ -190,20 +190,20 @@ fn agents<'a>(
     let receiver = end(reached, peer, cpus(reached, threads).1);
     let load = AgentLoad {
         stream: traffic.stream(),
-        run_id: wanted.run_id,
-        rate_pps: wanted.rate_pps,
-        limit: wanted.limit,
+        run_id: request.run_id,
+        rate_pps: request.rate_pps,
+        limit: request.limit,
         timestamps: traffic.timestamps,
-        sampled: traffic.checks.is_sample(wanted.rate_pps),
-        engine: wanted.settings.testbed.engine,
-        hops: u8::from(wanted.settings.dut.rewrites() == Rewrites::Route),
-        // A bridge leaves the MAC addresses of one or more senders as they are.
-        last_mac: match wanted.settings.dut.rewrites() {
+        sampled: traffic.checks.is_sample(request.rate_pps),
+        engine: request.settings.testbed.engine,
+        hops: u8::from(request.settings.dut.rewrites() == Rewrites::Route),
+        // A bridge does not change the MAC addresses of the senders.
+        last_mac: match request.settings.dut.rewrites() {
             Rewrites::Route | Rewrites::Mac => Some(links.egress.mac),
             Rewrites::None => None,
         },
-        translated: links.egress.translated(wanted.settings.dut.nat),
-        at_most: at_most(wanted.trial),
+        translated: links.egress.translated(request.settings.dut.nat),
+        at_most: at_most(request.trial),
     };
     AgentTraffic::arm(&senders, &receiver, &load)
 }
@@ -218,7 +218,7 @@ fn end<'a>(reached: &'a ConnectedHost, peer: &Peer, cpus: Vec<u16>) -> End<'a> {
     }
 }
 
-/// Sending and receiving CPUs of a host, from the lab file. If it does both, the first ones
+/// Sending and receiving CPUs of a host, from the lab file. If the host does both, the first ones
 /// send, one per thread.
 fn cpus(reached: &ConnectedHost, threads: usize) -> (Vec<u16>, Vec<u16>) {
     let (host, all) = (&reached.described, &reached.described.cpus);
