@@ -1,5 +1,5 @@
-//! Both ends of a machine's links: this process. Packets flow while the trial waits, so
-//! that nothing else runs beside them.
+//! Both ends of a machine's links: this process. Packets flow while the trial waits, so that
+//! nothing else runs at the same time.
 
 use super::lockstep::Pump;
 use super::machines::Up;
@@ -23,8 +23,7 @@ pub(super) struct VmEnds<'a> {
     pub(super) placement: Placement,
     /// The packets of the run, once it is armed.
     pump: RefCell<Option<Pump<'a>>>,
-    /// How far the trial's clock is before that of the system, in nanoseconds; behind, where it
-    /// is negative.
+    /// Offset of the trial's clock from the system's, in nanoseconds.
     ahead: Cell<i64>,
 }
 
@@ -33,23 +32,23 @@ impl<'a> VmEnds<'a> {
         VmEnds { up, placement, pump: RefCell::new(None), ahead: Cell::new(0) }
     }
 
-    fn with<T>(&self, ask: impl FnOnce(&mut Pump<'a>) -> T) -> Option<T> {
-        self.pump.borrow_mut().as_mut().map(ask)
+    fn with<T>(&self, query: impl FnOnce(&mut Pump<'a>) -> T) -> Option<T> {
+        self.pump.borrow_mut().as_mut().map(query)
     }
 
-    /// Sends a batch where packets flow, and lets its time pass; false where none do.
+    /// Sends a batch if packets flow, and lets its time pass; returns false if no packets flow.
     fn batch(&self) -> bool {
-        let began = self.now_ns();
-        let passed = self.with(|pump| pump.flows().then(|| pump.batch())).flatten();
-        if let Some(passed) = passed {
-            let took = self.now_ns() - began;
-            self.ahead.set(self.ahead.get() + passed as i64 - took as i64);
+        let start_ns = self.now_ns();
+        let passed_ns = self.with(|pump| pump.flows().then(|| pump.batch())).flatten();
+        if let Some(passed_ns) = passed_ns {
+            let real_ns = self.now_ns() - start_ns;
+            self.ahead.set(self.ahead.get() + passed_ns as i64 - real_ns as i64);
         }
-        passed.is_some()
+        passed_ns.is_some()
     }
 }
 
-/// Waiting is sending: one thread does both. While packets flow the clock goes by packets, so
+/// Waiting is sending: one thread does both. While packets flow the clock advances by packets, so
 /// that trials are equally long on every machine, however busy.
 impl Clock for VmEnds<'_> {
     fn now_ns(&self) -> u64 {
@@ -70,10 +69,10 @@ impl Clock for VmEnds<'_> {
 impl Endpoints for VmEnds<'_> {
     fn arm<'a>(
         &'a self,
-        wanted: &TrafficRequest<'_>,
+        request: &TrafficRequest<'_>,
         _findings: &mut Findings,
     ) -> Result<(Box<dyn Armed + 'a>, CpuTimes), BenchError> {
-        *self.pump.borrow_mut() = Some(Pump::new(self.up, wanted)?);
+        *self.pump.borrow_mut() = Some(Pump::new(self.up, request)?);
         Ok((Box::new(VmTraffic(self)), CpuTimes::none()))
     }
 
@@ -114,7 +113,7 @@ impl Traffic for VmTraffic<'_, '_> {
         self.0.with(|pump| pump.set_phase(phase));
     }
 
-    /// Whoever looks without waiting for the clock waits for packets.
+    /// A snapshot without a wait for the clock also sends a batch.
     fn snapshot(&mut self) -> Snapshot {
         self.0.batch();
         self.0.with(|pump| pump.snapshot()).unwrap_or_default()
@@ -132,7 +131,7 @@ impl Traffic for VmTraffic<'_, '_> {
         self.0.with(|pump| pump.arrivals()).unwrap_or_default()
     }
 
-    /// Time says nothing of a machine that is emulated.
+    /// Empty: time is meaningless on an emulated machine.
     fn evidence(&mut self) -> Evidence {
         Evidence::default()
     }

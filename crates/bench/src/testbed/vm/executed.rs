@@ -1,4 +1,4 @@
-//! Counts of a machine as a record of what it executed.
+//! Converts counts of a machine into the record of its executed code.
 
 use fwdlab_model::record::{Executed, ExecutedFunction, ExecutedStacks, Misses};
 use fwdlab_vm::bursts::Found;
@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 /// Instructions per packet below which a function is not recorded.
 const KEPT: f64 = 0.05;
 
-/// The record of what was found. `batch` is the number of packets that the machine finds at the
-/// same time, `scattered` the number of batches that it did not find so, of all.
+/// Returns the record of the counts `found`. `batch` is the number of packets that arrive at the
+/// machine simultaneously, `scattered` the number of batches that did not arrive so, and of all
+/// batches.
 pub fn executed(found: Found, batch: u16, scattered: (u64, u64)) -> Executed {
     let costs = found.costs;
     let missed = found.caches.as_ref().map(misses).unwrap_or_default();

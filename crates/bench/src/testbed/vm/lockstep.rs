@@ -1,4 +1,4 @@
-//! Packets in lockstep, and what the machine executes meanwhile.
+//! Packets in lockstep, and counts of the code that the machine executes for them.
 
 use super::executed::executed;
 use super::machines::Up;
@@ -20,15 +20,15 @@ use fwdlab_vm::wire::Lockstep;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// Bursts that the window is divided into: how well they agree says how exact a count is.
+/// Number of bursts in the window: their agreement shows the accuracy of a count.
 const BURSTS: u32 = 3;
-/// Time of a trial that passes with each packet: a thousand a second, about what an emulated
-/// guest forwards on a machine that does other things as well.
+/// Time of a trial that passes with each packet: a thousand per second, about the rate of an
+/// emulated guest on a machine with other work.
 const PACKET_NS: u64 = 1_000_000;
-/// Silence after which what is missing of a batch is taken for lost.
+/// Silence after which the missing packets of a batch count as lost.
 const SILENCE: Duration = Duration::from_secs(1);
 
-/// Sender and receiver of a run, one thread: a batch goes in, and comes out again.
+/// Sender and receiver of a run in one thread: a batch goes in, and comes out again.
 pub(super) struct Pump<'a> {
     up: &'a Up,
     symbols: Rc<Symbols>,
@@ -40,12 +40,12 @@ pub(super) struct Pump<'a> {
     sent: [u64; 4],
     phase: Phase,
     is_sending: bool,
-    /// What has failed, until somebody can be told.
+    /// Error that has not yet been returned.
     failed: Option<VmError>,
     /// Length of a burst by the plan.
     burst_ns: u64,
     batches: u64,
-    /// The burst that is under way.
+    /// The current burst.
     open: Option<Opened>,
     bursts: Vec<(Burst, Duration)>,
     scattered: (u64, u64),
@@ -82,7 +82,7 @@ impl Receiver for Counter {
 }
 
 impl Counter {
-    /// Packets of the run that came out, in whatever state.
+    /// Packets of the run that came out, including damaged and duplicate ones.
     fn arrived(&self) -> u64 {
         let counts = self.0.counts();
         let others = counts.damaged.iter().chain(&counts.duplicates).sum::<u64>();
@@ -91,19 +91,21 @@ impl Counter {
 }
 
 impl<'a> Pump<'a> {
-    /// Packets as `wanted`, through `up`.
+    /// Returns a pump for the packets of a request through `up`.
     ///
     /// # Errors
-    /// When the machine does not tell its functions.
-    pub(super) fn new(up: &'a Up, wanted: &TrafficRequest<'_>) -> Result<Pump<'a>, BenchError> {
+    /// Returns an error if the machine's functions cannot be read.
+    pub(super) fn new(up: &'a Up, request: &TrafficRequest<'_>) -> Result<Pump<'a>, BenchError> {
         let counts = up.running.counts.as_ref().ok_or_else(|| {
             trouble(VmError::Counts("the machine is not emulated, so nothing is counted".into()))
         })?;
         let wires = up.sockets().ok_or_else(|| {
             trouble(VmError::Counts("the machine has taps, and lockstep needs sockets".into()))
         })?;
-        let (settings, traffic) = (wanted.settings, &wanted.settings.traffic);
-        let template = Template::new(&traffic.stream(), wanted.run_id, mac::SENDER, mac::INGRESS);
+        let (settings, traffic) = (request.settings, &request.settings.traffic);
+        let (family, size) = (traffic.family, traffic.frame_size);
+        let template =
+            Template::new(family, size, traffic.flows, request.run_id, mac::SENDER, mac::INGRESS);
         let watch = Watch::Packets(Box::new(Expected {
             template: template.clone(),
             destination_mac: Some(mac::RECEIVER),
@@ -130,7 +132,7 @@ impl<'a> Pump<'a> {
             phase: Phase::WarmUp,
             is_sending: false,
             failed: None,
-            burst_ns: wanted.trial.duration_ns / u64::from(BURSTS),
+            burst_ns: request.trial.duration_ns / u64::from(BURSTS),
             batches: 0,
             open: None,
             bursts: Vec::new(),
@@ -144,20 +146,20 @@ impl<'a> Pump<'a> {
         self.is_sending = true;
     }
 
-    /// True while packets flow.
+    /// Returns true while packets flow.
     pub(super) fn flows(&self) -> bool {
         self.is_sending && self.failed.is_none()
     }
 
-    /// Sends a batch and waits until it is out again. Returns how long that is to the trial, in
-    /// nanoseconds: the time of its packets where all of it comes out, however long it took.
-    /// Otherwise as long as it took: the silence that shows a loss is part of the trial, or a
-    /// device that loses some of each batch would be measured for minutes.
+    /// Sends a batch and waits until it comes out. Returns its duration for the trial, in
+    /// nanoseconds: the nominal time of its packets if all of them come out, however long it took.
+    /// Otherwise the real time: the silence that shows a loss is part of the trial, or a device
+    /// that loses some of each batch would be measured for minutes.
     pub(super) fn batch(&mut self) -> u64 {
         let began = Instant::now();
         let sent = self.send();
         let passed = match sent {
-            Ok(came) if came == self.frames.len() => came as u64 * PACKET_NS,
+            Ok(arrived) if arrived == self.frames.len() => arrived as u64 * PACKET_NS,
             _ => began.elapsed().as_nanos() as u64,
         };
         if let Some(open) = &mut self.open {
@@ -169,7 +171,7 @@ impl<'a> Pump<'a> {
         passed
     }
 
-    /// Returns how many came out.
+    /// Sends a batch and returns the number of packets that came out.
     fn send(&mut self) -> Result<usize, VmError> {
         for frame in &mut self.frames {
             self.writer.write_next(frame, self.phase, 0);
@@ -184,7 +186,7 @@ impl<'a> Pump<'a> {
         })
     }
 
-    /// Begins the next burst where one is full. The last one ends with the window.
+    /// Begins the next burst if the current one is full. The last burst ends with the window.
     fn turn(&mut self) -> Result<(), VmError> {
         let is_full = self.open.as_ref().is_some_and(|open| open.passed_ns >= self.burst_ns);
         if is_full && self.bursts.len() + 1 < BURSTS as usize {
@@ -194,10 +196,10 @@ impl<'a> Pump<'a> {
         Ok(())
     }
 
-    /// Packets of another phase from now on; counts open and close with the window.
+    /// Changes the phase of packets from now on; counts open and close with the window.
     pub(super) fn set_phase(&mut self, phase: Phase) {
         self.phase = phase;
-        let turned = match phase {
+        let result = match phase {
             Phase::Window => {
                 self.scattered = (self.lockstep.scattered(), self.batches);
                 self.open()
@@ -209,7 +211,7 @@ impl<'a> Pump<'a> {
             }
             _ => Ok(()),
         };
-        if let Err(error) = turned {
+        if let Err(error) = result {
             self.failed = Some(error);
         }
     }
@@ -234,21 +236,21 @@ impl<'a> Pump<'a> {
     /// Ends sending.
     ///
     /// # Errors
-    /// What has failed since it began.
+    /// Returns the error that occurred since sending began.
     pub(super) fn stop(&mut self) -> Result<(), BenchError> {
         self.is_sending = false;
         match self.failed.take() {
             None => Ok(()),
-            // A guest that has died says why on its console.
+            // A dead guest prints the reason on its console.
             Some(error) => Err(trouble(self.up.explain(error))),
         }
     }
 
-    /// What was executed in the window: waits as long as a burst took, to see what the
-    /// machine executes when it idles. None where no window was opened.
+    /// Counts of code executed in the window: waits for the duration of a burst, to count the idle
+    /// machine. `None` if no window was opened.
     ///
     /// # Errors
-    /// When the machine is gone or does not come to rest.
+    /// Returns an error if the machine is gone or does not become idle.
     pub(super) fn executed(&mut self) -> Result<Option<Executed>, BenchError> {
         if self.bursts.is_empty() {
             return Ok(None);
@@ -260,19 +262,19 @@ impl<'a> Pump<'a> {
         Ok(Some(executed(found, self.frames.len() as u16, self.scattered)))
     }
 
-    /// Sees what the machine executes when it idles; returns the last look.
+    /// Counts the code of the idle machine; returns the last look.
     fn count_idle(&mut self) -> Result<Look, VmError> {
         self.lockstep.wait_for_rest()?;
         let running = &self.up.running;
         let longest = self.bursts.iter().map(|(_, took)| *took).max().unwrap_or_default();
-        let (before, began) = (Look::at(running)?, Instant::now());
+        let (before, start) = (Look::at(running)?, Instant::now());
         std::thread::sleep(longest);
         let last = Look::at(running)?;
         bursts::end(running)?;
         let idle: Period = last.since(&before)?;
-        let rested = began.elapsed().as_secs_f64();
+        let idle_s = start.elapsed().as_secs_f64();
         for (burst, took) in &mut self.bursts {
-            (burst.idle, burst.scale) = (idle.clone(), took.as_secs_f64() / rested);
+            (burst.idle, burst.scale) = (idle.clone(), took.as_secs_f64() / idle_s);
         }
         Ok(last)
     }
@@ -282,12 +284,12 @@ impl<'a> Pump<'a> {
         snapshot(self.sent, &self.received)
     }
 
-    /// Flows that arrived.
+    /// Number of flows that arrived.
     pub(super) fn flows_seen(&self) -> Option<u32> {
         self.received.flows().map(|flows| flows.seen)
     }
 
-    /// What the receiver found.
+    /// Results of the receiver's checks.
     pub(super) fn arrivals(&self) -> Arrivals {
         arrivals::found(&self.received, self.checked)
     }

@@ -1,4 +1,4 @@
-//! Machines that are up, by what they boot.
+//! Running machines, distinguished by the systems that they boot.
 
 use super::trouble;
 use crate::Observer;
@@ -25,13 +25,13 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// Machines that stay up at a time: two kernels alternate by block.
+/// Number of machines that stay up: two kernels alternate by block.
 const KEPT: usize = 2;
-/// Time that a command may take in a machine that is emulated.
+/// Time limit for a command in an emulated machine.
 const DEADLINE: Duration = Duration::from_secs(120);
-/// Time for a reboot in emulation, beside other work.
+/// Time limit for a reboot in emulation, alongside other work.
 const BOOT: Duration = Duration::from_secs(600);
-/// Time after which a connection says that it lives: longer than any run.
+/// Interval of a connection's keep-alive messages: longer than any run.
 const SILENT: Duration = Duration::from_secs(24 * 60 * 60);
 /// The network for administration, which exists in QEMU only.
 const ADMIN: &str = "192.0.2.0/24";
@@ -39,27 +39,27 @@ const ADMIN: &str = "192.0.2.0/24";
 /// The machines.
 pub(super) struct Machines {
     up: Vec<Up>,
-    /// Where their files are while they run.
+    /// Directory of their files while they run.
     parent: PathBuf,
-    /// Where the plugin and unpacked kernels are kept.
+    /// Directory for the plugin and unpacked kernels.
     cache: PathBuf,
     /// Directory of the experiment's files.
     experiment: PathBuf,
     booted: u32,
-    /// Whether the machine that was asked for last is up.
+    /// True if the last requested machine is up.
     is_up: bool,
-    /// What executes a machine whose variant leaves that open.
+    /// Accelerator of machines whose variant leaves it open.
     pub(super) auto: Accel,
 }
 
 impl Machines {
-    /// None yet; what processes that are gone have left is removed.
+    /// Returns an empty collection; removes remains of ended processes.
     pub(super) fn open(cache: &Path, experiment: &Path) -> Result<Machines, BenchError> {
         let parent = std::env::temp_dir();
         machine::clean(&parent);
         machine::clean_cache(cache);
-        let made = std::fs::create_dir_all(cache);
-        made.map_err(|source| BenchError::File {
+        let created = std::fs::create_dir_all(cache);
+        created.map_err(|source| BenchError::File {
             path: cache.display().to_string(),
             host: "this machine".into(),
             source,
@@ -76,13 +76,12 @@ impl Machines {
         })
     }
 
-    /// Whether the CPU itself executes guests, found out by booting a small one, and then those
-    /// that are to be measured: one that is itself executed by a KVM may know a small guest's
-    /// instructions, and not those of a loader or of a kernel for several CPUs. Returns how long
-    /// the last one took until it answered.
+    /// Tests whether the CPU itself executes guests, by booting a small one, and then the guests to
+    /// be measured: a nested KVM may support a small guest's instructions, but not those of a
+    /// loader or of a kernel for several CPUs. Returns the time until the last guest responded.
     ///
     /// # Errors
-    /// Why it does not.
+    /// Returns the reason why the CPU does not execute them.
     pub(super) fn try_kvm<'s>(
         &mut self,
         guests: impl Iterator<Item = &'s Settings>,
@@ -90,16 +89,16 @@ impl Machines {
         let small = |_: &Machines, directory: &Path, _| {
             probe::executes(Accel::Kvm, directory).map_err(trouble)
         };
-        let mut took = self.tried(small)?;
+        let mut took = self.with_directory(small)?;
         let mut known = Vec::new();
         for settings in guests {
-            // Without taps, which have as many queues as are asked for.
+            // Without taps, which have any requested number of queues.
             let what = What { queues: 1, ..What::of(settings, Accel::Kvm) };
             if known.contains(&what) {
                 continue;
             }
             known.push(what.clone());
-            took = self.tried(|machines, directory, number| {
+            took = self.with_directory(|machines, directory, number| {
                 let began = Instant::now();
                 machines.up(what, number, None, directory).map(|_| began.elapsed())
             })?;
@@ -107,46 +106,46 @@ impl Machines {
         Ok(took)
     }
 
-    /// What a guest does in a directory of its own.
-    fn tried<T>(
+    /// Runs a guest with its own directory.
+    fn with_directory<T>(
         &mut self,
         guest: impl FnOnce(&Machines, &Path, u32) -> Result<T, BenchError>,
     ) -> Result<T, BenchError> {
         let number = self.booted;
         let directory = machine::directory(&self.parent, number).map_err(trouble)?;
         self.booted += 1;
-        let tried = guest(self, &directory, number);
-        // What is left is removed by the next start.
+        let result = guest(self, &directory, number);
+        // The next start removes any remains.
         let _ = std::fs::remove_dir_all(&directory);
-        tried
+        result
     }
 
-    /// Ends all of them.
+    /// Ends all machines.
     pub(super) fn clear(&mut self) {
         self.up.clear();
     }
 
-    /// Ends the last one.
+    /// Ends the last machine.
     pub(super) fn end_last(&mut self) {
         self.up.pop();
     }
 
-    /// Ends the machine of a run that failed, unless the one that was to boot did not come up;
-    /// returns what became of its guest, where nobody was told.
+    /// Ends the machine of a failed run, unless a new machine failed to boot; returns the cause of
+    /// its guest's death, if no error reported it.
     pub(super) fn end_lost(&mut self) -> Option<String> {
         let lost = if self.is_up { self.up.pop() } else { None };
-        lost.filter(|up| !up.told.get())?.died().map(|error| error.to_string())
+        lost.filter(|up| !up.is_death_reported.get())?.died().map(|error| error.to_string())
     }
 
-    /// The last one.
+    /// Returns the last machine.
     pub(super) fn last(&self) -> Result<&Up, BenchError> {
         self.up.last().ok_or_else(|| BenchError::Refused("no machine is up".into()))
     }
 
-    /// Boots what a variant wants, unless it is up; it is the last one then.
+    /// Boots the machine of a variant, unless it is up; it is then the last machine.
     ///
     /// # Errors
-    /// When a kernel or program is missing, or the machine does not come up.
+    /// Returns an error if a kernel or program is missing, or the machine does not come up.
     pub(super) fn boot(
         &mut self,
         settings: &Settings,
@@ -161,7 +160,7 @@ impl Machines {
             return Ok(());
         }
         self.is_up = false;
-        // Before the next one, which needs the memory.
+        // Machines end before the next one boots, which needs the memory.
         while self.up.len() >= KEPT {
             self.up.remove(0);
         }
@@ -171,7 +170,7 @@ impl Machines {
         self.booted += 1;
         let up = self.up(what, number, netns, &directory);
         if up.is_err() {
-            // A machine that has begun removes its own files.
+            // A machine that has started removes its own files.
             let _ = std::fs::remove_dir_all(&directory);
         }
         self.up.push(up?);
@@ -186,17 +185,17 @@ impl Machines {
         netns: Option<&Netns>,
         directory: &Path,
     ) -> Result<Up, BenchError> {
-        let (ways, backends, taps) = ways(&what, number, netns, directory)?;
+        let (ways, backends, taps) = connect_nics(&what, number, netns, directory)?;
         let macs = [mac::INGRESS, mac::EGRESS];
-        let nics = macs.iter().zip(backends).map(|(&own, backend)| Nic {
+        let nics = macs.iter().zip(backends).map(|(&address, backend)| Nic {
             model: model(what.vm.nic),
-            mac: mac::text(own),
+            mac: mac::text(address),
             queues: what.queues,
             gathers: what.accel == Accel::Counted,
             backend,
         });
         let running = self.running(&what, nics.collect(), directory).map_err(trouble)?;
-        // QEMU alone has them from now on: they go with it.
+        // From now on QEMU alone holds the taps: they are removed with it.
         drop(taps);
         if let NicBackends::Sockets(wires) = &ways {
             wires.iter().try_for_each(Wire::connect).map_err(trouble)?;
@@ -204,26 +203,26 @@ impl Machines {
         let host = SshHost::connect(guest::NAME, ssh(&running))?;
         let release = host.run(&["uname", "-rv"], "")?.trim().to_owned();
         let links = links_of(&running.interfaces);
-        let (symbols, told) = (RefCell::default(), Cell::new(false));
-        Ok(Up { host, running, ways, links, release, what, symbols, told })
+        let (symbols, is_death_reported) = (RefCell::default(), Cell::new(false));
+        Ok(Up { host, running, ways, links, release, what, symbols, is_death_reported })
     }
 
-    /// Reboots the last machine, a FreeBSD, which keeps its disk.
+    /// Reboots the last machine, which runs FreeBSD and keeps its disk.
     ///
     /// # Errors
-    /// When it does not come up again, or has not gone down.
+    /// Returns an error if the machine does not come up again, or has not gone down.
     pub(super) fn reboot_last(&mut self) -> Result<(), BenchError> {
         let up =
             self.up.last_mut().ok_or_else(|| BenchError::Refused("no machine is up".into()))?;
         let before = Boot::of(&up.host)?;
         FreebsdDut::new(up.links.clone(), self.experiment.clone()).reboot(&up.host)?;
         let console = up.running.machine.console();
-        // The kernel's last words: what was said before them is not the next boot's.
+        // The kernel's last message: earlier prompts do not belong to the next boot.
         let down = console.wait_for("Uptime: ", BOOT);
         let booted = down.and_then(|_| console.wait_for("login:", BOOT)).map(drop);
         booted.map_err(|error| trouble(up.running.machine.explain(error)))?;
         up.host = SshHost::connect(guest::NAME, ssh(&up.running))?;
-        // Modules are where they were loaded last.
+        // Modules stay where they were loaded last.
         up.symbols.take();
         match Boot::of(&up.host)?.is(&before.0) {
             false => Ok(()),
@@ -256,21 +255,21 @@ impl Machines {
     }
 }
 
-/// Returns the kernel that an experiment names: a file relative to its own, or an installed
-/// kernel where there is no such file.
+/// Returns the kernel that an experiment names: a file relative to the experiment, otherwise an
+/// installed kernel.
 fn kernel_path(directory: &Path, name: &str) -> PathBuf {
     let path = directory.join(name);
     let is_installed = !path.exists() && kernel::is_name(Path::new(name));
     if is_installed { PathBuf::from(name) } else { path }
 }
 
-/// How a machine is reached.
+/// Connection settings of a machine.
 fn ssh(running: &Running) -> SshSettings {
     SshSettings {
         config: Some(running.ssh_config.clone()),
         deadline: DEADLINE,
         connect: DEADLINE,
-        // Nothing is to stir while it is counted.
+        // Keep-alive messages would disturb the count.
         alive: SILENT,
         one_shell: true,
         directory: Some(running.machine.directory().to_owned()),
@@ -278,17 +277,17 @@ fn ssh(running: &Running) -> SshSettings {
     }
 }
 
-/// What makes a machine another one.
+/// Properties that distinguish machines.
 #[derive(Clone, Debug, PartialEq)]
 struct What {
     kind: DutKind,
     vm: VmSettings,
-    /// What executes it, which the settings may leave open.
+    /// Accelerator, which the settings may leave open.
     accel: Accel,
     queues: u16,
-    /// True if it has the modules of rulesets that translate addresses.
+    /// True if the kernel has the modules of rulesets that translate addresses.
     nat: bool,
-    /// What its kernel read when it booted.
+    /// Loader settings that the kernel read at boot.
     loader: BTreeMap<String, String>,
 }
 
@@ -301,7 +300,7 @@ impl What {
             settings::Accel::Kvm => Accel::Kvm,
             settings::Accel::Tcg => Accel::Tcg,
         };
-        // How it is counted, and what was left open, is no part of the machine.
+        // The way of counting and the open choice are no properties of the machine.
         let vm = VmSettings { batch: 0, accel: settings::Accel::Auto, ..vm.clone() };
         let loader = settings.dut.remote.loader.clone();
         let (queues, nat) = (settings.dut.queues, settings.dut.nat == Nat::Source);
@@ -314,25 +313,25 @@ impl What {
     }
 }
 
-/// How packets come to a machine.
+/// Connection of a machine's network interfaces.
 pub(super) enum NicBackends {
-    /// One frame a datagram, in lockstep.
+    /// One frame per datagram, in lockstep.
     Sockets([Wire; 2]),
     /// Taps in namespaces of sender and receiver.
     Taps(Wiring),
 }
 
-/// The ways of a machine, as QEMU is told of them, and the descriptors that it is to inherit.
-type Opened = (NicBackends, [Backend; 2], Vec<OwnedFd>);
+/// Connections of a machine, QEMU's view of them, and the descriptors for QEMU to inherit.
+type ConnectedNics = (NicBackends, [Backend; 2], Vec<OwnedFd>);
 
-/// Makes the ways of the machine `number`, whose files lie in `directory`: taps where there are
+/// Creates the connections of machine `number`, whose files are in `directory`: taps if there are
 /// namespaces for them.
-fn ways(
+fn connect_nics(
     what: &What,
     number: u32,
     netns: Option<&Netns>,
     directory: &Path,
-) -> Result<Opened, BenchError> {
+) -> Result<ConnectedNics, BenchError> {
     if let Some(netns) = netns {
         let (wiring, taps) = netns.taps(number, what.queues)?;
         let numbers = |queues: &Vec<OwnedFd>| queues.iter().map(AsRawFd::as_raw_fd).collect();
@@ -354,14 +353,14 @@ pub(super) struct Up {
     /// `uname -rv`.
     pub(super) release: String,
     what: What,
-    /// Its functions, with the modules that were loaded when they were read.
+    /// Functions of its kernel, with the modules that were loaded when they were read.
     symbols: RefCell<Option<(String, Rc<Symbols>)>>,
-    /// Whether an error has said that the guest died.
-    told: Cell<bool>,
+    /// True if an error has reported the guest's death.
+    is_death_reported: Cell<bool>,
 }
 
 impl Up {
-    /// Its data interfaces at this end; none where taps are in their place.
+    /// Data interfaces at this end; `None` if the machine has taps instead.
     pub(super) fn sockets(&self) -> Option<&[Wire; 2]> {
         match &self.ways {
             NicBackends::Sockets(wires) => Some(wires),
@@ -369,7 +368,7 @@ impl Up {
         }
     }
 
-    /// What executes it, in words that reports are told by.
+    /// Describes the accelerator, in words by which reports recognise it.
     pub(super) fn executed_by(&self) -> &'static str {
         match self.what.accel {
             Accel::Kvm => "the CPU itself (KVM)",
@@ -377,37 +376,37 @@ impl Up {
         }
     }
 
-    /// Its CPUs, as it numbers them itself.
+    /// CPUs of the guest, by its own numbers.
     pub(super) fn cpus(&self) -> Vec<u16> {
         (0..self.what.vm.cpus).collect()
     }
 
-    /// Why the guest is dead; none where it is not.
+    /// Returns the cause of the guest's death; `None` if it is alive.
     fn died(&self) -> Option<VmError> {
         let machine = &self.running.machine;
         machine.console().look().err().map(|error| machine.explain(error))
     }
 
-    /// The error itself, or the guest's death in its place.
+    /// Returns the guest's death if it is dead, otherwise the error itself.
     pub(super) fn explain(&self, error: VmError) -> VmError {
         let died = self.died();
-        self.told.set(died.is_some());
+        self.is_death_reported.set(died.is_some());
         died.unwrap_or(error)
     }
 
-    /// Its functions as they are now: a module brings its own.
+    /// Functions of the kernel at this time: modules add their own.
     ///
     /// # Errors
-    /// When they can't be read.
+    /// Returns an error if they cannot be read.
     pub(super) fn symbols(&self) -> Result<Rc<Symbols>, BenchError> {
         let modules = match self.running.system {
-            // A kernel that takes no modules has no list of them.
+            // A kernel without module support has no list of modules.
             System::Linux => self.host.run(&["sh", "-c", LOADED], "")?,
             System::FreeBsd => self.host.run(&["kldstat"], "")?,
         };
         let mut known = self.symbols.borrow_mut();
-        if let Some((then, symbols)) = known.as_ref()
-            && *then == modules
+        if let Some((known_modules, symbols)) = known.as_ref()
+            && *known_modules == modules
         {
             return Ok(symbols.clone());
         }
@@ -417,7 +416,7 @@ impl Up {
     }
 }
 
-/// Names of the modules that are loaded.
+/// Command that prints the names of the loaded modules.
 const LOADED: &str = "[ ! -e /proc/modules ] || cut -d ' ' -f 1 /proc/modules";
 
 fn model(nic: settings::Nic) -> Model {
@@ -429,8 +428,8 @@ fn model(nic: settings::Nic) -> Model {
     }
 }
 
-/// The links of a machine by the address plan: its two data interfaces, and this process
-/// at the other ends.
+/// Links of a machine by the address plan: its two data interfaces, and this process at the other
+/// ends.
 fn links_of(interfaces: &[String; 2]) -> Links {
     let namespaces = Links::of_namespaces();
     let renamed = |link: &Link, interface: &str| Link {

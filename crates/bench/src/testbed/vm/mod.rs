@@ -1,12 +1,12 @@
 //! The testbed `vm`: a machine of QEMU on this machine, whose kernel is under test.
 //!
-//! Where instructions are counted, the machine is emulated, so that time means nothing and what
-//! it executes is known exactly ([`fwdlab_vm`]); packets come in lockstep over a pair of Unix
-//! sockets, without any privilege. Where a rate is measured, packets come over taps in
-//! namespaces, by the senders of the testbed `netns`, and the CPU itself executes the machine
-//! if it can. The DUT inside is the same that laboratories have, reached over ssh on an
-//! interface of its own. A machine stays up while the next variant boots the same; as many as
-//! alternate by block are kept.
+//! If instructions are counted, the machine is emulated: time is meaningless, and the executed code
+//! is known exactly ([`fwdlab_vm`]); packets arrive in lockstep over a pair of Unix sockets,
+//! without any privilege. If a rate is measured, packets arrive over taps in namespaces, from the
+//! senders of the testbed `netns`, and the CPU itself executes the machine if it can. The DUT
+//! inside is the same as in laboratories, reached over ssh on a separate interface. A machine stays
+//! up if the next variant boots the same; the number of machines kept is the number that alternate
+//! by block.
 //!
 //! Limits: one CPU and one queue in lockstep; taps as root only.
 
@@ -38,27 +38,26 @@ use machines::{Machines, NicBackends, Up};
 use std::path::{Path, PathBuf};
 use taps::TapEnds;
 
-/// perf's file, which nobody writes here.
+/// perf's file, which is never written here.
 const PERF: &str = "/dev/null";
 
 /// The testbed.
 pub struct Vm {
-    // Machines end before the lock of the machine is given back.
+    // Machines end before the lock of this machine is released.
     machines: Machines,
-    /// Where rates are measured: senders and receivers, and the lock of the machine.
+    /// For rates: senders and receivers, and the lock of this machine.
     netns: Option<Netns>,
     experiment: PathBuf,
     choice: Choice,
 }
 
 impl Vm {
-    /// Removes what machines of processes that are gone have left. Whether there is a QEMU
-    /// shows when the first machine boots; where a rate is measured, whether the CPU itself
-    /// executes a guest is tried here.
+    /// Removes remains of ended processes' machines. A missing QEMU is reported when the first
+    /// machine boots; for rates, this tests whether the CPU itself executes a guest.
     ///
     /// # Errors
-    /// When the directory of what is made once can't be made, or what a rate needs is not to be
-    /// had: root, taps, KVM where it is asked for.
+    /// Returns an error if the cache directory cannot be created, or a requirement for rates is
+    /// missing: root, taps, KVM if requested.
     pub fn open(plan: &Plan, privilege: &Privilege, paths: &Paths) -> Result<Vm, BenchError> {
         let mut machines = Machines::open(&paths.cache, &paths.experiment)?;
         let mut reasons = vec!["a machine of QEMU, as the experiment asks".to_owned()];
@@ -81,7 +80,7 @@ impl Vm {
     }
 }
 
-/// Senders and receivers on taps.
+/// Opens senders and receivers on taps.
 fn over_taps(plan: &Plan, privilege: &Privilege, paths: &Paths) -> Result<Netns, BenchError> {
     if *privilege != Privilege::Root {
         return Err(BenchError::environment(
@@ -93,22 +92,23 @@ fn over_taps(plan: &Plan, privilege: &Privilege, paths: &Paths) -> Result<Netns,
     Netns::open(privilege, paths, plan.base.testbed.engine, Cable::Taps)
 }
 
-/// Chooses what executes machines where that is left open; says what it is, and why.
+/// Chooses the accelerator of machines that leave it open; returns a sentence with the choice and
+/// the reason.
 fn choose(plan: &Plan, machines: &mut Machines) -> Result<String, BenchError> {
-    let wanted = || plan.variants.iter().map(|variant| variant.settings.testbed.vm.accel);
+    let requested = || plan.variants.iter().map(|variant| variant.settings.testbed.vm.accel);
     let emulated = "EMULATED (TCG): the time of an emulated CPU is no time of a machine";
-    if wanted().all(|accel| accel == Accel::Tcg) {
+    if requested().all(|accel| accel == Accel::Tcg) {
         return Ok(format!("{emulated}, as the experiment asks"));
     }
     let guests = plan.variants.iter().map(|variant| &variant.settings);
     match machines.try_kvm(guests.filter(|guest| guest.testbed.vm.accel != Accel::Tcg)) {
-        Ok(took) => {
+        Ok(latency) => {
             machines.auto = machine::Accel::Kvm;
-            let took = took.as_millis();
+            let took = latency.as_millis();
             Ok(format!("KVM executes the machine: its guest answered within {took} ms"))
         }
-        // It was asked for by its name.
-        Err(error) if wanted().any(|accel| accel == Accel::Kvm) => Err(error),
+        // The experiment requests KVM by name.
+        Err(error) if requested().any(|accel| accel == Accel::Kvm) => Err(error),
         Err(error) => {
             machines.auto = machine::Accel::Tcg;
             let text = error.to_string();
@@ -119,16 +119,16 @@ fn choose(plan: &Plan, machines: &mut Machines) -> Result<String, BenchError> {
 }
 
 impl Vm {
-    /// A DUT of a kind in a machine.
+    /// Opens a DUT of a kind in a machine.
     fn device<'a>(&'a self, kind: DutKind, up: &'a Up) -> Box<dyn Dut + 'a> {
-        let ground = DutContext {
+        let context = DutContext {
             links: &up.links,
             experiment: &self.experiment,
             program: Path::new(""),
             keeper: &Undo,
             wires: &Wires::Sockets,
         };
-        dut::open(kind, ground)
+        dut::open(kind, context)
     }
 }
 
@@ -142,11 +142,11 @@ impl Testbed for Vm {
         self.netns.as_ref().map_or_else(of_guest, |netns| netns.place(settings))
     }
 
-    /// A machine that was lost is not asked again: the next run boots its own.
+    /// A lost machine is not queried again: the next run boots its own.
     fn recover(&mut self, _observer: &mut dyn Observer) -> Result<Option<String>, BenchError> {
         let boots = "the machine boots anew";
         Ok(Some(match self.machines.end_lost() {
-            // A connection that broke does not say why.
+            // A broken connection does not show the cause.
             Some(why) => format!("{why}; {boots}"),
             None => boots.to_owned(),
         }))
@@ -167,7 +167,7 @@ impl Testbed for Vm {
         if let Prepared::Reboot(reasons) = &prepared
             && !settings.dut.remote.loader.is_empty()
         {
-            // What its loader is to read stands on its disk now.
+            // The disk now contains the files for the loader.
             observer.step(&format!("rebooting: {}", reasons.join("; ")));
             self.machines.reboot_last()?;
             let up = self.machines.last()?;
@@ -180,7 +180,7 @@ impl Testbed for Vm {
             }
         }
         if let Prepared::Reboot(reasons) = prepared {
-            // What is to be as it was found is so in a machine that boots from its image.
+            // A machine that boots from its image has the original settings.
             observer.step(&format!("booting anew: {}", reasons.join("; ")));
             self.machines.end_last();
             self.machines.boot(settings, self.netns.as_ref(), observer)?;
@@ -218,12 +218,12 @@ struct VmRig<'a, E> {
     ends: E,
 }
 
-/// What a machine's ends are beside being that.
+/// Properties of a machine's ends for the rig.
 trait MachineEnds: Endpoints {
-    /// The clock that a trial goes by.
+    /// Clock of a trial.
     fn clock(&self) -> &dyn Clock;
 
-    /// What a sender at the maximum rate does.
+    /// Load model of a sender at the maximum rate.
     const PRESSURE: LoadModel;
 }
 
@@ -266,7 +266,7 @@ impl<E: MachineEnds> Rig for VmRig<'_, E> {
     }
 }
 
-/// The error of a machine in the words of the laboratory.
+/// Converts the error of a machine.
 fn trouble(error: VmError) -> BenchError {
     let text = error.to_string();
     let (what, next) = text.split_once("\n  next step: ").unwrap_or((&text, "try it again"));

@@ -1,9 +1,9 @@
-//! Both ends of a machine's links where a rate is measured: the senders and receivers of
-//! namespaces, on taps that are the other ends of the guest's cards.
+//! Both ends of a machine's links for measuring a rate: the senders and receivers of namespaces, on
+//! taps that are the other ends of the guest's cards.
 //!
-//! The sender does not wait: what finds the ring of its tap full is lost, and counted there.
-//! QEMU's threads are the device, for they execute the guest and move its frames: they get the
-//! device's CPUs, and their time is the device's.
+//! The sender does not wait: packets that find the ring of its tap full are lost, and counted
+//! there. QEMU's threads are the device, because they execute the guest and move its frames: they
+//! get the device's CPUs, and their time is the device's.
 
 use super::machines::Up;
 use crate::cpu::Placement;
@@ -28,16 +28,16 @@ pub(super) struct TapEnds<'a> {
     up: &'a Up,
     wiring: &'a Wiring,
     placement: Placement,
-    /// The sender's namespace, where frames are counted that found the guest's ring full.
+    /// The sender's namespace, which counts frames that found the guest's ring full.
     sender: NamespaceHost,
 }
 
 impl<'a> TapEnds<'a> {
-    /// The ends of `up`, whose taps are those of `wiring`; QEMU's threads get the CPUs of the
+    /// Returns the ends of `up`, whose taps belong to `wiring`; QEMU's threads get the CPUs of the
     /// device.
     ///
     /// # Errors
-    /// When a thread can't be bound, or the namespace is gone.
+    /// Returns an error if a thread cannot be bound, or the namespace is gone.
     pub(super) fn new(
         netns: &'a Netns,
         up: &'a Up,
@@ -55,13 +55,13 @@ impl<'a> TapEnds<'a> {
 impl Endpoints for TapEnds<'_> {
     fn arm<'a>(
         &'a self,
-        wanted: &TrafficRequest<'_>,
+        request: &TrafficRequest<'_>,
         _findings: &mut Findings,
     ) -> Result<(Box<dyn Armed + 'a>, CpuTimes), BenchError> {
         let threads = self.up.running.machine.threads();
-        let wanted = TrafficRequest { threads: &threads, ..*wanted };
-        let armed = self.netns.arm_all(self.wiring, &self.placement, &wanted)?;
-        // What the receiver does is done by QEMU's thread as it sends: none is known apart.
+        let request = TrafficRequest { threads: &threads, ..*request };
+        let armed = self.netns.arm_all(self.wiring, &self.placement, &request)?;
+        // QEMU's sending thread also does the receiver's work: the receiver's share is unknown.
         let times = CpuTimes::open(&threads, &[], ReceiverPlace::Unknown, &[]);
         Ok((bidirectional::armed(armed), times))
     }
