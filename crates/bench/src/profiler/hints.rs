@@ -1,7 +1,6 @@
 //! Errors of perf, and the next step for each.
 
-/// The remark on what perf said when it failed; its own words where nothing better
-/// is known.
+/// Returns the remark for an error message of perf; the message itself if the error is unknown.
 pub fn remark_on(words: &str) -> String {
     let known: [(&[&str], &str, &str); 7] = [
         (
@@ -41,25 +40,25 @@ pub fn remark_on(words: &str) -> String {
             "write event = \"cpu-clock\" in [profile]",
         ),
     ];
-    let found = known.iter().find(|(signs, ..)| signs.iter().any(|sign| words.contains(sign)));
-    match found {
+    let hint = known.iter().find(|(signs, ..)| signs.iter().any(|sign| words.contains(sign)));
+    match hint {
         Some((_, what, next)) => format!("{what}: next step: {next}"),
         None => {
-            let said: Vec<&str> = words
+            let lines: Vec<&str> = words
                 .lines()
                 .map(str::trim)
                 .filter(|line| !line.is_empty() && !line.starts_with("Events "))
                 .take(3)
                 .collect();
-            let said = if said.is_empty() { "it said nothing".into() } else { said.join("; ") };
-            format!("perf failed ({said}): next step: `fwdlab doctor`")
+            let lines = if lines.is_empty() { "it said nothing".into() } else { lines.join("; ") };
+            format!("perf failed ({lines}): next step: `fwdlab doctor`")
         }
     }
 }
 
-/// True when perf's words say that this event can't be had here.
-pub(super) fn is_about_the_event(words: &str) -> bool {
+/// Returns true if perf's message states that this event is unavailable here.
+pub(super) fn is_about_the_event(message: &str) -> bool {
     ["is not supported", "not support sampling", "event syntax error", "No such file or directory"]
         .iter()
-        .any(|sign| words.contains(sign))
+        .any(|sign| message.contains(sign))
 }

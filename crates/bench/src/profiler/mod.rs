@@ -1,11 +1,9 @@
 //! CPU profiles: samples the DUT's CPUs while it forwards.
 //!
-//! A [`Profiler`] gets ready before traffic flows, samples between
-//! [`Profiler::start`] and [`Profiler::stop`], and is read out when the traffic has
-//! ended. Whatever fails becomes a remark with the next step, never an error: a
-//! profile that can't be had takes nothing from the measurement. Samples are kept as
-//! `perf script` prints them; who reads, folds and draws them is not this crate's
-//! business.
+//! A [`Profiler`] gets ready before traffic flows, samples between [`Profiler::start`] and
+//! [`Profiler::stop`], and is read out when the traffic has ended. A failure becomes a remark with
+//! the next step, never an error: a missing profile does not affect the measurement. Samples are
+//! kept as `perf script` prints them; other crates read, fold and draw them.
 
 mod hints;
 pub mod perf;
@@ -51,7 +49,7 @@ pub trait Profiler {
     /// Starts sampling.
     fn start(&mut self);
 
-    /// Stops sampling. Fast, as traffic is still flowing.
+    /// Stops sampling. Must be fast, because traffic is still flowing.
     fn stop(&mut self);
 
     /// Reads the samples; may take long.
@@ -61,32 +59,31 @@ pub trait Profiler {
 /// Raw samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RawProfile {
-    /// Samples in the form of `perf script` with the fields [`perf::FIELDS`], times
-    /// in seconds of CLOCK_MONOTONIC; empty when there are none.
+    /// Samples in the form of `perf script` with the fields [`perf::FIELDS`], times in seconds of
+    /// CLOCK_MONOTONIC; empty if there are none.
     pub text: String,
     /// Profiler and options, in words.
     pub source: String,
-    /// What triggered a sample.
+    /// Event that triggered a sample.
     pub event: String,
-    /// How callers were found.
+    /// Method by which callers were found.
     pub call_graph: String,
-    /// Sampling was on from here at the latest, nanoseconds of CLOCK_MONOTONIC; 0
-    /// when it never was.
+    /// Latest start of sampling, nanoseconds of CLOCK_MONOTONIC; 0 if it never started.
     pub sampled_from_ns: u64,
-    /// Sampling was on until here at the least.
+    /// Earliest end of sampling.
     pub sampled_to_ns: u64,
-    /// What was counted meanwhile on the same CPUs.
+    /// Counters of the same CPUs during that time.
     pub counters: Vec<ProfileCounter>,
     /// Remarks and errors, each with the next step.
     pub remarks: Vec<String>,
 }
 
-/// Samples of a text in the form of `perf script`, and how much of them has names.
+/// Numbers of samples and named frames in a text in the form of `perf script`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Census {
-    /// Samples.
+    /// Number of samples.
     pub samples: usize,
-    /// Those that a program, not the kernel, was running in.
+    /// Samples taken in a program, not in the kernel.
     pub in_programs: usize,
     /// Frames of the kernel.
     pub kernel_frames: usize,
@@ -95,8 +92,8 @@ pub struct Census {
 }
 
 impl Census {
-    /// Counts a text. A sample is a line that does not begin with white space; a
-    /// frame of the kernel has an address in the upper half.
+    /// Counts a text. A sample is a line that does not begin with white space; a frame of the
+    /// kernel has an address in the upper half.
     pub fn of(text: &str) -> Census {
         let mut census = Census::default();
         let mut is_innermost = false;
@@ -118,7 +115,7 @@ impl Census {
         census
     }
 
-    /// True when the kernel keeps its functions' names to itself.
+    /// Returns true if the kernel hides the names of its functions.
     pub fn lacks_symbols(self) -> bool {
         self.kernel_frames > 0 && self.unknown_kernel_frames * 10 > self.kernel_frames
     }

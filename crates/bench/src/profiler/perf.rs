@@ -1,8 +1,8 @@
 //! perf(1) as the sampler of a Linux machine, through [`Host`].
 //!
-//! `perf record` and `perf stat` start before the traffic and sleep; a word on their
-//! standard input switches them on and off (perf-record(1), `--control`), so that the
-//! sampled time is the window to within a millisecond and nothing slow happens in it.
+//! `perf record` and `perf stat` start before the traffic and sleep; a word on their standard input
+//! switches them on and off (perf-record(1), `--control`), so that the sampled time equals the
+//! window to within a millisecond and nothing slow happens in it.
 
 use super::hints::{is_about_the_event, remark_on};
 use super::{Census, Profiler, RawProfile, Sampling};
@@ -13,7 +13,7 @@ use fwdlab_model::record::ProfileCounter;
 use std::path::Path;
 use std::time::Duration;
 
-/// Fields of `perf script` that a profile is made of.
+/// Fields of `perf script` in a profile.
 pub const FIELDS: &str = "comm,pid,tid,cpu,time,period,event,ip,sym,symoff,dso";
 /// Events that `perf stat` counts in addition to the samples.
 pub const COUNTED: [&str; 6] = [
@@ -29,8 +29,7 @@ pub const COUNTED: [&str; 6] = [
 const READY: Duration = Duration::from_secs(15);
 /// Time limit for switching on or off.
 const SWITCH: Duration = Duration::from_secs(2);
-/// Longest time that it may take to write the last samples. A perf whose disk is
-/// full never ends by itself.
+/// Time limit for writing the last samples. A perf whose disk is full never ends by itself.
 const END: Duration = Duration::from_secs(20);
 
 /// perf, ready to sample.
@@ -38,7 +37,7 @@ pub struct Perf<'a> {
     host: &'a dyn Host,
     clock: &'a dyn Fn() -> u64,
     file: String,
-    /// True to run `perf stat`, and to look for lost samples, which a low frequency does not lose.
+    /// True to run `perf stat`, and to count lost samples; sampling at a low frequency loses none.
     counts: bool,
     record: Option<Box<dyn Running>>,
     stat: Option<Box<dyn Running>>,
@@ -46,8 +45,8 @@ pub struct Perf<'a> {
 }
 
 impl<'a> Perf<'a> {
-    /// Gets perf ready to sample `cpus` of `host` into `file`, which is removed at the
-    /// end. `clock` reads CLOCK_MONOTONIC of the host in nanoseconds.
+    /// Prepares perf to sample `cpus` of `host` into `file`, which is removed at the end. `clock`
+    /// reads CLOCK_MONOTONIC of the host in nanoseconds.
     pub fn prepare(
         host: &'a dyn Host,
         clock: &'a dyn Fn() -> u64,
@@ -71,22 +70,22 @@ impl<'a> Perf<'a> {
         perf
     }
 
-    /// Starts `perf record` with the event asked for, else with the clock.
+    /// Starts `perf record` with the requested event, otherwise with the clock.
     fn record(&mut self, plan: &Sampling, cpus: &str) {
-        let wanted = match plan.event {
+        let event = match plan.event {
             Event::Auto => Event::Cycles,
-            named => named,
+            configured => configured,
         };
-        // perf itself takes the clock instead of cycles without a word.
-        let event = match self.counts(wanted, cpus) {
-            Ok(true) => wanted,
-            Ok(false) => self.the_clock_instead_of(plan.event),
+        // perf itself silently replaces cycles by the clock.
+        let event = match self.counts(event, cpus) {
+            Ok(true) => event,
+            Ok(false) => self.fall_back_to_clock(plan.event),
             Err(error) => return self.raw.remarks.push(remark_on(&error.to_string())),
         };
         match self.start_record(event, plan, cpus) {
             Ok(record) => self.record = Some(record),
             Err(words) if event != Event::CpuClock && is_about_the_event(&words) => {
-                let event = self.the_clock_instead_of(plan.event);
+                let event = self.fall_back_to_clock(plan.event);
                 match self.start_record(event, plan, cpus) {
                     Ok(record) => self.record = Some(record),
                     Err(words) => self.raw.remarks.push(remark_on(&words)),
@@ -96,29 +95,29 @@ impl<'a> Perf<'a> {
         }
     }
 
-    fn the_clock_instead_of(&mut self, asked: Event) -> Event {
-        self.raw.remarks.push(match asked {
+    fn fall_back_to_clock(&mut self, requested: Event) -> Event {
+        self.raw.remarks.push(match requested {
             Event::Auto => "sampled by the kernel's clock, since this machine counts no cycles: \
                             what runs with interrupts off is booked where they come on again"
                 .into(),
-            named => format!(
+            configured => format!(
                 "{} can't be sampled on this machine, the kernel's clock was taken instead: next \
                  step: `perf list hw` shows what there is",
-                named.name()
+                configured.name()
             ),
         });
         Event::CpuClock
     }
 
-    /// True when the machine counts the event; software events are not asked for.
+    /// Returns true if the machine counts the event; software events need no query.
     fn counts(&self, event: Event, cpus: &str) -> Result<bool, BenchError> {
         if event == Event::CpuClock {
             return Ok(true);
         }
         let argv = ["perf", "stat", "-x", ",", "--log-fd", "1", "-C", cpus, "-e", event.name()];
         let argv: Vec<&str> = argv.into_iter().chain(["--", "sleep", "0.01"]).collect();
-        let told = self.host.run(&argv, "");
-        match told {
+        let output = self.host.run(&argv, "");
+        match output {
             Err(error) if is_about_the_event(&error.to_string()) => Ok(false),
             other => Ok(counted(&other?, event.name()).value.is_some()),
         }
@@ -174,7 +173,7 @@ impl<'a> Perf<'a> {
             self.raw.counters = COUNTED.map(|name| counted(&ended.errors, name)).into();
         }
         let Some(mut record) = self.record.take() else { return };
-        // An interrupt would do, but then it ends with the signal's status.
+        // An interrupt would also end perf, but with the signal's status.
         if record.tell("stop").is_err() {
             record.interrupt();
         }
@@ -231,11 +230,11 @@ impl Profiler for Perf<'_> {
             return;
         }
         self.raw.sampled_to_ns = (self.clock)();
-        let mut heard = true;
+        let mut responded = true;
         for program in [&mut self.record, &mut self.stat].into_iter().flatten() {
-            heard &= switch(program.as_mut(), "disable");
+            responded &= switch(program.as_mut(), "disable");
         }
-        if !heard {
+        if !responded {
             self.raw.remarks.push(
                 "perf ended, or hung, before the window did: what it sampled until then is kept: \
                  next step: profile again"
@@ -251,35 +250,35 @@ impl Profiler for Perf<'_> {
     }
 }
 
-/// Starts a perf and waits until it answers; its last words when it doesn't.
+/// Starts a perf and waits until it responds; returns its last message if it does not.
 fn ready(host: &dyn Host, argv: &[&str]) -> Result<Box<dyn Running>, String> {
     let mut program = host.spawn(argv).map_err(|error| error.to_string())?;
-    let answers = program.tell("ping").is_ok() && program.hear(READY).is_some();
-    if answers {
+    let responds = program.tell("ping").is_ok() && program.hear(READY).is_some();
+    if responds {
         return Ok(program);
     }
     let ended = program.wait(Duration::from_millis(100));
     Err(if ended.errors.trim().is_empty() { ended.status } else { ended.errors })
 }
 
-/// Sends a command and waits for the answer; false if there is none.
+/// Sends a command and waits for the response; returns false if there is none.
 fn switch(program: &mut dyn Running, word: &str) -> bool {
     program.tell(word).is_ok() && program.hear(SWITCH).is_some()
 }
 
-/// CPUs as perf lists them: `1,2,5`.
+/// CPU list in perf's format: `1,2,5`.
 fn list(cpus: &[u16]) -> String {
     cpus.iter().map(u16::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// How often `perf report --stats` says that samples were lost.
+/// Number of losses of samples in the output of `perf report --stats`.
 fn lost_records(text: &str) -> u64 {
     let lines = text.lines().filter(|line| line.trim_start().starts_with("LOST"));
     lines.filter_map(|line| line.split_whitespace().nth(2)?.parse::<u64>().ok()).sum()
 }
 
-/// One event of the output of `perf stat -x ,` (perf-stat(1), CSV FORMAT): value,
-/// unit, event, time it was counted, share of the time.
+/// Parses one event of the output of `perf stat -x ,` (perf-stat(1), CSV FORMAT): value, unit,
+/// event, time it was counted, share of the time.
 fn counted(text: &str, event: &str) -> ProfileCounter {
     let line = text.lines().map(|line| line.split(',').collect::<Vec<_>>()).find(|fields| {
         // An event may carry modifiers: cycles:u.

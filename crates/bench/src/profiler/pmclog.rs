@@ -1,9 +1,9 @@
-//! The log of FreeBSD's hwpmc(4): what was sampled, by time, CPU and thread.
+//! The log of FreeBSD's hwpmc(4): samples by time, CPU and thread.
 //!
-//! `pmcstat -R` prints it without times, and samples without times can't be told to be of
-//! the traffic, so it is read here, as words that od(1) prints in the machine's own order.
-//! Layout: sys/sys/pmclog.h and sys/sys/pmc.h of FreeBSD 12 to 14, whose records begin with
-//! the time stamp counter; those of FreeBSD 11 have other times and are refused.
+//! `pmcstat -R` prints it without times, and samples without times cannot be assigned to the
+//! traffic, so it is read here, as words that od(1) prints in the machine's own order. Layout:
+//! sys/sys/pmclog.h and sys/sys/pmc.h of FreeBSD 12 to 14, whose records begin with the time stamp
+//! counter; FreeBSD 11 has other times, so its logs are refused.
 
 use fwdlab_vm::symbols::Symbols;
 use std::collections::BTreeMap;
@@ -11,14 +11,14 @@ use std::fmt::Write;
 
 /// Upper byte of every record's first word.
 const MAGIC: u32 = 0xee;
-/// First version of the log that is known to have time stamp counters.
+/// First version of the log with time stamp counters.
 const STAMPED: u32 = 0x0900;
-/// Flags of processes that are the kernel's own: P_KPROC and P_SYSTEM (sys/sys/proc.h).
+/// Flags of kernel processes: P_KPROC and P_SYSTEM (sys/sys/proc.h).
 const OF_KERNEL: u32 = 0x4 | 0x200;
 /// PMC_CC_F_USERSPACE.
 const IN_PROGRAM: u32 = 1;
 
-/// Kinds of records that are read.
+/// Kinds of records to read.
 mod kind {
     pub(super) const INITIALIZE: u32 = 3;
     pub(super) const EXEC: u32 = 9;
@@ -31,9 +31,9 @@ mod kind {
 pub struct Log {
     /// Samples, in the order of the log.
     samples: Vec<Sample>,
-    /// Names of processes by their number, and whether they are the kernel's.
+    /// Process names by number; true for processes of the kernel.
     processes: BTreeMap<u32, (String, bool)>,
-    /// Programs that were executed, and when.
+    /// Executed programs, with the time stamp counter.
     executed: Vec<(String, u64)>,
 }
 
@@ -48,28 +48,28 @@ struct Sample {
     addresses: Vec<u64>,
 }
 
-/// How samples are written.
+/// Output format of samples.
 #[derive(Clone, Copy, Debug)]
 pub struct Form<'a> {
     /// Functions of the kernel and its modules.
     pub symbols: &'a Symbols,
     /// Two moments, each as time stamp counter and in nanoseconds of the profile's clock.
     pub clock: [(u64, u64); 2],
-    /// What triggered the samples, and what one stands for in its unit.
+    /// Event that triggered the samples.
     pub event: &'a str,
-    /// See `event`.
+    /// Number of events per sample, in the unit of the event.
     pub period: u64,
-    /// Samples before are left out, nanoseconds.
+    /// Samples before this time are omitted, nanoseconds.
     pub from_ns: u64,
-    /// Those from here on, too.
+    /// Samples from this time on are omitted, nanoseconds.
     pub to_ns: u64,
 }
 
 impl Log {
-    /// Reads what `od -An -v -t x4` printed of it.
+    /// Parses the output of `od -An -v -t x4` for a log.
     ///
     /// # Errors
-    /// What it is instead, in words.
+    /// Returns a description if the text is no log.
     pub fn read(text: &str) -> Result<Log, String> {
         let words = text.split_ascii_whitespace().map(|word| u32::from_str_radix(word, 16));
         let words: Vec<u32> =
@@ -80,7 +80,7 @@ impl Log {
             if head >> 24 != MAGIC || length < 16 {
                 return Err(format!("no log of hwpmc: a record begins with {head:08x}"));
             }
-            // The last record is cut off when the disk was full.
+            // The last record is incomplete if the disk was full.
             let Some((record, after)) = rest.split_at_checked(length.div_ceil(4)) else { break };
             log.record(head >> 16 & 0xff, record)?;
             rest = after;
@@ -125,12 +125,13 @@ impl Log {
         Ok(())
     }
 
-    /// When a program was executed; none when it was not.
+    /// Time stamp counter at the execution of a program; `None` if it was not executed.
     pub fn executed(&self, path: &str) -> Option<u64> {
         self.executed.iter().find(|(known, _)| known.ends_with(path)).map(|(_, tsc)| *tsc)
     }
 
-    /// Samples in the form of `perf script`, and how many there are of before and after.
+    /// Returns samples in the form of `perf script`, and the number of samples outside the time
+    /// span.
     pub fn script(&self, form: &Form<'_>) -> (String, usize) {
         let (mut text, mut outside) = (String::new(), 0);
         for sample in &self.samples {
@@ -140,7 +141,7 @@ impl Log {
                 continue;
             }
             let (seconds, rest) = (at_ns / 1_000_000_000, at_ns % 1_000_000_000);
-            // Neither can fail: a string takes everything.
+            // Neither write can fail: a string accepts everything.
             let _ = writeln!(
                 text,
                 "{} {}/{} [{:03}] {seconds}.{rest:09}: {:10} {}: ",
@@ -151,7 +152,7 @@ impl Log {
                 form.period,
                 form.event
             );
-            // The addresses of a program mean nothing without its own files.
+            // The addresses of a program are meaningless without its files.
             let addresses =
                 if sample.in_program { &sample.addresses[..0] } else { &sample.addresses };
             if addresses.is_empty() {
@@ -162,7 +163,7 @@ impl Log {
                 );
             }
             for (depth, &address) in addresses.iter().enumerate() {
-                // Callers are told by where they go on, which may be another function.
+                // A caller is identified by its return address, which may be in the next function.
                 let name = form.symbols.name(address.saturating_sub(u64::from(depth > 0)));
                 let _ = writeln!(text, "\t{address:16x} {} (kernel)", name.unwrap_or("[unknown]"));
             }
@@ -171,14 +172,14 @@ impl Log {
         (text, outside)
     }
 
-    /// A process as profiles name it. Processes of the kernel have a word of their own before
-    /// their names, and a sampler's thread for its log is the sampler.
+    /// Name of a process in profiles. Names of kernel processes get a prefix, and a sampler's
+    /// thread for its log counts as the sampler.
     fn name(&self, pid: u32) -> String {
         match self.processes.get(&pid) {
             Some((name, _)) if name.starts_with("hwpmc:") => "pmcstat".to_owned(),
             Some((name, true)) => format!("kernel/{}", name.replace(' ', "_")),
             Some((name, false)) => name.replace(' ', "_"),
-            // The first thread of the kernel, and whoever was gone before it was told of.
+            // The first thread of the kernel, and processes that ended before the log named them.
             None if pid == 0 => "kernel/kernel".to_owned(),
             None => "unknown".to_owned(),
         }
@@ -189,7 +190,7 @@ fn long(low: u32, high: u32) -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
-/// The text at a word, up to its zero. Logs are written by amd64 and arm64: lowest byte
+/// Returns the text at a word, up to its zero. Logs are written by amd64 and arm64: lowest byte
 /// first.
 fn string(record: &[u32], at: usize) -> String {
     let bytes = record.get(at..).unwrap_or_default().iter().flat_map(|word| word.to_le_bytes());
@@ -197,13 +198,13 @@ fn string(record: &[u32], at: usize) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// The path of a program: behind one address, since FreeBSD 14 behind two.
+/// Returns the path of a program: after one address, since FreeBSD 14 after two.
 fn path(record: &[u32]) -> String {
     let is_path = |text: &String| text.starts_with('/') && !text.contains(char::is_control);
     [8, 10].map(|at| string(record, at)).into_iter().find(is_path).unwrap_or_default()
 }
 
-/// A time on the line through two moments.
+/// Converts a counter to a time, on the line through two moments.
 fn time(clock: [(u64, u64); 2], tsc: u64) -> u64 {
     let [(tsc_0, ns_0), (tsc_1, ns_1)] = clock;
     let slope = ns_1.saturating_sub(ns_0) as f64 / tsc_1.saturating_sub(tsc_0).max(1) as f64;
@@ -215,8 +216,8 @@ fn time(clock: [(u64, u64); 2], tsc: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Words of records as a FreeBSD 13.2 wrote them: the beginning, a process, an execution,
-    /// a sample of the kernel and one of a program.
+    /// Words of records that FreeBSD 13.2 wrote: the beginning, a process, an execution, a sample
+    /// of the kernel and one of a program.
     const LOG: &str = "
  ee030014 00000000 a65948ca 000000d6 09030000
  ee14002c 00000000 a825a86a 000000d6 0000000c 10000284 72746e69 00000000 00000000 00000000 00000000
@@ -235,7 +236,7 @@ mod tests {
     fn form(symbols: &Symbols) -> Form<'_> {
         Form {
             symbols,
-            // A counter of 1 GHz, which stood at 0xd600000000 when the clock stood at 0.
+            // A counter of 1 GHz, which is 0xd600000000 when the clock is 0.
             clock: [(0xd6_0000_0000, 0), (0xd6_8000_0000, 0x8000_0000)],
             event: "clock.prof",
             period: 492_126,
@@ -265,7 +266,7 @@ fwdlab-mark-1 1039/100063 [000] 3.221225472:     492126 clock.prof:
     }
 
     #[test]
-    fn samples_outside_of_the_traffic_are_left_out_and_counted() {
+    fn samples_outside_the_traffic_are_omitted_and_counted() {
         let (log, symbols) = (Log::read(LOG).expect("a log"), symbols());
         let form = Form { from_ns: 3_000_000_000, ..form(&symbols) };
         let (text, outside) = log.script(&form);
@@ -275,7 +276,7 @@ fwdlab-mark-1 1039/100063 [000] 3.221225472:     492126 clock.prof:
     }
 
     #[test]
-    fn what_is_no_log_is_told_and_what_was_cut_off_is_read_as_far_as_it_goes() {
+    fn invalid_log_is_refused_and_truncated_log_is_read() {
         assert!(Log::read("00000000 1").expect_err("no log").contains("begins with 00000000"));
         assert!(Log::read("nonsense").expect_err("no log").contains("no hexadecimal"));
         let old = LOG.replace("09030000", "06000000");
@@ -288,7 +289,7 @@ fwdlab-mark-1 1039/100063 [000] 3.221225472:     492126 clock.prof:
     }
 
     #[test]
-    fn a_counter_from_before_the_first_moment_is_no_overflow() {
+    fn counter_before_the_first_moment_does_not_overflow() {
         assert_eq!(time([(1000, 500), (2000, 1500)], 900), 400);
         assert_eq!(time([(1000, 500), (2000, 1500)], 0), 0);
         assert_eq!(time([(5, 5), (5, 5)], 7), 5);

@@ -1,15 +1,15 @@
 //! pmcstat(8) as the sampler of a FreeBSD machine, through [`Host`].
 //!
-//! A machine that forwards as fast as it can has no time for programs: a sampler that is
-//! told when to begin begins late, and its log waits for a disk. So sampling begins before
-//! the traffic and ends after it, buffers of the kernel hold all of it, and what lies
-//! outside of the window is left out by its time. Times are the CPU's counter; programs
-//! that do nothing are executed before and after, and the log says at which count, so that
-//! the counter is known in the profile's clock without a word during the traffic.
+//! A machine that forwards as fast as it can has no time for programs: a sampler that is started on
+//! command starts late, and its log waits for a disk. So sampling begins before the traffic and
+//! ends after it, buffers of the kernel hold all samples, and samples outside the window are
+//! omitted by their time. Times are the CPU's counter; programs that do nothing are executed before
+//! and after, and the log records the counter at each execution, which relates the counter to the
+//! profile's clock without any command during the traffic.
 //!
-//! Events: cycles and others where the machine counts them, else the profiling clock of
-//! the kernel (`CLOCK.PROF`), which is there in virtual machines too. DTrace is not used:
-//! its stacks have no times.
+//! Events: cycles and others if the machine counts them, otherwise the profiling clock of the
+//! kernel (`CLOCK.PROF`), which virtual machines also have. DTrace is not used: its stacks have no
+//! times.
 //!
 //! Sources: pmcstat(8), pmc.soft(3), hwpmc(4).
 
@@ -27,28 +27,29 @@ use fwdlab_vm::symbols::Symbols;
 use std::path::Path;
 use std::time::Duration;
 
-/// The module.
+/// Kernel module.
 const MODULE: &str = "hwpmc";
 /// The kernel's profiling clock.
 const CLOCK: &str = "CLOCK.PROF";
-/// Its name in a profile, where a clock's unit is the nanosecond.
+/// Name of the clock in a profile, where the unit of a clock is the nanosecond.
 const CLOCK_NAME: &str = "clock.prof";
-/// Buffers of the log for each CPU, and kilobytes of one: when sampling begins each process
-/// takes one, and the rest holds the samples of seconds.
+/// Number of log buffers per CPU, and kilobytes per buffer: when sampling begins, each process
+/// takes one, and the rest holds the samples of several seconds.
 const BUFFERS: [(&str, &str); 2] =
     [("kern.hwpmc.nbuffers_pcpu", "512"), ("kern.hwpmc.logbuffersize", "16")];
-/// Events between two samples, of which the kernel takes no fewer: a thousand by default,
+/// Variable with the minimum number of events between two samples: a thousand by default, which is
 /// seconds of a clock.
 const LEAST: &str = "kern.hwpmc.mincount";
-/// Marks of the clock before the traffic, and as many after it; the sharpest counts.
+/// Clock marks before the traffic, and the same number after it; the one with the smallest
+/// uncertainty counts.
 const MARKS: usize = 5;
-/// Time limit for the log's beginning, and for a mark.
+/// Time limit for the beginning of the log, and for a mark.
 const READY: Duration = Duration::from_secs(20);
-/// Longest time that the last samples may take to be written.
+/// Time limit for writing the last samples.
 const END: Duration = Duration::from_secs(60);
 
-/// Makes marks until its input ends: `$1` is the log, which must have begun, `$2` what
-/// the programs' names begin with.
+/// Script that makes marks until its input ends: `$1` is the log, which must have begun, `$2` the
+/// prefix of the programs' names.
 const MARKER: &str = "n=0; until [ -s \"$1\" ] || [ $n -ge 150 ]; do sleep 0.1; n=$((n+1)); done; \
                       echo ready; while read -r mark; do \"$2$mark\"; echo made; done";
 
@@ -60,28 +61,28 @@ pub struct Pmcstat<'a> {
     cpus: Vec<u16>,
     sampler: Option<Box<dyn Running>>,
     marker: Option<Box<dyn Running>>,
-    /// When each mark was made: before and after, nanoseconds.
+    /// Times before and after each mark, nanoseconds.
     marks: Vec<(u64, u64)>,
-    /// What one sample stands for.
+    /// Number of events per sample.
     period: u64,
     undo: Undo,
     raw: RawProfile,
 }
 
-/// What was changed on the machine.
+/// Changes on the machine to restore.
 #[derive(Debug, Default)]
 struct Undo {
-    /// The machine, when hwpmc was not loaded.
+    /// The machine, if this process loaded hwpmc there.
     loaded_on: Option<System>,
-    /// Variables of the loader that were not set.
+    /// Loader variables that were not set before.
     variables: Vec<&'static str>,
-    /// The smallest number of events that was there.
-    least: Option<String>,
+    /// Previous minimum number of events.
+    mincount: Option<String>,
 }
 
 impl<'a> Pmcstat<'a> {
-    /// Begins to sample `cpus` of `host` into `file`, which is removed at the end. `clock`
-    /// reads the profile's clock in nanoseconds.
+    /// Begins to sample `cpus` of `host` into `file`, which is removed at the end. `clock` reads
+    /// the profile's clock in nanoseconds.
     pub fn prepare(
         host: &'a dyn Host,
         clock: &'a dyn Fn() -> u64,
@@ -112,7 +113,7 @@ impl<'a> Pmcstat<'a> {
 
     fn begin(&mut self, plan: &Sampling) -> Result<(), BenchError> {
         self.load()?;
-        // What a killed process has left.
+        // Remains of a killed process.
         self.remove_files();
         for mark in 0..2 * MARKS {
             self.host.run(&["cp", "/usr/bin/true", &self.mark_file(mark)], "")?;
@@ -142,7 +143,7 @@ impl<'a> Pmcstat<'a> {
         Ok(())
     }
 
-    /// Loads hwpmc with buffers that last, unless it is there.
+    /// Loads hwpmc with large buffers, unless it is already loaded.
     fn load(&mut self) -> Result<(), BenchError> {
         if self.host.run(&["kldstat", "-q", "-m", MODULE], "").is_err() {
             for (name, value) in BUFFERS {
@@ -151,39 +152,39 @@ impl<'a> Pmcstat<'a> {
                     self.undo.variables.push(name);
                 }
             }
-            // Noted there first, so that it goes also when this process does not come back.
+            // Recorded there first, so that it is unloaded even if this process does not return.
             let system = System::ask(self.host)?;
             modules::load(self.host, &Backup::new(self.host, &system), MODULE)?;
             self.undo.loaded_on = Some(system);
         }
-        // Older releases have no such limit.
-        if let Ok(least) = self.host.run(&["sysctl", "-n", LEAST], "")
+        // Older releases have no minimum.
+        if let Ok(mincount) = self.host.run(&["sysctl", "-n", LEAST], "")
             && self.host.run(&["sysctl", &format!("{LEAST}=1")], "").is_ok()
         {
-            self.undo.least = Some(least.trim().to_owned());
+            self.undo.mincount = Some(mincount.trim().to_owned());
         }
         Ok(())
     }
 
-    /// What is sampled, and how many events lie between two samples.
+    /// Returns the event to sample, and the number of events between two samples.
     fn event(&mut self, plan: &Sampling) -> Result<(String, u64), BenchError> {
         let frequency = u64::from(plan.frequency_hz.max(1));
-        let wanted = match plan.event {
+        let event = match plan.event {
             Event::Auto => Event::Cycles,
-            named => named,
+            configured => configured,
         };
-        if let Some(name) = names(wanted).iter().find(|name| self.counts(name)) {
+        if let Some(name) = names(event).iter().find(|name| self.counts(name)) {
             let hz = self.host.run(&["sysctl", "-n", "machdep.tsc_freq"], "")?;
             let hz: u64 = hz.trim().parse().unwrap_or(2_000_000_000);
-            // Of misses there are a hundredth of the cycles, or so.
-            let share = if matches!(wanted, Event::Cycles | Event::Instructions) { 1 } else { 100 };
+            // Misses are roughly a hundredth of the cycles.
+            let share = if matches!(event, Event::Cycles | Event::Instructions) { 1 } else { 100 };
             self.period = (hz / frequency / share).max(1000);
-            self.raw.event = wanted.name().into();
+            self.raw.event = event.name().into();
             self.raw.source =
                 format!("pmcstat, {name} every {} events, frame pointers", self.period);
             return Ok(((*name).to_owned(), self.period));
         }
-        if wanted != Event::CpuClock {
+        if event != Event::CpuClock {
             self.raw.remarks.push(match plan.event {
                 Event::Auto => {
                     "sampled by the kernel's profiling clock, since this machine counts \
@@ -191,10 +192,10 @@ impl<'a> Pmcstat<'a> {
                                 come on again"
                         .into()
                 }
-                named => format!(
+                configured => format!(
                     "{} can't be sampled on this machine, the kernel's profiling clock was taken \
                      instead: next step: `pmccontrol -L` shows what there is",
-                    named.name()
+                    configured.name()
                 ),
             });
         }
@@ -211,30 +212,30 @@ impl<'a> Pmcstat<'a> {
         Ok((CLOCK.to_owned(), count))
     }
 
-    /// True when the machine counts an event: an emulated one takes it and counts nothing.
+    /// Returns true if the machine counts an event: an emulated one accepts it and counts nothing.
     fn counts(&self, event: &str) -> bool {
         let (cpus, script) = (self.list(), ["/bin/sh", "-c", "sleep 0.1"]);
         let argv = ["pmcstat", "-C", "-c", &cpus, "-s", event, "-w", "1"];
         let argv: Vec<&str> = argv.into_iter().chain(script).collect();
-        let printed = self.host.run(&argv, "").unwrap_or_default();
-        let last = printed.lines().rfind(|line| !line.starts_with('#')).unwrap_or_default();
+        let output = self.host.run(&argv, "").unwrap_or_default();
+        let last = output.lines().rfind(|line| !line.starts_with('#')).unwrap_or_default();
         last.split_whitespace().any(|word| word.parse::<u64>().is_ok_and(|count| count > 0))
     }
 
-    /// Makes marks of the clock in the log.
+    /// Makes clock marks in the log.
     fn mark(&mut self) {
         let Some(marker) = &mut self.marker else { return };
         for _ in 0..MARKS {
             let before_ns = (self.clock)();
-            let told = marker.tell(&self.marks.len().to_string());
-            if told.is_err() || marker.hear(READY).is_none() {
+            let sent = marker.tell(&self.marks.len().to_string());
+            if sent.is_err() || marker.hear(READY).is_none() {
                 return;
             }
             self.marks.push((before_ns, (self.clock)()));
         }
     }
 
-    /// The sampler's last words.
+    /// Returns the sampler's last message as an error.
     fn failed(&mut self) -> BenchError {
         let why = match self.sampler.take() {
             None => "it did not start".to_owned(),
@@ -251,8 +252,8 @@ impl<'a> Pmcstat<'a> {
         let Some(mut sampler) = self.sampler.take() else { return Ok(()) };
         sampler.interrupt();
         let ended = sampler.wait(END);
-        let words = ended.errors.trim();
-        if let Some(lost) = discarded(words) {
+        let message = ended.errors.trim();
+        if let Some(lost) = discarded(message) {
             self.raw.remarks.push(format!(
                 "the kernel had no room for {lost} records of the sampler: next step: {}",
                 if self.undo.loaded_on.is_some() {
@@ -263,27 +264,28 @@ impl<'a> Pmcstat<'a> {
                 }
             ));
         } else if !ended.well {
-            let words = if words.is_empty() { &ended.status } else { words };
-            self.raw.remarks.push(remark_on(words));
+            let message = if message.is_empty() { &ended.status } else { message };
+            self.raw.remarks.push(remark_on(message));
         }
         let text = self.host.run(&["od", "-An", "-v", "-t", "x4", &self.log], "")?;
-        let wrong = |why: String| BenchError::Program {
+        let failed = |why: String| BenchError::Program {
             command: format!("pmcstat -O {}", self.log),
             host: self.host.name().into(),
             why,
         };
-        let log = Log::read(&text).map_err(wrong)?;
+        let log = Log::read(&text).map_err(failed)?;
         let marks = self.marks.clone();
         let sharpest = |from: usize, to: usize| {
-            let made = marks.iter().enumerate().take(to).skip(from).filter_map(|(mark, times)| {
-                let (before_ns, after_ns) = *times;
-                let tsc = log.executed(&self.mark_file(mark))?;
-                Some((after_ns - before_ns, (tsc, before_ns.midpoint(after_ns))))
-            });
-            made.min_by_key(|(width_ns, _)| *width_ns)
+            let marks_made =
+                marks.iter().enumerate().take(to).skip(from).filter_map(|(mark, times)| {
+                    let (before_ns, after_ns) = *times;
+                    let tsc = log.executed(&self.mark_file(mark))?;
+                    Some((after_ns - before_ns, (tsc, before_ns.midpoint(after_ns))))
+                });
+            marks_made.min_by_key(|(width_ns, _)| *width_ns)
         };
         let (Some(first), Some(last)) = (sharpest(0, MARKS), sharpest(MARKS, 2 * MARKS)) else {
-            return Err(wrong("no mark of the clock is in it".into()));
+            return Err(failed("no mark of the clock is in it".into()));
         };
         let symbols = self.host.run(&["/bin/sh", "-s"], FREEBSD_SYMBOLS)?;
         let form = Form {
@@ -305,12 +307,12 @@ impl<'a> Pmcstat<'a> {
                 blur_ns / 1_000_000
             ));
         }
-        self.look();
+        self.check_samples();
         Ok(())
     }
 
-    /// Remarks on what came.
-    fn look(&mut self) {
+    /// Adds remarks about missing samples or names.
+    fn check_samples(&mut self) {
         let census = Census::of(&self.raw.text);
         if census.samples == 0 {
             self.raw.remarks.push(
@@ -331,34 +333,36 @@ impl<'a> Pmcstat<'a> {
     fn remove_files(&self) {
         let marks: Vec<String> = (0..2 * MARKS).map(|mark| self.mark_file(mark)).collect();
         let argv = ["rm", "-f", &self.log].into_iter().chain(marks.iter().map(String::as_str));
-        // What is left is removed before the next profile.
+        // The next profile removes any remaining files.
         let _ = self.host.run(&argv.collect::<Vec<_>>(), "");
     }
 
-    /// Puts back what was changed.
-    fn put_back(&mut self) {
+    /// Restores everything that was changed.
+    fn restore(&mut self) {
         self.remove_files();
         let undo = std::mem::take(&mut self.undo);
-        let mut left = Vec::new();
+        let mut errors = Vec::new();
         if let Some(system) = undo.loaded_on {
             let memory = Backup::new(self.host, &system);
             match modules::unload(self.host, &memory, |file| file == MODULE) {
-                Err(error) => left.push(error.to_string()),
-                Ok(stays) if stays(MODULE) => left.push(format!("{MODULE} can't be unloaded")),
+                Err(error) => errors.push(error.to_string()),
+                Ok(is_loaded) if is_loaded(MODULE) => {
+                    errors.push(format!("{MODULE} can't be unloaded"))
+                }
                 Ok(_) => {}
             }
-        } else if let Some(least) = undo.least {
-            left.extend(
+        } else if let Some(mincount) = undo.mincount {
+            errors.extend(
                 self.host
-                    .run(&["sysctl", &format!("{LEAST}={least}")], "")
+                    .run(&["sysctl", &format!("{LEAST}={mincount}")], "")
                     .err()
                     .map(|e| e.to_string()),
             );
         }
         for name in undo.variables {
-            left.extend(self.host.run(&["kenv", "-u", name], "").err().map(|e| e.to_string()));
+            errors.extend(self.host.run(&["kenv", "-u", name], "").err().map(|e| e.to_string()));
         }
-        self.raw.remarks.extend(left.into_iter().map(|error| {
+        self.raw.remarks.extend(errors.into_iter().map(|error| {
             format!("{}: next step: put it back by hand, or reboot", error.replace('\n', " "))
         }));
     }
@@ -396,15 +400,15 @@ impl Profiler for Pmcstat<'_> {
                 self.raw.remarks.push(remark_on(&error.to_string()));
             }
         }
-        // Whoever still runs ends with its connection.
+        // Programs that still run end with their connection.
         (self.sampler, self.marker) = (None, None);
-        self.put_back();
+        self.restore();
         self.raw.remarks.dedup();
         self.raw
     }
 }
 
-/// Names of an event, by the machine's maker and the release.
+/// Names of an event, by CPU vendor and release.
 fn names(event: Event) -> &'static [&'static str] {
     match event {
         Event::Auto | Event::CpuClock => &[],
@@ -417,20 +421,20 @@ fn names(event: Event) -> &'static [&'static str] {
     }
 }
 
-/// `profhz` of `{ hz = 100, tick = 10000, profhz = 8128, stathz = 127 }`.
+/// Parses `profhz` of `{ hz = 100, tick = 10000, profhz = 8128, stathz = 127 }`.
 fn profhz(rates: &str) -> Option<u64> {
     let after = rates.split_once("profhz = ")?.1;
     let digits = after.split(|c: char| !c.is_ascii_digit()).next()?;
     digits.parse().ok().filter(|hz| *hz > 0)
 }
 
-/// How many records were lost, in the sampler's own words.
-fn discarded(words: &str) -> Option<u64> {
-    let (before, _) = words.split_once(" events were discarded")?;
+/// Parses the number of lost records from the sampler's message.
+fn discarded(message: &str) -> Option<u64> {
+    let (before, _) = message.split_once(" events were discarded")?;
     before.rsplit(' ').next()?.parse().ok()
 }
 
-/// The remark on what failed, with the next step.
+/// Returns the remark on a failure, with the next step.
 fn remark_on(words: &str) -> String {
     let known: [(&[&str], &str, &str); 5] = [
         (
@@ -459,8 +463,8 @@ fn remark_on(words: &str) -> String {
             "end the other pmcstat there",
         ),
     ];
-    let found = known.iter().find(|(signs, ..)| signs.iter().any(|sign| words.contains(sign)));
-    match found {
+    let hint = known.iter().find(|(signs, ..)| signs.iter().any(|sign| words.contains(sign)));
+    match hint {
         Some((_, what, next)) => format!("{what}: next step: {next}"),
         None => format!(
             "pmcstat failed ({}): next step: `pmcstat -S {CLOCK} -O log sleep 1` on that machine",

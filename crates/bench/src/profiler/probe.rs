@@ -1,14 +1,13 @@
-//! Tries sampling for real: a tenth of a second of copying zeros.
+//! Tests sampling for real: a tenth of a second of copying zeros.
 
 use super::{Census, remark_on};
 use crate::host::Host;
 use std::path::Path;
 
-/// Samples all CPUs for a moment; what was seen, or why nothing was (with the next
-/// step). `file` is written and removed.
+/// Samples all CPUs for a moment; returns a summary of the samples. `file` is written and removed.
 ///
 /// # Errors
-/// A remark with the next step.
+/// Returns a remark with the next step.
 pub fn attempt(host: &dyn Host, file: &Path) -> Result<String, String> {
     let file = file.display().to_string();
     let result = sample(host, &file);

@@ -1,20 +1,19 @@
-//! Samples of a simulated device: the same text every time, under names that no
-//! kernel has.
+//! Samples of a simulated device: the same text every time, under names that no kernel has.
 
 use super::{Profiler, RawProfile, Sampling};
 use fwdlab_model::record::ProfileCounter;
 use std::fmt::Write;
 
-/// A sampler of what does not run.
+/// A simulated profiler.
 pub struct Simulated<'a> {
     clock: &'a dyn Fn() -> u64,
     frequency_hz: u32,
-    /// Shares of the functions, in the order of [`STACKS`].
+    /// True to use the weights with a firewall in [`STACKS`].
     firewall: bool,
     raw: RawProfile,
 }
 
-/// Function and its callers, innermost first, its weight without and with a firewall.
+/// Each function with its callers, innermost first, and its weights without and with a firewall.
 const STACKS: [(&[&str], u32, u32); 5] = [
     (&["simulated_receive", "simulated_poll"], 30, 20),
     (&["simulated_route_lookup", "simulated_forward", "simulated_poll"], 25, 18),
@@ -24,8 +23,7 @@ const STACKS: [(&[&str], u32, u32); 5] = [
 ];
 
 impl<'a> Simulated<'a> {
-    /// A sampler that reads the simulation's clock, for a device with or without a
-    /// firewall.
+    /// Returns a profiler with the simulation's clock, for a device with or without a firewall.
     pub fn new(clock: &'a dyn Fn() -> u64, plan: &Sampling, firewall: bool) -> Simulated<'a> {
         let raw = RawProfile {
             source: format!("simulated, not sampled, at {} Hz", plan.frequency_hz),
@@ -59,20 +57,20 @@ impl Profiler for Simulated<'_> {
         };
         let total: u32 = STACKS.iter().map(weight).sum();
         let mut at_ns = self.raw.sampled_from_ns;
-        let mut turn = 0;
+        let mut step = 0;
         while at_ns < self.raw.sampled_to_ns {
-            // Steps of 37 of 100 reach every hundredth once before any comes again.
-            let mut place = (turn * 37) % total;
+            // Steps of 37 modulo 100 reach every hundredth once before any repeats.
+            let mut place = (step * 37) % total;
             let stack = STACKS.iter().find(|stack| {
-                let found = place < weight(stack);
+                let is_chosen = place < weight(stack);
                 place = place.saturating_sub(weight(stack));
-                found
+                is_chosen
             });
             if let Some(&(functions, ..)) = stack {
                 write_sample(&mut self.raw.text, at_ns, period_ns, functions);
             }
             at_ns += period_ns;
-            turn = (turn + 1) % total;
+            step = (step + 1) % total;
         }
         self.raw
     }

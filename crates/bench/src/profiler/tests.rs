@@ -1,4 +1,4 @@
-//! Everything that can go wrong with perf, played by a host that does as it is told.
+//! Failures of perf, tested on a scripted host.
 
 use super::perf::{COUNTED, Perf};
 use super::simulated::Simulated;
@@ -8,7 +8,7 @@ use fwdlab_model::profile::{CallGraph, Event, ProfilePlan};
 use std::cell::Cell;
 use std::path::Path;
 
-/// Made with perf 6.1 on a kernel 6.18.
+/// Output of perf 6.1 on Linux 6.18.
 const SCRIPT: &str = "\
 napi/d0-8    77/77    [001] 25351.476491979:     500250 cpu-clock: 
 \tffffffff816a4844 ip_forward+0x34 ([kernel.kallsyms])
@@ -29,20 +29,20 @@ Events disabled
 3,,cpu-migrations,202280805,100.00,,
 ";
 
-fn well(errors: &str) -> Ended {
+fn success(errors: &str) -> Ended {
     Ended { well: true, code: Some(0), status: "exit status: 0".into(), errors: errors.into() }
 }
 
-fn badly(errors: &str) -> Ended {
+fn failure(errors: &str) -> Ended {
     Ended { well: false, code: Some(255), status: "exit status: 255".into(), errors: errors.into() }
 }
 
-/// A machine where all is well, but without cycles.
+/// Returns a working host without a cycle counter.
 fn machine() -> FakeHost {
     let outputs = [("perf stat", "<not supported>,,cycles,0,100.00,,\n"), ("perf script", SCRIPT)];
     let programs = [
-        ("perf record", FakeProgram::answering("ack", well("[ perf record: Captured ]"))),
-        ("perf stat", FakeProgram::answering("ack", badly(STAT))),
+        ("perf record", FakeProgram::answering("ack", success("[ perf record: Captured ]"))),
+        ("perf stat", FakeProgram::answering("ack", failure(STAT))),
     ];
     FakeHost {
         outputs: outputs.map(|(key, text)| (key.into(), text.into())).into(),
@@ -106,7 +106,7 @@ fn samples_counters_and_times_are_kept() {
 }
 
 #[test]
-fn cycles_are_taken_where_they_are_counted_and_named_events_where_they_are_not_missed() {
+fn cycles_are_sampled_if_counted_and_missing_events_fall_back_to_the_clock() {
     let mut host = machine();
     host.outputs.insert("perf stat".into(), "98765,,cycles,10,100.00,,\n".into());
     let plan = Sampling { call_graph: CallGraph::Dwarf, ..full() };
@@ -122,7 +122,7 @@ fn cycles_are_taken_where_they_are_counted_and_named_events_where_they_are_not_m
 }
 
 #[test]
-fn a_perf_that_does_not_start_is_a_remark_that_says_what_to_do() {
+fn failed_start_of_perf_becomes_a_remark_with_a_next_step() {
     for (words, what, next) in [
         ("perf is not installed", "perf is missing", "linux-perf"),
         (
@@ -135,14 +135,14 @@ fn a_perf_that_does_not_start_is_a_remark_that_says_what_to_do() {
         ("Maximum frequency rate (1,000 Hz) exceeded.", "as often", "lower `frequency`"),
         ("Segmentation fault", "Segmentation fault", "fwdlab doctor"),
     ] {
-        // Before anything runs ...
+        // Before any program runs ...
         let mut host = machine();
         host.failures.insert("perf stat".into(), words.into());
         let remarks = remarks_of(&host);
         assert!(remarks.contains(what) && remarks.contains(next), "{words}: {remarks}");
-        // ... or when it shall get ready.
+        // ... or while it gets ready.
         let mut host = machine();
-        let dead = FakeProgram { ended: badly(words), ..FakeProgram::default() };
+        let dead = FakeProgram { ended: failure(words), ..FakeProgram::default() };
         host.programs.insert("perf record".into(), dead);
         let raw = profile(&host, &full());
         let remarks = raw.remarks.join("\n");
@@ -154,14 +154,14 @@ fn a_perf_that_does_not_start_is_a_remark_that_says_what_to_do() {
 }
 
 #[test]
-fn an_event_that_counts_but_can_not_be_sampled_gives_way_to_the_clock() {
+fn event_without_sampling_support_falls_back_to_the_clock() {
     let mut host = machine();
     host.outputs.insert("perf stat".into(), "98765,,cycles,10,100.00,,\n".into());
     let words = "Error:\ncycles: PMU Hardware doesn't support sampling/overflow-interrupts. Try \
                  'perf stat'\nThe cycles event is not supported.";
-    let dead = FakeProgram { ended: badly(words), ..FakeProgram::default() };
+    let dead = FakeProgram { ended: failure(words), ..FakeProgram::default() };
     host.programs.insert("perf record".into(), dead);
-    // The fake fails for the clock as well: both attempts were made, the last is told.
+    // The fake also fails for the clock: both attempts are made, the last one is reported.
     let raw = profile(&host, &full());
     assert_eq!(raw.event, "cpu-clock");
     assert!(raw.remarks.iter().any(|remark| remark.contains("counts no cycles")));
@@ -170,11 +170,11 @@ fn an_event_that_counts_but_can_not_be_sampled_gives_way_to_the_clock() {
 }
 
 #[test]
-fn a_perf_that_dies_or_fills_the_disk_keeps_what_it_has() {
+fn dying_perf_and_full_disk_keep_earlier_samples() {
     let mut host = machine();
     let dies = FakeProgram {
         lives_for: Some(2),
-        ..FakeProgram::answering("ack", badly("Terminated by signal 9"))
+        ..FakeProgram::answering("ack", failure("Terminated by signal 9"))
     };
     host.programs.insert("perf record".into(), dies);
     let raw = profile(&host, &full());
@@ -185,7 +185,7 @@ fn a_perf_that_dies_or_fills_the_disk_keeps_what_it_has() {
 
     let mut host = machine();
     let words = "failed to write perf data, error: No space left on device\n";
-    let full = Ended { status: "it was killed".into(), ..badly(words) };
+    let full = Ended { status: "it was killed".into(), ..failure(words) };
     host.programs.insert("perf record".into(), FakeProgram::answering("ack", full));
     let broken = "0x4e50 [0]: failed to process type: 0 [Invalid argument]";
     host.failures.insert("perf script".into(), broken.into());
@@ -196,7 +196,7 @@ fn a_perf_that_dies_or_fills_the_disk_keeps_what_it_has() {
 }
 
 #[test]
-fn names_that_the_kernel_hides_and_samples_that_are_not_there_are_told() {
+fn hidden_names_and_missing_samples_become_remarks() {
     let mut host = machine();
     let hidden = SCRIPT.replace("ip_forward+0x34", "[unknown]").replace("ip_rcv+0x99", "[unknown]");
     host.outputs.insert("perf script".into(), hidden);
@@ -218,10 +218,10 @@ fn names_that_the_kernel_hides_and_samples_that_are_not_there_are_told() {
 }
 
 #[test]
-fn the_probe_says_what_is_lacking() {
+fn probe_reports_missing_requirements() {
     let file = Path::new("/run/probe");
-    let seen = probe::attempt(&machine(), file).expect("a probe");
-    assert!(seen.starts_with("2 samples") && seen.contains("no cycles"), "{seen}");
+    let summary = probe::attempt(&machine(), file).expect("a probe");
+    assert!(summary.starts_with("2 samples") && summary.contains("no cycles"), "{summary}");
     let mut host = machine();
     host.failures.insert("perf record".into(), "perf is not installed".into());
     assert!(probe::attempt(&host, file).expect_err("no perf").contains("linux-perf"));
@@ -234,7 +234,7 @@ fn the_probe_says_what_is_lacking() {
 }
 
 #[test]
-fn a_simulated_profile_says_so_and_knows_the_firewall() {
+fn simulated_profile_is_labelled_and_includes_the_firewall() {
     let now = Cell::new(5_000_000_000);
     let clock = || now.get();
     let sample = |firewall| {

@@ -1,4 +1,4 @@
-//! pmcstat played by a host that does as it is told.
+//! Tests of pmcstat on a scripted host.
 
 use super::*;
 use crate::host::{Ended, FakeHost, FakeProgram};
@@ -7,7 +7,7 @@ use std::cell::Cell;
 
 const RATES: &str = "{ hz = 100, tick = 10000, profhz = 8128, stathz = 127 }\n";
 
-/// A log with a mark before and after, and a sample between; as od(1) prints it.
+/// Returns a log with a mark before and after a sample, as od(1) prints it.
 fn log() -> String {
     let word = |bytes: &[u8]| {
         let words = bytes.chunks(4).map(|chunk| {
@@ -26,7 +26,7 @@ fn log() -> String {
     format!("{}{sample}{}", mark(1, 1000), mark(6, 5000))
 }
 
-/// A FreeBSD whose kernel has hwpmc as a module, and no counters.
+/// Returns a FreeBSD host whose kernel has hwpmc as a module, and no counters.
 fn machine() -> FakeHost {
     let system = "FreeBSD\n0\n1302001\nno\nno\n";
     let symbols = "module ffffffff80200000 /boot/kernel/kernel\nffffffff8075b900 T ip_input\n";
@@ -83,31 +83,31 @@ fn commands(host: &FakeHost) -> Vec<String> {
 }
 
 #[test]
-fn samples_are_those_between_start_and_stop_by_the_counter() {
+fn profile_contains_samples_between_start_and_stop() {
     let host = machine();
     let raw = profile(&host, &full());
-    // Marks 1 and 6 were made at 3500 and 15500 by the clock, where the counter stood at
-    // 1000 and 5000; start and stop were at 11000 and 12000.
+    // Marks 1 and 6 were made at 3500 and 15500 by the clock, when the counter was 1000 and 5000;
+    // start and stop were at 11000 and 12000.
     assert_eq!((raw.sampled_from_ns, raw.sampled_to_ns), (11000, 12000));
     let expected = "unknown 12/100062 [000] 0.000011501:     492125 clock.prof: \n\
                     \tffffffff8075b921 ip_input (kernel)\n\n";
     assert_eq!(raw.text, expected, "{:?}", raw.remarks);
     assert_eq!(raw.source, "pmcstat, CLOCK.PROF at 2032 Hz, frame pointers");
     assert!(raw.remarks[0].contains("counts no cycles"), "{:?}", raw.remarks);
-    // Of a clock that is read in microseconds, and of a host that remembers no module.
+    // Remarks about a clock that is read in microseconds, and about a host that records no module.
     assert_eq!(raw.remarks.len(), 3, "{:?}", raw.remarks);
     let line = "pmcstat -c 0,1 -n 4 -S CLOCK.PROF -O /var/tmp/x";
     assert!(commands(&host).iter().any(|command| command == line), "{:?}", commands(&host));
 }
 
 #[test]
-fn what_was_changed_is_put_back_and_noted_first() {
+fn changes_are_recorded_first_and_restored() {
     let host = machine();
     profile(&host, &full());
     let all = commands(&host);
     let at = |text: &str| {
-        let found = all.iter().position(|command| command.starts_with(text));
-        found.unwrap_or_else(|| panic!("{text} is not in {all:#?}"))
+        let position = all.iter().position(|command| command.starts_with(text));
+        position.unwrap_or_else(|| panic!("{text} is not in {all:#?}"))
     };
     assert!(at("kenv kern.hwpmc.nbuffers_pcpu=512") < at("kldload -n hwpmc"));
     assert!(at("tee /var/db/fwdlab/modules.fwdlab") < at("kldload -n hwpmc"));
@@ -118,7 +118,7 @@ fn what_was_changed_is_put_back_and_noted_first() {
         all.iter().rposition(|command| command.starts_with("rm -f /var/tmp/x ")).expect("rm");
     assert!(last > at("od -An"));
 
-    // What was there stays, and gets back what was changed of it.
+    // A loaded module stays, and gets its previous settings back.
     let mut host = machine();
     host.failures.remove("kldstat -q");
     host.outputs.insert("sysctl -n".into(), format!("1000 {RATES}"));
@@ -132,7 +132,7 @@ fn what_was_changed_is_put_back_and_noted_first() {
 }
 
 #[test]
-fn what_goes_wrong_is_a_remark_with_the_next_step() {
+fn failures_become_remarks_with_a_next_step() {
     let remarks = |change: &dyn Fn(&mut FakeHost)| {
         let mut host = machine();
         change(&mut host);
@@ -140,27 +140,27 @@ fn what_goes_wrong_is_a_remark_with_the_next_step() {
         assert_eq!(raw.text, "");
         raw.remarks.join("\n")
     };
-    let said = remarks(&|host| {
+    let text = remarks(&|host| {
         host.failures.insert("kldload -n".into(), "can't load hwpmc: No such file".into());
     });
-    assert!(said.contains("hwpmc can't be loaded: next step: boot a kernel with"), "{said}");
-    let said = remarks(&|host| {
+    assert!(text.contains("hwpmc can't be loaded: next step: boot a kernel with"), "{text}");
+    let text = remarks(&|host| {
         let ended = Ended { errors: "pmcstat: ERROR: Device busy".into(), ..Ended::default() };
         let dead = FakeProgram { answer: None, ended, ..FakeProgram::default() };
         host.programs.insert("pmcstat -c".into(), dead);
     });
-    assert!(said.contains("somebody else samples that machine"), "{said}");
-    let said = remarks(&|host| {
+    assert!(text.contains("somebody else samples that machine"), "{text}");
+    let text = remarks(&|host| {
         host.outputs.insert("od -An".into(), String::new());
     });
-    assert!(said.contains("no mark of the clock"), "{said}");
+    assert!(text.contains("no mark of the clock"), "{text}");
     let lost = "pmcstat: WARNING: at least 96 events were discarded while running.";
     assert_eq!(discarded(lost), Some(96));
     assert_eq!(discarded("pmcstat: WARNING: nothing"), None);
 }
 
 #[test]
-fn events_are_taken_where_they_are_counted() {
+fn counted_event_is_sampled() {
     let mut host = machine();
     host.outputs.insert("pmcstat -C".into(), "# s/00/unhalted-cycles\n    12345 \n".into());
     host.outputs.insert("sysctl -n".into(), "2400000000\n".into());
