@@ -1,4 +1,4 @@
-//! Probes which mechanisms work on this machine by trying each one.
+//! Probes the mechanisms of this machine by trying each one.
 
 mod noise_sources;
 mod router;
@@ -21,17 +21,17 @@ use fwdlab_packet::{Family, Stream, Template};
 pub enum Privilege {
     /// Root of this machine (or of this container).
     Root,
-    /// Root in a user namespace that this process made.
+    /// Root in a user namespace that this process created.
     UserNamespace,
-    /// None.
+    /// No permission.
     None {
-        /// The kernel's refusal.
+        /// Reason that the kernel gave.
         why: String,
     },
 }
 
 impl Privilege {
-    /// That of root, or none: no user namespace is entered.
+    /// Returns root privilege or none: no user namespace is entered.
     pub fn of_root() -> Privilege {
         match userns::is_root() {
             true => Privilege::Root,
@@ -39,8 +39,8 @@ impl Privilege {
         }
     }
 
-    /// Finds out, and enters a user namespace when not root. To be called while
-    /// the process has one thread only.
+    /// Determines the privilege, and enters a user namespace if not root. Must be called while the
+    /// process has a single thread.
     pub fn obtain() -> Privilege {
         if userns::is_root() {
             return Privilege::Root;
@@ -55,20 +55,20 @@ impl Privilege {
 /// Result of one probe.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Probe {
-    /// What was tried.
+    /// Mechanism that was tried.
     pub name: String,
-    /// Whether it works.
+    /// True if it works.
     pub works: bool,
-    /// What was seen.
+    /// Observation, or reason for the failure.
     pub detail: String,
-    /// What to do when it does not work; empty when nothing is to be done.
+    /// Next step if it does not work; empty if there is none.
     pub next: String,
 }
 
-/// An error unless a program is installed; `package` is Debian's name for it.
+/// Returns an error unless a program is installed; `package` is its Debian package.
 ///
 /// # Errors
-/// [`BenchError::Environment`] that names the package.
+/// Returns [`BenchError::Environment`] that names the package.
 pub fn need_program(program: &str, package: &str) -> Result<(), BenchError> {
     let found = std::env::var_os("PATH").is_some_and(|path| {
         std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
@@ -82,18 +82,18 @@ pub fn need_program(program: &str, package: &str) -> Result<(), BenchError> {
     ))
 }
 
-/// What joins sender and receiver.
+/// Connection between sender and receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cable {
     /// Veth pairs.
     Veth,
-    /// Taps, between which a guest of QEMU is.
+    /// Taps, with a QEMU guest between them.
     Taps,
 }
 
 impl Cable {
-    /// Sender and receiver joined without a DUT; between taps a thread carries the frames, as
-    /// long as the second part lives.
+    /// Connects sender and receiver without a DUT; between taps a thread copies the frames, as long
+    /// as the second return value lives.
     fn up(self, journal: &Journal) -> Result<(Wiring, Option<tun::Copier>), BenchError> {
         if self == Cable::Veth {
             return Ok((Wiring::up(journal, 1, false)?, None));
@@ -109,20 +109,20 @@ impl Cable {
 /// Finds a working sender and receiver by sending a few packets.
 ///
 /// # Errors
-/// When namespaces can't be created, or no mechanism works.
+/// Returns an error if namespaces cannot be created, or no mechanism works.
 pub fn find_engines(
     journal: &Journal,
-    wanted: Engine,
+    request: Engine,
     cable: Cable,
 ) -> Result<(Engine, Receiving, Vec<String>), BenchError> {
-    let candidates: &[Engine] = match wanted {
+    let candidates: &[Engine] = match request {
         Engine::Auto => &[Engine::Xdp, Engine::Xsk, Engine::Packet],
         Engine::Xdp => &[Engine::Xdp],
         Engine::Xsk => &[Engine::Xsk],
         Engine::Packet => &[Engine::Packet],
     };
     let (wiring, _copier) = cable.up(journal).map_err(|error| match error {
-        already @ BenchError::Environment { .. } => already,
+        environment @ BenchError::Environment { .. } => environment,
         other => BenchError::environment(
             format!("network namespaces can't be made here: {other}"),
             "run as root with CAP_NET_ADMIN and CAP_SYS_ADMIN (docker run --privileged), or take \
@@ -147,7 +147,7 @@ pub fn find_engines(
                 Err(why) => failures.push(why),
             }
         }
-        // The last receiver is the plainest: what fails there is the sender's fault.
+        // The last receiver is the simplest: a failure with it is the sender's fault.
         let why = failures.pop().unwrap_or_default();
         reasons.push(format!("{} does not work: {why}", engine_name(engine)));
     }
@@ -161,16 +161,16 @@ pub fn find_engines(
     }
 }
 
-/// Packets that a probe sends before it ends.
+/// Number of packets that a probe sends before it ends.
 const PROBE_PACKETS: u64 = 200;
-/// Longest time that it waits for them: a sender on a busy machine starts late, and
-/// must not be taken for one that does not work.
+/// Time limit for these packets: a sender on a busy machine starts late, and must not be mistaken
+/// for one that does not work.
 const PROBE_PATIENCE_NS: u64 = 500_000_000;
 
-/// Run id of a probe's packets: any value will do.
+/// Run id of a probe's packets: any value is suitable.
 const PROBE_ID: u32 = 0x7072_6f62;
 
-/// Sends some packets to a receiver; the number that arrived, or why none did.
+/// Sends some packets to a receiver; returns the number that arrived, or the reason why none did.
 fn attempt(wiring: &Wiring, engine: Engine, receiving: Receiving) -> Result<u64, String> {
     let watch = Watch::Stamps { run_id: PROBE_ID, flows: 0 };
     let receiver =
@@ -183,7 +183,7 @@ fn attempt(wiring: &Wiring, engine: Engine, receiving: Receiving) -> Result<u64,
     }
 }
 
-/// Sends some packets at 100 kpps; how many, at least one.
+/// Sends some packets at 100 kpps; returns their number, at least one.
 fn send(wiring: &Wiring, engine: Engine) -> Result<u64, String> {
     let flows = Flows { sources: 4, destinations: 4 };
     let (source, destination) = (crate::links::mac::SENDER, crate::links::mac::RECEIVER);
@@ -251,15 +251,15 @@ pub fn everything(privilege: &Privilege, journal: Result<&Journal, String>) -> V
         Ok(journal) => journal.temporary("probe"),
         Err(_) => std::env::temp_dir().join(format!("fwdlab-probe-{}", std::process::id())),
     };
-    let sampled = profiler::probe::attempt(&LocalHost, &file);
-    let (seen, next) = match &sampled {
-        Ok(_) => (sampled.clone(), ""),
+    let probed = profiler::probe::attempt(&LocalHost, &file);
+    let (result, next) = match &probed {
+        Ok(_) => (probed.clone(), ""),
         Err(why) => match why.split_once(": next step: ") {
             Some((what, next)) => (Err(what.to_owned()), next),
-            None => (sampled.clone(), "apt-get install linux-perf"),
+            None => (probed.clone(), "apt-get install linux-perf"),
         },
     };
-    add("CPU profiles", seen, next);
+    add("CPU profiles", result, next);
     let cpus = affinity::allowed_cpus().map_or(0, |cpus| cpus.len());
     add(
         "CPUs",
@@ -272,8 +272,8 @@ pub fn everything(privilege: &Privilege, journal: Result<&Journal, String>) -> V
         "the kernel needs CONFIG_MEMFD_CREATE, and /proc must be mounted",
     );
     let taps = journal.as_ref().map_err(Clone::clone).and_then(|journal| {
-        let found = find_engines(journal, Engine::Auto, Cable::Taps);
-        found.map(|(.., reasons)| reasons.join("; ")).map_err(|error| error.to_string())
+        let engines = find_engines(journal, Engine::Auto, Cable::Taps);
+        engines.map(|(.., reasons)| reasons.join("; ")).map_err(|error| error.to_string())
     });
     let wiring = journal
         .and_then(|journal| Wiring::up(journal, 1, false).map_err(|error| error.to_string()));
@@ -314,13 +314,13 @@ pub fn everything(privilege: &Privilege, journal: Result<&Journal, String>) -> V
     let host = crate::host::NamespaceHost::new(&wiring.receiver, &[]).map_err(|e| e.to_string());
     let threads = host.and_then(|host| {
         let cpus = affinity::allowed_cpus().map_err(|e| e.to_string())?;
-        let bound = crate::dut::linux::scheduling::thread_polling(&host, "r0", &cpus[..1]);
-        // The row has a next step of its own.
-        bound.map_err(|e| e.to_string().lines().next().unwrap_or_default().to_owned())
+        let threads = crate::dut::linux::scheduling::thread_polling(&host, "r0", &cpus[..1]);
+        // The row has its own next step.
+        threads.map_err(|e| e.to_string().lines().next().unwrap_or_default().to_owned())
     });
     add(
         "NAPI threads bound to a CPU",
-        threads.map(|bound| format!("{} thread", bound.len())),
+        threads.map(|threads| format!("{} thread", threads.len())),
         "run as root; until then receive packet steering takes their place",
     );
     let _ = wiring.down();

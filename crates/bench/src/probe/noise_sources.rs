@@ -1,16 +1,17 @@
-//! What makes a machine's figures wander: read from sysfs and procfs, nothing is changed.
+//! Noise sources that make a machine's rates vary: read from sysfs and procfs, without changing
+//! anything.
 
 use super::Probe;
 use std::fs;
 use std::path::Path;
 
-/// Looks at load, frequencies, sibling threads, interrupts and battery.
+/// Checks load, frequencies, sibling threads, interrupts and battery.
 pub fn quietness() -> Vec<Probe> {
-    below(Path::new("/"), std::thread::available_parallelism().map_or(1, usize::from))
+    checks_in(Path::new("/"), std::thread::available_parallelism().map_or(1, usize::from))
 }
 
-/// The same in the tree of another machine, of so many CPUs.
-fn below(root: &Path, cpus: usize) -> Vec<Probe> {
+/// Runs these checks in the file tree of another machine with `cpus` CPUs.
+fn checks_in(root: &Path, cpus: usize) -> Vec<Probe> {
     let read = |path: &str| {
         fs::read_to_string(root.join(path)).map(|text| text.trim().to_owned()).unwrap_or_default()
     };
@@ -35,7 +36,7 @@ fn probe(name: &str, works: bool, detail: impl Into<String>, next: &str) -> Prob
 fn load(loadavg: &str, cpus: usize) -> Probe {
     let minute = loadavg.split(' ').next().and_then(|load| load.parse::<f64>().ok());
     let Some(minute) = minute else { return probe("load", true, "not known", "") };
-    // Half a CPU's worth of other work is seen in every rate of a small machine.
+    // Other work of half a CPU affects every rate of a small machine.
     let detail = format!("{minute} runnable on average over a minute, on {cpus} CPUs");
     probe("load", minute < 0.5, detail, "end what else runs, or measure at another time")
 }
@@ -58,7 +59,8 @@ fn governor(cpus: &Path) -> Probe {
     )
 }
 
-/// `no_turbo` of Intel's driver, `boost` of the others; empty where there is no such file.
+/// Checks `no_turbo` of Intel's driver, and `boost` of the others; both are empty without such a
+/// file.
 fn turbo(no_turbo: &str, boost: &str) -> Probe {
     let (is_on, next) = match (no_turbo, boost) {
         ("0", _) => (true, "echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo"),
@@ -84,20 +86,26 @@ fn siblings(active: &str) -> Probe {
 
 fn interrupts(proc: &Path) -> Probe {
     let entries = fs::read_dir(proc).into_iter().flatten().flatten();
-    let runs = entries.map(|entry| entry.path()).any(|process| {
+    let is_running = entries.map(|entry| entry.path()).any(|process| {
         fs::read_to_string(process.join("comm")).is_ok_and(|name| name.trim() == "irqbalance")
     });
-    let detail = if runs { "irqbalance moves them meanwhile" } else { "irqbalance does not run" };
-    probe("interrupts", !runs, detail, "systemctl stop irqbalance, at least of hosts with cards")
+    let detail =
+        if is_running { "irqbalance moves them meanwhile" } else { "irqbalance does not run" };
+    probe(
+        "interrupts",
+        !is_running,
+        detail,
+        "systemctl stop irqbalance, at least of hosts with cards",
+    )
 }
 
 fn battery(supplies: &Path) -> Probe {
     let entries = fs::read_dir(supplies).into_iter().flatten().flatten();
-    let discharging = entries.map(|entry| entry.path()).any(|supply| {
+    let is_discharging = entries.map(|entry| entry.path()).any(|supply| {
         fs::read_to_string(supply.join("status")).is_ok_and(|status| status.trim() == "Discharging")
     });
-    let detail = if discharging { "on battery" } else { "not from a battery" };
-    probe("power", !discharging, detail, "plug it in")
+    let detail = if is_discharging { "on battery" } else { "not from a battery" };
+    probe("power", !is_discharging, detail, "plug it in")
 }
 
 #[cfg(test)]
@@ -115,12 +123,12 @@ mod tests {
     }
 
     fn doubts(files: &[(&str, &str)]) -> Vec<String> {
-        let found = below(machine(files).path(), 8);
-        found.into_iter().filter(|probe| !probe.works).map(|probe| probe.name).collect()
+        let probes = checks_in(machine(files).path(), 8);
+        probes.into_iter().filter(|probe| !probe.works).map(|probe| probe.name).collect()
     }
 
     #[test]
-    fn a_quiet_machine_has_nothing_to_be_said() {
+    fn quiet_machine_has_no_noise_sources() {
         let cpu = "sys/devices/system/cpu";
         let governor = format!("{cpu}/cpu0/cpufreq/scaling_governor");
         let no_turbo = format!("{cpu}/intel_pstate/no_turbo");
@@ -138,8 +146,8 @@ mod tests {
     }
 
     #[test]
-    fn a_laptop_at_work_is_named_in_every_respect() {
-        let loud = [
+    fn busy_laptop_fails_every_check() {
+        let busy = [
             ("proc/loadavg", "3.50 1.00 0.50 4/900 4242\n"),
             ("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave\n"),
             ("sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "performance\n"),
@@ -149,9 +157,9 @@ mod tests {
             ("sys/class/power_supply/BAT0/status", "Discharging\n"),
         ];
         let all = ["load", "governor", "turbo", "sibling threads", "interrupts", "power"];
-        assert_eq!(doubts(&loud), all);
-        let found = below(machine(&loud).path(), 8);
-        assert!(found.iter().all(|probe| !probe.next.is_empty() && !probe.detail.is_empty()));
-        assert_eq!(found[1].detail, "performance, powersave");
+        assert_eq!(doubts(&busy), all);
+        let probes = checks_in(machine(&busy).path(), 8);
+        assert!(probes.iter().all(|probe| !probe.next.is_empty() && !probe.detail.is_empty()));
+        assert_eq!(probes[1].detail, "performance, powersave");
     }
 }

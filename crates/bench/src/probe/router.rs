@@ -10,10 +10,10 @@ use fwdlab_netio::xsk::{Bind, XskConfig, XskPort, XskProgram};
 use fwdlab_netio::{NetioError, Port, clock};
 use std::sync::mpsc::sync_channel;
 
-/// Longest time that a port waits for the probe's packets.
+/// Time limit for the probe's packets to arrive.
 const PATIENCE_NS: u64 = 1_500_000_000;
 
-/// Sends a frame along a wire in shared memory, as another process would open it.
+/// Sends a frame along a wire in shared memory, opened as another process would.
 pub(super) fn memory() -> Result<String, String> {
     let circuit = Circuit::new(1).map_err(|e| e.to_string())?;
     let other = Circuit::open(&circuit.path()).map_err(|e| e.to_string())?;
@@ -36,7 +36,7 @@ pub(super) fn xsk(wiring: &Wiring) -> Result<String, String> {
     })
 }
 
-/// Likewise through packet sockets.
+/// Receives packets of the testbed's sender through packet sockets.
 pub(super) fn packet(wiring: &Wiring) -> Result<String, String> {
     receive(wiring, || {
         let config = PacketConfig { interface: "r0".into(), number: 0, fanout: None };
@@ -44,12 +44,12 @@ pub(super) fn packet(wiring: &Wiring) -> Result<String, String> {
     })
 }
 
-/// A port, and how it works.
-type Opened = (Box<dyn Port>, String);
+/// An open port, with a description of its mechanism.
+type OpenPort = (Box<dyn Port>, String);
 
 fn receive(
     wiring: &Wiring,
-    open: impl FnOnce() -> Result<Opened, NetioError> + Send + 'static,
+    open: impl FnOnce() -> Result<OpenPort, NetioError> + Send + 'static,
 ) -> Result<String, String> {
     let (ready, is_ready) = sync_channel(1);
     let thread = wiring.receiver.spawn("probe", &[], move || {
@@ -64,7 +64,7 @@ fn receive(
         Ok((received, how))
     });
     let thread = thread.map_err(|e| e.to_string())?;
-    // Not ready: the port could not be opened, which the thread's end tells.
+    // Without this message the port could not be opened, which the result of the thread reports.
     let sent = if is_ready.recv().is_ok() { send(wiring, Engine::Packet)? } else { 0 };
     match thread.join() {
         Ok(Ok((0, _))) => Err(format!("{sent} packets were sent, none arrived")),
