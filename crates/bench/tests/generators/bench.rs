@@ -1,4 +1,4 @@
-//! What the tests of all generators need.
+//! Helpers for the tests of all generators.
 
 use fwdlab_bench::generator::{Generator, GeneratorHosts, Load, Outcome};
 use fwdlab_bench::host::{Host, LocalHost, Running};
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 pub(crate) const SOURCE: [u8; 6] = [2, 0, 0, 0, 0, 1];
 pub(crate) const NEXT_HOP: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
-/// A load of 84-byte frames (80 without FCS).
+/// Returns a load of 84-byte frames (80 without FCS).
 pub(crate) fn load(family: Family, sources: u32, destinations: u32, rate_pps: Option<f64>) -> Load {
     let stream = Stream::new(family, 84, Flows { sources, destinations });
     Load {
@@ -43,7 +43,7 @@ pub(crate) fn ends<'a>(sender: &'a dyn Host, receiver: &'a dyn Host) -> Generato
     }
 }
 
-/// A trial as the laboratory runs it.
+/// Runs a trial like a laboratory.
 pub(crate) fn trial<'a>(
     generator: Box<dyn Generator + 'a>,
     load: &Load,
@@ -57,7 +57,7 @@ pub(crate) fn trial<'a>(
         interval_ns: 100_000_000,
         slice_ns: 100_000_000,
     };
-    let order = TrialSpec {
+    let spec = TrialSpec {
         trial: &phases,
         rate_pps: load.rate_pps,
         variant: 0,
@@ -66,7 +66,7 @@ pub(crate) fn trial<'a>(
         awaited: trial::Awaited::default(),
         account: &mut trial::Unasked,
     };
-    let observed = trial::run(&mut traffic, &SystemClock, order, &mut NoopObserver)?;
+    let observed = trial::run(&mut traffic, &SystemClock, spec, &mut NoopObserver)?;
     Ok((observed, traffic.finish()?))
 }
 
@@ -90,7 +90,7 @@ impl Scripted {
         let path = self.script.to_string_lossy();
         let word = |word: &&str| match *word == self.name {
             true => path.clone().into_owned(),
-            // Inside the text of a shell, too.
+            // Also inside the text of a shell command.
             false if argv[0] == "sh" && word.contains(' ') => word.replace(self.name, &path),
             false => word.to_string(),
         };

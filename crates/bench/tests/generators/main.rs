@@ -1,6 +1,6 @@
-//! Generators that are not ours, against programs and servers of the test: what is
-//! asserted is what they are asked for, what they may leave unsaid, and that a lie or
-//! a death is told. Only testpmd is the real one.
+//! Tests of external generators, with programs and servers of the tests: requests sent to the
+//! generator, optional output, and reports of wrong counts or dead programs. Only testpmd is the
+//! real program.
 
 mod bench;
 mod otg;
@@ -15,7 +15,7 @@ use fwdlab_bench::host::LocalHost;
 use fwdlab_model::settings::GeneratorKind;
 
 #[test]
-fn every_kind_is_opened_by_its_name() {
+fn every_kind_opens_a_generator_of_its_name() {
     for kind in GeneratorKind::ALL {
         let mut ends = bench::ends(&LocalHost, &LocalHost);
         ends.server = Some("127.0.0.1:1".into());

@@ -1,4 +1,4 @@
-//! Open Traffic Generator: a server of the test that speaks enough HTTP.
+//! Open Traffic Generator: a test server that implements the necessary part of HTTP.
 
 use crate::bench::{ends, load, trial};
 use crate::searches;
@@ -15,15 +15,15 @@ use std::time::{Duration, Instant};
 
 #[derive(Default)]
 struct State {
-    /// Sends this share of what it is asked to.
+    /// Share of the requested packets that it sends.
     share: f64,
-    /// The device behind its ports forwards so many frames a second; 0: all.
+    /// Forwarding capacity of the device behind its ports, frames per second; 0 means unlimited.
     capacity: f64,
     /// Frames of an earlier start that its receiver counts.
     stale: u64,
-    /// 64-bit numbers are numbers, not text.
+    /// True if 64-bit numbers are JSON numbers, not text.
     numbers: bool,
-    /// Answers every state with an error.
+    /// True to answer every state request with an error.
     is_broken: bool,
     requests: Vec<(String, Value)>,
     rate: f64,
@@ -106,18 +106,18 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}/", listener.local_addr().expect("an address"));
         let state = Arc::new(Mutex::new(state));
-        let theirs = state.clone();
+        let server_state = state.clone();
         spawn(move || {
             for stream in listener.incoming().flatten() {
-                let state = theirs.clone();
+                let state = server_state.clone();
                 spawn(move || serve(stream, &state));
             }
         });
         Server { state, url }
     }
 
-    /// As [`Server::start`]; none, said aloud, without the program that speaks to it.
-    fn spoken_to(state: State) -> Option<Server> {
+    /// Starts a server like [`Server::start`]; `None`, with a skip message, if curl is missing.
+    fn start_if_curl(state: State) -> Option<Server> {
         if LocalHost.run(&["curl", "--version"], "").is_ok() {
             return Some(Server::start(state));
         }
@@ -184,9 +184,9 @@ fn serve(stream: TcpStream, state: &Mutex<State>) -> Option<()> {
 }
 
 #[test]
-fn a_trial_pushes_a_flow_and_reads_its_metrics() {
+fn trial_pushes_a_flow_and_reads_its_metrics() {
     for numbers in [false, true] {
-        let Some(server) = Server::spoken_to(State { share: 1.0, numbers, ..State::default() })
+        let Some(server) = Server::start_if_curl(State { share: 1.0, numbers, ..State::default() })
         else {
             return;
         };
@@ -219,9 +219,9 @@ fn a_trial_pushes_a_flow_and_reads_its_metrics() {
 }
 
 #[test]
-fn shortfalls_and_frames_of_an_earlier_start_are_told() {
+fn shortfalls_and_stale_frames_cause_remarks() {
     let Some(server) =
-        Server::spoken_to(State { share: 0.5, stale: 1_000_000, ..State::default() })
+        Server::start_if_curl(State { share: 0.5, stale: 1_000_000, ..State::default() })
     else {
         return;
     };
@@ -229,18 +229,18 @@ fn shortfalls_and_frames_of_an_earlier_start_are_told() {
     let generator = Box::new(Otg::new(server.ends()).expect("a server"));
     let window = Duration::from_millis(700);
     let (observed, outcome) = trial(generator, &load, window).expect("a trial");
-    let told = |words: &str| outcome.remarks.iter().any(|remark| remark.contains(words));
-    assert!(told("frames of an earlier start"), "{:?}", outcome.remarks);
-    assert!(told("were to be sent were not") && outcome.counted.unsent > 1000, "{outcome:?}");
-    assert!(told("the server may send only 4 of 8"), "{:?}", outcome.remarks);
+    let has_remark = |words: &str| outcome.remarks.iter().any(|remark| remark.contains(words));
+    assert!(has_remark("frames of an earlier start"), "{:?}", outcome.remarks);
+    assert!(has_remark("were to be sent were not") && outcome.counted.unsent > 1000, "{outcome:?}");
+    assert!(has_remark("the server may send only 4 of 8"), "{:?}", outcome.remarks);
     assert!(!observed.warnings.is_empty(), "more arrived than was sent");
     let packet = &server.body("/config")["flows"][0]["packet"];
     assert_eq!(packet[1]["ipv6"]["src"]["increment"]["step"], "::1");
 }
 
 #[test]
-fn counters_that_stand_still_are_told() {
-    let Some(server) = Server::spoken_to(State::default()) else { return };
+fn stalled_counters_cause_a_remark() {
+    let Some(server) = Server::start_if_curl(State::default()) else { return };
     let load = load(Family::Inet, 1, 1, None);
     let generator = Box::new(Otg::new(server.ends()).expect("a server"));
     let (_, outcome) = trial(generator, &load, Duration::from_millis(3300)).expect("a trial");
@@ -249,8 +249,8 @@ fn counters_that_stand_still_are_told() {
 }
 
 #[test]
-fn errors_are_the_server_s_own_and_traffic_is_stopped() {
-    let Some(server) = Server::spoken_to(State { is_broken: true, ..State::default() }) else {
+fn server_errors_are_reported_and_traffic_stops() {
+    let Some(server) = Server::start_if_curl(State { is_broken: true, ..State::default() }) else {
         return;
     };
     let load = load(Family::Inet, 1, 1, None);
@@ -260,27 +260,29 @@ fn errors_are_the_server_s_own_and_traffic_is_stopped() {
     assert!(text.contains("internal: port sender: link is down"), "{text}");
     assert_eq!(server.states(), ["start", "stop"], "on the way out");
 
-    let mut nobody = server.ends();
-    nobody.server = Some("http://127.0.0.1:1".into());
-    let mut generator = Otg::new(nobody).expect("an address");
+    let mut unreachable = server.ends();
+    unreachable.server = Some("http://127.0.0.1:1".into());
+    let mut generator = Otg::new(unreachable).expect("an address");
     assert!(matches!(generator.prepare(&load), Err(BenchError::Program { .. })));
     let error = Otg::new(ends(&LocalHost, &LocalHost)).err().expect("no server").to_string();
     assert!(error.contains("name its URL"), "{error}");
 }
 
 #[test]
-fn a_search_finds_what_the_device_forwards() {
+fn search_finds_the_capacity() {
     let capacity = searches::CAPACITY;
     let state = State { share: 1.0, capacity, numbers: true, ..State::default() };
-    let Some(server) = Server::spoken_to(state) else { return };
+    let Some(server) = Server::start_if_curl(state) else { return };
     searches::finds_the_capacity(&|| Box::new(Otg::new(server.ends()).expect("a server")));
     let states = server.states();
     assert!(states.len() >= 8 && states.chunks(2).all(|pair| pair == ["start", "stop"]));
 }
 
 #[test]
-fn a_search_by_a_server_that_falls_short_finds_nothing() {
-    let Some(server) = Server::spoken_to(State { share: 0.5, ..State::default() }) else { return };
+fn search_with_a_slow_sender_finds_nothing() {
+    let Some(server) = Server::start_if_curl(State { share: 0.5, ..State::default() }) else {
+        return;
+    };
     let generator = || Box::new(Otg::new(server.ends()).expect("a server")) as Box<dyn Generator>;
     searches::finds_nothing_by_a_sender_that_falls_short(&generator);
     searches::tells_no_delays("otg", generator());

@@ -1,5 +1,4 @@
-//! netmap's pkt-gen: a script takes its place that prints what it prints, on the same
-//! outputs.
+//! netmap's pkt-gen, replaced by a script that prints the same output on the same streams.
 
 use crate::bench::{Scripted, ends, load, trial};
 use fwdlab_bench::generator::{Generator, GeneratorHosts, PktGen};
@@ -11,24 +10,25 @@ use tempfile::{TempDir, tempdir};
 const PATIENCE: Duration = Duration::from_secs(3);
 const WINDOW: Duration = Duration::from_millis(700);
 
-/// What a pkt-gen of the test does otherwise than a good one.
+/// Deviations of a test pkt-gen from a correct one.
 #[derive(Clone, Copy, Default)]
 struct Habits {
-    /// It knows `-U`, as FreeBSD's port does.
+    /// True if it supports `-U`, like FreeBSD's port.
     is_port: bool,
-    /// It never says that it is ready.
+    /// True if it never reports that it is ready.
     never_ready: bool,
-    /// It leaves no totals, as when it is killed.
+    /// True if it prints no totals, as after a kill.
     no_totals: bool,
-    /// The receiver dies after so many reports.
+    /// Number of reports after which the receiver dies.
     dies_after: Option<u32>,
-    /// Its totals say that it sent so many times as long as it did; once unless said.
+    /// Factor by which the totals exaggerate the sending time; 1 if `None`.
     stretches: Option<u32>,
-    /// Packets of a report, ten times a second; none for 100.
+    /// Packets per report, ten times a second; 100 if `None`.
     packets: Option<u32>,
 }
 
-/// The sender writes its packets to a file, from which the receiver takes half of them.
+/// Scripts a pkt-gen whose sender writes its packets to a file, from which the receiver takes half
+/// of them.
 fn pkt_gen(habits: Habits, wire: &TempDir) -> Scripted {
     let wire = wire.path().join("wire");
     let wire = wire.display();
@@ -87,18 +87,18 @@ fn generator<'a>(ends: GeneratorHosts<'a>) -> Box<PktGen<'a>> {
 }
 
 #[test]
-fn a_trial_has_totals_facts_and_the_window_s_packets() {
+fn trial_has_totals_facts_and_packets_of_the_window() {
     let wire = tempdir().expect("a directory");
     let host = pkt_gen(Habits { is_port: true, ..Habits::default() }, &wire);
-    let mut both = ends(&host, &host);
-    both.sender_cpus = vec![0, 1];
-    both.options = vec!["-U".into()];
+    let mut hosts = ends(&host, &host);
+    hosts.sender_cpus = vec![0, 1];
+    hosts.options = vec!["-U".into()];
     let load = load(Family::Inet, 20, 100, None);
-    let (observed, outcome) = trial(generator(both), &load, WINDOW).expect("a trial");
+    let (observed, outcome) = trial(generator(hosts), &load, WINDOW).expect("a trial");
     let counted = outcome.counted;
     assert!(counted.sent >= 300 && counted.sent % 100 == 0, "{counted:?}");
     assert_eq!((counted.received, counted.unsent), (counted.sent / 2, 0));
-    // The totals are the interrupted programs' own.
+    // The totals come from the interrupted programs.
     assert_eq!(
         (observed.total.offered, observed.total.forwarded),
         (counted.sent, counted.received)
@@ -116,13 +116,13 @@ fn a_trial_has_totals_facts_and_the_window_s_packets() {
     assert!(outcome.facts["pkt-gen flows"].starts_with("2000 of 2000"), "{:?}", outcome.facts);
     assert_eq!(outcome.facts["pkt-gen sha256"].len(), 64);
     assert_eq!(outcome.facts["pkt-gen sender version"], "reports by line 2781 of pkt-gen.c");
-    // This machine has no ix0: nothing else is remarkable.
+    // This machine has no ix0: there are no other remarks.
     let remarks = &outcome.remarks;
     assert!(remarks.iter().all(|remark| remark.contains("no counters to compare")), "{remarks:?}");
 }
 
 #[test]
-fn a_paced_load_of_ipv6_is_asked_for_and_shortfalls_are_told() {
+fn paced_ipv6_load_sets_the_options_and_shortfalls_cause_remarks() {
     let wire = tempdir().expect("a directory");
     let host = pkt_gen(Habits { packets: Some(50), ..Habits::default() }, &wire);
     let load = load(Family::Inet6, 20, 100, Some(1000.0));
@@ -142,35 +142,35 @@ fn a_paced_load_of_ipv6_is_asked_for_and_shortfalls_are_told() {
     assert!(observed.warnings.iter().any(|warning| format!("{warning:?}").contains("Unsent")));
 }
 
-/// A sender that says that it had longer than it had would have a rate of its own: it is told, and
-/// what it left unsent is counted by the time that it had. One that keeps to the truth is not.
+/// A sender that reports a longer time than the real one would have a wrong rate: it is reported,
+/// and its unsent packets are counted by the real time. A correct sender is not reported.
 #[test]
-fn a_sender_that_stretches_its_time_is_told() {
-    for (stretches, is_told) in [(1, false), (3, true)] {
+fn exaggerated_sending_time_causes_a_remark() {
+    for (stretches, is_reported) in [(1, false), (3, true)] {
         let wire = tempdir().expect("a directory");
         let habits = Habits { stretches: Some(stretches), packets: Some(50), ..Habits::default() };
         let host = pkt_gen(habits, &wire);
         let load = load(Family::Inet, 1, 1, Some(1000.0));
         let ends = ends(&host, &host);
         let (observed, outcome) = trial(generator(ends), &load, WINDOW).expect("a trial");
-        let told = outcome.remarks.iter().find(|remark| remark.contains("says that it sent for"));
-        assert_eq!(told.is_some(), is_told, "{:?}", outcome.remarks);
-        if let Some(told) = told {
-            assert!(told.contains("its rate is not what it says"), "{told}");
+        let remark = outcome.remarks.iter().find(|remark| remark.contains("says that it sent for"));
+        assert_eq!(remark.is_some(), is_reported, "{:?}", outcome.remarks);
+        if let Some(remark) = remark {
+            assert!(remark.contains("its rate is not what it says"), "{remark}");
         }
-        // Half of what was asked for, whatever it says of its time.
+        // Half of the requested packets, whatever time it reports.
         let counted = outcome.counted;
         assert!(counted.unsent > 300 && counted.unsent < 2 * counted.sent, "{counted:?}");
         let unsent = |warning: &Warning| matches!(warning, Warning::Unsent { .. });
         assert!(observed.warnings.iter().any(unsent), "{:?}", observed.warnings);
-        // The window's length is the laboratory's.
+        // The window's length comes from the laboratory's clock.
         let window = observed.window_ns as f64 / 1e9;
         assert!((0.7..2.0).contains(&window), "{window} s");
     }
 }
 
 #[test]
-fn an_end_that_is_never_ready_is_an_error() {
+fn program_that_is_never_ready_is_an_error() {
     let wire = tempdir().expect("a directory");
     let host = pkt_gen(Habits { never_ready: true, ..Habits::default() }, &wire);
     let mut generator = PktGen::new(ends(&host, &host)).patience(Duration::from_millis(300));
@@ -180,7 +180,7 @@ fn an_end_that_is_never_ready_is_an_error() {
 }
 
 #[test]
-fn a_missing_program_is_named() {
+fn missing_program_is_reported() {
     let host = fwdlab_bench::host::LocalHost;
     let mut generator = PktGen::new(ends(&host, &host)).patience(PATIENCE);
     let error = generator.prepare(&load(Family::Inet, 1, 1, None)).expect_err("missing");
@@ -188,7 +188,7 @@ fn a_missing_program_is_named() {
 }
 
 #[test]
-fn a_receiver_that_dies_is_told_when_the_trial_stops() {
+fn dead_receiver_is_reported_when_the_trial_stops() {
     let wire = tempdir().expect("a directory");
     let sender = pkt_gen(Habits::default(), &wire);
     let receiver = pkt_gen(Habits { dies_after: Some(8), ..Habits::default() }, &wire);
@@ -200,7 +200,7 @@ fn a_receiver_that_dies_is_told_when_the_trial_stops() {
 }
 
 #[test]
-fn without_totals_the_reports_count_and_nothing_is_a_total_too() {
+fn missing_totals_fall_back_to_reports_and_zero_is_a_valid_total() {
     let wire = tempdir().expect("a directory");
     let killed = pkt_gen(Habits { no_totals: true, ..Habits::default() }, &wire);
     let receiver = pkt_gen(Habits::default(), &wire);
@@ -212,9 +212,9 @@ fn without_totals_the_reports_count_and_nothing_is_a_total_too() {
 
     let wire = tempdir().expect("a directory");
     let silent = pkt_gen(Habits { packets: Some(0), ..Habits::default() }, &wire);
-    let both = ends(&silent, &silent);
+    let hosts = ends(&silent, &silent);
     let (observed, outcome) =
-        trial(generator(both), &load, Duration::from_millis(1500)).expect("a trial");
+        trial(generator(hosts), &load, Duration::from_millis(1500)).expect("a trial");
     assert_eq!((observed.total.offered, observed.total.forwarded), (0, 0));
     let remarks = &outcome.remarks;
     assert!(remarks.iter().any(|r| r.contains("counter did not move")), "{remarks:?}");

@@ -1,4 +1,4 @@
-//! The kernel's pktgen: a host whose `/proc/net/pktgen` behaves as the kernel's does.
+//! The kernel's pktgen: a host whose `/proc/net/pktgen` behaves like the kernel's.
 
 use crate::bench::{ends, load, trial};
 use fwdlab_bench::BenchError;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 const FILES: &str = "/proc/thread-self/net/pktgen/";
 
-/// Packets a second of each thread, whatever is asked for.
+/// Packets per second of each thread, whatever the request.
 const RATE: f64 = 10_000.0;
 
 #[derive(Default)]
@@ -22,7 +22,7 @@ struct State {
     never_sends: bool,
     /// Commands in order, `file: command`.
     commands: Vec<String>,
-    /// What each file answered last.
+    /// Last result of each file.
     results: BTreeMap<String, String>,
     started: Option<Instant>,
     sent_for: Duration,
@@ -106,7 +106,7 @@ impl Host for Kernel {
     fn put(&self, path: &str, text: &str) -> Result<(), BenchError> {
         let mut state = self.0.lock().expect("state");
         let file = path.strip_prefix(FILES).expect("one of its files").to_owned();
-        // The last byte is taken for a line feed, whatever it is.
+        // The kernel treats the last byte as a line feed, whatever it is.
         let command = &text[..text.len() - 1];
         state.commands.push(format!("{file}: {command}"));
         match (file.as_str(), command) {
@@ -160,7 +160,7 @@ impl Host for Kernel {
     }
 }
 
-/// The write of `start` that returns when all threads have stopped.
+/// The write of `start`, which returns when all threads have stopped.
 struct Start(Arc<Mutex<State>>);
 
 impl Running for Start {
@@ -183,13 +183,13 @@ impl Running for Start {
 }
 
 #[test]
-fn threads_send_and_the_interface_receives() {
+fn threads_send_and_the_interface_counts() {
     let kernel = Kernel::loaded();
-    let mut both = ends(&kernel, &kernel);
-    both.sender_cpus = vec![1, 3];
+    let mut hosts = ends(&kernel, &kernel);
+    hosts.sender_cpus = vec![1, 3];
     let load = load(Family::Inet, 3, 4, Some(2.0 * RATE));
     let window = Duration::from_millis(600);
-    let (observed, outcome) = trial(Box::new(Pktgen::new(both)), &load, window).expect("a trial");
+    let (observed, outcome) = trial(Box::new(Pktgen::new(hosts)), &load, window).expect("a trial");
     let counted = outcome.counted;
     assert!(counted.sent >= 18_000 && counted.unsent == 0, "{outcome:?}");
     assert_eq!(counted.received, counted.sent - counted.sent / 4);
@@ -206,11 +206,11 @@ fn threads_send_and_the_interface_receives() {
     assert!(outcome.remarks.is_empty(), "{:?}", outcome.remarks);
 
     let commands = kernel.commands();
-    let of_first: Vec<&str> =
+    let first_commands: Vec<&str> =
         commands.iter().filter_map(|command| command.strip_prefix("ix0@1: ")).collect();
-    assert_eq!(of_first.join("; "), outcome.facts["pktgen commands"]);
+    assert_eq!(first_commands.join("; "), outcome.facts["pktgen commands"]);
     assert_eq!(
-        of_first.join("; "),
+        first_commands.join("; "),
         "count 200000; clone_skb 0; pkt_size 80; src_mac 02:00:00:00:00:01; \
          dst_mac 02:00:00:00:00:02; udp_src_min 49184; udp_src_max 49184; udp_dst_min 7; \
          udp_dst_max 7; flag QUEUE_MAP_CPU; src_min 198.18.1.0; src_max 198.18.1.2; \
@@ -225,12 +225,12 @@ fn threads_send_and_the_interface_receives() {
 }
 
 #[test]
-fn shortfalls_are_told() {
+fn shortfall_causes_a_remark() {
     let kernel = Kernel::loaded();
     let load = load(Family::Inet6, 1, 8, Some(2.0 * RATE));
     let window = Duration::from_millis(700);
-    let both = ends(&kernel, &kernel);
-    let (_, outcome) = trial(Box::new(Pktgen::new(both)), &load, window).expect("a trial");
+    let hosts = ends(&kernel, &kernel);
+    let (_, outcome) = trial(Box::new(Pktgen::new(hosts)), &load, window).expect("a trial");
     let Some(unsent) = outcome.remarks.first() else { panic!("{outcome:?}") };
     assert!(unsent.contains("were to be sent were not"), "{unsent}");
     assert!(outcome.counted.unsent > 5000, "{outcome:?}");
@@ -238,7 +238,7 @@ fn shortfalls_are_told() {
 }
 
 #[test]
-fn a_kernel_without_it_is_told_with_the_next_step() {
+fn missing_module_is_reported_with_a_next_step() {
     let kernel = Kernel::new(State::default());
     let mut generator = Pktgen::new(ends(&kernel, &kernel));
     let error = generator.prepare(&load(Family::Inet, 1, 1, None)).expect_err("no module");
@@ -251,11 +251,11 @@ fn a_kernel_without_it_is_told_with_the_next_step() {
 }
 
 #[test]
-fn commands_that_are_not_understood_are_told_and_devices_taken_away() {
+fn unknown_commands_are_reported_and_devices_removed() {
     let kernel = Kernel::loaded();
-    let mut both = ends(&kernel, &kernel);
-    both.options = vec!["colour blue".into()];
-    let mut generator = Pktgen::new(both);
+    let mut hosts = ends(&kernel, &kernel);
+    hosts.options = vec!["colour blue".into()];
+    let mut generator = Pktgen::new(hosts);
     let error = generator.prepare(&load(Family::Inet, 1, 1, None)).expect_err("no such parameter");
     assert!(error.to_string().contains("`colour blue` for ix0@0"), "{error}");
     drop(generator);
@@ -263,11 +263,11 @@ fn commands_that_are_not_understood_are_told_and_devices_taken_away() {
 }
 
 #[test]
-fn threads_that_never_send_are_an_error() {
+fn threads_that_never_send_cause_an_error() {
     let kernel = Kernel::new(State { is_loaded: true, never_sends: true, ..State::default() });
     let load = load(Family::Inet, 1, 1, None);
-    let both = ends(&kernel, &kernel);
-    let error = trial(Box::new(Pktgen::new(both)), &load, Duration::from_millis(100));
+    let hosts = ends(&kernel, &kernel);
+    let error = trial(Box::new(Pktgen::new(hosts)), &load, Duration::from_millis(100));
     let text = error.expect_err("no packet").to_string();
     assert!(text.contains("no packet was sent"), "{text}");
     assert!(kernel.commands().contains(&"pgctrl: stop".to_owned()), "{:?}", kernel.commands());

@@ -1,5 +1,5 @@
-//! Whole searches, trial by trial, by generators that speak to a server: what they count is judged
-//! as trials of our own sender are, and what they can't tell is not told.
+//! Whole searches, trial by trial, with generators behind a server: their counts are judged like
+//! trials of fwdlab's own sender, and missing results are not made up.
 
 use crate::bench::{load, trial};
 use fwdlab_bench::generator::Generator;
@@ -11,14 +11,14 @@ use fwdlab_packet::Family;
 use fwdlab_search::{Ending, Goal, Irregular, Limits, Search, SearchResult, Step, Trial};
 use std::time::Duration;
 
-/// What the device behind a generator forwards, packets per second.
+/// Forwarding capacity of the device behind a generator, packets per second.
 pub(crate) const CAPACITY: f64 = 20_000.0;
 
-/// Share of the intended packets that may be unsent in a trial that was read in time.
+/// Tolerated share of unsent packets in a trial whose counters were read in time.
 const UNSENT: f64 = 0.02;
 
-/// Sender and receiver are asked one after the other, and on a busy machine that takes
-/// milliseconds: the goal tolerates as much of a trial.
+/// Returns a goal that tolerates the delay between the readings of sender and receiver: on a busy
+/// machine several milliseconds of a trial.
 fn goal() -> Goal {
     Goal {
         name: "tenth".into(),
@@ -31,18 +31,18 @@ fn goal() -> Goal {
     }
 }
 
-/// One trial of a search.
-fn measured(generator: Box<dyn Generator + '_>, asked: Trial) -> MethodTrial {
-    let load = load(Family::Inet, 2, 4, Some(asked.load as f64));
+/// Runs one trial of a search.
+fn measure(generator: Box<dyn Generator + '_>, request: Trial) -> MethodTrial {
+    let load = load(Family::Inet, 2, 4, Some(request.load as f64));
     let (observed, outcome) =
-        trial(generator, &load, Duration::from_nanos(asked.duration_ns)).expect("a trial");
+        trial(generator, &load, Duration::from_nanos(request.duration_ns)).expect("a trial");
     assert!(observed.arrivals.flows.is_none(), "flows by packet are told of our own sender only");
     let is_instrument = |warning: &&Warning| {
         matches!(warning, Warning::NotConserved { .. } | Warning::ReceiverDropped { .. })
     };
     MethodTrial {
-        load: asked.load,
-        duration_ns: asked.duration_ns,
+        load: request.load,
+        duration_ns: request.duration_ns,
         window_ns: observed.window_ns,
         offered: observed.window.offered,
         forwarded: observed.window.forwarded,
@@ -52,7 +52,7 @@ fn measured(generator: Box<dyn Generator + '_>, asked: Trial) -> MethodTrial {
     }
 }
 
-/// A search between 2000 and 80,000 packets a second, with its trials.
+/// Runs a search between 2000 and 80,000 packets per second; returns its result and trials.
 pub(crate) fn searched<'a>(
     generator: &dyn Fn() -> Box<dyn Generator + 'a>,
 ) -> (SearchResult, Vec<MethodTrial>) {
@@ -62,8 +62,8 @@ pub(crate) fn searched<'a>(
     let result = loop {
         match search.next() {
             Step::Done(result) => break *result,
-            Step::Measure(asked) => {
-                let trial = measured(generator(), asked);
+            Step::Measure(request) => {
+                let trial = measure(generator(), request);
                 search.record(trial.outcome(tolerated(&[goal()])));
                 trials.push(trial);
             }
@@ -72,13 +72,13 @@ pub(crate) fn searched<'a>(
     (result, trials)
 }
 
-/// The device's capacity is found, and every trial was at the load that the search asked for.
+/// Checks that the search finds the device's capacity, and that every trial had the requested load.
 pub(crate) fn finds_the_capacity<'a>(generator: &dyn Fn() -> Box<dyn Generator + 'a>) {
     let (result, trials) = searched(generator);
-    let found = &result.goals[0];
-    assert!(found.is_regular(), "{found:?} of {trials:?}");
+    let goal = &result.goals[0];
+    assert!(goal.is_regular(), "{goal:?} of {trials:?}");
     // Half of the trials at a load may lose more than a tenth; the width is another tenth.
-    let pps = found.conditional_throughput.expect("regular");
+    let pps = goal.conditional_throughput.expect("regular");
     assert!((pps / CAPACITY - 1.0).abs() < 0.25, "{pps}: {trials:?}");
     assert!(trials.len() >= 4 && trials.iter().all(|trial| trial.latency.is_none()));
     // On a busy machine sender and receiver are read at different times, as far apart as the window
@@ -91,15 +91,15 @@ pub(crate) fn finds_the_capacity<'a>(generator: &dyn Fn() -> Box<dyn Generator +
     }
 }
 
-/// A generator that sends half of what it is asked, through a device that forwards all of that:
-/// nothing is known of any load, and nothing is found.
+/// Checks that a search finds nothing with a generator that sends half of the requested packets
+/// through a lossless device: no load can be judged.
 pub(crate) fn finds_nothing_by_a_sender_that_falls_short<'a>(
     generator: &dyn Fn() -> Box<dyn Generator + 'a>,
 ) {
     let (result, trials) = searched(generator);
-    let found = &result.goals[0];
-    assert_eq!(found.conditional_throughput, None, "{found:?} of {trials:?}");
-    match &found.irregular {
+    let goal = &result.goals[0];
+    assert_eq!(goal.conditional_throughput, None, "{goal:?} of {trials:?}");
+    match &goal.irregular {
         Some(Irregular::Ended { by: Ending::Unmeasurable { why, .. } }) => {
             assert!(why.contains("unsent"), "{why}");
         }
@@ -108,7 +108,8 @@ pub(crate) fn finds_nothing_by_a_sender_that_falls_short<'a>(
     assert!(result.trials.is_empty() && result.invalid.len() == 3, "{result:?}");
 }
 
-/// No delay is made up: there is none to ask for, and a method that wants one is refused.
+/// Checks that no latency is made up: the generator reports none, and methods that need it are
+/// refused.
 pub(crate) fn tells_no_delays(name: &str, generator: Box<dyn Generator + '_>) {
     let mut traffic =
         CountedTraffic::new(generator, &load(Family::Inet, 2, 4, None)).expect("a generator");
@@ -126,8 +127,8 @@ pub(crate) fn tells_no_delays(name: &str, generator: Box<dyn Generator + '_>) {
         ("rfc2544", "writes no sending times"),
         ("back-to-back", "is not asked for counted bursts"),
     ] {
-        let said = refused(method);
-        assert!(said.contains(&format!("`{name}` {lack}")), "{said}");
-        assert!(said.contains("leave `generator` out"), "{said}");
+        let message = refused(method);
+        assert!(message.contains(&format!("`{name}` {lack}")), "{message}");
+        assert!(message.contains("leave `generator` out"), "{message}");
     }
 }

@@ -1,5 +1,5 @@
-//! DPDK's testpmd: the real one on a veth pair, where it is installed and we are root,
-//! and one that dies.
+//! DPDK's testpmd: the real program on a veth pair, if it is installed and the test runs as root,
+//! and scripts that die.
 
 use crate::bench::{Scripted, ends, load, trial};
 use fwdlab_bench::generator::{Edges, Generator, GeneratorHosts, Testpmd};
@@ -12,27 +12,27 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 fn eal(prefix: &str) -> Vec<String> {
     let words = ["--no-huge", "-m", "256", "--no-pci", "--file-prefix"];
-    let own = ["--", "--total-num-mbufs=4096"];
-    words.into_iter().chain([prefix]).chain(own).map(str::to_owned).collect()
+    let application = ["--", "--total-num-mbufs=4096"];
+    words.into_iter().chain([prefix]).chain(application).map(str::to_owned).collect()
 }
 
-/// A namespace with both ends of a veth pair; none where it can't be.
+/// Returns a namespace with both ends of a veth pair; `None` if a requirement is missing.
 fn veth() -> Option<NamespaceHost> {
-    let lacking = match LocalHost.run(&["dpdk-testpmd", "--help"], "") {
+    let reason = match LocalHost.run(&["dpdk-testpmd", "--help"], "") {
         Err(error) if error.to_string().contains("is not installed") => Some("no dpdk-testpmd"),
         _ if !fwdlab_netio::userns::is_root() => Some("not root"),
         _ => None,
     };
-    if let Some(lacking) = lacking {
-        fwdlab_testdata::skip(lacking);
+    if let Some(reason) = reason {
+        fwdlab_testdata::skip(reason);
         return None;
     }
     let name = format!("fwdlab-tpmd-{}", std::process::id());
-    // A killed process of the same number may have left one.
+    // A killed process with the same id may have left one.
     let _ = LocalHost.run(&["ip", "netns", "del", &name], "");
     LocalHost.run(&["ip", "netns", "add", &name], "").expect("root");
     let namespace = NetNs::open(&name).expect("a namespace");
-    // It goes with the last that uses it.
+    // The namespace disappears with its last user.
     LocalHost.run(&["ip", "netns", "del", &name], "").expect("root");
     let host = NamespaceHost::new(&namespace, &[]).expect("entered");
     let ip = |words: &str| {
@@ -40,7 +40,7 @@ fn veth() -> Option<NamespaceHost> {
         host.run(&argv, "").expect("ip");
     };
     ip("link add ix0 type veth peer name ix1");
-    // No neighbour discovery among the packets that are counted.
+    // Neighbour discovery would be counted as packets.
     host.put("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1").expect("no IPv6");
     ip("link set ix0 up");
     ip("link set ix1 up");
@@ -48,16 +48,16 @@ fn veth() -> Option<NamespaceHost> {
 }
 
 #[test]
-fn the_real_one_sends_and_is_counted_at_the_other_end() {
+fn testpmd_sends_and_the_peer_counts_every_packet() {
     let Some(host) = veth() else { return };
-    let mut both = ends(&host, &host);
-    both.options = eal("fwdlab-test");
+    let mut hosts = ends(&host, &host);
+    hosts.options = eal("fwdlab-test");
     let load = load(Family::Inet, 4, 4, None);
-    let generator = Box::new(Testpmd::new(both).patience(PATIENCE));
+    let generator = Box::new(Testpmd::new(hosts).patience(PATIENCE));
     let (observed, outcome) = trial(generator, &load, Duration::from_secs(1)).expect("a trial");
     let counted = outcome.counted;
     assert!(counted.sent > 1000, "{counted:?}");
-    // A veth pair loses nothing: what testpmd says it sent is what arrived.
+    // A veth pair loses nothing: testpmd's count must equal the arrivals.
     assert_eq!((counted.received, counted.receiver_dropped), (counted.sent, 0), "{outcome:?}");
     assert_eq!(observed.total.offered, observed.total.forwarded);
     assert!(observed.window.offered > 0 && observed.window.lost() >= 0, "{observed:?}");
@@ -72,72 +72,76 @@ fn the_real_one_sends_and_is_counted_at_the_other_end() {
     assert!(outcome.remarks.iter().any(|remark| remark.contains("can't send the 16 flows")));
 }
 
-/// A rate is the kernel's to keep: what the interface counts has it, nothing is lost on the way,
-/// and the interface is afterwards as it was.
+/// The kernel paces the packets: the interface's counter shows the rate, no packet is lost, and the
+/// interface's queueing discipline is restored.
 #[test]
-fn the_kernel_keeps_a_rate_for_it() {
+fn kernel_paces_testpmd_and_the_interface_is_restored() {
     let Some(host) = veth() else { return };
-    let shown = || host.run(&["tc", "qdisc", "show", "dev", "ix0"], "").expect("tc");
-    let before = shown();
-    let mut both = ends(&host, &host);
-    both.options = eal("fwdlab-paced");
+    let qdisc = || host.run(&["tc", "qdisc", "show", "dev", "ix0"], "").expect("tc");
+    let before = qdisc();
+    let mut hosts = ends(&host, &host);
+    hosts.options = eal("fwdlab-paced");
     let load = load(Family::Inet, 1, 1, Some(2000.0));
-    let generator = Box::new(Testpmd::new(both).patience(PATIENCE));
+    let generator = Box::new(Testpmd::new(hosts).patience(PATIENCE));
     let (observed, outcome) = trial(generator, &load, Duration::from_secs(1)).expect("a trial");
     let counted = outcome.counted;
     assert_eq!((counted.received, counted.receiver_dropped), (counted.sent, 0), "{outcome:?}");
     assert_eq!(observed.window.lost(), 0, "{observed:?}");
-    // Half of it may be lacking on a busy machine; more than it, never: a bucket's burst beside.
+    // Half of the packets may be missing on a busy machine, but there are never more than the rate
+    // and one bucket's burst.
     let most = 2000.0 * observed.window_ns as f64 / 1e9;
     let offered = observed.window.offered as f64;
     assert!(offered > most / 2.0 && offered < 1.1 * most + 40.0, "{offered} of {most}");
     assert!(outcome.facts["testpmd paced"].contains("tc-tbf"), "{outcome:?}");
     assert!(outcome.facts["testpmd command"].contains("qdisc_bypass=0"), "{outcome:?}");
-    assert_eq!(shown(), before, "the interface is as it was");
+    assert_eq!(qdisc(), before, "the interface is as it was");
 }
 
-fn prepared(ends: GeneratorHosts<'_>, family: Family, rate: Option<f64>) -> String {
+fn preparation_error(ends: GeneratorHosts<'_>, family: Family, rate: Option<f64>) -> String {
     let mut generator = Testpmd::new(ends).patience(Duration::from_millis(500));
     generator.prepare(&load(family, 1, 1, rate)).expect_err("refused").to_string()
 }
 
 #[test]
-fn what_it_can_t_do_is_refused() {
+fn unsupported_loads_are_refused() {
     let generator = Testpmd::new(ends(&LocalHost, &LocalHost));
-    let able = generator.capabilities();
-    assert_eq!((able.paced, able.inet6, able.edges), (true, false, Edges::Read));
+    let capabilities = generator.capabilities();
+    assert_eq!(
+        (capabilities.paced, capabilities.inet6, capabilities.edges),
+        (true, false, Edges::Read)
+    );
     let here = || ends(&LocalHost, &LocalHost);
-    // Where no kernel is between it and the wire, none keeps its rate.
+    // Without a kernel between it and the wire, the rate cannot be paced.
     let card = GeneratorHosts { sender_interface: "0000:05:00.0".into(), ..here() };
     assert!(!Testpmd::new(card.clone()).capabilities().paced);
-    assert!(prepared(card, Family::Inet, Some(5.0)).contains("keeps no rate"));
+    assert!(preparation_error(card, Family::Inet, Some(5.0)).contains("keeps no rate"));
     let named = GeneratorHosts { options: vec!["--vdev=net_null0".into()], ..here() };
-    assert!(prepared(named, Family::Inet, Some(5.0)).contains("keeps no rate"));
-    assert!(prepared(here(), Family::Inet6, None).contains("IPv4 only"));
+    assert!(preparation_error(named, Family::Inet, Some(5.0)).contains("keeps no rate"));
+    assert!(preparation_error(here(), Family::Inet6, None).contains("IPv4 only"));
     let one = GeneratorHosts { sender_cpus: vec![1], ..here() };
-    assert!(prepared(one, Family::Inet, None).contains("a CPU for its prompt"));
+    assert!(preparation_error(one, Family::Inet, None).contains("a CPU for its prompt"));
 }
 
-/// It finds no device, says so, and ends.
+/// The program finds no device, reports that, and ends.
 #[test]
-fn last_words_are_told() {
+fn last_output_is_reported() {
     let script = "#!/bin/sh\necho 'EAL: Error - exiting with code: 1'\nexit 1\n";
     let host = Scripted::new("dpdk-testpmd", script);
-    let mut both = ends(&host, &host);
-    both.receiver_interface = "lo".into();
-    let text = prepared(both, Family::Inet, None);
+    let mut hosts = ends(&host, &host);
+    hosts.receiver_interface = "lo".into();
+    let text = preparation_error(hosts, Family::Inet, None);
     assert!(text.contains("ended before its time") && text.contains("EAL: Error"), "{text}");
-    // One that never comes to its prompt.
+    // A program that never prints its prompt.
     let host = Scripted::new("dpdk-testpmd", "#!/bin/sh\necho Configuring\nexec sleep 60\n");
-    let mut both = ends(&host, &host);
-    both.receiver_interface = "lo".into();
-    let text = prepared(both, Family::Inet, None);
+    let mut hosts = ends(&host, &host);
+    hosts.receiver_interface = "lo".into();
+    let text = preparation_error(hosts, Family::Inet, None);
     assert!(text.contains("no `Done` within 0.5 s; its last lines: Configuring"), "{text}");
 }
 
-/// It dies while it sends.
+/// The program dies while it sends.
 #[test]
-fn a_death_in_the_window_is_told() {
+fn death_in_the_window_is_reported() {
     let stats = "echo '# NIC statistics for port 0 #'; echo ' TX-packets: 9 TX-errors: 0'; \
                  echo ' Tx-pps: 0'";
     let text = format!(
@@ -145,9 +149,9 @@ fn a_death_in_the_window_is_told() {
          forwarding'\nread show; {stats}\nexit 3\n"
     );
     let host = Scripted::new("dpdk-testpmd", &text);
-    let mut both = ends(&host, &host);
-    both.receiver_interface = "lo".into();
-    let generator = Box::new(Testpmd::new(both).patience(Duration::from_secs(2)));
+    let mut hosts = ends(&host, &host);
+    hosts.receiver_interface = "lo".into();
+    let generator = Box::new(Testpmd::new(hosts).patience(Duration::from_secs(2)));
     let load = load(Family::Inet, 1, 1, None);
     let error = trial(generator, &load, Duration::from_millis(500)).expect_err("it died");
     let text = error.to_string();

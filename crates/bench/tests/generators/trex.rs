@@ -1,4 +1,4 @@
-//! TRex: a server of the test that speaks ZMTP and answers as TRex does.
+//! TRex: a test server that implements ZMTP and responds like TRex.
 
 use crate::bench::{ends, load, trial};
 use crate::searches;
@@ -13,19 +13,19 @@ use std::sync::{Arc, Mutex};
 use std::thread::spawn;
 use std::time::{Duration, Instant};
 
-/// Counters of earlier runs: the server's never begin anew.
+/// Counters of earlier runs: the server never resets its counters.
 const EARLIER: u64 = 1_000_000_000_000;
 
 #[derive(Default)]
 struct State {
-    /// Sends this share of what it is asked to.
+    /// Share of the requested packets that it sends.
     share: f64,
-    /// The device behind its ports forwards so many packets a second, and its receiver takes all
-    /// of them; 0: as many as there are, of which the receiver drops a tenth.
+    /// Forwarding capacity of the device behind its ports, packets per second, without drops at the
+    /// receiver; 0 means unlimited, and the receiver drops a tenth.
     capacity: f64,
-    /// Somebody else has the port.
+    /// True if another user owns the port.
     is_taken: bool,
-    /// Accepts requests of this method, and never answers.
+    /// Method whose requests it accepts but never answers.
     mute: Option<&'static str>,
     calls: Vec<(String, Value)>,
     rate: f64,
@@ -65,7 +65,7 @@ impl State {
             }
             "acquire" => json!("h4nd1e"),
             "get_port_stats" if port == Some(1) => {
-                // Large numbers come as floating-point ones, too.
+                // Large numbers may be floating-point numbers.
                 json!({ "opackets": (EARLIER + self.sent()) as f64, "oerrors": 0, "ipackets": 3 })
             }
             "get_port_stats" => {
@@ -87,7 +87,7 @@ impl State {
                 self.started = Some(Instant::now());
                 json!({ "multiplier": 1.0 })
             }
-            // Twice not yet, then done.
+            // The first two queries find it unfinished, the third done.
             "stop_traffic" => {
                 self.tickets = 2;
                 let why = "ticket number is: 42";
@@ -122,10 +122,10 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
         let state = Arc::new(Mutex::new(state));
-        let theirs = state.clone();
+        let server_state = state.clone();
         spawn(move || {
             for stream in listener.incoming().flatten() {
-                let state = theirs.clone();
+                let state = server_state.clone();
                 spawn(move || serve(stream, &state));
             }
         });
@@ -151,7 +151,7 @@ impl Server {
     }
 }
 
-/// The server's side of ZMTP 3.1 (a peer answers a newer greeting with its own version).
+/// Runs the server's side of ZMTP 3.1 (a peer answers a newer greeting with its own version).
 fn serve(mut stream: TcpStream, state: &Mutex<State>) -> Option<()> {
     let mut greeting = [0; 64];
     (greeting[0], greeting[9], greeting[10], greeting[11]) = (0xff, 0x7f, 3, 1);
@@ -168,7 +168,7 @@ fn serve(mut stream: TcpStream, state: &Mutex<State>) -> Option<()> {
         assert_eq!(flags & !2, 0, "one frame");
         let request: Value = serde_json::from_slice(&body).expect("JSON");
         let method = request["method"].as_str().expect("a method").to_owned();
-        let answered = {
+        let result = {
             let mut state = state.lock().expect("state");
             state.calls.push((method.clone(), request["params"].clone()));
             if state.mute == Some(method.as_str()) {
@@ -182,13 +182,13 @@ fn serve(mut stream: TcpStream, state: &Mutex<State>) -> Option<()> {
                 _ => state.answer(&method, &request["params"]),
             }
         };
-        let answer = match answered {
+        let answer = match result {
             Ok(result) => json!({ "jsonrpc": "2.0", "id": request["id"], "result": result }),
             Err(error) => json!({ "jsonrpc": "2.0", "id": request["id"], "error": error }),
         };
         let mut body = answer.to_string().into_bytes();
         if method == "get_system_info" {
-            body = compressed(&body);
+            body = compress(&body);
         }
         let mut message = vec![1, 0, 2];
         message.extend((body.len() as u64).to_be_bytes());
@@ -208,8 +208,8 @@ fn frame(stream: &mut TcpStream) -> Option<(u8, Vec<u8>)> {
     Some((flags[0], body))
 }
 
-/// zlib data of stored blocks (RFC 1950, 1951) behind TRex's magic.
-fn compressed(text: &[u8]) -> Vec<u8> {
+/// Encodes zlib data of stored blocks (RFC 1950, 1951), preceded by TRex's magic.
+fn compress(text: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0xab, 0xe8, 0x5c, 0xea];
     bytes.extend((text.len() as u32).to_be_bytes());
     bytes.extend([0x78, 0x01, 1]);
@@ -231,7 +231,7 @@ fn good() -> State {
 }
 
 #[test]
-fn a_trial_takes_a_port_and_gives_it_back() {
+fn trial_acquires_and_releases_a_port() {
     let server = Server::start(good());
     let load = load(Family::Inet, 20, 100, Some(50_000.0));
     let generator = Box::new(Trex::new(server.ends()).expect("a server"));
@@ -249,8 +249,8 @@ fn a_trial_takes_a_port_and_gives_it_back() {
     assert!(outcome.remarks.is_empty(), "{:?}", outcome.remarks);
 
     let methods = server.methods();
-    let position = |wanted: &str| methods.iter().position(|m| m == wanted).expect(wanted);
-    let order = [
+    let position = |name: &str| methods.iter().position(|m| m == name).expect(name);
+    let calls = [
         "api_sync_v2",
         "get_system_info",
         "acquire",
@@ -262,7 +262,7 @@ fn a_trial_takes_a_port_and_gives_it_back() {
         "get_async_results",
         "release",
     ];
-    assert!(order.windows(2).all(|pair| position(pair[0]) < position(pair[1])), "{methods:?}");
+    assert!(calls.windows(2).all(|pair| position(pair[0]) < position(pair[1])), "{methods:?}");
     assert_eq!(methods.last().map(String::as_str), Some("release"));
     let stream = &server.params("add_stream")["stream"];
     assert_eq!(stream["flags"], 3, "the packet's own MACs");
@@ -276,7 +276,7 @@ fn a_trial_takes_a_port_and_gives_it_back() {
 }
 
 #[test]
-fn shortfalls_are_told_for_ipv6_too() {
+fn shortfall_with_ipv6_causes_a_remark() {
     let server = Server::start(State { share: 0.5, ..State::default() });
     let load = load(Family::Inet6, 1, 4, Some(50_000.0));
     let generator = Box::new(Trex::new(server.ends()).expect("a server"));
@@ -287,7 +287,7 @@ fn shortfalls_are_told_for_ipv6_too() {
 }
 
 #[test]
-fn counters_that_stand_still_are_told() {
+fn stalled_counters_cause_a_remark() {
     let server = Server::start(State::default());
     let load = load(Family::Inet, 1, 1, Some(50_000.0));
     let generator = Box::new(Trex::new(server.ends()).expect("a server"));
@@ -296,43 +296,43 @@ fn counters_that_stand_still_are_told() {
     assert!(remarks.iter().any(|r| r.contains("counter did not move")), "{remarks:?}");
 }
 
-fn prepared(ends: GeneratorHosts<'_>) -> Result<(), BenchError> {
+fn prepare(ends: GeneratorHosts<'_>) -> Result<(), BenchError> {
     let mut generator = Trex::new(ends)?.timeout(Duration::from_millis(400));
     generator.prepare(&load(Family::Inet, 1, 1, None))
 }
 
 #[test]
-fn a_port_of_another_is_taken_by_force_only() {
+fn foreign_port_is_acquired_by_force_only() {
     let server = Server::start(State { is_taken: true, ..good() });
-    let error = prepared(server.ends()).expect_err("taken").to_string();
+    let error = prepare(server.ends()).expect_err("taken").to_string();
     assert!(error.contains("already owned by 'somebody'"), "{error}");
     let mut ends = server.ends();
     ends.options = vec!["force".into()];
-    prepared(ends).expect("taken by force");
+    prepare(ends).expect("taken by force");
     assert_eq!(server.methods().last().map(String::as_str), Some("release"), "on the way out");
     let mut ends = server.ends();
     ends.receiver_interface = "ix9".into();
-    let error = prepared(ends).expect_err("no such port").to_string();
+    let error = prepare(ends).expect_err("no such port").to_string();
     assert!(error.contains("no port ix9; it has 0 (02:00:00:00:00:99), 1 ("), "{error}");
 }
 
 #[test]
-fn a_server_that_does_not_answer_is_told_and_the_port_given_back() {
+fn unresponsive_server_is_reported_and_the_port_released() {
     let server = Server::start(State { mute: Some("add_stream"), ..good() });
-    let error = prepared(server.ends()).expect_err("mute").to_string();
+    let error = prepare(server.ends()).expect_err("mute").to_string();
     assert!(error.contains("add_stream") && error.contains("no answer in time"), "{error}");
     let methods = server.methods();
     assert!(methods.ends_with(&["remove_all_streams".into(), "release".into()]), "{methods:?}");
-    let mut nobody = server.ends();
-    nobody.server = Some("127.0.0.1:1".into());
-    let error = prepared(nobody).expect_err("nobody");
+    let mut unreachable = server.ends();
+    unreachable.server = Some("127.0.0.1:1".into());
+    let error = prepare(unreachable).expect_err("nobody");
     assert!(matches!(error, BenchError::Environment { .. }), "{error}");
     let error = Trex::new(ends(&LocalHost, &LocalHost)).err().expect("no server").to_string();
     assert!(error.contains("host:port"), "{error}");
 }
 
 #[test]
-fn a_death_in_the_window_is_told() {
+fn death_in_the_window_is_reported() {
     let server = Server::start(State { mute: Some("get_port_status"), ..good() });
     let load = load(Family::Inet, 1, 1, Some(1000.0));
     let generator = Trex::new(server.ends()).expect("a server").timeout(Duration::from_millis(400));
@@ -342,23 +342,23 @@ fn a_death_in_the_window_is_told() {
     assert_eq!(server.methods().last().map(String::as_str), Some("release"));
 }
 
-/// A server whose device forwards what [`searches::CAPACITY`] says.
-fn before_a_device(share: f64) -> Server {
+/// Starts a server whose device has the capacity [`searches::CAPACITY`].
+fn server_with_device(share: f64) -> Server {
     Server::start(State { share, capacity: searches::CAPACITY, ..State::default() })
 }
 
 #[test]
-fn a_search_finds_what_the_device_forwards() {
-    let server = before_a_device(1.0);
+fn search_finds_the_capacity() {
+    let server = server_with_device(1.0);
     searches::finds_the_capacity(&|| Box::new(Trex::new(server.ends()).expect("a server")));
     let methods = server.methods();
-    let count = |wanted: &str| methods.iter().filter(|method| *method == wanted).count();
+    let count = |name: &str| methods.iter().filter(|method| *method == name).count();
     assert!(count("start_traffic") >= 4 && count("start_traffic") == count("release"));
 }
 
 #[test]
-fn a_search_by_a_server_that_falls_short_finds_nothing() {
-    // All of its trials are below what the device forwards of the half.
+fn search_with_a_slow_sender_finds_nothing() {
+    // The device forwards more than the server can send in any trial.
     let server = Server::start(State { share: 0.5, capacity: 1e9, ..State::default() });
     let generator = || Box::new(Trex::new(server.ends()).expect("a server")) as Box<dyn Generator>;
     searches::finds_nothing_by_a_sender_that_falls_short(&generator);
