@@ -1,5 +1,5 @@
-//! Real packets through this machine's kernel: what is conserved, verified, put
-//! back. Rates are not tested here; they depend on the machine.
+//! Real packets through this machine's kernel: conservation, verification, and restored settings.
+//! Rates are not tested here; they depend on the machine.
 
 use fwdlab_bench::probe::Privilege;
 use fwdlab_bench::testbed::Paths;
@@ -35,12 +35,12 @@ fn plan(text: &str) -> Plan {
 
 fn state() -> Paths {
     let state = std::env::temp_dir().join(format!("fwdlab-test-{}", std::process::id()));
-    // No router is started here.
+    // These tests start no router.
     Paths { cache: state.clone(), state, ..Paths::default() }
 }
 
 fn open(plan: &Plan) -> Option<Runner> {
-    // Entering a user namespace is for a process of its own, not for a test thread.
+    // Only a separate process can enter a user namespace, not a test thread.
     let privilege = match fwdlab_netio::userns::is_root() {
         true => Privilege::Root,
         false => Privilege::None { why: "tests run as an ordinary user".into() },
@@ -55,16 +55,16 @@ fn open(plan: &Plan) -> Option<Runner> {
 }
 
 fn namespaces() -> Vec<String> {
-    let ours = format!("fwdlab-{}-", std::process::id());
+    let prefix = format!("fwdlab-{}-", std::process::id());
     let entries = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
     entries
         .map(|e| e.file_name().to_string_lossy().into_owned())
-        .filter(|name| name.starts_with(&ours))
+        .filter(|name| name.starts_with(&prefix))
         .collect()
 }
 
 #[test]
-fn every_variant_conserves_its_packets_and_leaves_nothing() {
+fn every_variant_conserves_packets_and_cleans_up() {
     let _guard = ONE_AT_A_TIME.lock();
     let plan = plan(
         r#"
@@ -90,10 +90,10 @@ levels = ["none", "stateless", "stateful", "rules:20"]
         assert_eq!(record.run_id, plan.run_id(run.index));
         let fatal: Vec<&Warning> = record.warnings.iter().filter(|w| w.is_fatal()).collect();
         assert!(fatal.is_empty(), "{label}: {fatal:?}");
-        let checked: Vec<_> = trial.counters.iter().filter(|c| c.expected.is_some()).collect();
-        assert_eq!(checked.len(), 2, "{label}: {:?}", trial.counters);
-        for counter in checked {
-            // To the packet: what the DUT sends of its own is counted apart.
+        let compared: Vec<_> = trial.counters.iter().filter(|c| c.expected.is_some()).collect();
+        assert_eq!(compared.len(), 2, "{label}: {:?}", trial.counters);
+        for counter in compared {
+            // Exact to the packet: packets that the DUT originates are counted separately.
             assert_eq!(Some(counter.delta()), counter.expected, "{label}: {counter:?}");
         }
         assert_eq!(record.facts["d0 queues"], "1");
@@ -102,9 +102,9 @@ levels = ["none", "stateless", "stateful", "rules:20"]
     }
 }
 
-/// Packets go in both directions at once, and those of each are counted intact and once.
+/// Packets flow in both directions simultaneously, and each direction is counted intact and once.
 #[test]
-fn both_directions_are_forwarded_and_counted_apart() {
+fn both_directions_are_forwarded_and_counted_separately() {
     let _guard = ONE_AT_A_TIME.lock();
     let plan = plan(
         r#"
@@ -127,23 +127,24 @@ levels = ["none", "stateful"]
         let trial = &record.trial;
         let reverse = trial.arrivals.reverse.as_deref().expect("a reverse direction");
         let forth = trial.window.without(reverse.window);
-        for (way, counts) in [("forth", forth), ("back", reverse.window)] {
-            // A busy machine may lose some, but neither direction takes the other's place.
-            assert!(counts.forwarded > 500, "{label}, {way}: {counts:?}");
-            assert!(counts.forwarded <= counts.offered, "{label}, {way}: {counts:?}");
+        for (direction, counts) in [("forth", forth), ("back", reverse.window)] {
+            // A busy machine may lose some, but a surplus of one direction must not hide a loss in
+            // the other.
+            assert!(counts.forwarded > 500, "{label}, {direction}: {counts:?}");
+            assert!(counts.forwarded <= counts.offered, "{label}, {direction}: {counts:?}");
         }
         arrived_well(trial, label);
         let Arrivals { damaged, duplicates, .. } = reverse.arrivals;
         assert_eq!((damaged, duplicates, trial.foreign), (0, 0, 0), "{label}: {reverse:?}");
         let fatal: Vec<&Warning> = record.warnings.iter().filter(|w| w.is_fatal()).collect();
         assert!(fatal.is_empty(), "{label}: {fatal:?}");
-        let checked: Vec<_> = trial.counters.iter().filter(|c| c.expected.is_some()).collect();
-        assert_eq!(checked.len(), 2, "{label}: {:?}", trial.counters);
-        for counter in checked {
+        let compared: Vec<_> = trial.counters.iter().filter(|c| c.expected.is_some()).collect();
+        assert_eq!(compared.len(), 2, "{label}: {:?}", trial.counters);
+        for counter in compared {
             assert!(counter.name.starts_with("d0 + d1 "), "{label}: {counter:?}");
             assert_eq!(Some(counter.delta()), counter.expected, "{label}: {counter:?}");
         }
-        // The kernel's own counters say the same of each direction.
+        // The kernel's own counters agree for each direction.
         let delta =
             |name: &str| trial.counters.iter().find(|c| c.name == name).map_or(0, Counter::delta);
         let forwarded = trial.total.without(reverse.total).forwarded;
@@ -153,9 +154,9 @@ levels = ["none", "stateful"]
     }
 }
 
-/// A device that is wrong in the reverse direction only: the fault is named, and found there.
+/// A device with a fault in the reverse direction only: the fault is reported for that direction.
 #[test]
-fn what_is_wrong_in_the_reverse_direction_is_named_there() {
+fn fault_in_the_reverse_direction_is_reported_there() {
     let _guard = ONE_AT_A_TIME.lock();
     let ruleset = "table ip wrong {\n\tchain forward {\n\
                    \t\ttype filter hook forward priority 0; policy accept;\n\
@@ -177,13 +178,15 @@ fn what_is_wrong_in_the_reverse_direction_is_named_there() {
     assert_eq!(all.damaged, reverse.arrivals.damaged, "nothing is wrong forth");
     let forth = record.trial.total.without(reverse.total);
     assert!(forth.forwarded > 500, "{forth:?}");
-    let named = record.warnings.iter().map(Warning::sentence).any(|said| said.contains("ttl"));
-    assert!(named, "{:?}", record.warnings);
+    let is_reported =
+        record.warnings.iter().map(Warning::sentence).any(|text| text.contains("ttl"));
+    assert!(is_reported, "{:?}", record.warnings);
 }
 
-/// A mix passes the device whole, whatever sends it, and its bytes are those that were sent.
+/// A mix of sizes passes the device completely with every engine, and the received bytes match the
+/// sent ones.
 #[test]
-fn mixes_of_sizes_are_sent_and_counted_by_every_engine() {
+fn every_engine_sends_and_counts_mixed_sizes() {
     let _guard = ONE_AT_A_TIME.lock();
     let plan = plan(
         r#"
@@ -207,21 +210,24 @@ levels = ["xdp", "xsk", "packet"]
         let Arrivals { damaged, duplicates, .. } = trial.arrivals;
         assert_eq!((damaged, duplicates), (0, 0), "{label}: {:?}", trial.arrivals);
         assert!(trial.window.forwarded > 100, "{label}: {:?}", trial.window);
-        // Whole sequences and parts of two, and what was lost on a busy machine.
+        // Whole sequences and parts of two, and losses of a busy machine.
         let size = variant.settings.traffic.frame_size;
         let mean = size.mean() - 4.0;
-        let found = trial.arrivals.bytes_in_window as f64;
+        let bytes = trial.arrivals.bytes_in_window as f64;
         let expected = trial.window.forwarded as f64 * mean;
         let unknown = 2 * size.sizes().len() as i64 + trial.window.lost();
-        let apart = f64::from(size.most()) * unknown as f64;
-        assert!((found - expected).abs() < apart, "{label}: {found} bytes, {expected} expected");
+        let tolerance = f64::from(size.most()) * unknown as f64;
+        assert!(
+            (bytes - expected).abs() < tolerance,
+            "{label}: {bytes} bytes, {expected} expected"
+        );
     }
 }
 
-/// Whatever counts and frees the frames runs on other CPUs than the device's, and what
-/// the device's threads ran is known.
+/// The threads that count and free the frames run on other CPUs than the device, and the run time
+/// of the device's threads is known.
 #[test]
-fn the_device_does_nothing_for_the_receiver() {
+fn receiver_uses_no_cpu_time_of_the_device() {
     let _guard = ONE_AT_A_TIME.lock();
     if affinity::allowed_cpus().expect("affinity").len() < 2 {
         return fwdlab_testdata::skip("only one CPU here");
@@ -233,9 +239,9 @@ fn the_device_does_nothing_for_the_receiver() {
         let record = testbed.run(task, &mut NoopObserver).expect("a run");
         let device = &record.trial.device;
         if device.receiver == ReceiverPlace::Within {
-            // Not permitted here, and said.
-            let is_said = |w: &Warning| matches!(w, Warning::ReceiverOnDevice { share: None });
-            assert!(record.warnings.iter().any(is_said), "{:?}", record.warnings);
+            // Not permitted here, and reported.
+            let is_reported = |w: &Warning| matches!(w, Warning::ReceiverOnDevice { share: None });
+            assert!(record.warnings.iter().any(is_reported), "{:?}", record.warnings);
             return fwdlab_testdata::skip("kernel threads can't be placed here");
         }
         let elsewhere = [ReceiverPlace::Sender, ReceiverPlace::Own];
@@ -245,25 +251,25 @@ fn the_device_does_nothing_for_the_receiver() {
         assert!(!device.receiver_cpus.is_empty() && !polls_there, "{device:?} and {dut}");
         assert!(device.ran_ns > Some(0) && device.receiver_ns > Some(0), "{device:?}");
         assert_eq!(device.receiver_share(), Some(0.0));
-        let doubted = |w: &Warning| matches!(w, Warning::ReceiverOnDevice { .. });
-        assert!(!record.warnings.iter().any(doubted), "{:?}", record.warnings);
+        let is_doubt = |w: &Warning| matches!(w, Warning::ReceiverOnDevice { .. });
+        assert!(!record.warnings.iter().any(is_doubt), "{:?}", record.warnings);
         assert!(record.facts["r0 polling"].contains("threads on CPUs"), "{:?}", record.facts);
     }
 }
 
-/// A kernel that forwards does nothing else to packets.
+/// Checks that a forwarding kernel changed no packet in any other way.
 fn arrived_well(trial: &TrialRecord, label: &str) {
     let Arrivals { checked, damaged, duplicates, reordered, flows, .. } = &trial.arrivals;
     assert_eq!(*checked, Checked::Packets { payload_one_in: 1 }, "{label}");
     assert_eq!((*damaged, *duplicates, *reordered), (0, 0, 0), "{label}: {:?}", trial.arrivals);
     let flows = flows.expect("flows are followed");
     assert!(flows.seen > 0 && !flows.lacking, "{label}: {flows:?}");
-    // What is missing, up to the last packet that arrived, was lost.
+    // Packets missing before the last arrival were lost.
     assert!(flows.missing as i64 <= trial.total.lost(), "{label}: {flows:?}");
 }
 
 #[test]
-fn closed_arrangements_and_queues_work() {
+fn closed_arrangement_uses_all_queues() {
     let _guard = ONE_AT_A_TIME.lock();
     let plan = plan(
         r#"arrangement = "closed"
@@ -290,15 +296,15 @@ levels = [false, true]
     }
 }
 
-/// Packets of the DUT's receive queues.
+/// Returns the packets of the DUT's receive queues.
 fn received(counters: &[Counter]) -> QueuePackets {
     let mut all = queues::of_counters(counters).into_iter();
-    let found = all.find(|q| (q.interface.as_str(), q.direction) == ("d0", Direction::Receive));
-    found.expect("packets by queue")
+    let queue = all.find(|q| (q.interface.as_str(), q.direction) == ("d0", Direction::Receive));
+    queue.expect("packets by queue")
 }
 
 #[test]
-fn every_queue_receives_its_share_of_the_flows() {
+fn every_queue_receives_its_share_of_flows() {
     let _guard = ONE_AT_A_TIME.lock();
     let plan = plan(
         r#"
@@ -316,20 +322,24 @@ flows = { sources = 5, destinations = 8 }
         let record = testbed.run(task, &mut NoopObserver).expect("a run");
         let queues = plan.variants[run.variants[0]].settings.dut.queues;
         let flows = Flows { sources: 5, destinations: 8 };
-        let template = Template::new(&Stream::new(Family::Inet, 64, flows), 1, [2; 6], [4; 6]);
-        let wanted = queues_of_flows(&template, queues);
-        let found = received(&record.trial.counters);
-        let total: u64 = found.packets.iter().sum();
-        assert_eq!((found.packets.len(), total > 1000), (queues.into(), true), "{found:?}");
-        for (queue, &packets) in (0..).zip(&found.packets) {
-            // Flows are sent in turn, so each round gives a queue one packet of each of
-            // its own. The ring has room for all that is late.
-            let own = wanted.iter().filter(|&&of| of == queue).count() as u64;
-            let fair = total * own / 40;
-            assert!(own > 0 && packets.abs_diff(fair) <= 40, "{queues}: {found:?}, {wanted:?}");
+        let template = Template::new(Family::Inet, 64, flows, 1, [2; 6], [4; 6]);
+        let expected = queues_of_flows(&template, queues);
+        let arrived = received(&record.trial.counters);
+        let total: u64 = arrived.packets.iter().sum();
+        assert_eq!((arrived.packets.len(), total > 1000), (queues.into(), true), "{arrived:?}");
+        for (queue, &packets) in (0..).zip(&arrived.packets) {
+            // Flows are sent in turn, so each round gives a queue one packet of each of its flows.
+            // The ring has room for all late packets.
+            let flows_of_queue =
+                expected.iter().filter(|&&flow_queue| flow_queue == queue).count() as u64;
+            let fair = total * flows_of_queue / 40;
+            assert!(
+                flows_of_queue > 0 && packets.abs_diff(fair) <= 40,
+                "{queues}: {arrived:?}, {expected:?}"
+            );
         }
         assert_eq!(record.facts["sender"], "AF_XDP", "of one queue as well");
-        // Which queue the kernel sends a flow through is its own choice.
+        // The kernel chooses the transmit queue of a flow.
         let is_idle = |w: &Warning| matches!(w, Warning::IdleQueues { direction, .. } if direction == "receive");
         assert!(!record.warnings.iter().any(is_idle), "{:?}", record.warnings);
         assert_eq!(record.trial.opening.flows_received, Some(40));
@@ -337,7 +347,7 @@ flows = { sources = 5, destinations = 8 }
 }
 
 #[test]
-fn an_engine_that_leaves_queues_idle_is_refused_or_says_so() {
+fn idle_queues_are_refused_or_cause_a_warning() {
     let _guard = ONE_AT_A_TIME.lock();
     let text = |arrangement: &str| {
         format!("arrangement = \"{arrangement}\"\nengine = \"xdp\"\n[dut]\nqueues = 4\n")
@@ -357,12 +367,12 @@ fn an_engine_that_leaves_queues_idle_is_refused_or_says_so() {
     assert!(record.warnings.iter().any(idle), "{:?}", record.warnings);
     drop(testbed);
     let refused = Runner::open(&plan(&text("open")), &privilege, &state());
-    // On many CPUs the only sender's queue is still one of four.
+    // On many CPUs the only sender still reaches one of four queues.
     let error = refused.err().expect("refused").to_string();
     assert!(error.contains("queues = 4") && error.contains("next step"), "{error}");
 }
 
-/// Shapes what the DUT sends to 50 frames a second, so that it holds back the others.
+/// Shapes the DUT's output to 50 frames per second, so that it holds back the others.
 struct Shaper {
     done: bool,
 }
@@ -381,7 +391,7 @@ impl Observer for Shaper {
 }
 
 #[test]
-fn a_device_that_holds_packets_back_loses_none() {
+fn device_that_delays_packets_loses_none() {
     let _guard = ONE_AT_A_TIME.lock();
     let mut plan =
         plan("[traffic]\nrate = \"500pps\"\nflows = { sources = 1, destinations = 1 }\n");
@@ -393,16 +403,16 @@ fn a_device_that_holds_packets_back_loses_none() {
     if !shaper.done {
         return fwdlab_testdata::skip("no shaper here (tc(8), CONFIG_NET_SCH_TBF)");
     }
-    // Twenty milliseconds between two packets: silence ends nothing.
+    // Twenty milliseconds between two packets: silence must not end the drain.
     let trial = record.trial;
     assert_eq!((trial.total.lost(), trial.opening.drained), (0, Some(DrainEnd::Accounted)));
     assert!(trial.total.forwarded > 20 && trial.drain_ns > 200_000_000, "{trial:?}");
 }
 
 #[test]
-fn a_table_too_small_for_the_flows_is_named() {
+fn small_state_table_causes_a_warning() {
     let _guard = ONE_AT_A_TIME.lock();
-    // Room for the flows is made before the sysctls are set.
+    // The device makes room for the flows before it sets the sysctls.
     let plan = plan(
         r#"
 [dut]
@@ -423,7 +433,7 @@ flows = { sources = 10, destinations = 100 }
 }
 
 #[test]
-fn a_machine_wide_sysctl_is_put_back() {
+fn machine_wide_sysctl_is_restored() {
     const PATH: &str = "/proc/sys/net/core/netdev_budget";
     let _guard = ONE_AT_A_TIME.lock();
     let plan = plan("[dut]\nsysctl = { \"net.core.netdev_budget\" = 299 }\n");
@@ -454,15 +464,15 @@ levels = ["none", "rules:200"]
     let Some(mut testbed) = open(&plan) else { return };
     let task = Task { plan: &plan, run: &plan.runs[0], ceiling_pps: None };
     let record = testbed.run(task, &mut NoopObserver).expect("a stream");
-    let seen: std::collections::BTreeSet<usize> =
+    let variants: std::collections::BTreeSet<usize> =
         record.trial.samples.iter().filter(|s| s.valid).map(|s| s.variant).collect();
-    assert_eq!(seen.into_iter().collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(variants.into_iter().collect::<Vec<_>>(), [0, 1]);
     assert!(record.trial.window.forwarded <= record.trial.window.offered);
     assert_eq!(namespaces(), Vec::<String>::new());
 }
 
 #[test]
-fn a_cancelled_run_leaves_nothing() {
+fn cancelled_run_cleans_up() {
     struct Cancel;
     impl Observer for Cancel {
         fn cancelled(&self) -> bool {
@@ -478,7 +488,7 @@ fn a_cancelled_run_leaves_nothing() {
 }
 
 #[test]
-fn an_unknown_sysctl_is_refused_by_name() {
+fn unknown_sysctl_is_refused_by_name() {
     let _guard = ONE_AT_A_TIME.lock();
     let plan = plan("[dut]\nsysctl = { \"net.ipv4.no_such_thing\" = 1 }\n");
     let Some(mut testbed) = open(&plan) else { return };

@@ -1,5 +1,5 @@
-//! A real profile of this machine's kernel: its samples lie in the window, have
-//! names, and show the firewall where there is one.
+//! A real profile of this machine's kernel: its samples are in the window, have names, and show the
+//! firewall if there is one.
 
 use fwdlab_bench::probe::{Privilege, need_program};
 use fwdlab_bench::profiler::RawProfile;
@@ -52,15 +52,15 @@ fn open(plan: &Plan) -> Option<Runner> {
 }
 
 /// One sample: process, time in nanoseconds, functions from the innermost.
-struct Seen {
+struct ParsedSample {
     process: String,
     at_ns: u64,
     functions: Vec<String>,
 }
 
-/// Reads `comm pid/tid [cpu] seconds.nanoseconds: period event:` and its frames.
-fn samples(text: &str) -> Vec<Seen> {
-    let mut all: Vec<Seen> = Vec::new();
+/// Parses `comm pid/tid [cpu] seconds.nanoseconds: period event:` and its frames.
+fn samples(text: &str) -> Vec<ParsedSample> {
+    let mut all: Vec<ParsedSample> = Vec::new();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         if let Some(frame) = line.strip_prefix('\t') {
             let function = frame.split_whitespace().nth(1).unwrap_or_default().to_owned();
@@ -73,16 +73,16 @@ fn samples(text: &str) -> Vec<Seen> {
         assert_eq!(rest.len(), 9, "nanoseconds: {line}");
         let at_ns = seconds.parse::<u64>().expect("seconds") * 1_000_000_000
             + rest.parse::<u64>().expect("nanoseconds");
-        all.push(Seen { process: words[0].to_owned(), at_ns, functions: Vec::new() });
+        all.push(ParsedSample { process: words[0].to_owned(), at_ns, functions: Vec::new() });
     }
     all
 }
 
-fn share(samples: &[Seen], is: impl Fn(&Seen) -> bool) -> f64 {
-    samples.iter().filter(|sample| is(sample)).count() as f64 / samples.len().max(1) as f64
+fn share(samples: &[ParsedSample], predicate: impl Fn(&ParsedSample) -> bool) -> f64 {
+    samples.iter().filter(|sample| predicate(sample)).count() as f64 / samples.len().max(1) as f64
 }
 
-/// Asks to stop as soon as traffic flows.
+/// Observer that cancels as soon as traffic flows.
 struct Cancel;
 
 impl Observer for Cancel {
@@ -100,15 +100,15 @@ fn run(
     let index = (plan.runs.len() + variant) as u32;
     let run = PlannedRun { index, block: 0, variants: vec![variant] };
     let task = Task { plan, run: &run, ceiling_pps: None };
-    let how: &ProfilePlan = plan.profile.as_ref().expect("a profile is asked for");
-    testbed.profile(task, how, observer)
+    let profile: &ProfilePlan = plan.profile.as_ref().expect("a profile is asked for");
+    testbed.profile(task, profile, observer)
 }
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// A firewall that drops every second address is found to have dropped them.
+/// Drops of a firewall that drops every second address are attributed to the firewall.
 #[test]
-fn packets_that_a_firewall_drops_are_found_at_the_firewall() {
+fn firewall_drops_are_attributed_to_the_firewall() {
     const RULES: &str = "table inet odd {
  counter lost { }
  chain forward {
@@ -130,7 +130,7 @@ fn packets_that_a_firewall_drops_are_found_at_the_firewall() {
         let found = record.drops.iter().find(|drop| drop.place == place);
         found.map_or(0, |drop| drop.packets)
     };
-    // A busy machine may lose some before they reach the firewall.
+    // A busy machine may lose some packets before they reach the firewall.
     assert!(at("firewall") as f64 > 0.8 * lost as f64, "{:?}", record.drops);
     assert_eq!(record.drops.iter().map(|drop| drop.packets).sum::<i64>(), lost);
     assert!(at("no counter tells").abs() <= 100, "{:?}", record.drops);
@@ -140,7 +140,7 @@ fn packets_that_a_firewall_drops_are_found_at_the_firewall() {
 }
 
 #[test]
-fn samples_lie_in_the_window_have_names_and_show_the_firewall() {
+fn samples_are_in_the_window_with_names_and_firewall() {
     let _guard = ONE_AT_A_TIME.lock();
     let plan = fwdlab_model::load("profile.toml", EXPERIMENT, &|_| Err("no files".into()))
         .unwrap_or_else(|faults| panic!("{}", faults.render(false)));
@@ -150,7 +150,7 @@ fn samples_lie_in_the_window_have_names_and_show_the_firewall() {
         let stalled = |record: &ProfileRecord| {
             record.remarks.iter().any(|remark| remark.starts_with("no steady state"))
         };
-        // A machine that is taken away for a second has nothing to sample meanwhile.
+        // If the host takes the machine away for a second, there is nothing to sample in that time.
         let (mut record, mut raw) = take();
         for _ in 0..3 {
             if stalled(&record) {
@@ -158,22 +158,22 @@ fn samples_lie_in_the_window_have_names_and_show_the_firewall() {
             }
         }
         eprintln!("{:?}\n{:?}", record.remarks, record.drops);
-        let seen = samples(&raw.text);
+        let samples = samples(&raw.text);
         // 2 s at 1999 Hz on each of the DUT's CPUs, which are never idle.
-        assert!(seen.len() > 500, "{} samples: {:?}", seen.len(), record.remarks);
+        assert!(samples.len() > 500, "{} samples: {:?}", samples.len(), record.remarks);
 
         let (from, to) = record.window_ns;
         assert!(to - from >= 2_000_000_000 && record.sampled_from_ns <= from);
         assert!(record.sampled_to_ns >= to);
-        let inside = share(&seen, |sample| (from..=to).contains(&sample.at_ns));
+        let inside = share(&samples, |sample| (from..=to).contains(&sample.at_ns));
         assert!(inside >= 0.9, "{inside} of the samples lie in the window");
         assert_eq!(record.windows.len(), 4);
         assert!(record.windows.iter().all(|window| window.forwarded > 1000));
 
-        // The DUT is its polling thread. Other programs may have had the CPU as well, and
-        // those without a symbol table have no names.
-        let dut: Vec<Seen> =
-            seen.into_iter().filter(|s| s.process.starts_with("napi/d0")).collect();
+        // The DUT is its polling thread. Other programs may also have had the CPU, and programs
+        // without a symbol table have no names.
+        let dut: Vec<ParsedSample> =
+            samples.into_iter().filter(|s| s.process.starts_with("napi/d0")).collect();
         let named = share(&dut, |s| s.functions.first().is_some_and(|f| f != "[unknown]"));
         assert!(named >= 0.9, "{named} of the {} samples have a name", dut.len());
         let share_of = |name| share(&dut, |s| s.functions.iter().any(|f| f.contains(name)));
@@ -184,7 +184,7 @@ fn samples_lie_in_the_window_have_names_and_show_the_firewall() {
         assert_eq!(tracking > 0.01, has_firewall, "{tracking} are in nf_conntrack");
         assert!(has_firewall || tracking == 0.0, "{tracking} are in nf_conntrack");
 
-        // What was lost is found along the path, to the accuracy of the counters.
+        // Losses are found along the path, to the accuracy of the counters.
         let sum: i64 = record.drops.iter().map(|drop| drop.packets).sum();
         assert_eq!(sum, record.total.lost());
         let rest = record.drops.last().expect("the rest").packets;
@@ -195,7 +195,7 @@ fn samples_lie_in_the_window_have_names_and_show_the_firewall() {
     }
     let cancelled = run(&mut testbed, &plan, 0, &mut Cancel);
     assert!(matches!(cancelled, Err(BenchError::Interrupted)));
-    // Neither files of perf nor a journal are left.
+    // Neither files of perf nor a journal remain.
     let state = std::env::temp_dir().join(format!("fwdlab-profile-test-{}", std::process::id()));
     let left: Vec<String> = std::fs::read_dir(&state)
         .into_iter()

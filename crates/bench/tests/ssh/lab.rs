@@ -1,4 +1,4 @@
-//! A laboratory whose DUT is reached by `ssh`: what is said of it.
+//! Checks of a laboratory whose DUT is reached by `ssh`.
 
 use super::server::{Server, free_port};
 use fwdlab_bench::lab::check;
@@ -39,7 +39,7 @@ b = "there:no-such-one"
 }
 
 #[test]
-fn a_host_of_a_lab_is_asked_over_ssh() {
+fn host_of_a_lab_is_probed_over_ssh() {
     let Some(server) = Server::start("") else { return };
     let reports = check(&lab(), &server.settings());
     assert_eq!((reports[0].host.as_str(), reports[1].host.as_str()), ("here", "there"));
@@ -58,7 +58,7 @@ fn a_host_of_a_lab_is_asked_over_ssh() {
 }
 
 #[test]
-fn a_host_that_is_not_there_is_one_line_with_a_next_step() {
+fn absent_host_is_one_line_with_a_next_step() {
     let Some(server) = Server::start("") else { return };
     let mut settings = server.settings();
     let config = server.directory.join("nobody");

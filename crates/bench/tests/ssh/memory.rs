@@ -1,4 +1,4 @@
-//! What a FreeBSD DUT remembers, kept by the programs of another machine.
+//! Backups of a FreeBSD DUT, kept by the programs of another machine.
 
 use crate::server::Server;
 use fwdlab_bench::dut::freebsd::backup::Backup;
@@ -6,7 +6,7 @@ use fwdlab_bench::dut::freebsd::system::{Boot, System};
 use std::fs;
 
 #[test]
-fn files_are_taken_and_given_back_over_ssh() {
+fn files_are_backed_up_and_restored_over_ssh() {
     let Some(server) = Server::start("") else { return };
     let host = server.host();
     let home: &'static str = server.directory.join("home").display().to_string().leak();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// Longest that anything here should take.
+/// Time limit for every step of the tests.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) struct Server {
@@ -20,7 +20,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts one with `more` lines of configuration; none where there is no sshd.
+    /// Starts a server with `more` lines of configuration; `None` if sshd is missing.
     pub(crate) fn start(more: &str) -> Option<Server> {
         let program = ["/usr/sbin/sshd", "/usr/bin/sshd", "/usr/local/sbin/sshd"];
         let Some(program) = program.into_iter().find(|path| Path::new(path).exists()) else {
@@ -32,20 +32,20 @@ impl Server {
         let directory = std::env::temp_dir().join(name);
         let _ = fs::remove_dir_all(&directory);
         fs::create_dir_all(&directory).expect("a directory");
-        // What the service's own unit makes before it starts.
+        // The directory that the service's own unit creates before it starts.
         let _ = fs::create_dir("/run/sshd");
         for key in ["host", "other", "user"] {
             let file = directory.join(key);
-            let made = Command::new("ssh-keygen")
+            let generated = Command::new("ssh-keygen")
                 .args(["-q", "-t", "ed25519", "-N", "", "-f"])
                 .arg(file)
                 .status();
-            assert!(made.is_ok_and(|status| status.success()), "ssh-keygen");
+            assert!(generated.is_ok_and(|status| status.success()), "ssh-keygen");
         }
         let port = free_port();
-        let child = spawned(program, &directory, port, more);
+        let child = spawn_sshd(program, &directory, port, more);
         let mut server = Server { directory, port, child };
-        // A port that was free a moment ago may be another's by now.
+        // Another process may have taken a port that was free a moment ago.
         for _ in 0..3 {
             if server.is_listening() {
                 break;
@@ -53,19 +53,19 @@ impl Server {
             let _ = server.child.kill();
             let _ = server.child.wait();
             server.port = free_port();
-            server.child = spawned(program, &server.directory, server.port, more);
+            server.child = spawn_sshd(program, &server.directory, server.port, more);
         }
         assert!(server.is_listening(), "sshd is not up: {}", server.log());
         server.knows_hosts("host");
         Some(server)
     }
 
-    /// Whether it listens; false when it has ended.
+    /// Returns true once it listens; false if it has ended.
     fn is_listening(&mut self) -> bool {
-        let said = format!("Server listening on 127.0.0.1 port {}.", self.port);
+        let expected = format!("Server listening on 127.0.0.1 port {}.", self.port);
         let deadline = Instant::now() + PATIENCE;
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
-            if self.log().contains(&said) {
+            if self.log().contains(&expected) {
                 return true;
             }
             std::thread::sleep(Duration::from_millis(5));
@@ -101,26 +101,26 @@ impl Server {
         fs::read_to_string(self.directory.join("sshd.log")).unwrap_or_default()
     }
 
-    /// Connections that were let in.
+    /// Number of accepted connections.
     pub(crate) fn logins(&self) -> usize {
         self.log().matches("Accepted publickey").count()
     }
 
-    /// Its processes, one a connection at least, without the one that listens.
+    /// Processes of the server without the listening one: at least one per connection.
     pub(crate) fn children(&self) -> Vec<u32> {
-        let mut found = vec![self.child.id()];
+        let mut pids = vec![self.child.id()];
         let mut next = 0;
-        while let Some(parent) = found.get(next).copied() {
+        while let Some(parent) = pids.get(next).copied() {
             let of_parent = processes().into_iter().filter(|&pid| {
                 let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
                 let after = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
                 after.split(' ').nth(1) == Some(parent.to_string().as_str())
                     && comm(pid).starts_with("sshd")
             });
-            found.extend(of_parent);
+            pids.extend(of_parent);
             next += 1;
         }
-        found.split_off(1)
+        pids.split_off(1)
     }
 }
 
@@ -135,8 +135,8 @@ impl Drop for Server {
     }
 }
 
-/// An sshd of a directory with its keys, with `more` lines of configuration.
-fn spawned(program: &str, directory: &Path, port: u16, more: &str) -> Child {
+/// Starts an sshd in a directory with its keys, with `more` lines of configuration.
+fn spawn_sshd(program: &str, directory: &Path, port: u16, more: &str) -> Child {
     let at = directory.display();
     let config = format!(
         "{more}\nListenAddress 127.0.0.1:{port}\nHostKey {at}/host\nPidFile none\n\
@@ -155,7 +155,7 @@ fn spawned(program: &str, directory: &Path, port: u16, more: &str) -> Child {
         .expect("sshd")
 }
 
-/// A port of loopback that nobody listens on.
+/// Returns a loopback port on which no one listens.
 pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("its number").port()
@@ -165,25 +165,25 @@ pub(crate) fn signal(name: &str, pid: u32) {
     let _ = Command::new("kill").args([format!("-{name}"), pid.to_string()]).status();
 }
 
-/// Waits until it is so; false when it never is.
-pub(crate) fn until(patience: Duration, is_so: impl Fn() -> bool) -> bool {
+/// Waits until the condition holds; returns false if it never does.
+pub(crate) fn until(patience: Duration, condition: impl Fn() -> bool) -> bool {
     let deadline = Instant::now() + patience;
     while Instant::now() < deadline {
-        if is_so() {
+        if condition() {
             return true;
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    is_so()
+    condition()
 }
 
-/// A number of seconds that no other process sleeps: both sides are this machine,
-/// so whatever names it is the program, its guard or the `ssh` that asked for it.
+/// A number of seconds that no other process sleeps: both sides are this machine, so every process
+/// that names it is the program, its guard or the `ssh` that started it.
 pub(crate) fn long_time() -> String {
     format!("8640{}.{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Processes that have this among their arguments.
+/// Processes that have this word among their arguments.
 pub(crate) fn naming(word: &str) -> Vec<u32> {
     let names = |pid: &u32| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -192,7 +192,7 @@ pub(crate) fn naming(word: &str) -> Vec<u32> {
     processes().into_iter().filter(names).collect()
 }
 
-/// True when a sleep of so long has begun.
+/// Returns true once a sleep of this time has begun.
 pub(crate) fn sleeps(time: &str) -> bool {
     let line = format!("sleep\0{time}\0");
     processes().iter().any(|pid| {
