@@ -322,7 +322,7 @@ flows = { sources = 5, destinations = 8 }
         let record = testbed.run(task, &mut NoopObserver).expect("a run");
         let queues = plan.variants[run.variants[0]].settings.dut.queues;
         let flows = Flows { sources: 5, destinations: 8 };
-        let template = Template::new(Family::Inet, 64, flows, 1, [2; 6], [4; 6]);
+        let template = Template::new(&Stream::new(Family::Inet, 64, flows), 1, [2; 6], [4; 6]);
         let expected = queues_of_flows(&template, queues);
         let arrived = received(&record.trial.counters);
         let total: u64 = arrived.packets.iter().sum();

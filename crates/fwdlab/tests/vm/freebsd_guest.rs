@@ -382,8 +382,10 @@ fn netmaps_pkt_gen_sends_and_counts(lab: &Lab) {
         IpAddr::V4(address) => address.octets().to_vec(),
         IpAddr::V6(_) => panic!("no inet"),
     };
-    let expected: BTreeSet<Vec<u8>> = (0..flows.sources)
-        .flat_map(|source| (0..flows.destinations).map(move |destination| (source, destination)))
+    let expected: BTreeSet<Vec<u8>> = (0..stream.flows.sources)
+        .flat_map(|source| {
+            (0..stream.flows.destinations).map(move |destination| (source, destination))
+        })
         .map(|(source, destination)| {
             [octets(Side::Sender, source), octets(Side::Receiver, destination)].concat()
         })

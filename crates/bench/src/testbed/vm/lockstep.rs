@@ -103,9 +103,7 @@ impl<'a> Pump<'a> {
             trouble(VmError::Counts("the machine has taps, and lockstep needs sockets".into()))
         })?;
         let (settings, traffic) = (request.settings, &request.settings.traffic);
-        let (family, size) = (traffic.family, traffic.frame_size);
-        let template =
-            Template::new(family, size, traffic.flows, request.run_id, mac::SENDER, mac::INGRESS);
+        let template = Template::new(&traffic.stream(), request.run_id, mac::SENDER, mac::INGRESS);
         let watch = Watch::Packets(Box::new(Expected {
             template: template.clone(),
             destination_mac: Some(mac::RECEIVER),
