@@ -1,11 +1,11 @@
-//! Revisions at which several machines change: a change on one machine may be
-//! local, a change on three is due to the software.
+//! Revisions at which several machines change: a change on one machine may be local, a change on
+//! three is due to the software.
 
 use super::ordered::Ordered;
 use super::place::Place;
 use super::results::{Agreement, Change, Direction};
 
-/// A change with its ends.
+/// A change with the places around it.
 struct Located<'a> {
     before: &'a Place,
     after: &'a Place,
@@ -20,8 +20,8 @@ pub(super) fn agreements(series: &[Ordered]) -> Vec<Agreement> {
     for direction in [Direction::Better, Direction::Worse] {
         let mut located: Vec<Located<'_>> =
             series.iter().flat_map(|one| located(one, direction)).collect();
-        // Those that end first are grouped first: each next one belongs to the
-        // group if it begins before the group's earliest end.
+        // Changes that end first are grouped first: each next one belongs to the group if it begins
+        // before the group's earliest end.
         located.sort_by(|a, b| (a.after, a.before).cmp(&(b.after, b.before)));
         let mut rest = located.into_iter().peekable();
         while let Some(first) = rest.next() {
@@ -37,7 +37,7 @@ pub(super) fn agreements(series: &[Ordered]) -> Vec<Agreement> {
     found.into_iter().map(|(_, agreement)| agreement).collect()
 }
 
-/// The changes of one series in one direction.
+/// Changes of one series in one direction.
 fn located(series: &Ordered, direction: Direction) -> impl Iterator<Item = Located<'_>> {
     let changes = series.result.changes.iter();
     changes.filter(move |change| change.direction == direction).filter_map(move |change| {
@@ -48,7 +48,7 @@ fn located(series: &Ordered, direction: Direction) -> impl Iterator<Item = Locat
     })
 }
 
-/// What several machines have in common; none for changes of one machine.
+/// Agreement of a group. `None` if all its changes are of one machine.
 fn agreement(group: &[Located<'_>], direction: Direction) -> Option<Agreement> {
     let mut machines: Vec<String> =
         group.iter().map(|located| located.series.result.machine.clone()).collect();

@@ -8,8 +8,8 @@ use crate::stats::change_points::{
 };
 use crate::stats::summary::{mean, sum_of_squares, t_quantile};
 
-/// Smaller changes are counted, not listed: another layout of the same code has an
-/// effect of this size.
+/// Smaller changes are counted, not listed: a different layout of the same code has an effect of
+/// this size.
 pub(super) const THRESHOLD: f64 = 0.01;
 /// Normal quantile of 90 %.
 const NINE_IN_TEN: f64 = 1.281_551_565_544_6;
@@ -18,13 +18,13 @@ pub(super) const CONFIDENCE: f64 = 95.0;
 
 /// If the smallest detectable step exceeds this, "no change" is not conclusive.
 pub(super) const CANT_TELL: f64 = 0.10;
-/// Change points no further apart than this are one, placed with more or less evidence.
+/// Change points at most this far apart are one change, located with more or less evidence.
 const NEAR: usize = 2;
-/// Two points of one segment further apart than this many standard deviations
-/// of their difference are not on one level.
+/// Two points of one segment that differ by more than this many standard deviations of their
+/// difference are not on one level.
 const APART: f64 = 4.0;
 
-/// Divides the main line of a series, one of `family`, and describes what was found.
+/// Divides the main line of a series, one of `family` series, and stores the changes in the series.
 pub(super) fn find(series: &mut Ordered, family: usize) {
     let series = &mut series.result;
     let points = &series.points;
@@ -38,26 +38,26 @@ pub(super) fn find(series: &mut Ordered, family: usize) {
                 series.detection = Detection::TooShort { points: have, need: MIN_POINTS };
                 return;
             }
-            // Of finite figures only 0 has no finite logarithm.
+            // Of finite rates, only 0 has no finite logarithm.
             Err(Indivisible::NotFinite { .. }) => {
                 series.detection = Detection::NothingForwarded;
                 return;
             }
         };
-        match odd_one(&division) {
+        match find_outlier(&division) {
             Some((odd, level)) if line.len() > MIN_POINTS => {
                 let at = line.remove(odd);
-                series.apart.push(apart(points, at, level, latest));
+                series.apart.push(outlier_at(points, at, level, latest));
             }
             _ => break division,
         }
     };
-    let judged = line.len();
+    let judged_points = line.len();
     // Lone points are excluded from the segmentation, and so from the levels.
     while let Some(lone) = division.lone.pop().filter(|_| line.len() > MIN_POINTS) {
         let level = division.values.remove(lone);
         let at = line.remove(lone);
-        series.apart.push(apart(points, at, level, latest));
+        series.apart.push(outlier_at(points, at, level, latest));
         for start in &mut division.change_points {
             *start -= usize::from(*start > lone);
         }
@@ -67,19 +67,19 @@ pub(super) fn find(series: &mut Ordered, family: usize) {
     division.change_points.dedup();
     series.apart.sort_by_key(|apart| apart.at);
     let logs = logs(points, &line);
-    // A change that is found must also be large enough to be listed.
-    let error = 2.0 * division.spread / (judged as f64).sqrt();
+    // A change must be detected, and also large enough to be listed.
+    let error = 2.0 * division.spread / (judged_points as f64).sqrt();
     let listed = THRESHOLD.ln_1p() + NINE_IN_TEN * error;
-    let smallest = detectable(judged, division.spread).max(listed).exp_m1();
+    let smallest = detectable(judged_points, division.spread).max(listed).exp_m1();
     series.detection = Detection::Done {
-        points: judged,
+        points: judged_points,
         noise: division.scale.exp_m1(),
         penalty: division.penalty,
         correlation: division.correlation,
         detectable: smallest,
         can_tell: smallest <= CANT_TELL,
     };
-    series.segments = divided(points, &line, &logs, &division.change_points);
+    series.segments = segments_from(points, &line, &logs, &division.change_points);
     let sizes = sizes(&logs, &division.change_points);
     let among_all = change_points_among(&logs, division.spread, family).unwrap_or_default();
     let holds = |start: usize| among_all.iter().any(|other| other.abs_diff(start) <= NEAR);
@@ -94,13 +94,13 @@ pub(super) fn find(series: &mut Ordered, family: usize) {
     }
 }
 
-/// The logarithms of the medians of the points at `line`.
+/// Logarithms of the medians of the points in `line`.
 fn logs(points: &[PointResult], line: &[usize]) -> Vec<f64> {
     line.iter().map(|&i| points[i].median.ln()).collect()
 }
 
-/// The point at `at`, away from the `level` (logarithm) around it.
-fn apart(points: &[PointResult], at: usize, level: f64, latest: Option<usize>) -> Apart {
+/// The outlier at `at`, relative to the `level` (a logarithm) around it.
+fn outlier_at(points: &[PointResult], at: usize, level: f64, latest: Option<usize>) -> Apart {
     let ratio = points[at].median / level.exp();
     Apart {
         at,
@@ -111,10 +111,10 @@ fn apart(points: &[PointResult], at: usize, level: f64, latest: Option<usize>) -
     }
 }
 
-/// A point that only seems to be a level because a segment holds two at least:
-/// the other one is where the neighbours are. Its place, and their level. Left
-/// where it is it would blame the revision beside it.
-fn odd_one(division: &Division) -> Option<(usize, f64)> {
+/// Returns an outlier that forms a level only because segments have at least two points (the other
+/// point is on the level of the neighbours), and the neighbours' level. If kept, it would blame the
+/// neighbouring revision.
+fn find_outlier(division: &Division) -> Option<(usize, f64)> {
     let logs = &division.values;
     let segments: Vec<(usize, usize)> = parts(logs.len(), &division.change_points).collect();
     let level = |&(from, to): &(usize, usize)| mean(&logs[from..to]);
@@ -145,8 +145,13 @@ fn direction(ratio: f64) -> Direction {
     if ratio > 1.0 { Direction::Better } else { Direction::Worse }
 }
 
-/// The segments that begin at 0 and at each of `starts` on the main line.
-fn divided(points: &[PointResult], line: &[usize], logs: &[f64], starts: &[usize]) -> Vec<Segment> {
+/// Segments of the main line, starting at 0 and at each of `starts`.
+fn segments_from(
+    points: &[PointResult],
+    line: &[usize],
+    logs: &[f64],
+    starts: &[usize],
+) -> Vec<Segment> {
     parts(logs.len(), starts)
         .map(|(from, to)| {
             let (first, last) = (line[from], line[to - 1]);
@@ -162,23 +167,22 @@ fn divided(points: &[PointResult], line: &[usize], logs: &[f64], starts: &[usize
         .collect()
 }
 
-/// Begin and end of each part of `0..n`.
+/// Start and end of each part of `0..n`.
 fn parts(n: usize, starts: &[usize]) -> impl Iterator<Item = (usize, usize)> {
     let begins = std::iter::once(0).chain(starts.iter().copied());
     let ends = starts.iter().copied().chain([n]);
     begins.zip(ends).filter(|(from, to)| from < to)
 }
 
-/// Difference of two levels on the scale of logarithms, and half its interval.
+/// Difference of two levels in logarithms, and half the width of its interval.
 #[derive(Clone, Copy)]
 struct Size {
     effect: f64,
     half: f64,
 }
 
-/// How large the change at each of `starts` is. The points scatter alike in all
-/// segments, as the detector takes for granted too: a segment of two points
-/// could not tell its own scatter.
+/// Size of the change at each of `starts`. The scatter is pooled over all segments, as in the
+/// detector: a segment of two points cannot estimate its own scatter.
 fn sizes(logs: &[f64], starts: &[usize]) -> Vec<Size> {
     let segments: Vec<&[f64]> = parts(logs.len(), starts).map(|(a, b)| &logs[a..b]).collect();
     let squares: f64 = segments.iter().map(|part| sum_of_squares(part, mean(part))).sum();

@@ -23,7 +23,7 @@ use std::path::Path;
 
 /// Name of the factor whose levels are revisions.
 const REVISION: &str = "revision";
-/// Versions of fwdlab that a warning spells out.
+/// Maximum number of fwdlab versions listed in a warning.
 const VERSIONS: usize = 3;
 /// Reads stores one by one and keeps their points.
 #[derive(Debug, Default)]
@@ -36,14 +36,14 @@ pub struct Collector {
 /// Key of a series: everything but the revision.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
-    /// Machine, and what else names the series.
+    /// Machine, and the other names of the series.
     name: Vec<String>,
     testbed: String,
     figure: &'static str,
     /// Factors other than the revision, each with its level.
     levels: Vec<(String, String)>,
-    /// Settings of the base and what the levels change in them; none for the
-    /// archive, whose settings are read from logs as far as there are any.
+    /// Settings of the base with the changes of the levels; empty for the archive, whose settings
+    /// are read from logs if there are any.
     settings: BTreeMap<String, String>,
 }
 
@@ -61,36 +61,36 @@ struct Gathered {
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) place: Place,
-    /// Day of its source or its build; none where nothing says.
+    /// Day of the source or the build. `None` if unknown.
     made: Option<i64>,
-    /// Day of its runs; likewise.
+    /// Day of the runs. `None` if unknown.
     measured: Option<i64>,
     pub(super) point: PointResult,
     version: String,
     trial: Trial,
-    /// Settings of the traffic as text by name.
+    /// Traffic settings as text by name.
     traffic: BTreeMap<String, String>,
 }
 
 impl Collector {
-    /// Nothing read yet.
+    /// Creates an empty collector.
     pub fn new() -> Collector {
         Collector::default()
     }
 
-    /// Adds the points of the store at `path`, reading no more than they need.
-    /// A store without a plan or without runs adds a remark instead.
+    /// Adds the points of the store at `path`, reading only the data they need. A store without a
+    /// plan or without runs adds a remark instead.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// Fails if the store cannot be read.
     pub fn add_store(&mut self, path: &Path) -> Result<(), StoreError> {
         self.add_read(path, StoreRead::of(path))
     }
 
-    /// The same of a store that was read, perhaps beside others.
+    /// Adds the points of a store that has been read already, possibly in parallel with others.
     ///
     /// # Errors
-    /// When the store could not be read.
+    /// Returns the error of `read`, unless the store has no plan.
     pub fn add_read(
         &mut self,
         path: &Path,
@@ -104,13 +104,13 @@ impl Collector {
         Ok(())
     }
 
-    /// Adds the points of a store that was read.
+    /// Adds the points of a store's contents.
     pub fn add(&mut self, path: &Path, contents: &Contents) {
         self.add_figures(path, contents, &Figures::of(contents));
     }
 
     fn add_figures(&mut self, path: &Path, contents: &Contents, figures: &Figures) {
-        // The invocation of the first run: others may have recorded no run.
+        // The invocation of the first run: other invocations may have recorded no run.
         let used = contents.run_invocations.first();
         let stored = contents.invocations.iter().find(|stored| Some(&stored.id) == used);
         let Some(first) = stored.map(|stored| &stored.invocation) else {
@@ -118,14 +118,14 @@ impl Collector {
         };
         self.stores += 1;
         if !figures.figure.is_rate() {
-            let what = "its figures are instructions per packet, which are no rates: left out; \
+            let reason = "its figures are instructions per packet, which are no rates: left out; \
                         compare its variants with fwdlab compare";
-            return self.note(path, what);
+            return self.note(path, reason);
         }
         if figures.runs.iter().all(|run| run.value_pps.is_none()) {
             return self.note(path, "none of its runs has a figure, it is left out");
         }
-        // A machine has a history of its own.
+        // Each machine has its own history.
         let beds: BTreeSet<Option<&str>> =
             figures.runs.iter().map(|run| run.bed.as_deref()).collect();
         for bed in beds {
@@ -135,7 +135,7 @@ impl Collector {
         }
     }
 
-    /// The runs of one bed: the one of `invocation`.
+    /// Adds the runs of one bed: the bed of `invocation`.
     fn add_bed(
         &mut self,
         path: &Path,
@@ -145,26 +145,27 @@ impl Collector {
     ) {
         let (plan, bed) = (&contents.plan, &invocation.bed);
         let has_kernel = !matches!(invocation.testbed, TestbedKind::Sim | TestbedKind::Memory);
-        let own = own_revision(&invocation.environment, &invocation.started_at, has_kernel);
+        let store_revision =
+            own_revision(&invocation.environment, &invocation.started_at, has_kernel);
         let (machine, mut name) = names(&invocation.environment, plan);
         name.extend(bed.iter().map(|bed| format!("bed {bed}")));
         let is_archive = invocation.environment.0.contains_key(ARCHIVE);
-        // An imported set began when its runs did, not when it was imported.
+        // The date of an imported set is the start of its runs, not of the import.
         let date = match is_archive {
             true => named(&invocation.environment, ARCHIVE, "started").map(rfc3339),
             false => Some(invocation.started_at.clone()).filter(|date| !date.is_empty()),
         };
         let built = named(&invocation.environment, ARCHIVE, "uname").and_then(day_of_build);
         for variant in &plan.variants {
-            let own_run = |run: &&RunResult| run.variant == variant.index && run.bed == *bed;
-            let runs = figures.runs.iter().filter(own_run);
+            let is_of_bed = |run: &&RunResult| run.variant == variant.index && run.bed == *bed;
+            let runs = figures.runs.iter().filter(is_of_bed);
             let values: Vec<f64> = runs.filter_map(|run| run.value_pps).collect();
-            // Without runs, or with an invalid figure.
+            // No runs, or an invalid value.
             let Some(summary) = SummaryResult::of(&values) else { continue };
             let level = revision_level(plan, variant);
-            // What the kernel says of itself is of one revision of the store.
+            // The uname describes one revision of the store only.
             let built = built.filter(|_| level.is_none());
-            let revision = level.unwrap_or_else(|| own.clone());
+            let revision = level.unwrap_or_else(|| store_revision.clone());
             let key = Key {
                 name: name.clone(),
                 testbed: MeasuredOn::of(figures.testbed.kind, &figures.testbed.caption).to_string(),
@@ -204,19 +205,19 @@ impl Collector {
         }
     }
 
-    /// Remarks that a store is left out; the error names it.
+    /// Adds a remark that a store is left out; the error names the store.
     pub fn leave_out(&mut self, why: &StoreError) {
         self.notes.push(format!("left out: {why}"));
     }
 
-    /// The history of everything that was added.
+    /// Builds the history of all stores added.
     pub fn finish(self) -> History {
         let titles = titles(self.series.keys());
         let mut series: Vec<Ordered> = self
             .series
             .into_iter()
             .zip(titles)
-            .map(|((key, gathered), title)| ordered(key, gathered, title))
+            .map(|((key, gathered), title)| order_series(key, gathered, title))
             .collect();
         series.sort_by(|a, b| a.result.title.cmp(&b.result.title));
         let family = series.len();
@@ -236,12 +237,12 @@ impl Collector {
         }
     }
 
-    /// Titles of the series so far, each different.
+    /// Titles of the series so far, all different.
     pub fn titles(&self) -> Vec<String> {
         titles(self.series.keys())
     }
 
-    /// Leaves out the series whose title doesn't hold `text`, whatever its case.
+    /// Keeps only series whose title contains `text`, ignoring case.
     pub fn keep_titles_with(&mut self, text: &str) {
         let text = text.to_lowercase();
         let mut titles = self.titles().into_iter();
@@ -249,7 +250,7 @@ impl Collector {
             .retain(|_, _| titles.next().is_some_and(|title| title.to_lowercase().contains(&text)));
     }
 
-    /// Leaves out the series that `filter` doesn't admit.
+    /// Keeps only series that `filter` admits.
     pub fn keep_admitted(&mut self, filter: &Filter) {
         self.series.retain(|_, gathered| filter.admits(&gathered.facts));
     }
@@ -259,7 +260,7 @@ impl Collector {
     }
 }
 
-/// The machine, and the names of the series beside its factors.
+/// The machine, and the names of the series in addition to its factors.
 fn names(environment: &Environment, plan: &Plan) -> (String, Vec<String>) {
     let machine = named(environment, ARCHIVE, "machine").or(named(environment, "cpu", "model"));
     let machine = machine.unwrap_or("unknown machine").to_owned();
@@ -273,14 +274,14 @@ fn names(environment: &Environment, plan: &Plan) -> (String, Vec<String>) {
     (machine, names)
 }
 
-/// The revision of a variant whose plan varies it.
+/// The revision of a variant. `None` unless the plan has a factor `revision`.
 fn revision_level(plan: &Plan, variant: &Variant) -> Option<Revision> {
     let factor = plan.factors.iter().position(|factor| factor.name == REVISION)?;
     let level = plan.factors[factor].levels.get(*variant.levels.get(factor)?)?;
     Some(Revision::of(&level.label))
 }
 
-/// Name and label of the level of each factor but the revision.
+/// Name and level label of each factor except the revision.
 fn other_levels(plan: &Plan, variant: &Variant) -> Vec<(String, String)> {
     plan.factors
         .iter()
@@ -292,15 +293,15 @@ fn other_levels(plan: &Plan, variant: &Variant) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Settings of the base with what the levels but the revision's change, as
-/// text by name. What a simulated device is capable of is what is tested, not
-/// how, and so is no part of it.
+/// Settings of the base with the changes of all levels except the revision's, as text by name. The
+/// capabilities of a simulated device are excluded: they are the subject of the test, not a
+/// condition of it.
 fn settings(plan: &Plan, variant: &Variant) -> BTreeMap<String, String> {
     let mut settings = BTreeMap::new();
     let mut base = serde_json::to_value(&plan.base).unwrap_or_default();
     if let Some(testbed) = base.get_mut("testbed").and_then(Value::as_object_mut) {
         testbed.remove("sim");
-        // What was asked for, such as "auto"; what it became is in the key.
+        // The requested kind, such as "auto"; the actual kind is part of the key.
         testbed.remove("kind");
     }
     flatten("", &base, &mut settings);
@@ -313,7 +314,7 @@ fn settings(plan: &Plan, variant: &Variant) -> BTreeMap<String, String> {
     settings
 }
 
-/// Settings of a variant's traffic as text by name.
+/// Traffic settings of a variant, as text by name.
 fn traffic(variant: &Variant) -> BTreeMap<String, String> {
     let mut settings = BTreeMap::new();
     let traffic = serde_json::to_value(&variant.settings.traffic).unwrap_or_default();
@@ -321,7 +322,7 @@ fn traffic(variant: &Variant) -> BTreeMap<String, String> {
     settings
 }
 
-/// Values of a tree by their paths.
+/// Flattens a tree into values by path.
 fn flatten(path: &str, value: &Value, into: &mut BTreeMap<String, String>) {
     match value {
         Value::Object(fields) => {
@@ -335,8 +336,8 @@ fn flatten(path: &str, value: &Value, into: &mut BTreeMap<String, String>) {
     }
 }
 
-/// One title per series, all different: what they share by name is told apart
-/// by the settings in which they differ.
+/// One title per series, all different: series with equal names are distinguished by the settings
+/// in which they differ.
 fn titles<'a>(keys: impl Iterator<Item = &'a Key>) -> Vec<String> {
     let keys: Vec<&Key> = keys.collect();
     let short = |key: &Key| {
@@ -359,9 +360,9 @@ fn titles<'a>(keys: impl Iterator<Item = &'a Key>) -> Vec<String> {
         let names: BTreeSet<&String> =
             namesakes.iter().flat_map(|other| other.settings.keys()).collect();
         for name in names {
-            let own = key.settings.get(name);
-            if namesakes.iter().any(|other| other.settings.get(name) != own) {
-                title += &format!(", {name} = {}", own.map_or("-", String::as_str));
+            let value = key.settings.get(name);
+            if namesakes.iter().any(|other| other.settings.get(name) != value) {
+                title += &format!(", {name} = {}", value.map_or("-", String::as_str));
             }
         }
         title
@@ -369,10 +370,10 @@ fn titles<'a>(keys: impl Iterator<Item = &'a Key>) -> Vec<String> {
     keys.iter().map(full).collect()
 }
 
-/// A series with its points in the order of revisions, patched ones after
-/// their base, those of one revision by date and store. Where revisions are numbered in
-/// several ways, or counted on branches, they are in the order of their days.
-fn ordered(key: Key, mut gathered: Gathered, title: String) -> Ordered {
+/// A series with its points in the order of revisions, patched ones after their base, points of one
+/// revision by date and store. If revisions are numbered in several ways, or counted per branch,
+/// points are ordered by day.
+fn order_series(key: Key, mut gathered: Gathered, title: String) -> Ordered {
     let days = days(&gathered.points).unwrap_or_default();
     gathered.points.sort_by(|a, b| {
         let order = |found: &Found| (found.point.patched, found.point.date.clone());
@@ -411,9 +412,9 @@ fn ordered(key: Key, mut gathered: Gathered, title: String) -> Ordered {
     Ordered { places, result }
 }
 
-/// The days of the revisions, where numbers alone don't say their order and days do: those of
-/// sources and builds, and where nothing else is comparable those of the runs. One revision
-/// has one place, whenever it was built and measured: its first day.
+/// Days of the revisions. `None` unless numbers alone do not determine the order and every point
+/// has a day: of the source or build, or of the runs if the numbers are not comparable at all. A
+/// revision has one place, the first of its days.
 fn days(points: &[Found]) -> Option<BTreeMap<Place, i64>> {
     let first = &points.first()?.place;
     if points.iter().all(|found| first.is_of_one_numbering(&found.place)) {
@@ -429,8 +430,8 @@ fn days(points: &[Found]) -> Option<BTreeMap<Place, i64>> {
     Some(days)
 }
 
-/// Gives the points of one revision what tells them from each other: the minute
-/// of their start, where that is not enough the start, else the store.
+/// Gives points of one revision distinct names: the minute of the start, the full start if minutes
+/// are equal, else the store.
 fn tell_apart(points: &mut [PointResult]) {
     let mut of_revision: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (i, point) in points.iter().enumerate() {
@@ -441,21 +442,21 @@ fn tell_apart(points: &mut [PointResult]) {
         let minutes: Vec<String> = namesakes.iter().map(|&i| minute(&date(i))).collect();
         let starts: Vec<String> = namesakes.iter().map(|&i| date(i)).collect();
         let stores = namesakes.iter().map(|&i| points[i].store.display().to_string()).collect();
-        // The store's directory where that says enough.
+        // The store's directory, if directories are distinct.
         let folder = |i: usize| points[i].store.parent()?.file_name()?.to_str().map(str::to_owned);
         let folders = namesakes.iter().map(|&i| folder(i).unwrap_or_default()).collect();
-        let tells = |names: &Vec<String>| {
+        let distinguishes = |names: &Vec<String>| {
             names.iter().collect::<BTreeSet<_>>().len() == names.len()
                 && names.iter().all(|name| !name.is_empty())
         };
-        let names = [minutes, starts, folders].into_iter().find(tells).unwrap_or(stores);
+        let names = [minutes, starts, folders].into_iter().find(distinguishes).unwrap_or(stores);
         for (i, name) in namesakes.into_iter().zip(names) {
             points[i].told_apart_by = Some(name);
         }
     }
 }
 
-/// What differs between points that should differ in their revision only.
+/// Differences between points that should differ only in their revision.
 fn warnings(points: &[Found]) -> Vec<String> {
     let distinct = |of: fn(&Found) -> &str| points.iter().map(of).collect::<BTreeSet<&str>>();
     let mut warnings = Vec::new();

@@ -1,6 +1,6 @@
-//! Dates of imported sets as RFC 3339 has them.
+//! Dates of imported sets in RFC 3339 form.
 
-/// Zones that logs name by letters, with their offsets.
+/// Time zone names in logs, with their offsets.
 const ZONES: [(&str, &str); 6] = [
     ("UTC", "Z"),
     ("GMT", "Z"),
@@ -12,19 +12,19 @@ const ZONES: [(&str, &str); 6] = [
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// A date as date(1) prints it (`Sat May 30 11:04:16 CEST 2015`) in RFC 3339; one that is
-/// written otherwise, or in a zone that is not known, as it is.
+/// Converts a date as date(1) prints it (`Sat May 30 11:04:16 CEST 2015`) to RFC 3339. A date in
+/// any other form or in an unknown zone is returned unchanged.
 pub(crate) fn rfc3339(text: &str) -> String {
-    of_date(text).unwrap_or_else(|| text.to_owned())
+    parse_date(text).unwrap_or_else(|| text.to_owned())
 }
 
-fn of_date(text: &str) -> Option<String> {
+fn parse_date(text: &str) -> Option<String> {
     let words: Vec<&str> = text.split_whitespace().collect();
     // `Sat May 30 11:04:16 CEST 2015`, and `May 30, 2015 at 11:04:16 AM CEST`.
     let (month, day, year, time, zone) = match words[..] {
         [_, month, day, time, zone, year] => (month, day, year, time.to_owned(), zone),
         [month, day, year, "at", time, half, zone] => {
-            (month, day.strip_suffix(',')?, year, of_half(time, half)?, zone)
+            (month, day.strip_suffix(',')?, year, to_24_hours(time, half)?, zone)
         }
         _ => return None,
     };
@@ -36,8 +36,8 @@ fn of_date(text: &str) -> Option<String> {
         .then(|| format!("{year:04}-{month:02}-{day:02}T{time}{offset}"))
 }
 
-/// A time of twelve hours as one of twenty-four.
-fn of_half(time: &str, half: &str) -> Option<String> {
+/// Converts a 12-hour time to a 24-hour time.
+fn to_24_hours(time: &str, half: &str) -> Option<String> {
     let (hour, rest) = time.split_once(':')?;
     let hour: u8 = hour.parse().ok().filter(|hour| (1..=12).contains(hour))?;
     let hour = match half {
@@ -48,7 +48,7 @@ fn of_half(time: &str, half: &str) -> Option<String> {
     Some(format!("{hour:02}:{rest}"))
 }
 
-/// The day of so many days after 1970-01-01 as RFC 3339 writes it (the inverse of [`day`]).
+/// Converts days since 1970-01-01 to an RFC 3339 date (the inverse of [`day`]).
 pub(super) fn iso(days: i64) -> String {
     let days = days + 719_468;
     let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
@@ -71,7 +71,7 @@ pub(super) const fn day(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// The day with which a text begins (RFC 3339, or the day alone).
+/// Day at the start of a text (RFC 3339, or a date alone), in days since 1970-01-01.
 pub(super) fn day_of(text: &str) -> Option<i64> {
     let mut parts = text.get(..10)?.splitn(3, '-').map(|part| part.parse::<i64>().ok());
     let (year, month, date) = (parts.next()??, parts.next()??, parts.next()??);
@@ -79,8 +79,7 @@ pub(super) fn day_of(text: &str) -> Option<i64> {
         .then(|| day(year, month, date))
 }
 
-/// The day on which a kernel was built, of what it says of itself (`uname -v`):
-/// `... #0 r296648M: Wed Mar  9 09:12:04 CET 2016 ...`.
+/// Build day of a kernel from its `uname -v`: `... #0 r296648M: Wed Mar  9 09:12:04 CET 2016 ...`.
 pub(super) fn day_of_build(uname: &str) -> Option<i64> {
     let words: Vec<&str> = uname.split_whitespace().collect();
     words.windows(5).find_map(|words| {
@@ -99,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_date_prints_becomes_a_date() {
+    fn rfc3339_converts_output_of_date() {
         for (text, expected) in [
             ("Sat May 30 11:04:16 CEST 2015", "2015-05-30T11:04:16+02:00"),
             ("Wed Feb  3 10:00:01 UTC 2016", "2016-02-03T10:00:01Z"),
@@ -115,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn days_are_counted_from_1970() {
+    fn day_and_iso_count_from_1970() {
         for (of, expected) in [
             ((1970, 1, 1), 0),
             ((1969, 12, 31), -1),
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_says_when_it_was_built() {
+    fn day_of_build_reads_uname() {
         let uname = "FreeBSD 10.2-RELEASE-p8 #0 r296648M: Wed Mar  9 09:12:04 CET 2016 root@x";
         assert_eq!(day_of_build(uname), Some(day(2016, 3, 9)));
         assert_eq!(day_of_build("FreeBSD 14.0-RELEASE #0 releng/14.0-n265380-f9716eee8ab4"), None);

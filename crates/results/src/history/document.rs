@@ -14,23 +14,22 @@ use crate::text::Tone;
 use fwdlab_model::units::format_pps;
 use std::collections::BTreeSet;
 
-/// Version of the shape of the fields; raised when something that was there is named
-/// otherwise or means something else.
+/// Version of the JSON fields; raised when an existing field is renamed or changes its meaning.
 const VERSION: u32 = 1;
 
 /// Caveat to print with every change.
 const CAUTION: &str = "These change points are candidates: run both revisions again in one \
                        experiment before acting on one. Each point is one build.";
 
-/// As many series are shown one by one without being asked for.
+/// Maximum number of series that are shown one by one without `all`.
 const FEW: usize = 6;
-/// Changes that terminals and pages that don't fold list.
+/// Maximum number of changes listed in terminals and in pages that cannot fold.
 const LISTED: usize = 50;
 
 impl History {
-    /// What changed, the newest first, a line each; then the series that have a story, each with
-    /// its figure (drawn, or only named where `pictures` is false), changes and points. With
-    /// `all` every series has its section.
+    /// Builds the document: one line per change, the newest first; then a section with figure,
+    /// changes and points for each series that has changes. Figures are drawn, or only named if
+    /// `pictures` is false. With `all`, every series has a section.
     pub fn document(&self, pictures: bool, all: bool) -> Document<'_> {
         let mut conclusion = vec![Block::Paragraph(totals(self), Tone::Heading)];
         if self.counts.changes > 0 {
@@ -54,24 +53,24 @@ impl History {
             let overview = if self.counts.changes > 0 { overview.folded() } else { overview };
             blocks.push(Block::Where(DetailLevel::Page, vec![overview]));
         }
-        let mut told = self.drawn(all);
-        // Changed ones first.
-        told.sort_by_key(|(series, _)| !has_story(series));
-        blocks.extend(told.into_iter().map(|(series, file)| {
+        let mut detailed = self.drawn(all);
+        // Changed series first.
+        detailed.sort_by_key(|(series, _)| !has_story(series));
+        blocks.extend(detailed.into_iter().map(|(series, file)| {
             let drawing = match pictures {
                 true => draw::drawing(series, self.threshold),
                 false => Drawing::default(),
             };
             let figure = Figure { title: series.title.clone(), file: Some(file), drawing };
             let section = Block::section(&series.title, section(series, figure, self.confidence));
-            // A terminal has one line for each, unless it asked.
+            // In a terminal each series has one line, unless `all` is set.
             match is_short || all {
                 true => section,
                 false => Block::Where(DetailLevel::Page, vec![section]),
             }
         }));
         let single: Vec<String> = match is_short || all {
-            true => self.series.iter().filter_map(single).collect(),
+            true => self.series.iter().filter_map(single_point_line).collect(),
             false => Vec::new(),
         };
         if !single.is_empty() {
@@ -80,8 +79,9 @@ impl History {
         Document { title: "History".to_owned(), conclusion, blocks, data: self, version: VERSION }
     }
 
-    /// `history.md`, `index.html` and a figure for each series with a story, or with `all` for
-    /// each: `history.svg` when there is one series, else `history-<title>.svg`.
+    /// Returns `history.md`, `index.html` and a figure for each series with changes, or for each
+    /// series with `all`. The figure of a single series is `history.svg`, otherwise
+    /// `history-<title>.svg`.
     pub fn files(&self, all: bool) -> Vec<ReportFile> {
         let page = markdown::render(&self.document(false, all));
         let html = html::render(&self.document(true, all));
@@ -96,24 +96,24 @@ impl History {
         files
     }
 
-    /// The series that have a section with a figure, and the figure's name: with `all`, and where
-    /// there are few, those of two points and more, else those with a story.
+    /// Series that have a section with a figure, and the figure's name. With `all`, or if there are
+    /// few series, every series of two or more points; else the series with changes.
     fn drawn(&self, all: bool) -> Vec<(&SeriesResult, String)> {
-        let is_told = |series: &SeriesResult| match all || self.series.len() <= FEW {
+        let has_section = |series: &SeriesResult| match all || self.series.len() <= FEW {
             true => series.points.len() > 1,
             false => has_story(series),
         };
-        self.series.iter().zip(figures(self)).filter(|(series, _)| is_told(series)).collect()
+        self.series.iter().zip(figures(self)).filter(|(series, _)| has_section(series)).collect()
     }
 
-    /// A row per change, the newest first; those whose date is unknown last.
+    /// Table of changes, the newest first and undated ones last.
     fn newest(&self) -> Block {
         let mut changes: Vec<(&SeriesResult, &Change)> = self
             .series
             .iter()
             .flat_map(|series| series.changes.iter().map(move |change| (series, change)))
             .collect();
-        // Those of one day in the order of their series, the later first.
+        // Changes of one day: by series, the later one first.
         changes.sort_by(|a, b| {
             let key = |of: &(&SeriesResult, &Change)| (of.0.points[of.1.at].recent, of.1.at);
             key(b).cmp(&key(a)).then_with(|| a.0.title.cmp(&b.0.title))
@@ -152,7 +152,7 @@ impl History {
             .block()
     }
 
-    /// A row per series: where it stands.
+    /// Table of the current state of each series.
     fn overview(&self) -> Block {
         Table::of(&self.series)
             .words("series", |series| Cell::text(&series.title))
@@ -179,13 +179,13 @@ impl History {
     }
 }
 
-/// True for a series that something is to be told of.
+/// Returns true for a series with changes.
 fn has_story(series: &SeriesResult) -> bool {
     !series.changes.is_empty()
 }
 
-/// A series of one point in a line. `None` for a longer one.
-fn single(series: &SeriesResult) -> Option<String> {
+/// A series of one point in a line. `None` if the series is longer.
+fn single_point_line(series: &SeriesResult) -> Option<String> {
     let [point] = series.points.as_slice() else { return None };
     let caption = match series.caption.as_str() {
         "" => String::new(),
@@ -202,7 +202,7 @@ fn day(series: &SeriesResult, at: usize) -> Cell {
     series.points.get(at).and_then(|point| point.day()).map_or(Cell::None, Cell::text)
 }
 
-/// The revisions around a change, with what tells them apart where they are one.
+/// The revisions around a change, with what distinguishes the two points if both have one revision.
 fn between(series: &SeriesResult, change: &Change) -> String {
     let before = series.points.iter().find(|point| point.name() == change.before);
     match (before, series.points.get(change.at)) {
@@ -213,7 +213,7 @@ fn between(series: &SeriesResult, change: &Change) -> String {
     }
 }
 
-/// A series as a test, by the change that `--fail-on` looks at.
+/// Test result of a series, by the change that `--fail-on` reads.
 fn judgement(series: &SeriesResult) -> Judgement {
     match (series.latest_change(), &series.detection) {
         (Some(change), _) if change.direction == Direction::Worse => Judgement::Fail,
@@ -258,7 +258,8 @@ fn figures(history: &History) -> Vec<String> {
 fn section(series: &SeriesResult, figure: Figure, confidence: f64) -> Vec<Block> {
     let mut blocks: Vec<Block> = Block::caption(&series.caption).into_iter().collect();
     blocks.extend(series.warnings.iter().map(|text| Block::remark(Remark::Warning, text)));
-    let odd = series.apart.iter().map(|apart| Block::remark(Remark::Caution, odd(apart)));
+    let odd =
+        series.apart.iter().map(|apart| Block::remark(Remark::Caution, outlier_advice(apart)));
     blocks.extend(odd);
     blocks.push(Block::text(format!("{}.", points(series))));
     blocks.push(Block::Figure(figure));
@@ -354,7 +355,7 @@ fn agreements(agreements: &[Agreement]) -> Block {
         .words("machines", |agreement| Cell::text(agreement.machines.join("; ")))
         .said(|agreement: &Agreement, row: &mut Row| {
             row.name = format!("{} machines change together", agreement.machines.len());
-            row.words.push(together(agreement));
+            row.words.push(agreement_sentence(agreement));
             row.tone = tone(agreement.direction);
         })
         .set(|table| table.in_words = true)
@@ -395,7 +396,7 @@ fn totals(history: &History) -> Inline {
     format!("{}.", parts.join("; ")).into()
 }
 
-/// How many points, from where to where.
+/// Number of points, and the first and the last one.
 fn points(series: &SeriesResult) -> String {
     let patched = series.points.iter().filter(|point| point.patched).count();
     let mut text = match &series.points[..] {
@@ -415,8 +416,8 @@ fn points(series: &SeriesResult) -> String {
     text
 }
 
-/// Advice about a lone point.
-fn odd(apart: &Apart) -> String {
+/// Advice about an outlier.
+fn outlier_advice(apart: &Apart) -> String {
     let size = signed_percent(apart.ratio - 1.0, 1);
     let doubt = if apart.is_latest {
         "the latest point, perhaps the first after a change"
@@ -465,8 +466,8 @@ fn status(series: &SeriesResult) -> String {
     }
 }
 
-/// Changes that several machines have in common.
-fn together(agreement: &Agreement) -> String {
+/// Changes that several machines share.
+fn agreement_sentence(agreement: &Agreement) -> String {
     let place = if agreement.before == agreement.after {
         format!("at {}", agreement.after)
     } else {

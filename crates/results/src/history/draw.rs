@@ -1,10 +1,10 @@
-//! The figure of a series.
+//! Figure of a series.
 
 use super::results::{PointResult, SeriesResult};
 use crate::format::percent;
 use crate::plot::{ChangeMark, Draw, Drawing, Level, Quantity, RevisionPoint, Revisions};
 
-/// The series over its revisions.
+/// Draws the series over its revisions.
 pub(super) fn drawing(series: &SeriesResult, threshold: f64) -> Drawing {
     let mut notes: Vec<String> = Vec::new();
     if !series.caption.is_empty() {
@@ -42,8 +42,8 @@ pub(super) fn drawing(series: &SeriesResult, threshold: f64) -> Drawing {
     figure.drawing()
 }
 
-/// What stands under a point. What tells it from others of its revision comes
-/// first: the end of a long label is cut.
+/// Label below a point. The text that distinguishes it from other points of its revision comes
+/// first, because the end of a long label is cut.
 fn label(point: &PointResult) -> String {
     match &point.told_apart_by {
         Some(apart) => format!("{apart}, {}", point.revision),

@@ -1,17 +1,15 @@
 //! Rate of one machine and configuration over revisions: `fwdlab history`.
 //!
-//! Stores become points (one variant at one revision), points of one machine
-//! and configuration become a series in the order of revisions, and each series
-//! is divided where its level changes ([`crate::stats::change_points`]). A
-//! change is given with its size, its interval and the two revisions to run
-//! again: it was found by looking for it, so only new runs of both confirm it.
+//! Stores become points (one variant at one revision). Points of one machine and configuration
+//! become a series in the order of revisions, and each series is divided where its level changes
+//! ([`crate::stats::change_points`]). A change has a size, an interval and the two revisions to run
+//! again: a search found it, so only new runs of both confirm it.
 //!
-//! The unit is the point: one build and its starts. Runs of one point share the
-//! layout of its code, so they are no replicates of the revision.
+//! The unit is the point: one build and its starts. Runs of one point share the layout of their
+//! code, so they are not replicates of the revision.
 //!
-//! [`Collector`] reads, [`History`] is the answer, and [`History::document`] says it
-//! in every form. Left out: running anything again, and asking a repository about
-//! revisions.
+//! [`Collector`] reads stores, [`History`] is the result, and [`History::document`] renders it. Out
+//! of scope: repeating runs, and querying a repository about revisions.
 
 mod agreement;
 mod changes;

@@ -1,4 +1,4 @@
-//! What collecting hands to the search for changes.
+//! Input of the search for changes.
 
 use super::place::Place;
 use super::results::SeriesResult;

@@ -1,29 +1,29 @@
-//! Where revisions stand among others, by the way in which they are numbered.
+//! Order of revisions across numbering schemes.
 
 use fwdlab_model::natural::natural;
 use std::cmp::Ordering;
 
-/// Where a revision stands among others; kinds of different numbering follow
-/// each other in the order of the kinds.
+/// Position of a revision in the order of revisions. Kinds of different numbering follow each other
+/// in the order of the variants.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Place {
-    /// Revision number of Subversion.
+    /// Subversion revision number.
     Subversion(u64),
-    /// Number of commits in Git with those of merged branches, as of late 2020.
+    /// Number of Git commits including merged branches, as of late 2020.
     AllCommits(u64),
-    /// Number of commits in Git, of a branch.
+    /// Number of Git commits on a branch.
     Commits(u64),
-    /// Numbers of a version, then what follows them.
+    /// Version numbers, then their suffix.
     Version(Vec<u64>, Suffix),
     /// A date, as text that sorts by time.
     Date(String),
-    /// Anything else.
+    /// Any other text.
     Text(Suffix),
 }
 
 impl Place {
-    /// True when the two are numbered in one way, so that their order is known:
-    /// FreeBSD's commit counts went on where its numbers of Subversion ended.
+    /// Returns true if both are numbered in the same way, so that their order is known. FreeBSD's
+    /// commit counts continue its Subversion numbers.
     pub(super) fn is_comparable(&self, other: &Place) -> bool {
         use Place::{AllCommits, Commits, Subversion};
         match (self, other) {
@@ -35,15 +35,15 @@ impl Place {
         }
     }
 
-    /// True for numbers that say the order of two points whatever the branches.
+    /// Returns true if the numbers order two points across branches.
     pub(super) fn is_of_one_numbering(&self, other: &Place) -> bool {
         !matches!(self, Place::Commits(_))
             && std::mem::discriminant(self) == std::mem::discriminant(other)
     }
 }
 
-/// Text in which numbers count as numbers and candidates for a release come
-/// before it: `-rc2`, nothing, `-rc10` are in the order `-rc2`, `-rc10`, nothing.
+/// Text in which digits compare as numbers and release candidates precede the release: `-rc2`,
+/// nothing, `-rc10` sort as `-rc2`, `-rc10`, nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Suffix(pub(super) String);
 

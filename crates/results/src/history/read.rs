@@ -1,4 +1,4 @@
-//! Reading stores for a history, many at a time.
+//! Reads stores for a history, many at a time.
 
 use super::date::{day_of_build, iso};
 use super::place::Place;
@@ -10,40 +10,40 @@ use crate::store::{Contents, Store, StoreError};
 use fwdlab_model::record::Environment;
 use std::path::Path;
 
-/// What a history needs of a store.
+/// The parts of a store that a history needs.
 pub struct StoreRead {
     pub(super) contents: Contents,
     pub(super) figures: Figures,
 }
 
 impl StoreRead {
-    /// That of the store at `path`.
+    /// Reads the store at `path`.
     ///
     /// # Errors
-    /// When it can't be read.
+    /// Fails if the store cannot be read.
     pub fn of(path: &Path) -> Result<StoreRead, StoreError> {
         let store = Store::open_read_only(path)?;
         let (mut contents, figures) = Figures::of_store(&store)?;
         contents.invocations = store.invocations()?;
-        // Samples have said what they had to say.
+        // The samples are no longer needed: only their figures are.
         contents.runs.clear();
         Ok(StoreRead { contents, figures })
     }
 }
 
-/// When the software of a store was made, as far as that is known.
+/// Date of the software of a store, as far as it is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Made {
     /// Day of the source or the build of the store as a whole.
     pub(crate) made: Option<String>,
-    /// The day that it is sorted by: whatever has a number of Git is of after FreeBSD's move
-    /// to it.
+    /// The day used for sorting; a revision with a Git commit number sorts after FreeBSD's move to
+    /// Git.
     pub(crate) sorted: Option<String>,
-    /// Its count of commits on a branch of Git.
+    /// Number of commits on a Git branch.
     pub(crate) commits: Option<u64>,
 }
 
-/// When the software of a store of the archive was made.
+/// Date of the software of a store of the archive.
 pub(crate) fn made(environment: &Environment, started_at: &str) -> Made {
     let place = own_revision(environment, started_at, true).place;
     let built = || named(environment, ARCHIVE, "uname").and_then(day_of_build);
@@ -59,8 +59,8 @@ pub(crate) fn made(environment: &Environment, started_at: &str) -> Made {
     Made { sorted: made.clone().or(sorted), made, commits }
 }
 
-/// The revision of a store as a whole: the one that the user gave, else of the archive or of
-/// the kernel, else the time. A simulated device and the software router have no kernel.
+/// Revision of a store as a whole: the user's, else the archive's, else the kernel's, else the
+/// time. A simulated device and the software router have no kernel.
 pub(super) fn own_revision(
     environment: &Environment,
     started_at: &str,

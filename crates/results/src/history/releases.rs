@@ -1,10 +1,9 @@
-//! FreeBSD's releases by the revision and the day that the kernel of each says of itself
-//! (`uname -v` of the release on amd64, such as
-//! `FreeBSD 10.1-RELEASE #0 r274401: Tue Nov 11 21:02:49 UTC 2014`).
+//! FreeBSD releases by revision and build day of their kernels (`uname -v` of the release on amd64,
+//! such as `FreeBSD 10.1-RELEASE #0 r274401: Tue Nov 11 21:02:49 UTC 2014`).
 //!
-//! Numbers of Subversion are of the whole repository, whatever the branch, so a release has
-//! its place among revisions of other branches. Counts of commits (Git, since 13.0) are of one
-//! branch each: between branches only days have an order.
+//! Subversion numbers count commits of the whole repository, so a release can be ordered among
+//! revisions of other branches. Commit counts (Git, since 13.0) are per branch: between branches
+//! only days have an order.
 
 use super::date::day;
 use super::place::Place;
@@ -13,7 +12,7 @@ use super::place::Place;
 struct Release {
     /// Major and minor version.
     version: (u64, u64),
-    /// Revision of Subversion, or the count of commits on its branch from 13.0 on.
+    /// Subversion revision, or the commit count on its branch from 13.0 on.
     revision: u64,
     /// Day of the build: year, month, day.
     built: (i64, i64, i64),
@@ -23,7 +22,7 @@ const fn release(version: (u64, u64), revision: u64, built: (i64, i64, i64)) -> 
     Release { version, revision, built }
 }
 
-/// By the day.
+/// Releases by build day.
 #[rustfmt::skip]
 const RELEASES: [Release; 26] = [
     release((9, 2), 255_898, (2013, 9, 27)),
@@ -53,9 +52,9 @@ const RELEASES: [Release; 26] = [
     release((14, 2), 269_506, (2024, 11, 29)),
     release((15, 0), 280_995, (2025, 11, 28)),
 ];
-/// The day on which FreeBSD's repository moved to Git.
+/// Day on which FreeBSD's repository moved to Git.
 pub(super) const GIT_BEGINS: i64 = day(2020, 12, 23);
-/// The first release that is numbered by commits.
+/// First major version that is numbered by commits.
 const GIT: u64 = 13;
 
 impl Release {
@@ -69,7 +68,7 @@ impl Release {
     }
 }
 
-/// The release that a text names: `fbsd10.1`, `FreeBSD 11.1-yandex`, `12.0-RELEASE-p3`.
+/// Revision of the release that a text names: `fbsd10.1`, `FreeBSD 11.1-yandex`, `12.0-RELEASE-p3`.
 pub(super) fn place_of(text: &str) -> Option<Place> {
     let lower = text.to_ascii_lowercase();
     let is_named = lower.starts_with("fbsd") || lower.starts_with("freebsd");
@@ -87,12 +86,13 @@ pub(super) fn place_of(text: &str) -> Option<Place> {
     })
 }
 
-/// About the day on which a revision of Subversion was made: between the releases around it.
-/// None for counts of commits, which are of one branch each, and before the first release here.
+/// Approximate day of a Subversion revision, interpolated between the surrounding releases. `None`
+/// for commit counts, which are per branch, unless they are a release; `None` before the first
+/// release here.
 pub(super) fn day_of(place: &Place) -> Option<i64> {
     let number = match place {
         Place::Subversion(number) => *number,
-        // The release itself is known.
+        // The count of a release itself is known.
         Place::Commits(number) => {
             let mut of_git = RELEASES.iter().filter(|release| release.is_of_git());
             return of_git.find(|release| release.revision == *number).map(Release::day);
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_in_order() {
+    fn releases_are_sorted_by_day() {
         for pair in RELEASES.windows(2) {
             assert!(pair[0].day() < pair[1].day());
         }
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn releases_have_a_place_among_revisions() {
+    fn place_of_finds_releases_in_text() {
         for (text, expected) in [
             ("fbsd10.1", Some(Place::Subversion(274_401))),
             ("fbsd10.3.default10K", Some(Place::Subversion(297_264))),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn days_lie_between_those_of_the_releases_around() {
+    fn day_of_interpolates_between_releases() {
         let release = day(2015, 8, 12);
         assert_eq!(day_of(&Place::Subversion(286_666)), Some(release));
         let between = day_of(&Place::Subversion(287_478)).expect("a day");

@@ -4,12 +4,12 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-/// A history: all series, and changes that several have in common.
+/// A history: all series, and the changes they share.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct History {
-    /// Stores that were read.
+    /// Number of stores read.
     pub stores: usize,
-    /// Smaller changes are counted and not listed, as a ratio (0.01 = 1 %).
+    /// Threshold below which changes are counted but not listed, as a ratio (0.01 = 1 %).
     pub threshold: f64,
     /// Confidence of the intervals in percent.
     pub confidence: f64,
@@ -26,7 +26,7 @@ pub struct History {
 /// Totals over all series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// Series.
+    /// Number of series.
     pub series: usize,
     /// Series with too few points to look for changes.
     pub too_short: usize,
@@ -34,13 +34,13 @@ pub struct Counts {
     pub cant_tell: usize,
     /// Changes listed.
     pub changes: usize,
-    /// Those after which more is forwarded.
+    /// Changes after which the rate is higher.
     pub better: usize,
-    /// Those after which less is forwarded.
+    /// Changes after which the rate is lower.
     pub worse: usize,
-    /// Changes found and not listed, because they are too small to matter.
+    /// Changes found but not listed, because they are below the threshold.
     pub suppressed: usize,
-    /// Points that lie apart from their neighbours.
+    /// Outliers.
     pub apart: usize,
 }
 
@@ -55,23 +55,22 @@ pub struct SeriesResult {
     pub testbed: String,
     /// Caveat to print with every number; empty for hardware.
     pub caption: String,
-    /// The factors other than the revision: label of the level by name.
+    /// Factors other than the revision: level label by factor name.
     pub settings: BTreeMap<String, String>,
     /// Metric of a run.
     pub figure: &'static str,
-    /// Every point in the order of revisions, patched ones after their base.
+    /// All points in the order of revisions, patched ones after their base.
     pub points: Vec<PointResult>,
-    /// Whether changes were looked for.
+    /// Outcome of the search for changes.
     pub detection: Detection,
-    /// The levels between changes, those that are too small to list included;
-    /// one for a series without any, none where changes were not looked for.
+    /// Levels between changes, including changes too small to list. One for a series without
+    /// changes; empty if no search was made.
     pub segments: Vec<Segment>,
-    /// The changes of at least [`History::threshold`], in their order.
+    /// Changes of at least [`History::threshold`], in order.
     pub changes: Vec<Change>,
-    /// Smaller changes, not listed.
+    /// Number of smaller changes, not listed.
     pub suppressed: usize,
-    /// Points that lie apart from their neighbours: one point is no level, so
-    /// changes are looked for without them.
+    /// Outliers. The search excludes them, because one point is not a level.
     pub apart: Vec<Apart>,
     /// Warnings about the series.
     pub warnings: Vec<String>,
@@ -82,79 +81,80 @@ pub struct SeriesResult {
 pub struct PointResult {
     /// The revision.
     pub revision: String,
-    /// Distinguishes points of the same revision: date or store; none for the only
-    /// point of a revision.
+    /// Date or store that distinguishes points of the same revision. `None` for the only point of a
+    /// revision.
     pub told_apart_by: Option<String>,
-    /// True when something was laid over the revision: listed, but no part of
-    /// the line in which changes are looked for.
+    /// True if the revision has a patch: the point is listed, but excluded from the search for
+    /// changes.
     pub patched: bool,
-    /// One figure per run.
+    /// One value per run.
     pub values: Vec<f64>,
     /// Median of the runs.
     pub median: f64,
-    /// The slowest run.
+    /// Slowest run.
     pub min: f64,
-    /// The fastest run.
+    /// Fastest run.
     pub max: f64,
-    /// Runs.
+    /// Number of runs.
     pub n: usize,
-    /// When it was measured, RFC 3339; none when unknown.
+    /// Time of the measurement, RFC 3339. `None` if unknown.
     pub date: Option<String>,
-    /// Day of its source (about, between the releases around it) or of its build, RFC 3339;
-    /// none when unknown.
+    /// Day of the source (interpolated between the surrounding releases) or of the build, RFC 3339.
+    /// `None` if unknown.
     pub made: Option<String>,
-    /// The latest known day of it and of the points before it, days since 1970: what it is
-    /// sorted by among the points of other series.
+    /// Latest known day of this point and the points before it, days since 1970. Sorts the point
+    /// among points of other series.
     #[serde(skip)]
     pub recent: i64,
     /// The store.
     pub store: PathBuf,
 }
 
-/// Whether changes were looked for.
+/// Outcome of the search for changes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Detection {
-    /// Yes.
+    /// The search was made.
     Done {
         /// Points on the main line.
         points: usize,
-        /// Noise between points as a ratio (0.01 = 1 %), from the differences of
+        /// Noise between points as a ratio (0.01 = 1 %), estimated from the differences of
         /// neighbours.
         noise: f64,
         /// Penalty of a change in units of the squared noise.
         penalty: f64,
-        /// Correlation of neighbouring points that was allowed for; 0 for none.
+        /// Correlation of neighbouring points that the search allows for; 0 if there is none.
         correlation: f64,
-        /// The smallest step halfway that the series would have shown nine times in ten, as
-        /// a ratio (0.03 = 3 %).
+        /// Smallest step halfway through the series that the search detects nine times in ten, as a
+        /// ratio (0.03 = 3 %).
         detectable: f64,
-        /// False if that is too large for "no change" to be conclusive.
+        /// False if `detectable` is too large for "no change" to be
+        /// conclusive.
         can_tell: bool,
     },
-    /// There are too few points.
+    /// The series has too few points.
     TooShort {
         /// Points on the main line.
         points: usize,
-        /// How many it takes.
+        /// Required number of points.
         need: usize,
     },
-    /// A point has no logarithm: at some revision nothing was forwarded.
+    /// A point has no logarithm: nothing was forwarded at some revision.
     NothingForwarded,
 }
 
-/// A stretch of points on one level.
+/// Consecutive points on one level.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Segment {
-    /// Index of its first point in [`SeriesResult::points`].
+    /// Index of the first point in [`SeriesResult::points`].
     pub first: usize,
-    /// Index of its last point.
+    /// Index of the last point.
     pub last: usize,
-    /// Name of its first point.
+    /// Name of the first point.
     pub first_point: String,
-    /// Name of its last point.
+    /// Name of the last point.
     pub last_point: String,
-    /// Points on it, patched ones and those that lie apart not counted.
+    /// Number of points, without patched ones and outliers.
     pub n: usize,
     /// Geometric mean of the points' medians, packets per second.
     pub level: f64,
@@ -165,86 +165,86 @@ pub struct Segment {
 pub struct Change {
     /// Index of the first point after it in [`SeriesResult::points`].
     pub at: usize,
-    /// Name of the last point before it: its revision, with what tells it from
-    /// others of that revision.
+    /// Name of the last point before it: its revision, with what distinguishes it from other points
+    /// of that revision.
     pub before: String,
     /// Name of the first point after it.
     pub after: String,
-    /// True when both are of one revision: something else has changed.
+    /// True if both points are of one revision, so something else has changed.
     pub same_revision: bool,
     /// Level after it over the level before it.
     pub ratio: f64,
-    /// Lower end of the ratio's interval. The unit is the point; the place was
-    /// chosen after looking, for which the interval makes no allowance.
+    /// Lower end of the ratio's interval. The unit is the point. The interval does not allow for
+    /// the place having been chosen from the data.
     pub low: f64,
-    /// Upper end of it.
+    /// Upper end of the interval.
     pub high: f64,
-    /// Points of the segment before it.
+    /// Number of points in the segment before it.
     pub n_before: usize,
-    /// Points of the segment after it.
+    /// Number of points in the segment after it.
     pub n_after: usize,
-    /// For better or worse.
+    /// Direction of the change.
     pub direction: Direction,
-    /// True if it is also found at a level that holds for all series of the history together.
+    /// True if the change is also found at a level that holds for all series of the history
+    /// together.
     pub holds_among_all: bool,
-    /// Always true: a change point is chosen after looking, so that only new
-    /// runs say whether it is there.
+    /// Always true: a change point is chosen from the data, so only new runs can confirm it.
     pub confirmation_needed: bool,
     /// The two points to run again, in one experiment.
     pub run_again: [String; 2],
-    /// The whole in one line.
+    /// Summary in one line.
     pub sentence: String,
 }
 
-/// A point that lies apart from those around it.
+/// An outlier among the points of a series.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Apart {
-    /// Its index in [`SeriesResult::points`].
+    /// Index in [`SeriesResult::points`].
     pub at: usize,
-    /// Its name, to be run again.
+    /// Name of the point, to be run again.
     pub point: String,
-    /// Its median over the level around it.
+    /// Median of the point over the level around it.
     pub ratio: f64,
-    /// For better or worse.
+    /// Direction of the difference.
     pub direction: Direction,
-    /// True for the last point of the line: it may be the first after a change.
+    /// True for the last point of the line, which may be the first one after a change.
     pub is_latest: bool,
 }
 
-/// For better or worse.
+/// Direction of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
-    /// More is forwarded.
+    /// The rate rises.
     Better,
-    /// Less is forwarded.
+    /// The rate falls.
     Worse,
 }
 
-/// A place at which several machines change in one direction.
+/// A place at which several machines change in the same direction.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Agreement {
-    /// Last point known to be before it, on any of them.
+    /// Last point known to be before the change, on any of the machines.
     pub before: String,
-    /// First point known to be after it, on any of them.
+    /// First point known to be after the change, on any of the machines.
     pub after: String,
-    /// The direction.
+    /// Common direction.
     pub direction: Direction,
     /// The machines.
     pub machines: Vec<String>,
-    /// Titles of the series.
+    /// Titles of the machines' series.
     pub series: Vec<String>,
 }
 
 impl PointResult {
-    /// The day on which it was measured, else about the one of its source.
+    /// Day of the measurement, or the approximate day of the source (with `~`).
     pub fn day(&self) -> Option<String> {
         let measured = self.date.as_deref().and_then(|date| date.get(..10)).map(str::to_owned);
         measured.or(self.made.as_ref().map(|made| format!("~{made}")))
     }
 
-    /// How the point is called: its revision, with what tells it from others of
-    /// that revision.
+    /// Name of the point: its revision, with what distinguishes it from other points of that
+    /// revision.
     pub fn name(&self) -> String {
         match &self.told_apart_by {
             Some(apart) => format!("{} ({apart})", self.revision),
@@ -254,7 +254,7 @@ impl PointResult {
 }
 
 impl Counts {
-    /// Totals over these series.
+    /// Counts totals over `series`.
     pub(super) fn of(series: &[SeriesResult]) -> Counts {
         let changes = || series.iter().flat_map(|one| &one.changes);
         let of = |direction| changes().filter(|change| change.direction == direction).count();
@@ -277,9 +277,9 @@ impl Counts {
 }
 
 impl History {
-    /// Leaves out changes that were measured before `day` (`2024-01-31`), and series without a
-    /// point since. Points before it stay: they are what a change is held against. What has no
-    /// date is left out, which a note says.
+    /// Removes changes measured before `day` (`2024-01-31`), and series without a point since then.
+    /// Earlier points stay, because changes are compared with them. Undated changes are removed
+    /// too; a note reports the counts.
     pub fn keep_since(&mut self, day: &str) {
         let is_since = |point: &PointResult| match &point.date {
             Some(date) => date.as_str() >= day,
@@ -304,14 +304,14 @@ impl History {
         }
     }
 
-    /// The last change of each series that has one which holds among all series.
+    /// Last change of each series that holds among all series.
     pub fn latest_changes(&self) -> impl Iterator<Item = &Change> {
         self.series.iter().filter_map(SeriesResult::latest_change)
     }
 }
 
 impl SeriesResult {
-    /// The last change that holds among all series; `None` if there is none.
+    /// Last change that holds among all series. `None` if there is none.
     pub(super) fn latest_change(&self) -> Option<&Change> {
         self.changes.iter().rfind(|change| change.holds_among_all)
     }

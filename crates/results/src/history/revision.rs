@@ -1,56 +1,54 @@
 //! Revisions of points, and their order.
 //!
-//! Revisions are read from texts that people wrote: `r287478`, `295802D5330`,
-//! `n311215`, `fbsd12-head.r299288.D8526`, `6.18.1-rc2`, `2016-01-03`. Numbers
-//! of Subversion come before the commit counts that FreeBSD has given since it
-//! moved to Git (`n` and a number, `git rev-list --count --first-parent`, and at first `c`,
-//! those of merged branches counted too). A release of FreeBSD that is named alone has the
-//! revision of its kernel ([`super::releases`]).
-//! Left out: asking a repository for the order of its commits.
+//! Revisions are read from free text: `r287478`, `295802D5330`, `n311215`,
+//! `fbsd12-head.r299288.D8526`, `6.18.1-rc2`, `2016-01-03`. Subversion numbers precede the commit
+//! counts that FreeBSD uses since its move to Git: `n` and a number (`git rev-list --count
+//! --first-parent`), and at first `c`, which also counts merged branches. A FreeBSD release named
+//! alone has the revision of its kernel ([`super::releases`]). Out of scope: querying a repository
+//! for the order of its commits.
 
 use super::place::{Place, Suffix};
 
-/// Letters of a hash that are shown.
+/// Number of hash digits shown.
 const HASH: usize = 12;
 
 /// A revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Revision {
-    /// Its name.
+    /// Name.
     pub(super) label: String,
-    /// Its position in the order of revisions.
+    /// Position in the order of revisions.
     pub(super) place: Place,
     /// True for a revision with a patch, such as `D27401`.
     pub(super) patched: bool,
 }
 
 impl Revision {
-    /// The revision that `text` names.
+    /// Parses the revision in `text`.
     pub(super) fn of(text: &str) -> Revision {
         let text = text.trim();
-        numbered(text)
-            .or_else(|| dated(text))
-            .or_else(|| released(text))
+        parse_number(text)
+            .or_else(|| parse_date(text))
+            .or_else(|| parse_release(text))
             .unwrap_or_else(|| Revision::of_version(text))
     }
 
-    /// The revision of a result set of the archive that is called `label`; where
-    /// that holds no number, the one in what the kernel says of itself
-    /// (`uname -v`) tells its place.
+    /// Revision of a result set of the archive that is named `label`. If the label has no number,
+    /// the number in `uname -v` determines the position.
     pub(super) fn of_archive(label: &str, uname: &str) -> Revision {
         let revision = Revision::of(label);
         let is_numbered = matches!(
             revision.place,
             Place::Subversion(_) | Place::AllCommits(_) | Place::Commits(_)
         );
-        if is_numbered && released(label).is_none() {
+        if is_numbered && parse_release(label).is_none() {
             return revision;
         }
-        // `r296648M:` is modified locally, as every image of the archive is.
+        // `r296648M:` means locally modified, as every image of the archive is.
         let number = |word: &str| {
             let begin = word.starts_with(['r', 'n', 'c']).then_some(1)?;
             let digits = word[begin..].bytes().take_while(u8::is_ascii_digit).count();
-            numbered(&word[..begin + digits])
+            parse_number(&word[..begin + digits])
         };
         match uname.split_whitespace().find_map(number) {
             Some(Revision { place, .. }) => Revision { place, ..revision },
@@ -58,18 +56,18 @@ impl Revision {
         }
     }
 
-    /// The version that `text` names, such as a kernel's release, in which a
-    /// long number is no revision; without one, the text itself.
+    /// Parses the version in `text`, such as a kernel release, where a long number is not a
+    /// revision. A text without a version is used unchanged.
     pub(super) fn of_version(text: &str) -> Revision {
-        versioned(text.trim()).unwrap_or_else(|| Revision {
+        parse_version(text.trim()).unwrap_or_else(|| Revision {
             label: text.trim().to_owned(),
             place: Place::Text(Suffix(text.trim().to_owned())),
             patched: false,
         })
     }
 
-    /// The revision that a user gave. Hashes of commits have no order, nor have other names without
-    /// a number: their order is that of the time at which they were measured.
+    /// Revision given by a user. Commit hashes and other names without a number have no order, so
+    /// they are ordered by the time of measurement.
     pub(super) fn of_name(text: &str, started_at: &str) -> Revision {
         let revision = Revision::of(text);
         match matches!(revision.place, Place::Text(_)) || is_hash(text) {
@@ -82,18 +80,18 @@ impl Revision {
         }
     }
 
-    /// A point of time (RFC 3339) in place of a revision.
+    /// A time (RFC 3339) in place of a revision.
     pub(super) fn of_time(time: &str) -> Revision {
         Revision { label: minute(time), place: Place::Date(time.to_owned()), patched: false }
     }
 }
 
-/// True for a name that is the hash of a commit.
+/// Returns true if `text` is a commit hash.
 fn is_hash(text: &str) -> bool {
     text.len() >= 7 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// A revision as it is shown: of a hash as many letters as distinguish commits.
+/// A revision for display: hashes are cut to the length that distinguishes commits.
 pub(crate) fn short_revision(text: &str) -> &str {
     match is_hash(text) {
         true => text.get(..HASH).unwrap_or(text),
@@ -101,16 +99,15 @@ pub(crate) fn short_revision(text: &str) -> &str {
     }
 }
 
-/// A time (RFC 3339) to the minute, for people.
+/// A time (RFC 3339) to the minute, for display.
 pub(crate) fn minute(time: &str) -> String {
     time.get(..16).map_or(time.to_owned(), |minute| minute.replace('T', " "))
 }
 
-/// A number of Subversion or a count of commits, after a separator: five to
-/// seven digits, which dates (eight) and versions don't have. What follows it
-/// must be a patch, set apart or in letters of its own (`317849VIMAGE`, `295802D5330`): a
-/// hash may begin with digits too.
-fn numbered(text: &str) -> Option<Revision> {
+/// Parses a Subversion number or a commit count after a separator: five to seven digits, a length
+/// that dates (eight) and versions do not have. The rest must be a patch, separated or in letters
+/// (`317849VIMAGE`, `295802D5330`), because a hash can also begin with digits.
+fn parse_number(text: &str) -> Option<Revision> {
     let bytes = text.as_bytes();
     let mut begin = 0;
     while begin < bytes.len() {
@@ -143,15 +140,15 @@ fn numbered(text: &str) -> Option<Revision> {
     None
 }
 
-/// A release of FreeBSD, and what was laid over it.
-fn released(text: &str) -> Option<Revision> {
+/// A FreeBSD release, possibly with a patch.
+fn parse_release(text: &str) -> Option<Revision> {
     let place = super::releases::place_of(text)?;
-    let patched = versioned(text).is_some_and(|version| version.patched);
+    let patched = parse_version(text).is_some_and(|version| version.patched);
     Some(Revision { label: text.to_owned(), place, patched })
 }
 
-/// A date of eight digits, or one with hyphens, at the beginning.
-fn dated(text: &str) -> Option<Revision> {
+/// A date of eight digits, or with hyphens, at the start of the text.
+fn parse_date(text: &str) -> Option<Revision> {
     let digits: String = text.chars().filter(|c| *c != '-').take(8).collect();
     let compact =
         text.len() == 8 || text.get(..10).is_some_and(|day| day.matches('-').count() == 2);
@@ -166,8 +163,8 @@ fn dated(text: &str) -> Option<Revision> {
     })
 }
 
-/// Numbers with dots between them: `6.18.1-rc2`, `v5.4`, `fbsd10.2`.
-fn versioned(text: &str) -> Option<Revision> {
+/// Numbers separated by dots: `6.18.1-rc2`, `v5.4`, `fbsd10.2`.
+fn parse_version(text: &str) -> Option<Revision> {
     let begin = text.find(|c: char| c.is_ascii_digit())?;
     let from = &text[begin..];
     let end = from.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(from.len());
@@ -196,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_found_in_what_people_write() {
+    fn revision_finds_numbers_in_free_text() {
         for (text, label, expected, patched) in [
             ("r303643", "r303643", Place::Subversion(303_643), false),
             ("303643", "303643", Place::Subversion(303_643), false),
@@ -218,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_number_is_a_version_a_date_or_text() {
+    fn revision_without_number_is_version_date_or_text() {
         assert!(matches!(place("fbsd99.2"), Place::Version(numbers, _) if numbers == [99, 2]));
         assert_eq!(place("fbsd10.2"), Place::Subversion(286_666));
         assert!(
@@ -233,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn kernels_of_the_archive_tell_what_labels_dont() {
+    fn archive_revision_falls_back_to_uname() {
         let uname = "FreeBSD 10.2-RELEASE-p8 FreeBSD 10.2-RELEASE-p8 #0 r296648M: Wed Mar  9";
         let of = |label, uname| Revision::of_archive(label, uname);
         let release = of("fbsd10.2", uname);
@@ -247,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn revisions_have_an_order() {
+    fn places_sort_across_numberings() {
         let ordered = [
             "r99999",
             "287478",
@@ -278,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_are_in_the_order_of_their_time() {
+    fn hashes_sort_by_time_of_measurement() {
         let of = |text, time| Revision::of_name(text, time);
         let first = of("f3b1c0de9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c4d", "2026-11-01T03:00:00Z");
         let next = of("0123456789abcdef0123456789abcdef01234567", "2026-11-02T03:00:00Z");
@@ -289,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_shown_to_the_minute() {
+    fn time_label_is_cut_to_minutes() {
         let revision = Revision::of_time("2024-03-05T10:00:00Z");
         assert_eq!(revision.label, "2024-03-05 10:00");
         assert!(revision.place < Revision::of_time("2024-03-05T10:00:01Z").place);
