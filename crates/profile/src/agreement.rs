@@ -1,42 +1,41 @@
 //! Checks whether a profile run is representative of the measured runs.
 //!
-//! A profile is one start of the device, and a bad one costs more per packet than any
-//! measured run did: then its stacks explain themselves, not the measurement. What can
-//! be held against each other is the rate: the profile run's own mean rate beside the
-//! mean rates of the measured runs of its variant, as they were, without any correction,
-//! because the samples of a profile know of none either.
+//! A profile is one start of the device, and a bad start can cost more per packet than any measured
+//! run; its stacks then do not explain the measurement. The comparable quantity is the rate: the
+//! profile run's own mean rate and the mean rates of the measured runs of its variant, without any
+//! correction, because samples of a profile are not corrected either.
 
 use fwdlab_model::record::{ProfileRecord, RunRecord};
 use fwdlab_model::units::format_pps;
 use fwdlab_stats::Summary;
 use serde::Serialize;
 
-/// Measured runs below which their range says nothing.
+/// Number of measured runs below which their range is not informative.
 const RUNS: usize = 3;
 /// Share of the rate that the sampler itself may cost. In a virtual machine a sample takes 21 us,
-/// so that 1999 of them in a second take 4 %.
+/// so 1999 of them per second take 4 %.
 pub const SAMPLER: f64 = 0.05;
 
 /// Rate of a profile run compared with the measured runs, packets per second.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Agreement {
-    /// Its own.
+    /// Rate of the profile run.
     pub rate_pps: f64,
-    /// Measured runs.
+    /// Number of measured runs.
     pub runs: usize,
-    /// How many of them were slower.
+    /// Number of measured runs that were slower.
     pub slower: usize,
-    /// The slowest.
+    /// Rate of the slowest measured run.
     pub slowest_pps: f64,
-    /// The fastest.
+    /// Rate of the fastest measured run.
     pub fastest_pps: f64,
 }
 
-/// Holds a profile run against the mean rates of the measured runs of its variant; none
-/// where either says nothing.
+/// Compares a profile run with the mean rates of the measured runs of its variant. `None` if either
+/// has no usable rate.
 pub fn agreement(record: &ProfileRecord, rates_pps: &[f64]) -> Option<Agreement> {
     if record.rate.is_some() {
-        // It was not to run as they did.
+        // Runs at a set rate are not comparable with measured runs.
         return None;
     }
     let rate_pps = rate_of_profile(record)?;
@@ -54,21 +53,21 @@ pub fn agreement(record: &ProfileRecord, rates_pps: &[f64]) -> Option<Agreement>
 }
 
 impl Agreement {
-    /// True when the rate lies within the measured runs' range, the sampler's own cost
-    /// allowed for.
+    /// Returns true if the rate is within the range of the measured runs, allowing for the cost of
+    /// the sampler.
     pub fn holds(&self) -> bool {
         let slowest_pps = self.slowest_pps * (1.0 - SAMPLER);
         (slowest_pps..=self.fastest_pps).contains(&self.rate_pps)
     }
 
-    /// How far it lies outside, as a ratio to the nearest of the measured runs; 0 within.
+    /// Relative distance of the rate from the nearest measured run; 0 within the range.
     pub fn excess(&self) -> f64 {
         let above = self.rate_pps / self.fastest_pps - 1.0;
         let below = self.slowest_pps / self.rate_pps - 1.0;
         above.max(below).max(0.0)
     }
 
-    /// Where it lies, in words.
+    /// Position of the rate, in words.
     pub fn sentence(&self) -> String {
         let runs = self.runs;
         let place = match self.slower {
@@ -86,23 +85,24 @@ impl Agreement {
     }
 }
 
-/// Mean rate of a profile run over its windows, packets per second; none without one.
+/// Mean rate of a profile run over its windows, packets per second. `None` if nothing was
+/// forwarded.
 fn rate_of_profile(record: &ProfileRecord) -> Option<f64> {
     let packets: u64 = record.windows.iter().map(|window| window.forwarded).sum();
     let spans = record.windows.iter().map(|window| window.to_ns.saturating_sub(window.from_ns));
     rate(packets, spans.sum())
 }
 
-/// Mean rates of the runs of a variant as they were measured, packets per second; in an
-/// alternation of its slices.
+/// Uncorrected mean rates of the runs of a variant, packets per second. In an alternation: of the
+/// variant's slices.
 pub fn measured_rates(runs: &[RunRecord], variant: usize) -> Vec<f64> {
     let of_run = |run: &RunRecord| {
         let trial = &run.trial;
         if run.variants == [variant] {
             return rate(trial.window.forwarded, trial.window_ns);
         }
-        let own = || trial.samples.iter().filter(|s| s.valid && s.variant == variant);
-        rate(own().map(|s| s.forwarded).sum(), own().map(|s| s.duration_ns).sum())
+        let samples = || trial.samples.iter().filter(|s| s.valid && s.variant == variant);
+        rate(samples().map(|s| s.forwarded).sum(), samples().map(|s| s.duration_ns).sum())
     };
     runs.iter().filter_map(of_run).collect()
 }
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_run_lies_within_the_measured_range_or_says_on_which_side_it_does_not() {
+    fn agreement_reports_position_in_measured_range() {
         let rates = [1.3e6, 1.2e6, 1.4e6, 1.25e6];
         for (forwarded, holds, words) in [
             (1_300_002, true, "faster than 3 of the 4 measured runs (1.20 Mpps to 1.40 Mpps)"),
@@ -142,13 +142,13 @@ mod tests {
         }
         let stated = ProfileRecord { rate: Some(Rate::Pps(1e6)), ..profile(1_000_000) };
         assert_eq!(agreement(&stated, &rates), None, "it was not to run as they did");
-        // Two runs span next to nothing, and a profile without packets has no rate.
+        // Two runs have no usable range, and a profile without packets has no rate.
         assert_eq!(agreement(&profile(1_300_000), &rates[..2]), None);
         assert_eq!(agreement(&ProfileRecord::default(), &rates), None);
     }
 
     #[test]
-    fn rates_are_those_of_the_variant_in_blocks_and_in_streams() {
+    fn measured_rates_selects_runs_and_slices_of_the_variant() {
         let run = |variants: Vec<usize>, samples: Vec<Sample>| RunRecord {
             variants,
             trial: TrialRecord {

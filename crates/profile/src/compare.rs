@@ -1,14 +1,13 @@
-//! Two profiles against each other: what each part costs a packet.
+//! Compares the cost per packet of each part of two profiles.
 //!
-//! Shares can't be compared: a faster variant spends a larger share on whatever
-//! stayed the same. Per packet they can. Where each variant was profiled in
-//! several windows the difference has an interval (Welch, 1947), of one window
-//! each it has none. Intervals are those of single differences: of a hundred
-//! functions some exclude 0 by chance.
+//! Shares are not comparable: a faster variant spends a larger share on everything that did not
+//! change. Costs per packet are. If each variant was profiled in several windows, the difference
+//! has an interval (Welch, 1947); with one window each, it has none. Intervals are for single
+//! differences: among a hundred functions, some exclude 0 by chance.
 //!
-//! Samples of measured runs are compared block by block, by the test that gives the verdict, and
-//! their intervals hold for all parts together. Small parts become one, so that the parts sum to
-//! the whole.
+//! Samples of measured runs are compared block by block, with the test of the verdict, and their
+//! intervals hold for all parts together. Small parts are merged, so that the parts sum to the
+//! whole.
 
 use super::functions::{self, By};
 use super::stacks::Stacks;
@@ -20,95 +19,95 @@ use fwdlab_stats::summary::{mean, t_quantile, variance};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Share of the whole below which a part is not compared by itself.
+/// Share of the whole below which a part is not compared separately.
 const SMALL: f64 = 0.01;
 
-/// A profile and the packets forwarded meanwhile.
+/// A profile and the packets forwarded during it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// The stacks; usually the work of a [`super::Split`].
+    /// Stacks; usually the work of a [`super::Split`].
     pub stacks: Stacks,
-    /// Packets forwarded meanwhile, above 0.
+    /// Packets forwarded during the profile. Positive.
     pub packets: f64,
-    /// What a count stands for: 1 for samples, cycles or nanoseconds of CPU per
-    /// sample for those. Above 0.
+    /// Weight of a count: 1 for samples, or the cycles or nanoseconds of CPU per sample. Positive.
     pub per_count: f64,
 }
 
-/// What is compared.
+/// Kind of the compared parts.
 #[derive(Clone, Copy, Debug)]
 pub enum Grouping<'a> {
-    /// Functions, by what is spent in themselves.
+    /// Functions, by own cost.
     Own,
-    /// Functions with what they call.
+    /// Functions with their callees.
     Total,
-    /// Subsystems, by their own functions.
+    /// Subsystems, by the own cost of their functions.
     Subsystems(&'a Subsystems),
 }
 
-/// A function or subsystem in two variants, in the unit per packet.
+/// A function or subsystem in two variants, in the profile's unit per packet.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Change {
-    /// Its name.
+    /// Name of the part.
     pub name: String,
     /// Cost per packet in the baseline: mean of the windows.
     pub baseline: f64,
-    /// The same in the candidate.
+    /// Cost per packet in the candidate: mean of the windows.
     pub candidate: f64,
-    /// Candidate less baseline: below 0 for what became cheaper.
+    /// Candidate minus baseline: negative if the part became cheaper.
     pub difference: f64,
-    /// Interval of the difference; none with a single window.
+    /// Interval of the difference. `None` with a single window.
     pub interval: Option<(f64, f64)>,
 }
 
-/// Everything that differs, the largest differences first.
+/// All differences, the largest first.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Changes {
     /// Confidence of the intervals in percent.
     pub confidence: f64,
     /// The whole.
     pub whole: Change,
-    /// Its parts.
+    /// Parts of the whole.
     pub parts: Vec<Change>,
-    /// Caveats to print with them.
+    /// Caveats to print with the changes.
     pub remarks: Vec<String>,
 }
 
-/// Why nothing was compared.
+/// Error of a comparison.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum CompareError {
-    /// A variant without windows.
+    /// A variant has no windows.
     #[error("the {0} has no profile")]
     NoWindow(&'static str),
-    /// Packets or weight not above 0.
+    /// The packets or the weight are not positive.
     #[error("{what} must be above 0, not {value}")]
     NotPositive {
-        /// What.
+        /// Name of the value.
         what: &'static str,
         /// The value.
         value: f64,
     },
-    /// Confidence out of range.
+    /// The confidence is out of range.
     #[error("a confidence lies between 50 and 100 percent, not {0}")]
     Confidence(f64),
 }
 
 impl Changes {
-    /// Parts that cost more than before, the largest difference first.
+    /// Parts with a higher cost than before, the largest difference first.
     pub fn risers(&self) -> impl Iterator<Item = &Change> {
         self.parts.iter().filter(|change| change.difference > 0.0)
     }
 
-    /// Parts that cost less.
+    /// Parts with a lower cost than before.
     pub fn fallers(&self) -> impl Iterator<Item = &Change> {
         self.parts.iter().filter(|change| change.difference < 0.0)
     }
 }
 
-/// Compares what each part costs a packet, at `confidence` percent.
+/// Compares the cost per packet of each part, at `confidence` percent.
 ///
 /// # Errors
-/// Variants without windows, weights that aren't above 0.
+/// Fails for variants without windows, for weights that are not positive, and if the confidence is
+/// out of range.
 pub fn compare(
     baseline: &[Measured],
     candidate: &[Measured],
@@ -145,12 +144,12 @@ pub fn compare(
     Ok(Changes { confidence, whole, parts, remarks })
 }
 
-/// Compares what each part costs a packet in runs of the same blocks, each given with its block.
-/// The interval of the whole holds for all comparisons of the family, those of the parts for all
-/// parts of them.
+/// Compares the cost per packet of each part in runs of the same blocks, each given with its block.
+/// The interval of the whole holds for all comparisons of the family, the intervals of the parts
+/// for all parts of these comparisons.
 ///
 /// # Errors
-/// As [`compare`].
+/// Fails like [`compare`].
 pub fn compare_blocks(
     baseline: &[(u32, Measured)],
     candidate: &[(u32, Measured)],
@@ -173,7 +172,7 @@ pub fn compare_blocks(
     let mut names: Vec<&String> = sides.iter().flat_map(BTreeMap::keys).collect();
     names.sort();
     names.dedup();
-    // Callers that spend nothing in themselves are no parts.
+    // Callers without own cost are not parts.
     names.retain(|name| share(name) > 0.0);
     let (large, small): (Vec<&String>, Vec<&String>) =
         names.into_iter().partition(|name| share(name) >= SMALL);
@@ -208,7 +207,8 @@ pub fn compare_blocks(
     Ok(Changes { confidence: criteria.confidence, whole, parts, remarks })
 }
 
-/// A part's costs in both variants, a value per run, compared by the blocks that hold both.
+/// Compares the costs of a part, one value per run, over the blocks that have runs of both
+/// variants.
 fn change_of_blocks(
     name: &str,
     costs: &[Vec<f64>; 2],
@@ -223,19 +223,19 @@ fn change_of_blocks(
         by_block.entry(*block).or_default().b.push(*cost);
     }
     by_block.retain(|_, block| !block.a.is_empty() && !block.b.is_empty());
-    let both: Vec<BlockLogs> = by_block.into_values().collect();
-    let found = difference_of_blocks(&both, criteria);
+    let complete: Vec<BlockLogs> = by_block.into_values().collect();
+    let result = difference_of_blocks(&complete, criteria);
     let [baseline, candidate] = [mean(&costs[0]), mean(&costs[1])];
     Change {
         name: name.to_owned(),
         baseline,
         candidate,
-        difference: found.map_or(candidate - baseline, |found| found.difference),
-        interval: found.map(|found| (found.low, found.high)),
+        difference: result.map_or(candidate - baseline, |result| result.difference),
+        interval: result.map(|result| (result.low, result.high)),
     }
 }
 
-/// The largest differences first.
+/// Sorts by size of the difference, the largest first.
 fn sort(parts: &mut [Change]) {
     parts.sort_by(|a, b| {
         let size = |change: &Change| change.difference.abs();
@@ -243,12 +243,12 @@ fn sort(parts: &mut [Change]) {
     });
 }
 
-/// Cost per packet of all parts, a value per window.
+/// Cost per packet of all parts, one value per window.
 fn wholes(windows: &[Measured]) -> Vec<f64> {
     windows.iter().map(|window| window.stacks.total() as f64 * scale(window)).collect()
 }
 
-/// Cost per packet of each part, a figure per window.
+/// Cost per packet of each part, one value per window.
 fn costs(
     windows: &[Measured],
     variant: &'static str,
@@ -299,7 +299,7 @@ fn scale(window: &Measured) -> f64 {
 
 fn change(name: &str, a: &[f64], b: &[f64], confidence: f64) -> Change {
     let (baseline, candidate) = (mean(a), mean(b));
-    // What is left of equal figures that were rounded is no difference.
+    // The rounding error of equal values is not a difference.
     let difference = match candidate - baseline {
         rest if rest.abs() <= 1e-12 * baseline.abs() => 0.0,
         difference => difference,
@@ -314,8 +314,7 @@ fn change(name: &str, a: &[f64], b: &[f64], confidence: f64) -> Change {
     }
 }
 
-/// Half of Welch's interval; windows without any scatter differ for certain or
-/// not at all.
+/// Half of Welch's interval; 0 if no window has scatter.
 fn half_width(a: &[f64], b: &[f64], confidence: f64) -> Option<f64> {
     if a.len() < 2 || b.len() < 2 {
         return None;
@@ -328,7 +327,7 @@ fn half_width(a: &[f64], b: &[f64], confidence: f64) -> Option<f64> {
     }
     let (df_a, df_b) = (a.len() as f64 - 1.0, b.len() as f64 - 1.0);
     let df = sum * sum / (part_a * part_a / df_a + part_b * part_b / df_b);
-    // So little scatter that its square is 0.
+    // The scatter is so small that its square is 0.
     let df = if df.is_finite() { df } else { df_a.min(df_b) };
     t_quantile(confidence, df).map(|t| t * sum.sqrt())
 }
@@ -343,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn costs_are_per_packet() {
+    fn compare_divides_costs_by_packets() {
         let changes =
             compare(&[window(100, 50, 100.0)], &[window(200, 20, 200.0)], Grouping::Own, 95.0)
                 .unwrap();
@@ -361,10 +360,10 @@ mod tests {
     }
 
     #[test]
-    fn intervals_agree_with_scipy() {
+    fn compare_interval_agrees_with_scipy() {
         // scipy 1.17.1: ttest_ind([2.2, 2.0, 2.3, 1.9], [2.0, 2.2, 2.4], equal_var=False)
-        // .confidence_interval(.95), of b less a, for twice 110, 100, 115, 95 and
-        // 100, 110, 120 samples over 100 packets.
+        // .confidence_interval(.95), of b minus a, for twice 110, 100, 115, 95 and 100, 110, 120
+        // samples over 100 packets.
         let before = [110, 100, 115, 95].map(|f| window(f, 1, 100.0));
         let after = [100, 110, 120].map(|f| window(f, 1, 100.0));
         let changes = compare(&before, &after, Grouping::Own, 95.0).unwrap();
@@ -381,9 +380,10 @@ mod tests {
         assert!(changes.remarks.is_empty());
     }
 
-    /// Four blocks that differ by up to 30 samples; the candidate adds 20 to `f` and takes 5 of `g`.
+    /// Four blocks that differ by up to 30 samples; the candidate adds 20 to `f` and removes 5 from
+    /// `g`.
     #[test]
-    fn blocks_are_compared_within_and_parts_sum_to_the_whole() {
+    fn compare_blocks_parts_sum_to_the_whole() {
         let run = |block: u32, f: u64, g: u64| {
             let stacks =
                 stacks(&[("r;f", f), ("r;g", g), ("r;tiny", 1), ("r;small", block.into())]);
@@ -402,7 +402,7 @@ mod tests {
         assert!((found.whole.difference - 0.15).abs() < 1e-12, "{:?}", found.whole);
         let sum: f64 = found.parts.iter().map(|part| part.difference).sum();
         assert!((sum - found.whole.difference).abs() < 1e-12);
-        // The blocks' own differences cancel.
+        // The differences between blocks cancel.
         let (low, high) = found.parts[0].interval.unwrap();
         assert!(low > 0.19 && high < 0.21, "{low} {high}");
         let one = compare_blocks(&side(0, 0)[..1], &side(1, 0), Grouping::Own, criteria).unwrap();
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals() {
+    fn compare_rejects_invalid_input() {
         let one = [window(1, 1, 1.0)];
         let none = compare(&[], &one, Grouping::Own, 95.0);
         assert_eq!(none, Err(CompareError::NoWindow("baseline")));

@@ -1,4 +1,4 @@
-//! What a profile says, as parts of a document.
+//! Parts of a document that describe a profile.
 
 use super::compare::{Change, Changes};
 use super::functions::{By, Function, Neighbours};
@@ -9,12 +9,12 @@ use fwdlab_document::table::{Cell, Digits, Table};
 use fwdlab_document::text::Tone;
 use fwdlab_document::{Block, Remark};
 
-/// What forms without room for all rows say of the others.
+/// Text for rows omitted by forms without room for all.
 const REST: &str = "{} more; --top shows them";
 
-/// What was read, how it divides, and every remark.
+/// One line on the profile's format and division, and every remark.
 pub fn summary(summary: &Summary, name: &str) -> Vec<Block> {
-    let said = format!(
+    let line = format!(
         "{name}: {}, {} {}: work {}, idle {}, harness {}",
         summary.format,
         grouped(summary.total.round() as i128),
@@ -24,18 +24,18 @@ pub fn summary(summary: &Summary, name: &str) -> Vec<Block> {
         percent(summary.harness_share, 1),
     );
     let notes = summary.notes();
-    let mut blocks = vec![Block::Paragraph(said.into(), Tone::Plain)];
+    let mut blocks = vec![Block::Paragraph(line.into(), Tone::Plain)];
     blocks.extend(notes.into_iter().map(|note| Block::remark(Remark::Note, note)));
     blocks
 }
 
-/// The functions, the costliest first; shares are of what was kept.
+/// Functions, the costliest first; shares are of the kept part.
 pub fn functions(divided: &Divided, by: By, top: usize) -> Block {
     let rows = divided.kept.functions(by);
     costs("function", &rows, divided.kept.total(), top)
 }
 
-/// Every subsystem; shares are of what was kept.
+/// Subsystems; shares are of the kept part.
 pub fn subsystems(list: &[Subsystem], whole: f64, top: usize) -> Block {
     let rows = list.iter().map(|subsystem| Function {
         name: subsystem.name.clone(),
@@ -80,13 +80,13 @@ pub fn neighbours(around: &Neighbours, top: usize) -> Block {
         .block()
 }
 
-/// Differences, the largest first; `unit` says what the figures are.
+/// Differences, the largest first; `unit` is the unit of the values.
 pub fn changes(changes: &Changes, unit: &str, what: &'static str, top: usize) -> Vec<Block> {
     let mut blocks = vec![Block::text(format!("figures are {unit}"))];
     blocks.extend(changes.remarks.iter().map(|remark| Block::remark(Remark::Note, remark)));
     let differ = changes.parts.iter().filter(|part| part.difference != 0.0);
     let rows: Vec<&Change> = std::iter::once(&changes.whole).chain(differ).collect();
-    // The whole is the first row.
+    // The first row is the whole.
     blocks.push(Block::Table(differences(
         &rows,
         what,
@@ -97,8 +97,8 @@ pub fn changes(changes: &Changes, unit: &str, what: &'static str, top: usize) ->
     blocks
 }
 
-/// A row for each part that was compared, of the two that are named; `unit` says what the
-/// figures are, and is empty where that is said elsewhere.
+/// Table with one row per compared part. `unit` is the unit of the values, or empty if it is stated
+/// elsewhere.
 pub fn differences(
     changes: &[&Change],
     what: &str,
@@ -126,7 +126,7 @@ pub fn differences(
         .table()
 }
 
-/// Cheaper is better, where the interval is sure of the sign.
+/// Cheaper is better, if the interval excludes zero.
 fn tone(change: &Change) -> Tone {
     match change.interval {
         Some((low, _)) if low > 0.0 => Tone::Worse,

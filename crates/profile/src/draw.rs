@@ -1,58 +1,57 @@
 //! Flame graphs, drawn with inferno.
 //!
-//! The pictures are searched and zoomed by a script within them, need nothing
-//! from outside, and the same profile yields the same bytes: colours come from
-//! names. Left out: charts over time.
+//! The pictures contain a script for searching and zooming, load nothing from outside, and are
+//! deterministic: colours derive from names. Out of scope: charts over time.
 
 use super::stacks::{Stacks, foldable};
 use inferno::flamegraph::{Direction, Options, TextTruncateDirection, from_lines};
 use std::collections::BTreeMap;
 
-/// The script in the picture counts in floating point: whole numbers end at
-/// 2^53. inferno multiplies by 150 in 64 bits, which is no tighter.
+/// The script in the picture counts in floating point, where integers are exact up to 2^53. inferno
+/// multiplies by 150 in 64 bits, which is not a tighter limit.
 const MOST: f64 = 9e15;
 
-/// What stands around the flames.
+/// Texts and orientation of a flame graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Look {
     /// Title, in large letters.
     pub title: String,
-    /// A line below it; empty for none.
+    /// Line below the title; may be empty.
     pub subtitle: String,
-    /// What is counted, in the plural: `samples`.
+    /// Unit of the counts, in the plural: `samples`.
     pub unit: String,
-    /// True for roots at the top.
+    /// True to draw roots at the top.
     pub is_icicle: bool,
 }
 
-/// One of two profiles whose difference is drawn.
+/// One of the two profiles of a difference.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Side<'a> {
     /// The profile.
     pub stacks: &'a Stacks,
-    /// What one count costs a packet: 1 over the packets forwarded meanwhile
-    /// for samples, cycles per sample over packets for cycles. Above 0.
+    /// Cost of one count per packet: 1 over the packets forwarded during the profile for samples,
+    /// cycles per sample over packets for cycles. Positive.
     pub per_count: f64,
 }
 
-/// Why there is no picture.
+/// Error of drawing a flame graph.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DrawError {
     /// Nothing was counted.
     #[error("there is nothing to draw: no stack has a sample")]
     Empty,
-    /// A weight that isn't above 0, or so large that sums overflow.
+    /// A weight that is not positive, or so large that sums overflow.
     #[error("a profile can't be scaled by {0}: give the number of packets, above 0")]
     Scale(String),
-    /// The drawing itself failed, which is a bug.
+    /// Drawing failed, which is a bug.
     #[error("the flame graph can't be drawn: {0}")]
     Draw(String),
 }
 
-/// The flame graph of a profile, as SVG.
+/// Draws a profile as SVG.
 ///
 /// # Errors
-/// A profile without samples.
+/// Fails for a profile without samples, or with too many for the script.
 pub fn flame_graph(stacks: &Stacks, look: &Look) -> Result<String, DrawError> {
     if stacks.total() as f64 > MOST {
         return Err(DrawError::Scale(format!("1, with {} {}", stacks.total(), look.unit)));
@@ -66,18 +65,16 @@ pub fn flame_graph(stacks: &Stacks, look: &Look) -> Result<String, DrawError> {
     draw(lines.collect(), look, &look.unit, &look.subtitle)
 }
 
-/// The flame graph of a difference: widths are those of the candidate, red
-/// frames cost it more per packet by themselves than the baseline, blue ones
-/// less. What the candidate no longer does has no width; how much that was
-/// stands in the subtitle.
+/// Draws the difference of two profiles. Widths are the candidate's; red frames have a higher own
+/// cost per packet than in the baseline, blue ones a lower cost. Stacks that the candidate no
+/// longer has get no width; the subtitle gives their share.
 ///
-/// Both sides are scaled to what they cost a packet, so that a faster candidate
-/// isn't drawn as the hotter one for the packets that it forwards more. Where
-/// the number of packets isn't known (`is_per_packet` is false) the weights are
-/// 1 over each side's total, and shares are drawn.
+/// Both sides are scaled to cost per packet, so a faster candidate is not drawn as hotter for the
+/// additional packets that it forwards. If the number of packets is unknown (`is_per_packet` is
+/// false), the weights are 1 over each side's total, and the graph shows shares.
 ///
 /// # Errors
-/// Profiles without samples, and weights that aren't above 0.
+/// Fails for profiles without samples and for weights that are not positive.
 pub fn difference(
     baseline: Side<'_>,
     candidate: Side<'_>,
@@ -116,7 +113,7 @@ pub fn difference(
         true => format!("{} per 10^{exponent} packets", look.unit),
         false => format!("of 10^{exponent} {}", look.unit),
     };
-    // What has no width must not set the scale of the colours either.
+    // Stacks without width must not set the scale of the colours.
     let drawn = lines.into_iter().filter(|(_, (_, after))| after.round() > 0.0);
     let lines = drawn.map(|(frames, (before, after))| {
         format!("{} {} {}", frames.join(";"), before.round(), after.round())
@@ -124,8 +121,8 @@ pub fn difference(
     draw(lines.collect(), look, &unit, &subtitle)
 }
 
-/// inferno counts in integers. Scaled so that the larger side has at least ten
-/// digits, a sample of a thousand million is still told from the next.
+/// Scale factor, because inferno counts in integers. With at least ten digits for the larger side,
+/// one sample in 10^9 is still distinguishable.
 fn scale(baseline: Side<'_>, candidate: Side<'_>) -> Result<(i32, f64), DrawError> {
     const DIGITS: f64 = 1e10;
     let cost = |side: Side<'_>| side.stacks.total() as f64 * side.per_count;
@@ -137,7 +134,7 @@ fn scale(baseline: Side<'_>, candidate: Side<'_>) -> Result<(i32, f64), DrawErro
     Ok((exponent as i32, 10_f64.powi(exponent as i32)))
 }
 
-/// Draws lines that are in the order of their frames.
+/// Draws lines that are sorted by their frames.
 fn draw(lines: Vec<String>, look: &Look, unit: &str, subtitle: &str) -> Result<String, DrawError> {
     if lines.is_empty() {
         return Err(DrawError::Empty);
@@ -147,15 +144,15 @@ fn draw(lines: Vec<String>, look: &Look, unit: &str, subtitle: &str) -> Result<S
     options.subtitle = Some(xml(subtitle)).filter(|subtitle| !subtitle.is_empty());
     options.count_name = xml(unit);
     options.deterministic = true;
-    // The family that PNGs are made with too; its letters are somewhat wider
-    // than those inferno reckons with, so that a few names are cut earlier.
+    // The font family of PNGs. Its letters are somewhat wider than inferno assumes, so a few names
+    // are cut earlier.
     options.font_type = "sans-serif".to_owned();
     options.font_width = 0.65;
     options.direction = if look.is_icicle { Direction::Inverted } else { Direction::Straight };
     options.text_truncate_direction = TextTruncateDirection::Right;
-    // inferno sorts lines as text, where `f.cold` comes between `f` and `f;g`
-    // and would divide the rectangle of f. Ours stand in the order of frames;
-    // the only way past the sorting is that of charts, which turns them round.
+    // inferno sorts lines as text, where `f.cold` comes between `f` and `f;g` and would divide the
+    // rectangle of f. These lines are sorted by frames; only the chart mode skips inferno's
+    // sorting, and it reverses the lines.
     options.flame_chart = true;
     let mut svg = Vec::new();
     from_lines(&mut options, lines.iter().rev().map(String::as_str), &mut svg)
@@ -165,8 +162,8 @@ fn draw(lines: Vec<String>, look: &Look, unit: &str, subtitle: &str) -> Result<S
     Ok(svg)
 }
 
-/// A frame as inferno reads it back: no semicolon, no number behind the last
-/// blank (it would be a count), no beginning of a comment.
+/// A frame that inferno parses correctly: no semicolon, no number after the last blank (it would be
+/// a count), no beginning of a comment.
 fn drawable(frame: &str) -> String {
     let mut frame = foldable(frame);
     if let Some((name, last)) = frame.rsplit_once(' ')
@@ -180,8 +177,7 @@ fn drawable(frame: &str) -> String {
     frame
 }
 
-/// Text without the characters that XML 1.0 forbids; the others are escaped by
-/// inferno.
+/// Text without the characters that XML 1.0 forbids; inferno escapes the others.
 fn xml(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') { ' ' } else { c })
@@ -205,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_is_one_rectangle_whatever_its_neighbours_are_called() {
+    fn flame_graph_draws_a_caller_as_one_rectangle() {
         let some = stacks(&[("f", 1), ("f.cold;x", 1), ("f;g", 2), ("cpu 5", 3), ("# a", 1)]);
         let svg = flame_graph(&some, &look()).unwrap();
         let mut all = titles(&svg);
@@ -226,11 +222,11 @@ mod tests {
     }
 
     #[test]
-    fn pictures_need_nothing_and_stay_the_same() {
+    fn flame_graph_is_self_contained_and_deterministic() {
         let some = stacks(&[("a;b", 3), ("a;c", 5)]);
         let svg = flame_graph(&some, &look()).unwrap();
         assert_eq!(flame_graph(&some, &look()), Ok(svg.clone()));
-        // Names of XML are no places to load from.
+        // XML namespaces are not loaded.
         for loads in ["<link", "<image", "src=", "@import", "<script xlink", "<script href"] {
             assert!(!svg.contains(loads), "{loads}");
         }
@@ -246,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_faster_candidate_is_not_the_hotter_one() {
+    fn difference_is_scaled_per_packet() {
         // Twice the samples for four times the packets: half the cost each.
         let before = stacks(&[("f", 100), ("old", 100)]);
         let after = stacks(&[("f", 400)]);
@@ -254,35 +250,35 @@ mod tests {
         let svg = difference(side(&before, 1e6), side(&after, 4e6), true, &look()).unwrap();
         let mut drawn = titles(&svg);
         drawn.sort_unstable();
-        // A sample each 10^4 packets, of 10^14; of `old` there is nothing.
+        // One sample per 10^4 packets, for 10^14 packets; `old` is gone.
         let count = "10,000,000,000 samples per 10^14 packets";
         let (all, f) = (format!("all ({count}, 100%)"), format!("f ({count}, 100.00%; 0.00%)"));
         assert_eq!(drawn, [all, f]);
         assert!(svg.contains("50.0 % of the baseline"), "{svg}");
         let less = difference(side(&before, 1e6), side(&after, 8e6), true, &look()).unwrap();
         assert!(titles(&less).iter().any(|title| title.contains("; -")), "{:?}", titles(&less));
-        // The largest change of what is still there has the full colour.
+        // The largest change of a remaining frame has the full colour.
         assert!(less.contains("fill=\"rgb(100,100,255)\""), "{less}");
     }
 
     #[test]
-    fn scaling_keeps_every_sample() {
+    fn difference_scaling_keeps_every_sample() {
         let before = stacks(&[("a", 1_000_000), ("b", 1)]);
         let side = |packets: f64| Side { stacks: &before, per_count: 1.0 / packets };
-        // A hundred million packets or a millionth of one: the digits are the same.
+        // From 10^30 packets down to a millionth of one, the digits are the same.
         for packets in [1e-6, 3.0, 1e8, 1e30] {
             let svg = difference(side(packets), side(packets), true, &look()).unwrap();
             assert!(titles(&svg).iter().all(|t| !t.contains("+")), "{packets}: {:?}", titles(&svg));
         }
         for packets in [0.0, f64::NAN, f64::INFINITY, -1.0] {
-            let refused = difference(side(packets), side(1.0), true, &look());
-            assert!(matches!(refused, Err(DrawError::Scale(_))), "{packets}: {refused:?}");
+            let result = difference(side(packets), side(1.0), true, &look());
+            assert!(matches!(result, Err(DrawError::Scale(_))), "{packets}: {result:?}");
         }
     }
 
     proptest! {
         #[test]
-        fn what_is_drawn_reads_back(
+        fn flame_graph_reads_back(
             lines in prop::collection::vec((prop::collection::vec("\\PC{0,5}|[ab]|[a-c;# ]{0,3} [0-9]", 1..5), 1..1000_u64), 1..12)
         ) {
             let mut some = Stacks::default();
@@ -294,7 +290,7 @@ mod tests {
             prop_assert_eq!(again.remarks.len(), 0, "{:?}", again.remarks);
             let again = again.stacks().unwrap().into_owned();
             prop_assert_eq!(again.total(), some.total());
-            // Own counts stay where they were, apart from what drawing replaces.
+            // Own counts are unchanged, apart from characters that drawing replaces.
             let mut expected = Stacks::default();
             for (frames, count) in some.iter() {
                 expected.add(frames.iter().map(|f| Frame::from(drawable(f))).collect(), count);

@@ -1,13 +1,13 @@
-//! Which samples of the DUT's CPUs are the DUT's work: that of a kernel, or of the
-//! software router's workers. Not its work is what the receiver of a testbed on the same
-//! machine does there: polling its interface r0, counting, and giving the frames back.
+//! Separates the DUT's work on its CPUs: the work of a kernel, or of the software router's workers.
+//! Excluded is the receiver of a testbed on the same machine, which polls its interface r0, counts,
+//! and returns the frames.
 
 use super::filter::Filter;
 use super::pattern::Pattern;
 use super::stacks::Stacks;
 
-/// Names of the kernel's own threads (Linux; of FreeBSD they begin with `kernel/`), of the idle task, of the simulated device,
-/// and of the software router's workers.
+/// Thread names of the kernel (Linux; FreeBSD's begin with `kernel/`), the idle task, the simulated
+/// device, and the software router's workers.
 const DUT_THREADS: [&str; 15] = [
     "router/",
     "kernel/",
@@ -26,12 +26,12 @@ const DUT_THREADS: [&str; 15] = [
     "idle_inject/",
 ];
 
-/// Where the receiver of a testbed of namespaces works, by what is called in which order:
-/// its own polling thread; its counting program and the frames that this drops (nothing
-/// else drops frames within the driver's receive function).
+/// Call paths of the receiver in a testbed of namespaces: its own polling thread; its counting
+/// program, and the frames that this program drops (nothing else drops frames within the driver's
+/// receive function).
 const RECEIVER: [&[&str]; 7] = [
     &["napi/r0*"],
-    &["bpf_prog_*_receive_packet"], // as it was called in older profiles
+    &["bpf_prog_*_receive_packet"], // name in older profiles
     &["bpf_prog_*_receive_inet*"],
     &["bpf_prog_*_receive_stamps"],
     &["veth_xdp_rcv_skb", "sk_skb_reason_drop"],
@@ -39,12 +39,12 @@ const RECEIVER: [&[&str]; 7] = [
     &["veth_xdp_rcv_skb", "consume_skb"],
 ];
 
-/// And where d0 is polled by a thread of its own: all polling of a veth in softirqs, for
-/// then r0 alone is polled there.
+/// Additional path if a thread polls d0: all polling of a veth in softirqs, because then only r0 is
+/// polled there.
 const SOFTIRQ_OF_RECEIVER: [&str; 2] = ["net_rx_action", "veth_poll"];
 
-/// What other programs do on the DUT's CPUs is none of its work, except for the packets
-/// that interrupts handle meanwhile; nor is what the receiver does there.
+/// Filter for the DUT's work: other programs on its CPUs are excluded, except for the packets that
+/// interrupts handle during them; so is the receiver.
 pub fn of_dut(windows: &[Stacks]) -> Filter {
     let mut programs: Vec<&str> = windows
         .iter()
@@ -73,7 +73,7 @@ mod tests {
     use crate::unfold;
 
     #[test]
-    fn other_programs_are_set_apart_and_their_interrupts_are_not() {
+    fn of_dut_excludes_other_programs_but_not_their_interrupts() {
         let stacks = unfold(
             "napi/d0;napi_poll;ip_rcv 6\nrustc;main;parse 3\nrustc;main;asm_sysvec_apic;net_rx_action;ip_rcv 1\n",
         );
@@ -85,9 +85,9 @@ mod tests {
     }
 
     #[test]
-    fn the_receivers_polling_is_harness_wherever_it_runs() {
-        // As perf has it: d0 by its thread, r0 in the softirq that follows; r0 by a thread
-        // of its own; and a forwarding kernel that itself drops a packet.
+    fn of_dut_excludes_the_receivers_polling() {
+        // As perf prints them: d0 in its thread, r0 in the following softirq; r0 in its own thread;
+        // and a forwarding kernel that itself drops a packet.
         let threaded = unfold(
             "napi/d0;kthread;napi_threaded_poll;veth_poll;ip_forward;veth_xmit 5\n\
              napi/d0;kthread;napi_threaded_poll;veth_poll;ip_forward;sk_skb_reason_drop 1\n\
@@ -98,7 +98,7 @@ mod tests {
         );
         let split = of_dut(std::slice::from_ref(&threaded)).split(&threaded);
         assert_eq!((split.work.total(), split.harness.total()), (6, 14));
-        // Both in softirqs: what only the receiver does is told apart, the rest is not.
+        // Both in softirqs: only functions specific to the receiver are distinguishable.
         let softirq = unfold(
             "swapper;net_rx_action;veth_poll;veth_xdp_rcv_skb;bpf_prog_0123456789abcdef_receive_inet6 2\n\
              swapper;net_rx_action;veth_poll;veth_xdp_rcv_skb;sk_skb_reason_drop;kmem_cache_free 3\n\

@@ -33,8 +33,8 @@ const IDLE: &[&str] = &[
     "acpi_cpu_c1",
 ];
 
-/// Functions by which an interrupt or its deferred work begins. What runs above
-/// one is no longer idle, nor does it belong to the interrupted process.
+/// Functions that start an interrupt or its deferred work. Their callees are not idle, and do not
+/// belong to the interrupted process.
 const ENTRY: &[&str] = &[
     // Linux.
     "asm_common_interrupt",
@@ -65,26 +65,25 @@ const ENTRY: &[&str] = &[
     "taskqueue_run_locked",
 ];
 
-/// Processes that measure.
+/// Processes of profilers and of fwdlab.
 const HARNESS: &[&str] = &["perf", "perf-*", "pmcstat", "dtrace", "bpftrace", "fwdlab*"];
 
 /// Category of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
-    /// Anything else: what the profile is made for.
+    /// Work of the device under test: everything that is not idle or harness.
     Work,
-    /// Waiting for something to do.
+    /// Idle CPUs.
     Idle,
     /// Profiler, sender, receiver.
     Harness,
 }
 
-/// Tells work from idling and from the harness.
+/// Distinguishes work from idle time and the harness.
 ///
-/// The innermost context decides. A softirq that interrupts the idle loop is
-/// work, and so is one that runs within a call of the sender: with the closed
-/// arrangement all forwarding does.
+/// The innermost context decides. A softirq that interrupts the idle loop is work, and so is one
+/// within a call of the sender: with the closed arrangement, all forwarding happens there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Filter {
     idle: Vec<Pattern>,
@@ -108,25 +107,25 @@ impl Default for Filter {
 }
 
 impl Filter {
-    /// Takes processes (or kernel threads) of this name, the root frame, for
-    /// harness wherever they weren't interrupted.
+    /// Counts processes (or kernel threads) of this name, the root frame, as harness unless they
+    /// are interrupted.
     #[must_use]
     pub fn harness_process(mut self, name: Pattern) -> Filter {
         self.harness_processes.push(name);
         self
     }
 
-    /// Takes every stack with such a frame for harness, also in interrupts: the
-    /// driver of a receiver on the same machine.
+    /// Counts every stack with this frame as harness, also in interrupts: the driver of a receiver
+    /// on the same machine.
     #[must_use]
     pub fn harness_frame(mut self, name: Pattern) -> Filter {
         self.harness_frames.push(name);
         self
     }
 
-    /// Takes every stack for harness in which frames of these names come in this order
-    /// from the root on, others between them or not: a receiver that runs the same
-    /// functions as the device does, but called from elsewhere.
+    /// Counts every stack as harness in which frames of these names occur in this order from the
+    /// root on, with or without others between them: a receiver that runs the same functions as the
+    /// device, but with a different caller.
     #[must_use]
     pub fn harness_path(mut self, names: Vec<Pattern>) -> Filter {
         self.harness_paths.push(names);
@@ -136,15 +135,15 @@ impl Filter {
     /// Category of a stack, root first.
     pub fn class(&self, frames: &[Frame]) -> Class {
         let last = |patterns: &[Pattern]| frames.iter().rposition(|f| any(patterns, plain(f)));
-        let takes = |path: &Vec<Pattern>| {
+        let matches_path = |path: &Vec<Pattern>| {
             let mut frames = frames.iter();
             path.iter().all(|name| frames.any(|frame| name.matches(plain(frame))))
         };
-        if last(&self.harness_frames).is_some() || self.harness_paths.iter().any(takes) {
+        if last(&self.harness_frames).is_some() || self.harness_paths.iter().any(matches_path) {
             return Class::Harness;
         }
         let (idle, entry) = (last(&self.idle), last(&self.entry));
-        // None is less than any place.
+        // `None` is less than any position.
         if idle > entry {
             return Class::Idle;
         }
@@ -167,7 +166,7 @@ impl Filter {
     }
 }
 
-/// A frame's name without what tools add to tell kernel from user code.
+/// A frame's name without the suffix by which tools mark kernel and user code.
 pub(super) fn plain(frame: &str) -> &str {
     ["_[k]", "_[i]", "_[w]", "_[j]"]
         .iter()
@@ -175,7 +174,7 @@ pub(super) fn plain(frame: &str) -> &str {
         .unwrap_or(frame)
 }
 
-/// A profile divided by what its samples were spent on.
+/// A profile divided by the category of its samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Split {
     /// Work.
@@ -187,24 +186,24 @@ pub struct Split {
 }
 
 impl Split {
-    /// Samples of all three.
+    /// Number of samples in all three parts.
     pub fn total(&self) -> u64 {
         [&self.work, &self.idle, &self.harness]
             .iter()
             .fold(0, |sum, part| sum.saturating_add(part.total()))
     }
 
-    /// Share (0 to 1) of the work.
+    /// Share of the work (0 to 1).
     pub fn work_share(&self) -> f64 {
         share(self.work.total(), self.total())
     }
 
-    /// Share (0 to 1) of idle CPUs.
+    /// Share of idle CPUs (0 to 1).
     pub fn idle_share(&self) -> f64 {
         share(self.idle.total(), self.total())
     }
 
-    /// Share (0 to 1) of the harness.
+    /// Share of the harness (0 to 1).
     pub fn harness_share(&self) -> f64 {
         share(self.harness.total(), self.total())
     }
@@ -221,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn the_innermost_context_decides() {
+    fn filter_uses_the_innermost_context() {
         let filter = Filter::default();
         for (stack, expected) in [
             ("swapper;do_idle;cpuidle_enter;mwait_idle_with_hints", Class::Idle),
@@ -241,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_harness_has_names_of_its_own() {
+    fn filter_accepts_custom_harness_names() {
         let filter = Filter::default()
             .harness_process(Pattern::new("kpktgend_*"))
             .harness_frame(Pattern::new("receiver_poll"))
@@ -258,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_add_up() {
+    fn split_shares_sum_to_one() {
         let all = stacks(&[("swapper;do_idle", 5), ("perf;read", 1), ("a;ip_rcv", 4)]);
         let split = Filter::default().split(&all);
         assert_eq!(

@@ -1,53 +1,53 @@
-//! Profiles without stacks: what gprof keeps.
+//! Profiles without stacks, as gprof records them.
 
 use serde::Serialize;
 
 /// Functions and the calls between them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct FlatProfile {
-    /// Every function, those with the most of their own first.
+    /// Functions, those with the highest own cost first.
     pub functions: Vec<FlatFunction>,
-    /// Who called whom, by names.
+    /// Calls between functions, by name.
     pub edges: Vec<Edge>,
 }
 
-/// A function; counts are in the profile's unit.
+/// A function; costs are in the profile's unit.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FlatFunction {
     /// Name, without gprof's index and cycle.
     pub name: String,
-    /// Spent in the function itself.
+    /// Cost of the function itself.
     pub own: f64,
-    /// Spent in it and in what it called; none where the call graph hasn't it.
+    /// Cost of the function and its callees. `None` if the call graph lacks it.
     pub total: Option<f64>,
-    /// How often it was called (samples of a caller, where a profiler that
-    /// samples wrote the file); none where unknown.
+    /// Number of calls (samples of a caller, if a sampling profiler wrote the file). `None` if
+    /// unknown.
     pub calls: Option<u64>,
 }
 
-/// A call. gprof divides the time of the callee between its callers by the
-/// number of calls, which is a guess.
+/// A call. gprof divides the time of the callee between its callers by the number of calls, which
+/// is an estimate.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Edge {
-    /// Who calls.
+    /// Calling function.
     pub caller: String,
-    /// Who is called.
+    /// Called function.
     pub callee: String,
-    /// Of the callee's own time, the part due to this caller; 0 within a cycle.
+    /// Part of the callee's own time due to this caller; 0 within a cycle.
     pub own: f64,
-    /// The same of what the callee called.
+    /// Part of the time of the callee's descendants due to this caller.
     pub descendants: f64,
-    /// How often; none where the number that was printed had overflowed.
+    /// Number of calls. `None` if the printed number overflowed.
     pub calls: Option<u64>,
 }
 
 impl FlatProfile {
-    /// Sum over the functions.
+    /// Sum of own costs over the functions.
     pub fn total(&self) -> f64 {
         self.functions.iter().map(|function| function.own).sum()
     }
 
-    /// The function of this name.
+    /// Finds a function by name.
     pub fn function(&self, name: &str) -> Option<&FlatFunction> {
         self.functions.iter().find(|function| function.name == name)
     }

@@ -1,4 +1,4 @@
-//! Samples of a profile run become what a store keeps: folded stacks by window.
+//! Folds the samples of a profile run into stacks by window, as a store keeps them.
 
 use super::read::{Content, read};
 use super::samples::{Samples, Weight};
@@ -6,9 +6,8 @@ use super::{ProfileError, Stacks};
 use fwdlab_model::record::{ProfileRecord, ProfileWindow};
 use fwdlab_store::StoredProfile;
 
-/// Folds the text of `perf script` that belongs to `record`: each window's samples
-/// of the sampled CPUs, and those outside of all windows. Unreadable text becomes
-/// a remark; what was counted besides stays.
+/// Folds the `perf script` text of `record`: the samples of the sampled CPUs in each window, and
+/// those outside all windows. Unreadable text becomes a remark; the other counts stay.
 pub fn fold(mut record: ProfileRecord, text: &str) -> StoredProfile {
     let samples = match samples(text, &record) {
         Ok(samples) => samples,
@@ -23,7 +22,7 @@ pub fn fold(mut record: ProfileRecord, text: &str) -> StoredProfile {
         .map(|window| {
             // A sample on the border belongs to the later window.
             let inside = samples.window(window.from_ns, window.to_ns.saturating_sub(1)).samples;
-            nameless(&inside.stacks(Weight::Sample)).folded()
+            normalised(&inside.stacks(Weight::Sample)).folded()
         })
         .collect();
     let first = record.windows.first().map_or(u64::MAX, |window| window.from_ns);
@@ -32,7 +31,7 @@ pub fn fold(mut record: ProfileRecord, text: &str) -> StoredProfile {
     let before = samples.window(0, first.saturating_sub(1)).samples;
     let after = samples.window(last, u64::MAX).samples;
     for part in [before, after] {
-        outside.merge(&nameless(&part.stacks(Weight::Sample)));
+        outside.merge(&normalised(&part.stacks(Weight::Sample)));
     }
     let is_clock = record.event.contains("clock");
     let unit = if is_clock { "ns" } else { record.event.as_str() };
@@ -45,8 +44,8 @@ pub fn fold(mut record: ProfileRecord, text: &str) -> StoredProfile {
     }
 }
 
-/// Folds the samples of a measured run: its windows, which may be many slices, become one with all
-/// their samples, time and packets.
+/// Folds the samples of a measured run: its windows, possibly many slices, become one window with
+/// all their samples, time and packets.
 pub fn fold_run(record: ProfileRecord, text: &str) -> StoredProfile {
     let folded = fold(record, text);
     let mut stacks = Stacks::default();
@@ -62,7 +61,7 @@ pub fn fold_run(record: ProfileRecord, text: &str) -> StoredProfile {
     StoredProfile { record, windows, ..folded }
 }
 
-/// The stacks of a window as a store keeps them.
+/// Parses the stacks of a stored window.
 pub fn unfold(folded: &str) -> Stacks {
     let profile = read(folded.as_bytes()).ok();
     profile.and_then(|profile| Some(profile.stacks()?.into_owned())).unwrap_or_default()
@@ -78,9 +77,9 @@ fn samples(text: &str, record: &ProfileRecord) -> Result<Samples, ProfileError> 
     }
 }
 
-/// The stacks with their processes' names as every run has them: NAPI threads are
-/// called after interface and thread (`napi/d0-8193`), workers after what they do.
-fn nameless(stacks: &Stacks) -> Stacks {
+/// Replaces process names that differ between runs: NAPI threads are named after interface and
+/// thread (`napi/d0-8193`), workers after their work.
+fn normalised(stacks: &Stacks) -> Stacks {
     let mut all = Stacks::default();
     for (frames, count) in stacks.iter() {
         let mut frames = frames.to_vec();
@@ -104,7 +103,7 @@ fn process(name: &str) -> &str {
     }
 }
 
-/// What one sample stands for, in the event's unit.
+/// Mean number of events per sample, in the event's unit.
 fn mean_period(samples: &Samples) -> Option<f64> {
     let sum: f64 = samples.iter().map(|(sample, _)| sample.period as f64).sum();
     (!samples.is_empty() && sum > 0.0).then(|| sum / samples.len() as f64)
@@ -140,7 +139,7 @@ napi/d0  12 [001] 12.000000000:  500250 cpu-clock: \n\
     }
 
     #[test]
-    fn samples_go_into_their_windows_and_the_rest_is_counted() {
+    fn fold_assigns_samples_to_windows() {
         let record = ProfileRecord {
             event: "cpu-clock".to_owned(),
             cpus: vec![1],
@@ -156,7 +155,7 @@ napi/d0  12 [001] 12.000000000:  500250 cpu-clock: \n\
     }
 
     #[test]
-    fn slices_of_a_measured_run_become_one_window() {
+    fn fold_run_merges_slices_into_one_window() {
         let record = ProfileRecord {
             run: Some(3),
             cpus: vec![1],
@@ -171,7 +170,7 @@ napi/d0  12 [001] 12.000000000:  500250 cpu-clock: \n\
     }
 
     #[test]
-    fn unreadable_text_is_a_remark() {
+    fn fold_unreadable_text_adds_a_remark() {
         let folded = fold(ProfileRecord::default(), "nothing of the kind\n");
         assert_eq!(folded.record.remarks.len(), 1);
         assert!(folded.record.remarks[0].contains("can't be read"));

@@ -6,29 +6,29 @@ use super::stacks::{Frame, Stacks};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashSet};
 
-/// A function of a profile, in the profile's unit.
+/// A function of a profile; costs are in the profile's unit.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Function {
-    /// Its name.
+    /// Name of the function.
     pub name: String,
-    /// Spent in itself.
+    /// Cost of the function itself.
     pub own: f64,
-    /// Spent in it and in what it called; a function that calls itself counts
-    /// once. None where a profile without stacks doesn't say.
+    /// Cost of the function and its callees; a recursive function counts once. `None` if a profile
+    /// without stacks does not contain it.
     pub total: Option<f64>,
 }
 
-/// Which figure decides the order.
+/// Sort key of functions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum By {
-    /// Spent in the function itself.
+    /// Cost of the function itself.
     #[default]
     Own,
-    /// Spent in it and below.
+    /// Cost of the function and its callees.
     Total,
 }
 
-/// Every function of the stacks, the costliest first.
+/// All functions of the stacks, the costliest first.
 pub fn of_stacks(stacks: &Stacks, by: By) -> Vec<Function> {
     let mut counts: BTreeMap<&Frame, (u64, u64)> = BTreeMap::new();
     let mut seen: HashSet<&Frame> = HashSet::new();
@@ -53,7 +53,7 @@ pub fn of_stacks(stacks: &Stacks, by: By) -> Vec<Function> {
     sorted(functions.collect(), by)
 }
 
-/// Every function of a profile without stacks, the costliest first.
+/// All functions of a profile without stacks, the costliest first.
 pub fn of_flat(flat: &FlatProfile, by: By) -> Vec<Function> {
     let functions = flat.functions.iter().map(|function| Function {
         name: function.name.clone(),
@@ -63,7 +63,7 @@ pub fn of_flat(flat: &FlatProfile, by: By) -> Vec<Function> {
     sorted(functions.collect(), by)
 }
 
-/// Every function of a profile, each sample counting one.
+/// All functions of a profile, each sample counting as one.
 pub fn of_profile(profile: &Profile, by: By) -> Vec<Function> {
     match (&profile.content, profile.stacks()) {
         (Content::Flat(flat), _) => of_flat(flat, by),
@@ -81,32 +81,32 @@ fn sorted(mut functions: Vec<Function>, by: By) -> Vec<Function> {
     functions
 }
 
-/// A function with those around it, as gprof lists it.
+/// A function with its callers and callees, as gprof lists it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Neighbours {
     /// The function.
     pub function: Function,
-    /// Who called it, and how much of its total is on their behalf; the
-    /// costliest first. Empty name for a root.
+    /// Callers, and the part of the function's total spent on their behalf; the costliest first.
+    /// The name is empty for a root.
     pub callers: Vec<Neighbour>,
-    /// What it called, and how much of its total was spent there.
+    /// Callees, and the part of the function's total spent in them.
     pub callees: Vec<Neighbour>,
 }
 
 /// A caller or callee.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Neighbour {
-    /// Its name; empty where nothing called.
+    /// Name; empty if there is no caller.
     pub name: String,
-    /// Its part of the function's total, in the profile's unit.
+    /// Part of the function's total, in the profile's unit.
     pub count: f64,
 }
 
-/// Callers and callees of `name`; none where it isn't on any stack.
+/// Callers and callees of `name`. `None` if it is not on any stack.
 ///
-/// Of a function that calls itself the outermost call has the caller and the
-/// innermost one the callee, so callers sum up to the total, and callees with
-/// the function's own do too.
+/// For a recursive function, the caller is the outermost call's and the callee the innermost
+/// call's. So the callers sum to the total, and the callees plus the function's own cost do the
+/// same.
 pub fn neighbours_in_stacks(stacks: &Stacks, name: &str) -> Option<Neighbours> {
     let (mut own, mut total) = (0_u64, 0_u64);
     let mut callers: BTreeMap<&str, u64> = BTreeMap::new();
@@ -138,7 +138,7 @@ pub fn neighbours_in_stacks(stacks: &Stacks, name: &str) -> Option<Neighbours> {
     })
 }
 
-/// The same of a profile without stacks: the parts are gprof's estimates.
+/// Callers and callees in a profile without stacks: the parts are gprof's estimates.
 pub fn neighbours_in_flat(flat: &FlatProfile, name: &str) -> Option<Neighbours> {
     let function = flat.function(name)?;
     let callers = flat.edges.iter().filter(|edge| edge.callee == name);
@@ -164,7 +164,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn recursion_counts_once() {
+    fn recursive_function_counts_once() {
         let some = stacks(&[("a;f;f;b", 3), ("a;f", 2), ("c;f;f", 1), ("f", 4)]);
         let functions = of_stacks(&some, By::Total);
         let f = functions.iter().find(|f| f.name == "f").unwrap();
@@ -185,7 +185,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn own_counts_add_up_and_neighbours_do(
+        fn own_counts_and_neighbours_sum_to_totals(
             lines in prop::collection::vec(("[ab](;[abc]){0,5}", 1..100_u64), 1..12)
         ) {
             let lines: Vec<(&str, u64)> = lines.iter().map(|(s, n)| (s.as_str(), *n)).collect();

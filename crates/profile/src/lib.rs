@@ -1,16 +1,14 @@
-//! Where CPU time goes: profiles of any common profiler, read, counted, drawn.
+//! Profiles of CPU time: reads, summarises and draws the output of common profilers.
 //!
-//! Bytes come in, typed results and text or SVG go out. [`read()`] finds the
-//! format by content; what it yields is either [`Stacks`] (every call stack
-//! with its count) or a [`FlatProfile`] (functions and who calls whom, where
-//! the stacks themselves are lost). A [`Filter`] sets apart what isn't work of
-//! the device under test: idle CPUs, and the harness (profiler, sender,
-//! receiver). [`functions`] and [`Subsystems`] group, [`compare`](mod@compare)
-//! holds two profiles against each other per packet, [`draw`] makes flame
-//! graphs.
+//! Bytes come in, typed results and text or SVG go out. [`read()`] detects the format by content
+//! and returns either [`Stacks`] (every call stack with its count) or a [`FlatProfile`] (functions
+//! and calls between them, if the stacks are lost). A [`Filter`] separates the work of the device
+//! under test from idle CPUs and the harness (profiler, sender, receiver). [`functions`] and
+//! [`Subsystems`] group, [`compare`](mod@compare) compares two profiles per packet, [`draw`] makes
+//! flame graphs.
 //!
-//! Deliberately left out: starting a profiler, clocks, symbolisation (the
-//! profiler's own tools do that), and unwinding.
+//! Out of scope: starting a profiler, clocks, symbolisation (the profiler's own tools do that), and
+//! unwinding.
 
 mod agreement;
 pub mod compare;

@@ -2,18 +2,17 @@
 
 use std::fmt;
 
-/// A name in which `*` stands for any text, also none: `mwait_idle*`.
-/// Case-sensitive, as in C.
+/// A name in which `*` matches any text, including none: `mwait_idle*`. Case-sensitive, as in C.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern(String);
 
 impl Pattern {
-    /// Takes the text as it is; blanks at its ends don't count.
+    /// Creates a pattern; leading and trailing blanks are ignored.
     pub fn new(text: &str) -> Pattern {
         Pattern(text.trim().to_owned())
     }
 
-    /// True when the whole of `name` fits.
+    /// Returns true if the pattern matches the whole of `name`.
     pub fn matches(&self, name: &str) -> bool {
         fits(&self.0, name)
     }
@@ -25,18 +24,18 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// True when `name` fits one of `patterns`.
+/// Returns true if `name` matches one of `patterns`.
 pub(super) fn any(patterns: &[Pattern], name: &str) -> bool {
     patterns.iter().any(|pattern| pattern.matches(name))
 }
 
-/// Patterns of a table.
+/// Patterns from a table.
 pub(super) fn table(texts: &[&str]) -> Vec<Pattern> {
     texts.iter().map(|text| Pattern::new(text)).collect()
 }
 
-/// The leftmost place for each piece between stars is as good as any later one,
-/// so nothing is tried twice.
+/// The leftmost match of each piece between stars is as good as any later one, so no backtracking
+/// is needed.
 fn fits(pattern: &str, name: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else {
         return pattern == name;
@@ -63,7 +62,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn stars_stand_for_any_text() {
+    fn star_matches_any_text() {
         for (pattern, name, matches) in [
             ("ip_rcv", "ip_rcv", true),
             ("ip_rcv", "ip_rcv_core", false),
@@ -81,7 +80,7 @@ mod tests {
         }
     }
 
-    /// One character after another, trying everything.
+    /// Matches one character after another by exhaustive backtracking.
     fn slow(pattern: &[u8], name: &[u8]) -> bool {
         match (pattern.first(), name.first()) {
             (None, None) => true,
@@ -95,7 +94,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_trying_everything(pattern in "[ab*]{0,7}", name in "[ab]{0,9}") {
+        fn matches_agrees_with_backtracking(pattern in "[ab*]{0,7}", name in "[ab]{0,9}") {
             let expected = slow(pattern.as_bytes(), name.as_bytes());
             prop_assert_eq!(Pattern::new(&pattern).matches(&name), expected);
         }

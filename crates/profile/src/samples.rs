@@ -1,26 +1,26 @@
-//! Single samples with their time and place, so that a window can be cut out.
+//! Single samples with time and CPU, so that a window can be cut out.
 
 use super::stacks::{Frame, Names, Stacks, share};
 use std::collections::HashMap;
 
-/// One sample. Fields that the profile doesn't have are none.
+/// One sample. Attributes that the profile lacks are `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// Index of its stack in the [`Samples`] it is of.
+    /// Index of the stack in [`Samples`].
     stack: u32,
-    /// CPU that was interrupted.
+    /// Interrupted CPU.
     pub cpu: Option<u32>,
-    /// Process (or thread, where the profile names only threads).
+    /// Process (or thread, if the profile names only threads).
     pub pid: Option<i32>,
-    /// Time in nanoseconds of the profiler's clock.
+    /// Time of the profiler's clock in nanoseconds.
     pub time_ns: Option<u64>,
-    /// Events since the sample before it, e.g. cycles; 1 where unknown.
+    /// Events since the previous sample, e.g. cycles; 1 if unknown.
     pub period: u64,
-    /// True when the innermost frame has a name.
+    /// True if the innermost frame has a name.
     pub is_resolved: bool,
 }
 
-/// Samples in the order of the profile; each stack is kept once.
+/// Samples in the order of the profile; each stack is stored once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Samples {
     stacks: Vec<Vec<Frame>>,
@@ -30,52 +30,52 @@ pub struct Samples {
 /// Weight of a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Weight {
-    /// One.
+    /// Each sample counts as one.
     #[default]
     Sample,
-    /// Its period: the sum estimates the number of events, e.g. cycles.
+    /// Each sample counts as its period: the sum estimates the number of events, e.g. cycles.
     Period,
 }
 
-/// Samples of a stretch of time.
+/// Samples of a time interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Window {
-    /// Those inside.
+    /// Samples inside the interval.
     pub samples: Samples,
-    /// Share (0 to 1) of all samples that lies inside.
+    /// Share of all samples that is inside (0 to 1).
     pub share_inside: f64,
     /// Samples without a time, which belong to no window.
     pub timeless: usize,
 }
 
 impl Samples {
-    /// How many.
+    /// Number of samples.
     pub fn len(&self) -> usize {
         self.records.len()
     }
 
-    /// True when there are none.
+    /// Returns true if there are no samples.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
 
-    /// Every sample with its stack, root (the process) first.
+    /// All samples with their stacks, root (the process) first.
     pub fn iter(&self) -> impl Iterator<Item = (&Sample, &[Frame])> {
         self.records.iter().map(|sample| (sample, self.frames(sample)))
     }
 
-    /// Name of the process that was interrupted.
+    /// Name of the interrupted process.
     pub fn process(&self, sample: &Sample) -> Option<&Frame> {
         self.frames(sample).first()
     }
 
-    /// Earliest and latest time in nanoseconds; none without times.
+    /// Earliest and latest time in nanoseconds. `None` if no sample has a time.
     pub fn span_ns(&self) -> Option<(u64, u64)> {
         let times = || self.records.iter().filter_map(|sample| sample.time_ns);
         Some((times().min()?, times().max()?))
     }
 
-    /// Samples from `from_ns` to `to_ns` (both ends belong to it).
+    /// Samples from `from_ns` to `to_ns`, both inclusive.
     pub fn window(&self, from_ns: u64, to_ns: u64) -> Window {
         let inside =
             |sample: &&Sample| sample.time_ns.is_some_and(|time| (from_ns..=to_ns).contains(&time));
@@ -87,20 +87,19 @@ impl Samples {
         }
     }
 
-    /// Samples of some CPUs only.
-    pub fn on_cpus(&self, wanted: impl Fn(u32) -> bool) -> Samples {
-        let records = self.records.iter().filter(|s| s.cpu.is_some_and(&wanted)).copied();
+    /// Samples of the CPUs for which `is_selected` is true.
+    pub fn on_cpus(&self, is_selected: impl Fn(u32) -> bool) -> Samples {
+        let records = self.records.iter().filter(|s| s.cpu.is_some_and(&is_selected)).copied();
         Samples { stacks: self.stacks.clone(), records: records.collect() }
     }
 
-    /// Share (0 to 1) of the samples whose innermost frame has a name; 0 for
-    /// none.
+    /// Share of the samples whose innermost frame has a name (0 to 1); 0 if there are none.
     pub fn resolved_share(&self) -> f64 {
         let named = self.records.iter().filter(|sample| sample.is_resolved).count();
         share(named as u64, self.records.len() as u64)
     }
 
-    /// The samples as stacks with counts.
+    /// Stacks with counts.
     pub fn stacks(&self, weight: Weight) -> Stacks {
         let mut counts = vec![0_u64; self.stacks.len()];
         for sample in &self.records {
@@ -123,7 +122,7 @@ impl Samples {
     }
 }
 
-/// Collects samples while a profile is read.
+/// Collects samples while reading a profile.
 #[derive(Debug, Default)]
 pub(super) struct SamplesBuilder {
     names: Names,
@@ -141,8 +140,8 @@ pub(super) struct Place {
 }
 
 impl SamplesBuilder {
-    /// Adds a sample; its frames come root first. One without frames is none,
-    /// and so are those beyond four thousand million stacks.
+    /// Adds a sample; its frames come root first. Samples without frames are ignored, as are
+    /// all samples after 2^32 different stacks.
     pub(super) fn add<'a>(
         &mut self,
         frames: impl Iterator<Item = &'a str>,
@@ -189,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_has_both_its_ends() {
+    fn window_includes_both_ends() {
         let samples = some();
         let window = samples.window(10, 20);
         assert_eq!(window.samples.stacks(Weight::Sample).folded(), "a;b 1\na;c 1\n");
@@ -199,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_count_one_or_their_period() {
+    fn weight_counts_samples_or_periods() {
         let samples = some();
         assert_eq!(samples.stacks(Weight::Sample).folded(), "a;b 2\na;c 1\nd 1\n");
         assert_eq!(samples.stacks(Weight::Period).folded(), "a;b 16\na;c 8\nd 1\n");

@@ -6,19 +6,18 @@ use std::sync::Arc;
 /// Name of a function (or, at the root, of a process); shared between stacks.
 pub type Frame = Arc<str>;
 
-/// Call stacks, root first, each with its count (samples, or whatever the
-/// profiler counted). The root is the process's name where the source has it.
+/// Call stacks, root first, each with its count (samples, or the profiler's own unit). The root is
+/// the process name, if the source has it.
 ///
-/// Stacks are kept in the order of their frames, so one profile is always
-/// written in one way, and stacks with a common beginning stand together.
+/// Stacks are sorted by their frames, so the output of a profile is deterministic and stacks with a
+/// common beginning are adjacent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stacks {
     counts: BTreeMap<Vec<Frame>, u64>,
 }
 
 impl Stacks {
-    /// Counts `count` more of a stack; one without frames or count is none.
-    /// Sums stay at the largest number there is.
+    /// Adds `count` to a stack. Stacks without frames or count are ignored. Sums saturate.
     pub fn add(&mut self, frames: Vec<Frame>, count: u64) {
         if frames.is_empty() || count == 0 {
             return;
@@ -27,14 +26,14 @@ impl Stacks {
         *sum = sum.saturating_add(count);
     }
 
-    /// Counts all of another profile too.
+    /// Adds all counts of another profile.
     pub fn merge(&mut self, other: &Stacks) {
         for (frames, count) in &other.counts {
             self.add(frames.clone(), *count);
         }
     }
 
-    /// Every stack with its count, in the order of the frames.
+    /// All stacks with their counts, in the order of the frames.
     pub fn iter(&self) -> impl Iterator<Item = (&[Frame], u64)> {
         self.counts.iter().map(|(frames, count)| (frames.as_slice(), *count))
     }
@@ -44,7 +43,7 @@ impl Stacks {
         self.counts.values().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// Count of exactly this stack; 0 for one that never was.
+    /// Count of exactly this stack; 0 if it did not occur.
     pub fn count(&self, frames: &[Frame]) -> u64 {
         self.counts.get(frames).copied().unwrap_or_default()
     }
@@ -54,20 +53,19 @@ impl Stacks {
         self.counts.len()
     }
 
-    /// True when nothing was counted.
+    /// Returns true if nothing was counted.
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty()
     }
 
-    /// Share (0 to 1) of the total whose innermost frame has a name; 0 for no
-    /// samples.
+    /// Share of the total whose innermost frame has a name (0 to 1); 0 if there are no samples.
     pub fn resolved_share(&self) -> f64 {
         let named = self.iter().filter(|(frames, _)| frames.last().is_some_and(|f| is_resolved(f)));
         share(named.map(|(_, count)| count).fold(0, u64::saturating_add), self.total())
     }
 
-    /// The profile in folded form: `root;caller;function 12`, a line per stack.
-    /// What would divide a line (semicolons, line feeds) is replaced.
+    /// The profile in folded form: one line `root;caller;function 12` per stack. Characters that
+    /// would break a line (semicolons, line feeds) are replaced.
     pub fn folded(&self) -> String {
         let mut text = String::new();
         for (frames, count) in self.iter() {
@@ -78,12 +76,12 @@ impl Stacks {
     }
 }
 
-/// Part of a whole; 0 of nothing.
+/// Part of a whole; 0 if the whole is 0.
 pub(super) fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// A frame that can stand in a folded line.
+/// A frame with characters that may not occur in a folded line replaced.
 pub(super) fn foldable(frame: &str) -> String {
     let mut text: String = frame
         .chars()
@@ -98,24 +96,24 @@ pub(super) fn foldable(frame: &str) -> String {
     if text.is_empty() { "[empty]".to_owned() } else { text.to_owned() }
 }
 
-/// True for a name, false for what profilers write where they found none:
-/// `[unknown]` and bare addresses.
+/// Returns true for a name, false for the placeholders of profilers: `[unknown]` and bare
+/// addresses.
 pub fn is_resolved(frame: &str) -> bool {
     let hex = |digits: &str| !digits.is_empty() && digits.chars().all(|c| c.is_ascii_hexdigit());
     let address = match frame.strip_prefix("0x") {
         Some(digits) => hex(digits),
-        // Shorter ones may be names: `dead`, `add`.
+        // Shorter ones can be names: `dead`, `add`.
         None => frame.len() >= 8 && hex(frame),
     };
     !(address || frame.is_empty() || frame.starts_with("[unknown") || frame == "unknown")
 }
 
-/// Names that were met before, so that each is kept once.
+/// Interned names: each is stored once.
 #[derive(Debug, Default)]
 pub(super) struct Names(HashSet<Frame>);
 
 impl Names {
-    /// The shared copy of `name`.
+    /// Shared copy of `name`.
     pub(super) fn frame(&mut self, name: &str) -> Frame {
         if let Some(known) = self.0.get(name) {
             return Arc::clone(known);
@@ -140,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_of_one_stack_are_added() {
+    fn add_and_merge_sum_counts_per_stack() {
         let mut all = stacks(&[("b;c", 2), ("a", 1), ("b;c", 3)]);
         all.merge(&stacks(&[("a", 4), ("d", 0)]));
         assert_eq!(all.folded(), "a 5\nb;c 5\n");
@@ -150,21 +148,21 @@ mod tests {
     }
 
     #[test]
-    fn stacks_with_a_common_beginning_stand_together() {
-        // As text `foo.part` sorts between `foo` and `foo;bar`.
+    fn folded_stacks_sort_by_frame() {
+        // As text, `foo.part` sorts between `foo` and `foo;bar`.
         let folded = stacks(&[("foo;bar", 1), ("foo.part", 1), ("foo", 1)]).folded();
         assert_eq!(folded, "foo 1\nfoo;bar 1\nfoo.part 1\n");
     }
 
     #[test]
-    fn frames_cannot_divide_a_line() {
+    fn folded_frames_are_escaped() {
         let mut all = Stacks::default();
         all.add(vec!["a;b".into(), " \n".into(), "c d".into()], 1);
         assert_eq!(all.folded(), "a:b;[empty];c d 1\n");
     }
 
     #[test]
-    fn addresses_are_no_names() {
+    fn is_resolved_rejects_addresses_and_placeholders() {
         for named in ["ip_rcv", "add", "0x", "[kernel]", "__napi_poll", "_rw_runlock"] {
             assert!(is_resolved(named), "{named}");
         }

@@ -1,11 +1,10 @@
-//! Functions grouped by the part of the kernel they belong to.
+//! Groups functions by kernel subsystem.
 //!
-//! A stack belongs to the innermost frame that any pattern fits: a lock taken by
-//! connection tracking counts as `locks`, `memcpy` called by a driver as
-//! `memory`. That answers "what is the CPU doing?". For "on whose behalf?" a
-//! subsystem has a total too: every stack with one of its frames anywhere, so
-//! that connection tracking with its locks is `firewall`. Own figures add up to
-//! the whole, totals don't.
+//! A stack belongs to its innermost frame that any pattern matches: a lock taken by connection
+//! tracking counts as `locks`, `memcpy` called by a driver as `memory`. This is the work of the
+//! CPU. To attribute the work to its callers, a subsystem also has a total: every stack with one of
+//! its frames anywhere, so that connection tracking with its locks is `firewall`. Own costs add up
+//! to the whole, totals do not.
 
 use super::filter::plain;
 use super::pattern::{Pattern, any};
@@ -14,33 +13,33 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use toml::de::{DeTable, DeValue};
 
-/// What no pattern fits.
+/// Subsystem of functions without a matching pattern.
 pub const OTHER: &str = "other";
-/// The table that is built in.
+/// The built-in table.
 const BUILT_IN: &str = include_str!("subsystems.toml");
 
 /// A table of subsystems and the patterns of their functions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Subsystems(Vec<(String, Vec<Pattern>)>);
 
-/// A table that can't be read.
+/// Error in a table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}; write subsystem = [\"function\", \"prefix_*\"]")]
 pub struct SubsystemError {
-    /// The line, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// Description of the error.
     pub what: String,
 }
 
-/// What a subsystem costs, in the profile's unit.
+/// Cost of a subsystem, in the profile's unit.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Subsystem {
-    /// Its name.
+    /// Name of the subsystem.
     pub name: String,
-    /// Samples whose innermost known frame is one of its functions.
+    /// Samples whose innermost known frame is a function of the subsystem.
     pub own: u64,
-    /// Samples with one of its functions anywhere on the stack.
+    /// Samples with a function of the subsystem anywhere on the stack.
     pub total: u64,
 }
 
@@ -48,38 +47,38 @@ impl Default for Subsystems {
     /// Linux and FreeBSD: driver, ip_input, lookup, firewall, output, locks,
     /// memory, interrupts, idle.
     fn default() -> Subsystems {
-        // A test reads it; were it broken, everything would be `other`.
+        // A test parses the table; if it were broken, everything would be `other`.
         Subsystems(parse(BUILT_IN).unwrap_or_default())
     }
 }
 
 impl Subsystems {
-    /// The built-in table after a user's one: `subsystem = ["pattern*", ...]`
-    /// in TOML, of which the first line that fits decides. A name that is built
-    /// in gets more patterns, another one is a new subsystem.
+    /// Parses a user's table, `subsystem = ["pattern*", ...]` in TOML, and appends the built-in
+    /// one; the first matching line applies. A built-in name gets more patterns, any other name is
+    /// a new subsystem.
     ///
     /// # Errors
-    /// What isn't such a table.
+    /// Fails for any other text.
     pub fn extended(text: &str) -> Result<Subsystems, SubsystemError> {
         let mut all = parse(text)?;
         all.extend(Subsystems::default().0);
         Ok(Subsystems(all))
     }
 
-    /// The subsystem of a function; none where no pattern fits.
+    /// Subsystem of a function. `None` if no pattern matches.
     pub fn of_function(&self, name: &str) -> Option<&str> {
         let name = plain(name);
         self.0.iter().find(|(_, patterns)| any(patterns, name)).map(|(name, _)| name.as_str())
     }
 
-    /// The subsystem of a stack: that of its innermost frame that has one.
+    /// Subsystem of a stack: of its innermost frame that has one.
     pub fn of_stack(&self, frames: &[Frame]) -> &str {
         frames.iter().rev().find_map(|frame| self.of_function(frame)).unwrap_or(OTHER)
     }
 
-    /// Every subsystem of a profile, the costliest first.
+    /// Subsystems of a profile, the costliest first.
     pub fn of_stacks(&self, stacks: &Stacks) -> Vec<Subsystem> {
-        // The same function is on many stacks.
+        // Caches results, because a function is on many stacks.
         let mut known: BTreeMap<&Frame, Option<&str>> = BTreeMap::new();
         let mut counts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
         for (frames, count) in stacks.iter() {
@@ -108,7 +107,7 @@ impl Subsystems {
     }
 }
 
-/// A table in the order of its lines.
+/// Parses a table, in the order of its lines.
 fn parse(text: &str) -> Result<Vec<(String, Vec<Pattern>)>, SubsystemError> {
     let line = |at: usize| 1 + text.get(..at).unwrap_or(text).matches('\n').count();
     let table = DeTable::parse(text).map_err(|error| SubsystemError {
@@ -147,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_built_in_table_can_be_read() {
+    fn built_in_subsystems_match_known_functions() {
         let table = parse(BUILT_IN).unwrap();
         assert_eq!((table.len(), table[0].0.as_str()), (9, "idle"));
         let built_in = Subsystems::default();
@@ -169,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_innermost_known_frame_decides_and_callers_have_a_total() {
+    fn of_stacks_uses_innermost_known_frame_and_counts_totals() {
         let some = stacks(&[
             ("s;ip_rcv;nf_conntrack_in;_raw_spin_lock;strange", 3),
             ("s;ip_rcv;nf_conntrack_in", 2),
@@ -187,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn users_are_asked_first_and_in_their_order() {
+    fn extended_prefers_user_patterns_in_order() {
         let text = "# mine\nzebra = [\"nf_ct_*\"]\nacl = [\"nf_*\", \"my_acl\"]\n";
         let mine = Subsystems::extended(text).unwrap();
         assert_eq!(mine.of_function("nf_ct_get"), Some("zebra"));

@@ -1,4 +1,4 @@
-//! A profile divided, and what is said of it in one line.
+//! A divided profile and its summary.
 
 use super::filter::{Class, Filter};
 use super::flat::FlatProfile;
@@ -8,14 +8,14 @@ use super::stacks::{Frame, Stacks, is_resolved};
 use fwdlab_document::format::percent;
 use serde::Serialize;
 
-/// What is known of a profile as a whole. Shares are from 0 to 1.
+/// Summary of a profile. Shares are from 0 to 1.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// What it was written in.
+    /// Input format.
     pub format: Format,
-    /// What is counted, in the plural.
+    /// Counted unit, in the plural.
     pub unit: String,
-    /// How much was counted.
+    /// Total count.
     pub total: f64,
     /// Share of the work.
     pub work_share: f64,
@@ -25,24 +25,24 @@ pub struct Summary {
     pub harness_share: f64,
     /// Share whose innermost function has a name.
     pub resolved_share: f64,
-    /// The three costliest functions of what was kept, by their own.
+    /// The three costliest functions of the kept part, by own cost.
     pub top: Vec<Function>,
-    /// Lines that weren't understood.
+    /// Lines that could not be parsed.
     pub unknown: Unknown,
     /// Remarks for the user.
     pub remarks: Vec<String>,
 }
 
-/// A profile without what isn't work (unless all was to be kept).
+/// A profile without idle time and harness (unless all is kept).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Divided {
-    /// What is said of the whole.
+    /// Summary of the whole profile.
     pub summary: Summary,
-    /// What is left of it.
+    /// The kept part.
     pub kept: Kept,
 }
 
-/// What is left of a profile.
+/// Kept part of a profile.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kept {
     /// Stacks.
@@ -52,7 +52,7 @@ pub enum Kept {
 }
 
 impl Kept {
-    /// Every function, the costliest first.
+    /// All functions, the costliest first.
     pub fn functions(&self, by: By) -> Vec<Function> {
         match self {
             Kept::Stacks(stacks) => functions::of_stacks(stacks, by),
@@ -60,7 +60,7 @@ impl Kept {
         }
     }
 
-    /// How much was counted.
+    /// Total count.
     pub fn total(&self) -> f64 {
         match self {
             Kept::Stacks(stacks) => stacks.total() as f64,
@@ -68,14 +68,14 @@ impl Kept {
         }
     }
 
-    /// As stacks; a function without stack stands alone on one.
+    /// Stacks; a function without stack becomes a stack of one frame.
     pub fn to_stacks(&self) -> Stacks {
         match self {
             Kept::Stacks(stacks) => stacks.clone(),
             Kept::Flat(flat) => {
                 let mut stacks = Stacks::default();
                 for function in &flat.functions {
-                    // Beyond the largest integer it stays there.
+                    // The cast saturates at the largest integer.
                     let count = function.own.round() as u64;
                     stacks.add(vec![Frame::from(function.name.as_str())], count);
                 }
@@ -86,7 +86,7 @@ impl Kept {
 }
 
 impl Divided {
-    /// Divides a profile; with `keep_all` idle CPUs and harness stay.
+    /// Divides a profile; with `keep_all`, idle CPUs and harness are kept.
     pub fn of(profile: &Profile, filter: &Filter, keep_all: bool) -> Divided {
         let (kept, total, shares, resolved) = match (&profile.content, profile.stacks()) {
             (Content::Flat(flat), _) => of_flat(flat, filter, keep_all),
@@ -118,19 +118,19 @@ impl Divided {
     }
 }
 
-/// What is kept, the total, shares of work, idle and harness, and the share
-/// with names. Without stacks only functions' own names tell.
+/// Kept part, total, shares of work, idle and harness, and resolved share. Without stacks, only the
+/// functions' own names decide.
 fn of_flat(flat: &FlatProfile, filter: &Filter, keep_all: bool) -> (Kept, f64, [f64; 3], f64) {
     let total = flat.total();
     let class = |name: &str| filter.class(&[Frame::from(name)]);
-    let share_of = |wanted: &dyn Fn(&str) -> bool| -> f64 {
-        let part = flat.functions.iter().filter(|function| wanted(&function.name));
-        // A sum of nothing is -0.
+    let share_of = |is_counted: &dyn Fn(&str) -> bool| -> f64 {
+        let part = flat.functions.iter().filter(|function| is_counted(&function.name));
+        // An empty sum of floats is -0.
         let part = part.fold(0.0, |sum, function| sum + function.own);
         if total > 0.0 { part / total } else { 0.0 }
     };
     let shares = [Class::Work, Class::Idle, Class::Harness]
-        .map(|wanted| share_of(&|name| class(name) == wanted));
+        .map(|expected| share_of(&|name| class(name) == expected));
     let resolved = share_of(&is_resolved);
     let mut kept = flat.clone();
     kept.functions.retain(|function| keep_all || class(&function.name) == Class::Work);
@@ -138,16 +138,16 @@ fn of_flat(flat: &FlatProfile, filter: &Filter, keep_all: bool) -> (Kept, f64, [
 }
 
 impl Summary {
-    /// How it divides: `41 % of the samples are work; ...`.
+    /// Division in words: `41 % of the samples are work; ...`.
     pub fn shares(&self, keeps_all: bool) -> String {
         let rest = if keeps_all { "included" } else { "left out" };
         let work = percent(self.work_share, 0);
         format!("{work} of the {} are work; idle and harness {rest}", self.unit)
     }
 
-    /// Unparsed input and remarks, a sentence each.
+    /// Unparsed input and remarks, one sentence each.
     pub fn notes(&self) -> Vec<String> {
-        /// With less than this the tables hide too much.
+        /// Resolved share below which tables hide too much.
         const RESOLVED_LEAST: f64 = 0.9;
         let mut notes = self.remarks.clone();
         if let [(line, text), ..] = self.unknown.first.as_slice() {
@@ -168,7 +168,7 @@ mod tests {
     use crate::read;
 
     #[test]
-    fn idle_and_harness_are_left_out_or_kept() {
+    fn divided_drops_idle_and_harness_unless_kept() {
         let profile = read(b"swapper;do_idle 5\nperf;read 1\nk;f 3\nk;g 1\nwhat is\n").unwrap();
         let divided = Divided::of(&profile, &Filter::default(), false);
         assert_eq!(divided.kept.total(), 4.0);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_without_stacks_are_divided_by_their_names() {
+    fn flat_profile_is_divided_by_function_names() {
         let text = "flat profile:\n  %   cumulative   self              self     total\n \
                     time   seconds   seconds    calls  ms/call  ms/call  name\n \
                     60.0   3.00  3.00    5  1.0  1.0  ip_input [1]\n \

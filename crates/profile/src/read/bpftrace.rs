@@ -1,11 +1,11 @@
-//! Maps of stacks as bpftrace prints them: `@name[`, frames with the innermost
-//! first, then `]: count`. Other keys of the map (`@[comm, kstack]`) become the
-//! root, numbers among them are left out.
+//! Reads maps of stacks as bpftrace prints them: `@name[`, frames with the innermost first, then
+//! `]: count`. Other keys of the map (`@[comm, kstack]`) become the root; numbers among them are
+//! dropped.
 
 use super::{Notes, lines, without_offset};
 use crate::stacks::{Names, Stacks};
 
-/// True for a line with which an entry of a map begins.
+/// Returns true for the first line of a map entry.
 pub(super) fn is_start(line: &str) -> bool {
     let name = |text: &str| text.chars().all(|c| c.is_alphanumeric() || c == '_');
     line.strip_prefix('@').and_then(|rest| rest.split_once('[')).is_some_and(|(n, _)| name(n))
@@ -15,7 +15,7 @@ pub(super) fn read(text: &str, notes: &mut Notes) -> Stacks {
     let mut stacks = Stacks::default();
     let mut names = Names::default();
     let mut open: Option<Entry> = None;
-    // Entries without a count.
+    // Number of entries without a count.
     let mut cut = 0;
     for (number, line) in lines(text) {
         let body = match (&mut open, line.split_once('[')) {
@@ -44,7 +44,7 @@ pub(super) fn read(text: &str, notes: &mut Notes) -> Stacks {
                 stacks.add(stack, count);
                 open = None;
             }
-            // Not every map counts.
+            // Values of some maps are not counts.
             Some(Err(_)) => {
                 notes.unknown(number, line);
                 open = None;
@@ -58,7 +58,7 @@ pub(super) fn read(text: &str, notes: &mut Notes) -> Stacks {
     stacks
 }
 
-/// What bpftrace says of itself.
+/// Returns true for bpftrace's own messages.
 fn is_chatter(line: &str) -> bool {
     line.starts_with("Attaching ") || line.starts_with("Attached ")
 }
@@ -93,7 +93,7 @@ mod tests {
     use crate::{Format, read};
 
     #[test]
-    fn maps_of_stacks() {
+    fn bpftrace_maps_of_stacks_are_read() {
         let text = "\
 Attaching 1 probe...
 ^C
@@ -122,7 +122,7 @@ Attaching 1 probe...
     }
 
     #[test]
-    fn user_stacks_call_kernel_stacks() {
+    fn bpftrace_user_stack_calls_kernel_stack() {
         let text = "@[\n    tcp_sendmsg+1\n,\n    write+2\n    main+3\n]: 5\n";
         assert_eq!(
             read(text.as_bytes()).unwrap().stacks().unwrap().folded(),

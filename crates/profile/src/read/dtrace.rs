@@ -1,12 +1,11 @@
-//! Aggregations of stacks as dtrace(1) prints them: frames
-//! ``module`function+offset``, innermost first, then the count on a line of its
-//! own; between the stacks empty lines. A name before the first frame
-//! (`@[execname, stack()]`) becomes the root.
+//! Reads aggregations of stacks as dtrace(1) prints them: frames ``module`function+offset``,
+//! innermost first, then the count on a separate line, with empty lines between stacks. A name
+//! before the first frame (`@[execname, stack()]`) becomes the root.
 
 use super::{Notes, lines, without_offset};
 use crate::stacks::{Frame, Names, Stacks};
 
-/// True for a frame with its module.
+/// Returns true for a frame with its module.
 pub(super) fn is_frame(line: &str) -> bool {
     line.starts_with(char::is_whitespace) && !line.trim().contains(' ') && line.contains('`')
 }
@@ -30,7 +29,7 @@ pub(super) fn read(text: &str, notes: &mut Notes) -> Stacks {
             stacks.add(stack, count);
         } else if frames.is_empty() && line.starts_with(char::is_whitespace) && !word.contains(' ')
         {
-            // The one before it was no key: no frame followed.
+            // The previous word was not a key: no frame followed.
             if let Some((number, line)) = key.replace((number, word)) {
                 notes.unknown(number, line);
             }
@@ -44,7 +43,7 @@ pub(super) fn read(text: &str, notes: &mut Notes) -> Stacks {
     stacks
 }
 
-/// The function of ``kernel`ip_input+0x4f``: other profilers don't tell modules.
+/// Function name in ``kernel`ip_input+0x4f``; other profilers do not print modules.
 fn function(frame: &str) -> &str {
     let name = frame.rsplit_once('`').map_or(frame, |(_, name)| name);
     let name = without_offset(name);
@@ -56,7 +55,7 @@ mod tests {
     use crate::{Format, read};
 
     #[test]
-    fn blocks_end_with_their_count() {
+    fn dtrace_blocks_end_with_their_count() {
         let text = "\
 CPU     ID                    FUNCTION:NAME
   0  75182                       :tick-60s

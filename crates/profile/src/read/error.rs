@@ -1,12 +1,12 @@
-//! Why bytes are no profile: each message names the line and the next step.
+//! Errors of reading a profile: each message has the line and the next step.
 
 use super::Format;
 
-/// Bytes that can't be read as a profile.
+/// Error for bytes that cannot be read as a profile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProfileError {
-    /// No line looks like one of a profile.
+    /// No line belongs to a known format.
     #[error(
         "not a profile that fwdlab knows; give folded stacks, the text of `perf script`, \
          `pmcstat -G` or gprof, stacks of DTrace or bpftrace, or a flame graph (SVG)"
@@ -15,9 +15,9 @@ pub enum ProfileError {
     /// A recording that only its own program can read.
     #[error("a binary recording ({what}); {next}")]
     Binary {
-        /// What it is.
+        /// Kind of recording.
         what: &'static str,
-        /// What makes text of it.
+        /// Command that converts it to text.
         next: &'static str,
     },
     /// Lines of two formats.
@@ -26,14 +26,14 @@ pub enum ProfileError {
          give one profile per file"
     )]
     Mixed {
-        /// The line, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What the lines before are.
+        /// Format of the lines before.
         format: Format,
-        /// What this line looks like.
+        /// Format of this line.
         other: Format,
     },
-    /// The format is known but there is nothing to count.
+    /// The format is known but there is no sample.
     #[error("{format}, but without a single sample; record for longer, or give the whole file")]
     Empty {
         /// The format.
@@ -42,7 +42,7 @@ pub enum ProfileError {
 }
 
 impl ProfileError {
-    /// The line that is at fault, from 1, where it is one line's.
+    /// Number of the faulty line, from 1. `None` if the error does not concern one line.
     pub fn line(&self) -> Option<usize> {
         match self {
             ProfileError::Mixed { line, .. } => Some(*line),

@@ -1,12 +1,12 @@
-//! Folded stacks: `root;caller;function 12`, a line each.
+//! Reads folded stacks: one line `root;caller;function 12` per stack.
 //!
-//! Counts may have decimals (other tools scale them), which are rounded. A
-//! second count, as differential profiles have it, isn't read.
+//! Counts may have decimals (other tools scale them), which are rounded. A second count, as in
+//! differential profiles, is not read.
 
 use super::{Notes, lines};
 use crate::stacks::{Names, Stacks};
 
-/// True for a line with frames and a count.
+/// Returns true for a line with frames and a count.
 pub(super) fn is_stack(line: &str) -> bool {
     !line.starts_with(char::is_whitespace) && parse(line).is_some()
 }
@@ -35,7 +35,7 @@ pub(super) fn read(text: &str, notes: &mut Notes) -> Stacks {
     stacks
 }
 
-/// The frames and their count.
+/// Parses frames and their count.
 fn parse(line: &str) -> Option<(&str, u64)> {
     let (frames, count) = line.trim_end().rsplit_once(char::is_whitespace)?;
     let frames = frames.trim_end();
@@ -46,7 +46,7 @@ fn parse(line: &str) -> Option<(&str, u64)> {
     }
     let count = match count.parse::<u64>() {
         Ok(count) => count,
-        // Saturates, as sums do.
+        // The cast saturates, as sums do.
         Err(_) => count.parse::<f64>().ok()?.round() as u64,
     };
     Some((frames, count))
@@ -59,7 +59,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn stacks_are_read_and_the_rest_is_named() {
+    fn folded_reads_stacks_and_reports_other_lines() {
         let text =
             "# made by hand\nswapper;do_idle 3\nmy proc;f(int, char) 2.6\n\nwhat is this\na 1";
         let profile = read(text.as_bytes()).unwrap();
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn differential_lines_are_remarked_upon() {
+    fn folded_remarks_on_differential_lines() {
         let profile = read(b"a;b 3 4\na;c 5 6\n").unwrap();
         assert!(profile.remarks[0].contains("only the second"), "{:?}", profile.remarks);
         assert_eq!(profile.stacks().unwrap().total(), 10);
@@ -83,7 +83,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_folded_reads_back(
+        fn folded_output_reads_back(
             lines in prop::collection::vec((prop::collection::vec(frame(), 1..5), 1..1_000_000_u64), 1..20)
         ) {
             let mut stacks = Stacks::default();

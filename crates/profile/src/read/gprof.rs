@@ -1,14 +1,14 @@
-//! The text of gprof(1), BSD's (which is what `pmcstat -g` profiles are shown
-//! with) and GNU's: a flat profile and a call graph, in either order.
+//! Reads the text of gprof(1), BSD's (also the output of `pmcstat -g` profiles) and GNU's: a flat
+//! profile and a call graph, in either order.
 //!
-//! Stacks can't be had from it. `pmcstat` writes one second per sample. Cycles
-//! are listed as a whole too; only their members are read.
+//! The text does not contain stacks. `pmcstat` writes one second per sample. Cycles are also listed
+//! as a whole; only their members are read.
 
 use super::{Notes, lines};
 use crate::flat::{Edge, FlatFunction, FlatProfile};
 use std::collections::{HashMap, HashSet};
 
-/// True for the headings of gprof's listings.
+/// Returns true for the headings of gprof's listings.
 pub(super) fn is_heading(line: &str) -> bool {
     let text = line.trim();
     matches!(text, "call graph profile:" | "flat profile:" | "Flat profile:")
@@ -42,7 +42,7 @@ pub(super) fn read(text: &str, notes: &mut Notes) -> FlatProfile {
             (part, flat) = (Part::Flat, true);
             continue;
         }
-        // What explains the table, before or behind it.
+        // Explanation before or after a table.
         let prose = trimmed.starts_with("Index by function")
             || trimmed.starts_with("This table describes")
             || trimmed.starts_with("%         the percentage")
@@ -67,7 +67,7 @@ pub(super) fn read(text: &str, notes: &mut Notes) -> FlatProfile {
     reader.finish()
 }
 
-/// The listing that a line belongs to.
+/// Listing that a line belongs to.
 enum Part {
     Prose,
     Flat,
@@ -77,16 +77,16 @@ enum Part {
 #[derive(Default)]
 struct Reader {
     functions: HashMap<String, FlatFunction>,
-    /// Parents of the function to come, or children of the one before.
-    waiting: Vec<Row>,
+    /// Parents of the next function, or children of the previous one.
+    pending: Vec<Row>,
     current: Option<String>,
-    /// Within a cycle as a whole, whose members aren't called by it.
+    /// True within a cycle as a whole, which does not call its members.
     in_cycle: bool,
     edges: Vec<Edge>,
     known: HashSet<(String, String)>,
 }
 
-/// A parent or child in the call graph.
+/// Parent or child in the call graph.
 struct Row {
     name: String,
     own: f64,
@@ -95,7 +95,7 @@ struct Row {
 }
 
 impl Reader {
-    /// `19.0  246392.00 246392.00   256642   960.06  1083.78  name [8]`.
+    /// Parses `19.0  246392.00 246392.00   256642   960.06  1083.78  name [8]`.
     fn flat_row(&mut self, line: &str) -> bool {
         let (numbers, name) = numbers(line, 6);
         let [_, _, own, rest @ ..] = numbers.as_slice() else {
@@ -115,7 +115,7 @@ impl Reader {
         if text.is_empty() || text == "<spontaneous>" {
             return true;
         }
-        // The heading has a line above and one below.
+        // The heading has one line above and one below.
         if text.starts_with("called/total") {
             return true;
         }
@@ -127,7 +127,7 @@ impl Reader {
             true => self.primary(text),
             false => match row(text) {
                 Some(row) => {
-                    self.waiting.push(row);
+                    self.pending.push(row);
                     true
                 }
                 None => false,
@@ -135,7 +135,7 @@ impl Reader {
         }
     }
 
-    /// `[4]     78.7 130391.00   892591.57  821314         ip_tryforward [4]`.
+    /// Parses `[4]     78.7 130391.00   892591.57  821314         ip_tryforward [4]`.
     fn primary(&mut self, line: &str) -> bool {
         let Some((_, rest)) = line.split_once(']') else {
             return false;
@@ -147,7 +147,7 @@ impl Reader {
         let (Ok(own), Ok(descendants)) = (own.parse::<f64>(), descendants.parse::<f64>()) else {
             return false;
         };
-        let parents = std::mem::take(&mut self.waiting);
+        let parents = std::mem::take(&mut self.pending);
         self.in_cycle = name.contains("as a whole>");
         let Some(name) = name_of(name).filter(|_| !self.in_cycle) else {
             return self.in_cycle;
@@ -155,7 +155,7 @@ impl Reader {
         let calls = numbers.get(3).and_then(|calls| first_number(calls));
         let function = self.function(name);
         function.total = Some(own + descendants);
-        // The flat profile, where there is one, says the same.
+        // The flat profile, if present, has the same value.
         if function.own == 0.0 {
             function.own = own;
         }
@@ -168,7 +168,7 @@ impl Reader {
     }
 
     fn end_of_block(&mut self) {
-        let children = std::mem::take(&mut self.waiting);
+        let children = std::mem::take(&mut self.pending);
         if let Some(caller) = self.current.take() {
             for child in children {
                 self.edge(caller.clone(), child.name.clone(), &child);
@@ -177,7 +177,7 @@ impl Reader {
         self.in_cycle = false;
     }
 
-    /// Each call is listed twice, with its caller and with its callee.
+    /// Adds a call. Each is listed twice, with its caller and with its callee.
     fn edge(&mut self, caller: String, callee: String, row: &Row) {
         let Row { own, descendants, calls, .. } = *row;
         if self.known.insert((caller.clone(), callee.clone())) {
@@ -203,8 +203,8 @@ impl Reader {
     }
 }
 
-/// `16365.00   454139.52  308315/308315      ip_findroute [5]`; within a cycle
-/// only the number of calls.
+/// Parses `16365.00   454139.52  308315/308315      ip_findroute [5]`; within a cycle only the
+/// number of calls is present.
 fn row(line: &str) -> Option<Row> {
     let (numbers, name) = numbers(line, 3);
     let name = name_of(name)?.to_owned();
@@ -216,13 +216,13 @@ fn row(line: &str) -> Option<Row> {
     Some(Row { name, own, descendants, calls: first_number(calls) })
 }
 
-/// Up to `most` numbers (also `3/7`, `96+26`, `100.00%`), and what follows.
+/// Splits off up to `most` numbers (including `3/7`, `96+26`, `100.00%`).
 fn numbers(line: &str, most: usize) -> (Vec<&str>, &str) {
     let mut rest = line.trim();
     let mut numbers = Vec::new();
     while numbers.len() < most {
         let (token, after) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-        // Numbers of calls that overflowed are negative.
+        // Call counts that overflowed are negative.
         let digits = token.strip_prefix('-').unwrap_or(token);
         let is_number = digits.starts_with(|c: char| c.is_ascii_digit())
             && token.chars().all(|c| c.is_ascii_digit() || "./+-%".contains(c));
@@ -235,7 +235,7 @@ fn numbers(line: &str, most: usize) -> (Vec<&str>, &str) {
     (numbers, rest)
 }
 
-/// `308315` of `308315/308320` or `308315+5`; none where it overflowed.
+/// `308315` of `308315/308320` or `308315+5`. `None` if it overflowed.
 fn first_number(text: &str) -> Option<u64> {
     text.split(['/', '+']).next()?.parse().ok()
 }
@@ -313,7 +313,7 @@ Index by function name
     }
 
     #[test]
-    fn functions_and_calls_of_bsd() {
+    fn gprof_bsd_functions_and_calls_are_read() {
         let (flat, profile) = flat(BSD);
         let functions: Vec<_> =
             flat.functions.iter().map(|f| (f.name.as_str(), f.own, f.total, f.calls)).collect();
@@ -344,7 +344,7 @@ Index by function name
     }
 
     #[test]
-    fn functions_and_calls_of_gnu() {
+    fn gprof_gnu_functions_and_calls_are_read() {
         let text = "\
 Flat profile:
 
@@ -374,7 +374,7 @@ index % time    self  children    called     name
     }
 
     #[test]
-    fn a_file_that_was_cut_off_has_what_came_before() {
+    fn gprof_truncated_file_keeps_the_call_graph() {
         let (flat, profile) = flat(&BSD[..BSD.find("flat profile").unwrap()]);
         assert_eq!(flat.function("ip_input").map(|f| f.own), Some(40.0));
         assert!(profile.remarks[0].contains("no flat profile"), "{:?}", profile.remarks);

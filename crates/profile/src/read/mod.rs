@@ -1,9 +1,8 @@
-//! Reads profiles: the format is found by content, one file per format.
+//! Reads profiles: detects the format by content, with one file per format.
 //!
-//! Readers take what they understand. Lines that they don't are counted and the
-//! first kept with their numbers; a file that was cut off is read as far as it
-//! goes, with a remark. Lines of another format are an error: two profiles in
-//! one file would be added up without anybody having asked for it.
+//! Readers skip lines that they cannot parse: they count them and keep the first ones with their
+//! numbers. A truncated file is read to its end, with a remark. Lines of another format are an
+//! error: reading them would silently sum two profiles.
 
 mod bpftrace;
 mod detect;
@@ -30,19 +29,19 @@ pub use error::ProfileError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Format {
-    /// `root;caller;function 12`, as stackcollapse scripts and inferno write it.
+    /// `root;caller;function 12`, the output of stackcollapse scripts and inferno.
     Folded,
     /// `perf script` of Linux.
     PerfScript,
     /// Call graphs of FreeBSD's `pmcstat -G`.
     PmcstatGraph,
-    /// Flat profile and call graph of gprof(1), as `pmcstat -g` leaves them.
+    /// Flat profile and call graph of gprof(1), as for the output of `pmcstat -g`.
     Gprof,
-    /// Aggregations of stacks by DTrace.
+    /// Aggregations of stacks from DTrace.
     Dtrace,
-    /// Maps of stacks by bpftrace.
+    /// Maps of stacks from bpftrace.
     Bpftrace,
-    /// A flame graph by flamegraph.pl or inferno.
+    /// A flame graph from flamegraph.pl or inferno.
     FlameGraph,
 }
 
@@ -60,25 +59,25 @@ impl fmt::Display for Format {
     }
 }
 
-/// A profile that was read.
+/// A parsed profile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
-    /// What it was written in.
+    /// Input format.
     pub format: Format,
-    /// What it holds.
+    /// Samples, stacks or functions.
     pub content: Content,
-    /// What its counts are, in the plural: `samples` unless the file says else.
+    /// Unit of the counts, in the plural: `samples` unless the file specifies another.
     pub unit: String,
-    /// Lines that weren't understood.
+    /// Lines that could not be parsed.
     pub unknown: Unknown,
-    /// What the user should know: what was cut off, left out or guessed.
+    /// Remarks for the user: truncated, omitted or estimated data.
     pub remarks: Vec<String>,
 }
 
-/// What a profile holds.
+/// Content of a profile.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
-    /// Every sample, with stack, time and place.
+    /// Samples with stack, time and CPU.
     Samples(Samples),
     /// Stacks with counts.
     Stacks(Stacks),
@@ -86,18 +85,17 @@ pub enum Content {
     Flat(FlatProfile),
 }
 
-/// Lines that a reader didn't understand.
+/// Lines that a reader could not parse.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Unknown {
-    /// How many.
+    /// Number of lines.
     pub count: usize,
-    /// The first of them: number (from 1) and the beginning of the text.
+    /// The first lines: number (from 1) and beginning of the text.
     pub first: Vec<(usize, String)>,
 }
 
 impl Profile {
-    /// The stacks, each sample counting one; none where the profile has only
-    /// functions.
+    /// Stacks, each sample counting as one. `None` if the profile has only functions.
     pub fn stacks(&self) -> Option<Cow<'_, Stacks>> {
         match &self.content {
             Content::Samples(samples) => Some(Cow::Owned(samples.stacks(Weight::Sample))),
@@ -109,9 +107,7 @@ impl Profile {
 
 /// Reads a profile in any of the formats.
 ///
-/// # Errors
-/// Bytes that are no profile, lines of two formats, and a profile without
-/// samples.
+/// Fails for bytes that are not a profile, lines of two formats, and a profile without samples.
 pub fn read(bytes: &[u8]) -> Result<Profile, ProfileError> {
     refuse_binary(bytes)?;
     let text = String::from_utf8_lossy(bytes);
@@ -132,7 +128,7 @@ pub fn read(bytes: &[u8]) -> Result<Profile, ProfileError> {
         Content::Stacks(stacks) => stacks.is_empty(),
         Content::Flat(flat) => flat.functions.is_empty(),
     };
-    // What is mixed may be empty for that reason.
+    // Reported first, because mixed formats can be the reason for an empty result.
     if let Some((line, other)) = notes.foreign {
         return Err(ProfileError::Mixed { line, format, other });
     }
@@ -159,14 +155,14 @@ fn refuse_binary(bytes: &[u8]) -> Result<(), ProfileError> {
     }
 }
 
-/// What a reader has to say beside its result.
+/// A reader's output in addition to its result.
 #[derive(Debug)]
 struct Notes {
     format: Format,
     unit: String,
     unknown: Unknown,
     remarks: Vec<String>,
-    /// The first line that belongs to another format.
+    /// First line that belongs to another format.
     foreign: Option<(usize, Format)>,
 }
 
@@ -176,9 +172,9 @@ impl Notes {
         Notes { format, unit: "samples".to_owned(), unknown, remarks, foreign: None }
     }
 
-    /// Counts a line that wasn't understood; `number` from 1.
+    /// Counts a line that could not be parsed; `number` from 1.
     fn unknown(&mut self, number: usize, line: &str) {
-        /// Enough to see what they are.
+        /// Number of lines kept, enough to recognise their kind.
         const KEPT: usize = 5;
         const KEPT_CHARS: usize = 60;
         self.unknown.count += 1;
@@ -202,7 +198,7 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines().enumerate().map(|(index, line)| (index + 1, line))
 }
 
-/// A symbol without the offset behind it: `ip_rcv+0x4f`, `ip_rcv+79`.
+/// Removes the offset from a symbol: `ip_rcv+0x4f`, `ip_rcv+79`.
 fn without_offset(symbol: &str) -> &str {
     match symbol.rsplit_once('+') {
         Some((name, offset)) if !name.is_empty() => {
@@ -220,7 +216,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn offsets_are_no_part_of_a_name() {
+    fn without_offset_strips_only_offsets() {
         for (symbol, name) in [
             ("ip_rcv+0x4f", "ip_rcv"),
             ("ip_rcv+79", "ip_rcv"),
@@ -234,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_profile_is_refused() {
+    fn read_rejects_other_text_and_binaries() {
         for text in ["", "\n\n", "1000000\n1010000\n", "# a comment\n", "version = \"x\"\n"] {
             assert_eq!(read(text.as_bytes()), Err(ProfileError::Unrecognised), "{text:?}");
         }
@@ -244,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn two_formats_in_one_file_are_refused_with_the_line() {
+    fn read_rejects_mixed_formats_with_the_line() {
         let perf = "sh 1 [000] 2.5:  1 cycles: \n\t  ffff81 ip_rcv+0x1 ([kernel])\n\n";
         let folded = "a;b 1\na;c 2\n";
         let error = read(format!("{perf}{folded}").as_bytes()).unwrap_err();
@@ -256,12 +252,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn read_never_panics_on_random_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = read(&bytes);
         }
 
         #[test]
-        fn no_pieces_of_profiles_panic(
+        fn read_never_panics_on_pieces_of_profiles(
             pieces in prop::collection::vec(prop::sample::select(PIECES), 0..12),
             junk in "\\PC{0,6}",
         ) {
@@ -269,8 +265,8 @@ mod tests {
             let profile = read(text.as_bytes());
             if let Some(stacks) = profile.as_ref().ok().and_then(Profile::stacks) {
                 prop_assert!(stacks.total() > 0);
-                // What was read can be written, and read again: below a root of
-                // its own, as the pieces may make a root look like anything.
+                // The result survives writing and reading again, below an extra root, because the
+                // pieces may make a root look like anything.
                 let folded: String =
                     stacks.folded().lines().map(|line| format!("r;{line}\n")).collect();
                 let again = read(folded.as_bytes()).unwrap();

@@ -1,8 +1,8 @@
-//! The text of `perf script` (perf-script(1), Linux 6.1 and newer).
+//! Reads the text of `perf script` (perf-script(1), Linux 6.1 and newer).
 //!
-//! A header line, then the stack, innermost frame first, then an empty line;
-//! without `-g` the only frame stands in the header's line. Frames are
-//! `address symbol+offset (object)`, where offset and object may be missing.
+//! A sample is a header line, the stack with the innermost frame first, and an empty line. Without
+//! `-g` the only frame is in the header line. Frames have the form `address symbol+offset
+//! (object)`, where offset and object may be missing.
 
 use super::perf_header::{Header, timed, timeless};
 use super::{Notes, lines, without_offset};
@@ -11,11 +11,10 @@ use crate::stacks::is_resolved;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// True for a header with a time, or a frame as far to the right as perf
-/// prints it.
+/// Returns true for a header with a time, or a frame indented as perf prints it.
 pub(super) fn is_sample(line: &str) -> bool {
     let indented = line.starts_with('\t') || line.starts_with("        ");
-    // Not the CPU and probe that DTrace prints: addresses are longer.
+    // Excludes DTrace's CPU and probe columns: addresses are longer.
     let long = |line: &str| line.split_whitespace().next().is_some_and(|a| a.len() >= 4);
     timed(line).is_some() || (indented && long(line) && frame(line).is_some())
 }
@@ -58,16 +57,16 @@ struct Reader<'a> {
     header: Option<Header<'a>>,
     /// Frames of the current sample, innermost first.
     frames: Vec<Cow<'a, str>>,
-    /// Samples of each event.
+    /// Number of samples by event.
     events: BTreeMap<&'a str, usize>,
-    /// Records of lost samples.
+    /// Number of records of lost samples.
     lost: usize,
 }
 
 impl<'a> Reader<'a> {
     fn header(&mut self, header: Header<'a>) {
         self.end_of_sample();
-        // Records of mappings, forks and the like are no samples.
+        // Records of mappings, forks and the like are not samples.
         if header.event.starts_with("PERF_RECORD_") || header.rest.starts_with("PERF_RECORD_") {
             self.lost += usize::from(header.rest.starts_with("PERF_RECORD_LOST"));
             return;
@@ -95,8 +94,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The symbol of `address symbol+offset (object)`; where it is unknown, with
-/// the object's name.
+/// Symbol of `address symbol+offset (object)`; if unknown, a placeholder with the object's name.
 fn frame(line: &str) -> Option<Cow<'_, str>> {
     let line = line.trim();
     let (address, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
@@ -108,7 +106,7 @@ fn frame(line: &str) -> Option<Cow<'_, str>> {
         Some(at) if rest.ends_with(')') => (rest[..at].trim_end(), &rest[at + 2..rest.len() - 1]),
         _ => (rest, ""),
     };
-    // A function that was inlined stands for itself, not for an object.
+    // An inlined function has its own symbol, not an object.
     let symbol = without_offset(symbol);
     if !symbol.is_empty() && symbol != "[unknown]" {
         return Some(Cow::Borrowed(symbol));
@@ -152,7 +150,7 @@ my proc 12/13 [000] 25220.000003:    2004008 cycles:P:
 ";
 
     #[test]
-    fn the_default_text() {
+    fn perf_default_output_is_read() {
         let (samples, profile) = samples(TEXT);
         assert_eq!(
             samples.stacks(Weight::Sample).folded(),
@@ -171,7 +169,7 @@ my proc 12/13 [000] 25220.000003:    2004008 cycles:P:
     }
 
     #[test]
-    fn fields_that_were_left_out() {
+    fn perf_missing_fields_are_tolerated() {
         let (names, _) = samples("sh \n\t            9ca3 main\n\t            9cb3 start\n\n");
         assert_eq!(names.stacks(Weight::Sample).folded(), "sh;start;main 1\n");
         let (bare, _) = samples("\t            9ca3 main\n\n\t            9ca3 main\n");
@@ -183,7 +181,7 @@ my proc 12/13 [000] 25220.000003:    2004008 cycles:P:
     }
 
     #[test]
-    fn other_records_and_events_are_no_samples() {
+    fn perf_skips_records_that_are_not_samples() {
         let text = format!(
             "sh 7 1.0: PERF_RECORD_MMAP2 7/7: [0x1(0x2) @ 0 00:00 0 0]: r-xp /bin/sh\n\
              sh 7 1.0: PERF_RECORD_LOST lost 12\n{TEXT}sh 7 1.5: 1 cache-misses: \n\t 9ca3 main\nwhat\n"
@@ -200,7 +198,7 @@ my proc 12/13 [000] 25220.000003:    2004008 cycles:P:
     }
 
     #[test]
-    fn a_file_that_was_cut_off_is_read_as_far_as_it_goes() {
+    fn perf_reads_truncated_files_with_a_remark() {
         for end in 0..TEXT.len() {
             if let Ok(profile) = read(&TEXT.as_bytes()[..end]) {
                 let cut = !TEXT.as_bytes()[..end].ends_with(b"\n");

@@ -1,26 +1,25 @@
-//! The line before each sample of `perf script`.
+//! Header line of each sample of `perf script`.
 //!
-//! By default `comm pid [cpu] seconds: period event:`, where CPU and period may
-//! be missing, `pid` may be `pid/tid`, and the name may hold blanks; `-F`
-//! leaves out more. See perf-script(1) of Linux 6.1, `process_event()` of
-//! tools/perf/builtin-script.c.
+//! The default form is `comm pid [cpu] seconds: period event:`, where CPU and period may be
+//! missing, `pid` may be `pid/tid`, and the name may contain blanks; `-F` can omit more. See
+//! perf-script(1) of Linux 6.1 and `process_event()` in tools/perf/builtin-script.c.
 
 use crate::samples::Place;
 
-/// What a header says.
+/// Parsed header.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Header<'a> {
-    /// Name of the thread; empty where it isn't printed.
+    /// Name of the thread; empty if it is not printed.
     pub(super) comm: &'a str,
     pub(super) place: Place,
-    /// Name of the event, e.g. `cycles:P`; empty where it isn't printed.
+    /// Name of the event, e.g. `cycles:P`; empty if it is not printed.
     pub(super) event: &'a str,
-    /// What follows: the frame of a sample without stack.
+    /// Remaining text: the frame of a sample without stack.
     pub(super) rest: &'a str,
 }
 
-/// A header with a time, or none. What stands before it may be anything, but
-/// the time is known by its shape and by the process or CPU before it.
+/// Parses a header with a time. Any text may precede it: the time is recognised by its form and by
+/// the process or CPU before it.
 pub(super) fn timed(line: &str) -> Option<Header<'_>> {
     let tokens: Vec<(usize, &str)> = tokens(line).collect();
     let at = (1..tokens.len()).find(|&at| {
@@ -35,13 +34,13 @@ pub(super) fn timed(line: &str) -> Option<Header<'_>> {
     Some(Header { comm, place, event, rest })
 }
 
-/// A header without a time: the name, perhaps followed by process and CPU.
+/// Parses a header without a time: the name, possibly followed by process and CPU.
 pub(super) fn timeless(line: &str) -> Header<'_> {
     let (comm, place) = before_time(line);
     Header { comm, place, ..Header::default() }
 }
 
-/// `comm pid [cpu]`, of which all but the name may be missing.
+/// Parses `comm pid [cpu]`, where everything but the name may be missing.
 fn before_time(text: &str) -> (&str, Place) {
     let mut place = Place::default();
     let mut rest = text.trim();
@@ -58,13 +57,13 @@ fn before_time(text: &str) -> (&str, Place) {
     (rest, place)
 }
 
-/// `period event: rest`, of which all may be missing.
+/// Parses `period event: rest`, where everything may be missing.
 fn after_time(text: &str) -> (Option<u64>, &str, &str) {
     let mut rest = text.trim();
     let mut period = None;
     if let Some((first, after)) = split_first(rest)
         && let Ok(number) = first.parse::<u64>()
-        // A bare address may consist of digits alone.
+        // A bare address may consist of digits only.
         && split_first(after).is_some_and(|(event, _)| event.ends_with(':'))
     {
         (period, rest) = (Some(number), after);
@@ -77,7 +76,7 @@ fn after_time(text: &str) -> (Option<u64>, &str, &str) {
     }
 }
 
-/// Seconds with a colon behind, `25136.619758:`, in nanoseconds.
+/// Parses seconds followed by a colon, `25136.619758:`, as nanoseconds.
 fn time_ns(token: &str) -> Option<u64> {
     let (seconds, fraction) = token.strip_suffix(':')?.split_once('.')?;
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -89,12 +88,12 @@ fn time_ns(token: &str) -> Option<u64> {
     seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(fraction)
 }
 
-/// `[003]`.
+/// Parses `[003]`.
 fn cpu(token: &str) -> Option<u32> {
     token.strip_prefix('[')?.strip_suffix(']')?.parse().ok()
 }
 
-/// `1234`, `1234/1235` (process and thread), `-1` for an unknown one.
+/// Parses `1234`, `1234/1235` (process and thread), or `-1` for an unknown process.
 fn pid(token: &str) -> Option<i32> {
     match token.split_once('/') {
         Some((process, thread)) => {
@@ -106,7 +105,7 @@ fn pid(token: &str) -> Option<i32> {
 }
 
 fn tokens(line: &str) -> impl Iterator<Item = (usize, &str)> {
-    // Each token lies within the line, so the distance is its place.
+    // Each token is a slice of the line, so the pointer difference is its offset.
     line.split_whitespace().map(move |token| (token.as_ptr().addr() - line.as_ptr().addr(), token))
 }
 
@@ -118,7 +117,7 @@ fn split_first(text: &str) -> Option<(&str, &str)> {
     Some(text.split_once(char::is_whitespace).map_or((text, ""), |(a, b)| (a, b.trim_start())))
 }
 
-/// None for a single word: a name always comes first.
+/// Splits off the last word. `None` for a single word, because a name always comes first.
 fn split_last(text: &str) -> Option<(&str, &str)> {
     text.rsplit_once(char::is_whitespace).map(|(a, b)| (a.trim_end(), b))
 }
@@ -133,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_of_linux_6_1() {
+    fn timed_reads_headers_of_linux_6_1() {
         let full = Place {
             cpu: Some(1),
             pid: Some(12342),
@@ -152,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_known_where_there_is_no_time() {
+    fn timeless_reads_the_name() {
         let header = timeless("napi/eth0-3 77 [002]");
         assert_eq!(
             (header.comm, header.place.pid, header.place.cpu),
@@ -163,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn other_lines_have_no_time() {
+    fn timed_rejects_other_lines() {
         for line in ["", "a;b 12", "at 12:30: done", "\t 9ca3 [unknown] (x)", "x 1.5", "x y 1.5: z"]
         {
             assert_eq!(timed(line), None, "{line}");

@@ -1,14 +1,14 @@
-//! Call graphs of FreeBSD's `pmcstat -G` (pmcstat(8)).
+//! Reads call graphs of FreeBSD's `pmcstat -G` (pmcstat(8)).
 //!
-//! `@ EVENT [N samples]`, then entries `PP.PP%  [count]  function @ image`:
-//! without indentation the function that was interrupted, each blank more a
-//! caller of the one above. Counts are those of the samples that came by this
-//! way, so what callers don't account for ended there.
+//! The format is `@ EVENT [N samples]`, then entries `PP.PP%  [count]  function @ image`. An entry
+//! without indentation is the interrupted function; each further blank is a caller of the entry
+//! above. A count covers the samples on this path, so samples not accounted for by callers end at
+//! the entry.
 
 use super::{Notes, lines};
 use crate::stacks::{Frame, Names, Stacks};
 
-/// True for the heading of an event and for an entry.
+/// Returns true for an event heading or an entry.
 pub(super) fn is_entry(line: &str) -> bool {
     heading(line).is_some() || entry(line).is_some()
 }
@@ -20,7 +20,7 @@ pub(super) fn read(text: &str, notes: &mut Notes) -> Stacks {
         if let Some(event) = heading(line) {
             events.push(event);
         } else if let Some(entry) = entry(line) {
-            // Events measure different things and are never added up.
+            // Events measure different things and are never summed.
             if events.len() <= 1 {
                 reader.entry(entry);
             }
@@ -56,7 +56,7 @@ struct Reader {
     stacks: Stacks,
     /// Entries from the interrupted function to the current one.
     path: Vec<Node>,
-    /// Entries whose callers have too many samples.
+    /// Number of entries whose callers have too many samples.
     exceeded: usize,
 }
 
@@ -64,7 +64,7 @@ struct Node {
     depth: usize,
     name: Frame,
     count: u64,
-    /// Samples of the callers so far.
+    /// Sum of the callers' samples so far.
     callers: u64,
 }
 
@@ -78,7 +78,7 @@ impl Reader {
         self.path.push(Node { depth, name, count, callers: 0 });
     }
 
-    /// Ends entries at `depth` or deeper: their own rest is a stack.
+    /// Closes entries at `depth` or deeper: their remaining samples become a stack.
     fn close(&mut self, depth: usize) {
         while let Some(node) = self.path.pop_if(|node| node.depth >= depth) {
             self.exceeded += usize::from(node.callers > node.count);
@@ -137,7 +137,7 @@ mod tests {
 ";
 
     #[test]
-    fn callers_stand_below_what_they_call() {
+    fn pmcstat_callers_become_outer_frames() {
         let profile = read(GRAPH.as_bytes()).unwrap();
         assert_eq!(profile.format, Format::PmcstatGraph);
         assert_eq!(
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_not_added_up() {
+    fn pmcstat_reads_only_the_first_event() {
         let text = format!("{GRAPH}\n@ LLC_MISSES [9 samples]\n\n100.0%  [9]  memcpy @ /k\nzzz\n");
         let profile = read(text.as_bytes()).unwrap();
         assert_eq!(profile.stacks().unwrap().total(), 20);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said() {
+    fn pmcstat_remarks_on_missing_samples() {
         let end = GRAPH.find("15.00%").unwrap();
         let profile = read(&GRAPH.as_bytes()[..end]).unwrap();
         assert!(profile.remarks[0].contains("20 samples"), "{:?}", profile.remarks);

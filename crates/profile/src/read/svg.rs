@@ -1,18 +1,17 @@
-//! Flame graphs back into stacks: those of flamegraph.pl
-//! (<https://github.com/brendangregg/FlameGraph>) and of inferno.
+//! Converts flame graphs of flamegraph.pl (<https://github.com/brendangregg/FlameGraph>) and
+//! inferno back to stacks.
 //!
-//! A rectangle's title tells its count, its place the caller: the rectangle
-//! below it (above it, in an icicle graph). What a picture leaves out because
-//! it would be too narrow counts as the caller's own.
+//! The title of a rectangle has its count. The caller is the rectangle below it (above it in an
+//! icicle graph). Frames that a graph omits as too narrow count as the caller's own.
 
 use super::Notes;
 use super::svg_elements::{Drawn, drawn};
 use crate::stacks::{Frame, Names, Stacks};
 
-/// Frame for what the whole has and none of its parts.
+/// Frame for samples of the whole that no part has.
 const TOO_NARROW: &str = "[too narrow to be drawn]";
 
-/// True for the beginning of an SVG document.
+/// Returns true for the beginning of an SVG document.
 pub(super) fn is_svg(text: &str) -> bool {
     let text = text.trim_start();
     text.starts_with("<svg") || (text.starts_with("<?xml") && text.contains("<svg"))
@@ -53,7 +52,7 @@ fn rows(mut all: Vec<Drawn>) -> Vec<Vec<Drawn>> {
             _ => rows.push(vec![drawn]),
         }
     }
-    // Flames grow from the lowest row, icicles from the highest: it has all.
+    // Flames grow from the lowest row, icicles from the highest: the root row has all samples.
     let counted = |row: Option<&Vec<Drawn>>| {
         row.map_or(0, |row| row.iter().fold(0_u64, |sum, d| sum.saturating_add(d.count)))
     };
@@ -63,12 +62,12 @@ fn rows(mut all: Vec<Drawn>) -> Vec<Vec<Drawn>> {
     rows
 }
 
-/// Which rectangle stands on which.
+/// Calling relation between the rectangles.
 struct Tree {
-    /// For each row the places of the callers in the row before; none for the
-    /// first row, and for what stands on nothing.
+    /// For each row, the callers' indices in the previous row. `None` in the first row, and for
+    /// rectangles without a caller.
     callers: Vec<Vec<Option<usize>>>,
-    /// For each row what the rectangles have themselves.
+    /// For each row, the rectangles' own samples.
     own: Vec<Vec<u64>>,
 }
 
@@ -79,10 +78,10 @@ impl Tree {
         let mut callers: Vec<Vec<Option<usize>>> = Vec::new();
         let (mut orphans, mut exceeded) = (0, 0);
         for (depth, row) in rows.iter().enumerate() {
-            let mut found = Vec::with_capacity(row.len());
+            let mut row_callers = Vec::with_capacity(row.len());
             for drawn in row {
                 let Some(depth) = depth.checked_sub(1) else {
-                    found.push(None);
+                    row_callers.push(None);
                     continue;
                 };
                 let caller = caller(drawn, &rows[depth], &own[depth]);
@@ -94,9 +93,9 @@ impl Tree {
                         *left = left.saturating_sub(drawn.count);
                     }
                 }
-                found.push(caller);
+                row_callers.push(caller);
             }
-            callers.push(found);
+            callers.push(row_callers);
         }
         for (count, what) in [
             (orphans, "stand on no other and were taken for roots"),
@@ -109,7 +108,7 @@ impl Tree {
         Tree { callers, own }
     }
 
-    /// Stacks without the row for all.
+    /// Stacks without the root row "all".
     fn stacks(&self, rows: &[Vec<Drawn>]) -> Stacks {
         let mut stacks = Stacks::default();
         let mut names = Names::default();
@@ -136,14 +135,13 @@ impl Tree {
     }
 }
 
-/// The root that drawing adds.
+/// Returns true for the root that drawing tools add.
 fn is_all(name: &str) -> bool {
     matches!(name, "all" | "")
 }
 
-/// The rectangle of the row before on which `drawn` stands: the one with the
-/// largest common width, and of several of those (all are rounded) the first
-/// that has enough `left`.
+/// Caller of `drawn` in the previous row: the rectangle with the largest common width. If several
+/// are equal (all are rounded), the first one with enough samples `left`.
 fn caller(drawn: &Drawn, row: &[Drawn], left: &[u64]) -> Option<usize> {
     let slack = drawn.tolerance;
     let start = row.partition_point(|below| below.right + slack < drawn.left);
@@ -155,8 +153,8 @@ fn caller(drawn: &Drawn, row: &[Drawn], left: &[u64]) -> Option<usize> {
         let common = drawn.right.min(below.right) - drawn.left.max(below.left);
         let better = match best {
             None => common >= -slack,
-            Some((held, most)) if (common - most).abs() <= slack => {
-                left[held] < drawn.count && left[at] >= drawn.count
+            Some((best_at, most)) if (common - most).abs() <= slack => {
+                left[best_at] < drawn.count && left[at] >= drawn.count
             }
             Some((_, most)) => common > most,
         };
@@ -193,7 +191,7 @@ mod tests {
     ];
 
     #[test]
-    fn rectangles_stand_on_their_callers() {
+    fn svg_rectangles_become_stacks() {
         let profile = read(picture(FLAMES).as_bytes()).unwrap();
         assert_eq!(profile.format, Format::FlameGraph);
         let folded = "[too narrow to be drawn] 1\na 30\na;b 30\nb;a 39\n";
@@ -205,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_on_nothing_is_said() {
+    fn svg_remarks_on_orphans_and_wide_rectangles() {
         let mut broken = FLAMES.to_vec();
         broken[4].2 = 1100.0;
         broken[0].1 = 61;
@@ -216,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_that_was_cut_off() {
+    fn svg_remarks_on_truncated_files() {
         let text = picture(FLAMES);
         let profile = read(&text.as_bytes()[..text.len() - 90]).unwrap();
         assert!(profile.remarks[0].contains("cut off"), "{:?}", profile.remarks);

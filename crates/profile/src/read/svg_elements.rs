@@ -1,25 +1,25 @@
-//! The rectangles of a flame graph, with what their titles say.
+//! Rectangles of a flame graph, with the data in their titles.
 
-/// A frame as it is drawn.
+/// A drawn frame.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Drawn {
     pub(super) name: String,
     pub(super) count: u64,
-    /// What is counted: `samples`.
+    /// Counted unit: `samples`.
     pub(super) unit: String,
-    /// Left end; pixels, percent or samples, but the same for all.
+    /// Left end in pixels, percent or samples, the same unit for all.
     pub(super) left: f64,
     /// Right end.
     pub(super) right: f64,
     /// Upper end in pixels.
     pub(super) y: f64,
-    /// How far `left` and `right` may be off.
+    /// Maximum error of `left` and `right`.
     pub(super) tolerance: f64,
-    /// True when the title has a difference too.
+    /// True if the title also has a difference.
     pub(super) is_differential: bool,
 }
 
-/// Every rectangle that has a title with a count.
+/// All rectangles whose title has a count.
 pub(super) fn drawn(text: &str) -> Vec<Drawn> {
     // Each title is followed by its rectangle, before the next title.
     text.split("<title").skip(1).filter_map(element).collect()
@@ -28,12 +28,12 @@ pub(super) fn drawn(text: &str) -> Vec<Drawn> {
 /// ` >name (12 samples, 3.4%)</title><rect x="1" .../>`.
 fn element(text: &str) -> Option<Drawn> {
     let (title, rest) = text.split_once("</title>")?;
-    let title = unescaped(title.split_once('>')?.1);
+    let title = unescape(title.split_once('>')?.1);
     let (name, count, unit, is_differential) = parse_title(&title)?;
     let (_, rect) = rest.split_once("<rect")?;
     let rect = rect.split_once('>')?.0;
     let (left, width, tolerance) = match (number(rect, "fg:x"), number(rect, "fg:w")) {
-        // inferno tells samples exactly.
+        // inferno gives samples exactly.
         (Some(x), Some(width)) => (x, width, 0.0),
         _ => (number(rect, "x")?, number(rect, "width")?, tolerance(rect)),
     };
@@ -53,7 +53,7 @@ fn parse_title(title: &str) -> Option<(String, u64, String, bool)> {
     Some((name.to_owned(), digits.parse().ok()?, unit.to_owned(), is_differential))
 }
 
-/// Value of an attribute, a unit behind it left aside; finite.
+/// Value of an attribute without its unit. `None` unless it is finite.
 fn number(tag: &str, name: &str) -> Option<f64> {
     let value = attribute(tag, name)?.trim();
     let value = value.strip_suffix('%').or_else(|| value.strip_suffix("px")).unwrap_or(value);
@@ -67,7 +67,7 @@ fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
     tag[at + name.len() + 2..].split('"').next()
 }
 
-/// A digit of the last place, for both ends were rounded.
+/// One unit in the last decimal place, because both ends are rounded.
 fn tolerance(rect: &str) -> f64 {
     let decimals = |name| {
         let value = attribute(rect, name).unwrap_or_default().trim_end_matches(['%', 'p', 'x']);
@@ -76,8 +76,8 @@ fn tolerance(rect: &str) -> f64 {
     1.1 * 0.1_f64.powi(decimals("x").max(decimals("width")) as i32)
 }
 
-/// XML's five entities and numeric ones.
-fn unescaped(text: &str) -> String {
+/// Decodes XML's five entities and numeric ones.
+fn unescape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('&') {
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn titles() {
+    fn parse_title_reads_counts_and_units() {
         for (title, expected) in [
             ("ip_rcv (2,771 samples, 0.02%)", Some(("ip_rcv", 2771, "samples", false))),
             ("f (int) (7 micro seconds, 100%)", Some(("f (int)", 7, "micro seconds", false))),
@@ -135,16 +135,13 @@ mod tests {
     }
 
     #[test]
-    fn entities() {
-        assert_eq!(
-            unescaped("a&lt;b&gt;&amp;amp;&#39;&#x41;&quot;&nope;&"),
-            "a<b>&amp;'A\"&nope;&"
-        );
-        assert_eq!(unescaped("&#x110000;&;"), "&#x110000;&;");
+    fn unescaped_decodes_entities() {
+        assert_eq!(unescape("a&lt;b&gt;&amp;amp;&#39;&#x41;&quot;&nope;&"), "a<b>&amp;'A\"&nope;&");
+        assert_eq!(unescape("&#x110000;&;"), "&#x110000;&;");
     }
 
     #[test]
-    fn rectangles() {
+    fn drawn_reads_rectangles() {
         let text = "<title>Page</title><g class=\"f\"><title>f (3 samples, 1%)</title>\
                     <rect rx=\"2\" x=\"10.5\" y=\"7\" width=\"3.0\" height=\"15\"/></g>\
                     <g><title>g (1 samples, 1%)</title><rect x=\"1%\" y=\"7\" width=\"2%\" fg:x=\"5\" fg:w=\"6\"/></g>";
