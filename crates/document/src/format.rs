@@ -1,7 +1,6 @@
-//! Numbers as they are printed in reports.
+//! Number formats of reports.
 
-/// A share as percent: `2.0 %`. Figures beyond four digits say no more than
-/// that they are huge.
+/// A share as percent: `2.0 %`. Values with more than four digits are only marked as huge.
 pub fn percent(share: f64, digits: usize) -> String {
     let percent = 100.0 * share;
     if percent.is_nan() || percent >= 9999.5 {
@@ -10,8 +9,8 @@ pub fn percent(share: f64, digits: usize) -> String {
     format!("{percent:.digits$} %")
 }
 
-/// A relative change as percent with its sign: `+2.0 %`; plain `0.0 %` when
-/// nothing is left of it.
+/// A relative change as percent with its sign: `+2.0 %`; `0.0 %` without a sign if it rounds to
+/// zero.
 pub fn signed_percent(change: f64, digits: usize) -> String {
     let unsigned = percent(change.abs(), digits);
     let is_zero = unsigned.bytes().all(|b| matches!(b, b'0' | b'.' | b' ' | b'%'));
@@ -22,7 +21,7 @@ pub fn signed_percent(change: f64, digits: usize) -> String {
     }
 }
 
-/// Three significant digits, without an exponent where that is shorter.
+/// Three significant digits, without an exponent if that is shorter.
 pub fn significant(number: f64) -> String {
     if number == 0.0 || !number.is_finite() {
         return number.to_string();
@@ -35,24 +34,24 @@ pub fn significant(number: f64) -> String {
     format!("{number:.digits$}")
 }
 
-/// The same with a sign.
+/// Three significant digits with a sign.
 pub fn signed(number: f64) -> String {
     let sign = if number < 0.0 { "-" } else { "+" };
     format!("{sign}{}", significant(number.abs()))
 }
 
-/// A p-value: four digits, or that it is smaller.
+/// A p-value with four digits; smaller ones as `< 0.0001`.
 pub fn p_value(p: f64) -> String {
     if p < 0.0001 { "< 0.0001".to_owned() } else { format!("{p:.4}") }
 }
 
-/// A whole number in groups of three: `1 234 567`.
+/// An integer in groups of three digits: `1 234 567`.
 pub fn grouped(value: i128) -> String {
     let digits = value.unsigned_abs().to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3 + 1);
     for (i, digit) in digits.chars().enumerate() {
         if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            // A narrow no-break space: groups stay on one line.
+            // A narrow no-break space keeps the groups on one line.
             text.push('\u{202f}');
         }
         text.push(digit);
@@ -60,8 +59,7 @@ pub fn grouped(value: i128) -> String {
     if value < 0 { format!("-{text}") } else { text }
 }
 
-/// Seconds without needless digits: `2 s`, `0.25 s`.
-/// A time in seconds with three significant digits in the unit that suits it: `3.21 ms`.
+/// A time in seconds with three significant digits in an appropriate unit: `3.21 ms`.
 pub fn duration(seconds: f64) -> String {
     let (factor, unit) = match seconds.abs() {
         s if s == 0.0 || s >= 1.0 => (1.0, "s"),
@@ -72,7 +70,7 @@ pub fn duration(seconds: f64) -> String {
     format!("{} {unit}", significant(seconds * factor))
 }
 
-/// Seconds with the digits that matter.
+/// Seconds without trailing zeros: `2 s`, `0.25 s`.
 pub fn seconds(ns: u64) -> String {
     format!("{} s", ns as f64 / 1e9)
 }
@@ -101,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_read_well() {
+    fn numbers_have_units_signs_and_groups() {
         assert_eq!(percent(0.0213, 1), "2.1 %");
         assert_eq!(percent(f64::INFINITY, 1), ">9999 %");
         assert_eq!(signed_percent(-0.05, 1), "-5.0 %");

@@ -1,47 +1,47 @@
-//! Text with marks.
+//! Text with markup.
 
-/// Text in parts, each with its mark.
+/// Text in parts, each with its markup.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inline(pub Vec<Span>);
 
 /// A part of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Span {
-    /// As it is; never read as markup.
+    /// Plain text; never parsed as markup.
     Text(String),
-    /// Stressed.
+    /// Emphasised text.
     Strong(String),
-    /// Something to be typed.
+    /// Text to be typed.
     Code(String),
-    /// A link to a file of the same directory, or elsewhere.
+    /// Link to a file in the same directory, or to a URL.
     Link {
-        /// What is read.
+        /// Link text.
         text: String,
-        /// Where it leads.
+        /// Link target.
         to: String,
     },
 }
 
 impl Inline {
-    /// The same with text behind it.
+    /// Appends plain text.
     #[must_use]
     pub fn text(self, text: impl Into<String>) -> Inline {
         self.and(Span::Text(text.into()))
     }
 
-    /// The same with stressed text behind it.
+    /// Appends emphasised text.
     #[must_use]
     pub fn strong(self, text: impl Into<String>) -> Inline {
         self.and(Span::Strong(text.into()))
     }
 
-    /// The same with something to be typed behind it.
+    /// Appends text to be typed.
     #[must_use]
     pub fn code(self, text: impl Into<String>) -> Inline {
         self.and(Span::Code(text.into()))
     }
 
-    /// The same with a link behind it.
+    /// Appends a link.
     #[must_use]
     pub fn link(self, text: impl Into<String>, to: impl Into<String>) -> Inline {
         self.and(Span::Link { text: text.into(), to: to.into() })
@@ -52,7 +52,7 @@ impl Inline {
         self
     }
 
-    /// The text without its marks.
+    /// Text without markup.
     pub fn plain(&self) -> String {
         self.0
             .iter()

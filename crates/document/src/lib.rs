@@ -1,10 +1,9 @@
-//! What a report, a comparison or a history says, before it has a form.
+//! Content of a report, a comparison or a history, independent of the output form.
 //!
-//! [`Document`] is the one model of an answer: sections of paragraphs, remarks, lists,
-//! figures and tables, whose cells are typed ([`table`]). Whoever has something to say
-//! builds one ([`crate::compare`], [`crate::history`], [`crate::report`]); [`form`] has one
-//! file for each form that it takes. So a statistic is added where a table is built, and
-//! stands in every form. Left out: computing anything, and wording that differs by form.
+//! [`Document`] is the single model of a result: sections of paragraphs, remarks, lists, figures
+//! and tables with typed cells ([`table`]). Comparisons, histories and reports build one; [`form`]
+//! has one file for each output form. So a statistic is added where its table is built, and appears
+//! in every form. Out of scope: computing anything, and wording that differs by form.
 
 pub mod form;
 pub mod format;
@@ -26,28 +25,28 @@ use crate::text::Tone;
 use serde::Serialize;
 use serde_json::Value;
 
-/// An answer.
+/// A result.
 pub struct Document<'a> {
-    /// What it is about, in one line.
+    /// Subject, in one line.
     pub title: String,
-    /// What was found, in short: a page begins with it, and a terminal, whose last lines are
-    /// those that are seen, ends with it.
+    /// Summary of the result. A page begins with it; a terminal, where only the last lines are
+    /// visible, ends with it.
     pub conclusion: Vec<Block>,
-    /// The whole.
+    /// Body of the document.
     pub blocks: Vec<Block>,
-    /// The whole for programs.
+    /// Data for programs.
     pub data: &'a dyn Data,
-    /// Version of the shape of `data`; raised when something that was there is named
-    /// otherwise or means something else.
+    /// Version of the fields of `data`; raised when an existing field is renamed or changes its
+    /// meaning.
     pub version: u32,
 }
 
-/// What programs read: fields that are written as JSON.
+/// Data for programs: fields that are written as JSON.
 pub trait Data {
-    /// The fields.
+    /// Returns the fields.
     ///
     /// # Errors
-    /// Never for answers that this crate makes.
+    /// Never for results of this crate.
     fn fields(&self) -> Result<Value, serde_json::Error>;
 }
 
@@ -62,84 +61,84 @@ impl<T: Serialize> Data for T {
 pub enum Block {
     /// Sentences.
     Paragraph(Inline, Tone),
-    /// Something that has to be said beside the numbers.
+    /// Remark to print with the numbers.
     Remark(Remark, Inline),
-    /// Points.
+    /// List of items.
     List(List),
     /// Rows of one kind.
     Table(Table),
     /// A picture.
     Figure(Figure),
-    /// Text whose every blank counts; its lines end with line feeds.
+    /// Text with significant blanks; its lines end with line feeds.
     Preformatted(String),
-    /// Parts with a heading of their own.
+    /// Parts with a heading.
     Section(Section),
-    /// Parts that only forms with at least this room show.
+    /// Parts that only forms of at least this detail level show.
     Where(DetailLevel, Vec<Block>),
-    /// The same in brief, for terminals and mails, and at length.
+    /// Parts in a brief version, for terminals and mails, and a full one.
     Brief {
-        /// What terminals and mails show, unless they are asked for more.
+        /// Shown by terminals and mails by default.
         brief: Vec<Block>,
-        /// What everyone else shows.
+        /// Shown by all other forms.
         whole: Vec<Block>,
     },
-    /// Parts that a mail alone has, whose reader has seen nothing else.
+    /// Parts for mails only, whose readers have no context.
     Mail(Vec<Block>),
-    /// Parts that every form but a mail has.
+    /// Parts for every form but mails.
     Screen(Vec<Block>),
 }
 
-/// How much a form can show before a reader is lost.
+/// Amount of detail that a form can show without overwhelming readers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DetailLevel {
-    /// Some screens of a terminal.
+    /// A few screens of a terminal.
     Terminal,
-    /// A page without anything that folds.
+    /// A page without folding.
     Page,
-    /// A page that folds and scrolls: everything.
+    /// A page with folding and scrolling: everything.
     All,
 }
 
 /// Kinds of remarks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remark {
-    /// What the numbers are worth: of a simulation, of a virtual testbed.
+    /// Validity of the numbers: from a simulation, from a virtual testbed.
     Caption,
-    /// Worth knowing.
+    /// Additional information.
     Note,
-    /// A doubt about what was measured.
+    /// Doubt about the measurement.
     Warning,
-    /// What must not be concluded.
+    /// Warning against a wrong conclusion.
     Caution,
 }
 
-/// Points, which may have points of their own.
+/// Items, possibly with nested items.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct List {
-    /// The points.
+    /// Items of the list.
     pub items: Vec<Item>,
-    /// How many of them forms without room for all show, and what they say of the others
-    /// with `{}` for their number.
+    /// Maximum number of items shown by forms without room for all, and their text for the rest,
+    /// with `{}` for the number.
     pub brief: Option<(usize, &'static str)>,
-    /// True when the points are seen without unfolding what they belong to.
+    /// True if nested lists are unfolded initially.
     pub open: bool,
 }
 
-/// A point of a list.
+/// An item of a list.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Item {
-    /// What it says.
+    /// Text of the item.
     pub text: Inline,
-    /// What belongs to it.
+    /// Nested items.
     pub list: List,
 }
 
 /// A picture.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// What it shows.
+    /// Title of the picture.
     pub title: String,
-    /// Name of its file beside the document; none where it has no file.
+    /// Name of the file next to the document. `None` if there is no file.
     pub file: Option<String>,
     /// The picture itself.
     pub drawing: Drawing,
@@ -148,45 +147,45 @@ pub struct Figure {
 /// Parts with a heading.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Section {
-    /// The heading.
+    /// Heading.
     pub title: Inline,
-    /// What stands below it.
+    /// Content.
     pub blocks: Vec<Block>,
-    /// True where it is folded away in forms that can.
+    /// True if forms that can fold the section do so.
     pub folded: bool,
-    /// File that it is moved to where a document becomes several files that don't fold; none
-    /// for what stays.
+    /// File of the section if the document becomes several files without folding. `None` if it
+    /// stays in the main file.
     pub page: Option<&'static str>,
 }
 
 impl Block {
-    /// A paragraph.
+    /// Builds a paragraph.
     pub fn text(text: impl Into<Inline>) -> Block {
         Block::Paragraph(text.into(), Tone::Plain)
     }
 
-    /// A remark of the kind.
+    /// Builds a remark.
     pub fn remark(kind: Remark, text: impl Into<Inline>) -> Block {
         Block::Remark(kind, text.into())
     }
 
-    /// A caption, where there is something to say.
+    /// Builds a caption. `None` if the text is empty.
     pub fn caption(text: &str) -> Option<Block> {
         (!text.is_empty()).then(|| Block::remark(Remark::Caption, text))
     }
 
-    /// Notes, one remark each; those that say one thing of many (`this: why`, `that: why`)
-    /// are one.
+    /// Builds one remark per note; notes with the same reason (`this: why`, `that: why`) are
+    /// merged.
     pub fn notes(notes: &[String]) -> impl Iterator<Item = Block> {
         notes::grouped(notes).into_iter().map(|note| Block::remark(Remark::Note, note))
     }
 
-    /// A section.
+    /// Builds a section.
     pub fn section(title: impl Into<Inline>, blocks: Vec<Block>) -> Block {
         Block::Section(Section { title: title.into(), blocks, folded: false, page: None })
     }
 
-    /// The same section, folded away in forms that can.
+    /// Marks a section as folded in forms that can fold.
     #[must_use]
     pub fn folded(mut self) -> Block {
         if let Block::Section(section) = &mut self {
@@ -195,7 +194,7 @@ impl Block {
         self
     }
 
-    /// The same section, in a file of its own where a document becomes several that don't fold.
+    /// Moves a section to a separate file if the document becomes several files without folding.
     #[must_use]
     pub fn on_page(mut self, page: &'static str) -> Block {
         if let Block::Section(section) = &mut self {
@@ -204,7 +203,7 @@ impl Block {
         self
     }
 
-    /// Names with what they stand for, a line each.
+    /// Builds a list of names with their values, one line each.
     pub fn pairs(rows: &[(&'static str, String)]) -> Block {
         Table::of(rows)
             .words("", |(name, _)| table::Cell::text(*name))
@@ -213,20 +212,20 @@ impl Block {
             .block()
     }
 
-    /// A list of points.
+    /// Builds a list.
     pub fn list<T: Into<Inline>>(items: impl IntoIterator<Item = T>) -> Block {
         Block::List(List::of(items))
     }
 }
 
 impl List {
-    /// A list of points.
+    /// Builds a list.
     pub fn of<T: Into<Inline>>(items: impl IntoIterator<Item = T>) -> List {
         let items = items.into_iter().map(|text| Item { text: text.into(), list: List::default() });
         List { items: items.collect(), ..List::default() }
     }
 
-    /// The points that a form of this room shows, and what it says of the others.
+    /// Items that a form of this detail level shows, and its text for the rest.
     pub fn shown(&self, room: DetailLevel) -> (&[Item], Option<String>) {
         match self.brief {
             Some((most, rest)) if room < DetailLevel::All && self.items.len() > most => {
@@ -239,7 +238,7 @@ impl List {
 }
 
 impl Document<'_> {
-    /// The tables with a name, those of one name together: what programs get beside the data.
+    /// Named tables, grouped by name: the tables that programs get in addition to the data.
     pub fn tables(&self) -> Vec<(&'static str, Vec<&Table>)> {
         let mut found: Vec<(&'static str, Vec<&Table>)> = Vec::new();
         for table in self.all_tables() {
@@ -252,7 +251,7 @@ impl Document<'_> {
         found
     }
 
-    /// All tables in the order of the document, without those for mails alone.
+    /// All tables in the order of the document, without those for mails only.
     pub fn all_tables(&self) -> Vec<&Table> {
         fn collect<'d>(blocks: &'d [Block], found: &mut Vec<&'d Table>) {
             for block in blocks {

@@ -1,4 +1,4 @@
-//! Figures that dashboards plot over time.
+//! Metrics that dashboards plot over time.
 
 /// A quantity that each row of a table contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub const RATE_RATIO: Measure = Measure {
     bounds: Some(["low", "high"]),
 };
 
-/// Instructions of variants: the median of the runs, between the least and the most.
+/// Instructions of variants: the median of the runs, between the minimum and the maximum.
 pub const INSTRUCTIONS: Measure = Measure {
     name: "instructions",
     unit: "instructions/packet",
@@ -42,7 +42,7 @@ pub const INSTRUCTIONS: Measure = Measure {
     bounds: Some(["minimum", "maximum"]),
 };
 
-/// Instructions of kernels: the median of the bursts, between the least and the most.
+/// Instructions of kernels: the median of the bursts, between the minimum and the maximum.
 pub const INSTRUCTIONS_OF_KERNELS: Measure =
     Measure { value: "instructions", bounds: Some(["least", "most"]), ..INSTRUCTIONS };
 

@@ -1,36 +1,36 @@
-//! Notes that say one thing of many, said once.
+//! Merges notes with the same reason.
 
 use crate::format::listed;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// As many of one kind are said one by one.
+/// Notes with the same reason up to this number are not merged.
 const FEW: usize = 2;
-/// What a note names of many.
+/// Maximum number of subjects that a merged note lists.
 const NAMED: usize = 6;
 
-/// The notes, those of one kind (`this: why`, `that: why`) as one where the first of them
-/// stood: `why (14): this, that, ... and 8 more`. Others stay as they are.
+/// Merges notes with the same reason (`this: why`, `that: why`) at the position of the first: `why
+/// (14): this, that, ... and 8 more`. Other notes are unchanged.
 pub(super) fn grouped(notes: &[String]) -> Vec<String> {
     let mut kinds: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (what, why) in notes.iter().filter_map(|note| note.split_once(": ")) {
         kinds.entry(why).or_default().push(what);
     }
-    let (mut said, mut told) = (Vec::new(), BTreeSet::new());
+    let (mut merged, mut seen) = (Vec::new(), BTreeSet::new());
     for note in notes {
         let kind = note.split_once(": ").and_then(|(_, why)| Some((why, kinds.get(why)?)));
         match kind {
             Some((why, all)) if all.len() > FEW => {
-                if told.insert(why) {
-                    said.push(together(why, all));
+                if seen.insert(why) {
+                    merged.push(merged_note(why, all));
                 }
             }
-            _ => said.push(note.clone()),
+            _ => merged.push(note.clone()),
         }
     }
-    said
+    merged
 }
 
-fn together(why: &str, all: &[&str]) -> String {
+fn merged_note(why: &str, all: &[&str]) -> String {
     let mut named: Vec<String> = all.iter().take(NAMED).map(|what| (*what).to_owned()).collect();
     if all.len() > NAMED {
         named.push(format!("{} more", all.len() - NAMED));
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn notes_of_one_kind_are_one() {
+    fn grouped_merges_notes_with_the_same_reason() {
         let note = |n: usize| format!("pps.{n}: a list without logs");
         let mut notes: Vec<String> = (1..=9).map(note).collect();
         notes.insert(1, "alone: for another reason".to_owned());

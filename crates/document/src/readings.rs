@@ -1,4 +1,4 @@
-//! The parts of a document that other programs read as results: comparisons and figures.
+//! Parts of a document that other programs read as results: comparisons and metrics.
 
 use super::judgement::Judgement;
 use super::measure::Measure;
@@ -9,7 +9,7 @@ use serde_json::Value;
 /// A value of a measure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
-    /// The row: a variant, or a comparison.
+    /// Name of the row: a variant, or a comparison.
     pub benchmark: String,
     pub measure: Measure,
     pub value: f64,
@@ -20,15 +20,15 @@ pub struct Reading {
 }
 
 impl Document<'_> {
-    /// The rows of all tables that are comparisons.
+    /// Comparisons among the rows of all tables.
     pub fn comparisons(&self) -> Vec<(&Table, &Row, &Judgement)> {
         let rows = self.all_tables().into_iter();
         let rows = rows.flat_map(|table| table.rows.iter().map(move |row| (table, row)));
         rows.filter_map(|(table, row)| Some((table, row, row.judgement.as_ref()?))).collect()
     }
 
-    /// The readings of all tables, in the order of the document. A row without a value, such as
-    /// a variant without runs, has none.
+    /// Readings of all tables, in the order of the document. A row without a value, such as a
+    /// variant without runs, has none.
     pub fn readings(&self) -> Vec<Reading> {
         let mut readings: Vec<Reading> = Vec::new();
         for table in self.all_tables() {

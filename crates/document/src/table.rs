@@ -1,8 +1,8 @@
 //! Tables of typed cells.
 //!
-//! A column says how a cell is made of a row's subject, so a further statistic is one more
-//! `column`. People read its title and the cells as `Cell::shown` words them; programs read
-//! the same cells under the column's keys, unrounded.
+//! A column is a function from a row's subject to a cell, so a new statistic is one more column.
+//! People see its title and the cells as `Cell::shown` formats them; programs read the same cells
+//! under the column's keys, unrounded.
 
 use super::inline::Inline;
 use super::judgement::Judgement;
@@ -15,67 +15,66 @@ use serde_json::Value;
 /// Rows of one kind.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// What programs call it; none for a table that says nothing that the data don't.
+    /// Name for programs. `None` if the data already contain everything.
     pub name: Option<&'static str>,
-    /// The columns.
+    /// Columns.
     pub columns: Vec<Column>,
-    /// The rows, each with a cell for each column.
+    /// Rows, each with one cell per column.
     pub rows: Vec<Row>,
-    /// True where a terminal says each row in its own words, however wide it is.
+    /// True if a terminal prints each row in words, whatever the width.
     pub in_words: bool,
-    /// The column that a terminal cuts where there is little room: the first at its end, another
+    /// Index of the column that a narrow terminal shortens: the first column at its end, any other
     /// at its beginning.
     pub flexible: usize,
-    /// What the asides of the rows are about.
+    /// Heading of the rows' asides.
     pub asides: &'static str,
-    /// True if a terminal repeats the first column above groups of the others where the table is
-    /// too wide for one.
+    /// True if a terminal splits a table that is too wide into panels, repeating the first column.
     pub in_panels: bool,
-    /// Rows that forms without room for all show; none for all.
+    /// Maximum number of rows shown by forms without room for all. `None` if all are shown.
     pub brief: Option<usize>,
-    /// What those forms say of the others, with `{}` for their number; empty for nothing.
+    /// Text of those forms for the other rows, with `{}` for their number; may be empty.
     pub rest: &'static str,
-    /// Keys with which a line for programs begins, in this order; others follow.
+    /// Keys that come first in each line for programs, in this order.
     pub first_keys: &'static [&'static str],
-    /// The figures of each row that dashboards plot.
+    /// Metrics of each row that dashboards plot.
     pub measures: &'static [Measure],
 }
 
 /// A column.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Column {
-    /// What people call it.
+    /// Title for people.
     pub title: String,
-    /// What programs call the values of its cells; none for the title in lower case.
+    /// Keys of the cell's values for programs; if empty, the title in lower case.
     pub keys: Vec<&'static str>,
-    /// True for one that programs alone get.
+    /// True if only programs get the column.
     pub is_hidden: bool,
-    /// True for numbers, which stand below each other by their last digit.
+    /// True for numbers, which are right-aligned.
     pub is_number: bool,
-    /// True where the rows' own words hold it.
+    /// True if the rows' words contain the column.
     pub is_said: bool,
-    /// True for one that terminals leave out.
+    /// True if terminals omit the column.
     pub is_for_pages: bool,
-    /// True for one that text leaves out if the table is too wide.
+    /// True if text omits the column when the table is too wide.
     pub is_spare: bool,
-    /// What it means, for pages that show it when it is pointed at; empty for what its title says.
+    /// Explanation shown when a page's reader points at the title; may be empty.
     pub about: &'static str,
 }
 
 /// A row.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
-    /// The cells.
+    /// Cells.
     pub cells: Vec<Cell>,
-    /// How it is called in words.
+    /// Name of the row in texts.
     pub name: String,
-    /// The row in words, and what follows from it, a paragraph each; for terminals.
+    /// The row in words and its consequences, one paragraph each; for terminals.
     pub words: Vec<String>,
     /// Asides: text too long for a cell.
     pub aside: String,
-    /// How it is meant.
+    /// Meaning of the row.
     pub tone: Tone,
-    /// True for a row without news: pages can leave those out.
+    /// True for an unremarkable row, which pages can omit.
     pub is_same: bool,
     /// The result as a test. `None` if the row is no comparison.
     pub judgement: Option<Judgement>,
@@ -84,57 +83,57 @@ pub struct Row {
 /// A cell.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Cell {
-    /// Nothing to say.
+    /// No value.
     #[default]
     None,
-    /// Words.
+    /// Text.
     Text(Inline),
     /// A count.
     Count(i128),
     /// A rate in packets per second.
     Rate(f64),
-    /// A number as [`Digits`] print it, with its unit.
+    /// A number formatted by [`Digits`], with its unit.
     Number(f64, Digits, &'static str),
-    /// From, to.
+    /// Lower and upper end.
     Interval(f64, f64, Digits),
     /// A verdict: its kind (a class in pages) and its words.
     Verdict(String, String),
-    /// Values that people read otherwise than programs.
+    /// Values with a different text for people.
     Values(Inline, Vec<Value>),
 }
 
-/// How a number is printed.
+/// Number format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Digits {
-    /// A share as percent with so many decimals.
+    /// Share in percent with this number of decimals.
     Percent(usize),
-    /// A change as percent with its sign.
+    /// Relative change in percent, with its sign.
     Signed(usize),
-    /// A ratio as the change that it is.
+    /// Ratio, formatted as a relative change.
     Ratio(usize),
-    /// So many decimals.
+    /// This number of decimals.
     Decimals(usize),
     /// Three significant digits.
     Significant,
-    /// The same with a sign.
+    /// Three significant digits with a sign.
     SignedSignificant,
     /// A p-value.
     P,
 }
 
-/// How large counts and rates are printed.
+/// Format of large counts and rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CountFormat {
     /// All digits: `1022445`.
     Plain,
     /// In groups of three.
     Grouped,
-    /// Rates in a unit that suits their size: `1.02 Mpps`.
+    /// Rates in a unit appropriate to their size: `1.02 Mpps`.
     Short,
 }
 
 impl Digits {
-    /// The number as text.
+    /// Formats a number.
     pub fn print(self, number: f64) -> String {
         match self {
             Digits::Percent(digits) => format::percent(number, digits),
@@ -149,32 +148,32 @@ impl Digits {
 }
 
 impl Cell {
-    /// Words, where there are any.
+    /// Cell with text.
     pub fn text(text: impl Into<Inline>) -> Cell {
         Cell::Text(text.into())
     }
 
-    /// A count, where there is one.
+    /// Cell with a count. `Cell::None` if there is none.
     pub fn count(count: impl Integer) -> Cell {
         count.whole().map_or(Cell::None, Cell::Count)
     }
 
-    /// A rate in packets per second, where there is one.
+    /// Cell with a rate in packets per second. `Cell::None` if there is none.
     pub fn rate(rate: impl Into<Option<f64>>) -> Cell {
         rate.into().map_or(Cell::None, Cell::Rate)
     }
 
-    /// A number, where there is one.
+    /// Cell with a number. `Cell::None` if there is none.
     pub fn number(number: impl Into<Option<f64>>, digits: Digits) -> Cell {
         number.into().map_or(Cell::None, |number| Cell::Number(number, digits, ""))
     }
 
-    /// An interval, where there is one.
+    /// Cell with an interval. `Cell::None` if there is none.
     pub fn interval(interval: impl Into<Option<(f64, f64)>>, digits: Digits) -> Cell {
         interval.into().map_or(Cell::None, |(low, high)| Cell::Interval(low, high, digits))
     }
 
-    /// What a person reads.
+    /// Text for people.
     pub fn shown(&self, wholes: CountFormat) -> Inline {
         let whole = |number: i128| match wholes {
             CountFormat::Plain | CountFormat::Short => number.to_string(),
@@ -197,7 +196,7 @@ impl Cell {
         }
     }
 
-    /// What programs read, a value for each key of the column.
+    /// Values for programs, one for each key of the column.
     pub fn values(&self) -> Vec<Value> {
         match self {
             Cell::None => Vec::new(),
@@ -211,9 +210,9 @@ impl Cell {
     }
 }
 
-/// Whole numbers of every size, and none.
+/// Integers of any size, or none.
 pub trait Integer {
-    /// The number.
+    /// Returns the integer. `None` if it is missing.
     fn whole(self) -> Option<i128>;
 }
 
@@ -232,21 +231,21 @@ impl<T: Integer> Integer for Option<T> {
     }
 }
 
-/// A table in the making: a row for each subject, and columns that say what of it they show.
+/// A table builder with one row for each subject; each column maps subjects to cells.
 pub struct Rows<'t, T> {
     subjects: Vec<&'t T>,
     table: Table,
 }
 
 impl Table {
-    /// A table with a row for each subject, still without columns.
+    /// Starts a table with one row for each subject and no columns.
     pub fn of<'t, T>(subjects: impl IntoIterator<Item = &'t T>) -> Rows<'t, T> {
         let subjects: Vec<&T> = subjects.into_iter().collect();
         let table = Table { rows: vec![Row::default(); subjects.len()], ..Table::default() };
         Rows { subjects, table }
     }
 
-    /// The rows that a form of this room shows.
+    /// Rows that a form of this detail level shows.
     pub fn shown(&self, room: super::DetailLevel) -> &[Row] {
         match self.brief {
             Some(most) if room < super::DetailLevel::All => &self.rows[..most.min(self.rows.len())],
@@ -254,13 +253,13 @@ impl Table {
         }
     }
 
-    /// What a form of this room says of the rows that it doesn't show.
+    /// Text of a form of this detail level for the rows that it does not show.
     pub fn rest(&self, room: super::DetailLevel) -> Option<String> {
         let others = self.rows.len() - self.shown(room).len();
         (others > 0 && !self.rest.is_empty()).then(|| self.rest.replace("{}", &others.to_string()))
     }
 
-    /// The columns that people see, with their positions: none of those that are empty.
+    /// Columns that people see, with their indices; empty columns are omitted.
     pub fn titled(&self) -> impl Iterator<Item = (usize, &Column)> + Clone {
         let is_dash = |cell: &Cell| match cell {
             Cell::None => true,
@@ -275,13 +274,13 @@ impl Table {
         })
     }
 
-    /// Names and asides of the rows.
+    /// Asides of the rows, with the rows' names.
     pub fn beside(&self, room: super::DetailLevel) -> Vec<String> {
         let rows = self.shown(room).iter().filter(|row| !row.aside.is_empty());
         rows.map(|row| format!("{}: {}", row.called(), row.aside)).collect()
     }
 
-    /// The keys in the order in which programs get them, and the values of each row.
+    /// Keys in the order for programs, and the values of each row.
     pub fn for_programs(&self) -> (Vec<String>, Vec<Vec<Value>>) {
         let keys = self.columns.iter().enumerate().flat_map(|(at, column)| {
             column.keys().into_iter().enumerate().map(move |(n, key)| (key, at, n))
@@ -302,7 +301,7 @@ impl Table {
 }
 
 impl Row {
-    /// The verdict of the row: its kind and its words.
+    /// Verdict of the row: its kind and its words.
     pub fn verdict(&self) -> Option<(&str, &str)> {
         self.cells.iter().find_map(|cell| match cell {
             Cell::Verdict(kind, words) => Some((kind.as_str(), words.as_str())),
@@ -310,7 +309,7 @@ impl Row {
         })
     }
 
-    /// The cells of the row, each as `TITLE VALUE`, without empty ones.
+    /// Non-empty cells of the row, each as `TITLE VALUE`.
     pub fn statistics<'d>(&'d self, table: &'d Table) -> impl Iterator<Item = String> + 'd {
         let known = table.titled().filter(|(at, _)| !matches!(self.cells[*at], Cell::None));
         known.map(|(at, column)| {
@@ -318,7 +317,7 @@ impl Row {
         })
     }
 
-    /// How the row is called: by its name, else by its first cell.
+    /// Name of the row, else its first cell.
     pub fn called(&self) -> String {
         match (self.name.as_str(), self.cells.first()) {
             ("", Some(first)) => first.shown(CountFormat::Short).plain(),
@@ -337,8 +336,8 @@ impl Column {
 }
 
 impl<'t, T> Rows<'t, T> {
-    /// Adds a column. Every column is a closure of its own type: what they have in common is
-    /// compiled once for each kind of subject.
+    /// Adds a column. Each column has its own closure type; this common part is compiled once per
+    /// type of subject.
     fn push(&mut self, column: Column, cell: &dyn Fn(&'t T) -> Cell) {
         self.table.columns.push(column);
         for (row, subject) in self.table.rows.iter_mut().zip(&self.subjects) {
@@ -346,14 +345,14 @@ impl<'t, T> Rows<'t, T> {
         }
     }
 
-    /// A column of words.
+    /// Adds a column of text.
     #[must_use]
     pub fn words(mut self, title: impl Into<String>, cell: impl Fn(&'t T) -> Cell) -> Self {
         self.push(Column { title: title.into(), ..Column::default() }, &cell);
         self
     }
 
-    /// A column of numbers.
+    /// Adds a column of numbers.
     #[must_use]
     pub fn numbers(mut self, title: impl Into<String>, cell: impl Fn(&'t T) -> Cell) -> Self {
         let column = Column { title: title.into(), is_number: true, ..Column::default() };
@@ -361,14 +360,14 @@ impl<'t, T> Rows<'t, T> {
         self
     }
 
-    /// A column that programs alone get.
+    /// Adds a column for programs only.
     #[must_use]
     pub fn hidden(mut self, key: &'static str, cell: impl Fn(&'t T) -> Cell) -> Self {
         self.push(Column { keys: vec![key], is_hidden: true, ..Column::default() }, &cell);
         self
     }
 
-    /// What programs call the values of the last column.
+    /// Sets the keys of the last column's values for programs.
     #[must_use]
     pub fn keys(mut self, keys: &[&'static str]) -> Self {
         if let Some(column) = self.table.columns.last_mut() {
@@ -377,7 +376,7 @@ impl<'t, T> Rows<'t, T> {
         self
     }
 
-    /// The last column is left out of terminals.
+    /// Omits the last column in terminals.
     #[must_use]
     pub fn page_only(mut self) -> Self {
         if let Some(column) = self.table.columns.last_mut() {
@@ -386,7 +385,7 @@ impl<'t, T> Rows<'t, T> {
         self
     }
 
-    /// Text leaves the last column out if the table is too wide.
+    /// Omits the last column in text if the table is too wide.
     #[must_use]
     pub fn spare(mut self) -> Self {
         if let Some(column) = self.table.columns.last_mut() {
@@ -395,7 +394,7 @@ impl<'t, T> Rows<'t, T> {
         self
     }
 
-    /// What the last column means, where its title doesn't say it.
+    /// Explains the last column, if its title is not sufficient.
     #[must_use]
     pub fn about(mut self, about: &'static str) -> Self {
         if let Some(column) = self.table.columns.last_mut() {
@@ -404,7 +403,7 @@ impl<'t, T> Rows<'t, T> {
         self
     }
 
-    /// The last column is for programs alone, unless it is `needed` by people.
+    /// Restricts the last column to programs, unless people need it.
     #[must_use]
     pub fn when(mut self, needed: bool) -> Self {
         if let Some(column) = self.table.columns.last_mut() {
@@ -413,7 +412,7 @@ impl<'t, T> Rows<'t, T> {
         self
     }
 
-    /// What else is to be said of each row. Columns that stand before this are in its words.
+    /// Sets the words and other attributes of each row. The words cover the columns added so far.
     #[must_use]
     pub fn said(mut self, say: impl Fn(&'t T, &mut Row)) -> Self {
         self.table.columns.iter_mut().for_each(|column| column.is_said = true);
@@ -423,17 +422,17 @@ impl<'t, T> Rows<'t, T> {
         self
     }
 
-    /// The table.
+    /// Returns the table.
     pub fn table(self) -> Table {
         self.table
     }
 
-    /// The table as a part of a document.
+    /// Returns the table as a part of a document.
     pub fn block(self) -> super::Block {
         super::Block::Table(self.table)
     }
 
-    /// The same with what belongs to the table as a whole.
+    /// Changes attributes of the whole table.
     #[must_use]
     pub fn set(mut self, change: impl FnOnce(&mut Table)) -> Self {
         change(&mut self.table);

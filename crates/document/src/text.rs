@@ -1,42 +1,41 @@
-//! Text for terminals: the one place that breaks lines and cuts them.
+//! Text for terminals: breaks and shortens lines.
 
-/// A line of text, and how it is meant.
+/// A line of text and its meaning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// The line, without a line feed.
     pub text: String,
-    /// What a colour may stress.
+    /// Meaning, for colours.
     pub tone: Tone,
 }
 
-/// How a line is meant.
+/// Meaning of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tone {
-    /// As it is.
+    /// Ordinary text.
     #[default]
     Plain,
     /// A heading.
     Heading,
-    /// More is forwarded, or at a lower cost.
+    /// The rate is higher, or the cost lower.
     Better,
-    /// Less is forwarded, or at a higher cost.
+    /// The rate is lower, or the cost higher.
     Worse,
-    /// A remark, or no answer.
+    /// A remark, or an inconclusive result.
     Doubt,
 }
 
-/// A paragraph as lines of at most `width` columns, those after the first begin with
-/// `indent`. Blanks at its beginning are kept, and so are several in a row, which align
-/// columns; a number stays with its unit, and longer words stay whole. Styles (escape
-/// sequences) take no room.
+/// Wraps a paragraph to lines of at most `width` columns; lines after the first begin with
+/// `indent`. Leading blanks are kept, as are repeated blanks, which align columns. A number stays
+/// with its unit, and longer words are not split. Styles (escape sequences) count as zero columns.
 pub fn wrap(paragraph: &str, width: usize, indent: &str) -> Vec<String> {
     let text = paragraph.trim_start_matches(' ');
     let begin = &paragraph[..paragraph.len() - text.len()];
     fill(&words(text), " ", [begin, indent], |line| columns(line) <= width)
 }
 
-/// Puts pieces on lines, `between` two of one line: as many on each as `fits`, and at least
-/// one. The first line and the others begin as `indents` say.
+/// Distributes pieces over lines, separated by `between`: as many per line as `fits` admits, and at
+/// least one. The indents are those of the first and of the other lines.
 pub fn fill(
     pieces: &[String],
     between: &str,
@@ -60,7 +59,7 @@ pub fn fill(
     lines
 }
 
-/// The text, cut where it no longer `fits`, with an ellipsis in place of the rest.
+/// Cuts the text where it no longer `fits`, and appends an ellipsis.
 pub fn cut_to(text: &str, fits: impl Fn(&str) -> bool) -> String {
     if fits(text) {
         return text.to_owned();
@@ -75,31 +74,31 @@ pub fn cut_to(text: &str, fits: impl Fn(&str) -> bool) -> String {
     kept + "…"
 }
 
-/// The text, cut where it is longer than `width` columns.
+/// Cuts a text that is longer than `width` columns.
 pub fn cut(text: &str, width: usize) -> String {
     cut_to(text, |text| text.chars().count() <= width)
 }
 
-/// Texts cut to `width` columns so that they stay different where they were: at the end, else
-/// within the longest of the parts that commas separate, else at the beginning; none where no
-/// way keeps them apart.
+/// Cuts texts to `width` columns so that distinct texts stay distinct: at the end, else within the
+/// longest comma-separated part, else at the beginning. `None` if no method keeps them distinct.
 pub fn cut_apart(texts: &[&str], width: usize) -> Option<Vec<String>> {
     let distinct = |texts: &[&str]| texts.iter().collect::<std::collections::BTreeSet<_>>().len();
-    let wanted = distinct(texts);
-    [cut as fn(&str, usize) -> String, cut_within, cut_front].into_iter().find_map(|way| {
-        let shorter: Vec<String> = texts.iter().map(|text| way(text, width)).collect();
-        let is_clear = distinct(&shorter.iter().map(String::as_str).collect::<Vec<_>>()) == wanted;
+    let expected = distinct(texts);
+    [cut as fn(&str, usize) -> String, cut_within, cut_front].into_iter().find_map(|cut_by| {
+        let shorter: Vec<String> = texts.iter().map(|text| cut_by(text, width)).collect();
+        let is_clear =
+            distinct(&shorter.iter().map(String::as_str).collect::<Vec<_>>()) == expected;
         is_clear.then_some(shorter)
     })
 }
 
-/// The text, its longest part cut in the middle where it is longer than `width` columns.
+/// Cuts the longest part of a text in the middle, if the text is longer than `width` columns.
 fn cut_within(text: &str, width: usize) -> String {
     let count = |text: &str| text.chars().count();
     let parts: Vec<&str> = text.split(", ").collect();
     let longest = parts.iter().copied().max_by_key(|part| count(part)).unwrap_or_default();
     let room = (count(longest) + width).saturating_sub(count(text));
-    // Of less, nothing could be told.
+    // Fewer characters would not be recognisable.
     if count(text) <= width || room < 5 {
         return cut(text, width);
     }
@@ -109,7 +108,7 @@ fn cut_within(text: &str, width: usize) -> String {
     text.replacen(longest, &format!("{begin}…{end}"), 1)
 }
 
-/// The end of a text that is longer than `width` columns: places differ at their ends.
+/// Keeps the end of a text that is longer than `width` columns: paths differ at their ends.
 pub fn cut_front(text: &str, width: usize) -> String {
     let count = text.chars().count();
     if count <= width {
@@ -118,7 +117,7 @@ pub fn cut_front(text: &str, width: usize) -> String {
     std::iter::once('…').chain(text.chars().skip(count + 1 - width)).collect()
 }
 
-/// Columns of a text without its styles.
+/// Number of columns of a text, without its styles.
 pub fn columns(text: &str) -> usize {
     let mut in_style = false;
     let counts = |c: &char| match *c {
@@ -135,8 +134,8 @@ pub fn columns(text: &str) -> usize {
     text.chars().filter(counts).count()
 }
 
-/// Words of a paragraph; a number and its unit, and what belongs to an equals
-/// sign, stay together. Repeated blanks leave empty words.
+/// Words of a paragraph; a number stays with its unit, as do the two sides of an equals sign.
+/// Repeated blanks leave empty words.
 fn words(paragraph: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in paragraph.split([' ', '\n', '\r', '\t']) {
@@ -159,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paragraphs_wrap_with_a_hanging_indent() {
+    fn wrap_uses_a_hanging_indent() {
         assert_eq!(
             wrap("one two three four incomprehensibilities five", 12, "  "),
             ["one two", "  three four", "  incomprehensibilities", "  five"]
@@ -175,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_stays_apart() {
+    fn cut_apart_keeps_texts_distinct() {
         let texts = ["r368606D27401v3, inet4", "r368606D27401v3, inet6", "r1, inet4"];
         let shorter = cut_apart(&texts, 16).expect("a way");
         assert_eq!(shorter, ["r368…01v3, inet4", "r368…01v3, inet6", "r1, inet4"]);
@@ -186,14 +185,14 @@ mod tests {
     }
 
     #[test]
-    fn styles_take_no_room() {
+    fn styles_have_no_width() {
         let bold = "\u{1b}[1mone\u{1b}[0m";
         assert_eq!(columns(bold), 3);
         assert_eq!(wrap(&format!("{bold} two"), 7, ""), [format!("{bold} two")]);
     }
 
     #[test]
-    fn what_is_too_long_is_cut() {
+    fn cut_shortens_long_texts() {
         assert_eq!(cut("stateful", 8), "stateful");
         assert_eq!(cut("stateful", 5), "stat…");
         assert_eq!(cut("", 0), "");

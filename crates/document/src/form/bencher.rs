@@ -1,17 +1,18 @@
-//! For Bencher: Bencher Metric Format (<https://bencher.dev/docs/reference/bencher-metric-format>),
-//! read by `bencher run --adapter json`.
+//! Form for Bencher: Bencher Metric Format
+//! (<https://bencher.dev/docs/reference/bencher-metric-format>), read by `bencher run --adapter
+//! json`.
 //!
-//! A benchmark is a variant or a comparison. Measures without bounds leave `lower_value` and
-//! `upper_value` out, which the format allows.
+//! A benchmark is a variant or a comparison. Measures without bounds omit `lower_value` and
+//! `upper_value`, which the format allows.
 
 use super::json::rounded;
 use crate::Document;
 use serde_json::{Map, Value, json};
 
-/// An object for each benchmark, with an object for each measure.
+/// Renders an object for each benchmark, with an object for each measure.
 ///
 /// # Errors
-/// Never for a document that this crate makes.
+/// Never for a document of this crate.
 pub fn render(document: &Document<'_>) -> Result<String, serde_json::Error> {
     let mut benchmarks = Map::new();
     for reading in document.readings() {

@@ -1,17 +1,17 @@
-//! For spreadsheets (RFC 4180, lines end in LF): the named tables, the unrounded numbers of
-//! [`super::json`] in them, with an empty line between two.
+//! Form for spreadsheets (RFC 4180, lines end in LF): the named tables with the unrounded numbers
+//! of [`super::json`], separated by an empty line.
 
 use super::json::rounded;
 use crate::{Document, Table};
 use serde_json::Value;
 
-/// A line of keys and a line per row for each name.
+/// For each name, renders a line of keys and a line per row.
 pub fn render(document: &Document<'_>) -> String {
     let tables = document.tables().into_iter().map(|(_, tables)| lines(&tables));
     tables.collect::<Vec<String>>().join("\n")
 }
 
-/// Tables of one name have the same columns.
+/// Lines of the tables of one name, which have the same columns.
 fn lines(tables: &[&Table]) -> String {
     let mut text = String::new();
     for table in tables {
@@ -24,7 +24,7 @@ fn lines(tables: &[&Table]) -> String {
     text
 }
 
-/// Digits as in JSON, and a p-value of 1e-9 stays one.
+/// Digits as in JSON; a p-value of 1e-9 is not rounded to 0.
 fn field(value: Value) -> String {
     match rounded(value) {
         Value::Null => String::new(),
@@ -36,7 +36,7 @@ fn field(value: Value) -> String {
     }
 }
 
-/// A line of CSV: fields in quotes where they need them.
+/// Formats a line of CSV, with quotes where required.
 pub fn line(fields: impl IntoIterator<Item = String>) -> String {
     let quoted: Vec<String> = fields
         .into_iter()

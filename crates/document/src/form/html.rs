@@ -1,6 +1,6 @@
-//! For browsers: one page that needs nothing beside it, wide and narrow, light and dark.
-//! Everything is in it; what few need is folded away. All text is escaped: what comes from an
-//! experiment file can't become markup.
+//! Form for browsers: one self-contained page, wide and narrow, light and dark. It contains
+//! everything; rarely needed parts are folded. All text is escaped, so nothing from an experiment
+//! file can become markup.
 
 use crate::plot::Drawing;
 use crate::table::{Cell, CountFormat};
@@ -8,14 +8,14 @@ use crate::text::Tone;
 use crate::{Block, Document, Inline, List, Remark, Section, Span, Table};
 
 const STYLE: &str = include_str!("../../assets/style.css");
-/// Sorts and filters tables; the page says the same without it.
+/// Sorts and filters tables; the page has the same content without it.
 const SCRIPT: &str = include_str!("../../assets/page.js");
-/// Sections from which on a page lists them.
+/// Minimum number of sections for a table of contents.
 const CONTENTS: usize = 5;
-/// Longer text may break within a cell.
+/// Number of characters above which text in a cell may wrap.
 const LONG_TEXT: usize = 32;
 
-/// The page.
+/// Renders the page.
 pub fn render(document: &Document<'_>) -> String {
     let title = escaped(&document.title);
     let contents = contents(&document.blocks);
@@ -28,11 +28,11 @@ pub fn render(document: &Document<'_>) -> String {
     )
 }
 
-/// The parts; headings of sections are of this level.
+/// Renders blocks; `level` is the level of section headings.
 fn blocks(blocks: &[Block], level: usize) -> String {
     let is_note =
         |block: &Block| matches!(block, Block::Remark(kind, _) if *kind != Remark::Caption);
-    // Notes that follow each other share a box.
+    // Consecutive notes share a box.
     let groups = blocks.chunk_by(|a, b| is_note(a) && is_note(b));
     let group = |group: &[Block]| {
         let parts: String = group.iter().map(|block| part(block, level)).collect();
@@ -44,7 +44,7 @@ fn blocks(blocks: &[Block], level: usize) -> String {
     groups.map(group).collect()
 }
 
-/// Links to the sections of the page, where there are many.
+/// Links to the sections of the page, if there are many.
 fn contents(blocks: &[Block]) -> String {
     let mut titles: Vec<&Inline> = Vec::new();
     fn collect<'d>(blocks: &'d [Block], titles: &mut Vec<&'d Inline>) {
@@ -69,7 +69,7 @@ fn contents(blocks: &[Block]) -> String {
     format!("<nav class=\"contents\">\n{}</nav>\n", links.collect::<String>())
 }
 
-/// What a link to a section says of it.
+/// Anchor of a section.
 fn anchor(title: &str) -> String {
     let word = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     title.chars().map(word).collect()
@@ -87,17 +87,17 @@ fn part(block: &Block, level: usize) -> String {
         Block::Remark(_, text) => format!("<p>{}</p>\n", inline(text)),
         Block::List(points) => list(points),
         Block::Table(rows) => table(rows),
-        Block::Figure(figure) => drawn(&figure.drawing),
+        Block::Figure(figure) => figure_element(&figure.drawing),
         Block::Preformatted(text) => format!("<pre>{}</pre>\n", escaped(text)),
         Block::Section(Section { title, blocks: inner, folded: is_folded, .. }) => {
-            // Links lead to the sections of the page, not to those within them.
+            // Only sections of the page have anchors, not sections within them.
             let id = match level {
                 2 => format!(" id=\"{}\"", anchor(&title.plain())),
                 _ => String::new(),
             };
             let heading = format!("<h{level}{id}>{}</h{level}>", inline(title));
             match is_folded {
-                true => folded(&heading, &blocks(inner, level + 1), false),
+                true => details_element(&heading, &blocks(inner, level + 1), false),
                 false => format!("\n{heading}\n{}", blocks(inner, level + 1)),
             }
         }
@@ -108,8 +108,8 @@ fn part(block: &Block, level: usize) -> String {
     }
 }
 
-/// A picture in each of its layouts; the style shows the one that fits.
-fn drawn(drawing: &Drawing) -> String {
+/// Renders a picture in each of its layouts; the style sheet shows the one that fits.
+fn figure_element(drawing: &Drawing) -> String {
     let wide = element(&drawing.wide);
     match &drawing.narrow {
         Some(narrow) => format!(
@@ -121,7 +121,7 @@ fn drawn(drawing: &Drawing) -> String {
     }
 }
 
-fn folded(summary: &str, content: &str, open: bool) -> String {
+fn details_element(summary: &str, content: &str, open: bool) -> String {
     let open = if open { " open" } else { "" };
     format!("<details{open}><summary>{summary}</summary>\n{content}</details>\n")
 }
@@ -130,7 +130,7 @@ fn list(points: &List) -> String {
     let items = points.items.iter().map(|item| match item.list.items.is_empty() {
         true => format!("<li>{}</li>\n", inline(&item.text)),
         false => {
-            let inner = folded(&inline(&item.text), &list(&item.list), item.list.open);
+            let inner = details_element(&inline(&item.text), &list(&item.list), item.list.open);
             format!("<li>{inner}</li>\n")
         }
     });
@@ -153,14 +153,14 @@ fn table(table: &Table) -> String {
         format!("<tr{same}>{}</tr>\n", cells.collect::<String>())
     });
     let rows: String = rows.collect();
-    let beside = table.beside(crate::DetailLevel::All);
-    let beside = match beside.is_empty() {
+    let asides = table.beside(crate::DetailLevel::All);
+    let asides = match asides.is_empty() {
         true => String::new(),
-        false => folded(&escaped(table.asides), &list(&List::of(beside)), false),
+        false => details_element(&escaped(table.asides), &list(&List::of(asides)), false),
     };
     format!(
         "<div class=\"scroll\"><table>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}</tbody>\n\
-         </table></div>\n{beside}"
+         </table></div>\n{asides}"
     )
 }
 
@@ -169,7 +169,7 @@ fn cell(cell: &Cell, is_number: bool) -> String {
     let class = match cell {
         Cell::Verdict(kind, words) => {
             let class = escaped(&kind.replace(' ', "-"));
-            return format!("<td class=\"verdict {class}\">{}</td>", joined(words));
+            return format!("<td class=\"verdict {class}\">{}</td>", escape_joined(words));
         }
         _ if is_number => " class=\"n\"",
         Cell::Text(text) | Cell::Values(text, _) if text.plain().chars().count() > LONG_TEXT => {
@@ -177,7 +177,7 @@ fn cell(cell: &Cell, is_number: bool) -> String {
         }
         _ => "",
     };
-    // What is sorted by, where the text alone doesn't say it.
+    // Sort key, if the text alone does not determine it.
     let by = match cell {
         Cell::Values(_, values) if is_number => values.first().and_then(serde_json::Value::as_f64),
         Cell::Interval(low, ..) => Some(*low),
@@ -191,8 +191,8 @@ fn inline(text: &Inline) -> String {
     text.0
         .iter()
         .map(|span| match span {
-            Span::Text(text) => joined(text),
-            Span::Strong(text) => format!("<strong>{}</strong>", joined(text)),
+            Span::Text(text) => escape_joined(text),
+            Span::Strong(text) => format!("<strong>{}</strong>", escape_joined(text)),
             Span::Code(text) => format!("<code>{}</code>", escaped(text)),
             Span::Link { text, to } => {
                 format!("<a href=\"{}\">{}</a>", escaped(to), escaped(text))
@@ -201,9 +201,9 @@ fn inline(text: &Inline) -> String {
         .collect()
 }
 
-/// Escaped, and a number stays on one line with what belongs to it.
-fn joined(text: &str) -> String {
-    const BESIDE: [(&str, &str); 5] = [
+/// Escapes text, and keeps a number on one line with its unit.
+fn escape_joined(text: &str) -> String {
+    const JOINED: [(&str, &str); 5] = [
         (" %", "\u{a0}%"),
         ("p < ", "p\u{a0}<\u{a0}"),
         (" Mpps", "\u{a0}Mpps"),
@@ -216,10 +216,10 @@ fn joined(text: &str) -> String {
         None if is_sum => text.replace(' ', "\u{a0}"),
         None => text.to_owned(),
     };
-    escaped(&BESIDE.iter().fold(text, |text, (apart, beside)| text.replace(apart, beside)))
+    escaped(&JOINED.iter().fold(text, |text, (apart, joined)| text.replace(apart, joined)))
 }
 
-/// Text for HTML and XML.
+/// Escapes text for HTML and XML.
 pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -245,11 +245,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_stay_text() {
+    fn html_text_is_escaped_and_joined() {
         assert_eq!(escaped("<a href='x'>&\""), "&lt;a href=&#39;x&#39;&gt;&amp;&quot;");
-        assert_eq!(joined("-4.7 % of 5 kpps"), "-4.7\u{a0}% of 5\u{a0}kpps");
-        assert_eq!(joined("< 0.0001"), "&lt;\u{a0}0.0001");
-        assert_eq!((joined("5 + 5"), joined("a + b")), ("5\u{a0}+\u{a0}5".into(), "a + b".into()));
+        assert_eq!(escape_joined("-4.7 % of 5 kpps"), "-4.7\u{a0}% of 5\u{a0}kpps");
+        assert_eq!(escape_joined("< 0.0001"), "&lt;\u{a0}0.0001");
+        assert_eq!(
+            (escape_joined("5 + 5"), escape_joined("a + b")),
+            ("5\u{a0}+\u{a0}5".into(), "a + b".into())
+        );
         assert_eq!(element("<?xml version=\"1.0\"?>\n<svg/>"), "<svg/>");
     }
 }

@@ -1,28 +1,28 @@
-//! For programs: the data, and the named tables as rows of values.
+//! Form for programs: the data, and the named tables as rows of values.
 
 use crate::{Document, Table};
 use serde_json::{Map, Value};
 
-/// The fields of the data with `version`, and an array of rows for each named table.
+/// Returns the fields of the data with `version`, and an array of rows for each named table.
 ///
 /// # Errors
-/// Never for a document that was made by this crate.
+/// Never for a document of this crate.
 pub fn value(document: &Document<'_>) -> Result<Value, serde_json::Error> {
     let mut value = document.data.fields()?;
     if let Some(fields) = value.as_object_mut() {
         fields.insert("version".to_owned(), document.version.into());
         for (name, tables) in document.tables() {
-            // What the data call so stays what it is.
+            // A field of the data takes precedence over a table of the same name.
             fields.entry(name).or_insert_with(|| tables.into_iter().flat_map(rows).collect());
         }
     }
     Ok(rounded(value))
 }
 
-/// The same as text.
+/// Renders the value as text.
 ///
 /// # Errors
-/// As [`value`].
+/// Fails like [`value`].
 pub fn render(document: &Document<'_>) -> Result<String, serde_json::Error> {
     Ok(format!("{:#}\n", value(document)?))
 }
@@ -35,8 +35,8 @@ fn rows(table: &Table) -> Vec<Value> {
     rows.into_iter().map(object).collect()
 }
 
-/// Computed numbers to ten digits: more than any of them is worth, and the same
-/// on machines whose logarithm differs in the last bit.
+/// Rounds computed numbers to ten digits: more than their accuracy, and equal on machines whose
+/// logarithm differs in the last bit.
 pub fn rounded(value: Value) -> Value {
     match value {
         Value::Number(number) if number.is_f64() => {
@@ -57,7 +57,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn numbers_are_rounded_and_counts_are_not() {
+    fn rounded_keeps_ten_digits_and_exact_counts() {
         let value = rounded(json!({"a": [0.1 + 0.2, 1.0], "b": u64::MAX}));
         assert_eq!(value.to_string(), r#"{"a":[0.3,1.0],"b":18446744073709551615}"#);
     }

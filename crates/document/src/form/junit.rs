@@ -1,8 +1,8 @@
-//! For dashboards of tests: JUnit XML, in the elements that Surefire writes and Jenkins reads
+//! Form for test dashboards: JUnit XML, with the elements that Surefire writes and Jenkins reads
 //! (the schema `junit-10.xsd` of Jenkins' xunit plugin).
 //!
-//! Every comparison is a test case, with the result of its [`Judgement`]. Times are left out:
-//! the duration of a measurement is no property of the device.
+//! Every comparison is a test case, with the result of its [`Judgement`]. Times are omitted: the
+//! duration of a measurement is not a property of the device.
 
 use super::html::escaped;
 use super::ktap::conclusion;
@@ -10,16 +10,16 @@ use crate::judgement::Judgement;
 use crate::table::Row;
 use crate::{Document, Table};
 
-/// Columns of the conclusion.
+/// Line width of the conclusion.
 const WIDTH: usize = 96;
-/// Class of each test case: readers group by it.
+/// Class of all test cases; readers group by it.
 const CLASS: &str = "fwdlab";
 
-/// The document.
+/// Renders the document.
 pub fn render(document: &Document<'_>) -> String {
     let tests = document.comparisons();
-    let count = |wanted: fn(&Judgement) -> bool| {
-        tests.iter().filter(|(_, _, judgement)| wanted(judgement)).count()
+    let count = |is_counted: fn(&Judgement) -> bool| {
+        tests.iter().filter(|(_, _, judgement)| is_counted(judgement)).count()
     };
     let (all, failed) = (tests.len(), count(|judgement| *judgement == Judgement::Fail));
     let skipped = count(|judgement| matches!(judgement, Judgement::Skip(_)));
@@ -52,7 +52,7 @@ fn case(table: &Table, row: &Row, judgement: &Judgement) -> String {
             format!("<skipped type=\"{kind}\" message=\"{}\"/>\n", xml(why))
         }
     };
-    // A failure shows its own text.
+    // A failure contains the statistics itself.
     let output = match judgement {
         Judgement::Fail => String::new(),
         _ => format!("<system-out>{statistics}</system-out>\n"),
@@ -61,7 +61,7 @@ fn case(table: &Table, row: &Row, judgement: &Judgement) -> String {
     format!("<testcase classname=\"{CLASS}\" name=\"{name}\">\n{result}{output}</testcase>\n")
 }
 
-/// Text for XML 1.0, which forbids control characters other than the line feed.
+/// Escapes text for XML 1.0, which forbids control characters other than the line feed.
 fn xml(text: &str) -> String {
     let is_forbidden =
         |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{fffe}'..='\u{ffff}');

@@ -1,4 +1,4 @@
-//! For test harnesses: KTAP, the format of the kernel's own tests
+//! Form for test harnesses: KTAP, the format of the kernel's own tests
 //! (Documentation/dev-tools/ktap.rst).
 //!
 //! Every comparison is a test, with the result of its [`Judgement`].
@@ -7,10 +7,10 @@ use super::text::{self, Detail};
 use crate::Document;
 use crate::judgement::Judgement;
 
-/// Columns of a remark.
+/// Line width of a remark.
 const WIDTH: usize = 96;
 
-/// The document.
+/// Renders the document.
 pub fn render(document: &Document<'_>) -> String {
     let tests = document.comparisons();
     let mut lines = vec!["KTAP version 1".to_owned()];
@@ -40,7 +40,7 @@ pub fn render(document: &Document<'_>) -> String {
     }
     lines.extend(conclusion(document, WIDTH).into_iter().map(|line| format!("# {line}")));
     if !tests.is_empty() {
-        // The order and the names are those of tools/testing/selftests.
+        // Same order and names as in tools/testing/selftests.
         lines.push(format!(
             "# Totals: pass:{passed} fail:{failed} xfail:0 xpass:0 skip:{skipped} error:0"
         ));
@@ -48,7 +48,7 @@ pub fn render(document: &Document<'_>) -> String {
     lines.join("\n") + "\n"
 }
 
-/// The conclusion of the document as lines of at most `width` columns.
+/// Renders the document's conclusion in lines of at most `width` columns.
 pub(super) fn conclusion(document: &Document<'_>, width: usize) -> Vec<String> {
     let conclusion = Document {
         title: String::new(),

@@ -1,13 +1,13 @@
-//! For mailing lists and the comments of a code review: plain text in 72 columns, whatever
-//! the terminal has.
+//! Form for mailing lists and code reviews: plain text in 72 columns, whatever the width of the
+//! terminal.
 
 use super::text::{self, Detail};
 use crate::Document;
 
-/// Columns that stay below 80 when a mail is quoted a few times.
+/// Line width that stays below 80 columns when a mail is quoted a few times.
 const WIDTH: usize = 72;
 
-/// The document.
+/// Renders the document.
 pub fn render(document: &Document<'_>) -> String {
     text::text(text::lines(document, WIDTH, Detail::Mail))
 }

@@ -1,9 +1,9 @@
-//! For documents and code reviews: Markdown with tables, as GitHub reads it.
+//! Form for documents and code reviews: GitHub's Markdown with tables.
 
 use crate::table::CountFormat;
 use crate::{Block, DetailLevel, Document, Inline, Item, List, Remark, Section, Span, Table};
 
-/// The document; what folds elsewhere stands open or is cut short.
+/// Renders the document; parts that other forms fold are shown, or cut short.
 pub fn render(document: &Document<'_>) -> String {
     let mut parts = vec![format!("# {}", escaped(&document.title))];
     parts.extend(blocks(&document.conclusion, 2));
@@ -11,13 +11,13 @@ pub fn render(document: &Document<'_>) -> String {
     parts.join("\n\n") + "\n"
 }
 
-/// The document as files: `name`, short enough to be read, and one for each page that its
-/// sections ask for, which the first links to. What must be read with every number stands on
-/// each of them.
+/// Renders the document as files: `name`, which is short enough to read, and one for each page that
+/// a section specifies, linked from the first. Captions, which must accompany every number, are on
+/// each page.
 pub fn pages(document: &Document<'_>, name: &str) -> Vec<(String, String)> {
     let page_of = |block: &Block| match block {
         Block::Section(section) => section.page,
-        // Sections that some forms leave out are on the page of the first of them.
+        // Optional sections are on the page of the first section inside.
         Block::Where(_, inner) => match inner.first() {
             Some(Block::Section(section)) => section.page,
             _ => None,
@@ -26,10 +26,10 @@ pub fn pages(document: &Document<'_>, name: &str) -> Vec<(String, String)> {
     };
     let mut moved: Vec<(&str, Vec<&Block>)> = Vec::new();
     let mut parts = vec![format!("# {}", escaped(&document.title))];
-    let mut own = document.conclusion.clone();
+    let mut main_blocks = document.conclusion.clone();
     for block in &document.blocks {
         match page_of(block) {
-            None => own.push(block.clone()),
+            None => main_blocks.push(block.clone()),
             Some(page) => match moved.iter_mut().find(|(known, _)| *known == page) {
                 Some((_, blocks)) => blocks.push(block),
                 None => moved.push((page, vec![block])),
@@ -44,7 +44,7 @@ pub fn pages(document: &Document<'_>, name: &str) -> Vec<(String, String)> {
     for (page, sections) in moved {
         let sections: Vec<Block> = sections.into_iter().cloned().collect();
         let written = blocks(&sections, 2);
-        // What this form leaves out altogether needs no page.
+        // A page is not needed if this form omits its content.
         if written.is_empty() {
             continue;
         }
@@ -62,14 +62,14 @@ pub fn pages(document: &Document<'_>, name: &str) -> Vec<(String, String)> {
         files.push((page.to_owned(), text.join("\n\n") + "\n"));
     }
     if !links.items.is_empty() {
-        own.push(Block::section("More", vec![Block::List(links)]));
+        main_blocks.push(Block::section("More", vec![Block::List(links)]));
     }
-    parts.extend(blocks(&own, 2));
+    parts.extend(blocks(&main_blocks, 2));
     files.insert(0, (name.to_owned(), parts.join("\n\n") + "\n"));
     files
 }
 
-/// The parts, between which an empty line stands; headings of sections are of this level.
+/// Parts to be separated by empty lines; `level` is the level of section headings.
 fn blocks(blocks: &[Block], level: usize) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     let mut follows_remark = false;
@@ -145,10 +145,10 @@ fn table(table: &Table) -> Vec<String> {
     }));
     let mut parts = vec![lines.join("\n")];
     parts.extend(table.rest(DetailLevel::Page).map(|rest| escaped(&rest)));
-    let beside = table.beside(DetailLevel::Page);
-    if !beside.is_empty() {
+    let asides = table.beside(DetailLevel::Page);
+    if !asides.is_empty() {
         parts.push(format!("{}:", table.asides));
-        parts.push(list(&List::of(beside), "  ").trim_end().to_owned());
+        parts.push(list(&List::of(asides), "  ").trim_end().to_owned());
     }
     parts
 }
@@ -165,8 +165,8 @@ fn inline(text: &Inline) -> String {
         .collect()
 }
 
-/// Text that Markdown shows as it is, also inside a table. Brackets alone are text; what
-/// follows one makes it a link.
+/// Escapes text for Markdown, also inside a table. Brackets alone are text; only the character
+/// after a bracket makes it a link.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_stay_text() {
+    fn markdown_text_is_escaped() {
         assert_eq!(escaped("a|b *c*\n<d>"), "a\\|b \\*c\\* \\<d\\>");
         assert_eq!(escaped("[x](y) [z]: w"), "[x\\](y) [z\\]: w");
         assert_eq!(escaped("[-1 %, 2 %], p < 0.1"), "[-1 %, 2 %], p < 0.1");

@@ -1,4 +1,4 @@
-//! The forms of a document: one file and one line each.
+//! Output forms of a document, each with one file and one entry here.
 
 pub mod bencher;
 pub mod csv;
@@ -13,21 +13,21 @@ pub mod text;
 
 use super::Document;
 
-/// A way to write a document.
+/// An output form.
 #[derive(Clone, Copy, Debug)]
 pub struct Form {
-    /// Its name.
+    /// Name of the form.
     pub name: &'static str,
-    /// True where pictures are part of it, not files beside it.
+    /// True if pictures are part of the form, not separate files.
     pub has_pictures: bool,
-    /// True if a file of this form contains one document, so that two can't follow each other.
+    /// True if a file of this form contains one document, so two cannot follow each other.
     pub is_single: bool,
-    /// The document in this form, ending with a line feed; for a terminal of so many columns
-    /// where that matters.
+    /// Renders the document, ending with a line feed. The number is the width of the terminal in
+    /// columns, which only some forms use.
     pub render: fn(&Document<'_>, usize) -> Result<String, serde_json::Error>,
 }
 
-/// Every form.
+/// All forms.
 pub const FORMS: [Form; 10] = [
     Form {
         name: "text",
@@ -92,7 +92,7 @@ pub const FORMS: [Form; 10] = [
 ];
 
 impl Form {
-    /// The form of this name.
+    /// Finds a form by name.
     pub fn named(name: &str) -> Option<Form> {
         FORMS.into_iter().find(|form| form.name == name)
     }

@@ -1,35 +1,35 @@
-//! For terminals, also narrow ones: tables where they fit, else a phrase per row.
+//! Form for terminals, including narrow ones: tables if they fit, else one phrase per row.
 
 use crate::table::{Column, CountFormat, Row};
 use crate::text::{Line, Tone, cut_apart, cut_front, wrap};
 use crate::{Block, DetailLevel, Document, Inline, List, Remark, Section, Table};
 
-/// Narrower than this no text is laid out for.
+/// Minimum layout width.
 const MIN_WIDTH: usize = 20;
-/// The first column of a table is cut to no less.
+/// Minimum width of a shortened first column.
 const MIN_LABEL: usize = 16;
-/// Columns between two of a table.
+/// Blanks between two columns of a table.
 const GAP: usize = 2;
 
-/// How much a reader wants to know.
+/// Level of detail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Detail {
-    /// The answer.
+    /// Only the result.
     #[default]
     Brief,
-    /// How it was found, too.
+    /// The result and how it was obtained.
     Whole,
-    /// The answer, for somebody who has seen nothing else.
+    /// The result, for a reader without any context.
     Mail,
 }
 
-/// The document as lines of at most `width` columns (words longer than that stay whole), the
+/// Lays the document out in lines of at most `width` columns (longer words are not split), with the
 /// conclusion last, in a mail first.
 pub fn lines(document: &Document<'_>, width: usize, detail: Detail) -> Vec<Line> {
     let width = width.max(MIN_WIDTH);
     let mut out = Lines { width, detail, indent: 0, gap: false, lines: Vec::new() };
     out.paragraph(Tone::Heading, &document.title);
-    // A terminal ends with the answer, a mail begins with it.
+    // A terminal ends with the conclusion, a mail begins with it.
     let parts = [&document.blocks, &document.conclusion];
     let order = if detail == Detail::Mail { [parts[1], parts[0]] } else { parts };
     out.blocks(order[0]);
@@ -38,23 +38,23 @@ pub fn lines(document: &Document<'_>, width: usize, detail: Detail) -> Vec<Line>
     out.lines
 }
 
-/// The same as one text.
+/// Renders the document as one text.
 pub fn render(document: &Document<'_>, width: usize) -> String {
     text(lines(document, width, Detail::Brief))
 }
 
-/// Lines without what colours would stress.
+/// Joins lines, without their colours.
 pub(super) fn text(lines: Vec<Line>) -> String {
     lines.into_iter().map(|line| line.text + "\n").collect()
 }
 
-/// Lines so far.
+/// Lines written so far.
 struct Lines {
     width: usize,
     detail: Detail,
     /// Blanks before each line.
     indent: usize,
-    /// True when an empty line comes before the next one.
+    /// True if an empty line precedes the next line.
     gap: bool,
     lines: Vec<Line>,
 }
@@ -67,7 +67,7 @@ impl Lines {
         self.lines.push(Line { text, tone });
     }
 
-    /// A paragraph, its lines after the first indented.
+    /// Appends a paragraph; lines after the first are indented.
     fn paragraph(&mut self, tone: Tone, text: &str) {
         let begin = " ".repeat(self.indent);
         for line in wrap(&format!("{begin}{text}"), self.width, &format!("{begin}  ")) {
@@ -92,13 +92,13 @@ impl Lines {
             Block::List(list) => self.list(list),
             Block::Table(table) if table.rows.is_empty() => (),
             Block::Table(table) => {
-                // What belongs to a section stays together.
+                // Parts of a section are not separated.
                 let apart = !table.in_words || self.indent == 0;
                 self.gap |= apart;
                 self.table(table);
                 self.gap |= apart;
             }
-            // A terminal draws no pictures.
+            // Terminals show no pictures.
             Block::Figure(_) => (),
             Block::Preformatted(text) => {
                 text.lines().for_each(|line| self.push(Tone::Plain, line.to_owned()));
@@ -165,7 +165,8 @@ impl Lines {
         }
     }
 
-    /// A row in words: its own with what they don't hold, else its cells with their titles.
+    /// Appends a row in words: its own words and the cells that they do not contain, else its cells
+    /// with their titles.
     fn phrase(&mut self, table: &Table, row: &Row) {
         let all_titled =
             table.titled().filter(|(_, column)| row.words.is_empty() || !column.is_said);
@@ -176,38 +177,38 @@ impl Lines {
             (!is_name).then(|| format!("{} {shown}", column.title).trim().to_owned())
         });
         let cells: Vec<String> = cells.collect();
-        let said = match row.words.first() {
+        let text = match row.words.first() {
             Some(words) => {
                 std::iter::once(words.clone()).chain(cells).collect::<Vec<_>>().join("; ")
             }
             None => cells.join(", "),
         };
-        self.paragraph(row.tone, &format!("{}: {said}", row.called()));
+        self.paragraph(row.tone, &format!("{}: {text}", row.called()));
         for more in row.words.iter().skip(1) {
             self.indented(|lines| lines.paragraph(Tone::Plain, more));
         }
     }
 }
 
-/// A table that fits, in one panel or in several.
+/// Layout of a table, in one or several panels.
 struct Grid {
-    /// Cells of the titles and of each row.
+    /// Cells of the title row and of each row.
     cells: Vec<Vec<String>>,
     widths: Vec<usize>,
     numbers: Vec<bool>,
-    /// True if labels are shorter than written.
+    /// True if labels are shortened.
     is_cut: bool,
 }
 
-/// Columns of a table that fit next to each other.
+/// Columns that fit next to each other.
 struct Panel {
     is_first: bool,
     rows: Vec<String>,
 }
 
 impl Grid {
-    /// `None` if the table is too wide, even with shorter labels that are still distinct, and
-    /// has no panels.
+    /// Lays the table out. `None` if it is too wide, even with shorter labels that are still
+    /// distinct, and has no panels.
     fn new(table: &Table, width: usize, left_out: &[usize]) -> Option<Grid> {
         let columns: Vec<_> =
             Grid::columns(table).filter(|(at, _)| !left_out.contains(at)).collect();
@@ -232,7 +233,7 @@ impl Grid {
             let whole: Vec<&str> = cells.iter().map(|row| row[flexible].as_str()).collect();
             let shorter = match flexible {
                 0 => cut_apart(&whole, width)?,
-                // Places differ at their ends.
+                // Paths differ at their ends.
                 _ => whole.iter().map(|text| cut_front(text, width)).collect(),
             };
             for (row, shorter) in cells.iter_mut().zip(shorter) {
@@ -243,9 +244,9 @@ impl Grid {
         Some(Grid { cells, widths, numbers, is_cut: too_much > 0 })
     }
 
-    /// The table without as many columns as it takes to fit: the spare ones from the last on, then,
-    /// `in_any_case`, the others. `None` if that does not suffice, or leaves less than two columns,
-    /// or less than four of a table whose rows have words of their own.
+    /// Lays the table out without the columns that do not fit: first the spare ones from the last
+    /// on, then, if `in_any_case`, the others. `None` if that does not suffice, or leaves fewer
+    /// than two columns, or fewer than four for a table whose rows have their own words.
     fn that_fits(table: &Table, width: usize, in_any_case: bool) -> Option<Grid> {
         let all: Vec<(usize, bool)> =
             Grid::columns(table).map(|(at, column)| (at, column.is_spare)).collect();
@@ -255,29 +256,29 @@ impl Grid {
             true => all.len().saturating_sub(if table.in_words { 4 } else { 2 }),
             false => of(true).count(),
         };
-        // A label is cut only if leaving spare columns out does not suffice.
+        // A label is shortened only if dropping spare columns does not suffice.
         let whole = (0..=of(true).count().min(most))
             .find_map(|count| Grid::new(table, width, &order[..count]).filter(|grid| !grid.is_cut));
         whole.or_else(|| (0..=most).find_map(|count| Grid::new(table, width, &order[..count])))
     }
 
-    /// Columns that text shows, with their places in the table.
+    /// Columns shown in text, with their indices.
     fn columns(table: &Table) -> impl Iterator<Item = (usize, &Column)> {
         table.titled().filter(|(_, column)| !column.is_for_pages)
     }
 
-    /// The rows, in as many panels as the width needs; each begins with the first column.
+    /// Rows in the required number of panels; each panel begins with the first column.
     fn panels(&self, width: usize) -> Vec<Panel> {
         let label = self.widths.first().copied().unwrap_or(0);
         let mut panels: Vec<Vec<usize>> = vec![vec![0]];
-        let mut taken = label;
-        for (column, own) in self.widths.iter().enumerate().skip(1) {
+        let mut used = label;
+        for (column, column_width) in self.widths.iter().enumerate().skip(1) {
             let Some(panel) = panels.last_mut() else { continue };
-            if taken + GAP + own > width && panel.len() > 1 {
-                taken = label + GAP + own;
+            if used + GAP + column_width > width && panel.len() > 1 {
+                used = label + GAP + column_width;
                 panels.push(vec![0, column]);
             } else {
-                taken += GAP + own;
+                used += GAP + column_width;
                 panel.push(column);
             }
         }
@@ -287,7 +288,7 @@ impl Grid {
             .collect()
     }
 
-    /// The rows of some columns.
+    /// Rows of some columns.
     fn rows(&self, columns: &[usize]) -> Vec<String> {
         let padded = |row: &[String], column: usize| {
             let (text, width) = (&row[column], self.widths[column]);
