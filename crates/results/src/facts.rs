@@ -1,5 +1,5 @@
-//! Where an experiment ran and what of it one selects by: machine, interface, topic, address
-//! family, firewall. Imported sets say it in their folders and labels, fwdlab's own in their
+//! Properties by which experiments are selected: machine, interface, topic, address family,
+//! firewall. Imported sets have them in their folders and labels, fwdlab's own experiments in their
 //! settings.
 
 use fwdlab_model::record::Environment;
@@ -7,33 +7,34 @@ use fwdlab_model::settings::{Firewall, FirewallProgram};
 use fwdlab_model::{Plan, Variant};
 use serde::Serialize;
 
-/// Section of the environment in which stores of the archive say where they come from.
+/// Section of the environment with the origin of stores of the archive.
 pub(crate) const ARCHIVE: &str = "archive";
-/// Section of the environment, and name in it, of the revision that the user gave.
+/// Section and name of the user's revision in the environment.
 const MEASURED: &str = "measured";
 const REVISION: &str = "revision";
-/// Programs of firewalls, those whose name holds another's first.
+/// Firewall programs; a name that contains another comes first.
 const PROGRAMS: [&str; 4] = ["ipfw", "ipf", "nft", "pf"];
-/// Labels of forwarding without a firewall.
+/// Labels for forwarding without a firewall.
 const PLAIN: [&str; 6] =
     ["none", "forwarding", "fastforwarding", "fastforward", "tryforward", "routing"];
 
-/// What is known of some variants of an experiment.
+/// Properties of some variants of an experiment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Facts {
-    /// Machine under test; empty when unknown.
+    /// Machine under test; empty if unknown.
     pub machine: String,
-    /// Its network interface; empty when unknown.
+    /// Network interface of the machine; empty if unknown.
     pub interface: String,
     /// The bench of an imported set, else the experiment's name.
     pub topic: String,
     /// Address families, `inet` and `inet6`.
     pub families: Vec<String>,
-    /// Firewalls, such as `none`, `stateful` or `pf-stateless`; none where labels don't say.
+    /// Firewalls, such as `none`, `stateful` or `pf-stateless`; empty if the labels do not contain
+    /// any.
     pub firewalls: Vec<String>,
 }
 
-/// What is selected; empty for everything.
+/// Selection criteria; empty for everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Part of the machine's name.
@@ -49,7 +50,7 @@ pub struct Filter {
 }
 
 impl Facts {
-    /// Those of these variants.
+    /// Properties of `variants`.
     pub(crate) fn of(environment: &Environment, plan: &Plan, variants: &[&Variant]) -> Facts {
         let archived = |name| named(environment, ARCHIVE, name).unwrap_or_default().to_owned();
         let is_archive = environment.0.contains_key(ARCHIVE);
@@ -75,30 +76,30 @@ impl Facts {
 }
 
 impl Filter {
-    /// True when everything is selected.
+    /// Returns true if everything is selected.
     pub fn is_empty(&self) -> bool {
         *self == Filter::default()
     }
 
-    /// True for what is selected: upper and lower case are one.
+    /// Returns true if `facts` match, ignoring case.
     pub fn admits(&self, facts: &Facts) -> bool {
-        let holds = |wanted: &Option<String>, value: &str| match wanted {
-            Some(wanted) => value.to_lowercase().contains(&wanted.to_lowercase()),
+        let holds = |pattern: &Option<String>, value: &str| match pattern {
+            Some(pattern) => value.to_lowercase().contains(&pattern.to_lowercase()),
             None => true,
         };
-        let any = |wanted: &Option<String>, values: &[String]| {
-            wanted.is_none() || values.iter().any(|value| holds(wanted, value))
+        let any = |pattern: &Option<String>, values: &[String]| {
+            pattern.is_none() || values.iter().any(|value| holds(pattern, value))
         };
-        let family = self.family.as_ref().is_none_or(|wanted| {
-            let wanted = if wanted.ends_with('6') { "inet6" } else { "inet" };
-            facts.families.iter().any(|family| family == wanted)
+        let family = self.family.as_ref().is_none_or(|pattern| {
+            let pattern = if pattern.ends_with('6') { "inet6" } else { "inet" };
+            facts.families.iter().any(|family| family == pattern)
         });
-        // `pf` is part of `ipfw`, and another program.
-        let firewall = self.firewall.as_ref().is_none_or(|wanted| {
-            let wanted = spelled(wanted);
+        // `pf` is part of `ipfw`, but a different program.
+        let firewall = self.firewall.as_ref().is_none_or(|pattern| {
+            let pattern = normalise_label(pattern);
             facts.firewalls.iter().any(|firewall| {
                 let mut words = firewall.split('-');
-                *firewall == wanted || words.any(|word| word == wanted)
+                *firewall == pattern || words.any(|word| word == pattern)
             })
         });
         holds(&self.machine, &facts.machine)
@@ -109,18 +110,18 @@ impl Filter {
     }
 }
 
-/// The revision of the software under test that the user gave. `None` if there was none.
+/// Revision of the software under test given by the user. `None` if there is none.
 pub fn revision(environment: &Environment) -> Option<&str> {
     named(environment, MEASURED, REVISION)
 }
 
-/// Keeps the revision of the software under test.
+/// Stores the revision of the software under test.
 pub fn set_revision(environment: &mut Environment, revision: &str) {
     let section = environment.0.entry(MEASURED.to_owned()).or_default();
     section.insert(REVISION.to_owned(), revision.to_owned());
 }
 
-/// The firewall of a variant; none where labels don't say.
+/// Firewall of a variant. `None` if the labels do not contain one.
 pub(crate) fn firewall(plan: &Plan, variant: &Variant, is_archive: bool) -> Option<String> {
     let labels = plan.factors.iter().zip(&variant.levels);
     let labels = labels.filter_map(|(factor, &level)| Some(&factor.levels.get(level)?.label));
@@ -135,24 +136,24 @@ pub(crate) fn firewall(plan: &Plan, variant: &Variant, is_archive: bool) -> Opti
     })
 }
 
-/// The firewall that a label of the archive names.
+/// Firewall in a label of the archive.
 fn firewall_named(label: &str) -> Option<String> {
-    let label = spelled(label);
+    let label = normalise_label(label);
     if PLAIN.contains(&label.as_str()) {
         return Some("none".to_owned());
     }
     let mut words = label.split(|c: char| !c.is_ascii_alphanumeric());
     let program = words.clone().find(|word| PROGRAMS.contains(word))?;
-    let way = words.find(|word| ["stateful", "stateless"].contains(word));
-    Some(way.map_or(program.to_owned(), |way| format!("{program}-{way}")))
+    let mode = words.find(|word| ["stateful", "stateless"].contains(word));
+    Some(mode.map_or(program.to_owned(), |mode| format!("{program}-{mode}")))
 }
 
-/// One spelling for several: `pf-statefull` is published as well.
-fn spelled(label: &str) -> String {
+/// Normalises the spelling: `pf-statefull` is also published.
+fn normalise_label(label: &str) -> String {
     label.trim().to_ascii_lowercase().replace("statefull", "stateful")
 }
 
-/// The name of something in a section of the environment; none when empty.
+/// Value in a section of the environment. `None` if it is empty.
 pub(crate) fn named<'a>(
     environment: &'a Environment,
     section: &str,
@@ -167,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_name_firewalls() {
+    fn firewall_named_reads_archive_labels() {
         for (label, expected) in [
             ("forwarding", Some("none")),
             ("fastforwarding", Some("none")),
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_selects_by_everything_it_names() {
+    fn filter_requires_every_criterion() {
         let facts = Facts {
             machine: "Xeon_E5-2650_8Cores".into(),
             interface: "Chelsio_T540-CR".into(),

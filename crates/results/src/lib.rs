@@ -1,11 +1,10 @@
-//! Keeps, counts and shows what runs found.
+//! Stores, analyses and presents the results of runs.
 //!
-//! [`store`] keeps raw observations; [`stats`] reckons with rates, [`counts`] with instructions; [`figure`] draws;
-//! [`report`] writes, [`compare`] answers what is asked of files and stores at
-//! once, [`history`] follows a machine over revisions, [`catalogue`] lists many experiments; what they say is a [`document`]
-//! in whatever form. Nothing here measures,
-//! and nothing here knows an operating system's network: every report can be
-//! rebuilt from stores alone.
+//! [`store`] keeps raw observations; [`stats`] computes with rates, [`counts`] with instructions;
+//! [`plot`] draws; [`report`] writes reports, [`compare`] compares files and stores, [`history`]
+//! follows a machine over revisions, [`catalogue`] lists many experiments. Their results are a
+//! [`document`] in any output form. Nothing here measures, and nothing here depends on an operating
+//! system's network: every report can be rebuilt from stores alone.
 
 pub mod catalogue;
 pub mod compare;

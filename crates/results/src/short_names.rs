@@ -1,13 +1,15 @@
-//! Short names of things with long ones: the parts in which paths, packages or labels differ.
+//! Short names: the parts in which paths, packages or labels differ.
 
 use std::collections::BTreeSet;
 
-/// Characters that end a word of a name. A full stop is within versions and ends none.
+/// Characters that separate words of a name. Versions contain full stops, so these do not separate
+/// words.
 const SEPARATORS: [char; 6] = ['/', '-', '_', ' ', ',', ':'];
 
-/// For each name the shortest part that distinguishes it from the others: without the words with
-/// which all begin and end, and of a path the one folder in which they differ, if there is one.
-/// Equal names have equal parts, different names different ones; a single name stays as it is.
+/// Returns for each name the shortest part that distinguishes it from the others: without the words
+/// with which all begin and end, and for paths only the one folder in which they differ, if there
+/// is one. Equal names have equal parts, different names different ones; a single name is
+/// unchanged.
 pub fn short_names<T: AsRef<str>>(names: &[T]) -> Vec<String> {
     let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     let distinct: BTreeSet<&str> = names.iter().copied().collect();
@@ -20,7 +22,7 @@ pub fn short_names<T: AsRef<str>>(names: &[T]) -> Vec<String> {
     let parts: Vec<&str> = distinct.iter().map(|name| &name[begin..name.len() - end]).collect();
     let folder = |pick: fn(&str) -> Option<&str>| -> Option<Vec<&str>> {
         let folders: Vec<&str> = parts.iter().map(|part| pick(part)).collect::<Option<_>>()?;
-        // A number alone names nothing.
+        // A number alone is not a name.
         let are_names = folders.iter().all(|folder| folder.contains(char::is_alphabetic));
         let are_distinct = folders.iter().collect::<BTreeSet<_>>().len() == folders.len();
         (are_names && are_distinct).then_some(folders)
@@ -33,8 +35,8 @@ pub fn short_names<T: AsRef<str>>(names: &[T]) -> Vec<String> {
     names.into_iter().map(short).collect()
 }
 
-/// Bytes of the words that all names begin with, at least one word less than the shortest name
-/// has. A number alone, such as that of a build, keeps the word before it.
+/// Number of bytes in the words with which all names begin, at least one word less than the
+/// shortest name. A number alone, such as a build number, keeps the word before it.
 fn common_begin(names: &[&str]) -> usize {
     let begins = |at: &usize| names.iter().all(|name| name.get(..*at) == names[0].get(..*at));
     let ends: Vec<usize> =
@@ -53,7 +55,8 @@ fn common_begin(names: &[&str]) -> usize {
     }
 }
 
-/// Bytes of the words that all names end with, `begin` bytes and a word before them left alone.
+/// Number of bytes in the words with which all names end, except for the first `begin` bytes and
+/// one word.
 fn common_end(names: &[&str], begin: usize) -> usize {
     let first = names[0];
     let ends = |from: &usize| {
@@ -68,7 +71,7 @@ fn common_end(names: &[&str], begin: usize) -> usize {
     from.map_or(0, |from| first.len() - from)
 }
 
-/// True for a text that is worth a name.
+/// Returns true for a text that is usable as a name.
 fn is_word(text: &str) -> bool {
     text.starts_with(char::is_alphanumeric)
 }
@@ -79,7 +82,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn names_differ_in_the_words_that_are_left() {
+    fn short_names_keep_the_differing_words() {
         for (names, short) in [
             (
                 [
@@ -108,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn one_folder_is_enough_if_it_differs() {
+    fn short_names_use_one_folder_if_sufficient() {
         let names = ["r/a/x/run.sqlite", "r/b/x/run.sqlite", "r/c/y/run.sqlite"];
         assert_eq!(short_names(&names), ["a", "b", "c"]);
         let names = ["r/a/x/run.sqlite", "r/a/y/run.sqlite", "r/b/x/run.sqlite"];
@@ -117,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn single_and_equal_names_stay() {
+    fn short_names_keep_single_and_equal_names() {
         assert_eq!(short_names(&["a/b/c"]), ["a/b/c"]);
         assert_eq!(short_names(&["a/b", "a/b"]), ["a/b", "a/b"]);
         assert_eq!(short_names::<&str>(&[]), [] as [&str; 0]);
@@ -134,7 +137,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parts_distinguish_as_names_do(names in names()) {
+        fn short_names_are_distinct_like_names(names in names()) {
             let short = short_names(&names);
             prop_assert_eq!(short.len(), names.len());
             for (name, part) in names.iter().zip(&short) {
@@ -146,7 +149,7 @@ mod tests {
         }
 
         #[test]
-        fn order_does_not_matter(mut names in names()) {
+        fn short_names_are_independent_of_order(mut names in names()) {
             let short = short_names(&names);
             names.reverse();
             let reversed: Vec<String> = short.into_iter().rev().collect();

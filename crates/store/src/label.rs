@@ -1,46 +1,45 @@
-//! What figures are of, in files that hold nothing but figures.
+//! Origin of values, in files that contain only values.
 //!
-//! A list, a table or a file for gnuplot leaves the report that it was made with: whoever
-//! reads it elsewhere must be able to tell a simulated figure from a measured one. Lists
-//! have it as a comment, which ministat of every release skips, as gnuplot does; tables as
-//! columns.
+//! A list, a table or a file for gnuplot can be separated from its report, but its readers must
+//! still be able to distinguish simulated values from measured ones. Lists have the origin in a
+//! comment, which gnuplot and ministat of every release skip; tables have it in columns.
 
 use fwdlab_model::plan::RunMetric;
 use fwdlab_model::settings::TestbedKind;
 use std::fmt;
 use std::str::FromStr;
 
-/// Names of the columns of a table, in the order of [`Label::fields`].
+/// Column names of a table, in the order of [`Label::fields`].
 pub const COLUMNS: [&str; 4] = ["testbed", "simulated", "figure", "fwdlab_version"];
 /// Beginning of the comment.
 const BEGINNING: &str = "# fwdlab ";
 
-/// Where figures come from.
+/// Origin of values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
     /// The testbed.
     pub testbed: MeasuredOn,
-    /// True when no packet was sent.
+    /// True if no packet was sent.
     pub simulated: bool,
-    /// What stands for a run; none where it has a name that is not known here.
+    /// Metric of a run. `None` if its name is unknown to this version.
     pub figure: Option<RunMetric>,
-    /// Version of the fwdlab that measured; several where several did.
+    /// Version of the measuring fwdlab; several if they differ.
     pub version: String,
 }
 
-/// Where figures were measured, `netns` or `ssh, virtual`: a laboratory of virtual machines is
-/// another testbed than one of machines.
+/// Testbed of a measurement, `netns` or `ssh, virtual`: a laboratory of virtual machines is a
+/// different testbed from one of physical machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MeasuredOn {
-    /// Kind of the testbed; none where nothing was measured.
+    /// Kind of the testbed. `None` if nothing was measured.
     pub kind: Option<TestbedKind>,
-    /// True for hosts below a hypervisor, a guest that the CPU itself executes among them; an
-    /// emulated one is none.
+    /// True for hosts below a hypervisor, including guests that the CPU executes directly; false
+    /// for emulated ones.
     pub below_hypervisor: bool,
 }
 
 impl MeasuredOn {
-    /// A testbed of this kind, and what has to be said beside its numbers ([`caption`]).
+    /// A testbed of this kind, with the caption of its numbers ([`caption`]).
     pub fn of(kind: Option<TestbedKind>, caption: &str) -> MeasuredOn {
         let can_be = matches!(kind, Some(TestbedKind::Ssh | TestbedKind::Vm));
         let below_hypervisor = can_be && caption.starts_with("virtual");
@@ -70,14 +69,14 @@ impl FromStr for MeasuredOn {
 }
 
 impl Label {
-    /// The fields of a table's line.
+    /// Fields of a table's line.
     pub fn fields(&self) -> [String; 4] {
         let simulated = if self.simulated { "yes" } else { "no" };
         let figure = self.figure.map_or(String::new(), word_of);
         [self.testbed.to_string(), simulated.to_owned(), figure, self.version.clone()]
     }
 
-    /// That of a table's line, in which `at` finds a column; none where it has none.
+    /// Label of a table's line, whose columns `at` returns. `None` if there is no label.
     pub fn of_fields<'a>(at: impl Fn(&str) -> Option<&'a str>) -> Option<Label> {
         let testbed: MeasuredOn = at("testbed")?.parse().ok()?;
         let simulated = testbed.kind == Some(TestbedKind::Sim) || at("simulated") == Some("yes");
@@ -86,8 +85,7 @@ impl Label {
         Some(Label { testbed, simulated, figure, version })
     }
 
-    /// The label that a text's comments hold; none where they hold none, and the first one
-    /// where they hold several.
+    /// First label in the comments of a text. `None` if there is none.
     pub fn in_comments(text: &str) -> Option<Label> {
         let comments = text.lines().take_while(|line| line.starts_with('#') || line.is_empty());
         comments.filter_map(Label::in_comment).next()
@@ -104,13 +102,13 @@ impl Label {
         })
     }
 
-    /// What has to be said beside every number.
+    /// Caption to print with every number.
     pub fn caption(&self) -> &'static str {
         let figure = self.figure.unwrap_or(RunMetric::Mean);
         caption(self.simulated, self.testbed.kind, self.testbed.below_hypervisor, figure)
     }
 
-    /// True when figures of the two may stand side by side as far as the testbed goes.
+    /// Returns true if the testbeds permit comparing values of the two.
     pub fn is_comparable(&self, other: &Label) -> bool {
         (&self.testbed, self.simulated) == (&other.testbed, other.simulated)
     }
@@ -120,12 +118,12 @@ const PPS: &str = "packets per second";
 /// Unit of counts.
 pub const INSTRUCTIONS: &str = "instructions per packet";
 
-/// The unit of a figure.
+/// Unit of a metric.
 pub fn unit(figure: RunMetric) -> &'static str {
     if figure.is_rate() { PPS } else { INSTRUCTIONS }
 }
 
-/// A figure's word in files that programs read.
+/// Name of a metric in files for programs.
 pub fn word_of(figure: RunMetric) -> String {
     let word = serde_json::to_value(figure).unwrap_or_default();
     word.as_str().unwrap_or_default().to_owned()
@@ -135,7 +133,7 @@ fn figure_named(name: &str) -> Option<RunMetric> {
     serde_json::from_value(name.into()).ok()
 }
 
-/// What has to be said beside every number of a testbed; nothing for hardware.
+/// Caption to print with every number of a testbed; empty for hardware.
 pub fn caption(
     simulated: bool,
     kind: Option<TestbedKind>,
@@ -171,7 +169,7 @@ pub fn caption(
     }
 }
 
-/// The comment, one line without its end.
+/// Formats the comment, one line without its end.
 impl fmt::Display for Label {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [testbed, simulated, figure, version] = self.fields();
@@ -189,24 +187,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rate_of_an_emulated_machine_is_no_machine_s() {
+    fn caption_distinguishes_emulated_and_virtual_machines() {
         let kind = Some(TestbedKind::Vm);
-        let said = |below, figure| caption(false, kind, below, figure);
-        let (emulated, executed) = (said(false, RunMetric::Mean), said(true, RunMetric::Mean));
+        let caption_of = |below, figure| caption(false, kind, below, figure);
+        let (emulated, executed) =
+            (caption_of(false, RunMetric::Mean), caption_of(true, RunMetric::Mean));
         assert!(emulated.contains("no time of a machine"), "{emulated}");
         assert!(executed.starts_with("virtual testbed"), "{executed}");
-        // Two testbeds: the figures of one are not held against the other's.
+        // Two testbeds: their values are not comparable.
         let of = |caption| MeasuredOn::of(kind, caption);
         assert_ne!(of(emulated), of(executed));
         for on in [of(emulated), of(executed)] {
             assert_eq!(on.to_string().parse(), Ok(on));
         }
-        let counted = said(true, RunMetric::Instructions);
+        let counted = caption_of(true, RunMetric::Instructions);
         assert!(counted.contains("instructions are exact"), "{counted}");
     }
 
     #[test]
-    fn a_label_reads_back_from_its_comment() {
+    fn label_reads_back_from_comment_and_fields() {
         for (testbed, simulated, figure) in
             [("sim", true, RunMetric::Mean), ("ssh, virtual", false, RunMetric::P90)]
         {

@@ -1,18 +1,18 @@
-//! Differences between two plans. Apart from seed, names and number of blocks, any
-//! difference means that equal labels stand for different variants.
+//! Differences between two plans. Apart from seed, names and number of blocks, any difference means
+//! that equal labels denote different variants.
 //!
-//! The parameters of a simulated device are not checked: the device is what is
-//! compared.
+//! The parameters of a simulated device are not compared: the device is the subject of the
+//! comparison.
 
 use fwdlab_model::labels::some_of;
 use fwdlab_model::settings::{Firewall, TestbedKind};
 use fwdlab_model::{Plan, Settings};
 use std::collections::BTreeMap;
 
-/// Differences that an error lists.
+/// Maximum number of differences in an error.
 const SHOWN: usize = 8;
 
-/// What differs between two plans, one phrase each.
+/// Differences between two plans, one phrase each.
 pub fn differences(a: &Plan, b: &Plan) -> Vec<String> {
     if a.hash == b.hash {
         return Vec::new();
@@ -24,7 +24,7 @@ pub fn differences(a: &Plan, b: &Plan) -> Vec<String> {
         }
     };
     let seconds = |ns: u64| format!("{} s", ns as f64 / 1e9);
-    // Of imported runs the window is what came out, not what was asked.
+    // For imported runs the window is a result, not a setting.
     if !(a.base.testbed.kind == TestbedKind::Archive && b.base.testbed.kind == a.base.testbed.kind)
     {
         differ("warm-up", seconds(a.trial.warmup_ns), seconds(b.trial.warmup_ns));
@@ -61,11 +61,11 @@ pub fn differences(a: &Plan, b: &Plan) -> Vec<String> {
     found
 }
 
-/// All that makes `asked` another experiment than `stored`, and what follows where more blocks
-/// are asked for. Empty where nothing shows.
-pub fn changes(stored: &Plan, asked: &Plan) -> String {
-    let mut found = differences(stored, asked);
-    let more_blocks = found.is_empty() && asked.design.blocks > stored.design.blocks;
+/// Differences that make `requested` another experiment than `stored`, with advice if only more
+/// blocks are requested. Empty if there is no visible difference.
+pub fn changes(stored: &Plan, requested: &Plan) -> String {
+    let mut found = differences(stored, requested);
+    let more_blocks = found.is_empty() && requested.design.blocks > stored.design.blocks;
     let mut differ = |name: &str, a: String, b: String| {
         if a != b {
             found.push(format!("{name}: {a} and {b}"));
@@ -81,19 +81,19 @@ pub fn changes(stored: &Plan, asked: &Plan) -> String {
             ("margin", format!("{} %", 100.0 * compare.margin)),
         ]
     };
-    for ((name, a), (_, b)) in parts(stored).into_iter().zip(parts(asked)) {
+    for ((name, a), (_, b)) in parts(stored).into_iter().zip(parts(requested)) {
         differ(name, a, b);
     }
-    let mut said = listed(&found);
+    let mut text = listed(&found);
     if more_blocks {
-        said += ". Blocks added after a look at the results find differences that aren't there: \
+        text += ". Blocks added after a look at the results find differences that aren't there: \
                  an experiment whose blocks may be raised later has `stop = \"open\"` in [design], one that \
                  ends itself when it is decided also `stop = \"planned\"`";
     }
-    said
+    text
 }
 
-/// The differences as a list, of which the first few are spelt out.
+/// The differences as a list that names the first few.
 pub fn listed(differences: &[String]) -> String {
     let shown = differences.iter().take(SHOWN).cloned().collect::<Vec<_>>().join("; ");
     match differences.len().saturating_sub(SHOWN) {
@@ -107,11 +107,18 @@ fn of_settings(a: &Settings, b: &Settings) -> Vec<String> {
         settings.all().iter().map(|setting| (setting.name(), setting.value())).collect()
     };
     let (in_a, in_b) = (values(a), values(b));
-    let left = |value: Option<&String>| value.cloned().unwrap_or_else(|| "as found".to_owned());
+    let value_or_found =
+        |value: Option<&String>| value.cloned().unwrap_or_else(|| "as found".to_owned());
     let names = in_a.keys().chain(in_b.keys().filter(|name| !in_a.contains_key(*name)));
     let mut found: Vec<String> = names
         .filter(|name| in_a.get(*name) != in_b.get(*name))
-        .map(|name| format!("{name}: {} and {}", left(in_a.get(name)), left(in_b.get(name))))
+        .map(|name| {
+            format!(
+                "{name}: {} and {}",
+                value_or_found(in_a.get(name)),
+                value_or_found(in_b.get(name))
+            )
+        })
         .collect();
     if let (Firewall::Ruleset { file, .. }, Firewall::Ruleset { file: other, .. }) =
         (&a.dut.firewall, &b.dut.firewall)

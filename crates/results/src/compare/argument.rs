@@ -1,4 +1,4 @@
-//! One argument of the command: a file, or `FILE:LABEL` for one of its variants.
+//! An argument of the command: a file, or `FILE:LABEL` for one of its variants.
 
 use super::error::CompareError;
 use std::path::PathBuf;
@@ -6,19 +6,18 @@ use std::path::PathBuf;
 /// Name of the store within an experiment's directory.
 const STORE: &str = "run.sqlite";
 
-/// What an argument names.
+/// A parsed argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Argument {
-    /// The file, as the user named it; in a directory its store.
+    /// The file as the user named it; for a directory, its store.
     pub(super) path: PathBuf,
-    /// Label of the variant that is meant; none for all of them.
+    /// Label of the selected variant. `None` for all variants.
     pub(super) label: Option<String>,
 }
 
 impl Argument {
-    /// Takes an argument apart. A name that exists is a name, whatever colons it
-    /// holds; else the label begins after the first colon behind a name that
-    /// exists. `-` is standard input.
+    /// Parses an argument. An existing name is a file name, even if it contains colons; otherwise
+    /// the label begins after the first colon that follows an existing name. `-` is standard input.
     pub(super) fn of(text: &str) -> Result<Argument, CompareError> {
         let stdin;
         let text = match text.strip_prefix('-') {
@@ -63,7 +62,7 @@ impl Argument {
     }
 }
 
-/// The file itself, or the store in a directory.
+/// Returns the file itself, or the store in a directory.
 fn file_of(path: PathBuf) -> Result<PathBuf, CompareError> {
     if !path.is_dir() {
         return Ok(path);
@@ -82,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_label_begins_behind_the_first_name_that_exists() {
+    fn argument_label_follows_the_first_existing_name() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name).to_string_lossy().into_owned();
         std::fs::write(at("a"), "").unwrap();
@@ -99,11 +98,11 @@ mod tests {
             let expected = Argument { path: at(path).into(), label: label.map(str::to_owned) };
             assert_eq!(Argument::of(&at(text)).unwrap(), expected, "{text}");
         }
-        let refused = |text: &str| Argument::of(&at(text)).unwrap_err().to_string();
-        assert!(refused("x:y:z").contains("/x` nor `"), "{}", refused("x:y:z"));
-        assert!(refused("x").contains("there is no file"), "{}", refused("x"));
-        assert!(refused("a:").contains("names no variant"), "{}", refused("a:"));
+        let error = |text: &str| Argument::of(&at(text)).unwrap_err().to_string();
+        assert!(error("x:y:z").contains("/x` nor `"), "{}", error("x:y:z"));
+        assert!(error("x").contains("there is no file"), "{}", error("x"));
+        assert!(error("a:").contains("names no variant"), "{}", error("a:"));
         std::fs::create_dir(at("e")).unwrap();
-        assert!(refused("e").contains("holds no store (run.sqlite)"), "{}", refused("e"));
+        assert!(error("e").contains("holds no store (run.sqlite)"), "{}", error("e"));
     }
 }

@@ -1,9 +1,9 @@
-//! Beds that are held against each other: a comparison of its own kind, and said so.
+//! Comparisons between beds, and their wording.
 
 use super::input::Input;
 use crate::format::listed;
 
-/// What is asked, with the beds where they are what differs.
+/// The description, with the beds if they differ.
 pub(super) fn asked(inputs: &[Input], asked: &str) -> String {
     match between(inputs) {
         Some((first, others)) => {
@@ -14,7 +14,7 @@ pub(super) fn asked(inputs: &[Input], asked: &str) -> String {
     }
 }
 
-/// What has to be known of figures of several beds.
+/// Caveats about values of several beds.
 pub(super) fn notes(inputs: &[Input]) -> Vec<String> {
     let named: Vec<&Input> = inputs.iter().filter(|input| !input.beds.is_empty()).collect();
     let differ = named.iter().any(|input| input.beds != named[0].beds);
@@ -30,7 +30,8 @@ pub(super) fn notes(inputs: &[Input]) -> Vec<String> {
     )]
 }
 
-/// The first input's bed and the others', where each input is of one bed and they differ.
+/// Bed of the first input and beds of the others. `None` unless each input is of one bed and the
+/// beds differ.
 fn between(inputs: &[Input]) -> Option<(&String, Vec<String>)> {
     let beds = inputs.iter().map(|input| match input.beds.as_slice() {
         [bed] => Some(bed),

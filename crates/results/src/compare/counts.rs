@@ -1,4 +1,4 @@
-//! Counts of instructions: pairs of variants by what both executed.
+//! Instruction counts: compares pairs of variants by their executed functions.
 
 use super::input::{Input, Variant};
 use super::pairs::Pair;
@@ -7,13 +7,13 @@ use crate::stats::Unanswerable;
 use fwdlab_model::plan::RunMetric;
 use fwdlab_model::record::Executed;
 
-/// True when an input says that its figures are counts; those beside it are then read as such.
+/// Returns true if the metric of an input is instructions; all other inputs are then counts too.
 pub(super) fn are_counts(inputs: &[Input]) -> bool {
     let figures = inputs.iter().filter_map(|input| input.label.as_ref()?.figure);
     figures.into_iter().any(|figure| figure == RunMetric::Instructions)
 }
 
-/// The pairs in their order.
+/// Compares the pairs, in their order.
 pub(super) fn compare(
     inputs: &[Input],
     pairs: &[Pair],
@@ -22,22 +22,24 @@ pub(super) fn compare(
     let one = |pair: &Pair| {
         let of = |side: super::pairs::Side| &inputs[side.input].variants[side.variant];
         let (a, b) = (of(pair.baseline), of(pair.candidate));
-        match (executed(a).as_slice(), executed(b).as_slice()) {
-            // Lists of figures.
-            ([], _) | (_, []) => counts::compare(&repeated(a), &repeated(b), margin, None),
+        match (executed_runs(a).as_slice(), executed_runs(b).as_slice()) {
+            // Lists contain totals only.
+            ([], _) | (_, []) => {
+                counts::compare(&repeated_runs(a), &repeated_runs(b), margin, None)
+            }
             (a, b) => counts::compare_executed(a, b, margin, Repetition::Runs),
         }
     };
     pairs.iter().map(one).collect()
 }
 
-/// The runs that enter comparisons, function by function; empty if only totals are known.
-fn executed(variant: &Variant) -> Vec<&Executed> {
+/// Runs that enter comparisons, function by function; empty if only totals are known.
+fn executed_runs(variant: &Variant) -> Vec<&Executed> {
     let executed = variant.executed.iter().zip(&variant.known);
     executed.filter(|(_, known)| known.left_out.is_none()).map(|(executed, _)| executed).collect()
 }
 
-fn repeated(variant: &Variant) -> Vec<Repeated> {
+fn repeated_runs(variant: &Variant) -> Vec<Repeated> {
     if variant.known.is_empty() {
         let run = |instructions| Repeated { instructions, bursts: Vec::new() };
         return variant.values().into_iter().map(run).collect();

@@ -9,12 +9,11 @@ use crate::report::counted;
 use crate::report::effects::{Terms, effects};
 use crate::report::verdicts::{compared, terms, variants};
 
-/// Version of the shape of the fields; raised when something that was there is named
-/// otherwise or means something else.
+/// Version of the JSON fields; raised when an existing field is renamed or changes its meaning.
 const VERSION: u32 = 1;
 
 impl Results {
-    /// What was asked, the figures and the verdicts.
+    /// Builds a document of the question, the values and the verdicts.
     pub fn document<'a>(&'a self) -> Document<'a> {
         let figure = self.figure.map_or(String::new(), |f| format!(": {}", f.description()));
         let mut blocks: Vec<Block> = Block::caption(&self.caption).into_iter().collect();
@@ -49,7 +48,7 @@ impl Results {
         }
     }
 
-    /// The effects with the single runs over the baseline's median.
+    /// Picture of the effects, with single runs over the baseline's median.
     fn drawing(&self) -> Option<Drawing> {
         let terms = Terms {
             confidence: self.confidence,
@@ -65,11 +64,11 @@ impl Results {
         })
     }
 
-    /// The paths of files with short names; `None` if there are none.
+    /// Paths of files with short names. `None` if no name is short.
     fn legend(&self) -> Option<Block> {
         let are_short =
             self.inputs.len() > 1 && self.inputs.iter().any(|input| input.name != input.path);
-        let said = |input: &InputResult| format!("{}: {}", input.name, input.path);
-        are_short.then(|| Block::list(self.inputs.iter().map(said)))
+        let entry = |input: &InputResult| format!("{}: {}", input.name, input.path);
+        are_short.then(|| Block::list(self.inputs.iter().map(entry)))
     }
 }

@@ -1,15 +1,15 @@
-//! Diagnoses of the runs of a file; runs are never excluded because of them.
+//! Diagnoses of the runs of a file; they never exclude runs.
 
 use super::input::Input;
 use crate::stats::diagnostics::{LEVEL, RunFigure, diagnose};
 use std::collections::BTreeMap;
 
-/// Files of more runs are not searched: it would take longer than comparing.
+/// Maximum number of runs: diagnosing more would take longer than comparing.
 const MOST: usize = 2000;
 
 /// One sentence per finding.
 pub(super) fn of(input: &Input) -> Vec<String> {
-    // What a variant does on one bed is a variant of its own: levels of beds are no trend.
+    // Each bed of a variant counts as a separate variant: different levels of beds are not a trend.
     let mut numbers = BTreeMap::new();
     let mut runs: Vec<(usize, u32, f64)> = Vec::new();
     for (variant, of) in input.variants.iter().enumerate() {
@@ -25,7 +25,7 @@ pub(super) fn of(input: &Input) -> Vec<String> {
         return Vec::new();
     }
     if input.has_blocks {
-        // Within a block the order isn't known here; the report knows it.
+        // The order within a block is unknown here; the report has it.
         runs.sort_by_key(|&(_, block, _)| block);
     }
     let figures: Vec<RunFigure> = (1..)

@@ -1,4 +1,4 @@
-//! Errors of comparisons: each message names the place and the next step.
+//! Errors of comparisons: each message has the location and the next step.
 
 use crate::store::StoreError;
 use std::fmt;
@@ -11,32 +11,32 @@ pub enum CompareError {
     /// The request is invalid.
     #[error("{what}; {next}")]
     Question {
-        /// What is wrong.
+        /// Description of the error.
         what: String,
-        /// What the user can do.
+        /// Next step for the user.
         next: String,
     },
     /// A file has invalid contents.
     #[error("{}: {what}; {next}", Place(path, *line))]
     Input {
-        /// The file as the user named it.
+        /// Path given by the user.
         path: PathBuf,
-        /// The line, from 1, where it is one line's fault.
+        /// Line number, from 1. `None` if the error does not concern one line.
         line: Option<usize>,
-        /// What is wrong.
+        /// Description of the error.
         what: String,
-        /// What the user can do.
+        /// Next step for the user.
         next: String,
     },
-    /// A file can't be read.
+    /// A file cannot be read.
     #[error("can't read {}: {source}; check its permissions", path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The reason.
+        /// Cause.
         source: std::io::Error,
     },
-    /// A store can't be read.
+    /// A store cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -57,7 +57,7 @@ impl CompareError {
     }
 }
 
-/// A file, with its line where there is one: `a.pps:3`.
+/// A file, with its line if known: `a.pps:3`.
 struct Place<'a>(&'a Path, Option<usize>);
 
 impl fmt::Display for Place<'_> {

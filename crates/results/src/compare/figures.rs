@@ -1,8 +1,7 @@
-//! Figures in text: one per line, or lines with named columns.
+//! Reads values in text: one per line, or lines with named columns.
 //!
-//! The run is the unit: where a run has several lines (one per second, say)
-//! their mean stands for it. Nothing is guessed: what isn't known is refused
-//! with the line and the next step.
+//! The unit is the run: if a run has several lines (for example one per second), their mean is its
+//! value. Nothing is guessed: unknown input is an error with the line and the next step.
 
 use super::error::CompareError;
 use super::input::{Input, Kind, Variant};
@@ -14,15 +13,15 @@ use crate::stats::BlockedRun;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Columns that hold the figure, the first one found counts.
+/// Columns with the value, in order of preference.
 const RATES: [&str; 4] = ["value_pps", "pps", "rate_pps", "instructions"];
-/// Columns that say that a line is a part of a run.
+/// Columns that mark a line as a part of a run.
 const PARTS: [&str; 8] =
     ["second", "seconds", "sec", "interval", "sample", "slice", "time", "timestamp"];
 
 const IN_PPS: &str = "write packets per second as a plain number, e.g. 1488095";
 
-/// Reads the text of the file at `path`.
+/// Parses the text of the file at `path`.
 pub(super) fn read(path: &Path, text: &str) -> Result<Input, CompareError> {
     let (separator, records) = records(text);
     let Some(first) = records.first() else {
@@ -43,12 +42,12 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Input, CompareError> {
     Ok(input)
 }
 
-/// Names of columns, as the first record has them.
+/// Column names of the first record.
 fn columns_of(first: &Record<'_>) -> Vec<String> {
     first.fields.iter().map(|name| name.to_lowercase()).collect()
 }
 
-/// Where the figures come from, as the columns or a comment say.
+/// Origin of the values according to the columns or a comment.
 fn labels(
     path: &Path,
     text: &str,
@@ -77,10 +76,10 @@ fn labels(
     Ok(found)
 }
 
-/// Where to find what in a record.
+/// Positions of the columns in a record.
 #[derive(Debug)]
 struct Columns {
-    /// True when the first record holds the columns' names.
+    /// True if the first record contains column names.
     is_named: bool,
     count: usize,
     rate: usize,
@@ -94,7 +93,7 @@ impl Columns {
     fn of(path: &Path, separator: Separator, first: &Record<'_>) -> Result<Columns, CompareError> {
         let names: Vec<String> = first.fields.iter().map(|name| name.to_lowercase()).collect();
         let at = |name: &str| names.iter().position(|known| known == name);
-        let refused =
+        let error =
             |what: String, next: &str| Err(CompareError::input(path, first.line, what, next));
         let count = names.len();
         if let Some(rate) = RATES.iter().find_map(|name| at(name)) {
@@ -102,7 +101,7 @@ impl Columns {
             if let (Some(part), None) = (part, at("run")) {
                 let what =
                     format!("each line holds one {part}, and parts of a run are no replicates");
-                return refused(what, "add a column `run` with the number of the run");
+                return error(what, "add a column `run` with the number of the run");
             }
             let [run, block, variant, left_out] = ["run", "block", "variant", LEFT_OUT].map(at);
             return Ok(Columns { is_named: true, count, rate, run, block, variant, left_out });
@@ -122,14 +121,14 @@ impl Columns {
         match (count, separator) {
             (1, _) => unnamed(0, None),
             (2, Separator::Blanks | Separator::Tab) if numbers == 2 => unnamed(1, Some(0)),
-            (_, Separator::Comma) if numbers == count => refused(
+            (_, Separator::Comma) if numbers == count => error(
                 format!("{count} fields and no names of columns"),
                 "write a first line such as `run,pps`, and fractions with a point",
             ),
             _ if numbers > 0 => {
-                refused(format!("`{}` is not a rate", first.fields.join(" ")), IN_PPS)
+                error(format!("`{}` is not a rate", first.fields.join(" ")), IN_PPS)
             }
-            _ => refused(
+            _ => error(
                 format!(
                     "no column is called {}",
                     RATES[..2].iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(" or ")
@@ -140,38 +139,38 @@ impl Columns {
     }
 }
 
-/// Lines on their way to runs.
+/// Table being read; collects lines into runs.
 struct Table<'a> {
     path: &'a Path,
     columns: Columns,
     runs: Vec<Lines>,
-    /// Position in `runs` of a run, by variant and number.
+    /// Index in `runs`, by variant and run number.
     known: HashMap<(String, String), usize>,
-    /// Lines without a figure.
+    /// Number of lines without a value.
     empty: usize,
 }
 
-/// The lines of one run.
+/// Lines of one run.
 struct Lines {
     variant: String,
     block: Option<u32>,
     sum: f64,
     count: usize,
-    /// Marked as no part of any verdict.
+    /// True if the run is marked as excluded from verdicts.
     is_left_out: bool,
 }
 
 impl Table<'_> {
     fn add(&mut self, record: &Record<'_>) -> Result<(), CompareError> {
         let Columns { is_named, count, rate, run, block, variant, left_out } = self.columns;
-        let refused =
+        let error =
             |what: String, next: &str| Err(CompareError::input(self.path, record.line, what, next));
         let fields = &record.fields;
         if fields.len() != count {
             let what = format!("{} fields, but {count} before", fields.len());
-            return refused(what, "every line needs the same columns");
+            return error(what, "every line needs the same columns");
         }
-        // fwdlab leaves the figure of a run without valid samples empty.
+        // fwdlab leaves the value of a run without valid samples empty.
         if is_named && fields[rate].is_empty() {
             self.empty += 1;
             return Ok(());
@@ -180,28 +179,25 @@ impl Table<'_> {
             Ok(pps) if pps.is_finite() && pps > 0.0 => pps,
             Ok(_) => {
                 let what = format!("`{}` can't be compared", fields[rate]);
-                return refused(
+                return error(
                     what,
                     "every run needs a finite rate above 0; leave out runs that failed",
                 );
             }
-            Err(_) => return refused(format!("`{}` is not a number", fields[rate]), IN_PPS),
+            Err(_) => return error(format!("`{}` is not a number", fields[rate]), IN_PPS),
         };
         let block = match block.map(|at| fields[at].parse::<u32>()) {
             None => None,
             Some(Ok(block)) => Some(block),
             Some(Err(_)) => {
-                return refused(
-                    "the block is not a whole number".into(),
-                    "number the blocks from 0",
-                );
+                return error("the block is not a whole number".into(), "number the blocks from 0");
             }
         };
         if let (false, Some(at)) = (is_named, run)
             && fields[at].parse::<u64>().is_err()
         {
             let what = format!("`{}` is not the number of a run", fields[at]);
-            return refused(what, "two columns are run and rate; name other ones in a first line");
+            return error(what, "two columns are run and rate; name other ones in a first line");
         }
         let variant = variant.map_or(String::new(), |at| fields[at].clone().into_owned());
         let is_left_out = left_out.is_some_and(|at| !fields[at].is_empty());
@@ -213,7 +209,7 @@ impl Table<'_> {
         let key = (lines.variant.clone(), fields[at].clone().into_owned());
         match self.known.get(&key).map(|&index| &mut self.runs[index]) {
             Some(known) if known.block != block => {
-                return refused(format!("run {} is in two blocks", key.1), "a run has one block");
+                return error(format!("run {} is in two blocks", key.1), "a run has one block");
             }
             Some(known) => {
                 known.sum += pps;
@@ -227,7 +223,7 @@ impl Table<'_> {
         Ok(())
     }
 
-    /// The runs by variant, and what has to be said about them.
+    /// Builds the input: runs by variant, and notes on them.
     fn input(self, lines: usize, label: Option<Label>) -> Result<Input, CompareError> {
         let path = self.path;
         let of_file = self.columns.variant.is_none();
@@ -256,7 +252,7 @@ impl Table<'_> {
             let next = "it needs one line per run";
             return Err(CompareError::input(path, None, "names of columns and no figures", next));
         }
-        // In a table others may still have an answer.
+        // In a table, other variants may still have a result.
         if let ([only], true) = (variants.as_slice(), of_file)
             && only.runs.len() < 2
         {
@@ -290,7 +286,7 @@ impl Table<'_> {
         if !of_file {
             sidecar::complete(&mut input);
         }
-        // From the last on, so that those before keep their places.
+        // Backwards, so that removing a run does not move earlier ones.
         for (label, at) in left_out.iter().rev() {
             let named = |variant: &&mut Variant| of_file || variant.label == *label;
             if let Some(variant) = input.variants.iter_mut().find(named) {
@@ -318,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_one_variant_called_like_the_file() {
+    fn list_is_one_variant_named_after_the_file() {
         let input = read("# packets per second\n\n1000\n 2e3 \r\n3000.5").unwrap();
         assert_eq!((input.kind, input.has_blocks, input.variants.len()), (Kind::List, false, 1));
         assert_eq!(input.variants[0].label, "a.b");
@@ -327,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_run_become_its_mean() {
+    fn lines_of_a_run_are_averaged() {
         let input = read("1 10\n1 20\n2 30\n2 50\n").unwrap();
         assert_eq!(input.variants[0].values(), [15.0, 40.0]);
         assert_eq!(input.notes, ["4 samples of dir/a.b.pps aggregated to 2 runs"]);
@@ -336,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_know_variants_and_blocks() {
+    fn table_has_variants_and_blocks() {
         let text = "run,block,variant,value_pps,mean_pps\n0,0,\"4, a\",10,1\n1,0,b,20,1\n\
                     2,1,b,21,1\n3,1,\"4, a\",11,1\n4,2,b,,1\n";
         let input = read(text).unwrap();
@@ -348,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_are_marked_are_left_out() {
+    fn marked_runs_are_left_out() {
         let text = "run,variant,value_pps,left_out\n0,a,10,\n1,b,20,\n2,b,1,short\n3,a,11,\n\
                     4,b,21,\n";
         let input = read(text).unwrap();
@@ -358,8 +354,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_place_and_next_step() {
-        for (text, said) in [
+    fn errors_have_line_and_next_step() {
+        for (text, expected) in [
             ("", "dir/a.b.pps: this file holds no figures; it needs one figure per run"),
             ("# only\n\n", "holds no figures"),
             ("pps\n", "names of columns and no figures"),
@@ -382,7 +378,7 @@ mod tests {
             ("run,block,pps\n1,0,2\n1,1,2\n", "run 1 is in two blocks"),
         ] {
             let error = read(text).unwrap_err();
-            assert!(error.contains(said), "{text:?}: {error}");
+            assert!(error.contains(expected), "{text:?}: {error}");
         }
     }
 }

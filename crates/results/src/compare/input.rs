@@ -12,11 +12,11 @@ use fwdlab_model::{Plan, suggest};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// Kinds of files.
+/// Kinds of input files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// One figure per run, one variant.
+    /// One value per run, one variant.
     List,
     /// Lines with named columns.
     Table,
@@ -24,29 +24,28 @@ pub enum Kind {
     Store,
 }
 
-/// A file that was read.
+/// An input file.
 #[derive(Debug)]
 pub(super) struct Input {
-    /// As the user named it.
+    /// Path given by the user.
     pub(super) path: PathBuf,
     /// Short name that distinguishes it from the other inputs.
     pub(super) name: String,
     /// Kind of the file.
     pub(super) kind: Kind,
-    /// Its variants, at least one.
+    /// Variants, at least one.
     pub(super) variants: Vec<Variant>,
-    /// True when the runs' blocks are those of an experiment, and not just
-    /// their numbers.
+    /// True if the blocks of the runs are those of an experiment, not only run numbers.
     pub(super) has_blocks: bool,
     /// Metadata of the experiment, if known.
     pub(super) origin: Option<Origin>,
-    /// Origin of its figures, if known.
+    /// Origin of the values, if known.
     pub(super) label: Option<Label>,
-    /// The plan; of a store only.
+    /// The plan. `None` unless the file is a store.
     pub(super) plan: Option<Plan>,
-    /// Streams of an alternation; of a store only.
+    /// Streams of an alternation; empty unless the file is a store.
     pub(super) streams: Vec<Stream>,
-    /// The beds that it was measured on, where they have names.
+    /// Named beds of the measurement.
     pub(super) beds: Vec<String>,
     /// Remarks.
     pub(super) notes: Vec<String>,
@@ -55,28 +54,28 @@ pub(super) struct Input {
 /// Metadata of an experiment.
 #[derive(Clone, Debug)]
 pub(super) struct Origin {
-    /// For each variant the index of its baseline; none for a baseline.
+    /// Index of each variant's baseline. `None` for a baseline.
     pub(super) baselines: Vec<Option<usize>>,
-    /// Confidence in percent that the experiment asks for.
+    /// Confidence in percent that the experiment specifies.
     pub(super) confidence: f64,
-    /// Margin of equivalence that it asks for, as a ratio.
+    /// Margin of equivalence that the experiment specifies, as a ratio.
     pub(super) margin: f64,
-    /// The rule that may have stopped it early, and the most blocks.
+    /// Rule that may have stopped the experiment early, and the maximum number of blocks.
     pub(super) stop: Option<(Mode, u32)>,
-    /// True if one of its runs has a warning by which no number can be trusted.
+    /// True if a run has a warning that invalidates all numbers.
     pub(super) is_distrusted: bool,
 }
 
-/// One variant's runs.
+/// Runs of one variant.
 #[derive(Clone, Debug)]
 pub(super) struct Variant {
-    /// Its label.
+    /// Label of the variant.
     pub(super) label: String,
-    /// One figure per run, in the order of the file.
+    /// One value per run, in the order of the file.
     pub(super) runs: Vec<BlockedRun>,
-    /// The same runs with what is known of each; of a store only, else empty.
+    /// The same runs with all their data; empty unless the file is a store.
     pub(super) known: Vec<RunResult>,
-    /// What the same runs executed, by run; of a store of counts only, else empty.
+    /// Instructions executed in the same runs; empty unless the file is a store of counts.
     pub(super) executed: Vec<Executed>,
 }
 
@@ -89,14 +88,14 @@ impl Variant {
 /// A stream of an alternation.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Stream {
-    /// The variants that alternated.
+    /// Variants that alternated.
     pub(super) variants: Vec<usize>,
-    /// Their slices.
+    /// Slices of the variants.
     pub(super) slices: Vec<Slice>,
 }
 
 impl Input {
-    /// The variant called `label`.
+    /// Finds the variant with this label.
     pub(super) fn variant(&self, label: &str) -> Result<usize, CompareError> {
         if self.kind == Kind::List {
             let what = format!("this file holds one list of figures and no variant `{label}`");
@@ -115,7 +114,7 @@ impl Input {
         Err(CompareError::input(&self.path, None, what, next))
     }
 
-    /// The label of a list: the file's name without its last extension.
+    /// Label of a list: the file name without its last extension.
     pub(super) fn stem(path: &Path) -> String {
         path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
     }

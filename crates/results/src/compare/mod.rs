@@ -1,14 +1,13 @@
-//! Compares figures in files and stores: `fwdlab compare`.
+//! Compares values in files and stores: `fwdlab compare`.
 //!
-//! Arguments become inputs (lists of figures, tables, stores), inputs become
-//! pairs of variants, pairs become comparisons; all comparisons of a command are
-//! one family. Variants with common blocks are compared within blocks, others as
-//! independent samples. Invalid comparisons (simulated with measured figures,
-//! virtual testbeds with hardware, different units, different plans) are refused
-//! with the reason.
+//! Arguments become inputs (lists of values, tables, stores), inputs become pairs of variants,
+//! pairs become comparisons. All comparisons of a command are one family. Variants with common
+//! blocks are compared within blocks, others as independent samples. Invalid comparisons (simulated
+//! with measured values, virtual testbeds with hardware, different units, different plans) are
+//! rejected with the reason.
 //!
-//! [`compare()`] answers, [`Results::document`] says it in every form. What is deliberately left out: pictures and whole reports
-//! ([`crate::report`]), and any number that isn't already in [`crate::stats`].
+//! [`compare()`] computes the results, [`Results::document`] renders them. Out of scope: pictures
+//! and whole reports ([`crate::report`]), and any statistic that is not in [`crate::stats`].
 
 mod argument;
 mod beds;
@@ -43,31 +42,31 @@ use std::path::{Path, PathBuf};
 pub struct Question {
     /// Files, directories with a store, `FILE:LABEL`.
     pub arguments: Vec<String>,
-    /// Label of the baseline where one argument holds several variants.
+    /// Label of the baseline if one argument contains several variants.
     pub baseline: Option<String>,
-    /// True when line k of each file belongs to block k.
+    /// True if line k of each file belongs to block k.
     pub blocked: bool,
-    /// Confidence in percent; none for that of the first argument's plan, or 95.
+    /// Confidence in percent. `None` for the confidence of the first argument's plan, or 95.
     pub confidence: Option<f64>,
-    /// Margin of equivalence as a ratio; none for that of the first argument's
-    /// plan, or 0.02.
+    /// Margin of equivalence as a ratio. `None` for the margin of the first argument's plan, or
+    /// 0.02.
     pub margin: Option<f64>,
-    /// How p-values are adjusted for the number of comparisons.
+    /// Adjustment of p-values for the number of comparisons.
     pub adjustment: Adjustment,
 }
 
-/// Reads what is named and compares it.
+/// Reads the arguments and compares them.
 ///
 /// # Errors
-/// Whatever is wrong with the question or the files, before anything is
-/// computed; a pair that has too few runs is no error but has no answer.
+/// Fails if the question or a file is invalid, before anything is computed. A pair with too few
+/// runs is not an error, but has no result.
 pub fn compare(question: &Question) -> Result<Results, CompareError> {
     let mut inputs: Vec<Input> = Vec::new();
     let mut known: HashMap<PathBuf, usize> = HashMap::new();
     let mut named = Vec::new();
     for text in &question.arguments {
         let argument = Argument::of(text)?;
-        // One file by two names is one file; a pipe has no other name.
+        // Two names of one file are one input; a pipe has only one name.
         let identity =
             std::fs::canonicalize(&argument.path).unwrap_or_else(|_| argument.path.clone());
         let input = match known.get(&identity) {
@@ -91,17 +90,17 @@ pub fn compare(question: &Question) -> Result<Results, CompareError> {
 /// Compares the variants of one open store; `question` names no arguments.
 ///
 /// # Errors
-/// As [`compare()`].
+/// Fails like [`compare()`].
 pub fn compare_store(question: &Question, store: &Store) -> Result<Results, CompareError> {
     let input = stored::of_store(store.path(), store)?;
     answer(question, &[input], &[Named { input: 0, variant: None }])
 }
 
-/// Compares texts as if they were files of these names; `question` names no
-/// arguments.
+/// Compares texts as if they were files with these names; `question` names no arguments.
 ///
 /// # Errors
-/// As [`compare()`].
+/// Fails like [`compare()`].
+/// Fails like [`compare()`].
 pub fn compare_texts(
     question: &Question,
     texts: &[(impl AsRef<Path>, impl AsRef<str>)],
@@ -115,7 +114,7 @@ pub fn compare_texts(
     answer(question, &inputs, &named)
 }
 
-/// Names the inputs by what distinguishes their paths.
+/// Gives the inputs short, distinct names.
 fn name(inputs: &mut [Input]) {
     let paths: Vec<String> = inputs.iter().map(|input| input.name.clone()).collect();
     for (input, name) in inputs.iter_mut().zip(short_names(&paths)) {

@@ -1,4 +1,4 @@
-//! Pairs of variants: which are compared, how, and which must not be.
+//! Pairs of variants: selects, validates and classifies comparisons.
 
 use super::Question;
 use super::error::CompareError;
@@ -22,23 +22,23 @@ pub(super) struct Side {
     pub(super) variant: usize,
 }
 
-/// The variants that an argument names: one of an input, or all.
+/// Variants named by an argument: one of an input, or all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Named {
     pub(super) input: usize,
     pub(super) variant: Option<usize>,
 }
 
-/// How two variants are compared.
+/// Comparison method for two variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     /// Independent samples: Welch's test.
     Unblocked,
-    /// In the blocks that both have.
+    /// In the blocks common to both.
     Blocked,
     /// In blocks of an experiment that a rule may have stopped early.
     Sequential(Mode, u32),
-    /// As neighbours within streams.
+    /// As neighbours in time within streams.
     Alternation,
 }
 
@@ -51,8 +51,8 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// The variants that are builds of the baseline's and of the candidate's revision, where a
-    /// store's plan compares revisions by their builds.
+    /// Variants that are builds of the baseline's and of the candidate's revision. `None` unless
+    /// the plan of a store compares revisions by their builds.
     pub(super) fn builds(&self, inputs: &[Input]) -> Option<[Vec<usize>; 2]> {
         let Side { input, variant } = self.candidate;
         let plan = inputs[input].plan.as_ref().filter(|plan| plan.has_builds())?;
@@ -64,7 +64,7 @@ impl Pair {
     }
 }
 
-/// All pairs, and what they are in one phrase.
+/// All pairs, and a description in one phrase.
 #[derive(Debug)]
 pub(super) struct Pairs {
     pub(super) asked: String,
@@ -72,7 +72,7 @@ pub(super) struct Pairs {
 }
 
 impl Pairs {
-    /// The pairs that `question` means by its arguments, `named`.
+    /// Selects the pairs for `question`, whose arguments are `named`.
     pub(super) fn of(
         question: &Question,
         inputs: &[Input],
@@ -83,12 +83,12 @@ impl Pairs {
                 let next = "name two files, or one store";
                 return Err(CompareError::question("there is nothing to compare", next));
             }
-            [one] => within(question, &inputs[one.input], *one)?,
+            [one] => pairs_within(question, &inputs[one.input], *one)?,
             _ if question.baseline.is_some() => {
                 let what = "of several arguments the first one is the baseline, so --baseline has no meaning";
                 return Err(CompareError::question(what, "leave it out, or name one store alone"));
             }
-            several => between(inputs, several)?,
+            several => pairs_between(inputs, several)?,
         };
         if question.blocked {
             check_lines(inputs, &sides.pairs)?;
@@ -96,8 +96,8 @@ impl Pairs {
         for pair in &sides.pairs {
             check(inputs, pair)?;
         }
-        let way = |pair: Pair| Pair { way: way(question, inputs, &pair), ..pair };
-        Ok(Pairs { pairs: sides.pairs.into_iter().map(way).collect(), ..sides })
+        let with_way = |pair: Pair| Pair { way: choose_way(question, inputs, &pair), ..pair };
+        Ok(Pairs { pairs: sides.pairs.into_iter().map(with_way).collect(), ..sides })
     }
 }
 
@@ -105,8 +105,8 @@ fn pair(baseline: Side, candidate: Side) -> Pair {
     Pair { baseline, candidate, way: Way::Unblocked }
 }
 
-/// One argument: each of its variants against its baseline.
-fn within(question: &Question, input: &Input, named: Named) -> Result<Pairs, CompareError> {
+/// Pairs of one argument: each of its variants with its baseline.
+fn pairs_within(question: &Question, input: &Input, named: Named) -> Result<Pairs, CompareError> {
     let path = input.path.display();
     if named.variant.is_some() || input.variants.len() < 2 {
         let what = format!("{path} alone names one variant");
@@ -145,27 +145,27 @@ fn within(question: &Question, input: &Input, named: Named) -> Result<Pairs, Com
     Ok(Pairs { asked: format!("{path}: each variant against its baseline of the plan"), pairs })
 }
 
-/// Baselines and candidates where `level` is no variant, but the level of one factor: each
-/// variant with another level of it is held against the one that differs by that alone.
+/// Baselines and candidates if `level` is not a variant but the level of one factor: each variant
+/// with another level is compared with the variant that differs only in this level.
 fn against_level(input: &Input, level: &str) -> Option<Vec<(usize, usize)>> {
     let labels: Vec<Vec<&str>> =
         input.variants.iter().map(|variant| variant.label.split(", ").collect()).collect();
     if input.variants.iter().any(|variant| variant.label == level) {
         return None;
     }
-    let factor = labels.iter().find_map(|levels| levels.iter().position(|own| *own == level))?;
+    let factor = labels.iter().find_map(|levels| levels.iter().position(|name| *name == level))?;
     let baseline_of = |levels: &Vec<&str>| {
-        let mut wanted = levels.clone();
-        *wanted.get_mut(factor)? = level;
-        labels.iter().position(|other| *other == wanted)
+        let mut baseline = levels.clone();
+        *baseline.get_mut(factor)? = level;
+        labels.iter().position(|other| *other == baseline)
     };
-    let others = labels.iter().enumerate().filter(|(_, own)| own.get(factor) != Some(&level));
-    let pairs = others.filter_map(|(at, own)| Some((baseline_of(own)?, at)));
+    let others = labels.iter().enumerate().filter(|(_, levels)| levels.get(factor) != Some(&level));
+    let pairs = others.filter_map(|(at, levels)| Some((baseline_of(levels)?, at)));
     Some(pairs.collect()).filter(|pairs: &Vec<_>| !pairs.is_empty())
 }
 
-/// Several arguments: the first one is the baseline.
-fn between(inputs: &[Input], named: &[Named]) -> Result<Pairs, CompareError> {
+/// Pairs of several arguments, the first of which is the baseline.
+fn pairs_between(inputs: &[Input], named: &[Named]) -> Result<Pairs, CompareError> {
     let single = |named: &Named| match (named.variant, inputs[named.input].variants.len()) {
         (Some(variant), _) => Some(Side { input: named.input, variant }),
         (None, 1) => Some(Side { input: named.input, variant: 0 }),
@@ -173,7 +173,7 @@ fn between(inputs: &[Input], named: &[Named]) -> Result<Pairs, CompareError> {
     };
     let singles: Vec<Option<Side>> = named.iter().map(single).collect();
     if singles.iter().all(Option::is_none) {
-        return matched(inputs, named);
+        return pairs_by_label(inputs, named);
     }
     if let Some(whole) = singles.iter().position(Option::is_none) {
         let input = &inputs[named[whole].input];
@@ -208,8 +208,8 @@ fn between(inputs: &[Input], named: &[Named]) -> Result<Pairs, CompareError> {
     Ok(Pairs { asked, pairs })
 }
 
-/// Whole stores or tables: variants of the same label.
-fn matched(inputs: &[Input], named: &[Named]) -> Result<Pairs, CompareError> {
+/// Pairs of whole stores or tables: variants with the same label.
+fn pairs_by_label(inputs: &[Input], named: &[Named]) -> Result<Pairs, CompareError> {
     let first = &inputs[named[0].input];
     let name_one = format!("name single variants, e.g. {}:LABEL", first.path.display());
     let mut pairs = Vec::new();
@@ -230,10 +230,10 @@ fn matched(inputs: &[Input], named: &[Named]) -> Result<Pairs, CompareError> {
         }
         let known: HashMap<&str, usize> =
             input.variants.iter().enumerate().map(|(i, v)| (v.label.as_str(), i)).collect();
-        for (variant, ours) in first.variants.iter().enumerate() {
-            let Some(&theirs) = known.get(ours.label.as_str()) else { continue };
+        for (variant, first_variant) in first.variants.iter().enumerate() {
+            let Some(&candidate) = known.get(first_variant.label.as_str()) else { continue };
             let baseline = Side { input: named[0].input, variant };
-            pairs.push(pair(baseline, Side { input: other.input, variant: theirs }));
+            pairs.push(pair(baseline, Side { input: other.input, variant: candidate }));
         }
         let matched =
             first.variants.iter().filter(|v| known.contains_key(v.label.as_str())).count();
@@ -252,14 +252,14 @@ fn matched(inputs: &[Input], named: &[Named]) -> Result<Pairs, CompareError> {
     Ok(Pairs { asked, pairs })
 }
 
-fn way(question: &Question, inputs: &[Input], pair: &Pair) -> Way {
+fn choose_way(question: &Question, inputs: &[Input], pair: &Pair) -> Way {
     let input = &inputs[pair.baseline.input];
     let same = pair.baseline.input == pair.candidate.input;
     match () {
         () if question.blocked => Way::Blocked,
         () if same && !input.streams.is_empty() => Way::Alternation,
         () if same && input.has_blocks => match input.origin.as_ref().and_then(|o| o.stop) {
-            // After interim looks the comparison must use the stopping rule that allowed them.
+            // After interim looks, the comparison must use the stopping rule that allowed them.
             Some((mode, max_blocks)) => Way::Sequential(mode, max_blocks),
             None => Way::Blocked,
         },
@@ -267,13 +267,13 @@ fn way(question: &Question, inputs: &[Input], pair: &Pair) -> Way {
     }
 }
 
-/// `--blocked`: line k of each file belongs to block k.
+/// Checks `--blocked`, where line k of each file belongs to block k.
 fn check_lines(inputs: &[Input], pairs: &[Pair]) -> Result<(), CompareError> {
     for pair in pairs {
         let (a, b) = (&inputs[pair.baseline.input], &inputs[pair.candidate.input]);
-        if let Some(knows) = [a, b].into_iter().find(|input| input.has_blocks) {
+        if let Some(blocked) = [a, b].into_iter().find(|input| input.has_blocks) {
             let what = "it says itself which run is of which block, so --blocked has no meaning";
-            return Err(CompareError::input(&knows.path, None, what, "leave it out"));
+            return Err(CompareError::input(&blocked.path, None, what, "leave it out"));
         }
         let count = |side: Side| inputs[side.input].variants[side.variant].runs.len();
         let (in_a, in_b) = (count(pair.baseline), count(pair.candidate));
@@ -288,7 +288,7 @@ fn check_lines(inputs: &[Input], pairs: &[Pair]) -> Result<(), CompareError> {
     Ok(())
 }
 
-/// Refuses invalid comparisons.
+/// Rejects invalid comparisons.
 fn check(inputs: &[Input], pair: &Pair) -> Result<(), CompareError> {
     let (a, b) = (&inputs[pair.baseline.input], &inputs[pair.candidate.input]);
     if pair.baseline.input == pair.candidate.input {
@@ -329,7 +329,8 @@ fn check(inputs: &[Input], pair: &Pair) -> Result<(), CompareError> {
     same_unit(inputs, pair)
 }
 
-/// A store is in packets per second; the unit of other files is unknown.
+/// Rejects values in different units. A store is in packets per second; the unit of other files is
+/// unknown.
 fn same_unit(inputs: &[Input], pair: &Pair) -> Result<(), CompareError> {
     let (a, b) = (&inputs[pair.baseline.input], &inputs[pair.candidate.input]);
     if a.kind == Kind::Store && b.kind == Kind::Store {
@@ -355,12 +356,12 @@ fn same_unit(inputs: &[Input], pair: &Pair) -> Result<(), CompareError> {
     Err(CompareError::question(what, format!("give packets per second in both ({read})")))
 }
 
-/// Four digits of a number, in its own unit.
+/// Four digits of a number, without a unit.
 fn short(value: f64) -> String {
     format!("{value:.3e}").parse::<f64>().map_or(value.to_string(), |short| short.to_string())
 }
 
-/// The figure that all of the inputs state, where they do.
+/// Metric of the inputs. `None` if no input specifies one.
 pub(super) fn common_figure(inputs: &[Input]) -> Option<RunMetric> {
     inputs.iter().find_map(|input| input.label.as_ref()?.figure)
 }

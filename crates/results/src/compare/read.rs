@@ -1,4 +1,4 @@
-//! Reads a file, whatever it is.
+//! Reads a file of any kind.
 
 use super::error::CompareError;
 use super::input::Input;
@@ -10,7 +10,7 @@ use std::path::Path;
 /// The first bytes of every SQLite file (<https://www.sqlite.org/fileformat.html>).
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
-/// Reads the file at `path`, whatever it is.
+/// Reads the file at `path` and detects its kind.
 pub(super) fn read(path: &Path) -> Result<Input, CompareError> {
     let failed = |source| CompareError::Read { path: path.to_path_buf(), source };
     let mut file = File::open(path).map_err(failed)?;

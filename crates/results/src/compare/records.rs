@@ -1,12 +1,11 @@
-//! Text as lines of fields: blanks, tabs or commas between them.
+//! Splits text into lines of fields, separated by blanks, tabs or commas.
 //!
-//! With commas the rules of RFC 4180 hold: a field in double quotes may hold
-//! commas, line feeds and doubled quotes. Empty lines and lines that begin with
-//! `#` are skipped.
+//! Commas follow RFC 4180: a field in double quotes may contain commas, line feeds and doubled
+//! quotes. Empty lines and lines that begin with `#` are skipped.
 
 use std::borrow::Cow;
 
-/// What stands between two fields.
+/// Separator of fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Separator {
     /// A comma.
@@ -17,18 +16,18 @@ pub(super) enum Separator {
     Blanks,
 }
 
-/// One record and the line on which it begins, from 1.
+/// A record and its first line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Record<'a> {
-    /// The line.
+    /// Line number, from 1.
     pub(super) line: usize,
-    /// Its fields, blanks around them removed.
+    /// Fields, without surrounding blanks.
     pub(super) fields: Vec<Cow<'a, str>>,
 }
 
-/// The records of `text`, and what separates their fields, as its first one says.
+/// Records of `text`, and the separator, detected from the first record.
 pub(super) fn records(text: &str) -> (Separator, Vec<Record<'_>>) {
-    // A byte order mark, as spreadsheets write it.
+    // Spreadsheets write a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let first = text.lines().find(|line| !is_skipped(line)).unwrap_or_default();
     let separator = match first {
@@ -64,9 +63,9 @@ fn is_skipped(line: &str) -> bool {
     line.is_empty() || line.starts_with('#')
 }
 
-/// Bytes up to the first line feed outside quotes.
+/// Length in bytes up to the first line feed outside quotes.
 fn record_length(text: &str) -> usize {
-    // The quotes of a comment are no quotes.
+    // Quotes in a comment do not count.
     let skipped = text.lines().next().is_some_and(is_skipped);
     let mut quoted = false;
     text.bytes()
@@ -106,13 +105,13 @@ mod tests {
     }
 
     #[test]
-    fn lists_have_one_field() {
+    fn records_of_a_list_have_one_field() {
         assert_eq!(of("# c\n\n 12 \r\n3"), [(3, vec!["12".into()]), (4, vec!["3".to_owned()])]);
         assert_eq!(of(""), []);
     }
 
     #[test]
-    fn quoted_fields_hold_anything() {
+    fn quoted_fields_contain_commas_quotes_and_line_feeds() {
         let text = "a,b\n\"4, \"\"inet6\"\"\",\"x\ny\"\n# \"\n1, 2\n";
         let expected =
             [(1, vec!["a", "b"]), (2, vec!["4, \"inet6\"", "x\ny"]), (5, vec!["1", "2"])];
@@ -121,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_line_says_what_separates() {
+    fn separator_is_detected_from_the_first_line() {
         for (text, separator) in [
             ("1 2", Separator::Blanks),
             ("# a,b\n1\t2", Separator::Tab),

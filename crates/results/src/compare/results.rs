@@ -23,71 +23,69 @@ use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::thread;
 
-/// Fewer comparisons are not worth a thread.
+/// Minimum number of comparisons per thread.
 const PAIRS_PER_THREAD: usize = 16;
 
 /// Results of a comparison, independent of the output format.
 #[derive(Clone, Debug, Serialize)]
 pub struct Results {
-    /// What was compared, in one phrase.
+    /// Description of the comparison, in one phrase.
     pub asked: String,
-    /// Unit of every figure.
+    /// Unit of all values.
     pub unit: &'static str,
-    /// What stands for a run, where an input says so.
+    /// Metric of a run, if an input specifies it.
     pub figure: Option<RunMetric>,
-    /// Caveat to print with every number; empty for hardware and for unknown
-    /// testbeds.
+    /// Caveat to print with every number; empty for hardware and for unknown testbeds.
     pub caption: String,
     /// Confidence in percent.
     pub confidence: f64,
     /// Margin of equivalence as a ratio.
     pub margin: f64,
-    /// How p-values were adjusted.
+    /// Method of adjusting p-values.
     pub adjustment: String,
-    /// Comparisons asked together; those without an answer don't count in the
-    /// adjustment.
+    /// Number of requested comparisons; those without a result do not count in the adjustment.
     pub family: usize,
-    /// The files.
+    /// Input files.
     pub inputs: Vec<InputResult>,
-    /// The variants, each baseline before what is compared with it.
+    /// Variants; each baseline precedes its candidates.
     pub variants: Vec<VariantResult>,
-    /// The comparisons; [`Compared::variant`] and [`Compared::baseline`] are
-    /// positions in [`Results::variants`].
+    /// Comparisons; [`Compared::variant`] and [`Compared::baseline`] are indices in
+    /// [`Results::variants`].
     pub comparisons: Vec<Compared>,
     /// Remarks on the whole.
     pub notes: Vec<String>,
 }
 
-/// A file as it was read.
+/// An input file.
 #[derive(Clone, Debug, Serialize)]
 pub struct InputResult {
-    /// As the user named it.
+    /// Path given by the user.
     pub path: String,
     /// Short name that distinguishes it from the other files.
     #[serde(skip)]
     pub name: String,
-    /// What it is.
+    /// Kind of the file.
     pub kind: Kind,
-    /// Testbed of its figures; none where nothing says.
+    /// Testbed of the values. `None` if unknown.
     pub testbed: Option<String>,
-    /// True when no packet was sent for them; none where nothing says.
+    /// True if no packet was sent. `None` if unknown.
     pub simulated: Option<bool>,
-    /// Variants that it holds.
+    /// Number of variants.
     pub variants: usize,
-    /// Runs that it holds.
+    /// Number of runs.
     pub runs: usize,
 }
 
-/// A variant that takes part.
+/// A compared variant.
 #[derive(Clone, Debug, Serialize)]
 pub struct VariantResult {
-    /// Label, with the file where two have the same one.
+    /// Label, with the file if two variants have the same label.
     pub label: String,
-    /// Position of its file in [`Results::inputs`].
+    /// Index of the file in [`Results::inputs`].
     pub input: usize,
-    /// One figure per run.
+    /// One value per run.
     pub values: Vec<f64>,
-    /// Summary of them; none without runs.
+    /// Summary of the values. `None` without runs.
     pub summary: Option<SummaryResult>,
 }
 
@@ -178,8 +176,8 @@ fn refuse_nothing<T>(outcomes: &[Result<T, Unanswerable>]) -> Result<(), Compare
     }
 }
 
-/// The pairs compared in their order, on as many CPUs as there are: a thousand
-/// comparisons take a noticeable time on one.
+/// Compares the pairs in their order, on all available CPUs: a thousand comparisons take noticeable
+/// time on one.
 fn compare_all(
     inputs: &[Input],
     pairs: &[Pair],
@@ -210,7 +208,7 @@ fn compare(inputs: &[Input], pair: &Pair, criteria: Criteria) -> Result<Comparis
     if a.known.is_empty() || b.known.is_empty() {
         return compare_runs(inputs, pair, &a.runs, &b.runs, criteria);
     }
-    // What stores know of their runs counts here as it does in reports.
+    // Data that stores have about their runs is used as in reports.
     let side = |variant: usize, runs: &[RunResult]| -> Vec<RunResult> {
         runs.iter().map(|run| RunResult { variant, ..run.clone() }).collect()
     };
@@ -219,7 +217,7 @@ fn compare(inputs: &[Input], pair: &Pair, criteria: Criteria) -> Result<Comparis
         .judge(&|figure| compare_runs(inputs, pair, &figure(0), &figure(1), criteria))
 }
 
-/// Two revisions of one store, by the builds of each.
+/// Compares two revisions of one store, by their builds.
 fn compare_revisions(
     input: &Input,
     builds: [Vec<usize>; 2],
@@ -240,13 +238,13 @@ fn compare_runs(
     b: &[BlockedRun],
     criteria: Criteria,
 ) -> Result<Comparison, Unanswerable> {
-    // Of a list nothing says that its lines are starts.
+    // The lines of a list are not known to be separate starts.
     let is_list = [pair.baseline.input, pair.candidate.input]
         .into_iter()
         .any(|input| inputs[input].origin.is_none());
-    let listed = |found: Comparison| match is_list {
-        true => found.of_list(),
-        false => found,
+    let listed = |comparison: Comparison| match is_list {
+        true => comparison.of_list(),
+        false => comparison,
     };
     match pair.way {
         Way::Unblocked => {
@@ -272,7 +270,7 @@ fn compare_runs(
     }
 }
 
-/// The variants that take part, each once.
+/// Compared variants, each once.
 struct Sides {
     order: Vec<Side>,
     places: HashMap<Side, usize>,
@@ -354,7 +352,7 @@ fn notes(inputs: &[Input], pairs: &[Pair]) -> Vec<String> {
     if has_time {
         notes.extend(beds::notes(inputs));
     }
-    // A known testbed beside an unknown one; the known ones are alike.
+    // A known testbed and an unknown one; all known ones are alike.
     let mut testbeds: BTreeMap<Option<MeasuredOn>, &Input> = BTreeMap::new();
     for input in inputs {
         testbeds.entry(input.label.as_ref().map(|label| label.testbed)).or_insert(input);

@@ -1,5 +1,5 @@
 //! Supplements a report's `runs.csv` with the `results.json` in the same directory: baselines,
-//! testbed, plan. It is used only if its figures match.
+//! testbed, plan. The file is ignored unless its values match.
 
 use super::input::{Input, Origin};
 use crate::label::{Label, MeasuredOn};
@@ -11,7 +11,7 @@ use serde::Deserialize;
 /// Name of the file.
 const RESULTS: &str = "results.json";
 
-/// The fields of it that are used.
+/// Fields of the file that are used.
 #[derive(Deserialize)]
 struct Results {
     confidence: f64,
@@ -52,8 +52,8 @@ struct Variant {
     values: Vec<f64>,
 }
 
-/// Sorts the variants in the order of the plan and adds metadata from the results;
-/// leaves `input` unchanged if there are none, or if they are of other runs.
+/// Sorts the variants in the order of the plan and adds metadata from the results. Leaves `input`
+/// unchanged if there are no results, or if they belong to other runs.
 pub(super) fn complete(input: &mut Input) {
     let path = input.path.with_file_name(RESULTS);
     let Ok(bytes) = std::fs::read(&path) else { return };
@@ -62,22 +62,22 @@ pub(super) fn complete(input: &mut Input) {
         return;
     };
     let mut variants = Vec::new();
-    for theirs in &results.variants {
-        let ours = input.variants.iter().find(|variant| variant.label == theirs.label);
-        match ours {
-            Some(ours) if same(&ours.values(), &theirs.values) => variants.push(ours.clone()),
+    for reported in &results.variants {
+        let known = input.variants.iter().find(|variant| variant.label == reported.label);
+        match known {
+            Some(known) if same(&known.values(), &reported.values) => variants.push(known.clone()),
             _ => break,
         }
     }
     if variants.len() != input.variants.len() || variants.len() != results.variants.len() {
-        let what = "tells other figures than this file: not used";
-        input.notes.push(format!("{} {what}", path.display()));
+        let problem = "tells other figures than this file: not used";
+        input.notes.push(format!("{} {problem}", path.display()));
         return;
     }
     if results.figure == RunMetric::Slices {
-        let what =
+        let problem =
             "holds one figure per stream: compare the store for slices as neighbours in time";
-        input.notes.push(format!("{} {what}", input.path.display()));
+        input.notes.push(format!("{} {problem}", input.path.display()));
     }
     input.variants = variants;
     input.label = Some(Label {
@@ -95,18 +95,18 @@ pub(super) fn complete(input: &mut Input) {
     });
 }
 
-/// Origin of a list's figures according to the report in the same directory, for fwdlab's
-/// lists without a comment. Used only if the figures match.
+/// Origin of a list's values according to the report in the same directory, for fwdlab's lists
+/// without a comment. `None` unless the values match.
 pub(super) fn label_of_list(input: &Input) -> Option<Label> {
     let bytes = std::fs::read(input.path.with_file_name(RESULTS)).ok()?;
     let results = serde_json::from_slice::<Results>(&bytes).ok()?;
     let name = input.path.file_name()?.to_str()?;
-    let theirs = results.variants.iter().find(|variant| variant.file == name)?;
-    let [ours] = &input.variants[..] else { return None };
+    let reported = results.variants.iter().find(|variant| variant.file == name)?;
+    let [known] = &input.variants[..] else { return None };
     let close = |a: &f64, b: &f64| (a - b).abs() <= 0.51 + 1e-7 * b.abs();
-    let values = ours.values();
-    let same = values.len() == theirs.values.len()
-        && values.iter().zip(&theirs.values).all(|(a, b)| close(a, b));
+    let values = known.values();
+    let same = values.len() == reported.values.len()
+        && values.iter().zip(&reported.values).all(|(a, b)| close(a, b));
     same.then(|| Label {
         testbed: MeasuredOn::of(results.testbed.kind, &results.testbed.caption),
         simulated: results.testbed.simulated,
@@ -115,7 +115,7 @@ pub(super) fn label_of_list(input: &Input) -> Option<Label> {
     })
 }
 
-/// The table has one decimal, the results ten digits.
+/// Compares values: the table has one decimal, the results ten digits.
 fn same(table: &[f64], results: &[f64]) -> bool {
     let close = |(a, b): (&f64, &f64)| (a - b).abs() <= 0.06 + 1e-9 * b.abs();
     table.len() == results.len() && table.iter().zip(results).all(close)

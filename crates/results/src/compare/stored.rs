@@ -1,4 +1,4 @@
-//! A store as a source of figures: only what they need is read.
+//! Reads a store as input of a comparison, without data that is not needed.
 
 use super::error::CompareError;
 use super::input::{Input, Kind, Origin, Stream, Variant};
@@ -11,12 +11,12 @@ use fwdlab_model::record::Executed;
 use fwdlab_model::{RunRecord, Warning};
 use std::path::Path;
 
-/// Reads the figures of the store at `path`.
+/// Reads the values of the store at `path`.
 pub(super) fn read(path: &Path) -> Result<Input, CompareError> {
     of_store(path, &Store::open_read_only(path)?)
 }
 
-/// The figures of an open store, which the user calls `path`.
+/// Reads the values of an open store, which messages refer to as `path`.
 pub(super) fn of_store(path: &Path, store: &Store) -> Result<Input, CompareError> {
     let (contents, figures) = Figures::of_store(store)?;
     let plan = contents.plan.clone();
@@ -83,7 +83,7 @@ pub(super) fn of_store(path: &Path, store: &Store) -> Result<Input, CompareError
     })
 }
 
-/// What a run executed, where that is its figure.
+/// Instructions executed in a run. `None` unless they are its metric.
 fn executed_by(records: &[RunRecord], run: &RunResult) -> Option<Executed> {
     run.counted.as_ref()?;
     records.iter().find(|record| record.run == run.run)?.trial.executed.clone()
