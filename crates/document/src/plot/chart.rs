@@ -1,9 +1,8 @@
-//! Medians and their range over the levels of a factor.
+//! Charts of medians and their range over the levels of a factor.
 //!
-//! A numeric factor yields lines with a point at each median; anything else
-//! yields bars in groups, or points where the rates hardly differ. The whiskers span the smallest
-//! and the largest run: what was seen, nothing computed; or an interval, where the line below
-//! says so.
+//! A numeric factor yields lines with a point at each median; any other yields grouped bars, or
+//! points if the rates hardly differ. The whiskers span the slowest and the fastest run, so they
+//! are observations, not statistics; or they span an interval, if the footnote states this.
 
 use super::Quantity;
 use super::axis::Axis;
@@ -16,24 +15,24 @@ use super::text::width;
 use super::xlabels::XLabels;
 use fwdlab_model::units::{FrameSize, format_pps};
 
-/// Share of a group's slot that its bars take.
+/// Share of a group's slot taken by its bars.
 const GROUP_SHARE: f64 = 0.76;
-/// Widest bar in pixels.
+/// Maximum width of a bar in pixels.
 const MAX_BAR: f64 = 70.0;
-/// Narrowest slot of a category in pixels: upright labels still fit.
+/// Minimum width of a category's slot in pixels: vertical labels still fit.
 const MIN_SLOT: f64 = 18.0;
 /// Half the width of a whisker's caps.
 const CAP: f64 = 5.0;
-/// The palette's black, on which whiskers must not be black too.
+/// The palette's black; whiskers on it need another colour.
 const BLACK: &str = "#000000";
 /// Radius of a point.
 const MARKER: f64 = 4.5;
-/// Runs of which the slowest reaches more than this share of the fastest are drawn as points on
-/// an axis of their own: of bars from zero one would see that they are high.
+/// If the slowest run is above this share of the fastest, runs are drawn as points on an axis
+/// without zero: bars from zero would hardly differ.
 const CLOSE: f64 = 0.8;
 const SCALED: &str = "The axis is scaled to the data and does not begin at zero.";
-/// A ceiling further above the data than this factor stays out of the figure:
-/// it would squeeze the data into the lower half.
+/// Ratio to the data above which a ceiling is not drawn: it would squeeze the data into the lower
+/// half.
 const CEILING_IN_RANGE: f64 = 1.6;
 
 /// A figure of medians with their range.
@@ -41,38 +40,38 @@ const CEILING_IN_RANGE: f64 = 1.6;
 pub struct Chart {
     /// Title.
     pub title: String,
-    /// Name of what is varied, under the axis.
+    /// Name of the factor, under the axis.
     pub x_label: String,
-    /// The levels.
+    /// Levels of the factor.
     pub x: XAxis,
-    /// The series; a legend names them when there is more than one.
+    /// Series; a legend names them if there are several.
     pub series: Vec<Series>,
-    /// What the points are of their runs: `median`, `geometric mean`.
+    /// Statistic of the runs shown by the points: `median`, `geometric mean`.
     pub middle: &'static str,
-    /// What the left axis shows.
+    /// Quantity of the left axis.
     pub y: Quantity,
-    /// What the right axis shows; none leaves that axis out.
+    /// Quantity of the right axis. `None` for no right axis.
     pub right: Option<RightAxis>,
-    /// What sender and receiver reach without a DUT, in packets per second: a
-    /// dashed line where it lies near the data, else a remark in the legend.
+    /// Rate of sender and receiver without a DUT, in packets per second: a dashed line if it is
+    /// near the data, else a remark in the legend.
     pub ceiling_pps: Option<f64>,
-    /// A line under the figure, such as what kind of testbed it is.
+    /// Line under the figure, such as the kind of testbed.
     pub footnote: Option<String>,
 }
 
-/// What the packet rate is converted into on the right axis.
+/// Conversion of the packet rate on the right axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RightAxis {
     /// L2 rate of frames of one size with FCS (pps x frame x 8).
     L2Rate(FrameSize),
-    /// Ethernet throughput that the same packet rate would have with the simple
-    /// IMIX, as the netbenches archive draws it.
+    /// Ethernet throughput at the same packet rate with the simple IMIX, as in the figures of the
+    /// netbenches archive.
     Imix,
 }
 
 impl RightAxis {
-    /// The simple IMIX, seven packets of 40 bytes, four of 576 and one of 1500,
-    /// each with 14 bytes of Ethernet header, in bits of the mean packet.
+    /// Mean packet of the simple IMIX in bits: seven packets of 40 bytes, four of 576 and one of
+    /// 1500, each with 14 bytes of Ethernet header.
     pub const IMIX_BITS: f64 =
         (7.0 * (40.0 + 14.0) + 4.0 * (576.0 + 14.0) + (1500.0 + 14.0)) / 12.0 * 8.0;
 
@@ -84,34 +83,34 @@ impl RightAxis {
     }
 }
 
-/// The levels of the factor on the x axis.
+/// Levels of the factor on the x axis.
 #[derive(Clone, Debug, PartialEq)]
 pub enum XAxis {
-    /// Labels in their order: bars.
+    /// Labels in order, for bars.
     Categories(Vec<String>),
-    /// Numbers with their labels: lines.
+    /// Numbers with their labels, for lines.
     Numbers(Vec<(f64, String)>),
 }
 
-/// One series.
+/// A series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
     /// Name in the legend.
     pub name: String,
-    /// One per level; none where nothing was measured.
+    /// One point per level. `None` if the level was not measured.
     pub points: Vec<Option<Point>>,
-    /// A curve fitted to it; drawn on an axis of numbers only.
+    /// Curve fitted to the series; drawn on numeric axes only.
     pub fit: Option<Fit>,
 }
 
-/// What was found at one level, in the unit of the figure.
+/// Result at one level, in the unit of the figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     /// Median of the runs.
     pub median_pps: f64,
-    /// The slowest run.
+    /// Slowest run.
     pub min_pps: f64,
-    /// The fastest run.
+    /// Fastest run.
     pub max_pps: f64,
 }
 
@@ -127,7 +126,7 @@ impl Draw for Chart {
             && least > CLOSE * max;
         let highest = if is_close { 2.0 * max - least } else { CEILING_IN_RANGE * max };
         let drawn = ceiling.filter(|&ceiling| max > 0.0 && ceiling <= highest);
-        // Room for the figures that stand on the whiskers.
+        // Leave room for the values above the whiskers.
         let y = match is_close {
             true => {
                 let room = 0.1 * (max - least);
@@ -149,7 +148,7 @@ impl Draw for Chart {
             legend: self.legend(ceiling, drawn.is_some(), is_close),
             y_label: self.y.name(),
             y: &y,
-            // There is no room for both axes in a narrow window.
+            // A narrow window has no room for both axes.
             right: self.right.filter(|_| width >= WIDTH).map(|right| {
                 let (label, factor) = right.label_and_factor();
                 (label, y.converted(factor, "bit/s"))
@@ -159,8 +158,8 @@ impl Draw for Chart {
             width,
         };
         let (left, right) = frame.columns();
-        let lacking = slots as f64 * MIN_SLOT - (right - left);
-        frame.width += lacking.max(0.0).ceil();
+        let missing_width = slots as f64 * MIN_SLOT - (right - left);
+        frame.width += missing_width.max(0.0).ceil();
         match &self.x {
             XAxis::Categories(labels) => self.draw_bars(&frame, labels, drawn),
             XAxis::Numbers(levels) => self.draw_lines(&frame, levels, drawn),
@@ -172,19 +171,19 @@ impl Chart {
     fn draw_bars(&self, frame: &Frame, labels: &[String], ceiling: Option<f64>) -> Sheet {
         let (mut left, right) = frame.columns();
         let slot_from = |left: f64| (right - left) / labels.len().max(1) as f64;
-        let mut placed = XLabels::layout(labels, slot_from(left));
-        // Slanted labels may push the plot to the right and thereby the slots
-        // together, which lets them reach a little further still.
+        let mut x_labels = XLabels::layout(labels, slot_from(left));
+        // Slanted labels can push the plot to the right, which narrows the slots, so that the
+        // labels reach a little further.
         for _ in 0..6 {
-            let needed = placed.reach + 8.0 - slot_from(left) / 2.0;
+            let needed = x_labels.reach + 8.0 - slot_from(left) / 2.0;
             if needed <= left {
                 break;
             }
             left = needed;
-            placed = XLabels::layout(labels, slot_from(left));
+            x_labels = XLabels::layout(labels, slot_from(left));
         }
         let slot = slot_from(left);
-        let (mut svg, plot) = frame.open(left, placed.height);
+        let (mut svg, plot) = frame.open(left, x_labels.height);
 
         let middles: Vec<f64> =
             (0..labels.len()).map(|i| plot.left + (i as f64 + 0.5) * slot).collect();
@@ -199,7 +198,7 @@ impl Chart {
             let top = plot.y(frame.y, point.median_pps);
             let tip = self.tip(index, &labels[level], point);
             let cap = (bar / 2.0 - 1.0).min(CAP);
-            // The length of a bar is a figure only where it begins at zero.
+            // Bars only make sense on an axis from zero.
             match frame.y.low > 0.0 {
                 true => {
                     whisker(&mut svg, &plot, frame.y, x, point, super::colour(index), cap);
@@ -222,17 +221,18 @@ impl Chart {
             }
         }
         draw_ceiling(&mut svg, &plot, frame.y, ceiling);
-        placed.draw(&mut svg, &middles, plot.bottom);
+        x_labels.draw(&mut svg, &middles, plot.bottom);
         svg.finish()
     }
 
     fn draw_lines(&self, frame: &Frame, levels: &[(f64, String)], ceiling: Option<f64>) -> Sheet {
         let (left, right) = frame.columns();
-        let placed = Scale::place(levels, right - left).places;
+        let positions = Scale::place(levels, right - left).places;
         let labels: Vec<String> = levels.iter().map(|(_, label)| label.clone()).collect();
-        let narrowest = placed.windows(2).map(|w| (w[1] - w[0]).abs()).fold(right - left, f64::min);
+        let narrowest =
+            positions.windows(2).map(|w| (w[1] - w[0]).abs()).fold(right - left, f64::min);
         let x_labels = XLabels::layout(&labels, narrowest.min(2.0 * MAX_INSET));
-        let left = left.max(x_labels.reach + 8.0 - placed.first().copied().unwrap_or(0.0));
+        let left = left.max(x_labels.reach + 8.0 - positions.first().copied().unwrap_or(0.0));
         let (mut svg, plot) = frame.open(left, x_labels.height);
         let scale = Scale::place(levels, plot.right - plot.left);
         let middles: Vec<f64> = scale.places.iter().map(|x| plot.left + x).collect();
@@ -240,7 +240,7 @@ impl Chart {
             let ink = format!("stroke=\"{INK}\"");
             svg.line((x, plot.bottom), (x, plot.bottom + 4.0), &ink);
         }
-        // Whiskers of different series stand side by side.
+        // Whiskers of different series are drawn next to each other.
         let dodge = (narrowest / (2.0 * self.series.len().max(1) as f64)).min(8.0);
         let x_of = |series: usize, level: usize| {
             middles[level] + (series as f64 - (self.series.len() as f64 - 1.0) / 2.0) * dodge
@@ -248,7 +248,7 @@ impl Chart {
         for (index, fit) in self.fits() {
             fit.draw(&mut svg, &plot, frame.y, &scale, index);
         }
-        // A curve that holds takes the place of the line through the medians.
+        // A curve that fits replaces the line through the medians.
         let is_joined = |series: &Series| series.fit.as_ref().is_none_or(|fit| !fit.holds);
         for (index, series) in self.series.iter().enumerate().filter(|(_, s)| is_joined(s)) {
             let measured: Vec<Option<&Point>> = series
@@ -317,14 +317,14 @@ impl Chart {
     }
 
     fn legend_name(&self, series: &Series) -> String {
-        if self.is_numeric() { named(series) } else { series.name.clone() }
+        if self.is_numeric() { name_with_fit(series) } else { series.name.clone() }
     }
 
     fn is_numeric(&self) -> bool {
         matches!(self.x, XAxis::Numbers(_))
     }
 
-    /// The fitted curves that can be drawn.
+    /// Fitted curves that can be drawn.
     fn fits(&self) -> impl Iterator<Item = (usize, &Fit)> {
         let series = self.series.iter().enumerate().filter(|_| self.is_numeric());
         series.filter_map(|(index, series)| Some((index, series.fit.as_ref()?)))
@@ -354,7 +354,7 @@ impl Chart {
         )
     }
 
-    /// The figure above a bar: the median in the axis' unit.
+    /// Value above a bar: the median in the axis' unit.
     fn figure(&self, point: &Point, axis: &Axis) -> String {
         if point.median_pps == 0.0 {
             return "0".into();
@@ -373,7 +373,7 @@ impl Point {
     }
 }
 
-/// From the smallest to the largest run, with caps; nothing for a single run.
+/// Draws a whisker from the slowest to the fastest run, with caps; nothing for a single run.
 fn whisker(svg: &mut Svg, plot: &Plot, axis: &Axis, x: f64, point: &Point, colour: &str, cap: f64) {
     if point.max_pps <= point.min_pps {
         return;
@@ -393,8 +393,8 @@ fn draw_ceiling(svg: &mut Svg, plot: &Plot, axis: &Axis, ceiling: Option<f64>) {
     }
 }
 
-/// A series' name with what its fit says.
-fn named(series: &Series) -> String {
+/// Name of a series with its fit's result.
+fn name_with_fit(series: &Series) -> String {
     match &series.fit {
         Some(fit) if fit.holds => match fit.best_words() {
             Some(best) => format!("{}, best {best}", series.name),

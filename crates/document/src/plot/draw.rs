@@ -1,4 +1,4 @@
-//! Layouts of a figure: for files, paper and wide windows, and for the windows of phones.
+//! Layouts of a figure: for files, paper and wide windows, and for phones.
 
 use super::frame::WIDTH;
 use super::svg::Sheet;
@@ -8,22 +8,22 @@ pub(super) const NARROW: f64 = 380.0;
 
 /// A figure that can be laid out for any width.
 pub trait Draw {
-    /// Lays the figure out for `width` pixels; what its data need more is added.
+    /// Lays the figure out for `width` pixels, or more if the data need it.
     fn draw(&self, width: f64) -> Sheet;
 
-    /// The figure as SVG text, as wide as files have it.
+    /// Renders the figure as SVG text, in the width of files.
     fn render(&self) -> String {
         self.draw(WIDTH).svg
     }
 
-    /// The figure for windows of every width.
+    /// Renders the figure for windows of any width.
     fn drawing(&self) -> Drawing {
         let narrow = self.draw(NARROW);
         Drawing { wide: self.render(), narrow: (narrow.width <= NARROW).then_some(narrow.svg) }
     }
 }
 
-/// A figure as SVG text, for windows of every width.
+/// A figure as SVG text, for windows of any width.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Drawing {
     /// Layout for files, paper and wide windows.

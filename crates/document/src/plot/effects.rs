@@ -1,8 +1,8 @@
-//! Effects with their intervals, a row each, and the margin within which they don't matter.
+//! Figures of effects with their intervals, one row each, and the margin of equivalence.
 //!
-//! What was found stands at the right in words, the single runs are points below each
-//! interval. The axis is that of the change in percent. If an effect is larger than a doubling the
-//! axis is logarithmic, on which half and twice are equally far from no change, and says so. No
+//! Each row has its verdict in words at the right, and single runs as points below the interval.
+//! The axis is the change in percent. If an effect is larger than a doubling, the axis is
+//! logarithmic, so that half and double are equally far from no change; its label states this. No
 //! lengths are compared, so the axis need not begin at zero.
 
 use super::axis::Axis;
@@ -12,7 +12,7 @@ use super::svg::{Anchor, GREY, INK, PALE, Shape, Sheet, Svg, TextStyle};
 use super::text::{shorten, widest, width, wrap};
 use crate::format::signed_percent;
 
-/// Rows that a figure has at most.
+/// Maximum number of rows.
 const ROWS: usize = 40;
 /// Height of a row in pixels.
 const ROW: f64 = 30.0;
@@ -23,16 +23,16 @@ const TITLE_SIZE: f64 = 16.0;
 const SMALL_SIZE: f64 = 12.0;
 /// Space between a row's interval and its text.
 const GAP: f64 = 14.0;
-/// Labels are no wider than this.
+/// Maximum width of a label.
 const MAX_LABEL: f64 = 300.0;
-/// Intervals that reach further, as ratios, are cut at the edge.
+/// Ratio beyond which intervals are cut at the edge.
 const FURTHEST: f64 = 20.0;
-/// Ratio from which on the axis is logarithmic.
+/// Ratio above which the axis is logarithmic.
 const DOUBLED: f64 = 2.0;
-/// Ratios that a logarithmic axis names, and those that it adds if few of them are in sight.
+/// Ticks of a logarithmic axis, and additional ticks if only few of them are visible.
 const NAMED: [f64; 11] = [1.0, 0.5, 2.0, 0.2, 5.0, 0.1, 10.0, 0.05, 20.0, 0.02, 50.0];
 const ADDED: [f64; 4] = [1.5, 3.0, 0.7, 0.3];
-/// Names below which a logarithmic axis has too few.
+/// Minimum number of ticks on a logarithmic axis before more are added.
 const FEW: usize = 4;
 
 /// A figure of effects.
@@ -40,50 +40,50 @@ const FEW: usize = 4;
 pub struct Effects {
     /// Title.
     pub title: String,
-    /// The rows; of many the forty with the largest effects are drawn.
+    /// Rows; if there are more than forty, those with the largest effects are drawn.
     pub rows: Vec<Effect>,
-    /// Name of what changed: `rate`.
+    /// Name of the changed quantity: `rate`.
     pub what: String,
     /// Margin of equivalence as a ratio (0.02 = 2 %), drawn as a band.
     pub margin: f64,
-    /// What intervals and points are, under the figure.
+    /// Explanation of intervals and points, under the figure.
     pub footnote: String,
 }
 
 /// One effect; all numbers are ratios, candidate over baseline.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Effect {
-    /// What is compared.
+    /// Description of the comparison.
     pub label: String,
     /// The effect.
     pub ratio: f64,
-    /// Lower end of its interval.
+    /// Lower end of the effect's interval.
     pub low: f64,
-    /// Upper end of it.
+    /// Upper end of the effect's interval.
     pub high: f64,
-    /// Single runs against what they are held against.
+    /// Single runs over the baseline.
     pub runs: Vec<f64>,
-    /// What was concluded.
+    /// Verdict.
     pub found: Found,
-    /// The same in words, at the right and where it is pointed at.
+    /// Verdict in words, shown at the right and as a tooltip.
     pub said: String,
 }
 
-/// What was concluded of an effect.
+/// Verdict on an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// More is forwarded.
+    /// The rate is higher.
     Better,
-    /// Less is forwarded.
+    /// The rate is lower.
     Worse,
-    /// No difference that matters.
+    /// The difference is within the margin of equivalence.
     Equivalent,
-    /// Nothing.
+    /// Inconclusive.
     Open,
 }
 
 impl Found {
-    /// Shape of the effect, which shows the verdict without the colour.
+    /// Shape of the effect's mark, which shows the verdict without colour.
     fn shape(self) -> Shape {
         match self {
             Found::Better => Shape::Up,
@@ -104,8 +104,8 @@ impl Found {
 }
 
 impl Draw for Effects {
-    /// In a wide figure each row has its label at the left and its words at the right; in a narrow
-    /// one both are above it.
+    /// A wide figure has each row's label at the left and its verdict at the right; a narrow one
+    /// has both above the row.
     fn draw(&self, width: f64) -> Sheet {
         let rows = self.drawn();
         let rows = rows.as_slice();
@@ -113,13 +113,13 @@ impl Draw for Effects {
         let room = if is_narrow { width - 2.0 * MARGIN } else { MAX_LABEL };
         let labels: Vec<String> =
             rows.iter().map(|row| shorten(&row.label, LABEL_SIZE, room)).collect();
-        let said: Vec<String> = rows.iter().map(|row| row.said.clone()).collect();
+        let verdicts: Vec<String> = rows.iter().map(|row| row.said.clone()).collect();
         let (left, right, above) = match is_narrow {
-            // Half of the outermost names of the axis is beyond its ends.
+            // Half of the outermost tick labels is beyond the ends of the axis.
             true => (2.5 * MARGIN, width - 2.5 * MARGIN, 2.0 * LABEL_SIZE * LINE + 4.0),
             false => {
                 let left = MARGIN + widest(&labels, LABEL_SIZE) + GAP;
-                (left, width - MARGIN - widest(&said, LABEL_SIZE) - GAP, 0.0)
+                (left, width - MARGIN - widest(&verdicts, LABEL_SIZE) - GAP, 0.0)
             }
         };
         let mut note = self.footnote.clone();
@@ -139,7 +139,7 @@ impl Draw for Effects {
         }
         let scale = Scale::of(rows, self.margin, left, right);
         let ticks = scale.ticks();
-        // Where words stand above the intervals, lines across would strike them through.
+        // Vertical lines would cross the text between the rows.
         let plots: Vec<(f64, f64)> = match is_narrow {
             true => (1..=rows.len())
                 .map(|row| top + row as f64 * (above + ROW))
@@ -156,8 +156,8 @@ impl Draw for Effects {
                 let x = scale.x(*ratio);
                 svg.line((x, top), (x, bottom), &format!("stroke=\"{PALE}\""));
             }
-            let none = scale.x(1.0);
-            svg.line((none, top), (none, bottom), &format!("stroke=\"{INK}\""));
+            let no_change = scale.x(1.0);
+            svg.line((no_change, top), (no_change, bottom), &format!("stroke=\"{INK}\""));
         }
         for (ratio, label) in ticks {
             let at = (scale.x(ratio), bottom + LABEL_SIZE * 1.3);
@@ -167,7 +167,7 @@ impl Draw for Effects {
         let axis = format!("change of the {}{kind}", self.what);
         let at = ((left + right) / 2.0, bottom + LABEL_SIZE * 2.8);
         svg.text(at, &axis, TextStyle::new(LABEL_SIZE, Anchor::Middle));
-        for (i, ((row, label), said)) in rows.iter().zip(&labels).zip(&said).enumerate() {
+        for (i, ((row, label), verdict)) in rows.iter().zip(&labels).zip(&verdicts).enumerate() {
             let begin = top + i as f64 * (above + ROW);
             let y = begin + above + 0.5 * ROW;
             match is_narrow {
@@ -176,14 +176,14 @@ impl Draw for Effects {
                     let style = TextStyle::new(LABEL_SIZE, Anchor::Start);
                     svg.text((MARGIN, first), label, style);
                     let style = TextStyle { colour: GREY, ..style };
-                    svg.text((MARGIN, first + second), said, style);
+                    svg.text((MARGIN, first + second), verdict, style);
                 }
                 false => {
                     let text_y = y + 0.35 * LABEL_SIZE;
                     let style = TextStyle::new(LABEL_SIZE, Anchor::End);
                     svg.text((left - GAP, text_y), label, style);
                     let style = TextStyle::new(LABEL_SIZE, Anchor::Start);
-                    svg.text((right + GAP, text_y), said, style);
+                    svg.text((right + GAP, text_y), verdict, style);
                 }
             }
             row.draw(&mut svg, &scale, y);
@@ -198,15 +198,15 @@ impl Draw for Effects {
 }
 
 impl Effects {
-    /// True for a label that is not cut.
+    /// Returns true for a label that is not cut.
     pub fn label_fits(label: &str) -> bool {
         width(label, LABEL_SIZE) <= MAX_LABEL
     }
 
-    /// The rows that are drawn, in their order.
+    /// Rows to draw, in their order.
     fn drawn(&self) -> Vec<&Effect> {
         let mut rows: Vec<(usize, &Effect)> = self.rows.iter().enumerate().collect();
-        // What was found comes before what was not, however large.
+        // Better and worse come before equivalent and inconclusive, whatever the size.
         let is_open = |row: &Effect| matches!(row.found, Found::Equivalent | Found::Open);
         rows.sort_by(|(_, a), (_, b)| {
             let size = |row: &Effect| row.ratio.ln().abs();
@@ -230,7 +230,7 @@ impl Effect {
         let stroke = format!("stroke=\"{colour}\" stroke-width=\"2.5\"");
         svg.line((low, y - 2.0), (high, y - 2.0), &stroke);
         for (end, x) in [(self.low, low), (self.high, high)] {
-            // An interval that goes on beyond the edge has no cap there.
+            // An interval that continues beyond the edge has no cap there.
             if scale.holds(end) {
                 svg.line((x, y - 7.0), (x, y + 3.0), &stroke);
             }
@@ -241,7 +241,7 @@ impl Effect {
     }
 }
 
-/// Places of ratios: by their changes, or by their logarithms.
+/// Positions of ratios, linear or logarithmic.
 struct Scale {
     low: f64,
     high: f64,
@@ -255,7 +255,7 @@ impl Scale {
         let all = rows.iter().flat_map(|row| {
             let runs = row.runs.iter().copied();
             runs.chain([row.low, row.high]).map(|ratio| {
-                // However wide an interval is, the effects stay apart.
+                // Wide intervals must not compress the effects.
                 ratio.clamp(row.ratio / FURTHEST, row.ratio * FURTHEST)
             })
         });
@@ -271,12 +271,12 @@ impl Scale {
         scale
     }
 
-    /// Place of a ratio, 0 for no change.
+    /// Position of a ratio, 0 for no change.
     fn place(&self, ratio: f64) -> f64 {
         if self.is_logarithmic { ratio.max(f64::MIN_POSITIVE).ln() } else { ratio - 1.0 }
     }
 
-    /// Place of a ratio in pixels, at the edge for what lies beyond it.
+    /// Position of a ratio in pixels, clamped to the edges.
     fn x(&self, ratio: f64) -> f64 {
         let at = self.place(ratio).clamp(self.low, self.high);
         self.left + (at - self.low) / (self.high - self.low) * (self.right - self.left)
@@ -286,7 +286,7 @@ impl Scale {
         ratio > 0.0 && (self.low..=self.high).contains(&self.place(ratio))
     }
 
-    /// Ratios that are named, and their names.
+    /// Ticks: ratios and their labels.
     fn ticks(&self) -> Vec<(f64, String)> {
         if !self.is_logarithmic {
             return self.even_ticks();
@@ -298,7 +298,7 @@ impl Scale {
         if ratios.len() < FEW {
             ratios.extend(in_sight(&ADDED));
         }
-        // Names that would touch are left out, beginning at no change.
+        // Labels that would touch are omitted, starting from no change.
         let mut kept: Vec<(f64, String)> = Vec::new();
         for ratio in ratios {
             let tick = (ratio, signed_percent(ratio - 1.0, 0));
@@ -309,7 +309,7 @@ impl Scale {
         kept
     }
 
-    /// Changes at equal distances, so far from each other that their names have room.
+    /// Equidistant changes, far enough apart for their labels.
     fn even_ticks(&self) -> Vec<(f64, String)> {
         let mut least = 0.0;
         loop {
@@ -330,7 +330,7 @@ impl Scale {
         }
     }
 
-    /// True if the names of two ticks don't touch.
+    /// Returns true if the labels of two ticks do not touch.
     fn are_apart(&self, one: &(f64, String), other: &(f64, String)) -> bool {
         let room = (width(&one.1, LABEL_SIZE) + width(&other.1, LABEL_SIZE)) / 2.0 + 10.0;
         (self.x(one.0) - self.x(other.0)).abs() >= room

@@ -1,8 +1,7 @@
-//! A curve fitted to a series: the curve, the band of its interval, and a mark
-//! where it promises the most.
+//! A curve fitted to a series: the curve, the band of its interval, and a mark at its maximum.
 //!
-//! A curve that describes the series takes the place of the line through the
-//! medians; one that does not is dashed, beside that line.
+//! A curve that fits the series replaces the line through the medians; one that does not is dashed,
+//! and the line remains.
 
 use super::axis::Axis;
 use super::frame::{DIAMOND, Item, Plot, Sample, stroke};
@@ -13,14 +12,13 @@ use fwdlab_model::units::format_pps;
 /// A curve fitted to a series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fit {
-    /// The curve over rising x.
+    /// Curve over ascending x.
     pub curve: Vec<CurvePoint>,
-    /// Number with the highest predicted rate, and that rate; none where it may
-    /// lie beyond the curve.
+    /// Number with the highest predicted rate, and that rate. `None` if it can be beyond the curve.
     pub best: Option<(f64, f64)>,
     /// Confidence of the band in percent.
     pub confidence: f64,
-    /// False when the series doesn't follow the curve.
+    /// False if the series does not fit the curve.
     pub holds: bool,
 }
 
@@ -29,7 +27,7 @@ pub struct Fit {
 pub struct CurvePoint {
     /// Number on the x axis.
     pub x: f64,
-    /// The curve.
+    /// Predicted rate.
     pub pps: f64,
     /// Lower edge of the band.
     pub low_pps: f64,
@@ -38,7 +36,7 @@ pub struct CurvePoint {
 }
 
 impl Fit {
-    /// Draws the band, the curve and the mark in a series' colour.
+    /// Draws the band, the curve and the mark in the colour of a series.
     pub(super) fn draw(&self, svg: &mut Svg, plot: &Plot, y: &Axis, scale: &Scale, series: usize) {
         // A band wider than the figure ends at its edges.
         let at = |x: f64, pps: f64| {
@@ -60,23 +58,23 @@ impl Fit {
         }
     }
 
-    /// The largest rate of the curve itself.
+    /// Maximum rate of the curve, without its band.
     pub(super) fn max_pps(&self) -> f64 {
         self.curve.iter().map(|p| p.pps).filter(|pps| pps.is_finite()).fold(0.0, f64::max)
     }
 
-    /// What the legend calls the curve.
+    /// Name of the curve in the legend.
     fn name(&self) -> String {
         format!("scalability law with {} % band", self.confidence)
     }
 
-    /// The best in words, where there is one.
+    /// The best number and rate in words. `None` if there is none.
     pub(super) fn best_words(&self) -> Option<String> {
         self.best.map(|(number, pps)| format!("{number} ({})", format_pps(pps)))
     }
 }
 
-/// The legend's items on the curves of a chart of so many series.
+/// Legend items for the curves of a chart with `series` series.
 pub(super) fn legend(fits: &[&Fit], series: usize) -> Vec<Item> {
     let item = |label: &str, sample: Sample| Item { label: label.to_owned(), sample };
     match (fits.first(), series) {

@@ -1,8 +1,8 @@
-//! What every figure has around its data: title, legend, axes, footnote.
+//! Parts of a figure around its data: title, legend, axes, footnote.
 //!
-//! Everything is laid out from the text's measured widths before anything is
-//! drawn, so nothing overlaps; a figure grows in height where its legend or
-//! labels need it, the plot itself never shrinks below a readable size.
+//! The layout is computed from text widths before anything is drawn, so nothing overlaps. A figure
+//! grows in height if its legend or labels need it; the plot itself never shrinks below a readable
+//! size.
 
 use super::axis::Axis;
 use super::svg::{Anchor, GREY, INK, PALE, Svg, TextStyle};
@@ -10,8 +10,8 @@ use super::text::{width, wrap};
 
 /// Width of a figure in pixels, unless its data need more.
 pub(super) const WIDTH: f64 = 900.0;
-/// Height of a figure in pixels, unless its labels need more, and least height of its plot: of a
-/// wide figure, and of a narrow one.
+/// Height of a figure in pixels, unless its labels need more, and minimum height of its plot: for
+/// wide and for narrow figures.
 const HEIGHTS: [(f64, f64); 2] = [(560.0, 300.0), (380.0, 220.0)];
 /// Space at the edges.
 const MARGIN: f64 = 16.0;
@@ -19,7 +19,7 @@ const MARGIN: f64 = 16.0;
 const TITLE_SIZE: f64 = 18.0;
 pub(super) const LABEL_SIZE: f64 = 13.0;
 const SMALL_SIZE: f64 = 12.0;
-/// Distance of lines of text, as a multiple of the size.
+/// Line spacing, as a multiple of the text size.
 pub(super) const LINE: f64 = 1.25;
 /// Width of a legend's sample and the gap after it.
 const SAMPLE: f64 = 26.0;
@@ -29,7 +29,7 @@ const ITEM_GAP: f64 = 22.0;
 
 /// Radius of the shape on a bar.
 pub(super) const BADGE: f64 = 3.5;
-/// Half the height of the mark at the best: it surrounds the marker of a median.
+/// Half the height of the mark at a curve's maximum: it surrounds the marker of a median.
 pub(super) const DIAMOND: f64 = 9.0;
 
 /// An item of the legend.
@@ -39,7 +39,7 @@ pub(super) struct Item {
     pub(super) sample: Sample,
 }
 
-/// What a legend shows beside a name.
+/// Sample of a legend item.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Sample {
     /// A filled box in a series' colour.
@@ -48,15 +48,15 @@ pub(super) enum Sample {
     Line(usize),
     /// A marker alone.
     Marker(usize),
-    /// A fitted curve with its band, of a series or of all, in grey.
+    /// A fitted curve with its band, in the colour of a series, or in grey for all.
     Curve { series: Option<usize>, holds: bool },
-    /// The mark at a curve's best, of a series or of all.
+    /// The mark at a curve's maximum, in the colour of a series, or in grey for all.
     Best(Option<usize>),
     /// A dashed line in grey.
     Dashes,
     /// A line at the height of a level.
     Level,
-    /// No sample: a remark.
+    /// No sample, for a remark.
     None,
 }
 
@@ -76,7 +76,7 @@ impl Plot {
     }
 }
 
-/// Everything around the data.
+/// Elements around the data.
 pub(super) struct Frame<'a> {
     pub(super) title: &'a str,
     pub(super) legend: Vec<Item>,
@@ -91,7 +91,7 @@ pub(super) struct Frame<'a> {
 }
 
 impl Frame<'_> {
-    /// Left and right end of the plot, before the labels under it are known.
+    /// Left and right end of the plot, without the labels under it.
     pub(super) fn columns(&self) -> (f64, f64) {
         let left = MARGIN + LABEL_SIZE * LINE + tick_width(self.y) + 12.0;
         let right = match &self.right {
@@ -101,12 +101,11 @@ impl Frame<'_> {
         (left, self.width - right)
     }
 
-    /// Draws the frame and returns the page with the area for the data. The
-    /// plot begins at `left` at the earliest; `labels` is the height of what
-    /// stands right under it.
+    /// Draws the frame and returns the page with the area for the data. The plot begins at `left`
+    /// or further right; `labels` is the height of the labels directly below it.
     pub(super) fn open(&self, left: f64, labels: f64) -> (Svg, Plot) {
-        let (own_left, right) = self.columns();
-        let left = left.max(own_left);
+        let (minimum, right) = self.columns();
+        let left = left.max(minimum);
         let inner = self.width - 2.0 * MARGIN;
         let title = wrap(self.title, TITLE_SIZE, inner);
         let legend = self.legend_rows(inner);
@@ -174,7 +173,7 @@ impl Frame<'_> {
         svg.text((self.width - MARGIN - LABEL_SIZE * 0.7, middle), &label, turned);
     }
 
-    /// The legend's items in rows that fit.
+    /// Legend items in rows that fit.
     fn legend_rows(&self, inner: f64) -> Vec<Vec<Item>> {
         let mut rows: Vec<Vec<Item>> = Vec::new();
         let mut used = f64::INFINITY;
@@ -208,8 +207,8 @@ impl Frame<'_> {
     }
 }
 
-/// Draws ticks with their names under the plot, and lines across it if `has_lines`. If names would
-/// touch, those of every second tick are drawn, of every third, and so on.
+/// Draws ticks with labels under the plot, and lines across it if `has_lines`. If labels would
+/// touch, only every second tick is drawn, every third, and so on.
 pub(super) fn draw_ticks(svg: &mut Svg, plot: &Plot, ticks: &[(f64, String)], has_lines: bool) {
     let are_apart = |step: &usize| {
         let kept: Vec<&(f64, String)> = ticks.iter().step_by(*step).collect();
@@ -276,8 +275,8 @@ impl Sample {
     }
 }
 
-/// Fill of a series' bars; from the ninth on the colours return lighter, with
-/// an outline.
+/// Fill of a series' bars; from the ninth series on, the colours repeat in a lighter shade with an
+/// outline.
 pub(super) fn bar_style(series: usize) -> String {
     let colour = super::colour(series);
     if series < super::PALETTE.len() {

@@ -1,9 +1,8 @@
-//! One configuration over the revisions, with the places where it changed.
+//! Figures of one configuration over the revisions, with its changes.
 //!
-//! The axis is scaled to the data, because changes of a few percent matter and
-//! no lengths are compared; the figure says so. Points stand at equal distances:
-//! the numbers of revisions count commits everywhere, most of which touch
-//! something else.
+//! The axis is scaled to the data, because changes of a few percent matter and no lengths are
+//! compared; the figure states this. Points are equidistant: the numbers of revisions count commits
+//! to the whole system, most of which do not concern forwarding.
 
 use super::axis::Axis;
 use super::draw::Draw;
@@ -12,7 +11,7 @@ use super::quantity::Quantity;
 use super::svg::{Anchor, INK, Sheet, Svg, TextStyle};
 use super::text::{shorten, width};
 
-/// What every such figure has to say.
+/// Statement about the axis in every figure.
 const SCALED: &str = "The axis is scaled to the data and does not begin at zero.";
 const FROM_ZERO: &str = "The axis begins at zero.";
 /// Colour of points in the palette.
@@ -20,19 +19,19 @@ const POINTS: usize = 0;
 /// Colours of changes: the palette's vermilion and green.
 const WORSE: &str = "#D55E00";
 const BETTER: &str = "#009E73";
-/// Narrowest room of a point in pixels; a figure of many grows.
+/// Minimum width per point in pixels; figures of many points are wider.
 const MIN_SLOT: f64 = 6.0;
-/// Room of a point from which its whiskers have caps.
+/// Width per point from which whiskers have caps.
 const ROOMY: f64 = 12.0;
-/// Space between the plot's ends and the first and last point's room.
+/// Space between the ends of the plot and the slots of the first and last point.
 const INSET: f64 = 10.0;
-/// Longest label of a revision in pixels.
+/// Maximum length of a revision's label in pixels.
 const MAX_LABEL: f64 = 180.0;
 /// Height of a line of text.
 const STEP: f64 = LABEL_SIZE * LINE;
-/// Least height of the plot, for which room above the data is reckoned.
+/// Minimum height of the plot, used to reserve room above the data.
 const PLOT: f64 = 300.0;
-/// Most rows of sizes of changes; what has no room there has its mark only.
+/// Maximum number of rows for sizes of changes; a change without room has a mark only.
 const MAX_ROWS: usize = 4;
 
 /// A series over revisions.
@@ -40,30 +39,30 @@ const MAX_ROWS: usize = 4;
 pub struct Revisions {
     /// Title.
     pub title: String,
-    /// The points in their order.
+    /// Points in order.
     pub points: Vec<RevisionPoint>,
-    /// Levels, none of which overlap, in their order.
+    /// Levels in order, without overlap.
     pub levels: Vec<Level>,
-    /// Changes, in their order.
+    /// Changes in order.
     pub changes: Vec<ChangeMark>,
     /// Quantity of the points.
     pub quantity: Quantity,
-    /// A line under the figure, such as what kind of testbed it is.
+    /// Line under the figure, such as the kind of testbed.
     pub footnote: Option<String>,
 }
 
-/// One revision's runs, or one kernel's bursts.
+/// Runs of one revision, or bursts of one kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RevisionPoint {
-    /// The revision.
+    /// Name of the revision.
     pub label: String,
-    /// Their median.
+    /// Median.
     pub median: f64,
-    /// The least of them.
+    /// Minimum.
     pub least: f64,
-    /// The most.
+    /// Maximum.
     pub most: f64,
-    /// True for a revision with a patch: drawn hollow, beside the line.
+    /// True for a revision with a patch: drawn hollow, next to the line.
     pub patched: bool,
 }
 
@@ -74,20 +73,20 @@ pub struct Level {
     pub first: usize,
     /// Index of the last point.
     pub last: usize,
-    /// The level.
+    /// Value of the level.
     pub value: f64,
 }
 
 /// A change between two points.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChangeMark {
-    /// Index of the first point after it.
+    /// Index of the first point after the change.
     pub at: usize,
-    /// Its size as a ratio less one (0.02 = 2 %).
+    /// Size as a ratio minus one (0.02 = 2 %).
     pub effect: f64,
 }
 
-/// The sizes of changes above the data: which row each is in.
+/// Layout of the sizes of changes above the data: the row of each.
 struct Rows {
     of_change: Vec<Option<usize>>,
     count: usize,
@@ -146,7 +145,7 @@ impl Draw for Revisions {
 }
 
 impl Revisions {
-    /// Name of the other axis.
+    /// Label of the x axis.
     fn order(&self) -> &'static str {
         match self.quantity {
             Quantity::Instructions => "kernel, in the order given",
@@ -154,12 +153,12 @@ impl Revisions {
         }
     }
 
-    /// True if more is better.
+    /// Returns true if more is better.
     fn more_is_better(&self) -> bool {
         self.quantity != Quantity::Instructions
     }
 
-    /// Around the data, with room for rows of text above them.
+    /// Axis around the data, with room above them for rows of text.
     fn axis(&self, rows: usize) -> Axis {
         let min = self.drawn().map(|(_, point)| point.least).fold(f64::INFINITY, f64::min);
         let max = self.drawn().map(|(_, point)| point.most).fold(f64::NEG_INFINITY, f64::max);
@@ -167,7 +166,7 @@ impl Revisions {
         Axis::around(min, max + (max - min) * share / (1.0 - share), self.quantity.unit())
     }
 
-    /// The points that can be drawn.
+    /// Points with finite values.
     fn drawn(&self) -> impl Iterator<Item = (usize, &RevisionPoint)> {
         let is_finite = |p: &RevisionPoint| {
             [p.median, p.least, p.most].iter().all(|pps| pps.is_finite() && *pps >= 0.0)
@@ -191,7 +190,7 @@ impl Revisions {
         items
     }
 
-    /// Where the sizes of changes stand so that they don't overlap.
+    /// Assigns rows to the sizes of changes so that they do not overlap.
     fn rows(&self, columns: (f64, f64)) -> Rows {
         let mut ends: Vec<f64> = Vec::new();
         let of_change: Vec<Option<usize>> = self
@@ -209,14 +208,14 @@ impl Revisions {
         Rows { of_change, count: ends.len() }
     }
 
-    /// Middle of a change's label, within the plot, and half the room it takes.
+    /// Middle of a change's label, within the plot, and half its width.
     fn label_place(&self, columns: (f64, f64), change: &ChangeMark) -> (f64, f64) {
         let half = width(&size(change), LABEL_SIZE) / 2.0 + 4.0;
         let x = self.mark_place(columns, change);
         (x.max(columns.0 + half).min(columns.1 - half), half)
     }
 
-    /// Half way to the point before.
+    /// Position of a change's mark: half way to the previous point.
     fn mark_place(&self, columns: (f64, f64), change: &ChangeMark) -> f64 {
         place(columns, self.points.len(), change.at) - slot(columns, self.points.len()) / 2.0
     }
@@ -251,7 +250,7 @@ impl Revisions {
             let Some(row) = row else { continue };
             let (x, half) = self.label_place(columns, change);
             let top = plot.top + *row as f64 * STEP;
-            // Marks of neighbours end where a label stands.
+            // The marks of neighbours end at a label.
             svg.rect((x - half, top), (2.0 * half, STEP), "fill=\"#FFFFFF\"", "");
             let style = TextStyle {
                 colour: self.colour(change),
@@ -297,10 +296,9 @@ impl Revisions {
     }
 }
 
-/// The labels under the axis: level where all fit, else upright, and as many
-/// as have room.
+/// Labels under the axis: horizontal if all fit, else vertical and as many as have room.
 struct Labels {
-    /// Index of the point and its label.
+    /// Index and label of each point.
     shown: Vec<(usize, String)>,
     upright: bool,
     height: f64,
@@ -313,7 +311,7 @@ impl Labels {
             let shown = all().map(|(index, label)| (index, label.to_owned())).collect();
             return Labels { shown, upright: false, height: 7.0 + STEP };
         }
-        // What a reader looks up first: where something changed, then the ends.
+        // By importance for readers: changes first, then the ends.
         let ends = [0, figure.points.len().saturating_sub(1)];
         let first = figure.changes.iter().map(|change| change.at).chain(ends);
         let apart = (STEP / slot).ceil().max(1.0) as usize;
@@ -348,17 +346,17 @@ impl Labels {
     }
 }
 
-/// Room of one of `count` points between two ends.
+/// Width per point for `count` points between two ends.
 fn slot((left, right): (f64, f64), count: usize) -> f64 {
     (right - left - 2.0 * INSET) / count.max(1) as f64
 }
 
-/// Where a point stands.
+/// X position of a point.
 fn place(columns: (f64, f64), count: usize, index: usize) -> f64 {
     columns.0 + INSET + (index as f64 + 0.5) * slot(columns, count)
 }
 
-/// The size of a change: `-4.9 %`.
+/// Size of a change: `-4.9 %`.
 fn size(change: &ChangeMark) -> String {
     format!("{:+.1} %", 100.0 * change.effect)
 }

@@ -1,7 +1,7 @@
-//! Loss against offered load, one curve for each series.
+//! Figures of loss against offered load, one curve per series.
 //!
-//! Both axes begin at zero, so that curves can be compared by eye: where each one leaves the
-//! ground, and how steeply.
+//! Both axes begin at zero, so curves can be compared by eye: the load at which loss begins, and
+//! the slope.
 
 use super::axis::Axis;
 use super::colour;
@@ -22,7 +22,7 @@ pub struct Losses {
     pub title: String,
     /// Curves; a legend names them if there are several.
     pub curves: Vec<LossCurve>,
-    /// A line under the figure.
+    /// Line under the figure.
     pub footnote: Option<String>,
 }
 
@@ -31,22 +31,22 @@ pub struct Losses {
 pub struct LossCurve {
     /// Name in the legend.
     pub name: String,
-    /// Points by rising load.
+    /// Points by ascending load.
     pub points: Vec<LossPoint>,
 }
 
-/// Loss at one load, percent of the packets offered.
+/// Loss at one load, in percent of the offered packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LossPoint {
     /// Offered load, packets per second.
     pub load_pps: f64,
-    /// Median over the runs.
+    /// Median of the runs.
     pub lost: f64,
-    /// The least of them.
+    /// Minimum of the runs.
     pub least: f64,
-    /// The most.
+    /// Maximum of the runs.
     pub most: f64,
-    /// Median including packets that may have been lost while other programs had the CPU.
+    /// Median including packets possibly lost while other programs had the CPU.
     pub at_most: f64,
 }
 

@@ -1,20 +1,19 @@
-//! Draws what was found: SVG text, and PNG from it.
+//! Draws results: SVG text, and PNG from it.
 //!
-//! - [`Chart`]: medians with their range over the levels of a factor, as lines
-//!   where the factor is numeric and as grouped bars elsewhere; with a [`Fit`],
-//!   a fitted curve through them.
-//! - [`Effects`]: comparisons with their intervals, and the margin that matters.
-//! - [`Strip`]: every run in the order of execution, to see drift; and the
-//!   trace of one stream, sample by sample.
-//! - [`Losses`]: loss against offered load, a curve for each variant.
-//! - [`Percentiles`]: delays by percentile, with the tail in sight.
-//! - [`Revisions`]: one configuration over revisions, and where it changed.
-//! - [`Posterior`]: where a bisection thinks the change is.
-//! - [`png::render`]: pixels of any of these, with a font of its own.
+//! - [`Chart`]: medians with their range over the levels of a factor, as lines for a numeric factor
+//!   and as grouped bars otherwise; with a [`Fit`], a fitted curve through them.
+//! - [`Effects`]: comparisons with their intervals, and the margin of equivalence.
+//! - [`Strip`]: runs in the order of execution, to show drift; and the trace of one stream, sample
+//!   by sample.
+//! - [`Losses`]: loss against offered load, one curve per variant.
+//! - [`Percentiles`]: delays by percentile, including the tail.
+//! - [`Revisions`]: one configuration over revisions, and its changes.
+//! - [`Posterior`]: probable location of a change in a bisection.
+//! - [`png::render`]: pixels of any of these, with a vendored font.
 //!
-//! The same data yields the same text: no time stamps, no random names, so
-//! figures can be compared with golden files and kept under version control.
-//! Rates start at zero wherever lengths are compared. Left out: interaction.
+//! The output is deterministic, without time stamps and random names, so figures can be compared
+//! with golden files and kept under version control. Rates start at zero wherever lengths are
+//! compared. Out of scope: interaction.
 
 mod axis;
 mod chart;
@@ -49,12 +48,12 @@ pub use svg::Sheet;
 #[cfg(test)]
 mod tests;
 
-/// The palette of Okabe and Ito (2008), which colour-blind people tell apart,
-/// in an order that puts the light ones last.
+/// Palette of Okabe and Ito (2008), which colour-blind people can distinguish, ordered with the
+/// light colours last.
 const PALETTE: [&str; 8] =
     ["#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#000000", "#F0E442"];
 
-/// Colour of a series, repeating after eight.
+/// Colour of a series; colours repeat after eight.
 fn colour(index: usize) -> &'static str {
     PALETTE[index % PALETTE.len()]
 }

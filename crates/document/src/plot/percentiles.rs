@@ -1,5 +1,5 @@
-//! Delays by percentile, both on logarithmic scales: each nine takes as much room as the one
-//! before it, so that the tail is seen (as HdrHistogram plots it).
+//! Figures of delays by percentile, both on logarithmic axes: each nine takes the same width, which
+//! makes the tail visible (as in HdrHistogram's plots).
 
 use super::axis::Axis;
 use super::colour;
@@ -8,33 +8,33 @@ use super::frame::{self, Frame, Item, LABEL_SIZE, LINE, Sample};
 use super::svg::{GREY, Sheet};
 use crate::format::duration;
 
-/// A figure of delays by percentile.
+/// Figure of delays by percentile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Percentiles {
     /// Title.
     pub title: String,
-    /// The curves.
+    /// Curves.
     pub curves: Vec<Curve>,
-    /// A line under the figure.
+    /// Line under the figure.
     pub footnote: Option<String>,
 }
 
-/// The delays of one kind of trial.
+/// Delays of one kind of trial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
     /// Name in the legend.
     pub name: String,
-    /// Share of the packets, from 0 to below 1, and the delay in seconds that it does not
-    /// exceed; rising.
+    /// Share of the packets, from 0 to below 1, and the delay in seconds that they do not exceed;
+    /// ascending.
     pub points: Vec<(f64, f64)>,
-    /// Intervals over runs: share of the packets, and both ends in seconds.
+    /// Intervals over runs: share of the packets, lower and upper end in seconds.
     pub intervals: Vec<(f64, f64, f64)>,
-    /// The instrument alone: a dashed line in grey.
+    /// True for the instrument's own delay: a dashed line in grey.
     pub is_floor: bool,
 }
 
-/// How far apart bars of different curves stand at one percentile, and half the width of their
-/// ends, pixels.
+/// Distance between bars of different curves at one percentile, and half the width of their ends,
+/// in pixels.
 const ASIDE: f64 = 11.0;
 const CAP: f64 = 4.0;
 /// Radius of a marker.
@@ -80,7 +80,7 @@ impl Draw for Percentiles {
         frame::draw_ticks(&mut svg, &plot, &ticks, true);
         let count = series as f64;
         for (curve, number) in numbered {
-            // Beside each other, where several loads have an interval at one percentile.
+            // Next to each other, if several loads have an interval at one percentile.
             let aside = (number as f64 - (count - 1.0) / 2.0) * ASIDE;
             let style = format!("stroke=\"{}\" stroke-width=\"1.5\"", colour(number));
             for &(share, low, high) in &curve.intervals {
@@ -106,7 +106,7 @@ impl Draw for Percentiles {
                 }
                 false => {
                     svg.polyline(&places, colour(number), "stroke-width=\"2\"");
-                    // A marker at each name of the axis distinguishes the curves without colours.
+                    // A marker at each tick distinguishes the curves without colours.
                     for (x, _) in &ticks {
                         let at = places.iter().find(|place| place.0 >= x - 0.1);
                         if let Some(&at) = at {
@@ -120,12 +120,12 @@ impl Draw for Percentiles {
     }
 }
 
-/// How many nines a share has: 0.9 has one, 0.99 two.
+/// Number of nines in a share: one in 0.9, two in 0.99.
 fn nines(share: f64) -> f64 {
     -(1.0 - share).max(1e-9).log10()
 }
 
-/// The share with so many nines, and its name.
+/// Share with this number of nines, and its label.
 fn tick(nines: u32) -> (f64, String) {
     let share = 1.0 - 10f64.powi(-(nines as i32));
     let decimals = nines.saturating_sub(2) as usize;
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_nine_takes_as_much_room() {
+    fn ticks_are_equidistant_in_nines() {
         let labels: Vec<String> = (0..6).map(|nines| tick(nines).1).collect();
         assert_eq!(labels, ["0 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %"]);
         for number in 0..6u32 {
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn curves_and_the_instruments_own_are_drawn_and_nothing_is_a_figure_too() {
+    fn percentiles_draw_curves_and_floor_or_an_empty_figure() {
         let points: Vec<(f64, f64)> = (0..80)
             .map(|k| (1.0 - 10f64.powf(-f64::from(k) / 20.0), 1e-6 * f64::from(k + 5)))
             .collect();
@@ -164,7 +164,7 @@ mod tests {
         let title = "delays".to_owned();
         let figure = Percentiles { title: title.clone(), curves, footnote: None }.render();
         assert_eq!(figure.matches("<polyline").count(), 3);
-        // Three lines of a bar each; none beyond the percentiles that the curves have.
+        // Three lines per bar; none beyond the percentiles of the curves.
         assert_eq!(figure.matches("stroke-width=\"1.5\"/>").count(), 6, "{figure}");
         for text in ["10.0 us", "99.9 %", "instrument", "delay"] {
             assert!(figure.contains(text), "{text}: {figure}");

@@ -1,8 +1,8 @@
-//! A figure's SVG to PNG, with the vendored font and no other: the same pixels everywhere.
+//! Converts a figure's SVG to PNG, with the vendored font only: the same pixels everywhere.
 //!
-//! Of SVG it knows what `svg.rs` writes: a renderer for any document, which lays out any
-//! script, would be a sixth of the program and of the time to build it. Tests hold the pixels
-//! against such a renderer. Left out: kerning, so that text is as wide as `text.rs` says.
+//! It supports the SVG that `svg.rs` writes: a renderer for any document, which lays out any
+//! script, would be a sixth of the program and of its build time. Tests compare the pixels with
+//! such a renderer. Out of scope: kerning, so that text is as wide as `text.rs` computes.
 
 use std::collections::BTreeMap;
 use tiny_skia::{
@@ -13,16 +13,16 @@ use ttf_parser::{Face, OutlineBuilder};
 
 /// DejaVu Sans, Latin only (licence: `assets/DejaVuSans-LICENSE.txt`).
 const FONT: &[u8] = include_bytes!("../../assets/DejaVuSans-Latin.ttf");
-/// Largest side of a picture in pixels: 16384 squared is a gigabyte of memory.
+/// Maximum side of a picture in pixels: 16384 squared takes a gigabyte of memory.
 const MAX_SIDE: f32 = 16384.0;
 
-/// Why there is no picture.
+/// Error of converting a picture.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PngError {
-    /// The text isn't SVG, or none of a figure.
+    /// The text is not the SVG of a figure.
     #[error("not the SVG document of a figure: {0}")]
     Svg(String),
-    /// Nothing to see, or more than memory should hold.
+    /// The picture has no size, or takes too much memory.
     #[error("a picture must be 1 to 16384 pixels wide and high, not {width} by {height}")]
     Size {
         /// Width in pixels.
@@ -35,56 +35,57 @@ pub enum PngError {
     Encode(String),
 }
 
-/// A PNG file of a figure, `scale` pixels to each of its units.
+/// Converts a figure to a PNG file, with `scale` pixels per unit.
 ///
 /// # Errors
-/// What isn't a figure, and pictures of less than one or more than 16384 pixels a side.
+/// Fails for text that is not a figure, and for pictures of less than one or more than 16384 pixels
+/// a side.
 pub fn render(svg: &str, scale: f32) -> Result<Vec<u8>, PngError> {
-    encoded(&pixels(&elements(svg)?, scale)?)
+    encode(&pixels(&elements(svg)?, scale)?)
 }
 
-/// The same with fewer pixels where a side would have too many: a picture of a
-/// thousand variants is small print, but a picture.
+/// Converts a figure to a PNG file, with fewer pixels per unit if a side would be too long: a
+/// picture of a thousand variants is small, but complete.
 ///
 /// # Errors
-/// What isn't a figure, and one without size.
+/// Fails for text that is not a figure, and for a figure without size.
 pub fn render_at_most(svg: &str, scale: f32) -> Result<Vec<u8>, PngError> {
     let elements = elements(svg)?;
     let (width, height) = size(&elements)?;
-    // A pixel less, so that rounding up stays within.
-    encoded(&pixels(&elements, scale.min((MAX_SIDE - 1.0) / width.max(height)))?)
+    // One pixel less, so that rounding up stays within the limit.
+    encode(&pixels(&elements, scale.min((MAX_SIDE - 1.0) / width.max(height)))?)
 }
 
-fn encoded(pixels: &Pixmap) -> Result<Vec<u8>, PngError> {
+fn encode(pixels: &Pixmap) -> Result<Vec<u8>, PngError> {
     pixels.encode_png().map_err(|error| PngError::Encode(error.to_string()))
 }
 
-/// An element that is drawn.
+/// An SVG element.
 #[derive(Default)]
 struct Element<'a> {
     name: &'a str,
     attributes: BTreeMap<&'a str, &'a str>,
-    /// What follows the tag, up to the next one.
+    /// Text after the tag, up to the next tag.
     text: &'a str,
 }
 
-/// The elements of a document in their order, without titles and ends.
+/// Elements of a document in their order, without titles and end tags.
 fn elements(svg: &str) -> Result<Vec<Element<'_>>, PngError> {
-    let refused = |part: &str| PngError::Svg(part.chars().take(40).collect());
+    let invalid = |part: &str| PngError::Svg(part.chars().take(40).collect());
     let mut elements = Vec::new();
     let mut parts = svg.split('<');
     if parts.next().is_none_or(|before| !before.trim().is_empty()) {
-        return Err(refused(svg));
+        return Err(invalid(svg));
     }
     for part in parts.filter(|part| !part.starts_with(['/'])) {
-        let (tag, text) = part.split_once('>').ok_or_else(|| refused(part))?;
+        let (tag, text) = part.split_once('>').ok_or_else(|| invalid(part))?;
         let (name, mut rest) = tag.trim_end_matches('/').split_once(' ').unwrap_or((tag, ""));
         if name == "title" {
             continue;
         }
         let mut attributes = BTreeMap::new();
         while let Some((name, value)) = rest.trim_start().split_once("=\"") {
-            let (value, after) = value.split_once('"').ok_or_else(|| refused(part))?;
+            let (value, after) = value.split_once('"').ok_or_else(|| invalid(part))?;
             attributes.insert(name, value);
             rest = after;
         }
@@ -98,13 +99,13 @@ impl Element<'_> {
         PngError::Svg(format!("{what} of <{}>", self.name))
     }
 
-    /// A number, or what SVG takes where there is none.
+    /// A number, or SVG's default if it is missing.
     fn number(&self, name: &str, default: f32) -> Result<f32, PngError> {
         let Some(text) = self.attributes.get(name) else { return Ok(default) };
         text.parse().map_err(|_| self.wrong(name))
     }
 
-    /// The numbers of an attribute, whatever stands between them.
+    /// Numbers of an attribute, with any separators.
     fn numbers(&self, name: &str) -> Result<Vec<f32>, PngError> {
         let text = self.attributes.get(name).copied().unwrap_or_default();
         let parts = text.split(|c: char| !matches!(c, '0'..='9' | '.' | '-'));
@@ -112,7 +113,7 @@ impl Element<'_> {
         parts.map(|part| part.parse().map_err(|_| self.wrong(name))).collect()
     }
 
-    /// What to fill or stroke with; none where nothing is to be.
+    /// Paint for filling or stroking. `None` if the attribute has no colour.
     fn paint(&self, name: &str, opacity: &str) -> Result<Option<Paint<'static>>, PngError> {
         let Some(hex) = self.attributes.get(name).and_then(|colour| colour.strip_prefix('#'))
         else {
@@ -136,7 +137,7 @@ impl Element<'_> {
         })
     }
 
-    /// What is drawn; none where it is nothing, as a bar without height.
+    /// Path of the element. `None` if it is empty, such as a bar without height.
     fn path(&self, font: &Face<'_>) -> Result<Option<Path>, PngError> {
         let number = |name| self.number(name, 0.0);
         Ok(match self.name {
@@ -158,7 +159,7 @@ impl Element<'_> {
         })
     }
 
-    /// The outlines of a text.
+    /// Outlines of a text.
     fn letters(&self, font: &Face<'_>) -> Result<Option<Path>, PngError> {
         let text = unescape(self.text);
         let scale = self.number("font-size", 16.0)? / f32::from(font.units_per_em());
@@ -178,12 +179,12 @@ impl Element<'_> {
     }
 }
 
-/// How far a letter moves the next one, in units of the font.
+/// Advance width of a letter, in units of the font.
 fn advance(font: &Face<'_>, c: char) -> f32 {
     font.glyph_hor_advance(font.glyph_index(c).unwrap_or_default()).map_or(0.0, f32::from)
 }
 
-/// Width in pixels of a line of text as it is drawn.
+/// Width in pixels of a rendered line of text.
 #[cfg(test)]
 pub(super) fn text_width(text: &str, size: f64) -> f64 {
     let font = Face::parse(FONT, 0).unwrap();
@@ -191,7 +192,7 @@ pub(super) fn text_width(text: &str, size: f64) -> f64 {
     f64::from(units) * size / f64::from(font.units_per_em())
 }
 
-/// Takes a letter's outline, whose y axis points upwards.
+/// Converts a letter's outline, whose y axis points upwards.
 struct Outline {
     path: PathBuilder,
     x: f32,
@@ -227,7 +228,7 @@ impl OutlineBuilder for Outline {
     }
 }
 
-/// Lines between points, of which x and y follow one another.
+/// Lines between points given as alternating x and y.
 fn corners(points: &[f32], is_closed: bool) -> Option<Path> {
     let mut path = PathBuilder::new();
     for (index, point) in points.chunks_exact(2).enumerate() {
@@ -242,7 +243,7 @@ fn corners(points: &[f32], is_closed: bool) -> Option<Path> {
     path.finish()
 }
 
-/// Text as it was before `svg::escape`.
+/// Reverts `svg::escape`.
 fn unescape(text: &str) -> String {
     let named = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&amp;", "&")];
     named.iter().fold(text.to_owned(), |text, (name, c)| text.replace(name, c))
@@ -258,12 +259,12 @@ fn size(elements: &[Element<'_>]) -> Result<(f32, f32), PngError> {
 fn pixels(elements: &[Element<'_>], scale: f32) -> Result<Pixmap, PngError> {
     let (width, height) = size(elements)?;
     let (width, height) = ((width * scale).ceil(), (height * scale).ceil());
-    let refused = PngError::Size { width: width as u32, height: height as u32 };
+    let out_of_range = PngError::Size { width: width as u32, height: height as u32 };
     if !(1.0..=MAX_SIDE).contains(&width) || !(1.0..=MAX_SIDE).contains(&height) {
-        return Err(refused);
+        return Err(out_of_range);
     }
     let font = Face::parse(FONT, 0).map_err(|error| PngError::Svg(error.to_string()))?;
-    let mut pixels = Pixmap::new(width as u32, height as u32).ok_or(refused)?;
+    let mut pixels = Pixmap::new(width as u32, height as u32).ok_or(out_of_range)?;
     for element in &elements[1..] {
         let Some(path) = element.path(&font)? else { continue };
         let mut transform = Transform::from_scale(scale, scale);
@@ -287,8 +288,8 @@ mod tests {
 
     const SQUARE: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"10\" height=\"20\"/>";
 
-    /// The pixels that a renderer for any document makes of it.
-    fn by_peer(svg: &str, scale: f32) -> Pixmap {
+    /// Pixels from a renderer for any SVG document.
+    fn by_resvg(svg: &str, scale: f32) -> Pixmap {
         let mut options = usvg::Options::default();
         options.fontdb_mut().load_font_data(FONT.to_vec());
         options.fontdb_mut().set_sans_serif_family("DejaVu Sans");
@@ -301,7 +302,7 @@ mod tests {
         pixels
     }
 
-    /// How much the channels of two pictures differ in the mean, of 255.
+    /// Mean difference of the channels of two pictures, of 255.
     fn difference(a: &Pixmap, b: &Pixmap) -> f64 {
         assert_eq!((a.width(), a.height()), (b.width(), b.height()));
         let each = a.data().iter().zip(b.data()).map(|(a, b)| a.abs_diff(*b));
@@ -309,20 +310,20 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_as_a_peer_draws_them() {
+    fn png_agrees_with_resvg() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../results/tests/golden/figure");
         let files = std::fs::read_dir(folder).unwrap().flatten().map(|file| file.path());
         let golden = files.map(|path| (std::fs::read_to_string(&path).unwrap(), path));
         let mut seen = std::collections::BTreeSet::new();
         for (svg, file) in golden {
-            let ours = |svg: &str| pixels(&elements(svg).unwrap(), 2.0).unwrap();
-            // The peer moves letters closer to some others.
-            let mean = difference(&ours(&svg), &by_peer(&svg, 2.0));
+            let rendered = |svg: &str| pixels(&elements(svg).unwrap(), 2.0).unwrap();
+            // resvg applies kerning.
+            let mean = difference(&rendered(&svg), &by_resvg(&svg, 2.0));
             assert!(mean < 1.5, "{file:?}: {mean}");
             let is_text = |line: &&str| line.starts_with("<text");
             let shapes: String = svg.lines().filter(|line| !is_text(line)).collect();
             // Edges of small circles differ.
-            let mean = difference(&ours(&shapes), &by_peer(&shapes, 2.0));
+            let mean = difference(&rendered(&shapes), &by_resvg(&shapes, 2.0));
             assert!(mean < 0.01, "{file:?} without its text: {mean}");
             seen.extend(elements(&svg).unwrap().iter().map(|element| element.name.to_owned()));
         }
@@ -331,15 +332,15 @@ mod tests {
     }
 
     #[test]
-    fn scale_multiplies_the_size() {
+    fn png_scale_multiplies_the_size() {
         let png = render(SQUARE, 2.0).unwrap();
         assert_eq!(&png[..8], b"\x89PNG\r\n\x1a\n");
-        // Width and height of the IHDR chunk.
+        // Width and height in the IHDR chunk.
         assert_eq!(png[16..24], [0, 0, 0, 20, 0, 0, 0, 40]);
     }
 
     #[test]
-    fn wide_pictures_are_made_smaller() {
+    fn png_wide_pictures_are_scaled_down() {
         let wide = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"40000\" height=\"20\"/>";
         let png = render_at_most(wide, 2.0).unwrap();
         let width = u32::from_be_bytes([png[16], png[17], png[18], png[19]]);
@@ -348,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals() {
+    fn png_rejects_invalid_input() {
         let within = |inner: &str| SQUARE.replace("/>", &format!(">{inner}</svg>"));
         assert!(matches!(render("no", 1.0), Err(PngError::Svg(_))));
         for inner in ["<ellipse/>", "<rect x=\"a\"/>", "<path/>", "<rect x=\"1"] {

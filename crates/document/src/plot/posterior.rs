@@ -1,4 +1,4 @@
-//! Where a bisection thinks the change is: a probability for each candidate.
+//! Figure of a bisection's posterior: the probability of each candidate.
 
 use super::axis::Axis;
 use super::draw::Draw;
@@ -6,25 +6,25 @@ use super::frame::{self, Frame, LABEL_SIZE, LINE};
 use super::svg::{Anchor, INK, Sheet, TextStyle};
 use super::text::shorten;
 
-/// A posterior over candidates in their order.
+/// Posterior over candidates in their order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Posterior {
     /// Title.
     pub title: String,
     /// Names of the candidates.
     pub labels: Vec<String>,
-    /// The probability that the change came with each.
+    /// Probability that the change is in each candidate.
     pub probabilities: Vec<f64>,
-    /// How often each was measured.
+    /// Number of runs of each candidate.
     pub runs: Vec<usize>,
-    /// A line under the figure.
+    /// Line under the figure.
     pub footnote: Option<String>,
 }
 
-/// Colours in the palette: of the most probable candidate, and of the others.
+/// Palette indices of the most probable candidate and of the others.
 const MOST: usize = 1;
 const OTHERS: usize = 0;
-/// Most labels under the axis, and the room of one in pixels.
+/// Maximum number of labels under the axis, and the width of one in pixels.
 const LABELS: usize = 8;
 const ROOM: f64 = 96.0;
 
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bars_stand_where_the_probability_is() {
+    fn posterior_draws_bars_and_run_marks() {
         let figure = Posterior {
             title: "Where <it> changed".into(),
             labels: (0..40).map(|k| format!("r{k}")).collect(),
@@ -94,7 +94,7 @@ mod tests {
         let svg = figure.render();
         assert!(svg.contains("Where &lt;it&gt; changed"));
         assert!(svg.contains("r7: 90.0 %, 5 runs") && svg.contains("r6: 0.3 %, 5 runs"));
-        // One bar in the colour of the most probable, a mark for each that was measured.
+        // One bar in the colour of the most probable candidate, and a mark for each measured one.
         assert_eq!(svg.matches("#D55E00").count(), 1, "{svg}");
         assert!(
             svg.contains(">r0</text>") && svg.contains(">r5</text>") && !svg.contains(">r6</text>")

@@ -1,22 +1,22 @@
-//! What a figure shows.
+//! Quantities that a figure shows.
 
 use fwdlab_model::units::format_pps;
 
-/// What the y axis counts.
+/// Quantity of the y axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Quantity {
-    /// Packets per second that were forwarded.
+    /// Forwarded packets per second.
     #[default]
     Rate,
-    /// Packets per second that were to be sent.
+    /// Intended load in packets per second.
     Load,
-    /// Packets lost, in percent of those offered.
+    /// Packet loss in percent of the offered packets.
     Loss,
-    /// Frames of a burst.
+    /// Burst size in frames.
     Frames,
     /// Connections in a table.
     Connections,
-    /// Instructions that were executed for a packet.
+    /// Instructions executed per packet.
     Instructions,
 }
 
@@ -33,7 +33,7 @@ impl Quantity {
         }
     }
 
-    /// Its unit, without a prefix.
+    /// Unit of the axis, without a prefix.
     pub(super) fn unit(self) -> &'static str {
         match self {
             Quantity::Rate | Quantity::Load => "pps",
@@ -44,7 +44,7 @@ impl Quantity {
         }
     }
 
-    /// A value with its unit, where that isn't told by the axis.
+    /// A value with its unit, unless the axis shows the unit.
     pub(super) fn print(self, value: f64) -> String {
         match self {
             Quantity::Rate | Quantity::Load => format_pps(value),

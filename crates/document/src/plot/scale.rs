@@ -1,16 +1,16 @@
-//! Where numbers lie on the axis under a figure: true to scale where that keeps
-//! their labels apart, else true to the scale's logarithm, else evenly.
+//! Positions of numbers on an x axis: linear if their labels fit, else logarithmic, else
+//! equidistant.
 
 use super::frame::LABEL_SIZE;
 use super::text::width;
 
-/// Most room that is left beyond the outermost points of a line, in pixels.
+/// Maximum space beyond the outermost points of a line, in pixels.
 pub(super) const MAX_INSET: f64 = 120.0;
 
-/// Levels placed in a plot, in pixels from its left end.
+/// Positions of levels in a plot, in pixels from its left end.
 pub(super) struct Scale {
     values: Vec<f64>,
-    /// Of each level, in the order of the levels.
+    /// Position of each level, in the order of the levels.
     pub(super) places: Vec<f64>,
     logarithmic: bool,
 }
@@ -19,7 +19,7 @@ impl Scale {
     /// Places `levels` in `room` pixels.
     pub(super) fn place(levels: &[(f64, String)], room: f64) -> Scale {
         let widest = levels.iter().map(|(_, label)| width(label, LABEL_SIZE)).fold(0.0, f64::max);
-        // Half of the outermost labels stands beyond their points.
+        // Half of the outermost labels is beyond their points.
         let inset = (widest / 2.0).clamp(30.0, MAX_INSET);
         let needed = |i: usize| {
             (width(&levels[i].1, LABEL_SIZE) + width(&levels[i + 1].1, LABEL_SIZE)) / 2.0 + 10.0
@@ -27,10 +27,10 @@ impl Scale {
         let scaled = |values: Vec<f64>| -> Option<Vec<f64>> {
             let (low, high) = (values.first()?, values.last()?);
             let span = high - low;
-            let placed: Vec<f64> =
+            let positions: Vec<f64> =
                 values.iter().map(|v| inset + (v - low) / span * (room - 2.0 * inset)).collect();
-            let apart = placed.windows(2).enumerate().all(|(i, w)| w[1] - w[0] >= needed(i));
-            (span > 0.0 && apart).then_some(placed)
+            let apart = positions.windows(2).enumerate().all(|(i, w)| w[1] - w[0] >= needed(i));
+            (span > 0.0 && apart).then_some(positions)
         };
         let values: Vec<f64> = levels.iter().map(|(value, _)| *value).collect();
         if let Some(places) = scaled(values.clone()) {
@@ -44,8 +44,8 @@ impl Scale {
         Scale { values, places, logarithmic: false }
     }
 
-    /// Where a number between two neighbouring levels lies; none beyond the
-    /// levels, or where they don't rise.
+    /// Position of a number between two neighbouring levels. `None` beyond the levels, or if they
+    /// are not ascending.
     pub(super) fn at(&self, value: f64) -> Option<f64> {
         if self.values.windows(2).any(|w| w[0] >= w[1]) {
             return None;
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_between_levels_lie_between_them() {
+    fn scale_interpolates_between_levels() {
         let linear = scale(&[1, 2, 4, 8], 800.0);
         assert_eq!(linear.at(4.0), Some(linear.places[2]));
         assert_eq!(linear.at(3.0), Some((linear.places[1] + linear.places[2]) / 2.0));

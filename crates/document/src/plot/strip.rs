@@ -1,8 +1,8 @@
-//! Every single observation in its order: where the noise comes from.
+//! Figures of single observations in their order, to show the sources of noise.
 //!
-//! Runs over the order of execution show drift and outliers; the samples of
-//! one stream show what a live switch does. The axis doesn't begin at zero:
-//! here small changes matter, and no lengths are compared.
+//! Runs over the order of execution show drift and outliers; the samples of one stream show the
+//! effect of a live switch. The axis does not begin at zero, because small changes matter and no
+//! lengths are compared.
 
 use super::axis::Axis;
 use super::draw::Draw;
@@ -11,9 +11,9 @@ use super::svg::{PALE, Sheet};
 use super::{Quantity, colour};
 use fwdlab_stats::summary::median;
 
-/// Marks beyond which they are drawn small and without a tip.
+/// Number of marks above which they are small and have no tooltip.
 const MANY: usize = 150;
-/// Half the width of the ends of a bar, pixels; its dash is twice as wide.
+/// Half the width of a bar's ends in pixels; the dash at the median is twice as wide.
 const CAP: f64 = 4.0;
 
 /// A figure of single observations.
@@ -21,21 +21,21 @@ const CAP: f64 = 4.0;
 pub struct Strip {
     /// Title.
     pub title: String,
-    /// What the y axis shows.
+    /// Quantity of the y axis.
     pub y: Quantity,
-    /// What the x axis counts.
+    /// Label of the x axis.
     pub x_label: String,
     /// Names of the variants; the index is [`Mark::variant`].
     pub variants: Vec<String>,
-    /// The observations.
+    /// Observations.
     pub marks: Vec<Mark>,
-    /// What several runs have at one place, behind their observations.
+    /// Ranges of several runs at one position, drawn behind the observations.
     pub spans: Vec<Span>,
-    /// What several runs have, wherever on the x axis.
+    /// Ranges of several runs over the whole x axis.
     pub bands: Vec<Span>,
-    /// Places on the x axis where a block begins.
+    /// Positions on the x axis where a block begins.
     pub borders: Vec<f64>,
-    /// A line under the figure.
+    /// Line under the figure.
     pub footnote: Option<String>,
 }
 
@@ -50,23 +50,23 @@ pub struct Mark {
     pub variant: usize,
 }
 
-/// What runs have at one place: a bar from the least to the most, with a dash at the median.
+/// Range of runs at one position: a bar from the minimum to the maximum, with a dash at the median.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Span {
-    /// Place on the x axis; of a band without meaning.
+    /// Position on the x axis; ignored for bands.
     pub x: f64,
-    /// The least, as [`Mark::pps`].
+    /// Minimum, like [`Mark::pps`].
     pub low: f64,
-    /// The median.
+    /// Median.
     pub middle: f64,
-    /// The most.
+    /// Maximum.
     pub high: f64,
     /// Index of the variant.
     pub variant: usize,
 }
 
 impl Span {
-    /// Of one value for each run; none for fewer than two runs.
+    /// Range of one value per run. `None` for fewer than two runs.
     pub fn of(x: f64, values: &[f64], variant: usize) -> Option<Span> {
         let (low, high) = range(values.iter().copied());
         let middle = median(values).filter(|_| values.len() > 1)?;
@@ -140,8 +140,8 @@ impl Draw for Strip {
 }
 
 impl Strip {
-    /// Runs in the order of execution: the block, the variant and the rate
-    /// (packets per second) of each.
+    /// Figure of runs in the order of execution: block, variant and rate (packets per second) of
+    /// each.
     pub fn of_runs(title: &str, variants: Vec<String>, runs: &[(u32, usize, f64)]) -> Strip {
         let numbered = || runs.iter().zip(1..).map(|(run, x)| (f64::from(x), run));
         let marks = numbered().map(|(x, &(_, variant, pps))| Mark { x, pps, variant }).collect();
@@ -163,8 +163,8 @@ impl Strip {
         }
     }
 
-    /// The samples of one stream: seconds into it, variant in force and rate
-    /// (packets per second) of each.
+    /// Figure of one stream's samples: seconds into the stream, active variant and rate (packets
+    /// per second) of each.
     pub fn of_stream(title: &str, variants: Vec<String>, samples: &[(f64, usize, f64)]) -> Strip {
         let marks = samples.iter().map(|&(x, variant, pps)| Mark { x, pps, variant }).collect();
         Strip {
@@ -181,7 +181,7 @@ impl Strip {
     }
 }
 
-/// Round figures from `first` to `last`, whole ones for runs.
+/// Round numbers from `first` to `last`, integers for runs.
 fn x_ticks(first: f64, last: f64) -> Vec<(f64, String)> {
     if last <= first {
         return vec![(first, format!("{first}"))];

@@ -1,16 +1,16 @@
-//! Writes SVG, one element a line.
+//! Writes SVG, one element per line.
 
 use super::text::FONT_FAMILY;
 use std::fmt::Write as _;
 
 /// Colour of text and axes.
 pub(super) const INK: &str = "#222222";
-/// Colour of what is less important.
+/// Colour of less important text and marks.
 pub(super) const GREY: &str = "#666666";
 /// Colour of gridlines.
 pub(super) const PALE: &str = "#DDDDDD";
 
-/// Where a text stands relative to its point.
+/// Alignment of a text relative to its point.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Anchor {
     Start,
@@ -38,7 +38,7 @@ pub(super) enum Shape {
 }
 
 impl Shape {
-    /// Shape of a series: neighbours differ, and so do those of one colour.
+    /// Shape of a series: neighbours differ, as do series of one colour.
     fn of(series: usize) -> Shape {
         let shapes = [Shape::Circle, Shape::Square, Shape::Up, Shape::Diamond, Shape::Down];
         shapes[series % shapes.len()]
@@ -51,13 +51,13 @@ pub(super) struct Svg {
     width: f64,
 }
 
-/// How a text is written.
+/// Style of a text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TextStyle {
     pub(super) size: f64,
     pub(super) anchor: Anchor,
     pub(super) colour: &'static str,
-    /// Degrees around the text's point, clockwise.
+    /// Clockwise rotation around the text's point, in degrees.
     pub(super) rotate: f64,
 }
 
@@ -68,7 +68,7 @@ impl TextStyle {
 }
 
 impl Svg {
-    /// A white page of `width` by `height` pixels that names itself `title`.
+    /// Starts a white page of `width` by `height` pixels with a title for browsers.
     pub(super) fn page(width: f64, height: f64, title: &str) -> Svg {
         let (w, h, title) = (number(width), number(height), escape(title));
         let text = format!(
@@ -98,25 +98,25 @@ impl Svg {
     pub(super) fn polyline(&mut self, points: &[(f64, f64)], colour: &str, style: &str) {
         self.element(format_args!(
             "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" {style}/>",
-            joined(points)
+            point_list(points)
         ));
     }
 
-    /// A closed shape; nothing for less than three points.
+    /// Draws a closed shape; nothing for fewer than three points.
     pub(super) fn polygon(&mut self, points: &[(f64, f64)], style: &str) {
         if points.len() > 2 {
-            self.element(format_args!("<polygon points=\"{}\" {style}/>", joined(points)));
+            self.element(format_args!("<polygon points=\"{}\" {style}/>", point_list(points)));
         }
     }
 
-    /// A white diamond with an outline.
+    /// Draws a white diamond with an outline.
     pub(super) fn diamond(&mut self, (x, y): (f64, f64), radius: f64, colour: &str) {
         let corners = [(x, y - radius), (x + radius, y), (x, y + radius), (x - radius, y)];
         let style = format!("fill=\"#FFFFFF\" stroke=\"{colour}\" stroke-width=\"2\"");
         self.polygon(&corners, &style);
     }
 
-    /// A rectangle; `tip` is what a browser shows when pointed at.
+    /// Draws a rectangle; `tip` is its tooltip in browsers.
     pub(super) fn rect(&mut self, corner: (f64, f64), size: (f64, f64), style: &str, tip: &str) {
         let (x, y, w, h) = (number(corner.0), number(corner.1), number(size.0), number(size.1));
         let tip = tip_of(tip);
@@ -125,7 +125,7 @@ impl Svg {
         ));
     }
 
-    /// A shape around a point; `tip` is what a browser shows when pointed at.
+    /// Draws a shape around a point; `tip` is its tooltip in browsers.
     pub(super) fn shape(
         &mut self,
         (x, y): (f64, f64),
@@ -135,7 +135,7 @@ impl Svg {
         tip: &str,
     ) {
         let (r, tip) = (radius, tip_of(tip));
-        // Of about the same area.
+        // Shapes have about the same area.
         let (side, corner) = (0.9 * r, 1.25 * r);
         let corners: &[(f64, f64)] = match shape {
             Shape::Circle => {
@@ -150,18 +150,18 @@ impl Svg {
             Shape::Diamond => &[(0.0, -corner), (corner, 0.0), (0.0, corner), (-corner, 0.0)],
         };
         let corners: Vec<(f64, f64)> = corners.iter().map(|(dx, dy)| (x + dx, y + dy)).collect();
-        let corners = joined(&corners);
+        let corners = point_list(&corners);
         self.element(format_args!("<polygon points=\"{corners}\" {style}>{tip}</polygon>"));
     }
 
-    /// A marker around a point, in the colour and the shape of a series.
+    /// Draws a marker around a point, in the colour and the shape of a series.
     pub(super) fn marker(&mut self, at: (f64, f64), radius: f64, series: usize, tip: &str) {
         let colour = super::colour(series);
         let style = format!("fill=\"{colour}\" stroke=\"#FFFFFF\" stroke-width=\"1\"");
         self.shape(at, radius, Shape::of(series), &style, tip);
     }
 
-    /// The shape of a series in white, on a bar of it.
+    /// Draws the shape of a series in white, on a bar of the series.
     pub(super) fn badge(&mut self, at: (f64, f64), radius: f64, series: usize) {
         self.shape(at, radius, Shape::of(series), "fill=\"#FFFFFF\"", "");
     }
@@ -186,13 +186,13 @@ impl Svg {
     }
 
     fn element(&mut self, element: std::fmt::Arguments) {
-        // Writing to a String can't fail.
+        // Writing to a String cannot fail.
         let _ = writeln!(self.text, "{element}");
     }
 }
 
-/// Text for XML: the five characters with a meaning escaped, those that XML
-/// 1.0 forbids replaced.
+/// Escapes text for XML: the five special characters as entities; characters that XML 1.0 forbids
+/// are replaced.
 pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -214,14 +214,14 @@ fn tip_of(tip: &str) -> String {
     if tip.is_empty() { String::new() } else { format!("<title>{}</title>", escape(tip)) }
 }
 
-/// Points as an attribute.
-fn joined(points: &[(f64, f64)]) -> String {
+/// Points in the format of an attribute.
+fn point_list(points: &[(f64, f64)]) -> String {
     let points: Vec<String> =
         points.iter().map(|(x, y)| format!("{},{}", number(*x), number(*y))).collect();
     points.join(" ")
 }
 
-/// A coordinate with at most one decimal: a tenth of a pixel can't be seen.
+/// A coordinate with at most one decimal: a tenth of a pixel is not visible.
 fn number(value: f64) -> String {
     let text = format!("{value:.1}");
     match text.strip_suffix(".0") {
@@ -236,12 +236,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_escaped() {
+    fn escape_replaces_special_and_forbidden_characters() {
         assert_eq!(escape("a<b> & \"c\" 'd'\u{7}"), "a&lt;b&gt; &amp; &quot;c&quot; &#39;d&#39; ");
     }
 
     #[test]
-    fn coordinates_are_short() {
+    fn number_has_at_most_one_decimal() {
         assert_eq!(
             [1.0, -0.01, 2.25, 100.04].map(number),
             ["1", "0", "2.2", "100"].map(String::from)

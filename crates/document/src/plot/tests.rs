@@ -1,11 +1,11 @@
-//! No two texts of a figure overlap and none leaves the page, whatever the data.
+//! Tests that no two texts of a figure overlap and that none leaves the page, for any data.
 
 use super::text::width;
 use super::*;
 use fwdlab_model::units::FrameSize;
 use proptest::prelude::*;
 
-/// A text's box: a corner and the vectors along and across the line.
+/// Bounding box of a text: its four corners.
 #[derive(Debug)]
 struct Box {
     text: String,
@@ -17,7 +17,7 @@ fn attribute(element: &str, name: &str) -> Option<f64> {
     rest.split_once('"')?.0.parse().ok()
 }
 
-/// The boxes of every text element, from the attributes that were written.
+/// Boxes of all text elements, computed from their attributes.
 fn boxes(svg: &str) -> Vec<Box> {
     svg.lines()
         .filter(|line| line.starts_with("<text "))
@@ -41,7 +41,7 @@ fn boxes(svg: &str) -> Vec<Box> {
                 .split_once("rotate(")
                 .map_or(0.0, |(_, rest)| rest.split_once(' ').unwrap().0.parse().unwrap());
             let (sin, cos) = angle.to_radians().sin_cos();
-            // Height of capitals and depth of a comma, not the whole line.
+            // Height of capitals and depth of a comma, not of the whole line.
             let (up, down) = (-0.74 * size, 0.15 * size);
             let corners = [(start, up), (start + w, up), (start + w, down), (start, down)]
                 .map(|(dx, dy)| (x + dx * cos - dy * sin, y + dx * sin + dy * cos));
@@ -51,8 +51,7 @@ fn boxes(svg: &str) -> Vec<Box> {
         .collect()
 }
 
-/// Whether two boxes overlap by more than a pixel: no side of either separates
-/// them.
+/// Returns true if two boxes overlap by more than a pixel: no side of either box separates them.
 fn overlap(a: &Box, b: &Box) -> bool {
     let separated = |by: &Box| {
         (0..4).any(|i| {
@@ -94,7 +93,7 @@ fn check(svg: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Checks the wide layout and the narrow one.
+/// Checks the wide and the narrow layout.
 fn check_all(figure: &impl Draw) -> Result<(), TestCaseError> {
     let widths = [frame::WIDTH, draw::NARROW];
     widths.into_iter().try_for_each(|width| check(&figure.draw(width).svg))
@@ -105,7 +104,7 @@ fn label() -> impl Strategy<Value = String> {
     prop::collection::vec(word, 1..5).prop_map(|words| words.join(", "))
 }
 
-/// A rate, its smaller and its larger neighbour.
+/// A rate with a minimum and a maximum.
 fn point() -> impl Strategy<Value = Option<Point>> {
     prop::option::weighted(
         0.9,
@@ -116,7 +115,7 @@ fn point() -> impl Strategy<Value = Option<Point>> {
     )
 }
 
-/// A curve that may leave the plot, its band even more.
+/// A curve that can leave the plot, with a wider band.
 fn fit() -> impl Strategy<Value = Option<Fit>> {
     let curve = prop::collection::btree_map(0u32..2_000_000, 0.0..1e9f64, 2..20);
     prop::option::of((curve, any::<bool>()).prop_map(|(curve, holds)| {
@@ -188,7 +187,7 @@ proptest! {
             footnote: None,
         };
         check(&chart.render())?;
-        // Units of several long words have no room on the axis of a phone.
+        // Long units do not fit on the axis of a narrow figure.
         if unit.is_none() {
             check_all(&chart)?;
         }

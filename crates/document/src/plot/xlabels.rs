@@ -1,13 +1,13 @@
-//! Labels of categories under an axis: level where they fit, broken into lines
-//! where that helps, else slanted, else upright. They never overlap.
+//! Labels of categories under an axis: horizontal if they fit, possibly in several lines, else
+//! slanted, else vertical. They never overlap.
 
 use super::frame::{LABEL_SIZE, LINE};
 use super::svg::{Anchor, Svg, TextStyle};
 use super::text::{shorten, widest, wrap};
 
-/// Most lines of a label.
+/// Maximum number of lines of a label.
 const MAX_LINES: usize = 4;
-/// Longest line of a slanted or upright label, in pixels.
+/// Maximum length of a line of a slanted or vertical label, in pixels.
 const MAX_TURNED: f64 = 210.0;
 /// Angles of turned labels, in degrees.
 const SLANT: f64 = 40.0;
@@ -20,17 +20,17 @@ const STEP: f64 = LABEL_SIZE * LINE;
 /// Labels laid out for slots of equal width.
 pub(super) struct XLabels {
     lines: Vec<Vec<String>>,
-    /// Degrees that the text rises to the right.
+    /// Angle of the text in degrees, rising to the right.
     angle: f64,
     /// Height under the axis.
     pub(super) height: f64,
-    /// How far the labels reach to the left of the first slot's middle.
+    /// Extent of the labels to the left of the first slot's middle.
     pub(super) reach: f64,
 }
 
 impl XLabels {
-    /// Lays `labels` out in slots of `slot` pixels: the first way in which all
-    /// of them stand whole, else upright and cut.
+    /// Lays `labels` out in slots of `slot` pixels: in the first orientation in which none is cut,
+    /// else vertically and cut.
     pub(super) fn layout(labels: &[String], slot: f64) -> XLabels {
         let level: Vec<Vec<String>> =
             labels.iter().map(|label| wrap(label, LABEL_SIZE, slot - 10.0)).collect();
@@ -40,7 +40,7 @@ impl XLabels {
             let height = GAP + most as f64 * STEP;
             return XLabels { lines: level, angle: 0.0, height, reach };
         }
-        // Lines of neighbours keep their distance across the slant.
+        // Lines of neighbours need a distance across the slant.
         let room = (slot * SLANT.to_radians().sin() / STEP) as usize;
         if room > 0 {
             let slanted = XLabels::turned(labels, slot, SLANT, room);
@@ -51,7 +51,7 @@ impl XLabels {
         XLabels::turned(labels, slot, UPRIGHT, ((slot / STEP) as usize).max(1))
     }
 
-    /// Labels of at most `room` lines that rise at an angle.
+    /// Labels of at most `room` lines at an angle.
     fn turned(labels: &[String], slot: f64, angle: f64, room: usize) -> XLabels {
         let (sin, cos) = angle.to_radians().sin_cos();
         let room = room.min(MAX_LINES);
@@ -59,7 +59,7 @@ impl XLabels {
         let most = lines.iter().map(Vec::len).max().unwrap_or(1) as f64;
         let widths = || lines.iter().map(|lines| widest(lines, LABEL_SIZE));
         let height = GAP + widths().fold(0.0, f64::max) * sin + most * STEP * cos;
-        // A later label may reach further than the first one.
+        // A later label can extend further left than the first one.
         let reach = widths()
             .enumerate()
             .map(|(i, width)| width * cos + most * STEP * sin - i as f64 * slot)
@@ -78,8 +78,8 @@ impl XLabels {
                     svg.text((x, y + GAP + LABEL_SIZE + i * STEP - 2.0), line, level);
                     continue;
                 }
-                // The block's right end points at the slot's middle; its lines
-                // follow each other across the slant.
+                // The block's right end is at the middle of the slot; its lines follow each other
+                // across the slant.
                 let (sin, cos) = self.angle.to_radians().sin_cos();
                 let across = (i - (count - 1.0) / 2.0) * STEP + 0.35 * LABEL_SIZE;
                 let lift = (count - 1.0) / 2.0 * STEP * cos;
