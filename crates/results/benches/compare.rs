@@ -1,5 +1,5 @@
-//! How long an answer about 1,000 variants of 20 runs each takes: from text and
-//! from a store, the reading of files left aside.
+//! Time of comparing 1,000 variants of 20 runs each, from text and from a store, without reading
+//! files.
 
 #[path = "../tests/it/support/mod.rs"]
 mod support;
@@ -17,7 +17,7 @@ use support::{Random, full_store, plan, queues};
 const VARIANTS: usize = 1000;
 const BLOCKS: usize = 20;
 
-/// One figure per run, noise of 1 % around 1 Mpps.
+/// One value per run, with noise of 1 % around 1 Mpps.
 fn rates(seed: u64) -> Vec<f64> {
     let mut random = Random(seed);
     (0..BLOCKS).map(|_| 1e6 * (1.0 + 0.01 * random.normal())).collect()

@@ -1,7 +1,6 @@
-//! What a run costs outside of the testbed: choosing it, keeping it, asking whether the
-//! stopping rule has decided. CPU time of the thread, flushing to disk included; it must
-//! not grow with the number of blocks. Simulated runs aren't flushed one by one, those of
-//! namespaces are (the first rows).
+//! CPU time of a run outside of the testbed: choosing it, storing it, evaluating the stopping rule.
+//! Measured for the thread, including flushing to disk; it must not grow with the number of blocks.
+//! Simulated runs are not flushed one by one, runs in namespaces are (the first rows).
 //!
 //! `cargo bench -p fwdlab-results --bench run_loop`
 
@@ -18,7 +17,7 @@ use support::{firewall, invocation, plan, record};
 
 const BLOCKS: [u32; 5] = [100, 200, 400, 800, 10_000];
 
-/// Two variants in blocks; the stopping rule's comparison never ends.
+/// Two variants in blocks; the comparison never satisfies the stopping rule.
 fn pair(kind: TestbedKind, blocks: u32, stop: Option<Stop>) -> Plan {
     let mut factor = firewall();
     factor.levels.truncate(2);
@@ -28,14 +27,14 @@ fn pair(kind: TestbedKind, blocks: u32, stop: Option<Stop>) -> Plan {
     plan
 }
 
-/// CPU time of this thread so far, nanoseconds.
+/// CPU time of this thread so far in nanoseconds.
 fn cpu_ns() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
     text.split(' ').next().and_then(|ns| ns.parse().ok()).expect("nanoseconds")
 }
 
-/// The same figures for both variants, so that nothing is ever decided.
-fn undecided(plan: &Plan, index: u32) -> RunRecord {
+/// Record with equal rates for both variants, so that the stopping rule never decides.
+fn undecided_record(plan: &Plan, index: u32) -> RunRecord {
     let even = record(plan, index / 2 * 2);
     let planned = &plan.runs[index as usize];
     let mut record = RunRecord { run: index, variants: planned.variants.clone(), ..even };
@@ -44,20 +43,20 @@ fn undecided(plan: &Plan, index: u32) -> RunRecord {
     record
 }
 
-/// The session's loop around a testbed that costs nothing; CPU time in nanoseconds.
-fn carry_out(kind: TestbedKind, plan: &Plan) -> u64 {
+/// Runs the session's loop around a testbed without cost; returns the CPU time in nanoseconds.
+fn run_session(kind: TestbedKind, plan: &Plan) -> u64 {
     let directory = tempfile::tempdir().expect("a directory");
     let records: Vec<RunRecord> =
-        (0..plan.runs.len() as u32).map(|index| undecided(plan, index)).collect();
+        (0..plan.runs.len() as u32).map(|index| undecided_record(plan, index)).collect();
     let began = cpu_ns();
     let mut store = Store::open(&directory.path().join("run.sqlite")).expect("a store");
     store.adopt_plan(plan, "").expect("a plan");
-    let wanted: HashSet<u32> =
+    let missing: HashSet<u32> =
         store.missing_runs(plan).expect("missing runs").into_iter().collect();
     let mut watch = StoppingWatch::begin(plan, &store).expect("a watch");
     store.begin_invocation(&invocation(kind)).expect("an invocation");
     let mut block = None;
-    for run in plan.runs.iter().filter(|run| wanted.contains(&run.index)) {
+    for run in plan.runs.iter().filter(|run| missing.contains(&run.index)) {
         if block != Some(run.block) && watch.as_ref().is_some_and(StoppingWatch::is_done) {
             panic!("decided before block {}", run.block);
         }
@@ -72,7 +71,7 @@ fn carry_out(kind: TestbedKind, plan: &Plan) -> u64 {
 }
 
 fn main() {
-    // `cargo test --benches` asks only whether it runs.
+    // `cargo test --benches` only checks that it runs.
     let is_test = !std::env::args().any(|argument| argument == "--bench");
     println!("{:8} {:>7} {:>9} {:>9} {:>9}", "stop", "blocks", "CPU s", "us a run", "relative");
     for (name, kind, stop) in [
@@ -84,7 +83,7 @@ fn main() {
         let mut first = None;
         for blocks in BLOCKS.into_iter().take(if is_test { 1 } else { BLOCKS.len() }) {
             let plan = pair(kind, blocks, stop);
-            let ns = carry_out(kind, &plan) as f64;
+            let ns = run_session(kind, &plan) as f64;
             let each = ns / plan.runs.len() as f64;
             let relative = each / *first.get_or_insert(each);
             let (seconds, us) = (ns / 1e9, each / 1e3);

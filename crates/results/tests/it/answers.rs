@@ -1,5 +1,4 @@
-//! What `fwdlab compare` answers: goldens of every form, agreement with
-//! reports, and what is refused.
+//! Results of `fwdlab compare`: golden files of every form, agreement with reports, and errors.
 
 use crate::golden::golden;
 use crate::support::{Random, alternation_plan, family, fill, firewall, plan, routed};
@@ -37,7 +36,7 @@ impl Files {
         self
     }
 
-    /// A store with all runs of `plan`, in a directory of its own.
+    /// A store with all runs of `plan`, in a separate directory.
     fn store(&self, name: &str, plan: &Plan) -> Store {
         let mut store =
             Store::open(Path::new(&self.at(name)).join("run.sqlite").as_path()).unwrap();
@@ -45,7 +44,7 @@ impl Files {
         store
     }
 
-    fn ask(
+    fn compare(
         &self,
         arguments: &[&str],
         change: impl Fn(&mut Question),
@@ -56,13 +55,13 @@ impl Files {
         compare(&question)
     }
 
-    fn answer(&self, arguments: &[&str]) -> Results {
-        self.ask(arguments, |_| ()).unwrap()
+    fn results_of(&self, arguments: &[&str]) -> Results {
+        self.compare(arguments, |_| ()).unwrap()
     }
 
-    /// Why it is refused, without the directory's name.
-    fn refusal(&self, arguments: &[&str], change: impl Fn(&mut Question)) -> String {
-        match self.ask(arguments, change) {
+    /// Error of an invalid comparison, without the directory's name.
+    fn error_of(&self, arguments: &[&str], change: impl Fn(&mut Question)) -> String {
+        match self.compare(arguments, change) {
             Ok(results) => panic!("answered: {:?}", results.comparisons),
             Err(error) => self.plain(&error.to_string()),
         }
@@ -72,10 +71,9 @@ impl Files {
         text.replace(&format!("{}/", self.0.path().display()), "")
     }
 
-    /// Compares all four forms with `tests/golden/compare/<name>.*`; `UPDATE=1`
-    /// writes them instead.
+    /// Compares all forms with `tests/golden/compare/<name>.*`; `UPDATE=1` rewrites the files.
     fn golden(&self, name: &str, results: &Results) {
-        // The file names are as long as on any machine.
+        // File names must not depend on the machine.
         let results = self.without_directory(results);
         for (form, text) in [
             ("txt", text::render(&results.document(), 100)),
@@ -129,16 +127,16 @@ fn netns_plan(blocks: u32) -> Plan {
 }
 
 #[test]
-fn lists_are_compared_as_they_are() {
+fn compare_treats_lists_as_independent_samples() {
     let files = Files::new();
     let (a, text_a) = list(1, 8, 1e6);
     let (b, text_b) = list(2, 9, 0.95e6);
     let (_, text_c) = list(3, 8, 1e6);
     files.write("old.pps", &text_a).write("new.pps", &text_b).write("same.txt", &text_c);
-    let results = files.answer(&["old.pps", "new.pps"]);
+    let results = files.results_of(&["old.pps", "new.pps"]);
     let expected = compare_unblocked(&a, &b, Criteria::default()).unwrap();
     assert_eq!(numbers(&results), [expected.of_list()]);
-    let three = files.answer(&["old.pps", "new.pps", "same.txt"]);
+    let three = files.results_of(&["old.pps", "new.pps", "same.txt"]);
     files.golden("lists", &three);
     let verdicts: Vec<Verdict> = numbers(&three).iter().map(Comparison::verdict).collect();
     assert_eq!(verdicts[0], Verdict::Worse);
@@ -146,25 +144,25 @@ fn lists_are_compared_as_they_are() {
 }
 
 #[test]
-fn lines_are_blocks_where_that_is_said() {
+fn compare_blocked_treats_lines_as_blocks() {
     let files = Files::new();
     let (a, text_a) = list(1, 8, 1e6);
     let (b, text_b) = list(2, 8, 0.97e6);
     files.write("a", &text_a).write("b", &text_b).write("short", "1000000\n1010000\n");
-    let results = files.ask(&["a", "b"], |question| question.blocked = true).unwrap();
+    let results = files.compare(&["a", "b"], |question| question.blocked = true).unwrap();
     let blocked = |values: &[f64]| -> Vec<BlockedRun> {
         (0..).zip(values).map(|(block, &pps)| BlockedRun { block, pps }).collect()
     };
     let expected = compare_blocked(&blocked(&a), &blocked(&b), Criteria::default()).unwrap();
     assert_eq!(expected.method, Method::Exact { assignments: 256 });
-    // Nothing says that its lines are starts.
+    // The lines are not known to be separate starts.
     assert_eq!(numbers(&results), [expected.of_list()]);
-    let refused = files.refusal(&["a", "short"], |question| question.blocked = true);
-    assert!(refused.contains("a has 8, short has 2"), "{refused}");
+    let error = files.error_of(&["a", "short"], |question| question.blocked = true);
+    assert!(error.contains("a has 8, short has 2"), "{error}");
 }
 
 #[test]
-fn a_store_is_compared_as_its_report_does() {
+fn compare_of_a_store_agrees_with_its_report() {
     let files = Files::new();
     for (name, plan) in [
         ("netns", netns_plan(8)),
@@ -173,38 +171,39 @@ fn a_store_is_compared_as_its_report_does() {
     ] {
         let store = files.store(name, &plan);
         let analysis = Analysis::of_store(&store).unwrap();
-        let results = files.answer(&[name]);
+        let results = files.results_of(&[name]);
         assert_eq!(results.comparisons.len(), analysis.comparisons.len(), "{name}");
-        for (ours, theirs) in results.comparisons.iter().zip(&analysis.comparisons) {
+        for (result, reported) in results.comparisons.iter().zip(&analysis.comparisons) {
             assert_eq!(
-                (&ours.label, &ours.baseline_label),
-                (&theirs.label, &theirs.baseline_label)
+                (&result.label, &result.baseline_label),
+                (&reported.label, &reported.baseline_label)
             );
-            let (Outcome::Compared(ours), Outcome::Compared(theirs)) =
-                (&ours.outcome, &theirs.outcome)
+            let (Outcome::Compared(result), Outcome::Compared(reported)) =
+                (&result.outcome, &reported.outcome)
             else {
                 panic!("no answer in {name}");
             };
-            assert_eq!(ours.comparison, theirs.comparison, "{name}");
+            assert_eq!(result.comparison, reported.comparison, "{name}");
         }
         for variant in &results.variants {
-            let theirs = analysis.variants.iter().find(|v| v.label == variant.label).unwrap();
-            assert_eq!(variant.values, theirs.values, "{name}");
+            let reported = analysis.variants.iter().find(|v| v.label == variant.label).unwrap();
+            assert_eq!(variant.values, reported.values, "{name}");
         }
         files.golden(name, &results);
     }
 }
 
 #[test]
-fn single_variants_of_one_store_share_its_blocks() {
+fn variants_of_one_store_are_compared_in_blocks() {
     let files = Files::new();
     files.store("s", &netns_plan(8));
-    let results = files.answer(&["s:none, inet", "s:stateful, inet", "s/run.sqlite:none, inet6"]);
+    let results =
+        files.results_of(&["s:none, inet", "s:stateful, inet", "s/run.sqlite:none, inet6"]);
     assert_eq!(results.asked, "2 variants against none, inet");
     assert!(numbers(&results).iter().all(|c| c.blocks == 8 && c.family == 2), "{results:?}");
     assert_eq!(results.notes, [""; 0]);
-    let whole = files.answer(&["s"]);
-    // The same effect; its interval is that of two comparisons, not of four.
+    let whole = files.results_of(&["s"]);
+    // The same effect; the interval is for two comparisons instead of four.
     let same = |c: &Comparison| (c.ratio, c.equivalence_low > c.low, c.n_a, c.n_b);
     let of_store = numbers(&whole).into_iter().zip(&whole.comparisons);
     let of_store: Vec<_> =
@@ -215,22 +214,22 @@ fn single_variants_of_one_store_share_its_blocks() {
 }
 
 #[test]
-fn another_baseline_may_be_named() {
+fn baseline_option_replaces_the_plans_baseline() {
     let files = Files::new();
     files.store("s", &netns_plan(7));
     let other = |question: &mut Question| question.baseline = Some("stateless, inet".into());
-    let results = files.ask(&["s"], other).unwrap();
+    let results = files.compare(&["s"], other).unwrap();
     assert_eq!(results.comparisons.len(), 5);
     assert!(results.comparisons.iter().all(|c| c.baseline_label == "stateless, inet"));
     let slip = |question: &mut Question| question.baseline = Some("stateles, inet".into());
-    let refused = files.refusal(&["s"], slip);
-    assert!(refused.ends_with("did you mean `stateless, inet`?"), "{refused}");
-    let refused = files.refusal(&["s:none, inet", "s:none, inet6"], other);
-    assert!(refused.contains("the first one is the baseline"), "{refused}");
+    let error = files.error_of(&["s"], slip);
+    assert!(error.ends_with("did you mean `stateless, inet`?"), "{error}");
+    let error = files.error_of(&["s:none, inet", "s:none, inet6"], other);
+    assert!(error.contains("the first one is the baseline"), "{error}");
 }
 
 #[test]
-fn whole_stores_are_matched_by_label() {
+fn compare_matches_variants_of_stores_by_label() {
     let files = Files::new();
     let mut plan = netns_plan(6);
     files.store("a", &plan);
@@ -238,7 +237,7 @@ fn whole_stores_are_matched_by_label() {
     plan.title = "another day".into();
     plan.hash = "other".into();
     files.store("b", &plan);
-    let results = files.answer(&["a", "b"]);
+    let results = files.results_of(&["a", "b"]);
     assert_eq!(results.comparisons.len(), 6);
     assert!(numbers(&results).iter().all(|c| c.method == Method::BothTests && c.family == 6));
     assert!(results.notes[0].contains("drift of the machine"), "{:?}", results.notes);
@@ -252,90 +251,90 @@ fn whole_stores_are_matched_by_label() {
     }
     plan.hash = "third".into();
     files.store("c", &plan);
-    let refused = files.refusal(&["a", "c"], |_| ());
-    for said in ["window: 2 s and 5 s", "queues: 1 and 4", "a/run.sqlite:LABEL"] {
-        assert!(refused.contains(said), "{refused}");
+    let error = files.error_of(&["a", "c"], |_| ());
+    for expected in ["window: 2 s and 5 s", "queues: 1 and 4", "a/run.sqlite:LABEL"] {
+        assert!(error.contains(expected), "{error}");
     }
-    let single = files.answer(&["a:none, inet", "c:none, inet"]);
+    let single = files.results_of(&["a:none, inet", "c:none, inet"]);
     assert_eq!(single.comparisons.len(), 1);
-    let refused = files.refusal(&["a", "c:none, inet"], |_| ());
-    assert!(refused.contains("holds 6 variants, but other arguments name one"), "{refused}");
-    assert!(refused.contains("`none, inet`, `none, inet6`"), "{refused}");
+    let error = files.error_of(&["a", "c:none, inet"], |_| ());
+    assert!(error.contains("holds 6 variants, but other arguments name one"), "{error}");
+    assert!(error.contains("`none, inet`, `none, inet6`"), "{error}");
 }
 
 #[test]
-fn testbeds_are_not_mixed() {
+fn compare_rejects_different_testbeds() {
     let files = Files::new();
     let of = |kind| plan(kind, vec![firewall()], vec![Some(0)], 4);
     files.store("sim", &of(TestbedKind::Sim));
     files.store("netns", &of(TestbedKind::Netns));
     for arguments in [["sim", "netns"], ["netns:none", "sim:none"]] {
-        let refused = files.refusal(&arguments, |_| ());
-        assert!(refused.contains("are of different testbeds"), "{refused}");
-        assert!(refused.contains("simulated figures say nothing"), "{refused}");
+        let error = files.error_of(&arguments, |_| ());
+        assert!(error.contains("are of different testbeds"), "{error}");
+        assert!(error.contains("simulated figures say nothing"), "{error}");
     }
     files.store("memory", &routed(of(TestbedKind::Memory)));
     files.store("routed", &routed(of(TestbedKind::Netns)));
-    let refused = files.refusal(&["memory", "routed"], |_| ());
-    assert!(refused.contains("are of different testbeds"), "{refused}");
-    assert!(refused.contains("packets in memory cost what no packet"), "{refused}");
+    let error = files.error_of(&["memory", "routed"], |_| ());
+    assert!(error.contains("are of different testbeds"), "{error}");
+    assert!(error.contains("packets in memory cost what no packet"), "{error}");
     let (_, text) = list(1, 5, 1e6);
     files.write("a.pps", &text);
-    let results = files.answer(&["netns:none", "a.pps"]);
+    let results = files.results_of(&["netns:none", "a.pps"]);
     let note = results.notes.iter().any(|note| note.contains("doesn't say where it was measured"));
     assert!(note, "{:?}", results.notes);
     assert!(results.caption.starts_with("virtual testbed"), "{}", results.caption);
 }
 
 #[test]
-fn a_reports_table_is_compared_like_its_store() {
+fn compare_of_runs_csv_agrees_with_its_store() {
     let files = Files::new();
     let store = files.store("s", &netns_plan(8));
     report::write(&store, &files.0.path().join("report")).unwrap();
-    let (table, stored) = (files.answer(&["report/runs.csv"]), files.answer(&["s"]));
+    let (table, stored) = (files.results_of(&["report/runs.csv"]), files.results_of(&["s"]));
     assert_eq!(table.inputs[0].testbed.as_deref(), Some("netns"));
     for (a, b) in numbers(&table).iter().zip(numbers(&stored)) {
         assert_eq!((a.method, a.blocks, a.verdict()), (b.method, b.blocks, b.verdict()));
         assert!((a.ratio - b.ratio).abs() < 1e-6, "{} {}", a.ratio, b.ratio);
     }
-    // The table alone knows variants and blocks, and no baseline.
+    // The table alone has variants and blocks, but no baseline.
     let text = std::fs::read_to_string(files.at("report/runs.csv")).unwrap();
     files.write("runs.csv", &text);
-    let refused = files.refusal(&["runs.csv"], |_| ());
-    assert!(refused.contains("give --baseline with one of `"), "{refused}");
-    let alone = files.answer(&["runs.csv:none, inet", "runs.csv:stateful, inet"]);
+    let error = files.error_of(&["runs.csv"], |_| ());
+    assert!(error.contains("give --baseline with one of `"), "{error}");
+    let alone = files.results_of(&["runs.csv:none, inet", "runs.csv:stateful, inet"]);
     assert_eq!(numbers(&alone)[0].blocks, 8);
-    // The results of other runs are not believed.
+    // Results of other runs are ignored.
     let shorter = text.trim_end().rsplit_once('\n').map_or("", |(head, _)| head);
     files.write("report/runs.csv", shorter);
-    let refused = files.refusal(&["report/runs.csv"], |_| ());
-    assert!(refused.contains("nothing says which variant is the baseline"), "{refused}");
+    let error = files.error_of(&["report/runs.csv"], |_| ());
+    assert!(error.contains("nothing says which variant is the baseline"), "{error}");
 }
 
 #[test]
-fn units_are_not_mixed() {
+fn compare_rejects_different_units() {
     let files = Files::new();
     files.write("mpps", "1.01\n1.02\n").write("pps", "1010000\n1020000\n");
-    let refused = files.refusal(&["mpps", "pps"], |_| ());
-    for said in ["mpps (median 1.0", "pps (median 1015000)", "packets per second in both"] {
-        assert!(refused.contains(said), "{refused}");
+    let error = files.error_of(&["mpps", "pps"], |_| ());
+    for expected in ["mpps (median 1.0", "pps (median 1015000)", "packets per second in both"] {
+        assert!(error.contains(expected), "{error}");
     }
 }
 
 #[test]
-fn one_command_is_one_family() {
+fn comparisons_of_one_command_are_one_family() {
     let files = Files::new();
     let names = ["a", "b", "c", "d"];
     for (seed, name) in (1..).zip(names) {
         files.write(name, &list(seed, 8, 1e6 - 8e3 * seed as f64).1);
     }
-    let holm = numbers(&files.answer(&names));
+    let holm = numbers(&files.results_of(&names));
     let lenient = |question: &mut Question| {
         question.adjustment = Adjustment::BenjaminiHochberg;
         question.confidence = Some(90.0);
         question.margin = Some(0.05);
     };
-    let results = files.ask(&names, lenient).unwrap();
+    let results = files.compare(&names, lenient).unwrap();
     assert_eq!((results.confidence, results.margin, results.family), (90.0, 0.05, 3));
     for (strict, lenient) in holm.iter().zip(numbers(&results)) {
         assert_eq!((strict.family, lenient.family), (3, 3));
@@ -345,7 +344,7 @@ fn one_command_is_one_family() {
 }
 
 #[test]
-fn many_comparisons_keep_their_order() {
+fn compare_keeps_the_order_of_many_comparisons() {
     let values: Vec<Vec<f64>> = (0..100).map(|seed| list(seed, 6, 1e6).0).collect();
     let texts: Vec<(String, String)> = (0..)
         .zip(&values)
@@ -357,21 +356,21 @@ fn many_comparisons_keep_their_order() {
     let results = compare_texts(&Question::default(), &texts).unwrap();
     assert_eq!(results.comparisons.len(), 99);
     let criteria = Criteria { family: 99, ..Criteria::default() };
-    for (i, ours) in (1..).zip(numbers(&results)) {
+    for (i, result) in (1..).zip(numbers(&results)) {
         let alone = compare_unblocked(&values[0], &values[i], criteria).unwrap();
         assert_eq!(results.comparisons[i - 1].label, format!("v{i}"));
-        assert_eq!((ours.ratio, ours.p, ours.mde), (alone.ratio, alone.p, alone.mde));
+        assert_eq!((result.ratio, result.p, result.mde), (alone.ratio, alone.p, alone.mde));
     }
 }
 
 #[test]
-fn what_names_nothing_is_refused() {
+fn compare_rejects_invalid_arguments() {
     let files = Files::new();
     files.store("s", &netns_plan(2));
     files.write("a.pps", "1000\n1001\n").write("binary", "\u{0}").write("one", "5\n");
     std::fs::write(files.at("binary"), [0xff, 0xfe, 0x00]).unwrap();
     std::fs::create_dir(files.at("empty")).unwrap();
-    for (arguments, said) in [
+    for (arguments, expected) in [
         (&["a.pps"][..], "a.pps alone names one variant; name another one"),
         (&["s:none, inet"], "alone names one variant"),
         (&["a.pps", "a.pps"], "`a` is named twice"),
@@ -384,13 +383,13 @@ fn what_names_nothing_is_refused() {
         (&["binary", "a.pps"], "is neither text nor a store"),
         (&["one", "a.pps"], "one run says nothing about scatter"),
     ] {
-        let refused = files.refusal(arguments, |_| ());
-        assert!(refused.contains(said), "{arguments:?}: {refused}");
+        let error = files.error_of(arguments, |_| ());
+        assert!(error.contains(expected), "{arguments:?}: {error}");
     }
 }
 
 #[test]
-fn too_few_runs_of_one_variant_are_no_answer_for_that_one() {
+fn too_few_runs_make_only_their_comparison_unanswerable() {
     let files = Files::new();
     let plan = netns_plan(4);
     let mut store = Store::open(Path::new(&files.at("s"))).unwrap();
@@ -398,7 +397,7 @@ fn too_few_runs_of_one_variant_are_no_answer_for_that_one() {
     let most: Vec<u32> =
         runs.filter(|run| run.variants != [2] || run.block == 0).map(|run| run.index).collect();
     fill(&mut store, &plan, most);
-    let results = files.answer(&["s"]);
+    let results = files.results_of(&["s"]);
     let unanswered = |outcome: &Outcome| matches!(outcome, Outcome::Unanswerable { .. });
     let missing: Vec<&str> = results
         .comparisons
@@ -416,10 +415,10 @@ fn too_few_runs_of_one_variant_are_no_answer_for_that_one() {
 }
 
 #[test]
-fn forty_columns_suffice() {
+fn text_fits_into_forty_columns() {
     let files = Files::new();
     files.store("s", &netns_plan(7));
-    for line in text::render(&files.answer(&["s"]).document(), 40).lines() {
+    for line in text::render(&files.results_of(&["s"]).document(), 40).lines() {
         let one_word = line.split_whitespace().count() <= 1;
         assert!(one_word || line.chars().count() <= 40, "{line:?}");
     }
@@ -429,7 +428,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_text_is_taken_for_something_else(a in "[0-9a-z#,.;:\" \t\n-]{0,60}", b in ".{0,40}") {
+    fn compare_texts_reads_only_finite_positive_rates(a in "[0-9a-z#,.;:\" \t\n-]{0,60}", b in ".{0,40}") {
         if let Ok(results) = compare_texts(&Question::default(), &[("a", &a), ("b", &b)]) {
             for variant in &results.variants {
                 prop_assert!(variant.values.len() >= 2);
@@ -439,7 +438,7 @@ proptest! {
     }
 
     #[test]
-    fn samples_count_as_their_runs(
+    fn compare_averages_samples_of_a_run(
         a in prop::collection::vec(1000.0..2000.0f64, 3..8),
         b in prop::collection::vec(1000.0..2000.0f64, 3..8),
     ) {
@@ -454,10 +453,10 @@ proptest! {
         };
         let texts = [("a", samples(&a)), ("b", samples(&b))];
         let results = compare_texts(&Question::default(), &texts).unwrap();
-        let ours = &numbers(&results)[0];
+        let result = &numbers(&results)[0];
         let expected = compare_unblocked(&a, &b, Criteria::default()).unwrap();
-        prop_assert_eq!((ours.n_a, ours.n_b), (a.len(), b.len()));
-        prop_assert!((ours.p - expected.p).abs() < 1e-9);
-        prop_assert!((ours.low - expected.low).abs() < 1e-9);
+        prop_assert_eq!((result.n_a, result.n_b), (a.len(), b.len()));
+        prop_assert!((result.p - expected.p).abs() < 1e-9);
+        prop_assert!((result.low - expected.low).abs() < 1e-9);
     }
 }

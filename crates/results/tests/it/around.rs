@@ -1,11 +1,11 @@
-//! What reports say of the time before and after the windows.
+//! Reports of the time before and after the windows.
 
 use crate::support::{family, plan, record, store};
 use fwdlab_model::record::{DrainEnd, Opening, RunRecord};
 use fwdlab_model::settings::TestbedKind;
 use fwdlab_results::report::{Analysis, files};
 
-/// Four blocks of two families, each run changed.
+/// Four blocks of two families, with each run modified by `change`.
 fn contents(change: impl Fn(&mut RunRecord)) -> fwdlab_results::store::Contents {
     let plan = plan(TestbedKind::Sim, vec![family()], vec![None], 4);
     let mut store = store(&plan, []);
@@ -18,7 +18,7 @@ fn contents(change: impl Fn(&mut RunRecord)) -> fwdlab_results::store::Contents 
 }
 
 #[test]
-fn openings_and_drains_are_shown_by_variant() {
+fn report_shows_openings_and_drains_by_variant() {
     let opening = |run: &RunRecord| Opening {
         warmup_ns: 2_500_000_000,
         flows: 1_000_000,
@@ -46,6 +46,6 @@ fn openings_and_drains_are_shown_by_variant() {
 }
 
 #[test]
-fn records_that_say_nothing_of_openings_bring_no_table() {
+fn records_without_openings_have_no_table() {
     assert!(Analysis::of(&contents(|_| {})).openings.is_empty());
 }

@@ -1,5 +1,5 @@
-//! Beds, with data of a known law: what is the machines' is told of the machines, and what is
-//! the variants' of the variants.
+//! Beds, with data of known parameters: effects of machines are attributed to machines, and effects
+//! of variants to variants.
 
 use crate::support::{Random, firewall, invocation, plan, record, report};
 use fwdlab_model::design::Method;
@@ -18,21 +18,22 @@ use std::path::Path;
 const BEDS: [&str; 4] = ["rack1", "rack2", "rack3", "rack4"];
 const LABELS: [&str; 2] = ["old", "new"];
 
-/// What is true of one bed.
+/// Parameters of one bed.
 #[derive(Clone, Copy)]
 struct Truth {
-    /// Its level over the others'.
+    /// Level over the level of the other beds.
     level: f64,
     /// Rate of the second variant over the first.
     effect: f64,
-    /// Change of the level from one block to the next.
+    /// Relative change of the level from one block to the next.
     drift: f64,
 }
 
 const ALIKE: Truth = Truth { level: 1.0, effect: 1.0, drift: 1.0 };
 
-/// The beds of two variants in `blocks` blocks a bed, with 1 % of noise in blocks and in runs.
-fn measured(random: &mut Random, truths: &[Truth; 4], blocks: u32) -> Beds {
+/// Beds of two variants in `blocks` blocks per bed, with 1 % of noise between blocks and between
+/// runs.
+fn simulate_beds(random: &mut Random, truths: &[Truth; 4], blocks: u32) -> Beds {
     let mut runs = Vec::new();
     for number in 0..4 * blocks {
         let (bed, turn) = ((number % 4) as usize, number / 4);
@@ -57,8 +58,8 @@ fn is_found(outcome: &Option<Outcome>) -> bool {
     }
 }
 
-/// The beds where the effect, and those where the level was found to be another.
-fn found(beds: &Beds) -> (Vec<&str>, Vec<&str>) {
+/// Beds whose effect differs, and beds whose level differs.
+fn differing_beds(beds: &Beds) -> (Vec<&str>, Vec<&str>) {
     let effects = beds.effects.iter().filter(|effect| is_found(&effect.difference));
     let levels = beds.beds.iter().filter(|bed| is_found(&bed.level));
     (
@@ -67,16 +68,16 @@ fn found(beds: &Beds) -> (Vec<&str>, Vec<&str>) {
     )
 }
 
-/// All that is asked of beds is one family, so that in 5 of 100 experiments whose beds are alike
-/// something is found at most; 70 of 1000 are three standard errors above.
+/// All tests of beds are one family, so at most 5 of 100 experiments with equal beds have a
+/// finding; 70 of 1000 is three standard errors above.
 #[test]
-fn beds_that_are_alike_are_called_different_as_seldom_as_promised() {
+fn equal_beds_have_few_false_positives() {
     let mut random = Random(4);
     let truths = [Truth { effect: 0.9, ..ALIKE }; 4];
     let (mut any, mut drifts) = (0, 0);
     for _ in 0..1000 {
-        let beds = measured(&mut random, &truths, 8);
-        let (effects, levels) = found(&beds);
+        let beds = simulate_beds(&mut random, &truths, 8);
+        let (effects, levels) = differing_beds(&beds);
         any += usize::from(!effects.is_empty() || !levels.is_empty());
         drifts += usize::from(beds.beds.iter().any(|bed| bed.drifts));
     }
@@ -85,7 +86,7 @@ fn beds_that_are_alike_are_called_different_as_seldom_as_promised() {
 }
 
 #[test]
-fn two_beds_that_are_alike_are_called_different_as_seldom_as_promised() {
+fn two_equal_beds_have_few_false_positives() {
     let mut random = Random(5);
     let mut any = 0;
     for _ in 0..1000 {
@@ -99,55 +100,54 @@ fn two_beds_that_are_alike_are_called_different_as_seldom_as_promised() {
         }
         let beds = beds_of(&runs, &LABELS, &[(0, 1)], Criteria::default()).unwrap();
         assert!(beds.beds[0].level.is_none() && beds.effects[0].difference.is_none(), "asked once");
-        let (effects, levels) = found(&beds);
+        let (effects, levels) = differing_beds(&beds);
         any += usize::from(!effects.is_empty() || !levels.is_empty());
     }
     assert!((10..=70).contains(&any), "{any} of 1000");
 }
 
 #[test]
-fn a_bed_with_another_effect_is_named_and_no_other() {
+fn bed_with_a_different_effect_is_identified() {
     let mut random = Random(6);
     let mut truths = [Truth { effect: 0.95, ..ALIKE }; 4];
     truths[2].effect = 1.0;
     let (mut named, mut others) = (0, 0);
     for _ in 0..200 {
-        let beds = measured(&mut random, &truths, 10);
-        let (effects, levels) = found(&beds);
+        let beds = simulate_beds(&mut random, &truths, 10);
+        let (effects, levels) = differing_beds(&beds);
         named += usize::from(effects.contains(&"rack3"));
         let is_other = |bed: &&&str| **bed != "rack3";
         others += usize::from(levels.iter().chain(&effects).any(|bed| is_other(&bed)));
     }
     assert!(named >= 190, "named in {named} of 200");
     assert!(others <= 16, "others in {others} of 200");
-    let beds = measured(&mut random, &truths, 10);
-    let said = beds.sentences().join("\n");
-    assert!(said.contains("new against old is other on bed rack3 than on the others: "), "{said}");
+    let beds = simulate_beds(&mut random, &truths, 10);
+    let text = beds.sentences().join("\n");
+    assert!(text.contains("new against old is other on bed rack3 than on the others: "), "{text}");
 }
 
 #[test]
-fn a_bed_that_drifts_is_named() {
+fn drifting_bed_is_identified() {
     let mut random = Random(7);
     let mut truths = [ALIKE; 4];
     truths[1].drift = 1.005;
-    let beds = measured(&mut random, &truths, 16);
+    let beds = simulate_beds(&mut random, &truths, 16);
     let drifting: Vec<&str> =
         beds.beds.iter().filter(|bed| bed.drifts).map(|bed| bed.bed.as_str()).collect();
     assert_eq!(drifting, ["rack2"]);
-    assert!(beds.sentences().iter().any(|said| said.starts_with("bed rack2 drifts: +")));
+    assert!(beds.sentences().iter().any(|sentence| sentence.starts_with("bed rack2 drifts: +")));
 }
 
 #[test]
-fn that_nothing_was_found_comes_with_what_would_have_been() {
-    let beds = measured(&mut Random(8), &[ALIKE; 4], 8);
-    let said = beds.sentences();
-    assert!(said[0].starts_with("4 beds (rack1, rack2, rack3 and rack4)"), "{said:?}");
-    assert!(said[1].contains(" nine of ten would have been found"), "{said:?}");
+fn no_finding_reports_the_detectable_difference() {
+    let beds = simulate_beds(&mut Random(8), &[ALIKE; 4], 8);
+    let sentences = beds.sentences();
+    assert!(sentences[0].starts_with("4 beds (rack1, rack2, rack3 and rack4)"), "{sentences:?}");
+    assert!(sentences[1].contains(" nine of ten would have been found"), "{sentences:?}");
 }
 
-/// A store at `directory`/run.sqlite whose runs of block `n` are of bed `bed(n)` (none where that is
-/// empty), `slower(n)` times as fast
-/// as the fabricated ones.
+/// Creates `directory`/run.sqlite, whose runs of block `n` are on bed `bed(n)` (unnamed if empty),
+/// with `speed(n)` times the fabricated rates.
 fn store(
     directory: &Path,
     plan: &Plan,
@@ -159,13 +159,13 @@ fn store(
     store.adopt_plan(plan, "version = 1\n").unwrap();
     let mut last = None;
     for run in &plan.runs {
-        let own = bed(run.block);
-        if last != Some(own) {
-            let bed = Some(own.to_owned()).filter(|own| !own.is_empty());
-            let own = Invocation { bed, ..invocation(plan.base.testbed.kind) };
-            store.begin_invocation(&own).unwrap();
+        let block_bed = bed(run.block);
+        if last != Some(block_bed) {
+            let bed = Some(block_bed.to_owned()).filter(|block_bed| !block_bed.is_empty());
+            let invocation_of_bed = Invocation { bed, ..invocation(plan.base.testbed.kind) };
+            store.begin_invocation(&invocation_of_bed).unwrap();
         }
-        last = Some(own);
+        last = Some(block_bed);
         let mut record = record(plan, run.index);
         for sample in &mut record.trial.samples {
             sample.forwarded = (sample.forwarded as f64 * speed(run.block)) as u64;
@@ -179,10 +179,10 @@ fn experiment() -> Plan {
     plan(TestbedKind::Netns, vec![firewall()], vec![Some(0)], 16)
 }
 
-/// A bed that is 3 % slower: the ratios between variants, and so the verdicts, stay what they
-/// are; the bed is named.
+/// A bed that is slower: ratios between variants, and therefore verdicts, are unchanged, and the
+/// bed is reported.
 #[test]
-fn a_slower_bed_changes_no_verdict_and_is_named_in_every_form() {
+fn slower_bed_changes_no_verdict_and_is_reported() {
     let (plan, bed) = (experiment(), |block: u32| BEDS[block as usize % 4]);
     let read = |slow: f64| {
         let directory = tempfile::tempdir().unwrap();
@@ -203,18 +203,19 @@ fn a_slower_bed_changes_no_verdict_and_is_named_in_every_form() {
         assert!((a.ratio / b.ratio - 1.0).abs() < 1e-5, "{} and {}", a.ratio, b.ratio);
         assert!((a.p - b.p).abs() < 1e-3, "{} and {}", a.p, b.p);
     }
-    // Nor is the difference taken for a second mode or a trend: each bed is looked at by itself.
-    let found = |analysis: &Analysis| -> Vec<Option<String>> {
+    // The difference is not diagnosed as a second mode or a trend either: each bed is tested
+    // separately.
+    let beds_of_findings = |analysis: &Analysis| -> Vec<Option<String>> {
         analysis.diagnoses.iter().map(|finding| finding.bed.clone()).collect()
     };
-    assert_eq!(found(&alike), found(&apart), "{:?}", apart.diagnoses);
+    assert_eq!(beds_of_findings(&alike), beds_of_findings(&apart), "{:?}", apart.diagnoses);
     assert!(apart.order.is_none(), "{:?}", apart.order);
-    let said = apart.beds.as_ref().unwrap().sentences().join("\n");
+    let text = apart.beds.as_ref().unwrap().sentences().join("\n");
     assert!(
-        said.contains("bed rack3 is 10") && said.contains("% slower than the others"),
-        "{said}"
+        text.contains("bed rack3 is 10") && text.contains("% slower than the others"),
+        "{text}"
     );
-    assert!(!said.contains("is other on bed"), "{said}");
+    assert!(!text.contains("is other on bed"), "{text}");
     let files = report(&uneven);
     for name in ["README.md", "index.html"] {
         let text = crate::support::file(&files, name);
@@ -227,9 +228,9 @@ fn a_slower_bed_changes_no_verdict_and_is_named_in_every_form() {
     assert_eq!(json["runs"][0]["bed"], "rack1");
 }
 
-/// Runs of `plan` that are measured on the bed `first` up to the middle of block 3, and from
-/// there on on `second`, half as fast.
-fn divided(
+/// Runs of `plan` on the bed `first` up to the middle of block 3, and from there on `second`, at
+/// half the rate.
+fn analyse_divided(
     plan: &Plan,
     first: Option<&str>,
     second: Option<&str>,
@@ -240,8 +241,8 @@ fn divided(
     for run in 0..plan.runs.len() as u32 {
         if run == 0 || run == 10 {
             let bed = if run == 0 { first } else { second }.map(str::to_owned);
-            let own = Invocation { bed, ..invocation(plan.base.testbed.kind) };
-            store.begin_invocation(&own).unwrap();
+            let invocation_of_bed = Invocation { bed, ..invocation(plan.base.testbed.kind) };
+            store.begin_invocation(&invocation_of_bed).unwrap();
         }
         let mut record = record(plan, run);
         if run >= 10 {
@@ -255,10 +256,10 @@ fn divided(
 }
 
 #[test]
-fn what_is_found_in_the_runs_of_a_bed_names_it() {
+fn diagnosis_of_a_bed_contains_its_name() {
     let (directory, plan) = (tempfile::tempdir().unwrap(), experiment());
     let bed = |block: u32| BEDS[block as usize % 4];
-    // One becomes slower, from block to block.
+    // One bed becomes slower from block to block.
     let speed = |block: u32| 1.0 - if block % 4 == 1 { 0.01 * f64::from(block) } else { 0.0 };
     store(directory.path(), &plan, bed, speed);
     let store = Store::open_read_only(&directory.path().join("run.sqlite")).unwrap();
@@ -270,18 +271,17 @@ fn what_is_found_in_the_runs_of_a_bed_names_it() {
     assert!(finding.sentence.starts_with("bed rack2: the rates drifted by -"), "{finding:?}");
     let text = crate::support::file(&report(&store), "README.md");
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    for wanted in ["each at the 0.25 % level and in each bed by itself", "bed rack2: the rates"] {
-        assert!(words.contains(wanted), "{wanted} in {words}");
+    for expected in ["each at the 0.25 % level and in each bed by itself", "bed rack2: the rates"] {
+        assert!(words.contains(expected), "{expected} in {words}");
     }
 }
 
-/// A share that went on on another bed: the runs of its block are held against each other
-/// within each bed only.
+/// A share that continued on another bed: the runs of its block are compared only within each bed.
 #[test]
-fn runs_of_a_divided_block_are_not_compared_across_beds() {
+fn costs_of_a_divided_block_are_not_compared_across_beds() {
     let plan = experiment();
-    // All variants cost the device 400 ns a packet, on the second bed 800.
-    let analysis = divided(&plan, Some("rack1"), Some("rack2"), |run, is_second| {
+    // All variants cost the device 400 ns per packet, and 800 ns on the second bed.
+    let analysis = analyse_divided(&plan, Some("rack1"), Some("rack2"), |run, is_second| {
         let cost_ns = if is_second { 800.0 } else { 400.0 } + f64::from(run.run % 5);
         run.trial.device = DeviceTime {
             ran_ns: Some((cost_ns * run.trial.window.forwarded as f64) as u64),
@@ -295,8 +295,8 @@ fn runs_of_a_divided_block_are_not_compared_across_beds() {
     assert!(effects.iter().all(|effect| effect.effect.abs() < 0.01), "{effects:?}");
     let blocks: Vec<u32> = analysis.runs[9..12].iter().map(|run| run.block).collect();
     assert_eq!((blocks[0], blocks[1]), (16, 3), "one run of one bed, two of the other");
-    let said = "measured on more than one bed: block 3 (rack1, rack2)";
-    assert!(analysis.notes.iter().any(|note| note.contains(said)), "{:?}", analysis.notes);
+    let note_text = "measured on more than one bed: block 3 (rack1, rack2)";
+    assert!(analysis.notes.iter().any(|note| note.contains(note_text)), "{:?}", analysis.notes);
     for compared in &analysis.comparisons {
         let Outcome::Compared(answer) = &compared.outcome else { panic!("an answer") };
         let truth = if compared.label.contains("stateful") { 0.80 } else { 0.95 };
@@ -304,14 +304,14 @@ fn runs_of_a_divided_block_are_not_compared_across_beds() {
     }
 }
 
-/// So are delays, which the second bed has twice as long.
+/// The same for delays, which are twice as long on the second bed.
 #[test]
 fn delays_of_a_divided_block_are_not_compared_across_beds() {
     let mut plan = experiment();
     plan.method = Some(Method::Delays { shares: vec![0.5], repeats: 1 });
     let plan = plan.sealed();
-    let analysis = divided(&plan, Some("rack1"), Some("rack2"), |run, is_second| {
-        // A bucket is 0.8 % above the one before it.
+    let analysis = analyse_divided(&plan, Some("rack1"), Some("rack2"), |run, is_second| {
+        // Each bucket is 0.8 % above the previous one.
         let bucket = 1000 + (run.run % 3) as u16 + if is_second { 87 } else { 0 };
         let buckets = vec![(bucket, 100_000)];
         let delays = Latency {
@@ -338,12 +338,12 @@ fn delays_of_a_divided_block_are_not_compared_across_beds() {
     assert!(effects.iter().all(|effect| effect.effect.abs() < 0.02), "{effects:?}");
 }
 
-/// An experiment that was begun without a name for its bed and went on with one is not one of two
-/// machines; beside two names, what has none is a third.
+/// An experiment that started without a bed name and continued with one has one machine; with two
+/// names, runs without a name are a third bed.
 #[test]
-fn runs_without_a_bed_are_the_only_beds_and_else_a_bed_of_their_own() {
+fn unnamed_runs_belong_to_the_only_bed_or_form_their_own() {
     let plan = experiment();
-    let analysis = divided(&plan, None, Some("rack1"), |_, _| ());
+    let analysis = analyse_divided(&plan, None, Some("rack1"), |_, _| ());
     assert!(analysis.beds.is_none(), "{:?}", analysis.beds);
     assert!(analysis.runs.iter().all(|run| run.bed.as_deref() == Some("rack1")));
     let directory = tempfile::tempdir().unwrap();
@@ -351,18 +351,18 @@ fn runs_without_a_bed_are_the_only_beds_and_else_a_bed_of_their_own() {
     let store = Store::open_read_only(&directory.path().join("run.sqlite")).unwrap();
     let contents = store.contents().unwrap();
     assert_eq!(contents.beds(), [None, Some("rack1"), Some("rack2")]);
-    let said = Analysis::of(&contents).beds.unwrap().sentences().join("\n");
-    assert!(said.contains("3 beds (rack1, rack2 and unnamed)"), "{said}");
+    let text = Analysis::of(&contents).beds.unwrap().sentences().join("\n");
+    assert!(text.contains("3 beds (rack1, rack2 and unnamed)"), "{text}");
 }
 
 #[test]
-fn a_bed_against_a_bed_is_a_comparison_of_its_own_name() {
+fn compare_of_stores_on_different_beds_is_labelled() {
     let (directory, plan) = (tempfile::tempdir().unwrap(), experiment());
     for (name, bed) in [("a", "rack1"), ("b", "rack2")] {
-        let own = directory.path().join(name);
-        std::fs::create_dir(&own).unwrap();
+        let bed_directory = directory.path().join(name);
+        std::fs::create_dir(&bed_directory).unwrap();
         let speed = if name == "b" { 0.9 } else { 1.0 };
-        store(&own, &plan, move |_| bed, move |_| speed);
+        store(&bed_directory, &plan, move |_| bed, move |_| speed);
     }
     let argument = |name: &str| directory.path().join(name).display().to_string();
     let question =
@@ -370,7 +370,7 @@ fn a_bed_against_a_bed_is_a_comparison_of_its_own_name() {
     let results = compare(&question).unwrap();
     assert!(results.asked.starts_with("bed rack2 against bed rack1: "), "{}", results.asked);
     let note = "what differs may be the machines";
-    assert!(results.notes.iter().any(|said| said.contains(note)), "{:?}", results.notes);
+    assert!(results.notes.iter().any(|line| line.contains(note)), "{:?}", results.notes);
     let Outcome::Compared(answer) = &results.comparisons[0].outcome else { panic!("an answer") };
     assert_eq!(answer.verdict, Verdict::Worse);
 
@@ -380,7 +380,7 @@ fn a_bed_against_a_bed_is_a_comparison_of_its_own_name() {
     store(&mixed, &plan, |block| BEDS[block as usize % 2], speed);
     let question = Question { arguments: vec![argument("c")], ..Question::default() };
     let results = compare(&question).unwrap();
-    assert!(results.notes.iter().any(|said| said.contains("2 beds (rack1 and rack2)")));
-    let is_doubt = |said: &&String| said.contains("more than one mode") || said.contains("alike");
+    assert!(results.notes.iter().any(|line| line.contains("2 beds (rack1 and rack2)")));
+    let is_doubt = |line: &&String| line.contains("more than one mode") || line.contains("alike");
     assert_eq!(results.notes.iter().find(is_doubt), None, "levels of beds are no doubt");
 }

@@ -1,5 +1,5 @@
-//! The report's page in a real browser, headless: nothing is fetched, nothing
-//! sticks out, and everything that the page promises is there.
+//! The report's page in a headless browser: it fetches nothing, nothing overflows, and all parts
+//! are present.
 
 use crate::archive_writer::{Set, Writer};
 
@@ -14,8 +14,8 @@ use fwdlab_results::store::{Store, StoredProfile};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Measures the page once it is laid out and leaves what it found on the root
-/// element, where `--dump-dom` shows it.
+/// Measures the page after layout and stores the result in an attribute of the root element, where
+/// `--dump-dom` prints it.
 const PROBE: &str = "<script>addEventListener('load', () => { \
     const root = document.documentElement; \
     root.setAttribute('data-probe', JSON.stringify({ \
@@ -46,7 +46,7 @@ const PROBE: &str = "<script>addEventListener('load', () => { \
                 && head.getAttribute('aria-sort') === 'ascending'; })(), \
     })); });</script>";
 
-/// Debian calls it `chromium`; others have other names.
+/// Returns an installed browser; the name depends on the distribution (`chromium` in Debian).
 fn browser() -> Option<&'static str> {
     let works = |program: &&str| {
         let version = Command::new(program).arg("--version").stdout(Stdio::null()).status();
@@ -59,7 +59,7 @@ fn browser() -> Option<&'static str> {
     found
 }
 
-fn look(browser: &str, page: &Path, width: u32) -> serde_json::Value {
+fn probe(browser: &str, page: &Path, width: u32) -> serde_json::Value {
     let profile = page.with_file_name(format!("profile-{width}"));
     let output = Command::new(browser)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"])
@@ -78,8 +78,8 @@ fn look(browser: &str, page: &Path, width: u32) -> serde_json::Value {
     serde_json::from_str(&text).expect("what the probe wrote")
 }
 
-/// A store with profiles of two variants, one against the other.
-fn profiled(mut store: Store) -> Store {
+/// Adds profiles of two variants, one of which is the other's baseline.
+fn with_profiles(mut store: Store) -> Store {
     for (variant, firewall) in [(0, 0), (2, 40)] {
         let window = |i: u64| ProfileWindow {
             from_ns: i * 1_000_000_000,
@@ -129,7 +129,7 @@ fn imported() -> Store {
 }
 
 #[test]
-fn pages_stand_alone_and_fit_wide_and_narrow_windows() {
+fn page_is_self_contained_and_fits_wide_and_narrow_windows() {
     let Some(browser) = browser() else { return };
     let plans = [
         plan(TestbedKind::Netns, vec![firewall(), family()], vec![Some(0), None], 5),
@@ -138,7 +138,7 @@ fn pages_stand_alone_and_fit_wide_and_narrow_windows() {
     ];
     let mut stores: Vec<(&str, Store)> =
         plans.iter().map(|plan| (plan.title.as_str(), full_store(plan))).collect();
-    stores.push(("profiled", profiled(full_store(&plans[0]))));
+    stores.push(("profiled", with_profiles(full_store(&plans[0]))));
     stores.push(("imported", imported()));
     for (title, store) in stores {
         let directory = tempfile::tempdir().expect("a directory");
@@ -148,32 +148,32 @@ fn pages_stand_alone_and_fit_wide_and_narrow_windows() {
         assert!(html.contains("</body>"));
         std::fs::write(&page, html.replace("</body>", &format!("{PROBE}</body>"))).expect("probe");
         for width in [500, 1000] {
-            let seen = look(browser, &page, width);
-            let what = format!("{title} at {width}: {seen}");
-            assert!(seen["overflow"].as_i64().is_some_and(|pixels| pixels <= 0), "{what}");
-            assert_eq!(seen["fetched"], 0, "{what}");
-            assert!(seen["figures"].as_u64() >= Some(2), "{what}");
-            // One layout of each picture, whole, and the first one on the first screen.
-            let layouts = seen["layouts"].as_array().expect("layouts");
-            assert!(layouts.iter().all(|shown| *shown == 1), "{what}");
-            assert_eq!(seen["cut"], 0, "{what}");
-            assert!(seen["first"].as_f64() < Some(600.0), "{what}");
-            assert!(seen["texts"].as_u64() > Some(20), "{what}");
-            assert!(seen["tables"].as_u64() >= Some(5), "{what}");
-            assert!(seen["folded"].as_u64() >= Some(5), "{what}");
-            assert_eq!(seen["dead"], 0, "{what}");
-            assert_eq!(seen["sorted"], true, "{what}");
-            let own = match title {
+            let result = probe(browser, &page, width);
+            let context = format!("{title} at {width}: {result}");
+            assert!(result["overflow"].as_i64().is_some_and(|pixels| pixels <= 0), "{context}");
+            assert_eq!(result["fetched"], 0, "{context}");
+            assert!(result["figures"].as_u64() >= Some(2), "{context}");
+            // Each picture has one layout, uncut, and the first picture is on the first screen.
+            let layouts = result["layouts"].as_array().expect("layouts");
+            assert!(layouts.iter().all(|shown| *shown == 1), "{context}");
+            assert_eq!(result["cut"], 0, "{context}");
+            assert!(result["first"].as_f64() < Some(600.0), "{context}");
+            assert!(result["texts"].as_u64() > Some(20), "{context}");
+            assert!(result["tables"].as_u64() >= Some(5), "{context}");
+            assert!(result["folded"].as_u64() >= Some(5), "{context}");
+            assert_eq!(result["dead"], 0, "{context}");
+            assert_eq!(result["sorted"], true, "{context}");
+            let extra_heading = match title {
                 "profiled" => Some("Where the time goes"),
                 "imported" => Some("Against the published text"),
                 _ => None,
             };
             for heading in
-                ["Verdicts", "Figures", "Warnings", "Conservation"].into_iter().chain(own)
+                ["Verdicts", "Figures", "Warnings", "Conservation"].into_iter().chain(extra_heading)
             {
-                let headings = seen["headings"].as_array();
-                let there = headings.is_some_and(|all| all.iter().any(|h| h == heading));
-                assert!(there, "{heading} is missing: {what}");
+                let headings = result["headings"].as_array();
+                let is_present = headings.is_some_and(|all| all.iter().any(|h| h == heading));
+                assert!(is_present, "{heading} is missing: {context}");
             }
         }
     }

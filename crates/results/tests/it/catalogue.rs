@@ -1,5 +1,4 @@
-//! Many experiments at once: in their order, selected, with what each found, and which machine
-//! forwards how much.
+//! Catalogues of many experiments: order, selection, results of each, and rates by machine.
 
 use crate::support::{firewall, full_store, plan};
 use fwdlab_model::record::Environment;
@@ -11,7 +10,7 @@ use fwdlab_results::store::{Contents, StoreError};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// An imported set of three firewalls, of a machine and a day.
+/// An imported set of three firewalls, with a machine and a date.
 fn set(machine: &str, date: &str) -> Contents {
     let mut of = plan(TestbedKind::Archive, vec![firewall()], vec![Some(0)], 7);
     for (level, label) in
@@ -35,17 +34,17 @@ fn entry(place: &str, contents: &Contents) -> Entry {
 }
 
 fn read() -> Vec<Result<Entry, StoreError>> {
-    let own = full_store(&plan(TestbedKind::Netns, vec![firewall()], vec![Some(0)], 7));
+    let netns_store = full_store(&plan(TestbedKind::Netns, vec![firewall()], vec![Some(0)], 7));
     vec![
         Ok(entry("old", &set("Atom", "Sat May 30 11:04:16 CEST 2015"))),
         Ok(entry("new", &set("Xeon", "2020-01-01T00:00:00Z"))),
         Ok(entry("undated", &set("Xeon", ""))),
-        Ok(entry("own", &own.contents().expect("contents"))),
+        Ok(entry("own", &netns_store.contents().expect("contents"))),
         Err(StoreError::NoPlan { path: "broken".into() }),
     ]
 }
 
-/// A set of a day of the software (none where it is not known) and a count of commits.
+/// A set with a commit count and a uname, which has the day of the software if known.
 fn of_git(place: &str, commits: &str, uname: &str) -> Entry {
     let mut contents = set("Xeon", "");
     for stored in &mut contents.invocations {
@@ -57,7 +56,7 @@ fn of_git(place: &str, commits: &str, uname: &str) -> Entry {
 }
 
 #[test]
-fn what_has_a_count_of_commits_alone_comes_after_what_has_fewer() {
+fn catalogue_sorts_undated_sets_by_commit_count() {
     let dated = "FreeBSD 14.0-CURRENT #0 n277989-7e2f3b: Fri Sep  9 18:29:37 CEST 2022";
     let read = || {
         vec![
@@ -78,21 +77,21 @@ fn what_has_a_count_of_commits_alone_comes_after_what_has_fewer() {
 }
 
 #[test]
-fn the_newest_comes_first_and_what_has_no_date_last() {
+fn catalogue_sorts_newest_first_and_undated_last() {
     let all = Catalogue::of(read(), &Filter::default(), "");
     let places: Vec<&str> = all.entries.iter().map(|entry| entry.place.as_str()).collect();
     assert_eq!(places, ["own", "new", "old", "undated"]);
     assert_eq!((all.of, all.unreadable.len()), (5, 1));
-    let own = &all.entries[0];
-    assert_eq!(own.verdicts, Tally { worse: 2, ..Tally::default() });
-    let largest = own.largest.as_ref().expect("an effect");
+    let newest = &all.entries[0];
+    assert_eq!(newest.verdicts, Tally { worse: 2, ..Tally::default() });
+    let largest = newest.largest.as_ref().expect("an effect");
     assert_eq!((largest.variant.as_str(), largest.baseline.as_str()), ("stateful", "none"));
     assert!((0.75..0.85).contains(&largest.ratio), "{largest:?}");
-    assert_eq!(own.verdicts.words(), "2 worse");
+    assert_eq!(newest.verdicts.words(), "2 worse");
 }
 
 #[test]
-fn selections_and_words_narrow_it() {
+fn catalogue_is_filtered_by_selection_and_words() {
     let places = |filter: Filter, words: &str| {
         let found = Catalogue::of(read(), &filter, words).entries.into_iter();
         found.map(|entry| entry.place).collect::<Vec<String>>()
@@ -110,7 +109,7 @@ fn selections_and_words_narrow_it() {
 }
 
 #[test]
-fn which_machine_does_how_much_behind_which_firewall() {
+fn catalogue_compares_machines_by_firewall() {
     let all = Catalogue::of(read(), &Filter::default(), "");
     let table = all.machines();
     assert_eq!(table.firewalls, ["none", "ipfw-stateful", "pf"]);
@@ -131,13 +130,13 @@ fn which_machine_does_how_much_behind_which_firewall() {
     }
     let shown = text::render(&document, 100);
     assert!(!shown.contains("Machines by firewall"), "{shown}");
-    let own = shown.lines().find(|line| line.ends_with("  own")).expect("a line").trim();
-    assert!(own.starts_with("2024-03-05  -2 "), "{own}");
+    let line = shown.lines().find(|line| line.ends_with("  own")).expect("a line").trim();
+    assert!(line.starts_with("2024-03-05  -2 "), "{line}");
     assert!(shown.contains("4 of 5 stores; 8 comparisons: 8 worse."), "{shown}");
 }
 
 #[test]
-fn the_firewall_that_is_asked_for_is_told_of_on_terminals() {
+fn filtered_firewall_is_shown_in_terminals() {
     let filter = Filter { firewall: Some("pf".into()), ..Filter::default() };
     let found = Catalogue::of(read(), &filter, "");
     assert_eq!(found.machines().firewalls, ["pf"]);
@@ -148,7 +147,7 @@ fn the_firewall_that_is_asked_for_is_told_of_on_terminals() {
 }
 
 #[test]
-fn nothing_has_a_page_too() {
+fn empty_catalogue_has_a_page() {
     let none = Catalogue::of(Vec::new(), &Filter::default(), "");
     let shown = text::render(&none.document("nothing", &|_| None), 80);
     assert!(shown.contains("0 stores."), "{shown}");

@@ -1,6 +1,5 @@
-//! Change points against ruptures 1.1.10, series by series: the cases and what
-//! it says are in `oracles/change_points.json`, made by
-//! `oracles/make_change_points.py`.
+//! Change points compared with ruptures 1.1.10, series by series. Cases and expected results are in
+//! `oracles/change_points.json`, made by `oracles/make_change_points.py`.
 
 use fwdlab_results::stats::change_points::least_cost;
 use serde::Deserialize;
@@ -15,7 +14,7 @@ struct Case {
 }
 
 #[test]
-fn series_are_divided_as_ruptures_divides_them() {
+fn least_cost_agrees_with_ruptures() {
     let cases: Vec<Case> =
         serde_json::from_str(include_str!("oracles/change_points.json")).unwrap();
     assert_eq!(cases.len(), 20);

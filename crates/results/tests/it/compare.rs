@@ -1,4 +1,4 @@
-//! Comparisons against known values, their symmetries, and how often they err.
+//! Comparisons against known values, their symmetries, and their error rates.
 
 use fwdlab_results::stats::alternation::{Slice, compare_alternation, slices_of};
 use fwdlab_results::stats::stolen_time::Roles;
@@ -12,12 +12,12 @@ fn runs(rates: &[f64]) -> Vec<BlockedRun> {
     (0..).zip(rates).map(|(block, &pps)| BlockedRun { block, pps }).collect()
 }
 
-fn close(ours: f64, theirs: f64, tolerance: f64) {
-    assert!((ours / theirs - 1.0).abs() < tolerance, "{ours} is not {theirs}");
+fn close(actual: f64, oracle: f64, tolerance: f64) {
+    assert!((actual / oracle - 1.0).abs() < tolerance, "{actual} is not {oracle}");
 }
 
-/// Effect in standard errors that nine of ten t tests at 95 % find, with five
-/// and seven degrees of freedom (scipy 1.17.1: brentq over integrate.quad).
+/// Effect in standard errors that t tests at 95 % detect with 90 % power, for five and seven
+/// degrees of freedom (scipy 1.17.1: brentq over integrate.quad).
 const MULTIPLE_DF5: f64 = 4.091685804716075;
 const MULTIPLE_DF7: f64 = 3.7951902340489423;
 
@@ -25,22 +25,22 @@ const A: [f64; 6] = [1488e3, 1473e3, 1495e3, 1466e3, 1481e3, 1490e3];
 const B: [f64; 6] = [1459e3, 1450e3, 1462e3, 1441e3, 1449e3, 1470e3];
 
 #[test]
-fn blocked_agrees_with_scipy() {
+fn compare_blocked_agrees_with_scipy() {
     // scipy 1.17.1: ttest_rel(log(b), log(a)), its confidence_interval(.95).
     let found = compare_blocked(&runs(&A), &runs(&B), Criteria::default()).unwrap();
     close(found.ratio, 0.9817849414560584, 1e-12);
     close(found.low, 0.978184621963396, 1e-9);
     close(found.high, 0.9853985123331306, 1e-9);
     close(found.p, 5.057717446965263e-05, 1e-7);
-    // The exact multiple for five degrees of freedom times the standard error, and
-    // (5 / chi2.ppf(.1, 5)) ** .5.
+    // The exact multiple for five degrees of freedom times the standard error, and (5 /
+    // chi2.ppf(.1, 5)) ** .5.
     close(found.mde, (MULTIPLE_DF5 * 0.0014291926180858712f64 * 1.7620999086329479).exp_m1(), 1e-5);
     assert_eq!((found.n_a, found.n_b, found.blocks, found.layout), (6, 6, 6, Layout::Blocks));
     assert_eq!(found.verdict(), Verdict::Worse);
 }
 
 #[test]
-fn the_exact_test_decides_where_it_can() {
+fn exact_test_decides_if_it_can_reach_the_level() {
     // scipy 1.17.1: permutation_test((b, a), mean difference,
     // permutation_type='samples', n_resamples=inf): p-value.
     let a = [1488e3, 1473e3, 1495e3, 1466e3, 1481e3, 1490e3, 1470e3, 1485e3];
@@ -49,23 +49,23 @@ fn the_exact_test_decides_where_it_can() {
     assert_eq!(found.method, Method::Exact { assignments: 256 });
     close(found.p, 0.046875, 1e-12);
     assert_eq!(found.verdict(), Verdict::Worse, "{found}");
-    // The t test stands beside it: ttest_rel(log(b), log(a)).
-    let beside = found.beside.as_ref().unwrap();
-    assert_eq!(beside.method, Method::BlockedT);
-    close(beside.p, 0.029544832285820926, 1e-8);
-    // And where five of 2 x 5 runs can't reach the level, the other way round;
-    // which one it is depends on the design alone.
+    // The t test is the secondary result: ttest_rel(log(b), log(a)).
+    let secondary = found.beside.as_ref().unwrap();
+    assert_eq!(secondary.method, Method::BlockedT);
+    close(secondary.p, 0.029544832285820926, 1e-8);
+    // If the exact test cannot reach the level (five blocks), the roles are swapped; they depend on
+    // the design alone.
     let five = compare_blocked(&runs(&a[..5]), &runs(&b[..5]), Criteria::default()).unwrap();
     assert_eq!(five.method, Method::BlockedT);
-    let beside = five.beside.as_ref().unwrap();
-    assert_eq!((beside.method, beside.interval), (Method::Exact { assignments: 32 }, None));
-    let asked_together = Criteria { family: 10, ..Criteria::default() };
-    let many = compare_blocked(&runs(&a), &runs(&b), asked_together).unwrap();
+    let secondary = five.beside.as_ref().unwrap();
+    assert_eq!((secondary.method, secondary.interval), (Method::Exact { assignments: 32 }, None));
+    let family_of_ten = Criteria { family: 10, ..Criteria::default() };
+    let many = compare_blocked(&runs(&a), &runs(&b), family_of_ten).unwrap();
     assert_eq!(many.method, Method::BlockedT, "2/256 x 10 is above the level");
 }
 
 #[test]
-fn several_runs_in_a_block_agree_with_least_squares() {
+fn several_runs_per_block_agree_with_least_squares() {
     // Five blocks of two and two runs. statsmodels 0.15.0: OLS log(pps) ~
     // C(block) + arm: coefficient, p, conf_int; and all 7776 assignments by
     // itertools.combinations.
@@ -79,23 +79,23 @@ fn several_runs_in_a_block_agree_with_least_squares() {
     let of = |variant: usize| -> Vec<BlockedRun> {
         (0..)
             .zip(&rates)
-            .flat_map(|(block, both)| both[variant].map(|pps| BlockedRun { block, pps }))
+            .flat_map(|(block, pair)| pair[variant].map(|pps| BlockedRun { block, pps }))
             .collect()
     };
     let found = compare_blocked(&of(0), &of(1), Criteria::default());
     let found = found.unwrap();
     assert_eq!(found.method, Method::Exact { assignments: 7776 });
-    let beside = found.beside.as_ref().unwrap();
+    let secondary = found.beside.as_ref().unwrap();
     close(found.ratio, 0.9926852435595545, 1e-10);
-    close(beside.p, 0.00408382709319522, 1e-8);
-    let (low, high) = beside.interval.unwrap();
+    close(secondary.p, 0.00408382709319522, 1e-8);
+    let (low, high) = secondary.interval.unwrap();
     close(low, 0.9881351326831801, 1e-9);
     close(high, 0.9972563065388372, 1e-9);
     close(found.p, 0.004629629629629629, 1e-10);
 }
 
 #[test]
-fn unblocked_agrees_with_scipy() {
+fn compare_unblocked_agrees_with_scipy() {
     // scipy 1.17.1: ttest_ind(log(e), log(c), equal_var=False).
     let c = [1.01e6, 0.98e6, 1.05e6, 1.0e6, 0.97e6];
     let e = [1.02e6, 1.03e6, 1.025e6, 1.04e6, 1.035e6, 1.028e6, 1.031e6];
@@ -108,7 +108,7 @@ fn unblocked_agrees_with_scipy() {
 }
 
 #[test]
-fn a_line_always_says_what_could_have_been_found() {
+fn comparison_line_contains_the_mde() {
     let mut found = compare_blocked(&runs(&A), &runs(&B), Criteria::default()).unwrap();
     assert_eq!(
         found.to_string(),
@@ -138,7 +138,7 @@ fn a_line_always_says_what_could_have_been_found() {
 }
 
 #[test]
-fn a_difference_must_survive_its_family() {
+fn adjustment_can_make_a_difference_inconclusive() {
     let criteria = Criteria { margin: 0.001, ..Criteria::default() };
     let a = [100.0, 101.0, 99.0, 100.5, 100.0];
     let b = [101.0, 102.5, 99.5, 101.0, 100.8];
@@ -150,7 +150,7 @@ fn a_difference_must_survive_its_family() {
 }
 
 #[test]
-fn too_little_says_how_much_is_needed() {
+fn too_few_runs_report_the_required_number() {
     let criteria = Criteria::default();
     let error = compare_blocked(&runs(&A), &runs(&B[..1]), criteria).unwrap_err();
     assert_eq!(error.to_string(), "too few blocks with runs of both variants: 1 of at least 2");
@@ -163,7 +163,7 @@ fn too_little_says_how_much_is_needed() {
 }
 
 #[test]
-fn runs_without_partner_are_left_out_and_said() {
+fn runs_without_partner_are_left_out_and_reported() {
     let found = compare_blocked(&runs(&A), &runs(&B[..4]), Criteria::default()).unwrap();
     assert_eq!((found.n_a, found.n_b, found.blocks, found.left_out), (4, 4, 4, 2));
     assert!(found.to_string().contains("(2 without partner left out)"), "{found}");
@@ -172,9 +172,9 @@ fn runs_without_partner_are_left_out_and_said() {
 #[test]
 fn runs_without_scatter_print_no_nan() {
     let (same, other) = ([5e6; 3], [6e6; 3]);
-    // Of lists without any scatter nothing is known.
-    let refused = compare_unblocked(&same, &other, Criteria::default()).unwrap_err();
-    assert_eq!(refused, Unanswerable::NoScatter);
+    // Lists without any scatter have no result.
+    let error = compare_unblocked(&same, &other, Criteria::default()).unwrap_err();
+    assert_eq!(error, Unanswerable::NoScatter);
     let unblocked = compare_unblocked(&same, &same, Criteria::default()).unwrap();
     for (b, verdict, unblocked) in
         [(same, Verdict::Equivalent, Some(unblocked)), (other, Verdict::Better, None)]
@@ -192,7 +192,7 @@ fn runs_without_scatter_print_no_nan() {
 
 proptest! {
     #[test]
-    fn ratios_do_not_depend_on_unit_or_order(
+    fn ratio_is_independent_of_unit_and_order(
         pairs in prop::collection::vec((1e3..1e8f64, 1e3..1e8f64), 2..12),
         scale in 0.01..100.0f64,
     ) {
@@ -201,9 +201,9 @@ proptest! {
         let base = compare_blocked(&runs(&a), &runs(&b), criteria).unwrap();
         let scaled = |values: &[f64]| -> Vec<f64> { values.iter().map(|v| v * scale).collect() };
 
-        let both = compare_blocked(&runs(&scaled(&a)), &runs(&scaled(&b)), criteria).unwrap();
-        prop_assert!((both.ratio / base.ratio - 1.0).abs() < 1e-9);
-        prop_assert!((both.p - base.p).abs() < 1e-6);
+        let scaled_result = compare_blocked(&runs(&scaled(&a)), &runs(&scaled(&b)), criteria).unwrap();
+        prop_assert!((scaled_result.ratio / base.ratio - 1.0).abs() < 1e-9);
+        prop_assert!((scaled_result.p - base.p).abs() < 1e-6);
 
         let one = compare_blocked(&runs(&a), &runs(&scaled(&b)), criteria).unwrap();
         prop_assert!((one.ratio / base.ratio / scale - 1.0).abs() < 1e-9);
@@ -224,7 +224,7 @@ proptest! {
     }
 
     #[test]
-    fn a_factor_common_to_a_block_cancels(
+    fn factor_common_to_a_block_cancels(
         blocks in prop::collection::vec((0.9..1.1f64, 0.9..1.1f64, 0.1..10.0f64), 2..12),
     ) {
         let a: Vec<f64> = blocks.iter().map(|(a, _, _)| 1e6 * a).collect();
@@ -239,7 +239,7 @@ proptest! {
     }
 }
 
-/// Normal numbers from SplitMix64 by Box and Muller.
+/// Normal numbers from SplitMix64 with the Box-Muller transform.
 struct Noise(u64);
 
 impl Noise {
@@ -257,8 +257,8 @@ impl Noise {
     }
 }
 
-/// Five blocks of three variants in random order; half of the runs' variance
-/// is a drift from run to run (AR(1), 0.9).
+/// Blocks of three variants in random order; half of the runs' variance is a drift from run to run
+/// (AR(1), 0.9).
 fn drifting_blocks(
     noise: &mut Noise,
     blocks: u32,
@@ -285,13 +285,13 @@ fn drifting_blocks(
 }
 
 #[test]
-fn intervals_cover_the_truth_under_drift() {
+fn blocked_intervals_cover_the_effect_under_drift() {
     let truth = 0.97;
     let mut noise = Noise(1);
     let (mut covered, mut equivalent) = (0, 0);
     for _ in 0..2000 {
         let (a, b) = drifting_blocks(&mut noise, 5, truth);
-        // The margin is the truth: equivalence is then an error.
+        // The margin equals the effect, so equivalence is an error.
         let criteria = Criteria { margin: 1.0 / truth - 1.0, ..Criteria::default() };
         let found = compare_blocked(&a, &b, criteria).unwrap();
         covered += usize::from(found.low <= truth && truth <= found.high);
@@ -303,8 +303,8 @@ fn intervals_cover_the_truth_under_drift() {
 }
 
 #[test]
-fn effects_of_the_stated_size_are_found_as_often_as_stated() {
-    // Pairs with a known standard deviation, so that the MDE is known too.
+fn effects_of_the_mde_are_detected_with_the_stated_power() {
+    // Pairs with a known standard deviation, so the MDE is known.
     let mut noise = Noise(2);
     let (blocks, sd) = (8, 0.01);
     // Exact for seven degrees of freedom.
@@ -322,7 +322,7 @@ fn effects_of_the_stated_size_are_found_as_often_as_stated() {
     assert!((870..=930).contains(&found), "{found} of 1000 found, 900 stated");
 }
 
-/// One stream of `cycles` A B B A; samples lose time to neighbours now and then.
+/// One stream of `cycles` times A B B A, whose samples occasionally lose time to neighbours.
 fn stream(noise: &mut Noise, cycles: u32, log_effect: f64, phi: f64) -> Vec<Slice> {
     let mut wander = 0.0;
     (0..4 * cycles)
@@ -338,7 +338,7 @@ fn stream(noise: &mut Noise, cycles: u32, log_effect: f64, phi: f64) -> Vec<Slic
 }
 
 #[test]
-fn streams_cover_the_truth() {
+fn alternation_intervals_cover_the_effect() {
     let log_effect = -0.03f64;
     let truth = log_effect.exp();
     let mut noise = Noise(3);
@@ -367,7 +367,7 @@ fn streams_cover_the_truth() {
 }
 
 #[test]
-fn alternation_needs_no_particular_number_of_variants() {
+fn alternation_accepts_three_variants() {
     let mut noise = Noise(4);
     let slices: Vec<Slice> = (0..60)
         .map(|number| {
@@ -391,7 +391,7 @@ fn alternation_needs_no_particular_number_of_variants() {
 }
 
 #[test]
-fn slices_without_samples_leave_their_partner_out() {
+fn missing_slice_leaves_its_partner_out() {
     let mut noise = Noise(5);
     let mut slices = stream(&mut noise, 9, 0.0, 0.0);
     slices.remove(5);
@@ -406,7 +406,7 @@ fn slices_without_samples_leave_their_partner_out() {
 }
 
 #[test]
-fn slices_come_from_valid_samples() {
+fn slices_of_uses_valid_samples_only() {
     use fwdlab_model::record::Sample;
     let sample = |slice, variant, forwarded, valid| Sample {
         duration_ns: 10_000_000,
@@ -426,11 +426,11 @@ fn slices_come_from_valid_samples() {
     let slice = |number, variant, pps, capacity_pps| Slice { number, variant, pps, capacity_pps };
     let whole = [slice(0, 1, 1.5e6, 1.75e6), slice(1, 0, 3e6, 3e6)];
     assert_eq!(slices_of(&samples, roles, None), whole);
-    // Half of the second slice was stolen: what it forwarded, it did in the other half.
+    // Half of the second slice was stolen, so all its packets were forwarded in the other half.
     let stolen = Sample { stolen_ns: 5_000_000, ..samples[3] };
     let slices = slices_of(&[samples[0], samples[1], stolen], roles, None);
     assert_eq!(slices, [whole[0].clone(), slice(1, 0, 6e6, 3e6)]);
-    // At a paced rate the sender's own haste is no part of the figure.
+    // At a paced rate, the sender's deviation from the pace does not affect the result.
     let paced = Sample { offered: 40_000, ..samples[3] };
     assert_eq!(slices_of(&[paced], roles, Some(2e6)), [slice(1, 0, 1.5e6, 3e6)]);
 }

@@ -1,4 +1,4 @@
-//! Rates are corrected for the time taken from the device only if that is right.
+//! Rates are corrected for time taken from the device only if the correction is valid.
 
 use crate::support::{firewall, full_store, plan};
 use fwdlab_model::Plan;
@@ -12,24 +12,25 @@ use fwdlab_results::store::Contents;
 const MS: u64 = 1_000_000;
 const SAMPLES: u64 = 30;
 
-/// A device that costs `cost_ns` per packet, from which others take some of each sample of 20 ms.
+/// A device that costs `cost_ns` per packet and loses some time of each 20 ms sample to other
+/// programs.
 fn cpu_bound(run: &mut RunRecord, cost_ns: u64, taken_percent: u64) {
-    measured(run, |had_ns| had_ns / cost_ns, taken_percent);
+    set_samples(run, |had_ns| had_ns / cost_ns, taken_percent);
     let forwarded = run.trial.window.forwarded;
-    ring(run, forwarded);
+    set_ring_counters(run, forwarded);
 }
 
-/// A device that lets 400 packets pass in 20 ms, and drops the others itself.
+/// A device that forwards 400 packets in 20 ms and drops the others itself.
 fn shaper(run: &mut RunRecord, taken_percent: u64) {
-    measured(run, |_| 400, taken_percent);
-    ring(run, 50 * run.trial.window.forwarded);
+    set_samples(run, |_| 400, taken_percent);
+    set_ring_counters(run, 50 * run.trial.window.forwarded);
 }
 
-fn measured(run: &mut RunRecord, forwarded: impl Fn(u64) -> u64, taken_percent: u64) {
+fn set_samples(run: &mut RunRecord, forwarded: impl Fn(u64) -> u64, taken_percent: u64) {
     run.warnings.clear();
     let variant = run.variants[0];
     let sample = |number: u64| {
-        // More and less from sample to sample.
+        // Varies from sample to sample.
         let taken = (20 * MS * taken_percent / 100) * (75 + 10 * (number * 7 % 6)) / 100;
         let noise = number * 31 % 5;
         Sample {
@@ -55,7 +56,7 @@ fn measured(run: &mut RunRecord, forwarded: impl Fn(u64) -> u64, taken_percent: 
         ["sender", "dut"].map(|role| CpuTime { role: role.into(), ..CpuTime::default() }).to_vec();
 }
 
-fn ring(run: &mut RunRecord, taken_in: u64) {
+fn set_ring_counters(run: &mut RunRecord, taken_in: u64) {
     let offered = run.trial.total.offered;
     let counter = |what: &str, after| Counter {
         name: format!("d0 {what}"),
@@ -70,19 +71,19 @@ fn ring(run: &mut RunRecord, taken_in: u64) {
     ];
 }
 
-/// Two firewalls against none in eight blocks.
-fn planned() -> Plan {
+/// Two firewalls compared with none in eight blocks.
+fn firewall_plan() -> Plan {
     plan(TestbedKind::Netns, vec![firewall()], vec![Some(0)], 8)
 }
 
 fn contents(change: impl Fn(&mut RunRecord)) -> Contents {
-    let mut contents = full_store(&planned()).contents().unwrap();
+    let mut contents = full_store(&firewall_plan()).contents().unwrap();
     contents.calibrations.clear();
     contents.runs.iter_mut().for_each(change);
     contents
 }
 
-/// Runs with costs of 1000, 1100 and 1250 ns per packet, a little dearer from block to block.
+/// Runs with costs of 1000, 1100 and 1250 ns per packet, rising slightly from block to block.
 fn costs(run: &mut RunRecord, taken_percent: u64) {
     let cost_ns = [1000, 1100, 1250][run.variants[0]] + 3 * u64::from(run.block);
     cpu_bound(run, cost_ns, taken_percent);
@@ -101,7 +102,7 @@ fn verdicts(analysis: &Analysis) -> Vec<Verdict> {
 }
 
 #[test]
-fn cpu_bound_device_has_the_rate_of_the_time_that_it_had() {
+fn cpu_bound_rate_is_corrected_for_taken_time() {
     for taken in [0, 30, 60] {
         let analysis = Analysis::of(&contents(|run| costs(run, taken)));
         for run in of_variant(&analysis, 0) {
@@ -111,13 +112,13 @@ fn cpu_bound_device_has_the_rate_of_the_time_that_it_had() {
         }
         assert_eq!(verdicts(&analysis), [Verdict::Worse; 2], "{taken} % taken");
     }
-    // More than a correction carries.
+    // Too much taken time for a correction.
     let analysis = Analysis::of(&contents(|run| costs(run, 75)));
     assert_eq!(verdicts(&analysis), [Verdict::NotJudged; 2]);
 }
 
 #[test]
-fn shaper_and_what_is_compared_with_it_have_their_mean() {
+fn shaper_and_its_comparisons_use_the_mean() {
     let analysis = Analysis::of(&contents(|run| match run.variants[0] {
         2 => shaper(run, 30),
         _ => costs(run, 30),
@@ -128,29 +129,29 @@ fn shaper_and_what_is_compared_with_it_have_their_mean() {
     let notes: Vec<&String> =
         analysis.notes.iter().filter(|note| note.contains("its CPU does not limit it")).collect();
     assert!(matches!(notes[..], [note] if note.starts_with("stateful")), "{notes:?}");
-    // A mean is no rate of a device from which a third of the time was taken.
+    // A mean is not a valid rate of a device that lost a third of its time.
     assert_eq!(verdicts(&analysis), [Verdict::NotJudged; 2]);
 }
 
 #[test]
-fn run_whose_account_contradicts_itself_is_left_out() {
-    let lies = |run: &mut RunRecord| {
+fn run_with_contradictory_times_is_left_out() {
+    let contradictory = |run: &mut RunRecord| {
         costs(run, 0);
         if run.block == 3 && run.variants == [1] {
-            // It forwarded as before, and is said to have waited for more than half of the time.
+            // The rate is unchanged, but the recorded waiting time is more than half of the sample.
             for sample in &mut run.trial.samples {
                 (sample.ran_ns, sample.waited_ns) = (Some(8 * MS), Some(12 * MS));
             }
         }
     };
-    let analysis = Analysis::of(&contents(lies));
+    let analysis = Analysis::of(&contents(contradictory));
     let left_out: Vec<&RunResult> =
         analysis.runs.iter().filter(|run| run.left_out.is_some()).collect();
     let [run] = left_out[..] else { panic!("{left_out:?}") };
     assert_eq!((run.block, run.variant), (3, 1));
     let why = run.left_out.as_deref().unwrap_or_default();
     assert!(why.contains("contradicts itself: 44"), "{why}");
-    // A spell in which the whole machine is as fast contradicts nothing.
+    // A period in which the whole machine is faster is not contradictory.
     let spell = |run: &mut RunRecord| match run.block {
         2..=4 => cpu_bound(run, [700, 770, 875][run.variants[0]], 50),
         _ => costs(run, 50),
@@ -160,7 +161,7 @@ fn run_whose_account_contradicts_itself_is_left_out() {
 }
 
 #[test]
-fn corrected_rate_stays_below_the_rate_without_a_device() {
+fn corrected_rate_is_limited_to_the_ceiling() {
     let mut contents = contents(|run| costs(run, 50));
     let traffic = &contents.plan.variants[0].settings.traffic;
     contents.calibrations = vec![Calibration {

@@ -1,4 +1,4 @@
-//! Exact counts: from records of emulated machines to verdicts, tables and every form.
+//! Exact counts: from records of emulated machines to verdicts, tables and all forms.
 
 use crate::golden::{golden, picture};
 use crate::support::{Fabricated, counted, file, firewall, invocation, plan, report};
@@ -22,8 +22,8 @@ fn vm_plan(blocks: u32) -> Plan {
     plan
 }
 
-/// What a variant's run executes: a rule more costs the chain, and what scatters does so
-/// by block.
+/// Record of a variant's run: an additional rule costs more in the chain, and `scatter` applies per
+/// block.
 fn record(plan: &Plan, index: u32, scatter: f64) -> RunRecord {
     let planned = &plan.runs[index as usize];
     let (has_rule, block) = (planned.variants[0] == 1, f64::from(planned.block));
@@ -36,7 +36,7 @@ fn record(plan: &Plan, index: u32, scatter: f64) -> RunRecord {
         ("virtnet_poll", &[310.5, 310.5, 310.5], false),
         ("kmem_cache_alloc", &bursts, false),
         ("fib_table_lookup", &[98.0, 98.0, 98.0], false),
-        // Mostly background in one run, so in no total.
+        // Mostly background in one run, so excluded from totals.
         ("tick_sched_timer", tick, index == 0),
     ];
     if has_rule {
@@ -68,7 +68,7 @@ fn exact(analysis: &Analysis) -> &Exact {
 }
 
 #[test]
-fn effects_of_counts_have_their_range() {
+fn effects_of_counts_show_the_range_over_runs() {
     let files = report(&store(&vm_plan(3), 4.0));
     let effects = file(&files, "effects.svg");
     assert!(effects.contains("change of the instructions per packet"), "{effects}");
@@ -77,7 +77,7 @@ fn effects_of_counts_have_their_range() {
 }
 
 #[test]
-fn a_report_in_every_form() {
+fn report_of_counts_matches_golden_files() {
     let store = store(&vm_plan(3), 0.02);
     let analysis = Analysis::of_store(&store).unwrap();
     let (graph, order) = ("<svg/>".to_owned(), "<svg/>".to_owned());
@@ -95,7 +95,7 @@ fn a_report_in_every_form() {
 }
 
 #[test]
-fn nothing_of_an_emulated_machine_is_a_rate() {
+fn report_of_counts_contains_no_rates() {
     let files = report(&store(&vm_plan(3), 0.02));
     for name in ["README.md", "results.json", "runs.csv", "graph.svg", "index.html"] {
         let text = file(&files, name);
@@ -106,11 +106,11 @@ fn nothing_of_an_emulated_machine_is_a_rate() {
     assert!(file(&files, "graph.svg").contains("executed (instructions per packet)"));
     assert!(file(&files, "README.md").contains(NOT_TIME));
     assert!(file(&files, "instructions-stateless.svg").contains("nft_do_chain"));
-    let both = file(&files, "instructions-stateless-against-none.svg");
-    assert!(both.contains("nft_do_chain"), "{both}");
+    let comparison = file(&files, "instructions-stateless-against-none.svg");
+    assert!(comparison.contains("nft_do_chain"), "{comparison}");
 }
 
-/// Stacks of calls and misses in modelled caches, as a run of the program would have them.
+/// Adds call stacks and misses in modelled caches, as a real run has them.
 fn with_calls_and_caches(mut record: RunRecord) -> RunRecord {
     let executed = record.trial.executed.as_mut().expect("counts");
     let of = |name: &str, root: &str, caller: &str| {
@@ -134,19 +134,22 @@ fn with_calls_and_caches(mut record: RunRecord) -> RunRecord {
 }
 
 #[test]
-fn stacks_are_drawn_for_each_variant_and_each_difference_and_misses_are_a_models() {
+fn report_draws_call_stacks_and_modelled_cache_misses() {
     let plan = vm_plan(3);
     let mut store = Store::memory().unwrap();
     let records = (0..plan.runs.len() as u32).map(|run| record(&plan, run, 0.0));
     fill(&mut store, &plan, records.map(with_calls_and_caches));
     let files = report(&store);
     let none = file(&files, "calls-none.svg");
-    // Background in one run is drawn in none.
+    // A function that is background in one run is not drawn.
     assert!(none.contains("ip_route_input_slow") && !none.contains("hrtimer_interrupt"), "{none}");
     assert!(!none.contains("nft_do_chain"), "{none}");
     assert!(file(&files, "calls-stateless.svg").contains("nft_do_chain"));
-    let both = file(&files, "calls-stateless-against-none.svg");
-    assert!(both.contains("nft_do_chain") && both.contains("ip_forward"), "{both}");
+    let comparison = file(&files, "calls-stateless-against-none.svg");
+    assert!(
+        comparison.contains("nft_do_chain") && comparison.contains("ip_forward"),
+        "{comparison}"
+    );
     let page = file(&files, "README.md") + &file(&files, "PROFILES.md");
     for words in [
         "[Flame graph of calls](calls-none.svg)",
@@ -160,10 +163,10 @@ fn stacks_are_drawn_for_each_variant_and_each_difference_and_misses_are_a_models
     }
     let results: serde_json::Value = serde_json::from_str(&file(&files, "results.json")).unwrap();
     let caches = &results["counts"]["variants"][0]["caches"];
-    // Five functions, of which one misses more; the background's are in no total.
+    // Five functions, one of which has more misses; background functions are excluded.
     assert_eq!(caches["total"]["data"], 4.5 + 4.0 * 0.25, "{caches:#}");
     assert_eq!(caches["functions"][0]["name"], "fib_table_lookup");
-    // Where a run has none, the variant has none, and the report says nothing of either.
+    // If one run lacks stacks and caches, the variant and the report have neither.
     let mut store = Store::memory().unwrap();
     let records = (0..plan.runs.len() as u32).map(|run| match record(&plan, run, 0.0) {
         first if run == 0 => first,
@@ -177,7 +180,7 @@ fn stacks_are_drawn_for_each_variant_and_each_difference_and_misses_are_a_models
 }
 
 #[test]
-fn an_exact_difference_is_told_by_function() {
+fn exact_difference_is_reported_by_function() {
     let analysis = Analysis::of_store(&store(&vm_plan(3), 0.0)).unwrap();
     let exact = exact(&analysis);
     assert_eq!(exact.verdict, CountVerdict::More);
@@ -200,7 +203,7 @@ fn an_exact_difference_is_told_by_function() {
 }
 
 #[test]
-fn equal_counts_are_equivalent_and_scatter_is_named() {
+fn equal_counts_are_equivalent_and_scatter_is_reported() {
     let plan = vm_plan(2);
     let same = |run: u32, slab: f64| {
         let slab = [slab; 3];
@@ -214,7 +217,7 @@ fn equal_counts_are_equivalent_and_scatter_is_named() {
     let equal = of([50.0; 4]);
     assert_eq!(exact(&equal).verdict, CountVerdict::Equivalent);
     assert!(exact(&equal).sentence.contains("agree within 0 %"), "{}", exact(&equal).sentence);
-    // Runs of both variants scatter by 5 % of all.
+    // Runs of both variants scatter by 5 % of the total.
     let first = plan.runs.iter().map(|run| (run.variants[0], run.block));
     let mut slabs = [0.0; 4];
     for (run, (variant, block)) in first.enumerate() {
@@ -227,7 +230,7 @@ fn equal_counts_are_equivalent_and_scatter_is_named() {
 }
 
 #[test]
-fn one_run_each_shows_a_difference_and_concludes_nothing() {
+fn single_runs_show_a_difference_without_a_verdict() {
     let analysis = Analysis::of_store(&store(&vm_plan(1), 0.0)).unwrap();
     let exact = exact(&analysis);
     assert_eq!((exact.verdict, exact.difference), (CountVerdict::Inconclusive, 251.0));
@@ -236,7 +239,7 @@ fn one_run_each_shows_a_difference_and_concludes_nothing() {
 }
 
 #[test]
-fn a_run_without_counts_is_left_out_aloud() {
+fn run_without_counts_is_left_out_with_a_note() {
     let plan = vm_plan(2);
     let mut records: Vec<RunRecord> = (0..4).map(|run| record(&plan, run, 0.0)).collect();
     records[1].trial.executed = None;
@@ -248,7 +251,7 @@ fn a_run_without_counts_is_left_out_aloud() {
 }
 
 #[test]
-fn stores_and_lists_of_counts_are_compared_and_rates_beside_them_refused() {
+fn compare_accepts_counts_and_rejects_mixing_with_rates() {
     let directory = tempfile::tempdir().unwrap();
     let place = |name: &str| directory.path().join(name);
     let plan = vm_plan(2);
@@ -257,11 +260,11 @@ fn stores_and_lists_of_counts_are_compared_and_rates_beside_them_refused() {
         fill(&mut store, &plan, (0..4).map(|run| record(&plan, run, scatter)));
         fwdlab_results::report::write(&store, &place(name).join("report")).unwrap();
     }
-    let ask = |arguments: &[String]| {
+    let compare_files = |arguments: &[String]| {
         compare(&Question { arguments: arguments.to_vec(), ..Question::default() })
     };
     let path = |name: &str| place(name).display().to_string();
-    let results = ask(&[path("old/run.sqlite"), path("new/run.sqlite")]).unwrap();
+    let results = compare_files(&[path("old/run.sqlite"), path("new/run.sqlite")]).unwrap();
     assert_eq!(results.unit, "instructions per packet");
     let Outcome::Counted(exact) = &results.comparisons[0].outcome else { panic!("{results:?}") };
     assert_eq!((exact.verdict, exact.total_difference), (CountVerdict::Equivalent, 0.5));
@@ -272,22 +275,22 @@ fn stores_and_lists_of_counts_are_compared_and_rates_beside_them_refused() {
         assert!(!text.contains("packets per second"), "{}: {text}", form.name);
     }
     let lists = [path("old/report/none.instructions"), path("old/report/stateless.instructions")];
-    let results = ask(&lists).unwrap();
+    let results = compare_files(&lists).unwrap();
     let Outcome::Counted(exact) = &results.comparisons[0].outcome else { panic!("{results:?}") };
-    // Totals alone: each has a timer's functions or not, by its own runs.
+    // Totals only: each run's total may include the timer's functions.
     assert_eq!((exact.verdict, exact.difference), (CountVerdict::More, 254.125));
-    let table = ask(&[path("old/report/runs.csv")]).unwrap();
+    let table = compare_files(&[path("old/report/runs.csv")]).unwrap();
     let Outcome::Counted(exact) = &table.comparisons[0].outcome else { panic!("{table:?}") };
     assert_eq!((exact.verdict, exact.difference), (CountVerdict::More, 254.125));
 
     let rates = place("rates.pps");
     std::fs::write(&rates, "# fwdlab 1; testbed: vm; simulated: no; figure: mean\n874\n875\n")
         .unwrap();
-    let refused = ask(&[lists[0].clone(), rates.display().to_string()]).unwrap_err();
-    assert!(refused.to_string().contains("different figures stand for a run"), "{refused}");
-    // A history follows rates.
+    let error = compare_files(&[lists[0].clone(), rates.display().to_string()]).unwrap_err();
+    assert!(error.to_string().contains("different figures stand for a run"), "{error}");
+    // A history contains rates only.
     let mut history = Collector::new();
     history.add_store(&place("old").join("run.sqlite")).unwrap();
-    let said = format!("{history:?}");
-    assert!(said.contains("instructions per packet, which are no rates"), "{said}");
+    let debug = format!("{history:?}");
+    assert!(debug.contains("instructions per packet, which are no rates"), "{debug}");
 }

@@ -1,4 +1,4 @@
-//! What a report says about its runs before their means are believed.
+//! Diagnoses of runs in reports.
 
 use crate::support::{alternation_plan, firewall, full_store, plan, record, store};
 use fwdlab_model::settings::TestbedKind;
@@ -7,13 +7,13 @@ use fwdlab_results::report::{Analysis, files, show_json};
 use fwdlab_results::stats::diagnostics::Diagnosis;
 use fwdlab_results::store::Store;
 
-/// Three firewalls in six blocks; the mean of the window is compared.
+/// Three firewalls in six blocks; the metric is the mean of the window.
 fn sim_plan() -> Plan {
     plan(TestbedKind::Sim, vec![firewall()], vec![Some(0)], 6)
 }
 
-/// A store whose runs `change` changed.
-fn changed(plan: &Plan, change: impl Fn(&mut RunRecord)) -> Store {
+/// A store whose runs are modified by `change`.
+fn modified_store(plan: &Plan, change: impl Fn(&mut RunRecord)) -> Store {
     let mut store = store(plan, []);
     for run in 0..plan.runs.len() as u32 {
         let mut record = record(plan, run);
@@ -23,7 +23,7 @@ fn changed(plan: &Plan, change: impl Fn(&mut RunRecord)) -> Store {
     store
 }
 
-/// Scales what run `record` forwarded by `factor` of the sample's index.
+/// Scales the samples of `record` by `factor` of their index.
 fn scale(record: &mut RunRecord, factor: impl Fn(usize) -> f64) {
     for (i, sample) in record.trial.samples.iter_mut().enumerate() {
         sample.forwarded = (sample.forwarded as f64 * factor(i)) as u64;
@@ -38,14 +38,14 @@ fn readme_and_page(store: &Store) -> [String; 2] {
         let file = files.iter().find(|file| file.name == name).unwrap();
         String::from_utf8(file.bytes.clone()).unwrap()
     };
-    // In pages a number holds its unit.
+    // On pages, numbers are joined to their units.
     [text("README.md") + &text("DETAILS.md"), text("index.html").replace('\u{a0}', " ")]
 }
 
 #[test]
-fn a_warm_up_in_the_window_is_never_averaged_away_silently() {
+fn warm_up_in_the_window_is_reported() {
     let plan = sim_plan();
-    let store = changed(&plan, |record| {
+    let store = modified_store(&plan, |record| {
         if record.run == 7 {
             scale(record, |i| if i < 12 { 0.7 } else { 1.0 });
         }
@@ -59,7 +59,7 @@ fn a_warm_up_in_the_window_is_never_averaged_away_silently() {
     assert!(run.steady.reached && run.steady.from.abs_diff(12) <= 1, "{run:?}");
     assert!((run.steady.head_ratio - 0.7).abs() < 0.03, "{run:?}");
     assert!((run.head_share - 0.3).abs() < 0.03, "{run:?}");
-    // The compared figure stays what it is, and the steady one stands beside it.
+    // The compared value is unchanged; the steady one is additional.
     assert_eq!(run.value_pps, analysis.runs[7].value_pps);
     let gain = run.steady_pps.unwrap() / run.value_pps.unwrap();
     assert!((gain - 1.0 / 0.91).abs() < 0.01, "{gain}");
@@ -73,8 +73,8 @@ fn a_warm_up_in_the_window_is_never_averaged_away_silently() {
 }
 
 #[test]
-fn a_run_that_never_settles_has_no_steady_figure() {
-    let store = changed(&sim_plan(), |record| {
+fn unsteady_run_has_no_steady_rate() {
+    let store = modified_store(&sim_plan(), |record| {
         if record.run == 3 {
             scale(record, |i| if i < 20 { 1.0 } else { 0.6 });
         }
@@ -88,8 +88,8 @@ fn a_run_that_never_settles_has_no_steady_figure() {
 }
 
 #[test]
-fn an_outlier_is_named_and_stays() {
-    let store = changed(&sim_plan(), |record| {
+fn outlier_is_reported_and_kept() {
+    let store = modified_store(&sim_plan(), |record| {
         if record.run == 11 {
             scale(record, |_| 0.8);
         }
@@ -107,8 +107,8 @@ fn an_outlier_is_named_and_stays() {
 }
 
 #[test]
-fn a_drift_over_the_runs_is_a_finding() {
-    let store = changed(&sim_plan(), |record| {
+fn drift_over_the_runs_is_reported() {
+    let store = modified_store(&sim_plan(), |record| {
         let factor = 1.0 - 0.01 * f64::from(record.run);
         scale(record, |_| factor);
     });
@@ -121,9 +121,9 @@ fn a_drift_over_the_runs_is_a_finding() {
 }
 
 #[test]
-fn what_the_generator_bounds_is_labelled() {
+fn generator_limited_runs_are_reported() {
     let plan = sim_plan();
-    let store = changed(&plan, |record| {
+    let store = modified_store(&plan, |record| {
         if record.variants == [0] && record.block > 1 {
             let warning = Warning::GeneratorLimited { forwarded_pps: 1e6, ceiling_pps: 1.05e6 };
             record.warnings.push(warning);
@@ -139,7 +139,7 @@ fn what_the_generator_bounds_is_labelled() {
 }
 
 #[test]
-fn nothing_found_says_what_was_looked_for() {
+fn report_without_findings_lists_the_tests() {
     for text in readme_and_page(&full_store(&sim_plan())) {
         assert!(text.contains("Nothing was found."), "{text}");
         for what in ["Grubbs", "dip test", "trend", "steady state within each window"] {
@@ -152,7 +152,7 @@ fn nothing_found_says_what_was_looked_for() {
 }
 
 #[test]
-fn streams_are_not_judged_for_steadiness_and_say_so() {
+fn streams_have_no_steadiness() {
     let store = full_store(&alternation_plan(TestbedKind::Netns, 4));
     assert!(Analysis::of_store(&store).unwrap().steadiness.is_empty());
     for text in readme_and_page(&store) {
@@ -161,8 +161,8 @@ fn streams_are_not_judged_for_steadiness_and_say_so() {
 }
 
 #[test]
-fn runs_with_too_few_samples_are_counted() {
-    let store = changed(&sim_plan(), |record| {
+fn runs_with_too_few_samples_are_counted_in_the_report() {
+    let store = modified_store(&sim_plan(), |record| {
         if record.run < 2 {
             record.trial.samples.truncate(10);
         }

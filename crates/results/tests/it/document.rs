@@ -1,5 +1,5 @@
-//! One document, many forms: what is added to the model stands in every form, and every
-//! form is listed once.
+//! Output forms of a document: an addition to the model appears in every form, and every form is
+//! listed once.
 
 use fwdlab_results::compare::{Question, compare_texts};
 use fwdlab_results::document::form::text::{self, Detail};
@@ -23,13 +23,13 @@ fn render(document: &Document<'_>) -> BTreeMap<&'static str, String> {
     narrow.chain(of(100).into_iter().filter(|(name, _)| *name == "text")).collect()
 }
 
-/// What a person or a program reads at one place may be broken over two lines at another.
+/// Removes line breaks, which differ between forms.
 fn flat(text: &str) -> String {
     text.split([' ', '\n']).filter(|word| !word.is_empty()).collect::<Vec<&str>>().join(" ")
 }
 
 #[test]
-fn a_statistic_added_to_a_table_stands_in_every_form() {
+fn added_column_appears_in_every_form() {
     let question = Question::default();
     let texts = [("before", "1000000\n1010000\n990000\n"), ("after", "900000\n905000\n895000\n")];
     let results = compare_texts(&question, &texts).expect("an answer");
@@ -46,22 +46,22 @@ fn a_statistic_added_to_a_table_stands_in_every_form() {
         _ => None,
     });
     let verdicts = verdicts.expect("a table of verdicts");
-    // A column as the table's own are: no form knows of it.
-    let made_up = Table::of(&results.comparisons)
+    // The forms have no knowledge of this column.
+    let added = Table::of(&results.comparisons)
         .numbers("Hodge's g", |_| Cell::Number(-6.25, Digits::Decimals(2), "sd"))
         .table();
-    verdicts.columns.extend(made_up.columns);
-    for (row, made_up) in verdicts.rows.iter_mut().zip(made_up.rows) {
-        row.cells.extend(made_up.cells);
+    verdicts.columns.extend(added.columns);
+    for (row, added) in verdicts.rows.iter_mut().zip(added.rows) {
+        row.cells.extend(added.cells);
     }
     let mut forms = render(&document);
-    // They are brief unless they are asked for more.
+    // These forms are brief by default.
     for form in ["text", "narrow text", "mail"] {
         assert!(!forms.remove(form).expect("a form").contains("Hodge's g"), "{form}");
     }
     let lines = text::lines(&document, 100, Detail::Whole).into_iter();
     forms.insert("text", lines.map(|line| line.text + "\n").collect());
-    // They contain figures, not statistics.
+    // These forms contain metrics, not statistics.
     for form in ["bencher", "github-action-benchmark"] {
         assert!(!forms.remove(form).expect("a form").contains("Hodge's g"), "{form}");
     }
@@ -81,7 +81,7 @@ fn a_statistic_added_to_a_table_stands_in_every_form() {
 }
 
 #[test]
-fn comparisons_are_tests_to_a_harness() {
+fn ktap_reports_comparisons_as_tests() {
     let of = |candidates: &[(&str, &str)]| {
         let question = Question::default();
         let mut texts = vec![("before", "1000000\n1010000\n990000\n1002000\n")];
@@ -118,7 +118,7 @@ fn junit(candidate: &str) -> String {
 }
 
 #[test]
-fn junit_failures_are_devices_that_got_worse() {
+fn junit_fails_for_worse_only() {
     let worse = junit("900000\n905000\n895000\n901000\n");
     assert!(worse.contains("tests=\"1\" failures=\"1\" errors=\"0\" skipped=\"0\""), "{worse}");
     let failure = "<testcase classname=\"fwdlab\" name=\"after against before\">\n\
@@ -132,7 +132,7 @@ fn junit_failures_are_devices_that_got_worse() {
 }
 
 #[test]
-fn within_margin_loss_passes_as_with_the_exit_code() {
+fn worse_within_margin_passes_like_the_exit_code() {
     // Significantly slower by 1 %, within the margin of 2 %.
     let small = "990000\n990100\n989900\n990050\n";
     let texts = [("before", "1000000\n1000100\n999900\n1000050\n"), ("after", small)];
@@ -146,7 +146,7 @@ fn within_margin_loss_passes_as_with_the_exit_code() {
 }
 
 #[test]
-fn dashboards_get_rates_and_ratios_with_bounds() {
+fn dashboard_forms_contain_rates_and_ratios_with_bounds() {
     let texts = [("before", "1000000\n1010000\n990000\n"), ("after", "900000\n905000\n895000\n")];
     let results = compare_texts(&Question::default(), &texts).expect("an answer");
     let forms = render(&results.document());
@@ -164,14 +164,14 @@ fn dashboards_get_rates_and_ratios_with_bounds() {
     assert_eq!(names, expected, "{charts:#}");
     assert_eq!(charts[0]["unit"], "packets/s");
     assert_eq!(charts[0]["range"], "990000 to 1010000");
-    // Nothing to plot is an empty file of the form.
+    // Without metrics, the file is empty but valid.
     let empty = document(vec![Block::text("nothing")]);
     assert_eq!(render(&empty)["bencher"], "{}\n");
     assert_eq!(render(&empty)["github-action-benchmark"], "[]\n");
 }
 
 #[test]
-fn every_form_is_listed_once() {
+fn every_form_file_is_listed_once() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../document/src/form");
     let files = std::fs::read_dir(folder).expect("the folder of forms").map(|entry| {
         let path = entry.expect("an entry").path();
@@ -190,7 +190,7 @@ fn document(blocks: Vec<Block>) -> Document<'static> {
 }
 
 #[test]
-fn what_is_long_is_cut_short_where_nothing_folds() {
+fn long_parts_are_shortened_in_forms_without_folding() {
     let points: Vec<String> = (0..9).map(|n| format!("point {n}")).collect();
     let list = List { brief: Some((2, "and {} more")), ..List::of(&points) };
     let table = Table::of(&points).words("name", Cell::text).set(|table| {
@@ -217,13 +217,13 @@ fn what_is_long_is_cut_short_where_nothing_folds() {
 }
 
 #[test]
-fn the_conclusion_is_first_on_a_page_and_last_on_a_terminal() {
+fn conclusion_is_first_in_pages_and_last_in_terminals() {
     let mut document = document(vec![Block::text("the rest")]);
     document.conclusion = vec![Block::remark(Remark::Caution, "in short")];
     for (form, text) in render(&document) {
         let first = match form {
             "csv" | "json" | "bencher" | "github-action-benchmark" => continue,
-            // The rest are no tests.
+            // The test forms omit the body.
             "ktap" | "junit" => text.contains("in short"),
             "text" | "narrow text" => text.find("the rest") < text.find("in short"),
             _ => text.find("in short") < text.find("the rest"),
@@ -233,7 +233,7 @@ fn the_conclusion_is_first_on_a_page_and_last_on_a_terminal() {
 }
 
 #[test]
-fn mail_leaves_columns_out_of_wide_tables_the_spare_ones_first() {
+fn mail_omits_spare_columns_of_wide_tables_first() {
     let rows = ["a label of some length", "short"];
     let wide = "x".repeat(30);
     let table = Table::of(&rows)
@@ -254,7 +254,7 @@ fn mail_leaves_columns_out_of_wide_tables_the_spare_ones_first() {
 }
 
 #[test]
-fn a_table_too_wide_for_a_terminal_becomes_phrases() {
+fn too_wide_table_becomes_phrases_in_a_terminal() {
     let rows = ["a label that can be cut where there is little room", "short"];
     let table = || {
         let of = Table::of(&rows).words("variant", |name| Cell::text(*name));

@@ -1,5 +1,5 @@
-//! Figures compared with golden files (`tests/golden/figure`). `UPDATE=1`
-//! writes them anew; `KEEP_PNG=DIR` keeps the pictures to be looked at.
+//! Figures compared with golden files (`tests/golden/figure`). `UPDATE=1` rewrites them;
+//! `KEEP_PNG=DIR` keeps the pictures for inspection.
 
 use crate::golden::picture;
 use fwdlab_model::units::FrameSize;
@@ -51,7 +51,7 @@ fn effect(label: &str, [ratio, low, high]: [f64; 3], found: Found) -> Effect {
 }
 
 #[test]
-fn effects_with_their_intervals() {
+fn figure_effects_with_intervals() {
     let rows = vec![
         effect("stateless against none", [0.95, 0.93, 0.972], Found::Worse),
         effect("offloads against none", [1.08, 1.05, 1.12], Found::Better),
@@ -66,7 +66,7 @@ fn effects_with_their_intervals() {
     let (title, what) = ("Effects".into(), "rate".into());
     let figure = Effects { title, rows, what, margin: 0.02, footnote };
     picture("figure/effects", &figure.render());
-    // Large ones: the axis is logarithmic, and what lies beyond is cut.
+    // Large effects: the axis is logarithmic, and intervals beyond it are cut.
     let rows = vec![
         effect("one queue against eight", [0.16, 0.14, 0.18], Found::Worse),
         effect("batching against none", [3.4, 3.1, 3.9], Found::Better),
@@ -77,14 +77,14 @@ fn effects_with_their_intervals() {
     assert!(svg.contains("+100 %") && svg.contains("-50 %"), "{svg}");
     assert!(svg.contains("change of the rate, logarithmic axis"), "{svg}");
     picture("figure/effects-large", &svg);
-    // However many there are, the figure can be looked at.
+    // The number of rows is limited.
     let rows = vec![effect("x", [0.9, 0.8, 1.0], Found::Worse); 100];
     let svg = Effects { rows, ..figure }.render();
     assert!(svg.contains("The 40 largest of 100 effects."), "{svg}");
 }
 
 #[test]
-fn numeric_levels() {
+fn figure_numeric_levels() {
     let queues = numbers(&[1, 2, 3, 4, 5, 6, 7, 8]);
     let rates = [0.74e6, 1.45e6, 2.19e6, 2.86e6, 3.52e6, 4.11e6, 4.4e6, 4.62e6];
     let mut chart = chart(
@@ -99,7 +99,7 @@ fn numeric_levels() {
 }
 
 #[test]
-fn several_lines_over_powers_of_ten() {
+fn figure_several_lines_over_powers_of_ten() {
     let routes = numbers(&[2, 1000, 100_000, 1_000_000]);
     let chart = chart(
         "Forwarding by number of routes",
@@ -118,7 +118,7 @@ fn several_lines_over_powers_of_ten() {
     picture("figure/lines", &chart.render());
 }
 
-/// A curve of the scalability law over 1 to 64 with a band of 4 %.
+/// Curve of the scalability law over 1 to 64 with a band of 4 %.
 fn law(lambda: f64, sigma: f64, kappa: f64, best: f64, holds: bool) -> Option<Fit> {
     let at = |x: f64| lambda * x / (1.0 + sigma * (x - 1.0) + kappa * x * (x - 1.0));
     let curve = (0..=90).map(|i| 2f64.powf(f64::from(i) / 15.0)).map(|x| {
@@ -129,7 +129,7 @@ fn law(lambda: f64, sigma: f64, kappa: f64, best: f64, holds: bool) -> Option<Fi
 }
 
 #[test]
-fn fitted_curves_over_powers_of_two() {
+fn figure_fitted_curves_over_powers_of_two() {
     let mut cores = chart(
         "Forwarding by number of cores",
         "cores",
@@ -147,7 +147,7 @@ fn fitted_curves_over_powers_of_two() {
 }
 
 #[test]
-fn grouped_bars() {
+fn figure_grouped_bars() {
     let chart = chart(
         "Impact of firewalls on forwarding performance",
         "firewall",
@@ -161,7 +161,7 @@ fn grouped_bars() {
 }
 
 #[test]
-fn long_labels() {
+fn figure_long_labels() {
     let names: Vec<String> = (1..=12)
         .map(|i| {
             let firewall = ["none", "stateless", "stateful", "rules:100"][i % 4];
@@ -182,7 +182,7 @@ fn long_labels() {
 }
 
 #[test]
-fn labels_that_wrap() {
+fn figure_wrapped_labels() {
     let chart = chart(
         "Six variants",
         "variant",
@@ -200,14 +200,14 @@ fn labels_that_wrap() {
 }
 
 #[test]
-fn one_bar_alone() {
+fn figure_single_bar() {
     let mut one = chart("One variant", "", categories(&["all"]), vec![series("", &[1.488e6], 0.0)]);
     one.right = None;
     picture("figure/one", &one.render());
 }
 
 #[test]
-fn nothing_forwarded_and_nothing_measured() {
+fn figure_zero_and_missing_rates() {
     let rates = vec![
         series("broken", &[0.0, 0.0, 0.0], 0.0),
         Series { name: "missing".into(), points: vec![None, None, None], fit: None },
@@ -219,7 +219,7 @@ fn nothing_forwarded_and_nothing_measured() {
 }
 
 #[test]
-fn rates_of_many_magnitudes() {
+fn figure_rates_of_many_magnitudes() {
     let rates = vec![series("", &[12.0, 4.5e3, 0.9e6, 37.7e6, 148.8e6], 0.3)];
     let levels = categories(&["ping", "user space", "AF_PACKET", "XDP", "line rate of 100G"]);
     picture(
@@ -229,7 +229,7 @@ fn rates_of_many_magnitudes() {
 }
 
 #[test]
-fn many_categories_and_series() {
+fn figure_many_categories_and_series() {
     let names: Vec<String> = (1..=60).map(|i| format!("revision r{}", 287_000 + 137 * i)).collect();
     let labels: Vec<&str> = names.iter().map(String::as_str).collect();
     let rates: Vec<f64> = (0..60).map(|i| 1.4e6 + 1e4 * f64::from(i % 7)).collect();
@@ -249,7 +249,7 @@ fn many_categories_and_series() {
 }
 
 #[test]
-fn runs_in_their_order() {
+fn figure_runs_in_order() {
     let variants = vec!["1 queue".into(), "2 queues".into(), "4 queues".into()];
     let mut runs = Vec::new();
     for block in 0..8u32 {
@@ -263,7 +263,7 @@ fn runs_in_their_order() {
 }
 
 #[test]
-fn one_stream_switched_live() {
+fn figure_stream_switched_live() {
     let samples: Vec<(f64, usize, f64)> = (0..360)
         .map(|i| {
             let variant = [0, 1, 1, 0][i / 15 % 4];
@@ -279,10 +279,10 @@ fn one_stream_switched_live() {
 }
 
 #[test]
-fn pictures_scale() {
+fn png_scales_the_figure() {
     let svg = Strip::of_runs("Empty", Vec::new(), &[]).render();
     let png = png::render(&svg, 2.0).unwrap();
-    // Width and height of the IHDR chunk.
+    // Width and height in the IHDR chunk.
     let side = |at: usize| u32::from_be_bytes([png[at], png[at + 1], png[at + 2], png[at + 3]]);
     assert_eq!((side(16), side(20)), (1800, 1120));
 }

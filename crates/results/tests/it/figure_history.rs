@@ -1,10 +1,10 @@
-//! Figures of histories compared with golden files (`tests/golden/figure`).
-//! `UPDATE=1` writes them anew; `KEEP_PNG=DIR` keeps the pictures to be looked at.
+//! Figures of histories compared with golden files (`tests/golden/figure`). `UPDATE=1` rewrites
+//! them; `KEEP_PNG=DIR` keeps the pictures for inspection.
 
 use crate::golden::picture;
 use fwdlab_results::plot::{ChangeMark, Draw, Level, Quantity, RevisionPoint, Revisions};
 
-/// Medians on levels that begin at `starts`, scattering in a fixed pattern.
+/// Medians on levels that begin at the given indices, scattered in a fixed pattern.
 fn revisions(n: usize, levels: &[(usize, f64)]) -> Revisions {
     let level_of = |i: usize| levels.iter().rev().find(|(from, _)| *from <= i).unwrap().1;
     let points = (0..n).map(|i| {
@@ -37,12 +37,12 @@ fn revisions(n: usize, levels: &[(usize, f64)]) -> Revisions {
 }
 
 #[test]
-fn four_points_on_one_level() {
+fn history_figure_four_points_on_one_level() {
     picture("figure/history-four", &revisions(4, &[(0, 1.45e6)]).render());
 }
 
 #[test]
-fn thirty_points_with_patches_and_changes() {
+fn history_figure_patches_and_changes() {
     let mut figure = revisions(30, &[(0, 4.1e6), (9, 3.9e6), (19, 4.05e6), (27, 3.6e6)]);
     for (i, label) in [(12, "r287356D27401"), (24, "r294712D5330")] {
         figure.points[i].patched = true;
@@ -56,7 +56,7 @@ fn thirty_points_with_patches_and_changes() {
 }
 
 #[test]
-fn a_hundred_points_with_neighbouring_changes() {
+fn history_figure_neighbouring_changes() {
     let levels = [(0, 8.9e6), (20, 9.2e6), (24, 9.6e6), (26, 9.1e6), (60, 9.4e6), (97, 9.0e6)];
     let mut figure = revisions(100, &levels);
     figure.footnote = Some("virtual testbed; not comparable with hardware.".into());
@@ -64,7 +64,7 @@ fn a_hundred_points_with_neighbouring_changes() {
 }
 
 #[test]
-fn nothing_and_one_point_are_figures_too() {
+fn history_figure_accepts_one_point_and_none() {
     let mut figure = revisions(1, &[(0, 1e6)]);
     picture("figure/history-one", &figure.render());
     figure.points.clear();

@@ -1,4 +1,4 @@
-//! What a report begins with: short, and no more than the verdicts hold.
+//! The beginning of a report: short, and limited to the verdicts.
 
 use crate::support::{
     alternation_plan, family, file, firewall, full_store, plan, queues, record, report, store,
@@ -8,16 +8,16 @@ use fwdlab_model::{Plan, Warning};
 use fwdlab_results::report::Analysis;
 use fwdlab_results::store::Store;
 
-/// Firewalls in both address families, each family with a baseline of its own.
+/// Firewalls in both address families, with a baseline per family.
 fn netns_plan() -> Plan {
     plan(TestbedKind::Netns, vec![firewall(), family()], vec![Some(0), None], 5)
 }
 
-/// A report that nobody reads to its end has not been made. What it rests on is beside it.
+/// Maximum size of a README in bytes: details belong in other files.
 const README_MAX: usize = 8 * 1024;
 
 #[test]
-fn a_readme_is_short_and_leads_to_the_rest() {
+fn readme_is_short_and_links_to_details() {
     let plans = [
         netns_plan(),
         alternation_plan(TestbedKind::Netns, 4),
@@ -40,7 +40,7 @@ fn a_readme_is_short_and_leads_to_the_rest() {
 }
 
 #[test]
-fn the_first_sentence_is_what_the_verdicts_say() {
+fn lead_summarises_the_verdicts() {
     let lead = |store: &Store| {
         let readme = file(&report(store), "README.md");
         let lines: Vec<&str> = readme.lines().filter(|line| !line.is_empty()).collect();
@@ -53,7 +53,7 @@ fn the_first_sentence_is_what_the_verdicts_say() {
     let one = lead(&full_store(&plan(TestbedKind::Netns, vec![two], vec![Some(0)], 7)));
     assert!(one.starts_with("**stateless against none: worse"), "{one}");
     assert!(one.contains("% interval [") && one.contains("(medians "), "{one}");
-    // What has no answer has none, and what is not to be trusted says so first.
+    // A comparison without runs has no answer, and untrusted runs are mentioned first.
     let early = lead(&store(&netns_plan(), 0..1));
     assert!(
         early.starts_with("**none, inet: 985 kpps in its one run.** 4 comparisons are"),
@@ -64,9 +64,9 @@ fn the_first_sentence_is_what_the_verdicts_say() {
     doubtful.warnings = vec![Warning::NotConserved { offered: 10, forwarded: 11 }];
     let mut distrusted = store(&netns_plan(), 1..30);
     distrusted.insert_run(&doubtful).unwrap();
-    let said = lead(&distrusted);
-    assert!(said.starts_with("**Not to be trusted (not-conserved).** "), "{said}");
-    // Nothing is compared: rates alone.
+    let untrusted = lead(&distrusted);
+    assert!(untrusted.starts_with("**Not to be trusted (not-conserved).** "), "{untrusted}");
+    // Without comparisons, the lead contains rates only.
     let alone = lead(&full_store(&plan(TestbedKind::Netns, vec![firewall()], vec![None], 3)));
     assert!(alone.contains("no variant is compared with another"), "{alone}");
 }

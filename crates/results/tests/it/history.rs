@@ -1,6 +1,5 @@
-//! Histories of fabricated stores: how they are put together, where their
-//! changes are found, and how they are shown. Golden files are in
-//! `tests/golden/history`; `UPDATE=1` writes them anew.
+//! Histories of fabricated stores: collection, changes, and output. Golden files are in
+//! `tests/golden/history`; `UPDATE=1` rewrites them.
 
 use crate::golden::golden;
 use crate::revisions::{archive, machine, store};
@@ -12,7 +11,7 @@ use fwdlab_results::history::{Collector, Detection, Direction, History};
 use fwdlab_results::store::Contents;
 use std::path::Path;
 
-/// A factor of revisions.
+/// A factor with revisions as levels.
 fn of_revisions(labels: &[&str]) -> Factor {
     let level = |label: &&str| Level {
         label: label.to_string(),
@@ -53,7 +52,7 @@ fn with_factor(machine: &str, loss: f64) -> Contents {
     })
 }
 
-/// Stores of one kernel each: `rates` in packets per second by release.
+/// Adds stores of one kernel each: `rates` in packets per second by release.
 fn of_kernels(collector: &mut Collector, testbed: &str, kind: TestbedKind, rates: &[(&str, f64)]) {
     let plan = plan(kind, Vec::new(), Vec::new(), 5);
     for (i, (release, rate)) in rates.iter().enumerate() {
@@ -73,7 +72,7 @@ fn of_archive(machines: &[(&str, f64)]) -> History {
 }
 
 #[test]
-fn a_factor_of_revisions_is_a_series_per_machine_and_setting() {
+fn revision_factor_becomes_a_series_per_machine_and_setting() {
     let history = of_archive(&[("Xeon_E5-2650_8Cores", 0.06), ("Atom_C2558_4Cores", 0.05)]);
     assert_eq!((history.stores, history.counts.series), (2, 8));
     for series in &history.series {
@@ -101,7 +100,7 @@ fn a_factor_of_revisions_is_a_series_per_machine_and_setting() {
 }
 
 #[test]
-fn machines_agree_where_one_revision_may_be_the_cause_of_both() {
+fn machines_agree_if_one_revision_can_cause_both_changes() {
     // Changes after r303642 up to r303643, and after r303000 up to r304000.
     let labels =
         ["r299000", "r300000", "r301000", "r302000", "r303000", "r304000", "r305000", "r306000"];
@@ -123,29 +122,29 @@ fn machines_agree_where_one_revision_may_be_the_cause_of_both() {
     collector.keep_titles_with("queues = 4");
     let environment = archive(&[("machine", "Xeon"), ("topic", "hw.cxgbe.nXxq10g")]);
     collector.add(Path::new("xeon"), &store(&plan, "archive", "", environment.clone(), &slower));
-    // A third machine changes the other way, and so doesn't agree.
+    // A third machine changes in the other direction, so it does not agree.
     let faster = |label: &str| 2e6 - slower(label);
     let mut third = environment;
     third.0.get_mut("archive").unwrap().insert("machine".into(), "Ryzen".into());
     collector.add(Path::new("ryzen"), &store(&plan, "archive", "", third, &faster));
     let history = collector.finish();
     assert_eq!(history.counts.changes, 3);
-    let [both] = &history.agreements[..] else { panic!("{:?}", history.agreements) };
-    assert_eq!((both.before.as_str(), both.after.as_str()), ("r303642", "r303643"));
-    assert_eq!(both.machines, ["Atom", "Xeon"]);
+    let [agreement] = &history.agreements[..] else { panic!("{:?}", history.agreements) };
+    assert_eq!((agreement.before.as_str(), agreement.after.as_str()), ("r303642", "r303643"));
+    assert_eq!(agreement.machines, ["Atom", "Xeon"]);
 }
 
 #[test]
-fn one_machine_agrees_with_nobody() {
+fn one_machine_has_no_agreements() {
     let history = of_archive(&[("Xeon_E5-2650_8Cores", 0.06)]);
     assert_eq!((history.counts.worse, history.agreements.len()), (4, 0));
 }
 
 #[test]
-fn stores_of_one_revision_each_make_a_series() {
+fn stores_of_one_revision_each_become_a_series() {
     let plan = plan(TestbedKind::Netns, vec![queues()], vec![Some(0)], 5);
     let mut collector = Collector::new();
-    // Named out of order, one of them twice.
+    // In random order, with one label twice.
     let labels = [287_478, 280_000, 281_000, 295_802, 283_000, 285_000, 290_000, 297_000];
     for (i, number) in labels.into_iter().enumerate() {
         for twice in 0..=usize::from(number == 290_000) {
@@ -180,7 +179,7 @@ fn stores_of_one_revision_each_make_a_series() {
 }
 
 #[test]
-fn own_stores_follow_the_kernel_and_testbeds_never_mix() {
+fn stores_sort_by_kernel_and_testbeds_are_separate() {
     let mut collector = Collector::new();
     let rates = [("6.18.1", 1.00e6), ("6.2.9", 1.02e6), ("6.18.0-rc2", 1.01e6), ("6.18.0", 1.01e6)];
     of_kernels(&mut collector, "netns", TestbedKind::Netns, &rates);
@@ -194,9 +193,9 @@ fn own_stores_follow_the_kernel_and_testbeds_never_mix() {
         history.series[of].points.iter().map(|point| point.revision.as_str()).collect()
     };
     assert_eq!(order(1), ["6.2.9", "6.18.0-rc2", "6.18.0", "6.18.1"]);
-    // No kernel forwards in memory or in a simulation.
+    // Memory and simulated testbeds have no forwarding kernel.
     assert_eq!(order(0), ["2026-01-01 00:00", "2026-01-02 00:00"]);
-    // One name, three series: the title says in what they differ.
+    // One name, three series: titles contain the difference.
     assert!(history.series[2].title.contains("testbed = sim"), "{}", history.series[2].title);
     assert!(history.series[2].caption.starts_with("SIMULATED"));
     assert_eq!(history.series[0].detection, Detection::TooShort { points: 2, need: 4 });
@@ -204,7 +203,7 @@ fn own_stores_follow_the_kernel_and_testbeds_never_mix() {
 }
 
 #[test]
-fn small_changes_are_counted_and_one_odd_point_is_no_level() {
+fn outlier_is_not_a_change() {
     let kernels: Vec<String> = (0..16).map(|i| format!("6.{i}.0")).collect();
     let series = |of: &dyn Fn(usize) -> f64| {
         let mut collector = Collector::new();
@@ -213,7 +212,7 @@ fn small_changes_are_counted_and_one_odd_point_is_no_level() {
         of_kernels(&mut collector, "ssh", TestbedKind::Netns, &rates);
         collector.finish().series.remove(0)
     };
-    // The runs' own scatter would hide a change of 0.9 %: compare a large one.
+    // The scatter of the runs would hide a change of 0.9 %, so a large one is tested.
     let step = series(&|i| if i < 9 { 1e6 } else { 0.95e6 });
     assert_eq!(step.changes.len(), 1, "{:?}", step.changes);
     assert_eq!(step.changes[0].after, "6.9.0");
@@ -222,16 +221,16 @@ fn small_changes_are_counted_and_one_odd_point_is_no_level() {
     let apart: Vec<(&str, bool)> =
         odd.apart.iter().map(|apart| (apart.point.as_str(), apart.is_latest)).collect();
     assert_eq!(apart, [("6.7.0", false)]);
-    // The last point doesn't blame the one before it.
+    // An outlier at the end does not blame the previous point.
     let last = series(&|i| if i == 15 { 0.85e6 } else { 1e6 });
     assert!(last.changes.is_empty(), "{:?}", last.changes);
     assert_eq!((last.apart[0].point.as_str(), last.apart[0].is_latest), ("6.15.0", true));
     assert!((last.apart[0].ratio - 0.85).abs() < 0.02);
 }
 
-/// Six kernels without a change, that scatter a little and a lot.
+/// Kernels without a change, with low and with high scatter.
 #[test]
-fn no_change_comes_with_what_would_have_been_found() {
+fn no_change_reports_the_detectable_step() {
     let of = |spread: f64| {
         let mut collector = Collector::new();
         let rates: Vec<(String, f64)> = [0.3, -0.9, 0.5, -0.2, 0.8, -0.4, 0.1, -0.7, 0.6, -0.1]
@@ -248,21 +247,23 @@ fn no_change_comes_with_what_would_have_been_found() {
         other => panic!("{other:?}"),
     };
     let (quiet, loud) = (of(0.005), of(0.3));
-    let ((small, tells), (large, cannot)) = (detection(&quiet), detection(&loud));
-    assert!(tells && !cannot && small < 0.1 && large > 0.1, "{small} {large}");
+    let ((small, can_tell), (large, cannot)) = (detection(&quiet), detection(&loud));
+    assert!(can_tell && !cannot && small < 0.1 && large > 0.1, "{small} {large}");
     assert_eq!((quiet.counts.cant_tell, loud.counts.cant_tell), (0, 1));
-    let said = shown(&quiet, 500);
+    let output = render_text(&quiet, 500);
     assert!(
-        said.contains("no change: ") && said.contains("halfway would have been found"),
-        "{said}"
+        output.contains("no change: ") && output.contains("halfway would have been found"),
+        "{output}"
     );
-    let said = shown(&loud, 500);
-    assert!(said.contains("can't tell: ") && !said.contains("no change: "), "{said}");
-    assert!(said.contains("could have been missed") && said.contains("scatter too widely to tell"));
+    let output = render_text(&loud, 500);
+    assert!(output.contains("can't tell: ") && !output.contains("no change: "), "{output}");
+    assert!(
+        output.contains("could have been missed") && output.contains("scatter too widely to tell")
+    );
 }
 
 #[test]
-fn a_change_within_one_revision_is_not_the_revisions() {
+fn change_within_one_revision_is_marked() {
     let mut collector = Collector::new();
     let rates = [1e6, 1e6, 1e6, 1e6, 0.9e6, 0.9e6, 0.9e6].map(|rate| ("6.1.0", rate));
     of_kernels(&mut collector, "ssh", TestbedKind::Netns, &rates);
@@ -275,25 +276,25 @@ fn a_change_within_one_revision_is_not_the_revisions() {
 }
 
 #[test]
-fn what_forwarded_nothing_is_said() {
+fn history_reports_a_revision_that_forwards_nothing() {
     let mut collector = Collector::new();
     let rates = [("6.1", 1e6), ("6.2", 0.0), ("6.3", 1e6), ("6.4", 1e6), ("6.5", 1e6)];
     of_kernels(&mut collector, "ssh", TestbedKind::Netns, &rates);
     let history = collector.finish();
     assert_eq!(history.series[0].detection, Detection::NothingForwarded);
-    assert!(shown(&history, 80).contains("nothing was forwarded at some revision"));
+    assert!(render_text(&history, 80).contains("nothing was forwarded at some revision"));
     assert!(!json::value(&history.document(false, true)).unwrap().to_string().contains("inf"));
     for file in history.files(true) {
         let text = String::from_utf8(file.bytes).unwrap();
-        let said = text.split("<script>").next().unwrap();
-        assert!(!said.contains("NaN"), "{}", file.name);
+        let page = text.split("<script>").next().unwrap();
+        assert!(!page.contains("NaN"), "{}", file.name);
     }
 }
 
 #[test]
-fn stores_without_figures_are_named() {
+fn history_notes_stores_without_rates() {
     let mut collector = Collector::new();
-    // A capacity is made of samples, and there are none.
+    // A capacity is computed from samples, which this store lacks.
     let mut plan = plan(TestbedKind::Netns, Vec::new(), Vec::new(), 5);
     plan.compare.figure = Some(fwdlab_model::plan::RunMetric::P90);
     let contents = store(&plan, "netns", "2026-01-01T00:00:00Z", machine("6.1"), &|_| 1e6);
@@ -313,26 +314,26 @@ fn stores_without_figures_are_named() {
 }
 
 #[test]
-fn titles_choose_series() {
+fn keep_titles_with_selects_series() {
     let mut collector = Collector::new();
     collector.add(Path::new("a"), &with_factor("Atom", 0.0));
     assert_eq!(collector.titles().len(), 4);
     collector.keep_titles_with("QUEUES = 4");
     assert_eq!(collector.finish().counts.series, 1);
     let empty = Collector::new().finish();
-    assert_eq!(shown(&empty, 80), "History\n\n0 stores; 0 series; no changes found.\n");
+    assert_eq!(render_text(&empty, 80), "History\n\n0 stores; 0 series; no changes found.\n");
 }
 
 #[test]
-fn text_page_and_json_are_as_they_were() {
+fn history_forms_match_golden_files() {
     let mut collector = Collector::new();
     collector.add(Path::new("archive/xeon/run.sqlite"), &with_factor("Xeon_E5-2650_8Cores", 0.06));
     collector.add(Path::new("archive/atom/run.sqlite"), &with_factor("Atom_C2558_4Cores", 0.05));
     collector.keep_titles_with("queues = 1");
     of_kernels(&mut collector, "sim", TestbedKind::Sim, &[("6.1", 1e6), ("main", 1.1e6)]);
     let history = collector.finish();
-    golden("history/text.80.txt", &shown(&history, 80));
-    golden("history/text.40.txt", &shown(&history, 40));
+    golden("history/text.80.txt", &render_text(&history, 80));
+    golden("history/text.40.txt", &render_text(&history, 40));
     let files = history.files(false);
     assert_eq!(files.len(), 2 + history.series.len());
     let figure = String::from_utf8(files[2].bytes.clone()).unwrap();
@@ -343,10 +344,10 @@ fn text_page_and_json_are_as_they_were() {
     }
     golden("history/history.md", &page);
     golden("history/history.json", &json::render(&history.document(false, true)).unwrap());
-    let widest = shown(&history, 40).lines().map(|line| line.chars().count()).max();
+    let widest = render_text(&history, 40).lines().map(|line| line.chars().count()).max();
     assert!(widest <= Some(44), "{widest:?}");
 }
 
-fn shown(history: &History, width: usize) -> String {
+fn render_text(history: &History, width: usize) -> String {
     text::render(&history.document(false, false), width)
 }

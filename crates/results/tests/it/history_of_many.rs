@@ -1,5 +1,5 @@
-//! Histories of many series: revisions of all kinds in their order, what is told of many, and how
-//! they are narrowed.
+//! Histories of many series: order of revisions of all kinds, what is shown, and how they are
+//! filtered.
 
 use crate::revisions::{archive, store};
 use crate::support::{plan, queues};
@@ -9,8 +9,8 @@ use fwdlab_results::facts::Filter;
 use fwdlab_results::history::{Collector, History};
 use std::path::Path;
 
-/// One series of the archive: labels with the rate, the kernel's own words and the day.
-fn labelled(sets: &[(&str, f64, &str, &str)]) -> History {
+/// One series of the archive, from labels with rate, uname and date.
+fn history_of_labels(sets: &[(&str, f64, &str, &str)]) -> History {
     let plan = plan(TestbedKind::Netns, Vec::new(), Vec::new(), 5);
     let mut collector = Collector::new();
     for (label, rate, uname, date) in sets {
@@ -28,9 +28,9 @@ fn labelled(sets: &[(&str, f64, &str, &str)]) -> History {
 }
 
 #[test]
-fn a_release_has_its_place_among_revisions() {
-    // A gain of four times between two releases, of which the older has no number in its name.
-    let history = labelled(&[
+fn history_orders_releases_among_revisions() {
+    // A fourfold gain between two releases, the older of which has no number in its name.
+    let history = history_of_labels(&[
         ("fbsd12-head.r317849", 5.8e6, "", "2017-05-01T00:00:00Z"),
         ("fbsd11-stable.r312663", 5.5e6, "", "2017-02-01T00:00:00Z"),
         ("fbsd10.1", 1.36e6, "", "2015-05-30T11:04:16+02:00"),
@@ -52,11 +52,11 @@ fn a_release_has_its_place_among_revisions() {
 }
 
 #[test]
-fn kinds_of_numbers_are_in_the_order_of_their_days() {
+fn history_orders_mixed_numberings_by_day() {
     let [may, july, september] = ["Sat May  1", "Thu Jul  1", "Wed Sep  1"]
         .map(|day| format!("FreeBSD x #0: {day} 10:00:00 UTC 2021 root@x"));
-    let history = labelled(&[
-        // Counted on another branch, the larger number is the older source.
+    let history = history_of_labels(&[
+        // The larger number was counted on another branch and is the older source.
         ("fbsd14-n245456", 1e6, &september, "2021-09-02T00:00:00Z"),
         ("fbsd13-c255632", 1e6, &may, "2021-05-02T00:00:00Z"),
         ("main", 1e6, &july, "2021-07-02T00:00:00Z"),
@@ -65,19 +65,19 @@ fn kinds_of_numbers_are_in_the_order_of_their_days() {
     let order: Vec<&str> = series.points.iter().map(|point| point.revision.as_str()).collect();
     assert_eq!(order, ["c255632", "main", "n245456"]);
     assert!(series.warnings[0].contains("in the order of their days"), "{:?}", series.warnings);
-    // Without days the kinds follow each other, and it says so.
-    let history = labelled(&[("main", 1e6, "", ""), ("fbsd13-r364730", 1e6, "", "")]);
+    // Without days, the kinds follow each other, with a warning.
+    let history = history_of_labels(&[("main", 1e6, "", ""), ("fbsd13-r364730", 1e6, "", "")]);
     let series = &history.series[0];
     assert_eq!(series.points[0].revision, "r364730");
     assert!(series.warnings[0].contains("sorted by kind, not by date"), "{:?}", series.warnings);
 }
 
-/// Twelve series of eight revisions, one of which changes.
+/// Twelve series of eight revisions; one series changes.
 fn many() -> History {
-    collected().finish()
+    collect_many().finish()
 }
 
-fn collected() -> Collector {
+fn collect_many() -> Collector {
     let labels =
         ["r299000", "r300000", "r301000", "r302000", "r303000", "r304000", "r305000", "r306000"];
     let plan = plan(TestbedKind::Netns, vec![queues()], vec![Some(0)], 5);
@@ -103,10 +103,10 @@ fn collected() -> Collector {
 }
 
 #[test]
-fn of_many_series_those_with_a_story_are_told() {
+fn history_of_many_series_shows_changed_ones() {
     let history = many();
     assert_eq!((history.counts.series, history.counts.changes), (12, 1));
-    let brief = shown(&history, 100);
+    let brief = render_text(&history, 100);
     assert!(brief.lines().count() < 20, "{brief}");
     let row = brief.lines().find(|line| line.trim().starts_with("2016-05-01")).expect("a row");
     assert!(row.contains("-20.") && row.contains("r302000") && row.contains("r303000"), "{row}");
@@ -126,7 +126,7 @@ fn of_many_series_those_with_a_story_are_told() {
 }
 
 #[test]
-fn a_history_is_narrowed_by_day_and_by_machine() {
+fn history_is_filtered_by_day_and_machine() {
     let mut since = many();
     since.keep_since("2016-06-01");
     assert_eq!((since.counts.series, since.counts.changes), (12, 0));
@@ -137,7 +137,7 @@ fn a_history_is_narrowed_by_day_and_by_machine() {
     let mut never = many();
     never.keep_since("2017-01-01");
     assert_eq!(never.counts.series, 0);
-    let mut collector = collected();
+    let mut collector = collect_many();
     assert_eq!(collector.titles().len(), 12);
     collector.keep_admitted(&Filter { machine: Some("xeon".into()), ..Filter::default() });
     assert_eq!(collector.titles().len(), 4);
@@ -145,6 +145,6 @@ fn a_history_is_narrowed_by_day_and_by_machine() {
     assert_eq!(collector.titles().len(), 0);
 }
 
-fn shown(history: &History, width: usize) -> String {
+fn render_text(history: &History, width: usize) -> String {
     text::render(&history.document(false, false), width)
 }

@@ -1,4 +1,5 @@
-//! What figures are of, in every file that leaves a report; and what is refused by it.
+//! Origin of values in every file that can be separated from a report, and comparisons that it
+//! prevents.
 
 use crate::support::{family, fill, firewall, full_store, plan};
 use fwdlab_model::settings::TestbedKind;
@@ -8,7 +9,7 @@ use fwdlab_results::stats::ministat::{Generation, ReadOptions, read_values};
 use fwdlab_results::store::Store;
 
 #[test]
-fn every_file_with_figures_says_what_they_are_of() {
+fn every_file_with_rates_contains_its_label() {
     let store =
         full_store(&plan(TestbedKind::Sim, vec![firewall(), family()], vec![Some(0), None], 5));
     let analysis = Analysis::of_store(&store).unwrap();
@@ -25,7 +26,7 @@ fn every_file_with_figures_says_what_they_are_of() {
             assert!(text.starts_with(&comment), "{}: {text}", file.name);
             lists += usize::from(file.name.ends_with(".pps"));
         }
-        // All runs enter the verdicts: the last column is empty.
+        // All runs enter the verdicts, so the last column is empty.
         if file.name == "runs.csv" {
             let figure = serde_json::to_value(analysis.figure).unwrap();
             let end = format!(",sim,yes,{},{},", figure.as_str().unwrap(), label.version);
@@ -36,7 +37,7 @@ fn every_file_with_figures_says_what_they_are_of() {
             assert_eq!(json["testbed"]["simulated"], true);
             assert_eq!(json["testbed"]["kind"], "sim");
         }
-        // ministat of every generation reads the same figures as without.
+        // ministat of every generation reads the same values as without the comment.
         if file.name == analysis.variants[0].file {
             let bare = text.replace(&comment, "");
             for generation in Generation::ALL {
@@ -54,16 +55,17 @@ fn every_file_with_figures_says_what_they_are_of() {
     assert!(json["caption"].as_str().unwrap().starts_with("SIMULATED"));
 }
 
-/// Lists and tables leave their report; what was measured nowhere stays told from what was.
+/// Lists and tables can be separated from their report; simulated values remain distinguishable
+/// from measured ones.
 #[test]
-fn lists_of_different_testbeds_are_refused() {
+fn compare_rejects_lists_of_different_testbeds() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
-    let ask = |arguments: &[&str]| {
+    let compare_files = |arguments: &[&str]| {
         let named = arguments.iter().map(|name| at(name).to_string_lossy().into_owned());
         compare(&Question { arguments: named.collect(), ..Question::default() })
     };
-    let refusal = |arguments: &[&str]| match ask(arguments) {
+    let error_of = |arguments: &[&str]| match compare_files(arguments) {
         Ok(results) => panic!("{arguments:?} answered: {:?}", results.comparisons),
         Err(error) => error.to_string(),
     };
@@ -81,7 +83,7 @@ fn lists_of_different_testbeds_are_refused() {
             if file == "none.pps" {
                 let bare: Vec<&str> = text.lines().filter(|l| !l.starts_with('#')).collect();
                 write(&format!("{name}-bare.pps"), &(bare.join("\n") + "\n"));
-                // As a report of before had it, beside its results.
+                // As reports of earlier versions wrote it, with the results in the same directory.
                 std::fs::write(from, bare.join("\n") + "\n").unwrap();
             }
         }
@@ -96,18 +98,18 @@ fn lists_of_different_testbeds_are_refused() {
         ["sim-runs.csv", "netns-runs.csv"],
         ["sim-report/runs.csv", "netns"],
     ] {
-        let refused = refusal(&arguments);
-        assert!(refused.contains("are of different testbeds"), "{arguments:?}: {refused}");
-        assert!(refused.contains("simulated figures say nothing"), "{arguments:?}: {refused}");
+        let error = error_of(&arguments);
+        assert!(error.contains("are of different testbeds"), "{arguments:?}: {error}");
+        assert!(error.contains("simulated figures say nothing"), "{arguments:?}: {error}");
     }
     let mixed =
         ["sim-runs.csv", "netns-runs.csv"].map(|name| std::fs::read_to_string(at(name)).unwrap());
     let (_, second) = mixed[1].split_once('\n').unwrap();
     write("mixed.csv", &(mixed[0].clone() + second));
-    let refused = refusal(&["mixed.csv:none", "netns-none.pps"]);
-    assert!(refused.contains("one file holds figures of one testbed"), "{refused}");
-    // Of a list that says nothing nobody knows: that is said.
-    let results = ask(&["sim-none.pps", "netns-bare.pps"]).unwrap();
+    let error = error_of(&["mixed.csv:none", "netns-none.pps"]);
+    assert!(error.contains("one file holds figures of one testbed"), "{error}");
+    // The origin of a list without a comment is unknown, which a note reports.
+    let results = compare_files(&["sim-none.pps", "netns-bare.pps"]).unwrap();
     assert!(results.caption.starts_with("SIMULATED"), "{}", results.caption);
     let note = results.notes.iter().any(|note| note.contains("doesn't say where it was measured"));
     assert!(note, "{:?}", results.notes);

@@ -1,4 +1,4 @@
-//! Tests of the crate from outside: stores and records in, figures and words out.
+//! Integration tests of the crate: stores and records in, statistics and text out.
 
 #[path = "../../../archive/tests/support/archive_writer.rs"]
 mod archive_writer;

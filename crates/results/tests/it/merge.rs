@@ -1,4 +1,4 @@
-//! Stores of shares become one, or the reason why not is named and nothing is written.
+//! Merges stores of shares, or fails with a reason and writes nothing.
 
 use crate::support::{firewall, invocation, plan, record};
 use fwdlab_model::Plan;
@@ -18,31 +18,31 @@ fn share(directory: &Path, name: &str, plan: &Plan, bed: Option<&str>, runs: &[u
     let mut store = Store::open(&path).unwrap();
     store.adopt_plan(plan, "version = 1\n").unwrap();
     let bed = bed.map(str::to_owned);
-    let own = Invocation { bed, ..invocation(plan.base.testbed.kind) };
-    // One that recorded nothing goes.
-    store.begin_invocation(&own).unwrap();
-    store.begin_invocation(&own).unwrap();
+    let bed_invocation = Invocation { bed, ..invocation(plan.base.testbed.kind) };
+    // The first invocation has no runs and is dropped.
+    store.begin_invocation(&bed_invocation).unwrap();
+    store.begin_invocation(&bed_invocation).unwrap();
     for &run in runs {
         store.insert_run(&record(plan, run)).unwrap();
     }
     path
 }
 
-/// What merging these gives.
-fn merged(directory: &TempDir, from: &[PathBuf], partial: bool) -> Result<Store, MergeError> {
+/// Result of merging `from`.
+fn merge_shares(directory: &TempDir, from: &[PathBuf], partial: bool) -> Result<Store, MergeError> {
     let to = directory.path().join("out/run.sqlite");
     merge(from, &to, partial).map(|_| Store::open_read_only(&to).unwrap())
 }
 
-/// Names in the directory of what was to be written.
-fn left(directory: &TempDir) -> Vec<String> {
+/// File names in the output directory.
+fn written(directory: &TempDir) -> Vec<String> {
     let entries = std::fs::read_dir(directory.path().join("out"));
     let names = entries.into_iter().flatten().map(|entry| entry.unwrap().file_name());
     names.map(|name| name.to_string_lossy().into_owned()).collect()
 }
 
 #[test]
-fn shares_become_the_store_that_one_machine_would_have_made() {
+fn merge_of_shares_equals_a_single_store() {
     let (directory, plan) = (TempDir::new().unwrap(), whole());
     let (even, odd): (Vec<u32>, Vec<u32>) = (0..12).partition(|run| (run / 3) % 2 == 0);
     let shares = [
@@ -50,7 +50,7 @@ fn shares_become_the_store_that_one_machine_would_have_made() {
         share(directory.path(), "a", &plan, Some("rack1"), &even),
         share(directory.path(), "none", &plan, Some("rack3"), &[]),
     ];
-    let contents = merged(&directory, &shares, false).unwrap().contents().unwrap();
+    let contents = merge_shares(&directory, &shares, false).unwrap().contents().unwrap();
     assert_eq!(contents.plan, plan);
     let alone: Vec<_> = (0..12).map(|run| record(&plan, run)).collect();
     assert_eq!(contents.runs, alone);
@@ -59,55 +59,55 @@ fn shares_become_the_store_that_one_machine_would_have_made() {
     for (run, bed) in contents.runs.iter().zip(contents.run_beds()) {
         assert_eq!(bed, Some(if even.contains(&run.run) { "rack1" } else { "rack2" }));
     }
-    assert_eq!(left(&directory), ["run.sqlite"]);
+    assert_eq!(written(&directory), ["run.sqlite"]);
 }
 
 #[test]
-fn what_is_no_whole_is_refused_by_name_and_nothing_is_written() {
+fn merge_rejects_incomplete_or_different_stores() {
     let (directory, plan) = (TempDir::new().unwrap(), whole());
     let a = share(directory.path(), "a", &plan, None, &[0, 1, 2, 3, 4, 5]);
     let b = share(directory.path(), "b", &plan, None, &[6, 7, 8, 9, 10, 11]);
     let again = share(directory.path(), "again", &plan, None, &[7]);
-    let refused = |from: &[&PathBuf]| {
+    let error_of = |from: &[&PathBuf]| {
         let from: Vec<PathBuf> = from.iter().map(|path| (*path).clone()).collect();
-        let error = merged(&directory, &from, false).unwrap_err();
-        assert_eq!(left(&directory), Vec::<String>::new(), "{error}");
+        let error = merge_shares(&directory, &from, false).unwrap_err();
+        assert_eq!(written(&directory), Vec::<String>::new(), "{error}");
         error.to_string()
     };
 
-    let twice = refused(&[&a, &b, &again]);
+    let twice = error_of(&[&a, &b, &again]);
     assert!(twice.starts_with("run 7 (block 2) is in "), "{twice}");
     assert!(twice.contains("b/run.sqlite") && twice.contains("again/run.sqlite"), "{twice}");
 
-    let missing = refused(&[&a]);
+    let missing = error_of(&[&a]);
     assert!(missing.starts_with("6 of 12 runs are in none of the 1 stores: run 6 (block 2), "));
 
     let mut longer = whole();
     longer.trial.duration_ns += 1_000_000_000;
     let other = share(directory.path(), "other", &longer.sealed(), None, &[6]);
-    let plans = refused(&[&a, &other]);
+    let plans = error_of(&[&a, &other]);
     assert!(plans.contains("other/run.sqlite holds another plan"), "{plans}");
 
     let mut pretended = Store::open(&directory.path().join("sim/run.sqlite")).unwrap();
     pretended.adopt_plan(&plan, "").unwrap();
     pretended.begin_invocation(&invocation(TestbedKind::Sim)).unwrap();
     pretended.insert_run(&record(&plan, 6)).unwrap();
-    let testbeds = refused(&[&a, &pretended.path().to_path_buf()]);
+    let testbeds = error_of(&[&a, &pretended.path().to_path_buf()]);
     assert!(testbeds.contains("was measured on testbed netns"), "{testbeds}");
 
-    let absent = refused(&[&a, &directory.path().join("absent/run.sqlite")]);
+    let absent = error_of(&[&a, &directory.path().join("absent/run.sqlite")]);
     assert!(absent.contains("absent/run.sqlite doesn't exist"), "{absent}");
 }
 
 #[test]
-fn a_part_is_merged_when_asked_for_and_no_store_is_replaced() {
+fn merge_partial_does_not_replace_a_store() {
     let (directory, plan) = (TempDir::new().unwrap(), whole());
     let shares = [share(directory.path(), "a", &plan, Some("rack1"), &[0, 1, 2])];
-    let store = merged(&directory, &shares, true).unwrap();
+    let store = merge_shares(&directory, &shares, true).unwrap();
     assert_eq!(store.missing_runs(&plan).unwrap().len(), 9);
-    let error = merged(&directory, &shares, true).unwrap_err();
+    let error = merge_shares(&directory, &shares, true).unwrap_err();
     assert!(matches!(error, MergeError::Exists { .. }), "{error}");
-    // It goes on as any store does.
+    // The merged store accepts further runs.
     drop(store);
     let mut store = Store::open(&directory.path().join("out/run.sqlite")).unwrap();
     store.adopt_plan(&plan, "version = 1\n").unwrap();
@@ -116,39 +116,42 @@ fn a_part_is_merged_when_asked_for_and_no_store_is_replaced() {
 }
 
 #[test]
-fn a_store_that_somebody_writes_to_is_not_replaced_and_another_is_kept() {
+fn merge_anew_rejects_a_locked_store_and_keeps_the_old_one() {
     let (directory, plan) = (TempDir::new().unwrap(), whole());
     let all: Vec<u32> = (0..12).collect();
     let from = [share(directory.path(), "a", &plan, None, &all)];
     let to = directory.path().join("out/run.sqlite");
     assert_eq!(merge_anew(&from, &to, false).unwrap().1, None, "nothing was there");
     let busy = Store::open(&to).unwrap();
-    for anew in [true, false] {
-        let error = match anew {
+    for is_anew in [true, false] {
+        let error = match is_anew {
             true => merge_anew(&from, &to, false).unwrap_err(),
             false => merge(&from, &to, false).unwrap_err(),
         };
         let is_kept = match error {
-            MergeError::Store(StoreError::Locked { .. }) => anew,
-            MergeError::Exists { .. } => !anew,
+            MergeError::Store(StoreError::Locked { .. }) => is_anew,
+            MergeError::Exists { .. } => !is_anew,
             _ => false,
         };
         assert!(is_kept, "{error}");
     }
     drop(busy);
-    let aside = directory.path().join("out/run.sqlite.1");
-    assert_eq!(merge_anew(&from, &to, false).unwrap().1, Some(aside.clone()));
-    for store in [&to, &aside] {
+    let backup = directory.path().join("out/run.sqlite.1");
+    assert_eq!(merge_anew(&from, &to, false).unwrap().1, Some(backup.clone()));
+    for store in [&to, &backup] {
         assert_eq!(Store::open_read_only(store).unwrap().recorded_runs().unwrap().len(), 12);
     }
 }
 
 #[test]
-fn what_a_crash_left_of_a_merge_is_in_nobodys_way() {
+fn merge_ignores_leftovers_of_a_crash() {
     let (directory, plan) = (TempDir::new().unwrap(), whole());
     let shares = [share(directory.path(), "a", &plan, None, &(0..12).collect::<Vec<u32>>())];
     std::fs::create_dir(directory.path().join("out")).unwrap();
     std::fs::write(directory.path().join("out/run.sqlite.part"), "half").unwrap();
-    assert_eq!(merged(&directory, &shares, false).unwrap().recorded_runs().unwrap().len(), 12);
-    assert_eq!(left(&directory), ["run.sqlite"]);
+    assert_eq!(
+        merge_shares(&directory, &shares, false).unwrap().recorded_runs().unwrap().len(),
+        12
+    );
+    assert_eq!(written(&directory), ["run.sqlite"]);
 }

@@ -1,5 +1,5 @@
-//! Reports of methods: what was searched for by frame size, in both directions, on links of a
-//! known line rate. The searches are real ones, of a fabricated device.
+//! Reports of search methods: results by frame size, in both directions, on links of a known line
+//! rate. The searches are real, on a fabricated device.
 
 use crate::golden::{golden, picture};
 use crate::support::{Random, file, fill, full_store, plan, record, report};
@@ -14,7 +14,7 @@ use fwdlab_results::report::analysis::found_in_words;
 use fwdlab_results::store::Store;
 use fwdlab_search::{Ending, Goal, Limits, Search, SearchResult, Step};
 
-/// Bits a second of the links.
+/// Line rate of the links in bit/s.
 const LINK: f64 = 10e9;
 
 fn sizes() -> Factor {
@@ -36,7 +36,7 @@ fn goals() -> Vec<Goal> {
     ["ndr", "pdr"].map(preset).into()
 }
 
-/// Three frame sizes, packets in both directions, a search in each of four runs.
+/// Plan of three frame sizes, packets in both directions, and one search in each of four runs.
 fn searching() -> Plan {
     let mut plan = plan(TestbedKind::Ssh, vec![sizes()], vec![None], 4);
     let variants = plan.variants.iter_mut().map(|variant| &mut variant.settings);
@@ -47,40 +47,40 @@ fn searching() -> Plan {
     plan.sealed()
 }
 
-/// What the device forwards from the sender to the receiver, packets per second: less of larger
-/// frames, and never more than the link takes.
+/// Capacity of the device from the sender to the receiver, packets per second: lower for larger
+/// frames, and at most the line rate.
 fn truth(variant: &Variant) -> f64 {
     let frame = variant.settings.traffic.frame_size;
     (4e6 / (1.0 + f64::from(frame.most()) / 4000.0)).min(LINK / frame.l1_bits_per_second(1.0))
 }
 
-/// The share of it that it forwards the other way.
+/// Ratio of the reverse capacity to the forward capacity.
 const BACK: f64 = 0.75;
 
-/// A trial at `load` of both directions together: each is sent one half.
+/// A trial at `load`, split equally between the directions.
 fn trial(load: u64, duration_ns: u64, capacity: f64) -> MethodTrial {
     let seconds = duration_ns as f64 / 1e9;
-    let way = |capacity: f64| {
+    let direction = |capacity: f64| {
         let offered = load as f64 / 2.0 * seconds;
         Counts {
             offered: offered as u64,
             forwarded: offered.min((capacity * seconds).floor()) as u64,
         }
     };
-    let (forth, back) = (way(capacity), way(BACK * capacity));
+    let (forward, back) = (direction(capacity), direction(BACK * capacity));
     MethodTrial {
         load,
         duration_ns,
         window_ns: duration_ns,
-        offered: forth.offered + back.offered,
-        forwarded: forth.forwarded + back.forwarded,
+        offered: forward.offered + back.offered,
+        forwarded: forward.forwarded + back.forwarded,
         reverse: Some(back),
         ..MethodTrial::default()
     }
 }
 
-/// The record of a run, with a search of its device, which scatters by three percent from run to run.
-fn searched(plan: &Plan, index: u32) -> RunRecord {
+/// Record of a run with a search of its device, whose capacity varies by 3 % between runs.
+fn searched_run(plan: &Plan, index: u32) -> RunRecord {
     let mut run = record(plan, index);
     let variant = &plan.variants[plan.runs[index as usize].variants[0]];
     let noise = 1.0 + 0.03 * Random(u64::from(index) + 99).normal();
@@ -90,16 +90,16 @@ fn searched(plan: &Plan, index: u32) -> RunRecord {
     let mut record =
         MethodRecord { min_load: 100_000, max_load: 16_000_000, ..MethodRecord::default() };
     let mut at_ns = 0;
-    while let Step::Measure(asked) = search.next() {
-        let trial = MethodTrial { at_ns, ..trial(asked.load, asked.duration_ns, capacity) };
-        at_ns += asked.duration_ns;
+    while let Step::Measure(step) = search.next() {
+        let trial = MethodTrial { at_ns, ..trial(step.load, step.duration_ns, capacity) };
+        at_ns += step.duration_ns;
         search.record(trial.outcome(tolerated(&goals())));
         record.trials.push(trial);
     }
     run.method = Some(record);
-    let own = trial(16_000_000, plan.trial.duration_ns, capacity);
-    run.trial.window = Counts { offered: own.offered, forwarded: own.forwarded };
-    let window = own.reverse.expect("both directions");
+    let window_trial = trial(16_000_000, plan.trial.duration_ns, capacity);
+    run.trial.window = Counts { offered: window_trial.offered, forwarded: window_trial.forwarded };
+    let window = window_trial.reverse.expect("both directions");
     let reverse = Reverse { window, total: window, arrivals: Arrivals::default() };
     run.trial.arrivals = Arrivals { reverse: Some(Box::new(reverse)), ..run.trial.arrivals };
     run.facts.insert(LINE_RATE.into(), "10 Gbit/s".into());
@@ -110,27 +110,27 @@ fn analysis(plan: &Plan) -> (Store, Analysis) {
     let mut store = Store::memory().expect("memory");
     fill(&mut store, plan, []);
     for index in 0..plan.runs.len() as u32 {
-        store.insert_run(&searched(plan, index)).expect("a run is kept");
+        store.insert_run(&searched_run(plan, index)).expect("a run is kept");
     }
     let analysis = Analysis::of(&store.contents().expect("contents"));
     (store, analysis)
 }
 
 #[test]
-fn searches_by_frame_size_in_both_directions() {
+fn report_shows_searches_by_frame_size_and_direction() {
     let (store, _) = analysis(&searching());
     let files = report(&store);
     golden("report/methods.README.md", &file(&files, "README.md"));
     picture("report/methods.frame-sizes", &file(&files, "frame-sizes.svg"));
 }
 
-/// Ten trials at each of two loads that a device has room for, one packet of 200 lost in each:
-/// the report says so with both loads, and of a device that loses nothing there no word.
+/// Ten trials at each of two low loads, each of which loses one packet in 200: the report contains
+/// the loss with both loads, and nothing for a device without loss.
 #[test]
-fn a_loss_that_stays_at_lower_loads_is_told_with_its_counts() {
+fn report_shows_loss_that_persists_at_low_loads() {
     let plan = searching();
-    let said = |share: u64| {
-        let mut run = searched(&plan, 0);
+    let readme = |share: u64| {
+        let mut run = searched_run(&plan, 0);
         let trials = [1_000_000, 1_200_000].into_iter().flat_map(|load| {
             let mut trial = trial(load, 1_000_000_000, 1e9);
             trial.forwarded -= trial.offered / 1000 * share;
@@ -142,21 +142,21 @@ fn a_loss_that_stays_at_lower_loads_is_told_with_its_counts() {
         store.insert_run(&run).expect("a run is kept");
         file(&report(&store), "README.md")
     };
-    let lossy = said(5);
+    let lossy = readme(5);
     let line = lossy.lines().find(|line| line.contains("the loss stays")).expect("a line");
     assert!(line.contains("half of the trials at 1.00 Mpps lost 0.500 % or more"), "{line}");
     assert!(line.contains("at 1.20 Mpps at most twice that"), "{line}");
-    assert!(!said(0).contains("the loss stays"));
+    assert!(!readme(0).contains("the loss stays"));
 }
 
-/// A search that was ended in its middle knows a load that was held: that is no result, and
-/// stands neither in a comparison nor among the rates of its variant.
+/// An aborted search has a load without loss, which is not a result: it must not enter comparisons
+/// or the rates of its variant.
 #[test]
-fn what_was_not_found_regularly_is_no_rate_of_its_variant() {
+fn irregular_result_is_not_a_rate_of_its_variant() {
     let plan = searching();
-    let said = |run: &RunRecord| found_in_words(&plan, run).expect("a search");
-    let whole = searched(&plan, 0);
-    // Ended when loads were known to be held, and none that is not.
+    let words = |run: &RunRecord| found_in_words(&plan, run).expect("a search");
+    let whole = searched_run(&plan, 0);
+    // Aborted with passed loads but without a failed one.
     let mut cut = whole.clone();
     let method = cut.method.as_mut().expect("a search");
     method.ended = Some(Ending::Trials);
@@ -165,12 +165,12 @@ fn what_was_not_found_regularly_is_no_rate_of_its_variant() {
     let outcomes = method.outcomes(&goals());
     let found = SearchResult::of(goals(), &limits, outcomes, method.ended.as_ref());
     assert!(found.goals[0].conditional_throughput.is_some(), "{found:?}");
-    let in_vain = MethodTrial { invalid: Some("others had the CPU".into()), ..trial(1000, 1, 1.0) };
-    method.trials.push(in_vain);
+    let invalid = MethodTrial { invalid: Some("others had the CPU".into()), ..trial(1000, 1, 1.0) };
+    method.trials.push(invalid);
     let trials = |run: &RunRecord| run.method.as_ref().expect("a search").trials.len();
-    assert!(said(&whole).ends_with(&format!(" ({} trials)", trials(&whole))), "{}", said(&whole));
+    assert!(words(&whole).ends_with(&format!(" ({} trials)", trials(&whole))), "{}", words(&whole));
     let counted = format!(" ({} trials, 1 more invalid)", trials(&cut) - 1);
-    assert!(said(&cut).ends_with(&counted), "{}", said(&cut));
+    assert!(words(&cut).ends_with(&counted), "{}", words(&cut));
     let values = |run: RunRecord| {
         let variant = run.variants[0];
         let mut store = Store::memory().expect("memory");
@@ -185,20 +185,24 @@ fn what_was_not_found_regularly_is_no_rate_of_its_variant() {
     assert!(notes.iter().any(|note| note.contains("no regular result for ndr")), "{notes:?}");
 }
 
-/// The device's directions differ, and so do what is told of them; both are the whole.
+/// Directions with different capacities have separate results, whose sum is the total.
 #[test]
-fn each_direction_stands_beside_the_sum() {
+fn directions_sum_to_the_total() {
     let plan = searching();
     let (_, analysis) = analysis(&plan);
     let method = analysis.method.expect("a search");
     // Three sizes, two goals, two bounds, two directions.
     assert_eq!(method.directions.len(), 24);
     for pair in method.directions.chunks(2) {
-        let [forth, back] = pair else { panic!("two directions") };
-        assert_eq!((&forth.at, &forth.label, forth.trials), (&back.at, &back.label, back.trials));
-        assert_eq!(forth.loss_ratio, Some(0.0), "{forth:?}");
+        let [forward, back] = pair else { panic!("two directions") };
+        assert_eq!(
+            (&forward.at, &forward.label, forward.trials),
+            (&back.at, &back.label, back.trials)
+        );
+        assert_eq!(forward.loss_ratio, Some(0.0), "{forward:?}");
         let lost = back.loss_ratio.expect("trials");
-        // PDR's half percent is of both together: the one that loses it loses a percent.
+        // The goal of PDR, 0.5 %, is of both directions together: a single lossy direction loses 1
+        // %.
         let (least, most) = match back.at.as_str() {
             "ndr, lower bound" => (0.0, 0.0),
             "ndr, upper bound" => (1e-9, 0.011),
@@ -211,14 +215,14 @@ fn each_direction_stands_beside_the_sum() {
             .iter()
             .find(|row| row.variant == back.variant && back.at.starts_with(&row.goal));
         let found = row.expect("a row").throughput.expect("regular").median;
-        let sum = forth.forwarded_pps.unwrap_or(0.0) + back.forwarded_pps.unwrap_or(0.0);
+        let sum = forward.forwarded_pps.unwrap_or(0.0) + back.forwarded_pps.unwrap_or(0.0);
         assert!((sum / found - 1.0).abs() < 0.03, "{sum} of {found}");
     }
 }
 
-/// Shares are of what the links take in both directions, by the frames' size.
+/// Shares are of the line rate in both directions, for the frame size.
 #[test]
-fn shares_of_the_line_rate_are_those_of_the_truth() {
+fn shares_of_the_line_rate_agree_with_the_device() {
     let plan = searching();
     let (_, analysis) = analysis(&plan);
     let method = analysis.method.expect("a search");
@@ -238,13 +242,13 @@ fn shares_of_the_line_rate_are_those_of_the_truth() {
     }
 }
 
-/// Where no run tells of a line rate, no share of one is told, and no picture shows one.
+/// Without a recorded line rate, neither the report nor the picture shows a share of it.
 #[test]
-fn without_a_line_rate_there_is_no_share_of_it() {
+fn report_without_line_rate_has_no_shares() {
     let plan = plan(TestbedKind::Netns, vec![sizes()], vec![None], 2);
     let store = full_store(&plan);
     let files = report(&store);
-    let (report, drawn) = (file(&files, "README.md"), file(&files, "frame-sizes.svg"));
-    assert!(!report.contains("line rate") && !drawn.contains("line rate"), "{report}");
-    assert!(drawn.contains("too few"), "two runs have no interval: {drawn}");
+    let (report, svg) = (file(&files, "README.md"), file(&files, "frame-sizes.svg"));
+    assert!(!report.contains("line rate") && !svg.contains("line rate"), "{report}");
+    assert!(svg.contains("too few"), "two runs have no interval: {svg}");
 }

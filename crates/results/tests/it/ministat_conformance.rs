@@ -1,10 +1,10 @@
-//! The text of ministat compared, byte for byte, with what its generations
-//! printed for a collection of inputs.
+//! Text of ministat compared byte for byte with the output of its generations for a collection of
+//! inputs.
 //!
-//! One folder a case: `cmd` holds the arguments, a line each, `expected` what
-//! FreeBSD 14 printed, `expected.GENERATION` what another one did where it
-//! differs. Cases about the command line itself (usage errors, standard input,
-//! terminals, files that can't be opened) belong to the binary's tests.
+//! Each case is a folder: `cmd` contains the arguments, one per line, `expected` the output of
+//! FreeBSD 14, and `expected.GENERATION` the output of another generation if it differs. Cases
+//! about the command line itself (usage errors, standard input, terminals, files that cannot be
+//! opened) belong to the binary's tests.
 
 use fwdlab_results::stats::ministat::{
     DataSet, Generation, MinistatError, Options, ReadOptions, read_values, render,
@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 #[test]
-fn every_generation_prints_what_it_printed() {
+fn ministat_generations_agree_with_recorded_output() {
     for collection in ministat_cases() {
         let least = if collection.is_larger() { 1000 } else { 700 };
         compare(collection.path(), least);
@@ -22,7 +22,7 @@ fn every_generation_prints_what_it_printed() {
 }
 
 fn compare(folder: &Path, least: usize) {
-    let (mut compared, mut left, mut wrong) = (0, Vec::new(), Vec::new());
+    let (mut compared, mut skipped, mut wrong) = (0, Vec::new(), Vec::new());
     let mut cases: Vec<PathBuf> =
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     cases.sort();
@@ -30,7 +30,7 @@ fn compare(folder: &Path, least: usize) {
         let name = case.file_name().unwrap().to_string_lossy().into_owned();
         for generation in Generation::of_freebsd() {
             let Some(actual) = run(case, generation) else {
-                left.push(name.clone());
+                skipped.push(name.clone());
                 continue;
             };
             compared += 1;
@@ -45,18 +45,18 @@ fn compare(folder: &Path, least: usize) {
             }
         }
     }
-    left.dedup();
+    skipped.dedup();
     println!(
         "{compared} texts of {} cases compared, {} cases left to the command line: {}",
         cases.len(),
-        left.len(),
-        left.join(" ")
+        skipped.len(),
+        skipped.join(" ")
     );
     assert!(wrong.is_empty(), "{} of {compared} differ:\n{}", wrong.len(), wrong.join("\n"));
     assert!(compared > least, "only {compared} texts were compared");
 }
 
-/// Exit status and standard output; none for what only the binary can do.
+/// Exit status and standard output. `None` for cases that only the binary supports.
 fn run(case: &Path, generation: Generation) -> Option<(i32, String)> {
     if case.join("tty").exists() {
         return None;
@@ -76,11 +76,11 @@ fn run(case: &Path, generation: Generation) -> Option<(i32, String)> {
             .collect::<Result<Vec<_>, MinistatError>>()?;
         render(&sets, &options)
     };
-    // Every refusal of these two leaves standard output empty and the status 2.
+    // Every error of these two leaves standard output empty and exits with 2.
     Some(text().map_or_else(|_| (2, String::new()), |text| (0, text)))
 }
 
-/// Plain command lines only; everything else is none.
+/// Parses plain command lines. `None` for all others.
 fn parse<'a>(
     mut arguments: impl Iterator<Item = &'a str>,
     generation: Generation,
@@ -119,7 +119,7 @@ fn parse<'a>(
                     }
                 }
             }
-            // Options after the first file are file names to the original.
+            // To the original, options after the first file are file names.
             _ => return None,
         }
     }
@@ -128,8 +128,8 @@ fn parse<'a>(
 
 /// Exit status and standard output of the original.
 fn expectation(case: &Path, generation: Generation) -> (i32, String) {
-    let own = format!("expected.{}", generation.name());
-    let name = if case.join(&own).is_file() { own } else { "expected".to_owned() };
+    let specific = format!("expected.{}", generation.name());
+    let name = if case.join(&specific).is_file() { specific } else { "expected".to_owned() };
     let status = fs::read_to_string(case.join(format!("{name}.exit"))).unwrap();
     let text = fs::read_to_string(case.join(name)).unwrap();
     (status.trim().parse().unwrap(), text)

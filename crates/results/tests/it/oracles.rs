@@ -1,9 +1,8 @@
-//! The statistics against other programs, case by case.
+//! Statistics compared with other programs, case by case.
 //!
-//! The cases and what the others say are in `oracles/vectors.json`, made by
-//! `oracles/make_vectors.py`. Estimates and ends of intervals agree to 1e-10 of
-//! their size, p-values to 1e-8 of theirs, however small (the smallest is below
-//! 1e-80).
+//! Cases and the results of the other programs are in `oracles/vectors.json`, made by
+//! `oracles/make_vectors.py`. Estimates and ends of intervals agree to a relative 1e-10, p-values
+//! to a relative 1e-8, however small (the smallest is below 1e-80).
 
 use fwdlab_results::stats::diagnostics::{dip, grubbs, lag1_autocorrelation, run_order_trend};
 use fwdlab_results::stats::ministat::{DataSet, Options, render};
@@ -18,13 +17,13 @@ use fwdlab_results::stats::{
 use serde_json::Value;
 use std::sync::OnceLock;
 
-/// Estimates and ends of intervals, relative.
+/// Relative tolerance of estimates and ends of intervals.
 const ESTIMATE: f64 = 1e-10;
-/// p-values, relative.
+/// Relative tolerance of p-values.
 const P: f64 = 1e-8;
 
 #[test]
-fn summaries() {
+fn summaries_agree_with_oracles() {
     for case in cases("summaries") {
         let name = name(case);
         let values = figures(&case["values"]);
@@ -33,44 +32,44 @@ fn summaries() {
         near(&format!("{name}: sd"), summary.sd.unwrap(), number(&case["sd"]), ESTIMATE);
         near(&format!("{name}: median"), summary.median, number(&case["median"]), ESTIMATE);
         for pair in array(&case["quantiles"]) {
-            let (p, theirs) = (number(&pair[0]), number(&pair[1]));
-            near(&format!("{name}: quantile {p}"), quantile(&values, p).unwrap(), theirs, ESTIMATE);
+            let (p, oracle) = (number(&pair[0]), number(&pair[1]));
+            near(&format!("{name}: quantile {p}"), quantile(&values, p).unwrap(), oracle, ESTIMATE);
         }
         for row in array(&case["mean_intervals"]) {
             let confidence = number(&row[0]);
-            let ours = summary.mean_interval(confidence).unwrap();
+            let actual = summary.mean_interval(confidence).unwrap();
             let what = format!("{name}: mean at {confidence} %");
-            ends(&what, (ours.low, ours.high), (number(&row[1]), number(&row[2])));
+            ends(&what, (actual.low, actual.high), (number(&row[1]), number(&row[2])));
         }
         for row in array(&case["median_intervals"]) {
             let confidence = number(&row[0]);
-            let theirs = interval(&row[1]).map(|(low, high)| Interval { low, high });
-            let ours = median_interval(&values, confidence);
-            assert_eq!(ours, theirs, "{name}: median at {confidence} %");
+            let oracle = interval(&row[1]).map(|(low, high)| Interval { low, high });
+            let actual = median_interval(&values, confidence);
+            assert_eq!(actual, oracle, "{name}: median at {confidence} %");
         }
     }
 }
 
 #[test]
-fn quantiles_of_t() {
+fn t_quantiles_agree_with_oracles() {
     for case in cases("t_quantiles") {
-        let ours = t_quantile(number(&case["confidence"]), number(&case["df"])).unwrap();
-        near(name(case), ours, number(&case["t"]), ESTIMATE);
+        let actual = t_quantile(number(&case["confidence"]), number(&case["df"])).unwrap();
+        near(name(case), actual, number(&case["t"]), ESTIMATE);
     }
 }
 
 #[test]
-fn detectable_effects() {
+fn detectable_effects_agree_with_oracles() {
     for case in cases("powers") {
         let [confidence, df, power] =
             ["confidence", "df", "power"].map(|field| number(&case[field]));
-        let ours = detectable_multiple(confidence, df, power).unwrap();
-        near(name(case), ours, number(&case["multiple"]), ESTIMATE);
+        let actual = detectable_multiple(confidence, df, power).unwrap();
+        near(name(case), actual, number(&case["multiple"]), ESTIMATE);
     }
 }
 
 #[test]
-fn comparisons_without_blocks() {
+fn unblocked_comparisons_agree_with_oracles() {
     for case in cases("unblocked") {
         let name = name(case);
         let (a, b) = (figures(&case["a"]), figures(&case["b"]));
@@ -82,15 +81,15 @@ fn comparisons_without_blocks() {
 }
 
 #[test]
-fn comparisons_in_blocks() {
+fn blocked_comparisons_agree_with_oracles() {
     let mut decided_by_exact_test = 0;
     for case in cases("blocked") {
         let name = name(case);
         let runs_of = |variant: usize| -> Vec<BlockedRun> {
             (0..)
                 .zip(array(&case["blocks"]))
-                .flat_map(|(block, both)| {
-                    figures(&both[variant]).into_iter().map(move |pps| BlockedRun { block, pps })
+                .flat_map(|(block, pair)| {
+                    figures(&pair[variant]).into_iter().map(move |pps| BlockedRun { block, pps })
                 })
                 .collect()
         };
@@ -103,9 +102,9 @@ fn comparisons_in_blocks() {
         } else {
             decided_by_exact_test += 1;
             let t = &case["t"];
-            let beside = found.beside.as_ref().unwrap();
-            assert_eq!(beside.method, Method::BlockedT, "{name}");
-            compare_estimate(name, beside, t);
+            let secondary = found.beside.as_ref().unwrap();
+            assert_eq!(secondary.method, Method::BlockedT, "{name}");
+            compare_estimate(name, secondary, t);
             near(&format!("{name}: MDE"), found.mde, number(&t["mde"]), ESTIMATE);
         }
         compare_exact(name, &found, &case["exact"]);
@@ -115,7 +114,7 @@ fn comparisons_in_blocks() {
 }
 
 #[test]
-fn pooled_t_of_ministat() {
+fn ministat_pooled_t_agrees_with_oracles() {
     for case in cases("ministat") {
         let name = name(case);
         let sets = ["a", "b"]
@@ -124,30 +123,30 @@ fn pooled_t_of_ministat() {
         let text = render(&sets, &Options { confidence, ..Options::default() }).unwrap();
         for line in array(&case["lines"]) {
             let line = line.as_str().unwrap();
-            assert!(text.lines().any(|ours| ours == line), "{name}: no {line:?} in\n{text}");
+            assert!(text.lines().any(|actual| actual == line), "{name}: no {line:?} in\n{text}");
         }
     }
 }
 
 #[test]
-fn families() {
+fn adjustments_agree_with_oracles() {
     for case in cases("families") {
         let given = figures(&case["p"]);
-        for (adjustment, theirs) in [
+        for (adjustment, oracle) in [
             (Adjustment::Holm, &case["holm"]),
             (Adjustment::BenjaminiHochberg, &case["benjamini_hochberg"]),
         ] {
-            let (ours, theirs) = (adjustment.adjust(&given), figures(theirs));
-            assert_eq!(ours.len(), theirs.len(), "{}: {adjustment}", name(case));
-            for (i, (ours, theirs)) in ours.into_iter().zip(theirs).enumerate() {
-                near(&format!("{}: {adjustment} {i}", name(case)), ours, theirs, ESTIMATE);
+            let (actual, oracle) = (adjustment.adjust(&given), figures(oracle));
+            assert_eq!(actual.len(), oracle.len(), "{}: {adjustment}", name(case));
+            for (i, (actual, oracle)) in actual.into_iter().zip(oracle).enumerate() {
+                near(&format!("{}: {adjustment} {i}", name(case)), actual, oracle, ESTIMATE);
             }
         }
     }
 }
 
 #[test]
-fn order_of_runs() {
+fn run_order_statistics_agree_with_oracles() {
     for case in cases("orders") {
         let name = name(case);
         let figures = figures(&case["figures"]);
@@ -159,7 +158,7 @@ fn order_of_runs() {
     }
 }
 
-/// The answer by a t test that decides, with everything that comes with it.
+/// Compares the result of a t test that decides, with everything derived from it.
 fn compare_t(name: &str, found: &Comparison, t: &Value) {
     compare_estimate(name, &found.estimate(), t);
     let equivalence = (found.equivalence_low, found.equivalence_high);
@@ -167,52 +166,52 @@ fn compare_t(name: &str, found: &Comparison, t: &Value) {
     near(&format!("{name}: MDE"), found.mde, number(&t["mde"]), ESTIMATE);
 }
 
-/// The randomisation test, whichever place it has.
+/// Compares the randomisation test, whether it is the primary or the secondary result.
 fn compare_exact(name: &str, found: &Comparison, exact: &Value) {
     let estimates = [Some(found.estimate()), found.beside.clone()];
-    let ours = estimates
+    let actual = estimates
         .into_iter()
         .flatten()
         .find(|estimate| matches!(estimate.method, Method::Exact { .. }));
-    let (Some(ours), Some(count)) = (ours, exact["assignments"].as_u64()) else {
+    let (Some(actual), Some(count)) = (actual, exact["assignments"].as_u64()) else {
         assert!(exact.is_null(), "{name}: no randomisation test");
         return;
     };
-    assert_eq!(ours.method, Method::Exact { assignments: count }, "{name}");
-    p_value(&format!("{name}: exact"), ours.p, number(&exact["p"]));
-    match (ours.interval, interval(&exact["interval"])) {
-        (Some(ours), Some(theirs)) => ends(&format!("{name}: inversion"), ours, theirs),
-        (ours, theirs) => assert_eq!(ours, theirs, "{name}: inversion"),
+    assert_eq!(actual.method, Method::Exact { assignments: count }, "{name}");
+    p_value(&format!("{name}: exact"), actual.p, number(&exact["p"]));
+    match (actual.interval, interval(&exact["interval"])) {
+        (Some(actual), Some(oracle)) => ends(&format!("{name}: inversion"), actual, oracle),
+        (actual, oracle) => assert_eq!(actual, oracle, "{name}: inversion"),
     }
 }
 
-fn compare_rank(name: &str, ours: Option<&Estimate>, rank: &Value) {
-    match ours {
-        Some(ours) => compare_estimate(&format!("{name}: ranks"), ours, rank),
+fn compare_rank(name: &str, actual: Option<&Estimate>, rank: &Value) {
+    match actual {
+        Some(actual) => compare_estimate(&format!("{name}: ranks"), actual, rank),
         None => assert!(rank.is_null(), "{name}: no ranks"),
     }
 }
 
-fn compare_estimate(name: &str, ours: &Estimate, theirs: &Value) {
-    assert!(!theirs.is_null(), "{name}: the oracle has none");
-    near(&format!("{name}: ratio"), ours.ratio, number(&theirs["ratio"]), ESTIMATE);
-    ends(name, ours.interval.unwrap(), interval(&theirs["interval"]).unwrap());
-    p_value(name, ours.p, number(&theirs["p"]));
+fn compare_estimate(name: &str, actual: &Estimate, oracle: &Value) {
+    assert!(!oracle.is_null(), "{name}: the oracle has none");
+    near(&format!("{name}: ratio"), actual.ratio, number(&oracle["ratio"]), ESTIMATE);
+    ends(name, actual.interval.unwrap(), interval(&oracle["interval"]).unwrap());
+    p_value(name, actual.p, number(&oracle["p"]));
 }
 
-fn ends(what: &str, ours: (f64, f64), theirs: (f64, f64)) {
-    near(&format!("{what}: low"), ours.0, theirs.0, ESTIMATE);
-    near(&format!("{what}: high"), ours.1, theirs.1, ESTIMATE);
+fn ends(what: &str, actual: (f64, f64), oracle: (f64, f64)) {
+    near(&format!("{what}: low"), actual.0, oracle.0, ESTIMATE);
+    near(&format!("{what}: high"), actual.1, oracle.1, ESTIMATE);
 }
 
-fn p_value(what: &str, ours: f64, theirs: f64) {
-    near(&format!("{what}: p"), ours, theirs, P);
+fn p_value(what: &str, actual: f64, oracle: f64) {
+    near(&format!("{what}: p"), actual, oracle, P);
 }
 
-fn near(what: &str, ours: f64, theirs: f64, tolerance: f64) {
+fn near(what: &str, actual: f64, oracle: f64, tolerance: f64) {
     assert!(
-        (ours - theirs).abs() <= tolerance * theirs.abs(),
-        "{what}: {ours:e} is not {theirs:e}"
+        (actual - oracle).abs() <= tolerance * oracle.abs(),
+        "{what}: {actual:e} is not {oracle:e}"
     );
 }
 
@@ -222,48 +221,48 @@ fn criteria(case: &Value) -> Criteria {
 }
 
 #[test]
-fn evidence_of_an_open_experiment() {
+fn open_evidence_agrees_with_oracles() {
     for case in cases("e_process") {
-        let ours = log_e(number(&case["n"]) as u32, number(&case["t"]));
-        let theirs = number(&case["log_e"]);
-        // A logarithm near 0 is only as good as its parts.
-        let error = (ours - theirs).abs();
+        let actual = log_e(number(&case["n"]) as u32, number(&case["t"]));
+        let oracle = number(&case["log_e"]);
+        // A logarithm near 0 is only as exact as its terms.
+        let error = (actual - oracle).abs();
         assert!(
-            error <= ESTIMATE * theirs.abs().max(1.0),
-            "{}: {ours} is not {theirs}",
+            error <= ESTIMATE * oracle.abs().max(1.0),
+            "{}: {actual} is not {oracle}",
             name(case)
         );
     }
 }
 
 #[test]
-fn bounds_of_planned_looks() {
+fn planned_bounds_agree_with_oracles() {
     for case in cases("obrien_fleming") {
         let looks = number(&case["looks"]) as usize;
         let fractions: Vec<f64> = (1..=looks).map(|look| look as f64 / looks as f64).collect();
-        let ours = bounds(&fractions, number(&case["level"])).unwrap();
-        for (ours, theirs) in ours.iter().zip(figures(&case["bounds"])) {
-            near(name(case), *ours, theirs, number(&case["good_to"]));
+        let actual = bounds(&fractions, number(&case["level"])).unwrap();
+        for (actual, oracle) in actual.iter().zip(figures(&case["bounds"])) {
+            near(name(case), *actual, oracle, number(&case["good_to"]));
         }
     }
 }
 
 #[test]
-fn outliers_and_modes() {
+fn outliers_and_modes_agree_with_oracles() {
     for case in cases("grubbs") {
-        let ours = grubbs(&figures(&case["figures"])).unwrap();
-        let theirs = number(&case["statistic"]);
-        near(&format!("{}: statistic", name(case)), ours.statistic, theirs, ESTIMATE);
-        near(&format!("{}: p", name(case)), ours.p, number(&case["p"]), P);
+        let actual = grubbs(&figures(&case["figures"])).unwrap();
+        let oracle = number(&case["statistic"]);
+        near(&format!("{}: statistic", name(case)), actual.statistic, oracle, ESTIMATE);
+        near(&format!("{}: p", name(case)), actual.p, number(&case["p"]), P);
     }
     for case in cases("dips") {
-        let ours = dip(&figures(&case["figures"])).unwrap();
-        near(&format!("{}: dip", name(case)), ours, number(&case["dip"]), ESTIMATE);
+        let actual = dip(&figures(&case["figures"])).unwrap();
+        near(&format!("{}: dip", name(case)), actual, number(&case["dip"]), ESTIMATE);
     }
 }
 
 #[test]
-fn scaling_laws() {
+fn scaling_laws_agree_with_oracles() {
     for case in cases("scalability") {
         let rates = figures(&case["rates"]);
         let runs: Vec<ScaledRun> = array(&case["levels"])
@@ -279,12 +278,12 @@ fn scaling_laws() {
         let law = fit_scalability(&runs, 95.0).unwrap();
         let good_to = number(&case["good_to"]);
         let parameters = [("lambda", law.lambda_pps), ("sigma", law.sigma), ("kappa", law.kappa)];
-        for (which, ours) in parameters {
+        for (which, actual) in parameters {
             let what = format!("{}: {which}", name(case));
-            near(&what, ours.value, number(&case[which]), good_to);
-            let theirs = &case[format!("{which}_interval")];
-            near(&what, ours.low, number(&theirs[0]), good_to);
-            near(&what, ours.high, number(&theirs[1]), good_to);
+            near(&what, actual.value, number(&case[which]), good_to);
+            let oracle = &case[format!("{which}_interval")];
+            near(&what, actual.low, number(&oracle[0]), good_to);
+            near(&what, actual.high, number(&oracle[1]), good_to);
         }
     }
 }
@@ -302,7 +301,7 @@ fn name(case: &Value) -> &str {
     case["name"].as_str().unwrap()
 }
 
-/// A list, or the recipe of a long one: base + step * (i * factor % modulus).
+/// A list, or the formula of a long one: base + step * (i * factor % modulus).
 fn figures(value: &Value) -> Vec<f64> {
     if let Some(list) = value.as_array() {
         return list.iter().map(number).collect();

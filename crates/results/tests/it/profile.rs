@@ -1,5 +1,5 @@
-//! Flame graphs and tables compared with golden files (`tests/golden/profile`).
-//! `UPDATE=1` writes them anew; `KEEP_PNG=DIR` keeps the pictures to be looked at.
+//! Flame graphs and tables compared with golden files (`tests/golden/profile`). `UPDATE=1` rewrites
+//! them; `KEEP_PNG=DIR` keeps the pictures for inspection.
 
 use crate::golden::{golden, picture};
 use fwdlab_results::document::{Document, form};
@@ -39,7 +39,7 @@ fn look(title: &str, divided: &Divided, is_icicle: bool) -> Look {
 }
 
 #[test]
-fn flames_and_icicles() {
+fn flame_graph_draws_flames_and_icicles() {
     let before = divided(BEFORE);
     let stacks = before.kept.to_stacks();
     assert_eq!(stacks.total(), 454);
@@ -48,21 +48,21 @@ fn flames_and_icicles() {
 }
 
 #[test]
-fn differences_per_packet() {
+fn difference_shows_costs_per_packet() {
     let (before, after) = (divided(BEFORE), divided(AFTER));
     let (a, b) = (before.kept.to_stacks(), after.kept.to_stacks());
-    // Nearly twice the samples, for three times the packets.
+    // Nearly twice the samples for three times the packets.
     let side = |stacks, packets: f64| Side { stacks, per_count: 1.0 / packets };
     let look = look("After less before, per packet", &after, false);
     let svg = difference(side(&a, 1e6), side(&b, 3e6), true, &look).unwrap();
     picture("profile/difference", &svg);
-    // Most of what is drawn costs less, although there are more samples of it.
+    // Most frames cost less, although they have more samples.
     let rises = svg.split("<title>").skip(1).filter(|title| title.contains("; +")).count();
     assert_eq!(rises, 1, "only fib_table_lookup costs more");
 }
 
 #[test]
-fn tables() {
+fn profile_tables() {
     let (before, after) = (divided(BEFORE), divided(AFTER));
     let Kept::Stacks(stacks) = &before.kept else { panic!("no stacks") };
     let mut blocks = document::summary(&before.summary, "before");
@@ -84,6 +84,6 @@ fn tables() {
     let unit = "samples per million packets";
     blocks.extend(document::changes(&changes.unwrap(), unit, "function", 9));
     let title = "Before and after".to_owned();
-    let said = Document { title, conclusion: Vec::new(), blocks, data: &(), version: 1 };
-    golden("profile/tables.txt", &form::text::render(&said, 80));
+    let document = Document { title, conclusion: Vec::new(), blocks, data: &(), version: 1 };
+    golden("profile/tables.txt", &form::text::render(&document, 80));
 }

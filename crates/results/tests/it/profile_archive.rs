@@ -1,5 +1,4 @@
-//! Profiles that were published in an archive, read again: ten flame graphs and
-//! two texts of gprof.
+//! Profiles published in an archive: ten flame graphs and two gprof texts.
 
 use fwdlab_results::profile::{Content, Divided, Filter, FlatProfile, Format, Profile, read};
 use fwdlab_testdata::{Collection, archives};
@@ -27,9 +26,9 @@ fn profile(path: &Path) -> Profile {
     read(&fs::read(path).unwrap()).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The count in the title of the rectangle called `name`, counted by hand:
+/// Counts in the titles of rectangles with this name, extracted independently of the reader:
 /// `<title>all (13,557,075 samples, 100%)`.
-fn titled(svg: &str, name: &str) -> Vec<u64> {
+fn counts_in_titles(svg: &str, name: &str) -> Vec<u64> {
     svg.split(&format!("<title>{name} ("))
         .skip(1)
         .map(|rest| rest.split(' ').next().unwrap().replace(',', "").parse().unwrap())
@@ -37,7 +36,7 @@ fn titled(svg: &str, name: &str) -> Vec<u64> {
 }
 
 #[test]
-fn published_flame_graphs_give_their_stacks_back() {
+fn archived_flame_graphs_are_read_as_stacks() {
     for archive in archives() {
         let files = files(&archive, "002-", ".svg");
         assert_eq!(files.len(), 10);
@@ -45,20 +44,25 @@ fn published_flame_graphs_give_their_stacks_back() {
             let profile = profile(path);
             assert_eq!((profile.format, profile.unknown.count), (Format::FlameGraph, 0));
             let (stacks, svg) = (profile.stacks().unwrap(), fs::read_to_string(path).unwrap());
-            assert_eq!([stacks.total()], *titled(&svg, "all"), "{}", path.display());
-            // What stands on the root has the counts of its titles: fork_exit is
-            // nowhere else.
+            assert_eq!([stacks.total()], *counts_in_titles(&svg, "all"), "{}", path.display());
+            // Rectangles on the root have the counts of their titles: fork_exit occurs nowhere
+            // else.
             let below = |root: &str| -> u64 {
                 stacks.iter().filter(|(f, _)| f[0].as_ref() == root).map(|(_, n)| n).sum()
             };
-            assert_eq!([below("fork_exit")], *titled(&svg, "fork_exit"), "{}", path.display());
-            // Less than a thousandth is in rectangles that weren't drawn; nothing
-            // stands on nothing, nor on what has too little.
+            assert_eq!(
+                [below("fork_exit")],
+                *counts_in_titles(&svg, "fork_exit"),
+                "{}",
+                path.display()
+            );
+            // Less than a thousandth is in rectangles that were not drawn; there are no orphans and
+            // no overfull rectangles.
             assert_eq!(profile.remarks.len(), 1, "{:?}", profile.remarks);
             assert!(below("[too narrow to be drawn]") * 1000 < stacks.total());
-            // Every function has, over all its places, what its titles say.
+            // The sum over all occurrences of a function equals the sum of its titles.
             for function in ["ip_tryforward", "mlx5e_xmit", "service_iq_fl", "m_free"] {
-                let drawn: u64 = titled(&svg, function).iter().sum();
+                let drawn: u64 = counts_in_titles(&svg, function).iter().sum();
                 let inclusive: u64 = stacks
                     .iter()
                     .map(|(f, n)| n * f.iter().filter(|f| f.as_ref() == function).count() as u64)
@@ -70,7 +74,7 @@ fn published_flame_graphs_give_their_stacks_back() {
 }
 
 #[test]
-fn published_texts_of_gprof_are_read_whole() {
+fn archived_gprof_texts_are_read_completely() {
     for archive in archives() {
         let files = files(&archive, "004-", ".txt");
         let files: Vec<_> =
@@ -94,13 +98,13 @@ fn published_texts_of_gprof_are_read_whole() {
     }
 }
 
-/// What the text says of itself: `for 0.00% of 1300193.00 seconds`.
+/// Total in the text: `for 0.00% of 1300193.00 seconds`.
 fn printed_total(text: &str) -> f64 {
     let (_, rest) = text.split_once("% of ").unwrap();
     rest.split(' ').next().unwrap().parse().unwrap()
 }
 
-/// Cost and number of calls.
+/// Cost and number of calls of an edge.
 fn edge(flat: &FlatProfile, caller: &str, callee: &str) -> (f64, Option<u64>) {
     let mut edges = flat.edges.iter().filter(|e| e.caller == caller && e.callee == callee);
     let edge = edges.next().unwrap();

@@ -1,4 +1,4 @@
-//! Reports: goldens of the text, and what must hold for every store.
+//! Reports: golden files of the text, and properties of all stores.
 
 use crate::golden::golden;
 use crate::support::{
@@ -23,13 +23,13 @@ use fwdlab_results::store::Store;
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 
-/// Firewalls in both address families, each family with a baseline of its own.
+/// Firewalls in both address families, with a baseline per family.
 fn netns_plan() -> Plan {
     plan(TestbedKind::Netns, vec![firewall(), family()], vec![Some(0), None], 5)
 }
 
 #[test]
-fn blocks_on_namespaces() {
+fn report_of_blocks_matches_golden_files() {
     let files = report(&full_store(&netns_plan()));
     let text = "README.md DETAILS.md effects.svg results.json runs.csv gnuplot.data";
     for name in text.split(' ').chain(["environment.json", "stateful-inet6.pps"]) {
@@ -38,20 +38,20 @@ fn blocks_on_namespaces() {
 }
 
 #[test]
-fn streams_that_alternate() {
+fn report_of_alternation_matches_golden_file() {
     let files = report(&full_store(&alternation_plan(TestbedKind::Netns, 4)));
     golden("report/alternation.README.md", &file(&files, "README.md"));
 }
 
 #[test]
-fn an_unfinished_simulation() {
+fn report_of_unfinished_simulation_matches_golden_file() {
     let plan = plan(TestbedKind::Sim, vec![queues()], vec![Some(0)], 3);
     let files = report(&store(&plan, 0..5));
     golden("report/sim.README.md", &file(&files, "README.md"));
 }
 
 #[test]
-fn the_terminal() {
+fn summary_text_matches_golden_files() {
     let analysis = Analysis::of_store(&full_store(&netns_plan())).unwrap();
     for width in [40, 100] {
         let text = summary_text(&analysis, width);
@@ -62,7 +62,7 @@ fn the_terminal() {
 }
 
 #[test]
-fn the_same_store_gives_the_same_bytes() {
+fn report_is_deterministic() {
     let directory = tempfile::tempdir().unwrap();
     let plan = netns_plan();
     let path = directory.path().join("run.sqlite");
@@ -72,7 +72,7 @@ fn the_same_store_gives_the_same_bytes() {
         let report = directory.path().join(name);
         let store = Store::open_read_only(&path).unwrap();
         write(&store, &report).unwrap();
-        // Again over what is there.
+        // Again over the existing files.
         write(&store, &report).unwrap();
         reports.push(read_all(&report));
     }
@@ -102,11 +102,11 @@ fn the_same_store_gives_the_same_bytes() {
 }
 
 #[test]
-fn the_right_figure_is_compared() {
+fn analysis_compares_the_corrected_rate() {
     let on = |kind| plan(kind, vec![firewall()], vec![Some(0)], 3);
     let netns = Analysis::of_store(&full_store(&on(TestbedKind::Netns))).unwrap();
     assert_eq!(netns.figure, RunMetric::Corrected);
-    // What was stolen from the device is taken out of its time, and p90 stands beside.
+    // Stolen time is subtracted from the device's time, and p90 is additional.
     let first = &netns.variants[0];
     assert!(first.values.iter().zip(&first.means).all(|(rate, mean)| rate > mean), "{first:?}");
     assert_ne!(first.values, first.p90s);
@@ -118,12 +118,12 @@ fn the_right_figure_is_compared() {
 }
 
 #[test]
-fn alternation_compares_slices_and_says_for_what() {
+fn alternation_compares_valid_slices() {
     let plan = alternation_plan(TestbedKind::Netns, 4);
     let mut store = store(&plan, []);
     for run in 0..4 {
         let mut record = record(&plan, run);
-        // What isn't valid must not count.
+        // Invalid samples must not count.
         for sample in record.trial.samples.iter_mut().filter(|sample| !sample.valid) {
             sample.forwarded = 1_000_000_000;
         }
@@ -141,7 +141,7 @@ fn alternation_compares_slices_and_says_for_what() {
 }
 
 #[test]
-fn verdicts_find_the_fabricated_truth() {
+fn verdicts_agree_with_the_fabricated_rates() {
     let plan = netns_plan();
     let analysis = Analysis::of_store(&full_store(&plan)).unwrap();
     assert_eq!(analysis.comparisons.len(), 4, "two firewalls in two families");
@@ -157,7 +157,7 @@ fn verdicts_find_the_fabricated_truth() {
 }
 
 #[test]
-fn blocks_hold_seven_sets_and_their_reference() {
+fn ministat_blocks_contain_seven_sets_including_the_reference() {
     let mut many = queues();
     many.levels = (1..=9)
         .map(|n| {
@@ -175,16 +175,16 @@ fn blocks_hold_seven_sets_and_their_reference() {
 }
 
 #[test]
-fn no_block_compares_with_anything_but_its_reference() {
+fn ministat_block_requires_its_reference() {
     let plan = plan(TestbedKind::Netns, vec![firewall()], vec![Some(0)], 3);
-    let lacking = plan.runs.iter().find(|run| run.variants == [0]).unwrap().index;
-    let analysis = Analysis::of_store(&store(&plan, (0..9).filter(|&i| i != lacking))).unwrap();
+    let missing_run = plan.runs.iter().find(|run| run.variants == [0]).unwrap().index;
+    let analysis = Analysis::of_store(&store(&plan, (0..9).filter(|&i| i != missing_run))).unwrap();
     assert_eq!(analysis.ministat[0].text, "");
     assert_eq!(analysis.ministat[0].notes, ["fewer runs than the 3 of ministat: none (2)"]);
 }
 
 #[test]
-fn each_factor_is_compared_within_the_levels_of_the_others() {
+fn ministat_blocks_compare_each_factor_within_the_others() {
     let plan = plan(TestbedKind::Netns, vec![firewall(), family()], vec![Some(0), Some(0)], 3);
     let analysis = Analysis::of_store(&full_store(&plan)).unwrap();
     let titles: Vec<&str> = analysis.ministat.iter().map(|block| block.title.as_str()).collect();
@@ -201,7 +201,7 @@ fn each_factor_is_compared_within_the_levels_of_the_others() {
 }
 
 #[test]
-fn what_is_not_hardware_says_so_everywhere() {
+fn report_of_virtual_testbed_has_its_caption_everywhere() {
     for (kind, words) in [
         (TestbedKind::Sim, "SIMULATED"),
         (TestbedKind::Netns, "virtual testbed; not comparable with hardware"),
@@ -218,7 +218,7 @@ fn what_is_not_hardware_says_so_everywhere() {
 }
 
 #[test]
-fn the_routers_settings_are_listed_and_the_kernels_are_not() {
+fn setup_of_a_router_lists_its_own_settings() {
     let mut plan = routed(plan(TestbedKind::Memory, vec![firewall()], vec![Some(0)], 3));
     for (variant, fib) in plan.variants.iter_mut().zip([FibAlgorithm::Radix, FibAlgorithm::Poptrie])
     {
@@ -244,14 +244,14 @@ fn the_routers_settings_are_listed_and_the_kernels_are_not() {
         assert!(!listed.contains(word), "{word} is in\n{listed}");
     }
 
-    // Beside a kernel, each line speaks of those that have the setting.
-    let mut both = plan;
-    both.base.testbed.kind = TestbedKind::Netns;
-    for variant in &mut both.variants {
+    // With a kernel among the devices, each line applies only to devices with the setting.
+    let mut mixed = plan;
+    mixed.base.testbed.kind = TestbedKind::Netns;
+    for variant in &mut mixed.variants {
         variant.settings.testbed.kind = TestbedKind::Netns;
     }
-    both.variants[0].settings.dut.kind = DutKind::Linux;
-    let listed = setup(&both.sealed());
+    mixed.variants[0].settings.dut.kind = DutKind::Linux;
+    let listed = setup(&mixed.sealed());
     for line in [
         "Device under test: the Linux kernel and fwdlab's own router (varied)\n",
         "Router, forwarding table: poptrie and auto (varied)\n",
@@ -263,7 +263,7 @@ fn the_routers_settings_are_listed_and_the_kernels_are_not() {
 }
 
 #[test]
-fn what_hosts_were_set_to_is_listed() {
+fn setup_lists_settings_of_hosts() {
     let mut plan = plan(TestbedKind::Ssh, vec![firewall()], vec![Some(0)], 3);
     for (index, variant) in plan.variants.iter_mut().enumerate() {
         let Settings { testbed, dut, traffic } = &mut variant.settings;
@@ -302,7 +302,7 @@ fn what_hosts_were_set_to_is_listed() {
 }
 
 #[test]
-fn the_page_is_self_contained() {
+fn page_loads_nothing_from_outside() {
     let page = file(&report(&full_store(&netns_plan())), "index.html");
     for outside in ["http-equiv", "<link", "src=", "@import", "url(http", "fetch(", "import("] {
         assert!(!page.contains(outside), "{outside}");
@@ -315,7 +315,7 @@ fn the_page_is_self_contained() {
 }
 
 #[test]
-fn labels_can_not_become_markup() {
+fn labels_are_escaped_in_every_file() {
     let mut factor = firewall();
     factor.levels[1].label = "<script>alert(1)</script>|*x*".into();
     let mut plan = plan(TestbedKind::Netns, vec![factor], vec![Some(0)], 3);
@@ -331,7 +331,7 @@ fn labels_can_not_become_markup() {
 }
 
 #[test]
-fn warnings_travel_into_every_form() {
+fn warnings_appear_in_every_form() {
     let plan = netns_plan();
     let mut store = store(&plan, 1..30);
     let mut doubtful = record(&plan, 0);
@@ -352,7 +352,7 @@ fn warnings_travel_into_every_form() {
 }
 
 #[test]
-fn how_packets_arrived_is_said_in_one_line_or_in_a_table() {
+fn arrivals_are_reported_in_a_line_or_a_table() {
     let plan = netns_plan();
     let checked = |found: &dyn Fn(u32, &mut Arrivals)| {
         let mut store = store(&plan, []);
@@ -365,9 +365,9 @@ fn how_packets_arrived_is_said_in_one_line_or_in_a_table() {
         report(&store)
     };
     let clean = checked(&|_, _| {});
-    let said = "one in 16): none damaged, none twice, none out of order.";
+    let summary_line = "one in 16): none damaged, none twice, none out of order.";
     for name in ["DETAILS.md", "index.html"] {
-        assert!(file(&clean, name).contains(said), "{name}");
+        assert!(file(&clean, name).contains(summary_line), "{name}");
         assert!(!file(&clean, name).contains("what is wrong with them"), "{name}");
     }
     let spoilt = checked(&|run, arrivals| {
@@ -383,7 +383,7 @@ fn how_packets_arrived_is_said_in_one_line_or_in_a_table() {
     let readme = file(&spoilt, "DETAILS.md");
     assert!(!readme.contains("none damaged"), "{readme}");
     assert_eq!(readme.matches("9 x ttl").count(), 1, "one variant: {readme}");
-    // A sample says how large it is, and of damage what it can't say.
+    // A sample is reported with its size, and with the uncertainty of the damage.
     let sampled = |damaged: u64| {
         checked(&move |_, arrivals| {
             let (first, one_in) = (65_536, 4);
@@ -393,22 +393,22 @@ fn how_packets_arrived_is_said_in_one_line_or_in_a_table() {
         })
     };
     let size = "3000000 of 6101760 packets were checked (the first 65536 and one in 4)";
-    // In pages a number holds its unit.
-    let said = |files: &[ReportFile], name: &str| file(files, name).replace('\u{a0}', " ");
+    // On pages, numbers are joined to their units.
+    let page_text = |files: &[ReportFile], name: &str| file(files, name).replace('\u{a0}', " ");
     for name in ["DETAILS.md", "index.html"] {
         let clean = sampled(0);
-        assert!(said(&clean, name).contains(size), "{name}");
-        assert!(said(&clean, name).contains("one in 4): none damaged, none twice"), "{name}");
+        assert!(page_text(&clean, name).contains(size), "{name}");
+        assert!(page_text(&clean, name).contains("one in 4): none damaged, none twice"), "{name}");
         let spoilt = sampled(1000);
-        assert!(said(&spoilt, name).contains(size), "{name}");
-        // 5,000 of 500,000 of each variant; runs that don't scatter give no interval.
+        assert!(page_text(&spoilt, name).contains(size), "{name}");
+        // 5,000 of 500,000 in each variant; runs without scatter have no interval.
         let share = "1.000 % of the 500000 packets checked arrived damaged; of the";
-        assert!(said(&spoilt, name).contains(share), "{name}: {}", said(&spoilt, name));
+        assert!(page_text(&spoilt, name).contains(share), "{name}: {}", page_text(&spoilt, name));
     }
 }
 
 #[test]
-fn json_for_show_has_the_promised_shape() {
+fn show_json_has_the_documented_fields() {
     let analysis = Analysis::of_store(&full_store(&netns_plan())).unwrap();
     let json = show_json(&analysis).unwrap();
     let variants = json["variants"].as_array().unwrap();
@@ -423,7 +423,7 @@ fn json_for_show_has_the_promised_shape() {
 }
 
 #[test]
-fn a_store_without_runs_has_a_report_too() {
+fn store_without_runs_has_a_report() {
     let plan = netns_plan();
     let store = store(&plan, []);
     let files = report(&store);
@@ -434,7 +434,7 @@ fn a_store_without_runs_has_a_report_too() {
 }
 
 #[test]
-fn runs_without_valid_samples_are_left_out_aloud() {
+fn runs_without_valid_samples_are_left_out_with_a_note() {
     let plan = plan(TestbedKind::Netns, vec![firewall()], vec![Some(0)], 3);
     let mut store = store(&plan, 1..9);
     let mut empty = record(&plan, 0);
@@ -446,7 +446,7 @@ fn runs_without_valid_samples_are_left_out_aloud() {
 }
 
 #[test]
-fn a_setting_that_varies_shows_all_its_values() {
+fn setup_lists_all_values_of_a_varied_setting() {
     let mut plan = plan(TestbedKind::Netns, vec![queues()], vec![Some(0)], 2);
     for variant in &mut plan.variants {
         variant.settings.traffic.frame_size = FrameSize::of(128);
@@ -458,7 +458,7 @@ fn a_setting_that_varies_shows_all_its_values() {
 }
 
 #[test]
-fn a_directory_that_can_not_be_written_is_named() {
+fn write_reports_an_unwritable_directory() {
     let store = full_store(&plan(TestbedKind::Netns, vec![firewall()], vec![Some(0)], 3));
     let error = write(&store, Path::new("/proc/self/report")).unwrap_err();
     assert!(matches!(error, ReportError::Write { .. }), "{error}");
@@ -468,9 +468,9 @@ fn a_directory_that_can_not_be_written_is_named() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever part of an experiment is recorded, there is a report.
+    /// A report exists for any recorded subset of an experiment.
     #[test]
-    fn any_part_of_an_experiment_has_a_report(recorded in prop::collection::vec(any::<bool>(), 30)) {
+    fn any_subset_of_runs_has_a_report(recorded in prop::collection::vec(any::<bool>(), 30)) {
         let plan = netns_plan();
         let which = (0..30).filter(|&i| recorded[i as usize]);
         let contents = store(&plan, which).contents().unwrap();

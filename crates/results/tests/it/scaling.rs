@@ -1,5 +1,5 @@
-//! The scalability law, from runs to the report: on sweeps of known truth, and
-//! on the archive's queue sweeps against scipy.
+//! The scalability law, from runs to the report: on sweeps with known parameters, and on the
+//! archive's queue sweeps compared with scipy.
 
 use crate::golden::{golden, picture};
 use crate::support::{family, plan, record, store, truth};
@@ -32,9 +32,9 @@ fn law(n: f64, lambda: f64, sigma: f64, kappa: f64) -> f64 {
     lambda * n / (1.0 + sigma * (n - 1.0) + kappa * n * (n - 1.0))
 }
 
-/// The record of a run on a device that follows the law: inet turns between
-/// four and five queues, inet6 never does.
-fn lawful(plan: &Plan, index: u32) -> RunRecord {
+/// Record of a run on a device that follows the law: inet peaks between four and five queues, inet6
+/// has no peak.
+fn record_by_law(plan: &Plan, index: u32) -> RunRecord {
     let mut run = record(plan, index);
     let variant = &plan.variants[run.variants[0]];
     let n = f64::from(variant.settings.dut.queues);
@@ -58,7 +58,7 @@ fn sweep(levels: &[u32], families: bool, change: impl Fn(&Plan, &mut RunRecord))
     plan.title = "Impact of queue number on forwarding performance".into();
     let mut store = store(&plan, []);
     for run in 0..plan.runs.len() as u32 {
-        let mut record = lawful(&plan, run);
+        let mut record = record_by_law(&plan, run);
         change(&plan, &mut record);
         store.insert_run(&record).unwrap();
     }
@@ -73,7 +73,7 @@ fn fitted(series: &ScaledSeries) -> &FittedLaw {
 }
 
 #[test]
-fn a_sweep_finds_the_simulated_truth_and_says_so_everywhere() {
+fn sweep_recovers_the_law_in_every_output() {
     let store = sweep(&[1, 2, 3, 4, 5, 6, 7, 8], true, |_, _| {});
     let contents = store.contents().unwrap();
     let analysis = Analysis::of(&contents);
@@ -106,10 +106,10 @@ fn a_sweep_finds_the_simulated_truth_and_says_so_everywhere() {
 }
 
 #[test]
-fn one_series_has_its_best_in_the_legend() {
+fn legend_of_one_series_shows_its_best() {
     let analysis = Analysis::of_store(&sweep(&[1, 2, 4, 6, 8], false, |_, _| {})).unwrap();
     let fit = fitted(&analysis.scaling[0].series[0]);
-    // Between the measured levels, but a whole number.
+    // Between the measured levels, but an integer.
     assert!(fit.law.best.level == 4 || fit.law.best.level == 5, "{}", fit.sentence);
     let store = sweep(&[1, 2, 4, 6, 8], false, |_, _| {});
     let contents = store.contents().unwrap();
@@ -121,7 +121,7 @@ fn one_series_has_its_best_in_the_legend() {
 }
 
 #[test]
-fn levels_at_the_ceiling_are_left_out_aloud() {
+fn levels_at_the_ceiling_are_left_out_with_a_note() {
     let store = sweep(&[1, 2, 3, 4, 6, 8], false, |plan, run| {
         if plan.variants[run.variants[0]].settings.dut.queues == 8 && run.block == 1 {
             let limited = Warning::GeneratorLimited { forwarded_pps: 6.9e6, ceiling_pps: 7.1e6 };
@@ -141,7 +141,7 @@ fn levels_at_the_ceiling_are_left_out_aloud() {
 }
 
 #[test]
-fn too_few_levels_with_runs_have_a_reason() {
+fn too_few_levels_are_reported_as_reason() {
     let plan = plan(TestbedKind::Sim, vec![queues(&[1, 2, 4, 8])], vec![None], 2);
     let three = (0..8).filter(|&i| plan.runs[i as usize].variants != [3]);
     let analysis = Analysis::of_store(&store(&plan, three)).unwrap();
@@ -151,9 +151,9 @@ fn too_few_levels_with_runs_have_a_reason() {
     assert!(text.contains(reason), "{text}");
 }
 
-/// Sweep of the archive: folder, ln lambda, kappa, their standard errors and the
-/// lack of fit by scipy 1.17.1 (`curve_fit`, tolerances 1e-15; where sigma is
-/// almost nothing, 200 further Gauss-Newton steps by numpy 2.4.6's `lstsq`).
+/// Sweep of the archive: folder, ln lambda, kappa, their standard errors and the lack of fit by
+/// scipy 1.17.1 (`curve_fit`, tolerances 1e-15; where sigma is nearly 0, 200 further Gauss-Newton
+/// steps by numpy 2.4.6's `lstsq`).
 struct Archived {
     folder: &'static str,
     name: &'static str,
@@ -161,7 +161,7 @@ struct Archived {
     sigma: Option<(f64, f64)>,
     kappa: (f64, f64),
     lack_of_fit: f64,
-    /// The law rises from n to n + 1 where (1 - sigma) / kappa exceeds n (n + 1).
+    /// The law rises from n to n + 1 if (1 - sigma) / kappa exceeds n (n + 1).
     best: u32,
 }
 
@@ -187,15 +187,18 @@ const ARCHIVED: [Archived; 2] = [
 ];
 
 #[test]
-fn the_archives_queue_sweeps_agree_with_scipy() {
+fn archived_sweeps_agree_with_scipy() {
     for archive in fwdlab_testdata::archives() {
         for expected in ARCHIVED {
             let runs = archived_runs(&archive.path().join(expected.folder));
             assert_eq!(runs.len(), 40, "{}", expected.folder);
             let law = fit_scalability(&runs, 95.0).unwrap();
-            let close = |ours: f64, theirs: f64, tolerance: f64| {
+            let close = |actual: f64, oracle: f64, tolerance: f64| {
                 let name = expected.name;
-                assert!((ours / theirs - 1.0).abs() < tolerance, "{name}: {ours} is not {theirs}");
+                assert!(
+                    (actual / oracle - 1.0).abs() < tolerance,
+                    "{name}: {actual} is not {oracle}"
+                );
             };
             close(law.lambda_pps.value, expected.log_lambda.0.exp(), 1e-6);
             close(law.lambda_pps.se.unwrap(), expected.log_lambda.1, 1e-4);
@@ -209,7 +212,7 @@ fn the_archives_queue_sweeps_agree_with_scipy() {
                 None => assert!(law.sigma.at_bound && law.sigma.value == 0.0),
             }
             close(law.lack_of_fit.unwrap().f, expected.lack_of_fit, 1e-6);
-            // Four of eight queues stand out of any smooth curve, in both.
+            // In both sweeps, four of eight queues do not fit any smooth curve.
             assert_eq!((law.best.level, law.fastest_measured.level), (expected.best, 4));
             assert!(law.sentence().starts_with("the law does NOT describe these levels"));
             let svg = chart(&runs, &law).render();
@@ -229,8 +232,8 @@ fn archived_runs(folder: &Path) -> Vec<ScaledRun> {
 
 fn chart(runs: &[ScaledRun], law: &Scalability) -> Chart {
     let point = |&level: &u32| {
-        let own = runs.iter().filter(|run| run.level == level);
-        let rates: Vec<f64> = own.map(|run| run.pps).collect();
+        let level_runs = runs.iter().filter(|run| run.level == level);
+        let rates: Vec<f64> = level_runs.map(|run| run.pps).collect();
         let summary = Summary::of(&rates)?;
         let (median_pps, min_pps, max_pps) = (summary.median, summary.min, summary.max);
         Some(Point { median_pps, min_pps, max_pps })
@@ -262,7 +265,7 @@ fn chart(runs: &[ScaledRun], law: &Scalability) -> Chart {
     }
 }
 
-/// Packets of so many receive queues, the first `used` of which had some.
+/// Counters of `queues` receive queues, the first `used` of which have packets.
 fn received(queues: u16, used: u16) -> Vec<Counter> {
     let counter = |queue| Counter {
         name: counter_name("d0", Direction::Receive, queue),
@@ -274,10 +277,10 @@ fn received(queues: u16, used: u16) -> Vec<Counter> {
 }
 
 #[test]
-fn queues_that_share_cpus_or_are_idle_are_no_points_of_the_law() {
+fn queues_that_share_cpus_or_are_idle_are_not_fitted() {
     let levels = [1, 2, 3, 4, 5, 6, 7, 8];
     let queues = |plan: &Plan, run: &RunRecord| plan.variants[run.variants[0]].settings.dut.queues;
-    // Eight queues on two CPUs: nothing is fitted, and the reason is said.
+    // Eight queues on two CPUs: no fit, with the reason.
     let store = sweep(&levels, false, |_, run| run.trial.cpus.truncate(3));
     let analysis = Analysis::of(&store.contents().unwrap());
     let ScalingOutcome::Unanswerable { reason } = &analysis.scaling[0].series[0].outcome else {
@@ -299,7 +302,7 @@ fn queues_that_share_cpus_or_are_idle_are_no_points_of_the_law() {
     let last = analysis.queues.iter().find(|row| row.label == "8").expect("eight queues");
     assert_eq!((last.queues, last.used), (8, 2));
     assert_eq!(last.shares[..3], [0.5, 0.5, 0.0]);
-    // All of them: the law, and the shares.
+    // Packets at all queues: the law, and the shares.
     let store = sweep(&levels, false, |plan, run| {
         let queues = queues(plan, run);
         run.trial.counters.extend(received(queues, queues));

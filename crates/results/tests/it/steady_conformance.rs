@@ -1,14 +1,14 @@
 //! Warm-up and steady state of real runs.
 //!
-//! Logs of pkt-gen have one line of rates a second. What is expected of each was read from
-//! its lines by eye. The repository has the rates of those; a larger set of logs may lie
-//! beside it.
+//! Logs of pkt-gen have one line of rates per second. The expected results were read from the lines
+//! manually. The repository contains the rates of these logs; a larger set of logs may be next to
+//! it.
 
 use fwdlab_results::stats::steady::{SteadyOptions, steady};
 use fwdlab_testdata::{FixtureLog, larger};
 use std::ops::RangeInclusive;
 
-/// Packets per second, line by line.
+/// Packets per second, by line.
 fn rates(log: &str) -> Vec<f64> {
     log.lines()
         .filter(|line| line.contains(" main_thread ["))
@@ -19,10 +19,9 @@ fn rates(log: &str) -> Vec<f64> {
         .collect()
 }
 
-/// Logs by the beginning of their names, and the second in which the steady
-/// state may begin.
+/// Name prefix of each log, and the range of seconds in which the steady state may begin.
 const EXPECTED: &[(&str, RangeInclusive<usize>)] = &[
-    // Traffic starts while the log already runs.
+    // Traffic starts after the log.
     ("02-", 3..=3),
     ("36-", 3..=3),
     ("38-", 2..=2),
@@ -33,7 +32,7 @@ const EXPECTED: &[(&str, RangeInclusive<usize>)] = &[
     ("25-", 6..=12),
     // Nothing for six seconds, then 3 % too fast for twelve.
     ("22-", 16..=21),
-    // At its rate from the first second on, but for single ones.
+    // Steady from the first second on, except for single seconds.
     ("03-", 0..=0),
     ("05-", 0..=0),
     ("06-", 0..=0),
@@ -51,24 +50,24 @@ const EXPECTED: &[(&str, RangeInclusive<usize>)] = &[
 ];
 
 #[test]
-fn real_runs_settle_where_a_person_says() {
+fn steady_agrees_with_manual_reading_of_logs() {
     let of = |log: FixtureLog| (format!("{}-", log.number), log.text);
-    assert_eq!(judged(fwdlab_testdata::logs().into_iter().map(of)), EXPECTED.len());
+    assert_eq!(check_logs(fwdlab_testdata::logs().into_iter().map(of)), EXPECTED.len());
     let Some(folder) = larger("conformance/logs") else { return };
     let logs = std::fs::read_dir(&folder).unwrap().filter_map(|entry| {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         std::fs::read_to_string(&path).ok().map(|log| (name, log))
     });
-    assert_eq!(judged(logs), EXPECTED.len());
+    assert_eq!(check_logs(logs), EXPECTED.len());
 }
 
-/// How many of these logs, by name and text, settle where they should.
-fn judged(logs: impl Iterator<Item = (String, String)>) -> usize {
-    let mut judged = 0;
+/// Checks these logs, given by name and text, and returns the number of expected results.
+fn check_logs(logs: impl Iterator<Item = (String, String)>) -> usize {
+    let mut checked = 0;
     for (name, log) in logs {
         let rates = rates(&log);
-        // The last second of a log is a part of one.
+        // The last second of a log is incomplete.
         let options = SteadyOptions { ignore_last: true, ..SteadyOptions::default() };
         let found = steady(&rates, options);
         if rates.len() <= 20 {
@@ -79,7 +78,7 @@ fn judged(logs: impl Iterator<Item = (String, String)>) -> usize {
         };
         let found = found.unwrap_or_else(|| panic!("{name} isn't judged"));
         assert!(from.contains(&found.from) && found.reached, "{name}: {found:?}");
-        judged += 1;
+        checked += 1;
     }
-    judged
+    checked
 }

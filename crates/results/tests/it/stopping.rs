@@ -1,4 +1,4 @@
-//! A stopping rule that is followed run by run decides as one that sees everything.
+//! A stopping rule evaluated run by run decides like one that has all runs.
 
 use crate::support::{fill, firewall, full_store, plan, record, store};
 use fwdlab_model::Plan;
@@ -11,14 +11,14 @@ use fwdlab_results::store::Store;
 
 const BLOCKS: u32 = 12;
 
-/// None, stateless and stateful in blocks; the latter two against the first.
-fn stopped_by(stop: Stop) -> Plan {
+/// Plan of none, stateless and stateful in blocks, with the first as baseline.
+fn plan_stopped_by(stop: Stop) -> Plan {
     let mut plan = plan(TestbedKind::Netns, vec![firewall()], vec![Some(0)], BLOCKS);
     plan.design.stop = Some(stop);
     plan
 }
 
-/// Comparisons that are different, equivalent and open, by the verdicts of a report.
+/// Numbers of different, equivalent and open comparisons, by the verdicts of a report.
 fn verdicts(analysis: &Analysis) -> [usize; 3] {
     let mut found = [0; 3];
     for compared in &analysis.comparisons {
@@ -40,9 +40,9 @@ fn counts(stopping: &Stopping) -> [usize; 3] {
 }
 
 #[test]
-fn stopping_rule_decides_as_the_verdicts_of_the_report() {
+fn stopping_watch_agrees_with_the_report() {
     for stop in [Stop::Planned, Stop::Open] {
-        let plan = stopped_by(stop);
+        let plan = plan_stopped_by(stop);
         let mut store = store(&plan, []);
         let mut watch = StoppingWatch::begin(&plan, &store).unwrap().unwrap();
         assert_eq!(watch.stopping().blocks, 0);
@@ -52,27 +52,27 @@ fn stopping_rule_decides_as_the_verdicts_of_the_report() {
             let record = record(&plan, index);
             store.insert_run(&record).unwrap();
             watch.add(&record);
-            let followed = watch.stopping();
-            assert_eq!(followed.done, watch.is_done());
-            assert_eq!(followed.blocks, (index + 1) / 3);
+            let stopping = watch.stopping();
+            assert_eq!(stopping.done, watch.is_done());
+            assert_eq!(stopping.blocks, (index + 1) / 3);
             // Before and after the first look, and at the end.
             if [2, 11, 14, 23, 35].contains(&index) {
                 let again = StoppingWatch::begin(&plan, &store).unwrap().unwrap();
-                assert_eq!(followed, again.stopping(), "{stop:?}, run {index}");
+                assert_eq!(stopping, again.stopping(), "{stop:?}, run {index}");
                 let report = Analysis::of_store(&store).unwrap();
-                assert_eq!(counts(followed), verdicts(&report), "{stop:?}, run {index}");
+                assert_eq!(counts(stopping), verdicts(&report), "{stop:?}, run {index}");
             }
-            decided_at = decided_at.or(followed.done.then_some(followed.blocks));
+            decided_at = decided_at.or(stopping.done.then_some(stopping.blocks));
         }
-        // A twentieth and a fifth slower, with noise of 1 %: found early.
+        // A twentieth and a fifth slower, with noise of 1 %: detected early.
         assert!(decided_at.is_some_and(|blocks| blocks < BLOCKS), "{stop:?}: {decided_at:?}");
         assert_eq!(whole.stopping.as_ref(), Some(watch.stopping()));
     }
 }
 
 #[test]
-fn runs_that_were_made_up_for_later_count_in_the_order_of_their_blocks() {
-    let plan = stopped_by(Stop::Open);
+fn stopping_watch_orders_late_runs_by_block() {
+    let plan = plan_stopped_by(Stop::Open);
     let (late, first): (Vec<u32>, Vec<u32>) =
         (0..plan.runs.len() as u32).partition(|&index| plan.runs[index as usize].block % 3 == 1);
     let store = store(&plan, first);
@@ -81,14 +81,14 @@ fn runs_that_were_made_up_for_later_count_in_the_order_of_their_blocks() {
     let mut all = Store::memory().unwrap();
     fill(&mut all, &plan, 0..plan.runs.len() as u32);
     late.iter().rev().for_each(|&index| watch.add(&record(&plan, index)));
-    let anew = StoppingWatch::begin(&plan, &all).unwrap().unwrap();
-    assert_eq!(watch.stopping(), anew.stopping());
+    let rebuilt = StoppingWatch::begin(&plan, &all).unwrap().unwrap();
+    assert_eq!(watch.stopping(), rebuilt.stopping());
 }
 
 #[test]
-fn without_a_rule_nothing_is_watched() {
+fn stopping_watch_is_none_without_a_rule() {
     let plan = plan(TestbedKind::Netns, vec![firewall()], vec![Some(0)], BLOCKS);
-    // Not even the plan of the store is asked for.
+    // The plan of the store is not even read.
     let empty = Store::memory().unwrap();
     assert!(StoppingWatch::begin(&plan, &empty).unwrap().is_none());
 }

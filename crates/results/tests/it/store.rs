@@ -1,4 +1,4 @@
-//! The store from outside: what is kept, what is refused, what survives.
+//! Tests of the store's public interface: storage, errors, crash recovery.
 
 use crate::support;
 use crate::support::{fill, firewall, full_store, invocation, plan, record, store};
@@ -17,7 +17,7 @@ fn small_plan() -> Plan {
 }
 
 #[test]
-fn everything_reads_back_exactly() {
+fn store_reads_back_exactly() {
     let plan = small_plan();
     let contents = full_store(&plan).contents().unwrap();
     assert_eq!(contents.plan, plan);
@@ -33,7 +33,7 @@ fn everything_reads_back_exactly() {
 }
 
 #[test]
-fn counters_keep_all_sixty_four_bits() {
+fn counters_keep_all_64_bits() {
     let plan = small_plan();
     let mut run = record(&plan, 0);
     run.trial.counters[0].before = u64::MAX;
@@ -47,7 +47,7 @@ fn counters_keep_all_sixty_four_bits() {
 }
 
 #[test]
-fn a_value_that_would_not_read_back_is_refused_whole() {
+fn insert_run_rejects_values_that_do_not_read_back() {
     let plan = small_plan();
     let mut run = record(&plan, 0);
     run.warnings.push(Warning::NotSteady { ratio: f64::NAN });
@@ -72,7 +72,7 @@ fn checkpoints_last_until_their_run_is_stored() {
     }
     store.insert_checkpoint(4, 0, &checkpoint(7)).unwrap();
     assert_eq!(store.checkpoints(2).unwrap(), [500, 400, 300].map(checkpoint));
-    // Another trial than before voids those that followed from it.
+    // A different trial invalidates the later ones.
     store.insert_checkpoint(2, 1, &checkpoint(410)).unwrap();
     assert_eq!(store.checkpoints(2).unwrap(), [500, 410].map(checkpoint));
     assert_eq!(store.unfinished_trials().unwrap(), 3);
@@ -84,7 +84,7 @@ fn checkpoints_last_until_their_run_is_stored() {
 }
 
 #[test]
-fn a_second_record_of_a_run_is_refused_and_the_first_kept() {
+fn insert_run_rejects_a_duplicate_and_keeps_the_first() {
     let plan = small_plan();
     let mut store = store(&plan, [2]);
     let mut again = record(&plan, 2);
@@ -95,7 +95,7 @@ fn a_second_record_of_a_run_is_refused_and_the_first_kept() {
 }
 
 #[test]
-fn a_run_outside_the_plan_is_refused() {
+fn insert_run_rejects_a_run_outside_the_plan() {
     let plan = small_plan();
     let mut store = store(&plan, []);
     let mut run = record(&plan, 0);
@@ -105,7 +105,7 @@ fn a_run_outside_the_plan_is_refused() {
 }
 
 #[test]
-fn a_run_without_invocation_is_refused() {
+fn insert_run_requires_an_invocation() {
     let plan = small_plan();
     let mut store = Store::memory().unwrap();
     store.adopt_plan(&plan, "").unwrap();
@@ -114,7 +114,7 @@ fn a_run_without_invocation_is_refused() {
 }
 
 #[test]
-fn another_plan_is_refused_with_both_names_and_the_way_out() {
+fn adopt_plan_rejects_another_plan_with_a_next_step() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("run.sqlite");
     let first = small_plan();
@@ -129,34 +129,34 @@ fn another_plan_is_refused_with_both_names_and_the_way_out() {
     assert!(message.contains("run.sqlite") && message.contains("--fresh"), "{message}");
 
     drop(store);
-    let aside = set_aside(&path).unwrap();
-    assert_eq!(aside, directory.path().join("run.sqlite.1"));
+    let backup = set_aside(&path).unwrap();
+    assert_eq!(backup, directory.path().join("run.sqlite.1"));
     let mut store = Store::open(&path).unwrap();
     store.adopt_plan(&second, "").unwrap();
-    assert_eq!(Store::open_read_only(&aside).unwrap().runs().unwrap().len(), 2);
+    assert_eq!(Store::open_read_only(&backup).unwrap().runs().unwrap().len(), 2);
     drop(store);
     assert_eq!(set_aside(&path).unwrap(), directory.path().join("run.sqlite.2"));
 }
 
-/// Versions before made the hash of the name too.
+/// Earlier versions included the name in the hash.
 #[test]
-fn a_stored_plan_is_known_by_its_contents_when_its_hash_is_of_another_version() {
+fn adopt_plan_recognises_a_plan_with_an_old_hash() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("run.sqlite");
-    let asked = small_plan().sealed();
+    let requested = small_plan().sealed();
     let mut store = Store::open(&path).unwrap();
-    let before = Plan { hash: "0123456789abcdef".into(), ..asked.clone() };
+    let before = Plan { hash: "0123456789abcdef".into(), ..requested.clone() };
     fill(&mut store, &before, [0, 1]);
-    store.adopt_plan(&asked, "").unwrap();
-    let renamed = Plan { name: "another name".into(), ..asked.clone() }.sealed();
-    assert_eq!(renamed.hash, asked.hash);
-    let mut other = asked;
+    store.adopt_plan(&requested, "").unwrap();
+    let renamed = Plan { name: "another name".into(), ..requested.clone() }.sealed();
+    assert_eq!(renamed.hash, requested.hash);
+    let mut other = requested;
     other.trial.duration_ns += 1;
     assert!(store.adopt_plan(&other.sealed(), "").is_err());
 }
 
 #[test]
-fn simulated_and_measured_runs_never_mix() {
+fn begin_invocation_rejects_another_testbed() {
     let plan = small_plan();
     let mut store = store(&plan, [0]);
     let error = store.begin_invocation(&invocation(TestbedKind::Sim)).unwrap_err();
@@ -165,7 +165,7 @@ fn simulated_and_measured_runs_never_mix() {
 }
 
 #[test]
-fn a_second_writer_is_refused_by_name_and_readers_are_welcome() {
+fn second_writer_is_rejected_and_readers_are_not() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("run.sqlite");
     let plan = small_plan();
@@ -186,7 +186,7 @@ fn a_second_writer_is_refused_by_name_and_readers_are_welcome() {
 }
 
 #[test]
-fn a_reader_can_not_write() {
+fn reader_cannot_write() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("run.sqlite");
     let plan = small_plan();
@@ -218,7 +218,7 @@ fn store_of_another_version_is_refused() {
 }
 
 #[test]
-fn a_foreign_file_is_refused_and_left_as_it_is() {
+fn open_rejects_a_foreign_file_and_keeps_it_unchanged() {
     let directory = tempfile::tempdir().unwrap();
     let text = directory.path().join("notes.txt");
     std::fs::write(&text, "these are notes, long enough to fill a header".repeat(10)).unwrap();
@@ -234,7 +234,7 @@ fn a_foreign_file_is_refused_and_left_as_it_is() {
 }
 
 #[test]
-fn a_damaged_store_says_so() {
+fn damaged_store_is_reported() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("run.sqlite");
     let plan = small_plan();
@@ -245,23 +245,23 @@ fn a_damaged_store_says_so() {
     std::fs::write(&path, bytes).unwrap();
     let error = Store::open_read_only(&path).and_then(|store| store.contents()).unwrap_err();
     assert!(matches!(error, StoreError::Damaged { .. }), "{error:?}");
-    let aside = set_aside(&path).expect("a damaged store can be moved aside");
-    assert_eq!(std::fs::metadata(aside).unwrap().len() as usize, length);
+    let backup = set_aside(&path).expect("a damaged store can be moved aside");
+    assert_eq!(std::fs::metadata(backup).unwrap().len() as usize, length);
 }
 
 #[test]
-fn missing_and_unwritable_places_are_named() {
+fn missing_and_unwritable_paths_are_reported() {
     let error = Store::open_read_only(Path::new("/nowhere/run.sqlite")).unwrap_err();
     assert!(matches!(error, StoreError::Missing { .. }), "{error}");
     assert!(matches!(set_aside(Path::new("/nowhere/run.sqlite")), Err(StoreError::Missing { .. })));
-    // A directory in which not even root may make a file.
+    // A directory in which not even root can create a file.
     let error = Store::open(Path::new("/proc/self/run.sqlite")).unwrap_err();
     assert!(matches!(error, StoreError::NotWritable { .. }), "{error}");
     assert!(error.to_string().contains("/proc/self/run.sqlite"), "{error}");
 }
 
 #[test]
-fn an_empty_store_has_no_report() {
+fn empty_store_has_no_contents() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("run.sqlite");
     assert!(matches!(Store::memory().unwrap().contents(), Err(StoreError::NoPlan { .. })));
@@ -339,11 +339,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
-    fn missing_is_the_complement_of_what_is_recorded(recorded in prop::collection::vec(any::<bool>(), 9)) {
+    fn missing_runs_are_the_complement_of_recorded_runs(recorded in prop::collection::vec(any::<bool>(), 9)) {
         let plan = small_plan();
         let kept: Vec<u32> = (0..9).filter(|&i| recorded[i as usize]).collect();
         let absent: Vec<u32> = (0..9).filter(|&i| !recorded[i as usize]).collect();
-        // In any order of arrival.
+        // In any order of insertion.
         let store = store(&plan, kept.iter().rev().copied());
         prop_assert_eq!(store.missing_runs(&plan).unwrap(), absent);
         prop_assert_eq!(store.runs().unwrap().iter().map(|r| r.run).collect::<Vec<_>>(), kept);
@@ -361,7 +361,7 @@ fn names(directory: &Path) -> Vec<String> {
 
 /// The ceiling of a mix of frame sizes is not the ceiling of one size.
 #[test]
-fn ceilings_of_mixes_are_told_from_those_of_sizes() {
+fn calibrations_distinguish_mixes_from_sizes() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("run.sqlite");
     let plan = small_plan();

@@ -1,4 +1,4 @@
-//! Which runs deserve a verdict, and what is said where they don't.
+//! Selection of runs for verdicts, and reasons for withholding them.
 
 use crate::support::{firewall, full_store, plan};
 use fwdlab_model::record::RunRecord;
@@ -9,8 +9,8 @@ use fwdlab_results::report::{Analysis, summary_text};
 use fwdlab_results::stats::Verdict;
 use fwdlab_results::store::Contents;
 
-/// Three firewalls in ten blocks, at a paced rate where `rate` says so.
-fn planned(rate: Rate) -> Plan {
+/// Three firewalls in ten blocks at `rate`.
+fn firewall_plan(rate: Rate) -> Plan {
     let mut plan = plan(TestbedKind::Netns, vec![firewall()], vec![Some(0)], 10);
     for variant in &mut plan.variants {
         variant.settings.traffic.rate = rate;
@@ -18,7 +18,7 @@ fn planned(rate: Rate) -> Plan {
     plan
 }
 
-/// What was read from a full store, with each run changed.
+/// Contents of a full store, with each run modified by `change`.
 fn contents(plan: &Plan, change: impl Fn(&mut RunRecord)) -> Contents {
     let mut contents = full_store(plan).contents().unwrap();
     contents.runs.iter_mut().for_each(change);
@@ -39,34 +39,34 @@ fn sentence(compared: &Compared) -> &str {
     }
 }
 
-/// A paced run: as many packets a second as asked for but for the sender's own pace,
-/// `lost` of a thousand lost.
+/// A paced run: it has the requested rate up to the sender's inaccuracy, and loses `lost` packets
+/// per thousand.
 fn paced(record: &mut RunRecord, lost: u64) {
     let trial = &mut record.trial;
     trial.intended = Some(trial.window_ns / 1_000_000);
-    // Up to 0.3 % less than asked for: below what counts as falling short.
+    // Up to 0.3 % less than requested: below the threshold of falling short.
     let offered = trial.window_ns / 1_000_000 * (1000 - u64::from(record.run) % 4) / 1000;
     trial.window.offered = offered;
     trial.window.forwarded = offered - offered * lost / 1000;
 }
 
 #[test]
-fn nothing_is_said_where_nothing_was_lost() {
-    let plan = planned(Rate::Pps(1000.0));
+fn paced_runs_without_loss_have_no_verdict() {
+    let plan = firewall_plan(Rate::Pps(1000.0));
     let found = verdicts(&contents(&plan, |run| paced(run, 0)));
     assert_eq!(found.len(), 2);
     assert!(found.iter().all(|c| reason(c) == "not loaded: no loss at 1.00 kpps"), "{found:?}");
 }
 
 #[test]
-fn a_paced_sender_is_no_part_of_what_was_delivered() {
-    let plan = planned(Rate::Pps(1000.0));
+fn paced_ratio_excludes_the_senders_inaccuracy() {
+    let plan = firewall_plan(Rate::Pps(1000.0));
     let found = verdicts(&contents(&plan, |run| paced(run, 20 * run.variants[0] as u64)));
     let ratio = |compared: &Compared| match &compared.outcome {
         Outcome::Compared(answer) => answer.comparison.ratio,
         other => panic!("{other:?}"),
     };
-    // Two and four in a hundred lost, to the rounding of whole packets.
+    // 2 % and 4 % loss, up to rounding to whole packets.
     assert!((ratio(&found[0]) - 0.98).abs() < 0.0005, "{}", sentence(&found[0]));
     assert!((ratio(&found[1]) - 0.96).abs() < 0.0005, "{}", sentence(&found[1]));
     assert!(sentence(&found[0]).ends_with("worse by more than 2.0 %") || ratio(&found[0]) > 0.979);
@@ -79,8 +79,8 @@ fn a_paced_sender_is_no_part_of_what_was_delivered() {
 }
 
 #[test]
-fn runs_whose_sender_fell_short_enter_no_verdict() {
-    let plan = planned(Rate::Pps(1000.0));
+fn runs_with_unsent_packets_are_left_out_of_verdicts() {
+    let plan = firewall_plan(Rate::Pps(1000.0));
     let short = |run: &mut RunRecord, is_short: bool| {
         paced(run, 10 * run.variants[0] as u64);
         if is_short {
@@ -88,7 +88,7 @@ fn runs_whose_sender_fell_short_enter_no_verdict() {
             run.trial.window.forwarded = 1;
         }
     };
-    // One block's baseline: its figure is far off, and the answer doesn't notice.
+    // The baseline of one block: its value is far off, but does not affect the result.
     let some = contents(&plan, |run| short(run, run.block == 3 && run.variants == [0]));
     let found = verdicts(&some);
     assert!(sentence(&found[0]).contains("n = 9 + 9 runs in 9 blocks"), "{}", sentence(&found[0]));
@@ -102,8 +102,8 @@ fn runs_whose_sender_fell_short_enter_no_verdict() {
 }
 
 #[test]
-fn mostly_disturbed_runs_get_no_verdict() {
-    let plan = planned(Rate::Max);
+fn verdict_is_withheld_if_most_runs_are_disturbed() {
+    let plan = firewall_plan(Rate::Max);
     let disturbed = |blocks: u32, warning: fn() -> Warning| {
         contents(&plan, move |run| {
             run.warnings.clear();
@@ -114,7 +114,7 @@ fn mostly_disturbed_runs_get_no_verdict() {
     };
     let contended = || Warning::CpuContended { cpu: 1, stolen: 0.3, user: 0.1, waited: None };
     let limited = || Warning::GeneratorLimited { forwarded_pps: 1e6, ceiling_pps: 1e6 };
-    // Half of them: still a verdict.
+    // Half of the runs: still a verdict.
     let found = verdicts(&disturbed(5, contended));
     assert!(sentence(&found[0]).ends_with("worse by more than 2.0 %"), "{}", sentence(&found[0]));
     let found = verdicts(&disturbed(6, contended));
@@ -125,15 +125,15 @@ fn mostly_disturbed_runs_get_no_verdict() {
     let found = verdicts(&disturbed(10, limited));
     let text = sentence(&found[0]);
     assert!(text.ends_with("not judged: generator-limited in 20 of 20 runs"), "{text}");
-    // The mark stands in the verdict's own row.
+    // The mark is in the verdict's own row.
     let summary = summary_text(&Analysis::of(&disturbed(6, contended)), 200);
     assert!(summary.contains("machine busy in 12 of 20 runs"), "{summary}");
 }
 
 #[test]
-fn equivalent_in_rate_but_not_in_capacity_is_not_equivalent() {
-    let plan = planned(Rate::Max);
-    // The candidate forwards as much in all, unevenly: its best tenth is far better.
+fn equal_rate_with_different_capacity_is_not_equivalent() {
+    let plan = firewall_plan(Rate::Max);
+    // The candidate has the same total rate, but unevenly: its best tenth is much better.
     let uneven = contents(&plan, |run| {
         run.warnings.clear();
         let is_candidate = run.variants != [0];
@@ -158,8 +158,8 @@ fn equivalent_in_rate_but_not_in_capacity_is_not_equivalent() {
 }
 
 #[test]
-fn intervals_of_a_family_hold_together() {
-    let plan = planned(Rate::Max);
+fn intervals_of_a_family_are_joint() {
+    let plan = firewall_plan(Rate::Max);
     let found = verdicts(&contents(&plan, |run| run.warnings.clear()));
     for compared in &found {
         let Outcome::Compared(answer) = &compared.outcome else { panic!("compared") };
@@ -169,7 +169,7 @@ fn intervals_of_a_family_hold_together() {
 }
 
 #[test]
-fn few_runs_against_many_need_both_tests() {
+fn unequal_sample_sizes_use_both_tests() {
     use fwdlab_results::stats::{Criteria, Method, compare_unblocked};
     let spread = |n: u32, level: f64| -> Vec<f64> {
         (0..n).map(|i| level * (1.0 + 0.001 * f64::from(i * 7 % 5))).collect()
@@ -177,7 +177,7 @@ fn few_runs_against_many_need_both_tests() {
     let many = spread(20, 1e6);
     let found = compare_unblocked(&many, &spread(5, 1.05e6), Criteria::default()).unwrap();
     assert_eq!((found.method, found.verdict()), (Method::BothTests, Verdict::Better));
-    // Two of the five are outliers of a second mode: Welch alone would call it.
+    // Two of the five are outliers of a second mode: Welch's test alone would find a difference.
     let few = [1.0e6, 1.0005e6, 1.001e6, 1.0e6, 1.0002e6];
     let modes: Vec<f64> = (0..20).map(|i| if i % 3 == 0 { 1.1e6 } else { 1.0e6 }).collect();
     let found = compare_unblocked(&modes, &few, Criteria::default()).unwrap();

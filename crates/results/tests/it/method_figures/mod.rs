@@ -1,4 +1,4 @@
-//! Pictures of methods with their intervals over runs, of fabricated trials in four runs.
+//! Pictures of methods with their intervals over runs, from fabricated trials in four runs.
 
 use super::golden::picture;
 use super::support::{Random, file, fill, plan, record, report};
@@ -9,13 +9,13 @@ use fwdlab_model::record::{
 use fwdlab_model::settings::TestbedKind;
 use fwdlab_results::store::Store;
 
-/// What a device forwards, packets per second.
+/// Capacity of the device, packets per second.
 const CAPACITY: f64 = 1e6;
 const SECOND: u64 = 1_000_000_000;
 
-/// The picture `name` of a method whose runs have the trials that `trials` makes of the device's
-/// rate, which scatters by three percent from run to run.
-fn drawn(
+/// Picture `name` of a method; `trials` creates the trials of each run from the device's capacity,
+/// which varies by 3 % between runs.
+fn draw_method(
     method: Method,
     name: &str,
     runs: u32,
@@ -44,7 +44,7 @@ fn drawn(
     file(&report(&store), name)
 }
 
-/// A second at a load of which so much arrives.
+/// A trial of one second at `load`, of which `forwarded` arrive.
 fn trial(load: f64, forwarded: f64) -> MethodTrial {
     MethodTrial {
         load: load as u64,
@@ -60,15 +60,15 @@ fn curve() -> Method {
     Method::LossCurve { step: 0.1, max_load: None }
 }
 
-/// Each run has loads of its own, from twice its rate down.
+/// Each run has its own loads, descending from twice its capacity.
 fn falling(capacity: f64, _: &mut Random) -> Vec<MethodTrial> {
     let loads = (0..=12).map(|step| 2.0 * capacity * (1.0 - 0.05 * f64::from(step)));
     loads.map(|load| trial(load, CAPACITY)).collect()
 }
 
 #[test]
-fn a_loss_curve_has_bars_at_each_step() {
-    let drawn_of = |runs| drawn(curve(), "curve.svg", runs, falling);
+fn loss_curve_has_bars_at_each_step() {
+    let drawn_of = |runs| draw_method(curve(), "curve.svg", runs, falling);
     let drawn = drawn_of(4);
     assert!(drawn.contains("each step of the load; bars: least to most"), "{drawn}");
     picture("report/methods.curve", &drawn);
@@ -77,8 +77,8 @@ fn a_loss_curve_has_bars_at_each_step() {
 }
 
 #[test]
-fn a_soak_has_bars_at_each_trial() {
-    let drawn = drawn(Method::Soak { trials: 20 }, "soak-all.svg", 4, |capacity, random| {
+fn soak_has_bars_at_each_trial() {
+    let drawn = draw_method(Method::Soak { trials: 20 }, "soak-all.svg", 4, |capacity, random| {
         let mut one = || trial(CAPACITY, capacity * (0.98 + 0.01 * random.normal()));
         (0..20).map(|_| one()).collect()
     });
@@ -87,11 +87,11 @@ fn a_soak_has_bars_at_each_trial() {
 }
 
 #[test]
-fn floods_have_bars_of_the_traffic_and_of_themselves() {
+fn flood_has_bars_of_traffic_and_flood() {
     let method = Method::Flood { step: 0.25, max_load: 800_000 };
-    let drawn = drawn(method, "flood-all.svg", 4, |capacity, _| {
+    let drawn = draw_method(method, "flood-all.svg", 4, |capacity, _| {
         let floods = (0..5).map(|step| 200_000.0 * f64::from(step));
-        let beside = floods.map(|flood| {
+        let flood_trials = floods.map(|flood| {
             let passes = (capacity / (500_000.0 + flood)).min(1.0);
             let forwarded = (0.9 * passes * flood) as u64;
             let offered = flood as u64;
@@ -100,16 +100,16 @@ fn floods_have_bars_of_the_traffic_and_of_themselves() {
                 ..trial(500_000.0, passes * 500_000.0)
             }
         });
-        beside.collect()
+        flood_trials.collect()
     });
     assert!(drawn.contains("least to most over the runs at each flood"), "{drawn}");
     picture("report/methods.flood", &drawn);
 }
 
 #[test]
-fn bursts_have_a_band_of_the_longest() {
+fn bursts_have_a_band_of_the_longest_burst() {
     let method = Method::BackToBack { repeats: 3, max_frames: Some(4_096) };
-    let drawn = drawn(method, "bursts-all.svg", 4, |capacity, random| {
+    let drawn = draw_method(method, "bursts-all.svg", 4, |capacity, random| {
         let mut trials = Vec::new();
         for _ in 0..3 {
             let holds = (800.0 * capacity / CAPACITY * (1.0 + 0.02 * random.normal())) as u64;
@@ -132,8 +132,8 @@ fn bursts_have_a_band_of_the_longest() {
 }
 
 #[test]
-fn tables_that_fill_have_bars_over_time() {
-    let drawn = drawn(Method::TearDown { repeats: 2 }, "filled-all.svg", 4, |capacity, _| {
+fn filled_table_has_bars_over_time() {
+    let drawn = draw_method(Method::TearDown { repeats: 2 }, "filled-all.svg", 4, |capacity, _| {
         let wanted = 50_000;
         let rate = 100_000.0 * capacity / CAPACITY;
         let states = |at_ns: u64| ((rate * at_ns as f64 / 1e9) as u64).min(wanted);
@@ -159,11 +159,11 @@ fn tables_that_fill_have_bars_over_time() {
 }
 
 #[test]
-fn delays_have_the_tables_intervals() {
+fn delays_have_the_intervals_of_the_table() {
     let method = Method::Delays { shares: vec![0.1, 0.9], repeats: 1 };
     let timed = |capacity: f64, random: &mut Random| -> Vec<MethodTrial> {
         let mut of = |share: f64| {
-            // Buckets rise by 0.8 % each: a tail, and runs that differ by some percent.
+            // Buckets rise by 0.8 % each: a tail, and runs that differ by a few percent.
             let shift = 60.0 * share - 300.0 * (capacity / CAPACITY - 1.0) + random.unit();
             let bucket = |step: u32| (500.0 + shift + 8.0 * f64::from(step)) as u16;
             let buckets =
@@ -179,9 +179,9 @@ fn delays_have_the_tables_intervals() {
         };
         [0.1, 0.9].map(&mut of).into()
     };
-    let svg = drawn(method.clone(), "latency-all.svg", 4, timed);
+    let svg = draw_method(method.clone(), "latency-all.svg", 4, timed);
     assert!(svg.contains("intervals over the runs, those of the table"), "{svg}");
     picture("report/methods.latency", &svg);
-    let two = drawn(method, "latency-all.svg", 2, timed);
+    let two = draw_method(method, "latency-all.svg", 2, timed);
     assert!(two.contains("Fewer than three runs: no intervals"), "{two}");
 }

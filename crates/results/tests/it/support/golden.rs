@@ -1,5 +1,5 @@
-//! Compares what the program writes with files below `tests/golden`. `UPDATE=1` writes them
-//! instead, and `KEEP_PNG=DIR` keeps pictures to be looked at.
+//! Compares the program's output with files below `tests/golden`. `UPDATE=1` rewrites them, and
+//! `KEEP_PNG=DIR` keeps pictures for inspection.
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
@@ -16,8 +16,8 @@ pub(crate) fn golden(name: &str, text: &str) {
     }
     let expected = std::fs::read_to_string(&path)
         .unwrap_or_else(|error| panic!("{}: {error}; UPDATE=1 writes it", path.display()));
-    for (number, (ours, theirs)) in text.lines().zip(expected.lines()).enumerate() {
-        assert_eq!(ours, theirs, "{name}, line {}; UPDATE=1 accepts it", number + 1);
+    for (number, (actual, golden_line)) in text.lines().zip(expected.lines()).enumerate() {
+        assert_eq!(actual, golden_line, "{name}, line {}; UPDATE=1 accepts it", number + 1);
     }
     assert!(text == expected, "{name} has other lines or ends; UPDATE=1 accepts it");
 }

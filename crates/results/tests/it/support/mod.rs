@@ -1,8 +1,8 @@
-//! Fabricates plans and records: small, seeded, the same on every machine.
+//! Fabricates plans and records: small, seeded, and equal on every machine.
 //!
-//! The plan is built by hand, so that these tests depend on the store and the
-//! report alone. The numbers follow a law of their own (capacity by variant,
-//! normal noise between runs, jitter within), never a clock.
+//! The plan is built by hand, so that these tests depend only on the store and the report. The
+//! numbers follow their own model (capacity by variant, normal noise between runs, jitter within
+//! runs), without a clock.
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
@@ -36,13 +36,13 @@ impl Random {
     pub(crate) fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
-    /// Nearly normal, exact arithmetic: the sum of twelve uniforms.
+    /// Nearly normal in exact arithmetic: the sum of twelve uniform numbers.
     pub(crate) fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
     }
 }
 
-/// Settings of the base.
+/// Base settings.
 pub(crate) fn base(kind: TestbedKind) -> Settings {
     Settings {
         testbed: TestbedSettings {
@@ -102,7 +102,7 @@ pub(crate) fn base(kind: TestbedKind) -> Settings {
     }
 }
 
-/// What varies in the fabricated experiments.
+/// Factor of the fabricated experiments: the firewall.
 pub(crate) fn firewall() -> Factor {
     let level = |label: &str| Level {
         label: label.to_owned(),
@@ -116,7 +116,7 @@ pub(crate) fn firewall() -> Factor {
     }
 }
 
-/// Queues, a factor of numbers.
+/// Numeric factor: queues.
 pub(crate) fn queues() -> Factor {
     let level = |n: u16| Level {
         label: n.to_string(),
@@ -134,7 +134,7 @@ pub(crate) fn routed(mut plan: Plan) -> Plan {
     plan.sealed()
 }
 
-/// Address family.
+/// Factor: address family.
 pub(crate) fn family() -> Factor {
     let level = |label: &str| Level {
         label: label.to_owned(),
@@ -145,7 +145,7 @@ pub(crate) fn family() -> Factor {
     Factor { name: "family".into(), levels: vec![level("inet"), level("inet6")] }
 }
 
-/// A plan of randomised blocks; `baseline[i]` as in [`Compare::baseline`].
+/// A plan of randomised blocks; `baseline` as in [`Compare::baseline`].
 pub(crate) fn plan(
     kind: TestbedKind,
     factors: Vec<Factor>,
@@ -170,7 +170,7 @@ pub(crate) fn plan(
     assemble(factors, variants, runs, base, design, baseline)
 }
 
-/// A plan of alternation streams over one factor: A B B A.
+/// A plan of alternation streams over one factor, in the order A B B A.
 pub(crate) fn alternation_plan(kind: TestbedKind, streams: u32) -> Plan {
     let base = base(kind);
     let mut factor = firewall();
@@ -272,7 +272,7 @@ fn variants(factors: &[Factor], base: &Settings) -> Vec<Variant> {
         .collect()
 }
 
-/// Capacity of a variant in packets per second: the fabricated truth.
+/// Capacity of a variant in packets per second: the true value of the fabricated data.
 pub(crate) fn truth(variant: &Variant) -> f64 {
     let firewall = match variant.settings.dut.firewall {
         Firewall::Stateless => 0.95,
@@ -283,7 +283,7 @@ pub(crate) fn truth(variant: &Variant) -> f64 {
     1e6 * firewall * family * f64::from(variant.settings.dut.queues).powf(0.7)
 }
 
-/// The record of run `index` of `plan`: a function of both and nothing else.
+/// Record of run `index` of `plan`, a pure function of both.
 pub(crate) fn record(plan: &Plan, index: u32) -> RunRecord {
     let planned = &plan.runs[index as usize];
     let mut random = Random(u64::from(index).wrapping_mul(7919) + 17);
@@ -331,7 +331,7 @@ pub(crate) fn record(plan: &Plan, index: u32) -> RunRecord {
     if index == 4 {
         warnings.push(Warning::FlowsMissing { seen: 1999, sent: 2000 });
     }
-    // The sender's CPU, and one of the device for each of its queues.
+    // One CPU of the sender, and one of the device per queue.
     let sender = CpuTime {
         cpu: 0,
         role: "sender".into(),
@@ -382,11 +382,11 @@ pub(crate) fn record(plan: &Plan, index: u32) -> RunRecord {
     }
 }
 
-/// A function, its instructions per packet in each burst, and whether it is background.
+/// Name of a function, its instructions per packet in each burst, and whether it is background.
 pub(crate) type Fabricated<'a> = (&'a str, &'a [f64], bool);
 
-/// The record of run `index` of an emulated machine, of which these functions were counted.
-/// A tenth of each function is atomic, and it moves half a byte an instruction.
+/// Record of run `index` on an emulated machine that counts these functions. A tenth of each
+/// function's instructions are atomic, and each instruction moves half a byte on average.
 pub(crate) fn counted(plan: &Plan, index: u32, functions: &[Fabricated<'_>]) -> RunRecord {
     let mut record = record(plan, index);
     let packets = vec![5120; functions.iter().map(|f| f.1.len()).max().unwrap_or(0)];
@@ -396,7 +396,7 @@ pub(crate) fn counted(plan: &Plan, index: u32, functions: &[Fabricated<'_>]) -> 
         bursts: bursts.to_vec(),
         atomics: bursts[0] / 10.0,
         bytes: bursts[0] / 2.0,
-        // Timers run in the idle device, too.
+        // Timers also run in the idle device.
         idle: if name.contains("timer") { bursts[0] / 3.0 } else { 0.0 },
         is_background,
         misses: None,
@@ -421,7 +421,7 @@ pub(crate) fn counted(plan: &Plan, index: u32, functions: &[Fabricated<'_>]) -> 
     record
 }
 
-/// The invocation of the fabricated stores.
+/// Invocation of the fabricated stores.
 pub(crate) fn invocation(kind: TestbedKind) -> Invocation {
     let simulated = kind == TestbedKind::Sim;
     let section = |pairs: &[(&str, &str)]| {
@@ -483,7 +483,7 @@ pub(crate) fn report(store: &Store) -> Vec<ReportFile> {
     files(&contents, &Analysis::of(&contents)).unwrap()
 }
 
-/// One of them as text.
+/// Contents of one of the files as text.
 pub(crate) fn file(files: &[ReportFile], name: &str) -> String {
     let file = files.iter().find(|file| file.name == name).unwrap_or_else(|| panic!("no {name}"));
     String::from_utf8(file.bytes.clone()).unwrap()

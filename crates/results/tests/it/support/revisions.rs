@@ -12,20 +12,19 @@ pub(crate) fn section(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
 }
 
-/// What an imported store says of itself.
+/// Environment of an imported store.
 pub(crate) fn archive(pairs: &[(&str, &str)]) -> Environment {
     Environment(BTreeMap::from([("archive".to_owned(), section(pairs))]))
 }
 
-/// What a store of an experiment on this machine says of itself.
+/// Environment of a store that was measured on this machine.
 pub(crate) fn machine(release: &str) -> Environment {
     let cpu = section(&[("model", "Example CPU @ 2.60GHz")]);
     let kernel = section(&[("release", release)]);
     Environment(BTreeMap::from([("cpu".to_owned(), cpu), ("kernel".to_owned(), kernel)]))
 }
 
-/// A store whose runs forward what `rate` says of the variant's label, within
-/// 1 % or so.
+/// A store whose runs forward at `rate` of the variant's label, within about 1 %.
 pub(crate) fn store(
     plan: &Plan,
     testbed: &str,
