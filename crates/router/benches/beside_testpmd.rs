@@ -1,40 +1,40 @@
-//! The router beside DPDK's testpmd in its mode `csum`, on one core, in one session.
+//! Compares the router with DPDK's testpmd in its mode `csum`, on one core, in one session.
 //!
-//! `cargo bench -p fwdlab-router --bench beside_testpmd` (Debian's package `dpdk-dev` has
-//! the peer, `dpdk-testpmd`; no huge pages, no NIC, no privileges). Ports are in
-//! memory on both sides. Two things are compared, each with 2 and with 1,000,000 routes
-//! on our side:
+//! `cargo bench -p fwdlab-router --bench beside_testpmd` (Debian's package `dpdk-dev` contains the
+//! peer, `dpdk-testpmd`; no huge pages, no NIC, no privileges). Ports are in memory on both sides.
+//! Two set-ups are compared, each with 2 and with 1,000,000 routes in our router:
 //!
-//! - whole: one core copies each of the same 2000 UDP packets into a buffer, forwards it
-//!   and throws it away. The peer's port reads the packets from a capture file again
-//!   and again (`net_pcap` with `infinite_rx`, which reads the file once and copies from
-//!   memory) and frees what is sent to it. Ours is generator, router, sink.
-//! - rings: nothing is copied, packets go from ring to ring. The peer's two ports
-//!   (`net_ring`) give back what was sent to them; packets that `start tx_first` made go
-//!   round for ever. Ours is the router alone between two rings, with as many packets on
-//!   the way.
+//! - whole: one core copies each of the same 2000 UDP packets into a buffer, forwards it and
+//!   discards it. The peer's port replays the packets from a capture file (`net_pcap` with
+//!   `infinite_rx`, which reads the file once and copies from memory) and frees the packets that
+//!   are sent to it. Ours is generator, router, sink.
+//! - rings: no copies; packets move from ring to ring. The peer's two ports (`net_ring`) return the
+//!   packets that were sent to them, so the packets that `start tx_first` created circulate
+//!   forever. Ours is the router alone between two rings, with the same number of packets in
+//!   flight.
 //!
-//! `csum` reads Ethernet, IPv4 and UDP headers, writes both MACs and computes the header's
-//! checksum anew, in software (`csum set ip sw`); packets have no UDP checksum, so that
-//! it need not compute that. It looks nothing up, checks neither checksum nor
-//! addresses, and leaves the TTL alone; ours does all that.
+//! `csum` reads Ethernet, IPv4 and UDP headers, writes both MACs and recomputes the header checksum
+//! in software (`csum set ip sw`); packets have no UDP checksum, so testpmd need not compute it. It
+//! does no lookup, verifies neither checksum nor addresses, and leaves the TTL unchanged; ours does
+//! all of that.
 //!
-//! Each pair is a second of each, in alternating order; the ratio is taken within the
-//! pair. The peer stands still while we measure ourselves, and its rate is its own
-//! (`show port stats`), between two looks. What runs is
+//! A pair is one second of each, in alternating order; the ratio is taken within the pair. The peer
+//! is stopped while ours is measured, and its rate is the one it reports (`show port stats`)
+//! between two readings. The commands are
 //!
 //! ```text
 //! dpdk-testpmd --no-huge -m 512 --no-pci --no-telemetry --no-shconf --lcores 0@A,1@B \
-//!     --vdev=net_pcap0,rx_pcap=FILE,infinite_rx=1 -- --total-num-mbufs=32768 \
-//!     --port-topology=loop -i --nb-cores=1 --disable-device-start
+//!    --vdev=net_pcap0,rx_pcap=FILE,infinite_rx=1 -- --total-num-mbufs=32768 \
+//!    --port-topology=loop -i --nb-cores=1 --disable-device-start
 //! dpdk-testpmd ... --vdev=net_ring0 --vdev=net_ring1 -- --total-num-mbufs=8192 \
-//!     -i --nb-cores=1 --disable-device-start
+//!    -i --nb-cores=1 --disable-device-start
 //! ```
 //!
-//! then `csum set ip sw N` and `csum set udp sw N` of each port, `port start all`,
-//! `set fwd csum`, and for each round `start` (with rings `set txpkts 60` before,
-//! and `start tx_first 2`: two bursts of 32 at each port), `show port stats all` twice,
-//! `stop`. `stdbuf -oL` lets us read each line when it is said. B is the CPU that our own rounds are on, A another one if there is one.
+//! then `csum set ip sw N` and `csum set udp sw N` of each port, `port start all`, `set fwd csum`,
+//! and for each round `start` (with rings, `set txpkts 60` before and `start tx_first 2`: two
+//! bursts of 32 at each port), `show port stats all` twice, `stop`. `stdbuf -oL` makes each line
+//! readable as soon as it is printed. B is the CPU that our own rounds run on, A another one if
+//! available.
 
 use fwdlab_netio::affinity;
 use fwdlab_packet::Family;
@@ -48,12 +48,12 @@ use std::{env, fs, thread};
 
 const PAIRS: usize = 12;
 const ROUND: Duration = Duration::from_secs(1);
-/// Before the peer's round: its first packets meet cold caches.
+/// Warm-up of each peer round, whose first packets meet cold caches.
 const WARM_UP: Duration = Duration::from_millis(200);
 const FLOWS: u32 = 2000;
 
 fn main() {
-    // `cargo test --benches` only wants to know that this compiles.
+    // `cargo test --benches` only checks that this compiles.
     if !env::args().any(|argument| argument == "--bench") {
         return;
     }
@@ -64,7 +64,7 @@ fn main() {
     let pairs = env::args().find_map(|word| word.parse().ok()).unwrap_or(PAIRS).max(1);
     let cpus = affinity::allowed_cpus().expect("CPUs");
     let (a, b) = (cpus[0], cpus[cpus.len() - 1]);
-    // testpmd starts on all CPUs: it inherits what is allowed to us.
+    // Start testpmd before pinning, while this process may use all CPUs: testpmd inherits the mask.
     let traffic = Traffic::new(Family::Inet, None, FLOWS).expect("a size");
     let traffic = Arc::new(traffic.without_udp_checksum());
     let capture = Capture::of(&traffic);
@@ -89,7 +89,7 @@ fn main() {
     affinity::pin_thread(&cpus).expect("CPUs that were allowed");
 }
 
-/// What is compared.
+/// Set-up to compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Whole,
@@ -98,17 +98,17 @@ enum Kind {
 
 fn compare(kind: Kind, name: &str, pairs: usize, lab: &mut Lab, peer: &mut Peer) {
     let (mut ours, mut theirs, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
-    let mut own = || match kind {
+    let mut measure_ours = || match kind {
         Kind::Whole => lab.whole(ROUND),
         Kind::Rings => lab.alone(ROUND),
     };
     for pair in 0..pairs {
         let (a, b) = if pair % 2 == 0 {
-            let a = own();
+            let a = measure_ours();
             (a, peer.round())
         } else {
             let b = peer.round();
-            (own(), b)
+            (measure_ours(), b)
         };
         ours.push(a);
         theirs.push(b);
@@ -127,7 +127,7 @@ fn compare(kind: Kind, name: &str, pairs: usize, lab: &mut Lab, peer: &mut Peer)
     );
 }
 
-/// testpmd, waiting for commands.
+/// A testpmd process that waits for commands.
 struct Peer {
     kind: Kind,
     child: Child,
@@ -136,9 +136,9 @@ struct Peer {
 }
 
 impl Peer {
-    /// Starts it, its commands on the first CPU, its forwarding on the second.
+    /// Starts testpmd with its commands on the first CPU and its forwarding on the second.
     fn new(kind: Kind, capture: &Path, [commands, forwarding]: [u16; 2]) -> Peer {
-        // What it says would come in blocks of 4096 bytes otherwise.
+        // Without line buffering, output arrives in blocks of 4096 bytes.
         let mut command = Command::new("stdbuf");
         command.arg("-oL").arg(program());
         command.args(["--no-huge", "-m", "512", "--no-pci", "--no-telemetry", "--no-shconf"]);
@@ -167,20 +167,20 @@ impl Peer {
         let output = BufReader::new(child.stdout.take().expect("its output"));
         let mut peer = Peer { kind, child, input, output };
         for port in 0..ports {
-            peer.say(&format!("csum set ip sw {port}"));
-            peer.say(&format!("csum set udp sw {port}"));
+            peer.send(&format!("csum set ip sw {port}"));
+            peer.send(&format!("csum set udp sw {port}"));
         }
-        peer.say("port start all");
-        peer.say("set fwd csum");
+        peer.send("port start all");
+        peer.send("set fwd csum");
         if kind == Kind::Rings {
-            peer.say("set txpkts 60");
+            peer.send("set txpkts 60");
         }
         peer
     }
 
-    /// Packets a second that it sends, at all ports together.
+    /// Returns the packets per second that testpmd sends, summed over its ports.
     fn round(&mut self) -> f64 {
-        self.say(match self.kind {
+        self.send(match self.kind {
             Kind::Whole => "start",
             Kind::Rings => "start tx_first 2",
         });
@@ -188,16 +188,16 @@ impl Peer {
         self.rates();
         thread::sleep(ROUND);
         let rates = self.rates();
-        self.say("stop");
+        self.send("stop");
         self.read_until("Done.");
         let rate = rates.iter().sum();
         assert!(rate > 0.0, "testpmd forwards nothing");
         rate
     }
 
-    /// Of each port, since they were last asked for.
+    /// Packets per second of each port since the previous reading.
     fn rates(&mut self) -> Vec<f64> {
-        self.say("show port stats all");
+        self.send("show port stats all");
         let ports = match self.kind {
             Kind::Whole => 1,
             Kind::Rings => 2,
@@ -211,7 +211,7 @@ impl Peer {
         (0..ports).map(rate).collect()
     }
 
-    fn say(&mut self, command: &str) {
+    fn send(&mut self, command: &str) {
         writeln!(self.input, "{command}").expect("testpmd listens");
         self.input.flush().expect("testpmd listens");
     }
@@ -234,20 +234,20 @@ impl Peer {
 impl Drop for Peer {
     fn drop(&mut self) {
         let _ = writeln!(self.input, "quit");
-        // It goes by itself when its input ends, but not while it has something to say.
+        // testpmd exits at end of input, unless its output is blocked.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The traffic as a capture file, which goes with it.
+/// The traffic as a capture file, deleted on drop.
 struct Capture(PathBuf);
 
 impl Capture {
     fn of(traffic: &Traffic) -> Capture {
         let path = env::temp_dir().join(format!("beside-testpmd-{}.pcap", std::process::id()));
         let mut bytes = Vec::new();
-        // Magic number, version 2.4, no offset or accuracy, all of each packet, Ethernet.
+        // Magic number, version 2.4, zone offset and accuracy 0, no snap limit, Ethernet.
         for word in [0xa1b2_c3d4, 0x0004_0002, 0, 0, 65_535, 1] {
             bytes.extend(u32::to_ne_bytes(word));
         }
@@ -273,7 +273,7 @@ impl Drop for Capture {
     }
 }
 
-/// The variable DPDK_TESTPMD names another build.
+/// testpmd, or the build that the variable `DPDK_TESTPMD` names.
 fn program() -> String {
     env::var("DPDK_TESTPMD").unwrap_or_else(|_| "dpdk-testpmd".into())
 }
@@ -283,7 +283,7 @@ fn load() -> String {
     text.split_whitespace().next().unwrap_or("?").to_owned()
 }
 
-/// `median (min to max)`.
+/// Formats values as `median (min to max)`.
 fn shown(values: &[f64], unit: f64) -> String {
     let [low, median, high] = spread(values).map(|value| value / unit);
     format!("{median:.2} ({low:.2} to {high:.2})")

@@ -1,18 +1,17 @@
-//! What a firewall costs the router: packets a second from memory to memory, one core,
-//! as in `path.rs`, with each kind of rules and states beside none at all, at 2000
-//! and at 1,000,000 flows. Frames of 64 bytes with FCS, IPv4, UDP, two routes; every
-//! flow has its state before the first round. The labs take turns, and each round is
-//! compared with that of the plain router beside it.
+//! Cost of the firewall: packets per second from memory to memory, one core, as in `path.rs`, with
+//! each kind of rules and states compared with no firewall, at 2000 and at 1,000,000 flows. Frames
+//! of 64 bytes with FCS, IPv4, UDP, two routes; every flow has its state before the first round.
+//! The labs take turns, and each round is compared with the adjacent round of the plain router.
 //!
-//! With `tcp`, packets are acknowledgements of TCP connections, and what windows cost is asked: with
-//! `keep state`, which follows them, and with `keep state (sloppy)`, which does not. With `workers`,
-//! one and two workers of one router, each on a CPU of its own with half of the flows, share a table
-//! and the states.
+//! With `tcp`, packets are acknowledgements of TCP connections, which measures the cost of window
+//! tracking: `keep state` tracks windows, `keep state (sloppy)` does not. With `workers`, one and
+//! two workers of one router, each on its own CPU with half of the flows, share a table and the
+//! states.
 //!
-//! With names of labs as arguments, only these take turns, for longer. With the name of one, a
-//! number of sources and one of batches, it only sends these batches
-//! between as many sources and destinations: for valgrind, which counts instructions and
-//! misses. What two numbers of batches differ by is free of all that comes before.
+//! With names of labs as arguments, only these take turns, for longer. With the name of one lab, a
+//! number of sources and a number of batches, the benchmark only sends these batches between that
+//! number of sources and destinations: for valgrind, which counts instructions and misses. The
+//! difference between two numbers of batches excludes the set-up.
 
 #[path = "firewall/tcp.rs"]
 mod tcp;
@@ -64,7 +63,8 @@ fn main() {
         }
         for _ in 0..ROUNDS * all / labs.len().max(1) {
             for lab in &mut labs {
-                // So that its caches are as they are while traffic flows, not as after a pause.
+                // Warms the caches, so that they are as in steady traffic rather than after a
+                // pause.
                 lab.run.whole(&frames);
                 lab.rates.push(lab.run.round(&frames));
             }
@@ -86,7 +86,7 @@ fn main() {
     }
 }
 
-/// Sends every flow once, then this many batches.
+/// Sends every flow once, then `batches` batches.
 fn count(name: &str, ends: u32, batches: usize) {
     let frames = frames(Flows { sources: ends, destinations: ends });
     let lab = labs().into_iter().find(|lab| lab.name == name);
@@ -122,7 +122,7 @@ fn labs() -> Vec<Lab> {
         ("stateful per_worker", Stateful, StateTable::PerWorker),
         ("stateful uncached", Stateful, StateTable::Sharded),
     ] {
-        // What the cache of flows is worth, where it has room for all of them.
+        // Value of the flow cache when it has room for all flows.
         let flow_cache = name != "stateful uncached";
         let config = StateConfig { kind, flow_cache, seed: Some(1), ..StateConfig::default() };
         let wall = SharedFirewall::new(&Ruleset::standard(standard), &config).expect("sound rules");
@@ -145,17 +145,17 @@ fn frames(flows: Flows) -> Vec<[u8; 60]> {
     frames.collect()
 }
 
-/// Any lab's path.
+/// Path of any lab.
 trait Run: Send {
-    /// Packets that come in at ports, in their order.
+    /// Sends packets in at ports, in order.
     fn open(&mut self, packets: &[(u8, [u8; 60])]);
-    /// Every flow once.
+    /// Sends every flow once.
     fn whole(&mut self, frames: &[[u8; 60]]);
-    /// This many batches; returns the frames that arrived.
+    /// Sends this many batches; returns the number of frames that arrived.
     fn batches(&mut self, frames: &[[u8; 60]], batches: usize) -> usize;
-    /// Packets a second.
+    /// Returns packets per second.
     fn round(&mut self, frames: &[[u8; 60]]) -> f64;
-    /// All was forwarded.
+    /// Asserts that all packets were forwarded.
     fn check(&self);
 }
 
@@ -198,7 +198,7 @@ impl<W: Firewall + 'static> Path<W> {
         Box::new(Path { next: 0, begin: Instant::now(), router, counters, wires, batches })
     }
 
-    /// One batch all the way; returns the frames that arrived.
+    /// Passes one batch end to end; returns the number of frames that arrived.
     fn step(&mut self, frames: &[[u8; 60]]) -> usize {
         let [generated, routed, sunk] = &mut self.batches;
         let [(into, from), (out, end)] = &mut self.wires;

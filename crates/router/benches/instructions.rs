@@ -1,16 +1,16 @@
-//! Instructions per packet, of each path through the router: they are the same however busy
-//! the machine is, so a regression shows where packets a second hide it.
+//! Instructions per packet of each path through the router. They do not depend on the machine's
+//! load, so a regression shows where packets per second hide it.
 //!
-//! `cargo bench -p fwdlab-router --bench instructions` (Debian's package `valgrind` counts
-//! the instructions). Each case runs twice, in processes of its own, with some batches
-//! and with twice as many: the difference is what they cost, without the beginning.
-//! Generator, rings and sink are in it, and are a case by themselves: `nothing`. The
-//! router's clock is made up.
+//! `cargo bench -p fwdlab-router --bench instructions` (Debian's package `valgrind` counts the
+//! instructions). Each case runs twice, in separate processes, with a number of batches and with
+//! twice that number: the difference is the cost of the batches, without the set-up. It includes
+//! generator, rings and sink, which the case `nothing` measures alone. The router's clock is
+//! synthetic.
 //!
-//! The counts are compared with those in `instructions.txt`, and fail beyond 5 % in
-//! either direction; UPDATE=1 writes that file anew, only the cases whose names contain
-//! a word of the command line if there are any. Another compiler gives other counts, and so
-//! does another libc, whose copying suits the CPU.
+//! The counts are compared with `instructions.txt`, and the benchmark fails beyond 5 % in either
+//! direction; UPDATE=1 rewrites that file, only for cases whose names contain a word of the command
+//! line if there are any. A different compiler gives different counts, and so does a different
+//! libc, whose copy routine depends on the CPU.
 
 use fwdlab_netio::frame::BATCH;
 use fwdlab_packet::Family;
@@ -23,14 +23,14 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::{env, fs};
 
-/// In the file and beside it.
+/// Maximum relative difference from the file.
 const TOLERANCE: f64 = 0.05;
-/// Batches of the shorter run; all flows have been seen before.
+/// Batches of the shorter run; all flows are known by then.
 const BATCHES: usize = 400;
 const FLOWS: u32 = 2000;
-/// Between batches, by the made-up clock: as at some 30 million packets a second.
+/// Time between batches on the synthetic clock: about 30 million packets per second.
 const BATCH_NS: u64 = 2000;
-/// The word that makes this program the one that is counted.
+/// Argument that makes this program the process to count.
 const COUNTED: &str = "--counted";
 
 fn main() -> ExitCode {
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
         counted(name, batches.parse().expect("a number"));
         return ExitCode::SUCCESS;
     }
-    // `cargo test --benches` only wants to know that this compiles.
+    // `cargo test --benches` only checks that this compiles.
     if !words.iter().any(|word| word == "--bench") {
         return ExitCode::SUCCESS;
     }
@@ -50,10 +50,11 @@ fn main() -> ExitCode {
         let must = env::var("FWDLAB_CI").is_ok_and(|value| value == "1");
         return if must { ExitCode::FAILURE } else { ExitCode::SUCCESS };
     }
-    let wanted: Vec<&String> = words.iter().filter(|word| !word.starts_with('-')).collect();
+    let filters: Vec<&String> = words.iter().filter(|word| !word.starts_with('-')).collect();
     let cases = cases().into_iter().map(|case| case.name);
-    let cases = cases
-        .filter(|name| wanted.is_empty() || wanted.iter().any(|word| name.contains(word.as_str())));
+    let cases = cases.filter(|name| {
+        filters.is_empty() || filters.iter().any(|word| name.contains(word.as_str()))
+    });
     let table = table();
     let before = read(&fs::read_to_string(&table).unwrap_or_default());
     let known = |name: &str| before.iter().find(|(known, _)| known == name).map(|&(_, n)| n);
@@ -92,12 +93,12 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// A way through the router.
+/// A path through the router.
 struct Case {
     name: String,
     variant: Variant,
     expiring: bool,
-    /// Not even the router.
+    /// No router at all.
     nothing: bool,
 }
 
@@ -125,7 +126,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// Sends so many batches, nothing else.
+/// Sends this many batches and nothing else.
 fn counted(name: &str, batches: usize) {
     let case = cases().into_iter().find(|case| case.name == name).expect("a case of that name");
     let mut traffic = Traffic::new(case.variant.family, None, FLOWS).expect("a size");
@@ -147,7 +148,7 @@ fn counted(name: &str, batches: usize) {
     }
 }
 
-/// Instructions of a whole process.
+/// Returns the instructions of a whole process.
 fn instructions(name: &str, batches: usize) -> f64 {
     let output = Command::new("valgrind")
         .args(["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"])
@@ -155,10 +156,10 @@ fn instructions(name: &str, batches: usize) -> f64 {
         .args([COUNTED, name, &batches.to_string()])
         .output()
         .expect("valgrind runs");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
+    let output_text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{output_text}");
     // ==1234== I   refs:      12,345,678
-    let line = said.lines().find_map(|line| line.split_once("refs:")).expect("a count");
+    let line = output_text.lines().find_map(|line| line.split_once("refs:")).expect("a count");
     line.1.trim().replace(',', "").parse().expect("a number")
 }
 
@@ -166,7 +167,7 @@ fn table() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/instructions.txt")
 }
 
-/// Name and count of each line.
+/// Parses the name and count of each line.
 fn read(text: &str) -> Vec<(String, f64)> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let pair = |line: &str| {

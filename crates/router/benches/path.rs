@@ -1,6 +1,6 @@
-//! Packets a second from memory to memory, one core: the variants that the router is
-//! judged by, or with `locks`, each way to lock the tables; with `inet6`, in that family;
-//! with `few`, fewer rounds. `fwdlab bench route` asks the same of any variant.
+//! Packets per second from memory to memory, one core: the acceptance variants, or with `locks`,
+//! each kind of table locking; with `inet6`, in that family; with `few`, fewer rounds. `fwdlab
+//! bench route` measures any variant.
 
 use fwdlab_netio::affinity;
 use fwdlab_packet::Family;
@@ -9,19 +9,19 @@ use fwdlab_router::fib::Locking;
 use std::time::Duration;
 
 const ROUNDS: u32 = 15;
-/// Of either figure.
+/// Length of a round, for either figure.
 const ROUND: Duration = Duration::from_millis(100);
 
 fn main() {
     let cpus = affinity::allowed_cpus().expect("CPUs");
     affinity::pin_thread(&cpus[cpus.len() - 1..]).expect("a CPU that is allowed");
-    let asked = |word| std::env::args().any(|argument| argument == word);
-    let family = if asked("inet6") { Family::Inet6 } else { Family::Inet };
-    let variants = match asked("locks") {
+    let has_argument = |word| std::env::args().any(|argument| argument == word);
+    let family = if has_argument("inet6") { Family::Inet6 } else { Family::Inet };
+    let variants = match has_argument("locks") {
         true => Locking::ALL.map(|locking| Variant { locking, ..Variant::plain(family) }).to_vec(),
         false => Variant::acceptance(family).to_vec(),
     };
-    let rounds = if asked("few") { 3 } else { ROUNDS };
+    let rounds = if has_argument("few") { 3 } else { ROUNDS };
     let time = ROUND * rounds * 2;
     let question = Question { variants, frame_size: None, flows: 2000, time, rounds, seed: 1 };
     let figures = route(&question).expect("every packet is forwarded");

@@ -1,4 +1,4 @@
-//! What it costs to follow windows of TCP.
+//! Cost of TCP window tracking.
 
 use super::{MACS, Path, ROUNDS, Run, spread, table};
 use etherparse::PacketBuilder;
@@ -6,10 +6,10 @@ use fwdlab_router::firewall::text::read;
 use fwdlab_router::firewall::{SharedFirewall, StateConfig};
 use fwdlab_router::path::NoFirewall;
 
-/// Sequence numbers from which both sides begin.
+/// Initial sequence numbers of both sides.
 const BEGIN: [u32; 2] = [1000, 5000];
 
-/// The labs take turns, at 2000 and at 200,000 connections.
+/// Compares the labs in turns, at 2000 and at 200,000 connections.
 pub(super) fn compare() {
     println!("million packets a second, and ratio to plain: medians (min to max)");
     for (sources, destinations) in [(20, 100), (2000, 100)] {
@@ -54,7 +54,7 @@ pub(super) fn compare() {
     }
 }
 
-/// Where a segment is in its connection.
+/// Position of a segment in its connection.
 #[derive(Clone, Copy)]
 enum Step {
     Open,
@@ -67,7 +67,7 @@ fn ends(source: u32, destination: u32) -> [[u8; 4]; 2] {
     [low(0xc612_0000, source), low(0xc613_0000, destination)]
 }
 
-/// A segment, and the port that it comes in at.
+/// A segment, and the port at which it arrives.
 fn segment([client, server]: [[u8; 4]; 2], step: Step) -> (u8, [u8; 60]) {
     let forth =
         |macs: [[u8; 6]; 2]| PacketBuilder::ethernet2(macs[0], macs[1]).ipv4(client, server, 64);

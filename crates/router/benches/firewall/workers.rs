@@ -1,4 +1,4 @@
-//! One and two workers of one router.
+//! One worker compared with two workers of one router.
 
 use super::{Path, ROUNDS, Run, frames, spread, table};
 use fwdlab_netio::affinity;
@@ -8,7 +8,7 @@ use fwdlab_router::path::NoFirewall;
 use std::sync::Barrier;
 use std::thread;
 
-/// Each kind with one worker, then with two, in turns; `cpus` are those that may be used.
+/// Compares each kind with one worker and then with two, in turns; `cpus` are the allowed CPUs.
 pub(super) fn compare(cpus: &[u16]) {
     let Some(cpus) = cpus.last_chunk::<2>() else {
         println!("one CPU: there is nothing to compare");
@@ -58,7 +58,7 @@ fn workers(kind: Option<(StateTable, bool)>, count: usize) -> Vec<Box<dyn Run>> 
     (0..count).map(one).collect()
 }
 
-/// Packets a second of all workers, each with its own frames.
+/// Packets per second of all workers, each with its own frames.
 fn together(workers: &mut [Box<dyn Run>], frames: &[&[[u8; 60]]], cpus: &[u16; 2]) -> f64 {
     let ready = Barrier::new(workers.len());
     thread::scope(|scope| {

@@ -1,14 +1,13 @@
 //! Benchmark: lookups per second of each algorithm.
 //!
-//! The shape is that of the benchmark which the authors of FreeBSD's `fib_algo`
-//! published with it: a table, random destinations, one core. All tables
-//! are built first and give the same answers, or there is no figure; then the
-//! algorithms take turns, round by round, so that what the machine does meanwhile
-//! meets all of them.
+//! The design follows the benchmark that the authors of FreeBSD's `fib_algo` published with it: a
+//! table, random destinations, one core. All tables are built first and must give the same answers,
+//! or there is no result; then the algorithms take turns, round by round, so that noise of the
+//! machine affects all of them.
 //!
-//! Destinations are addresses of routes: a route is drawn, then an address within
-//! it. (Of addresses drawn evenly nearly none would have an IPv6 route.) A table's
-//! memory is random to the caches, the list of destinations itself is not.
+//! Destinations are addresses of routes: a route is drawn, then an address within it. (Of uniformly
+//! drawn addresses almost none would have an IPv6 route.) Accesses to a table are random to the
+//! caches; accesses to the list of destinations are not.
 
 use crate::fib::{
     Address, Auto, BSearch, Dir24_8, Fib, Multibit, NextHop, Poptrie, Prefix, Radix, RadixLockless,
@@ -21,34 +20,34 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// Destinations of the published figures, looked up again and again.
+/// Destinations of the published rates, looked up repeatedly.
 pub const DESTINATIONS: usize = 2048 << 10;
-/// Addresses that are handed to [`Fib::lookup_batch`] at once.
+/// Addresses per call of [`Fib::lookup_batch`].
 pub const BATCH: usize = 64;
-/// Lookups between two looks at the clock.
+/// Lookups between two readings of the clock.
 const BETWEEN_CLOCKS: usize = 1 << 14;
 /// Next hops of the routes.
 const NEXT_HOPS: u16 = 16;
 
-/// What is measured.
+/// Request for a measurement.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// Tables.
     pub tables: Vec<Table>,
-    /// Algorithms; those that don't know a table's family are passed over.
+    /// Algorithms; those that do not support a table's family are skipped.
     pub algorithms: Vec<Algorithm>,
-    /// Destinations; 0 counts as 1. So few that the caches hold all they lead to show
-    /// the work of a lookup without its waiting.
+    /// Destinations; 0 counts as 1. A number whose table entries fit in the caches shows the cost
+    /// of a lookup without memory latency.
     pub destinations: usize,
-    /// Time for each algorithm, table and pattern, all rounds together.
+    /// Time for each algorithm, table and pattern, over all rounds.
     pub time: Duration,
-    /// Rounds, one figure each; 0 counts as 1.
+    /// Rounds, one rate each; 0 counts as 1.
     pub rounds: u32,
     /// Seed of routes and destinations.
     pub seed: u64,
 }
 
-/// A table to look up in.
+/// A table to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Table {
     /// Address family.
@@ -60,9 +59,9 @@ pub struct Table {
 named! {
     /// The algorithms of [`crate::fib`].
     pub enum Algorithm {
-        /// Radix tree under a lock.
+        /// Radix tree with a lock.
         Radix = "radix",
-        /// Radix tree as a copy without a lock.
+        /// Radix tree as an immutable copy without a lock.
         RadixLockless = "radix_lockless",
         /// Binary search over ranges.
         BSearch = "bsearch",
@@ -72,13 +71,13 @@ named! {
         Multibit = "multibit",
         /// Trie compressed by counting bits.
         Poptrie = "poptrie",
-        /// The one that suits family and size.
+        /// The algorithm chosen by family and size.
         Auto = "auto",
     }
 }
 
 impl Algorithm {
-    /// True when there is such a table for `family`.
+    /// Returns true if the algorithm supports `family`.
     pub fn knows(self, family: Family) -> bool {
         match self {
             Algorithm::Dir24_8 => family == Family::Inet,
@@ -88,20 +87,19 @@ impl Algorithm {
     }
 }
 
-/// How lookups follow each other.
+/// Dependency between successive lookups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// One by one, none waiting for another: what the published figures are of.
+    /// One by one and independent, as in the published rates.
     Single,
-    /// In batches of [`BATCH`], as a router has them.
+    /// In batches of [`BATCH`], as a router looks them up.
     Batch,
-    /// Each address depends on the answer before: the time of a lookup from end to
-    /// end.
+    /// Each address depends on the previous answer: the latency of a lookup.
     Keyed,
 }
 
 impl Pattern {
-    /// All of them.
+    /// All patterns.
     pub const ALL: [Pattern; 3] = [Pattern::Single, Pattern::Batch, Pattern::Keyed];
 
     /// Name in tables.
@@ -114,37 +112,36 @@ impl Pattern {
     }
 }
 
-/// What one algorithm reached with one table and one pattern.
+/// Result of one algorithm with one table and one pattern.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FibFigure {
     /// The table.
     pub table: Table,
     /// The algorithm.
     pub algorithm: Algorithm,
-    /// How lookups followed each other.
+    /// Dependency between lookups.
     pub pattern: Pattern,
-    /// Lookups a second, one figure for each round.
+    /// Lookups per second, one rate for each round.
     pub rates_per_second: Vec<f64>,
     /// Memory of the table.
     pub memory_bytes: usize,
-    /// Time to build it of its routes, once.
+    /// Time to build the table from its routes, once.
     pub build: Duration,
 }
 
-/// A figure of the algorithm's counterpart in FreeBSD.
+/// Published rate of the algorithm's counterpart in FreeBSD.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Published {
     /// The counterpart's name.
     pub name: &'static str,
-    /// Lookups a second.
+    /// Lookups per second.
     pub rate_per_second: f64,
 }
 
 impl FibFigure {
-    /// The figure that FreeBSD's commit f5baf8bb12f3 (2020) gives for the
-    /// counterpart and a table of this size: Intel i7-7660U, one core, 2048k
-    /// destinations, one by one. Another CPU, so the ratio is no comparison of
-    /// programs alone.
+    /// The rate that FreeBSD's commit f5baf8bb12f3 (2020) reports for the counterpart and a table
+    /// of this size: Intel i7-7660U, one core, 2048k destinations, one by one. The CPU differs, so
+    /// the ratio does not compare the programs alone.
     pub fn published(&self) -> Option<Published> {
         use Algorithm::{BSearch, Dir24_8, Multibit, Radix, RadixLockless};
         let (name, millions) = match (self.table.family, self.table.routes, self.algorithm) {
@@ -164,7 +161,7 @@ impl FibFigure {
     }
 }
 
-/// The tables that the published figures are of.
+/// Tables of the published rates.
 pub const PUBLISHED_TABLES: [Table; 4] = [
     Table { family: Family::Inet, routes: 8 },
     Table { family: Family::Inet, routes: 700_000 },
@@ -172,10 +169,10 @@ pub const PUBLISHED_TABLES: [Table; 4] = [
     Table { family: Family::Inet6, routes: 100_000 },
 ];
 
-/// Measures, on the CPU that the calling thread is on: pin it before.
+/// Measures on the CPU that the calling thread runs on: pin it before.
 ///
 /// # Panics
-/// When two algorithms give different answers.
+/// If two algorithms give different answers.
 pub fn fib(question: &Question) -> Vec<FibFigure> {
     let of = |table: &Table| match table.family {
         Family::Inet => family::<V4>(question, *table),
@@ -184,7 +181,7 @@ pub fn fib(question: &Question) -> Vec<FibFigure> {
     question.tables.iter().flat_map(of).collect()
 }
 
-/// The tables that a family has.
+/// Tables that a family supports.
 trait Measured: Address {
     fn routes(routes: usize, seed: u64) -> Vec<(Prefix<Self>, NextHop)>;
     fn built(algorithm: Algorithm, rib: Rib<Self>) -> Option<Box<dyn Measurable<Self>>>;
@@ -277,7 +274,7 @@ fn family<A: Measured>(question: &Question, table: Table) -> Vec<FibFigure> {
 
 /// Addresses of random routes.
 fn destinations<A: Address>(routes: &[(Prefix<A>, NextHop)], count: usize, seed: u64) -> Vec<A> {
-    // Another sequence than that of the routes.
+    // Different from the sequence that draws the routes.
     let mut random = Xoshiro256StarStar::seed_from_u64(!seed);
     let all = (Prefix::all(), NextHop::new(0));
     let mut address = || {
@@ -286,7 +283,7 @@ fn destinations<A: Address>(routes: &[(Prefix<A>, NextHop)], count: usize, seed:
         inside(prefix, &mut random)
     };
     let few: Vec<A> = (0..count).map(|_| address()).collect();
-    // Repeated, where they are few: nothing is called for eight addresses only.
+    // Repeat them if there are few: a call for only eight addresses would measure the call.
     few.iter().copied().cycle().take(count.max(BETWEEN_CLOCKS)).collect()
 }
 
@@ -305,10 +302,10 @@ fn rate<A>(fib: &dyn Measurable<A>, destinations: &[A], pattern: Pattern, time: 
     }
 }
 
-/// A table whose lookups are compiled into the loop that measures them: one call
-/// through a pointer for many lookups, not for each.
+/// A table whose lookups are compiled into the loop that measures them: one dynamic call for many
+/// lookups instead of one for each.
 trait Measurable<A> {
-    /// Looks all addresses up; returns the sum of what was found.
+    /// Looks up all addresses; returns the sum of the results.
     fn pass(&self, addresses: &[A], pattern: Pattern) -> u64;
     fn memory_bytes(&self) -> usize;
 }
@@ -330,8 +327,8 @@ impl<A: Address, F: Fib<A>> Measurable<A> for F {
             Pattern::Keyed => {
                 let (mut sum, mut key) = (0, 0);
                 for &address in addresses {
-                    // The key is always 0, which only we know: there are few next hops. It
-                    // touches the first bits: not all tables read the others.
+                    // The key is always 0, but the compiler cannot know that: there are few next
+                    // hops. It changes the first bits, because not all tables read the others.
                     let found = worth(self.lookup(A::from_bits(address.to_bits() ^ key)));
                     key = u128::from(found >> 20) << (A::BITS - 12);
                     sum += found;
@@ -355,7 +352,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_algorithm_of_a_family_gives_figures_and_the_same_answers() {
+    fn all_algorithms_of_a_family_agree_and_report_rates() {
         let tables = [Family::Inet, Family::Inet6].map(|family| Table { family, routes: 8 });
         let question = Question {
             tables: tables.to_vec(),

@@ -1,5 +1,5 @@
-//! Measurements of the router's parts on this machine, for `cargo bench` and `fwdlab
-//! bench` alike: lookups a second of the tables, packets a second of the path.
+//! Measurements of the router's parts on this machine, for `cargo bench` and `fwdlab bench`:
+//! lookups per second of the tables, packets per second of the path.
 
 mod fib;
 pub mod route;

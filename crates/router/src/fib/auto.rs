@@ -1,4 +1,4 @@
-//! The algorithm that suits family and size, changed when the size does.
+//! The algorithm that suits family and size, exchanged when the size changes.
 //!
 //! | routes | IPv4 | IPv6 |
 //! |---|---|---|
@@ -6,20 +6,19 @@
 //! | up to 128 | poptrie | binary search |
 //! | more | poptrie | poptrie |
 //!
-//! README.md holds the measurements that this rests on: in batches the two are
-//! equally fast near these sizes. DIR-24-8 is faster in a loop that does nothing
-//! but look up; it is left out because its 64 MB take every cache line from the
-//! packets, and an update of it touches up to all of them. Name it where a machine
-//! has the memory and does little else.
+//! README.md contains the measurements behind these limits: in batches the two are equally fast
+//! near these sizes. DIR-24-8 is faster in a loop that only looks up; it is never chosen because
+//! its 64 MB evict the packets from the caches, and one update touches up to all of them. Select it
+//! by name if a machine has the memory and does little else.
 
 use super::{Address, BSearch, Batch, Fib, NextHop, Poptrie, Prefix, Rib, V4};
 
-/// Routes up to which binary search is taken.
+/// Maximum number of routes for binary search.
 pub const fn small_max<A: Address>() -> usize {
     if A::BITS == V4::BITS { 16 } else { 128 }
 }
 
-/// The algorithm of the moment.
+/// The current algorithm.
 #[derive(Clone, Debug)]
 pub struct Auto<A> {
     chosen: Chosen<A>,
@@ -37,7 +36,7 @@ impl<A: Address> Auto<A> {
         Auto::of(Rib::new())
     }
 
-    /// The table of these routes.
+    /// Builds the table from these routes.
     pub fn of(rib: Rib<A>) -> Auto<A> {
         let chosen = match rib.len() > small_max::<A>() {
             false => Chosen::Small(BSearch::of(rib)),
@@ -46,7 +45,7 @@ impl<A: Address> Auto<A> {
         Auto { chosen }
     }
 
-    /// The name of the algorithm in use.
+    /// Name of the algorithm in use.
     pub fn algorithm(&self) -> &'static str {
         match self.chosen {
             Chosen::Small(_) => "bsearch",
@@ -83,14 +82,14 @@ impl<A: Address> Fib<A> for Auto<A> {
     fn apply(&mut self, batch: &Batch<A>) {
         match &mut self.chosen {
             Chosen::Small(fib) => {
-                // Without building ranges that may be thrown away at once.
+                // Do not build ranges that may be discarded right away.
                 let mut rib = fib.take_rib();
                 rib.apply(batch);
                 *self = Auto::of(rib);
             }
             Chosen::Large(fib) => {
                 fib.apply(batch);
-                // Far enough away that one route coming and going builds no tables.
+                // The gap keeps one route that comes and goes from rebuilding tables.
                 if fib.len() < small_max::<A>() / 2 {
                     *self = Auto::of(fib.take_rib());
                 }
@@ -123,7 +122,7 @@ mod tests {
     use crate::fib::Change;
 
     #[test]
-    fn the_size_decides_and_a_single_route_does_not_make_it_waver() {
+    fn algorithm_follows_size_with_hysteresis() {
         let mut fib = Auto::<V4>::new();
         let mut names = Vec::new();
         let prefix = |n: usize| Prefix::containing(V4((n as u32) << 12), 24);

@@ -2,7 +2,7 @@
 
 use super::{Address, NextHop, Prefix};
 
-/// Changes that readers see all at once or not at all.
+/// Changes that readers see all together or not at all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch<A> {
     changes: Vec<Change<A>>,
@@ -13,7 +13,7 @@ pub struct Batch<A> {
 pub enum Change<A> {
     /// A route, new or with another next hop.
     Insert(Prefix<A>, NextHop),
-    /// A route goes; nothing happens if it isn't there.
+    /// Removes a route; no effect if it is absent.
     Remove(Prefix<A>),
 }
 
@@ -29,7 +29,7 @@ impl<A: Address> Batch<A> {
         self
     }
 
-    /// Takes a route out.
+    /// Removes a route.
     pub fn remove(&mut self, prefix: Prefix<A>) -> &mut Batch<A> {
         self.changes.push(Change::Remove(prefix));
         self
@@ -45,7 +45,7 @@ impl<A: Address> Batch<A> {
         self.changes.len()
     }
 
-    /// True when nothing changes.
+    /// True if there are no changes.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
@@ -69,7 +69,7 @@ impl<A: Address> FromIterator<Change<A>> for Batch<A> {
     }
 }
 
-/// Routes to be added.
+/// Batch that adds these routes.
 impl<A: Address> FromIterator<(Prefix<A>, NextHop)> for Batch<A> {
     fn from_iter<I: IntoIterator<Item = (Prefix<A>, NextHop)>>(routes: I) -> Batch<A> {
         routes.into_iter().map(|(prefix, next_hop)| Change::Insert(prefix, next_hop)).collect()

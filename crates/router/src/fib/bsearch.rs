@@ -1,8 +1,7 @@
 //! Binary search over the ranges of addresses that have the same next hop.
 //!
-//! For small tables: all of it fits the first cache, and the search has no branch
-//! that depends on an address, so nothing is mispredicted. Any change builds the
-//! ranges anew.
+//! For small tables: everything fits in the first-level cache, and the search has no branch that
+//! depends on an address, so nothing is mispredicted. Any change rebuilds the ranges.
 
 use super::rib::Route;
 use super::table::Array;
@@ -10,15 +9,15 @@ use super::{Address, Batch, Fib, NextHop, Prefix, Rib};
 use std::hint::select_unpredictable;
 use std::iter;
 
-/// Searches that go step by step beside each other.
+/// Searches that advance together, step by step.
 const LANES: usize = 8;
 
 /// Ranges of addresses, by their first address.
 #[derive(Clone, Debug)]
 pub struct BSearch<A> {
     rib: Rib<A>,
-    /// First addresses, ascending, the first of them 0; filled up to a power of two
-    /// with the highest address, so that each search takes the same steps.
+    /// First addresses, ascending, beginning with 0; padded to a power of two with the highest
+    /// address, so that each search takes the same number of steps.
     starts: Array<A>,
     /// The next hop of each range; the padding repeats the last range's.
     raws: Array<u32>,
@@ -30,7 +29,7 @@ impl<A: Address> BSearch<A> {
         BSearch::of(Rib::new())
     }
 
-    /// The table of these routes.
+    /// Builds the table from these routes.
     pub fn of(rib: Rib<A>) -> BSearch<A> {
         let (mut starts, mut raws) = ranges(&rib.all());
         let filled = starts.len().next_power_of_two();
@@ -39,17 +38,17 @@ impl<A: Address> BSearch<A> {
         BSearch { rib, starts: starts.into(), raws: raws.into() }
     }
 
-    /// The routes, for another algorithm; the table is of no use afterwards.
+    /// Returns the routes, for another algorithm; the table is unusable afterwards.
     pub(crate) fn take_rib(&mut self) -> Rib<A> {
         std::mem::take(&mut self.rib)
     }
 }
 
-/// First address and next hop of each range; neighbours differ.
+/// First address and next hop of each range; adjacent ranges differ.
 fn ranges<A: Address>(routes: &[Route<A>]) -> (Vec<A>, Vec<u32>) {
     let mut ranges = vec![(A::default(), 0)];
     let mut begin = |start: A, raw: u32| {
-        // What begins at the same address is narrower, and hides what was there.
+        // A range that begins at the same address is narrower, and replaces the earlier one.
         while ranges.last().is_some_and(|&(last, _)| last == start) {
             ranges.pop();
         }
@@ -57,7 +56,7 @@ fn ranges<A: Address>(routes: &[Route<A>]) -> (Vec<A>, Vec<u32>) {
             ranges.push((start, raw));
         }
     };
-    // Last address and next hop of the routes around the present place.
+    // Last address and next hop of the routes that contain the current address.
     let mut open: Vec<(A, u32)> = Vec::new();
     let ends = iter::once(None);
     for route in routes.iter().map(Some).chain(ends) {
@@ -142,7 +141,7 @@ mod tests {
     use crate::fib::V4;
 
     #[test]
-    fn ranges_end_where_routes_do_and_equal_neighbours_are_one() {
+    fn ranges_follow_routes_and_merge_equal_neighbours() {
         let route = |text: &str, raw| {
             let prefix: Prefix<V4> = text.parse().expect("a prefix");
             Route { address: prefix.address(), length: prefix.length(), raw }

@@ -1,10 +1,9 @@
-//! DIR-24-8: two reads of memory at most, usually one. IPv4 only.
+//! DIR-24-8: at most two memory reads, usually one. IPv4 only.
 //!
-//! The first table has an entry for each value of the first 24 bits; where longer
-//! prefixes exist the entry leads to a table for the other 8. Entries have 32 bits.
+//! The first table has an entry for each value of the first 24 bits; for longer prefixes the entry
+//! points to a table for the other 8 bits. Entries have 32 bits.
 //!
-//! Gupta, Lin, McKeown, "Routing Lookups in Hardware at Memory Access Speeds",
-//! IEEE INFOCOM 1998.
+//! Gupta, Lin, McKeown, "Routing Lookups in Hardware at Memory Access Speeds", IEEE INFOCOM 1998.
 
 use super::expansion::{Node, below, dirty};
 use super::rib::Route;
@@ -12,10 +11,10 @@ use super::table::{DEEPER, Groups, Root};
 use super::{Batch, Fib, NextHop, Prefix, Rib, V4};
 use fwdlab_netio::prefetch::prefetch;
 
-/// Bits that the first table decides on.
+/// Bits that index the first table.
 const ROOT_BITS: u8 = 24;
 
-/// A table of 64 MB, and 1 kB for each /24 that has longer prefixes in it.
+/// A table of 64 MB, and 1 kB for each /24 that contains longer prefixes.
 #[derive(Clone, Debug)]
 pub struct Dir24_8 {
     rib: Rib<V4>,
@@ -29,7 +28,7 @@ impl Dir24_8 {
         Dir24_8 { rib: Rib::new(), root: Root::new(), groups: Groups::new() }
     }
 
-    /// The table of these routes.
+    /// Builds the table from these routes.
     pub fn of(rib: Rib<V4>) -> Dir24_8 {
         let mut fib = Dir24_8 { rib, ..Dir24_8::new() };
         fib.compile(Prefix::all());
@@ -37,7 +36,7 @@ impl Dir24_8 {
         fib
     }
 
-    /// Compiles again what lies within `prefix`, of at most 24 bits.
+    /// Recompiles everything within `prefix`, of at most 24 bits.
     fn compile(&mut self, prefix: Prefix<V4>) {
         let slots = slot(prefix.address())..=slot(prefix.last());
         let Dir24_8 { rib, root, groups } = self;
@@ -51,7 +50,7 @@ impl Dir24_8 {
         node.expand(&routes, slots, |slot, address, routes: &[Route<V4>]| {
             *slot = groups.allocate(*slot);
             let node = Node { address, at: ROOT_BITS, stride: 8 };
-            // An address has no bits after these: no route goes deeper.
+            // These are the last bits of an address: no route is longer.
             node.expand(routes, groups.table_mut(*slot), |_, _, _| {});
         });
     }
@@ -79,7 +78,7 @@ impl Fib<V4> for Dir24_8 {
 
     fn lookup_batch(&self, addresses: &[V4], next_hops: &mut [Option<NextHop>]) {
         assert_eq!(addresses.len(), next_hops.len(), "one next hop for each address");
-        // Nothing waits for anything: the CPU itself has many of them under way.
+        // The reads are independent: the CPU itself overlaps many of them.
         for (address, next_hop) in addresses.iter().zip(next_hops) {
             *next_hop = self.resolve(self.root[slot(*address)], *address);
         }

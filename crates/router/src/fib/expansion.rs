@@ -1,28 +1,28 @@
-//! Controlled prefix expansion: a node of a multi-bit trie from the routes below it.
+//! Controlled prefix expansion: builds a node of a multi-bit trie from the routes below it.
 //!
-//! Srinivasan, Varghese, "Fast Address Lookups Using Controlled Prefix Expansion",
-//! ACM TOCS 17 (1), 1999. Used by all tables that take several bits at a step.
+//! Srinivasan, Varghese, "Fast Address Lookups Using Controlled Prefix Expansion", ACM TOCS 17 (1),
+//! 1999. Used by all tables that consume several bits in one step.
 
 use super::rib::Route;
 use super::{Address, Batch, Prefix, Rib};
 
-/// A node: bits `at..at + stride` of an address choose one of its slots.
+/// A node: bits `at..at + stride` of an address select one of its slots.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Node<A> {
-    /// The address of the first slot.
+    /// Address of the first slot.
     pub(crate) address: A,
-    /// Bits before the node.
+    /// Bits above the node.
     pub(crate) at: u8,
-    /// Bits that choose a slot.
+    /// Bits that select a slot.
     pub(crate) stride: u8,
 }
 
 impl<A: Address> Node<A> {
-    /// Writes the next hops of routes that end within this node to their slots, and
-    /// calls `deeper` for each slot that longer routes go through: with the slot, its
-    /// first address, and those routes.
+    /// Writes the next hops of routes that end within this node to their slots, and calls `deeper`
+    /// for each slot that longer routes pass through, with the slot, its first address, and those
+    /// routes.
     ///
-    /// `routes` are in order, and all within the node; slots hold what is inherited.
+    /// `routes` are in order and all within the node; slots contain the inherited next hops.
     pub(crate) fn expand<'a>(
         &self,
         mut routes: &'a [Route<A>],
@@ -31,10 +31,10 @@ impl<A: Address> Node<A> {
     ) {
         let end = self.at + self.stride;
         while let [route, rest @ ..] = routes {
-            // The slots may be those of a part of the node only.
+            // `slots` may cover only a part of the node.
             let first = self.slot(route.address);
             if route.length <= end {
-                // Wider routes come first, narrower ones are painted over them.
+                // Wider routes come first, narrower ones overwrite them.
                 let count = 1 << (end - route.length);
                 slots[first..first + count].fill(route.raw);
                 routes = rest;
@@ -48,18 +48,17 @@ impl<A: Address> Node<A> {
         }
     }
 
-    /// The slot of an address, from that of the node's own address on.
+    /// Slot of an address, relative to the node's own address.
     fn slot(&self, address: A) -> usize {
         let of = |address: A| address.slice(self.at, self.stride);
         of(address) - of(self.address)
     }
 }
 
-/// From so many places on, compiling everything is quicker than one by one.
+/// Number of places from which compiling everything is faster than one by one.
 const PLACES_MAX: usize = 1 << 15;
 
-/// What has to be compiled again after `batch`: prefixes of at most `root` bits,
-/// none within another.
+/// Prefixes to recompile after `batch`: of at most `root` bits, none within another.
 pub(crate) fn dirty<A: Address>(batch: &Batch<A>, root: u8) -> Vec<Prefix<A>> {
     let clip = |prefix: Prefix<A>| Prefix::containing(prefix.address(), prefix.length().min(root));
     let mut dirty: Vec<Prefix<A>> =
@@ -69,7 +68,7 @@ pub(crate) fn dirty<A: Address>(batch: &Batch<A>, root: u8) -> Vec<Prefix<A>> {
     if dirty.len() > PLACES_MAX { vec![Prefix::all()] } else { dirty }
 }
 
-/// What an address of `prefix` has without the routes within it, packed; and those
+/// Next hop, packed, that addresses of `prefix` have without the routes within it; and those
 /// routes, in order.
 pub(crate) fn below<A: Address>(rib: &Rib<A>, prefix: Prefix<A>) -> (u32, Vec<Route<A>>) {
     let shorter = prefix.length().checked_sub(1);

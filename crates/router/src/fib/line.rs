@@ -1,16 +1,16 @@
-//! A few ranges of addresses and their next hops, on one line of the CPU's caches.
+//! A few ranges of addresses and their next hops, on one cache line.
 
 use super::Address;
 use super::rib::Route;
 
 /// Ranges on a line.
 pub(crate) const RANGES: usize = 8;
-/// The longest prefix that a range may begin or end with.
+/// Longest prefix at which a range may begin or end.
 const LENGTH_MAX: u8 = 64;
 
-/// Ranges in order, the rest of the line filled up so that it is never found. A range
-/// is 48 bits of its first address, bits 16 to 63, then its next hop, packed: all
-/// addresses that lead to a line have the bits before in common.
+/// Ranges in order; the rest of the line is padded so that it never matches. A range is 48 bits of
+/// its first address, bits 16 to 63, followed by its next hop, packed: all addresses of a line
+/// share the bits before those.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(crate) struct Line([u64; RANGES]);
@@ -22,7 +22,7 @@ impl Default for Line {
 }
 
 impl Line {
-    /// The line of up to [`RANGES`] ranges.
+    /// Builds the line of up to [`RANGES`] ranges.
     pub(crate) fn of(ranges: &[Range]) -> Line {
         let mut line = [u64::MAX; RANGES];
         for (entry, range) in line.iter_mut().zip(ranges) {
@@ -31,21 +31,21 @@ impl Line {
         Line(line)
     }
 
-    /// The next hop, packed, of the address whose first bits are `high`. The first
-    /// range is taken to begin no later.
+    /// Next hop, packed, of the address whose first bits are `high`. The first range must begin at
+    /// or before it.
     #[inline(always)]
     pub(crate) fn find(&self, high: u64) -> u32 {
-        // Nothing in use comes after the ones, with which a line is filled up.
-        let wanted = high << 16 | 0xfffe;
+        // The padding is all ones, and no range in use sorts after it.
+        let key = high << 16 | 0xfffe;
         let mut at = 0;
         for half in [4, 2, 1] {
-            at += half * usize::from(self.0[(at + half) % RANGES] <= wanted);
+            at += half * usize::from(self.0[(at + half) % RANGES] <= key);
         }
         self.0[at % RANGES] as u32 & 0xffff
     }
 }
 
-/// Addresses with one next hop, from the first on.
+/// Addresses from `first` on with one next hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Range {
     /// The first 64 bits of the first address.
@@ -54,7 +54,7 @@ pub(crate) struct Range {
     pub(crate) raw: u16,
 }
 
-/// The first 64 bits of an address; one that is shorter ends with zeros.
+/// First 64 bits of an address, padded with zeros.
 #[inline(always)]
 pub(crate) fn high<A: Address>(address: A) -> u64 {
     (address.to_bits() << (128 - A::BITS) >> 64) as u64
@@ -66,26 +66,26 @@ pub(crate) fn bounds<A: Address>(address: A, length: u8) -> (u64, u64) {
     (first, first | u64::MAX.checked_shr(length.into()).unwrap_or(0))
 }
 
-/// The ranges from the address that begins with `first` to the one that begins with
-/// `last`: `routes`, in order and all within, and between them `inherited`. None if a
-/// line can't hold such ranges, however few they are.
+/// Ranges from the address that begins with `first` to the one that begins with `last`: `routes`,
+/// in order and all within, and `inherited` between them. `None` if a line can't represent these
+/// ranges, however few they are.
 pub(crate) fn ranges<A: Address>(
     (first, last): (u64, u64),
     inherited: u32,
     routes: &[Route<A>],
 ) -> Option<Vec<Range>> {
-    // The highest number is that of a line's filling.
+    // The highest number is reserved for the padding.
     let small = |raw: u32| u16::try_from(raw).ok().filter(|&raw| raw < u16::MAX);
     let inherited = small(inherited)?;
     let mut ranges = vec![Range { first, raw: inherited }];
     let mut begin = |first, raw| {
-        // What begins at the same address is narrower, and hides what was there.
+        // A range that begins at the same address is narrower, and replaces the earlier one.
         ranges.pop_if(|range| range.first == first);
         if ranges.last().is_none_or(|before| before.raw != raw) {
             ranges.push(Range { first, raw });
         }
     };
-    // Last address and next hop of the routes around the present place.
+    // Last address and next hop of the routes that contain the current address.
     let mut open: Vec<(u64, u16)> = Vec::new();
     for route in routes.iter().map(Some).chain([None]) {
         while let Some((end, _)) =
@@ -118,7 +118,7 @@ mod tests {
     const ALL: (u64, u64) = (0x2001_0d00 << 32, 0x2001_0dff_ffff_ffff);
 
     #[test]
-    fn ranges_end_where_routes_do_and_equal_neighbours_are_one() {
+    fn ranges_follow_routes_and_merge_equal_neighbours() {
         let routes = [
             route("2001:d00::/32", 2),
             route("2001:d00::/48", 3),
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_finds_the_last_range_that_begins_no_later() {
+    fn find_returns_the_last_range_at_or_before_the_address() {
         for count in 1..=RANGES as u64 {
             let range = |n: u64| Range { first: ALL.0 + (n << 16), raw: n as u16 + 1 };
             let line = Line::of(&(0..count).map(range).collect::<Vec<_>>());
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_line_cannot_hold_is_told() {
+    fn ranges_that_do_not_fit_return_none() {
         assert_eq!(ranges(ALL, 1, &[route("2001:d00::/65", 2)]), None);
         assert_eq!(ranges(ALL, 1, &[route("2001:d00::/64", 0xffff)]), None);
         assert_eq!(ranges::<V6>(ALL, 0xffff, &[]), None);

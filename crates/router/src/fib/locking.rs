@@ -43,8 +43,8 @@ impl<A: Address, F: Fib<A> + Clone> Locked<A, F> {
     /// Applies all changes of `batch` atomically for each packet. For a batch of packets they
     /// are atomic only if the table is [`Locking::Lockless`].
     pub fn update(&self, batch: &Batch<A>) {
-        // After a panic of the writer the table may be half changed; a kernel would continue
-        // reading it, too.
+        // After a panic of the writer the table may be partly changed; a kernel would also continue
+        // to read it.
         match &self.0 {
             Kept::Global(fib) => fib.lock().unwrap_or_else(PoisonError::into_inner).apply(batch),
             Kept::Rwlock(fib) => fib.write().unwrap_or_else(PoisonError::into_inner).apply(batch),
@@ -57,7 +57,7 @@ impl<A: Address, F: Fib<A> + Clone> Locked<A, F> {
     /// As [`Fib::lookup_batch`], taking the lock, if there is one, for each address.
     ///
     /// # Panics
-    /// When the two slices differ in length.
+    /// If the two slices differ in length.
     pub fn lookup_batch(&self, addresses: &[A], next_hops: &mut [Option<NextHop>]) {
         assert_eq!(addresses.len(), next_hops.len(), "one next hop for each address");
         let pairs = addresses.iter().zip(&mut *next_hops);
@@ -78,14 +78,14 @@ impl<A: Address, F: Fib<A> + Clone> Locked<A, F> {
         }
     }
 
-    /// As [`Fib::prefetch`], where that takes no lock.
+    /// As [`Fib::prefetch`], unless that needs a lock.
     pub fn prefetch(&self, addresses: &[A]) {
         if let Kept::Lockless(fib) = &self.0 {
             fib.read().prefetch(addresses);
         }
     }
 
-    /// Memory of the table, or of both, in bytes.
+    /// Memory of the table, or of both tables, in bytes.
     pub fn memory_bytes(&self) -> usize {
         match &self.0 {
             Kept::Global(fib) => fib.lock().unwrap_or_else(PoisonError::into_inner).memory_bytes(),

@@ -1,12 +1,12 @@
 //! Forwarding tables (FIB): longest-prefix match from an address to its next hop.
 //!
-//! One algorithm per file, all behind [`Fib`]; README.md in this directory describes
-//! idea, source, cost and measured rates of each. Tests compare the results of each with
-//! those of the simplest one possible.
+//! One algorithm per file, all behind [`Fib`]; README.md in this directory describes the idea,
+//! source, cost and measured rates of each. Tests compare the results of each with those of the
+//! simplest possible one.
 //!
-//! A table returns the number of a next hop; interface, address and link-layer header are
-//! kept elsewhere. There are no metrics and no multiple routes to one prefix: the route
-//! inserted last replaces earlier ones.
+//! A table returns the number of a next hop; interface, address and link-layer header are kept
+//! elsewhere. There are no metrics and no multiple routes to one prefix: the route inserted last
+//! replaces earlier ones.
 
 pub mod auto;
 mod batch;
@@ -42,10 +42,10 @@ pub use shared::{Shared, Updated};
 
 use std::num::NonZeroU32;
 
-/// The number of a next hop, from 0 to [`NextHop::MAX`].
+/// Number of a next hop, from 0 to [`NextHop::MAX`].
 ///
-/// An `Option<NextHop>` has 32 bits as well, of which the highest is never set:
-/// tables keep it as it is and use that bit for themselves.
+/// An `Option<NextHop>` also has 32 bits, of which the highest is never set: tables store it in
+/// this form and use that bit themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NextHop(NonZeroU32);
 
@@ -55,7 +55,7 @@ impl NextHop {
     /// The highest number.
     pub const MAX: u32 = (1 << 31) - 2;
 
-    /// The next hop of this number, if that is no more than [`NextHop::MAX`].
+    /// The next hop of this number, if it is at most [`NextHop::MAX`].
     #[inline]
     pub const fn new(number: u32) -> Option<NextHop> {
         if number > NextHop::MAX {
@@ -73,7 +73,7 @@ impl NextHop {
         self.0.get() - 1
     }
 
-    /// Representation in tables: 0 for none; the highest bit is never set.
+    /// Representation in tables: 0 for `None`; the highest bit is never set.
     #[inline(always)]
     pub(crate) fn pack(next_hop: Option<NextHop>) -> u32 {
         next_hop.map_or(0, |next_hop| next_hop.0.get())
@@ -91,12 +91,11 @@ pub trait Fib<A: Address>: Send + Sync {
     /// The next hop of the longest prefix that contains `address`.
     fn lookup(&self, address: A) -> Option<NextHop>;
 
-    /// The next hops of all `addresses`: `next_hops[i]` is that of `addresses[i]`.
-    /// Tables overlap the reading of memory for several addresses, so this is
-    /// faster than one after the other.
+    /// Next hops of all `addresses`: `next_hops[i]` belongs to `addresses[i]`. Tables overlap the
+    /// memory reads of several addresses, so this is faster than separate lookups.
     ///
     /// # Panics
-    /// When the two slices differ in length.
+    /// If the two slices differ in length.
     fn lookup_batch(&self, addresses: &[A], next_hops: &mut [Option<NextHop>]) {
         assert_eq!(addresses.len(), next_hops.len(), "one next hop for each address");
         for (address, next_hop) in addresses.iter().zip(next_hops) {
@@ -104,8 +103,8 @@ pub trait Fib<A: Address>: Send + Sync {
         }
     }
 
-    /// Asks for the memory that lookups of these addresses begin with, where it is too much for
-    /// caches: who has other work before the lookups needn't wait for it then.
+    /// Prefetches the memory that lookups of these addresses read first, if the table is too large
+    /// for caches, so that a caller with other work to do first need not wait for it later.
     fn prefetch(&self, _addresses: &[A]) {}
 
     /// Applies all changes in order.
@@ -117,16 +116,16 @@ pub trait Fib<A: Address>: Send + Sync {
     /// Routes in the table.
     fn len(&self) -> usize;
 
-    /// True when no address has a next hop.
+    /// True if no address has a next hop.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Memory that the table takes, in bytes, with the routes that it is made
-    /// from. Estimated where the standard library's maps are part of it.
+    /// Memory of the table and of the routes it is built from, in bytes. Estimated for the standard
+    /// library's maps.
     fn memory_bytes(&self) -> usize;
 
-    /// Adds a route, or changes its next hop; returns the one that it had.
+    /// Adds a route, or changes its next hop; returns the previous one.
     fn insert(&mut self, prefix: Prefix<A>, next_hop: NextHop) -> Option<NextHop> {
         let before = self.get(prefix);
         self.apply(&Batch::from_iter([Change::Insert(prefix, next_hop)]));
@@ -148,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn next_hops_are_numbers_below_the_highest_bit() {
+    fn next_hop_numbers_stay_below_the_highest_bit() {
         assert_eq!(NextHop::new(0).map(NextHop::number), Some(0));
         let last = NextHop::new(NextHop::MAX);
         assert_eq!(last.map(NextHop::number), Some(NextHop::MAX));

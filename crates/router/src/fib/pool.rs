@@ -1,4 +1,4 @@
-//! An array of which runs of places are taken and given back.
+//! An array from which runs of elements are allocated and released.
 
 use super::table::Array;
 use std::ops::{Index, IndexMut};
@@ -7,17 +7,18 @@ use std::ops::{Index, IndexMut};
 #[derive(Clone, Debug)]
 pub(crate) struct Pool<T> {
     places: Array<T>,
-    /// Places of free runs, by their length.
+    /// Positions of free runs, by length.
     free: Vec<Vec<u32>>,
 }
 
 impl<T: Copy + Default> Pool<T> {
-    /// No places; runs are no longer than `longest`.
+    /// Creates an empty pool; released runs are no longer than `longest`.
     pub(crate) fn new(longest: usize) -> Pool<T> {
         Pool { places: Array::new(), free: vec![Vec::new(); longest + 1] }
     }
 
-    /// The place of a run; one longer than the longest can't be given back. It holds what it held before.
+    /// Allocates a run and returns its position; one longer than the pool's maximum can't be
+    /// released. Its contents are unspecified.
     pub(crate) fn allocate(&mut self, length: usize) -> u32 {
         if length == 0 {
             return 0;
@@ -25,7 +26,7 @@ impl<T: Copy + Default> Pool<T> {
         if let Some(place) = self.free.get_mut(length).and_then(Vec::pop) {
             return place;
         }
-        // A longer run is divided before the array grows.
+        // Split a longer run before growing the array.
         let mut longer = length + 1..self.free.len();
         if let Some((long, place)) = longer.find_map(|long| Some((long, self.free[long].pop()?))) {
             self.free[long - length].push(place + length as u32);
@@ -36,20 +37,20 @@ impl<T: Copy + Default> Pool<T> {
         place as u32
     }
 
-    /// Writes a run, or a part of one.
+    /// Writes all or part of a run.
     pub(crate) fn write(&mut self, place: u32, values: &[T]) {
         let place = place as usize;
         self.places[place..place + values.len()].copy_from_slice(values);
     }
 
-    /// Gives a run back, whole.
+    /// Releases an entire run.
     pub(crate) fn release(&mut self, place: u32, length: usize) {
         if length > 0 {
             self.free[length].push(place);
         }
     }
 
-    /// Places, those that are free among them.
+    /// Number of elements, including free ones.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.places.len()
@@ -87,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_given_back_is_used_again() {
+    fn released_runs_are_reused() {
         let mut pool: Pool<u32> = Pool::new(64);
         let run = pool.allocate(10);
         pool.release(run, 10);

@@ -5,7 +5,7 @@ use std::hash::Hash;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-/// An address as a number whose first bit in the packet is the highest.
+/// An address as a number whose highest bit is the first one in the packet.
 pub trait Address:
     Copy + Ord + Hash + fmt::Debug + fmt::Display + Default + Send + Sync + 'static
 {
@@ -18,33 +18,33 @@ pub trait Address:
     /// The address as a number.
     fn to_bits(self) -> u128;
 
-    /// The family's address in `address`, if it is of this family.
+    /// Converts `address` if it is of this family.
     fn from_ip(address: IpAddr) -> Option<Self>;
 
-    /// The address as the standard library has it.
+    /// Converts the address to the standard library's type.
     fn to_ip(self) -> IpAddr;
 
-    /// `count` bits (1 to 32) from bit `at` on, counted from the first bit in the
-    /// packet. Beyond the end of the address they are 0.
+    /// `count` bits (1 to 32) from bit `at` on, counted from the first bit in the packet. Bits
+    /// beyond the end of the address are 0.
     fn slice(self, at: u8, count: u8) -> usize;
 
     /// The first `length` bits; the others are 0.
     fn masked(self, length: u8) -> Self;
 
-    /// True when the first `length` bits are those of `other`.
+    /// True if the first `length` bits are equal to those of `other`.
     fn shares(self, other: Self, length: u8) -> bool;
 
-    /// How many bits from the first on are those of `other`.
+    /// Number of leading bits in common with `other`.
     fn common(self, other: Self) -> u8;
 
     /// The address with all bits after the first `length` set: the last of a prefix.
     fn last(self, length: u8) -> Self;
 
-    /// The next address, unless this is the last one.
+    /// The next address; `None` for the last one.
     fn next(self) -> Option<Self>;
 
-    /// `self <= other`, in a form that is compiled without a branch: where addresses
-    /// are random, half of such branches are mispredicted.
+    /// `self <= other`, written so that it compiles without a branch: with random addresses, half
+    /// of these branches are mispredicted.
     #[inline(always)]
     fn at_most(self, other: Self) -> bool {
         let halves = |address: Self| (address.to_bits() >> 64, address.to_bits() as u64);
@@ -98,13 +98,13 @@ macro_rules! address {
 
             #[inline(always)]
             fn slice(self, at: u8, count: u8) -> usize {
-                // Nearly all that is asked of an IPv6 address lies in its first half, and
-                // shifting 128 bits by a variable takes many instructions.
+                // Nearly all lookups need only the first half of an IPv6 address, and shifting 128
+                // bits by a variable takes many instructions.
                 if Self::BITS > 64 && at + count <= 64 {
                     let half = (self.to_bits() >> 64) as u64;
                     return (half << at >> (64 - count)) as usize;
                 }
-                // What is left of an address at its end is filled with zeros.
+                // Bits beyond the end of an address are zeros.
                 let rest = self.0.checked_shl(at.into()).unwrap_or(0);
                 (rest >> (Self::BITS - count)) as usize
             }
@@ -159,36 +159,36 @@ macro_rules! address {
 address!(V4, u32, V4, Ipv4Addr);
 address!(V6, u128, V6, Ipv6Addr);
 
-/// The addresses that begin with the same bits. Those after the prefix are 0 in
-/// [`Prefix::address`]: there is one way to write each prefix.
+/// Addresses that begin with the same bits. The bits after the prefix are 0 in [`Prefix::address`]:
+/// each prefix has one representation.
 ///
-/// The order is that of the addresses, and at the same address the shorter, so
-/// wider, prefix comes first: whatever contains another comes before it.
+/// Prefixes are ordered by address, and at the same address the shorter, so wider, prefix comes
+/// first: a prefix comes before all prefixes it contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Prefix<A> {
     address: A,
     length: u8,
 }
 
-/// Why something is no prefix.
+/// Reason why a text or number is not a prefix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PrefixError {
-    /// The address is none, or one of the other family.
+    /// The address is invalid, or of the other family.
     #[error("{0:?} is no {1} address")]
     Address(String, &'static str),
-    /// The length is no number, or more than the family's addresses have bits.
+    /// The length is not a number, or exceeds the bits of the family's addresses.
     #[error("the length {0:?} is no number from 0 to {1}")]
     Length(String, u8),
     /// Bits after the prefix are set.
     #[error("{address}/{length} has bits set after the first {length}: {hosts}; write {canonical}")]
     HostBits {
-        /// The address as it was written.
+        /// The address as written.
         address: String,
-        /// As it was written.
+        /// The length as written.
         length: u8,
-        /// The bits that are too many, as an address.
+        /// The superfluous bits, as an address.
         hosts: String,
-        /// The prefix that is probably meant.
+        /// The prefix that was probably meant.
         canonical: String,
     },
 }
@@ -202,7 +202,7 @@ impl<A: Address> Prefix<A> {
     /// The prefix of `length` bits at `address`.
     ///
     /// # Errors
-    /// When the length is too long, or bits after the prefix are set.
+    /// If the length is too long, or bits after the prefix are set.
     pub fn new(address: A, length: u8) -> Result<Prefix<A>, PrefixError> {
         if length > A::BITS {
             return Err(PrefixError::Length(length.to_string(), A::BITS));
@@ -220,8 +220,8 @@ impl<A: Address> Prefix<A> {
         })
     }
 
-    /// The prefix of `length` bits that holds `address`; lengths beyond the end of
-    /// an address count as the whole of it.
+    /// The prefix of `length` bits that contains `address`; a length greater than the address
+    /// length means the whole address.
     pub fn containing(address: A, length: u8) -> Prefix<A> {
         let length = length.min(A::BITS);
         Prefix { address: address.masked(length), length }
@@ -233,7 +233,7 @@ impl<A: Address> Prefix<A> {
         self.address
     }
 
-    /// The number of bits that are the same in all addresses.
+    /// Number of bits that all addresses share.
     #[inline]
     pub fn length(self) -> u8 {
         self.length
@@ -245,13 +245,13 @@ impl<A: Address> Prefix<A> {
         self.address.last(self.length)
     }
 
-    /// True when `address` is one of the prefix's.
+    /// True if `address` belongs to the prefix.
     #[inline]
     pub fn contains(self, address: A) -> bool {
         self.address.shares(address, self.length)
     }
 
-    /// True when all addresses of `other` are among those of this prefix.
+    /// True if all addresses of `other` belong to this prefix.
     #[inline]
     pub fn covers(self, other: Prefix<A>) -> bool {
         self.length <= other.length && self.contains(other.address)
@@ -267,7 +267,7 @@ impl<A: Address> fmt::Display for Prefix<A> {
 impl<A: Address> FromStr for Prefix<A> {
     type Err = PrefixError;
 
-    /// `address/length`; an address alone is a prefix of all its bits.
+    /// Parses `address/length`; an address alone is a prefix of all its bits.
     fn from_str(text: &str) -> Result<Prefix<A>, PrefixError> {
         let (address, length) = match text.split_once('/') {
             Some((address, length)) => (address, Some(length)),
@@ -280,7 +280,7 @@ impl<A: Address> FromStr for Prefix<A> {
         };
         let length = match length {
             None => A::BITS,
-            // A sign is no part of a length, although Rust's numbers may have one.
+            // Rust's integer parser accepts a sign, but a length has none.
             Some(digits) => match digits.parse() {
                 Ok(length) if !digits.starts_with('+') => length,
                 _ => return Err(PrefixError::Length(digits.to_owned(), A::BITS)),
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn prefixes_are_read_and_written_the_same() {
+    fn prefixes_round_trip_through_text() {
         for text in ["0.0.0.0/0", "10.0.0.0/8", "192.0.2.1/32", "198.18.0.0/15"] {
             assert_eq!(v4(text).to_string(), text);
         }
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_prefix_is_named() {
+    fn invalid_prefixes_are_errors() {
         let error = |text: &str| text.parse::<Prefix<V4>>().expect_err("no prefix").to_string();
         assert_eq!(error("10.0.0/8"), "\"10.0.0\" is no IPv4 address");
         assert_eq!(error("2001:db8::/32"), "\"2001:db8::\" is no IPv4 address");
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_are_counted_from_the_first_in_the_packet() {
+    fn bits_count_from_the_first_in_the_packet() {
         let address = V4(0x1234_5678);
         assert_eq!(address.slice(0, 4), 1);
         assert_eq!(address.slice(8, 16), 0x3456);
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn what_contains_another_comes_before_it() {
+    fn containing_prefixes_sort_first() {
         let mut prefixes = [v4("10.0.0.0/24"), v4("10.0.0.0/8"), v4("9.0.0.0/8"), v4("0.0.0.0/0")];
         prefixes.sort();
         assert_eq!(

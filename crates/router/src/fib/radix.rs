@@ -1,18 +1,17 @@
 //! A radix tree under a lock, as the BSD kernels had it for thirty years.
 //!
-//! A node decides on one bit; chains of nodes without a choice are left out
-//! (Patricia). Each lookup takes the lock for reading. Different from the kernels'
-//! tree: prefixes are compared on the way down, so there is no way back up.
+//! A node decides on one bit; chains of nodes without a choice are omitted (Patricia). Each lookup
+//! takes the lock for reading. Unlike the kernels' tree, this one compares prefixes on the way
+//! down, so there is no way back up.
 //!
-//! Sklower, "A Tree-Based Packet Routing Table for Berkeley Unix", USENIX Winter
-//! 1991; Morrison, "PATRICIA", JACM 15 (4), 1968.
+//! Sklower, "A Tree-Based Packet Routing Table for Berkeley Unix", USENIX Winter 1991; Morrison,
+//! "PATRICIA", JACM 15 (4), 1968.
 
 use super::table::Array;
 use super::{Address, Batch, Change, Fib, NextHop, Prefix};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
-/// The tree. It has a lock of its own: [`Radix::update`] needs no `&mut`, so share
-/// it as it is.
+/// The tree with its own lock: [`Radix::update`] needs no `&mut`, so a shared reference is enough.
 #[derive(Debug)]
 pub struct Radix<A> {
     tree: RwLock<Tree<A>>,
@@ -24,9 +23,9 @@ impl<A: Address> Radix<A> {
         Radix { tree: RwLock::new(Tree::new()) }
     }
 
-    /// Makes all changes in their order, while no reader is in the tree.
+    /// Applies all changes in order, while no reader is in the tree.
     pub fn update(&self, batch: &Batch<A>) {
-        // A panic while writing would be a bug in what follows; the tree stays a tree.
+        // A panic while writing would be a bug in the code below; the tree stays a tree.
         self.tree.write().unwrap_or_else(PoisonError::into_inner).apply(batch);
     }
 
@@ -72,8 +71,7 @@ impl<A: Address> Default for Radix<A> {
     }
 }
 
-/// The tree itself. Node 0 is its root, of length 0, and so nobody's child: as a
-/// child, 0 means none.
+/// The tree itself. Node 0 is its root, of length 0, and never a child: as a child, 0 means none.
 #[derive(Clone, Debug)]
 struct Tree<A> {
     nodes: Array<Node<A>>,
@@ -81,13 +79,13 @@ struct Tree<A> {
     routes: usize,
 }
 
-/// A prefix that has a route, or at which two parts of the tree divide.
+/// A prefix that has a route, or at which two parts of the tree diverge.
 #[derive(Clone, Copy, Debug)]
 struct Node<A> {
     address: A,
     /// Next hop, packed.
     raw: u32,
-    /// By the bit after the prefix.
+    /// Children by the bit after the prefix.
     children: [u32; 2],
     length: u8,
 }
@@ -101,7 +99,7 @@ impl<A: Address> Node<A> {
         Prefix::containing(self.address, self.length)
     }
 
-    /// True for a node that neither has a route nor divides anything.
+    /// True for a node that neither has a route nor joins two subtrees.
     fn is_superfluous(&self) -> bool {
         self.raw == 0 && self.children.contains(&0)
     }
@@ -172,7 +170,7 @@ impl<A: Address> Tree<A> {
         loop {
             let node = &mut self.nodes[parent as usize];
             if node.length == prefix.length() {
-                // Each step kept to prefixes that contain this one: it is the same.
+                // Each step stayed at prefixes that contain this one: it is the same prefix.
                 self.routes += usize::from(node.raw == 0);
                 node.raw = raw;
                 return;
@@ -204,7 +202,7 @@ impl<A: Address> Tree<A> {
     }
 
     fn remove(&mut self, prefix: Prefix<A>) {
-        // The way down: the last is the node, those before it its ancestors.
+        // Nodes on the way down: the last is the node itself, the others are its ancestors.
         let mut path = vec![0_u32];
         loop {
             let at = path[path.len() - 1];
@@ -222,7 +220,8 @@ impl<A: Address> Tree<A> {
                 child => path.push(child),
             }
         }
-        // The node goes unless it divides something; then its parent may, too.
+        // Remove the node unless it joins two subtrees; then its parent may become superfluous as
+        // well.
         while let [.., parent, at] = path[..]
             && self.nodes[at as usize].is_superfluous()
         {
@@ -251,7 +250,7 @@ mod tests {
     use crate::fib::V4;
 
     #[test]
-    fn an_emptied_tree_has_given_all_its_nodes_back() {
+    fn removing_all_routes_frees_all_nodes() {
         let mut tree = Tree::<V4>::new();
         let prefixes: Vec<Prefix<V4>> = (0..1000_u32)
             .map(|n| Prefix::containing(V4(n.wrapping_mul(0x9e37_79b9)), (n % 33) as u8))

@@ -1,19 +1,19 @@
 //! The radix tree as an immutable copy, read without locks.
 //!
-//! Any change makes a new copy from all routes. As nothing is ever inserted, the tree
-//! can be pressed together: one node for all levels that are full enough (the first
-//! decides on up to 20 bits, by the number of routes), none for bits that all routes
-//! below share (`level_compressed`). Nilsson, Karlsson, "IP-Address Lookup Using
-//! LC-Tries", IEEE JSAC 17 (6), 1999.
+//! Any change builds a new copy from all routes. As nothing is ever inserted, the tree can be
+//! compressed: one node replaces all levels that are full enough (the first decides on up to 20
+//! bits, by the number of routes), and bits that all routes below share need no nodes
+//! (`level_compressed`). Nilsson, Karlsson, "IP-Address Lookup Using LC-Tries", IEEE JSAC 17 (6),
+//! 1999.
 
 use super::level_compressed::{Cell, Cells, Way};
 use super::{Address, Batch, Fib, NextHop, Prefix, Rib};
 use fwdlab_netio::popcount::with_popcount;
 
-/// Lookups beside each other.
+/// Lookups in parallel.
 const LANES: usize = 16;
 
-/// The copy, and the routes that the next one is made from.
+/// The copy, and the routes from which the next one is built.
 #[derive(Clone, Debug)]
 pub struct RadixLockless<A> {
     rib: Rib<A>,
@@ -27,7 +27,7 @@ impl<A: Address> RadixLockless<A> {
         RadixLockless::of(Rib::new())
     }
 
-    /// The tree of these routes.
+    /// Builds the tree from these routes.
     pub fn of(rib: Rib<A>) -> RadixLockless<A> {
         let mut cells = Cells::new();
         let root = cells.root(first_bits::<A>(rib.len()), &rib.all());
@@ -36,8 +36,8 @@ impl<A: Address> RadixLockless<A> {
     }
 }
 
-/// As many bits as leave few steps, without a first node that is much larger than all
-/// others. IPv6 addresses in use lie close together, so more of theirs are taken.
+/// The number of bits that leaves few steps, without a first node that is much larger than all
+/// others. IPv6 addresses in use are close together, so IPv6 uses more bits.
 fn first_bits<A: Address>(routes: usize) -> u8 {
     let bits = routes.max(2).ilog2() as u8;
     (bits + if A::BITS == 128 { 4 } else { 1 }).min(20)
@@ -57,7 +57,7 @@ impl<A: Address> Fib<A> for RadixLockless<A> {
                 let (addresses, addresses_rest) = addresses.as_chunks::<LANES>();
                 let (next_hops, next_hops_rest) = next_hops.as_chunks_mut::<LANES>();
                 for (addresses, next_hops) in addresses.iter().zip(next_hops) {
-                    // Written out as loops: whatever hands arrays on copies them.
+                    // Explicit loops: adapters that pass arrays by value copy them.
                     let mut ways = [Way::default(); LANES];
                     for (way, &address) in ways.iter_mut().zip(addresses) {
                         *way = self.cells.enter(self.root, address);

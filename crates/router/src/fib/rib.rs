@@ -1,7 +1,7 @@
-//! The routes themselves, in order: what tables are compiled from.
+//! The routes themselves, in order: the source from which tables are compiled.
 //!
-//! A compiled table can't tell what stood under a route that goes away; this can.
-//! It answers a lookup too, slowly, in the plainest way.
+//! A compiled table does not know the route below a removed one; this does. It also answers
+//! lookups, slowly, in the simplest way.
 
 use super::{Address, Batch, Change, NextHop, Prefix};
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ pub struct Rib<A> {
     routes: BTreeMap<Prefix<A>, NextHop>,
 }
 
-/// A route as tables are compiled from it; the next hop is packed.
+/// A route as input to the compilation of tables; the next hop is packed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Route<A> {
     pub(crate) address: A,
@@ -26,12 +26,12 @@ impl<A: Address> Rib<A> {
         Rib { routes: BTreeMap::new() }
     }
 
-    /// Makes all changes in their order.
+    /// Applies all changes in order.
     pub fn apply(&mut self, batch: &Batch<A>) {
         if self.routes.is_empty() && batch.changes().iter().all(|c| matches!(c, Change::Insert(..)))
         {
-            // Many at once: sorted and built from below, which insertions one by one
-            // take three times as long for.
+            // Large batches: sorted and built bottom-up, as separate insertions take three times as
+            // long.
             let inserted = batch.changes().iter().filter_map(|change| match *change {
                 Change::Insert(prefix, next_hop) => Some((prefix, next_hop)),
                 Change::Remove(_) => None,
@@ -57,7 +57,7 @@ impl<A: Address> Rib<A> {
         self.routes.len()
     }
 
-    /// True without routes.
+    /// True if there are no routes.
     pub fn is_empty(&self) -> bool {
         self.routes.is_empty()
     }
@@ -75,8 +75,8 @@ impl<A: Address> Rib<A> {
             if found.contains(address) {
                 return Some((found, next_hop));
             }
-            // Whatever contains the address lies before `found`, and reaches over it:
-            // it ends no later than the two differ.
+            // Any prefix that contains the address sorts before `found`, and ends at the latest
+            // where the two differ.
             bound = Prefix::containing(address, found.address().common(address));
         }
     }
@@ -86,14 +86,14 @@ impl<A: Address> Rib<A> {
         self.routes.iter().map(|(&prefix, &next_hop)| Route::of(prefix, next_hop)).collect()
     }
 
-    /// The routes within `prefix`, itself among them, in order.
+    /// Routes within `prefix`, including `prefix` itself, in order.
     pub(crate) fn within(&self, prefix: Prefix<A>) -> Vec<Route<A>> {
         let last = Prefix::containing(prefix.last(), A::BITS);
         let range = self.routes.range(prefix..=last);
         range.map(|(&prefix, &next_hop)| Route::of(prefix, next_hop)).collect()
     }
 
-    /// Memory, estimated: a map's nodes are three quarters full on average.
+    /// Estimated memory: a map's nodes are three quarters full on average.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.routes.len() * size_of::<(Prefix<A>, NextHop)>() * 4 / 3
     }
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_is_found_past_neighbours_that_do_not_contain_the_address() {
+    fn longest_skips_neighbours_without_the_address() {
         let rib = rib(&["0.0.0.0/0", "10.0.0.0/8", "10.1.0.0/16", "10.1.2.0/24", "10.1.2.128/25"]);
         let found = |text: &str, length_max| {
             let address: std::net::Ipv4Addr = text.parse().expect("an address");
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_within_a_prefix_is_listed_in_order() {
+    fn within_lists_routes_in_order() {
         let rib = rib(&["10.0.0.0/8", "10.1.0.0/16", "10.255.255.255/32", "11.0.0.0/8"]);
         let within: Vec<u8> = rib
             .within("10.0.0.0/8".parse().expect("a prefix"))

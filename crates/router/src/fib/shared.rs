@@ -1,13 +1,11 @@
 //! A forwarding table with many readers and one writer, updated while packets are forwarded.
 //!
-//! There are two tables. Readers use one; a batch of changes is applied to the other,
-//! then the two are swapped atomically. So a reader sees all changes of a batch or none
-//! and takes no lock, and the writer never waits: if a reader still holds the table that
-//! is to be changed next, the writer copies it instead. The cost is twice the memory, and
-//! applying each change twice.
+//! There are two tables. Readers use one; a batch of changes is applied to the other, then the two
+//! are swapped atomically. A reader therefore sees all changes of a batch or none and takes no
+//! lock, and the writer never waits: if a reader still holds the table to change next, the writer
+//! copies it instead. The cost is twice the memory, and each change is applied twice.
 //!
-//! [Left-right](https://hal.science/hal-01207881) is the same scheme with writers that
-//! wait.
+//! [Left-right](https://hal.science/hal-01207881) is the same scheme with waiting writers.
 
 use super::{Address, Batch, Fib};
 use arc_swap::{ArcSwap, Guard};
@@ -20,40 +18,40 @@ pub struct Shared<A: Address, F> {
     writer: Mutex<Writer<A, F>>,
 }
 
-/// The spare table, which no new reader uses, and the changes that it still lacks.
+/// The spare table, which no new reader uses, and the changes that it does not contain yet.
 #[derive(Debug)]
 struct Writer<A, F> {
     spare: Arc<F>,
     lacking: Batch<A>,
 }
 
-/// How an update was applied.
+/// Method by which an update was applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Updated {
-    /// It had no readers left and was changed in place.
+    /// The spare table had no readers left and was changed in place.
     InPlace,
-    /// It still had readers: a copy was made.
+    /// The spare table still had readers and was copied.
     Copied,
 }
 
 impl<A: Address, F: Fib<A> + Clone> Shared<A, F> {
-    /// Shares `fib`. A second one is made right away.
+    /// Shares `fib`, and copies it immediately for the second table.
     pub fn new(fib: F) -> Shared<A, F> {
         let spare = Arc::new(fib.clone());
         let writer = Writer { spare, lacking: Batch::new() };
         Shared { current: ArcSwap::from_pointee(fib), writer: Mutex::new(writer) }
     }
 
-    /// The table as it is now, and as it stays for as long as the guard is kept.
+    /// The current table, unchanged for as long as the guard is kept.
     ///
-    /// Take it once for a batch of packets. Keeping it longer means working on old
-    /// routes, and costs the next but one update a copy of the table.
+    /// Take it once for a batch of packets. Keeping it longer means working on old routes, and
+    /// makes the next update but one copy the table.
     #[inline]
     pub fn read(&self) -> Guard<Arc<F>> {
         self.current.load()
     }
 
-    /// Makes all changes of `batch` visible at once.
+    /// Makes all changes of `batch` visible atomically.
     pub fn update(&self, batch: &Batch<A>) -> Updated {
         let mut writer = self.lock();
         let Writer { spare, lacking } = &mut *writer;
@@ -64,7 +62,7 @@ impl<A: Address, F: Fib<A> + Clone> Shared<A, F> {
                 Updated::InPlace
             }
             None => {
-                // The other table has what this one lacks.
+                // The other table contains the changes that this one lacks.
                 let mut fib = F::clone(&self.current.load());
                 fib.apply(batch);
                 *spare = Arc::new(fib);
@@ -82,8 +80,8 @@ impl<A: Address, F: Fib<A> + Clone> Shared<A, F> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Writer<A, F>> {
-        // A writer that panicked has left the spare table aside, at worst half
-        // changed, and that is seen by nobody: but nor can it be trusted.
+        // After a panic of a writer the spare table may be partly changed. No reader sees it, but
+        // the next writer must not use it.
         self.writer.lock().unwrap_or_else(|poisoned: PoisonError<_>| {
             self.writer.clear_poison();
             let mut writer = poisoned.into_inner();

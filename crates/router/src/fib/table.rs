@@ -1,13 +1,13 @@
-//! Arrays of entries that multi-bit tables consist of.
+//! Arrays of entries that make up multi-bit tables.
 
 use fwdlab_netio::memory::{move_to_huge_pages, prefer_huge_pages};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-/// Entries of which a copy asks whether there is anything in them.
+/// Entries per chunk that a copy checks for contents.
 const PART: usize = 1 << 10;
 
-/// Set in an entry that leads to a further table; the other bits say which.
+/// Set in an entry that points to a further table; the other bits are its index.
 pub(crate) const DEEPER: u32 = 1 << 31;
 
 /// The first table: one entry for each value of an address's first bits. Its size
@@ -15,9 +15,9 @@ pub(crate) const DEEPER: u32 = 1 << 31;
 pub(crate) struct Root<const N: usize>(Box<[u32; N]>);
 
 impl<const N: usize> Root<N> {
-    /// All entries 0, in huge pages where possible.
+    /// Creates a table with all entries 0, in huge pages if possible.
     pub(crate) fn new() -> Root<N> {
-        // Not moved there: much of it may never be written.
+        // Do not move existing pages: much of the table may never be written.
         let entries = vec![0; N].into_boxed_slice();
         prefer_huge_pages(&entries);
         match entries.try_into() {
@@ -30,7 +30,7 @@ impl<const N: usize> Root<N> {
 impl<const N: usize> Clone for Root<N> {
     fn clone(&self) -> Root<N> {
         let mut copy = Root::new();
-        // Nor by copying zeros.
+        // Nor touch pages by copying zeros.
         for (to, from) in copy.chunks_mut(PART).zip(self.chunks(PART)) {
             if from.iter().any(|&entry| entry != 0) {
                 to.copy_from_slice(from);
@@ -61,29 +61,29 @@ impl<const N: usize> fmt::Debug for Root<N> {
     }
 }
 
-/// An array that can be moved to huge pages: a lookup at random places in megabytes
-/// of small pages spends more time finding them than reading.
+/// An array that can be moved to huge pages: a lookup at random positions in megabytes of small
+/// pages spends more time on address translation than on reading.
 #[derive(Debug)]
 pub(crate) struct Array<T>(Vec<T>);
 
 impl<T: Clone> Array<T> {
-    /// Nothing yet.
+    /// Creates an empty array.
     pub(crate) fn new() -> Array<T> {
         Array(Vec::new())
     }
 
-    /// Appends one.
+    /// Appends one element.
     pub(crate) fn push(&mut self, value: T) {
         self.0.push(value);
     }
 
-    /// Appends `count` times the same.
+    /// Appends `count` copies of `value`.
     pub(crate) fn extend(&mut self, count: usize, value: T) {
         self.0.resize(self.0.len() + count, value);
     }
 
-    /// To be called when most of the array has been written. What is appended later
-    /// may stay in small pages.
+    /// Call this when most of the array has been written. Elements appended later may stay in small
+    /// pages.
     pub(crate) fn settle(&self) {
         move_to_huge_pages(&self.0);
     }
@@ -123,7 +123,7 @@ impl<T> DerefMut for Array<T> {
     }
 }
 
-/// Tables of 256 entries, for eight more bits each.
+/// Tables of 256 entries, for eight further bits each.
 #[derive(Clone, Debug)]
 pub(crate) struct Groups {
     tables: Array<[u32; 256]>,
@@ -136,7 +136,7 @@ impl Groups {
         Groups { tables: Array::new(), free: Vec::new() }
     }
 
-    /// A table with all entries `raw`; returns the entry that leads there.
+    /// Adds a table with all entries `raw`; returns the entry that points to it.
     pub(crate) fn allocate(&mut self, raw: u32) -> u32 {
         let group = match self.free.pop() {
             Some(group) => group,
@@ -149,18 +149,18 @@ impl Groups {
         group | DEEPER
     }
 
-    /// Gives the table back that `entry` leads to.
+    /// Releases the table that `entry` points to.
     pub(crate) fn release(&mut self, entry: u32) {
         self.free.push(entry & !DEEPER);
     }
 
-    /// The table that `entry` leads to.
+    /// Table that `entry` points to.
     #[inline(always)]
     pub(crate) fn table(&self, entry: u32) -> &[u32; 256] {
         &self.tables[(entry & !DEEPER) as usize]
     }
 
-    /// The same, to be changed.
+    /// Mutable table that `entry` points to.
     pub(crate) fn table_mut(&mut self, entry: u32) -> &mut [u32; 256] {
         &mut self.tables[(entry & !DEEPER) as usize]
     }

@@ -50,7 +50,7 @@ pub struct MrtError {
 /// Reads a dump.
 ///
 /// # Errors
-/// When the file is packed, cut off, or contradicts itself.
+/// If the file is packed, cut off, or contradicts itself.
 pub fn read(file: &[u8]) -> Result<Dump, MrtError> {
     if let Some(program) = packed_by(file) {
         let what = format!("the file is packed; unpack it with {program} first");

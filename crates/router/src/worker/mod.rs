@@ -37,7 +37,7 @@ const HOST: u32 = 8;
 /// Forwards between ports until it is told to end, or nothing will ever come in again.
 ///
 /// # Errors
-/// When a port is gone for good.
+/// If a port is gone for good.
 pub fn forward(mut engine: Box<dyn Engine>, station: Station) -> Result<(), NetioError> {
     let Station { mut ports, missed, orders } = station;
     let (mut batch, mut wakers) = (Batch::new(), Wakers::new());

@@ -76,7 +76,7 @@ impl Orders {
     /// None yet.
     ///
     /// # Errors
-    /// When the process has as many descriptors as it may.
+    /// If the process has as many descriptors as it may.
     pub fn new() -> Result<Orders, NetioError> {
         Ok(Orders {
             stop: AtomicBool::new(false),

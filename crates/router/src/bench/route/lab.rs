@@ -18,33 +18,33 @@ use fwdlab_packet::address::{Side, dut_address};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Batches that the router alone has between two looks at the clock. All that are in
-/// use together fit into a small first-level cache.
+/// Batches that the router alone processes between two readings of the clock. All buffers in use
+/// fit in a small first-level cache.
 pub const LOT: usize = 2;
-/// Steps between two looks at the clock of the whole.
+/// Steps between two readings of the clock for generator, router and sink together.
 const BETWEEN_CLOCKS: usize = 256;
 
 /// Generator, router and sink.
 pub struct Lab {
     name: String,
     traffic: Arc<Traffic>,
-    /// Number of the next packet's flow.
+    /// Flow number of the next packet.
     next: usize,
     router: Box<dyn Engine>,
     counters: Arc<Counters>,
     wires: [(Producer, Consumer); 2],
-    /// At the generator, at the router, at the sink.
+    /// Batches at the generator, at the router and at the sink.
     batches: [Batch; 3],
     generated: u64,
     arrived: u64,
 }
 
 impl Lab {
-    /// The variant's router between a generator of this traffic, which must be of its
+    /// Creates the variant's router between a generator of this traffic, which must be of its
     /// family, and a sink.
     ///
     /// # Errors
-    /// When there is no such router.
+    /// If the variant can't be built.
     pub fn new(
         variant: &Variant,
         tables: &mut Tables,
@@ -53,12 +53,12 @@ impl Lab {
         let config = config(variant);
         let (inet, inet6) = tables.of(variant)?;
         let counters = Counters::new(1);
-        // Counters of one worker have a tally of worker 0.
+        // Counters of one worker always have a tally for worker 0.
         let Some(tally) = counters.tally(0) else { unreachable!("a worker") };
         let router: Box<dyn Engine> = match variant.firewall {
             Standard::None => Box::new(Router::new(&config, inet, inet6, NoFirewall, tally)?),
             standard => {
-                // Of a seed, so that every run meets the same places of the table.
+                // A fixed seed, so that every run uses the same slots of the table.
                 let states =
                     StateConfig { kind: variant.states, seed: Some(1), ..StateConfig::default() };
                 let wall = SharedFirewall::new(&Ruleset::standard(standard), &states)?;
@@ -78,7 +78,7 @@ impl Lab {
         })
     }
 
-    /// Packets a second, generator and sink included, over `time` and somewhat more.
+    /// Packets per second, generator and sink included, over at least `time`.
     pub fn whole(&mut self, time: Duration) -> f64 {
         let begin = Instant::now();
         let arrived = self.arrived;
@@ -91,7 +91,7 @@ impl Lab {
         }
     }
 
-    /// Packets a second of the router alone, over `time` of its own and somewhat more.
+    /// Packets per second of the router alone, over at least `time` of the router's own time.
     pub fn alone(&mut self, time: Duration) -> f64 {
         let arrived = self.arrived;
         let mut elapsed = Duration::ZERO;
@@ -109,7 +109,8 @@ impl Lab {
         }
     }
 
-    /// As many batches all the way, one after the other, at times that `now_ns` tells.
+    /// Passes `batches` batches end to end, one after the other, at the times that `now_ns`
+    /// returns.
     pub fn pass(&mut self, batches: usize, mut now_ns: impl FnMut() -> u64) {
         for _ in 0..batches {
             self.generate();
@@ -118,8 +119,8 @@ impl Lab {
         }
     }
 
-    /// As [`Lab::pass`] without the router: what generator, rings and sink cost. None of
-    /// the packets arrives.
+    /// As [`Lab::pass`] without the router: the cost of generator, rings and sink. No packet
+    /// arrives.
     pub fn pass_around(&mut self, batches: usize) {
         for _ in 0..batches {
             self.generate();
@@ -131,15 +132,15 @@ impl Lab {
         }
     }
 
-    /// A packet of every flow, so that each has its state.
+    /// Sends one packet of every flow, so that each has its state.
     pub fn all_flows(&mut self) {
         self.pass(self.traffic.flows().div_ceil(BATCH), clock::monotonic_ns);
     }
 
-    /// Packets so far, if all arrived, and the router counted them so.
+    /// Returns the number of packets so far, if all arrived and the router's counters agree.
     ///
     /// # Errors
-    /// When a packet is missing.
+    /// If a packet is missing.
     pub fn check(&self) -> Result<u64, RouteError> {
         let counted = self.counters.read();
         let expected = match self.traffic.expires() {
@@ -171,19 +172,19 @@ impl Lab {
     fn sink(&mut self) {
         let [.., batch] = &mut self.batches;
         self.wires[1].1.receive(batch);
-        // Error messages go back to where packets came from.
+        // Error messages return to the port where packets came from.
         let port = u8::from(!self.traffic.expires());
         let there = batch.frames().iter().filter(|frame| frame.egress() == Some(port));
         self.arrived += there.count() as u64;
     }
 }
 
-/// Two ports, the sender at the first and the receiver at the second.
+/// Two ports: the sender at the first and the receiver at the second.
 fn config(variant: &Variant) -> Config {
     let mut neighbours = Neighbours::new();
     for (number, port, mac) in [(RECEIVER, 1, MACS[3]), (SENDER, 0, MACS[0])] {
         let next_hop = NextHop::new(number);
-        // Low numbers, which there is room for.
+        // Low numbers always fit in the table.
         let _ = next_hop.map(|next_hop| neighbours.set(next_hop, Neighbour { port, mac }));
     }
     let interface = |mac, side| {
@@ -193,7 +194,7 @@ fn config(variant: &Variant) -> Config {
         });
         Interface { mac, mtu: 1500, addresses: addresses.collect() }
     };
-    // No packet of the traffic is to be left unanswered.
+    // Every packet of the traffic must be answered.
     let all = Rate { per_second: u32::MAX, burst: u32::MAX };
     Config {
         interfaces: vec![interface(MACS[1], Side::Sender), interface(MACS[2], Side::Receiver)],
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn every_expiring_packet_is_answered() {
+    fn expiring_packets_are_all_answered() {
         for family in [Family::Inet, Family::Inet6] {
             let mut lab = lab(family, true);
             lab.pass(3, || 0);
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_that_goes_astray_is_noticed() {
+    fn check_reports_a_misrouted_packet() {
         let mut lab = lab(Family::Inet, false);
         lab.pass(1, || 0);
         assert_eq!(lab.check(), Ok(BATCH as u64));

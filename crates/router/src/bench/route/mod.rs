@@ -1,23 +1,23 @@
-//! How many packets a second a router forwards from memory to memory, on one core.
+//! Packets per second that a router forwards from memory to memory, on one core.
 //!
-//! A generator writes headers into frames, a ring carries them to the router, another
-//! to a sink. Two figures are taken of each variant, in turns of their own:
+//! A generator writes headers into frames, a ring carries them to the router, another one to a
+//! sink. Two figures are measured for each variant, in separate turns:
 //!
-//! - the whole: all three take turns on the core, batch by batch, and all that they do
-//!   is in the figure;
-//! - the router alone: frames are prepared and sunk outside the timed part, which begins
-//!   where the router takes batches from the one ring and ends where it has put them
-//!   into the other. Two looks at the clock for each [`LOT`] of batches are in it.
+//! - whole: generator, router and sink take turns on the core, batch by batch, and the figure
+//!   includes all three;
+//! - router alone: frames are prepared and consumed outside the timed part, which begins where the
+//!   router takes batches from the first ring and ends where it has put them into the second. It
+//!   includes two readings of the clock for each [`LOT`] of batches.
 //!
-//! Variants take turns, round by round, every second round the other way about, so that
-//! what the machine does meanwhile meets all of them. Every flow has been seen, and has
-//! its state, before the first round. Every packet is counted: all that were generated
-//! must have been forwarded and arrived, or there is no figure.
+//! Variants take turns, round by round, every second round in reverse order, so that noise of the
+//! machine affects all of them. Every flow has been seen, and has its state, before the first
+//! round. Every packet is counted: all generated packets must have been forwarded and have arrived,
+//! or there is no result.
 //!
-//! Of a hundred destinations within one route the entries stay in the caches, however large
-//! the table; [`Variant::destinations`] are drawn from all routes of the largest table, so that
-//! nearly every packet meets an entry that no cache holds. Deliberately left out: ports, several
-//! cores, and what they cost each other.
+//! The entries for a hundred destinations within one route stay in the caches, however large the
+//! table; [`Variant::destinations`] are drawn from all routes of the largest table, so that nearly
+//! every packet needs an entry that no cache holds. Deliberately left out: ports, several cores,
+//! and the contention between them.
 
 mod lab;
 mod tables;
@@ -36,51 +36,50 @@ use std::sync::Arc;
 use std::time::Duration;
 use tables::destinations;
 
-/// What is measured.
+/// Request for a measurement.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// Routers; the first is what the others are compared with.
+    /// Routers; the first is the baseline.
     pub variants: Vec<Variant>,
-    /// Bytes of a frame with FCS; `None` is the smallest of the family.
+    /// Bytes of a frame with FCS; `None` for the smallest of the family.
     pub frame_size: Option<u16>,
-    /// Flows, up to [`FLOWS_MAX`]; 0 counts as 1. Where variants have destinations, there are as
-    /// many flows as these.
+    /// Flows, up to [`FLOWS_MAX`]; 0 counts as 1. Variants with destinations have one flow for each
+    /// of them.
     pub flows: u32,
-    /// Time for each variant, all rounds together, half of it for either figure. Building
-    /// tables, and preparing frames for the router alone, come on top.
+    /// Time for each variant, over all rounds, half of it for each figure. Building tables, and
+    /// preparing frames for the router alone, take additional time.
     pub time: Duration,
-    /// Rounds, one of each figure a variant; 0 counts as 1.
+    /// Rounds, one of each figure for each variant; 0 counts as 1.
     pub rounds: u32,
     /// Seed of the routes.
     pub seed: u64,
 }
 
-/// A router that is measured.
+/// A router to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Variant {
     /// Address family of packets and routes.
     pub family: Family,
     /// Routes in the table, from 2 to [`crate::routes::synthesis::ROUTES_MAX`].
     pub routes: usize,
-    /// Their algorithm, which must know the family.
+    /// Algorithm of the table, which must support the family.
     pub fib: Algorithm,
-    /// Their lock.
+    /// Locking of the table.
     pub locking: Locking,
     /// The path through the router.
     pub path: ForwardingPath,
-    /// Rules; with [`Standard::None`] there is no firewall at all.
+    /// Rules; [`Standard::None`] disables the firewall.
     pub firewall: Standard,
-    /// Where the states of [`Standard::Stateful`] are kept.
+    /// Storage of the states of [`Standard::Stateful`].
     pub states: StateTable,
     /// Harvest entropy from every packet.
     pub harvest: bool,
-    /// Destinations, each of a flow, drawn from all routes; `None` is a hundred of one route.
+    /// Destinations, one for each flow, drawn from all routes; `None` for a hundred in one route.
     pub destinations: Option<u32>,
 }
 
 impl Variant {
-    /// The fast path with two routes in the fastest table of the family, and nothing
-    /// else.
+    /// The fast path with two routes in the fastest table of the family and no other features.
     pub fn plain(family: Family) -> Variant {
         Variant {
             family,
@@ -98,8 +97,8 @@ impl Variant {
         }
     }
 
-    /// What the router must reach: two routes, a million, of which few or all are met, the full
-    /// path, a rule without state, and states, of few and of a million flows.
+    /// Variants of the acceptance test: two routes, a million with traffic to few or all of them,
+    /// the full path, a rule without state, and states of few and of a million flows.
     pub fn acceptance(family: Family) -> [Variant; 8] {
         let plain = Variant::plain(family);
         let all = Variant { destinations: Some(FLOWS_MAX), ..plain };
@@ -115,7 +114,7 @@ impl Variant {
         ]
     }
 
-    /// Name in tables: what differs from the plain variant, and the routes.
+    /// Name in tables: the differences from the plain variant, and the routes.
     pub fn name(&self) -> String {
         let family = match self.family {
             Family::Inet => "inet",
@@ -146,16 +145,16 @@ impl Variant {
     }
 }
 
-/// What one variant reached.
+/// Result of one variant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RouteFigure {
     /// The router.
     pub variant: Variant,
-    /// Packets a second with generator and sink, one figure for each round.
+    /// Packets per second with generator and sink, one figure for each round.
     pub whole_per_second: Vec<f64>,
-    /// Packets a second of the router alone, likewise.
+    /// Packets per second of the router alone, one figure for each round.
     pub alone_per_second: Vec<f64>,
-    /// Packets that were forwarded and arrived, all there were.
+    /// Packets that were forwarded and arrived, equal to the packets generated.
     pub packets: u64,
 }
 
@@ -164,38 +163,38 @@ pub fn ratios(rates: &[f64], first: &[f64]) -> Vec<f64> {
     rates.iter().zip(first).map(|(rate, first)| rate / first).collect()
 }
 
-/// Why there is no figure.
+/// Reason why there is no result.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RouteError {
     /// No room for the addresses and the stamp that packets carry.
     #[error("frames of {size} bytes: this family's have {least} to {most}")]
     FrameSize {
-        /// Asked for.
+        /// Requested size.
         size: u16,
-        /// The smallest.
+        /// Smallest size.
         least: u16,
-        /// The largest.
+        /// Largest size.
         most: u16,
     },
     /// An algorithm of the other family.
     #[error("{0} is for the other family only")]
     Algorithm(&'static str),
-    /// The router can't be set up so.
+    /// An invalid configuration.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The rules can't be meant.
+    /// Invalid rules.
     #[error(transparent)]
     Rules(#[from] RuleError),
-    /// Packets were lost, or came out elsewhere.
+    /// Packets were lost or left through another port.
     #[error("{name}: of {generated} packets {arrived} arrived ({what})")]
     Lost {
-        /// The variant's.
+        /// Name of the variant.
         name: String,
-        /// Packets that went in.
+        /// Packets generated.
         generated: u64,
-        /// Packets that came out where they should.
+        /// Packets that arrived at the sink.
         arrived: u64,
-        /// The router's counters.
+        /// Counters of the router.
         what: String,
     },
 }
@@ -208,10 +207,10 @@ impl RouteError {
     }
 }
 
-/// Measures, on the CPU that the calling thread is on: pin it before.
+/// Measures on the CPU that the calling thread runs on: pin it before.
 ///
 /// # Errors
-/// When a variant can't be built, or doesn't forward every packet.
+/// If a variant can't be built or doesn't forward every packet.
 pub fn route(question: &Question) -> Result<Vec<RouteFigure>, RouteError> {
     let mut labs = labs(question)?;
     let mut figures: Vec<RouteFigure> = question
@@ -226,7 +225,7 @@ pub fn route(question: &Question) -> Result<Vec<RouteFigure>, RouteError> {
     let time = question.time / rounds / 2;
     for round in 0..rounds {
         let mut turn = |(lab, figure): (&mut Lab, &mut RouteFigure)| {
-            // So that its caches are as they are while traffic flows, not as after a pause.
+            // Warms the caches, so that they are as in steady traffic rather than after a pause.
             lab.all_flows();
             figure.whole_per_second.push(lab.whole(time));
             figure.alone_per_second.push(lab.alone(time));
@@ -240,7 +239,7 @@ pub fn route(question: &Question) -> Result<Vec<RouteFigure>, RouteError> {
     Ok(figures)
 }
 
-/// A lab for each variant, all flows seen.
+/// Creates a lab for each variant, with all flows seen.
 fn labs(question: &Question) -> Result<Vec<Lab>, RouteError> {
     let mut tables = Tables::new(question.seed);
     let mut traffics: Vec<(_, Arc<Traffic>)> = Vec::new();
@@ -278,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_router_gives_figures_and_loses_nothing() {
+    fn all_variants_forward_every_packet() {
         let mut variants = Vec::new();
         for family in [Family::Inet, Family::Inet6] {
             let plain = Variant { routes: 50, ..Variant::plain(family) };
@@ -304,12 +303,12 @@ mod tests {
         }
         let names: std::collections::HashSet<_> =
             figures.iter().map(|f| f.variant.name()).collect();
-        // Plain, and lockless, are what the fastest table is by itself.
+        // The plain and the lockless variant are the fastest table itself.
         assert_eq!(names.len(), figures.len() - 2);
     }
 
     #[test]
-    fn what_cannot_be_measured_is_told() {
+    fn invalid_requests_are_errors() {
         let plain = Variant::plain(Family::Inet6);
         let other = Variant { fib: Algorithm::Dir24_8, ..plain };
         let error = route(&question(vec![other])).expect_err("no such table");
@@ -320,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn ratios_are_taken_within_rounds() {
+    fn ratios_compare_the_same_round() {
         assert_eq!(ratios(&[2.0, 9.0], &[4.0, 3.0]), [0.5, 3.0]);
     }
 }

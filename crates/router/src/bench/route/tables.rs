@@ -1,4 +1,4 @@
-//! Tables of the routers that are measured, each built once.
+//! Tables of the measured routers, each built once.
 
 use super::{RouteError, Variant};
 use crate::bench::Algorithm;
@@ -16,15 +16,15 @@ use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Number of the next hop beyond the router, where all synthesised routes lead, too.
+/// Number of the next hop beyond the router, to which all synthetic routes lead as well.
 pub(super) const RECEIVER: u32 = 0;
-/// Number of the next hop where packets come from.
+/// Number of the next hop towards the sender.
 pub(super) const SENDER: u32 = 1;
 
-/// Routes that are in every table.
+/// Routes that every table contains.
 const SIDES: usize = 2;
 
-/// Tables by what makes them.
+/// Tables by their parameters.
 #[derive(Default)]
 pub struct Tables {
     seed: u64,
@@ -32,18 +32,18 @@ pub struct Tables {
     inet6: Vec<(Key, Arc<dyn Lookup<V6>>)>,
 }
 
-/// Routes, their algorithm and lock, and whether packets go to all of them.
+/// Routes, their algorithm and lock, and whether packets use all routes.
 type Key = (usize, Algorithm, Locking, bool);
 /// Tables of both families.
 pub(super) type Pair = (Arc<dyn Lookup<V4>>, Arc<dyn Lookup<V6>>);
 
 impl Tables {
-    /// None yet; routes will be of this seed.
+    /// No tables; routes are generated from this seed.
     pub fn new(seed: u64) -> Tables {
         Tables { seed, ..Tables::default() }
     }
 
-    /// The variant's tables of both families: that of the other is empty.
+    /// Tables of both families for the variant: the table of the other family is empty.
     pub(super) fn of(&mut self, variant: &Variant) -> Result<Pair, RouteError> {
         let key = (variant.routes, variant.fib, variant.locking, variant.destinations.is_some());
         let unknown = RouteError::Algorithm(variant.fib.name());
@@ -62,13 +62,13 @@ impl Tables {
     }
 }
 
-/// So many addresses, each below a route that is drawn from the largest table of this seed, so
-/// that whatever table is asked for them is asked for the same ones.
+/// `count` addresses, each within a route drawn from the largest table of this seed, so that tables
+/// of any size get the same addresses.
 pub(super) fn destinations(family: Family, count: u32, seed: u64) -> Vec<IpAddr> {
     let mut random = Xoshiro256StarStar::seed_from_u64(seed);
     let routes = ROUTES_MAX - SIDES;
     match family {
-        // Short routes hold addresses that no router forwards to.
+        // Short routes include addresses that no router forwards to.
         Family::Inet => {
             drawn(&inet_routes(routes, seed), count, &mut random, |&to| !is_martian(to))
         }
@@ -128,8 +128,8 @@ fn inet6((routes, algorithm, locking, all): Key, seed: u64) -> Option<Arc<dyn Lo
     }
 }
 
-/// The routes that were made, all to the receiver, and two more: to both sides, or where
-/// packets go to `all` routes, to both halves of what there is.
+/// The synthetic routes, all to the receiver, and two more: to both sides, or if packets use `all`
+/// routes, to both halves of the address space.
 fn rib<A: Address>(made: Vec<(Prefix<A>, NextHop)>, family: Family, all: bool) -> Rib<A>
 where
     Prefix<A>: FromStr,
@@ -140,13 +140,13 @@ where
         (true, Family::Inet) => ["0.0.0.0/1", "128.0.0.0/1"].map(|half| (half.into(), RECEIVER)),
         (true, Family::Inet6) => ["2000::/4", "3000::/4"].map(|half| (half.into(), RECEIVER)),
     };
-    let own = sides
+    let side_routes = sides
         .iter()
         .filter_map(|(prefix, number)| Some((prefix.parse().ok()?, NextHop::new(*number)?)));
     let made = made.into_iter().map(|(prefix, _)| prefix);
     let made = made.filter_map(|prefix| Some((prefix, NextHop::new(RECEIVER)?)));
     let mut rib = Rib::new();
-    rib.apply(&made.chain(own).collect());
+    rib.apply(&made.chain(side_routes).collect());
     rib
 }
 

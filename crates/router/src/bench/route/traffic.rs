@@ -1,4 +1,4 @@
-//! The packets that the generator writes.
+//! Packets that the generator writes.
 
 use super::RouteError;
 use fwdlab_netio::frame::Frame;
@@ -8,14 +8,14 @@ use fwdlab_packet::template::{TTL, Template};
 use fwdlab_packet::{Family, FrameWriter, Phase, checksum};
 use std::net::IpAddr;
 
-/// The most flows.
+/// Maximum number of flows.
 pub const FLOWS_MAX: u32 = 1_000_000;
-/// The largest frame of Ethernet, with FCS.
+/// Largest Ethernet frame, with FCS.
 const FRAME_MAX: u16 = 1518;
-/// Destination addresses; flows beyond that many have other sources.
+/// Destination addresses; further flows differ in their sources.
 const DESTINATIONS: u32 = 100;
-/// From the destination MAC to the end of the stamp: what is written for each packet.
-/// What follows is 0 in all of them.
+/// Bytes written for each packet, from the destination MAC to the end of the stamp. All bytes after
+/// them are 0.
 const INET: usize = 60;
 const INET6: usize = 80;
 
@@ -34,11 +34,11 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Packets of `flows` flows, from 1 to [`FLOWS_MAX`], in frames of `frame_size` bytes
-    /// with FCS; `None` is the smallest that there can be.
+    /// Creates packets of `flows` flows, from 1 to [`FLOWS_MAX`], in frames of `frame_size` bytes
+    /// with FCS; `None` for the smallest possible size.
     ///
     /// # Errors
-    /// When frames can't have that size.
+    /// If frames can't have that size.
     pub fn new(family: Family, frame_size: Option<u16>, flows: u32) -> Result<Traffic, RouteError> {
         let (least, most) = (Template::smallest_frame(family), FRAME_MAX);
         let size = frame_size.unwrap_or(least);
@@ -62,8 +62,7 @@ impl Traffic {
         Ok(Traffic { family, headers, length: frame.len(), expires: false })
     }
 
-    /// The same packets at the end of their lives (TTL or hop limit 1): the router
-    /// answers each with an error message.
+    /// The same packets with TTL or hop limit 1: the router answers each with an error message.
     pub fn expiring(mut self) -> Traffic {
         self.expires = true;
         for packet in self.headers.chunks_mut(header(self.family)) {
@@ -81,8 +80,8 @@ impl Traffic {
         self
     }
 
-    /// The same flows, each to the destination that is its turn; those beyond the last of
-    /// `destinations`, or of the other family, stay where they were.
+    /// The same flows, sent to `destinations` in order; flows beyond the last destination, or of
+    /// the other family, keep their addresses.
     pub fn towards(mut self, destinations: impl IntoIterator<Item = IpAddr>) -> Traffic {
         let packets = self.headers.chunks_mut(header(self.family));
         for (packet, destination) in packets.zip(destinations) {
@@ -116,12 +115,12 @@ impl Traffic {
         self.headers.len() / header(self.family)
     }
 
-    /// Whether the packets end at the router.
+    /// Returns true if the packets expire at the router.
     pub fn expires(&self) -> bool {
         self.expires
     }
 
-    /// A whole frame of each flow, without FCS.
+    /// A complete frame of each flow, without FCS.
     pub fn frames(&self) -> impl Iterator<Item = Vec<u8>> {
         self.headers.chunks(header(self.family)).map(|packet| {
             let mut frame = packet.to_vec();
@@ -130,8 +129,8 @@ impl Traffic {
         })
     }
 
-    /// Makes these frames hold packets of the flows from number `next` on, and returns
-    /// the number of the flow after them.
+    /// Fills frames with packets of the flows from number `next` on; returns the number of the flow
+    /// after them.
     #[inline]
     pub(super) fn write(&self, frames: &mut [Frame], next: usize) -> usize {
         match self.family {
@@ -148,8 +147,8 @@ fn header(family: Family) -> usize {
     }
 }
 
-/// Puts an address at an offset of a packet, and what it changes into the checksums at `checks`,
-/// of which the last is that of UDP.
+/// Writes an address at an offset of a packet, and updates the checksums at `checks`, of which the
+/// last is UDP's.
 fn redirect(packet: &mut [u8], at: usize, address: &[u8], checks: &[usize]) {
     for (place, after) in (at..).step_by(2).zip(address.as_chunks::<2>().0) {
         let before = [packet[place], packet[place + 1]];
@@ -162,12 +161,12 @@ fn redirect(packet: &mut [u8], at: usize, address: &[u8], checks: &[usize]) {
     if let [.., udp] = checks
         && packet[*udp..udp + 2] == [0, 0]
     {
-        // 0 would say that there is none (RFC 768).
+        // 0 would mean that there is no checksum (RFC 768).
         packet[*udp..udp + 2].fill(0xff);
     }
 }
 
-/// Buffers are 0 after the header, and are never written there.
+/// Writes headers into frames. Buffers are 0 after the header, and are never written there.
 fn write<const N: usize>(
     headers: &[u8],
     length: usize,
@@ -176,7 +175,7 @@ fn write<const N: usize>(
 ) -> usize {
     let (headers, _) = headers.as_chunks::<N>();
     for frame in frames {
-        // Always fits: the largest frame of Ethernet does.
+        // Always fits: the largest Ethernet frame does.
         let _ = frame.receive(0, &headers[next]);
         frame.set_len(length);
         next += 1;
@@ -194,7 +193,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn packets_are_whole_and_flows_are_distinct() {
+    fn packets_are_valid_and_flows_distinct() {
         for (family, size) in [(Family::Inet, 64), (Family::Inet6, 84), (Family::Inet6, 1518)] {
             let traffic = Traffic::new(family, Some(size), 250).expect("a size");
             let mut frames = vec![Frame::new(); 250];
@@ -212,15 +211,15 @@ mod tests {
     }
 
     #[test]
-    fn each_flow_has_a_destination_of_its_own() {
-        let own: [(Family, [IpAddr; 2]); 2] = [
+    fn flows_get_distinct_destinations() {
+        let cases: [(Family, [IpAddr; 2]); 2] = [
             (Family::Inet, [[203, 0, 113, 7].into(), [1, 2, 3, 4].into()]),
             (
                 Family::Inet6,
                 [[0x2001, 0xdb8, 1, 2, 3, 4, 5, 6].into(), [0x2600, 0, 0, 0, 0, 0, 0, 9].into()],
             ),
         ];
-        for (family, destinations) in own {
+        for (family, destinations) in cases {
             let traffic = Traffic::new(family, None, 3).expect("a size");
             let before: Vec<_> = traffic.frames().collect();
             let traffic = traffic.towards(destinations);
@@ -247,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn variations_stay_valid_packets() {
+    fn packet_variants_are_valid() {
         for family in [Family::Inet, Family::Inet6] {
             let traffic = Traffic::new(family, None, 3).expect("a size");
             let traffic = traffic.expiring().without_udp_checksum();

@@ -1,4 +1,4 @@
-//! Making cells of routes, and giving them back.
+//! Builds cells from routes.
 
 use super::{BRANCH_MAX, Cell, Cells, HALF, LINE, NODE, OTHER, PLACES, SECOND_HALF, SKIP_MAX};
 use crate::fib::Address;
@@ -6,18 +6,18 @@ use crate::fib::expansion::Node;
 use crate::fib::line::{Line, RANGES, bounds, ranges};
 use crate::fib::rib::Route;
 
-/// One of so many cells of a node has a route of its own, at least. IPv4 routes lie so
-/// evenly that lines take the rest; those of IPv6 would need more steps.
+/// Inverse of the minimum share of a node's cells that have their own route. IPv4 routes are
+/// distributed so evenly that lines hold the rest; IPv6 routes would need more steps.
 fn fill<A: Address>() -> usize {
     if A::BITS > HALF { 6 } else { 2 }
 }
 
-/// Where a cell stands.
+/// Position of a cell in the trie.
 #[derive(Clone, Copy)]
 struct Standing {
-    /// Bits of the address that come before it.
+    /// Bits of the address above the cell.
     at: u8,
-    /// The next hop, packed, of the longest route that covers all of it.
+    /// Next hop, packed, of the longest route that covers the whole cell.
     inherited: u32,
 }
 
@@ -27,14 +27,14 @@ impl Cells {
         Cells { cells: vec![Cell(0)].into(), lines: vec![Line::default()].into() }
     }
 
-    /// The cell of `routes`, in order, and the cells that it leads to. The first node
-    /// decides on `branch` bits (up to 24), or as many as there are.
+    /// Builds the cell of `routes`, in order, and the cells below it. The first node decides on
+    /// `branch` bits (up to 24), or on all bits that are left if there are fewer.
     pub(crate) fn root<A: Address>(&mut self, branch: u8, routes: &[Route<A>]) -> Cell {
         let standing = Standing { at: 0, inherited: 0 };
         self.cell(standing, &needed(0, routes), Some(branch))
     }
 
-    /// Adds so many cells; returns the place of the first.
+    /// Adds `count` cells; returns the index of the first.
     fn add(&mut self, count: usize) -> u32 {
         let place = self.cells.len();
         assert!(place + count <= PLACES as usize, "too many cells");
@@ -42,11 +42,11 @@ impl Cells {
         place as u32
     }
 
-    /// The cell of a line, if these routes find room on one, and are two or more.
+    /// Builds the cell of a line, if there are two or more routes and they fit on one.
     fn line<A: Address>(&mut self, standing: Standing, routes: &[Route<A>]) -> Option<Cell> {
         let Standing { at, inherited } = standing;
         let [first, _, ..] = routes else { return None };
-        // All that a line holds has the first 16 bits in common.
+        // All addresses of a line share the first 16 bits.
         if at < 16 || routes.len() > RANGES {
             return None;
         }
@@ -61,7 +61,7 @@ impl Cells {
         Some(Cell(LINE | place))
     }
 
-    /// The cell of routes none of which repeats what is inherited.
+    /// Builds the cell of routes of which none repeats the inherited next hop.
     fn cell<A: Address>(
         &mut self,
         Standing { at, mut inherited }: Standing,
@@ -79,8 +79,8 @@ impl Cells {
         }
     }
 
-    /// The cell that leads to `routes`, of which `first` is the first; all are longer
-    /// than what is before the cell.
+    /// Builds the cell that leads to `routes`, of which `first` is the first; all are longer than
+    /// the bits above the cell.
     fn way_to<A: Address>(
         &mut self,
         Standing { at, inherited }: Standing,
@@ -106,7 +106,7 @@ impl Cells {
         }
         let branch = match branch {
             _ if until < common || until == end => 0,
-            Some(wanted) => wanted.min(end - until),
+            Some(bits) => bits.min(end - until),
             None => branching(until, end, routes),
         };
         let before = usize::from(skipped.bits > 0);
@@ -147,7 +147,7 @@ impl Cells {
         }
     }
 
-    /// A cell below another: the first of the second half is set apart.
+    /// Builds a cell below another one: the first cell of the second half is stored separately.
     fn below<A: Address>(&mut self, standing: Standing, routes: &[Route<A>]) -> Cell {
         let longer = routes.last().is_some_and(|route| route.length > HALF);
         if standing.at != HALF || !longer {
@@ -158,7 +158,7 @@ impl Cells {
         Cell(OTHER | SECOND_HALF | u64::from(place))
     }
 
-    /// To be called when most of them are made.
+    /// Call this when most cells have been built.
     pub(crate) fn settle(&self) {
         self.cells.settle();
         self.lines.settle();
@@ -170,14 +170,14 @@ impl Cells {
     }
 }
 
-/// Bits that a cell skips, from the right.
+/// Bits that a cell skips, right-aligned.
 struct Skipped {
     bits: u8,
     value: u64,
 }
 
 impl Skipped {
-    /// Those of an address from `at` until `until`.
+    /// The bits of an address from `at` to `until`.
     fn of<A: Address>(address: A, at: u8, until: u8) -> Skipped {
         let bits = until - at;
         Skipped { bits, value: if bits == 0 { 0 } else { address.slice(at, bits) as u64 } }
@@ -191,7 +191,7 @@ impl Skipped {
         Cell(NODE | self.cell() | (u64::from(branch) << 28) | u64::from(place))
     }
 
-    /// The cell of two next hops, if they are small.
+    /// Cell of two next hops, if both are small.
     fn either(&self, inner: u32, inherited: u32) -> Option<Cell> {
         let small = |raw| u16::try_from(raw).ok().map(u64::from);
         Some(Cell(self.cell() | (small(inner)? << 16) | small(inherited)?))
@@ -199,7 +199,7 @@ impl Skipped {
 }
 
 impl Cell {
-    /// The cell of one next hop, packed.
+    /// Cell of one next hop, packed.
     pub(crate) fn leaf(raw: u32) -> Cell {
         match (Skipped { bits: 0, value: 0 }).either(raw, raw) {
             Some(cell) => cell,
@@ -208,22 +208,21 @@ impl Cell {
     }
 }
 
-/// How many bits all routes have, and share.
+/// Number of leading bits that all routes have and share.
 fn common<A: Address>(routes: &[Route<A>]) -> u8 {
     match routes {
         [] => 0,
-        // A route that covers all comes first.
+        // A route that covers all others comes first.
         [first, .., last] => first.address.common(last.address).min(first.length),
         [only] => only.length,
     }
 }
 
-/// On how many bits from `at` on, but no further than `end`, a node should decide: as
-/// many as leave few of its cells without a beginning of a route. 0 where all go the
-/// same way.
+/// Number of bits from `at` to at most `end` on which a node should decide: the most that leave few
+/// of its cells without the beginning of a route. 0 if all routes follow the same branch.
 fn branching<A: Address>(at: u8, end: u8, routes: &[Route<A>]) -> u8 {
     let most = BRANCH_MAX.min(end - at);
-    // How many routes differ from the one before in this bit first.
+    // Number of routes whose first difference from the preceding route is in each bit.
     let mut differing = [0; BRANCH_MAX as usize];
     for pair in routes.windows(2) {
         let bit = pair[0].address.common(pair[1].address).saturating_sub(at);
@@ -242,7 +241,7 @@ fn branching<A: Address>(at: u8, end: u8, routes: &[Route<A>]) -> u8 {
     branch
 }
 
-/// The routes that don't repeat the next hop of the one around them.
+/// Routes that do not repeat the next hop of the route around them.
 fn needed<A: Address>(inherited: u32, routes: &[Route<A>]) -> Vec<Route<A>> {
     let mut needed = Vec::with_capacity(routes.len());
     let mut around: Vec<Route<A>> = Vec::new();

@@ -1,15 +1,15 @@
-//! A trie of variable steps, pressed together in both directions.
+//! A trie with variable steps, compressed in both directions.
 //!
-//! Level compression: a node decides on as many bits at once as its routes fill.
-//! Path compression: bits that all routes of a node share are not decided on; they
-//! are skipped, and compared on the way. Nilsson, Karlsson, "IP-Address Lookup Using
-//! LC-Tries", IEEE JSAC 17 (6), 1999. Written from the paper. Different here: a cell
-//! holds the bits that it skips, and leads to what an address has that differs in
-//! them, so one way down answers, and nothing is looked at twice; the last cell of a
-//! way holds next hops itself, or leads to a line of a few ranges ([`super::line`]).
+//! Level compression: a node decides on as many bits in one step as its routes fill. Path
+//! compression: bits that all routes of a node share are not decided on; they are skipped, and
+//! compared on the way down. Nilsson, Karlsson, "IP-Address Lookup Using LC-Tries", IEEE JSAC 17
+//! (6), 1999. Written from the paper. Differences: a cell contains the bits that it skips, and
+//! points to the next hop of addresses that differ in them, so one descent is enough and nothing is
+//! read twice; the last cell of a path contains next hops itself, or points to a line of a few
+//! ranges ([`super::line`]).
 //!
-//! One cell of 8 bytes is read for each step. Which cells a way has is data to the
-//! CPU, not a branch, for the first steps: it reads ahead for the lookups to come.
+//! Each step reads one cell of 8 bytes. For the first steps the choice of cells is data to the CPU,
+//! not a branch, so it reads ahead for the following lookups.
 
 mod build;
 
@@ -18,27 +18,27 @@ use super::table::Array;
 use super::{Address, NextHop};
 use std::hint::select_unpredictable;
 
-/// Most bits that one cell skips.
+/// Maximum number of bits that one cell skips.
 const SKIP_MAX: u8 = 24;
-/// Most bits that a node decides on, but for a root.
+/// Maximum number of bits that a node decides on, except a root.
 const BRANCH_MAX: u8 = 12;
-/// An address is worked on in halves of so many bits; no step lies in both.
+/// An address is processed in halves of this many bits; no step spans both.
 const HALF: u8 = 64;
 
-/// What is found on the way down, in 64 bits: what it skips, and what comes next.
+/// A step of the descent in 64 bits: the bits it skips, and what follows.
 ///
 /// | bits | a node | a line | next hops | other |
 /// |---|---|---|---|---|
 /// | 63 to 62 | 11 | 10 | 00 | 01 |
-/// | 61 to 57 | bits that are skipped | 0 | as in a node | 0: a high next hop, 1: the second half |
-/// | 56 to 33 | what they are, from the left | | as in a node | |
+/// | 61 to 57 | number of skipped bits | 0 | as in a node | 0: a high next hop, 1: the second half |
+/// | 56 to 33 | their values, left-aligned | | as in a node | |
 /// | 32 to 28 | bits to decide on | | | |
-/// | 27 to 0 | place of the first cell | of the line | | of a cell; or a next hop, packed, in 31 bits |
+/// | 27 to 0 | index of the first cell | of the line | | of a cell; or a next hop, packed, in 31 bits |
 /// | 31 to 16 | | | of addresses with the skipped bits, packed | |
 /// | 15 to 0 | | | of the others, packed | |
 ///
-/// Before the first cell of a node that skips bits lies the one for addresses that
-/// differ in them. The cell of no next hop is 0.
+/// The cell before the first cell of a node that skips bits is for addresses that differ in them.
+/// The cell of no next hop is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cell(u64);
 
@@ -49,7 +49,7 @@ const SECOND_HALF: u64 = 1 << 57;
 const PLACES: u32 = 1 << 28;
 
 impl Cell {
-    /// True when further cells follow.
+    /// True if further cells follow.
     #[inline(always)]
     pub(crate) fn is_node(self) -> bool {
         self.0 >= NODE
@@ -70,14 +70,14 @@ impl Cell {
         self.0 as u32 & (PLACES - 1)
     }
 
-    /// True when `rest` begins with the bits that are skipped.
+    /// True if `rest` begins with the skipped bits.
     #[inline(always)]
     fn matches(self, rest: u64) -> bool {
         (rest ^ (self.0 << 7)) >> 1 >> (63 - self.skip()) == 0
     }
 }
 
-/// An address on its way down: a cell, and the bits that are left of a half.
+/// An address during the descent: a cell, and the remaining bits of a half.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Way {
     pub(crate) cell: Cell,
@@ -85,7 +85,7 @@ pub(crate) struct Way {
 }
 
 impl Way {
-    /// Where the next cell is, if this one is a node, and what is left after it.
+    /// Index of the next cell, if this one is a node, and the bits that remain after it.
     #[inline(always)]
     fn next(self) -> (u32, u64) {
         let Way { cell, rest } = self;
@@ -96,24 +96,24 @@ impl Way {
     }
 }
 
-/// Steps below the root that nearly all ways in large tables have at most.
+/// Steps below the root that suffice for nearly all paths in large tables.
 #[inline(always)]
 fn steps<A: Address>() -> usize {
     if A::BITS > HALF { 2 } else { 1 }
 }
 
-/// The cells of all nodes.
+/// Cells of all nodes.
 #[derive(Clone, Debug)]
 pub(crate) struct Cells {
-    /// The first one is nobody's.
+    /// The first one is unused.
     cells: Array<Cell>,
-    /// The first one is nobody's.
+    /// The first one is unused.
     lines: Array<Line>,
 }
 
 impl Cells {
-    /// The way of `address` below the root, which is the same for all: the one branch
-    /// that is always predicted.
+    /// Starts the descent of `address` below the root. The root is the same for all addresses: this
+    /// branch is always predicted.
     #[inline(always)]
     pub(crate) fn enter<A: Address>(&self, root: Cell, address: A) -> Way {
         let way = Way { cell: root, rest: high(address) };
@@ -124,12 +124,12 @@ impl Cells {
         Way { cell: self.cells[place as usize], rest }
     }
 
-    /// A step down, if the way goes on; what has no further cells stays as it is.
+    /// Takes a step down; a path without further cells is unchanged.
     #[inline(always)]
     pub(crate) fn step(&self, way: Way) -> Way {
         let Way { cell, rest } = way;
         let (place, within) = way.next();
-        // The first cell is a dummy: read and ignored.
+        // The first cell is a dummy that is read and ignored.
         let next = self.cells[select_unpredictable(cell.is_node(), place, 0) as usize];
         Way {
             cell: Cell(select_unpredictable(cell.is_node(), next.0, cell.0)),
@@ -137,7 +137,7 @@ impl Cells {
         }
     }
 
-    /// The next hop, packed, at the end of a way: where [`Cell::is_node`] is false.
+    /// Next hop, packed, at the end of a path, where [`Cell::is_node`] is false.
     #[inline(always)]
     pub(crate) fn end<A: Address>(&self, way: Way, address: A) -> u32 {
         let Way { cell, rest } = way;
@@ -146,12 +146,12 @@ impl Cells {
         }
         let on_line = cell.0 >= LINE;
         let line = &self.lines[select_unpredictable(on_line, cell.place(), 0) as usize];
-        let both = cell.0 as u32;
-        let either = select_unpredictable(cell.matches(rest), both >> 16, both & 0xffff);
+        let pair = cell.0 as u32;
+        let either = select_unpredictable(cell.matches(rest), pair >> 16, pair & 0xffff);
         select_unpredictable(on_line, line.find(high(address)), either)
     }
 
-    /// The same where the cell says neither of two next hops.
+    /// As [`Cells::end`] for a cell that does not contain two next hops.
     #[cold]
     #[inline(never)]
     fn other<A: Address>(&self, cell: Cell, address: A) -> u32 {
@@ -166,7 +166,7 @@ impl Cells {
         self.end(way, address)
     }
 
-    /// The whole way: some steps whether needed or not, then what is left.
+    /// Completes the descent: some steps whether needed or not, then the rest.
     #[inline(always)]
     pub(crate) fn lookup<A: Address>(&self, mut way: Way, address: A) -> Option<NextHop> {
         for _ in 0..steps::<A>() {
@@ -178,7 +178,7 @@ impl Cells {
         NextHop::unpack(self.end(way, address))
     }
 
-    /// The ways of several addresses beside each other.
+    /// Descends for several addresses in parallel.
     #[inline(always)]
     pub(crate) fn lookups<A: Address, const LANES: usize>(
         &self,

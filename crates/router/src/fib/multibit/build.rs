@@ -1,4 +1,4 @@
-//! Making tables and lines, and giving them back.
+//! Builds and releases tables and lines.
 
 use super::{DEEPER, Multibit, ROOT_BITS, STRIDES, TABLE, UNIT, is_table, place, slot, stride};
 use crate::fib::expansion::{Node, below};
@@ -8,7 +8,7 @@ use crate::fib::rib::Route;
 use crate::fib::{Prefix, V6};
 
 impl Multibit {
-    /// Compiles again what lies within `prefix`, of at most 24 bits.
+    /// Recompiles everything within `prefix`, of at most 24 bits.
     pub(super) fn compile(&mut self, prefix: Prefix<V6>) {
         let slots = slot(prefix.address())..=slot(prefix.last());
         let Multibit { rib, root, entries, lines } = self;
@@ -26,33 +26,33 @@ impl Multibit {
     }
 }
 
-/// All that an entry stands for.
+/// Addresses that an entry covers.
 #[derive(Clone, Copy)]
 struct Place {
-    /// The first address.
+    /// First address.
     address: V6,
-    /// Bits that all its addresses share.
+    /// Bits that all of these addresses share.
     at: u8,
-    /// What they have without the routes within, packed.
+    /// Next hop of these addresses without the routes within, packed.
     inherited: u32,
 }
 
 impl Place {
-    /// Its ranges, if a line can hold such.
+    /// Ranges of these addresses, if a line can represent them.
     fn ranges(&self, routes: &[Route<V6>]) -> Option<Vec<Range>> {
         ranges(bounds(self.address, self.at), self.inherited, routes)
     }
 }
 
-/// What comes after the first table.
+/// Tables and lines below the first table.
 struct Further<'a> {
     entries: &'a mut Pool<u32>,
     lines: &'a mut Pool<Line>,
 }
 
 impl Further<'_> {
-    /// Makes the line or the table of `routes`, all within `place`, and all below it;
-    /// returns the entry that leads there.
+    /// Builds the line or the table of `routes`, all within `place` and longer than it; returns the
+    /// entry that points to it.
     fn build(&mut self, place: Place, routes: &[Route<V6>]) -> u32 {
         match place.ranges(routes) {
             Some(ranges) if ranges.len() == 1 => ranges[0].raw.into(),
@@ -93,14 +93,14 @@ impl Further<'_> {
         TABLE | (u32::from(stride) << 26) | (table / UNIT)
     }
 
-    /// Gives all back that `entry` leads to.
+    /// Releases everything that `entry` points to.
     fn release(&mut self, entry: u32) {
         if is_table(entry) {
             let count = 1 << stride(entry);
             let mut line = 0;
             for at in place(entry)..place(entry) + count {
                 let entry = self.entries[at];
-                // Slots after each other may share a line, with others between them.
+                // Slots that share a line need not be adjacent.
                 if entry != line {
                     self.release(entry);
                 }
@@ -113,12 +113,12 @@ impl Further<'_> {
     }
 }
 
-/// True when `entry` leads to a line.
+/// True if `entry` points to a line.
 fn is_line(entry: u32) -> bool {
     entry & TABLE == DEEPER
 }
 
-/// The line that slots of one table share, until it is full.
+/// The line that slots of one table share until it is full.
 #[derive(Default)]
 struct Shared {
     ranges: Vec<Range>,
@@ -126,7 +126,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// The entry of the line that the ranges of the next slot are on.
+    /// Returns the entry of the line that contains the ranges of the next slot.
     fn line(&mut self, further: &mut Further<'_>, ranges: &[Range]) -> u32 {
         if self.ranges.is_empty() || self.ranges.len() + ranges.len() > RANGES {
             self.ranges.clear();
@@ -138,16 +138,16 @@ impl Shared {
     }
 }
 
-/// Entries that a table may have for each range in it.
+/// Maximum number of a table's entries for each range in it.
 const SPARSE: usize = 32;
 
-/// The fewest bits after the first `at` that leave hardly any slot with more ranges
-/// than a line has; no more than make a table of which most is empty.
+/// The smallest number of bits after the first `at` that leaves hardly any slot with more ranges
+/// than fit on a line, limited so that the table is not mostly empty.
 fn stride_for(at: u8, ranges: &[Range]) -> u8 {
     let fits = |stride: &u8| {
         let slot = |range: &Range| range.first << at >> (64 - stride);
         let slots = ranges.chunk_by(|a, b| slot(a) == slot(b));
-        // One more, which begins before the slot.
+        // One more range, which begins before the slot.
         let beyond: usize = slots.map(<[Range]>::len).filter(|&len| len >= RANGES).sum();
         beyond * 32 < ranges.len()
     };
@@ -162,7 +162,7 @@ mod tests {
 
     /// A table that changes back and forth does not grow.
     #[test]
-    fn what_is_given_back_is_used_again() {
+    fn released_memory_is_reused() {
         let mut fib = Multibit::new();
         let routes: Vec<(Prefix<V6>, NextHop)> = (0..4096_u32)
             .filter_map(|n| {

@@ -1,17 +1,16 @@
-//! A multi-bit trie for IPv6: 24 bits at once, then as many as are needed, then a
-//! search within one line of the CPU's caches.
+//! A multi-bit trie for IPv6: 24 bits in one step, then steps of the required width, then a search
+//! within one cache line.
 //!
-//! Srinivasan, Varghese, "Fast Address Lookups Using Controlled Prefix Expansion",
-//! ACM TOCS 17 (1), 1999, with steps of variable width. Where few routes are left,
-//! tables of further bits would be nearly empty, and each lookup would wait for a
-//! line of its own; so the next hops of up to eight ranges of addresses share one, as
-//! in Lampson, Srinivasan, Varghese, "IP Lookups Using Multiway and Multicolumn
-//! Search", IEEE/ACM ToN 7 (3), 1999.
+//! Srinivasan, Varghese, "Fast Address Lookups Using Controlled Prefix Expansion", ACM TOCS 17 (1),
+//! 1999, with steps of variable width. Where few routes are left, tables of further bits would be
+//! nearly empty, and each lookup would wait for a separate cache line; so the next hops of up to
+//! eight ranges of addresses share one line, as in Lampson, Srinivasan, Varghese, "IP Lookups Using
+//! Multiway and Multicolumn Search", IEEE/ACM ToN 7 (3), 1999.
 //!
-//! Nearly all lookups end after two further tables at most. Those are read whether
-//! needed or not: a branch around them would be mispredicted, and then nothing is read
-//! ahead for the lookups to come. Routes longer than 64 bits and next hops of high
-//! numbers find no room on a line and get further tables.
+//! Nearly all lookups end after at most two further tables. Those are read whether needed or not: a
+//! branch around them would be mispredicted, and the CPU would not read ahead for the following
+//! lookups. Routes longer than 64 bits and next hops with high numbers do not fit on a line and get
+//! further tables.
 
 mod build;
 
@@ -24,13 +23,13 @@ use fwdlab_netio::popcount::with_popcount;
 use fwdlab_netio::prefetch::prefetch;
 use std::hint::select_unpredictable;
 
-/// Bits that the first table decides on.
+/// Bits that index the first table.
 const ROOT_BITS: u8 = 24;
-/// Fewest and most bits that a further table decides on.
+/// Minimum and maximum number of bits that index a further table.
 const STRIDES: std::ops::RangeInclusive<u8> = 3..=12;
 /// Tables below the first that every lookup reads, needed or not.
 const STEPS: usize = 2;
-/// Addresses that go down the trie beside each other.
+/// Addresses that descend the trie in parallel.
 const LANES: usize = 16;
 
 /// A first table of 64 MB, further tables, and lines.
@@ -44,31 +43,31 @@ pub struct Multibit {
     lines: Pool<Line>,
 }
 
-/// Set, with [`DEEPER`], in an entry that leads to a table, not to a line. Below it
-/// are four bits for the table's bits, and 26 for a place in steps of [`UNIT`].
+/// Set, with [`DEEPER`], in an entry that points to a table instead of a line. Below it are four
+/// bits for the width of the table's index, and 26 for its position in units of [`UNIT`].
 const TABLE: u32 = DEEPER | 1 << 30;
 /// Entries of the smallest table: all tables begin at multiples of it.
 const UNIT: u32 = 1 << *STRIDES.start();
 
-/// True when `entry` leads to a table.
+/// True if `entry` points to a table.
 #[inline(always)]
 fn is_table(entry: u32) -> bool {
     entry >= TABLE
 }
 
-/// Bits that the table of `entry` decides on.
+/// Bits that index the table of `entry`.
 #[inline(always)]
 fn stride(entry: u32) -> u8 {
     (entry >> 26) as u8 % 16
 }
 
-/// Where the table of `entry` begins.
+/// Position of the table of `entry`.
 #[inline(always)]
 fn place(entry: u32) -> u32 {
     entry % (1 << 26) * UNIT
 }
 
-/// An address on its way down: an entry, and the first bits not yet decided on.
+/// An address during the descent: an entry, and the first bits not yet used.
 #[derive(Clone, Copy)]
 struct Way {
     entry: u32,
@@ -84,7 +83,7 @@ impl Multibit {
         Multibit { rib: Rib::new(), root: Root::new(), entries, lines }
     }
 
-    /// The table of these routes.
+    /// Builds the table from these routes.
     pub fn of(rib: Rib<V6>) -> Multibit {
         let mut fib = Multibit { rib, ..Multibit::new() };
         fib.compile(Prefix::all());
@@ -93,24 +92,24 @@ impl Multibit {
         fib
     }
 
-    /// The way below the first table.
+    /// Starts the descent below the first table.
     #[inline(always)]
     fn way(&self, address: V6) -> Way {
         Way { entry: self.root[slot(address)], rest: high(address) << ROOT_BITS }
     }
 
-    /// A table further down; what leads to no table stays as it is.
+    /// Takes a step down; an entry that points to no table is unchanged.
     #[inline(always)]
     fn step(&self, Way { entry, rest }: Way) -> Way {
         let stride = stride(entry);
         let at = place(entry) + (rest >> 1 >> (63 - stride)) as u32;
-        // The first table is a dummy: read and ignored.
+        // The first table is a dummy that is read and ignored.
         let next = self.entries[select_unpredictable(is_table(entry), at, 0)];
         let entry = select_unpredictable(is_table(entry), next, entry);
         Way { entry, rest: rest << stride }
     }
 
-    /// The entry below all tables.
+    /// Entry below all tables.
     #[inline(always)]
     fn last(&self, Way { entry, .. }: Way, address: V6) -> u32 {
         if is_table(entry) { self.tables(address) } else { entry }
@@ -128,7 +127,7 @@ impl Multibit {
         entry
     }
 
-    /// The next hop of an entry that leads to no table.
+    /// Next hop of an entry that points to no table.
     #[inline(always)]
     fn next_hop(&self, entry: u32, high: u64) -> Option<NextHop> {
         let on_line = entry >= DEEPER;
@@ -160,7 +159,7 @@ impl Fib<V6> for Multibit {
                 let (addresses, addresses_rest) = addresses.as_chunks::<LANES>();
                 let (next_hops, next_hops_rest) = next_hops.as_chunks_mut::<LANES>();
                 for (addresses, next_hops) in addresses.iter().zip(next_hops) {
-                    // Written out as loops: whatever hands arrays on copies them.
+                    // Explicit loops: adapters that pass arrays by value copy them.
                     let mut ways = [Way { entry: 0, rest: 0 }; LANES];
                     for (way, &address) in ways.iter_mut().zip(addresses) {
                         *way = self.way(address);

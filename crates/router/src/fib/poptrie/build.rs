@@ -1,4 +1,4 @@
-//! Making nodes, and giving back those that are gone.
+//! Builds nodes, and releases those no longer used.
 
 use super::{DEEPER, Node, Poptrie, ROOT_BITS, STRIDE, below, slot};
 use crate::fib::expansion;
@@ -10,7 +10,7 @@ use crate::fib::{Address, Prefix};
 pub(super) const SLOTS: usize = 1 << STRIDE;
 
 impl<A: Address> Poptrie<A> {
-    /// Compiles again what lies within `prefix`, of at most 18 bits.
+    /// Recompiles everything within `prefix`, of at most 18 bits.
     pub(super) fn compile(&mut self, prefix: Prefix<A>) {
         let slots = slot(prefix.address())..=slot(prefix.last());
         let Poptrie { rib, root, nodes, leaves } = self;
@@ -32,15 +32,15 @@ impl<A: Address> Poptrie<A> {
     }
 }
 
-/// What lies below the first table.
+/// Nodes and next hops below the first table.
 struct Below<'a> {
     nodes: &'a mut Pool<Node>,
     leaves: &'a mut Pool<u32>,
 }
 
 impl Below<'_> {
-    /// Makes the node of the bits from `at` on, and all below it. Where the node
-    /// itself comes to lie is left to its parent.
+    /// Builds the node of the bits from `at` on, and everything below it. The parent decides where
+    /// the node itself is stored.
     fn build<A: Address>(
         &mut self,
         inherited: u32,
@@ -74,7 +74,7 @@ impl Below<'_> {
         node
     }
 
-    /// Gives everything below the node at `place` back, and not the node itself.
+    /// Releases everything below the node at `place`, but not the node itself.
     fn release(&mut self, place: u32) {
         let node = self.nodes[place];
         let count = node.children.count_ones();
@@ -92,7 +92,7 @@ mod tests {
     use crate::fib::{Batch, Fib, NextHop, V4};
 
     #[test]
-    fn a_table_that_changes_back_and_forth_does_not_grow() {
+    fn repeated_changes_do_not_grow_the_table() {
         let mut fib = Poptrie::<V4>::new();
         let routes: Vec<(Prefix<V4>, NextHop)> = (0..4096_u32)
             .filter_map(|n| Some((Prefix::containing(V4(n << 12), 30), NextHop::new(n % 7)?)))

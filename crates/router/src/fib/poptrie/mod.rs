@@ -1,16 +1,15 @@
-//! Poptrie: a multi-bit trie pressed together by counting bits.
+//! Poptrie: a multi-bit trie compressed by counting bits.
 //!
-//! A node stands for 6 bits. One word says which of its 64 slots lead to further
-//! nodes, another where a run of equal next hops begins; children and next hops
-//! lie side by side in two arrays, and counting the ones up to a slot gives the
-//! place. The first 18 bits are decided by a plain table ("direct pointing"). A
-//! full Internet table so takes a few megabytes and stays in the caches.
+//! A node covers 6 bits. One word marks which of its 64 slots lead to further nodes, another one
+//! where a run of equal next hops begins; children and next hops are stored contiguously in two
+//! arrays, and the number of ones up to a slot gives the index. The first 18 bits index a plain
+//! table ("direct pointing"). A full Internet table thus takes a few megabytes and stays in the
+//! caches.
 //!
-//! Asai, Ohara, "Poptrie: A Compressed Trie with Population Count for Fast and
-//! Scalable Software IP Routing Table Lookup", ACM SIGCOMM 2015. Written from the
-//! paper. Different here: next hops have 32 bits, not 16; a change builds the
-//! nodes below one entry of the first table anew, and freed places are kept by
-//! their size, not by a buddy allocator.
+//! Asai, Ohara, "Poptrie: A Compressed Trie with Population Count for Fast and Scalable Software IP
+//! Routing Table Lookup", ACM SIGCOMM 2015. Written from the paper. Differences: next hops have 32
+//! bits, not 16; a change rebuilds the nodes below one entry of the first table, and freed runs are
+//! kept by size instead of in a buddy allocator.
 
 mod build;
 
@@ -21,25 +20,25 @@ use super::{Address, Batch, Fib, NextHop, Prefix, Rib};
 use build::SLOTS;
 use fwdlab_netio::popcount::with_popcount;
 
-/// Bits that the first table decides on. 18 and then steps of 6: the frequent /24
-/// and /48 end exactly with a node.
+/// Bits that index the first table. With 18 and then steps of 6, the frequent /24 and /48 end
+/// exactly at a node.
 const ROOT_BITS: u8 = 18;
 /// Bits that a node decides on.
 const STRIDE: u8 = 6;
-/// Addresses that go down the trie beside each other.
+/// Addresses that descend the trie in parallel.
 const LANES: usize = 16;
 
 /// A node: 24 bytes for up to 64 slots.
 #[derive(Clone, Copy, Debug, Default)]
 struct Node {
-    /// Bit n is set where slot n leads to a node.
+    /// Bit n is set if slot n leads to a node.
     children: u64,
-    /// Bit n is set where slot n has no child and another next hop than the last
-    /// slot before it that had none.
+    /// Bit n is set if slot n has no child, and its next hop differs from the next hop of the
+    /// previous slot without child.
     runs: u64,
-    /// Place of the first child.
+    /// Index of the first child.
     child: u32,
-    /// Place of the first next hop.
+    /// Index of the first next hop.
     leaf: u32,
 }
 
@@ -49,7 +48,7 @@ const _: () = assert!(size_of::<Node>() == 24);
 #[derive(Clone, Debug)]
 pub struct Poptrie<A> {
     rib: Rib<A>,
-    /// Next hops, or places of nodes ([`DEEPER`]).
+    /// Next hops, or indices of nodes ([`DEEPER`]).
     root: Root<{ 1 << ROOT_BITS }>,
     nodes: Pool<Node>,
     leaves: Pool<u32>,
@@ -62,7 +61,7 @@ impl<A: Address> Poptrie<A> {
         Poptrie { rib: Rib::new(), root: Root::new(), nodes, leaves }
     }
 
-    /// The table of these routes.
+    /// Builds the table from these routes.
     pub fn of(rib: Rib<A>) -> Poptrie<A> {
         let mut fib = Poptrie { rib, ..Poptrie::new() };
         fib.compile(Prefix::all());
@@ -71,12 +70,12 @@ impl<A: Address> Poptrie<A> {
         fib
     }
 
-    /// The routes, for another algorithm; the table is of no use afterwards.
+    /// Returns the routes, for another algorithm; the table is unusable afterwards.
     pub(crate) fn take_rib(&mut self) -> Rib<A> {
         std::mem::take(&mut self.rib)
     }
 
-    /// The way from an entry of the first table to the next hop.
+    /// Descends from an entry of the first table to the next hop.
     #[inline(always)]
     fn descend(&self, entry: u32, address: A) -> u32 {
         if entry & DEEPER == 0 {
@@ -96,20 +95,20 @@ impl<A: Address> Poptrie<A> {
 }
 
 impl Node {
-    /// Place of the child that `slot` leads to.
+    /// Index of the child that `slot` leads to.
     #[inline(always)]
     fn child_at(&self, slot: usize) -> u32 {
         self.child + up_to(self.children, slot) - 1
     }
 
-    /// Place of the next hop that `slot` has.
+    /// Index of the next hop of `slot`.
     #[inline(always)]
     fn leaf_at(&self, slot: usize) -> u32 {
         self.leaf + up_to(self.runs, slot) - 1
     }
 }
 
-/// Ones among the bits 0 to `slot`.
+/// Number of ones among the bits 0 to `slot`.
 #[inline(always)]
 fn up_to(bits: u64, slot: usize) -> u32 {
     (bits << (63 - slot)).count_ones()

@@ -15,7 +15,7 @@ impl SharedFirewall {
     /// A firewall with these rules.
     ///
     /// # Errors
-    /// When a rule contradicts itself.
+    /// If a rule contradicts itself.
     pub fn new(ruleset: &Ruleset, config: &StateConfig) -> Result<Arc<SharedFirewall>, RuleError> {
         let states = Arc::new(States::new(config));
         SharedFirewall::with(ruleset, config, states, Arc::default(), false)

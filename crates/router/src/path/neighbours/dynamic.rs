@@ -32,7 +32,7 @@ impl Neighbours {
     /// of it from the beginning.
     ///
     /// # Errors
-    /// When a number is too high; those before it were added.
+    /// If a number is too high; those before it were added.
     ///
     /// # Panics
     /// Unless [`Neighbours::may_grow`] was called before clones were made.
