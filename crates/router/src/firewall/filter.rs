@@ -26,10 +26,10 @@ use std::sync::{Arc, Mutex};
 
 /// Number of slots that a batch sweeps for expired states.
 const SWEPT: usize = 1 << 10;
-/// The same after a batch that found the state table full.
+/// As [`SWEPT`], after a batch that found the state table full.
 const SWEPT_WHEN_FULL: usize = 1 << 14;
 
-/// Flows of a cache that a batch visits at most: more are due only after a pause.
+/// Maximum number of cached flows that a batch visits: more are due only after a pause.
 const VISITED: usize = 64;
 
 /// The part of a router's firewall that all workers share.
@@ -37,19 +37,20 @@ const VISITED: usize = 64;
 pub struct SharedFirewall {
     rules_in: Rules,
     rules_out: Rules,
-    /// About packets to the router itself.
+    /// Rules for packets to the router itself.
     rules_local: Rules,
     rules: usize,
     tables: Tables,
     states: Arc<States>,
     config: StateConfig,
-    /// True if a rule says `keep state`, or did before these rules, and states are enabled.
+    /// True if a rule says `keep state`, or a rule of an earlier ruleset did, and states are
+    /// enabled.
     keeps: bool,
     when_full: Action,
-    /// Of all workers, as the fragments of a packet may come to several.
+    /// Shared by all workers, as the fragments of a packet may arrive at several.
     fragments: Arc<Mutex<Fragments>>,
     workers: Mutex<Vec<Arc<Counts>>>,
-    /// How often the states were forgotten.
+    /// Number of times that all states were removed.
     forgotten: AtomicU64,
 }
 
@@ -61,7 +62,7 @@ pub struct Filter {
     flows: Option<Flows>,
     scratch: BatchState,
     counts: Arc<Counts>,
-    /// [`SharedFirewall::forgotten`], as far as it was followed.
+    /// Value of [`SharedFirewall::forgotten`] that this worker has followed.
     forgotten: u64,
 }
 
@@ -72,7 +73,7 @@ struct BatchState {
     inet6: Queries<5>,
     /// Packets of connections that have a state.
     known: u64,
-    /// Packets dropped for other reasons than rules, since they were last taken.
+    /// Packets dropped for other reasons than rules, since the last [`Firewall::take_held_back`].
     held_back: HeldBack,
     was_full: bool,
 }
@@ -125,17 +126,17 @@ impl path::Firewall for Filter {
 
     fn outgoing(&mut self, batch: &[Frame], among: u64, now_ns: u64) -> u64 {
         let Filter { shared, own, flows, scratch, counts, .. } = self;
-        // Packets with a state have passed the firewall in both directions.
-        // Not all packets that came in together go out together.
+        // Packets with a state have passed the firewall in both directions. Packets that came in
+        // together need not go out together.
         let known = among & scratch.known;
         scratch.known &= !among;
-        let asked = among & !known;
-        if asked == 0 || shared.rules_out.is_empty() {
+        let without_state = among & !known;
+        if without_state == 0 || shared.rules_out.is_empty() {
             return among;
         }
         let (rules, tally) = (&shared.rules_out, RuleTally::new(counts));
         let port = |frame: &Frame| frame.egress().unwrap_or_default();
-        let (direction, among) = (Direction::Out, asked);
+        let (direction, among) = (Direction::Out, without_state);
         let evaluation = Evaluation {
             shared,
             rules,
@@ -184,7 +185,7 @@ struct Evaluation<'a, P> {
     counts: &'a Counts,
     tally: RuleTally<'a>,
     batch: &'a [Frame],
-    /// The router's port that counts for a packet.
+    /// Returns the router's port that rules compare for a packet.
     port: P,
     among: u64,
     now_ns: u64,
@@ -196,8 +197,8 @@ impl<P: Fn(&Frame) -> u8> Evaluation<'_, P> {
     fn run(self, own: Option<&mut Own>, flows: Option<&mut Flows>) -> u64 {
         let Evaluation { shared, .. } = self;
         if shared.keeps {
-            let (totals, made) = (Totals::default(), false);
-            let evaluation = WithStates { evaluation: self, flows, totals, made };
+            let (totals, has_created) = (Totals::default(), false);
+            let evaluation = WithStates { evaluation: self, flows, totals, has_created };
             shared.states.with(own, evaluation).unwrap_or_default()
         } else {
             self.by_rules_alone()
@@ -235,7 +236,7 @@ struct WithStates<'a, P> {
     flows: Option<&'a mut Flows>,
     totals: Totals,
     /// A state was created.
-    made: bool,
+    has_created: bool,
 }
 
 impl<P: Fn(&Frame) -> u8> Work for WithStates<'_, P> {
@@ -243,7 +244,7 @@ impl<P: Fn(&Frame) -> u8> Work for WithStates<'_, P> {
 
     #[inline(always)]
     fn run<X: Access>(mut self, access: &mut X) -> u64 {
-        // On the way out, what has a state isn't asked about.
+        // Packets with a state skip the `out` rules.
         let passed = match self.evaluation.direction {
             // The full path filters packets one by one.
             Direction::In if self.evaluation.among.is_power_of_two() => {
@@ -291,7 +292,7 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
     fn by_states_alone<X: Access>(&mut self, among: u64, remembers: bool, access: &mut X) -> u64 {
         let Evaluation { shared, ref mut scratch, batch, now_ns, .. } = self.evaluation;
         let states = &shared.states;
-        // Stores to the scratch could change it, for all that the compiler knows.
+        // The compiler cannot exclude that stores to the scratch change it.
         let seed = states.seed;
         scratch.inet.clear();
         let (mut without, mut inet6) = (0u64, 0u64);
@@ -338,7 +339,7 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
         if judged == among { 0 } else { self.by_rules(among & !judged, access) }
     }
 
-    /// As [`WithStates::by_states`] about one packet: there is nothing to put in order.
+    /// As [`WithStates::by_states`] for one packet, without sorting by lock.
     #[inline(never)]
     fn by_state_of_one<X: Access>(&mut self, access: &mut X) -> u64 {
         let Evaluation { shared, ref mut scratch, batch, among, now_ns, .. } = self.evaluation;
@@ -379,14 +380,14 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
             let passes = if packet.is(bit::ODD) {
                 self.odd(place, packet, access)
             } else {
-                self.by_rules_any(place, packet, self.made, access)
+                self.by_rules_any(place, packet, self.has_created, access)
             };
             passed |= u64::from(passes) << place;
         }
         passed
     }
 
-    /// Evaluates the rules for a packet; with `looks`, after its state, if it has one.
+    /// Evaluates the rules for a packet; with `looks`, looks for its state first.
     #[inline(always)]
     fn by_rules_any<X: Access>(
         &mut self,
@@ -416,7 +417,7 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
         let frame = &self.evaluation.batch[place];
         let Evaluation { shared, now_ns, direction, .. } = self.evaluation;
         let query = Query::<N>::of(frame, packet, &shared.states.seed);
-        // It may have the state that one before it in the batch made.
+        // An earlier packet of the batch may have created its state.
         if looks && direction == Direction::In && packet.is(bit::TRACKABLE) {
             match shared.states.lookup(access, &query, frame, now_ns) {
                 Found::Known | Found::Steady => {
@@ -461,7 +462,7 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
             }
             Insertion::Known => {}
         }
-        self.made = true;
+        self.has_created = true;
         scratch.known |= 1 << place;
         passes
     }

@@ -1,12 +1,12 @@
-//! Fragments follow the first one of their packet, which alone says what it is.
+//! Fragments follow the first one of their packet, which alone identifies it.
 //!
-//! Nothing is put together and nothing waits: what is kept of a packet is the verdict about
-//! its first fragment and which of its bytes have passed. So a later fragment passes, and
-//! belongs to a state, as the first one did; one that covers bytes that have passed already
-//! does not (RFC 1858 section 4, RFC 5722). A later fragment that comes before the first is
-//! dropped where rules ask for what only the first one has: ports, flags, states. So is one
-//! of a packet that was forgotten, because it is older than [`AGE_NS`] or more packets came
-//! in fragments than [`PACKETS_MAX`].
+//! Nothing is reassembled and nothing waits: for each packet the firewall stores the verdict on its
+//! first fragment and the byte ranges that have passed. A later fragment passes, and belongs to a
+//! state, if the first one did; one that covers bytes that have already passed is dropped (RFC 1858
+//! section 4, RFC 5722). A later fragment that arrives before the first is dropped if rules need
+//! fields that only the first one has: ports, flags, states. The same applies to a packet that was
+//! forgotten, because it is older than [`AGE_NS`] or more than [`PACKETS_MAX`] fragmented packets
+//! arrived since.
 
 use super::packet::{Contents, Packet};
 use super::packet::{Part, bit, contents, contents6, ends, ends6};
@@ -14,39 +14,38 @@ use super::rule::Direction;
 use fwdlab_netio::frame::Frame;
 use std::collections::{HashMap, VecDeque};
 
-/// Packets in fragments that are known at a time: with all that belongs to them less than
-/// 2 MB.
+/// Maximum number of fragmented packets known at a time: less than 2 MB with all their data.
 pub(super) const PACKETS_MAX: usize = 8192;
 /// Time after its first fragment for which a packet is known: Linux's `ipfrag_time`.
 const AGE_NS: u64 = 30_000_000_000;
-/// Pieces with gaps between them, of one packet.
+/// Maximum number of byte ranges with gaps between them, for one packet.
 const PIECES_MAX: usize = 8;
-/// Bytes that a packet can have.
+/// Maximum size of a packet in bytes.
 const BYTES_MAX: u32 = 65_535;
 
-/// What was decided about a packet.
+/// Verdict on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Verdict {
     pub(super) passes: bool,
-    /// By its state.
+    /// It passed by its state.
     pub(super) known: bool,
 }
 
-/// What is to be done with a fragment.
+/// Treatment of a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Admission {
-    /// It is the first one: judge it, and say how ([`Fragments::decide`]).
+    /// It is the first one: filter it, and record the verdict with [`Fragments::decide`].
     Judge,
-    /// As the first one.
+    /// Apply the verdict of the first one.
     Follow(Verdict),
-    /// The first one isn't known.
+    /// The first one is unknown.
     Orphan,
-    /// It covers what has passed, or no packet has such a piece.
+    /// It covers bytes that have passed, or is no valid fragment.
     Refuse,
 }
 
-/// A packet by addresses, identification, in IPv4 the protocol, and the direction in which
-/// it is filtered.
+/// Identifies a packet by addresses, identification, in IPv4 the protocol, and the direction in
+/// which it is filtered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Name([u64; 5]);
 
@@ -59,12 +58,12 @@ pub(super) struct Piece {
     more: bool,
 }
 
-/// Packets whose first fragment has come.
+/// Packets whose first fragment has arrived.
 #[derive(Debug, Default)]
 pub(super) struct Fragments {
     packets: HashMap<Name, Known>,
-    /// The oldest first, each with its time. What is no longer among the packets, or has
-    /// begun anew, is skipped.
+    /// Names in order of time, oldest first. Entries of packets that were removed or restarted are
+    /// skipped.
     ages: VecDeque<(Name, u64)>,
 }
 
@@ -72,31 +71,37 @@ pub(super) struct Fragments {
 struct Known {
     since_ns: u64,
     verdict: Option<Verdict>,
-    /// What has passed, in order.
+    /// Byte ranges that have passed, in order.
     pieces: Vec<(u32, u32)>,
-    /// Bytes in all, once the last fragment has told.
+    /// Total bytes, once the last fragment has arrived.
     total: Option<u32>,
 }
 
 impl Piece {
-    /// Of a packet that is a fragment.
+    /// Describes a packet that is a fragment.
     pub(super) fn of(frame: &Frame, packet: Packet, direction: Direction) -> Piece {
         let (bytes, length) = (frame.buffer(), frame.len());
-        let way = u64::from(direction == Direction::Out) << 40;
+        let direction_bit = u64::from(direction == Direction::Out) << 40;
         let (Contents { protocol, cut, end, part, more, id, .. }, [a, b, c, d]) =
             match packet.is(bit::INET6) {
                 true => (contents6(bytes, length), ends6(bytes)),
                 false => (contents(bytes, length), [ends(bytes), 0, 0, 0]),
             };
-        // The first fragment alone says what follows an IPv6 fragment header (RFC 8200
+        // Only the first fragment contains the protocol after an IPv6 fragment header (RFC 8200
         // section 4.5).
         let protocol = if packet.is(bit::INET6) { 0 } else { u64::from(protocol) << 32 };
         let begin = if let Part::Later(begin) = part { begin } else { 0 };
         let end = begin + end.saturating_sub(cut) as u32;
-        Piece { name: Name([a, b, c, d, u64::from(id) | protocol | way]), begin, end, more }
+        Piece {
+            name: Name([a, b, c, d, u64::from(id) | protocol | direction_bit]),
+            begin,
+            end,
+            more,
+        }
     }
 
-    /// No packet has it: its end isn't at a word of eight bytes, or beyond all packets.
+    /// True if no packet can contain it: it does not end at a multiple of eight bytes, ends beyond
+    /// the largest packet, or is empty.
     fn is_impossible(&self) -> bool {
         self.more && !(self.end - self.begin).is_multiple_of(8)
             || self.end > BYTES_MAX
@@ -105,7 +110,7 @@ impl Piece {
 }
 
 impl Fragments {
-    /// What is to be done with a fragment; what passes is noted.
+    /// Decides on a fragment, and records the bytes that pass.
     pub(super) fn admit(&mut self, piece: &Piece, now_ns: u64) -> Admission {
         if piece.is_impossible() {
             return Admission::Refuse;
@@ -130,15 +135,15 @@ impl Fragments {
         Admission::Follow(verdict)
     }
 
-    /// Says what was decided about a first fragment.
+    /// Records the verdict on a first fragment.
     pub(super) fn decide(&mut self, name: Name, verdict: Verdict) {
         if let Some(known) = self.packets.get_mut(&name) {
             known.verdict = Some(verdict);
         }
     }
 
-    /// A packet begins, anew if there was one of that name: all of its fragments are judged
-    /// by a first one, whichever it is.
+    /// Starts a packet, and restarts it if the name is known: its fragments are always filtered by
+    /// a first fragment, whichever it is.
     fn begin(&mut self, piece: &Piece, now_ns: u64) {
         while let Some(&(name, since_ns)) = self.ages.front()
             && (self.ages.len() >= PACKETS_MAX || now_ns.saturating_sub(since_ns) >= AGE_NS)
@@ -160,7 +165,7 @@ impl Known {
         now_ns.saturating_sub(self.since_ns) >= AGE_NS
     }
 
-    /// Notes a piece; false when it covers what is there, or contradicts it.
+    /// Records a byte range; returns false if it overlaps a recorded one or contradicts it.
     fn add(&mut self, piece: &Piece) -> bool {
         let &Piece { begin, end, more, .. } = piece;
         let last = self.pieces.last().map_or(0, |&(_, end)| end);
@@ -206,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn later_fragments_follow_and_a_whole_packet_is_forgotten() {
+    fn later_fragments_follow_until_the_packet_is_complete() {
         let mut all = Fragments::default();
         assert_eq!(all.admit(&piece(1, 8, 16, true), 0), Admission::Orphan);
         assert_eq!(all.admit(&piece(1, 0, 8, true), 0), Admission::Judge);
@@ -220,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_no_piece_is_refused() {
+    fn impossible_fragments_are_refused() {
         let mut all = Fragments::default();
         assert_eq!(all.admit(&piece(1, 0, 9, true), 0), Admission::Refuse);
         assert_eq!(all.admit(&piece(1, 65_528, 65_536, false), 0), Admission::Refuse);
@@ -228,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_are_bounded_by_number_and_age() {
+    fn known_packets_are_limited_by_number_and_age() {
         let mut all = Fragments::default();
         for id in 0..3 * PACKETS_MAX as u64 {
             assert_eq!(all.admit(&piece(id, 0, 8, true), id), Admission::Judge);
@@ -242,8 +247,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against a map of bytes: nothing passes twice, and whatever passes once does,
-        /// unless there were too many gaps.
+        /// Compared with a map of bytes: nothing passes twice, and everything passes once, unless
+        /// there were too many gaps.
         #[test]
         fn no_byte_passes_twice(pieces in prop::collection::vec((1u32..40, 1u32..6), 1..30)) {
             let mut known = Known { since_ns: 0, verdict: None, pieces: vec![(0, 8)], total: None };

@@ -1,9 +1,9 @@
 //! The parsed fields of a packet that rules and states use.
 //!
-//! Fragments are not reassembled: the first one has the transport header, or the packet
-//! can't be judged (RFC 1858, RFC 3128, RFC 7112), and the later ones follow it (see
-//! [`super::fragments`]). What can't be judged, as its headers are cut off or more of them
-//! follow each other than are read, is [`bit::UNREADABLE`].
+//! Fragments are not reassembled: the first one contains the transport header, or the packet can't
+//! be filtered (RFC 1858, RFC 3128, RFC 7112), and the later ones follow it (see
+//! [`super::fragments`]). A packet whose headers are truncated, or which has more headers than are
+//! read, is [`bit::UNREADABLE`].
 
 use fwdlab_netio::frame::{CAPACITY, Frame};
 
@@ -48,38 +48,38 @@ pub(super) mod bit {
     pub(in super::super) const TRACKABLE: u32 = 1 << 19;
     /// May create a state: not a TCP reset or an ICMP reply.
     pub(in super::super) const OPENS: u32 = 1 << 20;
-    /// Its headers can't be read, so that no rule can say what it is.
+    /// Its headers can't be read, so rules can't identify it.
     pub(in super::super) const UNREADABLE: u32 = 1 << 21;
-    /// The first fragment of a packet: [`TRACKABLE`] and [`OPENS`] are hidden in the two
-    /// bits above, so that it isn't taken for a packet like others.
+    /// The first fragment of a packet: [`TRACKABLE`] and [`OPENS`] are hidden in the two bits
+    /// above, so that it isn't treated as a whole packet.
     pub(in super::super) const FIRST: u32 = 1 << 22;
-    /// A fragment but the first.
+    /// A later fragment.
     pub(in super::super) const LATER: u32 = 1 << 23;
-    /// Judged one by one.
+    /// Packets that are filtered one by one.
     pub(in super::super) const ODD: u32 = UNREADABLE | FIRST | LATER;
-    /// What of the bits a first fragment hides, and how far up.
+    /// Bits that a first fragment hides, and the shift to their hidden position.
     pub(super) const HIDDEN: u32 = TRACKABLE | OPENS;
     pub(super) const HIDE: u32 = 5;
-    /// All that holds for UDP over IPv4.
+    /// All bits of UDP over IPv4.
     pub(in super::super) const UDP: u32 =
         (super::protocol::UDP as u32) << 8 | HAS_PORTS | TRACKABLE | OPENS;
 }
 
-/// A packet as it is judged: two words, so that it stays in registers. Its addresses stay
-/// in the frame, where they are read when needed.
+/// A packet as the filter sees it: two words, so that it stays in registers. Its addresses stay in
+/// the frame, and are read when needed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packet {
-    /// What is compared in one go: see [`bit`], and above it the marks, which tell flows
-    /// between the same addresses apart. They are as they lie in the packet, the
-    /// source's half lower: ports of source and destination; twice the identifier of
-    /// ICMP queries; 0 of others, or unknown.
+    /// Fields that are compared together: see [`bit`], and above it the marks, which distinguish
+    /// flows between the same addresses. Marks are in packet byte order, the source's half lower:
+    /// ports of source and destination; twice the identifier of ICMP queries; 0 for other packets,
+    /// or if unknown.
     pub(super) word: u64,
-    /// Bytes from the IP header on, and above them flags of TCP, otherwise 0.
+    /// Bytes from the IP header on, and above them the TCP flags, or 0.
     pub(super) more: u32,
 }
 
 impl Packet {
-    /// A packet of these bits, marks, flags of TCP and bytes.
+    /// A packet with these bits, marks, TCP flags and bytes.
     #[inline(always)]
     pub(super) fn new(word: u32, marks: u32, flags: u8, bytes: u16) -> Packet {
         Packet {
@@ -88,7 +88,7 @@ impl Packet {
         }
     }
 
-    /// Parses a frame whose IP header has been validated; otherwise the result is
+    /// Parses a frame whose IP header has been validated. For other frames the result is
     /// unspecified.
     #[inline(always)]
     pub(super) fn read(frame: &Frame) -> Packet {
@@ -105,12 +105,12 @@ impl Packet {
         }
     }
 
-    /// Protocol, marks and [`Packet::more`] of UDP and TCP over IPv4 without options, and
-    /// no fragment: that is what most packets are.
+    /// Protocol, marks and [`Packet::more`] of UDP and TCP over IPv4 without options or
+    /// fragmentation, which most packets are.
     #[inline(always)]
     pub(super) fn quick(bytes: &[u8; CAPACITY]) -> Option<(u8, u32, u32)> {
         let (first, second) = (word_at(bytes, 12), half_at(bytes, 20));
-        // One comparison for all.
+        // One comparison for all conditions.
         let odd = ((first & 0xff_ffff) ^ 0x45_0008) | u64::from(second & 0xff3f);
         let total = ((first >> 32) as u16).swap_bytes();
         let protocol = (second >> 24) as u8;
@@ -134,7 +134,7 @@ impl Packet {
         }
     }
 
-    /// True of these bits of the word.
+    /// True if one of these bits of the word is set.
     #[inline(always)]
     pub(super) fn is(&self, bits: u32) -> bool {
         self.word as u32 & bits != 0
@@ -146,7 +146,7 @@ impl Packet {
         (self.word >> 8) as u8
     }
 
-    /// As they lie in the packet.
+    /// Marks in packet byte order.
     #[inline(always)]
     pub(super) fn marks(&self) -> u32 {
         (self.word >> 32) as u32
@@ -164,7 +164,7 @@ impl Packet {
         may_change_phase(self.more)
     }
 
-    /// From the IP header on.
+    /// Bytes from the IP header on.
     #[inline(always)]
     pub(super) fn bytes(&self) -> u16 {
         self.more as u16
@@ -205,7 +205,7 @@ pub(super) fn ends6(bytes: &[u8; CAPACITY]) -> [u64; 4] {
     [22, 30, 38, 46].map(|at| word_at(bytes, at))
 }
 
-/// Eight bytes as they lie: little endian, which costs nothing on most machines.
+/// Eight bytes in packet order: little endian, which costs nothing on most machines.
 #[inline(always)]
 fn word_at(bytes: &[u8; CAPACITY], at: usize) -> u64 {
     bytes[at..].first_chunk().map_or(0, |&word| u64::from_le_bytes(word))
@@ -237,36 +237,37 @@ fn total6(bytes: &[u8; CAPACITY]) -> u16 {
     u16::from_be_bytes([bytes[18], bytes[19]]).saturating_add(40)
 }
 
-/// How much of what a packet carries is in it.
+/// Fragmentation of a packet's contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     Whole,
     /// The first fragment.
     First,
-    /// A later fragment, in bytes from the beginning.
+    /// A later fragment, with its offset in bytes.
     Later(u32),
     /// Headers that can't be read.
     Unreadable,
 }
 
-/// What a packet carries, behind IP header, options and extension headers.
+/// Contents of a packet after the IP header, options and extension headers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Contents {
     pub(super) protocol: u8,
-    /// Where it begins in the frame.
+    /// Offset in the frame at which they begin.
     pub(super) at: usize,
-    /// Where what is cut into fragments begins: in IPv6, extension headers may be before it.
+    /// Offset at which the fragmented part begins: in IPv6, extension headers may precede the
+    /// contents.
     pub(super) cut: usize,
-    /// Where the packet ends.
+    /// End of the packet.
     pub(super) end: usize,
     pub(super) part: Part,
-    /// More fragments follow, and the identification.
+    /// More fragments follow.
     pub(super) more: bool,
     pub(super) id: u32,
 }
 
 impl Contents {
-    /// Behind an IPv6 header alone.
+    /// Contents directly after an IPv6 header.
     #[inline(always)]
     fn whole(end: usize) -> Contents {
         let at = AT + 40;
@@ -285,7 +286,7 @@ impl Contents {
     }
 }
 
-/// What an IPv4 packet carries, in a frame of `length` bytes.
+/// Contents of an IPv4 packet, in a frame of `length` bytes.
 #[inline(always)]
 pub(super) fn contents(bytes: &[u8; CAPACITY], length: usize) -> Contents {
     let at = AT + usize::from(bytes[AT] & 15) * 4;
@@ -301,7 +302,7 @@ pub(super) fn contents(bytes: &[u8; CAPACITY], length: usize) -> Contents {
     Contents { protocol: bytes[23], at, cut: at, end, part, more, id }
 }
 
-/// What an IPv6 packet carries.
+/// Contents of an IPv6 packet.
 #[inline(always)]
 pub(super) fn contents6(bytes: &[u8; CAPACITY], length: usize) -> Contents {
     let end = length.min(AT + usize::from(total6(bytes)));
@@ -311,8 +312,8 @@ pub(super) fn contents6(bytes: &[u8; CAPACITY], length: usize) -> Contents {
     }
 }
 
-/// Bits, marks and flags from the transport header. Inlined, as a call costs each IPv6
-/// packet some thirty instructions.
+/// Bits, marks and flags from the transport header. Inlined, as a call costs each IPv6 packet about
+/// thirty instructions.
 #[inline(always)]
 pub(super) fn transport(bytes: &[u8; CAPACITY], contents: Contents, family: u32) -> (u32, u32, u8) {
     let protocol = contents.protocol;
@@ -343,15 +344,15 @@ pub(super) fn transport(bytes: &[u8; CAPACITY], contents: Contents, family: u32)
     (word | family | u32::from(protocol) << 8, marks, flags)
 }
 
-/// True when a TCP header is as long as it must be, in a first fragment also as it says:
-/// whoever asks for flags or options must find them there (RFC 3128).
+/// True if a TCP header has its minimum length, and in a first fragment the length it states: flags
+/// and options must be within the fragment for rules that need them (RFC 3128).
 #[inline(always)]
 fn is_whole_tcp(length: usize, words: u8, part: Part) -> bool {
     length >= 20 && (part == Part::Whole || length >= usize::from(words >> 4) * 4)
 }
 
-/// Steps over extension headers (RFC 8200 section 4) and authentication (RFC 4302). All of
-/// them must be in the packet, or in its first fragment (RFC 7112).
+/// Skips extension headers (RFC 8200 section 4) and authentication (RFC 4302). All of them must be
+/// in the packet, or in its first fragment (RFC 7112).
 fn after_extensions(bytes: &[u8; CAPACITY], protocol: u8, end: usize) -> Contents {
     let mut contents = Contents { protocol, ..Contents::whole(end) };
     for _ in 0..=EXTENSIONS_MAX {
@@ -365,7 +366,7 @@ fn after_extensions(bytes: &[u8; CAPACITY], protocol: u8, end: usize) -> Content
         let was = contents.protocol;
         contents.protocol = next;
         contents.at += match was {
-            // One in another's place is nobody's.
+            // A second fragment header is invalid.
             44 if contents.part != Part::Whole => break,
             44 => {
                 let field = u16::from_be_bytes([high, low]);
@@ -374,7 +375,7 @@ fn after_extensions(bytes: &[u8; CAPACITY], protocol: u8, end: usize) -> Content
                 contents.id = u32::from_be_bytes([a, b, c, d]);
                 contents.part = match (field & 0xfff8, contents.more) {
                     (0, true) => Part::First,
-                    // By itself: a packet like others (RFC 6946).
+                    // An atomic fragment: treated as a whole packet (RFC 6946).
                     (0, false) => Part::Whole,
                     (offset, _) => Part::Later(u32::from(offset)),
                 };

@@ -1,10 +1,10 @@
-//! Packets that ICMP errors quote: by them an error belongs to a connection (RFC 5508
-//! section 4, and pf.conf(5) under `keep state`).
+//! Packets that ICMP errors quote: the quote assigns an error to a connection (RFC 5508 section 4,
+//! and pf.conf(5) under `keep state`).
 //!
-//! Quotes contain the IP header and at least eight bytes after it (RFC 792), enough to
-//! identify a state, and of TCP the sequence number, which must be one that its sender may
-//! have had on its way (RFC 5927 section 4.1): see [`super::states`]. An error whose
-//! checksum is wrong, or that is a fragment, so that it can't be verified, is none.
+//! Quotes contain the IP header and at least eight bytes after it (RFC 792), enough to identify a
+//! state, and of TCP the sequence number, which must be one that its sender may have had in flight
+//! (RFC 5927 section 4.1): see [`super::states`]. An error with a wrong checksum, or a fragmented
+//! one, which can't be verified, is ignored.
 
 use super::packet::{
     AT, Contents, Packet, Part, bit, contents, contents6, protocol, tcp_word, transport,
@@ -15,20 +15,21 @@ use std::ops::Range;
 
 /// Bytes of an ICMP header.
 const ICMP: usize = 8;
-/// Bytes of TCP, UDP and ICMP that are always quoted.
+/// Minimum bytes of TCP, UDP and ICMP in a quote.
 const QUOTED: usize = 8;
 
-/// A packet that was quoted.
+/// A quoted packet.
 pub(super) struct Quoted {
-    /// As far as it was, where a frame has it; with nothing before, and zeros behind.
+    /// The quoted part of the packet, at its offset in a frame, with an empty Ethernet header and
+    /// zeros after it.
     pub(super) frame: Frame,
-    /// Only the fields that keys of states are made of are valid.
+    /// Only the fields that make up keys of states are valid.
     pub(super) packet: Packet,
-    /// Of TCP.
+    /// Sequence number of TCP.
     pub(super) sequence: u32,
 }
 
-/// What differs between the families.
+/// Differences between the families.
 struct Family {
     version: u8,
     bit: u32,
@@ -51,8 +52,9 @@ const INET6: Family = Family {
 };
 
 impl Quoted {
-    /// What an error quotes, if it is one, and a packet that can have a state: one which
-    /// the error's receiver has sent, and no error itself.
+    /// Returns the packet that an error quotes; `None` if this is not an error, or the quoted
+    /// packet can't have a state: it must have been sent by the error's receiver, and must not be
+    /// an error itself.
     #[cold]
     #[inline(never)]
     pub(super) fn of(frame: &Frame, packet: Packet) -> Option<Quoted> {
@@ -72,8 +74,8 @@ impl Quoted {
     }
 }
 
-/// The message of an error: destination unreachable, source quench, time exceeded,
-/// parameter problem (RFC 792); and with packet too big those of RFC 4443.
+/// Message of an error: destination unreachable, source quench, time exceeded, parameter problem
+/// (RFC 792); or those of RFC 4443, including packet too big.
 fn error<'a>(frame: &'a Frame, family: &Family) -> Option<&'a [u8]> {
     let contents = (family.contents)(frame.buffer(), frame.len());
     let (protocol, message) = (contents.protocol, contents.header(frame.buffer())?);
@@ -85,8 +87,8 @@ fn error<'a>(frame: &'a Frame, family: &Family) -> Option<&'a [u8]> {
     is_error.then_some(message)
 }
 
-/// As [`Packet::read`] does, but for TCP without its flags, which are rarely quoted, and with
-/// its sequence number.
+/// As [`Packet::read`], but for TCP without its flags, which are rarely quoted, and with its
+/// sequence number.
 fn read(quoted: &Frame, family: &Family) -> Option<(Packet, u32)> {
     let bytes = quoted.buffer();
     let contents = (family.contents)(bytes, quoted.len());
@@ -106,7 +108,7 @@ fn read(quoted: &Frame, family: &Family) -> Option<(Packet, u32)> {
         let marks = u32::from_le_bytes([a, b, c, d]);
         return Some((Packet::new(tcp_word(0) | family.bit, marks, 0, 0), sequence));
     }
-    // The first of several fragments says as much as a whole packet.
+    // The first of several fragments identifies a connection as well as a whole packet.
     let (word, marks, _) = transport(bytes, Contents { part: Part::Whole, ..contents }, family.bit);
     let packet = Packet::new(word, marks, 0, 0);
     packet.is(bit::TRACKABLE).then_some((packet, 0))

@@ -13,7 +13,7 @@ use super::packet::protocol::{ICMP, ICMP6, TCP, UDP};
 pub enum Action {
     /// The packet passes.
     Pass,
-    /// It is dropped silently.
+    /// The packet is dropped silently.
     Block,
 }
 
@@ -37,21 +37,21 @@ pub enum Net {
     Inet6(Prefix<V6>),
 }
 
-/// Which addresses.
+/// Addresses that a rule matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Host {
-    /// All.
+    /// All addresses.
     Any,
-    /// Addresses of a prefix, or when negated the other addresses of its family.
+    /// Addresses of a prefix, or if negated the other addresses of its family.
     Net {
-        /// Match the others.
+        /// Match all other addresses.
         negated: bool,
         /// The prefix.
         net: Net,
     },
-    /// Addresses of a table, or when negated all others.
+    /// Addresses of a table, or if negated all others.
     Table {
-        /// Match the others.
+        /// Match all other addresses.
         negated: bool,
         /// The table's name.
         name: String,
@@ -63,7 +63,7 @@ pub enum Host {
 pub struct End {
     /// Addresses.
     pub host: Host,
-    /// Ports, of which one must match; empty: any port, or none.
+    /// Ports, of which one must match; empty for any port or no port.
     pub ports: Vec<RangeInclusive<u16>>,
 }
 
@@ -72,9 +72,9 @@ pub struct End {
 pub struct Rule {
     /// The action.
     pub action: Action,
-    /// Where; `None` is in and out.
+    /// Direction; `None` for in and out.
     pub direction: Option<Direction>,
-    /// The router's port where it came in, or goes out.
+    /// The router's port at which the packet came in, or goes out.
     pub port: Option<u8>,
     /// Family.
     pub family: Option<Family>,
@@ -88,11 +88,11 @@ pub struct Rule {
     pub opening: bool,
     /// Keep state: later packets of the connection pass in both directions.
     pub keep_state: bool,
-    /// Of TCP, without looking at sequence numbers (`keep state (sloppy)`).
+    /// Of TCP, without checking sequence numbers (`keep state (sloppy)`).
     pub sloppy: bool,
 }
 
-/// Prefixes under a name.
+/// Named set of prefixes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
     /// Letters, digits, `_`, `-` and `.`.
@@ -101,11 +101,11 @@ pub struct Table {
     pub prefixes: Vec<Net>,
 }
 
-/// Rules in their order: **the first that matches decides**, as with ipfw(8) or pf's
-/// rules that all are `quick`. A scan ends there, and one reads down to the answer.
+/// Rules in order: **the first match decides**, as with ipfw(8) or with pf rules that are all
+/// `quick`. Evaluation ends at the match, and a reader can stop there too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ruleset {
-    /// Tables that rules name.
+    /// Tables that rules refer to.
     pub tables: Vec<Table>,
     /// The rules.
     pub rules: Vec<Rule>,
@@ -116,13 +116,13 @@ pub struct Ruleset {
 /// Rulesets that experiments compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standard {
-    /// No rule: all passes.
+    /// No rule: all packets pass.
     None,
-    /// One rule that never matches, then all passes.
+    /// One rule that never matches, then all packets pass.
     Stateless,
-    /// As many rules that never match, then all passes.
+    /// This number of rules that never match, then all packets pass.
     Rules(u32),
-    /// All passes and states are kept.
+    /// All packets pass and states are kept.
     Stateful,
 }
 
@@ -132,22 +132,22 @@ pub enum RuleError {
     /// No such table.
     #[error("there is no table <{0}>")]
     Table(String),
-    /// Two tables of one name.
+    /// Two tables with the same name.
     #[error("there is a table <{0}> already")]
     Twice(String),
     /// Addresses, protocol and `inet` or `inet6` contradict each other.
     #[error("no packet is both IPv4 and IPv6")]
     Families,
-    /// Other protocols have no ports.
+    /// Ports with a protocol that has none.
     #[error("ports need \"proto tcp\" or \"proto udp\"")]
     Ports,
-    /// Other protocols have no flags.
+    /// TCP flags with another protocol.
     #[error("\"flags S/SA\" needs \"proto tcp\"")]
     Flags,
-    /// Nothing is left of a blocked packet's connection.
+    /// State for a blocked packet.
     #[error("\"keep state\" goes with \"pass\"")]
     Keep,
-    /// What the router answers has no connections.
+    /// State for the router's own answers.
     #[error("\"keep state\" goes with \"in\" and \"out\": the router's own answers need none")]
     KeepLocal,
     /// A range of ports that ends before it begins.
@@ -156,14 +156,13 @@ pub enum RuleError {
 }
 
 impl Ruleset {
-    /// No tables, no rules.
+    /// A ruleset without tables and rules.
     pub fn new(policy: Action) -> Ruleset {
         Ruleset { tables: Vec::new(), rules: Vec::new(), policy }
     }
 
-    /// One of those that experiments compare. The rules that never match ask for UDP
-    /// ports from 10000 on, which no packet of an experiment has: the same as
-    /// nftables is given.
+    /// One of the rulesets that experiments compare. The rules that never match require UDP ports
+    /// from 10000 on, which no packet of an experiment has; nftables gets the same rules.
     pub fn standard(standard: Standard) -> Ruleset {
         let mut ruleset = Ruleset::new(Action::Pass);
         let count = match standard {
@@ -188,7 +187,7 @@ impl Ruleset {
         ruleset
     }
 
-    /// Everything that a ruleset says must be possible.
+    /// Rejects contradictory rulesets.
     pub(super) fn check(&self) -> Result<(), RuleError> {
         for (at, table) in self.tables.iter().enumerate() {
             if self.tables[..at].iter().any(|other| other.name == table.name) {
@@ -224,18 +223,22 @@ impl Rule {
         }
     }
 
-    /// The family that a packet must have, if all that is said agrees.
+    /// The family that the conditions imply, if they agree.
     pub(super) fn only_family(&self) -> Result<Option<Family>, RuleError> {
         let of_protocol = match self.protocol {
             Some(ICMP) => Some(Family::Inet),
             Some(ICMP6) => Some(Family::Inet6),
             _ => None,
         };
-        let said =
+        let families =
             [self.family, of_protocol, self.source.host.family(), self.destination.host.family()];
-        let mut said = said.into_iter().flatten();
-        let first = said.next();
-        if said.all(|family| Some(family) == first) { Ok(first) } else { Err(RuleError::Families) }
+        let mut families = families.into_iter().flatten();
+        let first = families.next();
+        if families.all(|family| Some(family) == first) {
+            Ok(first)
+        } else {
+            Err(RuleError::Families)
+        }
     }
 
     pub(super) fn check(&self, tables: &[Table]) -> Result<(), RuleError> {
@@ -267,7 +270,7 @@ impl Rule {
 }
 
 impl End {
-    /// Any address and port.
+    /// Matches any address and port.
     pub fn any() -> End {
         End { host: Host::Any, ports: Vec::new() }
     }
@@ -290,7 +293,7 @@ impl Host {
 impl FromStr for Standard {
     type Err = String;
 
-    /// `none`, `stateless`, `stateful`, or `rules:` and a number.
+    /// Parses `none`, `stateless`, `stateful`, or `rules:` and a number.
     fn from_str(text: &str) -> Result<Standard, String> {
         let number = text.strip_prefix("rules:").and_then(|number| number.parse().ok());
         match (text, number) {
@@ -304,7 +307,7 @@ impl FromStr for Standard {
 }
 
 impl fmt::Display for Ruleset {
-    /// As [`super::text::read`] reads it.
+    /// Writes the rule in the syntax of [`super::text::read`].
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for table in &self.tables {
             writeln!(f, "{table}")?;

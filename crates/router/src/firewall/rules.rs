@@ -1,11 +1,10 @@
 //! Rulesets compiled for fast evaluation.
 //!
-//! A rule is a head of 16 bytes, four of which share a cache line, and a tail. The
-//! head compares what is small (family, protocol, port of the router, whether TCP
-//! opens, and the bits that all its ports share) as one word under a mask; only rules
-//! whose heads fit and that say more look at their tails. There, prefixes of source and
-//! destination are compared together under a mask as well, and read only then from the
-//! frame. Tables are forwarding tables.
+//! A rule is a head of 16 bytes, four of which share a cache line, and a tail. The head compares
+//! the small fields (family, protocol, port of the router, whether TCP opens, and the bits that all
+//! its ports share) as one word under a mask; only a rule whose head matches and has further
+//! conditions uses its tail. There, prefixes of source and destination are also compared together
+//! under a mask, and only then read from the frame. Tables are forwarding tables.
 
 use super::packet::{Packet, bit, ends, ends6};
 use super::rule::{Action, Direction, End, Host, Net, Rule, RuleError, Ruleset};
@@ -14,7 +13,7 @@ use fwdlab_netio::frame::Frame;
 use fwdlab_packet::Family;
 use std::ops::RangeInclusive;
 
-/// Prefixes up to which a table is searched rather than walked.
+/// Maximum number of prefixes for which a table uses binary search.
 const FEW: usize = 64;
 
 /// The rules of one direction.
@@ -31,11 +30,11 @@ pub(super) struct Decision {
     pub(super) action: Action,
     pub(super) keep_state: bool,
     pub(super) sloppy: bool,
-    /// The rule's number in the ruleset; one beyond its last where none matched.
+    /// The rule's number in the ruleset; one beyond its last if none matched.
     pub(super) rule: u32,
 }
 
-/// The part of a rule that most packets fail: [`Packet::word`], and above it the marks.
+/// The part of a rule that rejects most packets: [`Packet::word`], and above it the marks.
 #[derive(Clone, Copy, Debug)]
 struct Head {
     mask: u64,
@@ -49,7 +48,7 @@ struct Tail {
     more: Option<Box<More>>,
 }
 
-/// Prefixes of both ends, of the family that the head asks for. They lie as in packets.
+/// Prefixes of both ends, of the family that the head requires, in packet byte order.
 #[derive(Debug)]
 enum Nets {
     Any,
@@ -57,11 +56,11 @@ enum Nets {
     Inet6 { mask: [u64; 4], value: [u64; 4] },
 }
 
-/// What can't be compared under masks.
+/// Conditions that can't be compared under masks.
 #[derive(Debug)]
 struct More {
     hosts: [Hosts; 2],
-    /// Empty where the head says it.
+    /// Empty if the head covers the ports.
     ports: [Vec<RangeInclusive<u16>>; 2],
 }
 
@@ -76,7 +75,7 @@ enum Hosts {
 #[derive(Debug)]
 pub(super) struct Tables(Vec<(Set<V4>, Set<V6>)>);
 
-/// Addresses of prefixes: one lookup, however many there are.
+/// Addresses of prefixes: one lookup, regardless of their number.
 #[derive(Debug)]
 enum Set<A> {
     Few(BSearch<A>),
@@ -87,7 +86,7 @@ impl Rules {
     /// The rules that apply to `direction`.
     pub(super) fn of(ruleset: &Ruleset, direction: Direction) -> Result<Rules, RuleError> {
         ruleset.check()?;
-        // What the router answers is only held back where a rule says so.
+        // The router's own answers are dropped only by an explicit rule.
         let local = direction == Direction::Local;
         let policy = if local { Action::Pass } else { ruleset.policy };
         let (mut heads, mut tails) = (Vec::new(), Vec::new());
@@ -106,18 +105,18 @@ impl Rules {
         Ok(Rules { heads, tails, policy })
     }
 
-    /// True if every packet passes and no state is kept, so that filtering can be skipped.
+    /// True if every packet passes and no state is kept, so filtering can be skipped.
     pub(super) fn is_empty(&self) -> bool {
         self.heads.len() == 1 && self.policy == Action::Pass
     }
 
-    /// True when a rule asks for what only the first fragment of a packet has.
+    /// True if a rule requires fields that only the first fragment of a packet has.
     pub(super) fn look_inside(&self) -> bool {
         let inside = u64::from(bit::HAS_PORTS | bit::OPENS_TCP);
         self.keep_state() || self.heads.iter().any(|head| head.mask & inside != 0)
     }
 
-    /// True when a rule keeps state.
+    /// True if a rule keeps state.
     pub(super) fn keep_state(&self) -> bool {
         self.tails.iter().any(|tail| tail.decision.keep_state)
     }
@@ -142,14 +141,14 @@ impl Rules {
 }
 
 impl Head {
-    /// Asks for this as well.
+    /// Adds a condition.
     fn demand(&mut self, mask: u32, value: u32) {
         self.mask |= u64::from(mask);
         self.value |= u64::from(value);
     }
 
-    /// Asks for the bits that all ports between these share, in the source's or the
-    /// destination's place.
+    /// Requires the bits that all ports from `low` to `high` share, at the source's or the
+    /// destination's position.
     fn demand_ports(&mut self, end: usize, low: u16, high: u16) {
         let mask = shared(low, high);
         let place =
@@ -159,7 +158,7 @@ impl Head {
     }
 }
 
-/// The bits that all numbers between these share.
+/// The leading bits that all numbers from `low` to `high` share.
 fn shared(low: u16, high: u16) -> u16 {
     !u16::MAX.checked_shr((low ^ high).leading_zeros()).unwrap_or(0)
 }
@@ -246,15 +245,16 @@ fn compiled(rule: &Rule, number: u32, ruleset: &Ruleset) -> Result<(Head, Tail),
         }
     }
     let hosts = [hosts(ends[0], ruleset)?, hosts(ends[1], ruleset)?];
-    let said = ports.iter().all(Vec::is_empty) && hosts.iter().all(|h| matches!(h, Hosts::Any));
-    let more = (!said).then(|| Box::new(More { hosts, ports }));
+    let is_complete =
+        ports.iter().all(Vec::is_empty) && hosts.iter().all(|h| matches!(h, Hosts::Any));
+    let more = (!is_complete).then(|| Box::new(More { hosts, ports }));
     let Rule { action, keep_state, sloppy, .. } = *rule;
     let decision = Decision { action, keep_state, sloppy, rule: number };
     Ok((head, Tail { decision, nets: Nets::of(ends), more }))
 }
 
 impl Nets {
-    /// The prefixes of both ends, as far as they have any.
+    /// The prefixes of both ends, for the ends that have one.
     fn of(ends: [&End; 2]) -> Nets {
         let (mut inet, mut inet6) = ([(0, 0); 2], [(0, 0); 2]);
         let (mut any_inet, mut any_inet6) = (false, false);
@@ -286,14 +286,14 @@ impl Nets {
     }
 }
 
-/// The bits that a prefix says, in the lowest places.
+/// Mask of a prefix, right-aligned.
 fn mask<A: Address>(prefix: Prefix<A>) -> u128 {
     let open = u32::from(A::BITS - prefix.length());
     let all = u128::MAX >> (128 - u32::from(A::BITS));
     all & u128::MAX.checked_shl(open).unwrap_or(0)
 }
 
-/// What is left to look at when prefixes have been compared.
+/// Conditions that remain after the prefix comparison.
 fn hosts(end: &End, ruleset: &Ruleset) -> Result<Hosts, RuleError> {
     Ok(match &end.host {
         Host::Any | Host::Net { negated: false, .. } => Hosts::Any,

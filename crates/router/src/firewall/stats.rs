@@ -16,7 +16,7 @@ pub struct RuleStats {
     pub bytes: u64,
 }
 
-/// All workers' counters at one time.
+/// Counters of all workers at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FirewallStats {
     /// Counters of each rule, in the order of the ruleset.
@@ -33,16 +33,16 @@ pub struct FirewallStats {
     pub searches: u64,
     /// Packets that matched a state.
     pub matches: u64,
-    /// Packets whose state could not be created because the table was full, or their source
-    /// had as many as one may have.
+    /// Packets whose state could not be created because the table was full, or their source had
+    /// reached its limit.
     pub full: u64,
-    /// States without an answer that were removed to make room for others.
+    /// Unanswered states that were removed to make room for others.
     pub evicted: u64,
     /// Memory of the states.
     pub memory_bytes: u64,
 }
 
-/// What is counted in a batch.
+/// Counts of one batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Totals {
     pub(super) created: u64,
@@ -59,12 +59,12 @@ pub(super) struct Totals {
 pub(super) struct Counts {
     totals: [AtomicU64; 6],
     rules: Box<[[AtomicU64; 2]]>,
-    /// How often its worker has forgotten the states that it keeps itself.
+    /// Number of times that its worker has discarded its own states.
     pub(super) forgotten: AtomicU64,
 }
 
 impl Counts {
-    /// For this many rules, and for what none matches.
+    /// Counters for this many rules, and for packets that match none.
     pub(super) fn new(rules: usize) -> Arc<Counts> {
         let rules = (0..=rules).map(|_| [const { AtomicU64::new(0) }; 2]).collect();
         let totals = [const { AtomicU64::new(0) }; 6];
@@ -79,7 +79,7 @@ impl Counts {
         }
     }
 
-    /// Adds what was counted in a batch. Only its worker may call this.
+    /// Adds the counts of a batch. Only its worker may call this.
     #[inline]
     pub(super) fn add(&self, totals: Totals) {
         let Totals { created, expired, searches, matches, full, evicted } = totals;
@@ -105,8 +105,8 @@ impl Counts {
     }
 }
 
-/// Counts for rules in a batch: packets beside each other mostly meet the same one, and
-/// are written down together.
+/// Counts for rules in a batch: consecutive packets mostly match the same rule, and are recorded
+/// together.
 pub(super) struct RuleTally<'a> {
     counts: &'a Counts,
     rule: u32,
@@ -141,7 +141,7 @@ impl Drop for RuleTally<'_> {
     }
 }
 
-/// There is one writer, so nothing can come between.
+/// Adds without a locked instruction: there is only one writer.
 #[inline(always)]
 fn add(counter: &AtomicU64, more: u64) {
     counter.store(counter.load(Relaxed) + more, Relaxed);

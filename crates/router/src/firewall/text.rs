@@ -11,40 +11,40 @@
 //! default block
 //! ```
 //!
-//! The parts of a rule stand in this order, and all but `pass` or `block` may be
-//! missing. `quick` is accepted and says what holds anyway: the first rule that
-//! matches decides. Macros, anchors, options, translation and normalisation are
-//! left out, and so are lists except of ports and of a table's prefixes.
+//! The parts of a rule appear in this order, and all but `pass` or `block` are optional. `quick` is
+//! accepted and has no effect: the first matching rule always decides. Macros, anchors, options,
+//! translation and normalisation are not supported, nor are lists except of ports and of a table's
+//! prefixes.
 
 use super::rule::{Action, Direction, End, Host, Net, Rule, Ruleset, Table};
 use crate::fib::{Address, Prefix, PrefixError};
 use fwdlab_packet::Family;
 use std::ops::RangeInclusive;
 
-/// The first place where a text is no ruleset.
+/// The first error in the text of a ruleset.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {what}")]
 pub struct TextError {
-    /// From 1.
+    /// Line, from 1.
     pub line: usize,
-    /// In characters, from 1.
+    /// Column in characters, from 1.
     pub column: usize,
-    /// What was expected, or what can't be.
+    /// Expected text, or the reason.
     pub what: String,
 }
 
 /// Reads a ruleset whose ports are numbers.
 ///
 /// # Errors
-/// The first fault.
+/// The first error.
 pub fn read(text: &str) -> Result<Ruleset, TextError> {
     read_with(text, &|_| None)
 }
 
-/// Reads a ruleset; `resolve` knows the numbers of named ports.
+/// Reads a ruleset; `resolve` returns the numbers of named ports.
 ///
 /// # Errors
-/// The first fault.
+/// The first error.
 pub fn read_with(text: &str, resolve: &dyn Fn(&str) -> Option<u8>) -> Result<Ruleset, TextError> {
     let mut reader = Reader { words: words(text), at: 0, resolve };
     let mut ruleset = Ruleset::new(Action::Pass);
@@ -91,25 +91,25 @@ impl Word<'_> {
 fn words(text: &str) -> Vec<Word<'_>> {
     let mut words = Vec::new();
     for (number, line) in text.lines().enumerate() {
-        let said = line.split('#').next().unwrap_or_default();
+        let content = line.split('#').next().unwrap_or_default();
         let (mut begin, mut column) = (None, 0);
         let mut push = |text, column| words.push(Word { text, line: number + 1, column });
-        for (at, character) in said.char_indices() {
+        for (at, character) in content.char_indices() {
             column += 1;
             let sign = matches!(character, '{' | '}' | ',' | '!' | '<' | '>');
             if sign || character.is_whitespace() {
                 if let Some((from, column)) = begin.take() {
-                    push(&said[from..at], column);
+                    push(&content[from..at], column);
                 }
                 if sign {
-                    push(&said[at..at + 1], column);
+                    push(&content[at..at + 1], column);
                 }
             } else if begin.is_none() {
                 begin = Some((at, column));
             }
         }
         if let Some((from, column)) = begin {
-            push(&said[from..], column);
+            push(&content[from..], column);
         }
         push("\n", column + 1);
     }
@@ -127,7 +127,7 @@ impl<'a> Reader<'a> {
         self.words.get(self.at).copied()
     }
 
-    /// Takes the next word if it is this one.
+    /// Takes the next word if it is `text`.
     fn take(&mut self, text: &str) -> bool {
         let is = self.peek().is_some_and(|word| word.text == text);
         self.at += usize::from(is);
@@ -138,7 +138,7 @@ impl<'a> Reader<'a> {
         if self.take(text) { Ok(()) } else { Err(self.expected(&format!("\"{text}\""))) }
     }
 
-    /// Takes the next word, whatever it is, but not a sign.
+    /// Takes the next word, but not a sign.
     fn word(&mut self, what: &str) -> Result<Word<'a>, TextError> {
         match self.peek() {
             Some(word) if !matches!(word.text, "\n" | "{" | "}" | "," | "!" | "<" | ">") => {
@@ -154,7 +154,7 @@ impl<'a> Reader<'a> {
     }
 
     fn expected(&self, what: &str) -> TextError {
-        // There is a word unless nothing was written: every line ends with one.
+        // There is a word unless the text is empty: every line ends with one.
         let last = self.words.last().copied().unwrap_or(Word { text: "", line: 1, column: 1 });
         let word = self.peek().unwrap_or(last);
         word.fault(match word.text {
@@ -171,7 +171,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `table <name> { prefix, prefix }`; the braces may span lines.
+    /// Parses `table <name> { prefix, prefix }`; the braces may span lines.
     fn table(&mut self) -> Result<Table, TextError> {
         self.demand("table")?;
         let name = self.table_name()?;
@@ -256,7 +256,7 @@ impl<'a> Reader<'a> {
         Ok(rule)
     }
 
-    /// A port of the router.
+    /// Parses a port of the router.
     fn port(&mut self) -> Result<u8, TextError> {
         let word = self.word("a port of the router")?;
         let number = digits(word.text).or_else(|| (self.resolve)(word.text));
@@ -304,7 +304,7 @@ impl<'a> Reader<'a> {
         Ok(End { host, ports })
     }
 
-    /// A port, or two with a colon between.
+    /// Parses a port, or two separated by a colon.
     fn ports(&mut self) -> Result<RangeInclusive<u16>, TextError> {
         let word = self.word("a port")?;
         let (low, high) = word.text.split_once(':').unwrap_or((word.text, word.text));
@@ -318,7 +318,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A number without a sign.
+/// Parses a number without a sign.
 fn digits<N: std::str::FromStr>(text: &str) -> Option<N> {
     text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
 }

@@ -1,16 +1,16 @@
-//! The connections that a worker knows, and what its cache of flows still has to tell.
+//! The connections that a worker knows, and writing its flow cache back to the states.
 
 use super::Filter;
 use crate::firewall::states::{Access, Connection, Flows, States, Work};
 use std::sync::atomic::Ordering::Release;
 
-/// Flows that are visited at most before packets are looked for again.
+/// Maximum number of flows visited before the worker looks for packets again.
 const VISITED: usize = 512;
 
 impl Filter {
-    /// The connections that have a state, in no order: of all workers, or where each
-    /// has its own, of this one. Of packets that other workers' caches let through, those
-    /// of the last moments (20 ms, with a million flows 5 s) may be missing.
+    /// Returns the connections that have a state, in no order: of all workers, or of this one if
+    /// each has its own states. Packets that other workers' caches passed in the last moments (20
+    /// ms, with a million flows 5 s) may be missing from the counters.
     pub fn connections(&mut self) -> Vec<Connection> {
         struct List<'a>(&'a States);
         impl Work for List<'_> {
@@ -26,21 +26,21 @@ impl Filter {
 
     /// Writes the counters of the flow cache back to the states.
     pub(super) fn tell_flows(&mut self) {
-        struct Tell<'a>(&'a States, &'a mut Flows);
-        impl Work for Tell<'_> {
+        struct WriteBack<'a>(&'a States, &'a mut Flows);
+        impl Work for WriteBack<'_> {
             type Result = ();
             fn run<X: Access>(self, access: &mut X) {
-                let Tell(states, flows) = self;
+                let WriteBack(states, flows) = self;
                 flows.tell(states, access);
             }
         }
         let states = &self.shared.states;
         if let Some(flows) = &mut self.flows {
-            let _ = states.with(self.own.as_mut(), Tell(states, flows));
+            let _ = states.with(self.own.as_mut(), WriteBack(states, flows));
         }
     }
 
-    /// Visits flows of the cache while no packet comes; true if more of them are due.
+    /// Visits cached flows while no packet comes; returns true if more of them are due.
     pub(super) fn visit_flows(&mut self, now_ns: u64) -> bool {
         struct Visit<'a>(&'a States, &'a mut Flows, u64);
         impl Work for Visit<'_> {
@@ -59,7 +59,7 @@ impl Filter {
 
 impl Drop for Filter {
     fn drop(&mut self) {
-        // Nobody waits for a worker that is gone.
+        // Keep [`SharedFirewall::forget`] from waiting for a dropped worker.
         self.counts.forgotten.store(u64::MAX, Release);
         self.tell_flows();
         if let Some(own) = &self.own {
@@ -77,7 +77,7 @@ mod tests {
     use fwdlab_packet::{Family, Flows as Range, FrameWriter, Phase};
     use fwdlab_packet::{Stream, Template};
 
-    /// A frame of each flow.
+    /// Creates a frame of each flow.
     fn frames(family: Family, flows: u32) -> Vec<Frame> {
         let range = Range { sources: flows / 100, destinations: 100 };
         let size = Template::smallest_frame(family);
@@ -93,11 +93,11 @@ mod tests {
     }
 
     #[test]
-    fn the_flow_cache_grows_with_the_flows_and_forgets_no_packet() {
+    fn flow_cache_grows_and_counts_every_packet() {
         const FLOWS: u32 = 32_000;
         for family in [Family::Inet, Family::Inet6] {
             let rules = text::read("pass in all keep state").expect("sound rules");
-            // How evenly flows that are alike spread over the pairs depends on the seed.
+            // The distribution of similar flows over the pairs depends on the seed.
             let config = StateConfig { seed: Some(1), ..StateConfig::default() };
             let wall = SharedFirewall::new(&rules, &config).expect("sound rules");
             let mut filter = wall.filter();
@@ -113,7 +113,7 @@ mod tests {
                     assert_eq!(filter.incoming(batch, all, now_ns), all);
                     (now_ns, sent) = (now_ns + 4_000, sent + batch.len() as u64);
                 }
-                // A pause, in which the cache tells what it knows.
+                // A pause, in which the cache writes its counters back.
                 while round == 6 && filter.rest(now_ns) {}
             }
             assert_eq!(pairs(&filter), 65_536, "{family:?}");
@@ -125,12 +125,12 @@ mod tests {
                     flows.take(batch, u64::MAX >> (BATCH - batch.len()), now_ns).count_ones()
                 })
                 .sum();
-            // Of half as many flows as pairs 99.6 of 100 have a place.
+            // With half as many flows as pairs, 99.6 of 100 find a place.
             assert!(hits * 100 / FLOWS >= 98, "{family:?}: {hits} hits");
             sent += u64::from(hits);
             let connections = filter.connections();
-            let told: u64 = connections.iter().map(|one| one.packets[0]).sum();
-            assert_eq!((connections.len() as u32, told), (FLOWS, sent), "{family:?}");
+            let packets: u64 = connections.iter().map(|one| one.packets[0]).sum();
+            assert_eq!((connections.len() as u32, packets), (FLOWS, sent), "{family:?}");
             let first = connections.iter().map(|one| one.last_ns).min();
             assert!(first > Some(now_ns * 6 / 8), "{family:?}: {first:?} of {now_ns}");
         }

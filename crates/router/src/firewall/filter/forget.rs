@@ -1,4 +1,4 @@
-//! All states removed at once, while workers forward or rest.
+//! Removes all states while workers forward or rest.
 
 use super::{Filter, SharedFirewall};
 use std::sync::PoisonError;
@@ -6,8 +6,9 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::time::{Duration, Instant};
 
 impl SharedFirewall {
-    /// Removes all states. Returns false if a worker did not follow within `patience`: it
-    /// neither forwards nor rests. What workers keep of states is gone when this returns.
+    /// Removes all states. Returns false if a worker did not follow within `patience` because it
+    /// neither forwards nor rests. When this returns true, workers' own tables and caches are empty
+    /// as well.
     pub fn forget(&self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         let number = self.forgotten.fetch_add(1, AcqRel) + 1;
@@ -26,7 +27,7 @@ impl SharedFirewall {
 }
 
 impl Filter {
-    /// Forgets what this worker keeps of states that were removed.
+    /// Discards the worker's own tables and caches of removed states.
     #[cold]
     pub(super) fn follow(&mut self) {
         self.forgotten = self.shared.forgotten.load(Acquire);

@@ -1,20 +1,20 @@
-//! Other rules while packets pass: states and what workers know of them stay.
+//! Replaces the rules while packets pass: states and the workers' caches of them stay.
 
 use super::{Filter, Flows, Own, RuleError, Ruleset, SharedFirewall, StateConfig, States};
 use std::any::Any;
 use std::sync::Arc;
 
-/// What a worker has of the states.
-struct Given {
+/// A worker's part of the states.
+struct WorkerStates {
     states: Arc<States>,
     own: Option<Own>,
     flows: Option<Flows>,
 }
 
 impl SharedFirewall {
-    /// A firewall with other rules. States and the first fragments of packets under way are
-    /// those of this one, unless `config` says that they are kept otherwise: connections that
-    /// have a state keep it, whatever the rules say now, as with pf. Counters begin anew.
+    /// Creates a firewall with other rules. It keeps the states and the first fragments of packets
+    /// in transit, unless `config` changes how states are stored: connections that have a state
+    /// keep it, whatever the new rules, as with pf. Counters restart from zero.
     ///
     /// # Errors
     /// As [`SharedFirewall::new`].
@@ -27,7 +27,7 @@ impl SharedFirewall {
             return SharedFirewall::new(ruleset, config);
         }
         let (states, fragments) = (self.states.clone(), self.fragments.clone());
-        // Where there are states, they count, if no rule makes any more.
+        // Existing states stay valid even if no rule creates new ones.
         SharedFirewall::with(ruleset, config, states, fragments, self.keeps)
     }
 }
@@ -35,16 +35,16 @@ impl SharedFirewall {
 impl Filter {
     pub(super) fn give(&mut self) -> Option<Box<dyn Any + Send>> {
         let states = self.shared.states.clone();
-        Some(Box::new(Given { states, own: self.own.take(), flows: self.flows.take() }))
+        Some(Box::new(WorkerStates { states, own: self.own.take(), flows: self.flows.take() }))
     }
 
     pub(super) fn take(&mut self, before: Box<dyn Any + Send>) {
-        let Ok(given) = before.downcast::<Given>() else { return };
-        let Given { states, own, flows } = *given;
+        let Ok(worker_states) = before.downcast::<WorkerStates>() else { return };
+        let WorkerStates { states, own, flows } = *worker_states;
         if !Arc::ptr_eq(&states, &self.shared.states) {
             return;
         }
-        // Its own tables are empty ones, which count for nothing any more.
+        // The new worker's own tables are empty, and no longer count.
         if let (Some(empty), true) = (&self.own, own.is_some()) {
             states.give_up(empty);
         }

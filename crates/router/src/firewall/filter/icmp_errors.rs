@@ -1,4 +1,4 @@
-//! Errors of ICMP, which belong to the connection whose packet they quote.
+//! ICMP errors, which belong to the connection whose packet they quote.
 
 use super::{Evaluation, WithStates};
 use crate::firewall::packet::{Packet, bit};
@@ -7,8 +7,8 @@ use crate::firewall::states::{Access, Key, Of, OfFamily, Query, Segment};
 use fwdlab_netio::frame::Frame;
 
 impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
-    /// True of an error about a packet of a connection that has a state. The state stays
-    /// as it is, its time, too.
+    /// True for an error about a packet of a connection that has a state. The state does not
+    /// change, not even its time.
     #[inline(always)]
     pub(super) fn is_related<const N: usize, X: Access>(
         &mut self,
@@ -20,7 +20,7 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
         Key<N>: Of,
         Segment: OfFamily<N>,
     {
-        // Packets that open connections don't pay for the call.
+        // Packets that open connections skip the call.
         if packet.is(bit::TRACKABLE) {
             return false;
         }

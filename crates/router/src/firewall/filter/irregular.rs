@@ -1,4 +1,5 @@
-//! Packets that are judged one by one, before the others: fragments, and what can't be read.
+//! Packets that are filtered one by one, before the others: fragments, and packets whose headers
+//! can't be read.
 
 use super::{Evaluation, WithStates};
 use crate::firewall::fragments::{Admission, Fragments, Name, Piece, Verdict};
@@ -8,13 +9,13 @@ use crate::firewall::states::Access;
 use fwdlab_netio::frame::Frame;
 use std::sync::{MutexGuard, PoisonError};
 
-/// What becomes of a packet.
+/// Treatment of a packet.
 enum Odd {
-    /// It is judged, as this; and by that name its later fragments follow it.
+    /// Filter it as this packet; later fragments with this name follow its verdict.
     Judge(Packet, Option<Name>),
-    /// It was judged with its first fragment.
+    /// Apply the verdict of its first fragment.
     Follow(Verdict),
-    /// It doesn't pass.
+    /// Drop it.
     Drop,
 }
 
@@ -41,7 +42,7 @@ impl<P: Fn(&Frame) -> u8> Evaluation<'_, P> {
         }
     }
 
-    /// Whether a packet passes where no states are kept.
+    /// Returns true if a packet passes, without states.
     #[cold]
     pub(super) fn odd_alone(&mut self, place: usize, packet: Packet) -> bool {
         match self.sort_out(place, packet) {
@@ -60,7 +61,7 @@ impl<P: Fn(&Frame) -> u8> Evaluation<'_, P> {
 }
 
 impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
-    /// Whether a packet passes, and whether by a state.
+    /// Returns true if a packet passes; records whether it passed by a state.
     #[cold]
     pub(super) fn odd<X: Access>(&mut self, place: usize, packet: Packet, access: &mut X) -> bool {
         match self.evaluation.sort_out(place, packet) {

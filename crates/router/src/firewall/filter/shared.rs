@@ -1,4 +1,4 @@
-//! Making a firewall, and what it has counted.
+//! Constructors and counters of the firewall.
 
 use super::super::fragments::Fragments;
 use super::super::rule::{Direction, RuleError, Ruleset};
@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Arc, Mutex, PoisonError};
 
 impl SharedFirewall {
-    /// A firewall with these rules.
+    /// Creates a firewall with these rules.
     ///
     /// # Errors
     /// If a rule contradicts itself.
@@ -49,7 +49,7 @@ impl SharedFirewall {
         }))
     }
 
-    /// The part of one more worker.
+    /// Creates the part of one more worker.
     pub fn filter(self: &Arc<SharedFirewall>) -> Filter {
         let counts = Counts::new(self.rules);
         self.workers.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&counts));
@@ -69,7 +69,7 @@ impl SharedFirewall {
         }
     }
 
-    /// Counters of all workers so far. Workers may continue meanwhile.
+    /// Returns the counters of all workers so far. Workers may continue while it runs.
     pub fn stats(&self) -> FirewallStats {
         let rules = vec![RuleStats::default(); self.rules];
         let mut stats = FirewallStats { rules, ..FirewallStats::default() };

@@ -15,29 +15,29 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Granularity of sweeping, in slots.
 const SWEEP_MIN: usize = 64;
 
-/// A way to the segments.
+/// Access to the segments.
 pub(in crate::firewall) trait Access {
     /// Number of groups of segments with a common lock: segment n is in group n modulo this.
     const GROUPS: usize;
-    /// The group's lock is taken for each packet.
+    /// True if the group's lock is taken for each packet.
     const EACH: bool;
 
-    /// Where a table probably is, without any lock.
+    /// Probable position of a table, read without any lock.
     fn place(&self, segment: usize, family: Family) -> Place;
 
     /// Exclusive access to a group of segments.
     fn group(&mut self, group: usize) -> impl DerefMut<Target = Vec<Segment>>;
 
-    /// The same of a single segment.
+    /// Exclusive access to a single segment.
     #[inline(always)]
     fn segment(&mut self, segment: usize) -> impl DerefMut<Target = Segment> {
         One(self.group(segment % Self::GROUPS), segment / Self::GROUPS)
     }
 
-    /// A table has moved.
+    /// Records that a table has moved.
     fn moved(&mut self, segment: usize, family: Family, place: Place);
 
-    /// Removes expired states in the slots that are due; returns how many. `slots` is the total
+    /// Removes expired states in the slots that are due; returns their number. `slots` is the total
     /// number of slots.
     fn sweep(
         &mut self,
@@ -222,12 +222,12 @@ impl Sweep {
     ) -> usize {
         let last_ns = self.last_ns.unwrap_or(now_ns);
         let elapsed_ns = now_ns.saturating_sub(last_ns);
-        // A division of 128 bits is a long one.
+        // 128-bit division is slow.
         let due = match elapsed_ns.checked_mul(slots as u64) {
             Some(product) => u128::from(product / interval_ns),
             None => u128::from(elapsed_ns) * slots as u128 / u128::from(interval_ns),
         };
-        // What is too little to count stays for the next time.
+        // Less than one slot is carried over to the next call.
         if due > 0 || self.last_ns.is_none() {
             self.last_ns = Some(now_ns.max(last_ns));
         }

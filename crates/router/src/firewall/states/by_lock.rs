@@ -2,28 +2,28 @@
 
 use fwdlab_netio::frame::BATCH;
 
-/// Lists that there can be: a power of two.
+/// Maximum number of lists: a power of two.
 pub(in crate::firewall) const LISTS: usize = 16;
 
-/// Places in a batch, in their order in each of the lists. Adding one has no branch.
+/// Places in a batch, in order within each list. Adding one has no branch.
 #[derive(Debug)]
 pub(in crate::firewall) struct Lists {
-    /// The place after each place, and from [`BATCH`] on, the first of each list.
+    /// The place after each place, and from [`BATCH`] on, the first place of each list.
     next: [u8; 2 * BATCH],
-    /// The last place of each list, or where its first would be.
+    /// The last place of each list, or the index of its first if it is empty.
     last: [u8; LISTS],
 }
 
 const _: () = assert!(LISTS <= BATCH && 2 * BATCH <= 256);
 
 impl Lists {
-    /// All are empty.
+    /// Empty lists.
     pub(in crate::firewall) fn new() -> Lists {
         let last = std::array::from_fn(|list| (BATCH + list) as u8);
         Lists { next: [0; 2 * BATCH], last }
     }
 
-    /// Empties all.
+    /// Empties all lists.
     pub(in crate::firewall) fn clear(&mut self) {
         self.last = Lists::new().last;
     }
@@ -36,7 +36,7 @@ impl Lists {
         *last = place as u8;
     }
 
-    /// The places in a list.
+    /// Places in a list.
     #[inline(always)]
     pub(in crate::firewall) fn iter(&self, list: usize) -> impl Iterator<Item = usize> {
         let last = self.last[list % LISTS];
@@ -50,7 +50,7 @@ impl Lists {
         })
     }
 
-    /// True when there is nothing in a list.
+    /// True if a list is empty.
     #[inline(always)]
     pub(in crate::firewall) fn is_empty(&self, list: usize) -> bool {
         usize::from(self.last[list % LISTS]) >= BATCH
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_keep_their_order() {
+    fn lists_keep_insertion_order() {
         let mut lists = Lists::new();
         for _ in 0..2 {
             for place in 0..BATCH {

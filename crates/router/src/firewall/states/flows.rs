@@ -1,20 +1,19 @@
-//! Flow cache: a per-worker exact-match cache of flows with a state. Packets that would
-//! change only the counters and the time of their state pass without access to it, as in
-//! software switches (Pfaff et al., The Design and Implementation of Open vSwitch, NSDI
-//! 2015, section 6).
+//! Flow cache: a per-worker exact-match cache of flows with a state. Packets that would change only
+//! the counters and the time of their state pass without access to it, as in software switches
+//! (Pfaff et al., The Design and Implementation of Open vSwitch, NSDI 2015, section 6).
 //!
-//! A flow is one direction of a connection. It is cached when further packets can't change
-//! the phase of its state ([`Found::Steady`]); packets with SYN, FIN or RST bypass the cache
-//! and evict the flow. Counters are written back to the state at least every two periods; a
-//! flow without packets since the last visit is then evicted. So a state's time lags by at
-//! most two periods, and a period is at most an eighth of the shortest timeout: no state
-//! expires early, only counters may lag.
+//! A flow is one direction of a connection. It is cached when further packets can't change the
+//! phase of its state ([`Found::Steady`]); packets with SYN, FIN or RST bypass the cache and evict
+//! the flow. Counters are written back to the state at least every two periods; a flow without
+//! packets since the last visit is then evicted. A state's time therefore lags by at most two
+//! periods, and a period is at most an eighth of the shortest timeout: no state expires early, only
+//! counters may lag.
 //!
 //! With many more flows than slots the hit rate is low, and the cache grows with the number of
-//! states, to at most 128 MB a family: a flow is half as large as a state, lies in one
-//! line where a state is found by way of another, and is looked at with a third of the
-//! instructions. Larger caches are visited less often, so that visits cost no more. With short
-//! flows the hit rate stays low; the cache is then bypassed, and tried again from time to time.
+//! states, to at most 128 MB per family: a flow is half the size of a state, is in one cache line
+//! while a state needs an indirection, and takes a third of the instructions. Larger caches are
+//! visited less often, so visits cost no more. With short flows the hit rate stays low; the cache
+//! is then bypassed, and retried from time to time.
 //!
 //! [`Found::Steady`]: super::Found::Steady
 
@@ -30,9 +29,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Periods in the shortest timeout.
 const PERIODS: u64 = 8;
-/// Number of packets after which the hit rate is evaluated, for each pair.
+/// Number of packets, per pair, after which the hit rate is evaluated.
 const TRIAL: u32 = 16;
-/// Number of trials that the cache is bypassed for after a low hit rate.
+/// Number of trials for which the cache is bypassed after a low hit rate.
 const REST: u32 = 32;
 
 /// Flows of both families.
@@ -41,10 +40,10 @@ pub(in crate::firewall) struct Flows {
     pub(in crate::firewall) inet: Slots<2>,
     pub(in crate::firewall) inet6: Slots<5>,
     trial: Trial,
-    asked: SourceRequest,
+    started: SourceRequest,
 }
 
-/// The packets of a batch whose lookups have begun: so many from the first on.
+/// Packets of a batch whose lookups have started: the first `count` ones.
 #[derive(Clone, Copy, Debug, Default)]
 struct SourceRequest {
     count: usize,
@@ -52,13 +51,13 @@ struct SourceRequest {
     without: u64,
 }
 
-/// Whether the cache is used, by its hit rate.
+/// Decides by hit rate whether to use the cache.
 #[derive(Debug, Default)]
 struct Trial {
-    /// Remaining packets that bypass it.
+    /// Remaining packets that bypass the cache.
     resting: u64,
     /// Lookups and hits since the last evaluation.
-    asked: u32,
+    lookups: u32,
     found: u32,
 }
 
@@ -70,12 +69,12 @@ impl Flows {
             inet: Slots::new(period_max_ns, seed),
             inet6: Slots::new(period_max_ns, seed),
             trial: Trial::default(),
-            asked: SourceRequest::default(),
+            started: SourceRequest::default(),
         }
     }
 
-    /// True if a batch of so many packets should use the cache. Otherwise its flows must not be
-    /// inserted either.
+    /// True if a batch of this many packets should use the cache. If false, do not insert its flows
+    /// either.
     #[inline(always)]
     pub(in crate::firewall) fn is_awake(&mut self, packets: u32, states: &States) -> bool {
         let trial = &mut self.trial;
@@ -83,22 +82,22 @@ impl Flows {
             trial.resting = trial.resting.saturating_sub(packets.into());
             return false;
         }
-        trial.asked += packets;
+        trial.lookups += packets;
         let length = TRIAL * self.inet.pairs().max(self.inet6.pairs()).max(PAIRS) as u32;
-        if trial.asked >= length {
+        if trial.lookups >= length {
             self.judge(length, states);
         }
         true
     }
 
-    /// Lets the cache grow, or rest, if it was of little use.
+    /// Grows the cache, or bypasses it if its hit rate was low.
     #[cold]
     fn judge(&mut self, length: u32, states: &States) {
-        let Trial { asked, found, .. } = std::mem::take(&mut self.trial);
-        let has_room = found >= asked / 8 * 7;
+        let Trial { lookups, found, .. } = std::mem::take(&mut self.trial);
+        let has_room = found >= lookups / 8 * 7;
         let live = states.live.load(Relaxed);
         let grows = !has_room && [self.inet.grow(live), self.inet6.grow(live)].contains(&true);
-        if found < asked / 3 && !grows {
+        if found < lookups / 3 && !grows {
             self.trial.resting = u64::from(REST) * u64::from(length);
         }
     }
@@ -109,8 +108,8 @@ impl Flows {
         self.trial.found += packets;
     }
 
-    /// Tells the states what they don't know yet of the flows whose turn it is, of at most `most`
-    /// of a family. True if it is the turn of more.
+    /// Writes back the counters of flows that are due, at most `most` of each family. Returns true
+    /// if more are due.
     #[inline(always)]
     pub(in crate::firewall) fn visit<X: Access>(
         &mut self,
@@ -146,46 +145,45 @@ impl Flows {
     /// phase.
     #[inline(always)]
     pub(in crate::firewall) fn take(&mut self, batch: &[Frame], among: u64, now_ns: u64) -> u64 {
-        let from = self.asked.count.min(batch.len());
-        self.ask(&batch[from..], from);
-        let Flows { inet, inet6, asked: SourceRequest { of_inet6, without, .. }, .. } = self;
+        let from = self.started.count.min(batch.len());
+        self.start_lookups(&batch[from..], from);
+        let Flows { inet, inet6, started: SourceRequest { of_inet6, without, .. }, .. } = self;
         let taken = inet.take(among & !*of_inet6 & !*without, now_ns);
         if *of_inet6 == 0 { taken } else { taken | inet6.take(among & *of_inet6, now_ns) }
     }
 
-    /// Begins the lookups of packets that [`Flows::take`] will be asked about, which are at the
-    /// places from `from` on: whoever has other work before that needn't wait for memory. Does
-    /// nothing where the cache is bypassed.
+    /// Starts the lookups of packets that a later [`Flows::take`] includes, at the places from
+    /// `from` on, so that a caller with other work to do first need not wait for memory. Does
+    /// nothing while the cache is bypassed.
     #[inline(always)]
     pub(in crate::firewall) fn ahead(&mut self, packets: &[Frame], from: usize) {
         if self.trial.resting == 0 {
-            self.ask(packets, from);
+            self.start_lookups(packets, from);
         }
     }
 
-    /// Forgets what lookups have begun: the next ones are of another batch.
+    /// Discards started lookups: the next ones belong to another batch.
     #[inline(always)]
     pub(in crate::firewall) fn end_batch(&mut self) {
-        self.asked = SourceRequest::default();
+        self.started = SourceRequest::default();
     }
 
-    /// The first pass over packets. Of those that `take` isn't asked about the lookup is
-    /// unspecified.
+    /// First pass over packets. The lookup is unspecified for packets that `take` excludes.
     #[inline(never)]
-    fn ask(&mut self, packets: &[Frame], from: usize) {
-        let Flows { inet, inet6, asked: SourceRequest { count, of_inet6, without }, .. } = self;
-        // Where the compiler can see that nothing changes them.
+    fn start_lookups(&mut self, packets: &[Frame], from: usize) {
+        let Flows { inet, inet6, started: SourceRequest { count, of_inet6, without }, .. } = self;
+        // Local copies, so that the compiler knows they do not change.
         let (places_of_inet, places_of_inet6) = (inet.pairing, inet6.pairing);
         *count = from + packets.len();
-        let own = inet.asked.iter_mut().enumerate().skip(from);
-        for (frame, (place, asked)) in packets.iter().zip(own) {
+        let lookups = inet.asked.iter_mut().enumerate().skip(from);
+        for (frame, (place, lookup)) in packets.iter().zip(lookups) {
             if let Some((key, more)) = key::quick(frame.buffer()) {
-                *asked = places_of_inet.ask(key, more);
+                *lookup = places_of_inet.ask(key, more);
                 continue;
             }
             let packet = Packet::read(frame);
             if !packet.is(bit::TRACKABLE) {
-                // Fragments, too. An ICMP error would look like a query with the identifier 0.
+                // Includes fragments. An ICMP error would look like a query with the identifier 0.
                 *without |= 1 << place;
             } else if packet.is(bit::INET6) {
                 *of_inet6 |= 1 << place;
@@ -193,7 +191,7 @@ impl Flows {
                 inet6.asked[place] = places_of_inet6.ask(key.counting(), packet.more);
             } else {
                 let key: Key<2> = Of::of(frame.buffer(), &packet);
-                *asked = places_of_inet.ask(key.counting(), packet.more);
+                *lookup = places_of_inet.ask(key.counting(), packet.more);
             }
         }
     }

@@ -1,11 +1,11 @@
-//! All states removed at once.
+//! Removes all states together.
 
 use super::segment::Segment;
 use super::{Access, States, Work};
 use fwdlab_packet::Family;
 
 impl States {
-    /// Removes the states that workers share; those that workers keep themselves stay.
+    /// Removes the states that workers share; workers' own states stay.
     pub(in crate::firewall) fn clear_shared(&self) {
         struct Clear<'a>(&'a States);
         impl Work for Clear<'_> {
@@ -25,7 +25,7 @@ impl States {
                 }
             }
         }
-        // Workers with tables of their own share none.
+        // Workers with their own tables share none.
         let _ = self.with(None, Clear(self));
     }
 }

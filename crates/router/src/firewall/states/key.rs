@@ -7,8 +7,8 @@ use fwdlab_netio::frame::CAPACITY;
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 
-/// Addresses of source and destination as they lie in the packet, and last
-/// [`Packet::word`], of which marks and protocol count: two words of IPv4, five of IPv6.
+/// Addresses of source and destination in packet byte order, followed by [`Packet::word`], of which
+/// only marks and protocol count: two words for IPv4, five for IPv6.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::firewall) struct Key<const N: usize>([u64; N]);
 
@@ -17,10 +17,10 @@ pub(in crate::firewall) type Inet = Key<2>;
 /// The key of an IPv6 packet.
 pub(in crate::firewall) type Inet6 = Key<5>;
 
-/// What counts of the last word.
+/// Bits of the last word that belong to the key.
 const COUNTS: u64 = (u32::MAX as u64) << 32 | bit::PROTOCOL as u64;
 
-/// A packet's key of whichever family.
+/// A packet's key, for either family.
 pub(in crate::firewall) trait Of: Sized {
     fn of(bytes: &[u8; CAPACITY], packet: &Packet) -> Self;
 }
@@ -45,13 +45,13 @@ impl Of for Inet6 {
 }
 
 impl<const N: usize> Key<N> {
-    /// No packet's.
+    /// A key that belongs to no packet.
     pub(in crate::firewall) const EMPTY: Key<N> = Key([0; N]);
 
-    /// That of no packet: bits that don't count are 1.
+    /// A key that equals no packet's: the bits outside [`COUNTS`] are 1.
     pub(super) const NONE: Key<N> = Key([!COUNTS; N]);
 
-    /// Only what counts.
+    /// The key without the bits that do not count.
     #[inline(always)]
     pub(super) fn counting(&self) -> Key<N> {
         let mut key = *self;
@@ -59,13 +59,13 @@ impl<const N: usize> Key<N> {
         key
     }
 
-    /// Bits in which any two words differ; those that don't count are compared, too.
+    /// Bits in which any two words differ, including those that do not count.
     #[inline(always)]
     pub(super) fn unlike(&self, other: &Key<N>) -> u64 {
         (0..N).fold(0, |sum, at| sum | (self.0[at] ^ other.0[at]))
     }
 
-    /// A quick hash of one direction: the upper bits are the good ones.
+    /// A quick hash of one direction, of which the upper bits are the best.
     #[inline(always)]
     pub(super) fn spread(&self, multiplier: u64) -> u64 {
         self.0
@@ -79,7 +79,7 @@ impl<const N: usize> Key<N> {
         self.0[N - 1]
     }
 
-    /// The source's address, of IPv6 its first half.
+    /// The source's address; for IPv6 its first half.
     pub(super) fn source(&self) -> u64 {
         if N == 2 { u64::from(self.0[0] as u32) } else { self.0[0] }
     }
@@ -89,14 +89,14 @@ impl<const N: usize> Key<N> {
         (self.word() >> 8) as u8
     }
 
-    /// All words at once: where they differ can't be predicted.
+    /// Compares all words without branches: the first difference can't be predicted.
     #[inline(always)]
     pub(super) fn is(&self, other: &Key<N>) -> bool {
         let ends = (0..N - 1).fold(0, |sum, at| sum | (self.0[at] ^ other.0[at]));
         ends | (self.word() ^ other.word()) & COUNTS == 0
     }
 
-    /// The key of packets in the other direction.
+    /// Key of packets in the other direction.
     #[inline(always)]
     pub(super) fn turned(&self) -> Key<N> {
         let mut turned = *self;
@@ -110,14 +110,14 @@ impl<const N: usize> Key<N> {
         turned
     }
 
-    /// The same in both directions, as multiplication is. Folded products, as in wyhash
-    /// (Wang Yi, public domain): one of the ends, or three of IPv6, and another that
-    /// spreads keys that are alike.
+    /// Hash that is equal in both directions, as multiplication is commutative. Folded products, as
+    /// in wyhash (Wang Yi, public domain): one over the ends, or three for IPv6, and another one
+    /// that spreads similar keys.
     #[inline(always)]
     pub(in crate::firewall) fn hash(&self, Seed([a, b, c]): &Seed) -> u64 {
         let mark = 0xffff << 32;
         let marks = [self.word() & mark, self.word() >> 16 & mark];
-        let both = match self.0[..] {
+        let product = match self.0[..] {
             [ends, _] => {
                 let (one, other) = (u64::from(ends as u32) | marks[0], ends >> 32 | marks[1]);
                 fold(one ^ a, other ^ a)
@@ -128,7 +128,7 @@ impl<const N: usize> Key<N> {
             }
             _ => 0,
         };
-        fold(both ^ c ^ self.word() & u64::from(bit::PROTOCOL), 0x9e37_79b9_7f4a_7c15)
+        fold(product ^ c ^ self.word() & u64::from(bit::PROTOCOL), 0x9e37_79b9_7f4a_7c15)
     }
 
     /// Addresses and marks of source and destination.
@@ -146,7 +146,7 @@ impl<const N: usize> Key<N> {
     }
 }
 
-/// [`Key::counting`] and [`Packet::more`] of what most packets are, or none.
+/// [`Key::counting`] and [`Packet::more`] of the most common packets, or `None`.
 #[inline(always)]
 pub(super) fn quick(bytes: &[u8; CAPACITY]) -> Option<(Inet, u32)> {
     let (protocol, marks, more) = Packet::quick(bytes)?;
@@ -154,7 +154,7 @@ pub(super) fn quick(bytes: &[u8; CAPACITY]) -> Option<(Inet, u32)> {
     Some((Key([ends(bytes), word]), more))
 }
 
-/// The two halves of the product.
+/// Xor of the two halves of the product.
 #[inline(always)]
 fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
@@ -167,13 +167,13 @@ impl Seed {
         self.0[1] | 1
     }
 
-    /// A seed from a number, or a random one of the operating system's.
+    /// A seed from a number, or a random one from the operating system.
     pub(in crate::firewall) fn of(number: Option<u64>) -> Seed {
         let number = number.unwrap_or_else(|| RandomState::new().hash_one(0));
         let mut last = number;
         Seed([(); 3].map(|()| {
             last = fold(last ^ 0xe703_7ed1_a0b4_28db, 0x8ebc_6af0_9c88_c6e3).rotate_left(23);
-            // As many ones as zeros, roughly, and never 0.
+            // Roughly as many ones as zeros, and never 0.
             last | 1 << 63
         }))
     }
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn both_directions_have_one_hash_and_turn_into_each_other() {
+    fn directions_share_a_hash_and_turned_swaps_them() {
         let seed = Seed::of(Some(1));
         let (one, other) = (inet([7, 5], [1, 2], UDP), inet([5, 7], [2, 1], UDP));
         assert_eq!(one.hash(&seed), other.hash(&seed));
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_holds_what_it_was_made_of() {
+    fn parts_returns_addresses_and_ports() {
         let one = inet([0xc612_0001, 0xc613_0002], [80, 40_000], TCP);
         let (ends, marks) = one.parts();
         assert_eq!(ends.map(|end| end.to_string()), ["198.18.0.1", "198.19.0.2"]);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_of_like_keys_spread_over_all_bits() {
+    fn hashes_of_similar_keys_spread_over_all_bits() {
         let seed = Seed::of(Some(1));
         let mut of_bits = [(); 6].map(|()| HashSet::new());
         let count = 1 << 14;
@@ -260,14 +260,14 @@ mod tests {
                 of_bits[at * 2 + 1].insert(hash >> 48 & 0x3fff);
             }
         }
-        // 1 - 1/e of the values are met by as many random numbers: 10,357 of 16,384.
+        // N random numbers meet 1 - 1/e of N values: 10,357 of 16,384.
         for seen in of_bits {
             assert!((10_100..10_600).contains(&seen.len()), "{}", seen.len());
         }
     }
 
     #[test]
-    fn another_seed_gives_other_hashes() {
+    fn seeds_change_the_hash() {
         let key = inet([1, 2], [3, 4], UDP);
         let hashes: HashSet<u64> = (0..100).map(|n| key.hash(&Seed::of(Some(n)))).collect();
         assert_eq!(hashes.len(), 100);

@@ -1,18 +1,16 @@
 //! State tables of the firewall: sharing between workers, and locking.
 //!
-//! All kinds use the same tables, in segments of some thousand connections each, and
-//! differ in their locks only. Segments grow independently, so growing never blocks for
-//! longer than it takes to copy one segment (some 0.3 ms); tables never shrink. Expired
-//! states are removed incrementally: every slot is checked once in
-//! [`StateConfig::interval`]. Until then an expired state counts towards the limit, but
-//! matches no packet.
+//! All kinds use the same tables, in segments of a few thousand connections each, and differ only
+//! in their locks. Segments grow independently, so growing never blocks for longer than it takes to
+//! copy one segment (about 0.3 ms); tables never shrink. Expired states are removed incrementally:
+//! every slot is checked once in [`StateConfig::interval`]. Until then an expired state counts
+//! towards the limit, but matches no packet.
 //!
-//! A table that fills up gives way ([`StateConfig::gives_way`]): from three fifths of the
-//! limit on, states are removed after a part of their timeouts, less the fuller it is, as
-//! with pf's adaptive timeouts; and where the limit is reached, a new connection takes the
-//! place of one that nobody has answered, the longest silent of some that lie about, as
-//! with the early drop of Linux's connection tracking. So a flood of openings pushes itself
-//! out, and who is answered stays.
+//! A table that fills up gives way ([`StateConfig::gives_way`]): from three fifths of the limit on,
+//! states expire after a fraction of their timeouts, which shrinks as the table fills, as with pf's
+//! adaptive timeouts; and at the limit, a new connection replaces an unanswered one, the longest
+//! silent of several nearby, as with the early drop of Linux's connection tracking. A flood of
+//! openings therefore evicts itself, and answered connections stay.
 
 mod access;
 mod by_lock;
@@ -53,7 +51,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 const PER_SEGMENT: usize = 1 << 14;
 /// Minimum and maximum number of segments.
 const SEGMENTS: std::ops::RangeInclusive<usize> = 64..=1 << 16;
-/// Segments in which one is looked for that has to go.
+/// Segments to search for a state to evict.
 const EVICTIONS: usize = 16;
 
 /// A snapshot of a connection's state.
@@ -61,7 +59,7 @@ const EVICTIONS: usize = 16;
 pub struct Connection {
     /// Addresses of initiator and responder.
     pub ends: [IpAddr; 2],
-    /// Their ports; twice the identifier of ICMP queries, 0 of other protocols.
+    /// Their ports; twice the identifier of ICMP queries, 0 for other protocols.
     pub marks: [u16; 2],
     /// Protocol number.
     pub protocol: u8,
@@ -71,11 +69,11 @@ pub struct Connection {
     pub last_ns: u64,
     /// Packets by direction.
     pub packets: [u64; 2],
-    /// Bytes from either, from the IP header on.
+    /// Bytes by direction, from the IP header on.
     pub bytes: [u64; 2],
 }
 
-/// States of all workers, or what their own have in common.
+/// States of all workers, or the common part of workers' own states.
 #[derive(Debug)]
 pub(super) struct States {
     pub(super) seed: Seed,
@@ -108,12 +106,12 @@ pub(super) struct Queries<const N: usize> {
 }
 
 impl<const N: usize> Queries<N> {
-    /// Nothing.
+    /// No lookups.
     pub(super) fn new() -> Queries<N> {
         Queries { queries: [Query::EMPTY; BATCH], lists: Lists::new() }
     }
 
-    /// Forgets all.
+    /// Discards all lookups.
     pub(super) fn clear(&mut self) {
         self.lists.clear();
     }
@@ -132,9 +130,9 @@ impl<const N: usize> Queries<N> {
 pub(super) struct Matches {
     /// Packets that have a connection.
     pub(super) known: u64,
-    /// Those whose connection is steady: [`Found::Steady`].
+    /// Packets whose connection is steady: [`Found::Steady`].
     pub(super) steady: u64,
-    /// Packets that only say to be of a connection: [`Found::Stray`].
+    /// Packets that only claim to belong to a connection: [`Found::Stray`].
     pub(super) stray: u64,
     /// Expired connections that were removed.
     pub(super) over: usize,
@@ -145,13 +143,13 @@ pub(super) struct Matches {
 pub(super) enum Insertion {
     /// The state was created.
     New,
-    /// It was created in the place of one without an answer.
+    /// The state replaced an unanswered one.
     Instead,
     /// It already existed.
     Known,
     /// The limit is reached.
     Full,
-    /// The packet can begin none.
+    /// The packet can't begin a connection.
     Stray,
 }
 
@@ -185,7 +183,7 @@ impl States {
         states
     }
 
-    /// A worker's own tables, where each has one.
+    /// Tables for one worker, if workers have their own.
     pub(super) fn own(&self) -> Option<Own> {
         matches!(self.holder, Holder::PerWorker).then(|| {
             self.count_new_segments();
@@ -203,18 +201,18 @@ impl States {
         }
     }
 
-    /// A worker's cache of flows, where each has one.
+    /// Flow cache for one worker, if workers have one.
     pub(super) fn flows(&self) -> Option<Flows> {
         let cached = matches!(self.holder, Holder::Sharded(_) | Holder::PerWorker);
         (cached && self.flow_cache).then(|| Flows::new(&self.limits, &self.seed))
     }
 
-    /// Removes the states and caches of a worker that ends.
+    /// Removes the states and caches of a terminating worker.
     pub(super) fn give_up(&self, own: &Own) {
         self.discount(own.segments().iter());
     }
 
-    /// Counts the states and slots of segments no more.
+    /// Subtracts the states and slots of segments from the totals.
     fn discount<'a>(&self, segments: impl Iterator<Item = &'a Segment>) {
         let mut live = 0;
         for segment in segments {
@@ -233,7 +231,7 @@ impl States {
         !matches!(self.holder, Holder::None)
     }
 
-    /// Calls `work` with the access to the states that this worker has.
+    /// Calls `work` with the kind of access that this worker has.
     #[inline(always)]
     pub(super) fn with<W: Work>(&self, own: Option<&mut Own>, work: W) -> Option<W::Result> {
         match (&self.holder, own) {
@@ -267,8 +265,8 @@ impl States {
         queries[place % BATCH] = query;
     }
 
-    /// Adds packets to their connections. Packets of one connection are taken in their
-    /// order, others are not.
+    /// Adds packets to their connections. Packets of one connection are processed in order, others
+    /// are not.
     #[inline(always)]
     pub(super) fn lookup_all<const N: usize, X: Access>(
         &self,
@@ -288,7 +286,7 @@ impl States {
             Found::Unknown => {}
             Found::Over => matches.over += 1,
         };
-        // Where the compiler can see that nothing changes them.
+        // Local copies, so that the compiler knows they do not change.
         let (mask, limits) = (self.segments / X::GROUPS - 1, self.limits);
         for group in (0..X::GROUPS).filter(|&group| !lists.is_empty(group)) {
             if X::EACH {
@@ -315,7 +313,7 @@ impl States {
         matches
     }
 
-    /// Asks for the memory that [`States::credit`] will need.
+    /// Prefetches the memory that [`States::credit`] will need.
     #[inline(always)]
     fn prefetch<const N: usize, X: Access>(&self, access: &X, key: &Key<N>)
     where
@@ -325,8 +323,7 @@ impl States {
         access.place(self.segment(hash), Segment::FAMILY).prefetch::<N>(hash);
     }
 
-    /// Adds packets that were let through by a cache of flows. True when the flow may stay
-    /// there.
+    /// Adds packets that passed by a flow cache. Returns true if the flow may stay there.
     fn credit<const N: usize, X: Access>(
         &self,
         access: &mut X,
@@ -361,7 +358,7 @@ impl States {
         found
     }
 
-    /// Keeps state from this packet on.
+    /// Creates a state that begins with this packet.
     pub(super) fn insert<const N: usize, X: Access>(
         &self,
         access: &mut X,
@@ -378,7 +375,7 @@ impl States {
         let more = |live: usize| (live < self.limit).then_some(live + 1);
         let at = self.segment(hash);
         let mut instead = false;
-        // Once more when one of another segment has made room.
+        // Retry once if evicting from another segment has made room.
         for elsewhere in [false, true] {
             let made = {
                 let mut segment = access.segment(at);
@@ -396,7 +393,7 @@ impl States {
                 (Made::Known, _) => Insertion::Known,
                 (Made::Stray, _) => Insertion::Stray,
                 (Made::Full, _) if self.gives_way && !elsewhere => {
-                    instead = self.evict_beside(access, family, at, hash);
+                    instead = self.evict_nearby(access, family, at, hash);
                     if instead {
                         continue;
                     }
@@ -415,17 +412,17 @@ impl States {
         Insertion::Full
     }
 
-    /// Removes an unanswered state of one of the next segments.
+    /// Evicts an unanswered state from one of the next segments.
     #[cold]
-    fn evict_beside<X: Access>(
+    fn evict_nearby<X: Access>(
         &self,
         access: &mut X,
         family: Family,
         at: usize,
         hash: u64,
     ) -> bool {
-        let beside = (1..=EVICTIONS).map(|step| (at + step) & (self.segments - 1));
-        let found = beside.into_iter().any(|at| access.segment(at).evict(family, hash));
+        let nearby = (1..=EVICTIONS).map(|step| (at + step) & (self.segments - 1));
+        let found = nearby.into_iter().any(|at| access.segment(at).evict(family, hash));
         self.live.fetch_sub(usize::from(found), Relaxed);
         found
     }
@@ -440,8 +437,8 @@ impl States {
         removed as u64
     }
 
-    /// Timeouts of a table that fills up: all of them at three fifths of the limit, none at
-    /// six fifths, as pf.conf(5) has `adaptive.start` and `adaptive.end`.
+    /// Timeouts of a table that fills up: full at three fifths of the limit, zero at six fifths,
+    /// like `adaptive.start` and `adaptive.end` in pf.conf(5).
     fn limits_when_full(&self) -> Option<Limits> {
         let fifth = self.limit / 5;
         let above = self.live.load(Relaxed).saturating_sub(3 * fifth);
@@ -453,13 +450,13 @@ impl States {
     }
 }
 
-/// A segment's place in its group, of which there are one more than `mask`.
+/// A segment's index in its group, which has `mask` + 1 segments.
 #[inline(always)]
 fn within<X: Access>(hash: u64, mask: usize) -> usize {
     ((hash >> 48) as usize / X::GROUPS) & mask
 }
 
-/// Something done with whatever access there is.
+/// An operation that works with any kind of access.
 pub(super) trait Work {
     type Result;
     fn run<X: Access>(self, access: &mut X) -> Self::Result;

@@ -4,7 +4,7 @@ use crate::firewall::packet::protocol::{ICMP, ICMP6, TCP, UDP};
 use crate::firewall::packet::{Packet, bit, flag};
 use std::time::Duration;
 
-/// Phase of a connection: coarse, sequence numbers are in `window.rs`.
+/// Phase of a connection. Coarse: sequence numbers are tracked in `window.rs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Phase {
@@ -20,7 +20,7 @@ pub enum Phase {
     Established,
     /// TCP: one side has finished.
     Closing,
-    /// TCP: both have, or one has reset it.
+    /// TCP: both sides have finished, or one has reset it.
     Closed,
 }
 
@@ -29,7 +29,7 @@ pub enum Phase {
 pub struct Timeouts {
     /// TCP before any answer.
     pub tcp_first: Duration,
-    /// TCP before both have answered.
+    /// TCP before both sides have answered.
     pub tcp_opening: Duration,
     /// Established TCP.
     pub tcp_established: Duration,
@@ -77,7 +77,7 @@ impl Default for Timeouts {
 #[derive(Clone, Copy, Debug)]
 pub(in crate::firewall) struct Limits([[i64; 8]; 5]);
 
-/// A kind of protocol: which timeouts are its own.
+/// Kind of protocol, each with its own timeouts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Sort {
@@ -124,24 +124,24 @@ impl Limits {
         Limits(all.map(|times| times.map(ns)))
     }
 
-    /// This part of each, in 256ths.
+    /// Each timeout multiplied by `part` / 256.
     pub(super) fn shortened(&self, part: u8) -> Limits {
         Limits(self.0.map(|times| times.map(|ns| ns / 256 * i64::from(part))))
     }
 
-    /// The shortest of all, in nanoseconds.
+    /// The shortest timeout, in nanoseconds.
     pub(super) fn shortest(&self) -> u64 {
         self.0.iter().flatten().map(|&ns| ns.max(0).cast_unsigned()).min().unwrap_or(0)
     }
 
-    /// Nanoseconds without packets that end a connection.
+    /// Nanoseconds without packets after which a connection expires.
     #[inline(always)]
     pub(super) fn get(&self, sort: Sort, phase: Phase) -> i64 {
         self.0[sort as usize][phase as usize]
     }
 }
 
-/// The sides that have finished; bit 0 is who began.
+/// Sides that have finished; bit 0 is the initiator.
 pub(super) type Finished = u8;
 
 /// Initial phase of a connection.
@@ -160,7 +160,8 @@ pub(super) fn go_on(phase: Phase, reply: bool) -> Phase {
     if reply || phase == Phase::Multiple { Phase::Multiple } else { Phase::Single }
 }
 
-/// Phase after a further TCP packet: a separate function, so that others don't inline it.
+/// Phase after a further TCP packet. A separate function, so that the paths of other protocols
+/// don't inline it.
 #[inline(never)]
 pub(super) fn tcp(
     (phase, mut finished): (Phase, Finished),
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_opens_and_closes() {
+    fn tcp_phases_follow_flags() {
         use Phase::{Closed, Closing, Established, First, Opening};
         let (syn, ack, fin, rst) = (flag::SYN, flag::ACK, flag::FIN | flag::ACK, flag::RST);
         let whole = [(syn, false), (syn | ack, true), (ack, false), (ack, true)];
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn timeouts_go_by_protocol_and_phase() {
+    fn timeouts_depend_on_protocol_and_phase() {
         let limits = Limits::of(&Timeouts::default());
         let seconds =
             |protocol, phase| limits.get(Sort::of(protocol, false), phase) / 1_000_000_000;

@@ -30,17 +30,17 @@ pub(in crate::firewall) struct Segment {
 #[derive(Clone, Copy, Debug)]
 pub(in crate::firewall) struct Query<const N: usize> {
     pub(in crate::firewall) key: Key<N>,
-    /// By [`Key::hash`].
+    /// Result of [`Key::hash`].
     pub(in crate::firewall) hash: u64,
     /// [`Packet::more`]; the other word is in the key.
     pub(in crate::firewall) more: u32,
 }
 
 impl<const N: usize> Query<N> {
-    /// Nothing.
+    /// A lookup that matches nothing.
     pub(in crate::firewall) const EMPTY: Query<N> = Query { key: Key::EMPTY, hash: 0, more: 0 };
 
-    /// About a packet.
+    /// Lookup of a packet's connection.
     #[inline(always)]
     pub(in crate::firewall) fn of(frame: &Frame, packet: Packet, seed: &Seed) -> Query<N>
     where
@@ -56,7 +56,7 @@ impl<const N: usize> Query<N> {
     }
 }
 
-/// Something that is there once for each family, by the words of its key.
+/// A component that exists once for each family, selected by the number of words in its key.
 pub(in crate::firewall) trait Of<const N: usize> {
     const FAMILY: Family;
     fn table(&mut self) -> &mut Table<N>;
@@ -81,30 +81,30 @@ impl Of<5> for Segment {
 /// Result of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::firewall) enum Found {
-    /// The connection, to which the packet was added.
+    /// The connection, which now includes the packet.
     Known,
-    /// The same, and further packets of this direction without SYN, FIN and RST leave its
-    /// phase alone.
+    /// As `Known`, and further packets of this direction without SYN, FIN and RST leave its phase
+    /// unchanged.
     Steady,
-    /// Nothing.
+    /// There is no such connection.
     Unknown,
-    /// A connection that was over and has been removed.
+    /// The connection had expired and was removed.
     Over,
-    /// The packet says that it is one of a connection, and is none: outside of its window, or
-    /// its checksum is wrong.
+    /// The packet claims to belong to a connection and does not: it is outside its window, or its
+    /// checksum is wrong.
     Stray,
 }
 
 /// Result of inserting a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Made {
-    /// Created; the table grew by so many slots of its address family.
+    /// Created; the table grew by `grown` slots of its address family.
     New { grown: usize },
-    /// Another worker has created it meanwhile.
+    /// Another worker created it in the meantime.
     Known,
     /// The limit is reached.
     Full,
-    /// The packet can begin none: its checksum is wrong.
+    /// The packet can't begin a connection: its checksum is wrong.
     Stray,
 }
 
@@ -113,7 +113,7 @@ pub(super) enum Made {
 pub(in crate::firewall) struct First<'a, const N: usize> {
     pub(in crate::firewall) query: &'a Query<N>,
     pub(in crate::firewall) frame: &'a Frame,
-    /// Windows don't count.
+    /// Ignore windows.
     pub(in crate::firewall) sloppy: bool,
 }
 
@@ -122,7 +122,7 @@ impl Segment {
         Segment { inet: Table::new(sources), inet6: Table::new(sources) }
     }
 
-    /// Makes a connection of its first packet, if `room` finds room.
+    /// Creates a connection from its first packet, if `room` finds room.
     pub(super) fn insert<const N: usize>(
         &mut self,
         first: First<'_, N>,
@@ -157,7 +157,7 @@ impl Segment {
         Made::New { grown: self.table().insert(entry, &window, query.hash) }
     }
 
-    /// As [`Table::evict`], of this family if it has one, else of the other.
+    /// As [`Table::evict`], in this family or else in the other.
     pub(super) fn evict(&mut self, family: Family, hash: u64) -> bool {
         match family {
             Inet => self.inet.evict(hash) || self.inet6.evict(hash),
@@ -215,7 +215,7 @@ impl<const N: usize> Table<N> {
         self.search(query, frame, now_ns, limits)
     }
 
-    /// The same of a packet for which the first look was not enough.
+    /// As [`Table::lookup`], for a packet that the fast check did not match.
     #[inline(never)]
     fn search(&mut self, query: &Query<N>, frame: &Frame, now_ns: u64, limits: &Limits) -> Found {
         let Some((at, reply)) = self.find(&query.key, query.hash) else {
@@ -244,7 +244,7 @@ impl<const N: usize> Table<N> {
         Found::Over
     }
 
-    /// How a packet fits the TCP connection at a place; none if that is over.
+    /// Relation of a packet to the TCP connection at `at`; `None` if the connection has expired.
     fn fit(
         &mut self,
         at: usize,
@@ -267,8 +267,8 @@ impl<const N: usize> Table<N> {
         Some(segment.map_or(Fit::Outside, |segment| self.window(at).go_on(&segment, reply)))
     }
 
-    /// Adds packets that were let through without asking here, in the time when the
-    /// connection was steady. True when it still is.
+    /// Adds packets that passed without a lookup while the connection was steady. Returns true if
+    /// it still is.
     pub(super) fn credit(
         &mut self,
         key: &Key<N>,
@@ -287,7 +287,7 @@ impl<const N: usize> Table<N> {
 }
 
 impl<const N: usize> Entry<N> {
-    /// Adds a packet; none when it is over and has not changed.
+    /// Adds a packet; `None` if the connection has expired, which leaves it unchanged.
     #[inline(always)]
     fn go_on(
         &mut self,
@@ -318,8 +318,8 @@ impl<const N: usize> Entry<N> {
         Some(found)
     }
 
-    /// See [`Found::Steady`]. What is not TCP is when it has had more than one packet; of TCP,
-    /// each packet moves the window.
+    /// See [`Found::Steady`]. Other protocols are steady after more than one packet; TCP with
+    /// windows never is, as each packet moves the window.
     fn is_steady(&self) -> bool {
         match self.sort {
             Sort::Tcp => false,

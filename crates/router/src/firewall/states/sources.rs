@@ -1,13 +1,13 @@
-//! How many connections each source has begun, so that none has more than its share.
+//! Number of connections that each source has begun, to limit its share.
 //!
-//! Sources are counted in places that a secret hash gives them, of which there are as many as
-//! ports: what two in one place have is one number. An IPv6 source is its /64, as whoever has
-//! one address there can have any.
+//! A secret hash maps sources to counters, of which there are as many as ports: sources with the
+//! same counter share one count. An IPv6 source is its /64, as a host with one address there can
+//! use any.
 
 use super::key::{Key, Seed};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// Places: a power of two.
+/// Number of counters: a power of two.
 const PLACES: usize = 1 << 16;
 
 /// Connections by source.
@@ -19,7 +19,7 @@ pub(in crate::firewall) struct Sources {
 }
 
 impl Sources {
-    /// None where there is no limit.
+    /// `None` if there is no limit.
     pub(super) fn new(limit: u32, seed: &Seed) -> Option<Sources> {
         (limit > 0).then(|| Sources {
             counts: (0..PLACES).map(|_| AtomicU32::new(0)).collect(),
@@ -33,7 +33,7 @@ impl Sources {
         &self.counts[(spread >> 48) as usize % PLACES]
     }
 
-    /// True when the source of this key may begin another connection.
+    /// True if the source of this key may begin another connection.
     pub(super) fn have_room<const N: usize>(&self, key: &Key<N>) -> bool {
         self.count(key).load(Relaxed) < self.limit
     }

@@ -1,11 +1,10 @@
-//! A hash table of connections of one family, in one piece.
+//! A hash table of connections of one family, in contiguous memory.
 //!
-//! Open addressing. Eight bits of each connection's hash lie together in an array
-//! of their own, which small caches hold, and eight of them are compared at once: in an
-//! order that can't be predicted, loops cost more than what is in them. An entry is
-//! looked at where they agree, so a lookup fetches one line of entries: all of an IPv4
-//! entry, and of an IPv6 entry the key, with its counters on the next. What is removed
-//! leaves no grave: entries behind it move up.
+//! Open addressing. Eight bits of each connection's hash are in a separate array, which fits in
+//! small caches, and eight of them are compared together: with unpredictable iteration counts,
+//! loops cost more than their bodies. An entry is read only if these bits match, so a lookup
+//! fetches one line of entries: a complete IPv4 entry, and of an IPv6 entry the key, with its
+//! counters on the next line. Removal leaves no tombstone: the following entries move up.
 
 use super::key::Key;
 use super::phase::{Finished, Limits, Phase, Sort};
@@ -15,13 +14,13 @@ use fwdlab_netio::memory::Block;
 use fwdlab_netio::prefetch::prefetch;
 use std::sync::Arc;
 
-/// Entries that a table begins with: a power of two, and not fewer than a group.
+/// Initial entries of a table: a power of two, and no fewer than a group.
 const SMALLEST: usize = 8;
-/// Slots from which on caches don't hold the tables.
+/// Number of slots from which tables do not fit in caches.
 const FAR: usize = 1 << 12;
-/// Tags that are compared at once.
+/// Tags that are compared together.
 const GROUP: usize = 8;
-/// Entries that are looked at when one has to go.
+/// Entries that are considered for eviction.
 const CANDIDATES: usize = 64;
 /// A byte in each lane.
 const LANES: u64 = 0x0101_0101_0101_0101;
@@ -33,11 +32,11 @@ pub(super) struct Entry<const N: usize> {
     /// The connection, in the direction of its first packet.
     pub(super) key: Key<N>,
     pub(super) last_ns: u64,
-    /// From who began, and from the other side.
+    /// Packets from the initiator, and from the other side.
     pub(super) packets: [u64; 2],
     /// Bytes by direction.
     pub(super) bytes: [u64; 2],
-    /// The lower half, of which tables are smaller.
+    /// Lower half of the hash; tables have fewer slots than it has values.
     hash: u32,
     pub(super) phase: Phase,
     pub(super) finished: Finished,
@@ -50,24 +49,24 @@ const _: () = assert!(size_of::<Entry<5>>() == 128);
 /// Connections of one family.
 #[derive(Debug)]
 pub(in crate::firewall) struct Table<const N: usize> {
-    /// 0 where there is no entry. The first ones are repeated behind the last, so that
-    /// every group lies in one piece.
+    /// 0 for an empty slot. The first tags are repeated after the last, so that every group is
+    /// contiguous.
     tags: Box<[u8]>,
     entries: Block<Entry<N>>,
-    /// Windows of TCP connections, at the places of their entries: memory that others
+    /// Windows of TCP connections, at the indices of their entries: memory that other protocols
     /// don't touch.
     windows: Box<[Words]>,
     count: usize,
-    /// How many connections each source has begun, if that is limited.
+    /// Number of connections that each source has begun, if that is limited.
     sources: Option<Arc<Sources>>,
 }
 
-/// Where a table's arrays are, for prefetching. May be out of date: no harm.
+/// Positions of a table's arrays, for prefetching. Stale values are harmless.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::firewall) struct Place {
     pub(super) tags: usize,
     pub(super) entries: usize,
-    /// Slots less one.
+    /// Number of slots minus one.
     pub(super) mask: usize,
 }
 
@@ -89,24 +88,24 @@ impl<const N: usize> Entry<N> {
 
     #[inline(always)]
     pub(super) fn is_over(&self, now_ns: u64, limits: &Limits) -> bool {
-        // Another worker's clock may be a little ahead.
+        // Another worker's clock may be slightly ahead.
         now_ns.wrapping_sub(self.last_ns).cast_signed() >= limits.get(self.sort, self.phase)
     }
 
-    /// True while the other side has not agreed.
+    /// True if the other side has not agreed to the connection.
     fn is_unanswered(&self) -> bool {
         matches!(self.phase, Phase::First | Phase::Single | Phase::Opening)
     }
 }
 
-/// None of the bits that say where an entry is. Never 0, nor next to it: see [`zeros`].
+/// Bits of the hash that do not determine an entry's position. Never 0 nor 1: see [`zeros`].
 #[inline(always)]
 fn tag(hash: u64) -> u8 {
     (hash >> 40) as u8 | 0x80
 }
 
-/// The highest bit of each lane that is 0, and maybe of some above the first of these
-/// that are 1.
+/// The highest bit of each lane that is 0; possibly also of lanes above the first of these that are
+/// 1.
 #[inline(always)]
 fn zeros(lanes: u64) -> u64 {
     lanes.wrapping_sub(LANES) & !lanes & LANES << 7
@@ -129,28 +128,28 @@ impl<const N: usize> Table<N> {
         self.entries.len().wrapping_sub(1)
     }
 
-    /// The entry that is the first to look at, if it is this connection's: mostly it is.
-    /// The second is whether the key is that of a reply.
+    /// The first candidate entry, if it is this connection's, which it usually is. The boolean is
+    /// true if the key is a reply's.
     #[inline(always)]
     pub(super) fn first(&mut self, key: &Key<N>, hash: u64) -> Option<(&mut Entry<N>, bool)> {
         let mask = self.mask();
         let at = hash as u32 as usize & mask;
         let alike = zeros(self.group(at)? ^ (u64::from(tag(hash)) * LANES));
-        // Where none is, the slot is any.
+        // Without a match the slot is arbitrary.
         let slot = (at + alike.trailing_zeros() as usize / 8) & mask;
         let entry = self.entries.get_mut(slot)?;
         let reply = !entry.key.is(key);
         (alike != 0 && (!reply || entry.key.is(&key.turned()))).then_some((entry, reply))
     }
 
-    /// The slot of a connection, and whether the key is that of a reply.
+    /// Slot of a connection, and whether the key is a reply's.
     pub(super) fn find(&self, key: &Key<N>, hash: u64) -> Option<(usize, bool)> {
-        let wanted = u64::from(tag(hash)) * LANES;
+        let pattern = u64::from(tag(hash)) * LANES;
         let (mask, turned) = (self.mask(), key.turned());
         let mut at = hash as u32 as usize & mask;
         loop {
             let group = self.group(at)?;
-            let mut alike = zeros(group ^ wanted);
+            let mut alike = zeros(group ^ pattern);
             while alike != 0 {
                 let slot = (at + alike.trailing_zeros() as usize / 8) & mask;
                 let found = &self.entries.get(slot)?.key;
@@ -166,7 +165,7 @@ impl<const N: usize> Table<N> {
         }
     }
 
-    /// The tags from a slot on.
+    /// Group of tags that starts at a slot.
     #[inline(always)]
     fn group(&self, at: usize) -> Option<u64> {
         Some(u64::from_le_bytes(*self.tags.get(at..at + GROUP)?.first_chunk()?))
@@ -177,16 +176,16 @@ impl<const N: usize> Table<N> {
         &mut self.entries[at]
     }
 
-    /// The window of the connection at a place.
+    /// Window of the connection at a slot.
     pub(super) fn window(&mut self, at: usize) -> Window<'_> {
         Window(&mut self.windows[at])
     }
 
-    /// Adds a connection that isn't there; of TCP with `window`. Returns by how many slots the
-    /// table grew.
+    /// Adds a new connection, for TCP with `window`. Returns the number of slots by which the table
+    /// grew.
     pub(super) fn insert(&mut self, entry: Entry<N>, window: &Words, hash: u64) -> usize {
         let mut grown = 0;
-        // Two thirds full: most are found in the first group.
+        // Two thirds full: most entries are found in the first group.
         if self.count * 3 >= self.slots() * 2 {
             grown = self.slots();
             let mut larger = Table::with_slots(grown * 2, self.sources.clone());
@@ -226,7 +225,7 @@ impl<const N: usize> Table<N> {
         }
     }
 
-    /// Takes an entry out; another may be in its place afterwards.
+    /// Removes an entry; another one may be in its slot afterwards.
     pub(super) fn remove(&mut self, at: usize) {
         let mask = self.mask();
         if let Some(sources) = &self.sources {
@@ -235,7 +234,7 @@ impl<const N: usize> Table<N> {
         let (mut hole, mut next) = (at, (at + 1) & mask);
         while self.tags[next] != 0 {
             let home = self.entries[next].hash as usize & mask;
-            // It may move up as long as it doesn't pass its home.
+            // An entry may move up as long as it doesn't pass its home slot.
             if next.wrapping_sub(home) & mask >= next.wrapping_sub(hole) & mask {
                 self.set_tag(hole, self.tags[next]);
                 self.entries[hole] = self.entries[next];
@@ -250,8 +249,8 @@ impl<const N: usize> Table<N> {
         self.count -= 1;
     }
 
-    /// Removes the longest silent connection without an answer among those about where this
-    /// hash belongs. False when there is none.
+    /// Removes the longest silent unanswered connection near the home slot of this hash. Returns
+    /// false if there is none.
     pub(super) fn evict(&mut self, hash: u64) -> bool {
         let mask = self.mask();
         let places = (0..CANDIDATES.min(self.slots())).map(|at| (hash as usize + at) & mask);
@@ -263,7 +262,7 @@ impl<const N: usize> Table<N> {
         oldest.is_some()
     }
 
-    /// Removes what is over among `slots` slots from `from` on; returns how many.
+    /// Removes expired entries among `slots` slots from `from` on; returns their number.
     pub(super) fn sweep(
         &mut self,
         from: usize,
@@ -307,14 +306,15 @@ impl<const N: usize> Table<N> {
 }
 
 impl Place {
-    /// Asks for the memory that [`Table::find`] will most probably need.
+    /// Prefetches the memory that [`Table::find`] will most probably need.
     #[inline(always)]
     pub(super) fn prefetch<const N: usize>(&self, hash: u64) {
         let at = hash as u32 as usize & self.mask;
         prefetch(self.tags.wrapping_add(at));
         let entry = self.entries.wrapping_add(at * size_of::<Entry<N>>());
         prefetch(entry);
-        // About a quarter are further on, mostly by one, and what no cache holds is worth asking for.
+        // About a quarter of the entries are displaced, mostly by one slot; prefetching them is
+        // worthwhile if no cache holds the table.
         if self.mask >= FAR {
             prefetch(entry.wrapping_add(size_of::<Entry<N>>()));
         }
@@ -337,9 +337,9 @@ mod tests {
     }
 
     proptest! {
-        /// Hashes are few, so that entries stand in each other's places.
+        /// Few hash values, so that entries displace each other.
         #[test]
-        fn a_table_holds_what_a_map_holds(steps in prop::collection::vec((0u32..24, 0u8..3), 1..200)) {
+        fn table_matches_a_map(steps in prop::collection::vec((0u32..24, 0u8..3), 1..200)) {
             let (mut table, mut map) = (Table::<2>::new(&None), BTreeMap::new());
             let hash = |number: u32| u64::from(number % 5 * 3) | u64::from(number % 2) << 40;
             let limits = Limits::of(&Timeouts::default());
@@ -360,7 +360,8 @@ mod tests {
                     _ => {}
                 }
                 if at % 50 == 49 {
-                    // Those below 12 are over. One that moves across the end is missed.
+                    // Entries below 12 have expired. One pass misses an entry that moves across the
+                    // end.
                     let now_ns = (11 << 40) + 60_000_000_000;
                     let removed = [0, 0].map(|from| table.sweep(from, usize::MAX, now_ns, &limits));
                     let before = map.len();

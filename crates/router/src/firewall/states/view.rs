@@ -1,4 +1,4 @@
-//! What is read of states without changing any.
+//! Read-only access to states.
 
 use super::phase::Sort;
 use super::segment::{Of, Query, Segment};
@@ -7,9 +7,9 @@ use super::{Access, Connection, States};
 use std::sync::atomic::Ordering::Relaxed;
 
 impl States {
-    /// True when there is the connection, it is not over, and of TCP, it may have had this
-    /// sequence number on its way. It is not asked for on behalf of a packet of its own, so
-    /// nothing of it changes, its time neither.
+    /// True if the connection exists, has not expired, and for TCP may have had this sequence
+    /// number in flight. The question is not about a packet of the connection, so nothing of it
+    /// changes, not even its time.
     pub(in crate::firewall) fn holds<const N: usize, X: Access>(
         &self,
         access: &mut X,
@@ -28,14 +28,14 @@ impl States {
         !over && (sort != Sort::Tcp || table.window(at).may_be_on_its_way(sequence, reply))
     }
 
-    /// Number of states, and the memory that they take.
+    /// Number of states, and their memory in bytes.
     pub(in crate::firewall) fn size(&self) -> (u64, u64) {
         let [inet, inet6] = [0, 1].map(|family| self.slots[family].load(Relaxed));
         let bytes = inet * Table::<2>::SLOT + inet6 * Table::<5>::SLOT;
         (self.live.load(Relaxed) as u64, bytes as u64)
     }
 
-    /// All of them, in no order.
+    /// All states, in no order.
     pub(in crate::firewall) fn list<X: Access>(&self, access: &mut X) -> Vec<Connection> {
         let mut list = Vec::new();
         for at in 0..self.segments {

@@ -1,103 +1,103 @@
 //! Windows of TCP connections: which segments belong to one, and which may end it.
 //!
-//! The bounds are those that firewalls have had since van Rooij, Real Stateful TCP Packet
-//! Filtering in IP Filter (USENIX Security 2001): a segment lies between what its receiver
-//! has acknowledged, less one window, and what the receiver has offered; what it
-//! acknowledges was sent. Scaling is RFC 7323's. A connection that is met under way has
-//! windows of unknown scale, and gets the largest.
+//! The bounds are those that firewalls have used since van Rooij, Real Stateful TCP Packet
+//! Filtering in IP Filter (USENIX Security 2001): a segment lies between the last acknowledgement
+//! of its receiver, less one window, and the end of the window that the receiver has offered; it
+//! acknowledges only data that was sent. Window scaling follows RFC 7323. A connection picked up
+//! mid-stream has windows of unknown scale, and gets the largest.
 //!
-//! A reset ends the state only if its sequence number is the very one that is expected
-//! (RFC 5961 section 3.2): the last that its receiver has acknowledged, or that its sender
-//! has sent up to. Another one within the window passes, so that its receiver can ask back,
-//! and changes nothing; so does a SYN (section 4.2). If the answer to such a SYN accepts it,
-//! its sender had lost the old connection, and the state is the new one's.
+//! A reset ends the state only if its sequence number is exactly the expected one (RFC 5961 section
+//! 3.2): the last that its receiver has acknowledged, or the end of what its sender has sent.
+//! Another one within the window passes, so that its receiver can send a challenge ACK, and changes
+//! nothing; so does a SYN (section 4.2). If the answer to such a SYN accepts it, its sender had
+//! lost the old connection, and the state becomes the new connection's.
 
 use crate::firewall::packet::{Contents, Packet, Part, bit, contents, contents6, flag};
 use fwdlab_netio::frame::Frame;
 use fwdlab_packet::checksum;
 
-/// What a side may acknowledge below what the other has sent, at least: more than the
-/// largest window without scaling.
+/// Minimum distance by which a side may acknowledge below the end of what the other has sent: more
+/// than the largest window without scaling.
 const ACKNOWLEDGED_MIN: u32 = 66_000;
 /// The largest scale (RFC 7323 section 2.3).
 const SCALE_MAX: u32 = 14;
 
-/// A TCP segment as its windows see it.
+/// A TCP segment, reduced to the fields that windows need.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::firewall) struct TcpSegment {
     flags: u8,
     begin: u32,
-    /// SYN and FIN count.
+    /// End of the segment; SYN and FIN count.
     end: u32,
     acknowledges: Option<u32>,
-    /// As it stands there.
+    /// Window field, unscaled.
     window: u32,
-    /// Of a SYN with that option.
+    /// Window scale option of a SYN.
     scale: Option<u32>,
 }
 
-/// How a segment fits the connection that it names.
+/// Relation of a segment to the connection that its addresses and ports identify.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fit {
-    /// It is one of it.
+    /// It belongs to the connection.
     Inside,
-    /// It is one of it, and ends it.
+    /// It belongs to the connection, and ends it.
     Ends,
     /// It passes, and changes nothing.
     Aside,
-    /// The connection is another one from here on.
+    /// It begins a new connection with the same key.
     Anew,
-    /// It belongs to something else.
+    /// It does not belong to the connection.
     Outside,
 }
 
-/// Both sides of a connection; who began is the first. All zero: nothing is known.
+/// Both sides of a connection, the initiator first. All zero if nothing is known.
 #[derive(Debug)]
 pub(super) struct Window<'a>(pub(super) &'a mut Words);
 
-/// A window as it is stored: allocated as zeros, memory that no connection has used isn't
-/// there.
+/// A window in its stored form: as allocations are zeroed, windows that no connection has used
+/// occupy no memory.
 pub(super) type Words = [u32; 9];
 
 /// One side.
 #[derive(Clone, Copy, Debug, Default)]
 struct Side {
-    /// Up to which it has sent.
+    /// End of the data that it has sent.
     sent: u32,
-    /// Up to which it may.
-    may: u32,
-    /// Up to which it has what the other sent; if anything.
-    has: u32,
+    /// End of the data that it may send.
+    limit: u32,
+    /// End of the other side's data that it has acknowledged, if `has_acked`.
+    acked: u32,
     seen: bool,
-    has_any: bool,
-    /// Its SYN had the option.
+    has_acked: bool,
+    /// Its SYN had the window scale option.
     scales: bool,
     scale: u32,
-    /// The largest it has offered, in bytes.
+    /// Largest window that it has offered, in bytes.
     window: u32,
 }
 
-/// Windows are rounded up to these bytes: beside them, flags have room.
+/// Windows are rounded up to a multiple of this, which leaves room for flags.
 const UNIT: u32 = 32;
 
 impl Side {
-    fn of([sent, may, has, word]: [u32; 4]) -> Side {
+    fn of([sent, limit, acked, word]: [u32; 4]) -> Side {
         let flag = |at: u32| word >> at & 1 != 0;
         let (scale, window) = (word >> 3 & 15, (word >> 7) * UNIT);
-        let (seen, has_any, scales) = (flag(0), flag(1), flag(2));
-        Side { sent, may, has, seen, has_any, scales, scale, window }
+        let (seen, has_acked, scales) = (flag(0), flag(1), flag(2));
+        Side { sent, limit, acked, seen, has_acked, scales, scale, window }
     }
 
     fn words(&self) -> [u32; 4] {
         let flags = u32::from(self.seen)
-            | u32::from(self.has_any) << 1
+            | u32::from(self.has_acked) << 1
             | u32::from(self.scales) << 2
             | self.scale << 3;
-        [self.sent, self.may, self.has, flags | self.window.div_ceil(UNIT) << 7]
+        [self.sent, self.limit, self.acked, flags | self.window.div_ceil(UNIT) << 7]
     }
 }
 
-/// `a` is after `b`, as sequence numbers go around.
+/// `a` is after `b`, in the modular order of sequence numbers.
 fn after(a: u32, b: u32) -> bool {
     a.wrapping_sub(b).cast_signed() > 0
 }
@@ -107,7 +107,8 @@ fn later(a: u32, b: u32) -> u32 {
 }
 
 impl TcpSegment {
-    /// None when it isn't one: its header is longer than it says, or than it is.
+    /// `None` if the header is malformed: its length is less than the minimum or exceeds the
+    /// packet.
     pub(in crate::firewall) fn read(frame: &Frame, packet: Packet) -> Option<TcpSegment> {
         let bytes = frame.buffer();
         let contents = of(frame, packet);
@@ -120,8 +121,8 @@ impl TcpSegment {
             |at: usize| header[at..].first_chunk().map_or(0, |&bytes| u32::from_be_bytes(bytes));
         let flags = header[13];
         let begin = word(4);
-        let both = u32::from(flags & flag::SYN != 0) + u32::from(flags & flag::FIN != 0);
-        let end = begin.wrapping_add((contents.length() - length) as u32 + both);
+        let flag_octets = u32::from(flags & flag::SYN != 0) + u32::from(flags & flag::FIN != 0);
+        let end = begin.wrapping_add((contents.length() - length) as u32 + flag_octets);
         let acknowledges = (flags & flag::ACK != 0).then(|| word(8));
         let window = word(14) >> 16;
         let scale = if flags & flag::SYN != 0 { scale(&header[20..length]) } else { None };
@@ -133,7 +134,7 @@ impl TcpSegment {
     }
 }
 
-/// The option of window scaling (RFC 7323 section 2.2).
+/// Value of the window scale option (RFC 7323 section 2.2).
 fn scale(mut options: &[u8]) -> Option<u32> {
     while let [kind, rest @ ..] = options {
         options = match (kind, rest) {
@@ -155,8 +156,8 @@ fn of(frame: &Frame, packet: Packet) -> Contents {
     }
 }
 
-/// Whether the checksum of TCP, or ICMP, is right; none of a fragment, which can't be summed
-/// up.
+/// Returns true if the checksum of TCP or ICMP is right; `None` for a fragment, which can't be
+/// verified.
 pub(in crate::firewall) fn sums_up(frame: &Frame, packet: Packet) -> Option<bool> {
     use crate::firewall::packet::protocol::ICMP;
     let contents = of(frame, packet);
@@ -174,8 +175,8 @@ pub(in crate::firewall) fn sums_up(frame: &Frame, packet: Packet) -> Option<bool
     Some(checksum::finish(sum) == [0, 0])
 }
 
-/// True of a TCP packet that would open or end a connection, and has a wrong checksum; or,
-/// but for FIN, none that can be verified.
+/// True for a TCP packet that would open or end a connection and has a wrong checksum, or, except
+/// for FIN, one that can't be verified.
 pub(super) fn lies(frame: &Frame, packet: Packet) -> bool {
     packet.may_change_phase()
         && match sums_up(frame, packet) {
@@ -195,11 +196,11 @@ impl Window<'_> {
         *self.0 = [a, b, c, d, e, f, g, h, self.0[8]];
     }
 
-    /// The first segment of a connection.
+    /// Records the first segment of a connection.
     pub(super) fn begin(&mut self, segment: &TcpSegment) {
         let mut sides = [Side::default(); 2];
         let one = &mut sides[0];
-        (one.seen, one.sent, one.may) = (true, segment.end, segment.end);
+        (one.seen, one.sent, one.limit) = (true, segment.end, segment.end);
         if segment.is(flag::SYN) && segment.acknowledges.is_none() {
             one.window = segment.window;
             one.scales = segment.scale.is_some();
@@ -208,18 +209,18 @@ impl Window<'_> {
             sides.iter_mut().for_each(|side| side.scale = SCALE_MAX);
             let window = segment.window << SCALE_MAX;
             let largest = u32::from(u16::MAX) << SCALE_MAX;
-            (sides[0].window, sides[0].may) = (window, segment.end.wrapping_add(largest));
-            if let Some(has) = segment.acknowledges {
-                (sides[0].has, sides[0].has_any) = (has, true);
-                let may = has.wrapping_add(window);
-                sides[1] = Side { seen: true, sent: has, may, window: largest, ..sides[1] };
+            (sides[0].window, sides[0].limit) = (window, segment.end.wrapping_add(largest));
+            if let Some(acked) = segment.acknowledges {
+                (sides[0].acked, sides[0].has_acked) = (acked, true);
+                let limit = acked.wrapping_add(window);
+                sides[1] = Side { seen: true, sent: acked, limit, window: largest, ..sides[1] };
             }
         }
         self.0[8] = 0;
         self.set(sides);
     }
 
-    /// Looks at a further segment, and notes it.
+    /// Classifies a further segment, and records it.
     pub(super) fn go_on(&mut self, segment: &TcpSegment, reply: bool) -> Fit {
         let mut sides = self.sides();
         let fit = fit(&sides, segment, reply, self.0[8]);
@@ -230,11 +231,12 @@ impl Window<'_> {
             }
             Fit::Aside if segment.is(flag::SYN) && !reply => self.0[8] = segment.end,
             Fit::Anew if reply => {
-                // The answer to a SYN that passed aside: what that offered was not kept.
+                // The answer to a SYN that passed aside, whose window was not recorded.
                 let stray = self.0[8];
                 let largest = u32::from(u16::MAX) << SCALE_MAX;
                 let mut sides = [Side { scale: SCALE_MAX, ..Side::default() }; 2];
-                let one = Side { seen: true, sent: stray, may: stray, window: largest, ..sides[0] };
+                let one =
+                    Side { seen: true, sent: stray, limit: stray, window: largest, ..sides[0] };
                 sides[0] = one;
                 note(&mut sides, segment, reply);
                 sides[1].scale = SCALE_MAX;
@@ -247,13 +249,13 @@ impl Window<'_> {
         fit
     }
 
-    /// True when a side, the one that replies or the other, may have sent this sequence
-    /// number without having heard that it arrived (RFC 5927 section 4.1); or may have not
-    /// long ago, as the error was on its way itself.
+    /// True if a side (the replying one if `reply`) may have this sequence number in flight, sent
+    /// but not acknowledged (RFC 5927 section 4.1), or may have had it recently, as the error
+    /// itself took time.
     pub(super) fn may_be_on_its_way(&self, sequence: u32, reply: bool) -> bool {
         let sides = self.sides();
         let (own, other) = (sides[usize::from(reply)], sides[usize::from(!reply)]);
-        let low = if other.has_any { other.has } else { own.sent.wrapping_sub(1) };
+        let low = if other.has_acked { other.acked } else { own.sent.wrapping_sub(1) };
         own.seen
             && !after(sequence, own.sent)
             && !after(low.wrapping_sub(other.window.max(1)), sequence)
@@ -264,37 +266,37 @@ fn fit(sides: &[Side; 2], segment: &TcpSegment, reply: bool, stray: u32) -> Fit 
     let (own, other) = (sides[usize::from(reply)], sides[usize::from(!reply)]);
     let opens = segment.is(flag::SYN) && segment.acknowledges.is_none();
     if !own.seen {
-        let answers = segment.acknowledges.map(|has| {
-            !after(has, other.sent) && !after(other.sent.wrapping_sub(other.window.max(1)), has)
+        let answers = segment.acknowledges.map(|acked| {
+            !after(acked, other.sent) && !after(other.sent.wrapping_sub(other.window.max(1)), acked)
         });
         return match (segment.is(flag::RST), answers) {
             (true, Some(true)) => Fit::Ends,
-            (true, None) if other.has_any && segment.begin == other.has => Fit::Ends,
+            (true, None) if other.has_acked && segment.begin == other.acked => Fit::Ends,
             (true, None) => Fit::Outside,
             (_, Some(false)) => Fit::Outside,
             (false, Some(true) | None) => Fit::Inside,
         };
     }
     if segment.is(flag::RST) {
-        let expected = other.has_any && segment.begin == other.has || segment.begin == own.sent;
+        let expected = other.has_acked && segment.begin == other.acked || segment.begin == own.sent;
         let refuses = reply && stray != 0 && segment.acknowledges == Some(stray);
         return match () {
             () if expected => Fit::Ends,
-            () if refuses || lies_within(own, other, segment) => Fit::Aside,
+            () if refuses || is_in_window(own, other, segment) => Fit::Aside,
             () => Fit::Outside,
         };
     }
-    let acknowledges = segment.acknowledges.is_none_or(|has| {
+    let acknowledges = segment.acknowledges.is_none_or(|acked| {
         let few = own.window.max(ACKNOWLEDGED_MIN);
-        !other.seen || !after(has, other.sent) && !after(other.sent.wrapping_sub(few), has)
+        !other.seen || !after(acked, other.sent) && !after(other.sent.wrapping_sub(few), acked)
     });
-    if lies_within(own, other, segment) && acknowledges {
-        // Another beginning of the same connection is no part of it.
+    if is_in_window(own, other, segment) && acknowledges {
+        // A second SYN of the same connection does not belong to it.
         let again = segment.is(flag::SYN) && segment.end != own.sent && other.seen;
         return if again { Fit::Aside } else { Fit::Inside };
     }
     match () {
-        // Nobody has answered: who begins may begin anew.
+        // Without an answer, the initiator may start over.
         () if opens && !reply && !other.seen => Fit::Anew,
         () if opens => Fit::Aside,
         () if segment.is(flag::SYN)
@@ -308,10 +310,10 @@ fn fit(sides: &[Side; 2], segment: &TcpSegment, reply: bool, stray: u32) -> Fit 
     }
 }
 
-/// Not beyond what its receiver has offered, and not long past.
-fn lies_within(own: Side, other: Side, segment: &TcpSegment) -> bool {
+/// Not beyond the window that the receiver has offered, and not far in the past.
+fn is_in_window(own: Side, other: Side, segment: &TcpSegment) -> bool {
     let low = own.sent.wrapping_sub(other.window.max(1));
-    !after(segment.begin, own.may) && (!other.seen || !after(low, segment.end))
+    !after(segment.begin, own.limit) && (!other.seen || !after(low, segment.end))
 }
 
 fn note(sides: &mut [Side; 2], segment: &TcpSegment, reply: bool) {
@@ -321,16 +323,16 @@ fn note(sides: &mut [Side; 2], segment: &TcpSegment, reply: bool) {
         let window = sides[other].window.max(1);
         let side = &mut sides[own];
         (side.seen, side.sent) = (true, segment.end);
-        side.may = segment.end.wrapping_add(window);
+        side.limit = segment.end.wrapping_add(window);
         if is_syn {
-            // Only if both have said so (RFC 7323 section 1.3).
-            let both = segment.scale.is_some() && sides[other].scales;
-            sides[own].scale = segment.scale.filter(|_| both).unwrap_or(0);
-            if !both && sides[other].scale != SCALE_MAX {
+            // Only if both sides have sent the option (RFC 7323 section 1.3).
+            let is_negotiated = segment.scale.is_some() && sides[other].scales;
+            sides[own].scale = segment.scale.filter(|_| is_negotiated).unwrap_or(0);
+            if !is_negotiated && sides[other].scale != SCALE_MAX {
                 sides[other].scale = 0;
             }
         } else {
-            // Its beginning was not seen.
+            // Its SYN was not seen.
             sides[own].scale = SCALE_MAX;
         }
     }
@@ -340,12 +342,12 @@ fn note(sides: &mut [Side; 2], segment: &TcpSegment, reply: bool) {
         return;
     }
     sides[own].window = sides[own].window.max(window);
-    if let Some(has) = segment.acknowledges {
+    if let Some(acked) = segment.acknowledges {
         let side = &mut sides[own];
-        side.has = if side.has_any { later(has, side.has) } else { has };
-        side.has_any = true;
-        let may = has.wrapping_add(window.max(1));
+        side.acked = if side.has_acked { later(acked, side.acked) } else { acked };
+        side.has_acked = true;
+        let limit = acked.wrapping_add(window.max(1));
         let side = &mut sides[other];
-        side.may = if side.seen { later(may, side.may) } else { may };
+        side.limit = if side.seen { later(limit, side.limit) } else { limit };
     }
 }

@@ -1,4 +1,4 @@
-//! The slots that flows of one family are kept in.
+//! Slots of the flows of one family.
 
 use crate::firewall::packet::may_change_phase;
 use crate::firewall::places;
@@ -9,50 +9,50 @@ use fwdlab_netio::frame::BATCH;
 use fwdlab_netio::memory::prefer_huge_pages;
 use fwdlab_netio::prefetch::prefetch;
 
-/// Pairs of slots that a family begins with: a power of two. Of 2000 flows, 99 of 100 find one.
+/// Initial pairs of slots per family: a power of two. Of 2000 flows, 99 of 100 find a slot.
 pub(super) const PAIRS: usize = 1 << 13;
-/// Memory of a family's pairs at most, in bytes: a power of two.
+/// Maximum memory of a family's pairs, in bytes: a power of two.
 const BYTES_MAX: usize = 128 << 20;
-/// Pairs that are made with each batch while a cache grows: no batch waits for all of them.
+/// Pairs that each batch allocates while a cache grows, so that no batch waits for all of them.
 const MADE: usize = 512;
-/// Longest time between two visits of a flow in a cache of [`PAIRS`], in nanoseconds.
+/// Maximum time between two visits of a flow in a cache of [`PAIRS`], in nanoseconds.
 const PERIOD_MAX: u64 = 10_000_000;
-/// Flows that are visited together, so that the reading of memory overlaps.
+/// Flows that are visited together to overlap memory reads.
 const TOGETHER: usize = 32;
-/// Flows that a batch writes back after they were evicted.
-const TOLD: usize = BATCH;
+/// Maximum number of evicted flows that a batch writes back.
+const WRITE_BACKS: usize = BATCH;
 
 /// Flows of one family.
 #[derive(Debug)]
 pub(in crate::firewall) struct Slots<const N: usize> {
-    /// None until the first flow.
+    /// Empty until the first flow.
     pairs: Vec<Pair<N>>,
-    /// What takes their place when there are as many as are wanted.
+    /// Replacement for `pairs` when it has `target` elements.
     next: Vec<Pair<N>>,
-    wanted: usize,
-    /// Slots that hold a flow, or held one, in no order.
+    target: usize,
+    /// Slots that contain or contained a flow, in no order.
     listed: Vec<u32>,
-    /// Slots that the current visit has still to process, from the last to the first.
+    /// Number of slots that the current visit still has to process, from the last to the first.
     left: usize,
     /// Start time of the current visit.
     visit_ns: u64,
-    /// Between two visits.
+    /// Time between two visits.
     period_ns: u64,
-    /// The longest period that timeouts allow.
+    /// Maximum period that timeouts allow.
     period_max_ns: u64,
     pub(super) pairing: Pairing,
     pub(super) asked: [Ask<N>; BATCH],
-    /// Evicted flows whose counters must still be written back.
+    /// Evicted flows whose counters are not yet written back.
     forgotten: Vec<(Key<N>, Credit)>,
 }
 
-/// How flows are given pairs of slots.
+/// Assignment of flows to pairs of slots.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pairing {
     /// Address of the first pair, for prefetching.
     begin: usize,
     multiplier: u64,
-    /// Bits of a hash that don't count.
+    /// Bits of a hash to discard.
     shift: u32,
 }
 
@@ -61,14 +61,14 @@ pub(super) struct Pairing {
 pub(super) struct Ask<const N: usize> {
     /// [`Key::counting`]
     key: Key<N>,
-    /// Number of its pair.
+    /// Index of its pair.
     at: u32,
     /// [`Packet::more`]
     more: u32,
 }
 
-/// Two places that a flow may be in: of IPv4, one line of a cache. It may be in those of
-/// [`beside`] as well: with as many flows as pairs, 96 of 100 then find a place, else 90.
+/// Two slots for flows: for IPv4, one cache line. A flow may also use the slots of [`buddy`]: with
+/// as many flows as pairs, 96 of 100 then find a slot, instead of 90.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Pair<const N: usize>([Slot<N>; 2]);
@@ -81,28 +81,28 @@ struct Slot<const N: usize> {
     key: Key<N>,
     /// Packets not yet written back, in the upper 24 bits, and their bytes.
     more: u64,
-    /// Time of the last packet; where there is no flow, [`FREE`] or [`LISTED`].
+    /// Time of the last packet; without a flow, [`FREE`] or [`LISTED`].
     last_ns: u64,
 }
 
 const _: () = assert!(size_of::<Pair<2>>() == 64 && size_of::<Pair<5>>() == 128);
 
-/// One packet, as [`Slot::more`] counts.
+/// One packet in the unit of [`Slot::more`].
 const PACKET: u64 = 1 << 40;
-/// Without flow.
+/// No flow.
 const FREE: u64 = 0;
-/// Without flow, and still in the list.
+/// No flow, but still in the list.
 const LISTED: u64 = u64::MAX;
 
 impl Pairing {
-    /// The pair of slots that a flow may be in.
+    /// Index of a flow's first pair of slots.
     #[inline(always)]
     fn at<const N: usize>(&self, key: &Key<N>) -> usize {
         (key.spread(self.multiplier) >> self.shift) as usize
     }
 
-    /// The lookup of a packet. Prefetches the slots, which are less likely cached than the
-    /// packet.
+    /// Starts the lookup of a packet. Prefetches the slots, which are less likely to be cached than
+    /// the packet.
     #[inline(always)]
     pub(super) fn ask<const N: usize>(&self, key: Key<N>, more: u32) -> Ask<N> {
         let at = self.at(&key);
@@ -117,7 +117,7 @@ impl<const N: usize> Slots<N> {
         Slots {
             pairs: Vec::new(),
             next: Vec::new(),
-            wanted: PAIRS,
+            target: PAIRS,
             listed: Vec::new(),
             left: 0,
             visit_ns: 0,
@@ -129,7 +129,8 @@ impl<const N: usize> Slots<N> {
         }
     }
 
-    /// A separate function, as [`super::Flows::ask`] is: short loops that need all registers.
+    /// A separate function, as is [`super::Flows::start_lookups`]: short loops that need all
+    /// registers.
     #[inline(never)]
     pub(super) fn take(&mut self, among: u64, now_ns: u64) -> u64 {
         let Slots { pairs, asked, .. } = self;
@@ -177,16 +178,17 @@ impl<const N: usize> Slots<N> {
         if find(&mut self.pairs, at, &key).is_some() {
             return;
         }
-        let own = [at, beside(at)].into_iter().flat_map(|at| [(at, 0), (at, 1)]);
+        let candidates = [at, buddy(at)].into_iter().flat_map(|at| [(at, 0), (at, 1)]);
         let pairs = &self.pairs;
-        let Some((at, second)) = own.into_iter().find(|&(at, n)| pairs[at].0[n].is_empty()) else {
+        let Some((at, second)) = candidates.into_iter().find(|&(at, n)| pairs[at].0[n].is_empty())
+        else {
             return;
         };
         let slot = &mut self.pairs[at].0[second];
         if slot.last_ns == FREE {
             self.listed.push((at * 2 + second) as u32);
         }
-        // Neither free nor merely listed.
+        // Neither [`FREE`] nor [`LISTED`].
         *slot = Slot { key, more: 0, last_ns: now_ns.clamp(FREE + 1, LISTED - 1) };
     }
 
@@ -195,36 +197,36 @@ impl<const N: usize> Slots<N> {
         !self.forgotten.is_empty()
     }
 
-    /// Pairs of slots, each for two flows.
+    /// Number of pairs of slots, each for two flows.
     pub(in crate::firewall) fn pairs(&self) -> usize {
         self.pairs.len()
     }
 
-    /// Wants as many pairs as there may be flows of so many states, if most of its own are in use
-    /// and that is more. True if it does.
+    /// Starts to grow if most slots are in use and the number of states justifies more pairs.
+    /// Returns true if it grows.
     pub(super) fn grow(&mut self, live: usize) -> bool {
         let most = BYTES_MAX / size_of::<Pair<N>>();
-        let wanted = (2 * live).next_power_of_two().min(most);
-        let grows = self.listed.len() > self.pairs.len() && wanted > self.wanted;
+        let target = (2 * live).next_power_of_two().min(most);
+        let grows = self.listed.len() > self.pairs.len() && target > self.target;
         if grows {
-            self.wanted = wanted;
-            self.next = Vec::with_capacity(wanted);
+            self.target = target;
+            self.next = Vec::with_capacity(target);
             prefer_huge_pages(self.next.spare_capacity_mut());
         }
         grows
     }
 
-    /// Makes some more of the pairs that are wanted.
+    /// Allocates some more of the target number of pairs.
     #[cold]
     #[inline(never)]
     fn make(&mut self) {
-        self.next.resize((self.next.len() + MADE).min(self.wanted), Pair::FREE);
-        if self.next.len() == self.wanted {
+        self.next.resize((self.next.len() + MADE).min(self.target), Pair::FREE);
+        if self.next.len() == self.target {
             self.change();
         }
     }
 
-    /// Begins anew with the next pairs.
+    /// Replaces the pairs with the next ones, which are empty.
     fn change(&mut self) {
         let pairs = std::mem::replace(&mut self.pairs, std::mem::take(&mut self.next));
         for slot in pairs.iter().flat_map(|Pair(pair)| pair) {
@@ -240,8 +242,8 @@ impl<const N: usize> Slots<N> {
         self.period_ns = (PERIOD_MAX * larger).min(self.period_max_ns);
     }
 
-    /// Writes back the counters of the flows that are due, at most of `most` of them, and evicts
-    /// those without packets or whose state is no longer steady. True if more are due.
+    /// Writes back the counters of the flows that are due, at most `most` of them, and evicts flows
+    /// without packets or whose state is no longer steady. Returns true if more are due.
     #[inline(always)]
     pub(super) fn visit<X: Access>(
         &mut self,
@@ -254,7 +256,7 @@ impl<const N: usize> Slots<N> {
         Segment: OfFamily<N>,
         Key<N>: Of,
     {
-        if self.pairs.len() != self.wanted && !self.pairs.is_empty() {
+        if self.pairs.len() != self.target && !self.pairs.is_empty() {
             self.make();
         }
         if self.listed.is_empty() {
@@ -262,14 +264,15 @@ impl<const N: usize> Slots<N> {
             return false;
         }
         let elapsed_ns = now_ns.saturating_sub(self.visit_ns);
-        // Less than 2^31 and 2^22.
+        // The factors are less than 2^31 and 2^22.
         let rest_ns = self.period_ns - elapsed_ns.min(self.period_ns);
         let stay = (rest_ns * self.listed.len() as u64 / self.period_ns.max(1)) as usize;
         let is_due = self.left > stay + TOGETHER || elapsed_ns >= self.period_ns;
         is_due && self.visit_some(stay, most, (states, access, now_ns))
     }
 
-    /// Visits down to `stay`, or `most`, and begins again after the last; after a long pause all.
+    /// Visits flows down to `stay`, at most `most`, and restarts after the last; after a long pause
+    /// visits all.
     #[inline(never)]
     fn visit_some<X: Access>(
         &mut self,
@@ -285,8 +288,8 @@ impl<const N: usize> Slots<N> {
         let most = match periods {
             0 => most,
             1 => most * 8,
-            // After a pause in which nobody called. A flow that was not visited for so long must
-            // not be found: its state may be over.
+            // After a long pause without calls. A flow not visited for this long must not be found:
+            // its state may have expired.
             _ => usize::MAX,
         };
         let last = stay.max(self.left.saturating_sub(most));
@@ -297,7 +300,7 @@ impl<const N: usize> Slots<N> {
             if periods > 1 {
                 self.visit_ns = now_ns;
                 self.visit_down_to(0, states, access, now_ns);
-                self.tell_all_forgotten(states, access, now_ns);
+                self.write_back_all_evicted(states, access, now_ns);
             }
         }
         last > stay
@@ -312,10 +315,10 @@ impl<const N: usize> Slots<N> {
         self.left = self.listed.len();
         let now_ns = self.visit_ns;
         self.visit_down_to(0, states, access, now_ns);
-        self.tell_all_forgotten(states, access, now_ns);
+        self.write_back_all_evicted(states, access, now_ns);
     }
 
-    fn tell_all_forgotten<X: Access>(&mut self, states: &States, access: &mut X, now_ns: u64)
+    fn write_back_all_evicted<X: Access>(&mut self, states: &States, access: &mut X, now_ns: u64)
     where
         Segment: OfFamily<N>,
         Key<N>: Of,
@@ -332,7 +335,9 @@ impl<const N: usize> Slots<N> {
         Segment: OfFamily<N>,
         Key<N>: Of,
     {
-        for (key, credit) in self.forgotten.drain(self.forgotten.len().saturating_sub(TOLD)..) {
+        for (key, credit) in
+            self.forgotten.drain(self.forgotten.len().saturating_sub(WRITE_BACKS)..)
+        {
             states.credit(access, &key, credit, now_ns);
         }
     }
@@ -368,7 +373,7 @@ impl<const N: usize> Slots<N> {
                 });
                 if !stays {
                     *slot = Slot::FREE;
-                    // What takes its place is new, or has been visited.
+                    // The element that replaces it is new, or has been visited.
                     self.listed.swap_remove(self.left);
                 }
             }
@@ -376,14 +381,14 @@ impl<const N: usize> Slots<N> {
     }
 }
 
-/// The pair of which a flow has a place where it has none in its own: the other one of two
-/// lines, which CPUs fetch together.
+/// The alternative pair for a flow whose own pair is full: the other one of two lines that CPUs
+/// fetch together.
 #[inline(always)]
-fn beside(at: usize) -> usize {
+fn buddy(at: usize) -> usize {
     at ^ 1
 }
 
-/// The slot of a flow whose pair is at `at`.
+/// Slot of a flow whose first pair is at `at`.
 #[inline(always)]
 fn find<'a, const N: usize>(
     pairs: &'a mut [Pair<N>],
@@ -392,13 +397,13 @@ fn find<'a, const N: usize>(
 ) -> Option<&'a mut Slot<N>> {
     let (at, second) = match pairs[at].which(key) {
         Some(second) => (at, second),
-        None => (beside(at), pairs[beside(at)].which(key)?),
+        None => (buddy(at), pairs[buddy(at)].which(key)?),
     };
     Some(&mut pairs[at].0[usize::from(second)])
 }
 
 impl<const N: usize> Pair<N> {
-    /// The slot that a flow has here: the second one if true.
+    /// Slot of a flow in this pair: true for the second one.
     #[inline(always)]
     fn which(&self, key: &Key<N>) -> Option<bool> {
         let Pair([one, other]) = self;
@@ -419,7 +424,7 @@ impl<const N: usize> Slot<N> {
         matches!(self.last_ns, FREE | LISTED)
     }
 
-    /// None when there was no packet.
+    /// `None` if there was no packet.
     fn credit(&self) -> Option<Credit> {
         let (packets, bytes) = (self.more / PACKET, self.more % PACKET);
         (packets > 0).then_some(Credit { packets, bytes, last_ns: self.last_ns })
