@@ -1,6 +1,6 @@
 //! Forwarding tables by the name of their algorithm, behind one trait.
 //!
-//! Here they are compiled for packets: whoever makes a router of them needs no code of theirs.
+//! The lookups are compiled here, so that users of a router don't compile the algorithms again.
 
 use crate::fib::{
     Address, Auto, BSearch, Batch, Dir24_8, Fib, Locked, Multibit, Poptrie, Radix, RadixLockless,
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// A forwarding table that can change while packets are forwarded.
 pub trait Table<A>: Lookup<A> {
-    /// Makes all changes of a batch, as [`Locked::update`].
+    /// Applies all changes of a batch, as [`Locked::update`].
     fn update(&self, batch: &Batch<A>);
 }
 
@@ -25,15 +25,15 @@ where
     }
 }
 
-/// A table, and what it was when it was built.
+/// A table and its properties after building.
 pub struct Built<A> {
     /// The table.
     pub table: Arc<dyn Table<A>>,
-    /// The algorithm that [`FibAlgorithm::Auto`] chose; none where one was asked for.
+    /// The algorithm that [`FibAlgorithm::Auto`] chose; `None` if one was specified.
     pub chosen: Option<&'static str>,
-    /// Routes in it.
+    /// Number of routes.
     pub routes: usize,
-    /// Memory that it takes, bytes.
+    /// Memory in bytes.
     pub bytes: usize,
 }
 
@@ -61,11 +61,11 @@ macro_rules! by_name {
     };
 }
 by_name!(
-    /// A table of IPv4 routes.
+    /// Builds a table of IPv4 routes.
     inet, V4, Dir24_8
 );
 by_name!(
-    /// A table of IPv6 routes. What dir24_8 is for IPv4, the table of several levels is here.
+    /// Builds a table of IPv6 routes. The counterpart of IPv4's dir24_8 is the multi-bit trie.
     inet6, V6, Multibit
 );
 

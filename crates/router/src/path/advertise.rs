@@ -1,9 +1,10 @@
-//! Router advertisements (RFC 4861 section 6.2): hosts of a link learn of the router, and of the
-//! prefixes that they may make addresses of (RFC 4862).
+//! Router advertisements (RFC 4861 section 6.2): they announce to the hosts of a link the router
+//! and the prefixes from which hosts form addresses (RFC 4862).
 //!
-//! All workers share one [`Advertiser`], and whoever looks first when one is due sends it. Whoever
-//! solicits is answered with everybody else of the link, so that there is one message for many.
-//! Unicast answers, and the checks of what other routers advertise (section 6.2.7), are left out.
+//! All workers share one [`Advertiser`], and the first worker that looks when an advertisement is
+//! due sends it. Answers to solicitations go to all hosts of the link, so that one message answers
+//! many. Unicast answers, and the checks of other routers' advertisements (section 6.2.7), are not
+//! implemented.
 
 mod message;
 
@@ -16,38 +17,39 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const SECOND: u64 = 1_000_000_000;
-/// Constants of RFC 4861 section 10: the first advertisements follow each other soon; between
-/// two to all is some time, whatever is asked; and answers are not all sent at once.
+/// Constants of RFC 4861 section 10: the first advertisements follow each other quickly;
+/// advertisements to all hosts keep a minimum distance, even if solicited; and answers are delayed
+/// at random.
 const INITIAL: u32 = 3;
 const INITIAL_INTERVAL: u64 = 16 * SECOND;
 const MIN_DELAY: u64 = 3 * SECOND;
 const MAX_ANSWER_DELAY: u64 = SECOND / 2;
 
-/// What an interface advertises.
+/// Contents of an interface's advertisements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Advertisement {
-    /// Prefixes of the link, which hosts reach there; of those of 64 bits they make addresses.
+    /// On-link prefixes; hosts form addresses from those of 64 bits.
     pub prefixes: Vec<(V6, u8)>,
-    /// Longest time between two advertisements, seconds.
+    /// Maximum time between two advertisements, in seconds.
     pub interval: u16,
-    /// Seconds for which the router is a default router; 0: it is none.
+    /// Seconds for which the router is a default router; 0 if it is not one.
     pub lifetime: u16,
-    /// Seconds for which the prefixes are on the link.
+    /// Seconds for which the prefixes are valid on the link.
     pub valid: u32,
-    /// Seconds for which addresses made of them are used for new connections.
+    /// Seconds for which addresses formed from them are preferred for new connections.
     pub preferred: u32,
-    /// Tell the link's MTU.
+    /// Include the link's MTU.
     pub tells_mtu: bool,
-    /// Addresses are had by DHCPv6 as well; and other things are.
+    /// The flags "managed" and "other": DHCPv6 provides addresses, or other configuration.
     pub flags: (bool, bool),
 }
 
-/// What is sent when, at all interfaces.
+/// Schedule and contents of the advertisements of all interfaces.
 #[derive(Debug)]
 pub struct Advertiser {
     ports: Vec<Option<Advertisement>>,
     schedule: Mutex<Schedule>,
-    /// When the first one is due.
+    /// Time at which the first one is due.
     due_ns: AtomicU64,
 }
 
@@ -61,14 +63,14 @@ struct Schedule {
 #[derive(Clone, Copy, Debug)]
 struct Times {
     due_ns: u64,
-    /// When the last one was sent, if any was.
+    /// Time of the last one; `None` if none was sent.
     last_ns: Option<u64>,
-    /// Of those that follow soon.
+    /// Number of initial advertisements left.
     initial: u32,
 }
 
 impl Advertiser {
-    /// What each port advertises.
+    /// Schedules the advertisements of each port.
     pub fn new(ports: Vec<Option<Advertisement>>) -> Advertiser {
         let random = RandomState::new().build_hasher().finish();
         let first = |port: &Option<Advertisement>| Times {
@@ -81,7 +83,7 @@ impl Advertiser {
         Advertiser { ports, schedule, due_ns: AtomicU64::new(0) }
     }
 
-    /// Goes on after another one: no link is told sooner than it may be.
+    /// Continues the schedule of `before`, keeping the minimum distance on each link.
     pub fn follow(&self, before: &Advertiser) {
         let before = before.locked();
         let mut schedule = self.locked();
@@ -106,7 +108,7 @@ impl Advertiser {
         self.due_ns.load(Ordering::Relaxed)
     }
 
-    /// Ports at which one is due; the next one is planned.
+    /// Returns the ports at which an advertisement is due, and schedules the next ones.
     fn due(&self, now_ns: u64) -> Vec<u8> {
         let mut schedule = self.locked();
         let mut due = Vec::new();
@@ -117,7 +119,7 @@ impl Advertiser {
                 continue;
             }
             due.push(port);
-            // MinRtrAdvInterval is a third of the longest, by default.
+            // MinRtrAdvInterval is a third of the maximum by default.
             let longest = u64::from(advertisement.interval) * SECOND;
             let mut wait = schedule.draw(longest / 3, longest);
             let initial = times.initial.saturating_sub(1);
@@ -131,8 +133,8 @@ impl Advertiser {
         due
     }
 
-    /// Somebody asks at a port.
-    fn asked(&self, port: u8, now_ns: u64) {
+    /// Schedules an answer to a solicitation at a port.
+    fn schedule_answer(&self, port: u8, now_ns: u64) {
         let mut schedule = self.locked();
         let delay = schedule.draw(0, MAX_ANSWER_DELAY);
         if let Some(times) = schedule.times.get_mut(usize::from(port)) {
@@ -142,7 +144,7 @@ impl Advertiser {
         self.note(&schedule);
     }
 
-    /// A link is there again: its hosts may be others.
+    /// Restarts the schedule of a link that is up again, as its hosts may have changed.
     pub fn begin_again(&self, port: u8) {
         let mut schedule = self.locked();
         if self.of(port).is_some() {
@@ -152,7 +154,7 @@ impl Advertiser {
         self.note(&schedule);
     }
 
-    /// Ports whose hosts are to know that the router ends; nothing is due any more.
+    /// Returns the ports at which to announce that the router stops; after that nothing is due.
     fn end(&self) -> Vec<u8> {
         let mut schedule = self.locked();
         if std::mem::replace(&mut schedule.is_over, true) {
@@ -167,17 +169,17 @@ impl Advertiser {
         self.due_ns.store(first.unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// True of a solicitation (section 4.1) at a port that advertises. Its IPv6 header was
-    /// looked at before.
+    /// True for a solicitation (section 4.1) at a port that advertises. Its IPv6 header was checked
+    /// before.
     pub(super) fn is_asked(&self, frame: &Frame) -> bool {
         self.of(frame.ingress()).is_some() && message::is_solicitation(frame)
     }
 }
 
 impl Schedule {
-    /// A random number of a range.
+    /// A random number in a range.
     fn draw(&mut self, low: u64, high: u64) -> u64 {
-        // xorshift64 (Marsaglia 2003): enough to keep routers from speaking together.
+        // xorshift64 (Marsaglia 2003): enough to keep routers from synchronising.
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
@@ -186,21 +188,21 @@ impl Schedule {
 }
 
 impl<W: Firewall> Router<W> {
-    /// Notes that somebody solicits; false if that isn't what the frame does.
+    /// Records a solicitation; returns false if the frame is not one.
     #[cold]
     pub(super) fn hear_solicitation(&mut self, frame: &Frame, now_ns: u64) -> bool {
         let Some(advertiser) = &self.advertiser else { return false };
-        let is_asked = ethernet::ether_type(frame) == ethernet::IPV6
+        let is_solicitation = ethernet::ether_type(frame) == ethernet::IPV6
             && advertiser.is_asked(frame)
             && message::is_sound(frame);
-        if is_asked {
-            advertiser.asked(frame.ingress(), now_ns);
+        if is_solicitation {
+            advertiser.schedule_answer(frame.ingress(), now_ns);
             self.next_age_ns = self.next_age_ns.min(advertiser.due_ns());
         }
-        is_asked
+        is_solicitation
     }
 
-    /// Sends what is due.
+    /// Sends the advertisements that are due.
     #[cold]
     pub(super) fn advertise(&mut self, now_ns: u64) {
         let Some(advertiser) = self.advertiser.clone() else { return };
@@ -211,7 +213,7 @@ impl<W: Firewall> Router<W> {
         }
     }
 
-    /// Says good-bye (section 6.2.5); afterwards there may be frames to be taken.
+    /// Sends final advertisements (section 6.2.5); afterwards there may be frames to take.
     pub fn end(&mut self) {
         let Some(advertiser) = self.advertiser.clone() else { return };
         for port in advertiser.end() {
@@ -234,7 +236,7 @@ impl<W: Firewall> Router<W> {
     }
 }
 
-/// The address that advertisements come from: of the link, as they must (section 6.1.2).
+/// Source address of advertisements: a link-local address, as required (section 6.1.2).
 fn own(interface: &Interface) -> Option<V6> {
     use crate::fib::Address;
     let mut addresses = interface.addresses.iter();
@@ -258,12 +260,12 @@ mod tests {
         Advertiser::new(vec![None, Some(advertisement)])
     }
 
-    /// When advertisements are sent within some seconds, looked at every ten milliseconds.
+    /// Times at which advertisements are sent within some seconds, polled every ten milliseconds.
     fn sent(advertiser: &Advertiser, seconds: u64, solicits: impl Fn(u64) -> bool) -> Vec<u64> {
         let mut sent = Vec::new();
         for now in (0..seconds * 100).map(|tick| tick * SECOND / 100) {
             if solicits(now) {
-                advertiser.asked(1, now);
+                advertiser.schedule_answer(1, now);
             }
             if advertiser.due_ns() <= now {
                 let due = advertiser.due(now);
@@ -275,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_ones_follow_soon_and_the_others_at_random() {
+    fn initial_advertisements_are_fast_and_later_ones_random() {
         let sent = sent(&advertiser(300), 3600, |_| false);
         let gaps: Vec<u64> = sent.windows(2).map(|pair| (pair[1] - pair[0]) / SECOND).collect();
         assert_eq!(sent[0], 0);
@@ -285,15 +287,15 @@ mod tests {
     }
 
     #[test]
-    fn however_many_solicit_there_is_one_in_three_seconds_and_a_quick_one_for_who_is_alone() {
+    fn answers_are_rate_limited_and_a_single_solicitation_is_answered_quickly() {
         let storm = sent(&advertiser(1800), 30, |_| true);
         let apart = storm.windows(2).all(|pair| pair[1] - pair[0] >= MIN_DELAY);
         assert!(apart && (8..=11).contains(&storm.len()), "{storm:?}");
         let alone = advertiser(1800);
         sent(&alone, 60, |_| false);
         let at = 100 * SECOND;
-        alone.asked(1, at);
-        alone.asked(0, at);
+        alone.schedule_answer(1, at);
+        alone.schedule_answer(0, at);
         assert!((at..at + SECOND).contains(&alone.due_ns()), "{}", alone.due_ns());
         assert_eq!(alone.due(at + SECOND), [1]);
         let next = advertiser(1800);

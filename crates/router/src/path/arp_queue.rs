@@ -1,19 +1,19 @@
-//! Packets that wait for the MAC of their next hop (RFC 1122 section 2.3.2.2, RFC 4861
-//! section 7.2.2), as long as it is asked for.
+//! Packets that wait while the MAC of their next hop is being resolved (RFC 1122 section 2.3.2.2,
+//! RFC 4861 section 7.2.2).
 //!
-//! Each worker keeps its own. They have passed the firewall; when the MAC is there they are
-//! sent in their order, and when nobody has answered three questions their senders are told.
+//! Each worker has its own queues. The packets have passed the firewall; when the MAC arrives they
+//! are sent in order, and after three unanswered requests their senders get an error.
 
 use super::neighbours::Hop;
 use fwdlab_netio::frame::Frame;
 use std::collections::VecDeque;
 
-/// Packets that wait for one next hop; another one takes the place of the oldest.
+/// Maximum number of waiting packets per next hop; a further one replaces the oldest.
 const EACH: usize = 8;
-/// Packets that wait in all, each of 1600 bytes.
+/// Maximum number of waiting packets in total, each of 1600 bytes.
 const ALL: usize = 256;
 
-/// All packets that wait.
+/// All waiting packets.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     queues: Vec<Queue>,
@@ -23,7 +23,7 @@ pub(super) struct Waiting {
 #[derive(Debug)]
 pub(super) struct Queue {
     pub(super) hop: Hop,
-    /// When the first of them came.
+    /// Arrival time of the first packet.
     pub(super) since_ns: u64,
     pub(super) frames: VecDeque<Frame>,
 }
@@ -33,7 +33,7 @@ impl Waiting {
         self.queues.is_empty()
     }
 
-    /// Lets a packet wait. Returns false if that cost another one, or itself, its place.
+    /// Adds a packet. Returns false if this dropped another one, or the packet itself.
     pub(super) fn push(&mut self, hop: Hop, frame: &Frame, now_ns: u64) -> bool {
         let total: usize = self.queues.iter().map(|queue| queue.frames.len()).sum();
         let at = self.queues.iter().position(|queue| queue.hop == hop);
@@ -53,14 +53,14 @@ impl Waiting {
         !is_full
     }
 
-    /// Takes out the queues for which this is true.
+    /// Removes and returns the queues that match the predicate.
     pub(super) fn take(&mut self, is_over: impl Fn(&Queue) -> bool) -> Vec<Queue> {
         let (over, left) = std::mem::take(&mut self.queues).into_iter().partition(is_over);
         self.queues = left;
         over
     }
 
-    /// Whose MAC is still to be asked for.
+    /// Next hops whose MAC is still unknown.
     pub(super) fn hops(&self) -> impl Iterator<Item = Hop> {
         self.queues.iter().map(|queue| queue.hop)
     }
@@ -72,7 +72,7 @@ mod tests {
     use crate::fib::NextHop;
 
     #[test]
-    fn packets_that_wait_are_bounded() {
+    fn waiting_packets_are_limited() {
         let mut waiting = Waiting::default();
         let hop = |number| Hop { number: NextHop::new(number).expect("a number"), host: None };
         let frame = |number: u8| Frame::of(0, &[number]).expect("it fits");

@@ -11,17 +11,17 @@ use fwdlab_netio::frame::Frame;
 pub(super) enum Destination {
     Inet(V4),
     Inet6(V6),
-    /// An IPv4 packet with options, which the fast path doesn't read.
+    /// An IPv4 packet with options, which the fast path doesn't process.
     Options,
 }
 
-/// Protocol of a frame that is for this router.
+/// Protocol of a frame that is addressed to this router.
 pub(super) enum Protocol {
     Inet,
     Inet6,
 }
 
-/// Checks a frame that came in at a port with this MAC.
+/// Checks a frame that was received at a port with this MAC.
 #[inline(always)]
 pub(super) fn check(frame: &Frame, mac: u64, owners: &impl Own) -> Result<Destination, Reason> {
     match protocol(frame, mac)? {
@@ -33,7 +33,7 @@ pub(super) fn check(frame: &Frame, mac: u64, owners: &impl Own) -> Result<Destin
     }
 }
 
-/// The protocol of a frame that came in at a port with this MAC.
+/// Protocol of a frame that was received at a port with this MAC.
 #[inline(always)]
 pub(super) fn protocol(frame: &Frame, mac: u64) -> Result<Protocol, Reason> {
     if frame.len() < HEADER {
@@ -49,7 +49,7 @@ pub(super) fn protocol(frame: &Frame, mac: u64) -> Result<Protocol, Reason> {
     Err(rest(frame, mac))
 }
 
-/// What has no place in forwarding at all.
+/// Reason for a frame that can't be forwarded.
 #[cold]
 fn rest(frame: &Frame, mac: u64) -> Reason {
     let to_group = frame.buffer()[0] & 1 != 0;

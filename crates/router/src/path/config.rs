@@ -1,4 +1,4 @@
-//! How a router is set up.
+//! Configuration of a router.
 
 use super::advertise::Advertiser;
 use super::harvest::Pool;
@@ -12,55 +12,56 @@ use fwdlab_packet::forwarding::ForwardingPath;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// How a router is set up, apart from its routes.
+/// Configuration of a router, without its routes.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     /// Interfaces, one for each port.
     pub interfaces: Vec<Interface>,
     /// Next hops.
     pub neighbours: Neighbours,
-    /// ICMP and ICMPv6 error messages that each worker may send.
+    /// Rate limit of each worker's ICMP and ICMPv6 error messages.
     pub errors: Rate,
-    /// Answers to ARP, and answers to neighbour discovery, likewise, each for each port.
+    /// Rate limits of answers to ARP and of answers to neighbour discovery, separate for each
+    /// worker and port.
     pub answers: Rate,
-    /// Answers to echo requests, likewise.
+    /// Rate limit of answers to echo requests, for each worker and port.
     pub echoes: Echoes,
-    /// Sources that may come in, by port; those of ports beyond the last may all.
+    /// Source filters, by port; ports beyond the last have none.
     pub reverse_paths: Vec<ReversePath>,
     /// How packets are processed.
     pub path: ForwardingPath,
-    /// Send ICMP redirects for packets that leave by the port at which they came in. The fast
-    /// path then passes all such packets to the full path.
+    /// Send ICMP redirects for packets that leave by the port at which they came in. The fast path
+    /// then passes all of these packets to the full path.
     pub redirects: bool,
-    /// The port at which the router's own host is told what comes in at each port and isn't
-    /// answered here, and sends what goes out there; ports beyond the last have none.
+    /// Port to the router's own host for each interface: it passes frames that the router does not
+    /// answer to the host, and sends the host's frames out of the interface. Ports beyond the last
+    /// have none.
     pub host_ports: Vec<Option<u8>>,
-    /// Frames that the host is told a second, at each port by itself: of neighbours, to
-    /// groups, and all others, each as many.
+    /// Rate limit of frames to the host, separate for each port and for three kinds: neighbour
+    /// messages, frames to groups, and all others.
     pub host_rate: HostRate,
-    /// What interfaces advertise, which clones of this set-up share.
+    /// Contents of the interfaces' advertisements; clones of this configuration share it.
     pub advertiser: Option<Arc<Advertiser>>,
-    /// Where entropy of every received packet goes, if anywhere: one pool, which clones
-    /// of this set-up share.
+    /// Pool for entropy of every received packet, if any; clones of this configuration share it.
     pub harvest: Option<Arc<Pool>>,
 }
 
-/// Answers to echo requests, of each port.
+/// Rate limit of answers to echo requests, for each port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Echoes(pub Rate);
 
-/// Ten thousand a second, a thousand at once: a flood of one sender is answered.
+/// 10,000 per second, bursts of 1000: enough to answer a flood ping.
 impl Default for Echoes {
     fn default() -> Echoes {
         Echoes(Rate { per_second: 10_000, burst: 1000 })
     }
 }
 
-/// Frames that the router's host is told, of each kind at each port.
+/// Rate limit of frames to the router's host, for each kind and port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostRate(pub Rate);
 
-/// Enough for routing protocols that begin with all their routes.
+/// Enough for routing protocols that start by sending all their routes.
 impl Default for HostRate {
     fn default() -> HostRate {
         HostRate(Rate { per_second: 10_000, burst: 1000 })
@@ -70,10 +71,10 @@ impl Default for HostRate {
 /// An invalid configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// Ports are numbered in a byte.
+    /// More ports than one byte can number.
     #[error("{0} interfaces: there may be up to {PORTS_MAX}")]
     TooManyPorts(usize),
-    /// An MTU that IPv6 forbids or that frames don't hold.
+    /// An MTU below IPv6's minimum or above the frame size.
     #[error("port {port}: an MTU of {mtu} bytes is not within {MTU_MIN} to {MTU_MAX}")]
     Mtu {
         /// The interface's port.
@@ -81,7 +82,7 @@ pub enum ConfigError {
         /// Its MTU.
         mtu: u16,
     },
-    /// A MAC with the bit of groups.
+    /// A multicast MAC.
     #[error("port {0}: its MAC is that of a group")]
     GroupMac(usize),
     /// A prefix longer than its address.
@@ -94,7 +95,8 @@ pub enum ConfigError {
         /// The prefix's length.
         length: u8,
     },
-    /// A host's port that an interface has, or another host's port, or none can have.
+    /// A port to the host that an interface or another interface's host also uses, or that is out
+    /// of range.
     #[error("host port {0}: it is another port's number, or beyond {PORTS_MAX}")]
     HostPort(u8),
     /// A neighbour at a port that has no interface.
@@ -103,7 +105,7 @@ pub enum ConfigError {
 }
 
 impl Config {
-    /// Says what can't be set up.
+    /// Rejects invalid configurations.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         if self.interfaces.len() > PORTS_MAX {
             return Err(ConfigError::TooManyPorts(self.interfaces.len()));

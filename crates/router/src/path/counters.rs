@@ -1,9 +1,8 @@
 //! Counters of every packet's outcome, by name.
 //!
-//! Each received packet is counted in exactly one of [`Class::Forwarded`], [`Class::Dropped`]
-//! and [`Class::Slow`]; results of the slow path are [`Class::Answer`], additional frames
-//! sent are [`Class::Extra`]. Each worker updates its own counters once per batch; readers
-//! sum them.
+//! Each received packet is counted in exactly one of [`Class::Forwarded`], [`Class::Dropped`] and
+//! [`Class::Slow`]; results of the slow path are [`Class::Answer`], additional sent frames are
+//! [`Class::Extra`]. Each worker updates its own counters once per batch; readers sum them.
 
 use fwdlab_packet::forwarding::Class;
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 macro_rules! reasons {
     ($($class:ident $reason:ident $name:literal $doc:literal,)*) => {
-        /// Outcome of a packet. Names are stable: they are keys in records.
+        /// Outcome of a packet. Names are stable: records use them as keys.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Reason {
@@ -19,15 +18,15 @@ macro_rules! reasons {
         }
 
         impl Reason {
-            /// All of them.
+            /// All reasons.
             pub const ALL: &[Reason] = &[$(Reason::$reason,)*];
 
-            /// The stable name.
+            /// Stable name.
             pub fn name(self) -> &'static str {
                 match self { $(Reason::$reason => $name,)* }
             }
 
-            /// Its kind.
+            /// Class of the reason.
             pub fn class(self) -> Class {
                 match self { $(Reason::$reason => Class::$class,)* }
             }
@@ -99,7 +98,7 @@ reasons! {
 /// Number of reasons.
 const COUNT: usize = Reason::ALL.len();
 
-/// Counters of one worker, on cache lines of their own.
+/// Counters of one worker, on separate cache lines.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Worker([AtomicU64; COUNT]);
@@ -111,19 +110,19 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Counters of this many workers, all 0.
+    /// Creates counters for this many workers, all 0.
     pub fn new(workers: usize) -> Arc<Counters> {
         let worker = |_| Worker(std::array::from_fn(|_| AtomicU64::new(0)));
         Arc::new(Counters { workers: (0..workers).map(worker).collect() })
     }
 
-    /// The tally of worker number `worker`, if there is one of that number.
+    /// The tally of worker number `worker`, if it exists.
     pub fn tally(self: &Arc<Counters>, worker: usize) -> Option<Tally> {
         self.workers.get(worker)?;
         Some(Tally { counters: Arc::clone(self), worker, pending: [0; COUNT] })
     }
 
-    /// Packets that came in to each worker, in the order of their numbers.
+    /// Packets received by each worker, in the order of their numbers.
     pub fn received_by_worker(&self) -> Vec<u64> {
         let of = |Worker(counters): &Worker| {
             Snapshot(std::array::from_fn(|at| counters[at].load(Relaxed))).received()
@@ -131,8 +130,7 @@ impl Counters {
         self.workers.iter().map(of).collect()
     }
 
-    /// Sums over all workers. While they work, what one batch adds may be seen in
-    /// part.
+    /// Sums over all workers. While they run, a batch may be visible in part.
     pub fn read(&self) -> Snapshot {
         let sum = |at: usize| {
             self.workers.iter().map(|Worker(counters)| counters[at].load(Relaxed)).sum()
@@ -141,7 +139,7 @@ impl Counters {
     }
 }
 
-/// What one worker counts.
+/// Counts of one worker.
 #[derive(Debug)]
 pub struct Tally {
     counters: Arc<Counters>,
@@ -150,14 +148,14 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts `packets` more.
+    /// Adds `packets` to a counter.
     #[inline(always)]
     pub fn add(&mut self, reason: Reason, packets: u64) {
         self.pending[reason as usize] += packets;
     }
 
-    /// Counts `packets` less, as far as so many were added since the last flush; returns
-    /// how many were.
+    /// Subtracts up to `packets` that were added since the last flush; returns the number
+    /// subtracted.
     #[inline(always)]
     pub fn take_back(&mut self, reason: Reason, packets: u64) -> u64 {
         let pending = &mut self.pending[reason as usize];
@@ -178,7 +176,7 @@ impl Tally {
     }
 }
 
-/// Counters as they were at one time.
+/// Counters at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Snapshot([u64; COUNT]);
 
@@ -188,8 +186,7 @@ impl Snapshot {
         self.0[reason as usize]
     }
 
-    /// Packets of all reasons of a class: as many of [`Class::Answer`] as of
-    /// [`Class::Slow`].
+    /// Packets of all reasons of a class. [`Class::Answer`] and [`Class::Slow`] have equal totals.
     pub fn total(&self, class: Class) -> u64 {
         let of_class = Reason::ALL.iter().filter(|reason| reason.class() == class);
         of_class.map(|&reason| self.get(reason)).sum()
@@ -200,7 +197,7 @@ impl Snapshot {
         [Class::Forwarded, Class::Dropped, Class::Slow].map(|class| self.total(class)).iter().sum()
     }
 
-    /// Each reason that occurred, with its packets.
+    /// Each reason that occurred, with its number of packets.
     pub fn iter(&self) -> impl Iterator<Item = (Reason, u64)> {
         Reason::ALL.iter().map(|&reason| (reason, self.get(reason))).filter(|&(_, n)| n > 0)
     }
@@ -212,14 +209,14 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn names_are_distinct_and_in_their_places() {
+    fn names_are_distinct_and_reasons_index_them() {
         let names: HashSet<_> = Reason::ALL.iter().map(|reason| reason.name()).collect();
         assert_eq!(names.len(), COUNT);
         assert!(Reason::ALL.iter().enumerate().all(|(at, &reason)| at == reason as usize));
     }
 
     #[test]
-    fn workers_are_summed_and_pending_packets_are_not_yet_seen() {
+    fn read_sums_workers_without_unflushed_packets() {
         let counters = Counters::new(2);
         let mut tallies = [0, 1].map(|worker| counters.tally(worker).expect("a worker"));
         assert!(counters.tally(2).is_none());

@@ -1,5 +1,5 @@
-//! Ways of packets beyond a next hop whose MAC is known: hosts of a link, one of several next
-//! hops, nowhere.
+//! Forwarding decisions beyond a next hop with a known MAC: hosts of a link, one of several next
+//! hops, or no egress.
 
 use super::neighbours::{Gateway, Hop, Link, Neighbours, Special};
 use super::{Interface, Reason, ethernet, ipv4, ipv6, link};
@@ -7,18 +7,18 @@ use crate::fib::{Address, NextHop};
 use fwdlab_netio::frame::Frame;
 use std::collections::HashMap;
 
-/// Links to hosts that a worker keeps at hand.
+/// Maximum number of links to hosts that a worker caches.
 const NEAR_MAX: usize = 4096;
 
-/// Where a packet goes.
+/// Forwarding decision for a packet.
 pub(super) enum Egress {
     Link(Link),
-    /// Once the MAC is known, out at this port.
+    /// Wait for the MAC, then send out of this port.
     Wait(Hop, u8),
     End(Reason),
 }
 
-/// What finding a way needs.
+/// Data that the forwarding decision needs.
 pub(super) struct Egresses<'a> {
     pub(super) neighbours: &'a mut Neighbours,
     pub(super) links: &'a [Link],
@@ -27,21 +27,21 @@ pub(super) struct Egresses<'a> {
 }
 
 impl Egresses<'_> {
-    /// The way of a packet whose next hop has no link by itself.
+    /// Decides on a packet whose next hop has no link itself.
     #[inline(never)]
     pub(super) fn find(&mut self, frame: &Frame, next_hop: NextHop) -> Egress {
         let mut number = next_hop;
-        // Several don't consist of several.
+        // Multipath next hops are not nested.
         for _ in 0..2 {
             let Some(entry) = self.neighbours.entry_by_now(number) else { break };
             let is_inet = ethernet::ether_type(frame) == ethernet::IPV4;
             match &entry.special {
-                // One that has come, or was learnt, since the links were made.
+                // Added or learnt since the links were built.
                 None if entry.is_known() => return Egress::Link(entry.link(self.interfaces)),
                 None => {
-                    let asked =
+                    let wait =
                         |gateway: Gateway| Egress::Wait(Hop { number, host: None }, gateway.port);
-                    return entry.gateway.map_or(Egress::End(Reason::NeighbourUnknown), asked);
+                    return entry.gateway.map_or(Egress::End(Reason::NeighbourUnknown), wait);
                 }
                 Some(Special::Link(port)) => {
                     let port = *port;
@@ -91,8 +91,8 @@ fn destination(frame: &Frame) -> std::net::IpAddr {
     }
 }
 
-/// A number that all packets of a flow have (RFC 2992), and all fragments of a packet: they
-/// have no ports.
+/// A number that all packets of a flow share (RFC 2992), and all fragments of a packet, as
+/// fragments have no ports.
 fn flow(frame: &Frame) -> usize {
     let bytes = frame.buffer();
     let word = |at: usize| bytes[at..].first_chunk().map_or(0, |&word| u64::from_le_bytes(word));
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flows_spread_evenly_and_fragments_stay_together() {
+    fn flows_spread_evenly_and_fragments_follow_one_path() {
         let mut counts = [0; 4];
         let mut bytes = [0u8; 60];
         bytes[12..15].copy_from_slice(&[8, 0, 0x45]);

@@ -1,4 +1,4 @@
-//! A router in the place of another, between two batches: no packet is lost for it.
+//! Replaces a router by another one between two batches, without packet loss.
 
 use super::neighbours::{Gateway, Hop};
 use super::originated::Emitted;
@@ -7,17 +7,17 @@ use fwdlab_netio::frame::Frame;
 use std::any::Any;
 use std::collections::VecDeque;
 
-/// What a router has of packets and connections.
+/// A router's pending packets and connections.
 pub struct HandedOver {
-    /// Packets that wait for the MAC of a gateway, with the time of the first.
+    /// Packets that wait for the MAC of a gateway, with the arrival time of the first.
     waiting: Vec<(Gateway, u64, VecDeque<Frame>)>,
     emitted: Emitted,
     firewall: Option<Box<dyn Any + Send>>,
 }
 
 impl<W: Firewall> Router<W> {
-    /// Gives away what is under way; of what is counted everything is visible then. This
-    /// router is to be dropped.
+    /// Returns the pending packets and connections, and publishes all counts. Drop this router
+    /// afterwards.
     pub fn hand_over(&mut self) -> HandedOver {
         let mut waiting = Vec::new();
         for queue in self.waiting.take(|_| true) {
@@ -33,14 +33,15 @@ impl<W: Firewall> Router<W> {
         HandedOver { waiting, emitted, firewall }
     }
 
-    /// Goes on with what another router had. Packets go where the other one sent them.
+    /// Continues with the packets and connections of another router. Packets go to the next hops
+    /// that the other one chose.
     pub fn take_over(&mut self, before: HandedOver, now_ns: u64) {
         let HandedOver { waiting, emitted, firewall } = before;
         self.emitted = emitted;
         if let Some(firewall) = firewall {
             self.firewall.take_over(firewall);
         }
-        // Of a host its own address counts, so that any number does.
+        // For a host only its address matters, so any number is valid.
         let Some(number) = NextHop::new(NextHop::MAX) else { return };
         for (gateway, since_ns, frames) in waiting {
             let hop = Hop { number, host: Some(gateway) };
@@ -52,7 +53,7 @@ impl<W: Firewall> Router<W> {
                 }
             }
         }
-        // It looks after them at once.
+        // Check the waiting packets immediately.
         self.next_age_ns = self.next_age_ns.min(now_ns);
         self.changes = u64::MAX;
     }

@@ -1,14 +1,13 @@
-//! Entropy harvesting: each packet is mixed into one pool that all workers share, under one
-//! lock.
+//! Entropy harvesting: each packet is mixed into one pool that all workers share, under one lock.
 //!
-//! Kernels collect randomness that way. Older releases of FreeBSD did so by default
-//! (`kern.random.harvest.mask`): `random_harvest_queue` takes a lock for each packet,
-//! which costs the more the more cores forward; `random_harvest_fast` folds an event
-//! into a few words without it. Here each packet is folded, and then put into the ring
-//! under the lock. There a thread takes events out, and they are lost while the ring is
-//! full; here the oldest are written over, so each packet costs the same.
+//! Kernels collect randomness in this way. Older releases of FreeBSD did so by default
+//! (`kern.random.harvest.mask`): `random_harvest_queue` takes a lock for each packet, which costs
+//! more the more cores forward; `random_harvest_fast` folds an event into a few words without it.
+//! Here each packet is folded, and then put into the ring under the lock. In FreeBSD a thread
+//! removes events, and events are lost while the ring is full; here the oldest are overwritten, so
+//! each packet costs the same.
 //!
-//! No random number is made of it, and none should be: this is the cost alone.
+//! No random number is derived from it, and none should be: this models only the cost.
 
 use fwdlab_netio::frame::Frame;
 use std::sync::{Mutex, PoisonError};
@@ -20,7 +19,7 @@ const WORDS: usize = 8;
 /// Bytes of a frame that are part of an event.
 const BYTES: usize = 16;
 
-/// What is kept of one packet.
+/// Data of one packet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Event {
     now_ns: u64,
@@ -36,7 +35,7 @@ struct State {
     events: u64,
 }
 
-/// The pool of all workers.
+/// The pool that all workers share.
 #[derive(Debug)]
 pub struct Pool {
     state: Mutex<State>,
@@ -49,8 +48,8 @@ impl Pool {
         Pool { state: Mutex::new(State { ring, accumulator: [0; WORDS], events: 0 }) }
     }
 
-    /// Takes from a packet, with the lock taken and given back: its time of arrival in
-    /// nanoseconds, its length, its port, its first bytes.
+    /// Mixes in a packet under the lock: its time of arrival in nanoseconds, its length, its port,
+    /// its first bytes.
     pub fn harvest(&self, frame: &Frame, now_ns: u64) {
         let first = frame.bytes().first_chunk::<BYTES>();
         let bytes = first.copied().unwrap_or_default();
@@ -65,12 +64,12 @@ impl Pool {
         state.events += 1;
     }
 
-    /// Events ever taken: packets.
+    /// Number of events so far, one per packet.
     pub fn events(&self) -> u64 {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).events
     }
 
-    /// All that was taken, folded.
+    /// All events, folded.
     pub fn accumulated(&self) -> [u64; WORDS] {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).accumulator
     }
@@ -89,7 +88,7 @@ impl Event {
         let frame = u64::from(self.length) << 8 | u64::from(self.ingress);
         let fields = [self.now_ns, frame, bytes as u64, (bytes >> 64) as u64];
         fields.iter().fold(0, |folded: u64, field| {
-            // An odd number without pattern: 2^64 over the golden ratio.
+            // An odd number without pattern: 2^64 divided by the golden ratio.
             (folded ^ field).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
         })
     }
@@ -100,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_part_of_an_event_matters() {
+    fn each_field_of_an_event_changes_the_result() {
         let frame = |ingress, bytes: &[u8]| Frame::of(ingress, bytes).expect("it fits");
         let one = |frame: Frame, now_ns| {
             let pool = Pool::new();

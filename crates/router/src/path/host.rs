@@ -1,8 +1,8 @@
-//! The router's own host: what it is told, and what it sends.
+//! The router's own host: frames that it receives and sends.
 //!
-//! Beside each interface may be a port to the kernel's stack. It gets what is for this router
-//! and was not answered by the slow path: packets to own addresses, what neighbours answer,
-//! frames to groups of the link. What comes in there goes out of the interface as it is.
+//! Next to each interface there may be a port to the kernel's stack. It gets the frames for this
+//! router that the slow path did not answer: packets to own addresses, answers of neighbours,
+//! frames to groups of the link. Frames that arrive from it leave through the interface unchanged.
 
 use super::advertise::Advertiser;
 use super::counters::Reason;
@@ -16,14 +16,14 @@ use std::sync::Arc;
 const LLDP: u16 = 0x88cc;
 /// Internet Group Management Protocol.
 const IGMP: u8 = 2;
-/// Below this, the field is a length (IEEE 802.3), and the protocol one of IEEE 802.2, as
-/// IS-IS is.
+/// Below this value the field is a length (IEEE 802.3), and the protocol one of IEEE 802.2, such as
+/// IS-IS.
 const LENGTHS: u16 = 0x600;
 
-/// Ports to the host, by those of interfaces, and how much goes there.
+/// Ports to the host, by interface, and their rate limits.
 pub(super) struct Host {
     ports: Vec<Option<u8>>,
-    told: Vec<[TokenBucket; 3]>,
+    buckets: Vec<[TokenBucket; 3]>,
     advertiser: Option<Arc<Advertiser>>,
 }
 
@@ -31,23 +31,23 @@ impl Host {
     pub(super) fn new(config: &Config) -> Host {
         let HostRate(rate) = config.host_rate;
         let bucket = || TokenBucket::new(rate);
-        let told = config.host_ports.iter().map(|_| [bucket(), bucket(), bucket()]).collect();
-        Host { ports: config.host_ports.clone(), told, advertiser: config.advertiser.clone() }
+        let buckets = config.host_ports.iter().map(|_| [bucket(), bucket(), bucket()]).collect();
+        Host { ports: config.host_ports.clone(), buckets, advertiser: config.advertiser.clone() }
     }
 
-    /// Where the host is told of what comes in at a port.
+    /// The host's port for frames that came in at `ingress`.
     pub(super) fn port(&self, ingress: u8) -> Option<u8> {
         self.ports.get(usize::from(ingress)).copied().flatten()
     }
 
-    /// The interface's port of a host's.
+    /// The interface's port that belongs to a port of the host.
     fn interface(&self, port: u8) -> Option<u8> {
         let at = self.ports.iter().position(|&other| other == Some(port))?;
         u8::try_from(at).ok()
     }
 
-    /// The reason for which a frame is not forwarded, if the host is told of it in place of
-    /// nobody, or the router advertises when it is asked so.
+    /// Changes the reason of a frame that is not forwarded: frames otherwise without receiver go to
+    /// the host, and solicitations to the advertiser.
     #[cold]
     pub(super) fn sorted(&self, frame: &Frame, reason: Reason) -> Reason {
         let is_ipv6_group =
@@ -55,14 +55,14 @@ impl Host {
         if is_ipv6_group && self.advertiser.as_ref().is_some_and(|own| own.is_asked(frame)) {
             return Reason::SlowNeighbour;
         }
-        let nobodys = matches!(reason, Reason::LinkBroadcast | Reason::EtherType);
-        match nobodys && self.port(frame.ingress()).is_some() && is_to_link(frame) {
+        let is_unclaimed = matches!(reason, Reason::LinkBroadcast | Reason::EtherType);
+        match is_unclaimed && self.port(frame.ingress()).is_some() && is_to_link(frame) {
             true => Reason::SlowGroup,
             false => reason,
         }
     }
 
-    /// Hands the host a frame that has no answer here.
+    /// Hands an unanswered frame to the host.
     #[cold]
     pub(super) fn tell(&mut self, frame: &mut Frame, reason: Reason, now_ns: u64) -> Reason {
         let kind = match reason {
@@ -73,7 +73,7 @@ impl Host {
         };
         let ingress = usize::from(frame.ingress());
         let Some(port) = self.port(frame.ingress()) else { return Reason::Silent };
-        let bucket = self.told.get_mut(ingress).map(|buckets| &mut buckets[kind]);
+        let bucket = self.buckets.get_mut(ingress).map(|buckets| &mut buckets[kind]);
         if !bucket.is_some_and(|bucket| bucket.take(now_ns)) {
             return Reason::HostLimited;
         }
@@ -82,20 +82,20 @@ impl Host {
     }
 }
 
-/// True of frames to those groups of the link that hosts listen to, and of what tells a router
-/// which groups have members: that goes to the group itself (RFC 2236, RFC 2710).
+/// True for frames to groups of the link that hosts listen to, and for reports of group membership
+/// to routers, which go to the group itself (RFC 2236, RFC 2710).
 fn is_to_link(frame: &Frame) -> bool {
     let bytes = frame.buffer();
     match ethernet::ether_type(frame) {
         _ if bytes[0] & 1 == 0 => false,
         ethernet::IPV4 => {
             let to = ipv4::address(bytes, ipv4::field::DESTINATION);
-            // 224.0.0.0/24 (RFC 5771), and everybody on the link.
+            // 224.0.0.0/24 (RFC 5771), and the broadcast address.
             let is_membership = to.0 >> 28 == 0xe && bytes[ipv4::field::PROTOCOL] == IGMP;
             ipv4::is_whole(frame) && (to.0 >> 8 == 0xe0_0000 || to == V4(u32::MAX) || is_membership)
         }
         ethernet::IPV6 => {
-            // RFC 4291 section 2.7: of the link. The header was looked at before.
+            // Link-local groups (RFC 4291 section 2.7). The header was checked before.
             frame.len() >= ethernet::HEADER + ipv6::HEADER
                 && bytes[ipv6::field::DESTINATION] == 0xff
                 && (bytes[ipv6::field::DESTINATION + 1] & 0xf == 2 || is_mld(frame))
@@ -104,7 +104,7 @@ fn is_to_link(frame: &Frame) -> bool {
     }
 }
 
-/// True of a query, report or done of MLDv1, which comes behind a router alert (RFC 2710
+/// True for a query, report or done message of MLDv1, which follows a router alert (RFC 2710
 /// section 3).
 fn is_mld(frame: &Frame) -> bool {
     const OPTIONS: usize = ethernet::HEADER + ipv6::HEADER;
@@ -117,8 +117,8 @@ fn is_mld(frame: &Frame) -> bool {
 }
 
 impl<W: Firewall> Router<W> {
-    /// Sends what the router's host has sent: frames that came in at its ports go out of
-    /// their interfaces, as they are. None of them counts as received.
+    /// Sends frames of the router's host: frames that came in at its ports leave through their
+    /// interfaces unchanged. They do not count as received.
     pub fn originate(&mut self, batch: &mut [Frame]) {
         for frame in batch {
             match self.host.interface(frame.ingress()) {
@@ -131,8 +131,8 @@ impl<W: Firewall> Router<W> {
         }
     }
 
-    /// True when a packet is to an address that only the host knows of: its TTL needn't last
-    /// any further.
+    /// True if a packet is addressed to an address of the host, for which its TTL need not last any
+    /// further.
     pub(super) fn is_for_host(&self, frame: &Frame) -> bool {
         use super::neighbours::Special;
         if self.host.port(frame.ingress()).is_none() {

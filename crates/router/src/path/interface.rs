@@ -1,4 +1,4 @@
-//! The router's own side of a port: MAC, MTU, addresses.
+//! The router's side of a port: MAC, MTU, addresses.
 
 use crate::fib::{Address, V4, V6};
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use std::net::IpAddr;
 /// The router's end of one link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// MAC, not a group's.
+    /// Unicast MAC.
     pub mac: [u8; 6],
     /// Largest IP packet in bytes, from 1280 to 9216.
     pub mtu: u16,
@@ -20,21 +20,21 @@ impl Interface {
         self.addresses.iter().find_map(|&(address, _)| A::from_ip(address))
     }
 
-    /// True of the address that stands for all routers of the link.
+    /// True for the anycast address of all routers of the link.
     pub(super) fn is_anycast(&self, address: V6) -> bool {
         self.addresses.iter().any(|&(own, length)| {
             V6::from_ip(own).is_some_and(|own| own != address && own.masked(length) == address)
         })
     }
 
-    /// True of addresses of its link, by the prefixes of its own.
+    /// True for addresses on this link, by the prefixes of the own addresses.
     pub(super) fn is_on_link<A: Address>(&self, address: A) -> bool {
         let own =
             self.addresses.iter().filter_map(|&(own, length)| Some((A::from_ip(own)?, length)));
         own.into_iter().any(|(own, length)| own.shares(address, length))
     }
 
-    /// The own address on the link that `target` is on, or the first.
+    /// The own address on the link of `target`, or the first one.
     pub(super) fn nearest<A: Address>(&self, target: A) -> Option<A> {
         let mut addresses = self.addresses.iter();
         let near = addresses
@@ -43,7 +43,7 @@ impl Interface {
     }
 }
 
-/// What an address is to this router.
+/// Meaning of an address to this router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owned {
     /// An address of an interface.
@@ -59,16 +59,16 @@ pub(super) trait Own {
     fn inet6(&self, address: V6, port: u8) -> Option<Owned>;
 }
 
-/// Bits of the filter before the list.
+/// Bits of the filter in front of the list.
 const FILTER_BITS: usize = 4096;
 
-/// Addresses of all interfaces. Nearly all packets are neither from nor to one of
-/// them, and for nearly all of those one bit says so.
+/// Addresses of all interfaces. Nearly all packets are neither from nor to one of them, and for
+/// nearly all of those a single bit decides.
 #[derive(Clone, Debug)]
 pub(super) struct Owners {
     filter: Box<[u64; FILTER_BITS / 64]>,
     inet: Vec<(V4, Owned)>,
-    /// Link-local ones with their port.
+    /// Link-local addresses include their port.
     inet6: Vec<(V6, Option<u8>)>,
 }
 
@@ -82,7 +82,7 @@ impl Owners {
         for (&(address, length), port) in all {
             if let Some(own) = V4::from_ip(address) {
                 owners.inet.push((own, Owned::Address));
-                // Links of one or two addresses have no broadcast (RFC 3021).
+                // Links with one or two addresses have no broadcast (RFC 3021).
                 if length < 31 {
                     owners.inet.push((own.last(length), Owned::Broadcast));
                     owners.inet.push((own.masked(length), Owned::Broadcast));
@@ -91,8 +91,8 @@ impl Owners {
             if let Some(own) = V6::from_ip(address) {
                 let is_link_local = own.is_link_local();
                 owners.inet6.push((own, is_link_local.then_some(port)));
-                // The link's routers, all of them (RFC 4291 section 2.6.1); none where both
-                // addresses are somebody's (RFC 6164).
+                // Subnet-router anycast (RFC 4291 section 2.6.1), unless both addresses of the link
+                // are assigned (RFC 6164).
                 if !is_link_local && length < 127 {
                     owners.inet6.push((own.masked(length), None));
                 }
@@ -124,7 +124,7 @@ impl Own for Owners {
     }
 }
 
-/// The list without the filter: each address is compared with all of them.
+/// The list without the filter: an address is compared with each entry.
 pub(super) struct Walk<'a>(pub(super) &'a Owners);
 
 impl Own for Walk<'_> {
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn own_addresses_and_broadcasts_are_known_and_no_others() {
+    fn find_knows_exactly_own_addresses_and_broadcasts() {
         let addresses = ["198.18.0.1", "2001:2::1", "198.19.0.0"].map(|a| a.parse().expect("one"));
         let addresses = addresses.into_iter().zip([24, 64, 31]).collect();
         let interface = Interface { mac: [2; 6], mtu: 1500, addresses };

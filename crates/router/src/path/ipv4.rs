@@ -1,7 +1,6 @@
 //! Checks and rewrites IPv4 packets (RFC 1812 section 5.2.2 and 5.3).
 //!
-//! Packets with options, and those to be cut into fragments, are not for here: see
-//! [`super::full`].
+//! Packets with options, and packets that need fragmentation, take [`super::full`].
 
 use super::counters::Reason;
 use super::ethernet;
@@ -16,7 +15,7 @@ const AT: usize = ethernet::HEADER;
 /// Bytes of a header without options.
 pub(super) const HEADER: usize = 20;
 
-/// Header bytes as offsets in a frame.
+/// Offsets of header fields in a frame.
 pub(super) mod field {
     pub(in super::super) const TOTAL_LENGTH: usize = 16;
     pub(in super::super) const FLAGS: usize = 20;
@@ -27,7 +26,7 @@ pub(super) mod field {
     pub(in super::super) const DESTINATION: usize = 30;
 }
 
-/// The destination of a packet that may be forwarded, and whether it has options.
+/// Destination of a packet that may be forwarded, and true if it has options.
 #[inline(always)]
 pub(super) fn check(frame: &Frame, owners: &impl Own) -> Result<(V4, bool), Reason> {
     let bytes = frame.buffer();
@@ -71,7 +70,7 @@ pub(super) fn check(frame: &Frame, owners: &impl Own) -> Result<(V4, bool), Reas
     Ok((destination, header > HEADER))
 }
 
-/// Rewrites the packet for the next hop, or returns why it can't be forwarded there.
+/// Rewrites the packet for the next hop, or returns the reason why it can't be forwarded there.
 #[inline(always)]
 pub(super) fn rewrite(frame: &mut Frame, link: &Link) -> Result<(), Reason> {
     let total = total_length(frame.buffer());
@@ -87,7 +86,7 @@ pub(super) fn rewrite(frame: &mut Frame, link: &Link) -> Result<(), Reason> {
     let sum = [bytes[field::CHECKSUM], bytes[field::CHECKSUM + 1]];
     let sum = checksum::update(sum, before, after);
     bytes[field::CHECKSUM..field::CHECKSUM + 2].copy_from_slice(&sum);
-    // What follows the packet stays behind, but for the padding of short frames.
+    // Bytes after the packet are removed, except the padding of short frames.
     frame.set_len(length.min((AT + usize::from(total)).max(ethernet::SMALLEST)));
     frame.send_to(link.port);
     Ok(())
@@ -103,7 +102,7 @@ fn too_big(frame: &Frame, link: &Link) -> Reason {
     }
 }
 
-/// True of a packet that is in its frame as its header says, and whose header is right.
+/// True if a packet is complete in its frame, and its header is valid.
 pub(super) fn is_whole(frame: &Frame) -> bool {
     let bytes = frame.buffer();
     if frame.len() < AT + HEADER {
@@ -117,7 +116,7 @@ pub(super) fn is_whole(frame: &Frame) -> bool {
         && sums_to_zero(bytes, header)
 }
 
-/// Sums a whole header up.
+/// Computes the checksum over a whole header.
 pub(super) fn write_checksum(bytes: &mut [u8; CAPACITY], header: usize) {
     bytes[field::CHECKSUM..field::CHECKSUM + 2].fill(0);
     let check = checksum::finish(checksum::add(0, &bytes[AT..AT + header]));
@@ -144,10 +143,10 @@ pub(super) fn address(bytes: &[u8; CAPACITY], at: usize) -> V4 {
     V4(u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]))
 }
 
-/// The header's checksum holds.
+/// True if the header's checksum is valid.
 #[inline(always)]
 fn sums_to_zero(bytes: &[u8; CAPACITY], header: usize) -> bool {
-    // Words of 32 bits sum to the same, modulo 2^16 - 1 (RFC 1071 section 2 (C)).
+    // Words of 32 bits give the same sum modulo 2^16 - 1 (RFC 1071 section 2 (C)).
     let word = |at: usize| {
         let at = AT + 4 * at;
         let word = [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
@@ -162,8 +161,8 @@ fn sums_to_zero(bytes: &[u8; CAPACITY], header: usize) -> bool {
     checksum::finish(sum) == [0, 0]
 }
 
-/// True of addresses that are neither a sender's nor a receiver's on another link:
-/// 0/8, 127/8, 224/3 with broadcast (RFC 1122 3.2.1.3), and 169.254/16 (RFC 3927 7).
+/// True for addresses that are neither a sender's nor a receiver's on another link: 0/8, 127/8,
+/// 224/3 with broadcast (RFC 1122 3.2.1.3), and 169.254/16 (RFC 3927 7).
 #[inline(always)]
 pub(crate) fn is_martian(V4(address): V4) -> bool {
     let first = address >> 24;

@@ -1,7 +1,7 @@
 //! Checks and rewrites IPv6 packets (RFC 8200).
 //!
-//! Extension headers are carried along unread, the hop-by-hop options among them
-//! (RFC 8200 section 4.3 allows it). Groups are not forwarded to.
+//! Extension headers are forwarded unread, including hop-by-hop options (RFC 8200 section 4.3
+//! allows this). Packets to groups are not forwarded.
 
 use super::counters::Reason;
 use super::ethernet;
@@ -26,7 +26,7 @@ pub(super) const SOLICITATION: u8 = 135;
 /// ICMPv6 type: neighbour advertisement (RFC 4861 section 4.4).
 pub(super) const ADVERTISEMENT: u8 = 136;
 
-/// Header bytes as offsets in a frame.
+/// Offsets of header fields in a frame.
 pub(super) mod field {
     pub(in super::super) const PAYLOAD_LENGTH: usize = 18;
     pub(in super::super) const NEXT_HEADER: usize = 20;
@@ -35,7 +35,7 @@ pub(super) mod field {
     pub(in super::super) const DESTINATION: usize = 38;
 }
 
-/// The destination of a packet that may be forwarded.
+/// Destination of a packet that may be forwarded.
 #[inline(always)]
 pub(super) fn check(frame: &Frame, owners: &impl Own) -> Result<V6, Reason> {
     check_header(frame)?;
@@ -47,7 +47,7 @@ pub(super) fn check(frame: &Frame, owners: &impl Own) -> Result<V6, Reason> {
     if owners.inet6(destination, frame.ingress()).is_some() {
         return Err(Reason::SlowLocal);
     }
-    // Both end on their link (RFC 4291 section 2.5.6).
+    // Link-local packets stay on their link (RFC 4291 section 2.5.6).
     if is_martian(destination) || destination.is_link_local() {
         return Err(Reason::Ipv6Destination);
     }
@@ -60,9 +60,8 @@ pub(super) fn check(frame: &Frame, owners: &impl Own) -> Result<V6, Reason> {
     Ok(destination)
 }
 
-/// What becomes of a packet in a frame to a group: solicitations and advertisements are
-/// looked at, and echo requests to all nodes and all routers of the link (RFC 4291 section
-/// 2.8).
+/// Treatment of a packet in a frame to a group: solicitations and advertisements are processed, and
+/// echo requests to all nodes and all routers of the link (RFC 4291 section 2.8).
 pub(super) fn check_group(frame: &Frame) -> Reason {
     if let Err(reason) = check_header(frame) {
         return reason;
@@ -95,14 +94,14 @@ fn check_header(frame: &Frame) -> Result<(), Reason> {
         return Err(Reason::Ipv6Version);
     }
     let length = packet_length(bytes);
-    // A length of 0 before hop-by-hop options is a jumbogram's (RFC 2675), which is none here.
+    // A length of 0 with hop-by-hop options marks a jumbogram (RFC 2675), which is not supported.
     if AT + length > frame.len() || length == HEADER && bytes[field::NEXT_HEADER] == 0 {
         return Err(Reason::Ipv6Length);
     }
     Ok(())
 }
 
-/// Rewrites the packet for the next hop, or returns why it can't be forwarded there.
+/// Rewrites the packet for the next hop, or returns the reason why it can't be forwarded there.
 #[inline(always)]
 pub(super) fn rewrite(frame: &mut Frame, link: &Link) -> Result<(), Reason> {
     let packet = packet_length(frame.buffer());
@@ -119,7 +118,7 @@ pub(super) fn rewrite(frame: &mut Frame, link: &Link) -> Result<(), Reason> {
     Ok(())
 }
 
-/// Bytes of the packet with its header.
+/// Bytes of the packet, including its header.
 #[inline(always)]
 pub(super) fn packet_length(bytes: &[u8; CAPACITY]) -> usize {
     let payload = [bytes[field::PAYLOAD_LENGTH], bytes[field::PAYLOAD_LENGTH + 1]];
@@ -133,8 +132,8 @@ pub(super) fn address(bytes: &[u8; CAPACITY], at: usize) -> V6 {
     V6(u128::from_be_bytes(address))
 }
 
-/// True of groups, and of all that begins with 80 zeros: unspecified, loopback,
-/// and IPv4 addresses written as IPv6 (RFC 4291 sections 2.5 and 2.7).
+/// True for groups, and for addresses that begin with 80 zeros: unspecified, loopback, and
+/// IPv4-mapped addresses (RFC 4291 sections 2.5 and 2.7).
 #[inline(always)]
 fn is_martian(V6(address): V6) -> bool {
     address >> 120 == 0xff || address >> 48 == 0

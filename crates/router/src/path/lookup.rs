@@ -1,4 +1,4 @@
-//! Tables as the path asks them: all packets of a batch together.
+//! Batch lookups of the path.
 
 use crate::fib::{Address, Fib, Locked, NextHop, Shared, V4, V6};
 use fwdlab_netio::frame::BATCH;
@@ -48,12 +48,12 @@ macro_rules! lookup {
     };
 }
 
-// Not for every `Address`: another crate's own could make the two overlap.
+// Not a blanket impl for every `Address`: another crate's address type could make the two overlap.
 lookup!(V4);
 lookup!(V6);
 
-/// Packets whose lookups are prepared together, while those after them are checked: enough that
-/// dynamic dispatch costs little, and about as many cache lines as a CPU fetches at a time.
+/// Packets whose lookups are prepared together while the following ones are checked: enough to
+/// amortise dynamic dispatch, and about as many cache lines as a CPU fetches in parallel.
 pub(super) const AHEAD: usize = 16;
 
 /// The packets of one family in a batch.
@@ -61,7 +61,7 @@ pub(super) struct Lane<A> {
     pub(super) fib: Arc<dyn Lookup<A>>,
     pub(super) count: usize,
     addresses: [A; BATCH],
-    /// Where in the batch each packet is.
+    /// Place of each packet in the batch.
     places: [u8; BATCH],
     next_hops: [Option<NextHop>; BATCH],
 }

@@ -1,15 +1,15 @@
 //! Packet processing between two ports.
 //!
-//! On the fast path a batch runs to completion: check all its packets, ask the firewall,
-//! look all destinations up together, rewrite all. Packets that need more (options,
-//! fragmentation, redirects) take the full path one by one; set to [`ForwardingPath::Full`], everything does. What can't
-//! be forwarded is counted by its [`Reason`], or passed to the slow path, which turns
-//! the frame into an answer where there is one. Every frame that came in is counted as
-//! forwarded, dropped or full over, exactly once.
+//! On the fast path a batch runs to completion: check all its packets, apply the firewall, look up
+//! all destinations together, rewrite all packets. Packets that need more (options, fragmentation,
+//! redirects) take the full path one by one; with [`ForwardingPath::Full`], all packets do. Packets
+//! that can't be forwarded are counted by their [`Reason`], or passed to the slow path, which turns
+//! the frame into an answer if there is one. Every received frame is counted exactly once as
+//! forwarded, dropped or passed to the slow path.
 //!
-//! Frames stay in their buffers: afterwards each holds its egress port, if any. Additional
-//! frames are fetched with [`Router::take_emitted`]. The caller receives and sends frames
-//! and provides the time.
+//! Frames stay in their buffers: afterwards each contains its egress port, if any. Additional
+//! frames are fetched with [`Router::take_emitted`]. The caller receives and sends frames and
+//! provides the time.
 
 mod advertise;
 mod arp_queue;
@@ -66,12 +66,12 @@ use slow::learn::{self, Learnt};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Ports that a router can have.
+/// Maximum number of a router's ports.
 const PORTS_MAX: usize = 255;
 
 /// The smallest MTU (RFC 8200 section 5).
 pub const MTU_MIN: u16 = 1280;
-/// The largest MTU: with Ethernet header and two tags, such packets fit into a frame.
+/// The largest MTU: a packet of this size fits into a frame with Ethernet header and two tags.
 pub const MTU_MAX: u16 = 9216;
 
 const _: () = assert!(MTU_MAX as usize + ethernet::HEADER + 8 <= LONGEST);
@@ -81,18 +81,18 @@ pub struct Router<W = NoFirewall> {
     ports: Ports,
     links: Box<[Link]>,
     neighbours: Neighbours,
-    /// Links to hosts, as far as this worker has sent there lately.
+    /// Links to hosts to which this worker has sent recently.
     near: HashMap<Gateway, Link>,
     waiting: Waiting,
-    /// The version of the neighbours that `links` was made from.
+    /// Version of the neighbours from which `links` was built.
     changes: u64,
-    /// When to check next whether any has expired.
+    /// Next time to check for expired neighbours.
     next_age_ns: u64,
     inet: Lane<V4>,
     inet6: Lane<V6>,
     firewall: W,
     interfaces: Vec<Interface>,
-    /// Empty where every source is right.
+    /// Empty if there is no source filter.
     reverse_paths: Vec<ReversePath>,
     kind: ForwardingPath,
     redirects: bool,
@@ -106,14 +106,14 @@ pub struct Router<W = NoFirewall> {
     tally: Tally,
 }
 
-/// What checking a frame needs.
+/// Data for checking frames.
 struct Ports {
     macs: Vec<u64>,
     owners: Owners,
 }
 
 impl<W: Firewall> Router<W> {
-    /// A router with these tables, which counts in `tally`.
+    /// Creates a router with these tables, which counts in `tally`.
     pub fn new(
         config: &Config,
         inet: Arc<dyn Lookup<V4>>,
@@ -126,7 +126,7 @@ impl<W: Firewall> Router<W> {
         let macs = interfaces.iter().map(|interface| ethernet::number(interface.mac)).collect();
         Ok(Router {
             ports: Ports { macs, owners: Owners::of(interfaces) },
-            // In this order: what is learnt in between is found again.
+            // The order matters: anything learnt in between is then found by the next check.
             changes: config.neighbours.changes(),
             links: config.neighbours.links(interfaces),
             neighbours: config.neighbours.clone(),
@@ -160,10 +160,10 @@ impl<W: Firewall> Router<W> {
     /// Forwards a batch. Afterwards [`Frame::egress`] of each frame is its egress port, and its
     /// outcome is counted; counts become visible with [`Router::flush`].
     ///
-    /// `now_ns` is a time that never goes back, in nanoseconds from any beginning.
+    /// `now_ns` is a monotonic time in nanoseconds, with any origin.
     pub fn process(&mut self, batch: &mut [Frame], now_ns: u64) {
         if now_ns >= self.next_age_ns {
-            self.ask_again(now_ns);
+            self.repeat_requests(now_ns);
         }
         if self.neighbours.changes() != self.changes {
             self.renew(now_ns);
@@ -182,51 +182,51 @@ impl<W: Firewall> Router<W> {
             }
             self.answer(batch, now_ns);
             if !self.exceptions.asked.is_empty() {
-                self.ask(now_ns);
+                self.send_requests(now_ns);
             }
         }
-        // What this batch has told may be what packets wait for.
+        // This batch may have contained the answer for which packets wait.
         if !self.waiting.is_empty() && self.neighbours.changes() != self.changes {
             self.renew(now_ns);
         }
     }
 
-    /// Moves frames that the router sends beyond those it received, as fragments,
-    /// redirects and requests for neighbours, to `work`, whose frames are lost, and
-    /// returns how many. [`Frame::egress`] says where each goes.
+    /// Moves frames that the router sends in addition to received ones (fragments, redirects and
+    /// requests for neighbours) to `work`, whose previous frames are lost, and returns their
+    /// number. [`Frame::egress`] contains the port of each.
     ///
-    /// To be called after [`Router::process`] until it returns 0: there is room for 256
-    /// of them, and what finds none is counted, and not sent.
+    /// Call this after [`Router::process`] until it returns 0: there is room for 256 frames;
+    /// further ones are counted as lost, and not sent.
     #[inline]
     pub fn take_emitted(&mut self, work: &mut Batch) -> usize {
         self.emitted.take(work)
     }
 
-    /// Counts frames of a batch as lost: the port had no room for them. They are forwarded
-    /// packets or answers. A port doesn't tell which, so they count as packets as far as
-    /// any were forwarded since the last flush, and the others as the router's own frames:
-    /// an answered packet has been counted and stays so.
+    /// Counts frames of a batch as lost because the port had no room for them. They are forwarded
+    /// packets or answers. A port can't distinguish the two, so they count as packets up to the
+    /// number forwarded since the last flush, and beyond that as the router's own frames: an
+    /// answered packet stays counted as answered.
     pub fn no_room(&mut self, frames: u64) {
         let packets = self.tally.take_back(Reason::Forwarded, frames);
         self.tally.add(Reason::NoRoom, packets);
         self.tally.add(Reason::ExtraLost, frames - packets);
     }
 
-    /// Counts frames of the router's own ([`Router::take_emitted`]) as lost: the port had
-    /// no room for them.
+    /// Counts the router's own frames ([`Router::take_emitted`]) as lost because the port had no
+    /// room for them.
     pub fn extra_lost(&mut self, frames: u64) {
         self.tally.add(Reason::ExtraLost, frames);
     }
 
-    /// To be called now and then while no packet comes; afterwards there may be frames to be
-    /// taken ([`Router::take_emitted`]). True if it should be called again before long.
+    /// Background work. Call this from time to time while no packet comes; afterwards there may be
+    /// frames to take ([`Router::take_emitted`]). Returns true if it should be called again soon.
     pub fn rest(&mut self, now_ns: u64) -> bool {
         let more = self.firewall.rest(now_ns);
         if self.advertiser.as_ref().is_some_and(|own| own.due_ns() <= now_ns) {
             self.advertise(now_ns);
         }
         if !self.waiting.is_empty() {
-            self.look_after_waiting(now_ns);
+            self.check_waiting(now_ns);
         }
         more
     }
@@ -236,8 +236,7 @@ impl<W: Firewall> Router<W> {
         self.tally.flush();
     }
 
-    /// Validates the packets, and assigns them to the lookups of their family or to the
-    /// exceptions.
+    /// Validates the packets, and assigns them to the lookups of their family or to the exceptions.
     fn check(&mut self, batch: &mut [Frame], now_ns: u64) {
         (self.inet.count, self.inet6.count) = (0, 0);
         let mut among = 0;
@@ -271,7 +270,7 @@ impl<W: Firewall> Router<W> {
         }
     }
 
-    /// Keeps these packets.
+    /// Drops all other packets from the lookups and exceptions.
     #[cold]
     fn retain(&mut self, among: u64) {
         self.inet.retain(among);
@@ -279,7 +278,7 @@ impl<W: Firewall> Router<W> {
         self.exceptions.full.retain(|place| among >> place & 1 != 0);
     }
 
-    /// Looks the destinations up, rewrites the packets and asks the outgoing firewall.
+    /// Looks up the destinations, rewrites the packets and applies the outgoing firewall.
     fn forward(&mut self, batch: &mut [Frame], now_ns: u64) {
         let Router { links, inet, inet6, tally, exceptions, firewall, .. } = self;
         let Router { neighbours, near, interfaces, .. } = self;
@@ -331,14 +330,14 @@ impl<W: Firewall> Router<W> {
         }
     }
 
-    /// Hands the exceptions to the slow path, and learns neighbours' MACs from them.
+    /// Passes the exceptions to the slow path, and learns neighbours' MACs from them.
     fn answer(&mut self, batch: &mut [Frame], now_ns: u64) {
         for at in 0..self.exceptions.slow.len() {
             let SlowPacket { place, mut reason, word } = self.exceptions.slow[at];
             let frame = &mut batch[place];
             if reason == Reason::SlowExpired && self.is_for_host(frame) {
                 self.tally.take_back(reason, 1);
-                // As those whose TTL lasts longer, which are seen to be the host's after that.
+                // As for packets with a larger TTL, whose lookup then finds the host.
                 let passed = self.check_source(frame).and_then(|()| self.filter(frame, now_ns));
                 reason = passed.map_or_else(|(why, _)| why, |()| Reason::SlowLocal);
                 self.tally.add(reason, 1);
@@ -376,9 +375,9 @@ impl<W: Firewall> Router<W> {
         self.exceptions.slow.clear();
     }
 
-    /// Sends requests for next hops whose MAC packets needed.
+    /// Sends requests for next hops whose MAC was missing.
     #[cold]
-    fn ask(&mut self, now_ns: u64) {
+    fn send_requests(&mut self, now_ns: u64) {
         for hop in self.exceptions.asked.drain(..) {
             if let Some(gateway) = self.neighbours.to_be_asked(hop, now_ns) {
                 request_mac(&gateway, &self.interfaces, &mut self.emitted, &mut self.tally);
@@ -386,23 +385,23 @@ impl<W: Firewall> Router<W> {
         }
     }
 
-    /// Sends packets whose next hop another worker has heard of, and asks again.
+    /// Sends packets whose next hop another worker has learnt, and repeats requests.
     #[cold]
-    fn look_after_waiting(&mut self, now_ns: u64) {
+    fn check_waiting(&mut self, now_ns: u64) {
         if self.neighbours.changes() != self.changes {
             self.renew(now_ns);
         }
         if now_ns >= self.next_age_ns {
-            self.ask_again(now_ns);
+            self.repeat_requests(now_ns);
         }
     }
 
-    /// Sends requests for next hops whose learnt MAC is old, or that packets wait for.
+    /// Sends requests for next hops whose learnt MAC is old, or for which packets wait.
     #[cold]
-    fn ask_again(&mut self, now_ns: u64) {
+    fn repeat_requests(&mut self, now_ns: u64) {
         if !self.waiting.is_empty() {
             self.ask_for_waiting(now_ns);
-            self.ask(now_ns);
+            self.send_requests(now_ns);
         }
         self.advertise(now_ns);
         self.next_age_ns = now_ns.saturating_add(neighbours::ASK_NS);
@@ -426,13 +425,13 @@ fn request_mac(
     }
 }
 
-/// An MTU as error messages have it.
+/// An MTU in the format of error messages.
 fn mtu_word(mtu: u16) -> [u8; 4] {
     u32::from(mtu).to_be_bytes()
 }
 
-/// What the firewall says to a packet that is for the slow path: those that it has not seen
-/// come in are judged now.
+/// True if the firewall passes a packet for the slow path. A packet that has skipped the incoming
+/// rules is filtered by them now.
 fn may_be_answered<W: Firewall>(
     firewall: &mut W,
     frame: &Frame,
@@ -452,7 +451,7 @@ fn may_be_answered<W: Firewall>(
     }
 }
 
-/// Counts packets that the firewall holds back.
+/// Counts packets that the firewall dropped.
 #[cold]
 fn blocked<W: Firewall>(tally: &mut Tally, firewall: &mut W, packets: u64) {
     let mut left = u64::from(packets.count_ones());
@@ -464,7 +463,7 @@ fn blocked<W: Firewall>(tally: &mut Tally, firewall: &mut W, packets: u64) {
     tally.add(Reason::Firewall, left);
 }
 
-/// What is counted by reasons of its own.
+/// Drops of the firewall that have separate reasons.
 fn apart(held_back: HeldBack) -> [(Reason, u64); 4] {
     let HeldBack { full, unreadable, fragments, stray } = held_back;
     [
@@ -475,7 +474,7 @@ fn apart(held_back: HeldBack) -> [(Reason, u64); 4] {
     ]
 }
 
-/// The link of a next hop; where there is none, one that no packet fits.
+/// Link of a next hop; without one, a link that no packet fits.
 #[inline(always)]
 fn link(links: &[Link], next_hop: Option<NextHop>) -> &Link {
     let number = next_hop.map_or(usize::MAX, |next_hop| next_hop.number() as usize);
@@ -488,7 +487,7 @@ impl Ports {
         check::check(frame, self.mac(frame)?, &self.owners)
     }
 
-    /// The MAC of the interface that a frame came in at.
+    /// MAC of the interface at which a frame came in.
     #[inline(always)]
     fn mac(&self, frame: &Frame) -> Result<u64, Reason> {
         self.macs.get(usize::from(frame.ingress())).copied().ok_or(Reason::PortUnknown)

@@ -1,21 +1,19 @@
-//! Next hops as the link knows them: entries of ARP and neighbour discovery, static or
-//! learnt.
+//! Next hops on the link: entries of ARP and neighbour discovery, static or learnt.
 //!
-//! The MAC of a next hop with only an IP address is requested when packets are to be sent
-//! there. Learnt MACs are in entries that all workers share and read without a lock; each
-//! worker has its own table for forwarding, rebuilt when an entry is learnt or expires.
-//! Packets wait until the answer arrives (`waiting.rs`).
+//! If only the IP address of a next hop is known, its MAC is requested when packets are to be sent
+//! there. Learnt MACs are in entries that all workers share and read without a lock; each worker
+//! has its own forwarding table, rebuilt when an entry is learnt or expires. Packets wait until the
+//! answer arrives (`arp_queue.rs`).
 //!
-//! A next hop may also stand for all hosts of a link, each of which is asked for by its own
-//! address (`hosts.rs`); for several next hops, among which flows are spread; or for nothing,
-//! so that what goes there ends.
+//! A next hop may also represent all hosts of a link, each of which is resolved by its own address
+//! (`neighbours/hosts.rs`), several next hops over which flows are spread, or a route that ends
+//! here, such as a blackhole.
 //!
-//! Learnt entries age (RFC 1122 section 2.3.2.1), checked when frames come in: a MAC that was
-//! not confirmed for twenty minutes is requested again, whether it is in use or not;
-//! forwarding continues meanwhile. After three unanswered requests, one a second, the entry
-//! expires. This is the same for ARP and neighbour discovery: neighbour unreachability
-//! detection (RFC 4861 section 7.3) and unicast requests are not implemented. Static entries
-//! never age.
+//! Learnt entries age (RFC 1122 section 2.3.2.1), checked when frames come in: a MAC that was not
+//! confirmed for twenty minutes is requested again, whether it is in use or not; forwarding
+//! continues during that time. After three unanswered requests, one per second, the entry expires.
+//! This is the same for ARP and neighbour discovery: neighbour unreachability detection (RFC 4861
+//! section 7.3) and unicast requests are not implemented. Static entries never age.
 
 mod dynamic;
 mod hosts;
@@ -33,36 +31,35 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Where packets to a next hop are sent.
+/// Link-layer destination of a next hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Neighbour {
-    /// Port that it is reached through.
+    /// Port through which it is reached.
     pub port: u8,
-    /// Its MAC.
+    /// MAC of the neighbour.
     pub mac: [u8; 6],
 }
 
-/// The IP address of a next hop: a router on a link, or a host.
+/// IP address of a next hop: a router on a link, or a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Gateway {
-    /// Port that it is reached through.
+    /// Port through which it is reached.
     pub port: u8,
-    /// Its address. Routers are known by link-local ones in IPv6.
+    /// Address of the gateway. IPv6 routers are identified by link-local addresses.
     pub address: IpAddr,
 }
 
-/// Neighbours by the number of the next hop. Clones share their entries, and so what is
-/// learnt. They are to be complete before routers are made, but for those of which more may
-/// come later ([`Neighbours::grow`]).
+/// Neighbours by the number of the next hop. Clones share their entries, and so everything learnt.
+/// Add all neighbours before creating routers, except those added later with [`Neighbours::grow`].
 #[derive(Clone, Debug, Default)]
 pub struct Neighbours {
     entries: Vec<Option<Arc<Entry>>>,
-    /// Numbers of those with an address.
+    /// Numbers of the next hops with an address.
     gateways: Vec<NextHop>,
     hosts: Option<Arc<Hosts>>,
     /// Version: number of entries learnt or expired so far.
     changes: Arc<AtomicU64>,
-    /// What was added since clones were made.
+    /// Next hops added after cloning.
     grown: Option<DynamicNextHops>,
 }
 
@@ -74,17 +71,17 @@ pub(super) struct Entry {
     pub(super) special: Option<Special>,
     /// A MAC and [`LEARNT`], or 0.
     learnt: AtomicU64,
-    /// When the MAC was last confirmed.
+    /// Time at which the MAC was last confirmed.
     told_ns: AtomicU64,
-    /// When it was last requested, or [`NEVER`].
+    /// Time at which it was last requested, or [`NEVER`].
     asked_ns: AtomicU64,
-    /// Unanswered requests since it grew old.
+    /// Unanswered requests since it became old.
     unanswered: AtomicU64,
 }
 
-/// Beside a MAC: there is one.
+/// Set next to a MAC: the entry has one.
 const LEARNT: u64 = 1 << 48;
-/// A time that is none.
+/// No time.
 const NEVER: u64 = u64::MAX;
 /// Minimum interval of requests for a next hop.
 pub(super) const ASK_NS: u64 = 1_000_000_000;
@@ -94,10 +91,10 @@ const AGE_NS: u64 = 1200 * 1_000_000_000;
 /// section 10.
 const QUESTIONS_MAX: u64 = 3;
 
-/// The highest number of a next hop that can have a neighbour.
+/// The highest next hop number that can have a neighbour.
 const NUMBER_MAX: u32 = (1 << 20) - 1;
 
-/// The number of a next hop is beyond what a table of neighbours holds.
+/// The number of a next hop exceeds the size of a table of neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("next hop number {0}: neighbours have numbers up to {NUMBER_MAX}")]
 pub struct NumberTooHigh(pub u32);
@@ -114,9 +111,9 @@ impl Neighbours {
         self.put(next_hop, Entry::new(Some(neighbour), gateway))
     }
 
-    /// Sets the address of a next hop. Without [`Neighbours::set`] its MAC is asked for
-    /// and learnt. Redirects tell of the address; of a next hop without one, which stands
-    /// for the hosts of its link, they tell the destination itself.
+    /// Sets the address of a next hop. Without [`Neighbours::set`] its MAC is requested and learnt.
+    /// Redirects name this address; for a next hop without one, which represents the hosts of its
+    /// link, they name the destination itself.
     pub fn set_gateway(
         &mut self,
         next_hop: NextHop,
@@ -126,12 +123,12 @@ impl Neighbours {
         self.put(next_hop, Entry::new(neighbour, Some(gateway)))
     }
 
-    /// Sets the MAC of a host of a link ([`Special::Link`]), which is not asked for then.
+    /// Sets the MAC of a host of a link ([`Special::Link`]), which is then never requested.
     pub fn set_host(&mut self, host: Gateway, mac: [u8; 6]) {
         self.hosts.get_or_insert_default().set(host, mac);
     }
 
-    /// Sets what a next hop stands for that is no neighbour itself.
+    /// Sets the special meaning of a next hop that is not a neighbour itself.
     pub fn set_special(
         &mut self,
         next_hop: NextHop,
@@ -163,28 +160,28 @@ impl Neighbours {
         Ok(())
     }
 
-    /// The neighbour that was set for a next hop.
+    /// The neighbour set for a next hop.
     #[inline]
     pub fn get(&self, next_hop: NextHop) -> Option<&Neighbour> {
         self.entry(next_hop)?.neighbour.as_ref()
     }
 
-    /// The address that was set for a next hop.
+    /// The address set for a next hop.
     pub fn gateway(&self, next_hop: NextHop) -> Option<&Gateway> {
         self.entry(next_hop)?.gateway.as_ref()
     }
 
-    /// The MAC that was learnt of a next hop.
+    /// The MAC learnt for a next hop.
     pub fn learnt(&self, next_hop: NextHop) -> Option<[u8; 6]> {
         self.entry(next_hop)?.mac()
     }
 
-    /// All neighbours that were set.
+    /// All static neighbours.
     pub fn iter(&self) -> impl Iterator<Item = &Neighbour> {
         self.entries.iter().flatten().filter_map(|entry| entry.neighbour.as_ref())
     }
 
-    /// Ports that neighbours and gateways are at.
+    /// Ports of neighbours and gateways.
     pub(super) fn ports(&self) -> impl Iterator<Item = u8> {
         let entries = self.entries.iter().flatten();
         entries.flat_map(|entry| {
@@ -202,7 +199,7 @@ impl Neighbours {
         self.entries.get(next_hop.number() as usize)?.as_ref()
     }
 
-    /// The link of each next hop, at the next hop's index.
+    /// Link of each next hop, at the next hop's index.
     pub(super) fn links(&self, interfaces: &[Interface]) -> Box<[Link]> {
         let link = |entry: &Option<Arc<Entry>>| Some(entry.as_ref()?.link(interfaces));
         self.entries.iter().map(|entry| link(entry).unwrap_or(Link::UNKNOWN)).collect()
@@ -220,37 +217,37 @@ impl Neighbours {
         }
     }
 
-    /// A number that grows when something is learnt or forgotten.
+    /// A number that grows whenever an entry is learnt or forgotten.
     #[inline(always)]
     pub(super) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
     }
 
-    /// True when there is anything to learn.
+    /// True if there are entries to learn.
     pub(super) fn are_asked_for(&self) -> bool {
         !self.gateways.is_empty() || self.hosts.is_some()
     }
 
-    /// The link to a host, if its MAC is known.
+    /// Link to a host, if its MAC is known.
     pub(super) fn host(&self, host: &Gateway, interfaces: &[Interface]) -> Option<Link> {
         let entry = self.hosts.as_ref()?.get(host)?;
         Some(entry.link(interfaces)).filter(|link| link.mtu > 0)
     }
 
-    /// Learns a MAC. A known MAC is confirmed.
-    pub(super) fn learn(&self, told: Gateway, mac: [u8; 6], manner: Manner, now_ns: u64) {
+    /// Learns a MAC, or confirms a known one.
+    pub(super) fn learn(&self, gateway: Gateway, mac: [u8; 6], manner: Manner, now_ns: u64) {
         if mac[0] & 1 != 0 || mac == [0; 6] {
             return;
         }
         let learnt = LEARNT | super::ethernet::number(mac);
         let gateways = self.gateways.iter().filter_map(|&next_hop| self.entry(next_hop));
-        // Of whom a next hop may be made later, those that ask are kept in mind.
+        // If next hops may be added later, remember hosts that send requests.
         let begins = self.grown.is_some() && manner == Manner::Begins;
         let host = self.hosts.as_ref().and_then(|hosts| match begins {
-            true => hosts.get_or_begin(told, now_ns),
-            false => hosts.get(&told),
+            true => hosts.get_or_begin(gateway, now_ns),
+            false => hosts.get(&gateway),
         });
-        let entries = gateways.filter(|entry| entry.gateway == Some(told)).cloned().chain(host);
+        let entries = gateways.filter(|entry| entry.gateway == Some(gateway)).cloned().chain(host);
         for entry in entries {
             let before = entry.learnt.load(Ordering::Acquire);
             let is_told = match manner {
@@ -270,14 +267,14 @@ impl Neighbours {
         }
     }
 
-    /// Next hops whose old MAC is to be requested again, each at most once a second by any
-    /// worker. Expires entries that don't answer.
+    /// Next hops whose old MAC must be requested again, each at most once per second over all
+    /// workers. Expires entries that don't answer.
     pub(super) fn age(&self, now_ns: u64) -> impl Iterator<Item = Gateway> {
         let hosts = self.hosts.as_ref().map(|hosts| hosts.all(now_ns)).unwrap_or_default();
         let gateways = self.gateways.iter().filter_map(|&next_hop| self.entry(next_hop).cloned());
         gateways.chain(hosts).filter_map(move |entry| {
             let learnt = entry.learnt.load(Ordering::Acquire);
-            // Another worker's clock may be a little ahead.
+            // Another worker's clock may be slightly ahead.
             let age_ns = now_ns.saturating_sub(entry.told_ns.load(Ordering::Relaxed));
             if entry.neighbour.is_some() || learnt == 0 || age_ns < AGE_NS || !entry.is_time(now_ns)
             {
@@ -286,7 +283,7 @@ impl Neighbours {
             if entry.unanswered.fetch_add(1, Ordering::Relaxed) < QUESTIONS_MAX {
                 return entry.gateway;
             }
-            // Unless another MAC was learnt meanwhile.
+            // Unless another MAC was learnt in the meantime.
             let (exchanged, failed) = (Ordering::AcqRel, Ordering::Relaxed);
             if entry.learnt.compare_exchange(learnt, 0, exchanged, failed).is_ok() {
                 self.changes.fetch_add(1, Ordering::Release);
@@ -295,7 +292,7 @@ impl Neighbours {
         })
     }
 
-    /// Forgets all MACs that were learnt at a port: there may be others by now.
+    /// Forgets all MACs learnt at a port: its neighbours may have changed.
     pub fn forget(&self, port: u8) {
         let hosts = self.hosts.as_ref().map(|hosts| hosts.all(0)).unwrap_or_default();
         let gateways = self.gateways.iter().filter_map(|&next_hop| self.entry(next_hop).cloned());
@@ -307,8 +304,8 @@ impl Neighbours {
         self.changes.fetch_add(1, Ordering::Release);
     }
 
-    /// The gateway to request the MAC of a next hop or host from, unless a worker requested it
-    /// within the last second.
+    /// The gateway from which to request the MAC of a next hop or host, unless a worker requested
+    /// it within the last second.
     pub(super) fn to_be_asked(&self, hop: Hop, now_ns: u64) -> Option<Gateway> {
         let entry = match (hop.host, &self.hosts) {
             (Some(host), Some(hosts)) => hosts.get_or_new(host)?,
@@ -321,7 +318,7 @@ impl Neighbours {
         entry.is_time(now_ns).then_some(gateway)
     }
 
-    /// A way to hold on to an entry.
+    /// A counted reference to an entry.
     #[inline]
     pub(super) fn reference(&self, next_hop: NextHop) -> Option<Arc<Entry>> {
         self.entry(next_hop).cloned()
@@ -335,21 +332,21 @@ impl Entry {
         Entry { neighbour, gateway, special: None, learnt, told_ns, asked_ns, unanswered }
     }
 
-    /// True once a second: there is a question to be asked, which no other worker has.
+    /// True once per second: a request is due, and no other worker sends it.
     fn is_time(&self, now_ns: u64) -> bool {
         let last = self.asked_ns.load(Ordering::Relaxed);
         if last != NEVER && now_ns < last.saturating_add(ASK_NS) {
             return false;
         }
-        let asked = &self.asked_ns;
-        asked.compare_exchange(last, now_ns, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        let requested = &self.asked_ns;
+        requested.compare_exchange(last, now_ns, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     pub(super) fn is_known(&self) -> bool {
         self.neighbour.is_some() || self.mac().is_some()
     }
 
-    /// The MAC that was learnt.
+    /// The learnt MAC.
     fn mac(&self) -> Option<[u8; 6]> {
         let learnt = self.learnt.load(Ordering::Acquire);
         let [_, _, mac @ ..] = learnt.to_be_bytes();
@@ -384,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_have_the_places_of_their_next_hops() {
+    fn entries_are_indexed_by_next_hop() {
         let number = |n| NextHop::new(n).expect("a number");
         let neighbour = Neighbour { port: 0, mac: [2; 6] };
         let mut neighbours = Neighbours::new();
@@ -413,32 +410,32 @@ mod tests {
     }
 
     #[test]
-    fn what_is_learnt_is_shared_and_nobody_asks_twice_a_second() {
-        let [known, asked, other] = [0, 1, 2].map(|n| NextHop::new(n).expect("a number"));
+    fn clones_share_learnt_macs_and_request_once_a_second() {
+        let [known, unresolved, other] = [0, 1, 2].map(|n| NextHop::new(n).expect("a number"));
         let gateway = |last| Gateway { port: 0, address: [198, 18, 0, last].into() };
         let mut neighbours = Neighbours::new();
         let fixed = Neighbour { port: 0, mac: [2; 6] };
         neighbours.set(known, fixed).expect("a low number");
         neighbours.set_gateway(known, gateway(8)).expect("a low number");
-        neighbours.set_gateway(asked, gateway(9)).expect("a low number");
+        neighbours.set_gateway(unresolved, gateway(9)).expect("a low number");
         let clone = neighbours.clone();
         const SECOND: u64 = 1_000_000_000;
         assert_eq!(neighbours.to_be_asked(hop(known), 0), None);
         assert_eq!(neighbours.to_be_asked(hop(other), 0), None);
-        assert_eq!(neighbours.to_be_asked(hop(asked), 0), Some(gateway(9)));
-        assert_eq!(clone.to_be_asked(hop(asked), SECOND - 1), None);
-        assert_eq!(clone.to_be_asked(hop(asked), SECOND), Some(gateway(9)));
+        assert_eq!(neighbours.to_be_asked(hop(unresolved), 0), Some(gateway(9)));
+        assert_eq!(clone.to_be_asked(hop(unresolved), SECOND - 1), None);
+        assert_eq!(clone.to_be_asked(hop(unresolved), SECOND), Some(gateway(9)));
         let before = clone.changes();
-        // Another port, another address, MACs that are none.
+        // Another port, another address, invalid MACs.
         neighbours.learn(Gateway { port: 1, ..gateway(9) }, [4; 6], Manner::Replaces, 0);
         neighbours.learn(gateway(7), [4; 6], Manner::Replaces, 0);
         neighbours.learn(gateway(9), [5; 6], Manner::Replaces, 0);
         neighbours.learn(gateway(9), [0; 6], Manner::Replaces, 0);
-        assert_eq!((clone.changes(), clone.learnt(asked)), (before, None));
+        assert_eq!((clone.changes(), clone.learnt(unresolved)), (before, None));
         neighbours.learn(gateway(9), [4; 6], Manner::Confirms, 0);
         neighbours.learn(gateway(9), [6; 6], Manner::Confirms, 0);
-        assert_eq!(clone.learnt(asked), Some([4; 6]));
-        assert_eq!(clone.to_be_asked(hop(asked), 9 * SECOND), None);
+        assert_eq!(clone.learnt(unresolved), Some([4; 6]));
+        assert_eq!(clone.to_be_asked(hop(unresolved), 9 * SECOND), None);
         neighbours.learn(gateway(8), [6; 6], Manner::Replaces, 0);
         let interface = Interface { mac: [8; 6], mtu: 1500, addresses: Vec::new() };
         let mut links = [Link::UNKNOWN; 2];
@@ -448,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_old_is_asked_for_and_forgotten_only_without_answer() {
+    fn old_macs_are_requested_and_expire_without_answer() {
         const SECOND: u64 = 1_000_000_000;
         let [known, learnt, silent] = [0, 1, 2].map(|n| NextHop::new(n).expect("a number"));
         let gateway = |last| Gateway { port: 0, address: [198, 18, 0, last].into() };
@@ -458,28 +455,28 @@ mod tests {
             neighbours.set_gateway(next_hop, gateway(last)).expect("a low number");
         }
         let other = neighbours.clone();
-        let asked = |of: &Neighbours, second| of.age(second * SECOND).collect::<Vec<_>>();
+        let requests = |of: &Neighbours, second| of.age(second * SECOND).collect::<Vec<_>>();
         for last in 8..=10 {
             neighbours.learn(gateway(last), [4; 6], Manner::Replaces, 5 * SECOND);
         }
-        // Told again without need, and of another MAC that isn't believed.
+        // Confirmed early, and contradicted by a message that must not override.
         neighbours.learn(gateway(10), [4; 6], Manner::Confirms, 15 * SECOND);
         neighbours.learn(gateway(9), [6; 6], Manner::Confirms, 15 * SECOND);
         let changes = neighbours.changes();
-        assert_eq!(asked(&neighbours, 0), [], "a clock behind");
-        assert_eq!(asked(&neighbours, 1204), []);
-        assert_eq!(asked(&neighbours, 1205), [gateway(9)]);
-        assert_eq!(asked(&other, 1205), [], "each second once");
-        assert_eq!(asked(&other, 1206), [gateway(9)]);
+        assert_eq!(requests(&neighbours, 0), [], "a clock behind");
+        assert_eq!(requests(&neighbours, 1204), []);
+        assert_eq!(requests(&neighbours, 1205), [gateway(9)]);
+        assert_eq!(requests(&other, 1205), [], "each second once");
+        assert_eq!(requests(&other, 1206), [gateway(9)]);
         neighbours.learn(gateway(9), [4; 6], Manner::Replaces, 1206 * SECOND);
-        // However long nobody looked: all questions come first.
+        // After any pause, all requests are sent before expiry.
         let late = 1_000_000;
         for second in late..late + QUESTIONS_MAX {
-            assert_eq!(asked(&other, second), [gateway(9), gateway(10)]);
+            assert_eq!(requests(&other, second), [gateway(9), gateway(10)]);
             assert_eq!((other.learnt(silent), other.changes()), (Some([4; 6]), changes));
         }
         neighbours.learn(gateway(9), [6; 6], Manner::Replaces, (late + 3) * SECOND - 1);
-        assert_eq!(asked(&neighbours, late + 3), []);
+        assert_eq!(requests(&neighbours, late + 3), []);
         assert_eq!((other.learnt(learnt), other.learnt(silent)), (Some([6; 6]), None));
         assert_eq!(other.learnt(known), Some([4; 6]), "set, so never asked");
         assert_eq!(other.changes(), changes + 2);
@@ -490,7 +487,7 @@ mod tests {
         );
         assert_eq!(other.to_be_asked(hop(silent), (late + 4) * SECOND), Some(gateway(10)));
         neighbours.learn(gateway(10), [8; 6], Manner::Confirms, (late + 4) * SECOND);
-        assert_eq!(asked(&other, late + 4 + 1199), [gateway(9)]);
-        assert_eq!(asked(&other, late + 4 + 1200), [gateway(9), gateway(10)]);
+        assert_eq!(requests(&other, late + 4 + 1199), [gateway(9)]);
+        assert_eq!(requests(&other, late + 4 + 1200), [gateway(9), gateway(10)]);
     }
 }

@@ -1,10 +1,10 @@
-//! Frames that the router originates (fragments, redirects, neighbour requests), which have
-//! no place in the received batch.
+//! Frames that the router originates (fragments, redirects, neighbour requests), which have no
+//! place in the received batch.
 
 use fwdlab_netio::frame::{Batch, Frame};
 use std::collections::VecDeque;
 
-/// Frames that wait to be taken at most; as many as a NIC's ring often has.
+/// Maximum number of frames that wait to be taken, a common size of a NIC's ring.
 pub(super) const EMITTED_MAX: usize = 256;
 
 /// The frames, oldest first.
@@ -14,12 +14,12 @@ pub(super) struct Emitted {
 }
 
 impl Emitted {
-    /// Frames for which there still is room.
+    /// Number of frames that still fit.
     pub(super) fn room(&self) -> usize {
         EMITTED_MAX - self.frames.len()
     }
 
-    /// Keeps a frame; false when there is no room.
+    /// Adds a frame; returns false if there is no room.
     pub(super) fn push(&mut self, frame: Frame) -> bool {
         let has_room = self.room() > 0;
         if has_room {
@@ -28,7 +28,7 @@ impl Emitted {
         has_room
     }
 
-    /// Moves as many frames as it holds to `work`, instead of what was in there.
+    /// Moves as many frames as fit to `work`, replacing its contents.
     pub(super) fn take(&mut self, work: &mut Batch) -> usize {
         work.clear();
         while let Some(frame) = self.frames.front()
@@ -47,7 +47,7 @@ mod tests {
     use fwdlab_netio::frame::BATCH;
 
     #[test]
-    fn frames_come_out_in_order_and_are_bounded() {
+    fn frames_are_taken_in_order_and_limited() {
         let mut emitted = Emitted::default();
         for number in 0..EMITTED_MAX {
             let mut frame = Frame::of(1, &[number as u8]).expect("it fits");

@@ -1,4 +1,4 @@
-//! Packets that the fast path has no more to do with.
+//! Packets handed off by the fast path.
 
 use super::counters::{Reason, Tally};
 use super::egress::{Egress, Egresses};
@@ -14,9 +14,9 @@ pub(super) struct Exceptions {
     pub(super) slow: Vec<SlowPacket>,
     /// Places of packets that continue on the full path.
     pub(super) full: Vec<u8>,
-    /// Places of packets that wait for the MAC of a next hop, which is at a port.
+    /// Places of packets that wait for the MAC of a next hop, with its port.
     pub(super) unresolved: Vec<(usize, Hop, u8)>,
-    /// Next hops to be asked for.
+    /// Next hops to request.
     pub(super) asked: Vec<Hop>,
 }
 
@@ -35,7 +35,7 @@ impl Exceptions {
         Exceptions { slow, full, unresolved: Vec::new(), asked: Vec::new() }
     }
 
-    /// Counts a packet that isn't forwarded, and notes it for the slow path.
+    /// Counts a packet that isn't forwarded, and queues it for the slow path if necessary.
     #[cold]
     pub(super) fn sort_out(
         &mut self,
@@ -50,8 +50,8 @@ impl Exceptions {
         }
     }
 
-    /// Handles a packet that could not be rewritten for its link. True if it was after all,
-    /// for another one.
+    /// Handles a packet that could not be rewritten for its link. Returns true if it was rewritten
+    /// for another link.
     #[inline(never)]
     pub(super) fn refuse(
         &mut self,
@@ -88,5 +88,5 @@ impl Exceptions {
     }
 }
 
-/// Makes a packet ready for a link, or says why it can't be.
+/// Rewrites a packet for a link, or returns the reason why this is impossible.
 pub(super) type Rewrite = fn(&mut Frame, &Link) -> Result<(), Reason>;

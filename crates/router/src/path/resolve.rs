@@ -1,5 +1,4 @@
-//! Packets that wait until a neighbour has answered, and those whose source came in elsewhere
-//! than it belongs.
+//! Packets that wait for a neighbour's answer, and the source filter.
 
 use super::arp_queue::Queue;
 use super::neighbours::{ASK_NS, Hop, Link, Special};
@@ -7,23 +6,24 @@ use super::{Firewall, Reason, Router, blocked, ethernet, full, ipv4, ipv6, link,
 use crate::fib::{V4, V6};
 use fwdlab_netio::frame::Frame;
 
-/// Questions, one a second, for whose answers packets wait (RFC 4861 section 10:
+/// Number of requests, one per second, for which packets wait (RFC 4861 section 10:
 /// MAX_MULTICAST_SOLICIT).
 const QUESTIONS: u64 = 3;
-/// Which sources may come in at a port (RFC 3704).
+/// Sources that are accepted at a port (RFC 3704).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReversePath {
-    /// Any.
+    /// Any source.
     #[default]
     Off,
-    /// Those to which any route leads.
+    /// Sources to which any route leads.
     Loose,
-    /// Those to which the route leads out at the same port.
+    /// Sources whose route leads out at the same port.
     Strict,
 }
 
 impl<W: Firewall> Router<W> {
-    /// Those of some packets whose source is right for the port that they came in at.
+    /// Returns the packets `among` a batch whose source is accepted at the ports where they came
+    /// in.
     #[cold]
     pub(super) fn with_right_sources(&mut self, batch: &[Frame], among: u64) -> u64 {
         let right = |place: &usize| {
@@ -35,7 +35,7 @@ impl<W: Firewall> Router<W> {
         (0..batch.len()).filter(right).fold(0, |set, place| set | 1 << place)
     }
 
-    /// True when the source of a packet is reached as it is to be.
+    /// True if the route to a packet's source satisfies `mode`.
     pub(super) fn leads_back(&self, frame: &Frame, mode: ReversePath) -> bool {
         let mut next_hop = [None];
         if ethernet::ether_type(frame) == ethernet::IPV4 {
@@ -58,8 +58,8 @@ impl<W: Firewall> Router<W> {
         }
     }
 
-    /// Lets a packet wait that has come as far as its next hop, if the firewall lets it out
-    /// there. Says how it is counted.
+    /// Queues a packet that has reached its next hop, if the firewall passes it there. Returns the
+    /// reason to count.
     #[cold]
     pub(super) fn wait(
         &mut self,
@@ -82,7 +82,7 @@ impl<W: Firewall> Router<W> {
         Ok(Reason::SlowWaiting)
     }
 
-    /// Lets the packets of a batch wait that have no link yet.
+    /// Queues the packets of a batch that have no link yet.
     #[cold]
     pub(super) fn wait_all(&mut self, batch: &mut [Frame], now_ns: u64) {
         for (place, hop, port) in std::mem::take(&mut self.exceptions.unresolved) {
@@ -93,7 +93,7 @@ impl<W: Firewall> Router<W> {
         }
     }
 
-    /// Follows what was learnt: packets that waited for it are sent.
+    /// Updates the links with learnt entries, and sends packets that waited for them.
     #[cold]
     pub(super) fn renew(&mut self, now_ns: u64) {
         self.changes = self.neighbours.changes();
@@ -138,25 +138,24 @@ impl<W: Firewall> Router<W> {
                 let sent = self.emitted.push(frame);
                 self.tally.add(if sent { Reason::WaitedSent } else { Reason::ExtraLost }, 1);
             }
-            Err(reason) => self.tell(frame, reason, mtu_word(link.mtu), now_ns),
+            Err(reason) => self.notify_sender(frame, reason, mtu_word(link.mtu), now_ns),
         }
     }
 
-    /// Tells the sender of a packet that waited in vain.
-    fn tell(&mut self, mut frame: Frame, reason: Reason, word: [u8; 4], now_ns: u64) {
+    /// Sends an error to the sender of a packet whose next hop did not answer.
+    fn notify_sender(&mut self, mut frame: Frame, reason: Reason, word: [u8; 4], now_ns: u64) {
         let Some(interface) = self.interfaces.get(usize::from(frame.ingress())) else { return };
         let outcome = self.slow.handle(&mut frame, reason, word, interface, now_ns);
         let sent = outcome == Reason::Answered && self.emitted.push(frame);
         self.tally.add(if sent { Reason::WaitedTold } else { Reason::WaitedLost }, 1);
     }
 
-    /// Asks once more for what packets wait for, and gives up what has been asked for often
-    /// enough.
+    /// Repeats requests for which packets wait, and gives up after the last one.
     pub(super) fn ask_for_waiting(&mut self, now_ns: u64) {
         let patience = QUESTIONS * ASK_NS;
         let given_up = self.waiting.take(|queue| now_ns.saturating_sub(queue.since_ns) >= patience);
         for frame in given_up.into_iter().flat_map(|queue| queue.frames) {
-            self.tell(frame, Reason::SlowUnreachable, [0; 4], now_ns);
+            self.notify_sender(frame, Reason::SlowUnreachable, [0; 4], now_ns);
         }
         self.exceptions.asked.extend(self.waiting.hops());
     }

@@ -1,9 +1,8 @@
-//! Routes of the kernel's, as its netlink messages tell them.
+//! The kernel's routes, followed through its netlink messages.
 //!
-//! The kernel has several routes to one prefix, of which the first of the lowest metric
-//! counts; its table of own addresses (`local`) comes before all others. What leads over
-//! interfaces that aren't the router's is none of its routes, and is left out: so are
-//! link-local prefixes, and groups.
+//! The kernel may have several routes to one prefix, of which the first of the lowest metric is
+//! used; its table of own addresses (`local`) precedes all others. Routes over interfaces that do
+//! not belong to the router are ignored, as are link-local prefixes and groups.
 
 use super::Via;
 use crate::fib::{Address, Prefix, V4, V6};
@@ -15,57 +14,57 @@ use std::ops::Range;
 /// Number of the kernel's table of own addresses.
 const LOCAL: u32 = 255;
 
-/// All routes of the kernel's that may be the router's.
+/// All kernel routes that may apply to the router.
 #[derive(Clone, Debug, Default)]
 pub struct KernelRoutes {
     table: u32,
-    /// The router's interfaces by the numbers of the kernel's.
+    /// The router's interfaces by the kernel's interface numbers.
     interfaces: HashMap<u32, String>,
     inet: Family<V4>,
     inet6: Family<V6>,
 }
 
-/// Routes of one family, in the order in which they count.
+/// Routes of one family, in order of precedence.
 type Family<A> = HashMap<Prefix<A>, Vec<Held>>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Held {
     rank: Rank,
-    /// Where it leads, if that is somewhere of the router's.
+    /// Destination of the route; `None` if it is not the router's.
     via: Option<Via>,
 }
 
-/// The lower, the sooner it counts.
+/// Precedence: lower ranks come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
     is_of_table: bool,
     metric: u32,
 }
 
-/// Prefixes whose route may be another one now.
+/// Prefixes whose route may have changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changed {
-    /// Of IPv4, in no order, some perhaps several times.
+    /// IPv4 prefixes, in no order, possibly repeated.
     pub inet: Vec<Prefix<V4>>,
-    /// Of IPv6, likewise.
+    /// IPv6 prefixes, in no order, possibly repeated.
     pub inet6: Vec<Prefix<V6>>,
-    /// What was told doesn't say what the kernel has now: all has to be asked for.
+    /// The messages leave the kernel's current state ambiguous: read all routes again.
     pub is_doubtful: bool,
 }
 
 impl KernelRoutes {
-    /// None yet; those to come are of the kernel's table of this number. `interfaces` are the
-    /// router's, by the numbers that the kernel has for them.
+    /// No routes yet; follows the kernel's table with this number. `interfaces` are the router's,
+    /// by the kernel's numbers.
     pub fn new(table: u32, interfaces: HashMap<u32, String>) -> KernelRoutes {
         KernelRoutes { table, interfaces, ..KernelRoutes::default() }
     }
 
-    /// Follows what has happened; `changed` gets the prefix, if it is one of the router's.
+    /// Applies an event, and adds its prefix to `changed` if it applies to the router.
     pub fn hear(&mut self, event: &RouteEvent, changed: &mut Changed) {
         self.enter(event, changed, false);
     }
 
-    /// Of an answer, which tells all of them (`is_answer`), each stands behind those before.
+    /// Adds or removes a route. Routes from a dump (`is_answer`) are appended in order.
     fn enter(&mut self, event: &RouteEvent, changed: &mut Changed, is_answer: bool) {
         let is_local = event.kind == RouteKind::Local;
         if event.table != if is_local { LOCAL } else { self.table } {
@@ -95,8 +94,7 @@ impl KernelRoutes {
         }
     }
 
-    /// Begins anew with all routes that there are; says which prefixes have another one than
-    /// before.
+    /// Replaces all routes with a complete dump; returns the prefixes whose route has changed.
     pub fn begin_anew<'a>(&mut self, all: impl IntoIterator<Item = &'a RouteEvent>) -> Changed {
         let (table, interfaces) = (self.table, std::mem::take(&mut self.interfaces));
         let mut now = KernelRoutes::new(table, interfaces);
@@ -121,22 +119,22 @@ impl KernelRoutes {
         }
     }
 
-    /// Where IPv4 packets to this prefix are to go.
+    /// Destination of IPv4 packets to this prefix.
     pub fn inet(&self, prefix: Prefix<V4>) -> Option<&Via> {
         best(&self.inet, prefix)
     }
 
-    /// Where IPv6 packets to this prefix are to go.
+    /// Destination of IPv6 packets to this prefix.
     pub fn inet6(&self, prefix: Prefix<V6>) -> Option<&Via> {
         best(&self.inet6, prefix)
     }
 
-    /// Prefixes that have a route, of both families.
+    /// Number of prefixes that have a route, over both families.
     pub fn len(&self) -> usize {
         self.inet.len() + self.inet6.len()
     }
 
-    /// True without any.
+    /// True if there are no routes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -164,7 +162,7 @@ impl KernelRoutes {
         match all.len() {
             0 => None,
             1 => all.pop().map(|(via, _)| via),
-            // Where each host is on its own, flows are not spread.
+            // Hosts of a link are resolved separately, so flows are not spread.
             _ if all.iter().any(|(via, _)| matches!(via, Via::Link(_))) => {
                 all.into_iter().map(|(via, _)| via).next()
             }
@@ -173,7 +171,7 @@ impl KernelRoutes {
     }
 }
 
-/// Puts a route among those of its prefix as the kernel does. False when the kernel may have
+/// Adds or removes a route of a prefix as the kernel does. Returns false if the kernel may have
 /// done something else.
 fn change<A: Address>(
     family: &mut Family<A>,
@@ -196,7 +194,7 @@ fn change<A: Address>(
             all.remove(begin + same);
             true
         }
-        // What has been asked for since is told once more.
+        // A dump may overlap with events, which then repeat a removal.
         None if event.is_gone => begin == end || is_inet6 && take_out(all, begin..end, &held),
         _ if event.replaces && begin < end => {
             all[begin] = held;
@@ -205,7 +203,7 @@ fn change<A: Address>(
         Some(_) => true,
         None if is_inet6 => put_inet6(all, begin..end, held),
         None => {
-            // A route that isn't appended stands before those of its metric.
+            // A route that isn't appended precedes those with the same metric.
             all.insert(if event.appends { end } else { begin }, held);
             true
         }
@@ -216,8 +214,8 @@ fn change<A: Address>(
     is_sure
 }
 
-/// Next hops of IPv6 with gateways that have prefix and metric in common are one route, of which
-/// the kernel tells all whenever there is one more. All others stand beside each other.
+/// IPv6 next hops with gateways and the same prefix and metric are one route, which the kernel
+/// reports completely whenever a next hop is added. All others are separate routes.
 fn put_inet6(all: &mut Vec<Held>, among: Range<usize>, held: Held) -> bool {
     let hops = held.hops();
     let grown = among.clone().find(|&at| all[at].hops().iter().any(|hop| hops.contains(hop)));
@@ -225,15 +223,15 @@ fn put_inet6(all: &mut Vec<Held>, among: Range<usize>, held: Held) -> bool {
         all[grown] = held;
         return true;
     }
-    // Of a route over other interfaces it isn't known whether this one has grown from it.
+    // If a route uses other interfaces, it is unknown whether the new one extends it.
     let may_grow = |held: &Held| held.via.is_none() || !held.hops().is_empty();
     let is_sure = !may_grow(&held) || !all[among.clone()].iter().any(may_grow);
     all.insert(among.end, held);
     is_sure
 }
 
-/// Next hops of IPv6 go one by one; those that stay aren't told. False when none of the routes
-/// has all of these.
+/// Removes IPv6 next hops, which the kernel removes one by one without repeating the remaining
+/// ones. Returns false if no route has all of them.
 fn take_out(all: &mut Vec<Held>, among: Range<usize>, gone: &Held) -> bool {
     let gone = gone.hops();
     let has_all = |held: &Held| {
@@ -273,7 +271,7 @@ fn different<A: Address>(before: &Family<A>, now: &Family<A>) -> Vec<Prefix<A>> 
     all.copied().filter(|&prefix| first(before, prefix) != first(now, prefix)).collect()
 }
 
-/// False of prefixes that are never forwarded to: 127/8, 169.254/16, 224/4.
+/// False for prefixes that are never forwarded: 127/8, 169.254/16, 224/4.
 fn is_routed4(prefix: Prefix<V4>) -> bool {
     let (V4(address), length) = (prefix.address(), prefix.length());
     !(length >= 8 && address >> 24 == 127
@@ -281,7 +279,7 @@ fn is_routed4(prefix: Prefix<V4>) -> bool {
         || length >= 4 && address >> 28 == 0xe)
 }
 
-/// Likewise: groups, link-local addresses, ::1.
+/// False for prefixes that are never forwarded: groups, link-local addresses, ::1.
 fn is_routed6(prefix: Prefix<V6>) -> bool {
     let (V6(address), length) = (prefix.address(), prefix.length());
     !(length >= 8 && address >> 120 == 0xff
@@ -322,7 +320,7 @@ mod tests {
         RouteEvent { is_gone: true, ..event }
     }
 
-    fn told(routes: &mut KernelRoutes, event: RouteEvent) -> String {
+    fn via_after(routes: &mut KernelRoutes, event: RouteEvent) -> String {
         let mut changed = Changed::default();
         routes.hear(&event, &mut changed);
         let inet = changed.inet.first().map(|&prefix| routes.inet(prefix));
@@ -331,29 +329,29 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_the_lowest_metric_counts() {
+    fn first_route_of_the_lowest_metric_wins() {
         let mut routes = routes();
         let near = event("10.0.0.0/8", 20, &[("192.0.2.1", 7)]);
         let far = event("10.0.0.0/8", 30, &[("192.0.2.9", 8)]);
-        assert_eq!(told(&mut routes, far.clone()), "via 192.0.2.9%r1");
-        assert_eq!(told(&mut routes, near.clone()), "via 192.0.2.1%r0");
-        let beside = RouteEvent { appends: true, ..event("10.0.0.0/8", 20, &[("", 8)]) };
-        assert_eq!(told(&mut routes, beside.clone()), "via 192.0.2.1%r0");
-        assert_eq!(told(&mut routes, gone(near)), "dev r1");
+        assert_eq!(via_after(&mut routes, far.clone()), "via 192.0.2.9%r1");
+        assert_eq!(via_after(&mut routes, near.clone()), "via 192.0.2.1%r0");
+        let appended = RouteEvent { appends: true, ..event("10.0.0.0/8", 20, &[("", 8)]) };
+        assert_eq!(via_after(&mut routes, appended.clone()), "via 192.0.2.1%r0");
+        assert_eq!(via_after(&mut routes, gone(near)), "dev r1");
         let other = RouteEvent { replaces: true, ..event("10.0.0.0/8", 20, &[("192.0.2.3", 8)]) };
-        assert_eq!(told(&mut routes, other.clone()), "via 192.0.2.3%r1");
-        assert_eq!(told(&mut routes, gone(other)), "via 192.0.2.9%r1");
-        assert_eq!(told(&mut routes, gone(far)), "");
+        assert_eq!(via_after(&mut routes, other.clone()), "via 192.0.2.3%r1");
+        assert_eq!(via_after(&mut routes, gone(other)), "via 192.0.2.9%r1");
+        assert_eq!(via_after(&mut routes, gone(far)), "");
         assert!(routes.is_empty());
     }
 
     #[test]
-    fn several_next_hops_and_own_addresses_are_followed() {
+    fn multipath_routes_and_own_addresses_are_tracked() {
         let mut routes = routes();
-        let both = event("2001:db8::/32", 20, &[("fe80::1", 7), ("fe80::2", 8), ("fe80::3", 9)]);
-        assert_eq!(told(&mut routes, both), "via fe80::1%r0 via fe80::2%r1");
+        let several = event("2001:db8::/32", 20, &[("fe80::1", 7), ("fe80::2", 8), ("fe80::3", 9)]);
+        assert_eq!(via_after(&mut routes, several), "via fe80::1%r0 via fe80::2%r1");
         let one = event("2001:db8::/32", 20, &[("fe80::2", 8)]);
-        assert_eq!(told(&mut routes, one), "via fe80::2%r1");
+        assert_eq!(via_after(&mut routes, one), "via fe80::2%r1");
         let local = |table| RouteEvent {
             kind: RouteKind::Local,
             table,
@@ -361,22 +359,22 @@ mod tests {
             ..event("10.255.0.1/32", 0, &[])
         };
         assert_eq!(
-            told(&mut routes, event("10.255.0.1/32", 20, &[("192.0.2.1", 7)])),
+            via_after(&mut routes, event("10.255.0.1/32", 20, &[("192.0.2.1", 7)])),
             "via 192.0.2.1%r0"
         );
-        assert_eq!(told(&mut routes, local(255)), "local");
-        // Those of other tables, interfaces and scopes are none of the router's.
-        assert_eq!(told(&mut routes, local(254)), "");
-        assert_eq!(told(&mut routes, event("10.3.0.0/16", 0, &[("192.0.2.1", 99)])), "");
+        assert_eq!(via_after(&mut routes, local(255)), "local");
+        // Routes of other tables, interfaces and scopes do not apply.
+        assert_eq!(via_after(&mut routes, local(254)), "");
+        assert_eq!(via_after(&mut routes, event("10.3.0.0/16", 0, &[("192.0.2.1", 99)])), "");
         for prefix in ["127.0.0.0/8", "224.0.0.0/4", "fe80::/64", "ff00::/8", "::1/128"] {
             let mut changed = Changed::default();
             routes.hear(&event(prefix, 0, &[("", 7)]), &mut changed);
             assert_eq!(changed, Changed::default(), "{prefix}");
         }
-        assert_eq!(told(&mut routes, event("::/0", 0, &[("fe80::1", 7)])), "via fe80::1%r0");
+        assert_eq!(via_after(&mut routes, event("::/0", 0, &[("fe80::1", 7)])), "via fe80::1%r0");
     }
 
-    /// Whether all has to be asked for.
+    /// Returns true if all routes must be read again.
     fn is_doubtful(routes: &mut KernelRoutes, event: &RouteEvent) -> bool {
         let mut changed = Changed::default();
         routes.hear(event, &mut changed);
@@ -384,61 +382,61 @@ mod tests {
     }
 
     #[test]
-    fn next_hops_of_inet6_go_one_by_one() {
+    fn ipv6_next_hops_are_removed_one_by_one() {
         let prefix = "2001:db8::/32";
         let one = |hops: &[(&str, u32)]| event(prefix, 20, hops);
         let (a, b, c) = (("fe80::1", 7), ("fe80::2", 8), ("fe80::3", 7));
         let mut routes = routes();
         assert_eq!(
-            told(&mut routes, one(&[a, b, c])),
+            via_after(&mut routes, one(&[a, b, c])),
             "via fe80::1%r0 via fe80::2%r1 via fe80::3%r0"
         );
-        assert_eq!(told(&mut routes, gone(one(&[a]))), "via fe80::2%r1 via fe80::3%r0");
-        // One that isn't known any more, or leads elsewhere.
+        assert_eq!(via_after(&mut routes, gone(one(&[a]))), "via fe80::2%r1 via fe80::3%r0");
+        // A next hop that is no longer known, or leads elsewhere.
         for unknown in [a, ("fe80::1", 99)] {
             assert!(is_doubtful(&mut routes, &gone(one(&[unknown]))), "{unknown:?}");
         }
-        assert_eq!(told(&mut routes, gone(one(&[c]))), "via fe80::2%r1");
+        assert_eq!(via_after(&mut routes, gone(one(&[c]))), "via fe80::2%r1");
         assert!(!is_doubtful(&mut routes, &one(&[b, c])));
         // All together, in any order.
-        assert_eq!(told(&mut routes, gone(one(&[c, b]))), "");
+        assert_eq!(via_after(&mut routes, gone(one(&[c, b]))), "");
         assert!(routes.is_empty());
         assert!(!is_doubtful(&mut routes, &gone(one(&[c]))), "nothing is there to go");
     }
 
     #[test]
-    fn routes_of_inet6_stand_beside_those_that_they_do_not_grow_from() {
+    fn unrelated_ipv6_routes_stay_separate() {
         let mut routes = routes();
         let [near, far] = [7, 8].map(|interface| event("2001:db8::/64", 0, &[("", interface)]));
-        assert_eq!(told(&mut routes, near.clone()), "dev r0");
-        assert_eq!(told(&mut routes, far.clone()), "dev r0");
-        assert_eq!(told(&mut routes, gone(near)), "dev r1");
-        assert_eq!(told(&mut routes, gone(far)), "");
-        // Of two gateways nobody said that they are one route, or that they aren't.
+        assert_eq!(via_after(&mut routes, near.clone()), "dev r0");
+        assert_eq!(via_after(&mut routes, far.clone()), "dev r0");
+        assert_eq!(via_after(&mut routes, gone(near)), "dev r1");
+        assert_eq!(via_after(&mut routes, gone(far)), "");
+        // Two gateways may or may not belong to one route.
         let [near, far] = [("fe80::1", 7), ("fe80::2", 8)].map(|hop| event("::/0", 0, &[hop]));
         assert!(!is_doubtful(&mut routes, &near));
         assert!(is_doubtful(&mut routes, &far));
-        assert_eq!(told(&mut routes, near), "via fe80::1%r0");
+        assert_eq!(via_after(&mut routes, near), "via fe80::1%r0");
         let other = RouteEvent { replaces: true, ..event("::/0", 0, &[("fe80::3", 7)]) };
         assert!(is_doubtful(&mut routes, &other), "it may stand for both");
     }
 
     #[test]
-    fn what_is_told_twice_is_held_once_and_only_what_matches_goes() {
+    fn repeated_events_add_nothing_and_removal_needs_a_match() {
         let mut routes = routes();
         let one = event("10.0.0.0/8", 20, &[("192.0.2.1", 7)]);
         let two = RouteEvent { appends: true, ..event("10.0.0.0/8", 20, &[("192.0.2.2", 7)]) };
         routes.begin_anew([&one, &two]);
-        assert_eq!(told(&mut routes, one.clone()), "via 192.0.2.1%r0");
+        assert_eq!(via_after(&mut routes, one.clone()), "via 192.0.2.1%r0");
         let unknown = event("10.0.0.0/8", 20, &[("192.0.2.3", 7)]);
         assert!(is_doubtful(&mut routes, &gone(unknown)));
-        assert_eq!(told(&mut routes, gone(one)), "via 192.0.2.2%r0");
-        assert_eq!(told(&mut routes, gone(two)), "");
+        assert_eq!(via_after(&mut routes, gone(one)), "via 192.0.2.2%r0");
+        assert_eq!(via_after(&mut routes, gone(two)), "");
         assert!(routes.is_empty());
     }
 
     #[test]
-    fn beginning_anew_tells_what_is_different() {
+    fn begin_anew_returns_changed_prefixes() {
         let mut routes = routes();
         let stays = event("10.0.0.0/8", 20, &[("192.0.2.1", 7)]);
         let goes = event("11.0.0.0/8", 20, &[("192.0.2.1", 7)]);

@@ -1,8 +1,7 @@
-//! Sources of routes: a text file, a dump of a router's BGP table, or a
-//! generator.
+//! Sources of routes: a text file, a dump of a router's BGP table, or a generator.
 //!
-//! All three give [`Routes`]. Tables know next hops by number; what the numbers stand for
-//! is kept here.
+//! All three produce [`Routes`]. Tables know next hops by number; this module stores what the
+//! numbers mean.
 
 pub mod kernel;
 pub mod mrt;
@@ -19,31 +18,31 @@ use std::net::IpAddr;
 pub struct Routes {
     /// IPv4 routes, each prefix once, in no particular order.
     pub inet: Vec<(Prefix<V4>, NextHop)>,
-    /// IPv6 routes, likewise.
+    /// IPv6 routes, each prefix once, in no particular order.
     pub inet6: Vec<(Prefix<V6>, NextHop)>,
-    /// Where they lead.
+    /// Next hops of the routes.
     pub next_hops: NextHops,
 }
 
-/// Where a route leads.
+/// Destination of a route.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Via {
-    /// To a router by its address.
+    /// A router, by its address.
     Address(IpAddr),
-    /// Likewise, on the link of an interface: IPv6 link-local addresses are none elsewhere
+    /// A router, by its address on the link of an interface: IPv6 link-local addresses need one
     /// (RFC 4007).
     Scoped(IpAddr, String),
-    /// To the hosts of an interface's link, each by its own address.
+    /// The hosts of an interface's link, each by its own address.
     Link(String),
-    /// To several of the former by weight: flows are spread over them.
+    /// Several of the above by weight: flows are spread over them.
     Several(Vec<(Via, u8)>),
-    /// Nowhere, in silence.
+    /// Dropped silently.
     Blackhole,
-    /// Nowhere: senders are told that the host can't be reached.
+    /// Dropped; senders get "host unreachable".
     Unreachable,
-    /// Nowhere: senders are told that they are not wanted.
+    /// Dropped; senders get "administratively prohibited".
     Prohibit,
-    /// To the router's own host.
+    /// The router's own host.
     Host,
 }
 
@@ -54,7 +53,7 @@ impl From<IpAddr> for Via {
 }
 
 impl fmt::Display for Via {
-    /// As it stands behind a route's prefix, or before it (see [`Via::leads_nowhere`]).
+    /// Writes the text that follows a route's prefix, or precedes it (see [`Via::leads_nowhere`]).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Via::Address(address) => write!(f, "via {address}"),
@@ -79,7 +78,7 @@ impl fmt::Display for Via {
 }
 
 impl Via {
-    /// True where packets end.
+    /// True if packets are dropped here.
     pub fn leads_nowhere(&self) -> bool {
         matches!(self, Via::Blackhole | Via::Unreachable | Via::Prohibit | Via::Host)
     }
@@ -93,8 +92,8 @@ pub struct NextHops {
 }
 
 impl NextHops {
-    /// The number of a next hop, the next free one if it has none yet; `None` when there are
-    /// no more numbers.
+    /// Number of a next hop, the next free one if it has none yet; `None` if there are no more
+    /// numbers.
     pub fn number(&mut self, via: impl Into<Via>) -> Option<NextHop> {
         self.number_of(via.into())
     }
@@ -114,17 +113,17 @@ impl NextHops {
         Some(next_hop)
     }
 
-    /// The number of a next hop, if it has one.
+    /// Number of a next hop, if it has one.
     pub fn get(&self, via: &Via) -> Option<NextHop> {
         self.numbers.get(via).copied()
     }
 
-    /// What a number stands for.
+    /// Next hop with this number.
     pub fn via(&self, next_hop: NextHop) -> Option<&Via> {
         self.vias.get(next_hop.number() as usize)
     }
 
-    /// All of them; the place of each is its number.
+    /// All next hops; the index of each is its number.
     pub fn vias(&self) -> &[Via] {
         &self.vias
     }

@@ -1,9 +1,9 @@
-//! Routes from a dump of a BGP table: MRT, type TABLE_DUMP_V2 (RFC 6396), as the
-//! archives of RouteViews and RIPE RIS hold them, once they are unpacked.
+//! Routes from a dump of a BGP table: MRT, type TABLE_DUMP_V2 (RFC 6396), in the uncompressed form
+//! of the files in the archives of RouteViews and RIPE RIS.
 //!
-//! Of several routes to a prefix the first entry counts: no dump says which one its
-//! router used. Left out: the older TABLE_DUMP, multicast, and several paths of one
-//! peer (RFC 8050); such records are counted, not read.
+//! Of several routes to a prefix the first entry is used: a dump does not record which one its
+//! router used. Not supported: the older TABLE_DUMP, multicast, and several paths from one peer
+//! (RFC 8050); such records are counted, not read.
 
 use super::Routes;
 use crate::fib::{Address, NextHop, Prefix};
@@ -22,35 +22,35 @@ const EXTENDED_LENGTH: u8 = 0x10;
 const NEXT_HOP: u8 = 3;
 const MP_REACH_NLRI: u8 = 14;
 
-/// What a dump holds.
+/// Contents of a dump.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dump {
     /// One route for each prefix.
     pub routes: Routes,
-    /// Peers of the router that was dumped.
+    /// Peers of the dumped router.
     pub peers: usize,
-    /// Prefixes whose first entry has no next hop; they are left out.
+    /// Prefixes whose first entry has no next hop; they are omitted.
     pub without_next_hop: u64,
-    /// Prefixes that came again; the first counts.
+    /// Prefixes that are repeated; the first occurrence is used.
     pub repeated: u64,
     /// Records of other kinds, by type and subtype.
     pub skipped: BTreeMap<(u16, u16), u64>,
 }
 
-/// Why a file is no dump.
+/// Reason why a file is not a valid dump.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("byte {offset}: {what}")]
 pub struct MrtError {
-    /// Place in the file, from 0.
+    /// Offset in the file, from 0.
     pub offset: usize,
-    /// What is wrong there, and what could be done.
+    /// Description of the error, and a possible remedy.
     pub what: String,
 }
 
 /// Reads a dump.
 ///
 /// # Errors
-/// If the file is packed, cut off, or contradicts itself.
+/// If the file is compressed, truncated, or contradicts itself.
 pub fn read(file: &[u8]) -> Result<Dump, MrtError> {
     if let Some(program) = packed_by(file) {
         let what = format!("the file is packed; unpack it with {program} first");
@@ -64,7 +64,7 @@ pub fn read(file: &[u8]) -> Result<Dump, MrtError> {
     Ok(reader.dump)
 }
 
-/// The program that unpacks a file that begins like this.
+/// Program that decompresses a file with this beginning.
 fn packed_by(file: &[u8]) -> Option<&'static str> {
     match file {
         [0x1f, 0x8b, ..] => Some("gunzip"),
@@ -109,8 +109,7 @@ impl Reader {
         Ok(())
     }
 
-    /// A prefix with its first entry (RFC 6396, 4.3.2). The other entries are not
-    /// looked at.
+    /// Reads a prefix with its first entry (RFC 6396, 4.3.2). The other entries are ignored.
     fn route<A: Address>(
         &mut self,
         body: &mut Bytes,
@@ -135,14 +134,14 @@ impl Reader {
     }
 }
 
-/// True for a prefix that was not there before.
+/// True for a prefix that is new.
 fn first<A: Address>(known: &mut HashSet<Prefix<A>>, prefix: Prefix<A>, again: &mut u64) -> bool {
     let new = known.insert(prefix);
     *again += u64::from(!new);
     new
 }
 
-/// The number of peers (RFC 6396, 4.3.1).
+/// Reads the number of peers (RFC 6396, 4.3.1).
 fn peers(body: &mut Bytes) -> Result<usize, MrtError> {
     let _collector = body.u32()?;
     let name = body.u16()?.into();
@@ -157,8 +156,8 @@ fn peers(body: &mut Bytes) -> Result<usize, MrtError> {
     Ok(count)
 }
 
-/// A length and as many bytes as it needs. Bits after the prefix "may be anything"
-/// (RFC 4271, 4.3), and are made 0.
+/// Reads a length and the bytes it needs. Bits after the prefix "may be anything" (RFC 4271, 4.3),
+/// and are set to 0.
 fn prefix<A: Address>(body: &mut Bytes) -> Result<Prefix<A>, MrtError> {
     let place = body.at;
     let length = body.u8()?;
@@ -174,7 +173,7 @@ fn prefix<A: Address>(body: &mut Bytes) -> Result<Prefix<A>, MrtError> {
     Ok(Prefix::containing(A::from_bits(bits), length))
 }
 
-/// The next hop among a route's attributes.
+/// Finds the next hop among a route's attributes.
 fn next_hop(attributes: &mut Bytes) -> Result<Option<IpAddr>, MrtError> {
     let mut found = None;
     while attributes.at < attributes.end {
@@ -186,7 +185,7 @@ fn next_hop(attributes: &mut Bytes) -> Result<Option<IpAddr>, MrtError> {
         let mut value = attributes.part(length, "an attribute")?;
         match kind {
             NEXT_HOP => found = found.or(Some(address(&mut value, length)?)),
-            // What MP_REACH_NLRI says counts before an IPv4 next hop beside it.
+            // MP_REACH_NLRI takes precedence over an IPv4 next hop.
             MP_REACH_NLRI => found = Some(reach(&mut value)?),
             _ => {}
         }
@@ -194,9 +193,9 @@ fn next_hop(attributes: &mut Bytes) -> Result<Option<IpAddr>, MrtError> {
     Ok(found)
 }
 
-/// Next hop of MP_REACH_NLRI: in dumps its length and itself alone (RFC 6396,
-/// 4.3.4). Some programs write the whole attribute, which begins with the number of
-/// a family, so with a 0 that no length can be.
+/// Next hop of MP_REACH_NLRI: in dumps only its length and the address itself (RFC 6396, 4.3.4).
+/// Some programs write the whole attribute, which begins with the number of a family, and thus with
+/// a 0, which is not a valid length.
 fn reach(value: &mut Bytes) -> Result<IpAddr, MrtError> {
     let length = match value.u8()? {
         0 => {
@@ -208,7 +207,7 @@ fn reach(value: &mut Bytes) -> Result<IpAddr, MrtError> {
     address(value, length.into())
 }
 
-/// An address; of an IPv6 one with the link-local one behind it, the first.
+/// Reads an address; of two IPv6 addresses, the second of which is link-local, the first.
 fn address(value: &mut Bytes, length: usize) -> Result<IpAddr, MrtError> {
     let place = value.at;
     let bytes = value.bytes(length, "a next hop")?;
@@ -221,12 +220,12 @@ fn address(value: &mut Bytes, length: usize) -> Result<IpAddr, MrtError> {
     }
 }
 
-/// A part of the file that is being read.
+/// A part of the file.
 struct Bytes<'a> {
     file: &'a [u8],
-    /// Next byte.
+    /// Offset of the next byte.
     at: usize,
-    /// Byte after the last.
+    /// Offset after the last byte.
     end: usize,
 }
 
@@ -242,7 +241,7 @@ impl<'a> Bytes<'a> {
         Ok(bytes)
     }
 
-    /// The next `count` bytes as a part of their own.
+    /// The next `count` bytes as a separate part.
     fn part(&mut self, count: usize, what: &str) -> Result<Bytes<'a>, MrtError> {
         let at = self.at;
         self.bytes(count, what)?;

@@ -1,17 +1,15 @@
 //! Synthetic routes with a realistic distribution of prefix lengths.
 //!
-//! What decides how fast a table is: how long its prefixes are, and how they lie
-//! within each other. The shares of lengths below are rounded from what weekly
-//! reports on the Internet's table show (the CIDR Report, and Huston's yearly "BGP
-//! in ..." at APNIC, for 2023 to 2025); about half of the IPv4 routes lie within a
-//! shorter one there, and nearly all IPv6 routes within an allocation of 32 bits or
-//! fewer. Nearly half of the real table could be aggregated: networks announce
-//! allocations in pieces, side by side and the same way. So here every second route
-//! is the neighbour of an earlier one of its length, and three of four neighbours
-//! have its next hop. Other addresses are drawn evenly, with less order than
-//! allocations have: a little harder for every algorithm. In the longest lengths
-//! the real table has nearly nothing, as they are filtered; a router's own
-//! interfaces put some in, and so do the shares here.
+//! The speed of a table depends on the lengths of its prefixes and on their nesting. The shares of
+//! lengths below are rounded from weekly reports on the Internet's table (the CIDR Report, and
+//! Huston's yearly "BGP in ..." at APNIC, for 2023 to 2025); there about half of the IPv4 routes
+//! are within a shorter one, and nearly all IPv6 routes within an allocation of 32 bits or fewer.
+//! Nearly half of the real table could be aggregated: networks announce allocations in adjacent
+//! pieces with the same path. Here, therefore, every second route is the neighbour of an earlier
+//! one of its length, and three of four neighbours have its next hop. Other addresses are drawn
+//! uniformly, with less structure than allocations have, which is slightly harder for every
+//! algorithm. The real table has almost no routes of the longest lengths, as they are filtered; a
+//! router's own interfaces add some, and so do the shares here.
 
 use super::{NextHops, Routes};
 use crate::fib::{Address, NextHop, Prefix, V4, V6};
@@ -20,7 +18,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Length and share of IPv4 routes, in routes of ten thousand or so.
+/// Length and share of IPv4 routes, per ten thousand routes or so.
 const INET: &[(u8, u64)] = &[
     (8, 1),
     (9, 1),
@@ -48,7 +46,7 @@ const INET: &[(u8, u64)] = &[
     (32, 4),
 ];
 
-/// Length and share of IPv6 routes, likewise.
+/// Length and share of IPv6 routes, per ten thousand routes or so.
 const INET6: &[(u8, u64)] = &[
     (20, 4),
     (22, 5),
@@ -88,18 +86,17 @@ const INET6: &[(u8, u64)] = &[
 const REGISTRIES: [(u128, u8); 6] =
     [(0x2001, 16), (0x240, 12), (0x260, 12), (0x280, 12), (0x2a0, 12), (0x2c0, 12)];
 
-/// Blocks out of which networks of no provider get their /48: first bits and their
-/// number.
+/// Blocks for the /48 of provider-independent networks: first bits and their number.
 const INDEPENDENT: [(u128, u8); 2] = [(0x2001_0600 >> 5, 27), (0x2620_0000 >> 9, 23)];
 
-/// The most routes that are made.
+/// Maximum number of routes per family.
 pub const ROUTES_MAX: usize = 1_000_000;
-/// Attempts at a place beside another route or within a shorter one, which may be full; and as
-/// many again at one in a block, which may be full, too: of 1,000,000 IPv6 routes 17,000 have 33
-/// bits, and the blocks room for 1,088 of them.
+/// Attempts to place a route next to another route or within a shorter one, which may be full; and
+/// the same number of attempts to place it in a block, which may also be full: of 1,000,000 IPv6
+/// routes 17,000 have 33 bits, and the blocks have room for 1,088 of them.
 const ATTEMPTS: usize = 16;
 
-/// What is wanted.
+/// Request for synthetic routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Synthesis {
     /// IPv4 routes, up to [`ROUTES_MAX`].
@@ -112,19 +109,19 @@ pub struct Synthesis {
     pub seed: u64,
 }
 
-/// Makes routes, exactly as many as asked for.
-pub fn synthesise(wanted: &Synthesis) -> Routes {
-    let mut random = Xoshiro256StarStar::seed_from_u64(wanted.seed);
+/// Generates exactly the requested number of routes.
+pub fn synthesise(request: &Synthesis) -> Routes {
+    let mut random = Xoshiro256StarStar::seed_from_u64(request.seed);
     let mut next_hops = NextHops::default();
-    let count = wanted.next_hops.max(1);
-    // Of the benchmarks' blocks (RFC 2544, RFC 5180); the last 16 bits count.
+    let count = request.next_hops.max(1);
+    // Addresses of the benchmark blocks (RFC 2544, RFC 5180), numbered in the last 16 bits.
     let inet_hops = hops(&mut next_hops, count, |n| IpAddr::V4(Ipv4Addr::new(198, 19, n[0], n[1])));
-    let inet = family(wanted.inet, INET, inet_block, &inet_hops, &mut random);
+    let inet = family(request.inet, INET, inet_block, &inet_hops, &mut random);
     let inet6_hops = hops(&mut next_hops, count, |n| {
         let last = u16::from_be_bytes(n);
         IpAddr::V6(Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, last))
     });
-    let inet6 = family(wanted.inet6, INET6, inet6_block, &inet6_hops, &mut random);
+    let inet6 = family(request.inet6, INET6, inet6_block, &inet6_hops, &mut random);
     Routes { inet, inet6, next_hops }
 }
 
@@ -132,8 +129,8 @@ fn hops(known: &mut NextHops, count: u16, address: impl Fn([u8; 2]) -> IpAddr) -
     (0..count).filter_map(|number| known.number(address(number.to_be_bytes()))).collect()
 }
 
-/// Unicast, and neither this host nor its own network: 1.0.0.0 to 223.255.255.255
-/// without 10/8 and 127/8.
+/// Unicast addresses except "this network" and private ones: 1.0.0.0 to 223.255.255.255 without
+/// 10/8 and 127/8.
 fn inet_block(_: u8, random: &mut Xoshiro256StarStar) -> V4 {
     loop {
         let address = random.next_u32();
@@ -162,7 +159,7 @@ fn family<A: Address>(
 ) -> Vec<(Prefix<A>, NextHop)> {
     let count = count.min(ROUTES_MAX);
     let mut lengths: Vec<u8> = (0..count).map(|_| length(shares, random)).collect();
-    // Shorter ones first, so that the others can lie within them.
+    // Shorter prefixes first, so that the others can be placed within them.
     lengths.sort_unstable();
     let mut routes: Vec<(Prefix<A>, NextHop)> = Vec::with_capacity(count);
     let mut taken = HashSet::with_capacity(count);
@@ -184,11 +181,11 @@ fn family<A: Address>(
             let few = attempts < ATTEMPTS;
             let crowded = shorter > 0 && attempts >= 2 * ATTEMPTS;
             let address = if neighbour && few {
-                let (beside, its_next_hop) = routes[any(shorter, random)];
+                let (neighbour_prefix, its_next_hop) = routes[any(shorter, random)];
                 if !random.next_u64().is_multiple_of(4) {
                     next_hop = its_next_hop;
                 }
-                beside.last().next().unwrap_or_default()
+                neighbour_prefix.last().next().unwrap_or_default()
             } else if within && few || crowded {
                 inside(routes[random.next_u64() as usize % shorter].0, random)
             } else {
@@ -205,7 +202,7 @@ fn family<A: Address>(
     routes
 }
 
-/// A random address of a prefix.
+/// A random address within a prefix.
 pub(crate) fn inside<A: Address>(prefix: Prefix<A>, random: &mut Xoshiro256StarStar) -> A {
     let host = prefix.address().to_bits() ^ prefix.last().to_bits();
     A::from_bits(prefix.address().to_bits() | (bits(random) & host))
@@ -227,7 +224,7 @@ fn length(shares: &[(u8, u64)], random: &mut Xoshiro256StarStar) -> u8 {
 mod tests {
     use super::*;
 
-    const WANTED: Synthesis = Synthesis { inet: 50_000, inet6: 20_000, next_hops: 16, seed: 1 };
+    const REQUEST: Synthesis = Synthesis { inet: 50_000, inet6: 20_000, next_hops: 16, seed: 1 };
 
     fn share<A: Address>(routes: &[(Prefix<A>, NextHop)], of: impl Fn(Prefix<A>) -> bool) -> f64 {
         let count = routes.iter().filter(|(prefix, _)| of(*prefix)).count();
@@ -235,15 +232,15 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_gives_the_same_routes_and_another_others() {
-        assert_eq!(synthesise(&WANTED), synthesise(&WANTED));
-        let other = synthesise(&Synthesis { seed: 2, ..WANTED });
-        assert_ne!(synthesise(&WANTED).inet, other.inet);
+    fn synthesis_is_deterministic_by_seed() {
+        assert_eq!(synthesise(&REQUEST), synthesise(&REQUEST));
+        let other = synthesise(&Synthesis { seed: 2, ..REQUEST });
+        assert_ne!(synthesise(&REQUEST).inet, other.inet);
     }
 
     #[test]
-    fn lengths_come_in_their_shares_and_each_prefix_once() {
-        let routes = synthesise(&WANTED);
+    fn lengths_follow_shares_and_prefixes_are_unique() {
+        let routes = synthesise(&REQUEST);
         assert_eq!((routes.inet.len(), routes.inet6.len()), (50_000, 20_000));
         assert_eq!(routes.next_hops.vias().len(), 32);
         let slash24 = share(&routes.inet, |prefix| prefix.length() == 24);
@@ -255,24 +252,24 @@ mod tests {
     }
 
     #[test]
-    fn as_many_are_made_as_there_may_be() {
-        let wanted = Synthesis { inet: 0, inet6: ROUTES_MAX, ..WANTED };
-        assert_eq!(synthesise(&wanted).inet6.len(), ROUTES_MAX);
+    fn largest_request_is_fulfilled() {
+        let request = Synthesis { inet: 0, inet6: ROUTES_MAX, ..REQUEST };
+        assert_eq!(synthesise(&request).inet6.len(), ROUTES_MAX);
     }
 
     #[test]
-    fn addresses_are_those_that_are_routed() {
-        let routes = synthesise(&WANTED);
+    fn addresses_are_routable() {
+        let routes = synthesise(&REQUEST);
         let odd = share(&routes.inet, |p| matches!(p.address().0 >> 24, 0 | 10 | 127 | 224..));
         assert_eq!(odd, 0.0);
         assert_eq!(share(&routes.inet6, |p| p.address().0 >> 125 != 1), 0.0, "2000::/3");
     }
 
     #[test]
-    fn few_routes_are_exactly_as_many_too() {
+    fn small_requests_are_fulfilled_exactly() {
         for count in [0, 1, 2, 8] {
-            let wanted = Synthesis { inet: count, inet6: count, next_hops: 0, seed: 3 };
-            let routes = synthesise(&wanted);
+            let request = Synthesis { inet: count, inet6: count, next_hops: 0, seed: 3 };
+            let routes = synthesise(&request);
             assert_eq!((routes.inet.len(), routes.inet6.len()), (count, count));
         }
     }

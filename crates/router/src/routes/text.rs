@@ -1,15 +1,15 @@
-//! Routes as text: `prefix via next-hop`, one on a line, much as ip-route(8) has them.
+//! Routes as text: `prefix via next-hop`, one per line, similar to ip-route(8).
 //!
 //! ```text
-//! # Comments and empty lines count for nothing.
+//! # Comments and empty lines are ignored.
 //! 198.18.0.0/16 via 198.19.0.2
 //! default via 198.19.0.1           # 0.0.0.0/0, as the next hop is IPv4
 //! 2001:2:0:8000::/49 via 2001:2::2
 //! 203.0.113.0/24 via 2001:2::2     # RFC 8950: the families may differ
-//! 2001:db8::/32 via fe80::1%r1     # a link-local address, and the link that it is on
+//! 2001:db8::/32 via fe80::1%r1     # a link-local address, and its link
 //! 192.0.2.0/24 dev r1              # the hosts of a link, each by its own address
 //! 10.0.0.0/8 via 198.19.0.2 weight 3 via 198.19.0.3   # flows are spread over several
-//! blackhole 10.1.0.0/16            # nowhere; `unreachable` and `prohibit` tell the sender
+//! blackhole 10.1.0.0/16            # dropped; `unreachable` and `prohibit` notify the sender
 //! local 10.2.0.1/32                # to the router's own host
 //! ```
 
@@ -19,24 +19,24 @@ use std::collections::HashMap;
 use std::fmt;
 use std::net::IpAddr;
 
-/// Faults that are listed; the others are only counted.
+/// Maximum number of listed errors; the others are only counted.
 const LISTED_MAX: usize = 20;
 
-/// All faults of a file of routes.
+/// All errors of a file of routes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextError {
-    /// The first of them, in the order of the lines.
+    /// The first errors, in the order of the lines.
     pub faults: Vec<Fault>,
-    /// How many there are in all.
+    /// Total number of errors.
     pub count: usize,
 }
 
-/// A line that is no route.
+/// A line that is not a route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// From 1.
+    /// Line, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// Description of the error.
     pub what: String,
 }
 
@@ -58,7 +58,7 @@ impl fmt::Display for TextError {
 /// Reads routes.
 ///
 /// # Errors
-/// Every line that is no route, and every prefix that has a route already.
+/// Every line that is not a route, and every prefix that already has a route.
 pub fn read(text: &str) -> Result<Routes, TextError> {
     let mut reader = Reader::default();
     let mut error = TextError { faults: Vec::new(), count: 0 };
@@ -74,7 +74,7 @@ pub fn read(text: &str) -> Result<Routes, TextError> {
     if error.count > 0 { Err(error) } else { Ok(reader.routes) }
 }
 
-/// Writes routes as [`read`] takes them, IPv4 first.
+/// Writes routes in the format of [`read`], IPv4 first.
 pub fn write(routes: &Routes) -> String {
     fn family<A: Address>(text: &mut String, routes: &[(Prefix<A>, NextHop)], hops: &NextHops) {
         for (prefix, next_hop) in routes {
@@ -94,15 +94,15 @@ pub fn write(routes: &Routes) -> String {
 #[derive(Default)]
 struct Reader {
     routes: Routes,
-    /// The line of each prefix.
+    /// Line of each prefix.
     inet: HashMap<Prefix<V4>, usize>,
     inet6: HashMap<Prefix<V6>, usize>,
 }
 
 impl Reader {
     fn line(&mut self, number: usize, line: &str) -> Result<(), String> {
-        let said = line.split('#').next().unwrap_or_default();
-        let words: Vec<&str> = said.split_whitespace().collect();
+        let content = line.split('#').next().unwrap_or_default();
+        let words: Vec<&str> = content.split_whitespace().collect();
         let (prefix, via) = match words[..] {
             [] => return Ok(()),
             ["blackhole", prefix] => (prefix, Via::Blackhole),
@@ -128,7 +128,7 @@ impl Reader {
     }
 }
 
-/// Next hops, each behind its `via`, with `weight N` if it isn't 1.
+/// Next hops, each preceded by `via`, and followed by `weight N` if it isn't 1.
 fn several(mut words: &[&str]) -> Result<Via, String> {
     let mut several = Vec::new();
     while !words.is_empty() {
@@ -158,7 +158,7 @@ fn several(mut words: &[&str]) -> Result<Via, String> {
     }
 }
 
-/// The family of a default route.
+/// True if the default route of this next hop is IPv6.
 fn is_inet6(via: &Via) -> bool {
     match via {
         Via::Address(address) | Via::Scoped(address, _) => address.is_ipv6(),
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn routes_are_read_and_written_the_same() {
+    fn routes_round_trip_through_text() {
         let text = "198.18.0.0/16 via 198.19.0.2\n0.0.0.0/0 via 198.19.0.1\n\
                     203.0.113.0/24 via 2001:2::2\n2001:2:0:8000::/49 via 2001:2::2\n";
         let routes = read(text).expect("routes");
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn other_ways_are_read_and_written_the_same() {
+    fn all_next_hop_kinds_round_trip_through_text() {
         let text = "192.0.2.0/24 dev r1\nblackhole 10.1.0.0/16\nprohibit 10.2.0.0/16\n\
                     10.0.0.0/8 via 198.19.0.2 weight 3 via 198.19.0.3\n\
                     2001:db8::/32 via fe80::1%r1\nunreachable 2001:db8:1::/48\n\
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_named_with_its_line() {
+    fn errors_include_every_line() {
         let text = "10.0.0.0/8 via 192.0.2.1\n10.0.0.0/8 via 192.0.2.2\n\n10.0.0.1/8 via 192.0.2.1\n\
                     10.0.0.0/8 192.0.2.1\n10.0.0.0/40 via 192.0.2.1\n2001::/16 via nowhere\n";
         let error = read(text).expect_err("five faults").to_string();
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_something_else_is_not_listed_whole() {
+    fn long_error_lists_are_truncated() {
         let error = read(&"nonsense\n".repeat(100)).expect_err("no routes");
         assert_eq!((error.faults.len(), error.count), (LISTED_MAX, 100));
         assert!(error.to_string().ends_with("and 80 more"));

@@ -1,4 +1,4 @@
-//! Routers of all kinds, as workers drive them.
+//! Routers of all kinds behind one trait.
 
 use crate::fib::{V4, V6};
 use crate::firewall::SharedFirewall;
@@ -6,7 +6,7 @@ use crate::path::{Config, ConfigError, Firewall, HandedOver, Lookup, NoFirewall,
 use fwdlab_netio::frame::{Batch, Frame};
 use std::sync::Arc;
 
-/// A router of whatever kind, as a worker sees it.
+/// A router of any kind, as workers use it.
 pub trait Engine: Send {
     /// As [`Router::process`].
     fn process(&mut self, batch: &mut [Frame], now_ns: u64);
@@ -63,10 +63,10 @@ impl<W: Firewall> Engine for Router<W> {
     }
 }
 
-/// A router that looks up in these tables, behind `firewall` if there is one.
+/// A router that uses these tables, behind `firewall` if there is one.
 ///
 /// # Errors
-/// What can't be in `config`.
+/// If `config` is invalid.
 pub fn engine(
     config: &Config,
     inet: Arc<dyn Lookup<V4>>,

@@ -1,8 +1,8 @@
 //! A worker: one thread that receives, forwards and sends, for one queue of every port.
 //!
-//! It is the only one in the router that knows ports and time; what happens to packets
-//! is [`crate::path`]'s. Everything is run to completion: a batch is received, forwarded
-//! and sent before the next is looked at.
+//! Workers are the only part of the router that knows ports and time; [`crate::path`] processes the
+//! packets. Everything runs to completion: a batch is received, forwarded and sent before the next
+//! one.
 
 mod engine;
 mod orders;
@@ -22,22 +22,22 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use std::{hint, thread};
 
-/// Looks at empty ports before the thread sleeps, at least and at most: the more, the sooner
-/// packets came after the last sleeps.
+/// Minimum and maximum number of polls of empty ports before the thread sleeps: the sooner packets
+/// came after recent sleeps, the more.
 const PATIENCE: RangeInclusive<u32> = 100..=20_000;
-/// Looks without letting others run.
+/// Polls without yielding the CPU.
 const SPIN: u32 = 200;
-/// A sleep that was hardly worth it.
+/// Duration below which a sleep was not worthwhile.
 const SHORT_NS: u64 = 50_000;
-/// Longest sleep: until the router looks after neighbours and states.
+/// Longest sleep: then the router checks neighbours and states.
 const NAP: Duration = Duration::from_millis(100);
-/// Rounds after which a busy worker looks at what the router's host sends.
+/// Rounds after which a busy worker polls the port of the router's host.
 const HOST: u32 = 8;
 
-/// Forwards between ports until it is told to end, or nothing will ever come in again.
+/// Forwards between ports until it is stopped, or all ports have reached their end.
 ///
 /// # Errors
-/// If a port is gone for good.
+/// If a port fails permanently.
 pub fn forward(mut engine: Box<dyn Engine>, station: Station) -> Result<(), NetioError> {
     let Station { mut ports, missed, orders } = station;
     let (mut batch, mut wakers) = (Batch::new(), Wakers::new());
@@ -112,7 +112,7 @@ pub fn forward(mut engine: Box<dyn Engine>, station: Station) -> Result<(), Neti
     Ok(())
 }
 
-/// Counts frames at the ports that they came in at.
+/// Counts frames by the port where they came in.
 fn count_by_port(batch: &Batch, missed: &[Missed]) {
     for frame in batch.frames() {
         if let Some(seen) = missed.get(usize::from(frame.ingress())) {
@@ -121,7 +121,7 @@ fn count_by_port(batch: &Batch, missed: &[Missed]) {
     }
 }
 
-/// Sends what the router has of its own; true if there was anything.
+/// Sends the router's own frames; returns true if there were any.
 fn emit(
     engine: &mut dyn Engine,
     ports: &mut [Box<dyn Port>],
@@ -137,13 +137,13 @@ fn emit(
     Ok(any)
 }
 
-/// Frames that found no room.
+/// Frames for which ports had no room.
 struct Lost {
     packets: u64,
     to_host: u64,
 }
 
-/// Sends a batch out of all ports that its frames go to.
+/// Sends a batch out of all egress ports of its frames.
 fn send(
     ports: &mut [Box<dyn Port>],
     missed: &[Missed],
@@ -176,8 +176,8 @@ fn note_missed(ports: &mut [Box<dyn Port>], missed: &[Missed]) {
     }
 }
 
-/// Forwards along a wire in memory until it is told to end. What the router sends of its own
-/// beyond what it received takes the place of frames that went nowhere.
+/// Forwards along a wire in memory until it is stopped. The router's own frames replace frames that
+/// are not forwarded.
 pub fn forward_circuit(mut engine: Box<dyn Engine>, transit: &mut Transit, orders: &Orders) {
     let mut idle = 0u32;
     let mut own = Batch::new();
@@ -185,7 +185,7 @@ pub fn forward_circuit(mut engine: Box<dyn Engine>, transit: &mut Transit, order
         orders.follow(&mut engine);
         match transit.slot() {
             Some(frames) => {
-                // They lie in another CPU's caches: all are asked for at once.
+                // They are in another CPU's caches: prefetch all of them in parallel.
                 frames.iter().for_each(|frame| prefetch(frame.bytes().as_ptr() as usize));
                 engine.process(frames, clock::monotonic_ns());
                 while engine.take_emitted(&mut own) > 0 {
@@ -209,7 +209,7 @@ pub fn forward_circuit(mut engine: Box<dyn Engine>, transit: &mut Transit, order
     }
 }
 
-/// Puts frames where others go nowhere; returns how many found no place.
+/// Replaces frames without egress; returns the number of frames that did not fit.
 #[cold]
 fn put_in(own: &[Frame], frames: &mut [Frame]) -> u64 {
     let mut places = frames.iter_mut().filter(|frame| frame.egress().is_none());
@@ -239,7 +239,7 @@ mod tests {
 
     const MACS: [[u8; 6]; 4] = [[2; 6], [4; 6], [6; 6], [8; 6]];
 
-    /// Between ports 0 and 1, everything leads out of 1.
+    /// Between ports 0 and 1, all routes lead out of 1.
     fn router() -> (Router, Arc<Counters>) {
         let hop = NextHop::new(0).expect("a number");
         let (mut inet, inet6) = (Radix::<V4>::new(), Radix::<V6>::new());
@@ -263,7 +263,7 @@ mod tests {
         template.frame(0, 0, &Stamp { run_id: 1, sender, phase, flow, sequence: 0, time_ns: 0 })
     }
 
-    /// Gives some frames, then ends; takes all but every third.
+    /// Delivers some frames, then ends; accepts all but every third.
     struct Script {
         number: u8,
         frames: usize,
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_port_has_no_room_for_is_not_forwarded() {
+    fn frames_rejected_by_a_port_count_as_no_room() {
         let (router, counters) = router();
         let script =
             |number, frames| -> Box<dyn Port> { Box::new(Script { number, frames, seen: 0 }) };
@@ -319,10 +319,10 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_finds_no_room_takes_no_packet_with_it() {
+    fn lost_answers_do_not_change_forwarded_packets() {
         let (mut router, counters) = router();
         let mut expired = frame();
-        // A TTL of 1 in place of 64, and the checksum that goes with it.
+        // A TTL of 1 in place of 64, with a matching checksum.
         let sum = u32::from(u16::from_be_bytes([expired[24], expired[25]])) + (63 << 8);
         expired[22] = 1;
         expired[24..26].copy_from_slice(&(((sum >> 16) + (sum & 0xffff)) as u16).to_be_bytes());
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wire_is_followed_until_the_order_to_stop() {
+    fn forward_circuit_runs_until_stopped() {
         let (router, counters) = router();
         let circuit = Circuit::new(4).expect("memory");
         let (mut feeder, mut drain) = (circuit.feeder(), circuit.drain());
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn own_frames_take_the_places_of_frames_that_go_nowhere() {
+    fn put_in_replaces_frames_without_egress() {
         let mut frames = [Frame::new(), Frame::new(), Frame::new()];
         frames[1].send_to(1);
         let own = [1u8, 2, 3].map(|number| Frame::of(0, &[number]).expect("it fits"));

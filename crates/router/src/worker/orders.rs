@@ -1,4 +1,4 @@
-//! What a worker is given, and what it is told while it runs.
+//! Inputs of a worker, and orders to it while it runs.
 
 use super::engine::Engine;
 use fwdlab_netio::{Bell, NetioError, Port, clock};
@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What is seen of a port from outside while its worker runs.
+/// Counters of a port, visible to other threads while its worker runs.
 #[derive(Debug, Default)]
 pub struct Missed {
     pub(super) missed: AtomicU64,
@@ -16,54 +16,54 @@ pub struct Missed {
 }
 
 impl Missed {
-    /// Frames that the port lost before they could be received.
+    /// Frames that the port lost before the worker received them.
     pub fn get(&self) -> u64 {
         self.missed.load(Ordering::Relaxed)
     }
 
-    /// Frames that were received.
+    /// Received frames.
     pub fn received(&self) -> u64 {
         self.received.load(Ordering::Relaxed)
     }
 
-    /// Frames that were sent.
+    /// Sent frames.
     pub fn sent(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
     }
 
-    /// Frames that the port had no room for.
+    /// Frames for which the port had no room.
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 }
 
-/// There is one writer, so nothing can come between.
+/// Adds without a locked instruction: there is only one writer.
 pub(super) fn add(counter: &AtomicU64, more: u64) {
     counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
 }
 
-/// The ports of a worker, and what is told to it while it runs.
+/// The ports of a worker, and orders to it while it runs.
 pub struct Station {
-    /// Those of the interfaces, then those of the router's host, if it has any.
+    /// Ports of the interfaces, followed by the ports of the router's host, if it has any.
     pub ports: Vec<Box<dyn Port>>,
-    /// What is seen of the interfaces' ports: as many as there are interfaces.
+    /// Counters of the interfaces' ports, one for each interface.
     pub missed: Arc<[Missed]>,
     /// The orders.
     pub orders: Arc<Orders>,
 }
 
-/// What a worker is told while it runs.
+/// Orders to a worker while it runs.
 #[derive(Debug)]
 pub struct Orders {
     stop: AtomicBool,
     pub(super) bell: Bell,
-    /// The router that takes the place of the worker's; `taken` counts those that did.
+    /// The router that replaces the worker's; `taken` counts the replacements.
     next: Mutex<Option<Next>>,
     is_next: AtomicBool,
     taken: AtomicU64,
 }
 
-/// Of a router there is nothing to be shown.
+/// Newtype for `Debug`, as routers have none.
 struct Next(Box<dyn Engine>);
 
 impl fmt::Debug for Next {
@@ -73,10 +73,10 @@ impl fmt::Debug for Next {
 }
 
 impl Orders {
-    /// None yet.
+    /// No orders.
     ///
     /// # Errors
-    /// If the process has as many descriptors as it may.
+    /// If the process has no file descriptors left.
     pub fn new() -> Result<Orders, NetioError> {
         Ok(Orders {
             stop: AtomicBool::new(false),
@@ -87,30 +87,30 @@ impl Orders {
         })
     }
 
-    /// Lets the worker end.
+    /// Stops the worker.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
         self.bell.ring();
     }
 
-    /// True when it is to end.
+    /// True if the worker is to stop.
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Lets `engine` take the place of the worker's router before its next batch.
+    /// Replaces the worker's router by `engine` before its next batch.
     pub fn replace(&self, engine: Box<dyn Engine>) {
         *self.next.lock().unwrap_or_else(PoisonError::into_inner) = Some(Next(engine));
         self.is_next.store(true, Ordering::Release);
         self.bell.ring();
     }
 
-    /// Routers that have taken another one's place.
+    /// Number of replacements that have been carried out.
     pub fn taken(&self) -> u64 {
         self.taken.load(Ordering::Acquire)
     }
 
-    /// Lets the router that is to take the place of `engine` do so, if there is one.
+    /// Replaces `engine` if a new router was ordered.
     #[inline]
     pub(super) fn follow(&self, engine: &mut Box<dyn Engine>) {
         if self.is_next.load(Ordering::Relaxed) {
@@ -145,7 +145,7 @@ mod tests {
     const FAR: [u8; 6] = [2, 0, 0, 0, 0, 2];
     const NEXT: [u8; 6] = [2, 0, 0, 0, 0, 9];
 
-    /// Everything goes to 198.51.100.9, the next hop of this number, whose MAC isn't known.
+    /// All packets go to 198.51.100.9, the next hop of this number, whose MAC is unknown.
     fn router(number: u32, counters: &Arc<Counters>) -> Box<dyn Engine> {
         let next_hop = NextHop::new(number).expect("a number");
         let (mut inet, inet6) = (Auto::<V4>::new(), Auto::<V6>::new());
@@ -165,7 +165,7 @@ mod tests {
         engine(&config, Arc::new(inet), Arc::new(inet6), None, tally).expect("a sound set-up")
     }
 
-    /// What the router sends of its own.
+    /// The router's own frames.
     fn emitted(engine: &mut dyn Engine) -> Vec<Vec<u8>> {
         let (mut work, mut all) = (Batch::new(), Vec::new());
         while engine.take_emitted(&mut work) > 0 {
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_that_waits_is_sent_by_the_router_that_takes_the_place() {
+    fn waiting_packets_survive_a_replacement() {
         let counters = Counters::new(1);
         let mut engine = router(0, &counters);
         let mut header =
@@ -194,11 +194,11 @@ mod tests {
         orders.follow(&mut engine);
         orders.follow(&mut engine);
         assert_eq!(orders.taken(), 1);
-        let mut told = [&FAR[..], &NEXT, &[8, 6, 0, 1, 8, 0, 6, 4, 0, 2], &NEXT].concat();
-        told.extend([198, 51, 100, 9]);
-        told.extend(FAR);
-        told.extend([198, 51, 100, 1]);
-        let mut frames = [Frame::of(1, &told).expect("it fits")];
+        let mut reply = [&FAR[..], &NEXT, &[8, 6, 0, 1, 8, 0, 6, 4, 0, 2], &NEXT].concat();
+        reply.extend([198, 51, 100, 9]);
+        reply.extend(FAR);
+        reply.extend([198, 51, 100, 1]);
+        let mut frames = [Frame::of(1, &reply).expect("it fits")];
         engine.process(&mut frames, clock::monotonic_ns());
         engine.flush();
         let sent: Vec<_> =

@@ -1,5 +1,4 @@
-//! The messages: solicitations as they are read, advertisements as they are written (RFC 4861
-//! sections 4.1 and 4.2).
+//! The messages: parses solicitations and writes advertisements (RFC 4861 sections 4.1 and 4.2).
 
 use super::{Advertisement, own};
 use crate::path::interface::Interface;
@@ -7,12 +6,12 @@ use crate::path::slow::{end6, icmp};
 use crate::path::{ethernet, ipv6};
 use fwdlab_netio::frame::Frame;
 
-/// Where the message begins in a frame.
+/// Offset of the message in a frame.
 const MESSAGE: usize = ethernet::HEADER + ipv6::HEADER;
 /// Bytes of a solicitation and of an advertisement without options.
 const SOLICITATION: usize = 8;
 const ADVERTISEMENT: usize = 16;
-/// Types.
+/// ICMPv6 types.
 const SOLICITS: u8 = 133;
 const ADVERTISES: u8 = 134;
 /// Options: MAC of the sender, a prefix, the MTU.
@@ -21,10 +20,10 @@ const PREFIX: u8 = 3;
 const MTU: u8 = 5;
 /// The MAC of all nodes of a link (RFC 2464 section 7).
 const ALL_NODES_MAC: [u8; 6] = [0x33, 0x33, 0, 0, 0, 1];
-/// Hop limit that hosts are told to use (IANA's number of the day, RFC 1700).
+/// Hop limit that advertisements recommend to hosts (IANA's current number, RFC 1700).
 const HOP_LIMIT: u8 = 64;
 
-/// True of what says that it is one.
+/// True if the frame's type is a solicitation.
 pub(super) fn is_solicitation(frame: &Frame) -> bool {
     let bytes = frame.buffer();
     frame.len() >= MESSAGE + SOLICITATION
@@ -32,7 +31,7 @@ pub(super) fn is_solicitation(frame: &Frame) -> bool {
         && bytes[MESSAGE] == SOLICITS
 }
 
-/// True of a solicitation that is valid (section 6.1.1).
+/// True for a valid solicitation (section 6.1.1).
 pub(super) fn is_sound(frame: &Frame) -> bool {
     let bytes = frame.buffer();
     let end = end6(frame);
@@ -51,27 +50,31 @@ pub(super) fn is_sound(frame: &Frame) -> bool {
         && icmp::is_sound6(frame)
 }
 
-/// The advertisement of an interface, if it has an address to send it from.
-pub(super) fn write(port: u8, interface: &Interface, told: &Advertisement) -> Option<Frame> {
+/// Writes the advertisement of an interface; `None` if it has no address to send from.
+pub(super) fn write(
+    port: u8,
+    interface: &Interface,
+    advertisement: &Advertisement,
+) -> Option<Frame> {
     let own = own(interface)?;
     let mut message = vec![0; ADVERTISEMENT];
-    let (managed, other) = told.flags;
+    let (managed, other) = advertisement.flags;
     message[0] = ADVERTISES;
     message[4] = HOP_LIMIT;
     message[5] = u8::from(managed) << 7 | u8::from(other) << 6;
-    message[6..8].copy_from_slice(&told.lifetime.to_be_bytes());
+    message[6..8].copy_from_slice(&advertisement.lifetime.to_be_bytes());
     message.extend([SOURCE_MAC, 1]);
     message.extend(interface.mac);
-    if told.tells_mtu {
+    if advertisement.tells_mtu {
         message.extend([MTU, 1, 0, 0]);
         message.extend(u32::from(interface.mtu).to_be_bytes());
     }
-    for &(prefix, length) in &told.prefixes {
-        // On the link; and of 64 bits each host adds its own (RFC 4862 section 5.5.3).
+    for &(prefix, length) in &advertisement.prefixes {
+        // On-link; with 64 bits each host adds its own bits (RFC 4862 section 5.5.3).
         let flags = 0x80 | if length == 64 { 0x40 } else { 0 };
         message.extend([PREFIX, 4, length, flags]);
-        message.extend(told.valid.to_be_bytes());
-        message.extend(told.preferred.to_be_bytes());
+        message.extend(advertisement.valid.to_be_bytes());
+        message.extend(advertisement.preferred.to_be_bytes());
         message.extend([0; 4]);
         message.extend(prefix.0.to_be_bytes());
     }

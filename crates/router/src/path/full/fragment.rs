@@ -1,4 +1,4 @@
-//! Packets cut into fragments (RFC 791 section 3.2).
+//! Fragmentation of packets (RFC 791 section 3.2).
 
 use super::super::ethernet::{self, HEADER as ETHERNET};
 use super::super::ipv4::{self, field};
@@ -8,11 +8,11 @@ use fwdlab_netio::frame::Frame;
 const MORE: u16 = 0x2000;
 /// The offset, in units of eight bytes.
 const OFFSET: u16 = 0x1fff;
-/// Longest header.
+/// Maximum header length.
 const HEADER_MAX: usize = 60;
 
-/// All fragments but the first of a packet that is ready to be sent but too big. None
-/// if an offset would be beyond all that a packet can have.
+/// Returns all fragments but the first of a packet that is ready to be sent but too large. `None`
+/// if an offset would exceed the maximum packet size.
 pub(super) fn further(frame: &Frame, mtu: u16) -> Option<Vec<Frame>> {
     let bytes = frame.buffer();
     let begin = ETHERNET + header_length(frame);
@@ -44,13 +44,13 @@ pub(super) fn further(frame: &Frame, mtu: u16) -> Option<Vec<Frame>> {
     Some(fragments)
 }
 
-/// Makes a packet the first of its fragments.
+/// Shortens a packet to its first fragment.
 pub(super) fn shorten(frame: &mut Frame, mtu: u16) {
     let (payload, flags) = (payload(header_length(frame), mtu), flags(frame));
     finish(frame, payload, flags | MORE);
 }
 
-/// Bytes that the first fragment has behind its header.
+/// Bytes that the first fragment has after its header.
 fn payload(header: usize, mtu: u16) -> usize {
     (usize::from(mtu) - header) & !7
 }
@@ -63,7 +63,7 @@ fn flags(frame: &Frame) -> u16 {
     u16::from_be_bytes([frame.buffer()[field::FLAGS], frame.buffer()[field::FLAGS + 1]])
 }
 
-/// The header with those options that all fragments have, and its length.
+/// The header with those options that all fragments copy, and its length.
 fn later_header(frame: &Frame) -> ([u8; HEADER_MAX], usize) {
     let bytes = frame.buffer();
     let end = ETHERNET + header_length(frame);
@@ -71,7 +71,7 @@ fn later_header(frame: &Frame) -> ([u8; HEADER_MAX], usize) {
     header[..ipv4::HEADER].copy_from_slice(&bytes[ETHERNET..ETHERNET + ipv4::HEADER]);
     let mut length = ipv4::HEADER;
     let mut at = ETHERNET + ipv4::HEADER;
-    // They were checked: each is longer than nothing, and ends within the header.
+    // The options were checked: each has a length, and ends within the header.
     while at < end && bytes[at] != 0 {
         let option = if bytes[at] == 1 { 1 } else { usize::from(bytes[at + 1]).max(1) };
         let option = &bytes[at..end.min(at + option)];
@@ -81,13 +81,13 @@ fn later_header(frame: &Frame) -> ([u8; HEADER_MAX], usize) {
         }
         at += option.len();
     }
-    // What is missing to whole words is 0: the end of options.
+    // Pad to whole words with 0, the end of options.
     let length = length.next_multiple_of(4);
     header[0] = 0x40 | (length / 4) as u8;
     (header, length)
 }
 
-/// Length, flags and checksum of a fragment with `payload` bytes behind its header.
+/// Writes length, flags and checksum of a fragment with `payload` bytes after its header.
 fn finish(frame: &mut Frame, payload: usize, flags: u16) {
     let header = header_length(frame);
     let bytes = frame.buffer_mut();

@@ -4,19 +4,19 @@
 //! |---|---|
 //! | frames are queued by protocol, then taken from the queues one by one | `ether_demux`, `netisr_queue` |
 //! | headers are checked, destinations compared with every own address | `ip_input`, `ip6_input` |
-//! | IPv4 options are walked | `ip_dooptions` |
-//! | header and eight bytes are saved, should an error be found later on | `ip_forward` (`mcopy`) |
+//! | IPv4 options are processed | `ip_dooptions` |
+//! | header and eight bytes are saved for a possible error message | `ip_forward` (`mcopy`) |
 //! | one lookup, and a reference to the next hop, which all workers count in the same place | `fib4_lookup`, `rtalloc1`, `RTFREE` |
 //! | TTL | `ip_forward` |
 //! | packets that leave where they came in: a redirect to their sender | `ip_forward` (`icmp_error`) |
 //! | the interface's MTU, the whole header's checksum, fragments | `ip_output`, `ip_fragment` |
 //! | MACs, and a queue at the port | `ether_output`, `if_transmit` |
 //!
-//! The fast path passes exceptional packets to it from `ip_dooptions` on. Both paths send
+//! The fast path passes exceptional packets to it, starting with `ip_dooptions`. Both paths send
 //! identical bytes; only the amount of work differs.
 //!
-//! Left out: reassembly, timestamp options, multicast, and queues that are shared with
-//! other threads. IPv6 options are carried along unread (RFC 8200 section 4.3).
+//! Not implemented: reassembly, timestamp options, multicast, and queues shared with other threads.
+//! IPv6 options are forwarded unread (RFC 8200 section 4.3).
 
 mod fragment;
 mod options;
@@ -36,7 +36,7 @@ use std::collections::VecDeque;
 use std::slice;
 use std::sync::Arc;
 
-/// Bytes of a frame that are saved: the longest IPv4 header and eight bytes.
+/// Bytes of a frame to save: the longest IPv4 header and eight bytes.
 const HEAD: usize = ETHERNET + 60 + 8;
 
 /// Queues of one worker.
@@ -49,7 +49,7 @@ pub(super) struct Full {
     output: VecDeque<(usize, u8)>,
 }
 
-/// The beginning of a frame as it was before forwarding changed it.
+/// The beginning of a frame before forwarding changed it.
 struct Head([u8; HEAD]);
 
 impl Head {
@@ -65,11 +65,10 @@ impl Head {
     }
 }
 
-/// A reference to a next hop: taking and dropping it writes to memory that all workers
-/// share.
+/// A reference to a next hop: taking and dropping it writes to memory that all workers share.
 type Held = Option<Arc<Entry>>;
 
-/// Why a packet ended, with the second word of an error message about it.
+/// Reason why a packet was not forwarded, with the second word of an error message about it.
 type Refused = (Reason, [u8; 4]);
 
 fn plain(reason: Reason) -> Refused {
@@ -139,7 +138,7 @@ impl<W: Firewall> Router<W> {
         self.forward6(slice::from_mut(frame), 0, now_ns)
     }
 
-    /// The filter of sources.
+    /// Applies the source filter.
     pub(super) fn check_source(&self, frame: &Frame) -> Result<(), Refused> {
         let mode = self.reverse_paths.get(usize::from(frame.ingress())).copied();
         match mode.unwrap_or_default() {
@@ -149,8 +148,8 @@ impl<W: Firewall> Router<W> {
         }
     }
 
-    /// `ip_forward` and `ip_output` of the packet at a place of the batch in which the
-    /// firewall has seen it come in; returns the port that it goes out at.
+    /// `ip_forward` and `ip_output` of the packet at a place of the batch in which the firewall has
+    /// seen it come in; returns the egress port.
     fn forward4(&mut self, batch: &mut [Frame], place: usize, now_ns: u64) -> Result<u8, Refused> {
         let frame = &mut batch[place];
         let record = options::check(frame)?;
@@ -192,7 +191,7 @@ impl<W: Firewall> Router<W> {
         Ok(link.port)
     }
 
-    /// `ip6_forward` and `nd6_output`, likewise.
+    /// `ip6_forward` and `nd6_output` of a packet, as [`Router::forward4`].
     fn forward6(&mut self, batch: &mut [Frame], place: usize, now_ns: u64) -> Result<u8, Refused> {
         let frame = &mut batch[place];
         let head = Head::of(frame);
@@ -221,8 +220,8 @@ impl<W: Firewall> Router<W> {
         Ok(link.port)
     }
 
-    /// Where packets to a next hop are sent, if there is one and it is known, and a
-    /// reference to it, for as long as the packet needs it.
+    /// Link of a next hop, if it exists and is known, and a reference that lasts as long as the
+    /// packet needs it.
     fn next_hop(
         &mut self,
         [next_hop]: [Option<NextHop>; 1],
@@ -248,8 +247,8 @@ impl<W: Firewall> Router<W> {
         }
     }
 
-    /// Tells the sender of a packet that leaves where it came in of the shorter way, if
-    /// there is one for it.
+    /// Sends a redirect to the sender of a packet that leaves where it came in, if there is a
+    /// shorter path.
     #[cold]
     fn redirect(&mut self, frame: &Frame, head: &Head, link: &Link, to: Held, now_ns: u64) {
         let Some(interface) = self.interfaces.get(usize::from(link.port)) else { return };
@@ -274,7 +273,7 @@ impl<W: Firewall> Router<W> {
         if passed & 1 != 0 { Ok(()) } else { Err(self.held_back()) }
     }
 
-    /// Why the firewall dropped a packet.
+    /// Reason why the firewall dropped a packet.
     #[cold]
     fn held_back(&mut self) -> Refused {
         let apart = apart(self.firewall.take_held_back());
@@ -296,7 +295,7 @@ impl<W: Firewall> Router<W> {
         if passed >> place & 1 != 0 { Ok(()) } else { Err(self.held_back()) }
     }
 
-    /// Counts a packet, and puts it in its port's queue.
+    /// Counts a packet, and adds it to its port's queue.
     fn conclude(&mut self, place: usize, outcome: Result<u8, Refused>) {
         match outcome {
             Ok(port) => {
@@ -309,7 +308,7 @@ impl<W: Firewall> Router<W> {
         }
     }
 
-    /// Sends what is in the queues of the ports.
+    /// Sends the packets in the ports' queues.
     fn transmit(&mut self, batch: &mut [Frame]) {
         while let Some((place, port)) = self.full.output.pop_front() {
             batch[place].send_to(port);
@@ -317,7 +316,7 @@ impl<W: Firewall> Router<W> {
     }
 }
 
-/// Makes the frame the first of its packet's fragments, the others emitted frames.
+/// Shortens the frame to its packet's first fragment, and emits the others.
 #[cold]
 pub(super) fn cut(
     frame: &mut Frame,

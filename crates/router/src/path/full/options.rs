@@ -1,8 +1,8 @@
 //! Options of IPv4 headers (RFC 791 section 3.1, RFC 1812 sections 4.2.2 and 5.3.13).
 //!
-//! Source routes are refused, as every router does by now (RFC 7126 section 4.3).
-//! Record-route options are processed. Timestamp options are not, as the router has no
-//! wall clock; they and all others are passed on unchanged.
+//! Source routes are refused, as routers commonly do (RFC 7126 section 4.3). Record-route options
+//! are processed. Timestamp options are not, as the router has no wall clock; they and all others
+//! are forwarded unchanged.
 
 use super::super::ethernet::HEADER as ETHERNET;
 use super::super::{Reason, ipv4};
@@ -10,15 +10,15 @@ use super::Refused;
 use crate::fib::V4;
 use fwdlab_netio::frame::Frame;
 
-/// Types of options.
+/// Option types.
 const END: u8 = 0;
 const NOTHING: u8 = 1;
 const RECORD_ROUTE: u8 = 7;
 const LOOSE_SOURCE_ROUTE: u8 = 131;
 const STRICT_SOURCE_ROUTE: u8 = 137;
 
-/// Walks the options of a packet whose header was checked: the offset in the frame of
-/// the option that records routes, if there is one.
+/// Checks the options of a packet whose header was checked; returns the offset in the frame of the
+/// record-route option, if there is one.
 pub(super) fn check(frame: &Frame) -> Result<Option<usize>, Refused> {
     let bytes = frame.buffer();
     let end = ETHERNET + usize::from(bytes[ETHERNET] & 15) * 4;
@@ -38,7 +38,8 @@ pub(super) fn check(frame: &Frame) -> Result<Option<usize>, Refused> {
             LOOSE_SOURCE_ROUTE | STRICT_SOURCE_ROUTE => {
                 return Err((Reason::SlowSourceRoute, [0; 4]));
             }
-            // Offsets in the option count from 1, and the first three bytes are its own.
+            // Offsets in the option count from 1, and the first three bytes belong to the option
+            // itself.
             RECORD_ROUTE if length < 3 => return Err(fault(at + 1)),
             RECORD_ROUTE if bytes[at + 2] < 4 => return Err(fault(at + 2)),
             RECORD_ROUTE => record = Some(at),
@@ -49,7 +50,7 @@ pub(super) fn check(frame: &Frame) -> Result<Option<usize>, Refused> {
     Ok(record)
 }
 
-/// Writes an address into the option at `at`, if it has room for one more.
+/// Writes an address into the option at `at`, if it has room for another one.
 pub(super) fn record(frame: &mut Frame, at: usize, V4(own): V4) {
     let bytes = frame.buffer_mut();
     let (length, pointer) = (usize::from(bytes[at + 1]), usize::from(bytes[at + 2]));
@@ -59,7 +60,7 @@ pub(super) fn record(frame: &mut Frame, at: usize, V4(own): V4) {
     }
 }
 
-/// A parameter problem; errors say where by the offset in the header.
+/// A parameter problem, which points to an offset in the header.
 fn fault(at: usize) -> Refused {
     (Reason::SlowOptions, [(at - ETHERNET) as u8, 0, 0, 0])
 }
@@ -76,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_walked() {
+    fn check_finds_record_route_and_rejects_bad_options() {
         let ok = |options: &[u8]| check(&frame(options)).expect("sound");
         let bad = |options: &[u8]| check(&frame(options)).expect_err("a fault");
         assert_eq!(ok(&[]), None);
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn routes_are_recorded_where_there_is_room() {
+    fn record_writes_an_address_if_there_is_room() {
         let mut one = frame(&[7, 11, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         let expected = [
             [7, 11, 8, 1, 2, 3, 4, 0, 0, 0, 0, 0],

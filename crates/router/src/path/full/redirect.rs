@@ -1,4 +1,4 @@
-//! Redirects: a sender hears of a router, or of the destination itself, on its own link
+//! Redirects: inform a sender of a better router, or of the destination itself, on its own link
 //! (RFC 792, RFC 1812 section 5.2.7.2, RFC 4861 section 8.2).
 //!
 //! Always for one host, never for a network.
@@ -11,17 +11,17 @@ use crate::fib::{Address, V4, V6};
 use fwdlab_netio::frame::Frame;
 use std::net::IpAddr;
 
-/// The shorter way of a packet.
+/// The better next hop of a packet.
 pub(super) enum Redirect {
     /// The router or host to send to.
     Inet(V4),
-    /// Likewise, and the own address that tells it.
+    /// The router or host to send to, and the router's address that sends the redirect.
     Inet6(V6, V6),
 }
 
-/// The shorter way of a packet that goes out where it came in, as it came in. It is
-/// over `gateway`, or to the destination itself if that is the gateway, or there is none
-/// of its family.
+/// Finds the better next hop of a packet that leaves where it came in, given in its received form:
+/// `gateway`, or the destination itself if that is the gateway or there is no gateway of its
+/// family.
 pub(super) fn find(
     frame: &Frame,
     interface: &Interface,
@@ -39,7 +39,7 @@ pub(super) fn find(
     }
     let source = ipv6::address(bytes, ipv6::field::SOURCE);
     let destination = ipv6::address(bytes, ipv6::field::DESTINATION);
-    // Routers redirect from, and to, link-local addresses.
+    // Routers use link-local addresses in redirects, for themselves and as target.
     let mut addresses = interface.addresses.iter();
     let own = addresses.find_map(|&(own, _)| V6::from_ip(own).filter(|own| own.is_link_local()))?;
     let gateway = gateway.and_then(V6::from_ip).filter(|gateway| *gateway != destination);
@@ -65,7 +65,7 @@ pub(super) fn write(frame: &mut Frame, interface: &Interface, link: &Link, redir
     slow::turn_back(frame, interface, length);
 }
 
-/// True when both are on the link of one of the interface's addresses.
+/// True if both are on the link of one of the interface's addresses.
 fn share_link<A: Address>(interface: &Interface, a: A, b: A) -> bool {
     interface.addresses.iter().any(|&(own, length)| {
         A::from_ip(own).is_some_and(|own| own.shares(a, length) && own.shares(b, length))

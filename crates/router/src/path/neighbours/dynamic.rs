@@ -1,41 +1,41 @@
-//! Next hops that come while packets are forwarded, and what a router that is set up anew keeps
-//! of the one before.
+//! Next hops that are added while packets are forwarded, and entries that a reconfigured router
+//! keeps from its predecessor.
 //!
-//! Each worker has its own copy of the list and takes over what is new when it sees that
-//! something has changed, at the latest when it looks a number up that it doesn't know: so a
-//! route may be added right after its next hop.
+//! Each worker has its own copy of the list and takes over new entries when it sees a change, at
+//! the latest when it looks up an unknown number: a route may therefore be added right after its
+//! next hop.
 
 use super::{Entry, Gateway, Neighbours, NumberTooHigh, Special};
 use crate::fib::NextHop;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What was added, and how much of it this copy has.
+/// Added next hops, and the number of them in this copy.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DynamicNextHops {
     all: Arc<Mutex<Vec<Added>>>,
     followed: usize,
 }
 
-/// A next hop that was added.
+/// An added next hop.
 type Added = (NextHop, Arc<Entry>);
 
 impl Neighbours {
-    /// Lets more be added later, with [`Neighbours::grow`].
+    /// Allows adding next hops later, with [`Neighbours::grow`].
     pub fn may_grow(&mut self) {
         self.grown.get_or_insert_default();
         self.hosts.get_or_insert_default();
     }
 
-    /// Adds next hops, of this set of neighbours and all its clones: routers know of each before
-    /// they see a route that is added afterwards. What is known of a gateway's MAC is known
-    /// of it from the beginning.
+    /// Adds next hops to this set of neighbours and all its clones: routers know each of them
+    /// before they see a route that is added afterwards. An already known MAC of a gateway is valid
+    /// from the beginning.
     ///
     /// # Errors
     /// If a number is too high; those before it were added.
     ///
     /// # Panics
-    /// Unless [`Neighbours::may_grow`] was called before clones were made.
+    /// Unless [`Neighbours::may_grow`] was called before cloning.
     pub fn grow(
         &mut self,
         more: impl IntoIterator<Item = (NextHop, Result<Gateway, Special>)>,
@@ -54,7 +54,7 @@ impl Neighbours {
         Ok(())
     }
 
-    /// An entry for a gateway, with what is known of the same one.
+    /// Creates an entry for a gateway, with the known MAC of an equal gateway.
     fn entry_like_known(&self, gateway: Gateway) -> Entry {
         let entry = Entry::new(None, Some(gateway));
         let listed = self.gateways.iter().filter_map(|&number| self.entry(number).cloned());
@@ -66,7 +66,7 @@ impl Neighbours {
         }
     }
 
-    /// Takes over what was added; true if there was anything.
+    /// Takes over added next hops; returns true if there were any.
     pub(in super::super) fn follow(&mut self) -> bool {
         let Some(grown) = &mut self.grown else { return false };
         let more = {
@@ -76,13 +76,13 @@ impl Neighbours {
         grown.followed += more.len();
         let is_more = !more.is_empty();
         for (number, entry) in more {
-            // It was put where it came from.
+            // It fitted in the set to which it was added.
             let _ = self.put_shared(number, entry);
         }
         is_more
     }
 
-    /// As [`Neighbours::entry`], with what was added meanwhile.
+    /// As [`Neighbours::entry`], including next hops added in the meantime.
     pub(in super::super) fn entry_by_now(&mut self, number: NextHop) -> Option<&Arc<Entry>> {
         if self.entry(number).is_none() {
             self.follow();
@@ -90,8 +90,8 @@ impl Neighbours {
         self.entry(number)
     }
 
-    /// Takes over what other neighbours have learnt, of gateways and hosts that are the same
-    /// here: a router that is set up anew asks nobody twice.
+    /// Takes over the learnt MACs of equal gateways and hosts, so that a reconfigured router does
+    /// not request them again.
     pub fn learn_from(&mut self, before: &Neighbours) {
         if let (Some(hosts), Some(known)) = (&self.hosts, &before.hosts) {
             hosts.take_over(known);
@@ -109,7 +109,7 @@ impl Neighbours {
 }
 
 impl Entry {
-    /// With the MAC that another one has learnt.
+    /// Copies the MAC that another entry has learnt.
     fn learnt_as(self, other: &Entry) -> Entry {
         for (own, other) in [(&self.learnt, &other.learnt), (&self.told_ns, &other.told_ns)] {
             own.store(other.load(Ordering::Acquire), Ordering::Release);
@@ -132,17 +132,17 @@ mod tests {
     }
 
     #[test]
-    fn clones_learn_of_next_hops_and_of_their_macs() {
+    fn clones_see_added_next_hops_and_their_macs() {
         let mut all = Neighbours::new();
         all.may_grow();
         let mut worker = all.clone();
         let near = gateway(1, "192.0.2.7");
-        // A neighbour of the host's, before any route leads there.
+        // The host's own neighbour, before any route leads there.
         worker.learn(near, [2, 0, 0, 0, 0, 7], Manner::Begins, 5);
-        // Whom nobody knows or has asked isn't believed.
-        let unasked = gateway(1, "192.0.2.8");
-        worker.learn(unasked, [2, 0, 0, 0, 0, 8], Manner::Replaces, 5);
-        assert!(worker.hosts.as_ref().is_some_and(|hosts| hosts.get(&unasked).is_none()));
+        // An address that is neither known nor requested is not learnt.
+        let unrequested = gateway(1, "192.0.2.8");
+        worker.learn(unrequested, [2, 0, 0, 0, 0, 8], Manner::Replaces, 5);
+        assert!(worker.hosts.as_ref().is_some_and(|hosts| hosts.get(&unrequested).is_none()));
         let added = [(number(3), Ok(near)), (number(4), Err(Special::Blackhole))];
         all.grow(added).expect("low numbers");
         assert!(worker.entry(number(3)).is_none());
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_learnt_is_learnt_once() {
+    fn learn_from_keeps_known_macs() {
         let (mut before, mut after) = (Neighbours::new(), Neighbours::new());
         let (near, far) = (gateway(0, "192.0.2.7"), gateway(0, "192.0.2.8"));
         before.set_gateway(number(0), near).expect("a low number");

@@ -1,8 +1,8 @@
-//! Hosts of connected links that packets were sent to, or that have asked for the router, by
+//! Hosts of connected links that packets were sent to, or that have requested the router, by
 //! address.
 //!
-//! Anybody on a link can speak for any address there. So whoever speaks first gets a place only
-//! so often and only so many of them, and nobody's place is taken whose MAC is known.
+//! Any host on a link can claim any address there. Unsolicited hosts are therefore limited in rate
+//! and number, and a host with a known MAC is never evicted.
 
 use super::{Entry, Gateway, Neighbour};
 use std::collections::HashMap;
@@ -10,11 +10,11 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Hosts that are known or asked for at a time. Whoever sends to all addresses of a link
-/// pushes out those that don't answer, not those that do.
+/// Maximum number of known or requested hosts. A sender to all addresses of a link evicts silent
+/// hosts, not those that answer.
 const HOSTS_MAX: usize = 4096;
-/// How many of them may be hosts that nobody has asked for, and how often one of those is taken
-/// up: in the long run, and at once. Who isn't is asked for when a packet goes there.
+/// Maximum number of hosts that were never requested, and the rate at which they are accepted, in
+/// the long run and in a burst. Others are requested when a packet is sent to them.
 const SPEAKERS_MAX: usize = HOSTS_MAX / 2;
 const SPEAKER_NS: u64 = 10_000_000;
 const SPEAKERS_AT_ONCE: u64 = 256;
@@ -25,7 +25,7 @@ const SILENCE_NS: u64 = 10_000_000_000;
 #[derive(Debug, Default)]
 pub(super) struct Hosts {
     all: RwLock<HashMap<Gateway, Arc<Entry>>>,
-    /// When nobody would be ahead of [`SPEAKER_NS`].
+    /// Time at which the rate of [`SPEAKER_NS`] is not exceeded.
     even_ns: AtomicU64,
 }
 
@@ -34,8 +34,7 @@ impl Hosts {
         self.all.read().unwrap_or_else(PoisonError::into_inner).get(host).cloned()
     }
 
-    /// The entry of a host, which begins without a MAC. None where all places are taken by
-    /// hosts whose MACs are known.
+    /// Entry of a host, initially without a MAC. `None` if hosts with known MACs take all places.
     pub(super) fn get_or_new(&self, host: Gateway) -> Option<Arc<Entry>> {
         if let Some(known) = self.get(&host) {
             return Some(known);
@@ -43,16 +42,15 @@ impl Hosts {
         let mut hosts = self.all.write().unwrap_or_else(PoisonError::into_inner);
         if hosts.len() >= HOSTS_MAX && !hosts.contains_key(&host) {
             let silent = hosts.iter().filter(|(_, entry)| !entry.is_known());
-            let asked_first = silent.min_by_key(|(_, entry)| entry.asked_ns.load(Relaxed));
-            let place = *asked_first?.0;
+            let first_requested = silent.min_by_key(|(_, entry)| entry.asked_ns.load(Relaxed));
+            let place = *first_requested?.0;
             hosts.remove(&place);
         }
         let entry = hosts.entry(host).or_insert_with(|| Arc::new(Entry::new(None, Some(host))));
         Some(Arc::clone(entry))
     }
 
-    /// The entry of a host that speaks without having been asked; of one that isn't known yet
-    /// only if there were few others lately.
+    /// Entry of an unsolicited host; a new one only if there were few others recently.
     pub(super) fn get_or_begin(&self, host: Gateway, now_ns: u64) -> Option<Arc<Entry>> {
         if let Some(known) = self.get(&host) {
             return Some(known);
@@ -69,21 +67,21 @@ impl Hosts {
         self.get_or_new(host)
     }
 
-    /// Known hosts that nobody has asked for.
+    /// Number of known hosts that were never requested.
     fn speakers(&self) -> usize {
         let hosts = self.all.read().unwrap_or_else(PoisonError::into_inner);
-        let was_asked = |entry: &Entry| entry.asked_ns.load(Relaxed) != super::NEVER;
-        hosts.values().filter(|entry| entry.mac().is_some() && !was_asked(entry)).count()
+        let was_requested = |entry: &Entry| entry.asked_ns.load(Relaxed) != super::NEVER;
+        hosts.values().filter(|entry| entry.mac().is_some() && !was_requested(entry)).count()
     }
 
-    /// Sets a host whose MAC is known for good.
+    /// Sets a host with a static MAC.
     pub(super) fn set(&self, host: Gateway, mac: [u8; 6]) {
         let neighbour = Neighbour { port: host.port, mac };
         let entry = Arc::new(Entry::new(Some(neighbour), Some(host)));
         self.all.write().unwrap_or_else(PoisonError::into_inner).insert(host, entry);
     }
 
-    /// Takes over those that are known elsewhere and not here.
+    /// Takes over hosts that only `other` knows.
     pub(super) fn take_over(&self, other: &Hosts) {
         let other = other.all.read().unwrap_or_else(PoisonError::into_inner);
         let mut hosts = self.all.write().unwrap_or_else(PoisonError::into_inner);
@@ -92,7 +90,7 @@ impl Hosts {
         }
     }
 
-    /// All of them, without those that have been silent for long.
+    /// All hosts, except those that have been silent for too long, which are removed.
     pub(super) fn all(&self, now_ns: u64) -> Vec<Arc<Entry>> {
         let silent = |entry: &Entry| {
             let asked_ns = entry.asked_ns.load(Relaxed);
@@ -123,16 +121,16 @@ mod tests {
     }
 
     #[test]
-    fn whose_mac_is_known_stays_and_who_speaks_first_gets_some_of_the_places() {
+    fn known_hosts_stay_and_unsolicited_hosts_are_limited() {
         let hosts = Hosts::default();
-        // It has never been heard of, as its MAC was written.
+        // A static host never sent anything.
         hosts.set(host(0), [2; 6]);
         let learn = |entry: Option<Arc<Entry>>, number: u32| {
             let is_new = entry.is_some();
             entry.into_iter().for_each(|entry| entry.learnt.store(super::super::LEARNT, Relaxed));
             hosts.get(&host(number)).is_some() == is_new && is_new
         };
-        // In a flood, some at once, then one in ten milliseconds, and no more than half.
+        // In a flood: a burst, then one every ten milliseconds, and no more than half of all.
         let at_once = (1..1000).filter(|&n| learn(hosts.get_or_begin(host(n), 5), n)).count();
         assert_eq!(at_once, 256);
         let second = 5 + 1_000_000_000;
@@ -144,21 +142,22 @@ mod tests {
         });
         assert_eq!(356 + ever.count(), SPEAKERS_MAX);
         assert!(hosts.get_or_begin(host(1), second).is_some(), "known already");
-        // All others are there for those that packets are sent to; who answers keeps its place.
-        let mut asked = 0;
+        // The other places are for hosts that packets are sent to; hosts that answer keep their
+        // place.
+        let mut answered = 0;
         for number in 200_000..210_000 {
             let Some(entry) = hosts.get_or_new(host(number)) else { continue };
             entry.asked_ns.store(u64::from(number), Relaxed);
             entry.learnt.store(super::super::LEARNT, Relaxed);
-            asked += 1;
+            answered += 1;
         }
-        assert_eq!((asked, hosts.all(0).len()), (HOSTS_MAX - SPEAKERS_MAX - 1, HOSTS_MAX));
+        assert_eq!((answered, hosts.all(0).len()), (HOSTS_MAX - SPEAKERS_MAX - 1, HOSTS_MAX));
         assert!(hosts.get(&host(0)).is_some() && hosts.get(&host(1)).is_some());
         assert!(hosts.get_or_new(host(9_000_000)).is_none(), "nobody is silent");
     }
 
     #[test]
-    fn who_answers_stays_however_many_do_not() {
+    fn answering_hosts_survive_a_scan() {
         let hosts = Hosts::default();
         let new = |number| hosts.get_or_new(host(number)).expect("somebody is silent");
         new(0).learnt.store(super::super::LEARNT | 5, Relaxed);

@@ -1,13 +1,13 @@
-//! A neighbour as the fast path needs it, and how its MAC is told.
+//! Neighbours in the form the fast path uses, and kinds of messages that announce a MAC.
 
-/// A neighbour as packets are rewritten: 16 bytes, so four to a cache line.
+/// Rewriting data of a neighbour: 16 bytes, so four per cache line.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Link {
-    /// Destination and source MAC, as they lie in the frame.
+    /// Destination and source MAC, in the order of the frame.
     pub(in super::super) macs: [u8; 12],
-    /// Largest IP packet, in bytes; 0 when the neighbour is unknown, or it is none.
+    /// Largest IP packet, in bytes; 0 if the neighbour is unknown or the next hop is not one.
     pub(in super::super) mtu: u16,
-    /// Where it is; also if only that is known.
+    /// Port of the neighbour, even if nothing else is known.
     pub(in super::super) port: u8,
 }
 
@@ -17,18 +17,17 @@ impl Link {
 
 const _: () = assert!(size_of::<Link>() == 16);
 
-/// What a message that tells a MAC may do with what is known.
+/// Effect of a message on the known MAC of its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Manner {
-    /// Set it, and replace it, also of somebody of whom nothing is known: a question about an
-    /// own address, from the link.
+    /// Sets and replaces it, even for a host not known before: a request for an own address, from
+    /// the link.
     Begins,
-    /// Set it, and replace it: an answer, or any other question about an own address.
+    /// Sets and replaces it: an answer, or any other request for an own address.
     Replaces,
-    /// Set it, but not replace it: an advertisement without Override (RFC 4861 section
+    /// Sets it, but does not replace it: an advertisement without Override (RFC 4861 section
     /// 7.2.5).
     Confirms,
-    /// Replace it, but not set it: what is told to all without a question (RFC 826, RFC 5227
-    /// section 3).
+    /// Replaces it, but does not set it: an unsolicited announcement (RFC 826, RFC 5227 section 3).
     Updates,
 }

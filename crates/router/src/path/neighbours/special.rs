@@ -1,26 +1,26 @@
-//! Next hops that are no neighbours themselves.
+//! Next hops that are not neighbours themselves.
 
 use super::Gateway;
 use crate::fib::NextHop;
 
-/// What a next hop is that has no neighbour of its own.
+/// Meaning of a next hop that has no neighbour.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Special {
     /// The hosts of the link at a port, each by its own address.
     Link(u8),
-    /// Several others, by weight: as many places as each is to have of all flows.
+    /// Several other next hops, repeated by weight: each flow selects an index.
     Several(Box<[NextHop]>),
-    /// Packets end, in silence (`blackhole`).
+    /// Drop packets silently (`blackhole`).
     Blackhole,
-    /// Packets end, and their sender is told that the host can't be reached (`unreachable`).
+    /// Drop packets, and report to their sender that the host is unreachable (`unreachable`).
     Unreachable,
-    /// Packets end, and their sender is told that they are not wanted (`prohibit`).
+    /// Drop packets, and report to their sender that they are prohibited (`prohibit`).
     Prohibit,
-    /// They are for the router's own host.
+    /// Packets for the router's own host.
     Host,
 }
 
-/// Whose MAC a packet needs: a next hop's, or of those a link has, the host's.
+/// The neighbour whose MAC a packet needs: the next hop, or a host of its link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct Hop {
     pub(in super::super) number: NextHop,

@@ -8,7 +8,7 @@ use crate::fib::{V4, V6};
 use fwdlab_netio::frame::{CAPACITY, Frame};
 use fwdlab_packet::checksum;
 
-/// The router's own packets begin with this TTL.
+/// Initial TTL of the router's own packets.
 const TTL: u8 = 64;
 /// Largest error message about an IPv4 packet (RFC 1812 section 4.3.2.3).
 const ERROR4_MAX: usize = 576;
@@ -17,13 +17,13 @@ const ERROR6_MAX: usize = 1280;
 /// Bytes of an ICMP header.
 const ICMP: usize = 8;
 const PROTOCOL_ICMP: u8 = 1;
-/// Start of what an IPv6 header is followed by.
+/// Offset of the data after an IPv6 header.
 const AFTER6: usize = ETHERNET + ipv6::HEADER;
-/// Extension headers that are stepped over in search of ICMPv6.
+/// Maximum number of extension headers to skip in search of ICMPv6.
 const EXTENSIONS_MAX: usize = 8;
 
-/// True unless the packet is one that no error message may be about (RFC 1122
-/// section 3.2.2). Broadcasts and wrong sources were dropped before.
+/// True unless an error message about the packet is forbidden (RFC 1122 section 3.2.2). Broadcasts
+/// and invalid sources were dropped before.
 pub(in super::super) fn deserves_error4(frame: &Frame, interface: &Interface) -> bool {
     let bytes = frame.buffer();
     let icmp = ETHERNET + usize::from(bytes[ETHERNET] & 15) * 4;
@@ -34,19 +34,19 @@ pub(in super::super) fn deserves_error4(frame: &Frame, interface: &Interface) ->
     is_first && !is_error && interface.address::<V4>().is_some()
 }
 
-/// Likewise for IPv6 (RFC 4443 section 2.4 (e)), where what can't be seen in a
-/// fragment may be an error message.
+/// As [`deserves_error4`] for IPv6 (RFC 4443 section 2.4 (e)), where a fragment with invisible
+/// contents may be an error message.
 pub(in super::super) fn deserves_error6(frame: &Frame, interface: &Interface) -> bool {
     interface.address::<V6>().is_some() && !may_be_error6(frame, true)
 }
 
-/// Likewise for an error that says that the packet is too big: a later fragment deserves it,
-/// or the path's MTU is never found (RFC 4443 section 3.2).
+/// As [`deserves_error6`] for "packet too big": a later fragment deserves it, because path MTU
+/// discovery fails otherwise (RFC 4443 section 3.2).
 pub(super) fn deserves_too_big(frame: &Frame, interface: &Interface) -> bool {
     interface.address::<V6>().is_some() && !may_be_error6(frame, false)
 }
 
-/// True of an error, and if `later` says so of later fragments.
+/// True for an error, and for later fragments if `later` is true.
 fn may_be_error6(frame: &Frame, later: bool) -> bool {
     let end = end6(frame).min(CAPACITY);
     let bytes = &frame.buffer()[..end];
@@ -86,10 +86,10 @@ pub(in super::super) fn write_error4(
     bytes.copy_within(ETHERNET..ETHERNET + quoted, icmp + ICMP);
     bytes[icmp..icmp + ICMP]
         .copy_from_slice(&[kind, code, 0, 0, word[0], word[1], word[2], word[3]]);
-    // Precedence of internetwork control (RFC 1812 section 4.3.2.5).
+    // Precedence "internetwork control" (RFC 1812 section 4.3.2.5).
     bytes[ETHERNET..ETHERNET + 2].copy_from_slice(&[0x45, 0xc0]);
-    // Not to be cut, so it needs no identification (RFC 6864 section 4.1): every link of
-    // today carries 576 bytes.
+    // Not fragmented, so it needs no identification (RFC 6864 section 4.1): every current link
+    // carries 576 bytes.
     bytes[ipv4::field::FLAGS - 2..ipv4::field::TTL].copy_from_slice(&[0, 0, 0x40, 0]);
     bytes[ipv4::field::PROTOCOL] = PROTOCOL_ICMP;
     finish4(bytes, own, sender, icmp, end)
@@ -105,7 +105,7 @@ pub(super) fn write_error6(
 ) -> usize {
     let quoted = (end6(frame) - ETHERNET).min(ERROR6_MAX - ipv6::HEADER - ICMP);
     let sender = ipv6::address(frame.buffer(), ipv6::field::SOURCE);
-    // Of the sender's scope, if there is one (RFC 6724 section 5, rule 2).
+    // With the sender's scope, if there is one (RFC 6724 section 5, rule 2).
     let own = interface.nearest(sender).unwrap_or_default();
     let bytes = frame.buffer_mut();
     bytes.copy_within(ETHERNET..ETHERNET + quoted, AFTER6 + ICMP);
@@ -114,15 +114,16 @@ pub(super) fn write_error6(
     finish6(bytes, own, sender, TTL, AFTER6 + ICMP + quoted)
 }
 
-/// Writes a redirect over the packet that it is about: `target`, whose MAC is `mac`,
-/// is where to send the likes of it (RFC 4861 section 4.5).
+/// Writes a redirect over the packet that it is about: `target`, with the MAC `mac`, is the better
+/// next hop for such packets (RFC 4861 section 4.5).
 pub(in super::super) fn write_redirect6(
     frame: &mut Frame,
     own: V6,
     target: V6,
     mac: [u8; 6],
 ) -> usize {
-    /// Message with both addresses, the option of the MAC, the head of that which quotes.
+    /// Message with both addresses, the option with the MAC, and the header of the option that
+    /// quotes.
     const HEAD: usize = 8 + 32 + 8 + 8;
     let most = (ERROR6_MAX - ipv6::HEADER - HEAD) & !7;
     let quoted = (end6(frame) - ETHERNET).min(most);
@@ -143,7 +144,7 @@ pub(in super::super) fn write_redirect6(
     finish6(bytes, own, sender, 255, end)
 }
 
-/// True of a whole and sound echo request.
+/// True for a complete and valid echo request.
 pub(super) fn is_echo4(frame: &Frame) -> bool {
     let bytes = frame.buffer();
     let (icmp, end) = (ETHERNET + usize::from(bytes[ETHERNET] & 15) * 4, end4(frame));
@@ -155,7 +156,7 @@ pub(super) fn is_echo4(frame: &Frame) -> bool {
         && checksum::finish(checksum::add(0, &frame.whole()[icmp..end])) == [0, 0]
 }
 
-/// Writes the echo over its request; options aren't sent back.
+/// Writes the echo reply over its request, without options.
 pub(super) fn write_echo4(frame: &mut Frame, _: &Interface) -> usize {
     let end = end4(frame);
     let own = ipv4::address(frame.buffer(), ipv4::field::DESTINATION);
@@ -170,18 +171,18 @@ pub(super) fn write_echo4(frame: &mut Frame, _: &Interface) -> usize {
     })
 }
 
-/// True of a sound echo request without extension headers.
+/// True for a valid echo request without extension headers.
 pub(super) fn is_echo6(frame: &Frame) -> bool {
     is_sound6(frame) && frame.buffer()[AFTER6..AFTER6 + 2] == [128, 0]
 }
 
-/// Writes the echo over its request, of the same traffic class, as IPv4 has its type of
-/// service (RFC 1812 section 4.3.2.5).
+/// Writes the echo reply over its request, with the same traffic class, as IPv4 does with its type
+/// of service (RFC 1812 section 4.3.2.5).
 pub(super) fn write_echo6(frame: &mut Frame, interface: &Interface) -> usize {
     let end = end6(frame);
     let sender = ipv6::address(frame.buffer(), ipv6::field::SOURCE);
     let mut own = ipv6::address(frame.buffer(), ipv6::field::DESTINATION);
-    // Who was asked as one of many answers as itself.
+    // A request to a group or anycast address is answered from a unicast address.
     if own.0 >> 120 == 0xff || interface.is_anycast(own) {
         own = interface.nearest(sender).unwrap_or(own);
     }
@@ -194,7 +195,7 @@ pub(super) fn write_echo6(frame: &mut Frame, interface: &Interface) -> usize {
     })
 }
 
-/// True when the IPv6 header is followed by an ICMPv6 message whose checksum holds.
+/// True if the IPv6 header is followed by an ICMPv6 message with a valid checksum.
 pub(in super::super) fn is_sound6(frame: &Frame) -> bool {
     let (bytes, end) = (frame.buffer(), end6(frame));
     bytes[ipv6::field::NEXT_HEADER] == ipv6::ICMP
@@ -202,7 +203,7 @@ pub(in super::super) fn is_sound6(frame: &Frame) -> bool {
         && checksum::finish(sum6(&frame.whole(), end)) == [0, 0]
 }
 
-/// Addresses, lengths, TTL and checksums of an ICMP message from `icmp` to `end`.
+/// Writes addresses, lengths, TTL and checksums of an ICMP message from `icmp` to `end`.
 fn finish4(bytes: &mut [u8], from: V4, to: V4, icmp: usize, end: usize) -> usize {
     use ipv4::field;
     let total = ((end - ETHERNET) as u16).to_be_bytes();
@@ -219,7 +220,7 @@ fn finish4(bytes: &mut [u8], from: V4, to: V4, icmp: usize, end: usize) -> usize
     end
 }
 
-/// The header and the checksum of an ICMPv6 message that lies after it.
+/// Writes the header and the checksum of the ICMPv6 message that follows it.
 pub(in super::super) fn finish6(
     bytes: &mut [u8],
     from: V6,
@@ -241,7 +242,7 @@ pub(in super::super) fn finish6(
     end
 }
 
-/// The sum over message and pseudo header (RFC 8200 section 8.1).
+/// Sum over message and pseudo header (RFC 8200 section 8.1).
 fn sum6(bytes: &[u8], end: usize) -> u32 {
     let sum = checksum::add(0, &bytes[ipv6::field::SOURCE..end]);
     let sum = checksum::add(sum, &((end - AFTER6) as u32).to_be_bytes());

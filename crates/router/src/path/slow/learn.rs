@@ -1,4 +1,4 @@
-//! Asking for neighbours, and what they tell (RFC 826, RFC 4861 section 7.2).
+//! Requests for neighbours, and learning from their messages (RFC 826, RFC 4861 section 7.2).
 
 use super::super::ethernet::{self, HEADER as ETHERNET};
 use super::super::interface::Interface;
@@ -10,7 +10,7 @@ use crate::fib::{Address, V4, V6};
 use fwdlab_netio::frame::Frame;
 use std::net::IpAddr;
 
-/// An advertisement's flag to replace what was known.
+/// The Override flag of an advertisement.
 const OVERRIDE: u8 = 0x20;
 /// Options with the MAC of a message's sender, and of its target.
 const SOURCE_MAC: u8 = 1;
@@ -18,7 +18,7 @@ const TARGET_MAC: u8 = 2;
 /// Solicited-node groups, ff02::1:ff00:0/104.
 const SOLICITED: u128 = 0xff02 << 112 | 0x0001_ff00_0000;
 
-/// What a neighbour tells of itself.
+/// Address and MAC that a neighbour announces.
 #[derive(Debug, PartialEq, Eq)]
 pub(in super::super) struct Learnt {
     pub(in super::super) address: IpAddr,
@@ -26,9 +26,9 @@ pub(in super::super) struct Learnt {
     pub(in super::super) manner: Manner,
 }
 
-/// What there is to learn from a frame that came to the slow path: from answers, from
-/// questions about an own address, and for those who are known, from whatever else they say
-/// of themselves (RFC 826; RFC 4861 section 7.2.5).
+/// Extracts a neighbour's MAC from a frame on the slow path: from answers, from requests for an own
+/// address, and for known neighbours from any other message about themselves (RFC 826; RFC 4861
+/// section 7.2.5).
 pub(in super::super) fn learnt(frame: &Frame, interface: &Interface) -> Option<Learnt> {
     match ethernet::ether_type(frame) {
         ethernet::ARP => learnt_by_arp(frame, interface),
@@ -81,10 +81,10 @@ fn learnt_by_discovery(frame: &Frame, interface: &Interface) -> Option<Learnt> {
     Some(Learnt { address: address.to_ip(), mac, manner })
 }
 
-/// The MAC in the option of a kind.
+/// MAC in the option of this kind.
 fn option_of(mut options: &[u8], kind: u8) -> Option<[u8; 6]> {
     loop {
-        // Their lengths are in units of eight bytes.
+        // Option lengths are in units of eight bytes.
         let length = 8 * usize::from(*options.get(1)?);
         if length == 0 || length > options.len() {
             return None;
@@ -96,12 +96,12 @@ fn option_of(mut options: &[u8], kind: u8) -> Option<[u8; 6]> {
     }
 }
 
-/// A request for a gateway's MAC, if the interface has an address to ask from.
+/// Creates a request for a gateway's MAC, if the interface has an address to send it from.
 pub(in super::super) fn request(gateway: &Gateway, interface: &Interface) -> Option<Frame> {
     let mut frame = Frame::of(gateway.port, &[0; ethernet::SMALLEST]).ok()?;
     match (V4::from_ip(gateway.address), V6::from_ip(gateway.address)) {
-        (Some(target), _) => ask_arp(&mut frame, interface, target)?,
-        (_, Some(target)) => ask6(&mut frame, interface, target)?,
+        (Some(target), _) => write_arp_request(&mut frame, interface, target)?,
+        (_, Some(target)) => write_solicitation(&mut frame, interface, target)?,
         _ => return None,
     }
     frame.buffer_mut()[6..12].copy_from_slice(&interface.mac);
@@ -109,7 +109,7 @@ pub(in super::super) fn request(gateway: &Gateway, interface: &Interface) -> Opt
     Some(frame)
 }
 
-fn ask_arp(frame: &mut Frame, interface: &Interface, target: V4) -> Option<()> {
+fn write_arp_request(frame: &mut Frame, interface: &Interface, target: V4) -> Option<()> {
     use link::field;
     let own = interface.nearest(target)?;
     let bytes = frame.buffer_mut();
@@ -122,7 +122,7 @@ fn ask_arp(frame: &mut Frame, interface: &Interface, target: V4) -> Option<()> {
     Some(())
 }
 
-fn ask6(frame: &mut Frame, interface: &Interface, target: V6) -> Option<()> {
+fn write_solicitation(frame: &mut Frame, interface: &Interface, target: V6) -> Option<()> {
     let own = interface.nearest(target)?;
     let [.., a, b, c] = target.0.to_be_bytes();
     let group = V6(SOLICITED | target.0 & 0xff_ffff);

@@ -1,25 +1,25 @@
-//! How much the slow path may send.
+//! Rate limits of the slow path.
 
-/// Packets a second, and at once.
+/// A rate and a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// Packets a second in the long run; 0 means none after the burst.
+    /// Packets per second in the long run; 0 for none after the burst.
     pub per_second: u32,
-    /// Packets at once after a silence.
+    /// Maximum number of packets in a burst after silence.
     pub burst: u32,
 }
 
-/// Defaults like a kernel's: 1000 messages a second, bursts of 50.
+/// Defaults like a kernel's: 1000 messages per second, bursts of 50.
 impl Default for Rate {
     fn default() -> Rate {
         Rate { per_second: 1000, burst: 50 }
     }
 }
 
-/// Credit of one packet: a nanosecond at a rate of one a second.
+/// Credit for one packet: one nanosecond at a rate of one per second.
 const PACKET: u64 = 1_000_000_000;
 
-/// A token bucket; its time is the caller's.
+/// A token bucket; the caller provides the time.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct TokenBucket {
     rate: Rate,
@@ -33,7 +33,7 @@ impl TokenBucket {
         TokenBucket { rate, credit: u64::from(rate.burst) * PACKET, last_ns: 0 }
     }
 
-    /// True when a packet may be sent at this time.
+    /// Takes a token; returns true if a packet may be sent at this time.
     pub(in super::super) fn take(&mut self, now_ns: u64) -> bool {
         let passed = now_ns.saturating_sub(self.last_ns);
         self.last_ns = self.last_ns.max(now_ns);
@@ -53,14 +53,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_and_then_the_rate() {
+    fn token_bucket_allows_a_burst_then_the_rate() {
         let mut bucket = TokenBucket::new(Rate { per_second: 10, burst: 3 });
         let mut taken = |now_ns, tries| (0..tries).filter(|_| bucket.take(now_ns)).count();
         assert_eq!(taken(5, 10), 3);
         assert_eq!(taken(99_999_999, 10), 0);
         assert_eq!(taken(100_000_005, 10), 1);
         assert_eq!(taken(300_000_005, 10), 2);
-        // Time that goes back earns nothing, and silence no more than the burst.
+        // Time that goes backwards earns nothing, and silence earns at most the burst.
         assert_eq!(taken(0, 10), 0);
         assert_eq!(taken(300_000_005, 10), 0);
         assert_eq!(taken(u64::MAX, 10), 3);

@@ -1,6 +1,6 @@
-//! ARP (RFC 826) and neighbour discovery (RFC 4861): who has an own address?
+//! ARP (RFC 826) and neighbour discovery (RFC 4861): answers requests for own addresses.
 //!
-//! Only as they are asked: for asking see [`super::learn`].
+//! For the router's own requests see [`super::learn`].
 
 use super::super::ethernet::{self, HEADER as ETHERNET};
 use super::super::interface::Interface;
@@ -21,14 +21,14 @@ pub(super) mod field {
 pub(super) const MESSAGE: usize = ETHERNET + ipv6::HEADER;
 pub(super) const TARGET: usize = MESSAGE + 8;
 pub(super) const OPTIONS: usize = TARGET + 16;
-/// An advertisement's flags: from a router, asked for, replaces what was known.
+/// Flags of an advertisement: router, solicited, override.
 const ROUTER: u8 = 0x80;
 const SOLICITED: u8 = 0x40;
 const OVERRIDE: u8 = 0x20;
 /// The MAC of all nodes of a link (RFC 2464 section 7).
 const ALL_NODES_MAC: [u8; 6] = [0x33, 0x33, 0, 0, 0, 1];
 
-/// True of a request for an address that the interface has.
+/// True for a request for an address of the interface.
 pub(super) fn asks_arp(frame: &Frame, interface: &Interface) -> bool {
     let bytes = frame.buffer();
     let target = super::ipv4::address(bytes, field::TARGET_ADDRESS);
@@ -46,8 +46,8 @@ pub(super) fn write_arp(frame: &mut Frame, interface: &Interface) -> usize {
     ethernet::ARP_END
 }
 
-/// The advertisement that a solicitation asks for, if it is sound (RFC 4861 section
-/// 7.1.1) and the interface has the address.
+/// The advertisement that answers a solicitation, if it is valid (RFC 4861 section 7.1.1) and the
+/// interface has the address.
 pub(super) fn solicitation(frame: &Frame, interface: &Interface) -> Option<Answer> {
     let bytes = frame.buffer();
     let is_sound = icmp::is_sound6(frame)
@@ -56,23 +56,23 @@ pub(super) fn solicitation(frame: &Frame, interface: &Interface) -> Option<Answe
         && bytes[MESSAGE..MESSAGE + 2] == [ipv6::SOLICITATION, 0]
         // A sender's address is never a multicast group.
         && bytes[ipv6::field::SOURCE] != 0xff;
-    let asked = is_sound && has(interface, ipv6::address(bytes, TARGET));
-    asked.then_some(Answer::Reply(Kind::Discovery, write_advertisement))
+    let is_answered = is_sound && has(interface, ipv6::address(bytes, TARGET));
+    is_answered.then_some(Answer::Reply(Kind::Discovery, write_advertisement))
 }
 
 /// Writes the advertisement over the solicitation.
 fn write_advertisement(frame: &mut Frame, interface: &Interface) -> usize {
     let bytes = frame.buffer_mut();
-    let asking = ipv6::address(bytes, ipv6::field::SOURCE);
+    let source = ipv6::address(bytes, ipv6::field::SOURCE);
     let target = ipv6::address(bytes, TARGET);
-    // Who has no address yet is told with everybody (section 7.2.4).
-    let (to, flags) = match asking {
+    // Without a source address, the answer goes to all nodes (section 7.2.4).
+    let (to, flags) = match source {
         V6(0) => {
-            // In the place of the sender's, which the frame goes back to.
+            // Replaces the source MAC, which becomes the destination of the answer.
             bytes[6..12].copy_from_slice(&ALL_NODES_MAC);
             (ipv6::ALL_NODES, ROUTER | OVERRIDE)
         }
-        asking => (asking, ROUTER | SOLICITED | OVERRIDE),
+        source => (source, ROUTER | SOLICITED | OVERRIDE),
     };
     bytes[MESSAGE..TARGET].copy_from_slice(&[136, 0, 0, 0, flags, 0, 0, 0]);
     bytes[OPTIONS..OPTIONS + 2].copy_from_slice(&[2, 1]);
@@ -80,7 +80,7 @@ fn write_advertisement(frame: &mut Frame, interface: &Interface) -> usize {
     icmp::finish6(bytes, target, to, 255, OPTIONS + 8)
 }
 
-/// True of an own address.
+/// True for an own address.
 pub(super) fn has<A: Address>(interface: &Interface, address: A) -> bool {
     interface.addresses.iter().any(|&(own, _)| A::from_ip(own) == Some(address))
 }

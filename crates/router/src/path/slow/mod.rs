@@ -1,10 +1,10 @@
-//! Packets that forwarding has no way for: those to the router itself, and those
-//! that are answered with an error.
+//! Packets that are not forwarded: packets to the router itself, and packets that are answered with
+//! an error.
 //!
-//! An answer is written over the packet that it answers, in the same buffer, and
-//! leaves where that came in, to the MAC that sent it: no route is asked. What is
-//! sent is limited, errors and answers apart, so that nobody makes the router
-//! talk. Redirects, which are sent besides the packet, are written in [`super::full`].
+//! An answer is written over the packet that it answers, in the same buffer, and leaves where the
+//! packet came in, to the MAC that sent it, without a route lookup. Errors and answers have
+//! separate rate limits, so that the router can't be used to send floods. Redirects, which are sent
+//! in addition to the packet, are written in [`super::full`].
 
 pub(super) mod icmp;
 pub(super) mod learn;
@@ -23,11 +23,11 @@ use fwdlab_netio::frame::Frame;
 /// The slow path of one worker.
 pub(super) struct Slow {
     errors: TokenBucket,
-    /// By port and kind: whoever asks much at one port takes nothing from another.
+    /// By port and kind: requests at one port don't use up another port's limit.
     answers: Vec<[TokenBucket; 3]>,
 }
 
-/// Kinds of answers, which are limited apart.
+/// Kinds of answers with separate limits.
 #[derive(Clone, Copy)]
 enum Kind {
     Arp,
@@ -35,13 +35,13 @@ enum Kind {
     Echo,
 }
 
-/// An answer that has been found worth sending, and how to write it.
+/// An answer to send, and its writer.
 enum Answer {
     /// Written over the frame by this function, which returns the new length.
     Reply(Kind, fn(&mut Frame, &Interface) -> usize),
     /// An error message about an IPv4 packet: type, code and second word.
     Error4(u8, u8, [u8; 4]),
-    /// An error message about an IPv6 packet, likewise.
+    /// An error message about an IPv6 packet: type, code and second word.
     Error6(u8, u8, [u8; 4]),
 }
 
@@ -53,14 +53,15 @@ impl Slow {
         Slow { errors: TokenBucket::new(errors), answers }
     }
 
-    /// True when one more error message, or what is limited with them, may be sent.
+    /// Takes a token; returns true if an error message, or a message limited with them, may be
+    /// sent.
     pub(super) fn may_tell(&mut self, now_ns: u64) -> bool {
         self.errors.take(now_ns)
     }
 
-    /// Makes the frame an answer that goes out where it came in, or leaves it.
-    /// `word` is the second of an error message: the MTU of the link that was too
-    /// small, or the place of the fault, if that is the reason.
+    /// Turns the frame into an answer that leaves where it came in, if there is one. `word` is the
+    /// second word of an error message: the MTU of the link that was too small, or the offset of
+    /// the fault.
     #[cold]
     pub(super) fn handle(
         &mut self,
@@ -97,7 +98,7 @@ impl Slow {
     }
 }
 
-/// The answer that a packet deserves, if any.
+/// The answer to a packet, if any.
 fn find(frame: &Frame, reason: Reason, word: [u8; 4], interface: &Interface) -> Option<Answer> {
     let is_inet = ethernet::ether_type(frame) == ethernet::IPV4;
     // Types and codes of RFC 792, 1191 and 4443. Only IPv4 has options here, only IPv6 scopes.
@@ -121,13 +122,13 @@ fn find(frame: &Frame, reason: Reason, word: [u8; 4], interface: &Interface) -> 
         Reason::SlowSourceRoute => error([3, 5], [0, 0]),
         Reason::SlowOptions => error([12, 0], [0, 0]),
         Reason::SlowNeighbour if ethernet::ether_type(frame) == ethernet::ARP => {
-            let is_asked = link::asks_arp(frame, interface);
-            is_asked.then_some(Answer::Reply(Kind::Arp, link::write_arp))
+            let is_request = link::asks_arp(frame, interface);
+            is_request.then_some(Answer::Reply(Kind::Arp, link::write_arp))
         }
         Reason::SlowNeighbour => link::solicitation(frame, interface),
         Reason::SlowLocal if is_inet => {
-            let is_asked = icmp::is_echo4(frame) && fits(end4(frame), interface);
-            is_asked.then_some(Answer::Reply(Kind::Echo, icmp::write_echo4))
+            let is_request = icmp::is_echo4(frame) && fits(end4(frame), interface);
+            is_request.then_some(Answer::Reply(Kind::Echo, icmp::write_echo4))
         }
         Reason::SlowLocal if icmp::is_echo6(frame) => {
             let answer = Answer::Reply(Kind::Echo, icmp::write_echo6);
@@ -138,7 +139,7 @@ fn find(frame: &Frame, reason: Reason, word: [u8; 4], interface: &Interface) -> 
     }
 }
 
-/// True of a message of neighbour discovery, from the link itself (RFC 4861 section 7.1).
+/// True for a neighbour discovery message from the link itself (RFC 4861 section 7.1).
 pub(super) fn is_discovery(frame: &Frame) -> bool {
     let bytes = frame.buffer();
     ethernet::ether_type(frame) == ethernet::IPV6
@@ -148,13 +149,13 @@ pub(super) fn is_discovery(frame: &Frame) -> bool {
         && matches!(bytes[link::MESSAGE], 133..=137)
 }
 
-/// True when the link carries a packet that ends there in its frame: some receive more
-/// than they may send, and answers are not cut.
+/// True if a packet that ends at `end` in its frame fits the link's MTU: some links receive more
+/// than they may send, and answers are not fragmented.
 fn fits(end: usize, interface: &Interface) -> bool {
     end <= ethernet::HEADER + usize::from(interface.mtu)
 }
 
-/// Sends the frame, now of `length` bytes, to where it came from.
+/// Sends the frame, now `length` bytes long, back to its sender.
 pub(super) fn turn_back(frame: &mut Frame, interface: &Interface, length: usize) {
     let bytes = frame.buffer_mut();
     bytes.copy_within(6..12, 0);
@@ -166,12 +167,12 @@ pub(super) fn turn_back(frame: &mut Frame, interface: &Interface, length: usize)
     frame.send_to(frame.ingress());
 }
 
-/// The end of the IPv4 packet in a frame that was checked.
+/// End of the IPv4 packet in a checked frame.
 fn end4(frame: &Frame) -> usize {
     ethernet::HEADER + usize::from(ipv4::total_length(frame.buffer()))
 }
 
-/// The end of the IPv6 packet in a frame that was checked.
+/// End of the IPv6 packet in a checked frame.
 pub(super) fn end6(frame: &Frame) -> usize {
     ethernet::HEADER + ipv6::packet_length(frame.buffer())
 }
