@@ -43,8 +43,7 @@ pub struct SharedFirewall {
     tables: Tables,
     states: Arc<States>,
     config: StateConfig,
-    /// True if a rule says `keep state`, or a rule of an earlier ruleset did, and states are
-    /// enabled.
+    /// True if a rule keeps state, or a rule of an earlier ruleset did, and states are enabled.
     keeps: bool,
     when_full: Action,
     /// Shared by all workers, as the fragments of a packet may arrive at several.

@@ -28,7 +28,7 @@ pub struct Config {
     pub echoes: Echoes,
     /// Source filters, by port; ports beyond the last have none.
     pub reverse_paths: Vec<ReversePath>,
-    /// How packets are processed.
+    /// Processing path of packets.
     pub path: ForwardingPath,
     /// Send ICMP redirects for packets that leave by the port at which they came in. The fast path
     /// then passes all of these packets to the full path.

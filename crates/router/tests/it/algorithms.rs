@@ -1,5 +1,5 @@
-//! Every table answers as the plainest one does, and as another project's
-//! (prefix-trie 0.10.1), whatever is done to it.
+//! Compares every table with the simplest one, and with another project's (prefix-trie 0.10.1),
+//! after any changes.
 
 use fwdlab_router::fib::{
     Address, Auto, BSearch, Batch, Change, Dir24_8, Fib, Multibit, NextHop, Poptrie, Prefix, Radix,
@@ -8,7 +8,7 @@ use fwdlab_router::fib::{
 use prefix_trie::PrefixMap;
 use proptest::prelude::*;
 
-/// Every algorithm, empty.
+/// Creates every algorithm, empty.
 trait Tables: Address {
     fn tables() -> Vec<(&'static str, Box<dyn Fib<Self>>)>;
 }
@@ -39,7 +39,7 @@ fn common<A: Address>() -> Vec<(&'static str, Box<dyn Fib<A>>)> {
     ]
 }
 
-/// The plainest table: a list, searched from end to end.
+/// The simplest table: a list, searched linearly.
 #[derive(Default)]
 struct Naive<A>(Vec<(Prefix<A>, NextHop)>);
 
@@ -59,7 +59,7 @@ impl<A: Address> Naive<A> {
     }
 }
 
-/// Addresses of which many have much in common.
+/// Addresses, many of which share long prefixes.
 fn address<A: Address>() -> impl Strategy<Value = A> {
     let clustered = (0..4_u128, 0..4_u128, 0..=A::BITS, any::<u128>()).prop_map(
         |(first, second, length, rest)| {
@@ -73,7 +73,7 @@ fn address<A: Address>() -> impl Strategy<Value = A> {
 }
 
 fn prefix<A: Address>() -> impl Strategy<Value = Prefix<A>> {
-    // The default route is rare, so that 64 MB need not be painted all the time.
+    // The default route is rare, so that the 64 MB table is not rewritten all the time.
     let length = prop_oneof![1 => Just(0), 80 => 8..=A::BITS];
     (address::<A>(), length).prop_map(|(address, length)| Prefix::containing(address, length))
 }
@@ -95,7 +95,7 @@ fn batches<A: Address>() -> impl Strategy<Value = Vec<Batch<A>>> {
     proptest::collection::vec(batch, 1..6)
 }
 
-/// Addresses at the edges of all prefixes, where mistakes would be.
+/// Addresses at the edges of all prefixes, where errors are likely.
 fn edges<A: Address>(batches: &[Batch<A>]) -> Vec<A> {
     let prefixes = batches.iter().flat_map(Batch::changes).map(Change::prefix);
     let mut edges = vec![A::default(), A::default().last(0)];
@@ -107,8 +107,8 @@ fn edges<A: Address>(batches: &[Batch<A>]) -> Vec<A> {
     edges
 }
 
-/// Applies the batches one after the other to every table, which all must agree
-/// with the list each time: single and in a batch, number of routes, exact routes.
+/// Applies the batches in turn to every table, which must agree with the list after each one:
+/// single lookups, batch lookups, number of routes, exact routes.
 fn all_agree<A: Tables>(batches: &[Batch<A>], others: &[A]) -> Result<(), TestCaseError> {
     let mut naive = Naive(Vec::new());
     let mut tables = A::tables();
@@ -182,7 +182,7 @@ proptest! {
     }
 }
 
-/// One route of each length, one within the other, taken out again from either end.
+/// One route of each length, nested, removed from either end.
 fn every_length<A: Tables>(address: A) {
     let next_hop = |length: u8| NextHop::new(u32::from(length) * 4000).expect("a number");
     for (name, mut table) in A::tables() {
@@ -192,7 +192,7 @@ fn every_length<A: Tables>(address: A) {
         }
         assert_eq!(table.len(), usize::from(A::BITS) + 1, "{name}");
         for length in 0..=A::BITS {
-            // The address that leaves the nest of prefixes right after this length.
+            // The address that leaves the nested prefixes right after this length.
             let bit = 1_u128.checked_shl(u32::from(A::BITS - length).wrapping_sub(1)).unwrap_or(0);
             let leaving = A::from_bits(address.to_bits() ^ bit);
             assert_eq!(table.lookup(leaving), Some(next_hop(length)), "{name}, {length} bits");
@@ -209,7 +209,7 @@ fn every_length<A: Tables>(address: A) {
 }
 
 #[test]
-fn prefixes_of_every_length_are_found_and_uncovered_again() {
+fn nested_prefixes_of_every_length_are_found_and_restored() {
     for address in [0, 0x0a01_0203, u32::MAX] {
         every_length(V4(address));
     }
@@ -219,7 +219,7 @@ fn prefixes_of_every_length_are_found_and_uncovered_again() {
 }
 
 #[test]
-fn batches_of_any_length_are_answered_whole() {
+fn batches_of_any_length_get_complete_results() {
     for (name, mut table) in V4::tables() {
         table.insert(Prefix::containing(V4(10 << 24), 8), NextHop::new(3).expect("a number"));
         for length in 0..70_u32 {

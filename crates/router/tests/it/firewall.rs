@@ -1,4 +1,4 @@
-//! Single packets through a router with a firewall: what goes on, and what is kept.
+//! Single packets through a router with a firewall: forwarding and states.
 
 use crate::support::walled::*;
 use crate::support::with;
@@ -10,7 +10,7 @@ const YOU: (&str, u16) = ("198.19.0.9", 80);
 const ME6: (&str, u16) = ("2001:2::5", 40_000);
 const YOU6: (&str, u16) = ("2001:2:0:8000::9", 80);
 
-/// Connections begin on the near side only.
+/// Connections begin only on the near side.
 const OUTWARDS: &str = "pass in on 0 all keep state\nblock in on 1 all";
 
 const HOLDERS: [StateTable; 3] = [StateTable::Global, StateTable::Sharded, StateTable::PerWorker];
@@ -20,7 +20,7 @@ fn states(kind: StateTable) -> StateConfig {
 }
 
 #[test]
-fn a_tcp_connection_opens_closes_and_opens_again() {
+fn tcp_connection_can_reopen_after_closing() {
     for kind in HOLDERS {
         for (me, you) in [(ME, YOU), (ME6, YOU6)] {
             let mut lab = Walled::new(OUTWARDS, &states(kind));
@@ -51,7 +51,7 @@ fn a_tcp_connection_opens_closes_and_opens_again() {
 }
 
 #[test]
-fn a_state_knows_both_sides_packets_bytes_and_phase() {
+fn state_counts_packets_and_bytes_of_both_sides() {
     for kind in HOLDERS {
         let wall = wall(OUTWARDS, &states(kind));
         let mut filter = wall.filter();
@@ -59,7 +59,7 @@ fn a_state_knows_both_sides_packets_bytes_and_phase() {
             let batch = [packet.frame()];
             fwdlab_router::path::Firewall::incoming(&mut filter, &batch, 1, second * SECOND)
         };
-        // Who began has the higher address in one of the two.
+        // In one of the two families the initiator has the higher address.
         send(datagram(ME, YOU), 1);
         assert_eq!(send(datagram(YOU, ME), 2), 1);
         send(datagram(("198.18.255.5", 1), ("198.18.0.1", 2)), 3);
@@ -80,7 +80,7 @@ fn a_state_knows_both_sides_packets_bytes_and_phase() {
 }
 
 #[test]
-fn replies_to_echo_requests_come_back_and_nothing_else() {
+fn only_echo_replies_pass_by_the_state_of_a_request() {
     for (me, you, request, reply) in [(ME.0, YOU.0, 8, 0), (ME6.0, YOU6.0, 128, 129)] {
         let mut lab = Walled::new(OUTWARDS, &states(StateTable::Sharded));
         assert_eq!(lab.send(&icmp(me, you, reply, 7), 0), "forwarded", "but keeps no state");
@@ -93,7 +93,7 @@ fn replies_to_echo_requests_come_back_and_nothing_else() {
 }
 
 #[test]
-fn ports_are_found_behind_extension_headers() {
+fn ports_are_found_after_extension_headers() {
     let rules = "pass proto udp from any to any port 80\nblock all";
     let mut lab = Walled::new(rules, &states(StateTable::Sharded));
     let behind = |extensions: &[u8], first: u8| {
@@ -115,14 +115,14 @@ fn ports_are_found_behind_extension_headers() {
 }
 
 #[test]
-fn a_state_lets_out_as_well_and_others_meet_the_rules() {
+fn states_pass_outgoing_packets_and_rules_filter_others() {
     let rules = "pass in proto tcp all keep state\npass in all\nblock out on 1 all";
     let mut lab = Walled::new(rules, &states(StateTable::Sharded));
     assert_eq!(lab.send(&tcp(ME, YOU, SYN), 0), "forwarded");
     assert_eq!(lab.send(&tcp(ME, YOU, ACK), 0), "forwarded");
     assert_eq!(lab.send(&datagram(ME, YOU), 0), "firewall");
     assert_eq!(lab.send(&datagram(YOU, ME), 0), "forwarded", "out at the other port");
-    // A state may begin on the way out too.
+    // A state may also begin on the way out.
     let rules = "pass out on 1 all keep state\nblock in on 1 all";
     let mut lab = Walled::new(rules, &states(StateTable::Sharded));
     assert_eq!(lab.send(&datagram(YOU, ME), 0), "firewall");
@@ -131,7 +131,7 @@ fn a_state_lets_out_as_well_and_others_meet_the_rules() {
 }
 
 #[test]
-fn flags_ask_for_the_beginning_of_a_connection() {
+fn flags_match_only_connection_openings() {
     let rules = "pass in proto tcp all flags S/SA keep state\nblock in proto tcp all";
     let mut lab = Walled::new(rules, &states(StateTable::Sharded));
     assert_eq!(lab.send(&tcp(ME, YOU, ACK), 0), "firewall");
@@ -141,7 +141,7 @@ fn flags_ask_for_the_beginning_of_a_connection() {
 }
 
 #[test]
-fn a_full_table_blocks_new_connections_only_or_lets_them_pass_without() {
+fn full_table_blocks_or_passes_only_new_connections() {
     for kind in HOLDERS {
         for when_full in [Action::Block, Action::Pass] {
             let gives_way = false;
@@ -155,7 +155,7 @@ fn a_full_table_blocks_new_connections_only_or_lets_them_pass_without() {
             assert_eq!(lab.send(&datagram(YOU, (ME.0, 3)), 0), "firewall", "it has no state");
             let stats = lab.wall.stats();
             assert_eq!((stats.states, stats.created, stats.full), (2, 2, 2));
-            // They are over, but nobody has looked yet; the batch that is refused does.
+            // The states have expired, but no sweep has run yet; the rejected batch runs it.
             assert_eq!(lab.send(&from(4), 1000 * SECOND), new);
             assert_eq!(lab.send(&from(4), 1000 * SECOND), "forwarded");
             assert_eq!(lab.wall.stats().expired, 2);
@@ -163,10 +163,10 @@ fn a_full_table_blocks_new_connections_only_or_lets_them_pass_without() {
     }
 }
 
-/// Packets with options are handed over by the fast path: out of a batch, they are still
-/// the packets that came in, with their states.
+/// The fast path hands over packets with options: outside their batch, they remain the packets that
+/// came in, with their states.
 #[test]
-fn packets_with_options_are_judged_as_themselves() {
+fn packets_with_options_keep_their_states() {
     let rules =
         "pass in proto udp from any to any port 53 keep state\nblock out on 1 proto udp all";
     for path in ForwardingPath::ALL {
@@ -187,7 +187,7 @@ fn packets_with_options_are_judged_as_themselves() {
 }
 
 #[test]
-fn a_full_table_has_its_name_on_the_full_path_too() {
+fn full_table_is_counted_on_the_full_path() {
     let config = StateConfig { limit: 1, gives_way: false, ..states(StateTable::Global) };
     let mut lab = Walled::along(ForwardingPath::Full, OUTWARDS, &config);
     assert_eq!(lab.send(&datagram((ME.0, 1), YOU), 0), "forwarded");
@@ -196,7 +196,7 @@ fn a_full_table_has_its_name_on_the_full_path_too() {
 }
 
 #[test]
-fn without_states_keep_state_is_ignored() {
+fn keep_state_is_ignored_if_states_are_disabled() {
     let mut lab = Walled::new(OUTWARDS, &states(StateTable::None));
     assert_eq!(lab.send(&datagram(ME, YOU), 0), "forwarded");
     assert_eq!(lab.send(&datagram(YOU, ME), 0), "firewall");

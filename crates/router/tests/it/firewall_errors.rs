@@ -8,15 +8,15 @@ const ME: (&str, u16) = ("198.18.0.5", 40_000);
 const YOU: (&str, u16) = ("198.19.0.9", 80);
 const ME6: (&str, u16) = ("2001:2::5", 40_000);
 const YOU6: (&str, u16) = ("2001:2:0:8000::9", 80);
-/// Routers between the far side and the other end.
+/// A router between the far side and the other end.
 const HOP: &str = "198.19.77.1";
 const HOP6: &str = "2001:2:0:8000::77";
 
-/// Connections of these begin on the near side; nothing else passes, ICMP neither.
+/// UDP and TCP connections begin on the near side; nothing else passes, including ICMP.
 const NARROW: &str = "pass in on 0 proto udp all keep state\n\
                       pass in on 0 proto tcp all keep state\n\
                       block all";
-/// Whatever begins on the near side.
+/// All connections begin on the near side.
 const OUTWARDS: &str = "pass in on 0 all keep state\nblock in on 1 all";
 
 const HOLDERS: [StateTable; 3] = [StateTable::Global, StateTable::Sharded, StateTable::PerWorker];
@@ -25,7 +25,7 @@ fn states(kind: StateTable) -> StateConfig {
     StateConfig { kind, seed: Some(1), ..StateConfig::default() }
 }
 
-/// Both paths behind these rules, each after these packets.
+/// Routers on both paths with these rules, each after these packets.
 fn labs(rules: &str, begun: &[Spec]) -> [Walled; 2] {
     ForwardingPath::ALL.map(|path| {
         let mut lab = Walled::along(path, rules, &states(StateTable::Sharded));
@@ -36,14 +36,14 @@ fn labs(rules: &str, begun: &[Spec]) -> [Walled; 2] {
     })
 }
 
-/// From [`ME`] to [`YOU`]: UDP with 8 bytes behind the header.
+/// IPv4 packet from [`ME`] to [`YOU`]: UDP with 8 bytes after the header.
 #[rustfmt::skip]
 const QUOTE: [u8; 28] = [
     0x45, 0, 0, 28, 0, 1, 0, 0, 1, 17, 0, 0, 198, 18, 0, 5, 198, 19, 0, 9,
     0x9c, 0x40, 0, 80, 0, 8, 0, 0,
 ];
 
-/// The same of IPv6.
+/// The same as an IPv6 packet.
 #[rustfmt::skip]
 const QUOTE6: [u8; 48] = [
     0x60, 0, 0, 0, 0, 8, 17, 1,
@@ -53,7 +53,7 @@ const QUOTE6: [u8; 48] = [
 ];
 
 #[test]
-fn errors_about_a_connection_pass_from_either_side_without_rules() {
+fn errors_about_a_connection_pass_without_rules() {
     let begun = [datagram(ME, YOU), datagram(ME6, YOU6)];
     for mut lab in labs(NARROW, &begun) {
         for kind in 0..=255 {
@@ -64,21 +64,21 @@ fn errors_about_a_connection_pass_from_either_side_without_rules() {
             let expected = matches!(kind, 1..=4);
             assert_eq!(lab.send(&inet6, 0) == "forwarded", expected, "ICMPv6 type {kind}");
         }
-        // From the near side about what the far side has sent.
+        // From the near side about packets that the far side has sent.
         let back = error(ME.0, YOU.0, 3, &datagram(YOU, ME).quote());
         let back6 = error(ME6.0, YOU6.0, 1, &datagram(YOU6, ME6).quote());
         assert_eq!(lab.send_all(&[back, back6], 0), ["forwarded"; 2]);
-        // Whoever begins with TCP is told, too, though flags aren't quoted.
+        // TCP initiators also get errors, although quotes lack flags.
         let [syn, syn6] = [tcp(ME, YOU, SYN), tcp(ME6, YOU6, SYN)];
         assert_eq!(lab.send_all(&[syn.clone(), syn6.clone()], 0), ["forwarded"; 2]);
-        let told = error(HOP, ME.0, 3, &syn.quote()[..28]);
-        let told6 = error(HOP6, ME6.0, 1, &syn6.quote()[..48]);
-        assert_eq!(lab.send_all(&[told, told6], 0), ["forwarded"; 2]);
+        let error4 = error(HOP, ME.0, 3, &syn.quote()[..28]);
+        let error6 = error(HOP6, ME6.0, 1, &syn6.quote()[..48]);
+        assert_eq!(lab.send_all(&[error4, error6], 0), ["forwarded"; 2]);
     }
 }
 
 #[test]
-fn errors_about_anything_else_are_judged_by_rules() {
+fn unrelated_errors_are_filtered_by_rules() {
     for mut lab in labs(NARROW, &[datagram(ME, YOU), datagram(ME6, YOU6)]) {
         let about = |spec: Spec| error(HOP, ME.0, 3, &spec.quote());
         let about6 = |spec: Spec| error(HOP6, ME6.0, 1, &spec.quote());
@@ -116,7 +116,7 @@ fn errors_about_anything_else_are_judged_by_rules() {
 }
 
 #[test]
-fn a_quote_has_eight_bytes_behind_its_header() {
+fn quotes_need_eight_bytes_after_the_header() {
     let begun = [datagram(ME, YOU), datagram(ME6, YOU6)];
     for mut lab in labs(NARROW, &begun) {
         for length in 0..=28 {
@@ -127,7 +127,7 @@ fn a_quote_has_eight_bytes_behind_its_header() {
             let seen = lab.send(&error(HOP6, ME6.0, 3, &QUOTE6[..length]), 0);
             assert_eq!(seen == "forwarded", length == 48, "{length} bytes");
         }
-        // An error in fragments is none: nobody can tell whether it is sound.
+        // A fragmented error is ignored, as it can't be verified.
         let piece = |offset| {
             let (mut inet, mut inet6) =
                 (error(HOP, ME.0, 11, &QUOTE), error(HOP6, ME6.0, 3, &QUOTE6));
@@ -138,7 +138,7 @@ fn a_quote_has_eight_bytes_behind_its_header() {
         };
         assert_eq!(lab.send_all(&piece(0), 0), ["firewall"; 2]);
         assert_eq!(lab.send_all(&piece(7), 0), ["firewall"; 2]);
-        // Bytes behind a packet whose length excludes them are none of it.
+        // Bytes beyond the length of a packet do not belong to it.
         let mut short = QUOTE;
         short[3] = 27;
         assert_eq!(lab.send(&error(HOP, ME.0, 11, &short), 0), "firewall");
@@ -146,7 +146,7 @@ fn a_quote_has_eight_bytes_behind_its_header() {
 }
 
 #[test]
-fn options_and_extension_headers_are_stepped_over() {
+fn options_and_extension_headers_are_skipped() {
     let begun = [datagram(ME, YOU), datagram(ME6, YOU6)];
     for mut lab in labs(NARROW, &begun) {
         let mut optional = QUOTE.to_vec();
@@ -181,7 +181,7 @@ fn options_and_extension_headers_are_stepped_over() {
 }
 
 #[test]
-fn queries_are_quoted_but_errors_are_not() {
+fn errors_about_queries_pass_but_not_about_errors() {
     for (me, you, hop, [request, reply, unreachable]) in
         [(ME.0, YOU.0, HOP, [8, 0, 3]), (ME6.0, YOU6.0, HOP6, [128, 129, 1])]
     {
@@ -193,7 +193,7 @@ fn queries_are_quoted_but_errors_are_not() {
             assert_eq!(lab.send(&about(reply, 7), 0), "forwarded");
             assert_eq!(lab.send(&about(request, 8), 0), "firewall");
             assert_eq!(lab.send(&about(unreachable, 7), 0), "firewall");
-            // Even if what is quoted quotes a packet of the connection.
+            // Even if the quoted error itself quotes a packet of the connection.
             let inner = error(me, you, unreachable, &icmp(you, me, reply, 7).quote());
             let outer = error(hop, me, unreachable, &inner.quote());
             assert_eq!(lab.send(&outer, 0), "firewall");
@@ -202,7 +202,7 @@ fn queries_are_quoted_but_errors_are_not() {
 }
 
 #[test]
-fn other_protocols_are_known_by_their_addresses() {
+fn other_protocols_match_by_address() {
     let begun = spec(47, ME, YOU, &[]);
     for mut lab in labs(OUTWARDS, std::slice::from_ref(&begun)) {
         assert_eq!(lab.send(&error(HOP, ME.0, 3, &begun.quote()), 0), "forwarded");
@@ -212,16 +212,16 @@ fn other_protocols_are_known_by_their_addresses() {
 }
 
 #[test]
-fn the_state_stays_as_it_is_and_ends_when_it_would() {
+fn errors_do_not_refresh_the_state() {
     for kind in HOLDERS {
         let wall = wall(NARROW, &states(kind));
         let mut filter = wall.filter();
         let mut send =
             |packet: &Spec, second| filter.incoming(&[packet.frame()], 1, second * SECOND);
         assert_eq!(send(&datagram(ME, YOU), 1), 1);
-        let told = error(HOP, ME.0, 3, &QUOTE);
+        let report = error(HOP, ME.0, 3, &QUOTE);
         for second in 1..61 {
-            assert_eq!(send(&told, second), 1, "{kind:?}, second {second}");
+            assert_eq!(send(&report, second), 1, "{kind:?}, second {second}");
         }
         let stats = wall.stats();
         assert_eq!((stats.searches, stats.matches, stats.created), (61, 60, 1));
@@ -231,30 +231,31 @@ fn the_state_stays_as_it_is_and_ends_when_it_would() {
             (connection.last_ns, connection.packets, connection.bytes),
             (SECOND, [1, 0], [28, 0])
         );
-        // A minute after its only packet it is over, whoever has talked about it.
+        // The state expires a minute after its only packet, regardless of errors about it.
         let mut send =
             |packet: &Spec, second| filter.incoming(&[packet.frame()], 1, second * SECOND);
-        assert_eq!(send(&told, 61), 0);
+        assert_eq!(send(&report, 61), 0);
         let stats = wall.stats();
         assert_eq!((stats.searches, stats.matches), (62, 60));
     }
 }
 
-/// The order in a batch counts, as when packets come one by one.
+/// Order within a batch matters, as for single packets.
 #[test]
-fn an_error_finds_the_state_that_its_own_batch_made() {
+fn error_matches_a_state_from_its_own_batch() {
     for mut lab in labs(NARROW, &[]) {
-        let told = error(HOP, ME.0, 3, &QUOTE);
-        let seen = lab.send_all(&[told.clone(), datagram(ME, YOU), told], 0);
+        let report = error(HOP, ME.0, 3, &QUOTE);
+        let seen = lab.send_all(&[report.clone(), datagram(ME, YOU), report], 0);
         assert_eq!(seen, ["firewall", "forwarded", "forwarded"]);
         let stats = lab.wall.stats();
         assert_eq!((stats.searches, stats.matches), (3, 1));
     }
 }
 
-/// RFC 5927: who can't see the connection knows neither its checksum nor its numbers.
+/// RFC 5927: an attacker who can't see the connection knows neither its checksum nor its sequence
+/// numbers.
 #[test]
-fn an_error_must_be_sound_and_quote_what_is_on_its_way() {
+fn error_needs_a_valid_checksum_and_a_sequence_number_in_flight() {
     for (me, you, hop, kind) in [(ME, YOU, HOP, 3), (ME6, YOU6, HOP6, 1)] {
         let at = |sequence| segment(me, you, ACK, [sequence, 501], &[7; 50]);
         let begun = [
@@ -265,7 +266,7 @@ fn an_error_must_be_sound_and_quote_what_is_on_its_way() {
             at(1051),
         ];
         for mut lab in labs(NARROW, &begun) {
-            let told = |sequence| error(hop, me.0, kind, &at(sequence).quote());
+            let report = |sequence| error(hop, me.0, kind, &at(sequence).quote());
             for (sequence, expected) in [
                 (1051, "forwarded"),
                 (1101, "forwarded"),
@@ -274,9 +275,9 @@ fn an_error_must_be_sound_and_quote_what_is_on_its_way() {
                 (700, "firewall"),
                 (1_000_001_051, "firewall"),
             ] {
-                assert_eq!(lab.send(&told(sequence), 0), expected, "{me:?} {sequence}");
+                assert_eq!(lab.send(&report(sequence), 0), expected, "{me:?} {sequence}");
             }
-            let mut wrong = told(1051).bytes();
+            let mut wrong = report(1051).bytes();
             *wrong.last_mut().expect("a byte") ^= 1;
             let mut batch = [fwdlab_router::path::Frame::of(1, &wrong).expect("it fits")];
             lab.router.process(&mut batch, 0);

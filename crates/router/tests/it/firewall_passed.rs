@@ -1,5 +1,5 @@
-//! Ways around a firewall, none of which leads through: fragments, headers that can't be
-//! read, resets, floods of states, packets to the router and those that expire.
+//! Attempts to bypass a firewall, all of which fail: fragments, headers that can't be read, resets,
+//! floods of states, packets to the router and packets that expire.
 
 use crate::support::walled::*;
 use crate::support::with;
@@ -16,12 +16,12 @@ fn states() -> StateConfig {
     StateConfig { seed: Some(1), ..StateConfig::default() }
 }
 
-/// Both paths behind these rules.
+/// Routers on both paths with these rules.
 fn labs(rules: &str) -> [Walled; 2] {
     ForwardingPath::ALL.map(|path| Walled::along(path, rules, &states()))
 }
 
-/// The piece of a packet from `begin`, a multiple of eight, to `end`.
+/// Fragment of a packet from `begin`, a multiple of eight, to `end`.
 fn piece(whole: &Spec, begin: usize, end: usize) -> Spec {
     let end = end.min(whole.payload.len());
     let payload = whole.payload[begin..end].to_vec();
@@ -30,7 +30,7 @@ fn piece(whole: &Spec, begin: usize, end: usize) -> Spec {
 }
 
 #[test]
-fn fragments_too_small_for_their_header_hide_no_port() {
+fn tiny_fragments_do_not_hide_ports() {
     let rules = "block in proto tcp from any to any port 22";
     for mut lab in labs(rules) {
         for (me, you) in [(ME, (YOU.0, 22)), (ME6, (YOU6.0, 22))] {
@@ -39,13 +39,13 @@ fn fragments_too_small_for_their_header_hide_no_port() {
             assert_eq!(lab.send(&piece(&syn, 0, 8), 0), "firewall_unreadable");
             assert_eq!(lab.send(&piece(&syn, 8, 20), 0), "firewall_fragment", "of nothing");
             assert_eq!(lab.send(&piece(&syn, 0, 16), 0), "firewall_unreadable");
-            // A header of 24 bytes, of which 20 come first.
+            // A header of 24 bytes, of which the first fragment contains 20.
             let mut long = segment(me, (you.0, 23), SYN, [1, 0], &[1; 28]);
             long.payload[12] = 0xc0;
             assert_eq!(lab.send(&piece(&long, 0, 24), 0), "firewall_unreadable");
             assert_eq!(lab.send(&tcp(me, (you.0, 23), SYN), 0), "forwarded");
         }
-        // Chains of options, and one that doesn't end.
+        // Chains of options, including one that does not end.
         for (options, expected) in [
             (0, "firewall"),
             (8, "firewall"),
@@ -64,7 +64,7 @@ fn fragments_too_small_for_their_header_hide_no_port() {
 }
 
 #[test]
-fn what_has_passed_is_not_written_over() {
+fn overlapping_fragments_are_dropped() {
     for mut lab in labs("block in proto udp from any to any port 22") {
         for (me, you) in [(ME, YOU), (ME6, YOU6)] {
             let whole = spec(UDP, me, you, &[0; 60]);
@@ -74,13 +74,13 @@ fn what_has_passed_is_not_written_over() {
             assert_eq!(lab.send(&piece(&whole, 40, 64), 0), "forwarded", "the last");
             assert_eq!(lab.send(&piece(&whole, 48, 56), 0), "firewall_fragment");
             assert_eq!(lab.send(&piece(&whole, 32, 40), 0), "forwarded", "the gap");
-            // Whatever the first has, those behind it have.
+            // Later fragments share the verdict on the first.
             let blocked = spec(UDP, me, (you.0, 22), &[0; 60]);
             assert_eq!(lab.send(&piece(&blocked, 0, 32), 0), "firewall");
             assert_eq!(lab.send(&piece(&blocked, 32, 64), 0), "firewall");
         }
     }
-    // Rules that ask for nothing that only the first has judge each by itself.
+    // If no rule needs fields of the first fragment, each fragment is filtered by itself.
     for mut lab in labs("block in from 198.18.0.6 to any") {
         let whole = spec(UDP, ME, YOU, &[0; 60]);
         assert_eq!(lab.send(&piece(&whole, 32, 64), 0), "forwarded");
@@ -90,14 +90,14 @@ fn what_has_passed_is_not_written_over() {
 }
 
 #[test]
-fn fragments_follow_their_state() {
+fn fragments_follow_the_state_of_the_first() {
     for mut lab in labs(&format!("{OUTWARDS}\nblock out all")) {
         for (me, you) in [(ME, YOU), (ME6, YOU6)] {
             assert_eq!(lab.send(&datagram(me, you), 0), "forwarded");
             let reply = spec(UDP, you, me, &[0; 2996]);
             let pieces = [(0, 1000), (1000, 2000), (2000, 3000)].map(|(a, b)| piece(&reply, a, b));
             assert_eq!(lab.send_all(&pieces, 0), ["forwarded"; 3], "{me:?}");
-            // Nobody asked for this one.
+            // No request preceded this one.
             let other = spec(UDP, (you.0, 81), me, &[0; 2996]);
             let pieces = [(0, 1000), (1000, 2000)].map(|(a, b)| piece(&other, a, b));
             assert_eq!(lab.send_all(&pieces, 0), ["firewall"; 2]);
@@ -106,7 +106,7 @@ fn fragments_follow_their_state() {
     }
 }
 
-/// A connection of 50 bytes there and back: `me` has sent up to 1051, `you` up to 551.
+/// A connection with 50 bytes in each direction: `me` has sent up to 1051, `you` up to 551.
 fn established(me: (&str, u16), you: (&str, u16)) -> [Spec; 5] {
     [
         segment(me, you, SYN, [1000, 0], &[]),
@@ -119,7 +119,7 @@ fn established(me: (&str, u16), you: (&str, u16)) -> [Spec; 5] {
 
 /// RFC 5961 section 3.
 #[test]
-fn a_reset_ends_a_state_only_with_the_number_that_is_expected() {
+fn reset_needs_the_expected_sequence_number() {
     for (me, you) in [(ME, YOU), (ME6, YOU6)] {
         for (number, flags, seen, ends) in [
             (1_000_000_551, RST, "firewall_stray", false),
@@ -133,13 +133,13 @@ fn a_reset_ends_a_state_only_with_the_number_that_is_expected() {
                     assert_eq!(lab.send(&packet, 0), "forwarded");
                 }
                 assert_eq!(lab.send(&segment(you, me, flags, [number, 1051], &[]), 0), seen);
-                // A state that was ended is gone after 90 s of silence, others stay.
+                // A state that was ended expires after 90 s of silence; others stay.
                 let later = lab.send(&segment(me, you, ACK, [1051, 551], &[1]), 95 * SECOND);
                 let expected = if ends { "firewall" } else { "forwarded" };
                 assert_eq!(later, expected, "{number} {flags}");
             }
         }
-        // The right number in a packet that was damaged.
+        // The right number in a damaged packet.
         for mut lab in labs("pass in proto tcp all flags S/SA keep state\nblock all") {
             for packet in established(me, you) {
                 assert_eq!(lab.send(&packet, 0), "forwarded");
@@ -159,7 +159,7 @@ fn a_reset_ends_a_state_only_with_the_number_that_is_expected() {
 }
 
 #[test]
-fn segments_pass_within_windows_only() {
+fn segments_pass_only_within_windows() {
     let rules = "pass in proto tcp all flags S/SA keep state\nblock all";
     for mut lab in labs(rules) {
         for packet in established(ME, YOU) {
@@ -179,15 +179,15 @@ fn segments_pass_within_windows_only() {
             let packet = segment(YOU, ME, ACK, numbers, &vec![0; length]);
             assert_eq!(lab.send(&packet, 0), expected, "{numbers:?}");
         }
-        // Another beginning passes, for its receiver to ask back, and changes nothing.
+        // A second SYN passes, so that its receiver can send a challenge ACK, and changes nothing.
         assert_eq!(lab.send(&segment(ME, YOU, SYN, [77_000_000, 0], &[]), 0), "forwarded");
         assert_eq!(lab.send(&segment(YOU, ME, ACK, [551, 1051], &[1]), 0), "forwarded");
-        // The answer accepts it: the old connection is no more.
+        // The answer accepts it: this replaces the old connection.
         assert_eq!(lab.send(&segment(YOU, ME, SYN | ACK, [9, 77_000_001], &[]), 0), "forwarded");
         assert_eq!(lab.send(&segment(ME, YOU, ACK, [77_000_001, 10], &[1]), 0), "forwarded");
         assert_eq!(lab.send(&segment(YOU, ME, ACK, [551, 1051], &[1]), 0), "firewall_stray");
     }
-    // Sloppy states look at no number.
+    // Sloppy states ignore sequence numbers.
     for mut lab in labs("pass in proto tcp all flags S/SA keep state (sloppy)\nblock all") {
         for packet in established(ME, YOU) {
             assert_eq!(lab.send(&packet, 0), "forwarded");
@@ -196,10 +196,10 @@ fn segments_pass_within_windows_only() {
     }
 }
 
-/// Two hosts that keep to the rules are never in the way of a window: packets are lost,
-/// come twice and out of order, with and without scaling.
+/// Two conforming hosts never violate a window: packets are lost, duplicated and reordered, with
+/// and without scaling.
 #[test]
-fn honest_hosts_are_not_held_back() {
+fn conforming_hosts_are_never_blocked() {
     for (seed, scale) in (0..40u64).zip([None, Some(0), Some(3), Some(7)].into_iter().cycle()) {
         let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let mut draw = |below: u64| {
@@ -223,13 +223,14 @@ fn honest_hosts_are_not_held_back() {
         assert_eq!(lab.send(&open(0, SYN, [start[0], 0]), 0), "forwarded");
         let acknowledges = start[0].wrapping_add(1);
         assert_eq!(lab.send(&open(1, SYN | ACK, [start[1], acknowledges]), 0), "forwarded");
-        // Of each: sent, received in order, and the other's offer as it knows of it.
+        // For each host: the end of sent data, the end of data received in order, and its view of
+        // the other's offer.
         let mut sent = start.map(|start| start.wrapping_add(1));
         let mut got = [sent[1], sent[0]];
         let window = 256u32 << scale.unwrap_or(0);
         let mut offered = [sent[0].wrapping_add(256), sent[1].wrapping_add(256)];
         let mut flying: Vec<(usize, u32, u32, u32)> = Vec::new();
-        // What has long arrived may be held back when it comes again.
+        // Data that arrived long ago may be dropped if it comes again.
         let (mut top, mut old) = (sent, 0);
         for step in 0..300 {
             let from = draw(2) as usize;
@@ -275,23 +276,23 @@ fn honest_hosts_are_not_held_back() {
     }
 }
 
-/// A flood of openings, 17,500 a second, from sources without number, into a table of 1000:
-/// who is answered stays, and who begins anew gets in.
+/// A flood of openings, 17,500 per second, from an unlimited number of sources, into a table of
+/// 1000: answered connections stay, and new connections get in.
 #[test]
-fn a_flood_of_openings_locks_nobody_out() {
+fn syn_flood_does_not_block_answered_connections() {
     for kind in [StateTable::Global, StateTable::Sharded, StateTable::PerWorker] {
         let config = StateConfig { limit: 1000, kind, ..states() };
         let rules = "pass in on 0 proto tcp all flags S/SA keep state\nblock in all";
         let mut lab = Walled::new(rules, &config);
         let host = |number: u32| format!("198.18.{}.{}", 1 + number / 250, 1 + number % 250);
-        let stays = host(0);
-        for packet in established((&stays, 1), YOU) {
+        let answered_host = host(0);
+        for packet in established((&answered_host, 1), YOU) {
             assert_eq!(lab.send(&packet, 0), "forwarded");
         }
         let mut flood = 0u32;
         for connection in 1..=20 {
             let (me, port) = (host(connection), connection as u16);
-            // 70 ms of the flood before, and 2 ms between each packet and its answer.
+            // The preceding 70 ms of the flood, and 2 ms between each packet and its answer.
             let mut now_ns = u64::from(connection) * SECOND / 10;
             let pour = |lab: &mut Walled, packets: u32, now_ns: u64, flood: &mut u32| {
                 let syns = (0..packets).map(|_| {
@@ -312,7 +313,7 @@ fn a_flood_of_openings_locks_nobody_out() {
             }
         }
         assert!(flood > 20_000);
-        let more = segment((&stays, 1), YOU, ACK, [1051, 551], &[1]);
+        let more = segment((&answered_host, 1), YOU, ACK, [1051, 551], &[1]);
         assert_eq!(lab.send(&more, 4 * SECOND), "forwarded", "{kind:?}");
         let stats = lab.wall.stats();
         assert!(stats.states <= 1000 && stats.evicted > 15_000, "{stats:?}");
@@ -322,33 +323,35 @@ fn a_flood_of_openings_locks_nobody_out() {
 }
 
 #[test]
-fn one_source_has_its_share_of_states_at_most() {
+fn source_limit_bounds_states_per_source() {
     for kind in [StateTable::Global, StateTable::Sharded, StateTable::PerWorker] {
         let config = StateConfig { source_limit: 10, kind, ..states() };
         let mut lab = Walled::new(OUTWARDS, &config);
-        for (me, beside, you) in [(ME.0, "198.18.0.6", YOU), ("2001:2::5", "2001:2:0:1::5", YOU6)] {
+        for (me, neighbour, you) in
+            [(ME.0, "198.18.0.6", YOU), ("2001:2::5", "2001:2:0:1::5", YOU6)]
+        {
             for port in 0..20 {
                 let expected = if port < 10 { "forwarded" } else { "state_full" };
                 assert_eq!(lab.send(&datagram((me, port), you), 0), expected, "{kind:?} {port}");
             }
-            let mut other = datagram((beside, 1), you);
+            let mut other = datagram((neighbour, 1), you);
             other.port = 0;
             assert_eq!(lab.send(&other, 0), "forwarded");
-            // What is over makes room.
+            // Expired states make room.
             assert_eq!(lab.send(&datagram((me, 3), you), 100 * SECOND), "forwarded");
         }
     }
 }
 
 #[test]
-fn packets_to_the_router_and_those_that_expire_are_judged() {
+fn local_and_expiring_packets_are_filtered() {
     let rules = "block local proto icmp from 198.18.0.5 to any\n\
                  block in from 198.18.0.6 to any";
     for mut lab in labs(rules) {
         let ping = |from: &str| icmp(from, "198.18.0.1", 8, 7);
         assert_eq!(lab.send(&ping("198.18.0.5"), 0), "firewall");
         assert_eq!(lab.send(&ping("198.18.0.7"), 0), "forwarded", "answered");
-        // `in` rules are about packets that go on, or would.
+        // `in` rules apply to packets that are forwarded, or would be if they did not expire.
         assert_eq!(lab.send(&ping("198.18.0.6"), 0), "forwarded", "answered");
         let mut expiring = |from: &str| {
             let bytes = with(datagram((from, 1), YOU).bytes(), &[(22, &[1])]);

@@ -1,4 +1,4 @@
-//! Rules against an evaluator that is as plain as can be, and their text.
+//! Compares rules with the simplest possible evaluator, and checks their text.
 
 use crate::support::walled::*;
 use fwdlab_packet::Family;
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use std::net::IpAddr;
 
 #[test]
-fn what_is_written_like_pf_is_understood() {
+fn pf_syntax_is_accepted() {
     let written = "# the lot\n\
         table <bad> { 203.0.113.0/24, # more\n   2001:db8::/32\n 192.0.2.1 }\n\
         block in quick on 0 inet proto tcp from <bad> to any port 1:1023\n\
@@ -36,7 +36,7 @@ fn what_is_written_like_pf_is_understood() {
 }
 
 #[test]
-fn faults_are_named_with_their_place() {
+fn errors_include_line_and_column() {
     let fault = |text: &str| text::read(text).expect_err("a fault").to_string();
     for (text, expected) in [
         (
@@ -91,7 +91,7 @@ fn faults_are_named_with_their_place() {
 }
 
 #[test]
-fn standard_rulesets_are_those_of_other_devices() {
+fn standard_rulesets_match_other_devices() {
     let text = |standard| Ruleset::standard(standard).to_string();
     assert_eq!(text(Standard::None), "");
     assert_eq!(text(Standard::Stateless), text(Standard::Rules(1)));
@@ -110,9 +110,9 @@ fn standard_rulesets_are_those_of_other_devices() {
     assert!("rules:".parse::<Standard>().is_err());
 }
 
-/// A big table decides as its prefixes do.
+/// A large table decides like its prefixes.
 #[test]
-fn big_tables_are_looked_up() {
+fn large_tables_match_their_prefixes() {
     let prefixes: Vec<String> =
         (0..1000).map(|n| format!("10.{}.{}.0/24", n / 100, n % 100 * 2)).collect();
     let rules = format!("table <big> {{ {} }}\nblock from <big>\n", prefixes.join("\n"));
@@ -128,7 +128,7 @@ fn big_tables_are_looked_up() {
     assert!(passes("11.0.0.1"));
 }
 
-/// Few addresses, so that rules and packets meet.
+/// Few addresses, so that rules and packets match often.
 fn address() -> impl Strategy<Value = u8> {
     0u8..16
 }
@@ -212,7 +212,7 @@ fn rule() -> impl Strategy<Value = Rule> {
     )
 }
 
-/// Rulesets that can be meant.
+/// Valid rulesets.
 fn rulesets() -> impl Strategy<Value = Ruleset> {
     let table = prop::collection::vec(net(), 0..6);
     let parts = (prop::array::uniform2(table), prop::collection::vec(rule(), 0..8), any::<bool>());
@@ -251,7 +251,7 @@ fn packets() -> impl Strategy<Value = Spec> {
     })
 }
 
-/// What a rule says, read word by word.
+/// Evaluates a rule condition by condition.
 fn matches(rule: &Rule, spec: &Spec, direction: Direction, port: u8, tables: &[Table]) -> bool {
     let contains = |net: &Net, address: IpAddr| match *net {
         Net::Inet(prefix) => V4::from_ip(address).is_some_and(|a| prefix.contains(a)),
@@ -301,12 +301,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn text_reads_back_the_same(ruleset in rulesets()) {
+    fn rulesets_round_trip_through_text(ruleset in rulesets()) {
         prop_assert_eq!(text::read(&ruleset.to_string()), Ok(ruleset));
     }
 
     #[test]
-    fn rules_decide_as_they_read(ruleset in rulesets(), specs in prop::collection::vec(packets(), 1..64)) {
+    fn compiled_rules_match_the_evaluator(ruleset in rulesets(), specs in prop::collection::vec(packets(), 1..64)) {
         let config = StateConfig { kind: StateTable::None, ..StateConfig::default() };
         let wall = SharedFirewall::new(&ruleset, &config).expect("sound rules");
         let mut filter = wall.filter();
@@ -327,7 +327,7 @@ proptest! {
             counted[rule] += 1;
         }
         let stats = wall.stats();
-        // Packets that nobody asks rules about are not counted.
+        // Packets for which no rules are evaluated are not counted.
         for (rule, stats) in stats.rules.iter().enumerate() {
             prop_assert_eq!(stats.packets, counted[rule]);
         }

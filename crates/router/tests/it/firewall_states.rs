@@ -1,5 +1,5 @@
-//! States against a map whose connections remember all their packets, with time
-//! moving; growth; and several workers at once.
+//! Compares states with a map whose connections remember all their packets, over time; tests
+//! growth, and several workers in parallel.
 
 use crate::support::walled::*;
 use fwdlab_router::firewall::{Filter, SharedFirewall, StateConfig, StateTable};
@@ -10,12 +10,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Phases alone: windows have tests of their own.
+/// Phases only: windows have separate tests.
 const OUTWARDS: &str = "pass in on 0 all keep state (sloppy)\nblock in on 1 all";
 
 const HOLDERS: [StateTable; 3] = [StateTable::Global, StateTable::Sharded, StateTable::PerWorker];
 
-/// Connections by their two ends in order, and all that is known of them.
+/// Connections by their two ends in order, with all that is known of them.
 #[derive(Default)]
 struct Oracle {
     connections: HashMap<(u8, [(IpAddr, u16); 2]), History>,
@@ -26,13 +26,13 @@ struct Oracle {
 
 struct History {
     last_ns: u64,
-    /// Whether it is a reply, and flags of TCP.
+    /// True for a reply, and the TCP flags.
     packets: Vec<(bool, u8)>,
     began: (IpAddr, u16),
 }
 
 impl History {
-    /// By the tables of pf.conf(5), in seconds.
+    /// The timeouts of pf.conf(5), in seconds.
     fn timeout(&self, protocol: u8) -> u64 {
         let replied = self.packets.iter().any(|packet| packet.0);
         match protocol {
@@ -74,7 +74,7 @@ impl Oracle {
         });
     }
 
-    /// True of an error to who sent a packet of a connection: it changes nothing.
+    /// True for an error to the sender of a packet of a connection: it changes nothing.
     fn is_related(&self, spec: &Spec) -> bool {
         let quote = &spec.payload[8..];
         let (protocol, ends, rest) = if spec.protocol == 1 {
@@ -93,7 +93,7 @@ impl Oracle {
         ends[0] == spec.ends[1] && self.connections.contains_key(&(protocol, sides))
     }
 
-    /// True when the packet passes.
+    /// Returns true if the packet passes.
     fn judge(&mut self, spec: &Spec, now_ns: u64) -> bool {
         self.forget(now_ns);
         if spec.is_error() {
@@ -133,8 +133,8 @@ impl Oracle {
     }
 }
 
-/// Packets between few ends, in either direction, each with the nanoseconds before it and
-/// the number of times that it is sent in one batch. Some come again soon.
+/// Packets between few ends, in either direction, each with the nanoseconds before it and the
+/// number of copies in one batch. Some are repeated soon.
 fn steps() -> impl Strategy<Value = Vec<(Spec, u64, usize)>> {
     let flags = prop_oneof![
         3 => Just(SYN), 3 => Just(SYN | ACK), 6 => Just(ACK), 2 => Just(FIN | ACK), 1 => Just(RST)
@@ -161,7 +161,7 @@ fn steps() -> impl Strategy<Value = Vec<(Spec, u64, usize)>> {
                     ACK => tcp(to, from, flags),
                     _ => datagram(to, from),
                 };
-                // Sometimes to who never sent it.
+                // Sometimes to a host that never sent it.
                 let to = if flags == RST { from } else { to };
                 error(from.0, to.0, if inet6 { 1 } else { 3 }, &quoted.quote()[..])
             }
@@ -171,7 +171,7 @@ fn steps() -> impl Strategy<Value = Vec<(Spec, u64, usize)>> {
         spec.port ^= u8::from(swap == 0);
         spec
     });
-    // As often as a worker asks the states about flows that it knows.
+    // As often as a worker looks up flows that its cache contains.
     let again = prop::collection::vec((0u64..15_000_000, 2usize..5), 0..4);
     let step = (packet, wait, 1usize..3, again).prop_map(|(spec, wait_ns, copies, again)| {
         let again = again.into_iter().map(|(wait_ns, copies)| (spec.clone(), wait_ns, copies));
@@ -180,7 +180,7 @@ fn steps() -> impl Strategy<Value = Vec<(Spec, u64, usize)>> {
     prop::collection::vec(step, 1..60).prop_map(|steps| steps.concat())
 }
 
-/// The verdict about each of the copies of a packet in one batch.
+/// The verdict on each copy of a packet in one batch.
 fn judge(filter: &mut Filter, spec: &Spec, copies: usize, now_ns: u64) -> Vec<bool> {
     let batch = vec![spec.frame(); copies];
     let passed = filter.incoming(&batch, (1 << copies) - 1, now_ns);
@@ -194,10 +194,10 @@ fn states(kind: StateTable) -> StateConfig {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// Once with a limit and everything removed as soon as it is over, once without
-    /// and nothing removed before it is met again.
+    /// Once with a limit and immediate removal of expired states, once without limit and no removal
+    /// before the next packet.
     #[test]
-    fn states_are_as_a_map_has_them(
+    fn states_match_a_map(
         steps in steps(),
         limited in any::<bool>(),
         flow_cache in any::<bool>(),
@@ -250,9 +250,9 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 50, ..ProptestConfig::default() })]
 
-    /// Where rules treat both directions alike, states change no verdict, but about errors.
+    /// If rules treat both directions alike, states change no verdict, except on errors.
     #[test]
-    fn all_kinds_agree_and_every_packet_is_counted_once(steps in steps()) {
+    fn state_tables_agree_and_count_packets_once(steps in steps()) {
         let rules = "block in proto icmp all\npass in all keep state (sloppy)";
         let of_kind = |kind| {
             let mut lab = Walled::new(rules, &states(kind));
@@ -266,10 +266,10 @@ proptest! {
     }
 }
 
-/// Neither has ports or an identifier to tell them apart: an echo whose identifier is 0,
-/// whose flow the cache holds, and an error between the same ends.
+/// Neither has ports or an identifier to distinguish them: an echo request with identifier 0, whose
+/// flow is in the cache, and an error between the same ends.
 #[test]
-fn the_cache_takes_no_error_for_a_query() {
+fn flow_cache_distinguishes_errors_from_queries() {
     for (me, you, types) in
         [("198.18.0.5", "198.19.0.9", [8, 3]), ("2001:2::5", "2001:2:0:8000::9", [128, 1])]
     {
@@ -281,7 +281,7 @@ fn the_cache_takes_no_error_for_a_query() {
         }
         let error = Spec { port: 1, ..error };
         assert_eq!(judge(&mut filter, &error, 3, 5), [false; 3], "{me}");
-        // What is not among the packets is not counted either.
+        // Packets outside the set are not counted.
         let batch = vec![query.frame(); 4];
         assert_eq!(filter.incoming(&batch, 0b0110, 6), 0b0110);
         assert_eq!(filter.connections()[0].packets, [14, 0]);
@@ -307,7 +307,7 @@ fn send_all(filter: &mut Filter, frames: &[Frame], now_ns: u64) -> usize {
 }
 
 #[test]
-fn tables_grow_and_are_emptied_little_by_little() {
+fn tables_grow_and_expire_incrementally() {
     let frames = flows(20_000);
     for kind in HOLDERS {
         let wall = wall(OUTWARDS, &states(kind));
@@ -321,7 +321,7 @@ fn tables_grow_and_are_emptied_little_by_little() {
         }
         let grown = wall.stats().memory_bytes;
         assert!(grown > before && grown < 20_000 * 400, "{grown} bytes");
-        // All are over; a tenth of the interval sees a tenth of the slots.
+        // All states have expired; a tenth of the interval covers a tenth of the slots.
         filter.incoming(&[], 0, 100 * SECOND);
         let mut at_a_time = Vec::new();
         for batch in 1..=400 {
@@ -337,7 +337,7 @@ fn tables_grow_and_are_emptied_little_by_little() {
 }
 
 #[test]
-fn two_workers_share_states_but_not_where_each_has_its_own() {
+fn workers_share_states_unless_per_worker() {
     let frames = flows(2_000);
     let rounds = 20;
     for (kind, expected) in
@@ -357,7 +357,7 @@ fn two_workers_share_states_but_not_where_each_has_its_own() {
                     }
                 });
             }
-            // Readable meanwhile.
+            // Counters can be read concurrently.
             for _ in 0..100 {
                 let stats = wall.stats();
                 assert!(stats.matches <= stats.searches && stats.states <= expected);
@@ -366,9 +366,10 @@ fn two_workers_share_states_but_not_where_each_has_its_own() {
         let stats = wall.stats();
         let sent = 2 * rounds * frames.len() as u64;
         assert_eq!((stats.created, stats.states, stats.searches), (expected, expected, sent));
-        // Two may meet one new flow at once: one makes the state, the rules pass both.
+        // Both workers may meet a new flow at the same time: one creates the state, the rules pass
+        // both.
         assert_eq!(stats.matches + stats.rules[0].packets, sent);
-        // Each tells what only its cache of flows knows.
+        // Each filter includes counters that only its own cache contains.
         let of_other = filters[1].connections();
         let mut connections = filters[0].connections();
         if kind == StateTable::PerWorker {
@@ -379,9 +380,9 @@ fn two_workers_share_states_but_not_where_each_has_its_own() {
     }
 }
 
-/// Nobody has had time to visit them: not even now and then, while no packet came.
+/// No worker has visited the flows, not even in the background while no packet came.
 #[test]
-fn flows_of_states_that_ran_out_in_a_pause_are_not_let_through() {
+fn flows_of_expired_states_are_blocked_after_a_pause() {
     let (me, you) = (("198.18.0.5", 1000), ("198.19.0.5", 2000));
     let (there, back) = (datagram(me, you), datagram(you, me));
     for kind in HOLDERS {
@@ -397,14 +398,14 @@ fn flows_of_states_that_ran_out_in_a_pause_are_not_let_through() {
 }
 
 #[test]
-fn states_that_are_forgotten_are_gone_for_every_worker() {
+fn forget_removes_states_of_every_worker() {
     let (me, you) = (("198.18.0.5", 1000), ("198.19.0.5", 2000));
     let (there, back) = (datagram(me, you), datagram(you, me));
     for kind in HOLDERS {
         for flow_cache in [false, true] {
             let wall = wall(OUTWARDS, &StateConfig { flow_cache, ..states(kind) });
             let mut filters = [wall.filter(), wall.filter()];
-            // Often enough to be in the caches of flows.
+            // Often enough to get into the flow caches.
             for now_ns in 0..40 {
                 for filter in &mut filters {
                     assert_eq!(judge(filter, &there, 2, now_ns), [true; 2]);
@@ -414,14 +415,14 @@ fn states_that_are_forgotten_are_gone_for_every_worker() {
             let bytes = wall.stats().memory_bytes;
             assert!(!wall.forget(Duration::from_millis(20)), "{kind:?}: nobody follows");
             let forgotten = std::thread::scope(|scope| {
-                let asked = scope.spawn(|| wall.forget(Duration::from_secs(20)));
-                while !asked.is_finished() {
+                let forgetting = scope.spawn(|| wall.forget(Duration::from_secs(20)));
+                while !forgetting.is_finished() {
                     for filter in &mut filters {
                         filter.rest(50);
                     }
                     std::thread::yield_now();
                 }
-                asked.join().expect("no panic")
+                forgetting.join().expect("no panic")
             });
             assert!(forgotten, "{kind:?}");
             let stats = wall.stats();

@@ -1,4 +1,4 @@
-//! The full path: the same frames as from the fast one, options, and fragments.
+//! The full path: the same frames as from the fast path, options, and fragments.
 
 use crate::support::*;
 use fwdlab_packet::Family;
@@ -15,7 +15,7 @@ fn full() -> Config {
     Config { path: ForwardingPath::Full, ..config() }
 }
 
-/// Frames and counters of a router that got these.
+/// Counters and frames of a router that received these.
 fn outcome(config: &Config, sent: &[Vec<u8>], ingress: u8) -> (Snapshot, Sent, Sent) {
     let mut lab = lab_of(&Config { errors: GENEROUS, answers: GENEROUS, ..config.clone() });
     let frames = sent.iter().map(|bytes| Frame::of(ingress, bytes).expect("it fits"));
@@ -25,7 +25,7 @@ fn outcome(config: &Config, sent: &[Vec<u8>], ingress: u8) -> (Snapshot, Sent, S
     let out = batch.iter().map(|frame| (frame.egress().unwrap_or(99), frame));
     let out = out.map(|(port, f)| (port, if port == 99 { vec![] } else { f.whole().to_vec() }));
     let out = out.collect();
-    // In another order: the fast path sees those with options last.
+    // The order differs: the fast path processes packets with options last.
     let mut emitted = lab.emitted();
     emitted.sort();
     (lab.counters.read(), out, emitted)
@@ -37,7 +37,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn both_paths_send_and_count_the_same(
+    fn fast_and_full_path_agree(
         sent in prop::collection::vec(frames(), 1..150),
         ingress in 0u8..3,
     ) {
@@ -46,7 +46,7 @@ proptest! {
     }
 
     #[test]
-    fn fragments_make_up_the_packet(
+    fn fragments_reassemble_to_the_packet(
         size in 1300u16..1518,
         words in 0usize..=10,
         offset in 0u16..0x1000,
@@ -56,13 +56,13 @@ proptest! {
     ) {
         let mut frame = udp(Family::Inet, size);
         frame[14] = 0x45 + words as u8;
-        // No more options than there are words; each other of four bytes.
+        // No more options than there are words; each that is not a no-op has four bytes.
         for (word, kind) in frame[34..34 + 4 * words].chunks_mut(4).zip(&options) {
             word.copy_from_slice(if *kind == 1 { &[1, 1, 1, 1] } else { &[0, 4, 7, 8] });
             if *kind != 1 { word[0] = *kind }
         }
         let flags = offset | if more { 0x2000 } else { 0 };
-        // As links with an MTU of 9000 have them.
+        // Payload as on links with an MTU of 9000.
         frame.extend((0..longer).map(|at| (at / 3) as u8));
         let total = frame.len() as u16 - 14;
         let changes = [(16, &total.to_be_bytes()[..]), (20, &flags.to_be_bytes())];
@@ -78,7 +78,7 @@ proptest! {
             }
             prop_assert_eq!(names, ["forwarded", "fragments_sent"]);
             prop_assert_eq!(reassembled(&fragments, flags), &frame[34 + 4 * words..]);
-            // All options in the first, the others have those that go with each.
+            // The first fragment has all options, the others only those that are copied.
             let copied = options[..words].iter().filter(|&&kind| kind == 148).count();
             prop_assert_eq!(&fragments[0].1[34..34 + 4 * words], &frame[34..34 + 4 * words]);
             for (_, fragment) in &fragments[1..] {
@@ -90,7 +90,7 @@ proptest! {
     }
 }
 
-/// The data of the packet that these are fragments of, whose flags were these.
+/// Data of the packet with these fragments and flags.
 fn reassembled(fragments: &[(u8, Vec<u8>)], flags: u16) -> Vec<u8> {
     let mut data = Vec::new();
     for (at, (port, fragment)) in fragments.iter().enumerate() {
@@ -98,10 +98,10 @@ fn reassembled(fragments: &[(u8, Vec<u8>)], flags: u16) -> Vec<u8> {
         assert_eq!((*port, &fragment[..6]), (1, &RECEIVER[..]));
         let total = usize::from(u16::from_be_bytes([fragment[16], fragment[17]]));
         assert!(total <= 1280 && fragment.len() == (14 + total).max(60));
-        let own = u16::from_be_bytes([fragment[20], fragment[21]]);
+        let word = u16::from_be_bytes([fragment[20], fragment[21]]);
         let is_last = at + 1 == fragments.len();
-        assert_eq!(own & 0x2000, if is_last { flags & 0x2000 } else { 0x2000 });
-        assert_eq!(usize::from(own & 0x1fff), usize::from(flags & 0x1fff) + data.len() / 8);
+        assert_eq!(word & 0x2000, if is_last { flags & 0x2000 } else { 0x2000 });
+        assert_eq!(usize::from(word & 0x1fff), usize::from(flags & 0x1fff) + data.len() / 8);
         let payload = &fragment[14 + usize::from(fragment[14] & 15) * 4..14 + total];
         assert!(is_last || payload.len().is_multiple_of(8));
         data.extend(payload);
@@ -110,7 +110,7 @@ fn reassembled(fragments: &[(u8, Vec<u8>)], flags: u16) -> Vec<u8> {
 }
 
 #[test]
-fn a_fragment_byte_by_byte() {
+fn fragment_has_expected_bytes() {
     let mut frame = udp(Family::Inet, 1306);
     frame[20] = 0;
     let mut lab = lab_of(&full());
@@ -130,7 +130,7 @@ fn a_fragment_byte_by_byte() {
 }
 
 #[test]
-fn fragments_without_room_cost_the_packet() {
+fn packet_is_dropped_if_fragments_have_no_room() {
     for config in [config(), full()] {
         let mut lab = lab_of(&config);
         let frame = Frame::of(0, &with(udp(Family::Inet, 1500), &[(20, &[0])])).expect("it fits");
@@ -145,11 +145,11 @@ fn fragments_without_room_cost_the_packet() {
 }
 
 #[test]
-fn the_firewall_is_asked_once_each_way_on_both_paths() {
-    /// By what is at one place of each packet; counts how many it was asked about.
+fn firewall_filters_each_packet_once_per_direction() {
+    /// Decides by one byte of each packet; counts the packets it filters.
     #[derive(Default)]
     struct ByBytes {
-        asked: [u32; 2],
+        filtered: [u32; 2],
         report: Option<std::sync::mpsc::Sender<[u32; 2]>>,
     }
     impl ByBytes {
@@ -160,19 +160,19 @@ fn the_firewall_is_asked_once_each_way_on_both_paths() {
     }
     impl Firewall for ByBytes {
         fn incoming(&mut self, batch: &[Frame], among: u64, _: u64) -> u64 {
-            self.asked[0] += among.count_ones();
+            self.filtered[0] += among.count_ones();
             ByBytes::judge(batch, among, 58)
         }
         fn outgoing(&mut self, batch: &[Frame], among: u64, _: u64) -> u64 {
             let sent = |place: usize| among >> place & 1 == 0 || batch[place].egress() == Some(1);
             assert!((0..batch.len()).all(sent), "all that is asked about goes out");
-            self.asked[1] += among.count_ones();
+            self.filtered[1] += among.count_ones();
             ByBytes::judge(batch, among, 59)
         }
     }
     impl Drop for ByBytes {
         fn drop(&mut self) {
-            self.report.take().map(|report| report.send(self.asked));
+            self.report.take().map(|report| report.send(self.filtered));
         }
     }
     let options = with(udp(Family::Inet, 100), &[(14, &[0x46]), (34, &[1, 1, 1, 1])]);
@@ -190,7 +190,7 @@ fn the_firewall_is_asked_once_each_way_on_both_paths() {
         let (mut inet, mut inet6) = (Radix::new(), Radix::new());
         inet.insert("0.0.0.0/0".parse().expect("one"), hop(0));
         inet6.insert("::/0".parse().expect("one"), hop(0));
-        let (report, asked) = std::sync::mpsc::channel();
+        let (report, counts) = std::sync::mpsc::channel();
         let firewall = ByBytes { report: Some(report), ..ByBytes::default() };
         let config = Config { path, ..config() };
         let router = Router::new(&config, Arc::new(inet), Arc::new(inet6), firewall, tally);
@@ -204,12 +204,12 @@ fn the_firewall_is_asked_once_each_way_on_both_paths() {
         let seen: Vec<_> = counters.read().iter().map(|(r, n)| (r.name(), n)).collect();
         assert_eq!(seen, [("forwarded", 4), ("firewall", 8), ("fragments_sent", 1)], "{path}");
         drop(router);
-        assert_eq!(asked.recv(), Ok([12, 8]), "{path}");
+        assert_eq!(counts.recv(), Ok([12, 8]), "{path}");
     }
 }
 
 #[test]
-fn options_are_read_and_source_routes_refused() {
+fn options_are_processed_and_source_routes_refused() {
     let options = |options: &[u8]| {
         let mut frame = udp(Family::Inet, 100);
         frame[34..34 + options.len()].copy_from_slice(options);
@@ -235,7 +235,7 @@ fn options_are_read_and_source_routes_refused() {
             assert_eq!((&error[34..36], &error[38..42]), (&kind[..], &word[..]));
             assert_eq!(error[42..], sent[14..]);
         }
-        // What was recorded before the packet turned out too big is taken back.
+        // The route recorded before the packet turned out too large is removed again.
         let mut big = udp(Family::Inet, 1500);
         big[34..42].copy_from_slice(&[7, 7, 4, 0, 0, 0, 0, 0]);
         let big = with(big, &[(14, &[0x47])]);
@@ -246,7 +246,7 @@ fn options_are_read_and_source_routes_refused() {
 }
 
 #[test]
-fn paths_have_names() {
+fn path_names_round_trip() {
     for kind in ForwardingPath::ALL {
         assert_eq!(kind.name().parse(), Ok(kind));
     }

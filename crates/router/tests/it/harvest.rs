@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::thread;
 
 #[test]
-fn every_packet_of_every_worker_is_an_event() {
+fn every_received_packet_is_an_event() {
     for path in ForwardingPath::ALL {
         let pool = Arc::new(Pool::new());
         let config = Config { harvest: Some(Arc::clone(&pool)), path, ..config() };
@@ -18,7 +18,7 @@ fn every_packet_of_every_worker_is_an_event() {
                 let config = &config;
                 scope.spawn(move || {
                     let mut lab = lab_of(config);
-                    // Those that are dropped were received as well.
+                    // Dropped packets were received as well.
                     let size = if worker == 0 { udp(Family::Inet, 64) } else { vec![1; 13] };
                     let mut batch = vec![Frame::of(0, &size).expect("it fits"); packets];
                     for now in 0..10 {

@@ -1,14 +1,14 @@
-//! The router's own host: what it is told, how much of it, and what the firewall says to that.
+//! The router's own host: which frames it gets, their rate limits, and their filtering.
 
 use crate::support::walled::{SECOND, SYN, UDP, Walled, datagram, icmp, segment, spec, tcp};
 use crate::support::*;
 use fwdlab_router::firewall::{StateConfig, StateTable};
 use fwdlab_router::path::{Config, ForwardingPath, HostRate, Rate, ReversePath, Special};
 
-/// Ports of the host beside those of the interfaces.
+/// The host's ports, in addition to the interfaces'.
 const HOST: [u8; 2] = [2, 3];
 
-/// Both paths of a router with a host.
+/// Configurations of both paths with a host.
 fn configs() -> [Config; 2] {
     ForwardingPath::ALL.map(|path| Config {
         path,
@@ -18,7 +18,7 @@ fn configs() -> [Config; 2] {
     })
 }
 
-/// A packet to a group, or all of the link, with its MAC.
+/// A packet to a group, or to the whole link, with the MAC of the group.
 fn to_group(protocol: u8, mac: [u8; 6], group: &str, payload: &[u8]) -> Vec<u8> {
     let from = if group.contains(':') { "fe80::5" } else { "198.18.0.5" };
     let mut packet = spec(protocol, (from, 0), (group, 0), &[]);
@@ -26,7 +26,7 @@ fn to_group(protocol: u8, mac: [u8; 6], group: &str, payload: &[u8]) -> Vec<u8> 
     with(packet.bytes(), &[(0, &mac), (6, &SENDER)])
 }
 
-/// A frame that is no packet of IP.
+/// A frame that is not an IP packet.
 fn other(mac: [u8; 6], kind: [u8; 2]) -> Vec<u8> {
     [&mac[..], &SENDER, &kind, &[0; 46]].concat()
 }
@@ -40,11 +40,11 @@ fn arp(operation: u8) -> Vec<u8> {
 }
 
 #[test]
-fn the_host_is_told_what_is_for_the_router_and_not_answered() {
+fn host_gets_unanswered_frames_for_the_router() {
     let me = ("198.18.0.5", 40_000);
     let group4 = |last| [1, 0, 0x5e, 0, 0, last];
     let group6 = |last| [0x33, 0x33, 0, 0, 0, last];
-    // Hop-by-hop options with a router alert, then a message of MLD.
+    // Hop-by-hop options with a router alert, then an MLD message.
     let mld =
         |kind| [&[58, 0, 5, 2, 0, 0, 1, 0, kind, 0, 0, 0, 0, 0, 0, 0][..], &[0xff; 16]].concat();
     let whole = to_group(UDP, group4(9), "224.0.0.9", &[0; 20]);
@@ -99,7 +99,7 @@ fn the_host_is_told_what_is_for_the_router_and_not_answered() {
                 assert_eq!(out.expect("the frame").1, *frame, "{what}: as it came");
             }
         }
-        // Without a host nobody is told.
+        // Without a host no frame is handed over.
         let mut lab = lab_of(&Config { host_ports: Vec::new(), ..config });
         for (what, frame, expected) in cases.iter().filter(|(.., names)| names.contains(&"to_host"))
         {
@@ -111,27 +111,30 @@ fn the_host_is_told_what_is_for_the_router_and_not_answered() {
     }
 }
 
-/// Each kind at each port by itself.
+/// Each kind at each port has a separate limit.
 #[test]
-fn the_host_is_told_so_many_a_second() {
+fn frames_to_the_host_are_rate_limited() {
     for config in configs() {
         let mut lab = lab_of(&config);
         let local = tcp(("198.18.0.5", 1), ("198.18.0.1", 179), SYN).bytes();
         let group = to_group(89, [1, 0, 0x5e, 0, 0, 5], "224.0.0.5", &[0; 20]);
         let far = with(local.clone(), &[(0, &FAR)]);
         for frame in [&local, &group, &arp(2)] {
-            let mut told = |now| lab.send_at(frame, now).1[1];
-            assert_eq!([told(0), told(0), told(0)], ["to_host", "to_host", "host_limited"]);
+            let mut outcome = |now| lab.send_at(frame, now).1[1];
+            assert_eq!(
+                [outcome(0), outcome(0), outcome(0)],
+                ["to_host", "to_host", "host_limited"]
+            );
         }
         assert_eq!(lab.send_from(1, &far, 0).0.map(|(port, _)| port), Some(HOST[1]));
         assert_eq!(lab.send_at(&group, SECOND).1, ["slow_group", "to_host"]);
     }
 }
 
-/// Addresses that only the host has are judged by `in` rules first, then by `local` ones,
-/// whatever is left of a packet's TTL.
+/// Packets to the host's addresses are filtered by `in` rules first, then by `local` ones, whatever
+/// their remaining TTL.
 #[test]
-fn what_is_for_an_address_of_the_hosts_is_judged_the_same_with_any_ttl() {
+fn packets_to_host_addresses_are_filtered_alike_with_any_ttl() {
     let bad = "198.18.0.5";
     for (rules, reverse_path, inet, inet6) in [
         ("pass in", ReversePath::Off, "to_host", "to_host"),
@@ -145,7 +148,7 @@ fn what_is_for_an_address_of_the_hosts_is_judged_the_same_with_any_ttl() {
         for mut config in configs() {
             config.neighbours.set_special(hop(0), Special::Host).expect("a low number");
             config.reverse_paths = vec![reverse_path];
-            // From where nothing leads back.
+            // A source without a route back.
             let six = if reverse_path == ReversePath::Off { "2001:2::5" } else { "2001:9::5" };
             for ttl in [64, 2, 1, 0] {
                 let mut lab = Walled::of(&config, rules, &StateConfig::default());
@@ -161,8 +164,8 @@ fn what_is_for_an_address_of_the_hosts_is_judged_the_same_with_any_ttl() {
                     assert_eq!(after.received(), before.received() + 1);
                     let new = after.iter().filter(|&(reason, n)| n > before.get(reason));
                     let names: Vec<_> = new.map(|(reason, _)| reason.name()).collect();
-                    let is_told = frames[0].egress() == Some(HOST[0]);
-                    assert_eq!(is_told, names == ["slow_local", "to_host"], "{names:?}");
+                    let is_handed_over = frames[0].egress() == Some(HOST[0]);
+                    assert_eq!(is_handed_over, names == ["slow_local", "to_host"], "{names:?}");
                     *names.last().expect("one")
                 };
                 assert_eq!(became(bad, "198.19.3.3", 22), inet, "{rules} {ttl}");
@@ -172,9 +175,9 @@ fn what_is_for_an_address_of_the_hosts_is_judged_the_same_with_any_ttl() {
     }
 }
 
-/// Connections keep their states, whatever the new rules say.
+/// Connections keep their states, whatever the new rules.
 #[test]
-fn a_connection_outlives_the_rules_that_let_it_begin() {
+fn connections_survive_a_reload_of_rules() {
     let (me, you) = (("198.18.0.5", 40_000), ("198.19.0.9", 80));
     for kind in [StateTable::Sharded, StateTable::Global, StateTable::PerWorker] {
         for config in configs() {
@@ -205,7 +208,7 @@ fn a_connection_outlives_the_rules_that_let_it_begin() {
                 let expected = if rules == "pass in" { "forwarded" } else { "firewall" };
                 assert_eq!(lab.send(&other, SECOND), expected, "{rules}");
             }
-            // Not where states are kept otherwise.
+            // Not if the storage of states changes.
             lab.reload(&config, "block in", &StateConfig { limit: 7, ..states });
             assert_eq!(lab.send(&more[0], SECOND), "firewall");
         }

@@ -1,4 +1,4 @@
-//! Dumps as RFC 6396 describes them, byte by byte, whole and damaged.
+//! Dumps as described in RFC 6396, byte by byte, intact and damaged.
 
 use fwdlab_router::fib::NextHop;
 use fwdlab_router::routes::mrt::{Dump, read};
@@ -17,7 +17,7 @@ fn record(subtype: u16, body: &[u8]) -> Vec<u8> {
     record
 }
 
-/// Two peers: IPv4 with a number of 2 bytes, IPv6 with one of 4.
+/// Two peers: IPv4 with an AS number of 2 bytes, IPv6 with one of 4.
 fn peers() -> Vec<u8> {
     let mut body = vec![192, 0, 2, 1, 0, 4];
     body.extend(b"view");
@@ -54,7 +54,7 @@ fn address6(last: u8) -> Vec<u8> {
     address
 }
 
-/// MP_REACH_NLRI as dumps have it: length and next hop, here with a link-local one.
+/// MP_REACH_NLRI in the form of dumps: length and next hop, here with a link-local one.
 fn via6(last: u8) -> Vec<u8> {
     let mut attributes = vec![0x80, 14, 33, 32];
     attributes.extend(address6(last));
@@ -62,7 +62,7 @@ fn via6(last: u8) -> Vec<u8> {
     attributes
 }
 
-/// The same with everything that the attribute has in an update.
+/// MP_REACH_NLRI with all fields that it has in an update.
 fn via6_in_full(last: u8) -> Vec<u8> {
     let mut attributes = vec![0x90, 14, 0, 22, 0, 2, 1, 16];
     attributes.extend(address6(last));
@@ -93,7 +93,7 @@ fn routes(dump: &Dump) -> Vec<String> {
 }
 
 #[test]
-fn the_first_entry_of_each_prefix_is_its_route() {
+fn first_entry_of_each_prefix_is_used() {
     let dump = read(&file()).expect("a dump");
     assert_eq!(
         routes(&dump),
@@ -110,7 +110,7 @@ fn the_first_entry_of_each_prefix_is_its_route() {
 }
 
 #[test]
-fn a_file_cut_off_anywhere_says_where() {
+fn truncated_files_report_the_offset() {
     let file = file();
     let mut ends = vec![0];
     while let Some(&at) = ends.last().filter(|&&at| at < file.len()) {
@@ -130,7 +130,7 @@ fn a_file_cut_off_anywhere_says_where() {
 }
 
 #[test]
-fn what_contradicts_itself_is_refused_with_its_place() {
+fn inconsistent_files_report_the_offset() {
     let error = |bytes: &[u8]| read(bytes).expect_err("damaged").to_string();
     let long = rib(RIB_IPV4_UNICAST, 33, &[1, 2, 3, 4, 5], &[via(1)]);
     assert_eq!(error(&long), "byte 16: a prefix of 33 bits, where addresses have 32");

@@ -1,4 +1,4 @@
-//! Neighbours that are asked for and learnt while packets are forwarded.
+//! Neighbours that are requested and learnt while packets are forwarded.
 
 use crate::support::*;
 use etherparse::{SlicedPacket, TransportSlice};
@@ -12,11 +12,11 @@ const OTHER: [u8; 6] = [2, 0, 0, 0, 0, 0x30];
 const PEER: [u8; 16] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xab, 9];
 const OWN: [u8; 16] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
 
-/// What is counted of a packet that waits, and of one that makes the router ask.
+/// Counters of a packet that waits, and of one that triggers a request.
 const WAITS: [&str; 2] = ["slow_waiting", "silent"];
-const ASKED: [&str; 3] = ["slow_waiting", "silent", "neighbours_asked"];
+const REQUESTED: [&str; 3] = ["slow_waiting", "silent", "neighbours_asked"];
 
-/// Both paths; the receiver's side is reached over this address, whose MAC is unknown.
+/// Both paths; the receiver's side is reached through this address, whose MAC is unknown.
 fn configs(address: &str) -> [Config; 2] {
     ForwardingPath::ALL.map(|path| {
         let gateway = Gateway { port: 1, address: address.parse().expect("one") };
@@ -36,11 +36,11 @@ fn arp(operation: u8, to: [u8; 6], target: [u8; 4]) -> Vec<u8> {
 }
 
 #[test]
-fn an_arp_request_is_sent_once_a_second_and_its_reply_learnt() {
+fn arp_requests_are_sent_once_a_second_and_replies_learnt() {
     for config in configs("198.19.0.9") {
         let mut lab = lab_of(&config);
         let packet = udp(Family::Inet, 64);
-        assert_eq!(lab.send(&packet).1, ASKED);
+        assert_eq!(lab.send(&packet).1, REQUESTED);
         #[rustfmt::skip]
         let request = [
             &[0xff; 6][..], &FAR, &[8, 6, 0, 1, 8, 0, 6, 4, 0, 1],
@@ -48,14 +48,14 @@ fn an_arp_request_is_sent_once_a_second_and_its_reply_learnt() {
         ].concat();
         assert_eq!(lab.emitted(), [(1, request.clone())]);
         assert_eq!(lab.send_at(&packet, SECOND - 1).1, WAITS);
-        // Another worker doesn't ask either.
+        // Another worker does not repeat the request.
         let mut second = lab_of(&config);
         assert_eq!(second.send_at(&packet, SECOND - 1).1, WAITS);
         let (_, names) = second.send_at(&packet, SECOND);
-        assert_eq!(names, ASKED);
+        assert_eq!(names, REQUESTED);
         assert_eq!((lab.emitted(), second.emitted()), (vec![], vec![(1, request)]));
 
-        // Replies to somebody else, and from another link, teach nothing.
+        // Replies to another host, and from another link, are not learnt.
         lab.send_from(1, &arp(2, FAR, [198, 19, 0, 77]), SECOND);
         lab.send_from(0, &arp(2, NEAR, [198, 18, 0, 1]), SECOND);
         assert_eq!(lab.send_at(&packet, SECOND).1, WAITS);
@@ -75,7 +75,7 @@ fn an_arp_request_is_sent_once_a_second_and_its_reply_learnt() {
 }
 
 #[test]
-fn who_asks_is_learnt_too() {
+fn senders_of_requests_are_learnt() {
     for config in configs("198.19.0.9") {
         let mut lab = lab_of(&config);
         lab.send_from(1, &arp(1, [0xff; 6], [198, 19, 0, 77]), 0);
@@ -90,7 +90,7 @@ fn who_asks_is_learnt_too() {
 fn discovery(kind: u8, flags: u8, target: [u8; 16], option: u8, mac: [u8; 6]) -> Vec<u8> {
     let mut message = vec![kind, 0, 0, 0, flags, 0, 0, 0];
     message.extend(target);
-    // An option that nobody knows comes first.
+    // An unknown option comes first.
     message.extend([99, 1, 0, 0, 0, 0, 0, 0, option, 1]);
     message.extend(mac);
     let length = message.len() as u8;
@@ -103,55 +103,55 @@ fn discovery(kind: u8, flags: u8, target: [u8; 16], option: u8, mac: [u8; 6]) ->
 }
 
 #[test]
-fn a_solicitation_is_sent_and_the_advertisement_learnt() {
+fn solicitations_are_sent_and_advertisements_learnt() {
     for config in configs("fe80::ab09") {
         let mut lab = lab_of(&config);
         let packet = udp(Family::Inet6, 84);
-        assert_eq!(lab.send(&packet).1, ASKED);
-        let [(1, asked)] = &lab.emitted()[..] else { panic!("one question") };
-        assert_eq!(asked[..12], [0x33, 0x33, 0xff, 0, 0xab, 9, 2, 0, 0, 0, 0, 2]);
-        assert_eq!((asked[21], &asked[22..38]), (255, &OWN[..]));
-        assert_eq!(asked[38..54], [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, 0, 0xab, 9]);
-        assert_eq!((asked[54], &asked[62..78]), (135, &PEER[..]));
-        assert_eq!(asked[78..], [1, 1, 2, 0, 0, 0, 0, 2]);
-        let sliced = SlicedPacket::from_ethernet(asked).expect("etherparse reads it");
+        assert_eq!(lab.send(&packet).1, REQUESTED);
+        let [(1, request)] = &lab.emitted()[..] else { panic!("one question") };
+        assert_eq!(request[..12], [0x33, 0x33, 0xff, 0, 0xab, 9, 2, 0, 0, 0, 0, 2]);
+        assert_eq!((request[21], &request[22..38]), (255, &OWN[..]));
+        assert_eq!(request[38..54], [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, 0, 0xab, 9]);
+        assert_eq!((request[54], &request[62..78]), (135, &PEER[..]));
+        assert_eq!(request[78..], [1, 1, 2, 0, 0, 0, 0, 2]);
+        let sliced = SlicedPacket::from_ethernet(request).expect("etherparse reads it");
         let Some(TransportSlice::Icmpv6(icmp)) = sliced.transport else { panic!("no ICMPv6") };
-        let to = asked[38..54].try_into().expect("16 bytes");
+        let to = request[38..54].try_into().expect("16 bytes");
         assert!(icmp.is_checksum_valid(OWN, to));
 
-        let told = |lab: &mut Lab, frame: &[u8]| {
+        let learnt_after = |lab: &mut Lab, frame: &[u8]| {
             lab.send_from(1, frame, 0);
             config.neighbours.learnt(hop(0))
         };
         let mut corrupt = discovery(136, 0x40, PEER, 2, OTHER);
         corrupt[60] ^= 1;
-        assert_eq!(told(&mut lab, &corrupt), None);
+        assert_eq!(learnt_after(&mut lab, &corrupt), None);
         let mut routed = discovery(136, 0x40, PEER, 2, OTHER);
         routed[21] = 254;
-        assert_eq!(told(&mut lab, &routed), None);
-        assert_eq!(told(&mut lab, &discovery(136, 0x40, OWN, 2, OTHER)), None);
-        assert_eq!(told(&mut lab, &discovery(136, 0x40, PEER, 1, OTHER)), None);
-        assert_eq!(told(&mut lab, &discovery(136, 0x40, PEER, 2, OTHER)), Some(OTHER));
+        assert_eq!(learnt_after(&mut lab, &routed), None);
+        assert_eq!(learnt_after(&mut lab, &discovery(136, 0x40, OWN, 2, OTHER)), None);
+        assert_eq!(learnt_after(&mut lab, &discovery(136, 0x40, PEER, 1, OTHER)), None);
+        assert_eq!(learnt_after(&mut lab, &discovery(136, 0x40, PEER, 2, OTHER)), Some(OTHER));
         let (out, names) = lab.send(&packet);
         assert_eq!(names, ["forwarded"]);
         assert_eq!(out.expect("it is sent").1[..6], OTHER);
-        // Another MAC replaces it where the message says so, or a question is asked.
-        assert_eq!(told(&mut lab, &discovery(136, 0x40, PEER, 2, SENDER)), Some(OTHER));
-        assert_eq!(told(&mut lab, &discovery(136, 0x60, PEER, 2, SENDER)), Some(SENDER));
-        assert_eq!(told(&mut lab, &discovery(135, 0, OWN, 1, OTHER)), Some(OTHER));
-        assert_eq!(told(&mut lab, &discovery(135, 0, PEER, 1, SENDER)), Some(OTHER));
+        // Another MAC replaces it if the message has the override flag, or is a request.
+        assert_eq!(learnt_after(&mut lab, &discovery(136, 0x40, PEER, 2, SENDER)), Some(OTHER));
+        assert_eq!(learnt_after(&mut lab, &discovery(136, 0x60, PEER, 2, SENDER)), Some(SENDER));
+        assert_eq!(learnt_after(&mut lab, &discovery(135, 0, OWN, 1, OTHER)), Some(OTHER));
+        assert_eq!(learnt_after(&mut lab, &discovery(135, 0, PEER, 1, SENDER)), Some(OTHER));
     }
 }
 
 #[test]
-fn an_old_neighbour_is_asked_again_and_forgotten_when_it_is_silent() {
+fn old_neighbours_are_requested_again_and_expire_if_silent() {
     for config in configs("198.19.0.9") {
         let [mut lab, mut second] = [lab_of(&config), lab_of(&config)];
         let packet = udp(Family::Inet, 64);
         lab.send_from(1, &arp(1, [0xff; 6], [198, 19, 0, 1]), SECOND);
         assert_eq!(lab.send_at(&packet, 1200 * SECOND).1, ["forwarded"]);
         assert_eq!(lab.emitted(), []);
-        // Packets go on to the old MAC while it is asked for, by one worker.
+        // Packets still go to the old MAC while one worker requests it again.
         let (out, names) = lab.send_at(&packet, 1201 * SECOND);
         assert_eq!(
             (&out.expect("it is sent").1[..6], names),
@@ -163,7 +163,7 @@ fn an_old_neighbour_is_asked_again_and_forgotten_when_it_is_silent() {
             [&[0xff; 6][..], &FAR, &[8, 6, 0, 1, 8, 0, 6, 4, 0, 1]].concat()
         );
         assert_eq!(second.send_at(&packet, 1201 * SECOND).1, ["forwarded"]);
-        // The answer has the same MAC: for twenty minutes nobody asks.
+        // The answer has the same MAC: for twenty minutes there is no request.
         lab.send_from(1, &arp(2, FAR, [198, 19, 0, 1]), 1201 * SECOND);
         assert_eq!(lab.send_at(&packet, 2400 * SECOND).1, ["forwarded"]);
         assert_eq!(second.send_at(&packet, 2400 * SECOND).1, ["forwarded"]);
@@ -172,19 +172,19 @@ fn an_old_neighbour_is_asked_again_and_forgotten_when_it_is_silent() {
             assert_eq!(lab.send_at(&packet, at * SECOND + SECOND / 2).1, ["forwarded"]);
             assert_eq!(second.send_at(&packet, at * SECOND + SECOND / 2).1, ["forwarded"]);
         }
-        // Three questions without answer: no worker knows it any more.
+        // After three unanswered requests no worker knows it any more.
         assert_eq!(lab.send_at(&packet, 2404 * SECOND).1, WAITS);
         assert_eq!(second.send_at(&packet, 2404 * SECOND).1, WAITS);
         assert_eq!(config.neighbours.learnt(hop(0)), None);
         let (_, names) = second.send_at(&packet, 2405 * SECOND);
-        assert_eq!(names, ASKED);
+        assert_eq!(names, REQUESTED);
         lab.send_from(1, &arp(2, FAR, [198, 19, 0, 1]), 2405 * SECOND);
         assert_eq!(second.send_at(&packet, 2406 * SECOND).1, ["forwarded", "waited_sent"]);
     }
 }
 
 #[test]
-fn neighbours_that_were_set_never_age() {
+fn static_neighbours_never_age() {
     for path in ForwardingPath::ALL {
         let mut config = Config { path, ..config() };
         let gateway = Gateway { port: 1, address: "198.19.0.9".parse().expect("one") };
@@ -199,8 +199,8 @@ fn neighbours_that_were_set_never_age() {
     }
 }
 
-/// An ARP packet of a host about itself, to whom it may concern.
-fn told(operation: u8, mac: [u8; 6], sender: [u8; 4], target: [u8; 4]) -> Vec<u8> {
+/// A broadcast ARP packet of a host about itself.
+fn announcement(operation: u8, mac: [u8; 6], sender: [u8; 4], target: [u8; 4]) -> Vec<u8> {
     let mut frame = [&[0xff; 6][..], &mac, &[8, 6, 0, 1, 8, 0, 6, 4, 0, operation], &mac].concat();
     frame.extend(sender);
     frame.extend([0; 6]);
@@ -208,7 +208,7 @@ fn told(operation: u8, mac: [u8; 6], sender: [u8; 4], target: [u8; 4]) -> Vec<u8
     frame
 }
 
-/// Both paths; the first next hop is something else than a neighbour.
+/// Both paths; the first next hop is not a neighbour.
 fn specials(special: &Special) -> [Lab; 2] {
     ForwardingPath::ALL.map(|path| {
         let mut config = Config { path, ..config() };
@@ -218,22 +218,22 @@ fn specials(special: &Special) -> [Lab; 2] {
 }
 
 #[test]
-fn hosts_of_a_link_are_asked_for_by_their_own_address() {
+fn hosts_of_a_link_are_resolved_by_their_own_address() {
     const HOST: [u8; 4] = [198, 19, 1, 2];
     for mut lab in specials(&Special::Link(1)) {
         let packet = with(udp(Family::Inet, 64), &[(30, &HOST)]);
-        assert_eq!(lab.send(&packet).1, ASKED);
-        let [(1, asked)] = &lab.emitted()[..] else { panic!("one question") };
-        assert_eq!((&asked[20..22], &asked[38..42]), (&[0, 1][..], &HOST[..]));
-        // At least three packets wait (RFC 4861 section 7.2.2), and leave in their order.
+        assert_eq!(lab.send(&packet).1, REQUESTED);
+        let [(1, request)] = &lab.emitted()[..] else { panic!("one question") };
+        assert_eq!((&request[20..22], &request[38..42]), (&[0, 1][..], &HOST[..]));
+        // At least three packets wait (RFC 4861 section 7.2.2), and leave in order.
         let order: Vec<Vec<u8>> = (2..6).map(|ttl| with(packet.clone(), &[(22, &[ttl])])).collect();
         for packet in &order {
             assert_eq!(lab.send(packet).1, WAITS);
         }
-        // Nobody is believed who was not asked.
-        lab.send_from(1, &told(2, SENDER, [198, 19, 1, 77], [198, 19, 0, 1]), 5);
+        // Answers of hosts that were not requested are ignored.
+        lab.send_from(1, &announcement(2, SENDER, [198, 19, 1, 77], [198, 19, 0, 1]), 5);
         assert_eq!(lab.emitted(), []);
-        lab.send_from(1, &told(2, OTHER, HOST, [198, 19, 0, 1]), 6);
+        lab.send_from(1, &announcement(2, OTHER, HOST, [198, 19, 0, 1]), 6);
         let sent = lab.emitted();
         let ttls: Vec<u8> = sent.iter().map(|(_, frame)| frame[22]).collect();
         assert_eq!(ttls, [packet[22] - 1, 1, 2, 3, 4]);
@@ -241,40 +241,40 @@ fn hosts_of_a_link_are_asked_for_by_their_own_address() {
             assert_sound(frame);
             assert_eq!(frame[..12], [OTHER, FAR].concat());
         }
-        // It tells all that it has another MAC (RFC 826, RFC 5227).
-        lab.send_from(1, &told(1, RECEIVER, HOST, HOST), 7);
+        // The host announces another MAC to all (RFC 826, RFC 5227).
+        lab.send_from(1, &announcement(1, RECEIVER, HOST, HOST), 7);
         let (out, names) = lab.send_at(&packet, 8);
         assert_eq!((&out.expect("it is sent").1[..6], names), (&RECEIVER[..], vec!["forwarded"]));
-        // On the other link nobody is known by that.
-        lab.send_from(0, &told(1, OTHER, HOST, HOST), 9);
+        // An announcement on the other link is ignored.
+        lab.send_from(0, &announcement(1, OTHER, HOST, HOST), 9);
         assert_eq!(lab.send_at(&packet, 9).0.expect("it is sent").1[..6], RECEIVER);
     }
 }
 
 #[test]
-fn who_waits_in_vain_is_told() {
+fn unresolved_packets_cause_unreachable_errors() {
     for family in [Family::Inet, Family::Inet6] {
         for mut lab in specials(&Special::Link(1)) {
             let packet = udp(family, 84);
-            assert_eq!(lab.send(&packet).1, ASKED);
-            for (second, asked) in [(1, 2), (2, 1)] {
+            assert_eq!(lab.send(&packet).1, REQUESTED);
+            for (second, requests) in [(1, 2), (2, 1)] {
                 lab.router.rest(second * SECOND);
-                assert_eq!(lab.emitted().len(), asked, "{family:?}, second {second}");
+                assert_eq!(lab.emitted().len(), requests, "{family:?}, second {second}");
             }
             lab.router.rest(3 * SECOND);
             lab.router.flush();
             let [(0, error)] = &lab.emitted()[..] else { panic!("one answer") };
-            let told = if family == Family::Inet { &error[34..36] } else { &error[54..56] };
-            assert_eq!(told, if family == Family::Inet { [3, 1] } else { [1, 3] });
+            let code = if family == Family::Inet { &error[34..36] } else { &error[54..56] };
+            assert_eq!(code, if family == Family::Inet { [3, 1] } else { [1, 3] });
             assert_eq!(error[..6], SENDER);
-            // The next one begins anew.
-            assert_eq!(lab.send_at(&packet, 4 * SECOND).1, ASKED);
+            // The next packet starts over.
+            assert_eq!(lab.send_at(&packet, 4 * SECOND).1, REQUESTED);
         }
     }
 }
 
 #[test]
-fn flows_are_spread_over_several_next_hops_by_weight() {
+fn flows_are_spread_over_next_hops_by_weight() {
     for family in [Family::Inet, Family::Inet6] {
         for path in ForwardingPath::ALL {
             let mut config = Config { path, ..config() };
@@ -300,7 +300,7 @@ fn flows_are_spread_over_several_next_hops_by_weight() {
 }
 
 #[test]
-fn some_routes_lead_nowhere() {
+fn special_routes_drop_or_reject_packets() {
     for (special, inet, inet6) in [
         (Special::Blackhole, None, None),
         (Special::Unreachable, Some([3, 1]), Some([1, 0])),
@@ -316,7 +316,7 @@ fn some_routes_lead_nowhere() {
 }
 
 #[test]
-fn sources_come_in_where_packets_to_them_leave() {
+fn reverse_path_filter_checks_sources() {
     for (mode, [own, other, nowhere]) in [
         (ReversePath::Off, ["forwarded"; 3]),
         (ReversePath::Loose, ["forwarded", "forwarded", "reverse_path"]),
@@ -338,24 +338,24 @@ fn sources_come_in_where_packets_to_them_leave() {
     }
 }
 
-/// Whoever asks much at one port takes nothing from another, nor one kind from another.
+/// Requests at one port don't use up another port's limit, nor one kind another kind's.
 #[test]
 fn answers_are_limited_by_port_and_kind() {
     let rate = Rate { per_second: 1, burst: 2 };
     let config = Config { answers: rate, ..config() };
     let mut lab = lab_of(&config);
-    let near = told(1, SENDER, [198, 18, 0, 9], [198, 18, 0, 1]);
-    let far = told(1, OTHER, [198, 19, 0, 9], [198, 19, 0, 1]);
+    let near = announcement(1, SENDER, [198, 18, 0, 9], [198, 18, 0, 1]);
+    let far = announcement(1, OTHER, [198, 19, 0, 9], [198, 19, 0, 1]);
     let answers: Vec<bool> = (0..3).map(|_| lab.send(&near).0.is_some()).collect();
     assert_eq!(answers, [true, true, false]);
     assert!(lab.send_from(1, &far, 0).0.is_some());
-    let asked = discovery(135, 0, OWN, 1, OTHER);
-    assert!(lab.send_from(1, &asked, 0).0.is_some());
+    let solicitation = discovery(135, 0, OWN, 1, OTHER);
+    assert!(lab.send_from(1, &solicitation, 0).0.is_some());
 }
 
-/// RFC 4007: the address of one link is a stranger's on another.
+/// RFC 4007: an address of one link does not belong to the router on another.
 #[test]
-fn link_local_addresses_belong_to_their_link() {
+fn link_local_addresses_are_local_to_their_link() {
     let own_of_far = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
     let to = |port: usize, mac: [u8; 6]| {
         let frame = with(udp(Family::Inet6, 84), &[(0, &mac), (38, &own_of_far)]);
@@ -364,7 +364,7 @@ fn link_local_addresses_belong_to_their_link() {
     };
     assert_eq!(to(1, FAR), "slow_local");
     assert_eq!(to(0, NEAR), "ipv6_destination");
-    // A neighbour on the near link has it: what it says is heard.
+    // A neighbour on the near link may use the same address: its packets are accepted.
     let frame = with(udp(Family::Inet6, 84), &[(22, &own_of_far)]);
     assert_eq!(lab().send(&frame).1[0], "slow_beyond_scope");
 }

@@ -1,4 +1,4 @@
-//! Packets through a router: what comes out, and what is counted.
+//! Packets through a router: frames sent and counters.
 
 use crate::support::*;
 use fwdlab_netio::frame::LONGEST;
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use std::sync::Arc;
 
 #[test]
-fn an_ipv4_packet_goes_on_with_new_macs_ttl_and_checksum() {
+fn ipv4_forwarding_rewrites_macs_ttl_and_checksum() {
     #[rustfmt::skip]
     let sent = [
         2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0x10, 8, 0, // to NEAR from SENDER
@@ -23,14 +23,14 @@ fn an_ipv4_packet_goes_on_with_new_macs_ttl_and_checksum() {
     expected[24..26].copy_from_slice(&[0xad, 0xa6]);
     let (out, names) = lab().send(&sent);
     assert_eq!((out, names), (Some((1, expected.to_vec())), vec!["forwarded"]));
-    // Padding of the smallest frame stays, what is beyond doesn't.
+    // Padding of the smallest frame stays, bytes beyond it are removed.
     let padded = [&sent[..], &[0xee; 100]].concat();
     let (out, _) = lab().send(&padded);
     assert_eq!(out.map(|(_, frame)| frame.len()), Some(60));
 }
 
 #[test]
-fn an_ipv6_packet_goes_on_with_new_macs_and_hop_limit() {
+fn ipv6_forwarding_rewrites_macs_and_hop_limit() {
     let sent = udp(Family::Inet6, 84);
     let mut expected = sent.clone();
     expected[..12].copy_from_slice(&[2, 0, 0, 0, 0, 0x20, 2, 0, 0, 0, 0, 2]);
@@ -40,7 +40,7 @@ fn an_ipv6_packet_goes_on_with_new_macs_and_hop_limit() {
 }
 
 #[test]
-fn every_fault_of_a_frame_and_of_ipv4_has_its_name() {
+fn invalid_ethernet_and_ipv4_frames_have_distinct_reasons() {
     let sound = || udp(Family::Inet, 64);
     let set = |at: usize, bytes: &[u8]| with(sound(), &[(at, bytes)]);
     let mut corrupt = sound();
@@ -75,7 +75,7 @@ fn every_fault_of_a_frame_and_of_ipv4_has_its_name() {
     ];
     let mut lab = lab();
     for (name, frame) in cases {
-        // The headers that these frames claim to have end before their last byte.
+        // These frames end before their headers' stated length.
         let cut = if *name == "ipv4_truncated" && frame.len() == 60 { 40 } else { frame.len() };
         assert_eq!(lab.reason(&frame[..cut]), *name);
     }
@@ -84,7 +84,7 @@ fn every_fault_of_a_frame_and_of_ipv4_has_its_name() {
 }
 
 #[test]
-fn every_fault_of_ipv6_has_its_name() {
+fn invalid_ipv6_packets_have_distinct_reasons() {
     let sound = || udp(Family::Inet6, 84);
     let set = |at: usize, bytes: &[u8]| with(sound(), &[(at, bytes)]);
     let cases: &[(&str, Vec<u8>)] = &[
@@ -106,7 +106,7 @@ fn every_fault_of_ipv6_has_its_name() {
 }
 
 #[test]
-fn a_header_with_options_is_forwarded() {
+fn headers_with_options_are_forwarded() {
     let mut options = udp(Family::Inet, 100);
     options[34..38].copy_from_slice(&[1, 1, 1, 0]);
     let (out, names) = lab().send(&with(options, &[(14, &[0x46])]));
@@ -115,8 +115,8 @@ fn a_header_with_options_is_forwarded() {
 }
 
 #[test]
-fn the_firewall_has_the_last_word() {
-    /// Lets in at even places and out at every fourth.
+fn firewall_drops_packets_in_and_out() {
+    /// Passes even places in, and every fourth out.
     struct Even;
     impl Firewall for Even {
         fn incoming(&mut self, _: &[Frame], among: u64, _: u64) -> u64 {
@@ -146,7 +146,7 @@ fn the_firewall_has_the_last_word() {
 }
 
 #[test]
-fn set_ups_that_make_no_sense_are_refused() {
+fn invalid_configurations_are_refused() {
     let error = |change: &dyn Fn(&mut fwdlab_router::path::Config)| {
         let mut config = config();
         change(&mut config);
@@ -168,11 +168,11 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_packet_is_counted_once_and_all_that_is_sent_is_sound(
+    fn packets_are_counted_once_and_sent_frames_are_valid(
         sent in prop::collection::vec(frames(), 1..150),
         ingress in 0u8..3,
     ) {
-        // What lies in a buffer after the frame changes nothing.
+        // Bytes in a buffer after the frame change nothing.
         let results = [0x00, 0xff].map(|garbage| {
             let mut lab = lab();
             let mut batch: Vec<Frame> = sent.iter().map(|bytes| {

@@ -1,4 +1,4 @@
-//! Packets that leave where they came in, and what their senders are told.
+//! Packets that leave where they came in, and the redirects to their senders.
 
 use crate::support::*;
 use etherparse::SlicedPacket;
@@ -22,7 +22,7 @@ fn detour() -> Vec<u8> {
 }
 
 #[test]
-fn the_packet_goes_on_and_its_sender_is_told() {
+fn packet_is_forwarded_and_its_sender_redirected() {
     for config in configs() {
         let mut lab = lab_of(&config);
         let sent = detour();
@@ -42,7 +42,7 @@ fn the_packet_goes_on_and_its_sender_is_told() {
 }
 
 #[test]
-fn only_neighbours_with_a_shorter_way_are_told() {
+fn redirects_go_only_to_neighbours_with_a_shorter_path() {
     let none = |lab: &mut Lab, frame: &[u8]| {
         let (out, names) = lab.send(frame);
         assert_eq!((out.map(|(port, _)| port), names), (Some(0), vec!["forwarded"]));
@@ -50,7 +50,7 @@ fn only_neighbours_with_a_shorter_way_are_told() {
     };
     for config in configs() {
         let mut lab = lab_of(&config);
-        // From another link, from the router to be told of, a later fragment, an error.
+        // From another link, from the target router itself, a later fragment, an error.
         none(&mut lab, &with(detour(), &[(26, &[198, 18, 1, 7])]));
         none(&mut lab, &with(detour(), &[(26, &[198, 18, 0, 9])]));
         none(&mut lab, &with(detour(), &[(20, &[0, 1])]));
@@ -69,7 +69,7 @@ fn detour6(size: u16) -> Vec<u8> {
 }
 
 #[test]
-fn ipv6_senders_are_told_from_a_link_local_address() {
+fn ipv6_redirects_come_from_a_link_local_address() {
     for config in configs() {
         for size in [84, 91, 1500] {
             let mut lab = lab_of(&config);
@@ -80,7 +80,7 @@ fn ipv6_senders_are_told_from_a_link_local_address() {
             assert_eq!((message[20], message[21], message[54]), (58, 255, 137));
             assert_eq!(message[22..38], [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
             assert_eq!(message[38..54], sent[22..38]);
-            // Target and destination are the same: the host is on the link.
+            // Target and destination are equal: the host is on the link.
             assert_eq!(message[62..94], [&sent[38..54], &sent[38..54]].concat());
             assert_eq!(message[94..102], [2, 1, 2, 0, 0, 0, 0, 0x10]);
             assert_eq!((message[102], usize::from(message[103]) * 8), (4, message.len() - 102));
@@ -105,7 +105,7 @@ fn ipv6_senders_are_told_from_a_link_local_address() {
 }
 
 #[test]
-fn ipv6_senders_are_told_of_the_other_router() {
+fn ipv6_redirects_name_the_other_router() {
     for mut config in configs() {
         let gateway = Gateway { port: 0, address: "fe80::9".parse().expect("one") };
         config.neighbours.set_gateway(hop(1), gateway).expect("a low number");
@@ -116,7 +116,7 @@ fn ipv6_senders_are_told_of_the_other_router() {
         let [(0, message)] = &lab.emitted()[..] else { panic!("one message") };
         assert_eq!(message[62..78], [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9]);
         assert_eq!(message[78..94], far[38..54]);
-        // A next hop of its own for a host says no more than the link does.
+        // A next hop entry for the host itself gives the same redirect as the link.
         let gateway = Gateway { port: 0, address: "2001:2::8".parse().expect("one") };
         config.neighbours.set_gateway(hop(1), gateway).expect("a low number");
         let mut lab = lab_of(&config);
@@ -129,7 +129,7 @@ fn ipv6_senders_are_told_of_the_other_router() {
 }
 
 #[test]
-fn redirects_are_limited_with_errors() {
+fn redirects_share_the_error_limit() {
     for config in configs() {
         let mut lab = lab_of(&Config { errors: Rate { per_second: 1, burst: 2 }, ..config });
         for _ in 0..2 {
@@ -145,13 +145,13 @@ fn redirects_are_limited_with_errors() {
 
 proptest! {
     #[test]
-    fn both_paths_tell_the_same(sent in prop::collection::vec(frames(), 1..64), host: u8) {
+    fn fast_and_full_path_send_the_same_redirects(sent in prop::collection::vec(frames(), 1..64), host: u8) {
         let outcomes = configs().map(|config| {
             let generous = Rate { per_second: 0, burst: 1000 };
             let mut lab = lab_of(&Config { errors: generous, ..config });
             let outs: Vec<_> = sent.iter().map(|frame| {
                 let mut frame = frame.clone();
-                // Half of them from the link, back to it.
+                // Half of them come from the link and return to it.
                 if frame.len() > 34 && frame[12..14] == [8, 0] && host < 128 {
                     frame[26..34].copy_from_slice(&[198, 18, 0, 2 + host, 198, 18, 3, 3]);
                 }

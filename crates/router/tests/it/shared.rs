@@ -14,19 +14,19 @@ fn hop(number: u32) -> NextHop {
     NextHop::new(number).expect("a number")
 }
 
-/// Three routes far from each other, and in other parts of each table.
+/// Three distant routes, in different parts of each table.
 fn prefixes<A: Address>() -> [Prefix<A>; 3] {
     let place = |first: u128| A::from_bits(first << (A::BITS - 8));
     [(place(10), 8), (place(20), 20), (place(30), 30)]
         .map(|(a, length)| Prefix::containing(a, length))
 }
 
-/// A batch that gives all three the same next hop.
+/// A batch that sets the same next hop for all three.
 fn round<A: Address>(number: u32) -> Batch<A> {
     prefixes().into_iter().map(|prefix| (prefix, hop(number))).collect()
 }
 
-/// Readers see one round, whole, and rounds never go back.
+/// Readers see complete rounds, and rounds never go back.
 fn consistent<A: Address, F: Fib<A> + Clone>(fib: F) {
     let shared = Shared::new(fib);
     shared.update(&round(0));
@@ -61,7 +61,7 @@ fn consistent<A: Address, F: Fib<A> + Clone>(fib: F) {
 }
 
 #[test]
-fn readers_see_all_of_an_update_or_nothing_of_it() {
+fn readers_see_updates_atomically() {
     consistent::<V4, _>(BSearch::new());
     consistent::<V4, _>(RadixLockless::new());
     consistent::<V4, _>(Poptrie::new());
@@ -70,8 +70,8 @@ fn readers_see_all_of_an_update_or_nothing_of_it() {
 }
 
 #[test]
-fn readers_of_big_tables_see_the_old_or_the_new_next_hop() {
-    // A copy of 64 MB takes its time: few rounds, and none is kept waiting.
+fn readers_of_large_tables_see_old_or_new_next_hops() {
+    // Copying 64 MB takes time: few rounds, and no reader waits.
     fn few<A: Address, F: Fib<A> + Clone>(fib: F) {
         let shared = Shared::new(fib);
         for number in 0..4 {
@@ -91,7 +91,7 @@ fn readers_of_big_tables_see_the_old_or_the_new_next_hop() {
 }
 
 #[test]
-fn a_kept_guard_costs_a_copy_and_nothing_else() {
+fn held_guard_causes_a_copy() {
     let shared = Shared::new(Poptrie::<V4>::new());
     assert_eq!(shared.update(&round(1)), Updated::InPlace);
     let kept = shared.read();
@@ -110,7 +110,7 @@ fn a_kept_guard_costs_a_copy_and_nothing_else() {
 }
 
 #[test]
-fn the_locked_tree_is_read_and_changed_by_many() {
+fn locked_tree_supports_concurrent_updates() {
     let radix = Radix::<V4>::new();
     radix.update(&round(0));
     let done = AtomicBool::new(false);
@@ -131,7 +131,7 @@ fn the_locked_tree_is_read_and_changed_by_many() {
     assert_eq!(radix.len(), 3);
 }
 
-/// However the table is kept, a packet sees whole rounds, never an older one again.
+/// With any locking, a packet sees complete rounds, and never an older one again.
 fn kept<A: Address>(locking: Locking)
 where
     Locked<A, Poptrie<A>>: Lookup<A>,
@@ -172,7 +172,7 @@ where
 }
 
 #[test]
-fn every_locking_gives_the_same_answers_while_routes_change() {
+fn all_lockings_agree_while_routes_change() {
     for locking in Locking::ALL {
         kept::<V4>(locking);
         kept::<V6>(locking);

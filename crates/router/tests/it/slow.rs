@@ -1,12 +1,12 @@
-//! What the router says itself: errors, and answers to those who ask it.
+//! Messages of the router itself: errors, and answers to requests.
 
 use crate::support::*;
 use etherparse::{Icmpv4Type, Icmpv6Type, NetSlice, SlicedPacket, TransportSlice};
 use fwdlab_packet::{Family, checksum};
 use fwdlab_router::path::Rate;
 
-/// The ICMP message in a frame to the sender: header bytes and what follows them,
-/// when etherparse agrees with all checksums.
+/// The ICMP message in a frame to the sender: its header and the bytes after it, after etherparse
+/// has verified all checksums.
 fn icmp(frame: &[u8]) -> ([u8; 8], Vec<u8>) {
     assert_sound(frame);
     assert_eq!((&frame[..6], &frame[6..12]), (&SENDER[..], &NEAR[..]));
@@ -45,7 +45,7 @@ fn silence(frame: &[u8]) {
 }
 
 #[test]
-fn errors_have_type_code_mtu_and_the_packet_that_they_are_about() {
+fn errors_have_type_code_mtu_and_quote() {
     let inet = |changes: &[(usize, &[u8])]| with(udp(Family::Inet, 64), changes);
     let inet6 = |changes: &[(usize, &[u8])]| with(udp(Family::Inet6, 84), changes);
     let big = |family| udp(family, 1500);
@@ -72,20 +72,20 @@ fn errors_have_type_code_mtu_and_the_packet_that_they_are_about() {
 }
 
 #[test]
-fn link_local_senders_are_told_from_the_same_scope() {
+fn errors_to_link_local_senders_have_a_link_local_source() {
     let link_local = |last| [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last];
     let beyond = with(udp(Family::Inet6, 84), &[(22, &link_local(7))]);
     let answer = answer(&beyond);
     assert_eq!((&answer[54..56], &answer[22..38]), (&[1, 2][..], &link_local(1)[..]));
     assert_eq!(answer[38..54], link_local(7));
     assert_eq!(lab().send(&beyond).1, ["slow_beyond_scope", "answered"]);
-    // Neither end is on the other's link.
+    // Neither address is on the other's link.
     let frame = with(beyond, &[(38, &link_local(9))]);
     assert_eq!(lab().reason(&frame), "ipv6_destination");
 }
 
 #[test]
-fn a_time_exceeded_byte_by_byte() {
+fn time_exceeded_has_expected_bytes() {
     #[rustfmt::skip]
     let sent = [
         2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0x10, 8, 0,
@@ -105,7 +105,7 @@ fn a_time_exceeded_byte_by_byte() {
 }
 
 #[test]
-fn nothing_is_said_about_errors_and_later_fragments() {
+fn errors_and_later_fragments_cause_no_errors() {
     let expired = |changes: &[(usize, &[u8])]| {
         let frame = with(udp(Family::Inet, 64), &[(22, &[1])]);
         with(frame, changes)
@@ -122,7 +122,7 @@ fn nothing_is_said_about_errors_and_later_fragments() {
     silence(&expired6(&[(20, &[58]), (54, &[1])]));
     silence(&expired6(&[(20, &[58]), (54, &[137])]));
     answer(&expired6(&[(20, &[58]), (54, &[128])]));
-    // Behind other headers: options, then ICMPv6; a fragment that isn't the first.
+    // After other headers: options, then ICMPv6; a fragment that isn't the first.
     silence(&expired6(&[(20, &[60]), (54, &[58, 0, 0, 0, 0, 0, 0, 0, 3])]));
     answer(&expired6(&[(20, &[60]), (54, &[58, 0, 0, 0, 0, 0, 0, 0, 128])]));
     silence(&expired6(&[(20, &[44]), (54, &[17, 0, 0, 8])]));
@@ -130,7 +130,7 @@ fn nothing_is_said_about_errors_and_later_fragments() {
 }
 
 #[test]
-fn arp_is_answered_for_own_addresses_only() {
+fn arp_answers_only_own_addresses() {
     #[rustfmt::skip]
     let mut request = vec![
         0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 0x10, 8, 6,
@@ -172,7 +172,7 @@ const FAR_ADDRESS: [u8; 16] = [0x20, 1, 0, 2, 0, 0, 0x80, 0, 0, 0, 0, 0, 0, 0, 0
 const PEER: [u8; 16] = [0x20, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
 
 #[test]
-fn solicitations_are_answered_with_advertisements() {
+fn solicitations_get_advertisements() {
     let group = [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, 0, 0, 1];
     let mac = [0x33, 0x33, 0xff, 0, 0, 1];
     let message = |target: [u8; 16]| [&[135, 0, 0, 0, 0, 0, 0, 0][..], &target].concat();
@@ -182,12 +182,12 @@ fn solicitations_are_answered_with_advertisements() {
     assert_eq!(rest, [&OWN[..], &[2, 1], &NEAR].concat());
     assert_eq!(advertisement[21], 255);
     assert_eq!(advertisement[22..54], [OWN, PEER].concat());
-    // Asked directly, and by one who has no address yet.
+    // A unicast solicitation, and one without a source address.
     answer(&icmp6(NEAR, PEER, OWN, 255, &message(OWN)));
     let to_all = answer(&icmp6(mac, [0; 16], group, 255, &message(OWN)));
     assert_eq!((to_all[38], to_all[53], to_all[58]), (0xff, 1, 0xa0));
     assert_eq!(to_all[..6], [0x33, 0x33, 0, 0, 0, 1]);
-    // Somebody else's address, a packet from another link, a wrong checksum.
+    // Another host's address, a packet from another link, a wrong checksum.
     silence(&icmp6(mac, PEER, group, 255, &message(PEER)));
     silence(&icmp6(mac, PEER, group, 254, &message(OWN)));
     let mut corrupt = icmp6(mac, PEER, group, 255, &message(OWN));
@@ -215,7 +215,7 @@ fn own_echo(family: Family, size: u16) -> Vec<u8> {
 }
 
 #[test]
-fn echoes_come_back_with_what_was_sent() {
+fn echo_replies_return_the_payload() {
     let mut request = with(udp(Family::Inet, 64), &[(23, &[1]), (30, &[198, 18, 0, 1])]);
     request[34..38].copy_from_slice(&[8, 0, 0, 0]);
     let check = checksum::finish(checksum::add(0, &request[34..]));
@@ -230,7 +230,7 @@ fn echoes_come_back_with_what_was_sent() {
     let message = [128, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7];
     let (header, rest) = icmp(&answer(&icmp6(NEAR, PEER, OWN, 9, &message)));
     assert_eq!((header[0], &header[4..], &rest[..]), (129, &message[4..8], &message[8..]));
-    // Longer than the far link's MTU: it carries no such echo.
+    // Longer than the far link's MTU: the link carries no such echo.
     for family in [Family::Inet, Family::Inet6] {
         for (size, answer) in [(1298, "answered"), (1299, "silent")] {
             let sent = own_echo(family, size);
@@ -243,7 +243,7 @@ fn echoes_come_back_with_what_was_sent() {
 }
 
 #[test]
-fn errors_and_answers_are_limited_apart() {
+fn errors_and_answers_have_separate_limits() {
     let rate = Rate { per_second: 1, burst: 2 };
     let mut lab = lab_of(&fwdlab_router::path::Config { errors: rate, ..config() });
     let expired = with(udp(Family::Inet, 64), &[(22, &[1])]);

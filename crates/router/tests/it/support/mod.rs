@@ -25,9 +25,9 @@ pub struct Lab {
     pub counters: Arc<Counters>,
 }
 
-/// 198.18.0.1/24 with an MTU of 1500 and 198.19.0.1/24 with 1280, likewise IPv6.
-/// Routes lead to the receiver's side, the sender's, and to a next hop without
-/// neighbour: 198.19/16, 198.18/16, 203.0.113/24.
+/// 198.18.0.1/24 with an MTU of 1500 and 198.19.0.1/24 with 1280, likewise IPv6. Routes lead to the
+/// receiver's side, to the sender's side, and to a next hop without neighbour: 198.19/16,
+/// 198.18/16, 203.0.113/24.
 pub fn config() -> Config {
     let interface = |mac, mtu, addresses: [(&str, u8); 3]| {
         let addresses = addresses.map(|(address, length)| (address.parse().expect("one"), length));
@@ -68,7 +68,7 @@ pub fn lab() -> Lab {
 }
 
 impl Lab {
-    /// Sends one frame in at port 0: what comes out, and the counters' new names.
+    /// Sends one frame in at port 0; returns the frame sent, and the names of incremented counters.
     pub fn send(&mut self, bytes: &[u8]) -> (Option<(u8, Vec<u8>)>, Vec<&'static str>) {
         self.send_at(bytes, 0)
     }
@@ -81,7 +81,7 @@ impl Lab {
         self.send_from(0, bytes, now)
     }
 
-    /// Likewise, in at another port.
+    /// As [`Lab::send`], in at another port.
     pub fn send_from(
         &mut self,
         port: u8,
@@ -100,7 +100,7 @@ impl Lab {
         (out, names)
     }
 
-    /// What is sent beyond what came in.
+    /// Frames sent in addition to received ones.
     pub fn emitted(&mut self) -> Vec<(u8, Vec<u8>)> {
         let (mut work, mut emitted) = (Batch::new(), Vec::new());
         while self.router.take_emitted(&mut work) > 0 {
@@ -110,7 +110,7 @@ impl Lab {
         emitted
     }
 
-    /// The one reason why a frame isn't sent on.
+    /// The single reason why a frame isn't forwarded.
     pub fn reason(&mut self, bytes: &[u8]) -> &'static str {
         let (out, names) = self.send(bytes);
         assert_eq!(out, None, "{names:?}");
@@ -118,7 +118,7 @@ impl Lab {
     }
 }
 
-/// A sound UDP packet from flow (1, 2), to the router's near port.
+/// A valid UDP packet from flow (1, 2), to the router's near port.
 pub fn udp(family: Family, size: u16) -> Vec<u8> {
     let flows = Flows { sources: 20, destinations: 100 };
     let template = Template::new(&Stream::new(family, size, flows), 7, SENDER, NEAR);
@@ -126,7 +126,7 @@ pub fn udp(family: Family, size: u16) -> Vec<u8> {
     template.frame(1, 2, &stamp)
 }
 
-/// Sets bytes of an IPv4 header (offsets in the frame) and its checksum.
+/// Changes bytes of an IPv4 header (offsets in the frame) and updates its checksum.
 pub fn with(mut frame: Vec<u8>, changes: &[(usize, &[u8])]) -> Vec<u8> {
     for (at, bytes) in changes {
         frame[*at..at + bytes.len()].copy_from_slice(bytes);
@@ -140,8 +140,8 @@ pub fn with(mut frame: Vec<u8>, changes: &[(usize, &[u8])]) -> Vec<u8> {
     frame
 }
 
-/// Sound packets, some with options or free to be cut, with some bytes changed, cut or
-/// lengthened, and mere noise.
+/// Valid packets, some with options or without the DF flag, with some bytes changed, truncated or
+/// extended, and random bytes.
 pub fn frames() -> impl Strategy<Value = Vec<u8>> {
     let families = prop_oneof![Just(Family::Inet), Just(Family::Inet6)];
     let changes = prop::collection::vec((0usize..80, any::<u8>()), 0..4);
@@ -172,7 +172,7 @@ pub fn frames() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![9 => like, 1 => noise]
 }
 
-/// Panics unless the frame is a packet whose lengths and checksums agree.
+/// Panics unless the frame is a packet with consistent lengths and checksums.
 pub fn assert_sound(frame: &[u8]) {
     if frame[12..14] == [8, 6] {
         assert!(frame.len() >= 42);
@@ -181,13 +181,13 @@ pub fn assert_sound(frame: &[u8]) {
     let packet = SlicedPacket::from_ethernet(frame);
     match packet.as_ref().map(|packet| &packet.net) {
         Ok(Some(NetSlice::Ipv4(ip))) => {
-            // Over the bytes: etherparse's own header has no room for the reserved flag.
+            // Over the bytes: etherparse's header type has no room for the reserved flag.
             let sum = checksum::add(0, ip.header().slice());
             assert_eq!(checksum::finish(sum), [0, 0]);
             assert!(ip.header().ttl() > 0);
         }
         Ok(Some(NetSlice::Ipv6(ip))) => assert!(ip.header().hop_limit() > 0),
-        // What is inside may be nonsense: it was so before.
+        // The payload may be invalid, as it was before.
         Ok(_) => panic!("neither IPv4 nor IPv6"),
         Err(error) => {
             let error = format!("{error:?}");

@@ -1,4 +1,4 @@
-//! Packets written out, and a router with a firewall to send them through.
+//! Packet builders, and a router with a firewall.
 
 use super::{FAR, NEAR, SENDER, config, hop, with};
 use fwdlab_packet::checksum;
@@ -19,18 +19,18 @@ pub const SECOND: u64 = 1_000_000_000;
 /// A packet by its parts.
 #[derive(Clone, Debug)]
 pub struct Spec {
-    /// The router's port that it comes in at.
+    /// The router's port where it comes in.
     pub port: u8,
     pub ends: [IpAddr; 2],
     pub protocol: u8,
-    /// From the transport header on.
+    /// Bytes from the transport header on.
     pub payload: Vec<u8>,
-    /// Offset in units of 8 bytes, and whether more follow.
+    /// Offset in units of 8 bytes, and true if more fragments follow.
     pub fragment: Option<(u16, bool)>,
 }
 
-/// From `source` to `destination`, each as `address port`, in at the near port when
-/// it comes from there.
+/// A packet from `source` to `destination`, each as `address port`; it comes in at the near port if
+/// its source is there.
 pub fn spec(protocol: u8, source: (&str, u16), destination: (&str, u16), rest: &[u8]) -> Spec {
     let mut payload = source.1.to_be_bytes().to_vec();
     payload.extend(destination.1.to_be_bytes());
@@ -45,8 +45,8 @@ pub fn tcp(source: (&str, u16), destination: (&str, u16), flags: u8) -> Spec {
     spec(TCP, source, destination, &rest)
 }
 
-/// A segment by its sequence number, what it acknowledges if that isn't 0, and its payload;
-/// its window is 256.
+/// A segment with its sequence number, its acknowledgement unless that is 0, and its payload; its
+/// window is 256.
 pub fn segment(
     source: (&str, u16),
     destination: (&str, u16),
@@ -75,7 +75,7 @@ pub fn icmp(source: &str, destination: &str, kind: u8, identifier: u16) -> Spec 
     packet
 }
 
-/// An error of ICMP or ICMPv6 that quotes these bytes.
+/// An ICMP or ICMPv6 error that quotes these bytes.
 pub fn error(source: &str, destination: &str, kind: u8, quote: &[u8]) -> Spec {
     let mut packet = icmp(source, destination, kind, 0);
     packet.payload[4..].fill(0);
@@ -89,12 +89,12 @@ impl Spec {
         matches!((self.protocol, self.payload[0]), (1, 3) | (58, 1))
     }
 
-    /// As errors quote it, whole.
+    /// The bytes that errors quote, complete.
     pub fn quote(&self) -> Vec<u8> {
         self.bytes()[14..].to_vec()
     }
 
-    /// Writes the checksum of TCP or ICMP, behind options of IPv6, where it is whole.
+    /// Writes the checksum of TCP or ICMP, after IPv6 options, if the packet is whole.
     fn summed_up(&self) -> Vec<u8> {
         let mut payload = self.payload.clone();
         let (mut protocol, mut at) = (self.protocol, 0);
@@ -167,7 +167,7 @@ impl Spec {
     }
 }
 
-/// A wall of these rules.
+/// A firewall with these rules.
 pub fn wall(rules: &str, config: &StateConfig) -> Arc<SharedFirewall> {
     let ruleset = text::read(rules).unwrap_or_else(|error| panic!("{error}"));
     SharedFirewall::new(&ruleset, config).expect("sound rules")
@@ -180,7 +180,7 @@ pub struct Walled {
     pub wall: Arc<SharedFirewall>,
 }
 
-/// A router with the support's routes behind a wall.
+/// A router with the support's routes behind a firewall.
 fn router_of(
     config: &Config,
     counters: &Arc<Counters>,
@@ -203,12 +203,12 @@ impl Walled {
         Walled::along(ForwardingPath::Fast, rules, states)
     }
 
-    /// With packets that go this path.
+    /// A router whose packets take this path.
     pub fn along(path: ForwardingPath, rules: &str, states: &StateConfig) -> Walled {
         Walled::of(&Config { path, ..config() }, rules, states)
     }
 
-    /// Set up like this.
+    /// A router with this configuration.
     pub fn of(config: &Config, rules: &str, states: &StateConfig) -> Walled {
         let counters = Counters::new(1);
         let wall = wall(rules, states);
@@ -216,7 +216,7 @@ impl Walled {
         Walled { router, counters, wall }
     }
 
-    /// Goes on by other rules.
+    /// Continues with other rules.
     pub fn reload(&mut self, config: &Config, rules: &str, states: &StateConfig) {
         let ruleset = text::read(rules).unwrap_or_else(|error| panic!("{error}"));
         self.wall = self.wall.with_other_rules(&ruleset, states).expect("sound rules");
@@ -225,13 +225,13 @@ impl Walled {
         self.router = next;
     }
 
-    /// What becomes of a packet.
+    /// Outcome of a packet.
     pub fn send(&mut self, spec: &Spec, now_ns: u64) -> &'static str {
         self.send_all(std::slice::from_ref(spec), now_ns)[0]
     }
 
-    /// What becomes of packets in one batch: `forwarded`, or the reason if all that
-    /// were held back have the same.
+    /// Outcomes of packets in one batch: `forwarded`, or the reason if all dropped packets have the
+    /// same one.
     pub fn send_all(&mut self, specs: &[Spec], now_ns: u64) -> Vec<&'static str> {
         let before = self.counters.read();
         let mut batch: Vec<Frame> = specs.iter().map(Spec::frame).collect();
