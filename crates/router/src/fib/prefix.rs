@@ -63,7 +63,7 @@ pub struct V4(pub u32);
 pub struct V6(pub u128);
 
 impl V6 {
-    /// True of fe80::/10 (RFC 4291, section 2.5.6).
+    /// True for fe80::/10 (RFC 4291, section 2.5.6).
     #[inline(always)]
     pub fn is_link_local(self) -> bool {
         self.0 >> 118 == 0xfe80 >> 6

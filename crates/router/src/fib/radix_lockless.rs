@@ -58,11 +58,11 @@ impl<A: Address> Fib<A> for RadixLockless<A> {
                 let (next_hops, next_hops_rest) = next_hops.as_chunks_mut::<LANES>();
                 for (addresses, next_hops) in addresses.iter().zip(next_hops) {
                     // Explicit loops: adapters that pass arrays by value copy them.
-                    let mut ways = [Way::default(); LANES];
-                    for (way, &address) in ways.iter_mut().zip(addresses) {
-                        *way = self.cells.enter(self.root, address);
+                    let mut paths = [Way::default(); LANES];
+                    for (path, &address) in paths.iter_mut().zip(addresses) {
+                        *path = self.cells.enter(self.root, address);
                     }
-                    self.cells.lookups(&mut ways, addresses, next_hops);
+                    self.cells.lookups(&mut paths, addresses, next_hops);
                 }
                 for (&address, next_hop) in addresses_rest.iter().zip(next_hops_rest) {
                     *next_hop = self.lookup(address);

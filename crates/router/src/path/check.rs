@@ -46,12 +46,12 @@ pub(super) fn protocol(frame: &Frame, mac: u64) -> Result<Protocol, Reason> {
             _ => {}
         }
     }
-    Err(rest(frame, mac))
+    Err(other_reason(frame, mac))
 }
 
 /// Reason for a frame that can't be forwarded.
 #[cold]
-fn rest(frame: &Frame, mac: u64) -> Reason {
+fn other_reason(frame: &Frame, mac: u64) -> Reason {
     let to_group = frame.buffer()[0] & 1 != 0;
     match ether_type(frame) {
         _ if !to_group && mac_number(frame) != mac => Reason::OtherMac,

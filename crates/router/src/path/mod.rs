@@ -283,7 +283,7 @@ impl<W: Firewall> Router<W> {
         let Router { links, inet, inet6, tally, exceptions, firewall, .. } = self;
         let Router { neighbours, near, interfaces, .. } = self;
         let redirects = self.redirects;
-        let mut ways = Egresses { neighbours, links, near, interfaces };
+        let mut egresses = Egresses { neighbours, links, near, interfaces };
         let mut among = 0u64;
         for (place, next_hop) in inet.lookup() {
             let link = link(links, next_hop);
@@ -295,8 +295,9 @@ impl<W: Firewall> Router<W> {
             match ipv4::rewrite(frame, link) {
                 Ok(()) => among |= 1 << place,
                 Err(reason) => {
-                    let way = (next_hop, link, ipv4::rewrite as Rewrite);
-                    let found = exceptions.refuse(tally, &mut ways, place, frame, reason, way);
+                    let attempt = (next_hop, link, ipv4::rewrite as Rewrite);
+                    let found =
+                        exceptions.refuse(tally, &mut egresses, place, frame, reason, attempt);
                     among |= u64::from(found) << place;
                 }
             }
@@ -311,8 +312,9 @@ impl<W: Firewall> Router<W> {
             match ipv6::rewrite(frame, link) {
                 Ok(()) => among |= 1 << place,
                 Err(reason) => {
-                    let way = (next_hop, link, ipv6::rewrite as Rewrite);
-                    let found = exceptions.refuse(tally, &mut ways, place, frame, reason, way);
+                    let attempt = (next_hop, link, ipv6::rewrite as Rewrite);
+                    let found =
+                        exceptions.refuse(tally, &mut egresses, place, frame, reason, attempt);
                     among |= u64::from(found) << place;
                 }
             }

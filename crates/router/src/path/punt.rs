@@ -56,7 +56,7 @@ impl Exceptions {
     pub(super) fn refuse(
         &mut self,
         tally: &mut Tally,
-        ways: &mut Egresses<'_>,
+        egresses: &mut Egresses<'_>,
         place: usize,
         frame: &mut Frame,
         reason: Reason,
@@ -66,7 +66,7 @@ impl Exceptions {
         if reason == Reason::NeighbourUnknown
             && let Some(next_hop) = next_hop
         {
-            match ways.find(frame, next_hop) {
+            match egresses.find(frame, next_hop) {
                 Egress::Link(link) => match rewrite(frame, &link) {
                     Ok(()) => return true,
                     Err(why) => (reason, mtu) = (why, link.mtu),

@@ -141,7 +141,7 @@ impl KernelRoutes {
 
     fn via(&self, event: &RouteEvent) -> Option<Via> {
         match event.kind {
-            RouteKind::Way => self.way(&event.hops),
+            RouteKind::Way => self.via_hops(&event.hops),
             RouteKind::Local => Some(Via::Host),
             RouteKind::Blackhole => Some(Via::Blackhole),
             RouteKind::Unreachable => Some(Via::Unreachable),
@@ -149,7 +149,7 @@ impl KernelRoutes {
         }
     }
 
-    fn way(&self, hops: &[Hop]) -> Option<Via> {
+    fn via_hops(&self, hops: &[Hop]) -> Option<Via> {
         let one = |hop: &Hop| {
             let interface = self.interfaces.get(&hop.interface)?.clone();
             let via = match hop.gateway {
@@ -438,12 +438,12 @@ mod tests {
     #[test]
     fn begin_anew_returns_changed_prefixes() {
         let mut routes = routes();
-        let stays = event("10.0.0.0/8", 20, &[("192.0.2.1", 7)]);
-        let goes = event("11.0.0.0/8", 20, &[("192.0.2.1", 7)]);
-        let comes = event("12.0.0.0/8", 20, &[("192.0.2.1", 7)]);
-        let first = routes.begin_anew([&stays, &goes]);
+        let kept = event("10.0.0.0/8", 20, &[("192.0.2.1", 7)]);
+        let removed = event("11.0.0.0/8", 20, &[("192.0.2.1", 7)]);
+        let added = event("12.0.0.0/8", 20, &[("192.0.2.1", 7)]);
+        let first = routes.begin_anew([&kept, &removed]);
         assert_eq!((first.inet.len(), routes.len()), (2, 2));
-        let mut second = routes.begin_anew([&stays, &comes]).inet;
+        let mut second = routes.begin_anew([&kept, &added]).inet;
         second.sort();
         let texts: Vec<_> = second.iter().map(Prefix::to_string).collect();
         assert_eq!(texts, ["11.0.0.0/8", "12.0.0.0/8"]);

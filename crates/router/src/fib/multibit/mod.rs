@@ -94,7 +94,7 @@ impl Multibit {
 
     /// Starts the descent below the first table.
     #[inline(always)]
-    fn way(&self, address: V6) -> Way {
+    fn enter(&self, address: V6) -> Way {
         Way { entry: self.root[slot(address)], rest: high(address) << ROOT_BITS }
     }
 
@@ -144,11 +144,11 @@ fn slot(address: V6) -> usize {
 impl Fib<V6> for Multibit {
     #[inline]
     fn lookup(&self, address: V6) -> Option<NextHop> {
-        let mut way = self.way(address);
+        let mut path = self.enter(address);
         for _ in 0..STEPS {
-            way = self.step(way);
+            path = self.step(path);
         }
-        self.next_hop(self.last(way, address), high(address))
+        self.next_hop(self.last(path, address), high(address))
     }
 
     fn lookup_batch(&self, addresses: &[V6], next_hops: &mut [Option<NextHop>]) {
@@ -160,17 +160,17 @@ impl Fib<V6> for Multibit {
                 let (next_hops, next_hops_rest) = next_hops.as_chunks_mut::<LANES>();
                 for (addresses, next_hops) in addresses.iter().zip(next_hops) {
                     // Explicit loops: adapters that pass arrays by value copy them.
-                    let mut ways = [Way { entry: 0, rest: 0 }; LANES];
-                    for (way, &address) in ways.iter_mut().zip(addresses) {
-                        *way = self.way(address);
+                    let mut paths = [Way { entry: 0, rest: 0 }; LANES];
+                    for (path, &address) in paths.iter_mut().zip(addresses) {
+                        *path = self.enter(address);
                     }
                     for _ in 0..STEPS {
-                        for way in &mut ways {
-                            *way = self.step(*way);
+                        for path in &mut paths {
+                            *path = self.step(*path);
                         }
                     }
                     for lane in 0..LANES {
-                        let entry = self.last(ways[lane], addresses[lane]);
+                        let entry = self.last(paths[lane], addresses[lane]);
                         next_hops[lane] = self.next_hop(entry, high(addresses[lane]));
                     }
                 }

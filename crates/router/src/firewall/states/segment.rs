@@ -208,7 +208,7 @@ impl<const N: usize> Table<N> {
         let (packet, hash) = (query.packet(), query.hash);
         if let Some((entry, reply)) = self.first(&query.key, hash)
             && entry.sort != Sort::Tcp
-            && let Some(found) = entry.go_on(packet, reply, now_ns, limits)
+            && let Some(found) = entry.add_packet(packet, reply, now_ns, limits)
         {
             return found;
         }
@@ -235,7 +235,7 @@ impl<const N: usize> Table<N> {
                 if fit == Fit::Anew {
                     (entry.phase, entry.finished) = (Phase::First, 0);
                 }
-                if let Some(found) = entry.go_on(packet, reply, now_ns, limits) {
+                if let Some(found) = entry.add_packet(packet, reply, now_ns, limits) {
                     return found;
                 }
             }
@@ -289,7 +289,7 @@ impl<const N: usize> Table<N> {
 impl<const N: usize> Entry<N> {
     /// Adds a packet; `None` if the connection has expired, which leaves it unchanged.
     #[inline(always)]
-    fn go_on(
+    fn add_packet(
         &mut self,
         packet: Packet,
         reply: bool,

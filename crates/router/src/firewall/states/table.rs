@@ -98,7 +98,7 @@ impl<const N: usize> Entry<N> {
     }
 }
 
-/// Bits of the hash that do not determine an entry's position. Never 0 nor 1: see [`zeros`].
+/// Bits of the hash that do not determine an entry's position. Never 0 or 1: see [`zeros`].
 #[inline(always)]
 fn tag(hash: u64) -> u8 {
     (hash >> 40) as u8 | 0x80

@@ -180,7 +180,7 @@ impl<W: Firewall> Router<W> {
         bytes[..12].copy_from_slice(&link.macs);
         let end = (ETHERNET + usize::from(total)).max(ethernet::SMALLEST);
         frame.set_len(frame.len().min(end));
-        self.leave(batch, place, link.port, now_ns)?;
+        self.filter_outgoing(batch, place, link.port, now_ns)?;
         let frame = &mut batch[place];
         if must_be_cut {
             cut(frame, &link, mtu, &mut self.emitted, &mut self.tally)?;
@@ -212,7 +212,7 @@ impl<W: Firewall> Router<W> {
         }
         bytes[..12].copy_from_slice(&link.macs);
         frame.set_len(frame.len().min((ETHERNET + packet).max(ethernet::SMALLEST)));
-        self.leave(batch, place, link.port, now_ns)?;
+        self.filter_outgoing(batch, place, link.port, now_ns)?;
         let frame = &mut batch[place];
         if self.redirects && link.port == frame.ingress() {
             self.redirect(frame, &head, &link, reference, now_ns);
@@ -282,7 +282,7 @@ impl<W: Firewall> Router<W> {
     }
 
     /// Filters an outgoing packet, before fragmentation.
-    fn leave(
+    fn filter_outgoing(
         &mut self,
         batch: &mut [Frame],
         place: usize,

@@ -90,7 +90,7 @@ impl Hosts {
         }
     }
 
-    /// All hosts, except those that have been silent for too long, which are removed.
+    /// Returns all hosts, and removes those that have been silent for too long.
     pub(super) fn all(&self, now_ns: u64) -> Vec<Arc<Entry>> {
         let silent = |entry: &Entry| {
             let asked_ns = entry.asked_ns.load(Relaxed);
