@@ -24,10 +24,10 @@
 //!
 //! ```text
 //! dpdk-testpmd --no-huge -m 512 --no-pci --no-telemetry --no-shconf --lcores 0@A,1@B \
-//!    --vdev=net_pcap0,rx_pcap=FILE,infinite_rx=1 -- --total-num-mbufs=32768 \
-//!    --port-topology=loop -i --nb-cores=1 --disable-device-start
+//!     --vdev=net_pcap0,rx_pcap=FILE,infinite_rx=1 -- --total-num-mbufs=32768 \
+//!     --port-topology=loop -i --nb-cores=1 --disable-device-start
 //! dpdk-testpmd ... --vdev=net_ring0 --vdev=net_ring1 -- --total-num-mbufs=8192 \
-//!    -i --nb-cores=1 --disable-device-start
+//!     -i --nb-cores=1 --disable-device-start
 //! ```
 //!
 //! then `csum set ip sw N` and `csum set udp sw N` of each port, `port start all`, `set fwd csum`,

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! packet in -> has it a state? -> rules "in" -> lookup, rewriting -> rules "out" -> out
-//!                     \__________________________________________________________/
+//!                      \__________________________________________________________/
 //! ```
 //!
 //! Packets to the router itself have separate rules (`local`); packets that expire here are
