@@ -1,10 +1,10 @@
-//! Commits as candidates: which there are, and each built once, apart from the user's checkout.
+//! Commits as candidates: lists them and builds each one once, outside the user's checkout.
 //!
-//! Nothing is written into the user's repository: its objects are borrowed by a clone (`git clone
-//! --shared`) in the cache, in which each commit that is asked for gets a worktree of its own.
-//! What was built is kept, and so is that something could not be built. A build that was killed
-//! has left neither mark, and is done anew. A build holds a lock, which whatever it started
-//! inherits: a second one waits until nothing of the first writes any more.
+//! Nothing is written into the user's repository: a clone in the cache (`git clone --shared`)
+//! borrows its objects, and each requested commit gets its own worktree there. The outcome of a
+//! build, success or failure, is kept. A build that was killed leaves neither mark and is repeated.
+//! A build holds a lock, which its child processes inherit: a second build waits until no process
+//! of the first one can write any more.
 
 use crate::error::CliError;
 use crate::signal::Stop;
@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// What was built, and why something could not be: files beside a commit's worktree.
+/// Names in a commit's directory: mark of a finished build, reason of a failed one, log, worktree.
 const BUILT: &str = "built";
 const FAILED: &str = "failed";
 const LOG: &str = "log";
@@ -31,39 +31,39 @@ const TREE: &str = "tree";
 const SHORT: usize = 12;
 /// Lines of a failed build that are shown.
 const LAST: usize = 3;
-/// Between two looks at a build, and how long one may take to end when it is asked to.
+/// Interval between checks of a build, and time that a build has to end after SIGTERM.
 const LOOK: Duration = Duration::from_millis(50);
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Commits in a row, and where they are built.
+/// Commits in order, and the directory in which they are built.
 pub(super) struct Builds {
     repository: PathBuf,
-    /// The clone, and a directory for each commit.
+    /// Contains the clone and a directory for each commit.
     directory: PathBuf,
     command: Vec<String>,
     commits: Vec<String>,
     stop: Stop,
 }
 
-/// A commit that can't be built, and why.
+/// Reason why a commit can't be built.
 pub(super) type Failure = String;
 
-/// Between which commits is searched.
+/// Range of commits to search.
 pub(super) struct Range<'a> {
     pub(super) repository: &'a Path,
     pub(super) good: &'a str,
     pub(super) bad: &'a str,
-    /// Words as a shell would divide them.
+    /// Command, split into words as by a shell.
     pub(super) build: &'a str,
-    /// The cache's place, unless it is the user's own.
+    /// Directory of the builds; `None` for the user's cache.
     pub(super) directory: Option<&'a Path>,
 }
 
 impl Builds {
-    /// Lists the commits of a range: candidates, and of each what it is about.
+    /// Lists the commits of a range: candidates, and a description of each.
     ///
     /// # Errors
-    /// When git lacks, knows no such commits, or `good` doesn't come before `bad`.
+    /// If git is missing or does not know the commits, or `good` doesn't come before `bad`.
     pub(super) fn of(range: &Range<'_>) -> Result<(Builds, Vec<Candidate>, Vec<String>)> {
         let command = words::split(range.build)
             .map_err(|why| CliError::Mistake(format!("--build `{}`: {why}", range.build)))?;
@@ -71,8 +71,8 @@ impl Builds {
             CliError::Mistake(format!("--repo {}: {error}", range.repository.display()))
         })?;
         let commit = |option: &str, name: &str| -> Result<String> {
-            let asked = format!("{name}^{{commit}}");
-            let found = git(&repository, &["rev-parse", "--verify", "--end-of-options", &asked]);
+            let revision = format!("{name}^{{commit}}");
+            let found = git(&repository, &["rev-parse", "--verify", "--end-of-options", &revision]);
             found.map_err(|why| CliError::Mistake(format!("{option} {name}: {why}")).into())
         };
         let (good, bad) = (commit("--good", range.good)?, commit("--bad", range.bad)?);
@@ -88,11 +88,11 @@ impl Builds {
         let format = "--format=%H %s (%an, %as)";
         let list = ["log", "--first-parent", "--reverse", format, &between];
         let first = ["log", "-1", format, &good];
-        let told = [git(&repository, &first), git(&repository, &list)];
-        let told = told.into_iter().collect::<Result<Vec<String>, String>>();
-        let told = told.map_err(CliError::Environment)?.join("\n");
+        let log = [git(&repository, &first), git(&repository, &list)];
+        let log = log.into_iter().collect::<Result<Vec<String>, String>>();
+        let log = log.map_err(CliError::Environment)?.join("\n");
         let commits: Vec<(&str, &str)> =
-            told.lines().filter_map(|line| line.split_once(' ')).collect();
+            log.lines().filter_map(|line| line.split_once(' ')).collect();
         let directory = directory(range.directory, &repository, range.build)?;
         let candidates = commits.iter().map(|(commit, _)| Candidate {
             name: short(commit),
@@ -106,7 +106,7 @@ impl Builds {
         Ok((Builds { repository, directory, command, commits, stop }, candidates, about))
     }
 
-    /// Why a commit could not be built, if that was tried.
+    /// Reason why a commit could not be built; `None` if it was built or not tried.
     pub(super) fn failed(&self, candidate: usize) -> Option<Failure> {
         fs::read_to_string(self.place(candidate).join(FAILED)).ok()
     }
@@ -120,16 +120,16 @@ impl Builds {
         self.directory.join(&self.commits[candidate])
     }
 
-    /// Builds a commit unless that was done; `say` tells that it takes its time.
+    /// Builds a commit unless it is built already; with `verbose`, notes that this takes time.
     ///
     /// # Errors
-    /// When the cache can't be written, git or the command's program lacks, or on an
-    /// interruption. That a commit can't be built is an answer.
-    pub(super) fn ready(&self, candidate: usize, say: bool) -> Result<Result<(), Failure>> {
+    /// If the cache can't be written, if git or the command's program is missing, or on an
+    /// interruption. A commit that can't be built is a result, not an error.
+    pub(super) fn ready(&self, candidate: usize, verbose: bool) -> Result<Result<(), Failure>> {
         let place = self.place(candidate);
         let at = |error| CliError::Environment(format!("{}: {error}", place.display()));
         fs::create_dir_all(&self.directory).map_err(at)?;
-        let lock = self.lock(&place, say)?;
+        let lock = self.lock(&place, verbose)?;
         if place.join(BUILT).exists() {
             return Ok(Ok(()));
         }
@@ -137,7 +137,7 @@ impl Builds {
             return Ok(Err(why));
         }
         let commit = &self.commits[candidate];
-        if say {
+        if verbose {
             terminal::note(&format!("building {}", short(commit)));
         }
         self.check_out(&place, commit)?;
@@ -153,32 +153,32 @@ impl Builds {
         let last = lines[lines.len().saturating_sub(LAST)..].join(" | ");
         let why =
             format!("it does not build ({status}): {last}; see {}", place.join(LOG).display());
-        // What a signal has ended (memory that ran out) may go well the next time.
+        // A build that a signal ended (for example out of memory) may succeed next time.
         if status.code().is_some() {
             fs::write(place.join(FAILED), &why).map_err(at)?;
         }
         Ok(Err(why))
     }
 
-    /// The lock of a commit's place: a build, or something that one has started, holds it.
-    fn lock(&self, place: &Path, say: bool) -> Result<File> {
+    /// Locks a commit's directory; a build, or a process that it started, may hold the lock.
+    fn lock(&self, place: &Path, verbose: bool) -> Result<File> {
         let path = place.with_extension("lock");
         let at = |error| CliError::Environment(format!("{}: {error}", path.display()));
         let file = File::create(&path).map_err(at)?;
-        let mut said = false;
+        let mut is_noted = false;
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(file),
                 Err(TryLockError::WouldBlock) if self.stop.requested() => return interrupted(),
                 Err(TryLockError::WouldBlock) => {
-                    if say && !said {
+                    if verbose && !is_noted {
                         let name = place.file_name().unwrap_or_default().to_string_lossy();
                         terminal::note(&format!(
                             "waiting for another build of {}, or what is left of one",
                             short(&name)
                         ));
                     }
-                    said = true;
+                    is_noted = true;
                     std::thread::sleep(LOOK);
                 }
                 Err(TryLockError::Error(error)) => return Err(at(error).into()),
@@ -186,13 +186,13 @@ impl Builds {
         }
     }
 
-    /// A worktree of the clone at a commit, in place of what a killed build has left.
+    /// Creates a worktree of the clone at a commit, and removes the remains of a killed build.
     fn check_out(&self, place: &Path, commit: &str) -> Result<()> {
         let clone = self.directory.join("source");
         let path = |path: &Path| path.display().to_string();
         let failed = |why: String| CliError::Environment(format!("checking out {commit}: {why}"));
         if !clone.join("HEAD").exists() {
-            // Made under another name, so that a whole one or none is there.
+            // Created under another name and renamed, so that the clone is complete or absent.
             let new = self.directory.join(format!("source-{}", std::process::id()));
             let _ = fs::remove_dir_all(&new);
             let borrow = ["clone", "--quiet", "--shared", "--bare"];
@@ -225,7 +225,7 @@ impl Builds {
         keep_open(&mut command, vec![lock.as_raw_fd()]);
         let started = die_with_us(&mut command).spawn();
         let mut child = match started {
-            // A script that the commit lacks is the commit's own fault.
+            // A script that is missing from the commit is the commit's own fault.
             Err(error) if error.kind() == ErrorKind::NotFound && program.contains('/') => {
                 return Ok(ExitStatus::from_raw(127 << 8));
             }
@@ -237,7 +237,7 @@ impl Builds {
         };
         while !self.stop.requested() {
             if let Some(status) = child.try_wait().context("waiting for the build")? {
-                // Its end was not the commit's doing.
+                // The interruption ended it, not the commit.
                 match status.signal() {
                     Some(_) if self.stop.requested() => break,
                     _ => return Ok(status),
@@ -250,13 +250,13 @@ impl Builds {
     }
 }
 
-/// Ends a build and what it has started: asked first, then killed.
+/// Ends a build and its child processes: SIGTERM first, then SIGKILL.
 fn end(child: &mut Child) {
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let signal = |signal| group.map(|group| kill_process_group(group, signal));
     signal(Signal::TERM);
-    let asked = Instant::now();
-    while asked.elapsed() < GRACE && matches!(child.try_wait(), Ok(None)) {
+    let start = Instant::now();
+    while start.elapsed() < GRACE && matches!(child.try_wait(), Ok(None)) {
         std::thread::sleep(LOOK);
     }
     signal(Signal::KILL);
@@ -271,9 +271,9 @@ fn short(commit: &str) -> String {
     commit.chars().take(SHORT).collect()
 }
 
-/// Where the commits of a repository are built by a command: another command, another place.
-fn directory(asked: Option<&Path>, repository: &Path, build: &str) -> Result<PathBuf> {
-    let base = match asked {
+/// Directory of the builds of a repository by one command; each command has its own.
+fn directory(requested: Option<&Path>, repository: &Path, build: &str) -> Result<PathBuf> {
+    let base = match requested {
         Some(directory) => std::path::absolute(directory).context("the directory of builds")?,
         None => state_dir::cache()?.join("builds"),
     };
@@ -288,8 +288,8 @@ fn directory(asked: Option<&Path>, repository: &Path, build: &str) -> Result<Pat
     Ok(base.join(format!("{name}-{hash:016x}")))
 }
 
-/// What a program of ours sees of git's own variables: none, so that no hook's repository is
-/// taken for the one that is meant.
+/// Removes git's own variables from the environment of a program, so that the repository of a hook
+/// is not mistaken for the intended one.
 fn git_free(mut command: Command) -> Command {
     for (name, _) in
         std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("GIT_"))
@@ -301,7 +301,7 @@ fn git_free(mut command: Command) -> Command {
     command
 }
 
-/// What git prints. The error is what it complains of.
+/// Returns git's output, or its complaint as the error.
 fn git(directory: &Path, arguments: &[&str]) -> Result<String, String> {
     let mut command = git_free(Command::new("git"));
     command.arg("-C").arg(directory).args(["-c", "core.hooksPath=/dev/null"]).args(arguments);

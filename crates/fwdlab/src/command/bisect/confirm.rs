@@ -1,5 +1,5 @@
-//! The candidate and its predecessor in an ordinary blocked experiment: what a search suspects,
-//! a comparison that knows nothing of the search confirms or doesn't.
+//! Confirmation of a suspect: an ordinary blocked experiment, which knows nothing of the search,
+//! compares it with its predecessor.
 
 use super::Arguments;
 use crate::experiment;
@@ -11,22 +11,22 @@ use fwdlab_results::report::{self};
 use fwdlab_results::stats::Verdict;
 use std::path::{Path, PathBuf};
 
-/// What the comparison said.
+/// Result of the comparison.
 pub(super) struct Confirmed {
     /// The predecessor and the suspect.
     pub(super) pair: (usize, usize),
-    /// better, worse, equivalent or inconclusive; none where there is no verdict.
+    /// better, worse, equivalent or inconclusive; `None` if there is no verdict.
     pub(super) verdict: Option<Verdict>,
-    /// It in a line.
+    /// The result in one line.
     pub(super) sentence: String,
-    /// Where its report is.
+    /// Path of the report.
     pub(super) report: PathBuf,
 }
 
-/// Measures what the pair's store lacks, and compares.
+/// Measures the runs that are missing from the pair's store, and compares.
 ///
 /// # Errors
-/// Whatever the testbed lacks or meets, a store that belongs to another plan, an interruption.
+/// A failing or unsuitable testbed, a store of another plan, an interruption.
 pub(super) fn confirm(
     arguments: &Arguments,
     text: &str,
@@ -39,12 +39,12 @@ pub(super) fn confirm(
     let overrides = &arguments.overrides;
     let plan = experiment::of_pair(arguments.file(), text, overrides, factor, levels)?;
     let out = out.join(format!("confirm-{}-{}", pair.0, pair.1));
-    let (mut store, said) = session::open_store(&out, arguments.fresh)?;
-    said.into_iter().for_each(|said| arguments.say(&said));
+    let (mut store, notice) = session::open_store(&out, arguments.fresh)?;
+    notice.into_iter().for_each(|notice| arguments.note(&notice));
     store.adopt_plan(&plan, text)?;
     let missing = store.missing_runs(&plan)?;
     let of = |index: usize| plan.variants[index].label.as_str();
-    arguments.say(&format!(
+    arguments.note(&format!(
         "confirming: {} against {}, {} runs in blocks",
         of(1),
         of(0),

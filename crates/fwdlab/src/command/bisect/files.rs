@@ -8,12 +8,12 @@ use fwdlab_vm::kernel;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A candidate for each path in their order; of a single directory for each thing in it that has
-/// no hidden name, in natural order (`r9` before `r10`). Packages that are parts of another one's
-/// kernel are no candidates.
+/// Returns a candidate for each path, in order; for a single directory, one for each entry that is
+/// not hidden, in natural order (`r9` before `r10`). Packages that are parts of another package's
+/// kernel are not candidates.
 ///
 /// # Errors
-/// When a path is missing or two have the same name.
+/// If a path is missing, or two have the same name.
 pub(super) fn candidates(paths: &[PathBuf]) -> Result<Vec<Candidate>> {
     let listed;
     let paths = match paths {

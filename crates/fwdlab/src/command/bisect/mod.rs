@@ -1,4 +1,4 @@
-//! `fwdlab bisect`: which of many revisions changed the rate.
+//! `fwdlab bisect`: finds the revision that changed the rate.
 
 mod builds;
 mod confirm;
@@ -25,21 +25,21 @@ use run_source::Search;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
-/// Counts of instructions repeat within a few tenths of a percent at best: ends that differ by
-/// less than this share are alike, however well their own runs agree.
+/// Resolution of instruction counts. They repeat within a few tenths of a percent at best: ends
+/// that differ by less than this share count as equal, however well their own runs agree.
 const RESOLUTION: f64 = 0.001;
 
 /// Find the revision that changed the rate: a commit, a kernel, a level of a factor.
 ///
 /// The candidates are, from good to bad, the levels of a factor in their order, the commits of a
-/// repository (--repo), each built when it is asked for, or files (--candidates). For commits and
-/// files one level of the experiment stands for all of them: {name}, {build} (the file, or the
-/// directory that the commit was built in) and {commit} in it are filled in.
+/// repository (--repo), each built when the search needs it, or files (--candidates). For commits
+/// and files one level of the experiment is the template for all: {name}, {build} (the file, or the
+/// directory in which the commit was built) and {commit} in it are replaced.
 ///
-/// Each step is one ordinary run of one level, and a probability of each level to be the first
-/// with the change follows from all of them. When one is sure enough, it and its predecessor are
-/// compared in an ordinary experiment, and only what that confirms is called convicted. What was
-/// measured is kept: the same command goes on where it stopped.
+/// Each step is one ordinary run of one level. All runs together give each level's probability of
+/// being the first with the change. When one level is probable enough, an ordinary experiment
+/// compares it with its predecessor, and only a change that this experiment confirms is called
+/// convicted. Runs are stored: repeat the same command to continue.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -55,24 +55,24 @@ pub(crate) struct Arguments {
     /// The experiment file; - is standard input
     #[arg(value_name = "EXPERIMENT.toml", required_unless_present = "stores")]
     experiment: Option<PathBuf>,
-    /// Measure nothing: what do the stores of a history say? Stores, directories with one, or
-    /// directory trees, as `fwdlab history` reads them; --out is for the pictures
+    /// Measure nothing, and search the stored results of a history: stores, directories with one,
+    /// or directory trees, as `fwdlab history` reads them; --out is for the plots
     #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with_all = ["experiment", "repo", "candidates", "along", "cap", "fresh"])]
     stores: Vec<PathBuf>,
-    /// Of these only series whose title holds this text
+    /// Only series whose title contains TEXT
     #[arg(long, value_name = "TEXT", requires = "stores")]
     series: Option<String>,
-    /// The factor whose levels are the candidates, from good to bad
-    /// [default: the one that has several]
+    /// Factor whose levels are the candidates, from good to bad
+    /// [default: the one with several levels]
     #[arg(long, value_name = "FACTOR")]
     along: Option<String>,
-    /// The candidates are commits of this repository; nothing is written into it
+    /// Repository whose commits are the candidates; nothing is written into it
     #[arg(long, value_name = "DIR", requires_all = ["good", "build"], conflicts_with = "along")]
     repo: Option<PathBuf>,
-    /// The first commit, before the change
+    /// First commit, before the change
     #[arg(long, value_name = "REV", requires = "repo", allow_hyphen_values = true)]
     good: Option<String>,
-    /// The last commit, after it; along the first parents of merges
+    /// Last commit, after the change; the search follows the first parents of merges
     #[arg(
         long,
         value_name = "REV",
@@ -80,44 +80,44 @@ pub(crate) struct Arguments {
         default_value_if("repo", clap::builder::ArgPredicate::IsPresent, "HEAD")
     )]
     bad: Option<String>,
-    /// What builds a commit, in a worktree of it: words as a shell would divide them, sh -c '...'
-    /// for a shell's own. A commit for which it fails is skipped
+    /// Command that builds a commit, in a worktree of it, split into words as by a shell (sh -c
+    /// '...' for shell syntax). Commits that fail to build are skipped
     #[arg(long, value_name = "COMMAND", requires = "repo")]
     build: Option<String>,
-    /// Where commits are built, and what was built is kept [default: ~/.cache/fwdlab/builds]
+    /// Directory in which commits are built and builds are kept [default: ~/.cache/fwdlab/builds]
     #[arg(long, value_name = "DIR", requires = "repo")]
     builds: Option<PathBuf>,
-    /// The candidates are these files, from good to bad; or the contents of a directory, in
-    /// natural order (r9 before r10)
+    /// Files that are the candidates, from good to bad; or a directory of them, in natural order
+    /// (r9 before r10)
     #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with_all = ["along", "repo"])]
     candidates: Vec<PathBuf>,
-    /// Directory of the store, the picture and the confirming experiment
+    /// Directory of the store, the plot and the confirming experiment
     /// [default: results/NAME-bisect]
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Begin anew; the old stores are kept as run.sqlite.1
+    /// Start again; the old stores are kept as run.sqlite.1
     #[arg(long)]
     fresh: bool,
     /// --blocks is the number of blocks of the confirming experiment
     #[command(flatten)]
     overrides: Overrides,
-    /// The most runs of the search
+    /// Maximum number of runs of the search
     #[arg(long, value_name = "N", default_value_t = 150, value_parser = clap::value_parser!(u32).range(8..=5000))]
     cap: u32,
-    /// How sure the answer must be before it is confirmed
+    /// Probability that the answer must reach before it is confirmed
     #[arg(long, value_name = "PERCENT", default_value = "96", value_parser = super::compare::confidence)]
     confidence: f64,
-    /// The change that is looked for, where it is known from elsewhere (--change=-2%): then the
-    /// ends need not show first that they differ, and fewer runs do
+    /// Expected change, if it is known from elsewhere (--change=-2%): the ends then need not show
+    /// first that they differ, which saves runs
     #[arg(long, value_name = "PERCENT", value_parser = change)]
     change: Option<f64>,
-    /// What another layout in memory does to a build's rate (standard deviation)
+    /// Effect of memory layout on a build's rate (standard deviation)
     #[arg(long, value_name = "PERCENT", value_parser = margin)]
     layout: Option<f64>,
-    /// Don't measure what sender and receiver reach without a DUT
+    /// Don't measure the rates of sender and receiver without a DUT
     #[arg(long)]
     no_calibration: bool,
-    /// Don't confirm: nobody is convicted
+    /// Skip the confirming experiment
     #[arg(long)]
     no_confirm: bool,
     /// Show no progress, only the answer
@@ -128,11 +128,10 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// Searches.
+/// Runs the search and, unless disabled, the confirming experiment.
 ///
 /// # Errors
-/// Faults of the file, a store that belongs to another search, whatever the testbed lacks or
-/// meets, an interruption.
+/// Errors in the file, a store of another search, a failing or unsuitable testbed, an interruption.
 pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     if !arguments.stores.is_empty() {
         return stores::execute(arguments);
@@ -161,8 +160,8 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let resume = arguments.command_line(&plan.factors[factor].name, builds.as_ref());
     let name = format!("{}-bisect", plan.name);
     let out = arguments.out.clone().unwrap_or_else(|| Path::new("results").join(name));
-    let (mut store, said) = session::open_store(&out, arguments.fresh)?;
-    said.into_iter().for_each(|said| arguments.say(&said));
+    let (mut store, notice) = session::open_store(&out, arguments.fresh)?;
+    notice.into_iter().for_each(|notice| arguments.note(&notice));
     store.adopt_plan(&plan, &text)?;
     let engine = match plan.metric() {
         RunMetric::Instructions => Bisection::Exact(Exact::new(count, RESOLUTION)),
@@ -177,7 +176,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     };
     let mut search = Search::new(&plan, engine, store.runs()?, builds.as_ref(), !arguments.quiet);
     let of = |index: usize| plan.variants[index].label.as_str();
-    arguments.say(&format!(
+    arguments.note(&format!(
         "{}: {}\n{count} candidates from {} to {}, at most {cap} runs{}",
         plan.name,
         plan.title,
@@ -223,11 +222,11 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
         return Err(CliError::Environment(why).into());
     }
     let verdict = search.engine.verdict();
-    let mut told = BisectReport::new(&plan, &search, verdict, about, &out);
-    told.draw()?;
+    let mut report = BisectReport::new(&plan, &search, verdict, about, &out);
+    report.draw()?;
     if !arguments.no_confirm {
-        for pair in told.pairs() {
-            // Whoever empties the cache has it filled again.
+        for pair in report.pairs() {
+            // Builds are repeated if the cache was emptied.
             for candidate in [pair.0, pair.1] {
                 let Some(builds) = &builds else { break };
                 if let Err(why) = builds.ready(candidate, !arguments.quiet)? {
@@ -238,12 +237,12 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
                 }
             }
             let confirmed = confirm::confirm(arguments, &text, factor, pair, &out, &resume)?;
-            told.confirmed.push(confirmed);
+            report.confirmed.push(confirmed);
         }
     }
     match arguments.json {
-        true => terminal::print_json(&told.json())?,
-        false => terminal::print(&told.text())?,
+        true => terminal::print_json(&report.json())?,
+        false => terminal::print(&report.text())?,
     }
     Ok(match search.engine.next() {
         Step::Done(Ending::EndLacks) => Exit::Environment,
@@ -251,8 +250,8 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     })
 }
 
-/// The place of the factor `name`, which alone has several levels; of the one that has, if none
-/// is named.
+/// Returns the index of the factor `name`, or of the only factor with several levels if `name` is
+/// `None`. No other factor may have several levels.
 fn factor(plan: &Plan, name: Option<&str>) -> Result<usize> {
     let named: Vec<&str> = plan.factors.iter().map(|factor| factor.name.as_str()).collect();
     let known = if named.is_empty() { "none".to_owned() } else { named.join(", ") };
@@ -297,7 +296,7 @@ fn mistake<T>(why: String) -> Result<T> {
     Err(CliError::Mistake(why).into())
 }
 
-/// A change as a ratio, with its sign.
+/// Parses a change, a percentage with its sign, and returns it as a ratio.
 fn change(text: &str) -> Result<f64, String> {
     let number = text.trim().strip_suffix('%').and_then(|number| number.trim_end().parse().ok());
     number
@@ -306,12 +305,12 @@ fn change(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "a change is a percentage with its sign, written such as -2%".to_owned())
 }
 
-/// What is searched among, where the experiment does not say it itself.
+/// Candidates from the command line; empty if the experiment contains them.
 #[derive(Default)]
 struct Among {
     builds: Option<Builds>,
     candidates: Vec<Candidate>,
-    /// Of each candidate what it is about; empty where nobody says.
+    /// Description of each candidate; empty if there is none.
     about: Vec<String>,
 }
 
@@ -341,19 +340,19 @@ impl Arguments {
         Ok(among)
     }
 
-    /// The experiment file, which there is unless stores are named.
+    /// The experiment file; `-` if only stores are given.
     fn file(&self) -> &Path {
         self.experiment.as_deref().unwrap_or(Path::new("-"))
     }
 
-    /// Says something unless asked to be quiet.
-    fn say(&self, text: &str) {
+    /// Prints a note unless `--quiet` is set.
+    fn note(&self, text: &str) {
         if !self.quiet {
             terminal::note(text);
         }
     }
 
-    /// The command that goes on.
+    /// The command that continues the search.
     fn command_line(&self, along: &str, builds: Option<&Builds>) -> String {
         let mut line = self.overrides.command_line("bisect", self.file(), self.out.as_deref());
         let path = |path: &PathBuf| experiment::quoted(&path.to_string_lossy());

@@ -1,4 +1,4 @@
-//! What a bisection says at the end: in words, as JSON and as a picture.
+//! Result of a bisection as text, as JSON and as a plot.
 
 use super::confirm::Confirmed;
 use super::run_source::Search;
@@ -14,29 +14,29 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Name of the picture.
+/// File name of the plot.
 const PICTURE: &str = "bisect.svg";
-/// Candidates that are named one by one.
+/// Maximum number of candidates that are named one by one.
 const NAMED: usize = 8;
 
-/// The answer.
+/// Result of a bisection.
 #[derive(Default)]
 pub(super) struct BisectReport {
     pub(super) title: String,
     pub(super) testbed: String,
-    /// True where less is better: instructions.
+    /// True if less is better: instructions.
     pub(super) is_count: bool,
     pub(super) labels: Vec<String>,
     pub(super) verdict: bisect::Verdict,
     pub(super) probabilities: Vec<f64>,
     pub(super) runs: Vec<usize>,
-    /// Of each candidate what it is about; empty where nobody says.
+    /// Description of each candidate; empty if there is none.
     pub(super) about: Vec<String>,
     pub(super) skipped: Vec<(usize, String)>,
     pub(super) measured: usize,
-    /// Where the picture is, if there is to be one.
+    /// Path of the plot; `None` if none is drawn.
     pub(super) picture: Option<PathBuf>,
-    /// What is said beside it.
+    /// Lines after the answer.
     pub(super) remarks: Vec<String>,
     pub(super) confirmed: Vec<Confirmed>,
 }
@@ -56,7 +56,7 @@ impl BisectReport {
             labels: plan.variants.iter().map(|variant| variant.label.clone()).collect(),
             verdict,
             probabilities: search.engine.probabilities(),
-            runs: search.asked.iter().map(|&runs| runs as usize).collect(),
+            runs: search.attempts.iter().map(|&runs| runs as usize).collect(),
             about,
             skipped: search.skipped.iter().map(|(&index, why)| (index, why.clone())).collect(),
             measured: search.measured(),
@@ -70,7 +70,7 @@ impl BisectReport {
         &self.labels[index]
     }
 
-    /// The pairs that are to be confirmed.
+    /// Pairs of candidates to confirm.
     pub(super) fn pairs(&self) -> Vec<(usize, usize)> {
         let pair = |set: &[usize]| Some((set.first()?.checked_sub(1)?, *set.last()?));
         match self.verdict.ending {
@@ -83,10 +83,10 @@ impl BisectReport {
         }
     }
 
-    /// Writes the picture.
+    /// Writes the plot.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// If it can't be written.
     pub(super) fn draw(&self) -> Result<()> {
         let Some(picture) = &self.picture else { return Ok(()) };
         let figure = Posterior {
@@ -102,7 +102,7 @@ impl BisectReport {
         })
     }
 
-    /// True when the comparison says what the search says.
+    /// True if the comparison confirms the result of the search.
     fn is_convicted(&self, confirmed: &Confirmed, change: f64) -> bool {
         let expected =
             if (change < 0.0) == self.is_count { Verdict::Better } else { Verdict::Worse };
@@ -120,7 +120,7 @@ impl BisectReport {
             && pairs.into_iter().all(|(confirmed, change)| self.is_convicted(confirmed, change))
     }
 
-    /// The answer in a word, for programs.
+    /// The outcome as a word, for programs.
     fn outcome(&self) -> &'static str {
         match self.verdict.ending {
             Some(Ending::Found | Ending::Two) if self.is_confirmed() => "convicted",
@@ -150,7 +150,7 @@ impl BisectReport {
         }
     }
 
-    /// What the search found, in a sentence or two.
+    /// The result of the search in a sentence or two.
     fn found(&self) -> String {
         let verdict = &self.verdict;
         let percent = |share: f64| format!("{:+.2} %", 100.0 * share);
@@ -227,7 +227,7 @@ impl BisectReport {
         }
     }
 
-    /// The answer in words.
+    /// The report as text.
     pub(super) fn text(&self) -> String {
         let mut text = format!("{}\n{} runs", self.found(), self.verdict.runs);
         if self.verdict.scatter > 0.0 {
@@ -263,7 +263,7 @@ impl BisectReport {
         }
     }
 
-    /// The answer for programs.
+    /// The report as JSON.
     pub(super) fn json(&self) -> Value {
         let verdict = &self.verdict;
         let names = |set: &[usize]| -> Vec<&str> { set.iter().map(|&k| self.label(k)).collect() };

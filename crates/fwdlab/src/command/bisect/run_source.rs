@@ -1,4 +1,4 @@
-//! The runs that a bisection asks for, measured or replayed from the store.
+//! Runs that a bisection requests, measured or replayed from the store.
 
 use super::builds::Builds;
 use crate::session::{GivenUp, RunSource};
@@ -10,48 +10,48 @@ use fwdlab_results::report::analysis::figures_of_runs;
 use fwdlab_search::bisect::{Bisection, Step};
 use std::collections::{BTreeMap, HashMap};
 
-/// Runs without a figure after which a candidate is skipped.
+/// Runs without a result after which a candidate is skipped.
 pub(super) const FAILURES: usize = 3;
-/// Candidates given up one after the other after which the laboratory is suspected.
+/// Consecutive candidates given up after which the laboratory is suspected.
 const GIVEN_UP: usize = 3;
 
-/// A search over the variants of a plan, each of which is a candidate.
+/// A search over the variants of a plan; each variant is a candidate.
 ///
-/// The nth run of a candidate is its run in block n of the plan, so that what the store holds
-/// answers the same questions in the same order when the search is resumed.
+/// The nth run of a candidate is its run in block n of the plan. When a search is resumed, the
+/// store therefore answers the same requests in the same order.
 pub(super) struct Search<'a> {
     plan: &'a Plan,
     pub(super) engine: Bisection,
-    /// Stored runs that were not asked for yet, by index.
+    /// Stored runs that the search has not requested yet, by index.
     stored: HashMap<u32, RunRecord>,
-    /// Counted runs: each new one may change the figures of all.
+    /// Runs with counted instructions: each new one may change the results of all.
     counted: Vec<RunRecord>,
     /// Index of the run of a block and a variant.
     runs: HashMap<(u32, usize), u32>,
-    /// Runs of each candidate so far, with a figure or without.
-    pub(super) asked: Vec<u32>,
+    /// Number of runs of each candidate so far, with a result or without.
+    pub(super) attempts: Vec<u32>,
     failures: Vec<usize>,
-    /// Candidates that can't be measured, and why.
+    /// Candidates that can't be measured, with the reason.
     pub(super) skipped: BTreeMap<usize, String>,
     given_up_in_a_row: usize,
-    /// Why the laboratory and not a candidate is to blame.
+    /// Reason why the laboratory, not a candidate, is to blame.
     pub(super) broken: Option<String>,
-    /// Where candidates are built before they are measured, if they are.
+    /// Builds candidates before they are measured; `None` if they need no build.
     builds: Option<&'a Builds>,
-    /// What ended the search from outside.
+    /// Error that ended the search from outside.
     pub(super) halted: Option<anyhow::Error>,
-    says: bool,
+    verbose: bool,
     measured: usize,
 }
 
 impl<'a> Search<'a> {
-    /// Replays what `records` hold, as far as the search asks for it.
+    /// Replays the runs in `records` that the search requests.
     pub(super) fn new(
         plan: &'a Plan,
         engine: Bisection,
         records: Vec<RunRecord>,
         builds: Option<&'a Builds>,
-        says: bool,
+        verbose: bool,
     ) -> Self {
         let stored = records.into_iter().map(|run| (run.run, run)).collect();
         let runs = plan.runs.iter().map(|run| ((run.block, run.variants[0]), run.index)).collect();
@@ -62,32 +62,32 @@ impl<'a> Search<'a> {
             stored,
             counted: Vec::new(),
             runs,
-            asked: vec![0; count],
+            attempts: vec![0; count],
             failures: vec![0; count],
             skipped: BTreeMap::new(),
             given_up_in_a_row: 0,
             broken: None,
             builds,
             halted: None,
-            says: false,
+            verbose: false,
             measured: 0,
         };
         search.pending();
-        search.says = says;
+        search.verbose = verbose;
         search
     }
 
-    /// Runs that this invocation measured.
+    /// Number of runs that this invocation measured.
     pub(super) fn measured(&self) -> usize {
         self.measured
     }
 
-    /// The next run that has to be measured, and its candidate: what is stored is absorbed, and
-    /// what is known not to build is skipped.
+    /// The next run to measure, and its candidate; absorbs stored runs first, and skips candidates
+    /// that are known not to build.
     fn pending(&mut self) -> Option<(u32, usize)> {
         while self.broken.is_none() && self.halted.is_none() {
             let Step::Measure(candidate) = self.engine.next() else { return None };
-            let index = *self.runs.get(&(self.asked[candidate], candidate))?;
+            let index = *self.runs.get(&(self.attempts[candidate], candidate))?;
             if let Some(run) = self.stored.remove(&index) {
                 self.absorb(candidate, &run);
             } else if let Some(why) = self.builds.and_then(|builds| builds.failed(candidate)) {
@@ -99,14 +99,14 @@ impl<'a> Search<'a> {
         None
     }
 
-    /// True when nothing is left to measure.
+    /// True if nothing is left to measure.
     pub(super) fn is_done(&mut self) -> bool {
         self.pending().is_none()
     }
 
-    /// Skips a candidate.
+    /// Excludes a candidate from the search.
     pub(super) fn skip(&mut self, candidate: usize, why: String) {
-        if self.says {
+        if self.verbose {
             let label = &self.plan.variants[candidate].label;
             terminal::note(&format!("{label} is skipped: {why}"));
         }
@@ -114,7 +114,8 @@ impl<'a> Search<'a> {
         self.skipped.insert(candidate, why);
     }
 
-    /// What stands for a run. A count is told to the search with all before it.
+    /// Returns the result of a run and passes it to the search; an instruction count is passed with
+    /// all earlier ones.
     fn figure(&mut self, candidate: usize, run: &RunRecord) -> Result<f64, String> {
         if let Bisection::Exact(search) = &mut self.engine {
             self.counted.push(run.clone());
@@ -131,9 +132,9 @@ impl<'a> Search<'a> {
     }
 
     fn absorb(&mut self, candidate: usize, run: &RunRecord) {
-        self.asked[candidate] += 1;
+        self.attempts[candidate] += 1;
         match self.figure(candidate, run) {
-            Ok(figure) if self.says => terminal::note(&self.line(candidate, figure)),
+            Ok(figure) if self.verbose => terminal::note(&self.line(candidate, figure)),
             Ok(_) => {}
             Err(why) => {
                 self.failures[candidate] += 1;
@@ -144,14 +145,14 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// What a run made of it.
+    /// Progress line after a run.
     fn line(&self, candidate: usize, figure: f64) -> String {
         let verdict = self.engine.verdict();
         let label = |index: usize| self.plan.variants[index].label.as_str();
-        let said =
+        let text =
             format!("run {}  {}  {}", verdict.runs, label(candidate), in_words(self.plan, figure));
         if verdict.half_width.is_infinite() {
-            return format!("{said}  are the ends apart?");
+            return format!("{text}  are the ends apart?");
         }
         let probabilities = self.engine.probabilities();
         let most = (1..probabilities.len())
@@ -159,14 +160,14 @@ impl<'a> Search<'a> {
             .unwrap_or(1);
         let possible = verdict.set.len() + verdict.second.len();
         format!(
-            "{said}  most probable: {} ({:.0} %), {possible} possible",
+            "{text}  most probable: {} ({:.0} %), {possible} possible",
             label(most),
             100.0 * probabilities[most],
         )
     }
 }
 
-/// A figure with its unit.
+/// Formats a result with its unit.
 pub(super) fn in_words(plan: &Plan, figure: f64) -> String {
     match plan.metric() {
         RunMetric::Instructions => format!("{figure:.1} instructions per packet"),
@@ -179,7 +180,7 @@ impl RunSource for Search<'_> {
         loop {
             let (index, candidate) = self.pending()?;
             let Some(builds) = self.builds else { return Some(index) };
-            match builds.ready(candidate, self.says) {
+            match builds.ready(candidate, self.verbose) {
                 Ok(Ok(())) => return Some(index),
                 Ok(Err(why)) => self.skip(candidate, why),
                 Err(error) => self.halted = Some(error),

@@ -1,4 +1,4 @@
-//! What stores of a history say of where a figure changed, without a new run.
+//! Bisection of the stored results of a history, without a new run.
 
 use super::Arguments;
 use super::report::BisectReport;
@@ -11,13 +11,13 @@ use fwdlab_results::history::{Detection, SeriesResult};
 use fwdlab_search::bisect::{Noisy, Options};
 use std::fs;
 
-/// Revisions below which there is nothing to search.
+/// Minimum number of revisions to search.
 const LEAST: usize = 3;
 
-/// Says of each series where it changed, and draws it with `--out`.
+/// Reports where each series changed, and draws it with `--out`.
 ///
 /// # Errors
-/// When nothing holds a store or none of its series can be searched; pictures that can't be
+/// If no path contains a store, if none of the series can be searched, or if a plot can't be
 /// written.
 pub(super) fn execute(arguments: &Arguments) -> Result<Exit> {
     let history = history::of(&arguments.stores, arguments.series.as_deref())?;
@@ -26,11 +26,11 @@ pub(super) fn execute(arguments: &Arguments) -> Result<Exit> {
     }
     let mut answers: Vec<BisectReport> = Vec::new();
     for series in &history.series {
-        let Some(mut told) = posterior(series, arguments) else { continue };
-        told.picture = (arguments.out.as_ref())
+        let Some(mut report) = posterior(series, arguments) else { continue };
+        report.picture = (arguments.out.as_ref())
             .map(|out| out.join(format!("bisect-{}.svg", answers.len() + 1)));
-        told.draw()?;
-        answers.push(told);
+        report.draw()?;
+        answers.push(report);
     }
     if answers.is_empty() {
         let why = format!(
@@ -44,12 +44,12 @@ pub(super) fn execute(arguments: &Arguments) -> Result<Exit> {
         terminal::print_json(&serde_json::json!({ "version": 1, "series": answers }))?;
         return Ok(Exit::Done);
     }
-    let texts = answers.iter().map(|told| format!("{}\n{}", told.title, told.text()));
+    let texts = answers.iter().map(|report| format!("{}\n{}", report.title, report.text()));
     terminal::print(&texts.collect::<Vec<_>>().join("\n\n"))?;
     Ok(Exit::Done)
 }
 
-/// The answer of one series; none where it is too short.
+/// The report of one series; `None` if the series is too short.
 fn posterior(series: &SeriesResult, arguments: &Arguments) -> Option<BisectReport> {
     let points: Vec<_> = series.points.iter().filter(|point| !point.patched).collect();
     let figures: Vec<(usize, f64)> = (points.iter().enumerate())
@@ -108,14 +108,14 @@ fn posterior(series: &SeriesResult, arguments: &Arguments) -> Option<BisectRepor
 }
 
 struct Spread {
-    /// Standard deviation of a run, of a logarithm.
+    /// Standard deviation of a run's logarithm.
     run: f64,
-    /// Standard deviation between revisions beside that.
+    /// Additional standard deviation between revisions.
     between: f64,
 }
 
-/// How far runs and revisions scatter. Without several runs of a revision the one can't be told
-/// from the other, and all of it is taken for that of runs.
+/// Estimates the scatter of runs and of revisions. Without several runs of one revision the two
+/// can't be separated, and all scatter is attributed to runs.
 fn spread(figures: &[(usize, f64)], points: usize, series: &SeriesResult) -> Spread {
     let of = |at: usize| -> Vec<f64> {
         figures.iter().filter(|figure| figure.0 == at).map(|figure| figure.1.ln()).collect()
@@ -126,8 +126,8 @@ fn spread(figures: &[(usize, f64)], points: usize, series: &SeriesResult) -> Spr
         .map(|logs| logs.iter().map(|log| (log - mean(logs)).powi(2)).sum::<f64>())
         .sum();
     let freedom = figures.len() - points;
-    // Neighbours differ by noise, but where there is a change: the middle of the differences
-    // doesn't see it. 0.6745 is the middle of a standard normal distribution's.
+    // Neighbours differ only by noise, except at a change; the median of the differences ignores
+    // changes. 0.6745 is the median of the absolute value of a standard normal variable.
     let mut steps: Vec<f64> =
         groups.windows(2).map(|two| (mean(&two[1]) - mean(&two[0])).abs()).collect();
     steps.sort_by(f64::total_cmp);
