@@ -18,9 +18,9 @@ use fwdlab_vm::wire::Wire;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Memory of a guest in MiB: of Linux, and of FreeBSD.
+/// Memory of a guest in MiB: Linux, then FreeBSD.
 const MEMORY: [u32; 2] = [384, 512];
-/// Time that a command in the guest may take.
+/// Timeout of a command in the guest.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// A kernel to boot.
@@ -32,14 +32,14 @@ pub(super) struct Subject {
 
 enum Bootable {
     Linux(Kernel),
-    /// A disk, and the kernel in place of its own.
+    /// A disk, and a kernel that replaces its own.
     FreeBsd(Image, Option<PathBuf>),
 }
 
 /// All kernels to boot, in the order given.
 ///
 /// # Errors
-/// When one of the paths is no kernel.
+/// If one of the paths is not a kernel.
 pub(super) fn subjects(arguments: &Arguments, cache: &Path) -> Result<Vec<Subject>> {
     let subject = |path: &Path, kernel: Bootable| {
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
@@ -101,7 +101,7 @@ impl Subject {
 /// Boots a kernel once and counts: under the commands of `--under`, and again after each change.
 ///
 /// # Errors
-/// When the guest doesn't boot, a command fails, or nothing is forwarded.
+/// If the guest doesn't boot, a command fails, or nothing is forwarded.
 pub(super) fn count(
     arguments: &Arguments,
     subject: &Subject,
@@ -159,7 +159,7 @@ pub(super) fn count(
             Some(burst) => stage.detail(&format!("burst {burst} of {}", question.bursts)),
         };
         let began = Instant::now();
-        // A command may load modules, which have symbols of their own.
+        // A command may load modules, which have their own symbols.
         let symbols = running.symbols()?;
         let ends = [&wires[0], &wires[1]];
         let answer = forwarding::measure(&running, ends, &symbols, &question, &mut observe)?;

@@ -1,4 +1,4 @@
-//! Counts as a document.
+//! Document of the counts.
 
 use super::findings::{Findings, Row, exact};
 use super::graphs::Drawn;
@@ -10,7 +10,7 @@ use fwdlab_results::document::{Block, DetailLevel, Document, Remark, Table};
 use fwdlab_results::report::analysis::Compared;
 use fwdlab_results::report::counted;
 
-/// The limit of all counts.
+/// Limitation of all counts.
 const NOT_TIME: &str =
     "Instructions are not time: caches, branches and contention between CPUs are not in them.";
 
@@ -36,7 +36,7 @@ pub(super) fn document(findings: &Findings, functions: usize) -> Document<'_> {
         blocks.extend(differences(findings, functions));
     }
     if findings.kernels.len() == 1 {
-        blocks.extend(findings.kernels.iter().map(|row| dearest(findings, row, functions)));
+        blocks.extend(findings.kernels.iter().map(|row| most_expensive(findings, row, functions)));
     }
     blocks.extend(doubts(findings));
     blocks.extend(findings.calls.iter().map(Drawn::remark));
@@ -129,8 +129,8 @@ fn differences(findings: &Findings, functions: usize) -> Vec<Block> {
     }
 }
 
-/// The dearest functions of the only kernel.
-fn dearest(findings: &Findings, row: &Row, functions: usize) -> Block {
+/// The most expensive functions of the only kernel.
+fn most_expensive(findings: &Findings, row: &Row, functions: usize) -> Block {
     let rate = |value: f64| Cell::number(value, Digits::Decimals(1));
     let range = match findings.question.boots {
         1 => "bursts",
@@ -232,7 +232,7 @@ pub(super) mod tests {
         }
     }
 
-    /// A kernel of two functions, with one of the clock that is `background` or not.
+    /// A kernel of two functions, and a function of the clock that is `background` or not.
     pub(crate) fn state(release: &str, instructions: f64, background: bool) -> State {
         let clock =
             ExecutedFunction { is_background: background, idle: 5.0, ..function("clock", 7.0) };

@@ -1,5 +1,4 @@
-//! Totals of each kernel in each state, the cost of each function in all of them, and what is
-//! compared with what.
+//! Totals of each kernel in each state, the cost of each function in all of them, and comparisons.
 
 use super::graphs::Drawn;
 use super::labels::labels;
@@ -64,8 +63,8 @@ pub(super) struct Failed {
     pub(super) why: String,
 }
 
-/// Totals of a kernel in one state, per packet. They are of its own functions, and don't depend
-/// on the other kernels.
+/// Totals of a kernel in one state, per packet. They cover its own functions and don't depend on
+/// the other kernels.
 #[derive(Serialize)]
 pub(super) struct Row {
     /// Its release, and the change.
@@ -79,7 +78,7 @@ pub(super) struct Row {
     pub(super) instructions: f64,
     /// Instructions of each boot.
     pub(super) boots: Vec<f64>,
-    /// Least and most of the bursts of all boots.
+    /// Minimum and maximum of the bursts of all boots.
     pub(super) least: f64,
     pub(super) most: f64,
     pub(super) atomics: f64,
@@ -90,7 +89,7 @@ pub(super) struct Row {
     pub(super) scattered: u64,
     pub(super) ready_s: f64,
     pub(super) took_s: f64,
-    /// The dearest functions, background excluded.
+    /// The most expensive functions, background excluded.
     #[serde(skip)]
     pub(super) functions: Vec<FunctionCount>,
 }
@@ -100,7 +99,7 @@ pub(super) struct Row {
 pub(super) struct Function {
     pub(super) name: String,
     pub(super) instructions: Vec<f64>,
-    /// Least and most of its bursts.
+    /// Minimum and maximum of its bursts.
     pub(super) bursts: Vec<(f64, f64)>,
     /// True if the idle guest executes most of it, in every kernel and state.
     pub(super) background: bool,
@@ -257,7 +256,7 @@ fn functions(kernels: &[Row], states: &[State], comparisons: &[Compared]) -> Vec
     names.into_iter().map(function).collect()
 }
 
-/// Least and most of the bursts of each function, over all boots.
+/// Minimum and maximum of the bursts of each function, over all boots.
 fn bursts(state: &State) -> BTreeMap<&str, (f64, f64)> {
     let mut all: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
     for function in state.boots.iter().flat_map(|boot| &boot.executed.functions) {

@@ -1,4 +1,4 @@
-//! Flame graphs of what was counted, as files: stacks of calls, as wide as their instructions.
+//! Flame graph files of counted instructions: stacks of calls, as wide as their instructions.
 
 use anyhow::{Context, Result};
 use fwdlab_results::document::{Block, Remark};
@@ -14,7 +14,7 @@ pub(super) struct Drawn {
     file: PathBuf,
     /// Share of the instructions whose callers are not known.
     unknown_share: f64,
-    /// Returns to where was called from, returns that are jumps, and those of unknown frames.
+    /// Returns to the caller, returns that are jumps, and returns of unknown frames.
     matched: u64,
     jumps: u64,
     lost: u64,
@@ -23,7 +23,7 @@ pub(super) struct Drawn {
 }
 
 impl Drawn {
-    /// What it is, and what it lacks.
+    /// Describes the flame graph and its gaps.
     pub(super) fn remark(&self) -> Block {
         let text = format!(
             "Flame graph of calls: {}. Callers are unknown of {:.2} % of the instructions; {} \
@@ -45,10 +45,10 @@ impl Drawn {
     }
 }
 
-/// Draws each kernel (its release, the change, its calls) into `directory`, which is made where it is not there.
+/// Draws each kernel (release, change, calls) into `directory`, which is created if it is missing.
 ///
 /// # Errors
-/// When nothing was counted, or a file can't be written.
+/// If nothing was counted, or a file can't be written.
 pub(super) fn write<'a>(
     counted: impl Iterator<Item = (&'a str, Option<&'a str>, &'a Calls)>,
     directory: &Path,

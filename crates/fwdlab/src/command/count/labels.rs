@@ -1,4 +1,4 @@
-//! Short names of kernels: what distinguishes those of one table.
+//! Short names that distinguish the kernels of one table.
 
 use super::state::State;
 use std::collections::BTreeSet;
@@ -7,8 +7,9 @@ use std::collections::BTreeSet;
 const SEPARATORS: [char; 3] = ['-', '+', '~'];
 
 /// A name for each kernel in each state: the version (`6.12.117`), else the release without the
-/// ending that all have in common, else the file; after a change with the program that the change
-/// runs (`6.12.117 nft`), or the number of the change if several run the same one.
+/// ending that all have in common, else the file. After a change, the name also contains the
+/// program that the change runs (`6.12.117 nft`), or the number of the change if several run the
+/// same program.
 pub(super) fn labels<'a>(states: &'a [State]) -> Vec<String> {
     let kernels: BTreeSet<(&str, &str)> = states.iter().map(kernel).collect();
     let kernels: Vec<(&str, &str)> = kernels.into_iter().collect();
@@ -28,7 +29,7 @@ pub(super) fn labels<'a>(states: &'a [State]) -> Vec<String> {
         let twice =
             states.iter().filter(|other| other.change.is_none() && kernel(other) == kernel(one));
         match twice.count() > 1 {
-            // One kernel given twice: the file, else its place.
+            // One kernel given twice: the name of its file, marked if that is the same.
             true if files.insert(one.file.as_str()) || one.change.is_some() => one.file.clone(),
             true => format!("{} again", one.file),
             false => names[at].to_owned(),
@@ -58,7 +59,7 @@ fn programs(states: &[State]) -> Vec<String> {
     words.iter().enumerate().map(word).collect()
 }
 
-/// Its release and build.
+/// Release and build of a kernel.
 fn kernel(state: &State) -> (&str, &str) {
     (&state.release, &state.build)
 }
@@ -119,9 +120,9 @@ mod tests {
             ("6.1.0-2-amd64", "#1 SMP Debian 6.1.4-2 (2026)"),
         ];
         assert_eq!(of(&two), ["6.1.4-1", "6.1.4-2"]);
-        let own =
+        let self_built =
             [("6.1.0-old-amd64", "#1 SMP Mon Jan 1"), ("6.1.0-new-amd64", "#2 SMP Mon Jan 1")];
-        assert_eq!(of(&own), ["6.1.0-old", "6.1.0-new"]);
+        assert_eq!(of(&self_built), ["6.1.0-old", "6.1.0-new"]);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Three and more kernels: totals first, then for each state one table of the functions that
-//! changed, by kernels, and a plot of the totals.
+//! Three or more kernels: totals first, then for each state one table of the functions that
+//! changed, by kernel, and a plot of the totals.
 
 use super::findings::{Findings, Row};
 use fwdlab_results::counts::SHOWN;
@@ -73,14 +73,14 @@ struct Changed<'a> {
 }
 
 impl Changed<'_> {
-    /// Most less least of its instructions.
+    /// Difference between its most and fewest instructions.
     fn range(&self) -> f64 {
         let (least, most) = ends(&self.instructions);
         most - least
     }
 }
 
-/// Functions that changed from kernel to kernel in one state, those first that changed most.
+/// Functions that changed between kernels in one state, largest change first.
 fn changed(findings: &Findings, state: usize) -> Vec<Changed<'_>> {
     let in_state = (state..findings.kernels.len()).step_by(findings.states);
     let found = in_state.filter_map(|at| findings.against_first(at)?.functions.as_ref());
@@ -88,20 +88,20 @@ fn changed(findings: &Findings, state: usize) -> Vec<Changed<'_>> {
         found.flat_map(|found| &found.differing).map(|function| function.name.as_str()).collect();
     let functions = findings.functions.iter().filter(|f| names.contains(f.name.as_str()));
     let of_kernels = functions.map(|function| {
-        let own = function.instructions.iter().skip(state).step_by(findings.states);
-        Changed { name: &function.name, instructions: own.copied().collect() }
+        let of_state = function.instructions.iter().skip(state).step_by(findings.states);
+        Changed { name: &function.name, instructions: of_state.copied().collect() }
     });
     let mut changed: Vec<Changed<'_>> = of_kernels.collect();
     changed.sort_by(|a, b| b.range().total_cmp(&a.range()).then_with(|| a.name.cmp(b.name)));
     changed
 }
 
-/// Least and most.
+/// Minimum and maximum.
 pub(super) fn ends(values: &[f64]) -> (f64, f64) {
     values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, m), v| (l.min(*v), m.max(*v)))
 }
 
-/// The functions that changed, by kernels. A function that a kernel does not execute is a dash.
+/// Functions that changed, by kernel. A dash marks a function that a kernel does not execute.
 fn table(findings: &Findings, state: usize, functions: usize) -> Block {
     let cost = |value: f64| match value.abs() < SHOWN / 10.0 {
         true => Cell::Values("-".into(), vec![value.into()]),
@@ -133,7 +133,7 @@ fn table(findings: &Findings, state: usize, functions: usize) -> Block {
     }
 }
 
-/// The totals as a picture.
+/// The totals as a plot.
 pub(super) fn plot(findings: &Findings) -> Drawing {
     let points = findings.kernels.iter().map(|row| RevisionPoint {
         label: row.label.clone(),

@@ -1,4 +1,4 @@
-//! What a model of caches missed, as a part of the document.
+//! Misses of modelled caches, as a section of the document.
 
 use fwdlab_results::counts::OF_A_MODEL;
 use fwdlab_results::document::table::{Cell, Digits};
@@ -7,21 +7,21 @@ use fwdlab_vm::caches::{CacheCosts, Misses};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Misses a packet below which a function is not shown.
+/// Misses per packet below which a function is not shown.
 const SHOWN: f64 = 0.05;
 
-/// Misses a packet of each kernel.
+/// Misses per packet of each kernel.
 #[derive(Serialize)]
 pub(super) struct Modelled {
-    /// The caches.
+    /// Description of the caches.
     model: String,
-    /// All together, by kernel.
+    /// Totals, by kernel.
     kernels: Vec<Missed>,
-    /// By function, those first that miss most.
+    /// By function, sorted by [`Function::weight`], largest first.
     functions: Vec<Function>,
 }
 
-/// Misses a packet.
+/// Misses per packet.
 #[derive(Clone, Copy, Default, Serialize)]
 struct Missed {
     references: f64,
@@ -41,7 +41,7 @@ impl Missed {
     }
 }
 
-/// A function's misses a packet in each kernel.
+/// A function's misses per packet in each kernel.
 #[derive(Serialize)]
 struct Function {
     name: String,
@@ -49,7 +49,7 @@ struct Function {
 }
 
 impl Function {
-    /// What it is sorted by: the largest difference from the first kernel, or its misses.
+    /// Sort key: the largest difference from the first kernel, or the misses of a single kernel.
     fn weight(&self) -> f64 {
         let [first, others @ ..] = self.kernels.as_slice() else { return 0.0 };
         match others {
@@ -60,7 +60,7 @@ impl Function {
 }
 
 impl Modelled {
-    /// What was modelled of each kernel; none where nobody asked.
+    /// Misses of each kernel; `None` if caches were not modelled.
     pub(super) fn of<'a>(
         kernels: impl Iterator<Item = Option<&'a CacheCosts>>,
     ) -> Option<Modelled> {
@@ -89,7 +89,7 @@ impl Modelled {
         Some(Modelled { model, kernels, functions })
     }
 
-    /// The part of the document, with as many functions.
+    /// The section of the document, with at most `functions` functions.
     pub(super) fn section(&self, kernels: Vec<&str>, functions: usize) -> Block {
         let number = |value: f64| Cell::number(value, Digits::Decimals(2));
         let named = |(at, name): (usize, &&str)| match kernels.len() {
@@ -108,7 +108,7 @@ impl Modelled {
             .block();
         let mut table = Table::of(self.functions.iter().take(functions))
             .words("function", |function: &Function| Cell::text(function.name.as_str()));
-        // Names of kernels are long: of several each has the number of its line above.
+        // Names of kernels are long: columns of several kernels have the number of the row above.
         for at in 0..kernels.len() {
             let title = |what: &str| match kernels.len() {
                 1 => format!("{what} misses"),

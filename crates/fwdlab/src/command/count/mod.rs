@@ -1,4 +1,4 @@
-//! `fwdlab count`: what a packet costs in a kernel, in instructions.
+//! `fwdlab count`: counts the instructions that a kernel executes per packet.
 //!
 //! Each kernel boots as a guest of QEMU, without privileges, and forwards batches in
 //! lockstep while a plugin counts what it executes ([`boot`]). Every kernel is compared with the
@@ -33,13 +33,12 @@ use std::path::PathBuf;
 /// Margin of equivalence without `--margin`, as a ratio.
 const MARGIN: f64 = 0.02;
 
-/// Count what forwarding a packet costs in a kernel of Linux or FreeBSD: instructions, by
-/// function.
+/// Count what forwarding a packet costs in a kernel of Linux or FreeBSD: instructions, by function.
 ///
-/// The kernel boots in QEMU, emulated, and forwards packets in lockstep; a plugin counts
-/// what it executes. That needs no privileges, does not depend on what else this machine
-/// does, and totals repeat within 0.5 %, most functions to the instruction. Instructions are not time: caches, branches and
-/// contention between CPUs are not in them.
+/// The kernel boots in QEMU, emulated, and forwards packets in lockstep; a plugin counts what it
+/// executes. That needs no privileges and does not depend on other work of this machine; totals
+/// repeat within 0.5 %, most functions to the instruction. Instructions are not time: they do not
+/// include the effects of caches, branches and contention between CPUs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -94,43 +93,43 @@ pub(crate) struct Arguments {
     /// Frame size in bytes, with FCS; raised to the smallest of the family (84 for inet6)
     #[arg(long, default_value_t = 64, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(64..=1518))]
     frame_size: u16,
-    /// Flows: as many destinations
+    /// Number of flows, each with its own destination
     #[arg(long, default_value_t = 1000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=60_000))]
     flows: u32,
-    /// Packets that the guest finds at once
+    /// Packets that the guest finds at the same time
     #[arg(long, default_value_t = 32, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     batch: u16,
-    /// Packets of a burst
+    /// Packets per burst
     #[arg(long, default_value_t = 1600, value_name = "N", value_parser = clap::value_parser!(u32).range(64..=1_000_000))]
     packets: u32,
-    /// Bursts, whose medians count
+    /// Number of bursts; results are medians over them
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
     bursts: u32,
-    /// Boot each kernel so many times, and show how well what is counted repeats
+    /// Number of boots of each kernel; several show how well counts repeat
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     boots: u32,
-    /// The guest's cards for traffic, as far as QEMU and the guest have them
+    /// Model of the guest's traffic NICs, if QEMU and the guest support it
     #[arg(long, default_value = "virtio", value_parser = card())]
     nic: Model,
-    /// Follow who calls whom, and draw flame graphs into this directory; their stacks stand
-    /// beside them in folded form
+    /// Follow calls, and draw flame graphs into this directory, next to their folded stacks
     #[arg(long, value_name = "DIRECTORY")]
     calls: Option<PathBuf>,
-    /// Model caches, and count what they miss: how often code and data would not have been
-    /// there. They are a model's, of no machine
+    /// Model caches and count their misses: how often code and data would not have been cached. The
+    /// model is not of any real machine
     #[arg(long)]
     caches: bool,
     /// Draw the totals of the kernels into this file (SVG)
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
-    /// Functions to show
+    /// Number of functions to show
     #[arg(long, default_value_t = 25, value_name = "N")]
     functions: usize,
-    /// Difference that counts as equivalent, in per cent of the baseline's instructions [default: 2%]
+    /// Difference that counts as equivalent, in per cent of the baseline's instructions [default:
+    /// 2%]
     #[arg(long, value_name = "PERCENT", value_parser = margin)]
     margin: Option<f64>,
-    /// Exit with code 1 if a kernel is worse than the first one (of one kernel: a change), that is,
-    /// executes more instructions per packet than the margin allows
+    /// Exit with code 1 if a kernel (with a single kernel: a change) is worse than the baseline,
+    /// that is, executes more instructions per packet than the margin allows
     #[arg(long, value_name = "WHAT")]
     fail_on: Option<FailOn>,
     #[command(flatten)]
@@ -149,18 +148,18 @@ impl Arguments {
     }
 }
 
-/// Boots, counts, compares.
+/// Boots, counts and compares.
 ///
 /// # Errors
-/// When something is no kernel, a program is missing, or a guest does not forward.
+/// If a path is not a kernel, a program is missing, or a guest does not forward.
 pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let input = input(arguments)?;
     let machines = std::env::temp_dir();
     machine::clean(&machines);
-    let own = machines.clone();
-    // Machines end with this process.
+    let to_clear = machines.clone();
+    // Guests end with this process.
     let clear = move || {
-        machine::clear(&own);
+        machine::clear(&to_clear);
     };
     signal::end_after(clear).context("listening to signals")?;
     let cache = stored::cache()?;
@@ -173,13 +172,13 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
             let directory = machine::directory(&machines, numbers.next().unwrap_or(0))?;
             let found = boot::count(arguments, subject, &directory, &cache, &input);
             if found.is_err() {
-                // A machine that has begun removes its own files.
+                // A guest that has started removes its own files.
                 let _ = std::fs::remove_dir_all(&directory);
             }
             match found {
                 Ok(found) if boot == 1 => states.extend(found),
                 Ok(found) => state::add_boot(&mut states, found),
-                // The other kernels are counted even so.
+                // The other kernels are still counted.
                 Err(error) if subjects.len() > 2 => {
                     failed.push(Failed { kernel: subject.name.clone(), why: format!("{error:#}") });
                     break;
@@ -221,7 +220,7 @@ fn input(arguments: &Arguments) -> Result<String> {
     }
 }
 
-/// Exit code: kernels are compared with the first one, of a single kernel changes.
+/// Exit code: from comparisons with the first kernel or, for a single kernel, from its changes.
 fn exit(findings: &Findings, fail_on: Option<FailOn>) -> Exit {
     let exit = verdict::exit_of(findings.decisive(), fail_on);
     match findings.failed.is_empty() {
@@ -230,7 +229,7 @@ fn exit(findings: &Findings, fail_on: Option<FailOn>) -> Exit {
     }
 }
 
-/// Cards by the names that QEMU and experiments have for them.
+/// Parses a NIC model by its name in QEMU and experiments.
 fn card() -> impl TypedValueParser<Value = Model> {
     PossibleValuesParser::new(Model::ALL.map(Model::name)).try_map(|name| {
         Model::ALL.into_iter().find(|model| model.name() == name).ok_or("no such card")

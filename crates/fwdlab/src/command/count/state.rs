@@ -22,7 +22,7 @@ pub(super) struct State {
 /// Counts of one boot.
 pub(super) struct Boot {
     pub(super) executed: Executed,
-    /// Packets sent while counting, and how many of them did not come out.
+    /// Packets sent while counting, and the number lost of them.
     pub(super) sent: u64,
     pub(super) lost: u64,
     /// `None` if calls were not followed.
