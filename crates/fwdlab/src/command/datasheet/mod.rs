@@ -1,8 +1,8 @@
-//! `fwdlab datasheet`: how fast a device forwards, on one page.
+//! `fwdlab datasheet`: measures how fast a device forwards, on one page.
 //!
-//! Carries out one experiment after the other ([`parts`]), each with a store and a report of its
-//! own, and puts what they found together ([`sheet`]). Left out: figures of its own; every number
-//! of the sheet is in one of the stores.
+//! Runs several experiments ([`parts`]), each with its own store and report, and combines their
+//! results ([`sheet`]). It computes no results itself: every number of the sheet is in one of the
+//! stores.
 
 mod parts;
 mod sheet;
@@ -20,13 +20,13 @@ use sheet::{Found, Missing, Sheet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Measure a device and print its data sheet: rates at 64 bytes and IMIX, throughput without
-/// loss, delays, and the cost of firewall rules, connection states, NAT and queues.
+/// Measure a device and print its data sheet: rates at 64 bytes and IMIX, throughput without loss,
+/// latency, and the cost of firewall rules, connection states, NAT and queues.
 ///
-/// The device is this machine's kernel in namespaces, or what --testbed or --lab names. Six
-/// experiments of about ten minutes in all; each is written to DIR with its store and report.
-/// The same command continues after an interruption, and prints the sheet of finished stores
-/// without measuring again.
+/// The device is this machine's kernel in namespaces, or the one that --testbed or --lab selects.
+/// Six experiments take about ten minutes together; each is written to DIR with its store and
+/// report. The same command continues after an interruption, and prints the sheet of finished
+/// stores without measuring again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     /// Directory of experiments, stores and reports
     #[arg(long, short, value_name = "DIR", default_value = "results/datasheet")]
     out: PathBuf,
-    /// Only these parts
+    /// Measure only these parts
     #[arg(long, value_name = "PART", value_delimiter = ',', value_parser = ["rates", "firewall", "nat", "queues", "throughput", "latency"])]
     only: Vec<String>,
     /// Queues of the device, compared with one [default: one per CPU of this machine]
@@ -56,19 +56,19 @@ pub(crate) struct Arguments {
     form: FormArguments,
 }
 
-/// Measures what is not measured yet, and prints the sheet.
+/// Measures what has not been measured yet, and prints the sheet.
 ///
 /// # Errors
-/// An interruption; a directory that can't be written. A part that can't be measured on this
-/// testbed is named in the sheet with the reason.
+/// An interruption; a directory that can't be written. If this testbed can't measure a part, the
+/// sheet contains the reason instead.
 pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let cpus = std::thread::available_parallelism().map_or(2, |cpus| cpus.get() as u32);
     let queues = arguments.queues.unwrap_or(cpus.clamp(2, 64));
-    let is_asked =
+    let is_requested =
         |part: &Part| arguments.only.is_empty() || arguments.only.iter().any(|o| o == part.name);
     let mut sheet = Sheet { parts: Vec::new(), missing: Vec::new() };
     let mut exit = Exit::Done;
-    for part in parts::parts(queues).into_iter().filter(is_asked) {
+    for part in parts::parts(queues).into_iter().filter(is_requested) {
         let directory = arguments.out.join(part.name);
         if !arguments.quiet {
             terminal::note(&format!("{}: {}", part.name, part.title));
@@ -89,11 +89,11 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
         }
     }
     arguments.form.print(&sheet::document(&sheet))?;
-    // Without a single figure there is no sheet.
+    // A sheet needs at least one result.
     Ok(if sheet.parts.is_empty() { Exit::Environment } else { exit })
 }
 
-/// Exit code and results of a part.
+/// Measures a part; returns its exit code and results.
 fn measure(arguments: &Arguments, part: &Part, directory: &Path) -> Result<(Exit, Analysis)> {
     let file = arguments.out.join(format!("{}.toml", part.name));
     let (ruleset, text) = parts::MASQUERADE;

@@ -1,6 +1,6 @@
-//! The experiments of a data sheet, as files that `fwdlab run` also takes.
+//! Experiments of a data sheet, as files that `fwdlab run` also accepts.
 
-/// The ruleset of a level, in the directory of the experiments.
+/// Name and text of the ruleset for NAT, in the directory of the experiments.
 pub(super) const MASQUERADE: (&str, &str) =
     ("masquerade.nft", include_str!("../../../../../experiments/rulesets/masquerade.nft"));
 
@@ -10,11 +10,11 @@ pub(super) struct Part {
     pub(super) name: &'static str,
     /// The question that it answers.
     pub(super) title: &'static str,
-    /// Everything after the title.
+    /// Text of the experiment file after the title.
     body: String,
 }
 
-/// A search short enough for shared CPUs: trials of 200 ms, bounds 2 % apart.
+/// A goal with searches short enough for shared CPUs: trials of 200 ms, bounds 2 % apart.
 fn goal(name: &str, loss: &str) -> String {
     format!(
         "[[method.goal]]\nname = \"{name}\"\n{loss}initial_trial = \"200ms\"\n\
@@ -22,7 +22,7 @@ fn goal(name: &str, loss: &str) -> String {
     )
 }
 
-/// All parts, in the order in which they are measured; `queues` is the larger number of queues.
+/// All parts in measuring order; `queues` is the larger number of queues.
 pub(super) fn parts(queues: u32) -> Vec<Part> {
     let trial = "[trial]\nwarmup = \"200ms\"\nduration = \"1s\"\n\n";
     let short = "[trial]\nwarmup = \"100ms\"\n\n";
@@ -43,7 +43,7 @@ pub(super) fn parts(queues: u32) -> Vec<Part> {
                  levels = [\"none\", \"rules:100\", \"rules:1000\", \"stateful\"]\n"
             ),
         ),
-        // A part of its own: translation is measured of IPv4 only.
+        // A separate part: translation is measured for IPv4 only.
         part(
             "nat",
             "Forwarding rate with address translation",
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_part_is_an_experiment() {
+    fn parts_are_valid_experiments() {
         for part in parts(2) {
             let file = format!("{}.toml", part.name);
             let plan = fwdlab_model::load(&file, &part.experiment(), &|_| Ok(MASQUERADE.1.into()));

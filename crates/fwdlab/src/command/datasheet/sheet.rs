@@ -36,7 +36,7 @@ pub(super) struct Missing {
     pub(super) why: String,
 }
 
-/// The sheet: one section per part, then what all of it holds for.
+/// The sheet: one section per part, then the conditions of the results.
 pub(super) fn document(sheet: &Sheet) -> Document<'_> {
     let section = |found: &Found| {
         let analysis = &found.analysis;
@@ -66,7 +66,7 @@ pub(super) fn document(sheet: &Sheet) -> Document<'_> {
     }
 }
 
-/// Rates of variants, with the change from their baseline.
+/// Rates of variants, and the changes from their baselines.
 fn rates(analysis: &Analysis, what: &'static str) -> Block {
     let compared = |variant: &VariantResult| {
         analysis.comparisons.iter().find(|compared| compared.variant == variant.index)
@@ -94,7 +94,7 @@ fn pps(value: Option<f64>) -> Cell {
     value.map_or(Cell::None, |pps| Cell::Values(format_pps(pps).into(), vec![pps.into()]))
 }
 
-/// Least and most of the runs, in the unit of the most.
+/// Minimum and maximum of the runs, in the unit of the maximum.
 fn range(summary: Option<&SummaryResult>) -> Cell {
     let Some(SummaryResult { min, max, .. }) = summary else { return Cell::None };
     let (least, most) = (format_pps(*min), format_pps(*max));
@@ -159,7 +159,7 @@ fn throughput(analysis: &Analysis) -> Block {
         .block()
 }
 
-/// Delays at each share of the throughput.
+/// Latency at each share of the throughput.
 fn latency(analysis: &Analysis) -> Block {
     let timed: &[Timed] = analysis.method.as_ref().map_or(&[], |method| &method.timed);
     let figure = |name: &'static str| {
@@ -192,7 +192,7 @@ fn latency(analysis: &Analysis) -> Block {
         .block()
 }
 
-/// Warnings about a part, and where its report is.
+/// Warnings about a part, and the path of its report.
 fn doubts(found: &Found) -> Vec<Block> {
     let analysis = &found.analysis;
     let warnings = analysis.variants.iter().map(|variant| variant.warnings.len()).sum::<usize>();
@@ -213,7 +213,7 @@ fn doubts(found: &Found) -> Vec<Block> {
     blocks
 }
 
-/// The set-up that the figures hold for.
+/// Conditions under which the results hold.
 fn holds_for(sheet: &Sheet) -> Option<Block> {
     let analysis = &sheet.parts.first()?.analysis;
     let mut lines = analysis.setup_brief.clone();
@@ -227,32 +227,34 @@ fn holds_for(sheet: &Sheet) -> Option<Block> {
     Some(Block::section("What these figures hold for", vec![Block::list(lines)]))
 }
 
-/// The sheet in a sentence: the rate, the throughput and a delay.
+/// The sheet in a sentence: the rate, the throughput and a latency.
 fn conclusion(sheet: &Sheet) -> String {
     let part = |name: &str| sheet.parts.iter().find(|found| found.part == name);
-    let mut said = Vec::new();
+    let mut sentences = Vec::new();
     if let Some(rates) = part("rates") {
-        said.extend(rates.analysis.variants.iter().filter_map(|variant| {
+        sentences.extend(rates.analysis.variants.iter().filter_map(|variant| {
             let pps = variant.summary.as_ref()?.median;
             Some(format!("{}: {} at the maximum load", variant.label, format_pps(pps)))
         }));
     }
     if let Some(method) = part("throughput").and_then(|found| found.analysis.method.as_ref()) {
         let without_loss = method.searched.iter().filter(|found| found.goal == "ndr");
-        said.extend(without_loss.filter_map(|found| {
+        sentences.extend(without_loss.filter_map(|found| {
             let pps = found.throughput.as_ref()?.median;
             Some(format!("{}: {} without loss", found.label, format_pps(pps)))
         }));
     }
     if let Some(method) = part("latency").and_then(|found| found.analysis.method.as_ref()) {
-        said.extend(method.timed.iter().filter(|timed| timed.share == 0.5).filter_map(|timed| {
-            let p99 = timed.figures.iter().find(|figure| figure.name == "p99")?.seconds?;
-            let load = format_pps(timed.load);
-            Some(format!("99 % of the packets within {:.1} us at {load}", p99 * 1e6))
-        }));
+        sentences.extend(method.timed.iter().filter(|timed| timed.share == 0.5).filter_map(
+            |timed| {
+                let p99 = timed.figures.iter().find(|figure| figure.name == "p99")?.seconds?;
+                let load = format_pps(timed.load);
+                Some(format!("99 % of the packets within {:.1} us at {load}", p99 * 1e6))
+            },
+        ));
     }
-    match said.is_empty() {
+    match sentences.is_empty() {
         true => "Nothing was measured.".to_owned(),
-        false => format!("{}.", said.join("; ")),
+        false => format!("{}.", sentences.join("; ")),
     }
 }
