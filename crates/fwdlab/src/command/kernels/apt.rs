@@ -1,5 +1,5 @@
-//! apt with a directory of its own: nothing of this machine's configuration is changed, and
-//! no privilege is needed.
+//! apt with its own directory: it changes nothing of this machine's configuration and needs no
+//! privileges.
 
 use super::catalogue::IMAGE;
 use super::parse::{self, Package, Reason, Trouble};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, SystemTime};
 
-/// Suites whose kernels are listed: every release of Debian whose kernels mirrors still have.
+/// Suites whose kernels are listed: every Debian release whose kernels mirrors still provide.
 const SUITES: [&str; 11] = [
     "bullseye",
     "bullseye-security",
@@ -27,12 +27,12 @@ const SUITES: [&str; 11] = [
     "trixie-backports",
     "sid",
 ];
-/// Keyrings of Debian's archive, in the order of preference.
+/// Keyrings of Debian's archive, in order of preference.
 const KEYRINGS: [&str; 2] = [
     "/usr/share/keyrings/debian-archive-keyring.pgp",
     "/usr/share/keyrings/debian-archive-keyring.gpg",
 ];
-/// Beginnings of the names of the packages that a kernel is divided into.
+/// Prefixes of the names of the packages into which a kernel is divided.
 const PARTS: [&str; 3] = [IMAGE, "linux-binary-", "linux-modules-"];
 /// Time after which lists are fetched again.
 const FRESH: Duration = Duration::from_secs(12 * 60 * 60);
@@ -42,27 +42,26 @@ const FRESH: Duration = Duration::from_secs(12 * 60 * 60);
 pub(super) struct Source {
     /// Mirror of Debian.
     pub(super) mirror: String,
-    /// Mirror of its security updates.
+    /// Mirror of Debian's security updates.
     pub(super) security: String,
-    /// Suites.
     pub(super) suites: Vec<String>,
-    /// Keyring that their signatures are checked with.
+    /// Keyring that checks the signatures of the suites.
     keyring: PathBuf,
-    /// True if suites count that their mirror has not renewed in time.
+    /// True if suites are accepted that their mirror has not renewed in time.
     allow_expired: bool,
 }
 
-/// apt with a directory of its own.
+/// apt with its own directory.
 #[derive(Debug)]
 pub(super) struct Apt {
     directory: PathBuf,
     source: Source,
 }
 
-/// Returns the suites of the Debian release that runs here.
+/// Returns the suites of this machine's Debian release.
 ///
 /// # Errors
-/// When this machine runs another distribution.
+/// If this machine runs another distribution.
 pub(super) fn suites_of_host() -> Result<Vec<String>> {
     let text = fs::read_to_string("/etc/os-release").unwrap_or_default();
     host_suites(&text).ok_or_else(|| {
@@ -75,7 +74,7 @@ pub(super) fn suites_of_host() -> Result<Vec<String>> {
     })
 }
 
-/// The same from the text of `/etc/os-release`.
+/// Returns the suites from the text of `/etc/os-release`; `None` for other distributions.
 fn host_suites(text: &str) -> Option<Vec<String>> {
     let field = |name: &str| {
         let mut lines = text.lines().filter_map(|line| line.split_once('='));
@@ -95,16 +94,16 @@ fn host_suites(text: &str) -> Option<Vec<String>> {
 /// True if this machine's apt accepts suites that their mirror has not renewed in time.
 fn machine_accepts_expired() -> bool {
     let mut config = Command::new("apt-config");
-    let said = run(config.args(["shell", "VALUE", "Acquire::Check-Valid-Until"]));
-    let said = said.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-    said.is_ok_and(|said| ["'false'", "'no'", "'0'"].iter().any(|no| said.contains(no)))
+    let output = run(config.args(["shell", "VALUE", "Acquire::Check-Valid-Until"]));
+    let output = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    output.is_ok_and(|output| ["'false'", "'no'", "'0'"].iter().any(|no| output.contains(no)))
 }
 
 impl Source {
-    /// Finds mirrors and keyring, unless they are named.
+    /// Finds mirrors and keyring, unless they are given.
     ///
     /// # Errors
-    /// When this machine has none for Debian.
+    /// If this machine has none for Debian.
     pub(super) fn find(
         suites: Vec<String>,
         mirror: Option<&str>,
@@ -136,7 +135,7 @@ impl Source {
         lines.collect()
     }
 
-    /// Explains why the lists of a suite can't be had.
+    /// Explains why the lists of a suite are unavailable.
     fn explain(&self, trouble: &Trouble) -> String {
         let suite = &trouble.suite;
         match trouble.reason {
@@ -187,7 +186,7 @@ impl Apt {
     /// Prepares apt's directory below `cache`.
     ///
     /// # Errors
-    /// When apt is missing, or the directory can't be written.
+    /// If apt is missing, or the directory can't be written.
     pub(super) fn open(cache: &Path, source: Source) -> Result<Apt> {
         let directory = cache.join("apt");
         let apt = Apt { directory, source };
@@ -208,8 +207,8 @@ impl Apt {
         fs::write(&path, text).with_context(|| path.display().to_string())
     }
 
-    /// Returns the configuration (apt.conf(5)): everything that apt reads and writes is below
-    /// the directory; `connection` says how mirrors are reached.
+    /// Returns the configuration (apt.conf(5)): everything that apt reads and writes is below the
+    /// directory; `connection` contains the settings for reaching mirrors.
     fn configuration(&self, connection: &str) -> String {
         let directory = self.directory.display();
         let expired = if self.source.allow_expired { "false" } else { "true" };
@@ -237,18 +236,18 @@ impl Apt {
         )
     }
 
-    /// Returns a command of apt that sees this directory alone.
+    /// Returns a command of apt that uses only this directory.
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command.env("APT_CONFIG", self.directory.join("apt.conf")).env("LC_ALL", "C");
         command
     }
 
-    /// Fetches the lists of the suites, unless they are fresh. Returns which can't be had, and
-    /// why.
+    /// Fetches the lists of the suites, unless they are fresh. Returns the unavailable ones with
+    /// the reason.
     ///
     /// # Errors
-    /// When apt is missing, or no suite can be had.
+    /// If apt is missing, or no suite is available.
     pub(super) fn update(&self, stage: &mut Stage) -> Result<Vec<String>> {
         let stamp = self.directory.join("updated");
         let key = format!("{}{}", self.source.list(), self.source.allow_expired);
@@ -278,7 +277,7 @@ impl Apt {
             ))
             .into());
         }
-        // What failed by the network may work soon.
+        // After a network failure the next attempt may succeed.
         if !troubles.iter().any(|trouble| trouble.reason == Reason::Other) {
             self.write("updated", &format!("{key}{}", explained.join("\0")))?;
         }
@@ -294,7 +293,7 @@ impl Apt {
         let messages = std::thread::scope(|scope| {
             let messages = scope.spawn(move || {
                 let mut text = String::new();
-                // What can't be read is no message.
+                // Unreadable output contains no messages.
                 let _ = stderr.map(|mut pipe| pipe.read_to_string(&mut text));
                 text
             });
@@ -303,15 +302,15 @@ impl Apt {
             }
             messages.join().unwrap_or_default()
         });
-        // Its status is 100 as soon as one suite fails; its messages say which.
+        // Its status is 100 as soon as one suite fails; its messages name the suite.
         child.wait().map_err(|error| missing("apt-get", &error))?;
         Ok(messages)
     }
 
-    /// Lists the packages that kernels of a flavour are divided into.
+    /// Lists the packages into which kernels of a flavour are divided.
     ///
     /// # Errors
-    /// When apt fails.
+    /// If apt fails.
     pub(super) fn packages(&self, flavour: &str) -> Result<Vec<Package>> {
         let mut names = Vec::new();
         for part in PARTS {
@@ -323,7 +322,7 @@ impl Apt {
         if names.is_empty() {
             return Ok(Vec::new());
         }
-        // Debian has a few hundred, and a command line takes some thousands.
+        // Debian has a few hundred, and a command line accepts some thousands.
         let read = |what: &str| -> Result<String> {
             let output = run(self.command("apt-cache").arg(what).args(&names))?;
             Ok(String::from_utf8_lossy(&output.stdout).into_owned())
@@ -334,14 +333,14 @@ impl Apt {
     /// Downloads packages into a directory. apt checks them against its signed lists.
     ///
     /// # Errors
-    /// When one can't be had.
+    /// If one of them is unavailable.
     pub(super) fn download(&self, packages: &[String], directory: &Path) -> Result<()> {
         let mut command = self.command("apt-get");
         run(command.arg("download").args(packages).current_dir(directory)).map(drop)
     }
 }
 
-/// Runs a program of apt to its end.
+/// Runs a program of apt to completion.
 fn run(command: &mut Command) -> Result<Output> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.stdin(Stdio::null()).output();
@@ -372,7 +371,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn suites_of_the_host_are_those_of_its_release() {
+    fn host_suites_match_the_debian_release() {
         let trixie = "ID=debian\nPRETTY_NAME=\"Debian GNU/Linux 13 (trixie)\"\n\
                       VERSION_CODENAME=trixie\n";
         let expected = ["trixie", "trixie-updates", "trixie-security"].map(str::to_owned);
@@ -383,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_of_security_have_their_own_mirror() {
+    fn list_uses_the_security_mirror_for_security_suites() {
         let source = Source {
             mirror: "http://deb.example.org/debian".into(),
             security: "http://deb.example.org/debian-security".into(),

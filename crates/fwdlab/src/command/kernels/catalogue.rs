@@ -1,13 +1,13 @@
-//! Kernels that a mirror has, and the choice among them.
+//! Kernels that a mirror offers, and selection among them.
 
 use super::parse::Package;
 use fwdlab_vm::kernel::{deb::Needed, version};
 use serde::Serialize;
 
-/// Beginning of the names of packages that stand for a kernel.
+/// Prefix of the names of a kernel's main packages.
 pub(super) const IMAGE: &str = "linux-image-";
 
-/// Kernel that a mirror has.
+/// A kernel that a mirror offers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Offer {
     /// Release, as `uname -r` prints it.
@@ -18,11 +18,11 @@ pub(super) struct Offer {
     pub(super) version: String,
     /// Suites that have it.
     pub(super) suites: Vec<String>,
-    /// Packages with their versions, as apt takes them; the one that stands for it is the last.
+    /// Packages with their versions, in apt's syntax; the main package is last.
     pub(super) packages: Vec<String>,
     /// Size of all packages in bytes.
     pub(super) bytes: u64,
-    /// Packages that no suite has any more; without them it does not boot.
+    /// Packages that no suite contains any more; the kernel does not boot without them.
     pub(super) missing: Vec<String>,
 }
 
@@ -33,7 +33,7 @@ impl Offer {
     }
 }
 
-/// Kernels of one series to choose.
+/// Selection of kernels from one series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Take {
     /// The newest one
@@ -114,26 +114,26 @@ pub(super) fn series(release: &str) -> String {
     number.split('.').take(2).collect::<Vec<_>>().join(".")
 }
 
-/// Chooses kernels of the named series (all if none is named) that match a pattern (if there
-/// is one), and of each series those that `take` names among the complete ones.
+/// Selects kernels of the requested series (all if there is no request) that match a pattern (if
+/// there is one), and of each series those that `take` selects among the complete ones.
 ///
-/// A series without a complete kernel is represented by the incomplete ones.
+/// If a series has no complete kernel, `take` selects among the incomplete ones.
 pub(super) fn choose<'a>(
     offers: &'a [Offer],
-    wanted: &[String],
+    requested: &[String],
     patterns: &[String],
     take: Take,
 ) -> Vec<&'a Offer> {
-    let of_series = |offer: &&Offer| wanted.is_empty() || wanted.contains(&offer.series);
+    let of_series = |offer: &&Offer| requested.is_empty() || requested.contains(&offer.series);
     let matching = |offer: &&Offer| {
         patterns.is_empty() || patterns.iter().any(|pattern| matches(&offer.release, pattern))
     };
     let chosen: Vec<&Offer> = offers.iter().filter(of_series).filter(matching).collect();
     let groups = chosen.chunk_by(|left, right| left.series == right.series);
-    groups.flat_map(|group| taken(group, take)).collect()
+    groups.flat_map(|group| select(group, take)).collect()
 }
 
-fn taken<'a>(group: &[&'a Offer], take: Take) -> Vec<&'a Offer> {
+fn select<'a>(group: &[&'a Offer], take: Take) -> Vec<&'a Offer> {
     let whole: Vec<&Offer> =
         group.iter().copied().filter(|offer| offer.missing.is_empty()).collect();
     let from: &[&Offer] = if whole.is_empty() { group } else { &whole };
@@ -147,8 +147,8 @@ fn taken<'a>(group: &[&'a Offer], take: Take) -> Vec<&'a Offer> {
     }
 }
 
-/// True if a release matches a pattern: `*` stands for anything, and a pattern without it for
-/// the release itself or its beginning up to the end of a number.
+/// True if a release matches a pattern: `*` matches any text, and a pattern without it matches the
+/// release itself or its beginning up to the end of a number.
 fn matches(release: &str, pattern: &str) -> bool {
     let Some((begin, rest)) = pattern.split_once('*') else {
         let rest = release.strip_prefix(pattern);
@@ -159,7 +159,7 @@ fn matches(release: &str, pattern: &str) -> bool {
     rest.is_empty() || ends.any(|at| matches_end(&release[at..], rest))
 }
 
-/// The same for what follows a `*`: the pattern has to match to the end.
+/// Matches the text after a `*`: the pattern has to match to the end.
 fn matches_end(release: &str, pattern: &str) -> bool {
     match pattern.contains('*') {
         true => matches(release, pattern),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn kernel_whose_modules_are_gone_names_them() {
+    fn offer_lists_packages_that_are_gone() {
         let offers = of_fixtures();
         let gone = offers.iter().find(|offer| offer.series == "6.19").unwrap();
         assert_eq!(gone.missing, ["linux-modules-6.19.14+deb13-cloud-amd64=6.19.14-1~bpo13+1"]);
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn series_of_the_host_is_that_of_the_meta_package() {
+    fn series_of_meta_follows_the_newest_meta_package() {
         let show = "Package: linux-image-cloud-amd64\nVersion: 6.1.192-2\n\
                     Depends: linux-image-6.1.0-56-cloud-amd64 (= 6.1.192-2)\n\n\
                     Package: linux-image-cloud-amd64\nVersion: 6.1.170-3\n\
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_of_each_series_are_chosen_by_version() {
+    fn choose_orders_each_series_by_version() {
         let offers = of_versions(&[
             ("6.12.100+deb12", "6.12.100-1~deb12u1"),
             ("6.12.9+deb13", "6.12.9-1"),
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn incomplete_kernels_are_chosen_only_where_no_other_is() {
+    fn choose_prefers_complete_kernels() {
         let offers = of_fixtures();
         let chosen = choose(&offers, &["6.19".to_owned()], &[], Take::Newest);
         assert_eq!(releases(&chosen), ["6.19.14+deb13"]);

@@ -1,4 +1,4 @@
-//! Kernels as a document.
+//! Document of the kernels.
 
 use super::apt::Source;
 use super::catalogue::Offer;
@@ -14,26 +14,26 @@ use std::path::PathBuf;
 pub(super) struct Fetched {
     /// Its file.
     pub(super) file: PathBuf,
-    /// Packages that it needs and that are not next to it.
+    /// Packages that it needs and that are not in its directory.
     pub(super) missing: Vec<String>,
 }
 
-/// Everything, as programs read it.
+/// All results, as `--json` prints them.
 #[derive(Debug, Serialize)]
 pub(super) struct Findings {
     flavour: String,
-    /// Kernels that are installed.
+    /// Installed kernels.
     #[serde(serialize_with = "serialize_installed")]
     pub(super) installed: Vec<Installed>,
     /// Kernels in the directory of `--fetched`.
     pub(super) fetched: Vec<Fetched>,
     /// Mirror and suites; `None` if no mirror was queried.
     pub(super) source: Option<Source>,
-    /// Suites that can't be had, and why.
+    /// Unavailable suites, with the reason.
     pub(super) troubles: Vec<String>,
-    /// Kernels that the suites have, as far as they were chosen.
+    /// Kernels of the suites that match the selection.
     pub(super) offers: Vec<Offer>,
-    /// Directory that kernels were fetched into.
+    /// Directory for fetched kernels; `None` if none are fetched.
     pub(super) directory: Option<PathBuf>,
     /// Kernels that could not be fetched.
     pub(super) failures: Vec<Failure>,
@@ -51,7 +51,7 @@ fn serialize_installed<S: Serializer>(list: &[Installed], to: S) -> Result<S::Ok
 }
 
 impl Findings {
-    /// Without any kernel yet.
+    /// Creates findings without kernels.
     pub(super) fn new(flavour: &str) -> Findings {
         Findings {
             flavour: flavour.to_owned(),
@@ -152,7 +152,7 @@ impl Findings {
 
 /// Returns the state of a kernel by the packages that are missing.
 fn state(missing: &[String], complete: &str) -> String {
-    // All have the release in their names, as the row does.
+    // All names contain the release, as the row does.
     let part = |one: &String| one.split('-').take(2).collect::<Vec<_>>().join("-");
     match missing.is_empty() {
         true => complete.to_owned(),
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn document_names_what_is_missing_and_what_is_fetched() {
+    fn document_lists_missing_packages_and_fetched_kernels() {
         let mut findings = Findings::new("cloud-amd64");
         findings.offers =
             vec![offer("6.19.1", &[]), offer("6.19.2", &["linux-modules-6.19.2=6.19-1"])];

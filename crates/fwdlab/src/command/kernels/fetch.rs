@@ -1,4 +1,4 @@
-//! Fetching of packages into a directory.
+//! Downloads of packages into a directory.
 
 use super::apt::Apt;
 use super::catalogue::Offer;
@@ -13,18 +13,18 @@ use std::path::{Path, PathBuf};
 pub(super) struct Failure {
     /// Its release.
     pub(super) release: String,
-    /// Why.
+    /// The reason.
     pub(super) why: String,
 }
 
-/// Fetches the complete ones of these kernels, unless they are there, and returns those that
-/// could not be fetched.
+/// Fetches those of the kernels that are complete and not there yet, and returns those that could
+/// not be fetched.
 ///
-/// A package appears in the directory when it is whole, and the one that stands for a kernel
+/// A package appears in the directory only when it is complete, and a kernel's main package appears
 /// after its other parts.
 ///
 /// # Errors
-/// When the directory can't be written.
+/// If the directory can't be written.
 pub(super) fn fetch(
     apt: &Apt,
     offers: &[&Offer],
@@ -67,7 +67,7 @@ fn fetch_one(apt: &Apt, packages: &[&String], directory: &Path) -> Result<()> {
             fs::rename(&from, &to).with_context(|| to.display().to_string())
         })
     });
-    // It may be gone.
+    // It may be gone already.
     let _ = fs::remove_dir_all(&part);
     moved
 }
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_named_as_apt_names_them() {
+    fn file_follows_the_naming_of_apt() {
         let expected = "linux-image-6.12.43+deb12-cloud-amd64_6.12.43-1~bpo12+1_amd64.deb";
         let package = "linux-image-6.12.43+deb12-cloud-amd64=6.12.43-1~bpo12+1";
         assert_eq!(file(package), Path::new(expected));

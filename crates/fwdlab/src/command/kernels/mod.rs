@@ -18,15 +18,14 @@ use document::{Fetched, Findings};
 use fwdlab_vm::kernel;
 use std::path::{Path, PathBuf};
 
-/// Series that stands for the one of the Debian release that runs here.
+/// Name of the series of this machine's Debian release.
 const HOST: &str = "host";
 
-/// List kernels for guests: installed ones, fetched ones, and Debian's by suite; and fetch
-/// them.
+/// List kernels for guests (installed ones, fetched ones, and Debian's by suite), and fetch them.
 ///
-/// Lists and packages come by apt-get, which works in a directory of its own below fwdlab's
-/// cache: nothing of this machine's packages or configuration is touched, and no privilege is
-/// needed. apt checks signatures with the keyring of debian-archive-keyring.
+/// apt-get fetches lists and packages into its own directory below fwdlab's cache: it does not
+/// touch this machine's packages or configuration, and needs no privileges. apt checks signatures
+/// with the keyring of debian-archive-keyring.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -49,21 +48,21 @@ Other distributions: `apt-get download linux-image-unsigned-VERSION linux-module
 kernel-default` (openSUSE), or the file of the package `linux` (Arch Linux). `fwdlab count`
 takes their packages as they are.")]
 pub(crate) struct Arguments {
-    /// Releases: whole, their beginning (6.12.43), or with `*` for anything
+    /// Releases: complete, a prefix (6.12.43), or with `*` for any text
     #[arg(value_name = "RELEASE")]
     patterns: Vec<String>,
     /// Fetch kernels into this directory: the newest of each series, unless releases or --take
-    /// say otherwise
+    /// select others
     #[arg(long, value_name = "DIRECTORY", conflicts_with = "offline")]
     fetch: Option<PathBuf>,
-    /// List the kernels in this directory as well
+    /// Also list the kernels in this directory
     #[arg(long, value_name = "DIRECTORY", conflicts_with = "fetch")]
     fetched: Option<PathBuf>,
-    /// Only these series, separated by commas; `host` stands for the one of the Debian release
-    /// that runs here
+    /// Only these series, separated by commas; `host` is the series of this machine's Debian
+    /// release
     #[arg(long, value_name = "SERIES", value_delimiter = ',')]
     series: Vec<String>,
-    /// Which kernels of each series [default: newest with --fetch, else all]
+    /// Kernels to take from each series [default: newest with --fetch, else all]
     #[arg(long, value_enum, value_name = "WHICH")]
     take: Option<Take>,
     /// Debian's flavour of the kernel
@@ -73,14 +72,14 @@ pub(crate) struct Arguments {
     /// updates and backports]
     #[arg(long, value_name = "SUITE", value_delimiter = ',')]
     suite: Vec<String>,
-    /// Mirror of Debian [default: that of this machine's apt]
+    /// Mirror of Debian [default: the mirror of this machine's apt]
     #[arg(long, value_name = "URL")]
     mirror: Option<String>,
-    /// Keyring to check signatures with [default: that of debian-archive-keyring]
+    /// Keyring to check signatures with [default: the keyring of debian-archive-keyring]
     #[arg(long, value_name = "FILE")]
     keyring: Option<PathBuf>,
-    /// Accept suites that their mirror has not renewed in time, as those of a snapshot [default:
-    /// as this machine's apt for its own mirror]
+    /// Accept suites that their mirror has not renewed in time, such as those of a snapshot
+    /// [default: as this machine's apt for its own mirror]
     #[arg(long)]
     allow_expired: bool,
     /// List only what is on this machine
@@ -93,7 +92,7 @@ pub(crate) struct Arguments {
 /// Lists kernels, or fetches them.
 ///
 /// # Errors
-/// When nothing matches, apt is missing, or a package can't be fetched.
+/// If nothing matches, apt is missing, or a package can't be fetched.
 pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let mut findings = Findings::new(&arguments.flavour);
     if arguments.offline {
@@ -151,7 +150,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
 }
 
 impl Arguments {
-    /// Returns which kernels of each series are meant.
+    /// Returns the kernels to take from each series.
     fn take(&self) -> Take {
         let all = self.fetch.is_none() || !self.patterns.is_empty();
         self.take.unwrap_or(if all { Take::All } else { Take::Newest })
@@ -169,7 +168,7 @@ fn fetched(directory: Option<&Path>) -> Result<Vec<Fetched>> {
     fetched.collect()
 }
 
-/// Returns the error for a choice that no kernel meets.
+/// Returns the error for a selection that no kernel matches.
 fn nothing(arguments: &Arguments, offers: &[Offer], troubles: &[String]) -> CliError {
     let mut series: Vec<&str> = offers.iter().map(|offer| offer.series.as_str()).collect();
     series.dedup();

@@ -1,16 +1,16 @@
-//! Output of apt's programs, read into values. The output of apt 2.6 (Debian 12), 3.0
-//! (Debian 13) and of sid is kept in `fixtures`.
+//! Parsers for the output of apt's programs. `fixtures` contains the output of apt 2.6 (Debian 12),
+//! 3.0 (Debian 13) and sid.
 
 use fwdlab_vm::kernel::deb::Control;
 
-/// Package that a mirror has.
+/// A package that a mirror offers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Package {
     /// Name, version, and the other parts of the kernel that it depends on.
     pub(super) control: Control,
     /// Size of its file in bytes.
     pub(super) size: u64,
-    /// Suites that have it.
+    /// Suites that contain it.
     pub(super) suites: Vec<String>,
 }
 
@@ -20,7 +20,7 @@ pub(super) fn packages(show: &str, madison: &str) -> Vec<Package> {
     let mut found: Vec<Package> = Vec::new();
     for paragraph in show.split("\n\n") {
         let control = Control::parse(paragraph);
-        // A package that several suites have is shown once for each.
+        // A package in several suites is shown once for each.
         if control.name.is_empty() || found.iter().any(|one| one.control == control) {
             continue;
         }
@@ -45,14 +45,14 @@ fn of_madison(line: &str) -> Option<(&str, &str, &str)> {
     (words.nth(1)? == "Packages").then_some((name, version, suite))
 }
 
-/// Why the lists of a suite can't be had.
+/// Reason why the lists of a suite are unavailable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
     /// The mirror does not have the suite.
     Absent,
     /// The mirror has not renewed the suite in time.
     Expired,
-    /// The keyring lacks the keys that the suite is signed with.
+    /// The keyring does not contain the keys that sign the suite.
     UnknownKey,
     /// Any other reason.
     Other,
@@ -61,16 +61,16 @@ pub(super) enum Reason {
 /// A message of `apt-get update`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Trouble {
-    /// The suite that it is about; empty for a message about something else.
+    /// The suite that it concerns; empty for other messages.
     pub(super) suite: String,
-    /// Explanation.
+    /// Reason derived from the message.
     pub(super) reason: Reason,
     /// The message.
     pub(super) text: String,
 }
 
-/// Parses the errors and warnings of `apt-get update`. For each of `suites` the message that
-/// says most stays.
+/// Parses the errors and warnings of `apt-get update`. Keeps the most specific message for each of
+/// `suites`.
 pub(super) fn troubles(messages: &str, suites: &[String]) -> Vec<Trouble> {
     let mut found: Vec<Trouble> = Vec::new();
     for line in messages.lines() {
@@ -102,8 +102,8 @@ fn reason(text: &str) -> Reason {
     found.map_or(Reason::Other, |(_, reason)| reason)
 }
 
-/// Selects the settings of this machine's apt (`apt-config dump`) that say how mirrors are
-/// reached: proxies and certificates.
+/// Selects the settings of this machine's apt (`apt-config dump`) for reaching mirrors: proxies and
+/// certificates.
 pub(super) fn connection(config: &str) -> String {
     let parts = ["proxy", "::cainfo", "::sslcert", "::sslkey"];
     let is_kept = |line: &&str| {
@@ -134,7 +134,7 @@ pub(super) fn security_of(mirror: &str) -> String {
 mod tests {
     use super::*;
 
-    /// The same in all three.
+    /// Identical in all three versions of apt.
     const SHOW: &str = include_str!("fixtures/show");
     const MADISON: &str = include_str!("fixtures/madison");
 
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn package_of_two_suites_is_one() {
+    fn packages_merges_suites_of_one_package() {
         let madison = format!(
             "{MADISON}linux-image-6.12.43+deb12-cloud-amd64 |  6.12.43-1~bpo12+1 | \
              http://deb.example.org/debian bookworm/main amd64 Packages\n\
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn connection_keeps_proxies_alone() {
+    fn connection_keeps_only_proxies_and_certificates() {
         let config = "Acquire::http::Proxy \"http://proxy.example:3142\";\n\
                       Acquire::https::CAInfo \"/etc/ssl/own.pem\";\n\
                       Acquire::Languages \"none\";\nDir::State \"var/lib/apt\";\n\
@@ -206,14 +206,14 @@ mod tests {
     }
 
     #[test]
-    fn mirrors_are_those_of_the_machine() {
+    fn mirrors_come_from_the_targets_of_apt() {
         let known = ["bookworm", "bookworm-security", "trixie", "sid"];
         let targets = "http://other.example/apt nodistro\n\
                        http://deb.example.org/debian-security/ bookworm-security\n\
                        http://deb.example.org/debian/ bookworm\n";
-        let both = |main: &str, security: &str| Some((main.to_owned(), security.to_owned()));
+        let pair = |main: &str, security: &str| Some((main.to_owned(), security.to_owned()));
         let expected =
-            both("http://deb.example.org/debian", "http://deb.example.org/debian-security");
+            pair("http://deb.example.org/debian", "http://deb.example.org/debian-security");
         assert_eq!(mirrors(targets, &known), expected);
         assert_eq!(mirrors("http://deb.example.org/debian/ sid\n", &known), expected);
         assert_eq!(mirrors("http://other.example/apt nodistro\n", &known), None);
