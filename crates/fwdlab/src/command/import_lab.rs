@@ -1,4 +1,4 @@
-//! `fwdlab import-lab`: a laboratory that bench-lab.sh drove.
+//! `fwdlab import-lab`: imports a laboratory of bench-lab.sh.
 
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -9,13 +9,12 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Make a laboratory and an experiment of a configuration of bench-lab.sh.
+/// Create a laboratory and an experiment from a configuration of bench-lab.sh.
 ///
-/// bench-lab.sh is the harness of the FreeBSD netbenches. Its configuration is a shell
-/// script of assignments with a diagram in its comments; it is read, never executed. Two
-/// files are written: lab.toml with hosts, interfaces and cables, and experiment.toml with
-/// the traffic. Whatever is not
-/// translated is listed, and is in their comments.
+/// bench-lab.sh is the harness of the FreeBSD netbenches. Its configuration is a shell script of
+/// assignments with a diagram in its comments; it is read, never executed. Two files are written:
+/// lab.toml with hosts, interfaces and cables, and experiment.toml with the traffic. Settings that
+/// are not translated are listed, and are in the comments of the files.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -24,23 +23,23 @@ Examples:
   fwdlab lab show rack/lab.toml
   fwdlab plan rack/experiment.toml")]
 pub(crate) struct Arguments {
-    /// The configuration
+    /// Configuration of bench-lab.sh
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Directory of lab.toml and experiment.toml, neither of which may be there already
+    /// Directory of lab.toml and experiment.toml; neither file may exist
     #[arg(long, short, value_name = "DIR", default_value = ".", alias = "output")]
     out: PathBuf,
-    /// Directory of configurations of the DUT: each directory in it becomes a level of a
-    /// factor, laid over the DUT's files
+    /// Directory of configurations of the DUT: each directory in it becomes a level of a factor,
+    /// copied over the DUT's files
     #[arg(long, value_name = "DIR")]
     configs: Option<PathBuf>,
 }
 
-/// Reads, writes, and lists what is not translated.
+/// Writes the translation, and lists settings that are not translated.
 ///
 /// # Errors
-/// Lines that are no assignment, what is missing, files that can't be read or written, and
-/// those that exist.
+/// Lines that are not assignments, missing settings, files that can't be read or written, and files
+/// that already exist.
 pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let shown = arguments.file.display().to_string();
     let text = fs::read(&arguments.file)
@@ -87,8 +86,8 @@ fn written([lab, experiment]: &[PathBuf; 2], remarks: &[String], width: usize) -
     out
 }
 
-/// The directories in `configs`, in the order of their names (numbers by their size), as an
-/// experiment in `output` names them.
+/// The directories in `configs`, sorted by name (numbers by value), with the paths that an
+/// experiment in `output` uses.
 fn overlays(configs: &Path, output: &Path) -> Result<Vec<String>> {
     let unreadable =
         |error: io::Error| CliError::Mistake(format!("can't read {}: {error}", configs.display()));
@@ -107,8 +106,8 @@ fn overlays(configs: &Path, output: &Path) -> Result<Vec<String>> {
     }
     names.sort_by_key(|name| (name.parse::<u64>().unwrap_or(u64::MAX), name.clone()));
     let base = configs.canonicalize().map_err(unreadable)?;
-    let beside = output.canonicalize().ok();
-    let base = match beside.as_ref().and_then(|beside| base.strip_prefix(beside).ok()) {
+    let output = output.canonicalize().ok();
+    let base = match output.as_ref().and_then(|output| base.strip_prefix(output).ok()) {
         Some(relative) => relative.to_path_buf(),
         None => base,
     };

@@ -1,5 +1,4 @@
-//! `fwdlab lab leases`, `free` and `mark`: who has a laboratory's hosts, and what is to be
-//! done about it.
+//! `fwdlab lab leases`, `free` and `mark`: leases and health of a laboratory's hosts.
 
 use super::{Asked, load};
 use crate::error::CliError;
@@ -15,7 +14,7 @@ use jiff::tz::TimeZone;
 use serde_json::json;
 use std::path::Path;
 
-/// Whose leases to show.
+/// Arguments of `fwdlab lab leases`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Exits with 0 when every host could be asked, with 3 when one could not.
@@ -25,10 +24,10 @@ Examples:
   fwdlab lab leases lab.toml --json | jq '.hosts[] | select(.state == \"held\") | .holder.owner'")]
 pub(crate) struct Leases {
     #[command(flatten)]
-    asked: Asked,
+    common: Asked,
 }
 
-/// What to free.
+/// Arguments of `fwdlab lab free`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Exits with 0 when the hosts are free, with 3 when one is not.
@@ -38,16 +37,16 @@ Examples:
   fwdlab lab free lab.toml dut --force")]
 pub(crate) struct Free {
     #[command(flatten)]
-    asked: Asked,
-    /// The host; without it all
+    common: Asked,
+    /// Host to free [default: all hosts]
     #[arg(value_name = "HOST")]
     host: Option<String>,
-    /// End leases of the living, too: their measurements end with an error
+    /// Also end leases in use: their measurements end with an error
     #[arg(long)]
     force: bool,
 }
 
-/// What to say of a host.
+/// Arguments of `fwdlab lab mark`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -55,14 +54,14 @@ Examples:
   fwdlab lab mark lab.toml dut well")]
 pub(crate) struct Mark {
     #[command(flatten)]
-    asked: Asked,
+    common: Asked,
     /// The host
     #[arg(value_name = "HOST")]
     host: String,
-    /// How it is
+    /// Health of the host
     #[arg(value_name = "HEALTH")]
     health: Health,
-    /// Why it is sick
+    /// Reason why it is sick
     #[arg(value_name = "WHY", required_if_eq("health", "sick"))]
     why: Option<String>,
 }
@@ -70,9 +69,9 @@ pub(crate) struct Mark {
 /// The health of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Health {
-    /// It is taken again
+    /// The host is used again
     Well,
-    /// It is not taken
+    /// The host is not used
     Sick,
 }
 
@@ -85,11 +84,11 @@ fn open(file: &Path) -> Result<(Lab, SshSettings)> {
 /// Shows the leases.
 ///
 /// # Errors
-/// Faults of the file, and standard output that can't be written.
+/// Errors in the file, and standard output that can't be written.
 pub(super) fn leases(arguments: &Leases) -> Result<Exit> {
-    let (lab, settings) = open(&arguments.asked.file)?;
+    let (lab, settings) = open(&arguments.common.file)?;
     let hosts = lease::survey(&lab, &settings);
-    match arguments.asked.json {
+    match arguments.common.json {
         true => terminal::print_json(&json!({ "lab": lab.name, "hosts": hosts }))?,
         false => terminal::print(&text(&hosts, &TimeZone::system()))?,
     }
@@ -97,7 +96,7 @@ pub(super) fn leases(arguments: &Leases) -> Result<Exit> {
     Ok(if all { Exit::Done } else { Exit::Environment })
 }
 
-/// A host a paragraph: it fits every width, and reasons are long.
+/// Formats one paragraph per host: it fits every width, and reasons are long.
 fn text(hosts: &[HostLease], zone: &TimeZone) -> String {
     let width = hosts.iter().map(|host| host.host.len()).max().unwrap_or(0);
     let mut out = String::new();
@@ -117,7 +116,7 @@ fn text(hosts: &[HostLease], zone: &TimeZone) -> String {
                     _ if left > 0.0 => {
                         format!("left by {owner}, which has ended: the next one takes it")
                     }
-                    // It may live, and may have been held up.
+                    // The holder may be alive but delayed.
                     _ => format!("left by {owner}, whose lease is over: the next one takes it"),
                 }
             }
@@ -132,7 +131,7 @@ fn text(hosts: &[HostLease], zone: &TimeZone) -> String {
     out
 }
 
-/// A time of a host's clock as people here read it.
+/// Formats a time of a host's clock in the local time zone.
 fn at(seconds: i64, zone: &TimeZone) -> String {
     let time = Timestamp::from_second(seconds).unwrap_or_default();
     time.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string()
@@ -141,11 +140,11 @@ fn at(seconds: i64, zone: &TimeZone) -> String {
 /// Ends leases.
 ///
 /// # Errors
-/// Faults of the file, no such host, and standard output that can't be written.
+/// Errors in the file, an unknown host, and standard output that can't be written.
 pub(super) fn free(arguments: &Free) -> Result<Exit> {
-    let (lab, settings) = open(&arguments.asked.file)?;
+    let (lab, settings) = open(&arguments.common.file)?;
     let freed = lease::free(&lab, &settings, arguments.host.as_deref(), arguments.force)?;
-    match arguments.asked.json {
+    match arguments.common.json {
         true => terminal::print_json(&json!({ "lab": lab.name, "hosts": freed }))?,
         false => {
             let line = |Freed { host, said, .. }: &Freed| format!("{host}: {said}\n");
@@ -155,12 +154,12 @@ pub(super) fn free(arguments: &Free) -> Result<Exit> {
     Ok(if freed.iter().all(|host| host.is_free) { Exit::Done } else { Exit::Environment })
 }
 
-/// Marks a host.
+/// Marks a host as sick or well.
 ///
 /// # Errors
-/// Faults of the file, no such host, no host that keeps the mark.
+/// Errors in the file, an unknown host, or no host that stores the mark.
 pub(super) fn mark(arguments: &Mark) -> Result<Exit> {
-    let Asked { file, json } = &arguments.asked;
+    let Asked { file, json } = &arguments.common;
     let (lab, settings) = open(file)?;
     let (host, why) = (&arguments.host, arguments.why.as_deref());
     let is_sick = arguments.health == Health::Sick;
@@ -192,7 +191,7 @@ mod tests {
     use fwdlab_bench::lease::{Holder, Mark};
 
     #[test]
-    fn each_state_has_its_words() {
+    fn text_describes_each_lease_state() {
         let holder = |left_s| Holder {
             owner: "ann@desk:12-34:boot-1".into(),
             left_s,

@@ -20,53 +20,52 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What to do with a laboratory.
+/// Commands for a laboratory.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
     /// Draw the hosts, their interfaces and the cables between them
     ///
-    /// No host is asked: this is what the file says.
+    /// Shows the contents of the file, without connecting to any host.
     Show(Show),
-    /// Ask each host whether it is as the file says
+    /// Check that each host matches the file
     ///
-    /// All are asked at the same time: system and CPUs, the programs that a host's roles
-    /// need, each interface with MAC, link and MTU, and how far its clock is from this
-    /// machine's. Nothing is changed.
+    /// Connects to all hosts at the same time, and checks system and CPUs, the programs that a
+    /// host's roles need, each interface with MAC, link and MTU, and the offset of its clock from
+    /// this machine's. It changes nothing.
     ///
-    /// With --traffic, packets are sent: along each cable from its far end, to see by the
-    /// DUT's own counters that it leads where the file says, and from each sender as many
-    /// as possible for two seconds, counted by the DUT: its ceiling. Senders and receiver
-    /// get a copy of this program in ~/.cache/fwdlab where they don't have it. The hosts are
-    /// leased meanwhile, as `fwdlab run` leases them, sick ones too; while another controller
-    /// has one, no packet is sent.
+    /// With --traffic, it also sends packets: along each cable from its far end, to verify by the
+    /// DUT's own counters that the cable is connected as in the file, and from each sender at the
+    /// maximum rate for two seconds, counted by the DUT: the sender's ceiling. Senders and receiver
+    /// get a copy of this program in ~/.cache/fwdlab if they lack it. During that time the hosts
+    /// are leased as by `fwdlab run`, including sick ones; while another controller has a lease, no
+    /// packet is sent.
     ///
-    /// Not checked: the cables' direction away from the DUT (nothing is sent there), and
-    /// how much the receiver can count.
+    /// Not checked: the cables' direction away from the DUT (nothing is sent there), and the
+    /// ceiling of the receiver.
     Check(Check),
-    /// Who has which host, until when, and which are sick
+    /// Show who holds which host, until when, and which hosts are sick
     ///
-    /// Each host keeps its own lease, and its clock decides. A lease whose holder has ended, or
-    /// has not renewed it in time, is taken by whoever comes next.
+    /// Each host keeps its own lease, and its clock decides. The next controller takes a lease
+    /// whose holder has ended or has not renewed it in time.
     Leases(leases::Leases),
     /// End leases that are left over
     ///
-    /// Those of processes that have ended are, with --force also those of the living: what
-    /// they measure ends with an error. Settings that were changed are restored by the next
-    /// `fwdlab run`.
+    /// These are leases of processes that have ended; with --force also leases in use, whose
+    /// measurements then end with an error. The next `fwdlab run` restores changed settings.
     Free(leases::Free),
-    /// Say that a host is sick, and is not to be taken, or well again
+    /// Mark a host as sick, so that it is not used, or as well again
     ///
-    /// A host whose power could not be cycled, or whose settings could not be restored, is
-    /// marked sick by `fwdlab run` itself.
+    /// `fwdlab run` itself marks a host as sick if it can't cycle the host's power or restore its
+    /// settings.
     Mark(leases::Mark),
-    /// Print the JSON Schema of a lab's file
+    /// Print the JSON Schema of laboratory files
     Schema(schema::OfLab),
 }
 
-/// Which laboratory, and how the answer is printed.
+/// Arguments of all commands: the laboratory, and the form of the output.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Asked {
-    /// The lab's file
+    /// The laboratory's file
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Print JSON
@@ -74,7 +73,7 @@ pub(crate) struct Asked {
     json: bool,
 }
 
-/// What to draw.
+/// Arguments of `fwdlab lab show`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -82,10 +81,10 @@ Examples:
   fwdlab lab show lab.toml --json | jq '.hosts[].name'")]
 pub(crate) struct Show {
     #[command(flatten)]
-    asked: Asked,
+    common: Asked,
 }
 
-/// What to check.
+/// Arguments of `fwdlab lab check`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Exits with 0 when all is fine, with 3 when something is missing, with 2 when the
@@ -97,23 +96,23 @@ Examples:
   fwdlab lab check lab.toml --json | jq '.hosts[].probes[] | select(.works | not)'")]
 pub(crate) struct Check {
     #[command(flatten)]
-    asked: Asked,
-    /// Send packets, too: where do the cables lead, how much can the senders do?
+    common: Asked,
+    /// Also send packets, to check the cables and measure the senders' ceilings
     #[arg(long)]
     traffic: bool,
-    /// Wait as long, such as 60min, for hosts that another controller has
+    /// Maximum time to wait for hosts that another controller uses, such as 60min
     #[arg(long, value_name = "DURATION", value_parser = lease_wait::time, requires = "traffic")]
     wait: Option<Duration>,
 }
 
-/// Does it.
+/// Executes a command for a laboratory.
 ///
 /// # Errors
-/// Faults of the file, and standard output that can't be written.
+/// Errors in the file, and standard output that can't be written.
 pub(crate) fn execute(command: &Command) -> Result<Exit> {
     match command {
         Command::Show(arguments) => show(arguments),
-        Command::Check(arguments) => checked(arguments),
+        Command::Check(arguments) => check_lab(arguments),
         Command::Leases(arguments) => leases::leases(arguments),
         Command::Free(arguments) => leases::free(arguments),
         Command::Mark(arguments) => leases::mark(arguments),
@@ -129,16 +128,16 @@ fn load(file: &Path) -> Result<Lab> {
 }
 
 fn show(arguments: &Show) -> Result<Exit> {
-    let lab = load(&arguments.asked.file)?;
-    match arguments.asked.json {
+    let lab = load(&arguments.common.file)?;
+    match arguments.common.json {
         true => terminal::print_json(&serde_json::to_value(&lab)?)?,
         false => terminal::print(&lab.draw())?,
     }
     Ok(Exit::Done)
 }
 
-fn checked(arguments: &Check) -> Result<Exit> {
-    let Asked { file, json } = &arguments.asked;
+fn check_lab(arguments: &Check) -> Result<Exit> {
+    let Asked { file, json } = &arguments.common;
     let lab = load(file)?;
     let folder = file.parent().unwrap_or(Path::new(""));
     let settings = ssh_settings(&lab, folder);
@@ -146,13 +145,13 @@ fn checked(arguments: &Check) -> Result<Exit> {
     let sent = match arguments.traffic {
         true => {
             let program = state_dir::nowhere()?.program;
-            let own = Own { program: &program, version: VERSION };
+            let own_program = Own { program: &program, version: VERSION };
             let stop = Stop::on_signals()?;
             let wait = arguments.wait.unwrap_or_default();
             let sent = once_free(wait, &stop, terminal::note, || {
-                traffic(&lab, &settings, own, &|| stop.requested())
+                traffic(&lab, &settings, own_program, &|| stop.requested())
             });
-            // Ctrl-C reaches the programs that ask the hosts, too.
+            // Ctrl-C also reaches the child processes that query the hosts.
             if stop.requested() {
                 return Err(BenchError::Interrupted.into());
             }
@@ -216,7 +215,7 @@ mod tests {
     use fwdlab_bench::probe::Probe;
 
     #[test]
-    fn hosts_have_headings_and_what_is_wrong_is_counted() {
+    fn text_lists_hosts_and_counts_faults() {
         let probe = |works, next: &str| Probe {
             name: "link eth1".into(),
             works,
