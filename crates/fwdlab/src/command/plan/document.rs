@@ -1,4 +1,4 @@
-//! What a plan says: the set-up, factors, comparisons, what it will find, the order of runs.
+//! Document of a plan: set-up, factors, comparisons, power analysis, order of runs.
 
 use super::history::History;
 use super::power;
@@ -14,17 +14,18 @@ use fwdlab_model::words;
 use fwdlab_results::document::table::{Cell, Table};
 use fwdlab_results::document::{Block, Data, DetailLevel, Document};
 
-/// Version of the shape of a plan for programs.
+/// Version of a plan's JSON output.
 const VERSION: u32 = 1;
-/// Settings that the line about the traffic says.
-const SAID_OF_TRAFFIC: [&str; 7] =
+/// Settings that the line about the traffic contains.
+const TRAFFIC_KEYS: [&str; 7] =
     ["family", "flows", "frame_size", "rate", "generator", "generator_server", "generator_options"];
 
-/// What is done and asked around runs, by commands.
+/// Settings for commands before and after runs.
 const AROUND: [&str; 6] = ["setup", "teardown", "install", "image", "verify", "expect"];
 
-/// The plan with what it will find; the order of runs on a terminal only where it `orders`.
-/// `missing` are files that it names and that do not exist, `lacking` what else a run would lack.
+/// The plan with its power analysis; a terminal shows the order of runs only if `orders` is set.
+/// `missing` are files that the plan names and that do not exist, `lacking` are other unmet
+/// requirements.
 pub(super) fn document<'a>(
     plan: &Plan,
     history: &History,
@@ -111,7 +112,7 @@ fn overview(plan: &Plan) -> Vec<(&'static str, String)> {
         ),
         ("runs", runs),
     ];
-    let base = said_of_base(plan);
+    let base = base_settings(plan);
     let base = Some(("base", base)).filter(|(_, base)| !base.is_empty());
     let traffic = [("device", device(plan)), ("traffic", traffic(plan))];
     rows.splice(2..2, traffic.into_iter().chain(base));
@@ -127,36 +128,37 @@ fn overview(plan: &Plan) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// What forwards, in any variant.
+/// Names of the devices that forward in any variant.
 fn device(plan: &Plan) -> String {
     let has = |kind: &DutKind| plan.variants.iter().any(|v| v.settings.dut.kind == *kind);
-    let there = DutKind::ALL.iter().filter(|kind| has(kind)).map(|kind| kind.row().words);
-    let there = there.collect::<Vec<_>>().join(", ");
+    let kinds = DutKind::ALL.iter().filter(|kind| has(kind)).map(|kind| kind.row().words);
+    let kinds = kinds.collect::<Vec<_>>().join(", ");
     let is_simulated = plan.base.testbed.kind == TestbedKind::Sim;
-    if is_simulated { format!("a model of {there}") } else { there }
+    if is_simulated { format!("a model of {kinds}") } else { kinds }
 }
 
-/// The base's settings that are no defaults, and all of the router's where it forwards; what
-/// levels change stands with them, and what is sent with the traffic.
-fn said_of_base(plan: &Plan) -> String {
+/// Settings of the base that differ from the defaults, and all of the router's if it forwards. Not
+/// included are settings that levels change or that the traffic line contains.
+fn base_settings(plan: &Plan) -> String {
     let base = &plan.base;
     let is_router = plan.variants.iter().any(|v| v.settings.dut.kind == DutKind::Router);
     let keeps_states = matches!(base.dut.firewall, Firewall::Stateful | Firewall::Ruleset { .. });
     let default = Settings::default().all();
-    let is_said = |setting: &Setting| match (setting.key(), setting.row().owner) {
-        (key, _) if SAID_OF_TRAFFIC.contains(&key) || key == "kind" => false,
+    let is_shown = |setting: &Setting| match (setting.key(), setting.row().owner) {
+        (key, _) if TRAFFIC_KEYS.contains(&key) || key == "kind" => false,
         ("state" | "state_limit", _) => is_router && keeps_states,
         ("port", _) => is_router && base.testbed.kind != TestbedKind::Memory,
         (_, Owner::Router) => is_router,
         _ => !default.contains(setting),
     };
-    let said = base.all().into_iter().filter(is_said);
-    said.map(|setting| format!("{} {}", setting.name(), setting.value()))
+    let settings = base.all().into_iter().filter(is_shown);
+    settings
+        .map(|setting| format!("{} {}", setting.name(), setting.value()))
         .collect::<Vec<_>>()
         .join(", ")
 }
 
-/// What is sent in the base, and by what where it is not fwdlab.
+/// Traffic of the base, and its generator unless that is fwdlab.
 fn traffic(plan: &Plan) -> String {
     let traffic = &plan.base.traffic;
     let (flows, family, size) = (traffic.flows, traffic.family.name(), traffic.frame_size);
@@ -208,7 +210,8 @@ fn levels(plan: &Plan, factor: usize) -> Block {
             let base = match &difference.base {
                 _ if difference.is_same() => "as the base".to_owned(),
                 Some(base) => format!("base: {base}"),
-                // What the user does around a run is nothing that a device has by itself.
+                // Commands of the user around a run have no value that a device could have by
+                // itself.
                 None if AROUND.contains(&setting.as_str()) => "base: none".to_owned(),
                 None => "base: as found".to_owned(),
             };
@@ -275,32 +278,32 @@ mod tests {
     use super::*;
     use fwdlab_results::document::form;
 
-    /// What a wide terminal shows.
-    fn said(plan: &Plan) -> String {
+    /// Renders a plan for a wide terminal.
+    fn rendered(plan: &Plan) -> String {
         let history = History { stores: Vec::new(), unused: Vec::new(), outlook: None };
         form::text::render(&document(plan, &history, (&[], &[]), false, &()), 300)
     }
 
     #[test]
-    fn commands_around_a_run_are_none_in_the_base() {
+    fn document_shows_no_base_for_commands_around_runs() {
         let file = "version = 1\n[testbed]\nkind = \"netns\"\n[[factor]]\nname = \"offload\"\n\
                     levels = [\"x\", { label = \"on\", setup = [\"ethtool -K d0 gro on\"] }, \
                     { label = \"s\", sysctl = { \"net.ipv4.conf.all.rp_filter\" = 1 } }]\n"
             .replace("\"x\"", "{ label = \"off\" }");
         let plan = fwdlab_model::load("x.toml", &file, &|_| Err("no files".into())).unwrap();
-        let shown = said(&plan);
+        let shown = rendered(&plan);
         assert!(shown.contains("on: setup = ethtool -K d0 gro on (base: none)"), "{shown}");
         assert!(shown.contains("rp_filter = 1 (base: as found)"), "{shown}");
     }
 
     #[test]
-    fn a_rule_that_ends_early_shows() {
+    fn document_shows_the_stopping_rule() {
         let shown = |more: &str| {
             let file = format!(
                 "version = 1\n[testbed]\nkind = \"sim\"\n[[factor]]\nname = \"queues\"\nlevels = [1, 2]\n{more}"
             );
             let plan = fwdlab_model::load("x.toml", &file, &|_| Err("no files".into())).unwrap();
-            said(&plan)
+            rendered(&plan)
         };
         let planned =
             shown("[design]\nstop = \"planned\"\n[compare]\nadjust = \"benjamini-hochberg\"\n");
@@ -318,11 +321,11 @@ mod tests {
     }
 
     #[test]
-    fn the_router_shows_with_what_matters_of_it() {
+    fn document_shows_settings_that_affect_the_router() {
         let shown = |more: &str| {
             let file = format!("version = 1\n{more}");
             let plan = fwdlab_model::load("x.toml", &file, &|_| Err("no files".into())).unwrap();
-            said(&plan)
+            rendered(&plan)
         };
         assert!(shown("").contains("device: the Linux kernel\n"));
         let ruleset = shown("[dut]\nqueues = 2\nfirewall = \"stateful\"\n");
@@ -333,11 +336,11 @@ mod tests {
         assert!(memory.contains(device), "{memory}");
         let base = "base: fib auto, locking lockless, path fast, entropy_harvest false\n";
         assert!(memory.contains(base), "{memory}");
-        let both = shown(
+        let mixed = shown(
             "[dut]\nfirewall = \"stateful\"\n[[factor]]\nname = \"kind\"\nlevels = [\"linux\", \"router\"]\n",
         );
-        assert!(both.contains("the Linux kernel, fwdlab's own router\n"), "{both}");
-        assert!(both.contains("state sharded, state_limit 2097152"), "{both}");
-        assert!(both.contains("port auto\n"), "{both}");
+        assert!(mixed.contains("the Linux kernel, fwdlab's own router\n"), "{mixed}");
+        assert!(mixed.contains("state sharded, state_limit 2097152"), "{mixed}");
+        assert!(mixed.contains("port auto\n"), "{mixed}");
     }
 }

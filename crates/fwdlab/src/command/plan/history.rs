@@ -1,4 +1,4 @@
-//! The stores that may tell how much blocks scatter.
+//! Stores from which the scatter of blocks can be estimated.
 
 use crate::stores::store_at;
 use anyhow::{Context, Result};
@@ -9,59 +9,59 @@ use fwdlab_results::store::{Store, StoreError};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// What is known before an experiment, and what follows from it.
+/// Scatter known before an experiment, and the resulting power analysis.
 #[derive(Debug, Serialize)]
 pub(super) struct History {
-    /// Stores that tell.
+    /// Stores with usable runs.
     pub(super) stores: Vec<Telling>,
-    /// Stores that don't, and why.
+    /// Stores without usable runs, with the reason.
     pub(super) unused: Vec<Unused>,
-    /// What follows; none when nothing is known.
+    /// The power analysis; `None` if no scatter is known.
     #[serde(flatten)]
     pub(super) outlook: Option<PowerAnalysis>,
 }
 
-/// A store that tells the scatter.
+/// A store with usable runs.
 #[derive(Debug, Serialize)]
 pub(super) struct Telling {
     /// The store.
     pub(super) path: PathBuf,
-    /// What it tells.
+    /// Scatter of its runs.
     #[serde(flatten)]
     pub(super) known: Known,
 }
 
-/// A store that tells nothing.
+/// A store without usable runs.
 #[derive(Debug, Serialize)]
 pub(super) struct Unused {
     /// The store.
     pub(super) path: PathBuf,
-    /// Why.
+    /// The reason.
     pub(super) why: String,
 }
 
 impl History {
-    /// Reads the store in the directory `own`, if there is one, and those `named`.
+    /// Reads the store in `directory`, if there is one, and the stores `named`.
     ///
     /// # Errors
-    /// When a named store can't be read.
+    /// If a named store can't be read.
     pub(super) fn of(
         plan: &Plan,
-        own: &Path,
+        directory: &Path,
         named: &[PathBuf],
         here: &Environment,
         is_pilot: bool,
     ) -> Result<History> {
         let mut history = History { stores: Vec::new(), unused: Vec::new(), outlook: None };
-        let own = store_at(own);
-        match Store::open_read_only(&own).and_then(|store| store.contents()) {
-            Ok(contents) => history.add(own.clone(), Known::of(&contents, plan, here)),
-            // Most experiments are planned before there is one.
+        let own_store = store_at(directory);
+        match Store::open_read_only(&own_store).and_then(|store| store.contents()) {
+            Ok(contents) => history.add(own_store.clone(), Known::of(&contents, plan, here)),
+            // Most experiments are planned before they have a store.
             Err(StoreError::Missing { .. } | StoreError::NoPlan { .. }) => {}
-            Err(_) if !own.exists() => {}
-            Err(error) => history.add(own.clone(), Err(error)),
+            Err(_) if !own_store.exists() => {}
+            Err(error) => history.add(own_store.clone(), Err(error)),
         }
-        let mut seen = vec![canonical(&own)];
+        let mut seen = vec![canonical(&own_store)];
         for path in named.iter().map(|path| store_at(path)) {
             let place = canonical(&path);
             if seen.contains(&place) {
@@ -73,7 +73,7 @@ impl History {
                 .context("reading what --history names")?;
             history.add(path, Known::of(&contents, plan, here));
         }
-        let known: Vec<&Known> = history.stores.iter().map(|telling| &telling.known).collect();
+        let known: Vec<&Known> = history.stores.iter().map(|usable| &usable.known).collect();
         history.outlook = PowerAnalysis::of(plan, &known, is_pilot);
         Ok(history)
     }
@@ -86,7 +86,7 @@ impl History {
     }
 }
 
-/// One store may be named in two ways.
+/// Resolves links, since a store may have several names.
 fn canonical(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
 }

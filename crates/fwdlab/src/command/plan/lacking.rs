@@ -10,8 +10,8 @@ use std::path::Path;
 /// Endings of files that commands read.
 const READ: [&str; 4] = [".sh", ".py", ".nft", ".conf"];
 
-/// Programs, files of commands and rights that a run of the plan needs and this machine lacks, in
-/// words. Nothing is known of guests and of other machines.
+/// Programs, files of commands and rights that a run of the plan needs and this machine lacks, as
+/// text. Guests and other machines are not checked.
 pub(super) fn lacking(plan: &Plan) -> Vec<String> {
     let is_here = matches!(plan.base.testbed.kind, TestbedKind::Auto | TestbedKind::Netns);
     let variants = plan.variants.iter().filter(|_| is_here);
@@ -21,7 +21,7 @@ pub(super) fn lacking(plan: &Plan) -> Vec<String> {
     found.into_iter().collect()
 }
 
-/// Programs and files that the commands of a variant name and that are not there.
+/// Missing programs and files that the commands of a variant use.
 fn commands(settings: &Settings) -> Vec<String> {
     let dut = &settings.dut;
     let around = dut.hooks.setup.iter().chain(&dut.hooks.teardown);
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_and_files_that_are_lacking_are_named_once() {
+    fn lacking_lists_each_missing_program_and_file_once() {
         let command = "version = 1\n[testbed]\nkind = \"netns\"\n[dut]\nkind = \"command\"\n\
                        start = [\"sh\", \"nowhere/x.sh\", \"{ingress}\", \"{egress}\"]\n\
                        [[factor]]\nname = \"set\"\nlevels = [{ label = \"a\" }, { label = \"b\", \

@@ -1,4 +1,4 @@
-//! `fwdlab plan`: what an experiment would do, and what it would find.
+//! `fwdlab plan`: shows what an experiment would do and detect.
 
 mod document;
 mod history;
@@ -18,11 +18,11 @@ use std::path::PathBuf;
 
 /// Blocks of a pilot.
 const PILOT_BLOCKS: u32 = 2;
-/// Streams of an alternation's pilot: with fewer, streams aren't the unit.
+/// Streams of an alternation's pilot: with fewer, the stream isn't the unit.
 const PILOT_STREAMS: u32 = 3;
 
-/// Show what an experiment would do and find: settings, factors, time, the chance to
-/// find a change, the order of runs.
+/// Show what an experiment would do and detect: settings, factors, time, the chance to detect a
+/// change, the order of runs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -37,15 +37,15 @@ pub(crate) struct Arguments {
     experiment: PathBuf,
     #[command(flatten)]
     overrides: Overrides,
-    /// Directory of this experiment's store, whose runs tell the scatter [default:
-    /// results/NAME, after the experiment file]
+    /// Directory of this experiment's store, whose runs provide the scatter [default: results/NAME,
+    /// after the experiment file]
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Another store of the same device that tells the scatter (repeatable)
+    /// Another store of the same device that provides the scatter (repeatable)
     #[arg(long, value_name = "STORE")]
     history: Vec<PathBuf>,
-    /// Carry out the first two blocks (three streams of an alternation) and plan from
-    /// them; `fwdlab run` goes on from there
+    /// Run the first two blocks (three streams of an alternation) and plan from them; `fwdlab run`
+    /// continues from there
     #[arg(long)]
     pilot: bool,
     /// Show the order of runs
@@ -58,17 +58,17 @@ pub(crate) struct Arguments {
 /// Shows the plan.
 ///
 /// # Errors
-/// The faults of the file, a store named by `--history` that can't be read; with
-/// `--pilot` whatever measuring meets.
+/// Errors in the file, a store of `--history` that can't be read, and, with `--pilot`, errors of
+/// the measurement.
 pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let loaded = experiment::load(&arguments.experiment, &arguments.overrides)?;
     if arguments.pilot {
-        arguments.carry_out_pilot(&loaded)?;
+        arguments.run_pilot(&loaded)?;
     }
     let plan = &loaded.plan;
-    let own = experiment::directory(plan, arguments.out.as_deref());
+    let out = experiment::directory(plan, arguments.out.as_deref());
     let here = environment();
-    let history = History::of(plan, &own, &arguments.history, &here, arguments.pilot)?;
+    let history = History::of(plan, &out, &arguments.history, &here, arguments.pilot)?;
     let missing = missing::files(plan, &experiment::beside(&arguments.experiment));
     let lacking = lacking::lacking(plan);
     let data = as_json(plan, &history, (&missing, &lacking))?;
@@ -77,7 +77,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// What a testbed on this machine would be part of; nothing where there is none.
+/// Environment of a testbed on this machine; the default on systems without testbeds.
 fn environment() -> Environment {
     #[cfg(target_os = "linux")]
     return fwdlab_bench::environment::capture(crate::VERSION);
@@ -85,8 +85,8 @@ fn environment() -> Environment {
     return Environment::default();
 }
 
-/// The plan itself, with `estimate`, `missing` (files that do not exist), `lacking` (what else this
-/// machine lacks) and `outlook` added.
+/// The plan itself, with the additional keys `estimate`, `missing` (files that do not exist),
+/// `lacking` (other unmet requirements of this machine) and `outlook`.
 fn as_json(
     plan: &Plan,
     history: &History,
@@ -108,8 +108,8 @@ fn as_json(
 
 #[cfg(target_os = "linux")]
 impl Arguments {
-    /// Carries out what the store lacks of the plan's first blocks.
-    fn carry_out_pilot(&self, loaded: &Loaded) -> Result<()> {
+    /// Measures the missing runs of the plan's first blocks.
+    fn run_pilot(&self, loaded: &Loaded) -> Result<()> {
         let Loaded { plan, text } = loaded;
         let out = experiment::directory(plan, self.out.as_deref());
         let (mut store, _) = crate::session::open_store(&out, false)?;
@@ -148,8 +148,8 @@ impl Arguments {
 
 #[cfg(not(target_os = "linux"))]
 impl Arguments {
-    /// Says that it can't be carried out.
-    fn carry_out_pilot(&self, _: &Loaded) -> Result<()> {
+    /// Refuses to measure on this system.
+    fn run_pilot(&self, _: &Loaded) -> Result<()> {
         let why = "--pilot measures, which needs Linux\n  next step: plan without it, or on a Linux \
                    machine";
         Err(crate::error::CliError::Mistake(why.into()).into())

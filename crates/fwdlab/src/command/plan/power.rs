@@ -1,4 +1,4 @@
-//! What an experiment will find, in words and for programs.
+//! Power analysis of an experiment, as text and as JSON.
 
 use super::history::{History, Telling};
 use crate::terminal::duration;
@@ -9,26 +9,25 @@ use fwdlab_results::report::analysis::{self, PowerAnalysis};
 use fwdlab_results::stats::planning;
 use serde_json::{Value, json};
 
-/// Scatter between runs that the smallest effects are stated for as long as none
-/// is known.
+/// Scatter between runs for which the smallest effects are given while the real scatter is unknown.
 const SCATTERS: [f64; 3] = [0.005, 0.02, 0.05];
-/// What counts find, which need no chance.
+/// Differences that counts detect, without any chance involved.
 const COUNTED: &str = "instructions per packet, by function: whatever differs by more than its runs \
                        scatter, half an instruction in a function at least; that takes two runs of \
                        each variant, three where runs scatter";
-/// As long as no store tells.
+/// Shown while no store provides the scatter.
 const NOT_KNOWN: &str = "how much runs scatter here: --pilot measures it by the first blocks, which \
                          count";
-/// Chance with which those effects are found.
+/// Chance of detecting those effects.
 const CHANCE: f64 = 0.9;
 
-/// The outlook; none when nothing is compared.
+/// The power analysis; `None` if nothing is compared.
 pub(super) fn section(plan: &Plan, history: &History) -> Option<Block> {
     let design = analysis::design(plan)?;
     let mut rows = Vec::new();
     let mut table = None;
     if plan.metric().is_rate() {
-        rows.extend(history.stores.iter().map(|telling| ("known", known(telling, plan))));
+        rows.extend(history.stores.iter().map(|usable| ("known", known(usable, plan))));
         rows.extend(
             history
                 .unused
@@ -68,17 +67,17 @@ fn unanswerable(plan: &Plan) -> Option<String> {
     })
 }
 
-/// What a store tells.
-fn known(telling: &Telling, plan: &Plan) -> String {
-    let (path, known) = (telling.path.display(), &telling.known);
-    let told = format!("{} {} in {path}", known.blocks, unit(plan));
+/// Describes the usable runs of a store.
+fn known(usable: &Telling, plan: &Plan) -> String {
+    let (path, known) = (usable.path.display(), &usable.known);
+    let summary = format!("{} {} in {path}", known.blocks, unit(plan));
     let remarks = known.remarks.iter().map(ToString::to_string);
-    std::iter::once(told).chain(remarks).collect::<Vec<_>>().join("; ")
+    std::iter::once(summary).chain(remarks).collect::<Vec<_>>().join("; ")
 }
 
-/// The outlook for programs: what is known (`stores`, `unused`), what follows from
-/// it, and the time of a block. Without anything known, `generic` holds smallest
-/// changes for runs of a given scatter.
+/// The power analysis as JSON: usable stores (`stores`, `unused`), the results, and the time of a
+/// block. If no scatter is known, `generic` contains the smallest changes for runs of a given
+/// scatter.
 pub(super) fn json(plan: &Plan, history: &History) -> serde_json::Result<Value> {
     let mut value = serde_json::to_value(history)?;
     value["block_ns"] = block_ns(plan).into();
@@ -118,7 +117,7 @@ fn smallest(design: &planning::PowerAnalysis) -> String {
     )
 }
 
-/// How many blocks do what, and how long they take.
+/// Numbers of blocks that reach each goal, and their time.
 fn needed(outlook: &PowerAnalysis, plan: &Plan) -> String {
     let most = if plan.design.stop.is_some() { "at most " } else { "" };
     let blocks = |blocks: Option<u32>| match (blocks, block_ns(plan)) {
@@ -140,7 +139,7 @@ fn needed(outlook: &PowerAnalysis, plan: &Plan) -> String {
     )
 }
 
-/// The table of true changes, 40 columns at most.
+/// The table of true changes, at most 40 columns wide.
 fn chances(design: &planning::PowerAnalysis, plan: &Plan) -> Block {
     let change = |change: f64| if change == 0.0 { "none".to_owned() } else { percent(change) };
     let mut table = Table::of(&design.outcomes)
@@ -155,9 +154,9 @@ fn chances(design: &planning::PowerAnalysis, plan: &Plan) -> Block {
     table.block()
 }
 
-/// The smallest changes for runs that scatter by each of [`SCATTERS`]: a block's
-/// log ratio scatters by the square root of two times that. Nothing for an
-/// experiment that may end early, whose blocks depend on the effects.
+/// The smallest changes for runs that scatter by each of [`SCATTERS`]: a block's log ratio scatters
+/// by the square root of two times that. Empty for an experiment that may end early, since its
+/// number of blocks depends on the effects.
 fn generic(design: &planning::Design, plan: &Plan) -> Vec<(f64, f64)> {
     if plan.design.stop.is_some() || plan.design.alternate_ns.is_some() {
         return Vec::new();
@@ -175,12 +174,12 @@ fn generic_words(design: &planning::Design, plan: &Plan) -> Option<String> {
         .then(|| format!("nine times in ten a difference of {}", effects.join(", ")))
 }
 
-/// Time of a block, as long as none was measured.
+/// Estimated time of a block.
 fn block_ns(plan: &Plan) -> u64 {
     plan.estimate().run_ns * plan.runs.len() as u64 / u64::from(plan.design.blocks.max(1))
 }
 
-/// Two or more digits: `0.52 %`, `4.1 %`, `12 %`.
+/// Formats a ratio with at least two digits where needed: `0.52 %`, `4.1 %`, `12 %`.
 fn percent(ratio: f64) -> String {
     let percent = 100.0 * ratio;
     let text = match percent {
@@ -192,7 +191,7 @@ fn percent(ratio: f64) -> String {
     format!("{} %", if text.contains('.') && !short.is_empty() { short } else { &text })
 }
 
-/// A chance that is neither certain nor impossible is not called so.
+/// Formats a chance; one that is neither certain nor impossible never rounds to 100 % or 0 %.
 fn chance(chance: f64) -> String {
     match chance {
         c if c >= 0.995 => "> 99 %".to_owned(),
@@ -206,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentages_have_two_digits_where_they_need_them() {
+    fn percent_keeps_two_significant_digits() {
         let shown = [0.0052, 0.02, 0.041, 0.05, 0.123, 0.1].map(percent);
         assert_eq!(shown, ["0.52 %", "2 %", "4.1 %", "5 %", "12 %", "10 %"]);
         assert_eq!([0.9999, 0.001, 0.5].map(chance), ["> 99 %", "< 1 %", "50 %"]);
