@@ -1,4 +1,4 @@
-//! `fwdlab merge`.
+//! `fwdlab merge`: merges the stores of a plan's shares.
 
 use crate::exit::Exit;
 use crate::experiment::STORE;
@@ -9,11 +9,11 @@ use fwdlab_results::store::{self, Merged};
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Put stores of shares of one plan together.
+/// Merge the stores of a plan's shares.
 ///
-/// `fwdlab run --share 1/4` measures a part of a plan into a store of its own, on whatever
-/// machine. Here the parts become one store: of one plan, every run once, none missing. What
-/// keeps them from that is named, and nothing is written then. The parts stay as they are.
+/// `fwdlab run --share 1/4` measures a part of a plan into its own store, on any machine. This
+/// command merges the parts into one store, which contains every run of one plan exactly once. If
+/// that is impossible, it reports the reason and writes nothing. The parts stay unchanged.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -24,25 +24,25 @@ pub(crate) struct Arguments {
     /// A store, a directory with one, or a directory tree with many
     #[arg(value_name = "DIR", required = true)]
     stores: Vec<PathBuf>,
-    /// Directory for the store of the whole
+    /// Directory for the merged store
     #[arg(long, short, value_name = "DIR")]
     out: PathBuf,
-    /// Runs may be missing: what is there so far
+    /// Allow missing runs: merge those measured so far
     #[arg(long)]
     partial: bool,
-    /// In place of a store that is there; the old one is kept as run.sqlite.1
+    /// Replace an existing store; the old one is kept as run.sqlite.1
     #[arg(long)]
     fresh: bool,
-    /// Print what was merged as JSON
+    /// Print a summary as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Merges them.
+/// Merges the stores.
 ///
 /// # Errors
-/// When they are not parts of one plan, a run lacks or is there twice, or a store can't be read
-/// or written.
+/// If they are not parts of one plan, a run is missing or duplicate, or a store can't be read or
+/// written.
 pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let mut stores: Vec<PathBuf> =
         arguments.stores.iter().flat_map(|path| stores_at(path)).collect();
@@ -53,8 +53,8 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
         false => store::merge(&stores, &target, arguments.partial)?,
         true => {
             let (merged, aside) = store::merge_anew(&stores, &target, arguments.partial)?;
-            let told = aside.map(|aside| format!("the old store is kept as {}", aside.display()));
-            told.iter().for_each(|told| terminal::note(told));
+            let notice = aside.map(|aside| format!("the old store is kept as {}", aside.display()));
+            notice.iter().for_each(|notice| terminal::note(notice));
             merged
         }
     };
@@ -68,11 +68,11 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
         terminal::print_json(&value)?;
         return Ok(Exit::Done);
     }
-    terminal::print(&said(&merged, &target.display().to_string()))?;
+    terminal::print(&summary(&merged, &target.display().to_string()))?;
     Ok(Exit::Done)
 }
 
-fn said(merged: &Merged, target: &str) -> String {
+fn summary(merged: &Merged, target: &str) -> String {
     let Merged { stores, runs, planned, beds } = merged;
     let whole = match runs == planned {
         true => format!("all {runs} runs"),
@@ -93,11 +93,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_merged_is_said_with_its_beds() {
+    fn summary_lists_runs_and_beds() {
         let beds = [("a".to_owned(), 2), (String::new(), 1)].into_iter().collect();
         let merged = Merged { stores: 2, runs: 3, planned: 4, beds };
         assert_eq!(
-            said(&merged, "x/run.sqlite"),
+            summary(&merged, "x/run.sqlite"),
             "3 of 4 runs of 2 stores are in x/run.sqlite\nbed, with its runs: a 2\n"
         );
     }

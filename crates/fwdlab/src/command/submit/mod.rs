@@ -1,9 +1,8 @@
-//! `fwdlab submit`: an experiment through the queue of a cluster.
+//! `fwdlab submit`: runs an experiment through the queue of a cluster.
 //!
-//! The queue's own programs are run (`sbatch`, `squeue`, `scancel`), not rewritten: who may use
-//! which machine, what goes first and what is started again after a machine was lost is their
-//! business. What is done is known from the stores alone, so that nothing depends on how long a
-//! queue remembers its jobs.
+//! It runs the queue's own programs (`sbatch`, `squeue`, `scancel`): access to machines, priorities
+//! and restarts after the loss of a machine are the queue's responsibility. Progress is derived
+//! from the stores alone, so it does not depend on how long a queue remembers its jobs.
 
 mod queue;
 mod record;
@@ -26,19 +25,19 @@ use status::Status;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Shares of an experiment that says nothing of them: Slurm as it comes takes arrays of 1000 jobs.
+/// Default maximum number of shares: Slurm's default configuration accepts arrays of 1000 jobs.
 const SHARES_MOST: u32 = 1000;
 
-/// Hand an experiment to the queue of a cluster (Slurm), share by share.
+/// Submit an experiment to the queue of a cluster (Slurm), share by share.
 ///
-/// The experiment's blocks are divided into shares, and each of them is a job (an array job): it
-/// is measured on one machine, its bed, into a store of its own. A last job puts the shares
-/// together and writes the report. A job that is killed and started again goes on with what its
-/// store lacks: that costs the run in progress. The same command again hands in what is left.
+/// The experiment's blocks are divided into shares; each share is a job of an array, which measures
+/// on one machine (its bed) into its own store. A last job merges the shares and writes the report.
+/// A job that is killed and restarted measures the runs that its store lacks: only the run in
+/// progress is lost. Repeat the same command to submit the remaining shares.
 ///
-/// What measures time asks for whole machines (--exclusive); simulations and machines that count
-/// instructions do not. The experiment, this program and the directory must be where all machines
-/// find them under the same names.
+/// Jobs that measure time request whole machines (--exclusive); simulations and guests whose
+/// instructions are counted do not. The experiment, this program and the directory must have the
+/// same paths on all machines.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -54,35 +53,35 @@ pub(crate) struct Arguments {
     /// Directory of store and report [default: results/NAME, after the experiment file]
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Shares of the experiment, each a job [default: one for each block, at most 1000]
+    /// Number of shares, each a job [default: one per block, at most 1000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(shard::MOST)))]
     shares: Option<u32>,
-    /// Most shares that are measured at the same time
+    /// Maximum number of shares to measure at the same time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     at_once: Option<u32>,
-    /// An option for sbatch: --sbatch=--partition=racks. May be given several times
+    /// Option for sbatch: --sbatch=--partition=racks. May be given several times
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
     sbatch: Vec<String>,
-    /// Don't measure what sender and receiver reach without a DUT
+    /// Don't measure the rates of sender and receiver without a DUT
     #[arg(long)]
     no_calibration: bool,
-    /// Say how far it is, and change nothing
+    /// Show progress, and change nothing
     #[arg(long, conflicts_with = "cancel")]
     status: bool,
-    /// End its jobs; what they stored is kept
+    /// Cancel its jobs; stored runs are kept
     #[arg(long)]
     cancel: bool,
-    /// Begin anew; the old store and shares are kept under names that end in .1
+    /// Start again; the old store and shares are kept under names that end in .1
     #[arg(long, conflicts_with_all = ["status", "cancel"])]
     fresh: bool,
-    /// Print what was done as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     overrides: Overrides,
 }
 
-/// An experiment and where it is kept.
+/// An experiment and its directory.
 struct Place<'a> {
     plan: &'a Plan,
     out: &'a Path,
@@ -98,10 +97,10 @@ impl Place<'_> {
     }
 }
 
-/// Hands it in, says how far it is, or ends it.
+/// Submits the experiment, shows its progress, or cancels its jobs.
 ///
 /// # Errors
-/// Faults of the experiment, what can't be divided, a queue that refuses.
+/// Errors in the experiment, a plan that can't be divided, a queue that refuses.
 pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     if arguments.experiment == Path::new("-") {
         let why = "submit: a job can't read your standard input\n  next step: name a file";
@@ -127,13 +126,13 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
         return Err(CliError::Mistake(why).into());
     }
     match (arguments.status, arguments.cancel) {
-        (true, _) => say_status(arguments, &place, found.as_ref()),
+        (true, _) => show_status(arguments, &place, found.as_ref()),
         (_, true) => cancel(arguments, &place, found.as_ref()),
         _ => submit(arguments, &place, found),
     }
 }
 
-/// Hands in the shares that lack runs, and a job that puts all together after them.
+/// Submits the incomplete shares, and a job that merges all shares after them.
 fn submit(arguments: &Arguments, place: &Place<'_>, found: Option<Record>) -> Result<Exit> {
     let plan = place.plan;
     if place.store().exists() {
@@ -145,10 +144,10 @@ fn submit(arguments: &Arguments, place: &Place<'_>, found: Option<Record>) -> Re
         );
         return Err(CliError::Mistake(why).into());
     }
-    let wanted = arguments.shares.unwrap_or(plan.design.blocks.min(SHARES_MOST));
-    let wanted = wanted.min(plan.design.blocks);
-    let shares = found.as_ref().map_or(wanted, |record| record.shares);
-    if arguments.shares.is_some() && shares != wanted {
+    let requested = arguments.shares.unwrap_or(plan.design.blocks.min(SHARES_MOST));
+    let requested = requested.min(plan.design.blocks);
+    let shares = found.as_ref().map_or(requested, |record| record.shares);
+    if arguments.shares.is_some() && shares != requested {
         let why = format!(
             "{} was divided into {shares} shares, and what is stored is of these\n  next step: leave \
              out --shares, or begin anew with --fresh",
@@ -190,7 +189,7 @@ fn submit(arguments: &Arguments, place: &Place<'_>, found: Option<Record>) -> Re
         })?;
         ids.push(id);
     }
-    // Known before anything else can go wrong: --cancel must find it.
+    // Recorded before anything else can fail: --cancel must find the job.
     record.jobs.clone_from(&ids);
     record.write(&directory)?;
     let merge = slurm.submit(&Job {
@@ -226,7 +225,7 @@ fn submit(arguments: &Arguments, place: &Place<'_>, found: Option<Record>) -> Re
     Ok(Exit::Done)
 }
 
-fn say_status(arguments: &Arguments, place: &Place<'_>, found: Option<&Record>) -> Result<Exit> {
+fn show_status(arguments: &Arguments, place: &Place<'_>, found: Option<&Record>) -> Result<Exit> {
     let record = found.ok_or_else(|| never_submitted(place))?;
     let status = Status::of(place, record, &Slurm)?;
     if arguments.json {
@@ -241,7 +240,7 @@ fn cancel(arguments: &Arguments, place: &Place<'_>, found: Option<&Record>) -> R
     let record = found.ok_or_else(|| never_submitted(place))?;
     let slurm = Slurm;
     let jobs = slurm.queued(&record.jobs)?;
-    // What has ended may be forgotten, and scancel would fail because of it.
+    // Slurm may have forgotten jobs that have ended, and scancel would fail for them.
     let is_queued = |id: &&String| jobs.iter().any(|job| job.array() == id.as_str());
     let ended: Vec<String> = record.jobs.iter().filter(is_queued).cloned().collect();
     if !ended.is_empty() {
@@ -263,8 +262,8 @@ fn cancel(arguments: &Arguments, place: &Place<'_>, found: Option<&Record>) -> R
     Ok(Exit::Done)
 }
 
-/// Moves the store and the shares of an experiment to names that are free. A record that can't be
-/// read tells of no jobs.
+/// Moves the store and the shares of an experiment to free names. An unreadable record names no
+/// jobs.
 fn set_aside(place: &Place<'_>) -> Result<()> {
     if let Ok(Some(record)) = Record::read(&place.shares())
         && let Some(job) = Status::of(place, &record, &Slurm)?.jobs.first()
@@ -290,8 +289,7 @@ fn set_aside(place: &Place<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Whether what is measured takes time on the machine that measures it: then nobody else may be
-/// there.
+/// True if the results depend on execution time: no other job may then run on the same machine.
 fn measures_time(plan: &Plan) -> bool {
     match plan.base.testbed.kind {
         TestbedKind::Sim | TestbedKind::Archive => false,
@@ -309,7 +307,7 @@ fn never_submitted(place: &Place<'_>) -> CliError {
     ))
 }
 
-/// The command that goes on with this experiment, with what the user has said of its jobs.
+/// The command that continues this experiment, with the user's options for its jobs.
 fn again(arguments: &Arguments) -> String {
     let Arguments { overrides, experiment, out, at_once, sbatch, no_calibration, .. } = arguments;
     let mut line = overrides.command_line("submit", experiment, out.as_deref());
@@ -318,7 +316,7 @@ fn again(arguments: &Arguments) -> String {
     line + if *no_calibration { " --no-calibration" } else { "" }
 }
 
-/// The share's store, if any run of it may be there.
+/// Path of the share's store, which may not exist yet.
 fn store_of(place: &Place<'_>, share: Share) -> PathBuf {
     share.directory(place.out).join(STORE)
 }

@@ -1,6 +1,6 @@
-//! Slurm's own programs, as far as shares need them.
+//! Interface to Slurm's own programs, as far as shares need them.
 //!
-//! Nothing is asked of the accounting: many clusters have none.
+//! It does not use Slurm's accounting, which many clusters lack.
 
 use crate::error::CliError;
 use anyhow::Result;
@@ -8,24 +8,24 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-/// What squeue prints of a job: number, state, nodes, why it waits.
+/// Format of squeue's output: id, state, nodes, reason for waiting.
 const FORMAT: &str = "%i|%T|%N|%r";
 
 /// The programs `sbatch`, `squeue` and `scancel`.
 #[derive(Debug, Default)]
 pub(super) struct Slurm;
 
-/// A job to be handed in.
+/// A job to submit.
 pub(super) struct Job<'a> {
     pub(super) name: String,
-    /// Numbers of an array's jobs, as sbatch wants them; none for a single job.
+    /// Indices of an array's jobs in sbatch's syntax; `None` for a single job.
     pub(super) array: Option<String>,
-    /// The job that must have ended first, however.
+    /// The job that must end first, with any result.
     pub(super) after: Option<String>,
-    /// Where its output goes; `%a` is the number in the array.
+    /// Path of its output; `%a` is the index in the array.
     pub(super) log: PathBuf,
     pub(super) script: PathBuf,
-    /// It needs whole machines.
+    /// True if it needs whole machines.
     pub(super) is_exclusive: bool,
     /// The user's own options.
     pub(super) options: &'a [String],
@@ -34,42 +34,42 @@ pub(super) struct Job<'a> {
 /// A job in the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Queued {
-    /// Its number; of a job in an array `ARRAY_NUMBER`.
+    /// Its id; `ARRAY_INDEX` for a job of an array.
     pub(super) id: String,
-    /// In Slurm's words: PENDING, RUNNING ...
+    /// Slurm's name of its state: PENDING, RUNNING ...
     pub(super) state: String,
-    /// The machine that it runs on; empty while it waits.
+    /// The machine that runs it; empty while it waits.
     pub(super) node: String,
-    /// Why it waits.
+    /// Reason for waiting.
     pub(super) reason: String,
 }
 
 impl Slurm {
-    /// Hands a job in, and returns its number.
+    /// Submits a job, and returns its id.
     ///
     /// # Errors
-    /// When there is no sbatch, or it refuses.
+    /// If sbatch is missing or refuses the job.
     pub(super) fn submit(&self, job: &Job<'_>) -> Result<String> {
         let output = run("sbatch", &job.arguments())?;
-        let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        let stdout = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         if !output.status.success() {
             let next = "see that `sinfo` shows the cluster, and give what it asks for with \
                         --sbatch=OPTION";
             return Err(refused("sbatch", &output, next).into());
         }
-        // With several clusters `ID;CLUSTER`.
-        let id = said.split(';').next().unwrap_or_default().to_owned();
+        // `ID;CLUSTER` if there are several clusters.
+        let id = stdout.split(';').next().unwrap_or_default().to_owned();
         if id.is_empty() || !id.bytes().all(|byte| byte.is_ascii_digit()) {
-            let why = format!("sbatch names no job: it said `{said}`\n  next step: see squeue");
+            let why = format!("sbatch names no job: it said `{stdout}`\n  next step: see squeue");
             return Err(CliError::Environment(why).into());
         }
         Ok(id)
     }
 
-    /// Those of these jobs that are in the queue, waiting or running; of an array each by itself.
+    /// Returns those of the jobs that are waiting or running; the jobs of an array separately.
     ///
     /// # Errors
-    /// When there is no squeue, or it fails.
+    /// If squeue is missing or fails.
     pub(super) fn queued(&self, ids: &[String]) -> Result<Vec<Queued>> {
         let mut found = Vec::new();
         for id in ids {
@@ -79,7 +79,7 @@ impl Slurm {
                 &["--noheader", "--array", &format, "--jobs", id].map(OsString::from),
             )?;
             if !output.status.success() {
-                // A while after its end a job is forgotten.
+                // Slurm forgets a job some time after its end.
                 if String::from_utf8_lossy(&output.stderr).contains("Invalid job id") {
                     continue;
                 }
@@ -92,10 +92,10 @@ impl Slurm {
         Ok(found)
     }
 
-    /// Ends jobs.
+    /// Cancels jobs.
     ///
     /// # Errors
-    /// When there is no scancel, or it fails.
+    /// If scancel is missing or fails.
     pub(super) fn cancel(&self, ids: &[String]) -> Result<()> {
         let output = run("scancel", &ids.iter().map(OsString::from).collect::<Vec<_>>())?;
         match output.status.success() {
@@ -112,7 +112,7 @@ impl Slurm {
 }
 
 impl Queued {
-    /// The number of its array; its own where it is in none.
+    /// The id of its array; its own id if it belongs to none.
     pub(super) fn array(&self) -> &str {
         self.id.split('_').next().unwrap_or_default()
     }
@@ -147,12 +147,13 @@ fn run(program: &str, arguments: &[OsString]) -> Result<Output> {
 }
 
 fn refused(program: &str, output: &Output, next: &str) -> CliError {
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    let said = if said.is_empty() { output.status.to_string() } else { said };
-    CliError::Environment(format!("{program} refused: {said}\n  next step: {next}"))
+    let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    let message = if message.is_empty() { output.status.to_string() } else { message };
+    CliError::Environment(format!("{program} refused: {message}\n  next step: {next}"))
 }
 
-/// What squeue printed, in [`FORMAT`]. A job that has ended and is not forgotten yet is none.
+/// Parses squeue's output in [`FORMAT`]. Jobs that have ended but are not forgotten yet are
+/// excluded.
 fn read(text: &str) -> Vec<Queued> {
     let jobs = text.lines().filter_map(|line| {
         let mut cells = line.trim().splitn(4, '|').map(str::to_owned);
@@ -180,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn jobs_in_the_queue_are_those_that_wait_or_run() {
+    fn read_returns_waiting_or_running_jobs() {
         let text = "7_4|PENDING||Resources\n7_1|RUNNING|n1|None\n7_2|COMPLETING|n2|None\n\
                     7_3|COMPLETED|n2|None\n\n";
         let ids: Vec<String> = read(text).into_iter().map(|job| job.id).collect();
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_machines_are_asked_for_where_time_is_measured() {
+    fn arguments_request_exclusive_machines_for_timed_jobs() {
         let options = ["--partition=racks".to_owned()];
         let job = |is_exclusive| Job {
             name: "fwdlab-x".into(),

@@ -1,4 +1,4 @@
-//! What was handed in, kept beside the shares.
+//! Record of a submission, stored next to the shares.
 
 use anyhow::{Context, Result};
 use fwdlab_model::Plan;
@@ -10,33 +10,33 @@ use std::path::{Path, PathBuf};
 /// Version of the file.
 const VERSION: u32 = 1;
 
-/// A submission: which plan, in how many shares, and the jobs of the last time.
+/// A submission: its plan, the number of shares, and the jobs of the last submission.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
     version: u32,
     /// Hash of the plan.
     pub(super) plan: String,
-    /// How many shares it is divided into; that never changes, as their stores are of these.
+    /// Number of shares; it never changes, since their stores depend on it.
     pub(super) shares: u32,
-    /// Numbers of the jobs that were handed in last.
+    /// Ids of the jobs that were submitted last.
     pub(super) jobs: Vec<String>,
 }
 
 impl Record {
-    /// One of nothing handed in yet.
+    /// Creates a record without jobs.
     pub(super) fn new(plan: &Plan, shares: u32) -> Record {
         Record { version: VERSION, plan: plan.hash.clone(), shares, jobs: Vec::new() }
     }
 
-    /// Its file in the directory of the shares.
+    /// Path of the record in the directory of the shares.
     pub(super) fn path(shares: &Path) -> PathBuf {
         shares.join("submission.json")
     }
 
-    /// What is kept in the directory of the shares, if anything is.
+    /// Reads the record in the directory of the shares; `None` if there is none.
     ///
     /// # Errors
-    /// When it can't be read, or is of another version.
+    /// If it can't be read, or has another version.
     pub(super) fn read(shares: &Path) -> Result<Option<Record>> {
         let path = Record::path(shares);
         let text = match fs::read_to_string(&path) {
@@ -50,7 +50,7 @@ impl Record {
                 path.display()
             ))
         };
-        // The version first: another one may lack what is read here.
+        // The version is checked first: another version may lack fields that are read here.
         let json: serde_json::Value =
             serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))?;
         if json["version"] != VERSION {
@@ -61,10 +61,10 @@ impl Record {
         Ok(Some(record))
     }
 
-    /// Keeps it: the whole file or the old one, also after a crash.
+    /// Writes the record atomically: after a crash the file is either the new or the old one.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// If it can't be written.
     pub(super) fn write(&self, shares: &Path) -> Result<()> {
         let path = Record::path(shares);
         let part = path.with_extension("part");

@@ -1,4 +1,4 @@
-//! The scripts that jobs are: a share, and the merge of all.
+//! Scripts of the jobs: one for a share, one for the merge of all shares.
 
 use super::{Arguments, Place};
 use crate::experiment::{STORE, quoted};
@@ -14,10 +14,10 @@ pub(super) struct Scripts {
     pub(super) merge: PathBuf,
 }
 
-/// Writes them beside the shares.
+/// Writes the scripts next to the shares.
 ///
 /// # Errors
-/// When they can't be written, or this program is nowhere.
+/// If they can't be written, or the path of this program is unknown.
 pub(super) fn write(arguments: &Arguments, place: &Place<'_>, shares: u32) -> Result<Scripts> {
     let program = std::env::current_exe().context("finding this program")?;
     let directory = place.shares();
@@ -34,14 +34,15 @@ fn word(path: &Path) -> String {
     quoted(&path.to_string_lossy())
 }
 
-/// The script of a share. The shell becomes the program, so that Slurm's signals reach it.
+/// The script of a share. It replaces the shell with the program, so that Slurm's signals reach the
+/// program.
 fn share(arguments: &Arguments, place: &Place<'_>, program: &Path, shares: u32) -> String {
     let experiment =
         std::path::absolute(&arguments.experiment).unwrap_or_else(|_| arguments.experiment.clone());
     let line = arguments.overrides.command_line("run", &experiment, Some(place.out));
     let rest = line.strip_prefix("fwdlab ").unwrap_or(&line);
     let calibration = if arguments.no_calibration { " --no-calibration" } else { "" };
-    // A controller that was lost with its node has the hosts for some time still.
+    // A controller that was lost with its node keeps its leases for some time.
     let is_lab = place.plan.base.testbed.kind == TestbedKind::Ssh;
     let wait = if is_lab { " --wait 15min" } else { "" };
     format!(
@@ -51,7 +52,7 @@ fn share(arguments: &Arguments, place: &Place<'_>, program: &Path, shares: u32) 
     )
 }
 
-/// The script that puts the shares together. Started again after the merge it only reports.
+/// The script that merges the shares. After the merge, it only writes the report.
 fn merge(out: &Path, program: &Path) -> String {
     let (program, store) = (word(program), word(&out.join(STORE)));
     let (shares, out) = (word(&out.join(SHARES)), word(out));
@@ -62,7 +63,7 @@ fn merge(out: &Path, program: &Path) -> String {
     )
 }
 
-/// Numbers of an array's jobs as sbatch takes them: `1-3,7%4`, at most four at once.
+/// Indices of an array's jobs in sbatch's syntax: `1-3,7%4`, at most four at the same time.
 pub(super) fn array(numbers: &[u32], at_once: Option<u32>) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for &number in numbers {
@@ -84,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_written_as_ranges() {
+    fn array_writes_numbers_as_ranges() {
         assert_eq!(array(&[1, 2, 3, 7, 9, 10], None), "1-3,7,9-10");
         assert_eq!(array(&[4], Some(2)), "4%2");
     }

@@ -1,4 +1,4 @@
-//! How far a submission is: what is stored, and what is in the queue.
+//! Progress of a submission: stored runs, and jobs in the queue.
 
 use super::queue::{Queued, Slurm};
 use super::record::Record;
@@ -9,23 +9,23 @@ use fwdlab_results::store::Store;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// What is known of a submission at one moment.
+/// State of a submission at one moment.
 #[derive(Debug)]
 pub(super) struct Status {
-    /// Runs that are stored.
+    /// Number of stored runs.
     pub(super) stored: usize,
-    /// Runs that each share lacks, from the first share on.
+    /// Number of runs missing from each share, from the first share on.
     missing: Vec<usize>,
     /// Its jobs in the queue.
     pub(super) jobs: Vec<Queued>,
 }
 
 impl Status {
-    /// Looks into the queue first and into the stores after it: what ends between the two is
-    /// seen as done, and not as lost.
+    /// Reads the queue first and the stores afterwards: a job that ends between the two then counts
+    /// as complete, not as lost.
     ///
     /// # Errors
-    /// When the queue can't be asked.
+    /// If the queue can't be read.
     pub(super) fn of(place: &Place<'_>, record: &Record, slurm: &Slurm) -> Result<Status> {
         let jobs = slurm.queued(&record.jobs)?;
         let of = record.shares;
@@ -37,7 +37,7 @@ impl Status {
         let mut missing = Vec::new();
         for number in 1..=of {
             let share = Share { number, of };
-            // One that was not begun has no store, or one without a plan.
+            // A share that was not started has no store, or one without a plan.
             let runs = Store::open_read_only(&store_of(place, share))
                 .and_then(|store| store.recorded_runs())
                 .map_or(0, |runs| runs.len());
@@ -47,20 +47,20 @@ impl Status {
         Ok(Status { stored, missing, jobs })
     }
 
-    /// The shares that lack runs.
+    /// Incomplete shares.
     pub(super) fn lacking(&self) -> Vec<u32> {
         let numbered = (1..).zip(&self.missing);
         numbered.filter(|(_, missing)| **missing > 0).map(|(number, _)| number).collect()
     }
 
-    /// Shares that lack runs and are not in the queue.
+    /// Incomplete shares that are not in the queue.
     fn lost(&self) -> Vec<u32> {
         let numbers = self.jobs.iter().filter_map(|job| job.id.split_once('_')?.1.parse().ok());
         let queued: Vec<u32> = numbers.collect();
         self.lacking().into_iter().filter(|number| !queued.contains(number)).collect()
     }
 
-    /// The same for people.
+    /// The status as text.
     pub(super) fn text(&self, place: &Place<'_>, record: &Record, again: &str) -> String {
         let (shares, lacking) = (record.shares as usize, self.lacking().len());
         let planned = place.plan.runs.len();
@@ -110,7 +110,7 @@ impl Status {
         text
     }
 
-    /// The same for programs.
+    /// The status as JSON.
     pub(super) fn json(&self, place: &Place<'_>, record: &Record) -> Value {
         let jobs: Vec<Value> = self
             .jobs
