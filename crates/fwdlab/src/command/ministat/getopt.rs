@@ -1,33 +1,33 @@
-//! getopt(3) of the BSDs: options end at the first operand, letters may stand
-//! together, `--` ends them early.
+//! getopt(3) of the BSDs: options end at the first operand, letters may be combined, `--` ends the
+//! options early.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-/// What getopt makes of the next part of the command line.
+/// Next part of a command line, as getopt parses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Parsed<'a> {
     /// A letter without an argument.
     Flag(u8),
     /// A letter with its argument.
     Value(u8, &'a OsStr),
-    /// A letter that isn't known.
+    /// An unknown letter.
     Illegal(u8),
     /// A letter whose argument is missing.
     Missing(u8),
-    /// A long option as a whole, without its dashes.
+    /// A complete long option, without its dashes.
     Long(&'a OsStr),
 }
 
-/// The options of a command line, one after the other.
+/// Iterator over the options of a command line.
 pub(super) struct Getopt<'a> {
-    /// As getopt(3) takes them: each known letter, followed by a colon if it
-    /// wants an argument.
+    /// Known letters in the syntax of getopt(3): a colon follows each letter that takes an
+    /// argument.
     letters: &'static str,
-    /// Long options that are recognised; the original has none.
+    /// Long options to recognise; the original has none.
     long: &'static [&'static str],
     arguments: &'a [OsString],
-    /// What is left of a cluster of letters.
+    /// Remaining letters of a cluster.
     cluster: &'a [u8],
 }
 
@@ -40,20 +40,20 @@ impl<'a> Getopt<'a> {
         Getopt { letters, long, arguments, cluster: &[] }
     }
 
-    /// What follows the options, once there are no more of them.
+    /// Operands after the options, once all options are parsed.
     pub(super) fn operands(&self) -> &'a [OsString] {
         self.arguments
     }
 
-    /// The argument that a long option takes after a blank.
+    /// Takes the next argument as the value of a long option.
     pub(super) fn argument(&mut self) -> Option<&'a OsStr> {
         let (first, rest) = self.arguments.split_first()?;
         self.arguments = rest;
         Some(first)
     }
 
-    /// Whether a letter is known, and whether it wants an argument.
-    fn wants_argument(&self, letter: u8) -> Option<bool> {
+    /// True if a letter takes an argument; `None` if it is unknown.
+    fn takes_argument(&self, letter: u8) -> Option<bool> {
         let letters = self.letters.as_bytes();
         let at = letters.iter().position(|&known| known == letter && letter != b':')?;
         Some(letters.get(at + 1) == Some(&b':'))
@@ -81,7 +81,7 @@ impl<'a> Iterator for Getopt<'a> {
         }
         let (&letter, rest) = self.cluster.split_first()?;
         self.cluster = rest;
-        match self.wants_argument(letter) {
+        match self.takes_argument(letter) {
             None => Some(Parsed::Illegal(letter)),
             Some(false) => Some(Parsed::Flag(letter)),
             Some(true) if !rest.is_empty() => {
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn parsing_stops_at_the_first_operand() {
+    fn getopt_stops_at_the_first_operand() {
         for (line, options, operands) in [
             (&["-n", "a", "-q"][..], &["n"][..], &["a", "-q"][..]),
             (&["-n", "-", "-q"], &["n"], &["-", "-q"]),

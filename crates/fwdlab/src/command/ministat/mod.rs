@@ -1,13 +1,12 @@
-//! `fwdlab ministat`: takes the place of ministat(1), also under its name.
+//! `fwdlab ministat`: replaces ministat(1), also under that name.
 //!
-//! Arguments, messages and exit statuses are the original's, so clap only knows
-//! of this command for the sake of the help: the arguments come here untouched.
+//! Arguments, messages and exit statuses are the original's, so clap knows this command only for
+//! the sake of the help: it passes the arguments on unchanged.
 //!
-//! Deliberately different: widths that the original has no defined behaviour for
-//! are refused, so are lists of fwdlab that were measured on different testbeds, `-` may be
-//! any operand, and there are `--generation` and `--help`.
-//! Messages for bad data are those of 2015 in fbsd10 too, without the text of an
-//! errno that no call has set.
+//! Deliberate differences: it refuses widths for which the original's behaviour is undefined, and
+//! fwdlab's lists from different testbeds; `-` may be any operand; there are `--generation` and
+//! `--help`. Messages for bad data are the ones of 2015 in fbsd10 too, without the text of an errno
+//! that no call has set.
 
 mod getopt;
 mod request;
@@ -22,9 +21,9 @@ use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-/// Bytes of a file that may hold the comment which says where its figures come from.
+/// Bytes at the beginning of a file that may contain the comment on the origin of its values.
 const HEAD: u64 = 4096;
-/// Width of what is no terminal.
+/// Width if the output is not a terminal.
 const DEFAULT_WIDTH: i32 = 74;
 
 const HELP: &str = "\
@@ -54,7 +53,7 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true, after_help = HELP)]
 pub(crate) struct Arguments {
-    /// Options and files, as ministat(1) takes them
+    /// Options and files in the syntax of ministat(1)
     #[arg(
         value_name = "OPTION|FILE",
         trailing_var_arg = true,
@@ -65,16 +64,16 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// The arguments, if a command line is for this command: as clap would
-    /// understand some of them itself, they must not get there.
+    /// Returns the arguments if a command line is for this command; clap must not see them, since
+    /// it would interpret some of them itself.
     pub(crate) fn of_command_line(line: impl IntoIterator<Item = OsString>) -> Option<Arguments> {
         let mut line = line.into_iter();
         let program = line.next()?;
-        let mut asked = Path::new(&program).file_name() == Some(OsStr::new("ministat"));
-        while !asked {
+        let mut is_ministat = Path::new(&program).file_name() == Some(OsStr::new("ministat"));
+        while !is_ministat {
             let argument = line.next()?;
             match argument.to_str() {
-                Some("ministat") => asked = true,
+                Some("ministat") => is_ministat = true,
                 Some("--color") => drop(line.next()),
                 Some(color) if color.starts_with("--color=") => {}
                 _ => return None,
@@ -84,17 +83,17 @@ impl Arguments {
     }
 }
 
-/// Why there is no text.
+/// Reason why there is no output.
 #[derive(Debug, PartialEq)]
 struct Failure {
     /// Exit status: 1 or 2.
     status: u8,
-    /// For standard error, as bytes because it quotes names and tokens.
+    /// Message for standard error; bytes, since it quotes names and tokens.
     message: Vec<u8>,
 }
 
 impl Failure {
-    /// Something other than the usage is wrong; `parts` make up the line.
+    /// A failure other than wrong usage; `parts` are concatenated to a line.
     fn of(status: u8, parts: &[&[u8]]) -> Failure {
         let message = [parts.concat(), b"\n".to_vec()].concat();
         Failure { status, message }
@@ -110,7 +109,7 @@ impl Failure {
     }
 }
 
-/// The usage text without its last line end.
+/// The usage text without its final newline.
 fn usage(generation: Generation) -> String {
     let quiet = generation >= Generation::Fbsd14;
     let flags = if quiet { "[-Anqs]" } else { "[-Ans]" };
@@ -136,10 +135,10 @@ fn usage(generation: Generation) -> String {
     lines.join("\n")
 }
 
-/// Prints the text, or what is wrong.
+/// Prints the output, or the failure.
 ///
 /// # Errors
-/// When standard output can't be written.
+/// If standard output can't be written.
 pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     let request = match Request::parse(&arguments.raw) {
         Ok(request) => request,
@@ -173,18 +172,18 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     }
 }
 
-/// Says what is wrong, on standard error.
+/// Prints a failure on standard error.
 fn report(failure: &Failure) -> Exit {
-    // That it can't be said changes nothing.
+    // A failure to print it has no consequences.
     let _ = io::stderr().write_all(&failure.message);
-    // The numbers are the original's, whatever our other commands mean by them.
+    // The exit codes are the original's, regardless of their meaning for other commands.
     if failure.status == Exit::Difference as u8 { Exit::Difference } else { Exit::Mistake }
 }
 
-/// Reads every file. From fbsd14 on all of them are opened first; before, each is
-/// read as it is opened, a missing one ends with 1, and `-` is called `<stdin>`.
-/// (The releases of FreeBSD 12 changed two of these in their course; fbsd12
-/// stands for its numbers, with the habits from before.)
+/// Reads every file. From fbsd14 on, all files are opened first; before, each file is read as soon
+/// as it is opened, a missing one ends with status 1, and `-` is called `<stdin>`. (The releases of
+/// FreeBSD 12 changed two of these in their course; fbsd12 has their numbers, with the earlier
+/// behaviour.)
 fn read_all(files: &[OsString], columns: &ReadOptions) -> Result<Vec<Set>, Failure> {
     check_labels(files)?;
     let standard_input = [OsString::from("<stdin>")];
@@ -193,7 +192,6 @@ fn read_all(files: &[OsString], columns: &ReadOptions) -> Result<Vec<Set>, Failu
         return Ok(vec![set]);
     }
     if columns.generation < Generation::Fbsd14 {
-        // One by one.
         let stdin_name = &standard_input[0];
         return files.iter().map(|file| read(open(file, stdin_name, 1)?, columns)).collect();
     }
@@ -202,8 +200,8 @@ fn read_all(files: &[OsString], columns: &ReadOptions) -> Result<Vec<Set>, Failu
     inputs.into_iter().map(|input| read(input, columns)).collect()
 }
 
-/// Lists of fwdlab say in a comment where they were measured: those of different testbeds
-/// are not compared. Of all other files nothing is known, as it is for ministat(1).
+/// Checks that lists of fwdlab, which contain their testbed in a comment, are of the same testbed.
+/// Other files are accepted unchecked, as by ministat(1).
 fn check_labels(files: &[OsString]) -> Result<(), Failure> {
     let mut first: Option<(&OsString, Label)> = None;
     for file in files.iter().filter(|file| Path::new(file).is_file()) {
@@ -236,11 +234,11 @@ fn check_labels(files: &[OsString]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A file that is open.
+/// An open file.
 struct Input<'a> {
-    /// As in legend and messages.
+    /// Name in legend and messages.
     name: &'a OsStr,
-    /// None for standard input.
+    /// `None` for standard input.
     source: Option<File>,
 }
 
@@ -252,7 +250,7 @@ fn open<'a>(file: &'a OsStr, stdin_name: &'a OsStr, status: u8) -> Result<Input<
         Ok(source) => Ok(Input { name: file, source: Some(source) }),
         Err(error) => {
             let reason = error.to_string();
-            // Rust adds the number to strerror's text.
+            // Rust appends the number to strerror's text.
             let reason = reason.split(" (os error").next().unwrap_or_default();
             let file = file.as_bytes();
             Err(Failure::of(status, &[b"ministat: Cannot open ", file, b": ", reason.as_bytes()]))
@@ -283,8 +281,8 @@ fn read(input: Input, columns: &ReadOptions) -> Result<Set, Failure> {
     })
 }
 
-/// Width where none is given: on a terminal what `COLUMNS` says, else two cells
-/// less than the terminal has.
+/// Default width: on a terminal the value of `COLUMNS`, else two cells less than the terminal's
+/// width.
 fn terminal_width() -> i32 {
     let stdout = io::stdout();
     if !stdout.is_terminal() {
@@ -309,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn command_lines_for_this_command_are_known() {
+    fn of_command_line_recognises_ministat() {
         for line in [
             &["/usr/bin/ministat", "--", "--help"][..],
             &["fwdlab", "ministat", "--", "--help"],

@@ -1,5 +1,4 @@
-//! The command line of ministat: what its options mean, and what it says when
-//! they mean nothing.
+//! The command line of ministat: its options, and the messages for invalid ones.
 
 use super::Failure;
 use super::getopt::{Getopt, Parsed};
@@ -10,34 +9,34 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 const LETTERS: &str = "AC:c:d:snqw:";
-/// Ours: the original has no long options.
+/// Long options of fwdlab: the original has none.
 const LONG: &[&str] = &["generation", "help"];
 
-/// What a command line asks for.
+/// Request of a command line.
 #[derive(Debug, PartialEq)]
 pub(super) enum Request {
     /// The help, which the original lacks.
     Help,
-    /// A text.
+    /// Statistics as text.
     Text {
-        /// What to print; the width is still to be found where none is given.
+        /// Options of the output; their width is set later.
         options: Options,
-        /// The width, if it is given.
+        /// The width; `None` if it is not given.
         width: Option<i32>,
-        /// Where the values stand.
+        /// Location of the values.
         columns: ReadOptions,
-        /// The files, none for standard input.
+        /// The files; empty for standard input.
         files: Vec<OsString>,
     },
 }
 
 impl Request {
-    /// Reads the arguments behind the program's name.
+    /// Parses the arguments after the program's name.
     ///
     /// # Errors
-    /// The first mistake, in the original's words, with the usage.
+    /// The first mistake, with the original's message and the usage.
     pub(super) fn parse(arguments: &[OsString]) -> Result<Request, Failure> {
-        // Which letters there are depends on the generation.
+        // The known letters depend on the generation.
         let generation = generation(arguments)?;
         let usage = |message: &str| Failure::usage(message, generation);
         let mut text = Options { generation, ..Options::default() };
@@ -59,7 +58,7 @@ impl Request {
                 }
                 Parsed::Value(b'c', value) => {
                     let value = float(value).ok_or_else(|| usage("Not a floating point number"))?;
-                    // An unknown one after a known one changes nothing.
+                    // An unsupported level after a supported one changes nothing.
                     confidence = CONFIDENCES.into_iter().find(|&c| c == value).or(confidence);
                     text.confidence =
                         confidence.ok_or_else(|| usage("No support for confidence level"))?;
@@ -79,7 +78,7 @@ impl Request {
                     width = Some(given);
                 }
                 Parsed::Long(name) if name == "help" => return Ok(Request::Help),
-                // Read already: here it is only passed over.
+                // Already parsed by `generation`: skipped here.
                 Parsed::Long(name) if name.as_bytes().contains(&b'=') => {}
                 Parsed::Long(_) => {
                     let _ = options.argument();
@@ -100,7 +99,7 @@ impl Request {
     }
 }
 
-/// The generation that the options name, the last one if there are several.
+/// The generation that the options select, the last one if there are several.
 fn generation(arguments: &[OsString]) -> Result<Generation, Failure> {
     let mut generation = Generation::default();
     let mut options = Getopt::new(LETTERS, LONG, arguments);
@@ -121,26 +120,25 @@ fn generation(arguments: &[OsString]) -> Result<Generation, Failure> {
     Ok(generation)
 }
 
-/// getopt's own line, then the program's.
+/// getopt's own message, followed by the program's.
 fn unknown(what: &[u8], letter: u8, generation: Generation) -> Failure {
     let line = [b"ministat: ", what, b" -- ", &[letter], b"\nUnknown option"].concat();
     Failure::usage_of_bytes(&line, generation)
 }
 
-/// The value of a text that strtod(3) takes as a whole; as nothing may be left
-/// over, nothing at all is 0.
+/// Parses a complete text as strtod(3) does; the empty text is 0.
 fn float(text: &OsStr) -> Option<f64> {
     if text.is_empty() { Some(0.0) } else { number(text.as_bytes()) }
 }
 
-/// The same for strtol(3) in base 10. The original keeps the lower half of a
+/// Parses a complete text as strtol(3) does in base 10. The original keeps the lower half of a
 /// long.
 fn integer(text: &OsStr) -> Option<i32> {
     let (value, rest) = leading_integer(text.as_bytes());
     rest.is_empty().then_some(value)
 }
 
-/// What strtol(3) makes of the beginning of a text, and what it leaves over.
+/// Parses the beginning of a text as strtol(3) does; returns the value and the rest.
 pub(super) fn leading_integer(text: &[u8]) -> (i32, &[u8]) {
     let is_space = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0x0b;
     let start = text.iter().position(|byte| !is_space(byte)).unwrap_or(text.len());
@@ -169,7 +167,7 @@ mod tests {
         Request::parse(&arguments)
     }
 
-    /// Standard error for a line that is refused.
+    /// Standard error for an invalid line.
     fn refusal(line: &[&str]) -> String {
         match parse(line) {
             Err(Failure { status: 2, message }) => String::from_utf8(message).unwrap(),
@@ -178,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn options_mean_what_they_mean_to_the_original() {
+    fn parse_reads_options_like_the_original() {
         let line = ["-sAqw40", "-C", " +2", "-c0x5f", "-d", ",;", "a", "-n"];
         let Ok(Request::Text { options, width, columns, files }) = parse(&line) else {
             panic!("not understood")
@@ -190,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_supported_confidence_wins() {
+    fn parse_keeps_the_last_supported_confidence() {
         let confidence = |line: &[&str]| match parse(line) {
             Ok(Request::Text { options, .. }) => options.confidence,
             other => panic!("{other:?}"),
@@ -203,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_in_the_originals_words() {
+    fn parse_reports_mistakes_like_the_original() {
         for (line, message) in [
             (&["-C", "1x"][..], "Invalid column number."),
             (&["-C", " "], "Invalid column number."),
@@ -218,19 +216,19 @@ mod tests {
             (&["-nw"], "ministat: option requires an argument -- w\nUnknown option"),
             (&["a", "b", "c", "d", "e", "f", "g", "h"], "Too many datasets."),
         ] {
-            let said = refusal(line);
+            let stderr = refusal(line);
             let usage = "\nUsage: ministat [-C column] [-c confidence] [-d delimiter(s)] [-Anqs] ";
-            assert!(said.starts_with(&format!("{message}{usage}")), "{line:?}: {said}");
+            assert!(stderr.starts_with(&format!("{message}{usage}")), "{line:?}: {stderr}");
         }
     }
 
     #[test]
-    fn generations_know_different_letters() {
-        let said = refusal(&["-q", "--generation", "fbsd12"]);
-        assert!(said.starts_with("ministat: illegal option -- q\nUnknown option\n"), "{said}");
-        assert!(said.contains(" [-Ans] ") && !said.contains("-q :"), "{said}");
-        let said = refusal(&["--generation=fbsd15", "-z"]);
-        assert!(said.contains("Usage: ministat [-Anqs] [-C column] "), "{said}");
+    fn parse_accepts_the_letters_of_the_generation() {
+        let stderr = refusal(&["-q", "--generation", "fbsd12"]);
+        assert!(stderr.starts_with("ministat: illegal option -- q\nUnknown option\n"), "{stderr}");
+        assert!(stderr.contains(" [-Ans] ") && !stderr.contains("-q :"), "{stderr}");
+        let stderr = refusal(&["--generation=fbsd15", "-z"]);
+        assert!(stderr.contains("Usage: ministat [-Anqs] [-C column] "), "{stderr}");
         assert!(refusal(&["--generation=fbsd9"]).starts_with("--generation is one of fbsd10, "));
         assert!(refusal(&["--generation"]).starts_with("--generation is one of fbsd10, "));
         let late = parse(&["a", "--generation", "fbsd9"]);
@@ -238,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_are_those_of_strtol() {
+    fn integer_parses_like_strtol() {
         for (text, value) in [
             ("", Some(0)),
             ("\t-7", Some(-7)),
