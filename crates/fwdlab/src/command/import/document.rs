@@ -1,4 +1,4 @@
-//! What an import says when it is done.
+//! Summary of an import as a document.
 
 use super::Report;
 use crate::experiment::quoted;
@@ -14,14 +14,14 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-/// Version of the shape of the fields for programs.
+/// Version of the JSON output.
 const VERSION: u32 = 1;
-/// With more sets, only those that something is to be said of are listed.
+/// Maximum number of sets that are all listed; of more sets, only those with remarks are listed.
 const FEW: usize = 12;
-/// Refused files, and other problems, that are listed unless all are asked for.
+/// Maximum number of refused files, and of other problems, to list without `--list`.
 const SHOWN: usize = 20;
 
-/// The summary; with `all` every set and every refused file.
+/// The summary; with `all`, every set and every refused file.
 pub(super) fn document<'a>(report: &Report<'_>, all: bool, data: &'a dyn Data) -> Document<'a> {
     let mut blocks = vec![table(report, all)];
     blocks.extend(listed("refused", refusals(report), all));
@@ -36,7 +36,7 @@ pub(super) fn document<'a>(report: &Report<'_>, all: bool, data: &'a dyn Data) -
     }
 }
 
-/// The sets with their outcome.
+/// A set with its outcome.
 struct Set<'a> {
     job: &'a Job,
     scanned: &'a Scanned,
@@ -44,7 +44,7 @@ struct Set<'a> {
 }
 
 impl Set<'_> {
-    /// Its path below the directory that was named.
+    /// Its path below the directory on the command line.
     fn path(&self) -> String {
         self.scanned.below.display().to_string()
     }
@@ -61,7 +61,7 @@ impl Set<'_> {
         }
     }
 
-    /// True when a person has to know of it even among hundreds.
+    /// True if the user must see this set even among hundreds.
     fn is_odd(&self) -> bool {
         match &self.finished.outcome {
             Outcome::Imported(Known { tally, .. }) | Outcome::Updated(Known { tally, .. }) => {
@@ -88,7 +88,7 @@ fn table(report: &Report<'_>, all: bool) -> Block {
     let shown = sets(report).filter(|set| everything || set.is_odd());
     let shown: Vec<Set<'_>> = shown.collect();
     let labels: BTreeSet<&str> = shown.iter().map(|set| set.label()).collect();
-    // Labels are short, and enough where they tell the sets apart.
+    // Labels are short, and sufficient if they are distinct.
     let name = |set: &Set<'_>| match labels.len() == shown.len() {
         true => set.label().to_owned(),
         false => set.path(),
@@ -151,9 +151,9 @@ fn totals(report: &Report<'_>) -> Vec<String> {
     let summary = report.summary;
     let tally = &summary.tally;
     let with =
-        |wanted: &str| sets(report).filter(|set| word(&set.finished.outcome) == wanted).count();
+        |expected: &str| sets(report).filter(|set| word(&set.finished.outcome) == expected).count();
     let parts = ["imported", "updated", "unchanged", "refused", "failed", "not begun"]
-        .map(|wanted| plain(with(wanted), wanted));
+        .map(|expected| plain(with(expected), expected));
     let total = report.jobs.len();
     let noun = if total == 1 { "set" } else { "sets" };
     let mut lines = vec![format!("{total} {noun}: {}", counts(&parts))];
@@ -168,13 +168,13 @@ fn totals(report: &Report<'_>) -> Vec<String> {
             tally.failed
         ));
         let table = [plain(tally.rows_equal, "equal"), plain(tally.rows_different, "different")];
-        for (what, said) in [
+        for (what, counts_text) in [
             ("published lists made again", lists(tally)),
             ("ministat blocks of README files", blocks(tally)),
             ("rows of published tables", counts(&table)),
         ] {
-            if !said.is_empty() {
-                lines.push(format!("{what}: {said}"));
+            if !counts_text.is_empty() {
+                lines.push(format!("{what}: {counts_text}"));
             }
         }
     }
@@ -189,7 +189,7 @@ fn totals(report: &Report<'_>) -> Vec<String> {
     lines
 }
 
-/// The patched sets, each with the command that compares it with the set without the patch.
+/// The patched sets, each with the command that compares it with the unpatched set.
 fn patches(report: &Report<'_>) -> Option<Block> {
     let sets: Vec<Set<'_>> = sets(report).collect();
     let stored = |set: &Set<'_>| set.finished.outcome.known().is_some();
@@ -210,7 +210,7 @@ fn patches(report: &Report<'_>) -> Option<Block> {
     (!blocks.is_empty()).then(|| Block::section("patched sets", blocks))
 }
 
-/// The store, or the directory that holds all of them.
+/// The store, or the common directory of all stores.
 fn common(report: &Report<'_>) -> Option<String> {
     let mut stored = sets(report).filter(|set| set.finished.outcome.known().is_some());
     let first = stored.next()?.job.store.as_path();
@@ -222,7 +222,7 @@ fn common(report: &Report<'_>) -> Option<String> {
     Some(above.display().to_string())
 }
 
-/// Sets of which nothing is stored, and refused files.
+/// Sets without a store, and refused files.
 fn refusals(report: &Report<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     for set in sets(report) {
@@ -247,7 +247,7 @@ fn listed(heading: &str, lines: Vec<String>, all: bool) -> Option<Block> {
     (!lines.is_empty()).then(|| Block::section(heading, vec![list]))
 }
 
-/// The refused files of a set, where they are, and why.
+/// The refused files of a set, with path and reason.
 fn refused_files<'a>(set: &Set<'a>) -> impl Iterator<Item = (String, &'a str)> {
     let files: &[(String, String)] = match &set.finished.outcome {
         Outcome::Refused(refused) => &refused.files,
@@ -257,7 +257,7 @@ fn refused_files<'a>(set: &Set<'a>) -> impl Iterator<Item = (String, &'a str)> {
     files.iter().map(move |(name, why)| (origin.join(name).display().to_string(), why.as_str()))
 }
 
-/// `FILE:LINE: why`, where the reason names a line.
+/// Formats a fault as `FILE:LINE: why` if the reason contains a line, otherwise as `FILE: why`.
 fn placed(file: &str, why: &str) -> String {
     let line = why.strip_prefix("line ").and_then(|rest| rest.split_once(": "));
     match line.filter(|(number, _)| number.bytes().all(|byte| byte.is_ascii_digit())) {
@@ -266,7 +266,7 @@ fn placed(file: &str, why: &str) -> String {
     }
 }
 
-/// Everything, for programs.
+/// All results as JSON.
 pub(super) fn data(report: &Report<'_>) -> Value {
     let sets: Vec<Value> = sets(report).map(|set| set_json(&set)).collect();
     let problems = report.scan.problems.iter();
@@ -346,7 +346,7 @@ mod tests {
     use super::placed;
 
     #[test]
-    fn a_reason_with_a_line_stands_at_that_line() {
+    fn placed_moves_a_line_number_to_the_path() {
         assert_eq!(placed("a/b", "line 3: a NUL byte"), "a/b:3: a NUL byte");
         assert_eq!(placed("a/b", "the log is empty"), "a/b: the log is empty");
         assert_eq!(placed("a/b", "line of sight: none"), "a/b: line of sight: none");

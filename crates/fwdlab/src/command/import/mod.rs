@@ -1,4 +1,4 @@
-//! `fwdlab import`.
+//! `fwdlab import`: results of the netbenches harness as stores.
 
 mod document;
 mod progress;
@@ -19,12 +19,12 @@ use progress::Bar;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-/// Read what the FreeBSD netbenches harness left into stores, one per result set.
+/// Import results of the FreeBSD netbenches harness into stores, one per result set.
 ///
-/// A result set is a folder of pkt-gen logs (bench.*.receiver, bench.*.sender),
-/// with what was published beside it and the configurations of its bench. DIR is
-/// a whole archive, a bench, one result, or a folder of logs. Nothing is written
-/// into it, and a set that has not changed since the last import is not read again.
+/// A result set is a folder of pkt-gen logs (bench.*.receiver, bench.*.sender), with the published
+/// results next to it and the configurations of its bench. DIR is a whole archive, a bench, one
+/// result, or a folder of logs. Nothing is written into it, and a set that has not changed since
+/// the last import is not read again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -35,14 +35,14 @@ Examples:
   fwdlab show results/archive                    the figures of all of them
   fwdlab report results/archive                  a report beside each store")]
 pub(crate) struct Arguments {
-    /// Directories to look in
+    /// Directories to search
     #[arg(value_name = "DIR", required = true)]
     directories: Vec<PathBuf>,
-    /// The store of one set, or a directory for those of several
+    /// Store of a single set, or directory for the stores of several
     /// [default: results/LABEL/run.sqlite, or results/archive]
     #[arg(long, short, value_name = "PATH", alias = "store")]
     out: Option<PathBuf>,
-    /// The figure that stands for a run [default: netbenches]
+    /// Rule for the value of a run [default: netbenches]
     #[arg(long, value_name = "RULE", value_parser = value_enum::any::<Rule>())]
     rule: Option<Rule>,
     #[command(flatten)]
@@ -50,23 +50,22 @@ pub(crate) struct Arguments {
     /// Threads [default: one per CPU]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
-    /// List every set and every refused file, also of large imports
+    /// List every set and every refused file, also for large imports
     #[arg(long)]
     list: bool,
 }
 
-/// Directories examined and their outcomes.
+/// Directories and their outcomes.
 struct Report<'a> {
     jobs: &'a [Job],
     scan: &'a Scan,
     summary: &'a Summary,
 }
 
-/// Imports.
+/// Imports the sets.
 ///
 /// # Errors
-/// When nothing could be read, a store can't be where it should, or the user
-/// stops it.
+/// If nothing could be read, a store can't be created at its path, or the user stops the import.
 pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let stop = Stop::on_signals().context("listening to signals")?;
     let found = target::find(&arguments.directories)?;
@@ -93,15 +92,15 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     exit(&report, &arguments.directories, summary.sets.len())
 }
 
-/// How the program ends: well when any store is as it should be.
+/// Exit code: success if at least one set is stored and none failed.
 fn exit(report: &Report<'_>, directories: &[PathBuf], total: usize) -> Result<Exit> {
     let outcomes = || report.summary.sets.iter().map(|set| &set.outcome);
     let stored = outcomes().filter(|outcome| outcome.known().is_some()).count();
     if outcomes().any(|outcome| matches!(outcome, Outcome::NotReached)) {
-        let said = format!(
+        let message = format!(
             "stopped: {stored} of {total} sets are stored; the same command goes on with the rest"
         );
-        return Err(CliError::Interrupted(said).into());
+        return Err(CliError::Interrupted(message).into());
     }
     if let Some(Outcome::Failed(error)) =
         outcomes().find(|outcome| matches!(outcome, Outcome::Failed(_)))
@@ -116,7 +115,7 @@ fn exit(report: &Report<'_>, directories: &[PathBuf], total: usize) -> Result<Ex
     }
 }
 
-fn threads(asked: Option<NonZeroUsize>) -> NonZeroUsize {
+fn threads(requested: Option<NonZeroUsize>) -> NonZeroUsize {
     let all = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-    asked.unwrap_or_else(all)
+    requested.unwrap_or_else(all)
 }

@@ -1,4 +1,4 @@
-//! How far an import is: one line on a terminal, nothing elsewhere.
+//! Progress of an import: one line on a terminal, nothing elsewhere.
 
 use crate::terminal;
 use fwdlab_archive::import::{self, Event, Job};
@@ -6,10 +6,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Narrower than this, rate and bytes are left out.
+/// Minimum width for showing rate and bytes.
 const WIDE: usize = 90;
 
-/// The line.
+/// The progress line.
 pub(super) struct Bar {
     bar: ProgressBar,
     files: usize,
@@ -17,7 +17,7 @@ pub(super) struct Bar {
 }
 
 impl Bar {
-    /// For the files of `jobs`.
+    /// Creates the line for the files of `jobs`.
     pub(super) fn of(jobs: &[Job]) -> Bar {
         let (files, bytes) = jobs
             .iter()
@@ -41,7 +41,7 @@ impl Bar {
         Bar { bar, files, passed: AtomicUsize::new(0) }
     }
 
-    /// Shows what happened.
+    /// Shows an event.
     pub(super) fn on_event(&self, event: Event<'_>) {
         let Event::Passed { files, bytes } = event else { return };
         let passed = self.passed.fetch_add(files, Ordering::Relaxed) + files;
@@ -51,7 +51,7 @@ impl Bar {
         }
     }
 
-    /// Nothing more is shown; what was is wiped.
+    /// Clears the line and shows nothing more.
     pub(super) fn end(&self) {
         self.bar.finish_and_clear();
     }

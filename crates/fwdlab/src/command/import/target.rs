@@ -1,4 +1,4 @@
-//! Which sets are imported, and where their stores are.
+//! Selection of the sets to import, and the paths of their stores.
 
 use super::scan::{self, Scan};
 use crate::error::CliError;
@@ -7,26 +7,26 @@ use anyhow::Result;
 use fwdlab_archive::import::Job;
 use std::path::{Path, PathBuf};
 
-/// Where stores are, unless the user says otherwise.
+/// Default directory of stores.
 const RESULTS: &str = "results";
-/// Directory of several stores below it.
+/// Directory of several stores below [`RESULTS`].
 const ARCHIVE: &str = "archive";
-/// Names of sets in a message.
+/// Maximum number of sets named in a message.
 const SHOWN: usize = 5;
 
-/// What the directories hold.
+/// Contents of the directories.
 pub(super) struct Found {
-    /// Everything, as if it were one directory.
+    /// All sets, as if they were in one directory.
     pub(super) scan: Scan,
-    /// For each set the directory that it was found in: by its real name, and as
-    /// the user named it.
+    /// For each set the directory that contains it: its real path, and the path on the command
+    /// line.
     directories: Vec<(PathBuf, String)>,
 }
 
-/// Looks into the directories.
+/// Scans the directories.
 ///
 /// # Errors
-/// When one can't be read, or none holds a set.
+/// If one can't be read, or none contains a set.
 pub(super) fn find(directories: &[PathBuf]) -> Result<Found> {
     let mut found = Found { scan: Scan::default(), directories: Vec::new() };
     let mut seen = Vec::new();
@@ -58,10 +58,10 @@ pub(super) fn find(directories: &[PathBuf]) -> Result<Found> {
     Ok(found)
 }
 
-/// The sets with their stores.
+/// The sets with the paths of their stores.
 ///
 /// # Errors
-/// When the stores can't be where the user wants them.
+/// If the stores can't be at the requested path.
 pub(super) fn jobs(found: &Found, store: Option<&Path>) -> Result<Vec<Job>> {
     let sets = &found.scan.sets;
     if let (true, Some(file)) = (sets.len() > 1, store.filter(|store| store.is_file())) {
@@ -102,7 +102,7 @@ pub(super) fn jobs(found: &Found, store: Option<&Path>) -> Result<Vec<Job>> {
     Ok(jobs)
 }
 
-/// Nothing could be read: where, and what was looked for.
+/// The error for an import without sets: the directories, and the kind of files searched for.
 pub(super) fn nothing(directories: &[PathBuf], what: &str) -> anyhow::Error {
     let named: Vec<String> = directories.iter().map(|path| path.display().to_string()).collect();
     let why = format!(
@@ -118,7 +118,7 @@ fn unreadable(named: &str, error: &std::io::Error) -> anyhow::Error {
     CliError::Mistake(format!("{named} can't be read: {error}; name a directory")).into()
 }
 
-/// The path without links, as far as it exists.
+/// Resolves links in the existing part of a path.
 fn real(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     let known = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
