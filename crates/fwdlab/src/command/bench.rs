@@ -1,4 +1,4 @@
-//! `fwdlab bench`: the laboratory measures itself.
+//! `fwdlab bench`: benchmarks of the laboratory itself.
 
 pub(crate) mod fib;
 pub(crate) mod route;
@@ -25,19 +25,19 @@ use serde_json::{Value, json};
 /// Identity of the first round's packets; each round has its own.
 const FIRST_RUN_ID: u32 = 0x6265_6e00;
 
-/// Parts of the laboratory that can be measured.
+/// Parts of the laboratory to benchmark.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
     /// Measure sender and receiver without a DUT between them
     Sender(Arguments),
     /// Measure the forwarding tables of the software router
     Fib(fib::Arguments),
-    /// Measure packets through the software router
+    /// Measure the packet rate through the software router
     Route(route::Arguments),
 }
 
-/// Measure what sender and receiver of this machine reach without a DUT: the
-/// ceiling of every result.
+/// Measure the rates of this machine's sender and receiver without a DUT: the ceiling of every
+/// result.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -48,10 +48,10 @@ pub(crate) struct Arguments {
     /// Address family
     #[arg(long, value_parser = value_enum::any::<Family>(), default_value_t = Family::Inet)]
     family: Family,
-    /// Bytes of a frame with FCS [default: 64, for inet6 84]
+    /// Frame size in bytes, with FCS [default: 64, for inet6 84]
     #[arg(long, value_name = "BYTES", value_parser = frame_size)]
     frame_size: Option<u16>,
-    /// Mechanism that sends
+    /// Send engine
     #[arg(long, value_enum, default_value_t = Engine::Auto)]
     engine: Engine,
     /// Length of a round's window, in seconds
@@ -60,24 +60,24 @@ pub(crate) struct Arguments {
     /// Number of rounds
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// Write the sending time into every packet
+    /// Write the send time into every packet
     #[arg(long)]
     timestamps: bool,
-    /// How sender and receiver share the CPUs
+    /// Assignment of CPUs to sender and receiver
     #[arg(long, value_parser = value_enum::any::<Arrangement>(), default_value_t = Arrangement::Open)]
     arrangement: Arrangement,
     /// Number of sending threads, one CPU each
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     senders: u16,
-    /// Print JSON; with `--engine all` a list
+    /// Print JSON; with `--engine all`, a list
     #[arg(long)]
     json: bool,
 }
 
-/// Sending mechanisms.
+/// Send engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Engine {
-    /// The fastest that works
+    /// The fastest one that works
     Auto,
     /// XDP live frames
     Xdp,
@@ -85,7 +85,7 @@ enum Engine {
     Xsk,
     /// AF_PACKET socket
     Packet,
-    /// Each that works
+    /// All that work
     All,
 }
 
@@ -96,7 +96,7 @@ fn frame_size(text: &str) -> Result<u16, String> {
     }
 }
 
-/// A minute at most: longer says nothing more.
+/// Parses the length of a window: at most a minute, since longer ones add no information.
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.1..=60.0).contains(&seconds) => Ok(seconds),
@@ -104,10 +104,10 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Measures.
+/// Measures and prints the ceilings.
 ///
 /// # Errors
-/// When this machine can't send packets, or stops being able to.
+/// If this machine can't send packets, or loses that ability.
 pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let settings = settings_of(arguments)?;
     let paths = state_dir::paths()?;
@@ -163,7 +163,7 @@ fn settings_of(arguments: &Arguments) -> Result<Settings> {
         }
         arrangement => arrangement,
     };
-    // As with a DUT: one queue for each sender.
+    // As with a DUT: one queue per sender.
     settings.dut.queues = arguments.senders;
     let traffic = &mut settings.traffic;
     let least = match arguments.family {
@@ -181,7 +181,7 @@ fn settings_of(arguments: &Arguments) -> Result<Settings> {
     Ok(settings)
 }
 
-/// What one engine reached.
+/// Results of one engine.
 struct Measured {
     engine: &'static str,
     receiver: String,
@@ -232,7 +232,7 @@ fn measure(
     Ok(measured)
 }
 
-/// Ends a round when the user asks.
+/// Ends a round on the user's request.
 struct Watch<'a>(&'a Stop);
 
 impl Observer for Watch<'_> {
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_frame_depends_on_the_family() {
+    fn settings_of_checks_the_smallest_frame_of_the_family() {
         assert_eq!(settings(&[]).unwrap().traffic.frame_size, 64.into());
         let inet6 = ["--family", "inet6"];
         assert_eq!(settings(&inet6).unwrap().traffic.frame_size, 84.into());
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_make_no_sense_are_refused() {
+    fn settings_of_rejects_invalid_arguments() {
         assert!(settings(&["--senders", "2"]).is_err());
         assert!(settings(&["--senders", "2", "--arrangement", "closed"]).is_ok());
         assert!(settings(&["--seconds", "0"]).is_err());
@@ -349,13 +349,13 @@ mod tests {
     }
 
     #[test]
-    fn the_spread_of_rounds() {
+    fn spread_has_median_and_extremes() {
         let spread = Spread::of(&[3.0, 1.0, 2.0, 10.0]);
         assert_eq!(spread, Spread { median: 2.5, min: 1.0, max: 10.0 });
     }
 
     #[test]
-    fn a_narrow_terminal_suffices() {
+    fn text_fits_a_narrow_terminal() {
         let measured = Measured {
             engine: "XDP live frames",
             receiver: "generic XDP program".into(),

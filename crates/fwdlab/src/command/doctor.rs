@@ -1,4 +1,4 @@
-//! `fwdlab doctor`.
+//! `fwdlab doctor`: capabilities of this machine.
 
 use crate::exit::Exit;
 use crate::state_dir;
@@ -14,8 +14,8 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
-/// Find out what this machine can do by trying each thing, what to install or to allow
-/// where it can't, and what makes its figures wander.
+/// Try everything that measurements need on this machine, and report what to install or allow where
+/// it fails, and what makes results scatter.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Exits with 0 when real packets can be sent here, with 3 when only a simulated
@@ -31,10 +31,10 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// Tries everything and shows it.
+/// Tries everything and prints the results.
 ///
 /// # Errors
-/// When standard output can't be written.
+/// If standard output can't be written.
 pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     let paths = state_dir::paths()?;
     let privilege = Privilege::obtain();
@@ -42,7 +42,7 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     let mut probes =
         probe::everything(&privilege, journal.as_ref().map_err(|error| error.to_string()));
     probes.extend(guests());
-    // The testbed takes the lock for itself.
+    // The testbed takes the lock itself.
     drop(journal);
     let choice_for = |experiment: &str| -> anyhow::Result<Choice> {
         let any = fwdlab_model::load("any.toml", experiment, &|_| Ok(Vec::new()))?;
@@ -64,7 +64,7 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     Ok(if choice.simulated { Exit::Environment } else { Exit::Done })
 }
 
-/// What guests can be had here: executed by the CPU itself, emulated, and counted.
+/// Kinds of guests on this machine: executed by the CPU itself, emulated, and counted.
 fn guests() -> Vec<Probe> {
     let took = |took: Duration| format!("a small guest booted within {} ms", took.as_millis());
     let executes = |name: &str, accel| {
@@ -77,12 +77,12 @@ fn guests() -> Vec<Probe> {
     ]
 }
 
-/// One of them: `attempt` is given a directory for what it leaves, and the cache.
+/// Probes one kind of guest: `attempt` gets a directory for its files, and the cache.
 fn guest_probe(name: &str, attempt: impl FnOnce(&Path, &Path) -> Result<String, VmError>) -> Probe {
     let tried = state_dir::cache().and_then(|cache| {
         let directory = machine::directory(&std::env::temp_dir(), 0)?;
         let tried = attempt(&directory, &cache);
-        // What is left is removed by the next start.
+        // The next start removes the remains.
         let _ = std::fs::remove_dir_all(&directory);
         Ok(tried?)
     });
@@ -134,7 +134,7 @@ fn text(
     out
 }
 
-/// What was tried, and the next step where it does not work.
+/// Formats a probe, with the next step if it failed.
 pub(super) fn line(probe: &Probe, width: usize) -> String {
     let mark = if probe.works { styled("ok", GOOD) } else { styled("no", BAD) };
     let mut out = wrap(&format!("{mark}  {}: {}", probe.name, probe.detail), width, "    ");
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fails_says_what_to_do_on_narrow_terminals_too() {
+    fn text_shows_next_steps_on_a_narrow_terminal() {
         let probe = |works, next: &str| Probe {
             name: "program nft".into(),
             works,

@@ -1,4 +1,4 @@
-//! `fwdlab selftest`.
+//! `fwdlab selftest`: error rates of the laboratory.
 
 use crate::exit::Exit;
 use crate::output_format::FormArguments;
@@ -17,10 +17,10 @@ use std::path::{Path, PathBuf};
 
 /// Measure the laboratory's own error rates.
 ///
-/// How often is a difference found where there is none, and how often is one
-/// missed? On simulated runs, whose truth is known; with `--testbed netns` on
-/// this machine, with identical variants and with firewall rules of known
-/// number, which also tells how long this machine takes to find a change.
+/// Measures how often a difference is found where there is none, and how often one is missed: on
+/// simulated runs, whose truth is known; with `--testbed netns` on this machine, with identical
+/// variants and with known numbers of firewall rules, which also shows how long this machine takes
+/// to detect a change.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -29,23 +29,23 @@ Examples:
   fwdlab selftest --aa --testbed netns --comparisons 100
   fwdlab selftest --truth")]
 pub(crate) struct Arguments {
-    /// A against A: false differences, power, intervals (what is done without options)
+    /// A against A: false differences, power, intervals (the default)
     #[arg(long)]
     aa: bool,
-    /// Devices of known truth on this machine instead: shapers, a stall, one rule; prints
-    /// the laboratory's errors
+    /// Devices of known truth on this machine instead: shapers, a stall, one rule; prints the
+    /// laboratory's errors
     #[arg(long, conflicts_with_all = ["aa", "testbed", "comparisons"])]
     truth: bool,
-    /// Where the runs come from
+    /// Source of the runs
     #[arg(long, value_name = "KIND", default_value = "sim")]
     testbed: Testbed,
-    /// Comparisons for each rate [default: 10000 simulated, 100 of this machine]
+    /// Comparisons per rate [default: 10000 simulated, 100 on this machine]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     comparisons: Option<u32>,
     /// Directory of this machine's runs
     #[arg(long, short, value_name = "DIR", default_value = "results/selftest")]
     out: PathBuf,
-    /// Begin anew; the old store is kept as run.sqlite.1
+    /// Start again; the old store is kept as run.sqlite.1
     #[arg(long)]
     fresh: bool,
     /// Show no progress, only the results
@@ -55,7 +55,7 @@ pub(crate) struct Arguments {
     form: FormArguments,
 }
 
-/// Where runs come from.
+/// Sources of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Testbed {
     /// The law of the simulated device
@@ -64,20 +64,20 @@ enum Testbed {
     Netns,
 }
 
-/// Shows which rate is counted; on a terminal only.
+/// Progress bar with the rate being counted; on a terminal only.
 fn rows_bar() -> ProgressBar {
     let style = ProgressStyle::with_template("{bar:20} {pos}/{len} {wide_msg} {eta} left")
         .unwrap_or_else(|_| ProgressStyle::default_bar());
     ProgressBar::new(simulated::ROWS).with_style(style)
 }
 
-/// Measures and prints.
+/// Measures and prints the error rates.
 ///
 /// # Errors
-/// Whatever the testbed lacks or meets, an interruption.
+/// A failing or unsuitable testbed, an interruption.
 pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     if arguments.truth {
-        return arguments.truths();
+        return arguments.measure_truths();
     }
     let (rates, machine) = match arguments.testbed {
         Testbed::Sim => (arguments.simulate(), None),
@@ -107,28 +107,28 @@ impl Arguments {
     fn measure(&self, testbed: TestbedKind) -> Result<Machine> {
         let (plan, text) = machine::plan(self.comparisons.unwrap_or(100), testbed)
             .context("planning the self-test")?;
-        let store = self.carry_out(&plan, &text, &self.out)?;
+        let store = self.measure_missing(&plan, &text, &self.out)?;
         let mut found = machine::evaluate(&plan, &Analysis::of_store(&store)?);
         let (plan, text) = live::plan(testbed).context("planning the self-test")?;
-        let store = self.carry_out(&plan, &text, &self.out.join("live"))?;
+        let store = self.measure_missing(&plan, &text, &self.out.join("live"))?;
         let contents = store.contents()?;
         found.live = Some(live::evaluate(&contents, &Analysis::of(&contents)));
         Ok(found)
     }
 
-    /// Measures devices of known truth and prints the errors; 4 when a promise is broken.
-    fn truths(&self) -> Result<Exit> {
+    /// Measures devices of known truth and prints the errors; exit code 4 if a promise is broken.
+    fn measure_truths(&self) -> Result<Exit> {
         let (plan, text) = truth::plan().context("planning the self-test")?;
-        let store = self.carry_out(&plan, &text, &self.out.join("truth"))?;
+        let store = self.measure_missing(&plan, &text, &self.out.join("truth"))?;
         let report = truth::evaluate(&Analysis::of_store(&store)?);
         self.form.print(&selftest::of_truths(&report))?;
         let kept = !report.truths.is_empty() && report.truths.iter().all(truth::Truth::is_kept);
         Ok(if kept { Exit::Done } else { Exit::Untrustworthy })
     }
 
-    /// Carries out what the store in `out` lacks of the plan.
-    fn carry_out(&self, plan: &Plan, text: &str, out: &Path) -> Result<Store> {
-        let (mut store, said) = session::open_store(out, self.fresh)?;
+    /// Measures the runs of the plan that are missing from the store in `out`.
+    fn measure_missing(&self, plan: &Plan, text: &str, out: &Path) -> Result<Store> {
+        let (mut store, notice) = session::open_store(out, self.fresh)?;
         let session = Session {
             bed: None,
             revision: None,
@@ -141,7 +141,7 @@ impl Arguments {
             takes_profiles: false,
             wait: std::time::Duration::ZERO,
         };
-        said.into_iter().for_each(|said| session.say(&said));
+        notice.into_iter().for_each(|notice| session.say(&notice));
         store.adopt_plan(plan, text)?;
         let missing = store.missing_runs(plan)?;
         if !missing.is_empty() {
@@ -150,7 +150,7 @@ impl Arguments {
         Ok(store)
     }
 
-    /// The command that goes on with this self-test.
+    /// The command that continues this self-test.
     fn command_line(&self) -> String {
         let mut line = match self.truth {
             true => "fwdlab selftest --truth".to_owned(),

@@ -1,4 +1,4 @@
-//! `fwdlab bench fib`: lookups a second of the software router's tables.
+//! `fwdlab bench fib`: lookups per second of the software router's tables.
 
 use super::Spread;
 use crate::error::CliError;
@@ -19,9 +19,9 @@ use std::time::Duration;
 /// Rounds in which the algorithms take turns.
 const ROUNDS: u32 = 9;
 
-/// Measure how many addresses a second the forwarding tables of the software router
-/// look up: on one CPU, in rounds in which the algorithms take turns, with routes
-/// and destinations of a fixed seed.
+/// Measure how many addresses per second the forwarding tables of the software router look up: on
+/// one CPU, in rounds in which the algorithms take turns, with routes and destinations from a fixed
+/// seed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -41,7 +41,7 @@ pub(crate) struct Arguments {
     /// Time for each algorithm, table and pattern, in seconds
     #[arg(long, default_value_t = 0.9, value_name = "S", value_parser = super::seconds)]
     seconds: f64,
-    /// Addresses that are looked up again and again
+    /// Number of addresses that are looked up repeatedly
     #[arg(long, default_value_t = DESTINATIONS as u32, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     destinations: u32,
     /// Print JSON
@@ -59,14 +59,14 @@ fn routes(text: &str) -> Result<usize, String> {
 /// Measures, on the last CPU that the program may use.
 ///
 /// # Errors
-/// When no algorithm that is asked for knows the family.
+/// If none of the requested algorithms supports the family.
 pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let question = question(arguments)?;
     let cpus = affinity::allowed_cpus().map_err(BenchError::from)?;
     affinity::pin_thread(&cpus[cpus.len().saturating_sub(1)..]).map_err(BenchError::from)?;
     let mut figures = Vec::new();
     for table in &question.tables {
-        // One table after the other, each shown as soon as it is measured.
+        // One table at a time: each result is printed as soon as it is measured.
         let measured = tables::fib(&Question { tables: vec![*table], ..question.clone() });
         if !arguments.json {
             terminal::print(&text(*table, &measured, terminal::width()))?;
@@ -111,7 +111,7 @@ fn question(arguments: &Arguments) -> Result<Question> {
     })
 }
 
-/// A table with its algorithms, a line for each pattern.
+/// A table with its algorithms, one line per pattern.
 fn text(table: Table, figures: &[FibFigure], width: usize) -> String {
     let heading = format!("{} routes, {}", table.routes, table.family);
     let mut text =
@@ -166,22 +166,22 @@ mod tests {
         arguments: Arguments,
     }
 
-    fn asked(words: &[&str]) -> Result<Question> {
+    fn question_of(words: &[&str]) -> Result<Question> {
         question(&Line::try_parse_from(["fib"].iter().chain(words))?.arguments)
     }
 
     #[test]
-    fn tables_follow_from_family_size_and_algorithm() {
+    fn question_selects_tables_by_family_size_and_algorithm() {
         let sizes = |words: &[&str]| {
-            let tables = asked(words).expect("a question").tables;
+            let tables = question_of(words).expect("a question").tables;
             tables.iter().map(|table| (table.family.name(), table.routes)).collect::<Vec<_>>()
         };
         assert_eq!(sizes(&[]).len(), 4);
         assert_eq!(sizes(&["--family", "inet"]), [("inet", 8), ("inet", 700_000)]);
         assert_eq!(sizes(&["--routes", "50"]), [("inet", 50), ("inet6", 50)]);
         assert_eq!(sizes(&["--routes", "50", "--fib", "multibit"]), [("inet6", 50)]);
-        assert!(asked(&["--family", "inet6", "--fib", "dir24_8"]).is_err());
-        assert!(asked(&["--routes", "0"]).is_err());
-        assert!(asked(&["--routes", "1000001"]).is_err());
+        assert!(question_of(&["--family", "inet6", "--fib", "dir24_8"]).is_err());
+        assert!(question_of(&["--routes", "0"]).is_err());
+        assert!(question_of(&["--routes", "1000001"]).is_err());
     }
 }

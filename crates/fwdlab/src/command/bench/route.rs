@@ -1,4 +1,4 @@
-//! `fwdlab bench route`: packets a second through the software router.
+//! `fwdlab bench route`: packets per second through the software router.
 
 use super::{Spread, frame_size};
 use crate::error::CliError;
@@ -20,16 +20,15 @@ use serde_json::{Value, json};
 use std::fs;
 use std::time::Duration;
 
-/// Measure how many packets a second the software router forwards from memory to
-/// memory: on one CPU, in rounds in which the variants take turns. "whole" has
-/// generator and sink in it, "router" is the router alone, its frames prepared outside
-/// the timed part.
+/// Measure how many packets per second the software router forwards from memory to memory: on one
+/// CPU, in rounds in which the variants take turns. "whole" includes generator and sink; "router"
+/// is the router alone, with frames prepared outside the timed part.
 ///
 /// Without any of --routes, --fib, --path, --firewall, --state, --locking, --destinations and
-/// --harvest eight variants are measured: 2 routes, 1,000,000 routes, both again with a million
-/// destinations, the full path, a stateless firewall, a stateful one, this again with a million
-/// flows. With some, it is all combinations of what they list. The others are compared with the
-/// first.
+/// --harvest, eight variants are measured: 2 routes, 1,000,000 routes, both again with a million
+/// destinations, the full path, a stateless firewall, a stateful one, and a stateful one with a
+/// million flows. With any of them, all combinations of the listed values are measured. The first
+/// variant is the baseline.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -41,7 +40,7 @@ pub(crate) struct Arguments {
     /// Address family
     #[arg(long, value_parser = value_enum::any::<Family>(), default_value_t = Family::Inet)]
     family: Family,
-    /// Bytes of a frame with FCS [default: 64, for inet6 84]
+    /// Frame size in bytes, with FCS [default: 64, for inet6 84]
     #[arg(long, value_name = "BYTES", value_parser = frame_size)]
     frame_size: Option<u16>,
     /// Number of flows
@@ -59,7 +58,7 @@ pub(crate) struct Arguments {
     /// Rules: none, stateless, stateful, or rules:N [default: none]
     #[arg(long, value_name = "RULES", value_delimiter = ',')]
     firewall: Vec<Standard>,
-    /// Who holds the states of a stateful firewall [default: sharded]
+    /// Location of the states of a stateful firewall [default: sharded]
     #[arg(long, value_delimiter = ',', value_parser = value_enum::any::<StateTable>())]
     state: Vec<StateTable>,
     /// Lock of the table [default: lockless]
@@ -68,14 +67,14 @@ pub(crate) struct Arguments {
     /// Measure each variant also with entropy harvested from every packet
     #[arg(long)]
     harvest: bool,
-    /// Destinations, drawn from all routes, each of a flow; 0 is a hundred destinations of one
-    /// route, with --flows [default: 0]
+    /// Number of destinations, drawn from all routes, each with its own flow; 0 is a hundred
+    /// destinations of one route, with --flows [default: 0]
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(0..=i64::from(FLOWS_MAX)))]
     destinations: Vec<u32>,
     /// Rounds in which the variants take turns
     #[arg(long, default_value_t = 15, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// Time for each variant, all rounds together, in seconds
+    /// Time for each variant over all rounds, in seconds
     #[arg(long, default_value_t = 4.0, value_name = "S", value_parser = super::seconds)]
     seconds: f64,
     /// Print JSON
@@ -93,12 +92,12 @@ fn routes(text: &str) -> Result<usize, String> {
 /// Measures, on the last CPU that the program may use.
 ///
 /// # Errors
-/// When nothing that is asked for can be measured, or the router loses packets.
+/// If none of the requested variants can be measured, or the router loses packets.
 pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let question = question(arguments)?;
     let cpus = affinity::allowed_cpus().map_err(BenchError::from)?;
-    let own = &cpus[cpus.len().saturating_sub(1)..];
-    affinity::pin_thread(own).map_err(BenchError::from)?;
+    let last = &cpus[cpus.len().saturating_sub(1)..];
+    affinity::pin_thread(last).map_err(BenchError::from)?;
     let before = load();
     let figures = route(&question).map_err(|error| match error {
         RouteError::FrameSize { .. } => CliError::Mistake(format!("--frame-size: {error}")).into(),
@@ -106,7 +105,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     })?;
     let least = Template::smallest_frame(arguments.family);
     let frame_size = question.frame_size.unwrap_or(least);
-    let (cpu, load) = (own.first().copied(), [before, load()]);
+    let (cpu, load) = (last.first().copied(), [before, load()]);
     let measured = Measured { question, frame_size, cpu, load, figures };
     affinity::pin_thread(&cpus).map_err(BenchError::from)?;
     if arguments.json {
@@ -134,7 +133,7 @@ fn question(arguments: &Arguments) -> Result<Question> {
     })
 }
 
-/// All combinations, those last listed changing fastest; each once, and none that can't be.
+/// All possible combinations, each once; values of the last option change fastest.
 fn variants(arguments: &Arguments) -> Vec<Variant> {
     let Arguments { routes, fib, path, firewall, state, locking, harvest, .. } = arguments;
     let destinations = &arguments.destinations;
@@ -152,7 +151,7 @@ fn variants(arguments: &Arguments) -> Vec<Variant> {
         return Variant::acceptance(family).to_vec();
     }
     let fibs: Vec<_> = fib.clone();
-    // Who asks about states means the firewall that has them.
+    // A request for states implies the firewall that keeps them.
     let firewall_default = if state.is_empty() { Standard::None } else { Standard::Stateful };
     let mut variants = vec![plain];
     variants = varied(variants, or(routes, &[2, 1_000_000]), |one, routes| one.routes = routes);
@@ -162,7 +161,7 @@ fn variants(arguments: &Arguments) -> Vec<Variant> {
     let firewalls = or(firewall, std::slice::from_ref(&firewall_default));
     variants = varied(variants, firewalls, |one, firewall| one.firewall = firewall);
     variants = varied(variants, or(state, &[plain.states]), |one, states| {
-        // No other firewall keeps any.
+        // Other firewalls keep no states.
         if one.firewall == Standard::Stateful {
             one.states = states;
         }
@@ -181,11 +180,11 @@ fn variants(arguments: &Arguments) -> Vec<Variant> {
     distinct
 }
 
-fn or<'a, T>(asked: &'a [T], default: &'a [T]) -> &'a [T] {
-    if asked.is_empty() { default } else { asked }
+fn or<'a, T>(requested: &'a [T], default: &'a [T]) -> &'a [T] {
+    if requested.is_empty() { default } else { requested }
 }
 
-/// Each variant with each of the levels.
+/// Combines each variant with each of the levels.
 fn varied<T: Copy>(
     variants: Vec<Variant>,
     levels: &[T],
@@ -200,26 +199,26 @@ fn varied<T: Copy>(
     pairs.map(with).collect()
 }
 
-/// Load average of the last minute, which tells what else the machine did.
+/// Load average of the last minute, an indicator of other work on the machine.
 fn load() -> Option<f64> {
     fs::read_to_string("/proc/loadavg").ok()?.split_whitespace().next()?.parse().ok()
 }
 
-/// What was found, and where.
+/// Results and their conditions.
 struct Measured {
     question: Question,
     /// Bytes of a frame with FCS.
     frame_size: u16,
     cpu: Option<u16>,
-    /// Before and after.
+    /// Load average before and after.
     load: [Option<f64>; 2],
     figures: Vec<RouteFigure>,
 }
 
-/// Packets a second, one figure for each round.
+/// Packets per second, one value per round.
 type Rates = fn(&RouteFigure) -> &[f64];
 
-/// What is measured of each variant, and how it is called.
+/// Measured rates of each variant, with their names.
 const KINDS: [(&str, Rates); 2] =
     [("whole", |figure| &figure.whole_per_second), ("router", |figure| &figure.alone_per_second)];
 
@@ -322,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_asked_for_is_what_the_router_is_judged_by() {
+    fn question_without_options_has_the_acceptance_variants() {
         let names = names(&[]).expect("variants");
         assert_eq!(names.len(), 8);
         assert_eq!(names[1], "inet, 1000000 routes, dir24_8");
@@ -331,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_combined_and_nothing_comes_twice() {
+    fn question_combines_lists_without_duplicates() {
         let two = ["--routes", "2", "--family", "inet6", "--fib", "dir24_8,multibit,poptrie"];
         assert_eq!(
             names(&two).expect("variants"),
@@ -356,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_mean_nothing_are_refused() {
+    fn question_rejects_invalid_values() {
         for words in [
             ["--path", "slow"],
             ["--locking", "giant"],
