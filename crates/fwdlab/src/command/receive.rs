@@ -25,34 +25,34 @@ pub(crate) struct Arguments {
     /// Interface to receive from
     #[arg(long, value_name = "NAME", required_unless_present = "control")]
     interface: Option<String>,
-    /// Identity of the run whose packets count; others are counted apart
+    /// Identity of the run whose packets count; packets of other runs are counted separately
     #[arg(long, value_name = "N", default_value_t = 1)]
     run_id: u32,
-    /// Sources and destinations as they are sent, to count the flows that arrive
+    /// Sources and destinations of the sender, to count the flows that arrive
     #[arg(long, value_name = "SxD", value_parser = flows)]
     flows: Option<Flows>,
-    /// End after so many seconds [default: at Ctrl-C]
+    /// End after this number of seconds [default: at Ctrl-C]
     #[arg(long, value_name = "N", value_parser = seconds)]
     seconds: Option<Duration>,
-    /// CPUs of the receiving thread, where the mechanism has one [default: any]
+    /// CPUs of the receiving thread, if the engine has one [default: any]
     #[arg(long, value_name = "CPU,...", value_delimiter = ',')]
     cpus: Vec<u16>,
-    /// Mechanism that receives
+    /// Receive engine
     #[arg(long, value_parser = value_enum::some(&[Engine::Auto, Engine::Packet]), default_value_t = Engine::Auto)]
     engine: Engine,
     /// Write lines of JSON
     #[arg(long)]
     json: bool,
-    /// Be an agent: take orders as lines of JSON from standard input, and answer each
-    /// with a line. Ends when the input does, or at the time that the order gives
+    /// Act as an agent: read commands as lines of JSON from standard input, and answer each with a
+    /// line. Ends with the input, or at the time that the command specifies
     #[arg(long, conflicts_with_all = ["interface", "flows", "seconds", "json"])]
     control: bool,
 }
 
-/// Receives.
+/// Receives and prints counts until the end.
 ///
 /// # Errors
-/// What the environment lacks.
+/// Unmet requirements of the environment.
 pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let stop = Stop::on_signals().context("listening for signals")?;
     let Some(interface) = &arguments.interface else {
@@ -88,7 +88,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The totals, for people.
+/// The totals as text.
 fn text(received: &Received, seconds: f64) -> String {
     let packets: u64 = received.packets.iter().sum();
     let mut text = format!("received {packets} packets of the run in {seconds:.2} s\n");
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn totals_name_what_is_not_as_it_should_be() {
+    fn text_lists_foreign_packets_and_drops() {
         let received = Received { packets: [1, 2, 3, 0], flows: Some(4), ..Received::default() };
         let good = "received 6 packets of the run in 1.50 s\nflows: 4\n";
         assert_eq!(text(&received, 1.5), good);

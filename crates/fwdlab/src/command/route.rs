@@ -17,10 +17,10 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Time between two looks at whether the router has ended.
+/// Interval between checks whether the router has ended.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Time after which the file of counters is written anew.
+/// Interval between updates of the file of counters.
 const METRICS: Duration = Duration::from_secs(1);
 
 /// Arguments of `fwdlab route`.
@@ -50,25 +50,25 @@ A set-up:
   address = \"198.19.0.2\"
   mac = \"02:00:00:00:00:02\"")]
 pub(crate) struct Arguments {
-    /// The set-up
+    /// The configuration
     #[arg(value_name = "FILE", required_unless_present = "control")]
     file: Option<PathBuf>,
-    /// Show the counters every so many seconds
+    /// Show the counters at this interval
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1", value_parser = seconds)]
     stats: Option<Duration>,
-    /// End after so many seconds
+    /// End after this number of seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     seconds: Option<Duration>,
     /// Write counters as lines of JSON
     #[arg(long)]
     json: bool,
-    /// Write the counters to this file each second, in Prometheus' text format
+    /// Write the counters to this file every second, in Prometheus' text format
     #[arg(long, value_name = "FILE", conflicts_with_all = ["control", "check"])]
     metrics: Option<PathBuf>,
-    /// Build the router, say what it would be, and start nothing
+    /// Build the router, print its properties, and start nothing
     #[arg(long)]
     check: bool,
-    /// Be told the set-up (one line of JSON) on standard input, then `stats`,
+    /// Read the configuration (one line of JSON) from standard input, then the commands `stats`,
     /// `route add PREFIX via NEXT-HOP`, `route delete PREFIX`, `forget` (all states of the
     /// firewall), `reload SET-UP` or `stop`; answer each with the counters as a line of JSON
     #[arg(long, conflicts_with_all = ["file", "stats", "seconds", "check"])]
@@ -86,8 +86,8 @@ fn seconds(text: &str) -> Result<Duration, String> {
 /// Runs the router.
 ///
 /// # Errors
-/// The user's mistakes in the set-up, what the environment lacks, and a port that is
-/// gone for good.
+/// Mistakes in the configuration, unmet requirements of the environment, and the permanent loss of
+/// a port.
 pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let stop = Stop::on_signals().context("listening for signals")?;
     match &arguments.file {
@@ -97,7 +97,8 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
 }
 
 fn from_file(arguments: &Arguments, file: &Path, stop: &Stop) -> Result<Exit> {
-    // From the beginning: whoever writes the file anew needn't know how far the router is.
+    // From the beginning: a process that rewrites the file need not know how far the router has
+    // started.
     let hangup = Hangup::on_signal().context("listening for signals")?;
     let setup = read(file)?;
     if arguments.check {
@@ -155,7 +156,7 @@ fn read(file: &Path) -> Result<RouterSetup> {
     toml_of(&text, &shown.to_string())
 }
 
-/// Reads a set-up; faults have line and column.
+/// Parses a configuration; faults have line and column.
 fn toml_of(text: &str, file: &str) -> Result<RouterSetup> {
     toml::from_str(text).map_err(|error| {
         let fault = error.to_string();
@@ -165,16 +166,17 @@ fn toml_of(text: &str, file: &str) -> Result<RouterSetup> {
 
 /// Serves the process that started this program.
 fn controlled(stop: &Stop) -> Result<Exit> {
-    // Read by a thread, so that a signal ends the program while nothing is said.
-    let (said, lines) = channel();
+    // A thread reads, so that a signal ends the program while no input arrives.
+    let (sender, lines) = channel();
     thread::spawn(move || {
-        // The router gives up its rights in the thread that opens its ports, and those it starts.
+        // The router drops its capabilities in the thread that opens its ports, and in the threads
+        // that it starts.
         if let Err(error) = rights::drop_all() {
             terminal::note(&error.to_string());
             return;
         }
         for line in io::stdin().lock().lines().map_while(Result::ok) {
-            if said.send(line).is_err() {
+            if sender.send(line).is_err() {
                 return;
             }
         }
@@ -188,16 +190,16 @@ fn controlled(stop: &Stop) -> Result<Exit> {
         match lines.recv_timeout(TICK) {
             Ok(line) if line == "stats" => show(true, &running.stats(), None)?,
             Ok(line) if line == "stop" => break,
-            // Whoever says something wrong is told so, and the router goes on.
+            // An invalid line is answered with an error, and the router continues.
             Ok(line) => {
                 let done = obey(&mut running, &line);
                 let error = done.err().map(|what| format!("told `{line}`: {what}"));
                 show(true, &RouterStats { error, ..running.stats() }, None)?;
             }
             Err(RecvTimeoutError::Timeout) if running.has_ended() => break,
-            // Who controls it sees it in the counters.
+            // The controlling process sees news in the counters.
             Err(RecvTimeoutError::Timeout) => drop(running.news()),
-            // Whoever started this is gone.
+            // The controlling process has ended.
             Err(RecvTimeoutError::Disconnected) => break,
         }
     }
@@ -206,7 +208,7 @@ fn controlled(stop: &Stop) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Carries an order out.
+/// Executes a command.
 fn obey(running: &mut Running, order: &str) -> Result<(), String> {
     match order.split_once(' ') {
         None if order == "forget" => running.forget_states().map_err(|error| error.to_string()),
@@ -220,7 +222,7 @@ fn obey(running: &mut Running, order: &str) -> Result<(), String> {
     }
 }
 
-/// Prints counters: since `last` as rates, else as totals.
+/// Prints counters: as rates since `last`, or as totals if that is `None`.
 fn show(json: bool, stats: &RouterStats, last: Option<&RouterStats>) -> Result<()> {
     let mut out = anstream::stdout().lock();
     if json {
@@ -232,7 +234,7 @@ fn show(json: bool, stats: &RouterStats, last: Option<&RouterStats>) -> Result<(
     Ok(())
 }
 
-/// One line: what happened since `last`.
+/// One line with the rates since `last`.
 fn rates(stats: &RouterStats, last: &RouterStats) -> String {
     let seconds = stats.at_ns.saturating_sub(last.at_ns).max(1) as f64 / 1e9;
     let rate = |now: u64, before: u64| format_pps(now.saturating_sub(before) as f64 / seconds);
@@ -253,7 +255,7 @@ fn rates(stats: &RouterStats, last: &RouterStats) -> String {
     line
 }
 
-/// All counters, and that they add up.
+/// All counters, and the sum that they add up to.
 fn table(stats: &RouterStats) -> String {
     let mut rows: Vec<(String, u64)> = vec![("received".into(), stats.received)];
     rows.extend(stats.counters.iter().map(|(name, packets, _)| (format!("  {name}"), *packets)));
@@ -278,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_as_text() {
+    fn table_and_rates_show_all_counters() {
         let counters = vec![
             ("forwarded".into(), 900, Class::Forwarded),
             ("ipv4_checksum".into(), 100, Class::Dropped),
@@ -308,14 +310,14 @@ mod tests {
     }
 
     #[test]
-    fn faults_of_a_file_have_a_place() {
+    fn toml_of_reports_the_line_of_a_fault() {
         let error = toml_of("workers = 1\nfib = \"tree\"\n", "r.toml").expect_err("a fault");
         let text = error.to_string();
         assert!(text.contains("r.toml") && text.contains("line 2"), "{text}");
     }
 
     #[test]
-    fn times() {
+    fn seconds_accepts_times_of_at_least_ten_milliseconds() {
         assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
         assert!(seconds("0").is_err() && seconds("x").is_err() && seconds("-1").is_err());
     }

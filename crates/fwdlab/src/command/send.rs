@@ -17,13 +17,13 @@ use std::io::{self, Write};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Time between two looks at whether to end.
+/// Interval between checks for the end.
 const TICK: Duration = Duration::from_millis(20);
-/// Flows that a stamp can tell apart.
+/// Maximum number of flows that a stamp can distinguish.
 const FLOWS_MAX: u64 = 1 << 24;
-/// Time between two lines.
+/// Interval between lines of output.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Time that no order limits: by hand, Ctrl-C does.
+/// Time limit of a manual start: none, Ctrl-C ends it.
 const UNLIMITED_NS: u64 = u64::MAX;
 
 /// Arguments of `fwdlab send`.
@@ -38,10 +38,10 @@ pub(crate) struct Arguments {
     /// Interface to send through
     #[arg(long, value_name = "NAME", required_unless_present = "control")]
     interface: Option<String>,
-    /// MAC that frames go to: the next router's, or the receiver's
+    /// Destination MAC of the frames: the next router's, or the receiver's
     #[arg(long, value_name = "MAC", required_unless_present = "control")]
     to: Option<Mac>,
-    /// MAC that frames are from [default: the interface's]
+    /// Source MAC of the frames [default: the interface's]
     #[arg(long, value_name = "MAC")]
     from: Option<Mac>,
     /// Identity of the run; the receiver counts packets of its own run
@@ -50,37 +50,37 @@ pub(crate) struct Arguments {
     /// Address family
     #[arg(long, value_parser = value_enum::any::<Family>(), default_value_t = Family::Inet)]
     family: Family,
-    /// Bytes of a frame with FCS [default: 64, for inet6 84]
+    /// Frame size in bytes, with FCS [default: 64, for inet6 84]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(64..=1518), alias = "size")]
     frame_size: Option<u16>,
-    /// Number of source addresses and of destination addresses
+    /// Number of source and destination addresses
     #[arg(long, value_name = "SxD", default_value = "1x1", value_parser = flows)]
     flows: Flows,
-    /// Packets a second, e.g. 20000, 20kpps or 1.5Mpps [default: as many as possible]
+    /// Rate in packets per second, e.g. 20000, 20kpps or 1.5Mpps [default: maximum]
     #[arg(long, value_name = "RATE", value_parser = rate)]
     rate: Option<f64>,
-    /// End after so many seconds [default: at Ctrl-C]
+    /// End after this number of seconds [default: at Ctrl-C]
     #[arg(long, value_name = "N", value_parser = seconds)]
     seconds: Option<Duration>,
     /// CPU of each sending thread [default: one thread on the last CPU]
     #[arg(long, value_name = "CPU,...", value_delimiter = ',')]
     cpus: Vec<u16>,
-    /// Mechanism that sends
+    /// Send engine
     #[arg(long, value_parser = value_enum::any::<Engine>(), default_value_t = Engine::Auto)]
     engine: Engine,
-    /// Write the sending time into every packet
+    /// Write the send time into every packet
     #[arg(long)]
     timestamps: bool,
     /// Write lines of JSON
     #[arg(long)]
     json: bool,
-    /// Be an agent: take orders as lines of JSON from standard input, and answer each
-    /// with a line. Ends when the input does, or at the time that the order gives
+    /// Act as an agent: read commands as lines of JSON from standard input, and answer each with a
+    /// line. Ends with the input, or at the time that the command specifies
     #[arg(long, conflicts_with_all = ["interface", "to", "from", "seconds", "json"])]
     control: bool,
 }
 
-/// `20x100`.
+/// Parses sources and destinations, such as `20x100`.
 pub(super) fn flows(text: &str) -> Result<Flows, String> {
     let numbers = text.split_once('x').and_then(|(sources, destinations)| {
         Some(Flows { sources: sources.parse().ok()?, destinations: destinations.parse().ok()? })
@@ -113,10 +113,10 @@ pub(super) fn seconds(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "a number of at least 0.01".into())
 }
 
-/// Sends.
+/// Sends and prints rates until the end.
 ///
 /// # Errors
-/// The user's mistakes, and what the environment lacks.
+/// Mistakes in the arguments, and unmet requirements of the environment.
 pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let stop = Stop::on_signals().context("listening for signals")?;
     let (Some(interface), Some(to)) = (&arguments.interface, arguments.to) else {
@@ -176,7 +176,7 @@ fn order(arguments: &Arguments, interface: &str, to: Mac) -> Result<SendOrder> {
     })
 }
 
-/// Stops all senders, also when one of them fails; what they have sent.
+/// Stops all senders, even if one of them fails; returns the number of packets sent.
 fn halt(senders: Vec<Box<dyn Sender>>) -> Result<u64> {
     let sent: Vec<_> = senders.into_iter().map(Sender::halt).collect();
     let mut total = 0;
@@ -186,14 +186,14 @@ fn halt(senders: Vec<Box<dyn Sender>>) -> Result<u64> {
     Ok(total)
 }
 
-/// A counter since it was last asked for.
+/// Computes increments of a counter between calls.
 pub(super) struct Since {
     at: Instant,
     counted: u64,
 }
 
 impl Since {
-    /// What was counted since then, and how much that is a second.
+    /// Returns the increment since the last call, and its rate per second.
     pub(super) fn since(&mut self, counted: u64) -> (u64, f64) {
         let now = Instant::now();
         let packets = counted.saturating_sub(self.counted);
@@ -203,8 +203,8 @@ impl Since {
     }
 }
 
-/// Calls `show` with the seconds that have passed, once in each, until the time is over or
-/// the user stops; how long that was.
+/// Calls `show` once per second with the elapsed seconds, until the time limit or until the user
+/// stops; returns the elapsed time.
 pub(super) fn every_second(
     limit: Option<Duration>,
     stop: &Stop,
@@ -223,7 +223,7 @@ pub(super) fn every_second(
     Ok(begin.elapsed())
 }
 
-/// Says a line for programs, or one for people.
+/// Prints a value as a line of JSON, or a text.
 pub(super) fn say(json: bool, value: &Value, text: &str) -> Result<()> {
     let mut out = anstream::stdout().lock();
     match json {
@@ -234,7 +234,7 @@ pub(super) fn say(json: bool, value: &Value, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Facts as one line.
+/// Formats facts as one line.
 pub(super) fn spoken(facts: &std::collections::BTreeMap<String, String>) -> String {
     let facts: Vec<String> = facts.iter().map(|(name, value)| format!("{name}: {value}")).collect();
     facts.join(", ")
@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_and_flows_are_read() {
+    fn rate_flows_and_seconds_parse_valid_text_only() {
         for (text, pps) in
             [("20000", 2e4), ("20kpps", 2e4), ("1.5M", 1.5e6), ("1 Gpps", 1e9), ("7pps", 7.0)]
         {
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_is_a_rate() {
+    fn since_returns_increment_and_rate() {
         let mut since = Since { at: Instant::now() - Duration::from_secs(1), counted: 1000 };
         let (packets, pps) = since.since(3000);
         assert!(packets == 2000 && (1500.0..=2000.0).contains(&pps), "{packets} {pps}");
