@@ -1,4 +1,4 @@
-//! `fwdlab flamegraph`.
+//! `fwdlab flamegraph`: flame graphs as SVG files.
 
 use super::profile::{Named, packets};
 use crate::error::CliError;
@@ -9,16 +9,14 @@ use fwdlab_results::profile::{Divided, Filter, Kept};
 use fwdlab_results::report::{self, ReportFile};
 use std::path::{Path, PathBuf};
 
-/// Draw where CPU time goes, from a profile in any common format.
+/// Draw flame graphs of CPU time, from a profile in any common format.
 ///
-/// FILE is the text of perf script, pmcstat -G, DTrace or bpftrace, folded
-/// stacks, a flame graph that somebody published, or a variant's profile in a
-/// store (DIR:VARIANT); - is standard input. The
-/// picture is one SVG file that needs nothing else: click to zoom, Ctrl-F to
-/// search. With a second file the difference is drawn: width is what OTHER
-/// costs, red costs more than in FILE, blue less. Give the packets that were
-/// forwarded during each profile, so that both are costs per packet: otherwise
-/// shares are drawn, and a faster variant looks hotter wherever it isn't.
+/// FILE is the text of perf script, pmcstat -G, DTrace or bpftrace, folded stacks, a published
+/// flame graph, or a variant's profile in a store (DIR:VARIANT); - is standard input. The output is
+/// one SVG file that needs nothing else: click to zoom, Ctrl-F to search. With a second file the
+/// difference is drawn: the width is the cost in OTHER; red costs more than in FILE, blue less.
+/// Give the number of packets forwarded during each profile to compare costs per packet: otherwise
+/// shares are drawn, and a faster variant looks hotter in every function that did not get faster.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -31,16 +29,16 @@ pub(crate) struct Arguments {
     /// A profile, or - for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Another one, which is compared with it
+    /// A second profile to compare with FILE
     #[arg(value_name = "OTHER")]
     other: Option<PathBuf>,
-    /// Where the picture goes [default: the name of FILE (OTHER), ending in .flame.svg]
+    /// Output file [default: the name of FILE (OTHER), ending in .flame.svg]
     #[arg(long, short, value_name = "FILE.svg", visible_alias = "output")]
     out: Option<PathBuf>,
-    /// Roots at the top
+    /// Draw roots at the top
     #[arg(long)]
     icicle: bool,
-    /// Title of the picture [default: the files' names]
+    /// Title of the graph [default: the files' names]
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
     /// Packets forwarded during FILE
@@ -49,7 +47,7 @@ pub(crate) struct Arguments {
     /// Packets forwarded during OTHER
     #[arg(long, value_name = "M", value_parser = packets, requires = "packets")]
     packets_other: Option<f64>,
-    /// Keep idle CPUs and the harness (profiler, sender, receiver)
+    /// Include idle CPUs and the harness (profiler, sender, receiver)
     #[arg(long)]
     keep_idle: bool,
     /// Print JSON
@@ -57,10 +55,10 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// Draws it.
+/// Draws the graph.
 ///
 /// # Errors
-/// Files that are no profiles, pictures that can't be written.
+/// Files that are not profiles, or a graph that can't be written.
 pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     let profiles = Named::read_all(&arguments.file, arguments.other.as_deref())?;
     let divide =
@@ -84,7 +82,7 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
         }
         _ => single(arguments, &profiles[0], &divided[0])?,
     };
-    let path = arguments.out.clone().unwrap_or_else(|| beside(profiles.last()));
+    let path = arguments.out.clone().unwrap_or_else(|| default_path(profiles.last()));
     write(&path, svg)?;
     if arguments.json {
         let mut value = serde_json::json!({
@@ -95,8 +93,8 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
         }
         terminal::print_json(&value)?;
     } else {
-        let said: Vec<String> = divided.iter().map(one_line).collect();
-        terminal::print(&format!("{}\n{}", path.display(), said.join("\n")))?;
+        let lines: Vec<String> = divided.iter().map(one_line).collect();
+        terminal::print(&format!("{}\n{}", path.display(), lines.join("\n")))?;
     }
     Ok(Exit::Done)
 }
@@ -129,7 +127,7 @@ fn difference(
     let (weights, scale) =
         match (arguments.packets.or(named.packets), arguments.packets_other.or(other.packets)) {
             (Some(packets), Some(others)) => ([packets, others], scale),
-            // A share of the work for want of a number of packets.
+            // A share of the work, since numbers of packets are missing.
             _ => {
                 ([before.kept.total(), after.kept.total()], "as shares of the work, not per packet")
             }
@@ -154,7 +152,7 @@ fn difference(
     })
 }
 
-/// What may help where nothing is left.
+/// Hint for the case that nothing is left to draw.
 fn keep(arguments: &Arguments) -> &'static str {
     if arguments.keep_idle { "" } else { " (with --keep-idle also idle CPUs and the harness)" }
 }
@@ -177,9 +175,9 @@ fn one_line(divided: &Divided) -> String {
     )
 }
 
-/// `perf.txt` becomes `perf.flame.svg` beside it, standard input
-/// `flamegraph.svg` here. Never a file that was read.
-fn beside(named: Option<&Named>) -> PathBuf {
+/// Default path of the output: `perf.flame.svg` next to `perf.txt`, `flamegraph.svg` in the working
+/// directory for standard input. Never a file that was read.
+fn default_path(named: Option<&Named>) -> PathBuf {
     match named.filter(|named| named.path != Path::new("-")) {
         Some(named) => named.path.with_extension("flame.svg"),
         None => PathBuf::from("flamegraph.svg"),

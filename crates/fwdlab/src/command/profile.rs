@@ -1,4 +1,4 @@
-//! `fwdlab profile`.
+//! `fwdlab profile`: tables of the functions that use CPU time.
 
 use super::stored_profile;
 use crate::error::CliError;
@@ -15,14 +15,13 @@ use serde_json::{Value, json};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Show which functions CPU time goes to, and on whose behalf.
+/// Show which functions use CPU time, and on whose behalf.
 ///
-/// FILE is the text of perf script, pmcstat -G, gprof, DTrace or bpftrace,
-/// folded stacks, or a published flame graph, or a variant's profile in a store
-/// (DIR:VARIANT); - is standard input. Idle CPUs
-/// and the harness (profiler, sender, receiver) are counted apart and left out
-/// of the tables. With a second file the two are compared: per packet where the
-/// packets are given, else as shares.
+/// FILE is the text of perf script, pmcstat -G, gprof, DTrace or bpftrace, folded stacks, a
+/// published flame graph, or a variant's profile in a store (DIR:VARIANT); - is standard input.
+/// Idle CPUs and the harness (profiler, sender, receiver) are counted separately and excluded from
+/// the tables. With a second file the two are compared: per packet if numbers of packets are given,
+/// otherwise as shares.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -41,19 +40,19 @@ pub(crate) struct Arguments {
     /// A profile, or - for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Another one, which is compared with it
+    /// A second profile to compare with FILE
     #[arg(value_name = "OTHER")]
     other: Option<PathBuf>,
-    /// Callers and callees of this function
+    /// Show callers and callees of this function
     #[arg(long, value_name = "NAME", conflicts_with_all = ["other", "by"])]
     function: Option<String>,
-    /// Rows of a table
+    /// Number of rows in a table
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
-    /// What rows are and what orders them
+    /// Subject and order of the rows
     #[arg(long, value_name = "WHAT", default_value = "self")]
     by: By,
-    /// A file with more patterns for subsystems
+    /// File with additional patterns for subsystems
     #[arg(long, value_name = "FILE")]
     subsystems: Option<PathBuf>,
     /// Packets forwarded during FILE
@@ -62,37 +61,36 @@ pub(crate) struct Arguments {
     /// Packets forwarded during OTHER
     #[arg(long, value_name = "M", value_parser = packets, requires = "packets")]
     packets_other: Option<f64>,
-    /// Keep idle CPUs and the harness
+    /// Include idle CPUs and the harness
     #[arg(long)]
     keep_idle: bool,
     #[command(flatten)]
     form: FormArguments,
 }
 
-/// Version of the shape of the fields for programs.
+/// Version of the JSON output.
 const VERSION: u32 = 1;
 
-/// Tables there are.
+/// Kinds of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum By {
-    /// Functions, by what is spent in themselves
+    /// Functions, by their own cost
     #[value(name = "self")]
     Own,
-    /// Functions, by what is spent in them and in what they call
+    /// Functions, by their cost including callees
     Total,
     /// Parts of the kernel
     Subsystem,
 }
 
-/// A profile with the name that the user gave it.
+/// A profile and the name that the user gave it.
 pub(super) struct Named {
     /// The file; `-` for standard input.
     pub(super) path: PathBuf,
     /// Its last component, for titles and messages.
     pub(super) name: String,
-    /// What it holds.
     pub(super) profile: Profile,
-    /// Packets forwarded meanwhile, where a store tells.
+    /// Packets forwarded during the profile; `None` if they are not stored.
     pub(super) packets: Option<f64>,
 }
 
@@ -100,7 +98,7 @@ impl Named {
     /// Reads one file or two.
     ///
     /// # Errors
-    /// Files that can't be read or are no profiles, with file and line.
+    /// Files that can't be read or are not profiles, with file and line.
     pub(super) fn read_all(file: &Path, other: Option<&Path>) -> anyhow::Result<Vec<Named>> {
         if other == Some(file) && file == Path::new("-") {
             let what = "standard input is one profile; give the other one as a file";
@@ -111,7 +109,7 @@ impl Named {
 
     fn read(path: &Path) -> anyhow::Result<Named> {
         if let Some(stored) = stored_profile::of(path)? {
-            // What is made of it goes into this directory, under the variant's name.
+            // Files derived from it go into the current directory, under the variant's name.
             let path = PathBuf::from(format!("{}.txt", report::safe_name(&stored.label)));
             let packets = Some(stored.packets).filter(|packets| *packets > 0.0);
             return Ok(Named { path, name: stored.label, profile: stored.profile, packets });
@@ -134,7 +132,7 @@ impl Named {
     }
 }
 
-/// The bytes of a file that the user named.
+/// Reads a file that the user named.
 fn contents(path: &Path) -> anyhow::Result<Vec<u8>> {
     std::fs::read(path).map_err(|error| {
         let what = format!("can't read {}: {error}", path.display());
@@ -150,10 +148,10 @@ fn contents(path: &Path) -> anyhow::Result<Vec<u8>> {
     })
 }
 
-/// Shows it.
+/// Prints the tables of a profile, or the comparison of two.
 ///
 /// # Errors
-/// Files that are no profiles, functions that aren't in them.
+/// Files that are not profiles, or a function that a profile does not contain.
 pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     let profiles = Named::read_all(&arguments.file, arguments.other.as_deref())?;
     let filter = Filter::default();
@@ -162,29 +160,29 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
         .map(|named| Divided::of(&named.profile, &filter, arguments.keep_idle))
         .collect();
     let table = subsystems(arguments.subsystems.as_deref())?;
-    let mut said = Said { blocks: Vec::new(), data: json!({ "summary": divided[0].summary }) };
+    let mut output = Output { blocks: Vec::new(), data: json!({ "summary": divided[0].summary }) };
     for (named, divided) in profiles.iter().zip(&divided) {
-        said.blocks.extend(document::summary(&divided.summary, &named.name));
+        output.blocks.extend(document::summary(&divided.summary, &named.name));
     }
     let names: Vec<&str> = profiles.iter().map(|named| named.name.as_str()).collect();
     match divided.as_slice() {
         [before, after] => {
-            said.data["other"] = serde_json::to_value(&after.summary)?;
+            output.data["other"] = serde_json::to_value(&after.summary)?;
             let given = [arguments.packets, arguments.packets_other];
             let of = |at: usize| given[at].or(profiles[at].packets);
-            difference(arguments, [before, after], [of(0), of(1)], &table, &mut said)?;
+            difference(arguments, [before, after], [of(0), of(1)], &table, &mut output)?;
         }
-        _ => single(arguments, names[0], &divided[0], &table, &mut said)?,
+        _ => single(arguments, names[0], &divided[0], &table, &mut output)?,
     }
     let title = format!("Where the time goes: {}", names.join(" and "));
-    let Said { blocks, data } = said;
+    let Output { blocks, data } = output;
     let (data, conclusion) = (&data, Vec::new());
     arguments.form.print(&Document { title, conclusion, blocks, data, version: VERSION })?;
     Ok(Exit::Done)
 }
 
-/// What is said so far.
-struct Said {
+/// Output collected so far.
+struct Output {
     /// For people.
     blocks: Vec<Block>,
     /// For programs.
@@ -196,13 +194,13 @@ fn single(
     name: &str,
     divided: &Divided,
     table: &Subsystems,
-    said: &mut Said,
+    output: &mut Output,
 ) -> anyhow::Result<()> {
     let top = arguments.top;
     if let Some(function) = &arguments.function {
         let around = neighbours(divided, function, name)?;
-        said.blocks.push(document::neighbours(&around, top));
-        said.data["neighbours"] = serde_json::to_value(&around)?;
+        output.blocks.push(document::neighbours(&around, top));
+        output.data["neighbours"] = serde_json::to_value(&around)?;
         return Ok(());
     }
     let by = match arguments.by {
@@ -210,13 +208,13 @@ fn single(
         By::Total => functions::By::Total,
         By::Subsystem => {
             let list = table.of_stacks(&divided.kept.to_stacks());
-            said.blocks.push(document::subsystems(&list, divided.kept.total(), top));
-            said.data["subsystems"] = serde_json::to_value(&list)?;
+            output.blocks.push(document::subsystems(&list, divided.kept.total(), top));
+            output.data["subsystems"] = serde_json::to_value(&list)?;
             return Ok(());
         }
     };
-    said.blocks.push(document::functions(divided, by, top));
-    said.data["functions"] = serde_json::to_value(divided.kept.functions(by))?;
+    output.blocks.push(document::functions(divided, by, top));
+    output.data["functions"] = serde_json::to_value(divided.kept.functions(by))?;
     Ok(())
 }
 
@@ -241,7 +239,7 @@ fn difference(
     divided: [&Divided; 2],
     packets: [Option<f64>; 2],
     table: &Subsystems,
-    said: &mut Said,
+    output: &mut Output,
 ) -> anyhow::Result<()> {
     let [before, after] = divided;
     let unit = &before.summary.unit;
@@ -253,7 +251,7 @@ fn difference(
     let are_stored = !is_given && packets.iter().all(Option::is_some);
     let (packets, figures) = match packets.into() {
         (Some(a), Some(b)) if unit != "samples" => ([a, b], format!("{unit} per packet")),
-        // Samples are few and packets many.
+        // There are few samples and many packets.
         (Some(a), Some(b)) => ([a / 1e6, b / 1e6], format!("{unit} per million packets")),
         _ => (
             divided.map(|divided| divided.kept.total() / 100.0),
@@ -272,12 +270,12 @@ fn difference(
     let mut changes = compare::compare(&measured(before, a), &measured(after, b), grouping, 95.0)
         .map_err(|error| CliError::Mistake(error.to_string()))?;
     if are_stored {
-        // One start, or all measured runs together, is no replicate: the report has those.
+        // A single start, or all measured runs combined, is no replicate: the report has intervals.
         changes.remarks = vec!["intervals are in the report, under `Where the time goes`".into()];
     }
-    said.blocks.extend(document::changes(&changes, &figures, what, arguments.top));
-    said.data["unit"] = figures.into();
-    said.data["changes"] = serde_json::to_value(&changes)?;
+    output.blocks.extend(document::changes(&changes, &figures, what, arguments.top));
+    output.data["unit"] = figures.into();
+    output.data["changes"] = serde_json::to_value(&changes)?;
     Ok(())
 }
 
@@ -292,7 +290,7 @@ fn subsystems(path: Option<&Path>) -> anyhow::Result<Subsystems> {
     })
 }
 
-/// A number of packets: `81e6`, `81000000`.
+/// Parses a number of packets: `81e6`, `81000000`.
 pub(super) fn packets(text: &str) -> Result<f64, String> {
     let number = text.replace('_', "").parse::<f64>();
     number
@@ -306,7 +304,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_packets() {
+    fn packets_accepts_counts_of_one_or_more() {
         assert_eq!((packets("81e6"), packets("1_000")), (Ok(81e6), Ok(1000.0)));
         for wrong in ["", "0", "-1", "NaN", "inf", "many"] {
             assert!(packets(wrong).is_err(), "{wrong}");

@@ -1,4 +1,4 @@
-//! A variant's profile in a store, for the commands that take profiles.
+//! A variant's profile in a store, for all commands that read profiles.
 
 use crate::error::CliError;
 use crate::experiment::STORE;
@@ -8,26 +8,25 @@ use fwdlab_results::store::{Store, StoredProfile};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// First bytes of a store, as of every SQLite file.
+/// First bytes of every SQLite file, and so of every store.
 const MAGIC: &[u8] = b"SQLite format 3\0";
 
-/// A profile of a store and what belongs to it.
+/// A profile of a store with its label and packets.
 pub(super) struct Stored {
     /// Label of the variant.
     pub(super) label: String,
-    /// The profile.
     pub(super) profile: Profile,
-    /// Packets forwarded meanwhile.
+    /// Packets forwarded during the profile.
     pub(super) packets: f64,
 }
 
-/// The profile that `DIR-or-STORE` or `DIR-or-STORE:VARIANT` names; none when the
-/// argument names no store.
+/// Returns the profile at `DIR-or-STORE` or `DIR-or-STORE:VARIANT`; `None` if the argument is not a
+/// store.
 ///
 /// # Errors
-/// A store without profiles, or without one of that name.
+/// A store without profiles, or without one of that label.
 pub(super) fn of(argument: &Path) -> Result<Option<Stored>> {
-    let Some((path, label)) = taken_apart(argument) else { return Ok(None) };
+    let Some((path, label)) = split_label(argument) else { return Ok(None) };
     let store = Store::open_read_only(&path)?;
     let plan = store.plan()?;
     let stored = store.profiles()?;
@@ -35,7 +34,7 @@ pub(super) fn of(argument: &Path) -> Result<Option<Stored>> {
         plan.variants.get(profile.record.variant).map_or("?", |variant| variant.label.as_str())
     };
     let mut known: Vec<&str> = stored.iter().map(label_of).collect();
-    // By variant: the starts of one follow each other.
+    // Profiles are sorted by variant.
     known.dedup();
     let shown = path.display();
     let label = match (label, known.as_slice()) {
@@ -57,20 +56,20 @@ pub(super) fn of(argument: &Path) -> Result<Option<Stored>> {
             return Err(CliError::Mistake(what).into());
         }
     };
-    let own = || stored.iter().filter(|profile| label_of(profile) == label);
-    // Profile runs have more samples than measured ones.
-    let mut starts: Vec<&StoredProfile> = own().filter(|p| p.record.run.is_none()).collect();
+    let of_variant = || stored.iter().filter(|profile| label_of(profile) == label);
+    // Profile runs have more samples than measured runs.
+    let mut starts: Vec<&StoredProfile> = of_variant().filter(|p| p.record.run.is_none()).collect();
     if starts.is_empty() {
-        starts = own().collect();
+        starts = of_variant().collect();
     }
     let windows = starts.iter().flat_map(|start| &start.record.windows);
     let packets = windows.map(|window| window.forwarded as f64).sum();
     Ok(Some(Stored { packets, profile: read(&starts), label }))
 }
 
-/// Path of the store and label of the variant. A name that exists is a name,
-/// whatever colons it holds.
-fn taken_apart(argument: &Path) -> Option<(PathBuf, Option<String>)> {
+/// Splits an argument into the path of the store and the label of the variant. An existing path is
+/// taken as a whole, even if it contains colons.
+fn split_label(argument: &Path) -> Option<(PathBuf, Option<String>)> {
     if let Some(store) = store(argument) {
         return Some((store, None));
     }
@@ -86,8 +85,8 @@ fn store(path: &Path) -> Option<PathBuf> {
     (first == *MAGIC).then_some(path)
 }
 
-/// All windows of a variant's profile runs together, in the unit that is sampled. What
-/// other programs and the receiver did on the same CPUs is left out.
+/// Combines all windows of a variant's profile runs, in the sampled unit. Samples of other programs
+/// and of the receiver on the same CPUs are excluded.
 fn read(starts: &[&StoredProfile]) -> Profile {
     let (mut stacks, mut left_out, mut all) = (Stacks::default(), 0, 0);
     let mut remarks: Vec<String> = Vec::new();
