@@ -1,4 +1,4 @@
-//! `fwdlab compare`.
+//! `fwdlab compare`: comparisons of files and stores.
 
 use crate::exit::Exit;
 use crate::output_format::VerboseFormArguments;
@@ -9,11 +9,10 @@ use fwdlab_results::compare::{self, Question};
 
 /// Compare variants of files and stores: the first one is the baseline.
 ///
-/// Each argument is a file with one figure per run (packets per second, or a report's
-/// instructions per packet, one per line), a report's runs.csv, a store (run.sqlite or the directory that holds
-/// it), FILE:LABEL for one variant of those, or - for standard input. One argument with several
-/// variants compares each with its baseline; two whole stores are compared
-/// variant by variant.
+/// Each argument is a file with one number per run (packets per second, or a report's instructions
+/// per packet, one per line), a report's runs.csv, a store (run.sqlite or its directory),
+/// FILE:LABEL for one variant of these, or - for standard input. A single argument with several
+/// variants compares each with its baseline; two complete stores are compared variant by variant.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -28,8 +27,8 @@ pub(crate) struct Arguments {
     /// Files, stores, or one variant of them (FILE:LABEL)
     #[arg(value_name = "FILE[:LABEL]", required = true)]
     arguments: Vec<String>,
-    /// Of one file with several variants, the one that others are compared with, or a level: each
-    /// other variant is then compared with the one that differs by that level alone
+    /// For one file with several variants: the variant to compare the others with, or a level, so
+    /// that each other variant is compared with the one that differs in that level alone
     #[arg(long, value_name = "LABEL")]
     baseline: Option<String>,
     /// Line k of each file belongs to block k
@@ -41,23 +40,23 @@ pub(crate) struct Arguments {
     /// Margin of equivalence, e.g. 2% [default: the plan's, or 2%]
     #[arg(long, value_name = "PERCENT", value_parser = margin)]
     margin: Option<f64>,
-    /// How p-values are adjusted for the number of comparisons
+    /// Adjustment of p-values for the number of comparisons
     #[arg(long, value_name = "METHOD", value_parser = value_enum::any::<Adjust>(), default_value_t = Adjust::Holm)]
     adjust: Adjust,
-    /// Exit with 1 when a comparison says so
+    /// Exit with 1 if a comparison has this verdict
     #[arg(long, value_name = "WHAT")]
     fail_on: Option<FailOn>,
-    /// Exit as `git bisect run` wants it: 0 good, 1 bad (worse), 125 can't tell, 128 stop
+    /// Exit as `git bisect run` expects: 0 good, 1 bad (worse), 125 undecided, 128 stop
     #[arg(long, conflicts_with = "fail_on")]
     bisect: bool,
     #[command(flatten)]
     form: VerboseFormArguments,
 }
 
-/// Compares.
+/// Compares, and prints the results.
 ///
 /// # Errors
-/// Whatever is wrong with the question or its files.
+/// Mistakes in the arguments or the files.
 pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     let results = compare::compare(&Question {
         arguments: arguments.arguments.clone(),
@@ -75,13 +74,13 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
 }
 
 impl Arguments {
-    /// Whether `git bisect run` reads the exit code.
+    /// True if `git bisect run` reads the exit code.
     pub(crate) fn is_for_git(&self) -> bool {
         self.bisect
     }
 }
 
-/// A confidence in percent, with or without its sign.
+/// Parses a confidence in percent; the percent sign is optional.
 pub(super) fn confidence(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').trim_end().parse::<f64>();
     number
@@ -90,7 +89,7 @@ pub(super) fn confidence(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "a confidence lies between 50 and 100 percent, e.g. 95".to_owned())
 }
 
-/// A margin as a ratio. The sign is needed: 2 could be meant as a factor.
+/// Parses a margin, and returns it as a ratio. The percent sign is required: 2 could be a factor.
 pub(super) fn margin(text: &str) -> Result<f64, String> {
     let number = text.trim().strip_suffix('%').map(|number| number.trim_end().parse::<f64>());
     match number {
@@ -104,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentages_are_read_as_they_are_meant() {
+    fn confidence_and_margin_check_their_ranges() {
         assert_eq!((confidence("95"), confidence(" 99.5 %")), (Ok(95.0), Ok(99.5)));
         assert_eq!((margin("2%"), margin("0.5 %")), (Ok(0.02), Ok(0.005)));
         for wrong in ["", "50", "100", "NaN", "high"] {

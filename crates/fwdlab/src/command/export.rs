@@ -1,4 +1,4 @@
-//! `fwdlab export`.
+//! `fwdlab export`: stores as Parquet files.
 
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -10,13 +10,13 @@ use fwdlab_export::{CURRENT, Export, ExportError, Limits};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// Write stores as Parquet files, for questions in SQL over many of them.
+/// Export stores as Parquet files, for SQL queries over many of them.
 ///
-/// Tables of experiments, runs, samples, trials, counters, settings, verdicts and warnings,
-/// in folders by bed and period that DuckDB and other readers take for one table each.
-/// docs/QUERIES.md has their columns and examples. Stores are read, never changed. Only those
-/// that are new or have changed are read, and the tables in DIR/current change at once: who
-/// reads them finds all of it or none.
+/// Writes tables of experiments, runs, samples, trials, counters, settings, verdicts and warnings,
+/// in folders by bed and period, each of which DuckDB and other readers treat as one table.
+/// docs/QUERIES.md lists their columns and has examples. Stores are read, never changed. Only new
+/// and changed stores are read. The tables in DIR/current are replaced atomically: a reader sees
+/// either the old ones or the new ones.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -30,21 +30,21 @@ pub(crate) struct Arguments {
     /// Directory for the tables
     #[arg(long, value_name = "DIR")]
     parquet: PathBuf,
-    /// Only stores with a run of this day or later (2026-01-31)
+    /// Only stores with a run on this day or later (2026-01-31)
     #[arg(long, value_name = "DATE", value_parser = super::history::date)]
     since: Option<String>,
-    /// Print what was written as JSON
+    /// Print a summary as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Stores that are read at a time, before their rows are put where they belong.
+/// Number of stores to read before their rows are distributed to the tables.
 const CHUNK: usize = 32;
 
-/// Writes them.
+/// Exports the stores.
 ///
 /// # Errors
-/// When there is no store, one can't be read, or a file can't be written.
+/// If there is no store, a store can't be read, or a file can't be written.
 pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     let stop = Stop::on_signals()?;
     let root = match arguments.stores.is_dir() {
@@ -64,7 +64,7 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
             match read {
                 None => {}
                 Some(Ok(read)) => export.add(read)?,
-                // One store of a tree doesn't spoil the others; a full disk does.
+                // One unreadable store of a tree doesn't affect the others; a full disk does.
                 Some(Err(ExportError::Store(why))) if stores.len() > 1 => {
                     unreadable.push(why.to_string());
                 }
@@ -123,7 +123,7 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// What the user can do something about.
+/// Converts errors that the user can correct.
 fn mistaken(why: ExportError) -> anyhow::Error {
     match why {
         ExportError::Busy { .. } | ExportError::Taken { .. } => {

@@ -1,4 +1,4 @@
-//! `fwdlab history`.
+//! `fwdlab history`: results over revisions, and the changes in them.
 
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -14,11 +14,10 @@ use std::path::{Path, PathBuf};
 
 /// Follow a machine and configuration over revisions, and find where it changed.
 ///
-/// Each argument is a store (run.sqlite), a directory with one, or a directory
-/// tree that holds such directories at any depth. Runs of one machine and
-/// configuration become a series in the order of revisions: those of a factor
-/// named revision, else the kernel's release, else the time. A change is found
-/// by looking for it, so it has to be confirmed by new runs of both revisions.
+/// Each argument is a store (run.sqlite), a directory with one, or a directory tree with such
+/// directories at any depth. Runs of one machine and configuration form a series in the order of
+/// revisions: the levels of a factor named revision, else the kernel's release, else the time.
+/// Changes are the result of a search, so new runs of both revisions have to confirm them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -33,23 +32,23 @@ pub(crate) struct Arguments {
     /// Stores, directories with one, or directory trees
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
-    /// Directory for history.md, index.html and the figures
+    /// Directory for history.md, index.html and the plots
     #[arg(long, short, value_name = "DIR", visible_alias = "output")]
     out: Option<PathBuf>,
     #[command(flatten)]
     form: FormArguments,
-    /// Only series whose title holds this text
+    /// Only series whose title contains TEXT
     #[arg(long, value_name = "TEXT")]
     series: Option<String>,
     #[command(flatten)]
     selected: FilterArguments,
-    /// Only changes and points that were measured on this day or later (2024-01-31)
+    /// Only changes and points measured on this day or later (2024-01-31)
     #[arg(long, value_name = "DATE", value_parser = date)]
     since: Option<String>,
-    /// Every series with its points, not only those that changed
+    /// Show every series with its points, not only series that changed
     #[arg(long)]
     all: bool,
-    /// Exit with 1 when the latest change of a series is one
+    /// Exit with 1 if the latest change of a series is of this kind
     #[arg(long, value_name = "WHAT")]
     fail_on: Option<FailOn>,
 }
@@ -63,11 +62,10 @@ enum FailOn {
     Different,
 }
 
-/// Shows it.
+/// Prints the history, and writes files with `--out`.
 ///
 /// # Errors
-/// When nothing named holds a store, a store can't be read, or the files can't
-/// be written.
+/// If none of the paths contains a store, a store can't be read, or the files can't be written.
 pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     let mut collector = collect(&arguments.paths, arguments.series.as_deref())?;
     let filter = arguments.selected.filter();
@@ -81,20 +79,20 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     if let Some(directory) = &arguments.out {
         report::write_files(directory, history.files(arguments.all))?;
     }
-    // Programs get every point.
+    // Machine-readable output contains every point.
     let all = arguments.all || arguments.form.is_for_programs();
     arguments.form.print(&history.document(arguments.form.has_pictures(), all))?;
     Ok(exit(&history, arguments.fail_on))
 }
 
-/// The stores below `paths`, read; of them only series whose title holds a text.
+/// Reads the stores below `paths`; keeps only series whose title contains `text`.
 fn collect(paths: &[PathBuf], text: Option<&str>) -> anyhow::Result<Collector> {
     let mut collector = Collector::new();
     let found = stores(paths)?;
     let read = in_parallel(&found, |found| StoreRead::of(&found.path));
     for (Found { path, named }, read) in found.into_iter().zip(read) {
         match collector.add_read(&path, read) {
-            // One store of a tree doesn't spoil the others.
+            // One unreadable store of a tree doesn't affect the others.
             Err(why) if !named => collector.leave_out(&why),
             added => added?,
         }
@@ -114,12 +112,12 @@ fn collect(paths: &[PathBuf], text: Option<&str>) -> anyhow::Result<Collector> {
 /// The history below `paths`, for other commands.
 ///
 /// # Errors
-/// As those of [`execute`].
+/// The errors of [`execute`].
 pub(super) fn of(paths: &[PathBuf], text: Option<&str>) -> anyhow::Result<History> {
     Ok(collect(paths, text)?.finish())
 }
 
-/// A day as RFC 3339 writes it.
+/// Parses a day in the format of RFC 3339.
 pub(super) fn date(text: &str) -> Result<String, String> {
     let parts: Vec<&str> = text.split('-').collect();
     let is_number = |part: &&str, digits| {
@@ -142,8 +140,7 @@ fn exit(history: &History, fail_on: Option<FailOn>) -> Exit {
     if fails { Exit::Difference } else { Exit::Done }
 }
 
-/// The stores that the user means, each once, in the order of their paths
-/// below each argument.
+/// The requested stores, each once, in the order of their paths below each argument.
 fn stores(paths: &[PathBuf]) -> anyhow::Result<Vec<Found>> {
     let mut walk = Walk::default();
     for path in paths {
@@ -151,7 +148,7 @@ fn stores(paths: &[PathBuf]) -> anyhow::Result<Vec<Found>> {
         if path.is_dir() && !store_at(path).exists() {
             walk.below(path);
         } else {
-            // Also what doesn't exist: reading it says so.
+            // A missing store is added as well: reading it reports the error.
             walk.add(store_at(path), true);
         }
         if walk.stores.len() + walk.again == before {
@@ -165,19 +162,19 @@ fn stores(paths: &[PathBuf]) -> anyhow::Result<Vec<Found>> {
     Ok(walk.stores)
 }
 
-/// A store to be read.
+/// A store to read.
 struct Found {
     path: PathBuf,
-    /// True when the user named it, false when it was found in a tree.
+    /// True if the user named it, false if it was found in a tree.
     named: bool,
 }
 
-/// A walk through directory trees. Where links lead in circles, or two names
-/// to one directory, each is entered once.
+/// A walk through directory trees. Each directory is entered once, even if links form cycles or it
+/// has several names.
 #[derive(Default)]
 struct Walk {
     stores: Vec<Found>,
-    /// Stores met again under another name.
+    /// Number of stores found again under another name.
     again: usize,
     seen: BTreeSet<PathBuf>,
 }
@@ -185,7 +182,7 @@ struct Walk {
 impl Walk {
     /// Adds every store below `directory`.
     fn below(&mut self, directory: &Path) {
-        // A heap of its own, not the thread's stack: trees may be deep.
+        // On the heap, not the thread's stack: trees may be deep.
         let mut waiting = vec![directory.to_path_buf()];
         while let Some(directory) = waiting.pop() {
             let store = directory.join(STORE);
@@ -195,11 +192,11 @@ impl Walk {
             if !self.seen.insert(canonical(&directory)) {
                 continue;
             }
-            // What can't be read is not ours: a tree may hold anything.
+            // Unreadable directories are skipped: a tree may contain anything.
             let entries = std::fs::read_dir(&directory).into_iter().flatten().flatten();
             let mut inner: Vec<PathBuf> =
                 entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
-            // The last is taken first.
+            // The last one is taken first.
             inner.sort_by(|a, b| b.cmp(a));
             waiting.extend(inner);
         }
@@ -214,7 +211,7 @@ impl Walk {
     }
 }
 
-/// One place may be named in two ways.
+/// Resolves links, since a path may have several names.
 fn canonical(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
 }
@@ -224,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trees_are_walked_once_however_links_lead() {
+    fn stores_walks_cyclic_trees_once() {
         let root = tempfile::tempdir().unwrap();
         let deep = root.path().join("b/c/d");
         std::fs::create_dir_all(&deep).unwrap();
@@ -239,7 +236,7 @@ mod tests {
             found.iter().map(|one| one.path.strip_prefix(root.path()).unwrap().into()).collect();
         assert_eq!(names, ["a", "again", "again/c/d"].map(|f| Path::new(f).join(STORE)));
         let empty = tempfile::tempdir().unwrap();
-        let refused = stores(&[empty.path().to_path_buf()]).err().unwrap().to_string();
-        assert!(refused.contains("holds a store (run.sqlite)"), "{refused}");
+        let error = stores(&[empty.path().to_path_buf()]).err().unwrap().to_string();
+        assert!(error.contains("holds a store (run.sqlite)"), "{error}");
     }
 }

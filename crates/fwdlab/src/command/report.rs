@@ -1,4 +1,4 @@
-//! `fwdlab report`.
+//! `fwdlab report`: reports of stored runs.
 
 use crate::exit::Exit;
 use crate::store_filter::FilterArguments;
@@ -28,25 +28,25 @@ pub(crate) struct Arguments {
     /// An experiment's directory, its store, or a directory of several
     #[arg(value_name = "DIR-or-STORE")]
     path: PathBuf,
-    /// Directory of the report; of several, each keeps its place below it
+    /// Directory of the report; several reports keep their relative paths below it
     /// [default: the store's]
     #[arg(long, short, value_name = "DIR", visible_alias = "output")]
     out: Option<PathBuf>,
-    /// The figure that stands for an imported run [default: as imported]
+    /// Rule for the value of an imported run [default: as imported]
     #[arg(long, value_name = "RULE", value_parser = value_enum::any::<Rule>())]
     rule: Option<Rule>,
-    /// Copy published pictures and call graphs into the report instead of linking to the
-    /// files that were imported
+    /// Copy published plots and call graphs into the report instead of linking to the imported
+    /// files
     #[arg(long)]
     pictures: bool,
     #[command(flatten)]
     selected: FilterArguments,
 }
 
-/// Writes it; of several stores a page over all of them, too.
+/// Writes the report; for several stores, also a page about all of them.
 ///
 /// # Errors
-/// When there is no store, or the report can't be written.
+/// If there is no store, or the report can't be written.
 pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     let mut paths = stores_at(&arguments.path);
     let filter = arguments.selected.filter();
@@ -59,11 +59,11 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let next = AtomicUsize::new(0);
     let failed = AtomicBool::new(false);
-    // One report per thread at a time; they are told of in the order of their stores.
-    let (told, hears) = mpsc::channel();
+    // One report per thread at a time; results are printed in the order of their stores.
+    let (sender, receiver) = mpsc::channel();
     let entries = std::thread::scope(|scope| {
         for _ in 0..threads.min(paths.len()) {
-            let told = told.clone();
+            let sender = sender.clone();
             let (paths, next, failed) = (&paths, &next, &failed);
             scope.spawn(move || {
                 while !failed.load(Ordering::Relaxed)
@@ -71,24 +71,24 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
                 {
                     let written = arguments.write(path);
                     failed.fetch_or(written.is_err(), Ordering::Relaxed);
-                    // Whoever hears it may have left after a fault.
-                    let _ = told.send((path, written));
+                    // The receiver may be gone after an error.
+                    let _ = sender.send((path, written));
                 }
             });
         }
-        drop(told);
+        drop(sender);
         let mut early = BTreeMap::new();
         let mut entries = Vec::new();
         let mut stores = paths.iter().peekable();
-        for (path, written) in hears {
+        for (path, written) in receiver {
             early.insert(path, written);
             while let Some(written) = stores.peek().and_then(|path| early.remove(path)) {
                 stores.next();
-                let told = written.and_then(|(readme, entry)| {
+                let printed = written.and_then(|(readme, entry)| {
                     entries.push(Ok(entry));
                     Ok(terminal::print(&readme)?)
                 });
-                if let Err(why) = told {
+                if let Err(why) = printed {
                     failed.store(true, Ordering::Relaxed);
                     return Err(why);
                 }
@@ -107,16 +107,16 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
 }
 
 impl Arguments {
-    /// Writes the report of the store at `path` and gives the place of its README, and what
-    /// the page over all says of it.
+    /// Writes the report of the store at `path`; returns the path of its README and the entry for
+    /// the page about all stores.
     fn write(&self, path: &Path) -> anyhow::Result<(String, Entry)> {
         let contents = metric_arg::contents(path, self.rule)?;
-        let beside = path.parent().unwrap_or(Path::new("."));
-        let below = beside.strip_prefix(&self.path).unwrap_or(Path::new(""));
+        let parent = path.parent().unwrap_or(Path::new("."));
+        let below = parent.strip_prefix(&self.path).unwrap_or(Path::new(""));
         let directory = match &self.out {
             Some(out) if below != Path::new("") => out.join(below),
             Some(out) => out.clone(),
-            None => beside.to_path_buf(),
+            None => parent.to_path_buf(),
         };
         let mut analysis = Analysis::of(&contents);
         if self.pictures {

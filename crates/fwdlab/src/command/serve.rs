@@ -1,4 +1,4 @@
-//! `fwdlab serve`.
+//! `fwdlab serve`: stores as pages in a browser.
 
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -9,13 +9,12 @@ use anyhow::Context;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 
-/// Show stores, and the experiment that runs, as pages in a browser.
+/// Show stores and the running experiment in a browser.
 ///
-/// Lists every store below the directory; each has its report, its flame graphs, and its
-/// runs as they come while it is measured. Any two variants can be compared, and everything
-/// followed over revisions. Nothing is ever written. On another address than loopback,
-/// only those who have the printed address with its token are answered; it is not
-/// encrypted.
+/// Lists every store below the directory, with its report, its flame graphs, and, while it is
+/// measured, its runs as they arrive. Any two variants can be compared, and results can be followed
+/// over revisions. It never writes anything. On an address other than loopback, it answers only
+/// requests with the token of the printed URL; the connection is not encrypted.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -24,18 +23,18 @@ Examples:
   fwdlab serve --listen 0.0.0.0:8080           for others, who need the token
   ssh -L 8080:127.0.0.1:8080 rack fwdlab serve the same without another open port")]
 pub(crate) struct Arguments {
-    /// The directory of the stores
+    /// Directory of the stores
     #[arg(value_name = "DIR", default_value = "results")]
     directory: PathBuf,
-    /// Where to listen: ADDRESS, PORT or ADDRESS:PORT; port 0 takes any that is free
+    /// Address to listen on: ADDRESS, PORT or ADDRESS:PORT; port 0 selects any free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = address)]
     listen: SocketAddr,
 }
 
-/// Shows them until Ctrl-C.
+/// Serves the pages until Ctrl-C.
 ///
 /// # Errors
-/// When there is no such directory, or nothing can listen there.
+/// If the directory does not exist, or the address can't be used.
 pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     let Arguments { directory, listen } = arguments;
     if !directory.is_dir() {
@@ -60,7 +59,7 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// An address, a port, or both.
+/// Parses an address, a port, or both.
 fn address(text: &str) -> Result<SocketAddr, String> {
     const PORT: u16 = 8080;
     if let Ok(port) = text.parse() {
@@ -79,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_with_and_without_port() {
+    fn address_accepts_a_missing_address_or_port() {
         let read = |text| address(text).map(|address| address.to_string());
         assert_eq!(read("9000").unwrap(), "127.0.0.1:9000");
         assert_eq!(read("0.0.0.0").unwrap(), "0.0.0.0:8080");

@@ -1,4 +1,4 @@
-//! `fwdlab show`.
+//! `fwdlab show`: results of stored runs.
 
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -12,7 +12,7 @@ use fwdlab_model::plan::Rule;
 use fwdlab_results::report::{self, Analysis};
 use std::path::{Path, PathBuf};
 
-/// Show the figures of stored runs, also while they are being measured.
+/// Show the results of stored runs, also while they are being measured.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -30,42 +30,42 @@ pub(crate) struct Arguments {
     /// An experiment's directory, its store, or a directory of several
     #[arg(value_name = "DIR-or-STORE")]
     path: PathBuf,
-    /// Of several stores only those whose place, title or machine holds all of these words
+    /// For several stores: only those whose path, title or machine contains all of these words
     #[arg(long, value_name = "WORDS")]
     filter: Option<String>,
     #[command(flatten)]
     selected: FilterArguments,
-    /// Of several stores the figures of each, instead of a table of them
+    /// For several stores: the results of each, instead of a table of the stores
     #[arg(long)]
     full: bool,
     #[command(flatten)]
     form: VerboseFormArguments,
-    /// Exit with 1 when a comparison says so
+    /// Exit with 1 if a comparison has this verdict
     #[arg(long, value_name = "WHAT")]
     fail_on: Option<FailOn>,
-    /// The figure that stands for an imported run [default: as imported]
+    /// Rule for the value of an imported run [default: as imported]
     #[arg(long, value_name = "RULE", value_parser = value_enum::any::<Rule>())]
     rule: Option<Rule>,
 }
 
-/// Shows them.
+/// Prints the results.
 ///
 /// # Errors
-/// When there is no store, or it can't be read.
+/// If there is no store, or it can't be read.
 pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     let paths = stores_at(&arguments.path);
     let filter = arguments.selected.filter();
     let is_all = arguments.filter.is_none() && filter.is_empty();
-    let is_asked_for_figures = arguments.full
+    let shows_each_store = arguments.full
         || arguments.form.is_json()
         || arguments.fail_on.is_some()
         || arguments.rule.is_some();
-    let is_table = paths.len() > 1 && !is_asked_for_figures;
+    let is_table = paths.len() > 1 && !shows_each_store;
     if let Some(form) = arguments.form.single().filter(|_| !arguments.form.is_json()) {
         ensure_one(&paths, form, &arguments.path)?;
     }
     if !is_table && is_all {
-        return figures(arguments, &paths, true);
+        return print_each(arguments, &paths, true);
     }
     let words = arguments.filter.as_deref().unwrap_or_default();
     let catalogue = stores::catalogue(&paths, &arguments.path, &filter, words);
@@ -78,10 +78,10 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
         terminal::warn(why);
     }
     let chosen: Vec<PathBuf> = catalogue.entries.into_iter().map(|entry| entry.path).collect();
-    figures(arguments, &chosen, false)
+    print_each(arguments, &chosen, false)
 }
 
-/// Refuses several stores for a form of which a file contains one document.
+/// Rejects several stores for a form whose files contain one document.
 fn ensure_one(paths: &[PathBuf], form: &str, given: &Path) -> anyhow::Result<()> {
     if paths.len() > 1 {
         let what = format!(
@@ -96,12 +96,12 @@ fn ensure_one(paths: &[PathBuf], form: &str, given: &Path) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Shows the figures of each of these stores.
-fn figures(arguments: &Arguments, paths: &[PathBuf], is_all: bool) -> anyhow::Result<Exit> {
+/// Prints the results of each of the stores.
+fn print_each(arguments: &Arguments, paths: &[PathBuf], is_all: bool) -> anyhow::Result<Exit> {
     let mut exits = Vec::new();
     let mut shown = Vec::new();
     let is_json = arguments.form.is_json();
-    // What stands for one store prints one object, what stands for several an array.
+    // A path of one store prints one object, a path of several an array.
     let is_one = is_all && paths.len() == 1;
     for (i, path) in paths.iter().enumerate() {
         let analysis = Analysis::of(&metric_arg::contents(path, arguments.rule)?);
