@@ -1,4 +1,4 @@
-//! `fwdlab ab`: a first question, without a file.
+//! `fwdlab ab`: compares commands without an experiment file.
 
 use super::run;
 use crate::error::CliError;
@@ -11,15 +11,15 @@ use std::path::{Path, PathBuf};
 
 /// Name of the experiment file in the directory of store and report.
 const FILE: &str = "ab.toml";
-/// Variants that letters name.
+/// Maximum number of variants: one for each letter.
 const MOST: usize = 26;
 
-/// Does it make a difference which command has run before?
+/// Measure whether a command changes the forwarding rate.
 ///
-/// Each command is a variant, A, B and so on, and each is held against A. Before each run its
-/// command runs in the device's namespace (or on its host, with --lab), words as a shell would
-/// divide them: `sh -c '...'` for a shell's own. An empty one, '', is the device as it is. The
-/// experiment is written to DIR/ab.toml, from where `fwdlab run` goes on with it.
+/// Each command is a variant, A, B and so on, and each is compared with A. A variant's command runs
+/// before each of its runs, in the device's namespace (or on its host, with --lab). It is split
+/// into words as by a shell (`sh -c '...'` for shell syntax). An empty one, '', leaves the device
+/// unchanged. The experiment is written to DIR/ab.toml, from which `fwdlab run` can continue it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -28,16 +28,16 @@ Examples:
   fwdlab ab '' 'ethtool -K d0 gro on' --set traffic.family=inet6 --format mail
   fwdlab ab '' 'insmod patched.ko' --teardown 'rmmod patched' --out results/patched")]
 pub(crate) struct Arguments {
-    /// What runs before each run of a variant; the first is what the others are held against
+    /// Command to run before each run of a variant; the first is the baseline
     #[arg(value_name = "COMMAND", required = true, num_args = 2..=MOST)]
     commands: Vec<String>,
-    /// What runs after each run; may be given several times
+    /// Command to run after each run; may be given several times
     #[arg(long, value_name = "COMMAND")]
     teardown: Vec<String>,
     /// Directory of experiment, store and report
     #[arg(long, short, value_name = "DIR", default_value = "results/ab")]
     out: PathBuf,
-    /// Begin anew; the old store is kept as run.sqlite.1
+    /// Start again; the old store is kept as run.sqlite.1
     #[arg(long)]
     fresh: bool,
     #[command(flatten)]
@@ -46,10 +46,10 @@ pub(crate) struct Arguments {
     common: run::Common,
 }
 
-/// Writes the experiment and carries it out.
+/// Writes the experiment and runs it.
 ///
 /// # Errors
-/// As `fwdlab run`; when DIR holds another experiment.
+/// The errors of `fwdlab run`; a DIR that contains another experiment.
 pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let out = &arguments.out;
     let (file, text) = (out.join(FILE), experiment(&arguments.commands, &arguments.teardown));
@@ -75,9 +75,9 @@ fn run_arguments(arguments: &Arguments, file: &Path) -> Result<run::Arguments> {
     Ok(run)
 }
 
-/// The experiment as a file.
+/// The text of the experiment file.
 fn experiment(commands: &[String], teardown: &[String]) -> String {
-    // A string of JSON is one of TOML, too.
+    // A JSON string is also a TOML string.
     let string = |text: &str| serde_json::Value::from(text).to_string();
     let list = |commands: &[String]| {
         let all: Vec<String> = commands.iter().map(|command| string(command)).collect();
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_become_levels_whatever_is_in_them() {
+    fn experiment_quotes_commands_as_levels() {
         let (odd, down) = ("sh -c 'echo \"a\\b\"; # c'", words(&["down one"]));
         let text = experiment(&words(&["", odd, "x"]), &down);
         let plan = fwdlab_model::load("ab.toml", &text, &|_| Err("none".into()));

@@ -1,4 +1,4 @@
-//! `fwdlab new`: a commented experiment file for a question.
+//! `fwdlab new`: writes a commented experiment file for a question.
 
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -11,17 +11,17 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Component, Path, PathBuf};
 
-/// A question, with the file that answers it.
+/// A question, and the file that answers it.
 struct Question {
     name: &'static str,
     meaning: &'static str,
     text: &'static str,
-    /// A file that the text names: its path from there, and its text.
+    /// A file that the text refers to: its path relative to the text's file, and its contents.
     companion: Option<(&'static str, &'static str)>,
     kernels: Kernels,
 }
 
-/// Kernels that a question is about.
+/// Kernels that a question compares or measures.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kernels {
     None,
@@ -37,7 +37,7 @@ macro_rules! experiment {
     };
 }
 
-/// The questions, by what is varied or measured.
+/// All questions, by the subject of the variation or measurement.
 static QUESTIONS: [Question; 16] = [
     question("tunable", "what does a sysctl cost?", experiment!("tutorial.toml")),
     question("commands", "what does the effect of a command cost?", experiment!("commands.toml")),
@@ -107,8 +107,8 @@ impl Question {
 
 /// Write a commented experiment file for a question
 ///
-/// Without a question, lists them. The file is one of fwdlab's own experiments: change what is
-/// varied, and keep the rest.
+/// Without a question, lists the questions. The file is one of fwdlab's own experiments: change the
+/// varied settings, and keep the rest.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -123,7 +123,7 @@ pub(crate) struct Arguments {
     /// The question
     #[arg(value_parser = QUESTIONS.each_ref().map(|question| question.name))]
     question: Option<String>,
-    /// The file; - is standard output [default: QUESTION.toml]
+    /// Output file; - is standard output [default: QUESTION.toml]
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     /// Set a value of the file: trial.duration=5s (repeatable)
@@ -138,7 +138,7 @@ pub(crate) struct Arguments {
 /// Lists the questions, or writes the file.
 ///
 /// # Errors
-/// When the file exists or can't be written, or the question's kernels are missing.
+/// If the file exists or can't be written, or the question's kernels are missing.
 pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let chosen = |question: &&Question| Some(question.name) == arguments.question.as_deref();
     let Some(question) = QUESTIONS.iter().find(chosen) else {
@@ -172,7 +172,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Returns the assignments that name the kernels of a question, with paths from `file`.
+/// Returns the assignments for the kernels of a question, with paths relative to `file`.
 fn kernels(question: &Question, given: &[PathBuf], file: &Path) -> Result<Vec<String>> {
     if question.kernels == Kernels::None {
         return match given {
@@ -207,7 +207,8 @@ fn kernels(question: &Question, given: &[PathBuf], file: &Path) -> Result<Vec<St
     match (question.kernels, found.as_slice()) {
         (Kernels::One, [.., newest]) => Ok(vec![format!("vm.kernel={}", json!(named(newest)))]),
         (Kernels::Several, [_, _, ..]) => {
-            // Without --kernel the ends: what lies between them makes the experiment longer.
+            // Without --kernel the first and last one: kernels between them would make the
+            // experiment longer.
             let ends = [&found[0], &found[found.len() - 1]];
             let chosen = if given.is_empty() { ends.to_vec() } else { found.iter().collect() };
             let mut labels: Vec<String> = chosen.iter().map(|path| label(path)).collect();
@@ -220,8 +221,8 @@ fn kernels(question: &Question, given: &[PathBuf], file: &Path) -> Result<Vec<St
             let levels: String = levels.collect();
             Ok(vec![format!("factor.revision.levels=[\n{levels}]")])
         }
-        (wanted, _) => {
-            let (number, take) = match wanted {
+        (kind, _) => {
+            let (number, take) = match kind {
                 Kernels::Several => ("two kernels", "ends"),
                 _ => ("a kernel", "newest"),
             };
@@ -243,8 +244,8 @@ fn label(path: &Path) -> String {
     package.strip_prefix("linux-image-").unwrap_or(package).to_owned()
 }
 
-/// Returns `path` as seen from the directory of `file`: unchanged if that is the working
-/// directory or the path is absolute.
+/// Returns `path` relative to the directory of `file`: unchanged if that is the working directory
+/// or the path is absolute.
 fn from_file(file: &Path, path: &Path) -> PathBuf {
     let directory = file.parent().unwrap_or(Path::new(""));
     if path.is_absolute() {
@@ -276,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_right_from_the_file() {
+    fn from_file_returns_paths_relative_to_the_file() {
         let path = |file: &str, path: &str| from_file(Path::new(file), Path::new(path));
         assert_eq!(path("x.toml", "kernels/a.deb"), Path::new("kernels/a.deb"));
         assert_eq!(path("./x.toml", "kernels/a.deb"), Path::new("kernels/a.deb"));
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_is_labelled_by_its_release() {
+    fn label_is_the_release_of_a_package() {
         let of = |path: &str| label(Path::new(path));
         assert_eq!(
             of("k/linux-image-6.12.43+deb13-cloud-amd64_6.12.43-1_amd64.deb"),

@@ -1,5 +1,5 @@
-//! `fwdlab run`: load, plan, open the store, open the testbed, carry out every
-//! run that the store lacks, report.
+//! `fwdlab run`: loads and plans an experiment, opens store and testbed, measures the missing runs
+//! and writes the report.
 
 use crate::error::CliError;
 use crate::exit::{self, Exit};
@@ -23,7 +23,7 @@ use fwdlab_results::store::Store;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Options about the whole experiment, its results and its report: a share has none.
+/// Options for the whole experiment, its results and its report: invalid for a share.
 const NOT_OF_SHARES: [&str; 11] = [
     "fresh",
     "bisect",
@@ -38,10 +38,10 @@ const NOT_OF_SHARES: [&str; 11] = [
     "verbose",
 ];
 
-/// Carry out an experiment and write its report.
+/// Run an experiment and write its report.
 ///
-/// What was measured is kept after each run: run the same command again and it
-/// goes on where it stopped.
+/// Each run is stored as soon as it finishes: repeat the same command to continue an interrupted
+/// experiment.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -62,22 +62,22 @@ pub(crate) struct Arguments {
     /// Directory of store and report [default: results/NAME, after the experiment file]
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Begin anew; the old store is kept as run.sqlite.1
+    /// Start again; the old store is kept as run.sqlite.1
     #[arg(long)]
     fresh: bool,
-    /// Exit as `git bisect run` wants it: 0 good, 1 bad (worse), 125 can't tell, 128 stop; begins anew
-    /// as --fresh does, since stored runs are of another commit
+    /// Exit as `git bisect run` expects: 0 good, 1 bad (worse), 125 undecided, 128 stop; starts
+    /// again as --fresh does, since stored runs belong to another commit
     #[arg(long, conflicts_with = "fail_on")]
     bisect: bool,
-    /// Measure only this share of the blocks (2/4: the second of four), into a store of its own
-    /// below the directory; `fwdlab merge` makes one store of all
+    /// Measure only this share of the blocks (2/4: the second of four), into its own store below
+    /// the directory; `fwdlab merge` combines the stores of all shares
     #[arg(long, value_name = "I/N", conflicts_with_all = NOT_OF_SHARES)]
     share: Option<Share>,
-    /// Name of the bed that is measured on, kept with its runs [default: the laboratory's, if any]
+    /// Name of the bed that measures, stored with its runs [default: the laboratory's, if any]
     #[arg(long, value_name = "NAME", value_parser = shard::bed)]
     bed: Option<String>,
-    /// Revision of the software under test, such as a commit, kept with its runs: `fwdlab history`
-    /// names the store by it
+    /// Revision of the software under test, such as a commit, stored with its runs: `fwdlab
+    /// history` names the store by it
     #[arg(long, value_name = "NAME", value_parser = revision)]
     revision: Option<String>,
     #[command(flatten)]
@@ -86,25 +86,25 @@ pub(crate) struct Arguments {
     common: Common,
 }
 
-/// What every command takes that measures an experiment.
+/// Options of every command that measures an experiment.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Common {
-    /// Don't measure what sender and receiver reach without a DUT
+    /// Don't measure the rates of sender and receiver without a DUT
     #[arg(long)]
     no_calibration: bool,
-    /// Sample the DUT's CPUs in the measured runs, also when the file asks for none
+    /// Sample the DUT's CPUs in the measured runs, even if the file requests no profiles
     #[arg(long, conflicts_with = "no_profile")]
     profile: bool,
-    /// Take no profiles, even when the file asks for them
+    /// Take no profiles, even if the file requests them
     #[arg(long)]
     no_profile: bool,
     /// Write no report, only the store
     #[arg(long)]
     no_report: bool,
-    /// Exit with 1 when a comparison says so
+    /// Exit with 1 if a comparison has this verdict
     #[arg(long, value_name = "WHAT")]
     fail_on: Option<FailOn>,
-    /// Wait as long, such as 60min, for a laboratory's hosts that another controller has
+    /// Maximum time to wait for laboratory hosts that another controller uses, such as 60min
     #[arg(long, value_name = "DURATION", value_parser = crate::lease_wait::time)]
     wait: Option<Duration>,
     /// Show no progress, only the results
@@ -112,33 +112,32 @@ pub(crate) struct Common {
     quiet: bool,
     #[command(flatten)]
     form: VerboseFormArguments,
-    /// Run this program at the end, with the summary on its standard input; {title},
-    /// {outcome} and {report} stand for title, `finished` or `failed`, and the report's file
+    /// Run this program at the end, with the summary on its standard input; {title}, {outcome} and
+    /// {report} are replaced with the title, `finished` or `failed`, and the path of the report
     #[arg(long, value_name = "COMMAND")]
     notify_command: Option<String>,
 }
 
 impl Arguments {
-    /// The same for another command's options.
+    /// Replaces the options that another command shares with this one.
     pub(crate) fn set(&mut self, fresh: bool, overrides: Overrides, common: Common) {
         (self.fresh, self.overrides, self.common) = (fresh, overrides, common);
     }
 
-    /// The same with another command's options of the plan.
+    /// Replaces the options that change the plan.
     pub(crate) fn set_overrides(&mut self, fresh: bool, overrides: Overrides) {
         (self.fresh, self.overrides) = (fresh, overrides);
     }
 }
 
-/// Carries it out.
+/// Runs the experiment.
 ///
 /// # Errors
-/// Faults of the file, a store that belongs to another plan, whatever the
-/// testbed lacks or meets, an interruption.
+/// Errors in the file, a store of another plan, a failing or unsuitable testbed, an interruption.
 pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let mut loaded = experiment::load(&arguments.experiment, &arguments.overrides)?;
-    if let Some(wanted) = arguments.wants_profiles() {
-        if wanted && loaded.plan.base.testbed.kind == TestbedKind::Vm {
+    if let Some(is_enabled) = arguments.profile_option() {
+        if is_enabled && loaded.plan.base.testbed.kind == TestbedKind::Vm {
             return Err(CliError::Mistake(
                 "--profile: no profiler samples a virtual machine\n  next step: leave it out: without \
                  `figure` in [compare] all instructions are counted by function"
@@ -146,14 +145,14 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
             )
             .into());
         }
-        loaded.plan.profile = experiment::profile(&arguments.experiment, &loaded.text, wanted);
+        loaded.plan.profile = experiment::profile(&arguments.experiment, &loaded.text, is_enabled);
     }
-    let beside = experiment::beside(&arguments.experiment);
+    let base = experiment::beside(&arguments.experiment);
     let command = arguments.common.notify_command.as_deref();
-    let recipients = notify::recipients(&loaded.plan, &beside, command)?;
+    let recipients = notify::recipients(&loaded.plan, &base, command)?;
     let out = experiment::directory(&loaded.plan, arguments.out.as_deref());
-    // A corrected path makes another plan, which would not fit a store of this one.
-    let missing = missing::files(&loaded.plan, &beside);
+    // Correcting a path changes the plan, which then would not match a store of this plan.
+    let missing = missing::files(&loaded.plan, &base);
     if !missing.is_empty() && !store_at(&out).exists() {
         let why = format!(
             "the experiment names files that do not exist: {}\n  next step: {}",
@@ -165,10 +164,10 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     if let Some(share) = arguments.share {
         return measure_share(arguments, &loaded.plan, &loaded.text, share, &out);
     }
-    let result = carry_out(arguments, &loaded, &out);
+    let result = run_and_report(arguments, &loaded, &out);
     let (outcome, summary) = match &result {
         Ok((_, summary)) => (Outcome::Finished, summary.clone()),
-        // Who stopped it knows.
+        // The user who interrupted it needs no message.
         Err(error) if exit::of(error) == Exit::Interrupted => return result.map(|(exit, _)| exit),
         Err(error) => (Outcome::Failed, format!("{error:#}\n")),
     };
@@ -178,14 +177,14 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     result.map(|(exit, _)| exit)
 }
 
-/// A finished experiment.
+/// Results of an experiment, and the variants that were given up.
 pub(crate) struct Measured {
     pub(crate) analysis: Analysis,
     given_up: Vec<GivenUp>,
 }
 
 impl Measured {
-    /// Exit code: figures that can't be trusted weigh more than figures that are missing.
+    /// Exit code: untrustworthy results take precedence over missing ones.
     pub(crate) fn exit(&self, arguments: &Arguments) -> Result<Exit> {
         let exit = exit_of(&self.analysis, arguments)?;
         let is_doubtful =
@@ -198,10 +197,11 @@ impl Measured {
     }
 }
 
-/// Measures the runs that the store lacks and writes the report, without printing results.
+/// Measures the runs that are missing from the store and writes the report, without printing
+/// results.
 ///
 /// # Errors
-/// As [`execute`].
+/// The errors of [`execute`].
 pub(crate) fn measure(arguments: &Arguments) -> Result<Measured> {
     let loaded = experiment::load(&arguments.experiment, &arguments.overrides)?;
     let out = experiment::directory(&loaded.plan, arguments.out.as_deref());
@@ -213,16 +213,16 @@ fn measure_loaded(
     Loaded { plan, text }: &Loaded,
     out: &Path,
 ) -> Result<Measured> {
-    let (mut store, said) = session::open_store(out, arguments.is_fresh())?;
-    said.into_iter().for_each(|said| arguments.say(&said));
+    let (mut store, notice) = session::open_store(out, arguments.is_fresh())?;
+    notice.into_iter().for_each(|notice| arguments.note(&notice));
     store.adopt_plan(plan, text)?;
     arguments.check_revision(&store)?;
     let missing = store.missing_runs(plan)?;
     let watch = StoppingWatch::begin(plan, &store)?;
     let stopping = watch.as_ref().map(StoppingWatch::stopping).cloned();
     let profiles = profiling::missing(plan, &store)?;
-    arguments.say(&introduction(plan, missing.len(), stopping.as_ref()));
-    arguments.say_unless_empty(&profiling::announcement(plan, profiles.len()));
+    arguments.note(&introduction(plan, missing.len(), stopping.as_ref()));
+    arguments.note_unless_empty(&profiling::announcement(plan, profiles.len()));
     let missing = match stopping {
         Some(stopping) if stopping.done => Vec::new(),
         _ => missing,
@@ -240,8 +240,8 @@ fn measure_loaded(
     Ok(Measured { analysis, given_up })
 }
 
-/// Measures, reports and prints; returns the results in short next to the exit code.
-fn carry_out(arguments: &Arguments, loaded: &Loaded, out: &Path) -> Result<(Exit, String)> {
+/// Measures, reports and prints; returns the exit code and a short summary of the results.
+fn run_and_report(arguments: &Arguments, loaded: &Loaded, out: &Path) -> Result<(Exit, String)> {
     let measured = measure_loaded(arguments, loaded, out)?;
     let analysis = &measured.analysis;
     show(arguments, analysis, out)?;
@@ -259,8 +259,8 @@ fn carry_out(arguments: &Arguments, loaded: &Loaded, out: &Path) -> Result<(Exit
     Ok((measured.exit(arguments)?, summary))
 }
 
-/// Measures what its store lacks of a share. A part has no report, nor a verdict: those are of
-/// the whole, and so are profiles.
+/// Measures the missing runs of a share. A share has no report, verdict or profiles: they belong to
+/// the whole experiment.
 fn measure_share(
     arguments: &Arguments,
     plan: &Plan,
@@ -270,7 +270,7 @@ fn measure_share(
 ) -> Result<Exit> {
     shard::check(plan)?;
     if plan.profile.as_ref().is_some_and(|profile| profile.starts > 0) {
-        arguments.say(profiling::NOT_IN_SHARES);
+        arguments.note(profiling::NOT_IN_SHARES);
     }
     let mut store = share.open(out)?;
     store.adopt_plan(plan, text)?;
@@ -278,7 +278,7 @@ fn measure_share(
     let missing = share.part_of(plan, &store.missing_runs(plan)?);
     let runs = share.runs(plan);
     let (name, left) = (&plan.name, missing.len());
-    arguments.say(&format!("{name}, {share}: {left} of its {runs} runs are left"));
+    arguments.note(&format!("{name}, {share}: {left} of its {runs} runs are left"));
     let mut given_up = Vec::new();
     if !missing.is_empty() {
         let session = arguments.session(plan, runs, false);
@@ -293,7 +293,7 @@ fn measure_share(
         terminal::note(&format!("what is left is tried again by\n  {again}"));
         return Ok(Exit::Environment);
     }
-    arguments.say(&format!("{share} is complete: {}", store.path().display()));
+    arguments.note(&format!("{share} is complete: {}", store.path().display()));
     Ok(Exit::Done)
 }
 
@@ -316,7 +316,7 @@ fn introduction(plan: &Plan, missing: usize, stopping: Option<&Stopping>) -> Str
     format!("{name}: {title}\n{left}")
 }
 
-/// Prints the results, and where more of them are.
+/// Prints the results and the path of the report or the store.
 fn show(arguments: &Arguments, analysis: &Analysis, out: &Path) -> Result<()> {
     let data = report::shown(analysis)?;
     arguments.common.form.print(&report::summary(analysis, &data))?;
@@ -325,11 +325,11 @@ fn show(arguments: &Arguments, analysis: &Analysis, out: &Path) -> Result<()> {
     } else {
         format!("report: {}", out.join("README.md").display())
     };
-    // What programs read ends with the document.
+    // Machine-readable output ends with the document.
     if arguments.common.form.is_of_terminal() {
         terminal::print(&place)?;
     } else {
-        arguments.say(&place);
+        arguments.note(&place);
     }
     Ok(())
 }
@@ -342,25 +342,26 @@ fn exit_of(analysis: &Analysis, arguments: &Arguments) -> Result<Exit> {
 }
 
 impl Arguments {
-    /// Whether `git bisect run` reads the exit code.
+    /// True if `git bisect run` reads the exit code.
     pub(crate) fn is_for_git(&self) -> bool {
         self.bisect
     }
 
-    /// The runs of one commit say nothing of the next, whose plan is the same.
+    /// True if old runs are set aside: with `--bisect` they belong to another commit with the same
+    /// plan.
     fn is_fresh(&self) -> bool {
         self.fresh || self.bisect
     }
 
-    /// Checks that the store's runs are of the revision that is measured.
+    /// Checks that the store's runs belong to the measured revision.
     fn check_revision(&self, store: &Store) -> Result<()> {
         let invocations = store.invocations()?;
         let stored = invocations
             .iter()
             .find_map(|stored| facts::revision(&stored.invocation.environment).map(str::to_owned));
         match (&self.revision, stored) {
-            (Some(wanted), Some(stored)) if *wanted != stored => Err(CliError::Mistake(format!(
-                "{}: its runs are of revision {stored}, not of {wanted}\n  next step: begin anew with \
+            (Some(expected), Some(stored)) if *expected != stored => Err(CliError::Mistake(format!(
+                "{}: its runs are of revision {stored}, not of {expected}\n  next step: begin anew with \
                  --fresh, or give another directory with --out",
                 store.path().display()
             ))
@@ -369,21 +370,21 @@ impl Arguments {
         }
     }
 
-    /// Says something unless asked to be quiet.
-    fn say(&self, text: &str) {
+    /// Prints a note unless `--quiet` is set.
+    fn note(&self, text: &str) {
         if !self.common.quiet {
             terminal::note(text);
         }
     }
 
-    fn say_unless_empty(&self, text: &str) {
+    fn note_unless_empty(&self, text: &str) {
         if !text.is_empty() {
-            self.say(text);
+            self.note(text);
         }
     }
 
-    /// The command that goes on with this experiment: everything that is part of
-    /// the plan, and the directory.
+    /// The command that continues this experiment, with the directory and all options that affect
+    /// the plan.
     fn command_line(&self) -> String {
         let mut line = self.overrides.command_line("run", &self.experiment, self.out.as_deref());
         if let Some(Share { number, of }) = self.share {
@@ -400,7 +401,7 @@ impl Arguments {
         given.fold(line, |line, (option, _)| format!("{line} {option}"))
     }
 
-    /// What is measured of a plan: `runs` are those that its store is to have.
+    /// Session that measures a plan; `runs` is the number of runs that its store should contain.
     fn session<'a>(&self, plan: &'a Plan, runs: usize, takes_profiles: bool) -> Session<'a> {
         Session {
             plan,
@@ -416,8 +417,8 @@ impl Arguments {
         }
     }
 
-    /// What the command line says of profiles, if anything.
-    fn wants_profiles(&self) -> Option<bool> {
+    /// The profile option of the command line; `None` if there is none.
+    fn profile_option(&self) -> Option<bool> {
         match (self.common.profile, self.common.no_profile) {
             (true, _) => Some(true),
             (_, true) => Some(false),
@@ -426,7 +427,7 @@ impl Arguments {
     }
 }
 
-/// The name of a revision, without anything that a shell or a table would break at.
+/// Parses the name of a revision: only characters that are safe in shells and tables.
 fn revision(name: &str) -> std::result::Result<String, String> {
     let is_fit = |c: char| c.is_ascii_alphanumeric() || ".-_+~:/@".contains(c);
     match (1..=128).contains(&name.len()) && name.chars().all(is_fit) {
@@ -440,7 +441,7 @@ mod tests {
     use clap::Parser;
 
     #[test]
-    fn the_command_to_go_on_says_what_is_part_of_the_plan() {
+    fn command_line_keeps_options_of_the_plan() {
         let line =
             "fwdlab run my/x.toml --fresh --out it's --seed 3 --testbed sim --quiet --profile";
         let parsed = crate::command::Arguments::parse_from(line.split(' '));

@@ -1,5 +1,5 @@
-//! `fwdlab search`: rates that lose no more than is tolerated, of an experiment's variants or
-//! of whatever a program measures.
+//! `fwdlab search`: highest rates within the tolerated loss, of an experiment's variants or of
+//! anything that a program measures.
 
 use super::{run, send};
 use crate::error::CliError;
@@ -20,14 +20,13 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Search for the rates at which no more packets are lost than tolerated (RFC 9971).
+/// Search for the highest rates within the tolerated packet loss (RFC 9971).
 ///
-/// Of an experiment file: each run of its variants searches, and the report compares the rates
-/// found. Or of anything: after `--` follows a program that carries one trial out. In its
-/// arguments {load} stands for packets per second and {seconds} for the length of the trial; it
-/// prints how many packets were offered and how many were forwarded, two numbers on its last
-/// line, or a JSON object with `offered` and `forwarded`. A trial whose program fails is
-/// invalid and is repeated.
+/// With an experiment file, each run of its variants is a search, and the report compares the rates
+/// found. Without one, a program after `--` carries out each trial. In its arguments {load} is
+/// replaced with packets per second and {seconds} with the length of the trial. It prints the
+/// numbers of packets offered and forwarded: two numbers on its last line, or a JSON object with
+/// `offered` and `forwarded`. A trial whose program fails is invalid and is repeated.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -38,59 +37,59 @@ Examples:
   fwdlab search --goal ndr --width 1 --seconds 0.5 --max-load 2Mpps --repeats 10 --json -- \\
       ssh rack ./one-trial --pps {load} --time {seconds}")]
 pub(crate) struct Arguments {
-    /// The experiment file (- is standard input); without it a program measures
+    /// The experiment file (- is standard input); not needed if a program measures
     #[arg(value_name = "EXPERIMENT.toml", required_unless_present = "program")]
     experiment: Option<PathBuf>,
-    /// What to search for; may be given several times
+    /// Goal of the search; may be given several times
     #[arg(long, value_name = "GOAL", value_delimiter = ',', value_parser = PRESETS, default_value = "ndr,pdr")]
     goal: Vec<String>,
     /// Directory of store and report of an experiment [default: results/NAME-search]
     #[arg(long, short, value_name = "DIR", conflicts_with = "program")]
     out: Option<PathBuf>,
-    /// Number of blocks of the experiment, instead of the file's
+    /// Number of blocks; overrides the file
     #[arg(long, value_name = "N", conflicts_with = "program")]
     blocks: Option<u32>,
-    /// A value of the experiment, instead of what its file says: trial.duration=5s. May be given
-    /// several times
+    /// Override a value of the experiment file, such as trial.duration=5s; may be given several
+    /// times
     #[arg(long, value_name = "KEY=VALUE", conflicts_with = "program")]
     set: Vec<String>,
     /// Show no progress, only the results
     #[arg(long, short)]
     quiet: bool,
-    /// Least load of a program's trials [default: a thousandth of the greatest]
+    /// Minimum load [default: a thousandth of the maximum]
     #[arg(long, value_name = "RATE", value_parser = send::rate, requires = "program")]
     min_load: Option<f64>,
-    /// Greatest load of a program's trials [default: the line rate]
+    /// Maximum load [default: the line rate]
     #[arg(long, value_name = "RATE", value_parser = send::rate, requires = "program")]
     max_load: Option<f64>,
-    /// Line rate of what a program's load goes over, such as 10Gbit/s; of several links together
-    /// their sum
+    /// Speed of the link that carries the program's load, such as 10Gbit/s; the sum of several
+    /// links
     #[arg(long, value_name = "RATE", value_parser = link_bps, requires_all = ["program", "frame_size"])]
     link_speed: Option<u64>,
-    /// Size of the program's frames with their FCS, 64 and up, or a mix, such as imix
+    /// Size of the program's frames with FCS, at least 64, or a mix, such as imix
     #[arg(long, value_name = "BYTES", value_parser = frame_size, requires = "program")]
     frame_size: Option<FrameSize>,
-    /// Length of a program's full-length trials, in seconds; the durations that decide about a
+    /// Length of the program's full-length trials, in seconds; the durations that decide about a
     /// load keep their ratio to it
     #[arg(long, value_name = "S", value_parser = send::seconds, requires = "program")]
     seconds: Option<Duration>,
-    /// Greatest distance of the bounds, in percent
+    /// Maximum width of the result interval, in percent
     #[arg(long, value_name = "PERCENT", requires = "program")]
     width: Option<f64>,
-    /// Searches, one after the other
+    /// Number of searches, one after the other
     #[arg(long, value_name = "N", default_value_t = 1, requires = "program", value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeats: u32,
     #[command(flatten)]
     form: FormArguments,
-    /// The program that carries a trial out, with its arguments
+    /// Program that carries out a trial, with its arguments
     #[arg(last = true, value_name = "PROGRAM", conflicts_with = "experiment")]
     program: Vec<String>,
 }
 
-/// Searches.
+/// Runs the search.
 ///
 /// # Errors
-/// The user's mistakes, what a run meets, an interruption.
+/// Mistakes in the arguments, errors of a run, an interruption.
 pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     match &arguments.experiment {
         Some(experiment) => of_experiment(arguments, experiment),
@@ -98,7 +97,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     }
 }
 
-/// As `fwdlab run` with a search in each run.
+/// Runs the experiment as `fwdlab run` does, with a search in each run.
 fn of_experiment(arguments: &Arguments, experiment: &std::path::Path) -> Result<Exit> {
     let name = experiment.file_stem().unwrap_or_default().to_string_lossy();
     let out = arguments.out.clone();
@@ -120,8 +119,8 @@ fn of_program(arguments: &Arguments) -> Result<Exit> {
     let goals: Vec<Goal> = arguments.goal.iter().filter_map(|name| goal(arguments, name)).collect();
     let line = arguments.link_speed.zip(arguments.frame_size);
     let link = line.map(|(bps, frame)| line_pps(bps, frame) as u64);
-    let asked = arguments.max_load.map(|load| load.round() as u64);
-    let Some(max_load) = asked.into_iter().chain(link).min() else {
+    let requested = arguments.max_load.map(|load| load.round() as u64);
+    let Some(max_load) = requested.into_iter().chain(link).min() else {
         let why =
             "a program's loads have no end: give --max-load, or --link-speed and --frame-size";
         return Err(CliError::Mistake(why.to_owned()).into());
@@ -149,7 +148,7 @@ fn of_program(arguments: &Arguments) -> Result<Exit> {
         }
     }
     let label = arguments.program.first().map_or("", String::as_str);
-    let method = Method::of_searches(label, &goals, &records, arguments.frame_size, asked);
+    let method = Method::of_searches(label, &goals, &records, arguments.frame_size, requested);
     arguments.form.print(&report::searches("Throughput search", &method))?;
     let has_rates = |run: &report::analysis::MethodRun| run.found.iter().all(GoalFound::has_rate);
     Ok(match method.runs.iter().all(has_rates) {
@@ -159,7 +158,7 @@ fn of_program(arguments: &Arguments) -> Result<Exit> {
     })
 }
 
-/// The size of frames, or a mix of sizes.
+/// Parses a frame size, or a mix of sizes.
 fn frame_size(text: &str) -> Result<FrameSize, String> {
     match text.parse::<u16>() {
         Ok(bytes) if (FRAME_MIN..=FRAME_MAX).contains(&bytes) => Ok(FrameSize::of(bytes)),
@@ -168,7 +167,7 @@ fn frame_size(text: &str) -> Result<FrameSize, String> {
     }
 }
 
-/// The goal of a name, with the lengths and the width that were asked for.
+/// The named goal, with the requested lengths and width.
 fn goal(arguments: &Arguments, name: &str) -> Option<Goal> {
     let mut goal = Goal::preset(name)?;
     if let Some(percent) = arguments.width {
@@ -202,9 +201,9 @@ fn carry_out(
     let mut invalid_trials = 0;
     let tolerated =
         tolerated(&search.result().goals.iter().map(|g| g.goal.clone()).collect::<Vec<_>>());
-    while let Step::Measure(asked) = search.next() {
+    while let Step::Measure(request) = search.next() {
         let at_ns = began.elapsed().as_nanos() as u64;
-        let trial = MethodTrial { at_ns, ..measure(&arguments.program, asked)? };
+        let trial = MethodTrial { at_ns, ..measure(&arguments.program, request)? };
         if stop.requested() {
             search.end(Ending::Cancelled);
             break;
@@ -225,29 +224,30 @@ fn carry_out(
     Ok(record)
 }
 
-/// One trial of the program.
-fn measure(program: &[String], asked: Trial) -> Result<MethodTrial> {
-    let seconds = asked.duration_ns as f64 / 1e9;
+/// Carries out one trial with the program.
+fn measure(program: &[String], request: Trial) -> Result<MethodTrial> {
+    let seconds = request.duration_ns as f64 / 1e9;
     let filled = |word: &String| {
-        word.replace("{load}", &asked.load.to_string()).replace("{seconds}", &format!("{seconds}"))
+        word.replace("{load}", &request.load.to_string())
+            .replace("{seconds}", &format!("{seconds}"))
     };
     let words: Vec<String> = program.iter().map(filled).collect();
     let output = Command::new(&words[0]).args(&words[1..]).output().map_err(|error| {
         CliError::Mistake(format!("{}: {error}\n  next step: name a program after `--`", words[0]))
     })?;
     let trial = MethodTrial {
-        load: asked.load,
-        duration_ns: asked.duration_ns,
-        window_ns: asked.duration_ns,
+        load: request.load,
+        duration_ns: request.duration_ns,
+        window_ns: request.duration_ns,
         ..MethodTrial::default()
     };
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        let last = said.lines().last().unwrap_or_default();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let last = stderr.lines().last().unwrap_or_default();
         return Ok(MethodTrial { invalid: Some(format!("{}: {last}", output.status)), ..trial });
     }
-    let said = String::from_utf8_lossy(&output.stdout);
-    match counts(&said) {
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    match counts(&stdout) {
         Some((offered, forwarded)) => {
             Ok(MethodTrial { offered, forwarded: without_strays(offered, forwarded), ..trial })
         }
@@ -255,17 +255,18 @@ fn measure(program: &[String], asked: Trial) -> Result<MethodTrial> {
             "{} printed no counts: `{}`\n  next step: let its last line be `OFFERED FORWARDED`, or \
              a JSON object with `offered` and `forwarded`",
             words[0],
-            said.lines().last().unwrap_or_default()
+            stdout.lines().last().unwrap_or_default()
         ))
         .into()),
     }
 }
 
-/// Packets on a live link that a generator counts in addition to its own, at most, and as a share
-/// of those offered: T-Rex counts up to 12 more than it sent in 13 % of published trials.
+/// Maximum number of foreign packets on a live link that a generator may count as its own, and
+/// their maximum share of the packets offered: T-Rex counts up to 12 more than it sent in 13 % of
+/// published trials.
 const STRAYS: (u64, f64) = (16, 1e-5);
 
-/// Forwarded packets without a few that the generator did not send. More than that makes the
+/// Forwarded packets without the few that the generator did not send. A larger surplus makes the
 /// trial invalid.
 fn without_strays(offered: u64, forwarded: u64) -> u64 {
     let most = STRAYS.0.max((offered as f64 * STRAYS.1) as u64);
@@ -273,9 +274,9 @@ fn without_strays(offered: u64, forwarded: u64) -> u64 {
     if is_stray { offered } else { forwarded }
 }
 
-/// Packets offered and forwarded, as a program's last line or its whole output says.
-fn counts(said: &str) -> Option<(u64, u64)> {
-    let last = said.trim_end().lines().last()?;
+/// Packets offered and forwarded, from the last line of a program's output or from all of it.
+fn counts(output: &str) -> Option<(u64, u64)> {
+    let last = output.trim_end().lines().last()?;
     let json = |text: &str| -> Option<(u64, u64)> {
         let value: Value = serde_json::from_str(text).ok()?;
         Some((value.get("offered")?.as_u64()?, value.get("forwarded")?.as_u64()?))
@@ -287,7 +288,7 @@ fn counts(said: &str) -> Option<(u64, u64)> {
             _ => None,
         }
     };
-    json(last).or_else(|| json(said)).or_else(numbers)
+    json(last).or_else(|| json(output)).or_else(numbers)
 }
 
 #[cfg(test)]
@@ -295,7 +296,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_strays_are_no_packets_of_the_trial() {
+    fn without_strays_removes_a_small_surplus() {
         assert_eq!(without_strays(1_000_000, 1_000_012), 1_000_000);
         assert_eq!(without_strays(1_000_000, 999_000), 999_000);
         assert_eq!(without_strays(1_000_000, 1_000_017), 1_000_017);
@@ -303,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_the_last_line_or_a_json_object() {
+    fn counts_reads_the_last_line_or_a_json_object() {
         assert_eq!(counts("hello\n1000 990\n"), Some((1000, 990)));
         assert_eq!(counts("{\"offered\": 5, \"forwarded\": 4}"), Some((5, 4)));
         assert_eq!(counts("{\n\"offered\": 5,\n\"forwarded\": 4\n}\n"), Some((5, 4)));
