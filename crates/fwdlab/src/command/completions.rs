@@ -1,4 +1,4 @@
-//! `fwdlab completions`.
+//! `fwdlab completions`: completion scripts for shells.
 
 use crate::exit::Exit;
 use crate::terminal;
@@ -17,10 +17,10 @@ pub(crate) struct Arguments {
     shell: Shell,
 }
 
-/// Prints them.
+/// Prints the completion script.
 ///
 /// # Errors
-/// When standard output can't be written.
+/// If standard output can't be written.
 pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     let mut script = Vec::new();
     let mut command = super::Arguments::command();

@@ -1,5 +1,5 @@
-//! Every command line that documents, examples and the help print is one that the program
-//! takes: options are not forgotten where they are renamed, and files that are named are there.
+//! Checks that the program accepts every command line in documents, examples and help texts, so
+//! that renamed options are not forgotten there, and that the files that they name exist.
 
 use super::Arguments;
 use clap::error::ErrorKind;
@@ -7,12 +7,12 @@ use clap::{CommandFactory, Parser};
 use fwdlab_model::words;
 use std::path::{Path, PathBuf};
 
-/// A command line, and where it stands.
+/// A command line and its location.
 struct Line {
     at: String,
     text: String,
-    /// True for one that stands by itself, false for one within a sentence, which may leave out
-    /// what it is not about.
+    /// True for a command line in a block; false for one within a sentence, which may omit
+    /// arguments.
     is_whole: bool,
 }
 
@@ -29,7 +29,7 @@ fn files(directory: &str, ending: &str) -> Vec<PathBuf> {
     paths
 }
 
-/// What follows the program's name, if the line begins with it.
+/// The text after the program's name; `None` if the line does not begin with it.
 fn command(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let line = line.strip_prefix("$ ").unwrap_or(line);
@@ -38,19 +38,19 @@ fn command(line: &str) -> Option<&str> {
     line.strip_prefix("fwdlab ")
 }
 
-/// Without what only a shell reads, and without a comment.
+/// Removes shell syntax and comments.
 fn without_shell(line: &str) -> String {
     let ends = [" | ", " || ", " && ", " >", " 2>", "  ", " # ", " ...", " \\"];
     let cut = ends.iter().filter_map(|end| line.find(end)).min();
     let line = line[..cut.unwrap_or(line.len())].trim_end().trim_end_matches(';');
-    // The end of a string that the whole command stands in.
+    // The end of a string that contains the whole command.
     let is_within = line.matches('\'').count() % 2 == 1;
     let line = if is_within { line.trim_end_matches('\'') } else { line };
-    // A variable of the shell is some word, a number that is up to the reader is one.
+    // A shell variable is some word; `N` is a number of the reader's choice.
     line.replace(" N ", " 3 ").replace('$', "")
 }
 
-/// The command lines of a text in Markdown.
+/// Command lines in a Markdown text.
 fn of_markdown(name: &str, text: &str) -> Vec<Line> {
     let mut found = Vec::new();
     let mut is_code = false;
@@ -79,7 +79,7 @@ fn of_markdown(name: &str, text: &str) -> Vec<Line> {
     found
 }
 
-/// The command lines among the comments of an example, and after `Examples:` of a help.
+/// Command lines in the comments of an example, or after `Examples:` in a help text.
 fn of_text(name: &str, text: &str) -> Vec<Line> {
     let lines = text.lines().enumerate();
     let found = lines.filter_map(|(number, line)| {
@@ -90,25 +90,25 @@ fn of_text(name: &str, text: &str) -> Vec<Line> {
     found.collect()
 }
 
-/// What is wrong with it.
+/// Returns the fault of a command line; `None` if the program accepts it.
 fn fault(line: &Line) -> Option<String> {
-    let said = |why: String| Some(format!("{}: `fwdlab {}`: {why}", line.at, line.text));
+    let report = |why: String| Some(format!("{}: `fwdlab {}`: {why}", line.at, line.text));
     let words = match words::split(&line.text) {
         Ok(words) => [vec!["fwdlab".to_owned()], words].concat(),
-        Err(why) => return said(why),
+        Err(why) => return report(why),
     };
     let is_of_this_repository =
         |word: &&String| word.starts_with("experiments/") && word.ends_with(".toml");
     let is_missing = |word: &&String| !root().join(word.as_str()).is_file();
     if let Some(missing) = words.iter().find(|w| is_of_this_repository(w) && is_missing(w)) {
-        return said(format!("there is no {missing}"));
+        return report(format!("there is no {missing}"));
     }
-    // It reads its arguments itself, as ministat(1) does; clap would misunderstand some.
+    // ministat reads its arguments itself, as ministat(1) does; clap would misread some.
     if words[1] == "ministat" {
         return None;
     }
     let error = Arguments::try_parse_from(&words).err()?;
-    // An option that a sentence is about, without its value.
+    // A sentence names an option without its value.
     let is_named = error.to_string().contains("but none was supplied");
     match error.kind() {
         _ if is_named && !line.is_whole => None,
@@ -120,12 +120,12 @@ fn fault(line: &Line) -> Option<String> {
         {
             None
         }
-        _ => said(error.to_string()),
+        _ => report(error.to_string()),
     }
 }
 
 #[test]
-fn every_command_line_of_the_documents_is_taken() {
+fn documents_contain_only_accepted_command_lines() {
     let mut documents = vec![root().join("README.md"), root().join("CONTRIBUTING.md")];
     documents.extend(["docs", "docs/method"].iter().flat_map(|folder| files(folder, ".md")));
     let mut lines = Vec::new();
@@ -144,7 +144,7 @@ fn every_command_line_of_the_documents_is_taken() {
 }
 
 #[test]
-fn every_example_of_the_help_is_taken() {
+fn help_contains_only_accepted_examples() {
     let mut whole = Arguments::command();
     whole.build();
     let mut lines = Vec::new();
@@ -154,7 +154,7 @@ fn every_example_of_the_help_is_taken() {
         let below = command.get_subcommands().cloned();
         commands.extend(below.map(|below| (format!("{name} {}", below.get_name()), below)));
     }
-    // Usage lines have placeholders in brackets, which are no examples.
+    // Usage lines contain placeholders in brackets and are not examples.
     lines.retain(|line| !line.text.contains(['<', '[']));
     assert!(lines.len() > 40, "{} examples", lines.len());
     let faults: Vec<String> = lines.iter().filter_map(fault).collect();
@@ -162,7 +162,7 @@ fn every_example_of_the_help_is_taken() {
 }
 
 #[test]
-fn what_is_not_taken_is_named_with_its_place() {
+fn fault_names_the_location_of_a_rejected_line() {
     let text = "`fwdlab run` and `fwdlab run x.toml --no-such`\n```\n$ fwdlab run\n\
                 sudo fwdlab plan experiments/none.toml | less\nfwdlab show x \\\n    --json  # c\n```\n";
     let lines = of_markdown("x.md", text);

@@ -1,4 +1,4 @@
-//! `fwdlab man`: for packagers.
+//! `fwdlab man`: manual pages, for packagers.
 
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -11,14 +11,14 @@ use std::path::PathBuf;
 Example:
   fwdlab man /usr/local/share/man/man1")]
 pub(crate) struct Arguments {
-    /// Directory to write them to
+    /// Directory for the pages
     directory: PathBuf,
 }
 
-/// Writes them.
+/// Writes the manual pages.
 ///
 /// # Errors
-/// When the directory can't be written.
+/// If the directory can't be written.
 pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     let directory = &arguments.directory;
     std::fs::create_dir_all(directory)

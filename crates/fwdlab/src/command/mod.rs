@@ -1,4 +1,4 @@
-//! The command line as a whole, and one file per command, with its arguments.
+//! Command line of the program; one file per command.
 
 #[cfg(target_os = "linux")]
 pub(crate) mod ab;
@@ -74,7 +74,7 @@ Examples:
   fwdlab show results/demo --json            the figures, for programs
   fwdlab search experiments/demo.toml        at which rates is nothing lost?
   fwdlab compare before.pps after.pps        did anything change?";
-/// Where nothing is measured, what is done with what others measured.
+/// Examples for systems on which fwdlab only evaluates stored results.
 #[cfg(not(target_os = "linux"))]
 const EXAMPLES: &str = "\
 Examples:
@@ -85,7 +85,7 @@ Examples:
   fwdlab plan experiments/demo.toml          what would be done, how long?
   fwdlab compare before.pps after.pps        did anything change?";
 
-/// Options that every command takes, said once.
+/// Help on the options that every command takes; only the program's own help prints it.
 const OF_ALL: &str = "\
 Of every command:
   --color <WHEN>  auto (on a terminal, unless NO_COLOR, CLICOLOR or CLICOLOR_FORCE say otherwise),
@@ -93,9 +93,9 @@ Of every command:
 
 /// A laboratory for packet-forwarding performance.
 ///
-/// One experiment file says what is tested, with which traffic and how often.
-/// fwdlab builds the testbed, sends the traffic, counts, decides with statistics
-/// whether anything changed, and writes a report.
+/// An experiment file specifies what to test, with which traffic and how often. fwdlab builds the
+/// testbed, sends the traffic, counts packets, decides with statistics whether anything changed,
+/// and writes a report.
 #[derive(Debug, Parser)]
 #[command(
     name = "fwdlab",
@@ -107,10 +107,10 @@ Of every command:
     after_long_help = format!("{OF_ALL}\n\n{EXAMPLES}\n\n{}", exit::TABLE),
 )]
 pub(crate) struct Arguments {
-    /// Colours. Every command takes it, and the program's own help alone says so.
+    /// Use of colours. Every command takes this option; only the program's own help lists it.
     #[arg(long, global = true, hide = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
     pub(crate) color: Color,
-    /// What to do.
+    /// The command to execute.
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -119,15 +119,15 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     #[cfg(target_os = "linux")]
-    /// Carry out an experiment and write its report
+    /// Run an experiment and write its report
     Run(run::Arguments),
     #[cfg(target_os = "linux")]
-    /// Hand an experiment to the queue of a cluster (Slurm), share by share
+    /// Submit an experiment to the queue of a cluster (Slurm), share by share
     Submit(submit::Arguments),
-    /// Put stores of shares of one plan together
+    /// Merge the stores of a plan's shares
     Merge(merge::Arguments),
     #[cfg(target_os = "linux")]
-    /// Ask a first question without a file: does a command make a difference?
+    /// Compare commands without an experiment file: does one change the forwarding rate?
     Ab(ab::Arguments),
     #[cfg(target_os = "linux")]
     /// Measure a device and print its data sheet: rates, throughput, delays, firewall, queues
@@ -138,56 +138,56 @@ pub(crate) enum Command {
     Plan(plan::Arguments),
     /// Rebuild the report of stored runs
     Report(report::Arguments),
-    /// Show the figures of stored runs
+    /// Show the results of stored runs
     Show(show::Arguments),
     /// Compare variants of files and stores
     Compare(compare::Arguments),
-    /// Follow a configuration over revisions, and find where it changed
+    /// Show a configuration's results over revisions, and detect changes
     History(history::Arguments),
-    /// Write stores as tables, for questions in SQL over many of them
+    /// Export stores as tables, for SQL queries over many of them
     Export(export::Arguments),
     #[cfg(target_os = "linux")]
     /// Find the revision that changed the rate, run by run
     Bisect(bisect::Arguments),
-    /// Show stores, and the experiment that runs, as pages in a browser
+    /// Show stores and the running experiment in a browser
     Serve(serve::Arguments),
-    /// Read what the FreeBSD netbenches harness left into stores
+    /// Import results of the FreeBSD netbenches harness into stores
     Import(import::Arguments),
-    /// Make a laboratory of a configuration of bench-lab.sh
+    /// Create a laboratory from a configuration of bench-lab.sh
     ImportLab(import_lab::Arguments),
     #[cfg(target_os = "linux")]
-    /// Search for the rates at which no more packets are lost than tolerated
+    /// Search for the highest rates within the tolerated packet loss
     Search(search::Arguments),
     #[cfg(target_os = "linux")]
-    /// Count what a packet costs in a kernel: instructions, by function
+    /// Count the instructions that a kernel executes per packet, by function
     Count(count::Arguments),
     #[cfg(target_os = "linux")]
     /// List and fetch kernels for guests
     Kernels(kernels::Arguments),
-    /// Show which functions CPU time goes to
+    /// Show which functions use CPU time
     Profile(profile::Arguments),
-    /// Draw where CPU time goes
+    /// Draw flame graphs of CPU time
     Flamegraph(flamegraph::Arguments),
     #[cfg(target_os = "linux")]
     /// Forward packets: the software router
     ///
-    /// Between interfaces, files or rings in memory, until Ctrl-C. The set-up is a TOML
-    /// file: workers, forwarding table, firewall, interfaces, routes, neighbours. Every
-    /// packet that comes in is counted as forwarded, dropped for a reason that has a name,
-    /// or handed to the slow path.
+    /// Forwards between interfaces, files or rings in memory, until Ctrl-C. The configuration is a
+    /// TOML file: workers, forwarding table, firewall, interfaces, routes, neighbours. Every
+    /// incoming packet is counted as forwarded, as dropped for a named reason, or as handed to the
+    /// slow path.
     Route(route::Arguments),
     #[cfg(target_os = "linux")]
     /// Send traffic through an interface
     ///
-    /// UDP over IPv4 or IPv6 between the benchmark's own addresses (198.18.0.0/15,
-    /// 2001:2::/48), each packet with run, flow and number. `fwdlab receive` counts it at
+    /// UDP over IPv4 or IPv6 between the benchmark's own addresses (198.18.0.0/15, 2001:2::/48);
+    /// each packet contains run, flow and sequence number. `fwdlab receive` counts the packets at
     /// the far end. Needs root, or CAP_NET_RAW for AF_PACKET.
     Send(send::Arguments),
     #[cfg(target_os = "linux")]
     /// Count the traffic that arrives at an interface
     ///
-    /// All packets of the interface end here while the XDP program is attached: use an
-    /// interface that nothing else needs. It is not promiscuous: packets must go to its
+    /// The XDP program consumes all packets of the interface while it is attached: use an interface
+    /// that nothing else needs. The interface is not promiscuous: packets must be addressed to its
     /// MAC.
     Receive(receive::Arguments),
     #[cfg(target_os = "linux")]
@@ -195,10 +195,10 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Lab(lab::Command),
     #[cfg(target_os = "linux")]
-    /// Find out what this machine can do, and what to install
+    /// Report what this machine can measure, and what to install
     Doctor(doctor::Arguments),
     #[cfg(target_os = "linux")]
-    /// Measure the laboratory itself
+    /// Benchmark parts of the laboratory itself
     #[command(subcommand)]
     Bench(bench::Command),
     /// Compare files of numbers as ministat(1) does
@@ -212,14 +212,14 @@ pub(crate) enum Command {
     Schema(schema::Arguments),
     /// Write the manual pages
     Man(man::Arguments),
-    /// What is no command here.
+    /// A word that is not a command on this system.
     #[cfg(not(target_os = "linux"))]
     #[command(external_subcommand)]
     Other(Vec<OsString>),
 }
 
 impl Command {
-    /// Whether `git bisect run` reads the exit code.
+    /// True if `git bisect run` reads the exit code.
     pub(crate) fn is_for_git(&self) -> bool {
         match self {
             #[cfg(target_os = "linux")]
@@ -230,10 +230,10 @@ impl Command {
     }
 }
 
-/// Does what the user asks.
+/// Executes a command.
 ///
 /// # Errors
-/// Whatever the command meets; [`crate::exit`] says which exit code it means.
+/// Any error of the command; [`crate::exit`] maps it to an exit code.
 pub(crate) fn execute(command: Command) -> anyhow::Result<Exit> {
     match command {
         #[cfg(target_os = "linux")]
@@ -292,8 +292,8 @@ pub(crate) fn execute(command: Command) -> anyhow::Result<Exit> {
     }
 }
 
-/// The error for what is no command of this system's: testbeds are of Linux (namespaces, XDP,
-/// /proc), what is kept and shown is not.
+/// The error for a command that this system lacks: testbeds need Linux (namespaces, XDP, /proc);
+/// evaluating stored results does not.
 #[cfg(not(target_os = "linux"))]
 fn no_command_here(words: &[OsString]) -> crate::error::CliError {
     let name = words.first().map(|word| word.to_string_lossy()).unwrap_or_default();
@@ -314,12 +314,12 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn the_definition_is_sound() {
+    fn command_line_definition_is_valid() {
         Arguments::command().debug_assert();
     }
 
     #[test]
-    fn options_of_all_commands_are_said_once() {
+    fn global_options_appear_only_in_main_help() {
         let mut whole = Arguments::command();
         assert!(whole.render_long_help().to_string().contains("--color"));
         whole.build();
@@ -330,7 +330,7 @@ mod tests {
         }
         let parsed = Arguments::try_parse_from(["fwdlab", "show", "x", "--color", "never"]);
         assert_eq!(parsed.unwrap().color, Color::Never);
-        // A command's help needs no value for what isn't shown.
+        // `--help` of a command needs no value for hidden options.
         let help = Arguments::try_parse_from(["fwdlab", "plan", "--help"]).unwrap_err();
         assert_eq!(help.kind(), clap::error::ErrorKind::DisplayHelp);
     }
