@@ -130,7 +130,7 @@ pub(crate) enum Command {
     /// Compare commands without an experiment file: does one change the forwarding rate?
     Ab(ab::Arguments),
     #[cfg(target_os = "linux")]
-    /// Measure a device and print its data sheet: rates, throughput, delays, firewall, queues
+    /// Measure a device and print its data sheet: rates, throughput, latency, firewall, queues
     Datasheet(datasheet::Arguments),
     /// Write a commented experiment file for a question
     New(new::Arguments),

@@ -169,7 +169,7 @@ fn controlled(stop: &Stop) -> Result<Exit> {
     // A thread reads, so that a signal ends the program while no input arrives.
     let (sender, lines) = channel();
     thread::spawn(move || {
-        // The router drops its capabilities in the thread that opens its ports, and in the threads
+        // The router drops its privileges in the thread that opens its ports, and in the threads
         // that it starts.
         if let Err(error) = rights::drop_all() {
             terminal::note(&error.to_string());

@@ -76,8 +76,8 @@ pub(crate) struct Arguments {
     /// Name of the bed that measures, stored with its runs [default: the laboratory's, if any]
     #[arg(long, value_name = "NAME", value_parser = shard::bed)]
     bed: Option<String>,
-    /// Revision of the software under test, such as a commit, stored with its runs: `fwdlab
-    /// history` names the store by it
+    /// Revision of the software under test, such as a commit, stored with its runs;
+    /// `fwdlab history` uses it as the name of the store
     #[arg(long, value_name = "NAME", value_parser = revision)]
     revision: Option<String>,
     #[command(flatten)]

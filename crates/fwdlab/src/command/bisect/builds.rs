@@ -2,9 +2,9 @@
 //!
 //! Nothing is written into the user's repository: a clone in the cache (`git clone --shared`)
 //! borrows its objects, and each requested commit gets its own worktree there. The outcome of a
-//! build, success or failure, is kept. A build that was killed leaves neither mark and is repeated.
-//! A build holds a lock, which its child processes inherit: a second build waits until no process
-//! of the first one can write any more.
+//! build, success or failure, is kept. A killed build leaves no outcome and is repeated. A build
+//! holds a lock, which its child processes inherit: a second build waits until no process of the
+//! first one can write any more.
 
 use crate::error::CliError;
 use crate::signal::Stop;

@@ -289,12 +289,12 @@ pub(super) mod tests {
     #[test]
     fn total_of_a_kernel_does_not_depend_on_the_others() {
         let alone = findings(&[state("6.2", 888.0, false)]);
-        let both = findings(&[state("6.1", 1000.0, true), state("6.2", 888.0, false)]);
-        for (row, total) in both.kernels.iter().chain(&alone.kernels).zip([1000.0, 895.0, 895.0]) {
+        let pair = findings(&[state("6.1", 1000.0, true), state("6.2", 888.0, false)]);
+        for (row, total) in pair.kernels.iter().chain(&alone.kernels).zip([1000.0, 895.0, 895.0]) {
             assert_eq!((row.instructions, row.least, row.most), (total, total, total));
         }
         // The clock's function is background in one of them, and so in no difference.
-        assert_eq!(exact(&both.comparisons[0]).map(|exact| exact.difference), Some(-112.0));
+        assert_eq!(exact(&pair.comparisons[0]).map(|exact| exact.difference), Some(-112.0));
     }
 
     #[test]
@@ -322,7 +322,7 @@ pub(super) mod tests {
         ];
         let expected = expected.map(|(a, b, d)| (a.to_owned(), b.to_owned(), Some(d)));
         assert_eq!(found.comparisons.iter().map(of).collect::<Vec<_>>(), expected);
-        // Between kernels only: the cost of the ruleset is no fault of a kernel.
+        // Between kernels only: the cost of the ruleset is not a kernel's fault.
         assert_eq!(found.decisive().count(), 2);
         let alone = findings(&states[..2]);
         assert_eq!(alone.decisive().count(), 1);

@@ -45,7 +45,7 @@ pub(super) struct Findings {
     /// Misses; `None` if caches were not modelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) caches: Option<Modelled>,
-    /// Kernels that could not be counted, of three and more.
+    /// Kernels that could not be counted; empty unless there are three or more kernels.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) failed: Vec<Failed>,
     /// Number of states of each kernel: one more than there are changes.
