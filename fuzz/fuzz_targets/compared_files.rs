@@ -11,6 +11,6 @@ fuzz_target!(|input: (&str, &str, bool)| {
     let question = Question { blocked, ..Question::default() };
     if let Ok(results) = compare_texts(&question, &[("a.pps", first), ("b.csv", second)]) {
         let document = results.document();
-        FORMS.map(|form| (form.render)(&document, 60).is_ok());
+        let _ = FORMS.map(|form| (form.render)(&document, 60).is_ok());
     }
 });

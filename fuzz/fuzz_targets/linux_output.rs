@@ -6,7 +6,7 @@ use fwdlab_bench::cpu;
 use fwdlab_bench::dut::counters::{self, Reading};
 use fwdlab_bench::dut::linux::interfaces::{Channels, feature_state, is_up, queue_interrupts};
 use fwdlab_bench::dut::linux::{nft, scheduling};
-use fwdlab_bench::dut::{self, Loss, Totals, freebsd, path};
+use fwdlab_bench::dut::{self, Loss, Totals, drop_accounting, freebsd};
 use fwdlab_bench::links::Links;
 use fwdlab_model::record::Counts;
 use fwdlab_model::settings::Settings;
@@ -20,11 +20,11 @@ fuzz_target!(|text: &str| {
     all.extend(counters::softnet_counters(text));
     places(all.into_iter().collect());
     let sums = counters::softnet_counters(text);
-    let of_cpus = path::softnet_counters(text, &[0, 1]);
+    let of_cpus = drop_accounting::softnet_counters(text, &[0, 1]);
     assert!((sums.len(), of_cpus.len()) == (2, 3));
-    let _ = (path::softirqs(text, &[0, 1]), path::conntrack_counters(text));
-    assert!(path::queue_counters("d0", text).len() <= lines);
-    assert!(path::nft_counters(text).len() <= lines);
+    let _ = (drop_accounting::softirqs(text, &[0, 1]), drop_accounting::conntrack_counters(text));
+    assert!(drop_accounting::queue_counters("d0", text).len() <= lines);
+    assert!(drop_accounting::nft_counters(text).len() <= lines);
     assert!(cpu::times(text).len() <= lines);
     let numbers = queue_interrupts(text, "enp1s0", text);
     assert!(numbers.len() <= lines);
@@ -44,7 +44,7 @@ fn places(reading: Reading) {
     for (before, after) in [(&nothing, &reading), (&reading, &reading)] {
         let loss = Loss { before, after, total, receiver: offered, settings };
         let _ = counters::compare(before, after, totals, &links);
-        let _ = path::drops(&loss, true, &links);
+        let _ = drop_accounting::drops(&loss, true, &links);
         let _ = freebsd::counters::drops(&loss, true, &links);
     }
 }
