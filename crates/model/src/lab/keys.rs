@@ -16,7 +16,7 @@ pub const SECTIONS: &[Section] = &[TOP, SSH, NOTIFY, LABGRID, HOST, INTERFACE, C
 pub(super) const TOP: Section = Section {
     doc: "The machines of a laboratory, and the cables between them.",
     keys: &[
-        key("version", integer(1, 1), "", "Version of this format; must be written.")
+        key("version", integer(1, 1), "", "Version of this format; required.")
             .example("1")
             .required(),
         key("name", Kind::Name, "", "Name of the laboratory.").example("\"rack\"").required(),
@@ -24,14 +24,14 @@ pub(super) const TOP: Section = Section {
             "allow_addresses",
             Kind::Boolean,
             "false",
-            "Permits addresses outside 198.18.0.0/15 and 2001:2::/48. Those are set aside for test traffic (RFC 2544 appendix C.2.2, RFC 5180): what leaks from the laboratory reaches nobody.",
+            "Permit addresses outside 198.18.0.0/15 and 2001:2::/48, which are reserved for test traffic (RFC 2544 appendix C.2.2, RFC 5180): packets that leak from the laboratory reach no one.",
         )
         .example("true"),
         key(
             "lease",
             duration(SECOND_NS),
             "\"5min\"",
-            "Time for which each host is held, renewed after a third of it. A controller that dies frees its hosts within this time.",
+            "Lease time of each host, renewed after a third of it. If a controller dies, its hosts are free within this time.",
         )
         .example("\"2min\""),
     ],
@@ -41,30 +41,30 @@ pub(super) const TOP: Section = Section {
 /// `[ssh]`.
 pub(super) const SSH: Section = Section {
     path: "ssh",
-    doc: "How hosts are reached, over OpenSSH's own configuration.",
+    doc: "Connections to the hosts, on top of OpenSSH's own configuration.",
     keys: &[
         key(
             "config",
             Kind::Text,
             "",
-            "Configuration file instead of the user's own (`ssh -F`), relative to this file.",
+            "Configuration file in place of the user's own (`ssh -F`), relative to this file.",
         )
         .example("\"ssh_config\""),
-        key("connect", Kind::Seconds, "\"10s\"", "Time to connect.").example("\"5s\""),
+        key("connect", Kind::Seconds, "\"10s\"", "Maximum time to connect.").example("\"5s\""),
         key(
             "alive",
             Kind::Seconds,
             "\"5s\"",
-            "Silence after which a host is asked whether it is alive.",
+            "Silence after which the connection is probed.",
         )
         .example("\"10s\""),
-        key("deadline", duration(SECOND_NS), "\"60s\"", "Time that a command may take.")
+        key("deadline", duration(SECOND_NS), "\"60s\"", "Maximum time of a command.")
             .example("\"2min\""),
         key(
             "one_shell",
             Kind::Boolean,
             "false",
-            "One shell on each host runs all its commands, in place of a session for each: for machines on which the start of a program takes long, such as emulated ones.",
+            "Run all commands of a host in one shell, instead of one session each: for machines that start programs slowly, such as emulated ones.",
         )
         .example("true"),
     ],
@@ -74,20 +74,20 @@ pub(super) const SSH: Section = Section {
 /// `[notify]`.
 pub(super) const NOTIFY: Section = Section {
     path: "notify",
-    doc: "Who is told when `fwdlab run` ended in this laboratory, finished or failed. A notification that fails is a remark and changes no exit code; `fwdlab run --notify-command` does the same without a laboratory.",
+    doc: "Notifications at the end of `fwdlab run` in this laboratory, finished or failed. A notification that fails causes a remark and changes no exit code; `fwdlab run --notify-command` does the same without a laboratory.",
     keys: &[
         key(
             "command",
             Kind::Arguments,
             "",
-            "Program of this machine that gets the summary on its standard input. `{title}`, `{outcome}` and `{report}` stand for the experiment's title, `finished` or `failed`, and the report's file.",
+            "Program on this machine that reads the summary from its standard input. `{title}`, `{outcome}` and `{report}` are replaced by the experiment's title, `finished` or `failed`, and the report's file.",
         )
         .example("[\"mail\", \"-s\", \"fwdlab: {title} {outcome}\", \"root\"]"),
         key(
             "url",
             Kind::Text,
             "",
-            "Address that gets `{\"title\", \"outcome\", \"report\", \"summary\"}` as JSON, by curl(1).",
+            "Address that receives `{\"title\", \"outcome\", \"report\", \"summary\"}` as JSON, by curl(1).",
         )
         .example("\"https://example.org/hook\""),
     ],
@@ -97,27 +97,27 @@ pub(super) const NOTIFY: Section = Section {
 /// `[labgrid]`.
 pub(super) const LABGRID: Section = Section {
     path: "labgrid",
-    doc: "How `labgrid-client` reserves, acquires and gives back the places of the hosts that name one.",
+    doc: "Reservation, acquisition and release, by `labgrid-client`, of the places of hosts with a `place`.",
     keys: &[
         key(
             "coordinator",
             Kind::Text,
             "",
-            "Address of the coordinator, `host:port`; without it what `LG_COORDINATOR` says, or labgrid's default.",
+            "Address of the coordinator, `host:port`. Default: `LG_COORDINATOR`, or labgrid's default.",
         )
         .example("\"labgrid.example.org:20408\""),
         key(
             "client",
             Kind::Text,
             "\"labgrid-client\"",
-            "The program `labgrid-client`, by its path where it is not in `PATH`.",
+            "The program `labgrid-client`; its path if it is not in `PATH`.",
         )
         .example("\"/opt/labgrid/bin/labgrid-client\""),
         key(
             "wait",
             duration(SECOND_NS),
             "\"30s\"",
-            "Time to wait for the reservation of a place.",
+            "Maximum wait for the reservation of a place.",
         )
         .example("\"10min\""),
     ],
@@ -131,24 +131,24 @@ pub(super) const HOST: Section = Section {
     required: true,
     doc: "A machine.",
     keys: &[
-        key("name", Kind::Name, "", "Its name in the other tables.")
+        key("name", Kind::Name, "", "Name of the host in the other tables.")
             .example("\"dut\"")
             .required(),
-        key("roles", Kind::List(&words(Role::NAMES)), "", "What it is for.")
+        key("roles", Kind::List(&words(Role::NAMES)), "", "Roles of the host.")
             .example("[\"dut\"]")
             .required(),
         key(
             "ssh",
             Kind::Text,
             "",
-            "Destination: a name of ssh's configuration, `user@host`, or `ssh://user@host:port`. Without it the host is this machine.",
+            "Destination: a name of ssh's configuration, `user@host`, or `ssh://user@host:port`. Default: this machine.",
         )
         .example("\"root@dut\""),
         key(
             "system",
             words(System::NAMES),
             "",
-            "Operating system; without it the host is asked.",
+            "Operating system. Default: detected on the host.",
         )
         .example("\"linux\""),
         key("cpus", Kind::List(&integer(0, u16::MAX as i64)), "", "CPUs for traffic.")
@@ -157,35 +157,35 @@ pub(super) const HOST: Section = Section {
             "console",
             Kind::Arguments,
             "",
-            "Command of this machine that shows the host's console.",
+            "Command on this machine that shows the host's console.",
         )
         .example("[\"ipmitool\", \"-H\", \"dut-bmc\", \"sol\", \"activate\"]"),
         key(
             "power_cycle",
             Kind::Arguments,
             "",
-            "Command of this machine that switches the host off and on; run for a DUT that does not come back.",
+            "Command on this machine that switches the host off and on; run for a DUT that does not come back.",
         )
         .example("[\"ipmitool\", \"-H\", \"dut-bmc\", \"power\", \"cycle\"]"),
         key(
             "place",
             Kind::Name,
             "",
-            "Its place in labgrid: reserved and acquired before the host is connected to, and given back at the end. Where `power_cycle` is left out, the place's power is cycled.",
+            "Place of the host in labgrid, reserved and acquired before connecting and released at the end. Without `power_cycle`, the place's power is cycled.",
         )
         .example("\"rack1-dut\""),
         key(
             "reboot_timeout",
             duration(SECOND_NS),
             "",
-            "Longest time that a reboot may take; without it five times `deadline`.",
+            "Maximum time of a reboot. Default: five times `deadline`.",
         )
         .example("\"10min\""),
         key(
             "online",
             Kind::Commands,
             "[]",
-            "Commands on the host, each in one line and without a shell, that must succeed before it counts as up after a reboot, e.g. pings that fill the tables of switches.",
+            "Commands on the host, each on one line and without a shell, that must succeed before it counts as up after a reboot, e.g. pings that fill the tables of switches.",
         )
         .example("[\"ping -c 2 198.18.0.1\"]"),
     ],
@@ -196,23 +196,23 @@ pub(super) const INTERFACE: Section = Section {
     path: "host.interface",
     form: Form::List,
     required: true,
-    doc: "An interface for traffic, below its host.",
+    doc: "An interface for traffic, after its host.",
     keys: &[
-        key("name", Kind::Name, "", "Its name on the host.").example("\"eth1\"").required(),
+        key("name", Kind::Name, "", "Name of the interface on the host.").example("\"eth1\"").required(),
         key(
             "side",
             words(Side::NAMES),
             "",
-            "Whose traffic it sees. Needed on the DUT, and on a host that is sender and receiver.",
+            "Side of the DUT that the interface connects to. Required on the DUT, and on a host that is sender and receiver.",
         )
         .example("\"sender\""),
-        key("mac", Kind::Mac, "", "MAC address; checked when it is written.")
+        key("mac", Kind::Mac, "", "MAC address; checked if present.")
             .example("\"02:00:00:00:00:01\""),
         key(
             "addresses",
             Kind::List(&Kind::Address),
             "[]",
-            "Addresses with the lengths of their prefixes.",
+            "Addresses with prefix lengths.",
         )
         .example("[\"198.18.0.2/24\"]"),
     ],
@@ -223,7 +223,7 @@ pub(super) const CABLE: Section = Section {
     path: "cable",
     form: Form::List,
     required: true,
-    doc: "Joins two interfaces, of which one is the DUT's.",
+    doc: "A cable between two interfaces, of which one is the DUT's.",
     keys: &[
         key("a", Kind::Text, "", "One end, `host:interface`.")
             .example("\"sender:eth1\"")
@@ -233,14 +233,14 @@ pub(super) const CABLE: Section = Section {
             "switch",
             Kind::Name,
             "",
-            "Name of a switch in between. Only with it may an interface have more than one cable: two senders then share an interface of the DUT.",
+            "Name of a switch in between. Required for an interface with more than one cable: two senders then share an interface of the DUT.",
         )
         .example("\"s1\""),
         key(
             "speed",
             Kind::BitRate,
             "",
-            "Its line rate, of which reports have shares. Without it the DUT is asked what its interface has negotiated, unless it is a virtual machine, whose cards have no line rate.",
+            "Line rate of the cable; reports show rates as shares of it. Default: the rate that the DUT's interface has negotiated, unless the DUT is a virtual machine, whose cards have no line rate.",
         )
         .example("\"10Gbit/s\""),
     ],

@@ -12,13 +12,13 @@ use crate::settings::{
 /// `[dut]`.
 pub const DUT: Section = Section {
     path: "dut",
-    doc: "The device under test: what forwards.",
+    doc: "The device under test, which forwards the packets.",
     keys: &[
         key(
             "kind",
             words(DutKind::NAMES),
             "\"linux\"",
-            "`linux`: the forwarding of the Linux kernel; `router`: fwdlab's own software router, a process that forwards in place of the kernel; `freebsd`: the forwarding of the FreeBSD kernel, in laboratories; `command`: any program that forwards between two interfaces, started by `start`.",
+            "`linux`: forwarding by the Linux kernel; `router`: fwdlab's own software router, a process that forwards in place of the kernel; `freebsd`: forwarding by the FreeBSD kernel, in laboratories and guests; `command`: any program that forwards between two interfaces, started by `start`.",
         )
         .example("\"router\"")
         .restart(field!(word, |s| &mut s.dut.kind)),
@@ -26,7 +26,7 @@ pub const DUT: Section = Section {
             "routes",
             integer(2, 1_048_576),
             "2",
-            "Static routes, at least one to each side; the next are host routes of the traffic's own destinations, what is left over fills the table, within 10.192.0.0/10 (/30) or 2001:2:0:c000::/56 (/80), where no packet goes.",
+            "Static routes: at least one to each side, then host routes of the traffic's destinations, then unused routes within 10.192.0.0/10 (/30) or 2001:2:0:c000::/56 (/80).",
         )
         .unit("routes")
         .example("1000")
@@ -35,7 +35,7 @@ pub const DUT: Section = Section {
             "firewall",
             Kind::Firewall,
             "\"none\"",
-            "`none`; `stateless`: the traffic's prefixes are accepted, all else dropped, no state is kept; `stateful`: connection tracking; `rules:N`: N rules that do not match, then accept; or the path of a ruleset, relative to the experiment file: as the program that makes the firewall reads it (`nft`, `pf`, ...), or as the router reads it for the router.",
+            "`none`; `stateless`: accepts the traffic's prefixes, drops all else, keeps no state; `stateful`: connection tracking; `rules:N`: N rules that do not match, then accept; or the path of a ruleset, relative to the experiment file, in the syntax of the firewall program (`nft`, `pf`, ...) or of the router.",
         )
         .example("\"stateful\"")
         .live(field!(firewall, |s| &mut s.dut.firewall)),
@@ -43,12 +43,12 @@ pub const DUT: Section = Section {
             "nat",
             words(Nat::NAMES),
             "\"none\"",
-            "Address translation that packets undergo. `source`: the source address becomes that of the device's egress interface (masquerade, SNAT), from any port. Packets then count as forwarded when they arrive translated and otherwise intact. fwdlab sets no translation up: a ruleset (`firewall`) or `setup` does. IPv4, one direction, fwdlab's own packets.",
+            "Address translation of forwarded packets. `source`: the source address becomes the address of the device's egress interface (masquerade, SNAT), from any port. Packets then count as forwarded if they arrive translated and otherwise intact. fwdlab does not set up translation: a ruleset (`firewall`) or `setup` does. IPv4, one direction, fwdlab's own packets.",
         )
         .example("\"source\"")
         .title("Address translation")
         .restart(field!(word, |s| &mut s.dut.nat)),
-        key("icmp_redirect", Kind::Boolean, "false", "The DUT may send ICMP redirects.")
+        key("icmp_redirect", Kind::Boolean, "false", "Permit the DUT to send ICMP redirects.")
             .example("true")
         .title("ICMP redirect")
         .live(field!(boolean, |s| &mut s.dut.icmp_redirect)),
@@ -66,7 +66,7 @@ pub const DUT: Section = Section {
             "queues",
             integer(1, 64),
             "1",
-            "Receive and transmit queue pairs of each interface of the DUT; the router has a worker for each. Flows are spread over the receive queues by a Toeplitz hash; where they can't be, several queues are refused in the open arrangement.",
+            "Receive and transmit queue pairs of each interface of the DUT; the router has one worker per pair. A Toeplitz hash spreads flows over the receive queues; where it cannot, several queues are refused in the open arrangement.",
         )
         .unit("queue pairs")
         .example("4")
@@ -76,7 +76,7 @@ pub const DUT: Section = Section {
             "bind_queues",
             Kind::Boolean,
             "false",
-            "Bind the DUT's outgoing queues to its CPUs, round and round (XPS).",
+            "Bind the DUT's transmit queues to its CPUs in turn (XPS).",
         )
         .example("true")
         .of(Owner::Linux)
@@ -85,7 +85,7 @@ pub const DUT: Section = Section {
             "napi",
             words(Napi::NAMES),
             "\"auto\"",
-            "Where the receive work runs: in pinned kernel threads or in softirq context; `auto`: `threaded` in the open arrangement, `softirq` in the closed one.",
+            "Context of the receive work: pinned kernel threads or softirqs. `auto`: `threaded` in the open arrangement, `softirq` in the closed one.",
         )
         .example("\"threaded\"")
         .of(Owner::Linux)
@@ -94,7 +94,7 @@ pub const DUT: Section = Section {
             "rps",
             Kind::Mask,
             "\"\"",
-            "Receive packet steering: hexadecimal mask of CPUs, groups of eight digits joined by commas; empty: off.",
+            "Receive packet steering: hexadecimal mask of CPUs, in groups of eight digits joined by commas; empty: off.",
         )
         .unit("CPU mask")
         .example("\"3\"")
@@ -104,7 +104,7 @@ pub const DUT: Section = Section {
             "sysctl",
             Kind::Sysctls,
             "{}",
-            "Kernel parameters of the DUT by their dotted names, each an integer or text. A level's are laid over these one by one.",
+            "Kernel parameters of the DUT by dotted name, each an integer or text. The table of a level replaces single entries.",
         )
         .example("{ \"net.ipv4.ip_early_demux\" = 0 }")
         .of(Owner::Kernel)
@@ -114,7 +114,7 @@ pub const DUT: Section = Section {
             "fib",
             words(FibAlgorithm::NAMES),
             "\"auto\"",
-            "Router: how the longest matching prefix is found. `radix`: a binary radix trie; `radix_lockless`: the same as a copy in one piece, read without locks; `bsearch`: binary search over ranges of addresses; `dir24_8`: two tables indexed by address, for inet6 a multi-bit trie; `poptrie`: a multi-bit trie of bit vectors; `auto`: the router's choice by family and number of routes.",
+            "Router: algorithm of the longest-prefix match. `radix`: binary radix trie; `radix_lockless`: the same trie as one contiguous copy, read without locks; `bsearch`: binary search over address ranges; `dir24_8`: two tables indexed by address, for inet6 a multi-bit trie; `poptrie`: multi-bit trie of bit vectors; `auto`: the router's choice by family and number of routes.",
         )
         .example("\"poptrie\"")
         .of(Owner::Router)
@@ -124,7 +124,7 @@ pub const DUT: Section = Section {
             "locking",
             words(Locking::NAMES),
             "\"lockless\"",
-            "Router: what workers hold while they look a route up. `global`: one mutex; `rwlock`: one readers-writer lock, whose counter every reader writes; `lockless`: nothing, since the table is replaced as a whole.",
+            "Router: lock that workers hold during a route lookup. `global`: one mutex; `rwlock`: one readers-writer lock, whose counter every reader writes; `lockless`: none, since the table is replaced as a whole.",
         )
         .example("\"rwlock\"")
         .of(Owner::Router)
@@ -134,7 +134,7 @@ pub const DUT: Section = Section {
             "path",
             words(ForwardingPath::NAMES),
             "\"fast\"",
-            "Router: the way through its code. `full`: every packet takes every step of the input path; `fast`: packets that need nothing special are forwarded early.",
+            "Router: path of packets through its code. `full`: every packet takes every step of the input path; `fast`: packets that need no special treatment are forwarded early.",
         )
         .example("\"full\"")
         .of(Owner::Router)
@@ -144,7 +144,7 @@ pub const DUT: Section = Section {
             "state",
             words(StateTable::NAMES),
             "\"sharded\"",
-            "Router: where its stateful firewall keeps states. `none`: nowhere, the rules judge every packet; `global`: one table, one lock; `sharded`: one table in parts with a lock each; `per_worker`: a table for each worker, no locks. Except with `global`, each worker has a cache of flows before the table.",
+            "Router: table of states of its stateful firewall. `none`: no states, every packet is matched against the rules; `global`: one table, one lock; `sharded`: one table in parts with one lock each; `per_worker`: one table per worker, no locks. Except with `global`, each worker has a cache of flows in front of the table.",
         )
         .example("\"per_worker\"")
         .of(Owner::Router)
@@ -154,7 +154,7 @@ pub const DUT: Section = Section {
             "state_limit",
             integer(1, STATES_MAX as i64),
             "2097152",
-            "Router: most states held at a time; packets of new flows beyond it are dropped.",
+            "Router: maximum number of states; packets of further new flows are dropped.",
         )
         .unit("states")
         .example("65536")
@@ -165,7 +165,7 @@ pub const DUT: Section = Section {
             "entropy_harvest",
             Kind::Boolean,
             "false",
-            "Router: every packet is fed to a pool of entropy that all workers share, as kernels may do.",
+            "Router: feed every packet to an entropy pool that all workers share, as kernels may do.",
         )
         .example("true")
         .of(Owner::Router)
@@ -175,7 +175,7 @@ pub const DUT: Section = Section {
             "port",
             words(RouterPort::NAMES),
             "\"auto\"",
-            "Router on `netns`: what it receives from and sends to. AF_XDP sockets or AF_PACKET sockets; `auto`: the fastest whose probe succeeds.",
+            "Router on `netns`: sockets that it receives from and sends to, AF_XDP or AF_PACKET. `auto`: the fastest whose probe succeeds.",
         )
         .example("\"packet\"")
         .of(Owner::Router)
@@ -185,7 +185,7 @@ pub const DUT: Section = Section {
             "routes_file",
             Kind::File,
             "",
-            "Router: routes from a file in place of `routes`: lines `prefix via next-hop`, or an MRT dump of a BGP table (RFC 6396). The plan keeps a digest of its content.",
+            "Router: routes from a file in place of `routes`: lines `prefix via next-hop`, or an MRT dump of a BGP table (RFC 6396). The plan contains a digest of its content.",
         )
         .example("\"routes.txt\"")
         .of(Owner::Router)
@@ -194,7 +194,7 @@ pub const DUT: Section = Section {
             "firewall_program",
             words(FirewallProgram::NAMES),
             "\"auto\"",
-            "Laboratory: which program makes the firewall. Linux: `nft`, `iptables`; FreeBSD: `ipfw`, `pf`, `ipf`; `auto`: `nft` and `pf`.",
+            "Laboratory or guest: firewall program. Linux: `nft`, `iptables`; FreeBSD: `ipfw`, `pf`, `ipf`; `auto`: `nft` and `pf`.",
         )
         .example("\"ipfw\"")
         .of(Owner::Host)
@@ -203,7 +203,7 @@ pub const DUT: Section = Section {
             "loader",
             Kind::Variables { example: "{ \"hw.cxgbe.nrxq10g\" = 4 }" },
             "{}",
-            "FreeBSD: lines of loader.conf by their names; the DUT is rebooted for them. A level's are laid over these one by one.",
+            "FreeBSD: lines of loader.conf by name; the DUT is rebooted to apply them. The table of a level replaces single entries.",
         )
         .example("{ \"hw.cxgbe.nrxq10g\" = 4 }")
         .of(Owner::Freebsd)
@@ -213,7 +213,7 @@ pub const DUT: Section = Section {
             "rc",
             Kind::Variables { example: "{ powerd_enable = \"YES\" }" },
             "{}",
-            "FreeBSD: lines of rc.conf by their names. A level's are laid over these one by one.",
+            "FreeBSD: lines of rc.conf by name. The table of a level replaces single entries.",
         )
         .example("{ powerd_enable = \"YES\" }")
         .of(Owner::Freebsd)
@@ -223,7 +223,7 @@ pub const DUT: Section = Section {
             "harvest_mask",
             integer(0, u32::MAX as i64),
             "",
-            "FreeBSD: which sources of entropy are harvested (`kern.random.harvest.mask`); without it: as the DUT is found.",
+            "FreeBSD: sources of entropy to harvest (`kern.random.harvest.mask`). Default: unchanged on the DUT.",
         )
         .unit("bit mask")
         .example("351")
@@ -234,7 +234,7 @@ pub const DUT: Section = Section {
             "bind_interrupts",
             Kind::Boolean,
             "false",
-            "Laboratory: bind the interrupts of queue n of the DUT's interfaces to a CPU of its own.",
+            "Laboratory or guest: bind the interrupts of each queue of the DUT's interfaces to a separate CPU.",
         )
         .example("true")
         .of(Owner::Host)
@@ -244,7 +244,7 @@ pub const DUT: Section = Section {
             "overlay",
             Kind::Directory,
             "",
-            "Laboratory: a directory whose text files are laid over the DUT's: its `etc/rc.conf` becomes the DUT's /etc/rc.conf. A list of directories is a factor `overlay`. The plan keeps the files.",
+            "Laboratory or guest: directory of text files that replace files of the DUT: its `etc/rc.conf` becomes the DUT's /etc/rc.conf. A list of directories is a factor `overlay`. The plan contains the files.",
         )
         .example("\"configs/base\"")
         .of(Owner::Host)
@@ -253,7 +253,7 @@ pub const DUT: Section = Section {
             "reboot",
             words(Reboot::NAMES),
             "\"needed\"",
-            "Laboratory: when the DUT is rebooted. `needed`: before a run whose variant needs it; `always`: before every run, so that each starts from the same state; `never`.",
+            "Laboratory or guest: reboots of the DUT. `needed`: before a run whose variant requires it; `always`: before every run, so that each starts from the same state; `never`.",
         )
         .example("\"always\"")
         .of(Owner::Host)
@@ -262,7 +262,7 @@ pub const DUT: Section = Section {
             "install",
             Kind::Commands,
             "[]",
-            "Laboratory: commands that install a revision on the DUT, which is rebooted after them.",
+            "Laboratory or guest: commands that install a revision on the DUT, which is rebooted after them.",
         )
         .example("[\"pkg upgrade -y router\"]")
         .of(Owner::Host)
@@ -271,7 +271,7 @@ pub const DUT: Section = Section {
             "image",
             Kind::File,
             "",
-            "Laboratory: an image of this machine that `upgrade` reads on the DUT, before `install`; one that ends with .xz, .gz or .zst is unpacked on the way. The plan keeps its name, not its content.",
+            "Laboratory or guest: an image on this machine that `upgrade` reads on the DUT, before `install`; .xz, .gz and .zst files are decompressed in transit. The plan contains its name, not its content.",
         )
         .example("\"images/r287478.img.xz\"")
         .of(Owner::Host)
@@ -280,7 +280,7 @@ pub const DUT: Section = Section {
             "upgrade",
             Kind::Command,
             "",
-            "Laboratory: the command on the DUT that reads `image` from its standard input.",
+            "Laboratory or guest: command on the DUT that reads `image` from its standard input.",
         )
         .example("\"sh /etc/upgrade\"")
         .of(Owner::Host)
@@ -289,7 +289,7 @@ pub const DUT: Section = Section {
             "verify",
             Kind::Command,
             "",
-            "The command on the DUT whose output names what runs: the revision that was installed, or what `setup` made of it. It is recorded with each run.",
+            "Command on the DUT whose output identifies the running software: the installed revision, or the result of `setup`. It is recorded with each run.",
         )
         .example("\"uname -v\"")
         .restart(field!(command, |s| &mut revision(s).verify)),
@@ -305,7 +305,7 @@ pub const DUT: Section = Section {
             "setup",
             Kind::Commands,
             "[]",
-            "Commands before each run, when everything else is set: in the DUT's namespace, or on its host. Each must end with status 0; `verify` and `expect` read back what they did. On this machine they run where fwdlab was started.",
+            "Commands before each run, after all other settings are applied: in the DUT's namespace, or on its host. Each must exit with status 0; `verify` and `expect` check their effect. On this machine they run in fwdlab's working directory.",
         )
         .example("[\"nft -f rules.nft\"]")
         .restart(field!(commands, |s| &mut s.dut.hooks.setup, commands)),
@@ -313,7 +313,7 @@ pub const DUT: Section = Section {
             "teardown",
             Kind::Commands,
             "[]",
-            "Commands after each run, also after one that failed. They run before `setup`, too, so that what a killed run left is removed; whether they succeed there does not matter.",
+            "Commands after each run, even a failed one. They also run before `setup`, to clean up after a killed run; failures there are ignored.",
         )
         .example("[\"nft flush ruleset\"]")
         .restart(field!(commands, |s| &mut s.dut.hooks.teardown, commands)),
@@ -321,7 +321,7 @@ pub const DUT: Section = Section {
             "start",
             Kind::Words,
             "",
-            "Command: starts what forwards, as a list of arguments: the program itself, which stays, or what leaves it in the background and ends with status 0. `{ingress}`, `{egress}` (interfaces), `{ingress_mac}`, `{egress_mac}`, `{sender_mac}`, `{receiver_mac}`, `{cpus}`, `{queues}` and `{run}` (a name of this run's own) are filled in.",
+            "Command: starts the forwarder, as a list of arguments: the program itself, which keeps running, or a command that leaves it in the background and exits with status 0. `{ingress}`, `{egress}` (interfaces), `{ingress_mac}`, `{egress_mac}`, `{sender_mac}`, `{receiver_mac}`, `{cpus}`, `{queues}` and `{run}` (a unique name of this run) are filled in.",
         )
         .example("[\"forwarder\", \"{ingress}\", \"{egress}\"]")
         .of(Owner::Command)
@@ -330,7 +330,7 @@ pub const DUT: Section = Section {
             "ready",
             Kind::Words,
             "[]",
-            "Command: succeeds when it is ready; tried for a minute. In any case packets must come through before anything is measured.",
+            "Command: succeeds when the forwarder is ready; tried for a minute. In any case packets must come through before anything is measured.",
         )
         .example("[\"forwarderctl\", \"status\"]")
         .of(Owner::Command)
@@ -339,7 +339,7 @@ pub const DUT: Section = Section {
             "stop",
             Kind::Words,
             "[]",
-            "Command: ends it after each run, and before the next one starts; without it `start` is ended as by Ctrl-C.",
+            "Command: stops the forwarder after each run, and before the next one starts. Default: `start` is interrupted as by Ctrl-C.",
         )
         .example("[\"forwarderctl\", \"quit\"]")
         .of(Owner::Command)
@@ -348,7 +348,7 @@ pub const DUT: Section = Section {
             "statistics",
             Kind::Words,
             "[]",
-            "Command: prints what it has counted, for `counters`.",
+            "Command: prints the forwarder's counters, for `counters`.",
         )
         .example("[\"forwarderctl\", \"show\"]")
         .of(Owner::Command)
@@ -357,7 +357,7 @@ pub const DUT: Section = Section {
             "counters",
             Kind::Patterns,
             "{}",
-            "Command: counters in the output of `statistics`, by a regular expression with one group (matches are added) or a JSON pointer (RFC 6901). `received` and `forwarded` are held against fwdlab's own counts; names that begin with `dropped` say where packets were lost.",
+            "Command: counters in the output of `statistics`, by a regular expression with one group (matches are added) or a JSON pointer (RFC 6901). `received` and `forwarded` are compared with fwdlab's own counts; names that begin with `dropped` identify places of loss.",
         )
         .example("{ forwarded = 'sent: (\\d+)' }")
         .of(Owner::Command)
@@ -366,7 +366,7 @@ pub const DUT: Section = Section {
             "rewrites",
             words(Rewrites::NAMES),
             "\"route\"",
-            "Command: what it changes of a packet. `route`: MAC addresses and TTL or hop limit, as a router; `mac`: MAC addresses only; `none`: nothing, as a bridge. A packet that arrives otherwise is not counted as forwarded.",
+            "Command: header fields that the forwarder changes. `route`: MAC addresses and TTL or hop limit, as a router; `mac`: MAC addresses only; `none`: nothing, as a bridge. A packet that arrives with other changes is not counted as forwarded.",
         )
         .example("\"mac\"")
         .of(Owner::Command)

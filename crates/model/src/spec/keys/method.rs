@@ -9,20 +9,20 @@ use fwdlab_search::PRESETS;
 /// `[trial]`.
 pub const TRIAL: Section = Section {
     path: "trial",
-    doc: "One transmission: warm up, measure, drain.",
+    doc: "One trial: warm-up, measured window, drain.",
     keys: &[
-        key("warmup", duration(0), "\"300ms\"", "Traffic before the measured window; it goes on, for 20 s at most, until every flow was received and has its state in the DUT.")
+        key("warmup", duration(0), "\"300ms\"", "Traffic before the measured window. It continues, for at most 20 s, until every flow was received and has its state in the DUT.")
             .unit("time")
             .example("\"2s\""),
         key(
             "duration",
             duration(1_000_000),
             "\"1s\"",
-            "The measured window; at least three slices and one interval.",
+            "Measured window; at least three slices and one interval.",
         )
         .unit("time")
         .example("\"10s\""),
-        key("drain", duration(0), "\"200ms\"", "Longest wait after the end, until every packet was received or dropped by the DUT's own count.")
+        key("drain", duration(0), "\"200ms\"", "Maximum wait after the traffic ends, until every packet was received or counted as dropped by the DUT.")
             .unit("time")
             .example("\"1s\""),
         key(
@@ -48,27 +48,27 @@ pub const TRIAL: Section = Section {
 /// `[method]`.
 pub const METHOD: Section = Section {
     path: "method",
-    doc: "What is asked of the device in each run, beside how fast it forwards: a run's own trial comes first, the trials of the method follow on the same start of the device.",
+    doc: "Measurements in addition to the forwarding rate. They follow the run's own trial, on the same start of the device.",
     keys: &[
         key(
             "kind",
             words(MethodKind::NAMES),
             "",
-            "`blast`: the forwarding rate at the maximum offered load (RFC 2285, 3.6.2), and `fixed`: the load of `[traffic] rate`; either is what happens without this table. `mlrsearch`: the rates at which no more is lost than goals tolerate (RFC 9971). `loss-curve`: loss at falling loads, until two trials in a row lose nothing (RFC 2544, 26.3). `soak`: trials at the load of `[traffic] rate`, one after the other. `flood`: what is lost of that load while new flows come beside it, none at first and `max_load` at last. `back-to-back`: the longest burst that loses nothing (RFC 9004). `system-recovery`: how long packets are lost after an overload (RFC 2544, 26.5). `reset`: how long nothing is forwarded around a reset (RFC 6201). `latency`: how long packets take at `shares` of the rate that a search has found (RFC 2544, 26.2; RFC 8219). `rfc2544`: those `tests`, one after the other. `establishment-rate`: connections a second that a stateful firewall sets up, one with each packet (RFC 9693, 4.5); `tear-down-rate`: that it removes (4.7); `table-capacity`: connections that it holds (4.8); `rfc9693`: those `tests`, one after the other. They open as many connections as `[traffic] flows` has.",
+            "`blast`: forwarding rate at the maximum offered load (RFC 2285, 3.6.2); `fixed`: forwarding rate at the load of `[traffic] rate`. Without this table, a run measures one of these two. `mlrsearch`: highest rates within the loss that the goals tolerate (RFC 9971). `loss-curve`: loss at falling loads, until two consecutive trials lose nothing (RFC 2544, 26.3). `soak`: consecutive trials at the load of `[traffic] rate`. `flood`: loss at that load during a flood of new flows, from none up to `max_load`. `back-to-back`: longest burst without loss (RFC 9004). `system-recovery`: duration of loss after an overload (RFC 2544, 26.5). `reset`: interruption of forwarding around a reset (RFC 6201). `latency`: latency at `shares` of the rate found by a search (RFC 2544, 26.2; RFC 8219). `rfc2544`: its `tests`, in sequence. `establishment-rate`: connections per second that a stateful firewall sets up, one per packet (RFC 9693, 4.5); `tear-down-rate`: connections per second that it removes (4.7); `table-capacity`: connections that it holds (4.8); `rfc9693`: its `tests`, in sequence. The tests of RFC 9693 open one connection per flow of `[traffic] flows`.",
         )
         .example("\"mlrsearch\""),
         key(
             "goals",
             Kind::List(&words(&PRESETS)),
             "[\"ndr\", \"pdr\"]",
-            "`mlrsearch`, the throughput of `rfc2544`, which has `rfc2544` unless others are named, the rate of which `latency` takes its shares, which is that of `pdr`, and `establishment-rate`, which has `ndr`: well-known goals. `ndr`: no loss, `pdr`: at most 0.5 %, both in trials of a second, 21 s of them at a load that is in doubt, half of which may exceed; `rfc2544`: no loss in a trial of 60 s; `tst009`: binary search with loss verification, 2 x 60 s (ETSI GS NFV-TST 009). The first one's conditional throughput stands for a run.",
+            "Preset goals of `mlrsearch`, of the throughput of `rfc2544` (default `rfc2544`), of the rate from which `latency` takes its shares (default `pdr`) and of `establishment-rate` (default `ndr`). `ndr`: no loss; `pdr`: at most 0.5 % loss; both in trials of 1 s, of which 21 s decide a load in doubt, and half of these may exceed the loss. `rfc2544`: no loss in a trial of 60 s. `tst009`: binary search with loss verification, 2 x 60 s (ETSI GS NFV-TST 009). Each run is summarised by the conditional throughput of the first goal.",
         )
         .example("[\"ndr\"]"),
         key(
             "min_load",
             Kind::PacketRate,
             "",
-            "`mlrsearch`, `latency`, `rfc2544`, `establishment-rate`, `rfc9693`: the least load; without it, a hundredth of the greatest.",
+            "`mlrsearch`, `latency`, `rfc2544`, `establishment-rate`, `rfc9693`: minimum load of a search. Default: 1/100 of the maximum load.",
         )
         .unit("pps")
         .example("\"10kpps\""),
@@ -76,7 +76,7 @@ pub const METHOD: Section = Section {
             "max_load",
             Kind::PacketRate,
             "",
-            "`flood`: the greatest number of new flows a second, one with each packet; must be written. `mlrsearch`, `loss-curve`, `latency`, `rfc2544`, `establishment-rate`, `rfc9693`: the greatest load; without it, twice what the run's own trial forwarded, at most nine tenths of what it offered.",
+            "`flood`: maximum rate of new flows, one per packet; required. `mlrsearch`, `loss-curve`, `latency`, `rfc2544`, `establishment-rate`, `rfc9693`: maximum load. Default: twice the rate forwarded in the run's own trial, at most 90 % of the rate offered in it.",
         )
         .unit("pps")
         .example("\"2Mpps\""),
@@ -84,7 +84,7 @@ pub const METHOD: Section = Section {
             "max_trials",
             integer(1, TRIALS_MAX as i64),
             "",
-            "`mlrsearch`, `latency`, `rfc2544`, `establishment-rate`, `rfc9693`: trials of a search at most, invalid ones not counted, 1000 without it; `soak`: trials of a run, 60 without it.",
+            "`mlrsearch`, `latency`, `rfc2544`, `establishment-rate`, `rfc9693`: maximum number of valid trials of a search. Default: 1000. `soak`: trials per run. Default: 60.",
         )
         .unit("trials")
         .example("200"),
@@ -92,7 +92,7 @@ pub const METHOD: Section = Section {
             "max_time",
             duration(1_000_000),
             "\"60min\"",
-            "`mlrsearch`, `latency`, `rfc2544`, `establishment-rate`, `rfc9693`: traffic of all trials of a search at most.",
+            "`mlrsearch`, `latency`, `rfc2544`, `establishment-rate`, `rfc9693`: maximum total traffic time of all trials of a search.",
         )
         .unit("time")
         .example("\"10min\""),
@@ -100,7 +100,7 @@ pub const METHOD: Section = Section {
             "step",
             Kind::Percent,
             "\"10%\"",
-            "`loss-curve`, `rfc2544`, `flood`: from load to load of a curve, in shares of the greatest one.",
+            "`loss-curve`, `rfc2544`, `flood`: step between the loads of a curve, as a share of the maximum load.",
         )
         .unit("%")
         .example("\"5%\""),
@@ -108,14 +108,14 @@ pub const METHOD: Section = Section {
             "tests",
             Kind::List(&words(SuiteTest::NAMES)),
             "",
-            "`rfc2544`, `rfc9693`: which of its tests, in its order; all of them without it.",
+            "`rfc2544`, `rfc9693`: tests of the suite to run, in the suite's order. Default: all.",
         )
         .example("[\"throughput\", \"back-to-back\"]"),
         key(
             "repeats",
             integer(1, TRIALS_MAX as i64),
             "",
-            "`back-to-back`: searches for the longest burst, 50 without it; `system-recovery` and `reset`: how often, 5 without it; `latency`: trials at each share, whose packets count together, 5 without it; `rfc2544`: of each of these, and 20 trials of latency without it; `tear-down-rate`: how often, 5 without it; `table-capacity`: searches, 1 without it; `rfc9693`: of each of these.",
+            "`back-to-back`: searches for the longest burst (default 50); `system-recovery`, `reset`: repetitions (default 5); `latency`: trials at each share, pooled (default 5); `rfc2544`: repetitions of each of these tests (default for latency: 20 trials); `tear-down-rate`: repetitions (default 5); `table-capacity`: searches (default 1); `rfc9693`: repetitions of each of these tests.",
         )
         .unit("times")
         .example("10"),
@@ -123,7 +123,7 @@ pub const METHOD: Section = Section {
             "shares",
             Kind::List(&Kind::Percent),
             "[\"10%\", \"50%\", \"90%\"]",
-            "`latency`: loads at which packets are timed, over the rate that was found for the first goal; `rfc2544` times them at that rate itself.",
+            "`latency`: loads at which latency is measured, as shares of the rate found for the first goal; `rfc2544` measures at that rate itself.",
         )
         .unit("%")
         .example("[\"10%\", \"80%\"]"),
@@ -131,7 +131,7 @@ pub const METHOD: Section = Section {
             "max_frames",
             integer(1, u32::MAX as i64),
             "",
-            "`back-to-back`, `rfc2544`: the longest burst; without it, what the sender sends in two seconds.",
+            "`back-to-back`, `rfc2544`: maximum burst. Default: the number of frames that the sender sends in two seconds.",
         )
         .unit("frames")
         .example("100000"),
@@ -139,7 +139,7 @@ pub const METHOD: Section = Section {
             "overload",
             duration(1_000_000),
             "\"60s\"",
-            "`system-recovery`, `rfc2544`: how long the device is overloaded.",
+            "`system-recovery`, `rfc2544`: duration of the overload.",
         )
         .unit("time")
         .example("\"5s\""),
@@ -151,14 +151,16 @@ pub const METHOD: Section = Section {
 pub const GOAL: Section = Section {
     path: "method.goal",
     form: Form::List,
-    doc: "A goal of `mlrsearch` with values of its own (RFC 9971, Goal Terms), after those of `goals`; without `goals`, instead of them.",
+    doc: "A custom goal of `mlrsearch` (RFC 9971, Goal Terms), added to `goals`, or used alone if `goals` is absent.",
     keys: &[
-        key("name", Kind::Name, "", "What reports call it.").example("\"one-percent\"").required(),
+        key("name", Kind::Name, "", "Name of the goal in reports.")
+            .example("\"one-percent\"")
+            .required(),
         key(
             "loss_ratio",
             number(0.0, 0.99),
             "0.0",
-            "A trial that loses more is a high-loss trial.",
+            "A trial with a higher loss ratio is a high-loss trial.",
         )
         .unit("ratio")
         .example("0.01"),
@@ -170,21 +172,21 @@ pub const GOAL: Section = Section {
         )
         .unit("ratio")
         .example("0.2"),
-        key("initial_trial", duration(1_000_000), "\"1s\"", "Shortest trial.")
+        key("initial_trial", duration(1_000_000), "\"1s\"", "Duration of the shortest trials.")
             .unit("time")
             .example("\"500ms\""),
-        key("final_trial", duration(1_000_000), "\"1s\"", "Full-length trial.")
+        key("final_trial", duration(1_000_000), "\"1s\"", "Duration of a full-length trial.")
             .unit("time")
             .example("\"2s\""),
         key(
             "duration_sum",
             duration(1_000_000),
             "\"21s\"",
-            "As much full-length traffic decides on a load that is in doubt.",
+            "Total duration of full-length trials that decides a load in doubt.",
         )
         .unit("time")
         .example("\"11s\""),
-        key("width", Kind::Percent, "\"0.5%\"", "Greatest distance of the bounds.")
+        key("width", Kind::Percent, "\"0.5%\"", "Maximum distance between the bounds.")
             .unit("%")
             .example("\"1%\""),
     ],
@@ -194,13 +196,13 @@ pub const GOAL: Section = Section {
 /// `[design]`.
 pub const DESIGN: Section = Section {
     path: "design",
-    doc: "How often, and in which order.",
+    doc: "Number and order of the runs.",
     keys: &[
         key(
             "blocks",
             integer(1, 10_000),
             "5",
-            "Blocks: in each every variant runs once, in random order. In an alternation: streams.",
+            "Number of blocks; in each, every variant runs once, in random order. In an alternation: number of streams.",
         )
         .unit("blocks")
         .example("10"),
@@ -208,14 +210,14 @@ pub const DESIGN: Section = Section {
             "stop",
             words(&["planned", "open"]),
             "",
-            "Instead of a fixed number of blocks: end early, under a rule that keeps the confidence. `planned`: at most five looks (O'Brien-Fleming); `open`: a look after every block (e-process); `max_blocks` may be raised later, after any look, and the same command goes on (elsewhere blocks added after a look find differences that aren't there). Both also end when every comparison is decided: different, or equivalent within `margin`.",
+            "Stop early, under a rule that keeps the confidence, instead of after a fixed number of blocks. `planned`: at most five looks (O'Brien-Fleming). `open`: a look after every block (e-process); `max_blocks` may be raised after any look, and the same command continues. (With any other design, blocks added after a look cause false differences.) Both also stop when every comparison is decided: different, or equivalent within `margin`.",
         )
         .example("\"planned\""),
         key(
             "max_blocks",
             integer(Stop::BLOCKS_MIN as i64, 10_000),
             "",
-            "With `stop`: the most blocks that are run. Without it: 20 for `planned`, 100 for `open`.",
+            "With `stop`: maximum number of blocks. Default: 20 for `planned`, 100 for `open`.",
         )
         .unit("blocks")
         .example("40"),
@@ -224,7 +226,7 @@ pub const DESIGN: Section = Section {
             "alternate",
             duration(10_000_000),
             "",
-            "Instead of separate runs: one stream of traffic, the variants switched live A B B A, each for this long. Only for settings that can be switched live.",
+            "One stream of traffic instead of separate runs: the variants are switched live in the order A B B A, each for this long. Only for settings that can be switched live.",
         )
         .unit("time")
         .example("\"170ms\""),
@@ -232,7 +234,7 @@ pub const DESIGN: Section = Section {
             "settle",
             duration(0),
             "\"40ms\"",
-            "Part of an alternation's slice that is not counted after each switch.",
+            "Time after each switch of an alternation that is not counted.",
         )
         .unit("time")
         .example("\"60ms\""),
@@ -243,13 +245,13 @@ pub const DESIGN: Section = Section {
 /// `[compare]`.
 pub const COMPARE: Section = Section {
     path: "compare",
-    doc: "What is compared with what, and how strictly.",
+    doc: "Baseline, confidence and margin of the comparisons.",
     keys: &[
         key(
             "baseline",
             Kind::Baseline,
             "",
-            "Factors and the level that the others are compared with; each level of a factor not named has a baseline of its own. Without it: the first level of the only factor, or of the first one that is neither `family` nor `frame_size`.",
+            "The baseline level of each factor. A factor not named is not compared across: each of its levels has its own baseline. Default: the first level of the only factor, or of the first one other than `family` and `frame_size`.",
         )
         .example("{ queues = 1 }"),
         key(
@@ -260,21 +262,21 @@ pub const COMPARE: Section = Section {
         )
         .unit("%")
         .example("99"),
-        key("margin", Kind::Percent, "\"2%\"", "Differences smaller than this count as none.")
+        key("margin", Kind::Percent, "\"2%\"", "Smaller differences count as no difference.")
             .unit("%")
             .example("\"5%\""),
         key(
             "figure",
             words(&["auto", "mean", "p90", "instructions"]),
             "\"auto\"",
-            "What stands for a run: `auto`, the mean rate of the window over the time that was not provably taken from the device, and at a paced rate the share of the load that was forwarded; `mean`, the plain mean of the window; `p90`, the capacity: ninetieth percentile of its slices, at full load only; `instructions`, those that an emulated device (`kind = \"vm\"`) executes to forward a packet, which is what `auto` compares there. `mean` and `p90` measure the rate of a virtual machine, whose packets come over taps then (as root); so does a `[method]` with trials of its own.",
+            "Value that summarises a run. `auto`: mean rate of the window, excluding time that was provably taken from the device; at a paced rate, the share of the load that was forwarded; with `kind = \"vm\"`, `instructions`. `mean`: plain mean of the window. `p90`: capacity, the 90th percentile of its slices, at full load only. `instructions`: instructions that an emulated device (`kind = \"vm\"`) executes to forward a packet. `mean` and `p90` measure the rate of a virtual machine, which then gets its packets over taps (as root); so does a `[method]` with its own trials.",
         )
         .example("\"mean\""),
         key(
             "adjust",
             words(&["holm", "benjamini-hochberg"]),
             "\"holm\"",
-            "How several comparisons are adjusted for their number. `holm` keeps the chance of any false difference among all of them at 5 % (for a confidence of 95); `benjamini-hochberg` keeps the expected share of false ones among the differences found, which finds more and promises less.",
+            "Adjustment for several comparisons. `holm` controls the chance of any false difference among all of them, at 5 % for a confidence of 95; `benjamini-hochberg` controls the expected share of false differences among those found: more powerful, with a weaker guarantee.",
         )
         .example("\"benjamini-hochberg\""),
     ],
@@ -284,20 +286,20 @@ pub const COMPARE: Section = Section {
 /// `[profile]`.
 pub const PROFILE: Section = Section {
     path: "profile",
-    doc: "Where the CPU's time goes. The windows of the measured runs are sampled at `sampling` Hz, which costs less than a run can show; `starts` adds profile runs at a high `frequency`, which are no measurements. Nothing here is part of the plan's hash; `fwdlab run --profile` and `--no-profile` decide instead of the table.",
+    doc: "CPU profiling. The windows of measured runs are sampled at `sampling` Hz, at a cost too small to show in a run; `starts` adds unmeasured profile runs at a high `frequency`. Not part of the plan's hash; `fwdlab run --profile` and `--no-profile` override this table.",
     keys: &[
         key(
             "cpu",
             Kind::Boolean,
             "true",
-            "Profile the DUT's CPUs; without this table they are not.",
+            "Profile the CPUs of the DUT. Without this table they are not profiled.",
         )
         .example("false"),
         key(
             "sampling",
             integer(0, 2000),
             "199",
-            "Samples per CPU and second in the windows of the measured runs, the same for all variants; 0: measured runs are not sampled.",
+            "Samples per CPU and second in the windows of measured runs, the same for all variants. 0: measured runs are not sampled.",
         )
         .unit("Hz")
         .example("97"),
@@ -313,7 +315,7 @@ pub const PROFILE: Section = Section {
             "windows",
             integer(1, 100),
             "5",
-            "Equal parts of a profile run's window: the scatter between them shows how well a share is known.",
+            "Equal parts of a profile run's window; the scatter between them shows the precision of a share.",
         )
         .unit("parts")
         .example("10"),
@@ -321,7 +323,7 @@ pub const PROFILE: Section = Section {
             "starts",
             integer(0, 50),
             "0",
-            "Profile runs of each variant, in random order within blocks. 0 takes one only of a variant whose measured runs were not sampled; with a `rate` the default is 1. With two or more, differences between variants have intervals over starts of the device.",
+            "Profile runs per variant, in random order within blocks. 0: one run, only for a variant whose measured runs were not sampled. Default with `rate`: 1. With two or more, differences between variants have intervals over starts of the device.",
         )
         .unit("runs")
         .example("3"),
@@ -329,7 +331,7 @@ pub const PROFILE: Section = Section {
             "rate",
             Kind::Rate,
             "",
-            "Intended load of profile runs, as `rate` in `[traffic]`; that one where it is left out. At a load that the device carries, costs are those of forwarding, not of being overloaded, and a machine of one CPU has time for its sampler. Profiles of different loads are not compared.",
+            "Intended load of profile runs, written as `rate` in `[traffic]`. Default: the value of `rate` there. At a load that the device can carry, costs are the costs of forwarding, not of overload, and a machine with one CPU has time for its sampler. Profiles of different loads are not compared.",
         )
         .unit("pps, %, bit/s")
         .example("\"500kpps\""),
@@ -340,14 +342,14 @@ pub const PROFILE: Section = Section {
             "event",
             words(&["auto", "cycles", "cpu-clock", "instructions", "cache-misses", "branch-misses"]),
             "\"auto\"",
-            "What triggers a sample, as `perf list` calls it; `auto`: cycles where the machine counts them, else `cpu-clock`, which is blind while interrupts are off.",
+            "Event that triggers a sample, as named by `perf list`. `auto`: cycles if the machine counts them, else `cpu-clock`, which is blind while interrupts are off.",
         )
         .example("\"cpu-clock\""),
         key(
             "call_graph",
             words(&["auto", "fp", "dwarf"]),
             "\"auto\"",
-            "How callers are found: `fp`, frame pointers (the kernel has its own unwinder); `dwarf`, copies of the stack, for programs without frame pointers, at some megabytes a second; `auto`: `fp`.",
+            "Method of finding callers. `fp`: frame pointers (the kernel has its own unwinder); `dwarf`: copies of the stack, for programs without frame pointers, at some megabytes per second; `auto`: `fp`.",
         )
         .example("\"dwarf\""),
         key("icicle", Kind::Boolean, "false", "Draw flame graphs upside down.").example("true"),
@@ -355,7 +357,7 @@ pub const PROFILE: Section = Section {
             "subsystems",
             Kind::File,
             "",
-            "Table that says which function belongs to which subsystem, instead of the built-in one.",
+            "File that maps functions to subsystems; replaces the built-in table.",
         )
         .example("\"subsystems.txt\""),
     ],

@@ -8,12 +8,12 @@ use crate::settings::{Arrangement, Checks, Directions, Engine, Family, Generator
 /// The top of the file.
 pub const ROOT: Section = Section {
     path: "",
-    doc: "Before the first table.",
+    doc: "Keys before the first table.",
     keys: &[
-        key("version", integer(1, 1), "", "Version of this format; must be written.")
+        key("version", integer(1, 1), "", "Version of this format; required.")
             .example("1")
             .required(),
-        key("title", Kind::Text, "", "Title of the report; without it, the file's name.")
+        key("title", Kind::Text, "", "Title of the report. Default: the file's name.")
             .example("\"Impact of queue number on forwarding performance\""),
     ],
     ..Section::TABLE
@@ -22,27 +22,27 @@ pub const ROOT: Section = Section {
 /// `[testbed]`.
 pub const TESTBED: Section = Section {
     path: "testbed",
-    doc: "Where the packets flow.",
+    doc: "The machines, namespaces or simulation that send, forward and receive the packets.",
     keys: &[
         key(
             "kind",
             words(&["auto", "netns", "memory", "ssh", "vm", "sim"]),
             "\"auto\"",
-            "`netns`: network namespaces of this machine joined by veth pairs; `memory`: packets in memory that the router's process shares with a generator and a sink, without privileges and without a kernel that forwards; `ssh`: the hosts of a laboratory; `vm`: a machine of QEMU, described in `[vm]`; `sim`: a simulated device; `auto`: `netns` where this machine permits it, else `sim`.",
+            "`netns`: network namespaces of this machine, joined by veth pairs; `memory`: packets in memory that the router's process shares with a generator and a sink, without privileges and without forwarding by a kernel; `ssh`: the hosts of a laboratory; `vm`: a QEMU guest, described in `[vm]`; `sim`: a simulated device; `auto`: `netns` if this machine permits it, else `sim`.",
         )
         .example("\"netns\""),
         key(
             "lab",
             Kind::File,
             "",
-            "With `ssh`: the file that describes the laboratory. What stands in it is no part of the plan: the same plan runs in any laboratory.",
+            "With `ssh`: the file that describes the laboratory. Its content is not part of the plan: one plan runs in any laboratory.",
         )
         .example("\"lab.toml\""),
         key(
             "arrangement",
             words(Arrangement::NAMES),
             "\"open\"",
-            "`open`: sender and DUT on CPUs of their own, as in a rack; `closed`: each sending CPU generates, forwards and counts its own packets, and the rate is 1 / (cost of all three). What was lost is counted either way, and the report says it.",
+            "`open`: sender and DUT have separate CPUs, as in a rack; `closed`: each sending CPU generates, forwards and counts its own packets, and the rate is 1 / (cost of all three). Both count losses, and the report states them.",
         )
         .example("\"closed\"")
         .restart(field!(word, |s| &mut s.testbed.arrangement)),
@@ -59,7 +59,7 @@ pub const TESTBED: Section = Section {
             "engine",
             words(Engine::NAMES),
             "\"auto\"",
-            "What sends: XDP live frames, an AF_XDP socket, an AF_PACKET socket; `auto`: the fastest whose probe succeeds; AF_XDP for all variants where one has several queues, because nothing else spreads flows over the queues of a veth device.",
+            "Sender: XDP live frames, an AF_XDP socket or an AF_PACKET socket. `auto`: the fastest whose probe succeeds; AF_XDP for all variants if any has several queues, because nothing else spreads flows over the queues of a veth device.",
         )
         .example("\"packet\"")
         .restart(field!(word, |s| &mut s.testbed.engine)),
@@ -70,9 +70,9 @@ pub const TESTBED: Section = Section {
 /// `[testbed.sim]`.
 pub const SIM: Section = Section {
     path: "testbed.sim",
-    doc: "The law of the simulated device; used by `kind = \"sim\"` only.",
+    doc: "Behaviour of the simulated device; only with `kind = \"sim\"`.",
     keys: &[
-        key("capacity", Kind::PacketRate, "1.6e6", "What the device forwards in the base variant.")
+        key("capacity", Kind::PacketRate, "1.6e6", "Forwarding rate of the device in the base variant.")
             .unit("pps")
             .example("\"2Mpps\""),
         key("noise", number(0.0, 1.0), "0.02", "Coefficient of variation between runs.")
@@ -90,7 +90,7 @@ pub const SIM: Section = Section {
             "phi",
             number(0.0, 0.999),
             "0.9",
-            "Correlation of that drift from one run to the next.",
+            "Correlation of that drift between consecutive runs.",
         )
         .example("0.5"),
         key(
@@ -108,7 +108,7 @@ pub const SIM: Section = Section {
             "buffer",
             integer(0, 1_000_000_000),
             "0",
-            "Packets that it keeps while more arrive than it forwards.",
+            "Packets that its buffer holds while more arrive than it forwards.",
         )
         .unit("packets")
         .example("512"),
@@ -116,18 +116,18 @@ pub const SIM: Section = Section {
             "reverse",
             number(0.0, 1.0),
             "1.0",
-            "With `directions = \"both\"`: what it forwards from the receiver to the sender, as a share of what it forwards the other way.",
+            "With `directions = \"both\"`: capacity from the receiver to the sender, as a share of the capacity in the other direction.",
         )
         .unit("ratio")
         .example("0.5"),
-        key("ceiling", Kind::PacketRate, "5e6", "What the simulated sender reaches at most.")
+        key("ceiling", Kind::PacketRate, "5e6", "Maximum rate of the simulated sender.")
             .unit("pps")
             .example("\"10Mpps\""),
         key(
             "link_speed",
             Kind::BitRate,
             "",
-            "Line rate of its links: what the sender puts on them is no more than that with preamble and gap (L1), and reports have shares of it. Without it they have none.",
+            "Line rate of its links (L1, with preamble and gap). It limits the sender, and reports show rates as shares of it. Default: none.",
         )
         .unit("bit/s")
         .example("\"10Gbit/s\""),
@@ -143,7 +143,7 @@ pub const SIM: Section = Section {
             "establishment",
             Kind::PacketRate,
             "400e3",
-            "Connections a second that its stateful firewall sets up in the base variant; effects and noise are those of the capacity.",
+            "Connections per second that its stateful firewall sets up in the base variant; effects and noise are the same as for the capacity.",
         )
         .unit("pps")
         .example("\"200kpps\""),
@@ -151,7 +151,7 @@ pub const SIM: Section = Section {
             "tear_down",
             Kind::PacketRate,
             "2e6",
-            "Connections a second that its stateful firewall removes.",
+            "Connections per second that its stateful firewall removes.",
         )
         .unit("pps")
         .example("\"1Mpps\""),
@@ -159,7 +159,7 @@ pub const SIM: Section = Section {
             "effect",
             Kind::Effects,
             "{}",
-            "Factors on the capacity: a setting or factor and one of its labels, joined by `=`.",
+            "Factors on the capacity, each named by a setting or factor and one of its labels, joined by `=`.",
         )
         .unit("ratio")
         .example("{ \"firewall=none\" = 0.8 }"),
@@ -167,14 +167,14 @@ pub const SIM: Section = Section {
             "realtime",
             Kind::Boolean,
             "false",
-            "True: a run takes the time it would take; false: it returns at once.",
+            "`true`: a run takes its real time; `false`: it returns immediately.",
         )
         .example("true"),
         key(
             "contamination",
             number(0.0, 0.5),
             "0.0",
-            "Share of the runs that are degraded from start to end: a bad start.",
+            "Share of the runs that a bad start degrades from start to end.",
         )
         .unit("ratio")
         .example("0.05"),
@@ -182,7 +182,7 @@ pub const SIM: Section = Section {
             "contamination_depth",
             number(0.0, 0.99),
             "0.04",
-            "Share of the capacity that a degraded run lacks.",
+            "Share of the capacity that a degraded run loses.",
         )
         .unit("ratio")
         .example("0.1"),
@@ -194,13 +194,13 @@ pub const SIM: Section = Section {
 pub const FACTOR: Section = Section {
     path: "factor",
     form: Form::List,
-    doc: "Something varied. Without any, there is one variant called `all`.",
+    doc: "A setting that is varied. Without factors there is one variant, called `all`.",
     keys: &[
         key(
             "name",
             Kind::Text,
             "",
-            "A setting, a sysctl (its dotted name), or a name of your own for bundles of settings.",
+            "A setting, a sysctl (its dotted name), or a custom name for bundles of settings.",
         )
         .example("\"queues\"")
         .required(),
@@ -208,7 +208,7 @@ pub const FACTOR: Section = Section {
             "levels",
             Kind::Levels,
             "",
-            "Its values: of the setting of that name, or tables that bundle settings under a label.",
+            "Values of the setting of that name, or tables that bundle settings under a label.",
         )
         .example("[1, 2, 4, 8]")
         .required(),
@@ -222,16 +222,14 @@ pub const LEVEL: Section = Section {
     form: Form::Inline,
     doc: "A level written as a table: a label, and any settings that can be varied.",
     keys: &[
-        key("label", Kind::Text, "", "The level's name in reports; unique in its factor.")
+        key("label", Kind::Text, "", "Name of the level in reports; unique in its factor.")
             .example("\"patched\"")
             .required(),
         key(
             "build_of",
             Kind::Text,
             "",
-            "The revision of which this level is one build. Builds of a revision differ in \
-             nothing but where the compiler or linker put the code; revisions are then compared \
-             by their builds, whose scatter is what code layout alone can do.",
+            "The revision that this level is a build of. Builds of a revision differ only in code layout: the placement of code by the compiler or linker. Revisions are compared across their builds, whose scatter is the effect of layout.",
         )
         .example("\"patched\""),
     ],
@@ -241,7 +239,7 @@ pub const LEVEL: Section = Section {
 /// `[traffic]`.
 pub const TRAFFIC: Section = Section {
     path: "traffic",
-    doc: "What is sent.",
+    doc: "The test traffic.",
     keys: &[
         key("family", words(Family::NAMES), "\"inet\"", "Address family: IPv4 or IPv6.")
             .example("\"inet6\"")
@@ -256,7 +254,7 @@ pub const TRAFFIC: Section = Section {
             "frame_size",
             Kind::FrameSize,
             "64",
-            "Frame from destination MAC through FCS; or a mix of sizes, `\"imix\"` (64, 594, 1518 bytes, 7 : 4 : 1), `\"imix-570\"` or `\"genome:aafg\"` (RFC 6985), sent by fwdlab itself; a list is a factor `frame_size`. inet6 needs 84 (66 from other generators, which write no stamp): smaller ones are raised, and the plan says so.",
+            "Frame size from destination MAC through FCS; or a mix of sizes, `\"imix\"` (64, 594, 1518 bytes, 7 : 4 : 1), `\"imix-570\"` or `\"genome:aafg\"` (RFC 6985), sent by fwdlab itself; a list is a factor `frame_size`. inet6 needs 84 (66 from other generators, which write no stamp): smaller sizes are raised, and the plan reports it.",
         )
         .unit("bytes")
         .example("128")
@@ -265,7 +263,7 @@ pub const TRAFFIC: Section = Section {
             "flows",
             Kind::Flows,
             "{ sources = 20, destinations = 100 }",
-            "Flows as a product of address ranges, at most 1 000 000 together.",
+            "Flows as a product of address ranges, at most 1 000 000 in total.",
         )
         .unit("addresses")
         .example("{ sources = 50, destinations = 100 }")
@@ -283,7 +281,7 @@ pub const TRAFFIC: Section = Section {
             "timestamps",
             Kind::Boolean,
             "false",
-            "Write the sending time into every packet; costs the sender a part of its rate.",
+            "Write the sending time into every packet; costs the sender part of its rate.",
         )
         .example("true")
         .restart(field!(boolean, |s| &mut s.traffic.timestamps)),
@@ -291,7 +289,7 @@ pub const TRAFFIC: Section = Section {
             "directions",
             words(Directions::NAMES),
             "\"one\"",
-            "`one`: from the sender to the receiver; `both`: the other way too at the same time (RFC 2544, 14), every flow answered with its addresses and ports exchanged. `rate` and the loads of [method] are then those of each direction, and results are the sum of both.",
+            "`one`: from the sender to the receiver; `both`: also from the receiver to the sender at the same time (RFC 2544, 14), with the addresses and ports of every flow swapped. `rate` and the loads of [method] then apply per direction, and results are sums of both.",
         )
         .example("\"both\"")
         .restart(field!(word, |s| &mut s.traffic.directions)),
@@ -299,7 +297,7 @@ pub const TRAFFIC: Section = Section {
             "checks",
             words(Checks::NAMES),
             "\"auto\"",
-            "Which packets a receiver in the kernel (XDP) checks in full; every packet's stamp and order are. `all`; `sample`: the first 65,536 of a run and one in 4 of the others; `auto`: all at a rate of at most 1 Mpps, a sample above. Receivers in user space check all.",
+            "Packets that a receiver in the kernel (XDP) checks in full; it checks stamp and order of every packet. `all`; `sample`: the first 65,536 of a run and one in 4 of the others; `auto`: all at a rate of at most 1 Mpps, a sample above. Receivers in user space check all.",
         )
         .example("\"all\"")
         .restart(field!(word, |s| &mut s.traffic.checks)),
@@ -307,7 +305,7 @@ pub const TRAFFIC: Section = Section {
             "generator",
             words(GeneratorKind::NAMES),
             "\"fwdlab\"",
-            "Laboratory: what makes and counts the traffic. `fwdlab`: its own senders and receiver; `pkt-gen`: netmap's; `pktgen`: the Linux kernel's, fwdlab receives; `trex`: a TRex server; `testpmd`: DPDK's; `otg`: a server of the Open Traffic Generator API.",
+            "Laboratory: sender and counter of the traffic. `fwdlab`: its own senders and receiver; `pkt-gen`: netmap's; `pktgen`: the Linux kernel's, with fwdlab as receiver; `trex`: a TRex server; `testpmd`: DPDK's; `otg`: a server of the Open Traffic Generator API.",
         )
         .example("\"pkt-gen\"")
         .of(Owner::Generator)
@@ -316,7 +314,7 @@ pub const TRAFFIC: Section = Section {
             "generator_server",
             Kind::Text,
             "",
-            "Laboratory: where a generator that is a server listens (`trex`, `otg`); without it: on the sending host.",
+            "Laboratory: address of a generator that is a server (`trex`, `otg`). Default: the sending host.",
         )
         .example("\"trex.example.org:4501\"")
         .of(Owner::Generator)
@@ -325,7 +323,7 @@ pub const TRAFFIC: Section = Section {
             "generator_options",
             Kind::Words,
             "[]",
-            "Laboratory: more arguments of the generator's command line, as they are (`pkt-gen`, `testpmd`, `trex`).",
+            "Laboratory: additional options of any generator except `fwdlab`, passed unchanged: command-line arguments (`pkt-gen`, `testpmd`), commands of the device (`pktgen`), `force` (`trex`) or `insecure` (`otg`).",
         )
         .example("[\"-p\", \"4\"]")
         .of(Owner::Generator)
@@ -343,7 +341,7 @@ pub const FLOWS_MAX: i64 = 1_000_000;
 /// `flows = { ... }`.
 pub const FLOWS: Section = Section {
     path: "traffic.flows",
-    doc: "Addresses on each side; every source talks to every destination.",
+    doc: "Addresses on each side; every source sends to every destination.",
     keys: &[
         key("sources", integer(1, ADDRESSES_MAX), "20", "Number of source addresses.")
             .unit("addresses")

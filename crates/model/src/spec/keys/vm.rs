@@ -7,13 +7,13 @@ use crate::settings::{Accel, Nic};
 /// `[vm]`.
 pub const VM: Section = Section {
     path: "vm",
-    doc: "The machine of QEMU that is the device under test; with `kind = \"vm\"` in `[testbed]`.",
+    doc: "The QEMU guest that is the device under test; with `kind = \"vm\"` in `[testbed]`.",
     keys: &[
         key(
             "kernel",
             Kind::File,
             "",
-            "Linux: the kernel that boots: a package (`.deb`, `.rpm`, `.pkg.tar.zst`), whose other parts are next to it, a directory with `/boot` and `/lib/modules`, a build tree, an image, the release of an installed kernel, or `running`. fwdlab makes the small system around it; `fwdlab kernels` fetches packages of Debian. FreeBSD: a directory or archive that becomes a kernel in /boot beside the disk's own. The plan keeps its name, not its content; each run records which kernel ran.",
+            "Linux: the kernel to boot: a package (`.deb`, `.rpm`, `.pkg.tar.zst`) with its other parts next to it, a directory with `/boot` and `/lib/modules`, a build tree, an image, the release of an installed kernel, or `running`. fwdlab builds the small system around it; `fwdlab kernels` fetches packages of Debian. FreeBSD: a directory or archive that becomes a kernel in /boot, next to the disk's own. The plan contains its name, not its content; each run records the kernel that ran.",
         )
         .example("\"linux-image-6.1.0-50-cloud-amd64_6.1.176-1_amd64.deb\"")
         .of(Owner::Vm)
@@ -23,7 +23,7 @@ pub const VM: Section = Section {
             "disk",
             Kind::File,
             "",
-            "The image of a disk that boots, raw or qcow2, .zst where it is compressed. It is never written: the machine has an overlay.",
+            "Disk image to boot, raw or qcow2, .zst if compressed. It is never written: the guest writes to an overlay.",
         )
         .example("\"freebsd-13.2.raw.zst\"")
         .of(Owner::Vm)
@@ -33,19 +33,19 @@ pub const VM: Section = Section {
             "accel",
             words(Accel::NAMES),
             "\"auto\"",
-            "What executes the machine. `tcg`: QEMU's emulation, whose instructions are counted exactly and whose time is no machine's; `kvm`: the CPU itself, whose rates are the guest's, and which counts nothing; `auto`: `tcg` where instructions are counted; where a rate is measured (`figure` in `[compare]`), `kvm` if a small guest and then the machine itself boot that way, else `tcg`.",
+            "Accelerator. `tcg`: QEMU's emulation, with exact instruction counts and meaningless times; `kvm`: the CPU itself, with the guest's real rates and no counts; `auto`: `tcg` to count instructions; to measure a rate (`figure` in `[compare]`), `kvm` if a small test guest and then the guest itself boot with it, else `tcg`.",
         )
         .example("\"tcg\"")
         .of(Owner::Vm)
         .title("What executes the virtual machine")
         .restart(field!(word, |s| &mut s.testbed.vm.accel)),
-        key("cpus", integer(1, 64), "1", "CPUs of the machine.")
+        key("cpus", integer(1, 64), "1", "CPUs of the guest.")
             .unit("CPUs")
             .example("2")
             .of(Owner::Vm)
             .title("CPUs of the virtual machine")
             .restart(field!(integer, |s| &mut s.testbed.vm.cpus)),
-        key("memory", integer(128, 1_048_576), "512", "Memory of the machine.")
+        key("memory", integer(128, 1_048_576), "512", "Memory of the guest.")
             .unit("MiB")
             .example("1024")
             .of(Owner::Vm)
@@ -55,7 +55,7 @@ pub const VM: Section = Section {
             "nic",
             Kind::Word { words: Nic::NAMES, absent: &["igb"] },
             "\"virtio\"",
-            "The machine's cards for traffic, as far as the QEMU here and the kernel have them.",
+            "Network cards of the guest for traffic, if this machine's QEMU and the guest's kernel support them.",
         )
         .example("\"e1000e\"")
         .of(Owner::Vm)
@@ -65,7 +65,7 @@ pub const VM: Section = Section {
             "batch",
             integer(1, 64),
             "32",
-            "Packets that the machine finds at once while its instructions are counted: what a poll costs is shared by so many.",
+            "Packets that the guest finds per poll while its instructions are counted; they share the cost of the poll.",
         )
         .unit("packets")
         .example("8")
@@ -76,7 +76,7 @@ pub const VM: Section = Section {
             "calls",
             Kind::Boolean,
             "false",
-            "Follow who calls whom while instructions are counted: flame graphs have stacks then.",
+            "Record call stacks while instructions are counted, for flame graphs with stacks.",
         )
         .example("true")
         .of(Owner::Vm)
@@ -86,7 +86,7 @@ pub const VM: Section = Section {
             "caches",
             Kind::Boolean,
             "false",
-            "Model caches while instructions are counted: how often code and data of a packet would not have been there. The misses are a model's, of no machine.",
+            "Model caches while instructions are counted: misses of code and data per packet. They come from a model, not from a real machine.",
         )
         .example("true")
         .of(Owner::Vm)
