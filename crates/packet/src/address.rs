@@ -1,14 +1,14 @@
 //! The benchmark's address plan.
 //!
-//! IPv4 uses 198.18.0.0/15 (RFC 2544 appendix C.2.2), IPv6 2001:2::/48
-//! (RFC 5180 section 8), each cut in two: the sender's half and the receiver's.
+//! IPv4 uses 198.18.0.0/15 (RFC 2544 appendix C.2.2), IPv6 2001:2::/48 (RFC 5180 section 8). Each
+//! is divided into the sender's half and the receiver's half.
 //!
 //! | | sender's half | link of the DUT | first flow address |
 //! |---|---|---|---|
 //! | inet | 198.18.0.0/16 | 198.18.0.0/24 (DUT .1, sender .2) | 198.18.1.0 |
 //! | inet6 | 2001:2::/49 | 2001:2::/64 (DUT ::1, sender ::2) | 2001:2:0:1::1:0 |
 //!
-//! and the same on the receiver's side with 198.19.0.0/16 and 2001:2:0:8000::/49.
+//! The receiver's side is the same, with 198.19.0.0/16 and 2001:2:0:8000::/49.
 
 use crate::named;
 use serde::{Deserialize, Serialize};
@@ -26,16 +26,16 @@ named! {
 }
 
 named! {
-    /// Side of the DUT: of its interfaces, of its links, of the traffic.
+    /// Side of the DUT, of its interfaces and links, and of the traffic.
     pub enum Side {
-        /// Where packets come from.
+        /// Source of packets.
         Sender = "sender",
-        /// Where packets go to.
+        /// Destination of packets.
         Receiver = "receiver",
     }
 }
 
-/// Flows as a product of two address ranges: every source talks to every destination.
+/// Flows as a product of two address ranges: every source sends to every destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flows {
     /// Number of source addresses.
@@ -45,24 +45,24 @@ pub struct Flows {
 }
 
 impl Flows {
-    /// Number of flows, of distinct 5-tuples.
+    /// Returns the number of flows (distinct 5-tuples).
     pub fn count(self) -> u32 {
         self.sources * self.destinations
     }
 }
 
 impl fmt::Display for Flows {
-    /// Their number, then sources and destinations.
+    /// Writes the number of flows, then sources and destinations.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({} x {})", self.count(), self.sources, self.destinations)
     }
 }
 
-/// Largest number of addresses in one range: the hosts of a /16 less the /24
-/// that the link uses and the last /24.
+/// Maximum number of addresses in one range: the hosts of a /16 minus the /24 of the link and the
+/// last /24.
 pub const MAX_ADDRESSES: u32 = 65_024;
 
-/// Last 32 bits of the first flow address, host byte order.
+/// Returns the last 32 bits of the first flow address, in host byte order.
 pub fn flow_base(family: Family, side: Side) -> u32 {
     match (family, side) {
         (Family::Inet, Side::Sender) => u32::from(Ipv4Addr::new(198, 18, 1, 0)),
@@ -71,7 +71,7 @@ pub fn flow_base(family: Family, side: Side) -> u32 {
     }
 }
 
-/// Address number `index` of a flow range.
+/// Returns address number `index` of a flow range.
 pub fn flow_address(family: Family, side: Side, index: u32) -> IpAddr {
     let low = flow_base(family, side) + index;
     match family {
@@ -87,7 +87,7 @@ pub fn flow_address(family: Family, side: Side, index: u32) -> IpAddr {
     }
 }
 
-/// The prefix that is routed to a side.
+/// Returns the prefix that is routed to a side.
 pub fn routed_prefix(family: Family, side: Side) -> &'static str {
     match (family, side) {
         (Family::Inet, Side::Sender) => "198.18.0.0/16",
@@ -97,7 +97,7 @@ pub fn routed_prefix(family: Family, side: Side) -> &'static str {
     }
 }
 
-/// Address of the DUT's interface on a side, with the link's prefix length.
+/// Returns the address of the DUT's interface on a side, with the link's prefix length.
 pub fn dut_address(family: Family, side: Side) -> &'static str {
     match (family, side) {
         (Family::Inet, Side::Sender) => "198.18.0.1/24",
@@ -107,7 +107,7 @@ pub fn dut_address(family: Family, side: Side) -> &'static str {
     }
 }
 
-/// Address of the sender or receiver on its link to the DUT.
+/// Returns the address of the sender or receiver on its link to the DUT.
 pub fn peer_address(family: Family, side: Side) -> &'static str {
     match (family, side) {
         (Family::Inet, Side::Sender) => "198.18.0.2",

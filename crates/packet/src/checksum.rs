@@ -1,8 +1,8 @@
 //! The Internet checksum (RFC 1071).
 //!
-//! Sums are kept unfolded, over 16-bit words read in *native* byte order: the
-//! one's complement sum does not care (RFC 1071 section 2 (B)), so nothing is
-//! swapped until the result is stored as it is.
+//! Sums are kept unfolded, over 16-bit words read in *native* byte order: the one's complement sum
+//! is independent of byte order (RFC 1071 section 2 (B)), so nothing is swapped and the result is
+//! stored unchanged.
 
 /// Adds the 16-bit words of `bytes` to `sum`; an odd last byte is padded with 0.
 pub fn add(sum: u32, bytes: &[u8]) -> u32 {
@@ -20,7 +20,7 @@ pub fn add(sum: u32, bytes: &[u8]) -> u32 {
     sum as u32
 }
 
-/// Folds a sum to 16 bits and complements it: the checksum field's bytes.
+/// Folds a sum to 16 bits and complements it; returns the bytes of the checksum field.
 #[inline]
 pub fn finish(sum: u32) -> [u8; 2] {
     let mut sum = sum;
@@ -30,24 +30,24 @@ pub fn finish(sum: u32) -> [u8; 2] {
     (!(sum as u16)).to_ne_bytes()
 }
 
-/// The checksum field after one of the words that it covers has changed, without
-/// a look at the others (RFC 1624 equation 3).
+/// Returns the checksum field after one of the covered words has changed, without reading the
+/// others (RFC 1624 equation 3).
 #[inline]
 pub fn update(check: [u8; 2], before: [u8; 2], after: [u8; 2]) -> [u8; 2] {
     let [check, before, after] = [check, before, after].map(u16::from_ne_bytes);
     finish(u32::from(!check) + u32::from(!before) + u32::from(after))
 }
 
-/// Offsets in an Ethernet frame without tag.
+/// Offsets in an untagged Ethernet frame.
 const IP: usize = 14;
 
-/// Completes the checksum of TCP or UDP in a frame that a stack has left to a device to
-/// complete, and no device did: as on virtual links, whose ends share memory. In its place
-/// then is the sum of the pseudo header alone. True if it was changed.
+/// Completes the checksum of TCP or UDP that a stack has left to a device and no device has
+/// completed, as on virtual links, whose ends share memory. The field then contains only the sum of
+/// the pseudo header. Returns true if the checksum was changed.
 ///
-/// With `always`, whatever is in its place. Otherwise only that sum, and only where it isn't
-/// the right checksum by chance; what else is wrong stays wrong. Fragments, IPv6 extension
-/// headers and tags are left alone: nobody leaves such to a device.
+/// With `always`, any value is replaced. Otherwise only that sum is, unless it is the right
+/// checksum by chance; other errors remain. Fragments, IPv6 extension headers and tags are left
+/// alone: no stack leaves them to a device.
 pub fn complete(frame: &mut [u8], always: bool) -> bool {
     let Some((protocol, at, end, pseudo)) = transport(frame) else { return false };
     let field = at + if protocol == TCP { 16 } else { 6 };
@@ -63,7 +63,7 @@ pub fn complete(frame: &mut [u8], always: bool) -> bool {
     }
     frame[field..field + 2].fill(0);
     let check = finish(add(pseudo, &frame[at..end]));
-    // 0 says that there is none (RFC 768).
+    // 0 means that there is no checksum (RFC 768).
     let check = if protocol == UDP && check == [0, 0] { [0xff; 2] } else { check };
     frame[field..field + 2].copy_from_slice(&check);
     true
@@ -72,8 +72,8 @@ pub fn complete(frame: &mut [u8], always: bool) -> bool {
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// Protocol, beginning and end of TCP or UDP in a frame, and the sum of its pseudo header
-/// (RFC 9293 section 3.1, RFC 8200 section 8.1).
+/// Returns protocol, start and end of TCP or UDP in a frame, and the sum of its pseudo header (RFC
+/// 9293 section 3.1, RFC 8200 section 8.1).
 fn transport(frame: &[u8]) -> Option<(u8, usize, usize, u32)> {
     let half = |at: usize| Some(u16::from_be_bytes(*frame.get(at..at + 2)?.first_chunk()?));
     let (protocol, at, length, ends) = match half(12)? {
@@ -101,7 +101,7 @@ mod tests {
     use crate::{Family, Flows, Stamp, Stream, Template};
 
     #[test]
-    fn what_was_left_to_a_device_is_completed_and_nothing_else() {
+    fn only_offloaded_checksums_are_completed() {
         for family in [Family::Inet, Family::Inet6] {
             for size in [84, 85, 1518] {
                 let flows = Flows { sources: 1, destinations: 1 };
@@ -116,7 +116,7 @@ mod tests {
                 let [high, low] = finish(pseudo);
                 frame[field..field + 2].copy_from_slice(&[!high, !low]);
                 assert!(complete(&mut frame, false) && frame == right);
-                // A checksum that is merely wrong is the receiver's to see.
+                // A wrong checksum is left for the receiver to detect.
                 frame[field] ^= 1;
                 let wrong = frame.clone();
                 assert!(!complete(&mut frame, false) && frame == wrong);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_over_data_with_its_checksum_is_zero() {
+    fn sum_over_data_with_checksum_is_zero() {
         let data = [0x45, 0x00, 0x00, 0x2e, 0x12, 0x34, 0x40, 0x00, 0x40, 0x11];
         let check = finish(add(0, &data));
         assert_eq!(finish(add(add(0, &data), &check)), [0, 0]);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn every_step_of_a_ttl_leaves_the_sum_right() {
+    fn ttl_decrements_keep_the_sum_right() {
         for protocol in 0..=255 {
             for ttl in 1..=255 {
                 let check = finish(add(0, &[ttl, protocol, 0x12, 0x34]));

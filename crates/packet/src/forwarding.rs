@@ -1,16 +1,16 @@
-//! Forwarding options of the software router, under the names that experiments, the router's
-//! process and reports use.
+//! Forwarding options of the software router, with the names used by experiments, the router's
+//! process and reports.
 
 use crate::named;
 
 named! {
-    /// How the router finds the longest prefix that matches an address.
+    /// Algorithm of the router's longest-prefix match.
     pub enum FibAlgorithm default Auto {
-        /// The router's own choice by family and number of routes.
+        /// Chosen by the router, by family and number of routes.
         Auto = "auto",
         /// Binary radix trie, as BSD kernels have had it since 4.3BSD-Reno.
         Radix = "radix",
-        /// The same trie as a copy in one piece that is read without a lock.
+        /// The same trie as one contiguous copy that is read without a lock.
         RadixLockless = "radix_lockless",
         /// Binary search over the sorted borders of address ranges.
         BSearch = "bsearch",
@@ -23,70 +23,68 @@ named! {
 }
 
 named! {
-    /// What workers hold while they look a route up.
+    /// Lock that workers hold during a route lookup.
     pub enum Locking default Lockless {
-        /// A mutex: one packet at a time is looked up, whatever the number of workers.
+        /// A mutex: one lookup at a time, whatever the number of workers.
         Global = "global",
-        /// A readers-writer lock. Each reader writes to it, so its cache line wanders
-        /// between the workers' cores with every packet.
+        /// A readers-writer lock. Each reader writes to it, so its cache line moves between the
+        /// workers' cores with every packet.
         Rwlock = "rwlock",
-        /// Nothing: the table is replaced as a whole, and readers take it once a batch.
+        /// No lock: the table is replaced as a whole, and readers take it once per batch.
         Lockless = "lockless",
     }
 }
 
 named! {
-    /// How packets are processed. What comes out is the same, frame by frame.
+    /// Processing of packets. Both paths produce identical frames.
     pub enum ForwardingPath default Fast {
-        /// A batch at a time, in one pass, as far as nothing special is in a packet; the
-        /// others go the full path. FreeBSD calls this `tryforward`.
+        /// A batch at a time, in one pass, unless a packet needs special treatment; such packets
+        /// take the full path. FreeBSD calls this `tryforward`.
         Fast = "fast",
-        /// Each packet by itself through the stages of input, forwarding and output that
-        /// a BSD kernel has.
+        /// One packet at a time through the input, forwarding and output stages of a BSD kernel.
         Full = "full",
     }
 }
 
 named! {
-    /// Where a stateful firewall keeps its states.
+    /// Storage of a stateful firewall's states.
     pub enum StateTable default Sharded {
-        /// Nowhere: `keep state` is ignored, every packet is judged by the rules.
+        /// No states: `keep state` is ignored, every packet is matched against the rules.
         None = "none",
-        /// One table behind one lock, taken for each packet, as kernels do who
-        /// have one: what it costs is what one compares this kind for.
+        /// One table behind one lock, taken for each packet, as in some kernels. This kind exists
+        /// to measure that cost.
         Global = "global",
-        /// Sixteen parts, each behind a lock that is taken once for all packets of a
-        /// batch that need it.
+        /// Sixteen parts, each behind a lock that is taken once for all packets of a batch that
+        /// need it.
         Sharded = "sharded",
-        /// One table for each worker, without locks. Right only where both directions of
-        /// a connection reach the same worker (symmetric RSS): otherwise replies find no
-        /// state.
+        /// One table per worker, without locks. Correct only if both directions of a connection
+        /// reach the same worker (symmetric RSS); otherwise replies find no state.
         PerWorker = "per_worker",
     }
 }
 
 named! {
-    /// Kind of a counter of packets: what it says of a packet's fate.
+    /// Kind of a packet counter, by the fate of the packet.
     pub enum Class {
-        /// The packet came in.
+        /// The packet was received.
         Received = "received",
-        /// The packet went on.
+        /// The packet was forwarded.
         Forwarded = "forwarded",
-        /// The packet ended here.
+        /// The packet was dropped.
         Dropped = "dropped",
-        /// The packet went to the slow path.
+        /// The packet was handed to the slow path.
         Slow = "slow",
-        /// What the slow path did: not a further packet.
+        /// An action of the slow path: not an additional packet.
         Answer = "answer",
-        /// Frames that were sent beyond those received, those that could not be, and whatever
-        /// else is counted beside the packets received.
+        /// Frames sent in addition to those received, frames that could not be sent, and other
+        /// counts in addition to the received packets.
         Extra = "extra",
     }
 }
 
 impl Class {
-    /// True when the packets are not forwarded. Those of the slow path are not: its answers
-    /// are packets of its own.
+    /// True if the packets are not forwarded. Packets of the slow path are not: its answers are its
+    /// own packets.
     pub fn is_loss(self) -> bool {
         matches!(self, Class::Dropped | Class::Slow)
     }

@@ -1,5 +1,5 @@
-//! Fault injection: with which probability a port of fwdlab's router makes a frame go wrong,
-//! and how. The ports that do it are in the crate `port`.
+//! Fault injection: probabilities and kinds of faults that a port of fwdlab's router causes in
+//! frames. The ports are in the crate `port`.
 
 use crate::arrivals::Fault;
 use crate::named::UnknownName;
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Faults to inject, each with its probability for every frame, from 0 to 1 and independent
-/// of the others; a lost frame has no other fault.
+/// Faults to inject, each with its probability per frame, from 0 to 1 and independent of the
+/// others; a lost frame has no other fault.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Faults {
@@ -20,16 +20,16 @@ pub struct Faults {
     pub corruption: f64,
     /// The frame is sent after the one that follows it.
     pub reordering: f64,
-    /// What `damaging` does; nothing without it.
+    /// Damage that `damaging` causes; `None` for no damage.
     pub damage: Option<Damage>,
-    /// The frame gets this damage and stays right otherwise.
+    /// The frame gets this damage and is otherwise intact.
     pub damaging: f64,
     /// Seed of the random numbers.
     pub seed: u64,
 }
 
 impl Faults {
-    /// True when each probability is one.
+    /// True if each probability is between 0 and 1.
     pub fn is_valid(&self) -> bool {
         let Faults { loss, duplication, corruption, reordering, damaging, .. } = *self;
         [loss, duplication, corruption, reordering, damaging]
@@ -41,15 +41,15 @@ impl Faults {
 /// One way to damage a benchmark packet: `ttl`, `udp-checksum`, ... or `flip`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
-    /// So that the receiver finds this fault.
+    /// Damage that the receiver reports as this fault.
     Fault(Fault),
-    /// Any one bit of the IP packet is flipped; no checksum is put right.
+    /// Any one bit of the IP packet is flipped; no checksum is corrected.
     Flip,
 }
 
 /// Name of [`Damage::Flip`].
 const FLIP: &str = "flip";
-/// Names of all ways.
+/// Names of all kinds of damage.
 const NAMES: [&str; Fault::ALL.len() + 1] = {
     let mut names = [FLIP; Fault::ALL.len() + 1];
     let mut at = 0;
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn damage_is_read_by_the_name_of_its_fault() {
+    fn damage_is_parsed_by_fault_name() {
         assert_eq!("udp-checksum".parse(), Ok(Damage::Fault(Fault::UdpChecksum)));
         let faults: Faults = serde_json::from_str(r#"{"damage": "flip"}"#).expect("faults");
         assert_eq!(faults.damage, Some(Damage::Flip));

@@ -1,10 +1,9 @@
-//! Packets as bytes: where the benchmark's addresses lie, how a frame is laid
-//! out, its checksums, the hash that spreads flows over queues, and the stamp that proves
-//! whose packet it is.
+//! Packets as bytes: address plan, frame layout, checksums, the hash that spreads flows over
+//! queues, and the stamp that identifies a packet.
 //!
-//! Nothing here touches an operating system. The programs that send and receive
-//! (crate `port`, and its BPF objects) follow these layouts; their tests compare
-//! what really arrives with what [`Template::frame`] says.
+//! This crate does not access the operating system. The programs that send and receive (crate
+//! `port`, and its BPF objects) follow these layouts; their tests compare received packets with
+//! [`Template::frame`].
 #![forbid(unsafe_code)]
 
 pub mod address;

@@ -1,26 +1,26 @@
-//! Enums whose values have names: written once, read everywhere.
+//! Enums with named values, defined in one place.
 //!
-//! The name of a value is what files, command lines, stores and reports write, so
-//! [`crate::named!`] makes all of it of one list: `name`, `ALL`, `NAMES`, [`Display`](std::fmt::Display),
+//! Files, command lines, stores and reports contain the name of a value, so [`crate::named!`]
+//! generates everything from one list: `name`, `ALL`, `NAMES`, [`Display`](std::fmt::Display),
 //! [`FromStr`](std::str::FromStr) and serde's two traits.
 
-/// A type of the macro [`crate::named!`].
+/// A type declared by the macro [`crate::named!`].
 pub trait Named: Copy + PartialEq + 'static {
-    /// Every value with its name and its description, in the order of the declaration.
+    /// All values with names and descriptions, in order of declaration.
     const TABLE: &'static [(Self, &'static str, &'static str)];
 
-    /// The value of this name.
+    /// Returns the value of this name.
     fn from_name(name: &str) -> Option<Self> {
         Self::TABLE.iter().find(|(_, known, _)| *known == name).map(|&(value, ..)| value)
     }
 }
 
-/// No value has this name.
+/// Error: no value has this name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownName {
-    /// What was written.
+    /// The unknown name.
     pub name: String,
-    /// What there is.
+    /// The known names.
     pub known: &'static [&'static str],
 }
 
@@ -55,12 +55,12 @@ macro_rules! named {
         })?
 
         impl $type {
-            /// Every value, in the order of the declaration.
+            /// All values, in order of declaration.
             $vis const ALL: [$type; [$($name),+].len()] = [$($type::$variant),+];
-            /// The names in the same order.
+            /// The names, in the same order.
             $vis const NAMES: &'static [&'static str] = &[$($name),+];
 
-            /// The name in files, on command lines and in reports.
+            /// Returns the name used in files, on command lines and in reports.
             $vis const fn name(self) -> &'static str {
                 match self { $($type::$variant => $name,)+ }
             }
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_written_and_read_back() {
+    fn names_survive_a_round_trip() {
         assert_eq!(Way::ALL, [Way::ByName, Way::Chance]);
         assert_eq!(Way::default(), Way::Chance);
         for way in Way::ALL {
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_names_are_refused_with_those_there_are() {
+    fn unknown_name_error_lists_known_names() {
         let error = "Chance".parse::<Way>().expect_err("names are exact");
         assert_eq!(error.to_string(), "\"Chance\" is none of by-name, chance");
         let error = serde_json::from_str::<Way>("\"luck\"").expect_err("no such way");

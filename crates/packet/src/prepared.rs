@@ -1,35 +1,33 @@
-//! Flows whose headers are written once and then copied, for senders that share a CPU
-//! with the receiver.
+//! Flows with prebuilt headers, for senders that share a CPU with the receiver.
 //!
-//! Of a packet only phase, sequence number and time change, and with them UDP's
-//! checksum, whose sum over the rest is kept.
+//! Only phase, sequence number and time of a packet change, and with them UDP's checksum. The sum
+//! over the rest is kept.
 
 use crate::stamp::{self, Phase};
 use crate::template::Template;
 use crate::{Family, FrameWriter, checksum};
 
-/// Bytes kept of each flow's packets: a multiple of what processors copy at once, at
-/// least headers and stamp.
+/// Bytes kept per flow: a multiple of what processors copy in one step, at least headers and stamp.
 const STRIDES: [usize; 2] = [64, 96];
 
 /// Headers and stamps of some flows.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     heads: Vec<u8>,
-    /// Sums over UDP and its pseudo header without what changes, folded.
+    /// Folded sums over UDP and its pseudo header, without the changing fields.
     sums: Vec<u32>,
     stride: usize,
     udp: usize,
     stamp: usize,
     length: usize,
     sequence: u32,
-    /// What lengths follow from, of a mix of sizes.
+    /// Template from which the lengths of a mix of sizes follow.
     mix: Option<Template>,
 }
 
 impl Prepared {
-    /// Prepares flows, each given as source and destination index, of sender number
-    /// `sender` (0 to 15).
+    /// Prepares flows, each given as source and destination index, of sender number `sender` (0 to
+    /// 15).
     pub fn new(template: &Template, sender: u8, flows: &[(u32, u32)]) -> Prepared {
         let mut writer = FrameWriter::new(template.clone(), sender);
         let (udp, stamp) = (template.udp_offset(), template.stamp_offset());
@@ -47,11 +45,11 @@ impl Prepared {
             if template.size().is_mix() {
                 forget_lengths(template.family(), &mut frame);
             }
-            // The number that the writer gave is not ours.
+            // The number that the writer used is not this sender's.
             let sequence = [&frame[stamp + 10..stamp + 12], &frame[stamp + 12..stamp + 14]];
             let sequence: u32 = sequence.iter().map(|word| word_of(word)).sum();
             let whole = u32::from(!(word_of(&frame[udp + 6..udp + 8]) as u16));
-            // In ones' complement, taking away is adding the complement.
+            // In one's complement, subtraction is addition of the complement.
             sums.push(fold(whole + u32::from(!(fold(sequence) as u16))));
             heads.extend_from_slice(&frame[..stride]);
         }
@@ -59,38 +57,37 @@ impl Prepared {
         Prepared { heads, sums, stride, udp, stamp, length, sequence: 0, mix }
     }
 
-    /// Number of flows.
+    /// Returns the number of flows.
     pub fn len(&self) -> usize {
         self.sums.len()
     }
 
-    /// True when there are none.
+    /// True if there are no flows.
     pub fn is_empty(&self) -> bool {
         self.sums.is_empty()
     }
 
-    /// Length of the longest frame without FCS. A buffer must hold the template's bytes at
-    /// first, as those after the headers are not written again.
+    /// Returns the length of the longest frame without FCS. A buffer must initially contain the
+    /// template's bytes, because those after the headers are not written again.
     pub fn frame_length(&self) -> usize {
         self.length
     }
 
-    /// Lets a sequence number pass of which no packet is written: it was sent, and lost.
+    /// Skips a sequence number whose packet was sent and lost, and is not written.
     #[inline]
     pub fn skip(&mut self) {
         self.sequence = self.sequence.wrapping_add(1);
     }
 
-    /// Writes the next packet of the flow at place `flow` of those that were prepared
-    /// into a buffer of at least 96 bytes, and returns its length; what is after the frame may
-    /// change.
+    /// Writes the next packet of the flow at index `flow` of the prepared ones into a buffer of at
+    /// least 96 bytes, and returns its length. Bytes after the frame may change.
     ///
     /// # Panics
-    /// When there is no such flow, or the buffer is too short.
+    /// If there is no such flow, or the buffer is too short.
     #[inline]
     pub fn write(&mut self, flow: usize, buffer: &mut [u8], phase: Phase, time_ns: u32) -> usize {
         let head = &self.heads[flow * self.stride..];
-        // Lengths that the compiler knows.
+        // Lengths known to the compiler.
         match self.stride {
             64 => buffer[..64].copy_from_slice(&head[..64]),
             _ => buffer[..96].copy_from_slice(&head[..96]),
@@ -121,7 +118,7 @@ impl Prepared {
     }
 }
 
-/// Takes the lengths out of a packet's headers and out of the sums that cover them.
+/// Removes the lengths from a packet's headers and from the sums that cover them.
 fn forget_lengths(family: Family, frame: &mut [u8]) {
     let (ip, udp) = Template::length_offsets(family);
     let check = udp + 2;
@@ -140,8 +137,8 @@ fn forget_lengths(family: Family, frame: &mut [u8]) {
     frame[udp..udp + 2].fill(0);
 }
 
-/// Writes the lengths of the packet with a sequence number, and the checksum of IPv4; returns
-/// its length, and what the lengths add to UDP's sum.
+/// Writes the lengths of the packet with a sequence number, and the checksum of IPv4. Returns its
+/// length, and the contribution of the lengths to UDP's sum.
 #[inline]
 fn write_lengths(template: &Template, sequence: u32, buffer: &mut [u8]) -> (usize, u32) {
     let family = template.family();
@@ -161,7 +158,7 @@ fn word_of(bytes: &[u8]) -> u32 {
     u32::from(bytes[0]) << 8 | u32::from(bytes[1])
 }
 
-/// The sum in 16 bits (RFC 1071).
+/// Folds a sum to 16 bits (RFC 1071).
 #[inline(always)]
 fn fold(sum: u32) -> u32 {
     let sum = (sum >> 16) + (sum & 0xffff);

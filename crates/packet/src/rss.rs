@@ -1,13 +1,13 @@
-//! Receive-side scaling (RSS): which queue a packet belongs to, so that the packets of
-//! one flow meet one CPU.
+//! Receive-side scaling (RSS): assigns packets to queues so that one CPU handles all packets of a
+//! flow.
 //!
-//! The hash is Toeplitz's as network cards compute it ([Microsoft's
+//! The hash is the Toeplitz hash of network cards ([Microsoft's
 //! description](https://learn.microsoft.com/windows-hardware/drivers/network/rss-hashing-functions)),
-//! over source and destination address and, where there are ports, both ports. An
-//! indirection table leads from the hash to a queue.
+//! over source and destination address and, if present, both ports. An indirection table maps the
+//! hash to a queue.
 //!
-//! VLAN tags, tunnels and IPv6 extension headers are left out: the first make a frame
-//! one without IP, the others one without ports.
+//! VLAN tags, tunnels and IPv6 extension headers are not parsed: a frame with a tag counts as one
+//! without IP, the others count as packets without ports.
 
 use crate::stamp::Stamp;
 use crate::template::Template;
@@ -15,21 +15,20 @@ use std::net::IpAddr;
 
 /// Bytes of a key.
 pub const KEY: usize = 40;
-/// Entries of an indirection table, as many network cards have.
+/// Entries of an indirection table, a common size in network cards.
 pub const ENTRIES: usize = 128;
-/// Most bytes that are hashed: two IPv6 addresses and two ports.
+/// Maximum number of hashed bytes: two IPv6 addresses and two ports.
 const INPUT_MAX: usize = 36;
 
-/// Microsoft's key, which many drivers use as well.
+/// Microsoft's key, which many drivers also use.
 pub const MICROSOFT_KEY: [u8; KEY] = [
     0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0,
     0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30, 0xf2, 0x0c,
     0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa,
 ];
 
-/// A key of equal words of 16 bits, by which both directions of a flow hash alike (Woo
-/// and Park, "Scalable TCP Session Monitoring with Symmetric Receive-side Scaling",
-/// KAIST 2012).
+/// A key of equal 16-bit words, with which both directions of a flow have the same hash (Woo and
+/// Park, "Scalable TCP Session Monitoring with Symmetric Receive-side Scaling", KAIST 2012).
 pub const SYMMETRIC_KEY: [u8; KEY] = {
     let mut key = [0x6d; KEY];
     let mut at = 1;
@@ -40,16 +39,16 @@ pub const SYMMETRIC_KEY: [u8; KEY] = {
     key
 };
 
-/// The hash by one key, prepared: what each value of each byte of the input adds.
+/// The hash with one key, precomputed: the contribution of each value of each input byte.
 ///
-/// A byte of input costs one look into a table of 1 KiB, instead of eight steps.
+/// An input byte costs one lookup in a table of 1 KiB, instead of eight steps.
 #[derive(Clone, Debug)]
 pub struct Toeplitz {
     tables: Box<[[u32; 256]]>,
 }
 
 impl Toeplitz {
-    /// The hash by this key.
+    /// Creates the hash with this key.
     pub fn new(key: &[u8; KEY]) -> Toeplitz {
         let table = |at: usize| {
             std::array::from_fn(|byte| {
@@ -60,15 +59,15 @@ impl Toeplitz {
         Toeplitz { tables: (0..INPUT_MAX).map(table).collect() }
     }
 
-    /// The hash of what network cards hash, laid out as on the wire: the addresses,
-    /// then the ports, source first. Bytes beyond 36 add nothing.
+    /// Returns the hash of the input of network cards, in wire order: the addresses, then the
+    /// ports, source first. Bytes beyond 36 are ignored.
     #[inline]
     pub fn hash(&self, input: &[u8]) -> u32 {
         let pairs = self.tables.iter().zip(input);
         pairs.fold(0, |hash, (table, &byte)| hash ^ table[usize::from(byte)])
     }
 
-    /// The hash of two addresses and, if given, source and destination port.
+    /// Returns the hash of two addresses and, if given, source and destination port.
     pub fn hash_tuple(
         &self,
         source: IpAddr,
@@ -88,10 +87,10 @@ impl Toeplitz {
         self.hash(&input)
     }
 
-    /// The hash of a frame's packet; none if it is neither IPv4 nor IPv6, or cut off.
+    /// Returns the hash of a frame's packet; `None` if it is neither IPv4 nor IPv6, or truncated.
     ///
-    /// Ports are hashed of TCP and UDP right behind the IP header. All fragments hash
-    /// without, the first one too: else it would leave the others.
+    /// Ports are included for TCP and UDP directly after the IP header. No fragment includes ports,
+    /// not even the first one, which would otherwise go to a different queue.
     #[inline]
     pub fn hash_frame(&self, frame: &[u8]) -> Option<u32> {
         match frame.get(12..14)? {
@@ -139,28 +138,28 @@ impl Default for Toeplitz {
     }
 }
 
-/// Both ports, if the protocol has any.
+/// Returns both ports, if the protocol has any.
 #[inline]
 fn ports(packet: &[u8], at: usize, protocol: u8) -> Option<&[u8; 4]> {
     let has_ports = matches!(protocol, 6 | 17);
     if has_ports { packet.get(at..)?.first_chunk() } else { None }
 }
 
-/// The 32 bits of the key from bit `at` on.
+/// Returns the 32 bits of the key from bit `at` on.
 fn window(key: &[u8; KEY], at: usize) -> u32 {
     let byte = |n: usize| u64::from(key.get(at / 8 + n).copied().unwrap_or(0));
     let five = (0..5).fold(0, |bits, n| bits << 8 | byte(n));
     (five >> (8 - at % 8)) as u32
 }
 
-/// The queue of a hash, by an indirection table as drivers fill it: entry n, of
-/// [`ENTRIES`], leads to queue n modulo `queues`. No queues count as one.
+/// Returns the queue of a hash, with an indirection table as drivers fill it: entry n of
+/// [`ENTRIES`] maps to queue n modulo `queues`. No queues count as one.
 #[inline]
 pub fn queue_of(hash: u32, queues: usize) -> usize {
     hash as usize % ENTRIES % queues.max(1)
 }
 
-/// The queue of each flow of a template, by its number, as a network card with the
+/// Returns the queue of each flow of a template, by flow number, as a network card with the
 /// symmetric key spreads them over `queues`.
 pub fn queues_of_flows(template: &Template, queues: u16) -> Vec<u16> {
     let (toeplitz, flows) = (Toeplitz::new(&SYMMETRIC_KEY), template.flows());
@@ -182,8 +181,8 @@ mod tests {
     use crate::{Family, Stamp};
     use proptest::prelude::*;
 
-    /// Source and destination with their ports, the hash of the addresses, and that
-    /// with ports: all that Microsoft gives in "Verifying the RSS Hash Calculation".
+    /// Source and destination with their ports, the hash of the addresses, and the hash with ports:
+    /// all vectors of Microsoft's "Verifying the RSS Hash Calculation".
     const VECTORS: [(&str, u16, &str, u16, u32, u32); 8] = [
         ("66.9.149.187", 2794, "161.142.100.80", 1766, 0x323e_8fc2, 0x51cc_c178),
         ("199.92.111.2", 14230, "65.69.140.83", 4739, 0xd718_262a, 0xc626_b0ea),
@@ -202,7 +201,7 @@ mod tests {
         ),
     ];
 
-    /// The definition: a window over the key moves on by a bit for each bit of input.
+    /// The definition: a window over the key that advances by one bit per bit of input.
     fn bit_by_bit(key: &[u8; KEY], input: &[u8]) -> u32 {
         let bit =
             |bytes: &[u8], at: usize| bytes.get(at / 8).is_some_and(|b| b << (at % 8) & 0x80 != 0);
@@ -214,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn microsofts_vectors() {
+    fn hash_matches_microsoft_vectors() {
         let rss = Toeplitz::default();
         for (source, source_port, destination, destination_port, plain, with_ports) in VECTORS {
             let [source, destination] = [source, destination].map(|a| a.parse().expect("one"));
@@ -226,7 +225,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn tables_hash_as_the_definition(
+        fn table_hash_matches_definition(
             key in prop::array::uniform32(any::<u8>()),
             rest in prop::array::uniform8(any::<u8>()),
             input in prop::collection::vec(any::<u8>(), 0..=INPUT_MAX),
@@ -238,7 +237,7 @@ mod tests {
         }
 
         #[test]
-        fn the_symmetric_key_knows_no_direction(
+        fn symmetric_key_hashes_both_directions_alike(
             a: u128, b: u128, short: bool, source: u16, destination: u16, with_ports: bool,
         ) {
             let address = |n: u128| match short {
@@ -253,7 +252,7 @@ mod tests {
         }
 
         #[test]
-        fn no_frame_is_too_strange(frame in prop::collection::vec(any::<u8>(), 0..120)) {
+        fn arbitrary_frames_do_not_panic(frame in prop::collection::vec(any::<u8>(), 0..120)) {
             Toeplitz::default().hash_frame(&frame);
         }
     }
@@ -266,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_hash_as_what_is_in_them() {
+    fn frame_hash_matches_tuple_hash() {
         let rss = Toeplitz::default();
         let tuple = |source: &str, destination: &str, ports| {
             let [source, destination] = [source, destination].map(|a| a.parse().expect("one"));
@@ -283,12 +282,12 @@ mod tests {
             rss.hash_frame(&frame(Family::Inet)),
             tuple(source, destination, Some((0xc020, 7)))
         );
-        // TCP has ports, ICMP hasn't; neither have fragments, whichever they are.
+        // TCP has ports, ICMP has none, and no fragment has any.
         assert_ne!(changed(Family::Inet, 23, 6), plain);
         assert_eq!(changed(Family::Inet, 23, 1), plain);
         assert_eq!(changed(Family::Inet, 20, 0x20), plain);
         assert_eq!(changed(Family::Inet, 21, 1), plain);
-        // With options the ports lie further behind: here, where the stamp begins.
+        // With options the ports are further back: here, where the stamp begins.
         assert_eq!(changed(Family::Inet, 14, 0x47), tuple(source, destination, Some((0xf1ab, 0))));
         assert_eq!(changed(Family::Inet, 12, 9), None);
         assert_eq!(rss.hash_frame(&frame(Family::Inet)[..33]), None);
@@ -300,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_share_the_entries() {
+    fn entries_are_spread_over_queues() {
         for queues in 1..=8 {
             let mut counts = vec![0_usize; queues];
             (0..ENTRIES as u32)

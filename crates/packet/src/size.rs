@@ -1,21 +1,21 @@
-//! Sizes of a run's frames: all alike, or a mix of several (IMIX).
+//! Sizes of a run's frames: a single size, or a mix of several (IMIX).
 //!
-//! A mix is a sequence of sizes that is sent over and over, as RFC 6985 (IMIX Genome)
-//! describes it: which size a packet has follows from its sequence number alone, so that every
-//! sender sends the same frames and a receiver knows how long each one must be.
+//! A mix is a sequence of sizes that is sent repeatedly, as in RFC 6985 (IMIX Genome). The size of
+//! a packet follows from its sequence number alone, so every sender sends the same frames and a
+//! receiver knows the length of each one.
 //!
-//! Where the number of flows and the length of the sequence have a common divisor, a flow
-//! would have some of the sizes and never the others. There, one place of the sequence more is
-//! passed over after each round of the flows, or a few of them, so that each flow has all
-//! sizes in the mix's proportions.
+//! If the number of flows and the length of the sequence have a common divisor, a flow would have
+//! only some of the sizes. In that case one more position of the sequence is skipped after each
+//! round of the flows, or a few positions, so that each flow has all sizes in the mix's
+//! proportions.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
 /// Bytes of the frame check sequence, counted in a [`FrameSize`] and never in memory.
 pub const FCS_BYTES: u16 = 4;
-/// Preamble (7), start delimiter (1) and inter-frame gap (12) of Ethernet: the bytes that a
-/// frame occupies on a wire beside itself.
+/// Preamble (7), start delimiter (1) and inter-frame gap (12) of Ethernet: the bytes that a frame
+/// occupies on a wire in addition to its own.
 pub const WIRE_OVERHEAD_BYTES: u16 = 20;
 /// Smallest frame of Ethernet.
 pub const FRAME_MIN: u16 = 64;
@@ -24,16 +24,16 @@ pub const FRAME_MAX: u16 = 1518;
 /// Longest sequence of a mix.
 pub const SEQUENCE_MAX: usize = 64;
 
-/// Mixes with a name: how many frames of which size.
+/// Named mixes: sizes and their numbers of frames.
 ///
-/// `imix` is the mix that is meant most often by the word: IP packets of 40, 576 and 1500
-/// bytes, 7 : 4 : 1 (TRex's `imix.py`, Spirent's and Ostinato's profiles), as frames with FCS.
-/// `imix-570` has 570 bytes in the middle, as FD.io CSIT's `IMIX_v4_1` and Ixia's profile.
+/// `imix` is the most common mix of that name: IP packets of 40, 576 and 1500 bytes, 7 : 4 : 1
+/// (TRex's `imix.py`, Spirent's and Ostinato's profiles), as frames with FCS. `imix-570` has 570
+/// bytes in the middle, as FD.io CSIT's `IMIX_v4_1` and Ixia's profile.
 pub const NAMED: [(&str, [(u16, usize); 3]); 2] =
     [("imix", [(64, 7), (594, 4), (1518, 1)]), ("imix-570", [(64, 7), (570, 4), (1518, 1)])];
 
-/// Letters of an IMIX genome and what they stand for, as far as such frames are sent
-/// (RFC 6985, section 4; `z` is the MTU, here that of Ethernet).
+/// Letters of an IMIX genome and their sizes, as far as these frames are supported (RFC 6985,
+/// section 4; `z` is the MTU, here Ethernet's).
 pub const GENOME: [(char, u16); 8] = [
     ('a', 64),
     ('b', 128),
@@ -45,8 +45,8 @@ pub const GENOME: [(char, u16); 8] = [
     ('z', 1518),
 ];
 
-/// Bytes of a run's frames from destination MAC through FCS, in the order in which they are
-/// sent; one size, or the sequence of a mix.
+/// Bytes of a run's frames from destination MAC through FCS, in sending order: one size, or the
+/// sequence of a mix.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FrameSize {
     sequence: [u16; SEQUENCE_MAX],
@@ -61,8 +61,8 @@ impl FrameSize {
         FrameSize { sequence, length: 1 }
     }
 
-    /// Frames of these sizes in turn; none without a size, or with more than
-    /// [`SEQUENCE_MAX`]. Where all are the same it is one size.
+    /// Frames of these sizes in turn; `None` without a size, or with more than [`SEQUENCE_MAX`].
+    /// Equal sizes become one size.
     pub fn in_turn(sizes: &[u16]) -> Option<FrameSize> {
         let (&first, others) = sizes.split_first()?;
         if others.iter().all(|&size| size == first) {
@@ -73,13 +73,13 @@ impl FrameSize {
         Some(FrameSize { sequence, length: sizes.len() as u8 })
     }
 
-    /// So many frames of each size, spread as evenly as they can be.
+    /// Frames of each size in these numbers, spread as evenly as possible.
     pub fn mixed(parts: &[(u16, usize)]) -> Option<FrameSize> {
         let all: usize = parts.iter().map(|(_, frames)| frames).sum();
         let mut sent = vec![0; parts.len()];
         let mut sizes = Vec::with_capacity(all);
         for place in 1..=all {
-            // Whoever is furthest behind its share; the first of those that are alike.
+            // The size furthest behind its share; the first of equals.
             let behind = |n: usize| (place * parts[n].1) as i64 - (sent[n] * all) as i64;
             let next = (0..parts.len()).rev().max_by_key(|&n| behind(n))?;
             sent[next] += 1;
@@ -88,10 +88,10 @@ impl FrameSize {
         FrameSize::in_turn(&sizes)
     }
 
-    /// A mix as an experiment file writes it: a name, or `genome:` and letters of RFC 6985.
+    /// Parses a mix in an experiment file: a name, or `genome:` and letters of RFC 6985.
     ///
     /// # Errors
-    /// What is wrong with it, as the end of a sentence.
+    /// The fault, as the end of a sentence.
     pub fn parse(text: &str) -> Result<FrameSize, String> {
         if let Some((_, parts)) = NAMED.iter().find(|(name, _)| *name == text) {
             return FrameSize::mixed(parts).ok_or_else(|| "of no frames".to_owned());
@@ -113,12 +113,12 @@ impl FrameSize {
             .ok_or_else(|| format!("a genome has 1 to {SEQUENCE_MAX} letters"))
     }
 
-    /// The sizes in the order in which they are sent.
+    /// Returns the sizes in sending order.
     pub fn sizes(&self) -> &[u16] {
         &self.sequence[..usize::from(self.length)]
     }
 
-    /// The size of all frames; none of a mix.
+    /// Returns the size of all frames; `None` for a mix.
     pub fn one(&self) -> Option<u16> {
         (self.length == 1).then_some(self.sequence[0])
     }
@@ -128,23 +128,23 @@ impl FrameSize {
         self.length > 1
     }
 
-    /// The smallest size.
+    /// Returns the smallest size.
     pub fn least(&self) -> u16 {
         self.sizes().iter().copied().min().unwrap_or_default()
     }
 
-    /// The largest size.
+    /// Returns the largest size.
     pub fn most(&self) -> u16 {
         self.sizes().iter().copied().max().unwrap_or_default()
     }
 
-    /// The mean size of a packet, bytes.
+    /// Returns the mean size of a packet in bytes.
     pub fn mean(&self) -> f64 {
         let bytes: u64 = self.sizes().iter().map(|&size| u64::from(size)).sum();
         bytes as f64 / self.sizes().len() as f64
     }
 
-    /// The same with smaller ones raised to `bytes`.
+    /// Raises smaller sizes to `bytes`.
     #[must_use]
     pub fn at_least(mut self, bytes: u16) -> FrameSize {
         self.sequence[..usize::from(self.length)].iter_mut().for_each(|size| {
@@ -153,20 +153,20 @@ impl FrameSize {
         FrameSize::in_turn(self.sizes()).unwrap_or(self)
     }
 
-    /// L2 rate in bit/s of `pps` frames a second: pps x frame x 8; of a mix, whose frames all
-    /// arrive.
+    /// Returns the L2 rate in bit/s of `pps` frames per second: pps x frame x 8; for a mix,
+    /// assuming that all frames arrive.
     pub fn l2_bits_per_second(&self, pps: f64) -> f64 {
         pps * self.mean() * 8.0
     }
 
-    /// L1 rate in bit/s of `pps` frames a second: pps x (frame + 20) x 8; of a mix, whose
-    /// frames all arrive.
+    /// Returns the L1 rate in bit/s of `pps` frames per second: pps x (frame + 20) x 8; for a mix,
+    /// assuming that all frames arrive.
     pub fn l1_bits_per_second(&self, pps: f64) -> f64 {
         pps * (self.mean() + f64::from(WIRE_OVERHEAD_BYTES)) * 8.0
     }
 
-    /// As an experiment file writes it. Of a mix whose small frames were raised, what was
-    /// asked for.
+    /// Returns the notation of experiment files. For a mix with raised sizes, it is the requested
+    /// mix.
     pub fn text(&self) -> String {
         if let Some(bytes) = self.one() {
             return bytes.to_string();
@@ -191,7 +191,7 @@ impl FrameSize {
         }
     }
 
-    /// How many frames of each size the sequence has, in words: `7 x 64, 4 x 594, 1 x 1518`.
+    /// Returns the number of frames per size in words: `7 x 64, 4 x 594, 1 x 1518`.
     pub fn proportions(&self) -> String {
         let mut sizes = self.sizes().to_vec();
         sizes.sort_unstable();
@@ -201,7 +201,7 @@ impl FrameSize {
         words.join(", ")
     }
 
-    /// How sizes follow the sequence numbers where there are so many flows.
+    /// Returns the mapping from sequence numbers to sizes for this number of flows.
     pub fn turns(&self, flows: u32) -> SizeTurns {
         let length = u64::from(self.length);
         let pass = (0..length).find(|pass| gcd(u64::from(flows) + pass, length) == 1);
@@ -213,16 +213,16 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Which place of a mix's sequence a packet has.
+/// Mapping from a packet's sequence number to the position in a mix's sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SizeTurns {
     flows: u64,
-    /// Places that are passed over after each round of the flows.
+    /// Positions skipped after each round of the flows.
     pass: u64,
 }
 
 impl SizeTurns {
-    /// The size of the packet with a sequence number.
+    /// Returns the size of the packet with a sequence number.
     #[inline]
     pub fn size(&self, sizes: &FrameSize, sequence: u32) -> u16 {
         if sizes.length == 1 {
@@ -233,7 +233,7 @@ impl SizeTurns {
         sizes.sequence[(place % u64::from(sizes.length)) as usize]
     }
 
-    /// Places that are passed over after each round of the flows.
+    /// Returns the number of positions skipped after each round of the flows.
     pub fn pass(&self) -> u32 {
         self.pass as u32
     }
@@ -262,7 +262,7 @@ impl fmt::Debug for FrameSize {
     }
 }
 
-/// One size is a number, a mix the list of its sizes.
+/// One size is serialised as a number, a mix as the list of its sizes.
 impl Serialize for FrameSize {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.one() {
@@ -295,7 +295,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn mixes_are_what_their_definitions_say() {
+    fn mixes_match_their_definitions() {
         let imix = FrameSize::parse("imix").expect("known");
         assert_eq!(imix.sizes().len(), 12);
         assert_eq!(imix.proportions(), "7 x 64, 4 x 594, 1 x 1518");
@@ -310,13 +310,13 @@ mod tests {
         assert!(FrameSize::parse("genome:").is_err());
         assert!(FrameSize::parse(&format!("genome:{}", "ab".repeat(33))).is_err());
         assert!(FrameSize::parse("imiks").is_err());
-        // No two large frames follow each other where they need not.
+        // No two large frames are adjacent unless they must be.
         let sizes = imix.sizes();
         assert!((0..12).all(|n| sizes[n] == 64 || sizes[(n + 1) % 12] == 64), "{sizes:?}");
     }
 
     #[test]
-    fn every_flow_has_all_sizes_in_their_proportions() {
+    fn flows_have_all_sizes_in_proportion() {
         for text in ["imix", "genome:aafga", "genome:ag", "genome:aaaaag"] {
             let mix = FrameSize::parse(text).expect("known");
             for flows in [1, 2, 5, 12, 20, 100, 2000] {
@@ -328,15 +328,15 @@ mod tests {
                     *found.entry((sequence % flows, size)).or_default() += 1;
                 }
                 for ((flow, size), count) in found {
-                    let wanted = mix.sizes().iter().filter(|&&one| one == size).count();
-                    assert_eq!(count as usize, wanted, "{text}: flow {flow} of {flows}, {size}");
+                    let expected = mix.sizes().iter().filter(|&&one| one == size).count();
+                    assert_eq!(count as usize, expected, "{text}: flow {flow} of {flows}, {size}");
                 }
             }
         }
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn text_survives_a_round_trip() {
         let raised = FrameSize::parse("imix").expect("known").at_least(84);
         for mix in [FrameSize::of(64), FrameSize::parse("genome:aafga").expect("letters"), raised] {
             let json = serde_json::to_string(&mix).expect("JSON");
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn smallest_frames_fill_ten_gigabit_at_the_known_rate() {
+    fn smallest_frames_fill_ten_gigabit_at_14_88_mpps() {
         let l1 = FrameSize::of(64).l1_bits_per_second(14_880_952.0);
         assert!((l1 - 10e9).abs() < 1e3, "{l1}");
     }

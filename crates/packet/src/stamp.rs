@@ -8,15 +8,14 @@
 //! | 10 | 4 | sequence number of this sender, modulo 2^32 |
 //! | 14 | 4 | sending time, nanoseconds of the monotonic clock modulo 2^32; 0 when off |
 //!
-//! All fields are big endian. 18 bytes are what the smallest IPv4 frame has room
-//! for (64 - FCS 4 - Ethernet 14 - IPv4 20 - UDP 8). The smallest IPv6 frame with
-//! the same payload has 84 bytes.
+//! All fields are big endian. 18 bytes is what the smallest IPv4 frame has room for (64 - FCS 4 -
+//! Ethernet 14 - IPv4 20 - UDP 8). The smallest IPv6 frame with the same payload has 84 bytes.
 
 /// First two bytes of a stamp.
 pub const MAGIC: u16 = 0xf1ab;
 /// Length of a stamp in bytes.
 pub const BYTES: usize = 18;
-/// Number of phases that a stamp can tell apart.
+/// Number of phases that a stamp can encode.
 pub const PHASES: usize = 4;
 
 /// Phase of the trial in which a packet was sent.
@@ -27,12 +26,12 @@ pub enum Phase {
     WarmUp = 0,
     /// In the measured window.
     Window = 1,
-    /// After the window closed, until the sender is idle.
+    /// After the window, until the sender is idle.
     After = 2,
 }
 
 impl Phase {
-    /// The phase of a number; whatever is beyond is [`Phase::After`].
+    /// Returns the phase of a number; larger numbers are [`Phase::After`].
     #[inline]
     pub fn of(number: u8) -> Phase {
         match number {
@@ -43,7 +42,7 @@ impl Phase {
     }
 }
 
-/// A stamp's meaning.
+/// Decoded stamp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
     /// Identity of the run.
@@ -76,7 +75,7 @@ impl Stamp {
         payload[14..18].copy_from_slice(&self.time_ns.to_be_bytes());
     }
 
-    /// Reads a stamp from a UDP payload; none if the magic is missing.
+    /// Reads a stamp from a UDP payload; `None` if the magic is missing.
     pub fn parse(payload: &[u8]) -> Option<Stamp> {
         let field = |at: usize| -> Option<u32> {
             Some(u32::from_be_bytes(payload.get(at..at + 4)?.try_into().ok()?))
@@ -95,8 +94,8 @@ impl Stamp {
         })
     }
 
-    /// Finds the stamp in an Ethernet frame of IPv4 without options or IPv6
-    /// without extension headers, as this benchmark sends them.
+    /// Reads the stamp from an Ethernet frame of IPv4 without options or IPv6 without extension
+    /// headers, as this benchmark sends them.
     pub fn parse_frame(frame: &[u8]) -> Option<Stamp> {
         match frame.get(12..14)? {
             [0x08, 0x00] if *frame.get(14)? == 0x45 && *frame.get(23)? == 17 => {
@@ -114,7 +113,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn bytes_are_where_the_table_says() {
+    fn emit_follows_the_documented_layout() {
         let stamp = Stamp {
             run_id: 0x0102_0304,
             sender: 5,

@@ -1,8 +1,8 @@
-//! A frame's layout: what is the same in every packet, and what changes.
+//! A frame's layout: the constant and the changing parts of the packets.
 //!
-//! A sender copies [`Template::bytes`] and writes, for each packet, the two
-//! addresses, the checksums and the stamp. [`Template::frame`] is the reference
-//! that does it plainly; the BPF sender does the same from [`Template::sums`].
+//! A sender copies [`Template::bytes`] and, for each packet, writes the two addresses, the
+//! checksums and the stamp. [`Template::frame`] is the straightforward reference; the BPF sender
+//! does the same from [`Template::sums`].
 
 use crate::address::{Family, Flows, MAX_ADDRESSES, Side, flow_address, flow_base};
 use crate::checksum;
@@ -17,10 +17,10 @@ pub const SOURCE_PORT: u16 = 0xc020;
 pub const DESTINATION_PORT: u16 = 7;
 /// Source port of a flood's packets, so that none has the 5-tuple of a measured packet.
 pub const FLOOD_PORT: u16 = SOURCE_PORT + 1;
-/// Most flows that a flood can open one by one: a stamp's 24 bits, less the addresses of a range
-/// that are left over where the number is no product.
+/// Maximum number of flows that a flood can open one by one: a stamp's 24 bits, minus the addresses
+/// of a range that remain if the number is not a product.
 pub const FLOOD_FLOWS: u64 = 16_000_000;
-/// Time to live and hop limit as sent.
+/// Time to live and hop limit of sent packets.
 pub const TTL: u8 = 64;
 
 const ETHERNET: usize = 14;
@@ -31,7 +31,7 @@ const PROTOCOL_UDP: u8 = 17;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     family: Family,
-    /// Where packets come from and go to.
+    /// Side of the source and of the destination.
     sides: [Side; 2],
     flows: Flows,
     run_id: u32,
@@ -40,29 +40,29 @@ pub struct Template {
     bytes: Vec<u8>,
 }
 
-/// The two lengths in the headers of a frame, each with the places it has there.
+/// The two length fields in the headers of a frame, as in the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lengths {
-    /// Length field of IP (of IPv6: of its payload) as it is sent.
+    /// Length field of IP (for IPv6: of its payload) as sent.
     pub ip: [u8; 2],
-    /// Length field of UDP as it is sent; the pseudo header has it too.
+    /// Length field of UDP as sent; also part of the pseudo header.
     pub udp: [u8; 2],
 }
 
-/// Sums over the words that are the same in every packet, unfolded, native order
-/// (see [`crate::checksum`]).
+/// Sums over the words that are the same in every packet, unfolded, in native order (see
+/// [`crate::checksum`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sums {
     /// IPv4 header without addresses; 0 for IPv6.
     pub ip: u32,
-    /// UDP with its pseudo header, without the addresses' last 32 bits and
-    /// without the stamp's changing words (tag, sequence, time). Of a mix of sizes, both are
-    /// without the lengths too.
+    /// UDP with its pseudo header, without the addresses' last 32 bits and without the stamp's
+    /// changing words (tag, sequence, time). For a mix of sizes, both sums also exclude the
+    /// lengths.
     pub udp: u32,
 }
 
 impl Template {
-    /// Lays out the frame of a stream, with the run's identity.
+    /// Lays out a frame of `frame_size` bytes with FCS, or the frames of a mix of sizes.
     ///
     /// # Panics
     /// If the stream's `frame_size` is below [`Template::smallest_frame`]: the plan raises it.
@@ -78,7 +78,7 @@ impl Template {
         let mut bytes = vec![0; length];
         bytes[0..6].copy_from_slice(&destination_mac);
         bytes[6..12].copy_from_slice(&source_mac);
-        // Lengths that differ from packet to packet are written into each.
+        // Lengths that differ from packet to packet are written into each packet.
         let lengths = match size.is_mix() {
             false => Template::lengths_of(family, length),
             true => Lengths { ip: [0; 2], udp: [0; 2] },
@@ -112,8 +112,8 @@ impl Template {
         template
     }
 
-    /// The frames of the other direction between these MACs: of the same flows, as answers to
-    /// them are, so that source and destination, addresses and ports, have changed places.
+    /// Returns the frames of the other direction between these MACs, with the same flows: source
+    /// and destination, addresses and ports, are swapped.
     pub fn answers(&self, source_mac: [u8; 6], destination_mac: [u8; 6]) -> Template {
         let mut answers = self.clone();
         answers.sides.reverse();
@@ -129,7 +129,8 @@ impl Template {
         answers
     }
 
-    /// Writes what of the addresses is the same in every packet: the first 96 bits of IPv6's.
+    /// Writes the part of the addresses that is the same in every packet: the first 96 bits of
+    /// IPv6's.
     fn write_prefixes(&mut self) {
         self.write_addresses(0, 0);
         if self.family == Family::Inet6 {
@@ -140,9 +141,10 @@ impl Template {
         }
     }
 
-    /// The frames of a flood beside these: as large, to the same destinations, of as many flows
-    /// as it has packets (at most [`FLOOD_FLOWS`]), which begin at [`FLOOD_PORT`]. Their run id
-    /// is so far from this one that no few flipped bits lead from one to the other.
+    /// Returns the frames of a flood in addition to these: of the same size, to the same
+    /// destinations, with one flow per packet (at most [`FLOOD_FLOWS`]), beginning at
+    /// [`FLOOD_PORT`]. Their run id differs from this one in so many bits that a few flipped bits
+    /// cannot turn one into the other.
     pub fn flood(&self, packets: u64) -> Template {
         let packets = packets.clamp(1, FLOOD_FLOWS) as u32;
         let destinations = self.flows.destinations.max(packets.div_ceil(MAX_ADDRESSES));
@@ -156,7 +158,7 @@ impl Template {
         flood
     }
 
-    /// Smallest frame with FCS that has room for the stamp.
+    /// Returns the smallest frame with FCS that has room for the stamp.
     pub fn smallest_frame(family: Family) -> u16 {
         match family {
             Family::Inet => 64,
@@ -164,7 +166,7 @@ impl Template {
         }
     }
 
-    /// The lengths in the headers of a frame of `length` bytes without FCS.
+    /// Returns the length fields of a frame of `length` bytes without FCS.
     #[inline]
     pub fn lengths_of(family: Family, length: usize) -> Lengths {
         let (ip, udp) = match family {
@@ -175,7 +177,7 @@ impl Template {
         Lengths { ip: field(ip), udp: field(udp) }
     }
 
-    /// Where the lengths are in a frame: of IP and of UDP.
+    /// Returns the offsets of the length fields in a frame: IP's and UDP's.
     #[inline]
     pub fn length_offsets(family: Family) -> (usize, usize) {
         match family {
@@ -184,44 +186,44 @@ impl Template {
         }
     }
 
-    /// Sizes of the frames.
+    /// Returns the sizes of the frames.
     pub fn size(&self) -> &FrameSize {
         &self.size
     }
 
-    /// How sizes follow the sequence numbers.
+    /// Returns the mapping from sequence numbers to sizes.
     pub fn size_turns(&self) -> SizeTurns {
         self.turns
     }
 
-    /// Bytes without FCS of the packet with this sequence number.
+    /// Returns the bytes without FCS of the packet with this sequence number.
     #[inline]
     pub fn length(&self, sequence: u32) -> usize {
         usize::from(self.turns.size(&self.size, sequence) - FCS_BYTES)
     }
 
-    /// The frame without FCS, of a mix the longest one without lengths; addresses that change,
-    /// checksums and stamp are 0.
+    /// Returns the frame without FCS, for a mix the longest one without lengths; changing
+    /// addresses, checksums and stamp are 0.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Address family.
+    /// Returns the address family.
     pub fn family(&self) -> Family {
         self.family
     }
 
-    /// Flows.
+    /// Returns the flows.
     pub fn flows(&self) -> Flows {
         self.flows
     }
 
-    /// Run id.
+    /// Returns the run id.
     pub fn run_id(&self) -> u32 {
         self.run_id
     }
 
-    /// Offset of the UDP header.
+    /// Returns the offset of the UDP header.
     pub fn udp_offset(&self) -> usize {
         match self.family {
             Family::Inet => ETHERNET + 20,
@@ -229,18 +231,18 @@ impl Template {
         }
     }
 
-    /// Offset of the stamp.
+    /// Returns the offset of the stamp.
     pub fn stamp_offset(&self) -> usize {
         self.udp_offset() + UDP
     }
 
-    /// Last 32 bits of the first source and destination address, host order.
+    /// Returns the last 32 bits of the first source and destination address, in host order.
     pub fn bases(&self) -> (u32, u32) {
         let [from, to] = self.sides;
         (flow_base(self.family, from), flow_base(self.family, to))
     }
 
-    /// Sums of the constant words.
+    /// Returns the sums of the constant words.
     pub fn sums(&self) -> Sums {
         let udp = self.udp_offset();
         let (ip, mut sum) = match self.family {
@@ -248,7 +250,7 @@ impl Template {
             Family::Inet6 => (0, checksum::add(0, &self.bytes[ETHERNET + 8..udp])),
         };
         sum = checksum::add(sum, &[0, PROTOCOL_UDP]);
-        // The pseudo header's length: UDP's own, which is 0 of a mix.
+        // The pseudo header's length: UDP's own, which is 0 for a mix.
         sum = checksum::add(sum, &self.bytes[udp + 4..udp + 6]);
         sum = checksum::add(sum, &self.bytes[udp..]);
         sum = checksum::add(sum, &stamp::MAGIC.to_be_bytes());
@@ -256,12 +258,12 @@ impl Template {
         Sums { ip, udp: sum }
     }
 
-    /// Flow number of a pair of range positions.
+    /// Returns the flow number of a source and destination index.
     pub fn flow(&self, source: u32, destination: u32) -> u32 {
         source * self.flows.destinations + destination
     }
 
-    /// One complete frame without FCS: the reference for every sender.
+    /// Returns one complete frame without FCS: the reference for every sender.
     pub fn frame(&self, source: u32, destination: u32, stamp: &Stamp) -> Vec<u8> {
         let mut frame = self.clone();
         frame.write_addresses(source, destination);
@@ -412,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_has_a_flow_for_each_packet_and_shares_none_with_the_traffic() {
+    fn flood_flows_are_distinct_from_each_other_and_the_traffic() {
         let t = template(Family::Inet, 64);
         for packets in [1, 999, 70_000, 3_000_000, FLOOD_FLOWS, u64::MAX] {
             let flood = t.flood(packets);
@@ -425,10 +427,10 @@ mod tests {
             let t = template(family, size);
             let flood = t.flood(1000);
             let stamp = Stamp { run_id: flood.run_id(), ..stamp(7, 0) };
-            let (own, other) = (t.frame(0, 0, &stamp), flood.frame(0, 0, &stamp));
+            let (traffic, other) = (t.frame(0, 0, &stamp), flood.frame(0, 0, &stamp));
             let udp = t.udp_offset();
-            assert_ne!(own[udp..udp + 2], other[udp..udp + 2], "its port");
-            assert_eq!((own.len(), &own[..udp]), (other.len(), &other[..udp]), "all else");
+            assert_ne!(traffic[udp..udp + 2], other[udp..udp + 2], "its port");
+            assert_eq!((traffic.len(), &traffic[..udp]), (other.len(), &other[..udp]), "all else");
             assert!(
                 (t.run_id() ^ flood.run_id()).count_ones() > crate::arrivals::verify::NEAR_BITS
             );

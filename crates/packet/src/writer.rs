@@ -1,4 +1,4 @@
-//! Writes one packet after the other, for senders in user space.
+//! Writer of consecutive packets, for senders in user space.
 
 use crate::address::Family;
 use crate::checksum;
@@ -6,29 +6,29 @@ use crate::stamp::{Phase, Stamp};
 use crate::template::{Sums, Template};
 use std::sync::Arc;
 
-/// The queue of each flow, and the queues whose flows are a sender's own.
+/// The queue of each flow, and the queues whose flows a sender sends.
 #[derive(Clone, Debug)]
 pub struct Turns {
-    /// Queue of each flow, by its number.
+    /// Queue of each flow, by flow number.
     pub queues: Arc<[u16]>,
-    /// The queues whose flows are sent, ascending; at least one flow must have one of them.
+    /// Queues whose flows are sent, ascending; at least one flow must have one of them.
     pub own: Vec<u16>,
 }
 
 impl Turns {
-    /// Number of the first so many flows that are sent.
+    /// Returns the number of sent flows among the first `flows`.
     pub fn own_of_first(&self, flows: u64) -> u64 {
         let first = self.queues.iter().take(usize::try_from(flows).unwrap_or(usize::MAX));
         first.filter(|queue| self.own.binary_search(queue).is_ok()).count() as u64
     }
 
-    /// True when there is a flow to be sent.
+    /// True if there is a flow to send.
     pub fn has_flows(&self) -> bool {
         self.queues.iter().any(|queue| self.own.binary_search(queue).is_ok())
     }
 }
 
-/// Goes through all flows of a template, round and round, destinations first.
+/// Goes through all flows of a template repeatedly, destinations first.
 #[derive(Clone, Debug)]
 pub struct FrameWriter {
     template: Template,
@@ -41,20 +41,20 @@ pub struct FrameWriter {
 }
 
 impl FrameWriter {
-    /// A writer for sender number `sender` (0 to 15).
+    /// Creates a writer for sender number `sender` (0 to 15).
     pub fn new(template: Template, sender: u8) -> FrameWriter {
         let sums = template.sums();
         let turns = None;
         FrameWriter { template, sums, sender, source: 0, destination: 0, sequence: 0, turns }
     }
 
-    /// The same for the flows of some queues only; `turns` must have flows.
+    /// Restricts the writer to the flows of some queues; `turns` must have flows.
     pub fn with_turns(mut self, turns: Turns) -> FrameWriter {
         self.turns = turns.has_flows().then_some(turns);
         self
     }
 
-    /// The same from a flow on, with the sequence number that belongs to it.
+    /// Starts at a flow, with the sequence number that belongs to it.
     pub fn beginning_with(mut self, flow: u32) -> FrameWriter {
         let destinations = self.template.flows().destinations;
         (self.source, self.destination) = (flow / destinations, flow % destinations);
@@ -62,9 +62,8 @@ impl FrameWriter {
         self
     }
 
-    /// Goes on to the next flow that is the sender's own and returns its queue. A flow that
-    /// is passed over takes its number of the sequence with it: flow and sequence belong
-    /// together as if all were sent.
+    /// Advances to the next flow that the sender sends and returns its queue. A skipped flow
+    /// consumes its sequence number: flow and sequence belong together as if all were sent.
     #[inline]
     pub fn next_queue(&mut self) -> u16 {
         let destinations = self.template.flows().destinations;
@@ -80,27 +79,27 @@ impl FrameWriter {
         }
     }
 
-    /// Length of the longest frame without FCS.
+    /// Returns the length of the longest frame without FCS.
     pub fn frame_length(&self) -> usize {
         self.template.bytes().len()
     }
 
-    /// Fills a buffer once; [`FrameWriter::write_next`] then changes only what
-    /// differs from packet to packet.
+    /// Fills a buffer initially; [`FrameWriter::write_next`] then changes only what differs from
+    /// packet to packet.
     pub fn prepare(&self, frame: &mut [u8]) {
         frame.copy_from_slice(self.template.bytes());
     }
 
-    /// Writes the next packet into a buffer that was prepared; returns its length.
+    /// Writes the next packet into a prepared buffer; returns its length.
     pub fn write_next(&mut self, frame: &mut [u8], phase: Phase, time_ns: u32) -> usize {
         let length = self.write_flow(frame, self.source, self.destination, phase, time_ns);
         self.advance();
         length
     }
 
-    /// Writes a packet of the flow from this source to this destination (their indices)
-    /// into a buffer that was prepared, and returns its length. Which flow
-    /// [`FrameWriter::write_next`] takes next stays as it is.
+    /// Writes a packet of the flow from this source to this destination (their indices) into a
+    /// prepared buffer, and returns its length. The next flow of [`FrameWriter::write_next`] does
+    /// not change.
     #[inline]
     pub fn write_flow(
         &mut self,
@@ -155,14 +154,14 @@ impl FrameWriter {
         length
     }
 
-    /// Passes over the next packet, which was sent and lost before it was written.
+    /// Skips the next packet, which was sent and lost before it was written.
     pub fn skip(&mut self) {
         self.sequence = self.sequence.wrapping_add(1);
         self.advance();
     }
 
-    /// Takes back the last `packets` of [`FrameWriter::write_next`], which nobody sent: the
-    /// next ones are theirs again.
+    /// Takes back the last `packets` of [`FrameWriter::write_next`] that were not sent: the next
+    /// calls write them again.
     pub fn take_back(&mut self, packets: u32) {
         for _ in 0..packets {
             self.sequence = self.sequence.wrapping_sub(1);
@@ -195,7 +194,7 @@ mod tests {
     use crate::stream::Stream;
 
     #[test]
-    fn only_flows_of_the_own_queues_are_sent_and_their_sequence_stays() {
+    fn only_flows_of_selected_queues_are_sent_with_their_sequence() {
         let flows = Flows { sources: 3, destinations: 4 };
         let template = Template::new(&Stream::new(Family::Inet, 64, flows), 9, [2; 6], [4; 6]);
         let queues: Arc<[u16]> = (0..12).map(|flow| flow % 3).collect();
@@ -216,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_back_is_written_again() {
+    fn taken_back_packets_are_written_again() {
         let flows = Flows { sources: 3, destinations: 4 };
         let template = Template::new(&Stream::new(Family::Inet, 64, flows), 9, [2; 6], [4; 6]);
         let mut writer = FrameWriter::new(template, 2);
@@ -235,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn every_frame_equals_the_reference_and_every_flow_comes_in_turn() {
+    fn frames_equal_the_reference_and_flows_take_turns() {
         let mix = crate::FrameSize::parse("imix").expect("known").at_least(84);
         let sizes = [100.into(), mix];
         let kinds = [(Family::Inet, 0), (Family::Inet6, 0), (Family::Inet, 7)];

@@ -1,37 +1,37 @@
-//! How long packets took: a histogram whose buckets are a fixed share of the value wide.
+//! Delays of packets: a histogram whose bucket widths are a fixed share of the value.
 //!
-//! Each octave has [`PARTS`] buckets of equal width (as in HdrHistogram, with 64 sub-buckets),
-//! so whatever is read from a bucket's bounds is within 1/64 (1.6 %) of the truth; below 128 ns
-//! every nanosecond has its own. Sum, smallest and greatest are kept exactly, of the same
-//! packets: mean and percentiles can't be of different ones.
+//! Each octave has [`PARTS`] buckets of equal width (as in HdrHistogram, with 64 sub-buckets), so a
+//! value read from a bucket's bounds is within 1/64 (1.6 %) of the true one. Below 128 ns every
+//! nanosecond has its own bucket. Sum, minimum and maximum are exact and cover the same packets, so
+//! mean and percentiles always describe the same set.
 
-/// Buckets of an octave.
+/// Buckets per octave.
 pub const PARTS: usize = 64;
-/// Buckets in all: for every delay that has 32 bits, to 4.29 s.
+/// Total number of buckets: for every delay of up to 32 bits (4.29 s).
 pub const BUCKETS: usize = (32 - PARTS.trailing_zeros() as usize + 1) * PARTS;
 
-/// The delays of packets, nanoseconds.
+/// Delays of packets in nanoseconds.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Delays {
     counts: Vec<u64>,
     sum_ns: u64,
     min_ns: u32,
     max_ns: u32,
-    /// By how much those of a flow's consecutive packets differ, where that was looked at.
+    /// Delay differences between consecutive packets of a flow; `None` if not measured.
     differences: Option<Box<Delays>>,
 }
 
-/// The bucket that a delay falls into.
+/// Returns the bucket of a delay.
 #[inline]
 pub fn bucket(delay_ns: u32) -> usize {
     let octave = (delay_ns | PARTS as u32).ilog2() - PARTS.ilog2();
     octave as usize * PARTS + (delay_ns >> octave) as usize
 }
 
-/// The smallest and the greatest delay that fall into a bucket, nanoseconds.
+/// Returns the smallest and the greatest delay of a bucket, in nanoseconds.
 ///
 /// # Panics
-/// With a number of [`BUCKETS`] or above.
+/// If `bucket` is [`BUCKETS`] or more.
 pub fn bounds(bucket: usize) -> (u32, u32) {
     assert!(bucket < BUCKETS, "bucket {bucket} of {BUCKETS}");
     let octave = (bucket / PARTS).saturating_sub(1);
@@ -47,30 +47,30 @@ impl Default for Delays {
 }
 
 impl Delays {
-    /// Those that another counter kept: packets by bucket, the sum of their delays, the
-    /// smallest and the greatest.
+    /// Creates delays from another counter's values: packets per bucket, and the sum, minimum and
+    /// maximum of their delays.
     ///
     /// # Panics
-    /// With more than [`BUCKETS`] buckets.
+    /// If there are more than [`BUCKETS`] buckets.
     pub fn of_parts(counts: &[u64], sum_ns: u64, min_ns: u32, max_ns: u32) -> Delays {
         let mut all = vec![0; BUCKETS];
         all[..counts.len()].copy_from_slice(counts);
         Delays { counts: all, sum_ns, min_ns, max_ns, differences: None }
     }
 
-    /// The same with the absolute differences of delays, which were counted beside them.
+    /// Adds the absolute differences of delays, which were counted separately.
     pub fn with_differences(self, differences: Delays) -> Delays {
         Delays { differences: Some(Box::new(differences)), ..self }
     }
 
-    /// The absolute differences between the delays of consecutive packets of a flow (RFC 3393,
-    /// one-way-ipdv), nanoseconds: of packets of which one was sent directly after the other, and
-    /// that both arrived. None where they were not looked at.
+    /// Absolute differences between the delays of consecutive packets of a flow (RFC 3393,
+    /// one-way-ipdv), in nanoseconds. A pair counts if one packet was sent directly after the other
+    /// and both arrived. `None` if not measured.
     pub fn differences(&self) -> Option<&Delays> {
         self.differences.as_deref()
     }
 
-    /// One more packet.
+    /// Adds a packet.
     #[inline]
     pub fn add(&mut self, delay_ns: u32) {
         self.counts[bucket(delay_ns)] += 1;
@@ -79,7 +79,7 @@ impl Delays {
         self.max_ns = self.max_ns.max(delay_ns);
     }
 
-    /// The packets of another counter as well.
+    /// Adds the packets of another counter.
     pub fn merge(&mut self, other: &Delays) {
         for (sum, packets) in self.counts.iter_mut().zip(&other.counts) {
             *sum += packets;
@@ -92,22 +92,22 @@ impl Delays {
         }
     }
 
-    /// Packets.
+    /// Returns the number of packets.
     pub fn packets(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// The sum of their delays, nanoseconds.
+    /// Returns the sum of the delays, in nanoseconds.
     pub fn sum_ns(&self) -> u64 {
         self.sum_ns
     }
 
-    /// The smallest and the greatest delay, nanoseconds; none without packets.
+    /// Returns the smallest and the greatest delay in nanoseconds; `None` without packets.
     pub fn range_ns(&self) -> Option<(u32, u32)> {
         (self.min_ns <= self.max_ns).then_some((self.min_ns, self.max_ns))
     }
 
-    /// The buckets that hold packets, with their numbers, in order.
+    /// Returns the non-empty buckets with their numbers, in order.
     pub fn filled(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         self.counts.iter().copied().enumerate().filter(|&(_, packets)| packets > 0)
     }
@@ -126,7 +126,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn buckets_follow_each_other_without_gaps() {
+    fn buckets_have_no_gaps() {
         let mut next = 0u64;
         for number in 0..BUCKETS {
             let (first, last) = bounds(number);
@@ -141,7 +141,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_counted_apart_is_the_same_together(
+        fn merged_counters_equal_one_counter(
             one in prop::collection::vec(any::<u32>(), 0..50),
             other in prop::collection::vec(0..100_000u32, 0..50),
         ) {
@@ -158,7 +158,7 @@ mod tests {
             prop_assert_eq!(sum.sum_ns(), all.iter().map(|&delay| u64::from(delay)).sum::<u64>());
             let range = all.iter().min().map(|&min| (min, *all.iter().max().expect("some")));
             prop_assert_eq!(sum.range_ns(), range);
-            // The mean lies within what the histogram allows: they are of the same packets.
+            // The mean is within the histogram's bounds: both describe the same packets.
             let bound = |end: fn((u32, u32)) -> u32| -> u64 {
                 sum.filled().map(|(at, packets)| packets * u64::from(end(bounds(at)))).sum()
             };

@@ -7,69 +7,69 @@ use crate::size::FCS_BYTES;
 use crate::stamp::{self, Stamp};
 use crate::template::{TTL, Template};
 
-/// What is known of the packets of a run before they arrive.
+/// Properties of a run's packets that are known before they arrive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expected {
-    /// The frames as they are sent; its MACs are the sender's business.
+    /// The frames as sent; MAC addresses are up to the sender.
     pub template: Template,
-    /// The MAC that frames go to; none: any.
+    /// Destination MAC; `None` accepts any.
     pub destination_mac: Option<[u8; 6]>,
-    /// The MAC that frames come from, the device's egress interface; none: any.
+    /// Source MAC, which is the device's egress interface; `None` accepts any.
     pub source_mac: Option<[u8; 6]>,
-    /// The source address that the device gives every packet (NAT), see
-    /// [`super::translation`]; `None` if packets keep theirs.
+    /// Source address that the device gives every packet (NAT), see [`super::translation`]; `None`
+    /// if packets keep theirs.
     pub translated: Option<[u8; 4]>,
-    /// Routers on the way: one with a device under test, none without.
+    /// Routers on the path: one with a device under test, zero without.
     pub hops: u8,
     /// Sending threads, 1 to 16, numbered from 0.
     pub senders: u8,
-    /// The sending time is in every packet.
+    /// True if every packet contains its sending time.
     pub timestamps: bool,
-    /// Sender and receiver read the same clock.
+    /// True if sender and receiver read the same clock.
     pub same_clock: bool,
-    /// Not every packet is checked, see [`super::sample`].
+    /// True if only a sample of the packets is checked, see [`super::sample`].
     pub sampled: bool,
 }
 
-/// Words of 8 bytes that hold headers and stamp of both families.
+/// Words of 8 bytes that hold headers and stamp of either family.
 pub const WORDS: usize = 10;
 
-/// [`Expected`] compiled for speed: words to compare, and sums of what is compared, so that
-/// a checksum is right when the rest of its words add up.
+/// [`Expected`] compiled for speed: words to compare, and sums of the compared words, so that a
+/// checksum is right if the remaining words add up.
 #[derive(Clone, Debug)]
 pub struct Pattern {
-    /// Frame's first bytes as they must arrive, 0 where the mask is.
+    /// First bytes of the frame as they must arrive; 0 where masked.
     pub words: [u64; WORDS],
     /// Bits that are the same in every packet.
     pub masks: [u64; WORDS],
     /// Sum over the constant words of the IPv4 header, see [`crate::template::Sums`].
     pub ip_sum: u32,
-    /// The same of UDP with its pseudo header, magic and run id.
+    /// The same sum for UDP with its pseudo header, magic and run id.
     pub udp_sum: u32,
-    /// Bytes of the longest frame without FCS: of all frames, where they are alike.
+    /// Bytes of the longest frame without FCS; of all frames if they have one size.
     pub length: usize,
     is_mix: bool,
     pub(super) family: Family,
     pub(super) expected: Expected,
-    // What of it is needed for each packet.
+    // Fields needed for each packet.
     run_id: u32,
     senders: u8,
     flows: Flows,
     bases: (u32, u32),
 }
 
-/// What a packet of a mix has beside the words of all packets: its lengths.
+/// Length fields of one packet of a mix, which differ from packet to packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Own {
-    /// Bits of the word that holds the length of IP, the third.
+    /// Bits of the word that contains the IP length, the third.
     pub(super) ip: u64,
-    /// Bits of the word that holds the length of UDP: the fifth, of IPv6 the eighth.
+    /// Bits of the word that contains the UDP length: the fifth, for IPv6 the eighth.
     pub(super) udp: u64,
     ip_sum: u64,
     udp_sum: u64,
 }
 
-/// A fact of the layouts of both families: where fields begin.
+/// Offsets of a frame layout, of either family.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Offsets {
     pub(super) ip_length: usize,
@@ -87,7 +87,7 @@ pub(super) fn offsets(family: Family) -> Offsets {
 }
 
 impl Pattern {
-    /// Compiles what is expected.
+    /// Compiles the expected packets.
     pub fn new(expected: &Expected) -> Pattern {
         let template = &expected.template;
         let (family, at) = (template.family(), offsets(template.family()));
@@ -113,8 +113,8 @@ impl Pattern {
             free(6, 12);
         }
         if family == Family::Inet {
-            // A router may number packets that are no fragments anew (RFC 6864); the
-            // header's checksum covers the number.
+            // A router may renumber packets that are not fragments (RFC 6864); the header checksum
+            // covers the number.
             free(18, 20);
             free(24, 26);
         }
@@ -147,19 +147,19 @@ impl Pattern {
         }
     }
 
-    /// What it was made of.
+    /// Returns the source of this pattern.
     pub fn expected(&self) -> &Expected {
         &self.expected
     }
 
-    /// True when packets go on after their stamp.
+    /// True if packets have payload after their stamp.
     #[inline]
     pub fn has_payload(&self) -> bool {
         self.length > offsets(self.family).udp + 8 + stamp::BYTES
     }
 
-    /// The stamp of a frame in which everything is right that can be known without other
-    /// packets; none otherwise. With `scan`, the payload is looked at from end to end.
+    /// Returns the stamp of a frame that is right in everything that can be checked without other
+    /// packets; `None` otherwise. With `scan`, the whole payload is checked.
     #[inline]
     pub fn passes(&self, frame: &[u8], length: usize, scan: bool) -> Option<Stamp> {
         if !self.is_length(frame, length) {
@@ -172,7 +172,7 @@ impl Pattern {
         }
     }
 
-    /// True for the length that the packet must have, of a mix by its sequence number.
+    /// True if the packet has the right length; in a mix its sequence number decides.
     #[inline]
     pub(super) fn is_length(&self, frame: &[u8], length: usize) -> bool {
         if !self.is_mix {
@@ -190,7 +190,7 @@ impl Pattern {
         sizes.iter().any(|&size| usize::from(size - FCS_BYTES) == length)
     }
 
-    /// What a packet of a mix has beside the words of all: nothing where all are alike.
+    /// Returns the length fields of a packet of a mix; empty if all packets are alike.
     #[inline]
     pub(super) fn own(&self, length: usize) -> Own {
         if !self.is_mix {
@@ -204,8 +204,8 @@ impl Pattern {
         }
     }
 
-    /// The stamp of a frame that was sent as long and has one of this run, whatever else is
-    /// in it; none where a part of the stamp can't be.
+    /// Returns the stamp of a frame of the sent length with a stamp of this run, whatever else the
+    /// frame contains; `None` if a part of the stamp is impossible.
     #[inline]
     pub fn stamp(&self, frame: &[u8], length: usize) -> Option<Stamp> {
         if !self.is_length(frame, length) {
@@ -221,7 +221,7 @@ impl Pattern {
 
     #[inline]
     fn passes_inet(&self, frame: &[u8], scan: bool, own: &Own) -> Option<Stamp> {
-        // Its length is known to the compiler, so nothing is looked up twice.
+        // The compiler knows its length, so no bounds are checked twice.
         let (head, payload) = frame.split_first_chunk::<60>()?;
         let (w2, w3, w4, w5) = (word(head, 2), word(head, 3), word(head, 4), word(head, 5));
         let wrong = self.differs(0, word(head, 0))
@@ -260,7 +260,7 @@ impl Pattern {
         self.passes_udp((source, destination), check, changing, payload, scan, own.udp_sum)
     }
 
-    /// What both families have in common: UDP's checksum, the stamp, the payload after it.
+    /// Checks the parts that both families share: UDP's checksum, the stamp, the payload after it.
     #[inline]
     fn passes_udp(
         &self,
@@ -292,14 +292,14 @@ impl Pattern {
         (!wrong).then_some(stamp)
     }
 
-    /// What of a frame's word is not as it must be.
+    /// Returns the bits of a frame's word that differ from the expected ones.
     #[inline]
     fn differs(&self, n: usize, word: u64) -> u64 {
         (word ^ self.words[n]) & self.masks[n]
     }
 
-    /// The flow between two addresses, given by their last 32 bits as they lie in memory
-    /// on a little-endian machine.
+    /// Returns the flow between two addresses, given by their last 32 bits in the memory order of a
+    /// little-endian machine.
     #[inline]
     fn address_flow(&self, source: u32, destination: u32) -> Option<u32> {
         let Flows { sources, destinations } = self.flows;
@@ -310,7 +310,7 @@ impl Pattern {
     }
 }
 
-/// The 8 bytes at place `n`, as a little-endian machine has them.
+/// Returns the 8 bytes at word `n`, read as little-endian.
 #[inline]
 fn word(bytes: &[u8], n: usize) -> u64 {
     let mut eight = [0; 8];
@@ -318,8 +318,8 @@ fn word(bytes: &[u8], n: usize) -> u64 {
     u64::from_le_bytes(eight)
 }
 
-/// True when words and their checksum, together above 0, add up (RFC 1071): one's complement
-/// sums of 16 bits are sums modulo 0xffff, and a word of 32 bits is one of its parts.
+/// True if words and their checksum, together above 0, add up (RFC 1071): one's complement sums of
+/// 16 bits are sums modulo 0xffff, and a word of 32 bits is one of its parts.
 #[inline]
 pub(super) fn sums_up(sum: u64) -> bool {
     sum.is_multiple_of(0xffff)

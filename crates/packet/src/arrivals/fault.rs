@@ -3,40 +3,40 @@
 use crate::named;
 
 named! {
-    /// What is wrong with a packet. A packet has one fault, the first of these that applies:
-    /// checksums come last, since whatever else is wrong makes them wrong as well.
+    /// Fault of a packet. A packet has one fault, the first of these that applies. Checksums come
+    /// last, because any other fault makes them wrong as well.
     #[repr(u8)]
     pub enum Fault {
-        /// The frame is shorter or longer than it was sent.
+        /// The frame is shorter or longer than sent.
         Length = "length",
-        /// It goes to another MAC than the receiver's.
+        /// The destination MAC is not the receiver's.
         DestinationMac = "destination-mac",
-        /// It comes from another MAC than that of the device's egress interface.
+        /// The source MAC is not the device's egress interface.
         SourceMac = "source-mac",
-        /// Type, IP version, header length, service, fragmentation, protocol or flow label
-        /// are others than were sent.
+        /// Type, IP version, header length, service, fragmentation, protocol or flow label differ
+        /// from the sent ones.
         IpHeader = "ip-header",
-        /// The IP length is not that of the packet.
+        /// The IP length does not match the packet.
         IpLength = "ip-length",
-        /// Time to live or hop limit was not decreased by one for each router.
+        /// Time to live or hop limit was not decremented by one per router.
         Ttl = "ttl",
-        /// The source is not that of the packet's flow.
+        /// The source address does not belong to the packet's flow.
         SourceAddress = "source-address",
-        /// The destination is not that of the packet's flow.
+        /// The destination address does not belong to the packet's flow.
         DestinationAddress = "destination-address",
-        /// UDP's ports or length are others than were sent.
+        /// UDP's ports or length differ from the sent ones.
         UdpHeader = "udp-header",
         /// The stamp was changed: magic, run id, sender, phase or flow.
         Stamp = "stamp",
-        /// The sequence number is none that a packet of this flow can have.
+        /// No packet of this flow can have the sequence number.
         Sequence = "sequence",
-        /// The sending time can't be.
+        /// The sending time is impossible.
         Time = "time",
         /// Bytes after the stamp were changed.
         Payload = "payload",
-        /// The checksum of the IPv4 header is wrong, and nothing else found.
+        /// The checksum of the IPv4 header is wrong, without another fault.
         IpChecksum = "ip-checksum",
-        /// UDP's checksum is wrong or missing, and nothing else found.
+        /// UDP's checksum is wrong or missing, without another fault.
         UdpChecksum = "udp-checksum",
     }
 }

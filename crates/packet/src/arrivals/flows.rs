@@ -1,29 +1,29 @@
-//! Packets received of each flow.
+//! Received packets per flow.
 
-/// What arrived of all flows, up to the last packet that arrived: what a sender sent after
-/// it can't be seen from here.
+/// Arrivals of all flows, up to the last packet that arrived: the receiver cannot know about
+/// packets sent after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FlowSummary {
     /// Flows of the run.
     pub flows: u32,
-    /// Flows of which a packet was sent, by the sequence numbers that arrived.
+    /// Flows with at least one sent packet, by the sequence numbers that arrived.
     pub sent: u32,
-    /// Flows of which a packet arrived.
+    /// Flows with at least one received packet.
     pub seen: u32,
-    /// Flows of which a packet is missing.
+    /// Flows with missing packets.
     pub with_loss: u32,
-    /// Packets that are missing.
+    /// Missing packets.
     pub missing: u64,
-    /// The flow that misses most.
+    /// The flow with the most missing packets.
     pub worst: Option<WorstFlow>,
-    /// How many of the flows that were sent would be unseen if packets were lost at random.
+    /// Expected number of sent flows that would be unseen if packets were lost at random.
     pub unseen_by_chance: f64,
 }
 
 /// A flow and its packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorstFlow {
-    /// Its number: source index x destinations + destination index.
+    /// Flow number: source index x destinations + destination index.
     pub flow: u32,
     /// Packets sent.
     pub sent: u64,
@@ -32,23 +32,23 @@ pub struct WorstFlow {
 }
 
 impl FlowSummary {
-    /// True when more flows are unseen than packets lost at random explain: then it is
-    /// these flows that the device does not forward.
+    /// True if more flows are unseen than random loss explains: then the device does not forward
+    /// these flows.
     pub fn lacks_flows(&self) -> bool {
         let unseen = f64::from(self.sent.saturating_sub(self.seen));
         unseen > 10.0 * self.unseen_by_chance + 3.0 || unseen > 0.0 && self.unseen_by_chance < 0.001
     }
 }
 
-/// What is kept of a flow's packets from one sender, or of a share of them.
+/// Record of a flow's packets from one sender, or of a share of them.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Entry {
-    /// Which of the 64 rounds up to the newest arrived; the lowest bit is the newest.
+    /// Arrivals of the last 64 rounds; the lowest bit is the newest round.
     pub window: u64,
-    /// The newest round and one; 0 before any.
+    /// The newest round plus one; 0 before the first packet.
     pub next: u32,
-    /// Packets that arrived, duplicates not counted.
+    /// Packets that arrived, without duplicates.
     pub count: u32,
 }
 
@@ -57,18 +57,18 @@ pub struct Entry {
 pub struct Line {
     /// The sender.
     pub sender: usize,
-    /// The flow's place among the sender's.
+    /// Index of the flow among the sender's flows.
     pub place: u32,
-    /// Its number.
+    /// Flow number.
     pub flow: u32,
     /// Packets that arrived.
     pub count: u64,
-    /// The newest round and one.
+    /// The newest round plus one.
     pub next: u64,
 }
 
 impl Line {
-    /// Sums up a flow's entries, of which there are 2 to the power of `shares`.
+    /// Sums up the 2^`shares` entries of a flow.
     pub fn of(sender: usize, place: u32, flow: u32, entries: &[Entry], shares: u32) -> Line {
         let next = |(share, entry): (u64, &Entry)| match entry.next {
             0 => 0,
@@ -79,8 +79,8 @@ impl Line {
     }
 }
 
-/// Sums up lines; `lengths` is how many flows each sender has. Without `sequences` only
-/// which flows were seen.
+/// Sums up lines. `lengths` contains the number of flows per sender. Without `sequences`, only the
+/// flows that were seen are known.
 pub fn summary(lines: impl Iterator<Item = Line>, lengths: &[u32], sequences: bool) -> FlowSummary {
     let lines: Vec<Line> = lines.collect();
     let flows = lines.iter().map(|line| line.flow + 1).max().unwrap_or(0);
@@ -90,9 +90,9 @@ pub fn summary(lines: impl Iterator<Item = Line>, lengths: &[u32], sequences: bo
         let newest = (line.next - 1) * u64::from(lengths[line.sender]) + u64::from(line.place);
         ends[line.sender] = ends[line.sender].max(newest + 1);
     }
-    // Senders may share out the flows among themselves: of a flow that arrives from one
-    // sender, others of which none arrives send none. Of one that never arrives nobody
-    // knows who sends it: it counts once.
+    // Senders may divide the flows among themselves: if a flow arrives from one sender, other
+    // senders without arrivals send none of it. The sender of a flow that never arrives is unknown:
+    // the flow counts once.
     let mut packets = vec![(0, 0); flows as usize];
     let mut arrives = vec![false; flows as usize];
     lines.iter().for_each(|line| arrives[line.flow as usize] |= line.count > 0);

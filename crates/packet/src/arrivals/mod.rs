@@ -1,10 +1,10 @@
-//! Whether a packet arrived intact, and once.
+//! Verification that each packet arrived intact, and once.
 //!
-//! [`pattern`] says how packets of a run must look when they arrive, [`judge`] holds a
-//! frame against it and names what is wrong, [`order`] follows the sequence numbers:
-//! duplicates (RFC 5560), reordering (RFC 4737) and what is missing of each flow.
-//! [`Arrivals`] is all of it, for receivers in user space; the receiver in the kernel
-//! (crate `port`, `bpf/receiver.bpf.c`) does the same and is tested against it.
+//! [`expected`] defines how a run's packets must look when they arrive, [`verify`] compares a frame
+//! with it and names the fault, [`order`] follows the sequence numbers: duplicates (RFC 5560),
+//! reordering (RFC 4737) and missing packets per flow. [`Arrivals`] combines them for receivers in
+//! user space. The receiver in the kernel (crate `port`, `bpf/receiver.bpf.c`) does the same and is
+//! tested against it.
 
 pub mod delays;
 pub mod expected;
@@ -28,46 +28,46 @@ use crate::stamp::{PHASES, Phase, Stamp};
 /// Counters of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Received {
-    /// Packets of this run that arrived intact, each once, by the phase they were sent in.
+    /// Intact packets of this run, each counted once, by the phase in which they were sent.
     pub packets: [u64; PHASES],
-    /// Bytes of these packets, without FCS, by the same phase.
+    /// Bytes of these packets without FCS, by phase.
     pub bytes: [u64; PHASES],
-    /// Packets with another run's stamp, intact in themselves.
+    /// Intact packets with another run's stamp.
     pub foreign: u64,
-    /// UDP packets between the benchmark's addresses without a stamp, intact in themselves.
+    /// Intact UDP packets between the benchmark's addresses without a stamp.
     pub unstamped: u64,
-    /// Any other frame: neighbour discovery, ARP, LLDP.
+    /// All other frames: neighbour discovery, ARP, LLDP.
     pub others: u64,
-    /// Packets of this run that arrived damaged, by phase.
+    /// Damaged packets of this run, by phase.
     pub damaged: [u64; PHASES],
-    /// The same by what is wrong with them, see [`Fault`].
+    /// Damaged packets of this run, by [`Fault`].
     pub faults: [u64; FAULTS],
     /// Packets of this run that had arrived before, by phase.
     pub duplicates: [u64; PHASES],
-    /// Packets, counted above as arrived, that a later one of the same flow had overtaken,
-    /// by phase.
+    /// Packets, counted above as arrived, that a later packet of the same flow had overtaken, by
+    /// phase.
     pub reordered: [u64; PHASES],
-    /// Packets of this run of which every byte was looked at.
+    /// Packets of this run of which every byte was checked.
     pub in_full: u64,
-    /// Packets of this run that were chosen to be checked: where nothing is a sample, all.
+    /// Packets of this run chosen to be checked: all, unless only a sample is checked.
     pub checked: u64,
     /// Damaged packets among those that were not chosen.
     pub evident: u64,
 }
 
 impl Received {
-    /// Packets of this run in all phases.
+    /// Returns the number of intact packets of this run in all phases.
     pub fn total(&self) -> u64 {
         self.packets.iter().copied().fold(0, u64::saturating_add)
     }
 
-    /// Packets of this run that came, intact or not.
+    /// Returns the number of received packets of this run, intact or not.
     pub fn ours(&self) -> u64 {
         let phases = [self.packets, self.damaged, self.duplicates];
         phases.iter().flatten().copied().fold(0, u64::saturating_add)
     }
 
-    /// Frames that came, whatever they were.
+    /// Returns the number of all received frames.
     pub fn seen(&self) -> u64 {
         let others = [self.foreign, self.unstamped, self.others];
         others.into_iter().fold(self.ours(), u64::saturating_add)
@@ -94,7 +94,7 @@ impl Received {
     }
 }
 
-/// Judges and follows the packets of one receiver in user space.
+/// Verifies and follows the packets of one receiver in user space.
 #[derive(Debug)]
 pub struct Arrivals {
     run_id: u32,
@@ -102,23 +102,23 @@ pub struct Arrivals {
     order: Order,
     /// Phase of the last intact packet.
     phase: usize,
-    /// Frames that came.
+    /// Received frames.
     frames: u64,
-    /// Which of 64 frames are checked, the next in the lowest bit.
+    /// Frames to check among the next 64, the next one in the lowest bit.
     chosen: u64,
-    /// Whatever is there is checked, from end to end.
+    /// True if every available payload is checked from end to end.
     all_whole: bool,
     counts: Received,
-    /// How long packets of the window took; none where the sender's clock is another.
+    /// Delays of the packets of the window; `None` if the sender reads a different clock.
     delays: Option<Timed>,
 }
 
-/// Delays, and by how much those of consecutive packets of a flow differ.
+/// Delays, and their differences between consecutive packets of a flow.
 #[derive(Debug)]
 struct Timed {
     delays: Delays,
     differences: Delays,
-    /// Of each flow the next round, and the delay of the packet before it.
+    /// The next round of each flow, and the delay of the packet before it.
     last: Vec<(u32, u32)>,
 }
 
@@ -128,7 +128,7 @@ impl Timed {
         Timed { delays, differences, last: vec![(0, 0); numbers] }
     }
 
-    /// One more packet, in its turn.
+    /// Adds a packet, in its turn.
     fn add(&mut self, delay_ns: u32, turn: Option<(usize, u32)>) {
         self.delays.add(delay_ns);
         let Some((number, round)) = turn else { return };
@@ -142,8 +142,8 @@ impl Timed {
 }
 
 impl Arrivals {
-    /// For packets that must be as `expected`, by senders that go through the flows as
-    /// `routes` says.
+    /// Creates arrivals of packets as `expected`, from senders that go through the flows as
+    /// `routes` defines.
     pub fn new(expected: &Expected, routes: Routes) -> Arrivals {
         let pattern = Pattern::new(expected);
         let times = match (expected.timestamps, expected.same_clock) {
@@ -160,8 +160,8 @@ impl Arrivals {
         }
     }
 
-    /// Looks at stamps alone, where nothing else is known of the packets; flows below
-    /// `flows` are told apart.
+    /// Creates arrivals that only read stamps, for packets of which nothing else is known. Flows
+    /// below `flows` are distinguished.
     pub fn by_stamp(run_id: u32, flows: u32) -> Arrivals {
         let order = Order::new(Routes::Everywhere { flows, senders: 1 }, Times::Off);
         Arrivals::empty(run_id, order)
@@ -181,32 +181,32 @@ impl Arrivals {
         }
     }
 
-    /// Checks every packet, and each payload that is there from end to end: for receivers
-    /// that leave most of the payloads out themselves.
+    /// Checks every packet, and every available payload from end to end: for receivers that drop
+    /// most payloads themselves.
     pub fn looking_at_all(self) -> Arrivals {
         Arrivals { all_whole: true, ..self }
     }
 
-    /// Counters so far.
+    /// Returns the counters so far.
     pub fn counts(&self) -> &Received {
         &self.counts
     }
 
-    /// What arrived of each flow; none when flows are not followed.
+    /// Returns the arrivals per flow; `None` if flows are not followed.
     pub fn flows(&self) -> Option<FlowSummary> {
         self.order.flows(self.pattern.is_some())
     }
 
-    /// How long the packets of the window took that were checked, from the sending time in
-    /// them; none where the sender's clock is not the receiver's. Duplicates and damaged
-    /// packets have no delay, late ones have.
+    /// Returns the delays of the checked packets of the window, by the sending time in them; `None`
+    /// if the sender's clock is not the receiver's. Duplicates and damaged packets have no delay,
+    /// late packets do.
     pub fn delays(&self) -> Option<Delays> {
         let timed = self.delays.as_ref()?;
         Some(timed.delays.clone().with_differences(timed.differences.clone()))
     }
 
-    /// Takes a frame that had `length` bytes on the wire, of which `frame` holds the first
-    /// or all. `now_ns` is the receiver's clock modulo 2^32; any where packets carry no time.
+    /// Processes a frame of `length` bytes on the wire, of which `frame` contains the first bytes
+    /// or all. `now_ns` is the receiver's clock modulo 2^32; any value if packets contain no time.
     #[inline]
     pub fn take(&mut self, frame: &[u8], length: usize, now_ns: u32) {
         let Some(pattern) = &self.pattern else { return self.take_by_stamp(frame, length) };
@@ -226,7 +226,7 @@ impl Arrivals {
                 || self.counts.in_full < FIRST_IN_FULL
                 || sample::is_whole(self.run_id, self.frames));
         self.frames += 1;
-        // Where there is no such payload, whatever is checked is.
+        // Without payload of this kind, every checked packet is checked in full.
         self.counts.in_full += u64::from(scan);
         let is_whole = u64::from(chosen && !pattern.has_payload());
         let unchecked = match chosen {
@@ -238,12 +238,12 @@ impl Arrivals {
         let is_checked = unchecked.is_none();
         let Some(stamp) = unchecked.or_else(|| pattern.passes(frame, length, scan)) else {
             let flow_of = |sender, sequence| self.order.flow_of(sender, sequence);
-            let seen = pattern.judge(frame, length, scan, flow_of);
-            if matches!(seen, FrameClass::Damaged(..)) {
+            let class = pattern.judge(frame, length, scan, flow_of);
+            if matches!(class, FrameClass::Damaged(..)) {
                 self.counts.checked += u64::from(chosen);
                 self.counts.in_full += is_whole;
             }
-            return self.count(seen, chosen);
+            return self.count(class, chosen);
         };
         let phase = usize::from(stamp.phase);
         self.phase = phase;
@@ -270,8 +270,8 @@ impl Arrivals {
         }
     }
 
-    fn count(&mut self, seen: FrameClass, chosen: bool) {
-        match seen {
+    fn count(&mut self, class: FrameClass, chosen: bool) {
+        match class {
             FrameClass::Damaged(fault, phase) => {
                 self.counts.evident += u64::from(!chosen);
                 self.counts.damaged[phase.unwrap_or(self.phase)] += 1;

@@ -1,112 +1,110 @@
 //! Duplicates, reordering and losses by sequence number.
 //!
-//! A sender goes through its flows in turn, so its sequence number says whose turn it is:
-//! number `s` belongs to flow `s mod n` of `n`, and is that flow's packet of round `s / n`.
-//! What is kept of each flow of each sender is the newest round seen, how many packets
-//! arrived, and which of the last 64 rounds did ([`Entry`], 16 bytes).
+//! A sender goes through its flows in turn, so its sequence number determines the flow: number `s`
+//! belongs to flow `s mod n` of `n`, and is that flow's packet of round `s / n`. For each flow of
+//! each sender, [`Entry`] (16 bytes) contains the newest round, the number of packets that arrived,
+//! and the arrivals of the last 64 rounds.
 //!
-//! A packet is *late* (RFC 4737, Type-P-Reordered) when a newer one of the same flow and
-//! sender came before it; packets of different flows have no order between them. It is a
-//! *duplicate* (RFC 5560) when the same packet came before it, within the last 64 rounds.
-//! Where there are few flows, each has several entries that share its rounds in turn, so
-//! that the last 65,536 packets of a sender at least are remembered; of what comes later
-//! than that only the lateness is known.
+//! A packet is *late* (RFC 4737, Type-P-Reordered) if a newer one of the same flow and sender came
+//! before it; packets of different flows have no order between them. It is a *duplicate* (RFC 5560)
+//! if the same packet came before it, within the last 64 rounds. If there are few flows, each has
+//! several entries that share its rounds in turn, so that at least the last 65,536 packets of a
+//! sender are remembered; of older packets only the lateness is known.
 //!
-//! Nothing divides in the usual case: the round that a sender is in is remembered.
+//! The usual case needs no division: the sender's current round is remembered.
 
 use super::fault::Fault;
 use super::flows::{Entry, FlowSummary, Line, summary};
 use crate::stamp::Stamp;
 
-/// Entries of 16 bytes at most: a million flows of four senders, 64 MiB. With more nothing
-/// is kept of flows, only whether a sequence number is possible.
+/// Maximum number of 16-byte entries: a million flows of four senders, 64 MiB. Above it flows are
+/// not followed, and only impossible sequence numbers are detected.
 pub const ENTRIES_MAX: u64 = 1 << 22;
-/// Entries that a sender has at least.
+/// Minimum number of entries per sender.
 const ENTRIES_MIN: u32 = 1024;
-/// Sequence numbers that one packet may be ahead of, or behind, the last one of its sender,
-/// unless a second one confirms it: 1.6 s of the fastest traffic.
+/// Maximum distance of a packet's sequence number from the sender's last one, in either direction,
+/// unless a second packet confirms it: 1.6 s of the fastest traffic.
 pub const JUMP_MAX: u64 = 1 << 24;
-/// Oldest that a packet may be when it arrives.
+/// Maximum age of a packet at arrival.
 pub const AGE_MAX_NS: u32 = 3_000_000_000;
-/// By how much sending times may go backwards at most without being taken for a clock that
-/// went round.
+/// Maximum backward step of sending times that is not taken for a wrapped clock.
 pub const BACK_MAX_NS: u32 = 1 << 30;
 
-/// How senders go through the flows.
+/// Order in which senders go through the flows.
 #[derive(Clone, Debug)]
 pub enum Routes {
-    /// Each of so many senders goes through all flows.
+    /// Each of `senders` goes through all flows.
     Everywhere {
         /// Flows.
         flows: u32,
         /// Senders.
         senders: u8,
     },
-    /// Each flow has one sender, which is number `wires[flow]` of several that may be more
-    /// than a stamp can tell apart, and goes through its own flows by number.
+    /// Each flow has one sender, number `wires[flow]` of several, which may be more than a stamp
+    /// can distinguish. It goes through its own flows by number.
     Wires(Vec<u16>),
 }
 
-/// Where a packet stands among those that came before it.
+/// Position of a packet relative to the earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Newer than all of its flow.
+    /// Newer than all earlier packets of its flow.
     Next,
-    /// A newer one came before it.
+    /// A newer packet of its flow came before it.
     Late,
     /// A duplicate.
     Again,
-    /// It can't be.
+    /// Impossible.
     Wrong(Fault),
 }
 
-/// Where a sender is.
+/// Position of a sender.
 #[derive(Clone, Copy, Debug, Default)]
 struct Walk {
-    /// Sequence number at which the newest round began, all 2^32 rounds of it counted.
+    /// Sequence number at which the newest round began, counted over all 2^32 rounds.
     base: u64,
-    /// That round.
+    /// The newest round.
     round: u32,
     /// Sequence number and sending time of the last packet.
     sequence: u32,
     time_ns: u32,
-    /// When it came, by the receiver's clock.
+    /// Arrival time of the last packet, by the receiver's clock.
     seen_ns: u32,
-    /// True once a packet came.
+    /// True once a packet arrived.
     began: bool,
-    /// A round's beginning that one packet claimed and none has confirmed.
+    /// Start of a round that one packet claimed and no other has confirmed.
     suspect: u64,
 }
 
-/// What is kept of all senders.
+/// Order of the packets of all senders.
 #[derive(Debug)]
 pub struct Order {
     walks: Vec<Walk>,
-    /// Flows of each sender.
+    /// Number of flows of each sender.
     lengths: Vec<u32>,
-    /// With [`Routes::Wires`]: each flow's sender, and its place among the sender's.
+    /// With [`Routes::Wires`]: each flow's sender, and its index among the sender's flows.
     wires: Option<(Vec<u16>, Vec<u32>)>,
     entries: Vec<Entry>,
-    /// Newest round and one of each flow, where it has several entries.
+    /// Newest round plus one of each flow, if it has several entries.
     newest: Vec<u32>,
-    /// Entries of a flow as a power of two.
+    /// Entries per flow, as a power of two.
     shares: u32,
     times: Times,
 }
 
-/// What sending times are held against.
+/// References that sending times are compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Times {
-    /// There are none: they must be 0.
+    /// No sending times: they must be 0.
     Off,
-    /// Each other, as the sender's clock can't be read here.
+    /// Each other, because the sender's clock cannot be read here.
     EachOther,
-    /// The receiver's clock as well, which is the sender's.
+    /// Each other and the receiver's clock, which is also the sender's.
     Clock,
 }
 
 impl Order {
-    /// Nothing has arrived yet.
+    /// Creates an order without arrivals.
     pub fn new(routes: Routes, times: Times) -> Order {
         let (lengths, wires) = match routes {
             Routes::Everywhere { flows, senders } => {
@@ -141,8 +139,8 @@ impl Order {
         }
     }
 
-    /// Sender, place among its flows and number of the flow's entries; none when there is
-    /// no such flow of this sender.
+    /// Returns the sender, the index among its flows and the number of the flow's entry; `None` if
+    /// the sender has no such flow.
     #[inline]
     fn place(&self, sender: u8, flow: u32) -> Option<(usize, u32, usize)> {
         match &self.wires {
@@ -158,8 +156,8 @@ impl Order {
         }
     }
 
-    /// True when a packet is of its sender's newest round or of the one after it, and newer
-    /// than all that came of its flow.
+    /// True if a packet belongs to its sender's newest round or the next one, and is newer than all
+    /// earlier packets of its flow.
     #[inline]
     pub fn is_due(&self, stamp: &Stamp) -> bool {
         let Some((at, place, number)) = self.place(stamp.sender, stamp.flow) else { return false };
@@ -174,8 +172,8 @@ impl Order {
             && self.newest.get(number).is_none_or(|&newest| round >= newest)
     }
 
-    /// Takes a packet that is right in itself. `now_ns` is the receiver's clock; none where
-    /// the sending time is not looked at.
+    /// Processes a packet that is intact by itself. `now_ns` is the receiver's clock; `None` if the
+    /// sending time is not checked.
     #[inline]
     pub fn take(&mut self, stamp: &Stamp, now_ns: Option<u32>) -> Place {
         let Some((at, place, number)) = self.place(stamp.sender, stamp.flow) else {
@@ -218,7 +216,7 @@ impl Order {
         let own = round >> self.shares;
         let mut is_late = own < entry.next;
         if is_late {
-            let behind = entry.next - 1 - own;
+            let behind = entry.next - 1 - entry_round;
             if behind < 64 {
                 if entry.window >> behind & 1 == 1 {
                     return Place::Again;
@@ -226,9 +224,9 @@ impl Order {
                 entry.window |= 1 << behind;
             }
         } else {
-            let by = own - entry.next + 1;
+            let by = entry_round - entry.next + 1;
             entry.window = if by < 64 { entry.window << by | 1 } else { 1 };
-            entry.next = own + 1;
+            entry.next = entry_round + 1;
         }
         entry.count += 1;
         if let Some(newest) = self.newest.get_mut(number) {
@@ -240,13 +238,13 @@ impl Order {
         if is_late { Place::Late } else { Place::Next }
     }
 
-    /// Flows of all senders: numbers that [`Order::turn`] tells; 0 where flows are not followed.
+    /// Number of flows of all senders, as numbered by [`Order::turn`]; 0 if flows are not followed.
     pub fn numbers(&self) -> usize {
         if self.entries.is_empty() { 0 } else { self.entries.len() >> self.shares }
     }
 
-    /// The number of a packet's flow among those of all senders, and its round; for packets that
-    /// [`Order::take`] has taken.
+    /// Returns the number of a packet's flow among the flows of all senders, and its round; for
+    /// packets that [`Order::take`] has processed.
     pub fn turn(&self, stamp: &Stamp) -> Option<(usize, u32)> {
         let (at, place, number) = self.place(stamp.sender, stamp.flow)?;
         let walk = &self.walks[at];
@@ -255,8 +253,8 @@ impl Order {
         Some((number, walk.round.wrapping_add_signed(rounds)))
     }
 
-    /// The flow whose turn a sequence number of a sender is, as far as is known; none when
-    /// there is no such sender, or one of several that share the number.
+    /// Returns the flow that a sender's sequence number belongs to, as far as is known; `None` if
+    /// there is no such sender, or if several senders share its number.
     pub fn flow_of(&self, sender: u8, sequence: u32) -> Option<u32> {
         let at = usize::from(sender);
         let (walk, length) = (self.walks.get(at)?, *self.lengths.get(at).filter(|&&n| n > 0)?);
@@ -275,15 +273,15 @@ impl Order {
         }
     }
 
-    /// Notes that a packet of a flow came, and nothing else.
+    /// Records that a packet of a flow arrived, and nothing else.
     pub fn mark(&mut self, flow: u32) {
         if let Some(entry) = self.entries.get_mut((flow as usize) << self.shares) {
             entry.count += 1;
         }
     }
 
-    /// What arrived of each flow; none when flows are not followed. Without `sequences`
-    /// nothing is known but which flows were seen.
+    /// Returns the arrivals per flow; `None` if flows are not followed. Without `sequences`, only
+    /// the flows that were seen are known.
     pub fn flows(&self, sequences: bool) -> Option<FlowSummary> {
         if self.entries.is_empty() {
             return None;
@@ -309,15 +307,15 @@ impl Order {
     }
 }
 
-/// Entries that each flow of a sender with so many flows has, as a power of two.
+/// Returns the entries per flow of a sender with this number of flows, as a power of two.
 pub fn shares(flows: u32) -> u32 {
     (ENTRIES_MIN / flows.max(1)).max(1).ilog2()
 }
 
 impl Walk {
-    /// The beginning and number of the round that lies so many sequence numbers ahead of
-    /// the newest one or behind it; none when no round begins there, or when it is so far
-    /// that a second packet has to confirm it.
+    /// Returns the start and number of the round that is `ahead` sequence numbers after the newest
+    /// one, or before it; `None` if no round begins there, or if it is so far away that a second
+    /// packet must confirm it.
     #[cold]
     fn leap(&mut self, ahead: i64, length: u32) -> Option<(u64, u32)> {
         let base = self.base.checked_add_signed(ahead)?;
@@ -325,7 +323,7 @@ impl Walk {
             return None;
         }
         if ahead.unsigned_abs() > JUMP_MAX {
-            // By another packet: one that came twice confirms nothing.
+            // By another packet: a duplicate confirms nothing.
             let is_confirmed = self.suspect != 0
                 && base != self.suspect
                 && base.abs_diff(self.suspect) <= JUMP_MAX;
@@ -338,15 +336,15 @@ impl Walk {
         Some((base, (base / u64::from(length)) as u32))
     }
 
-    /// True when a packet's sending time goes with its sequence number and with those of
-    /// the last one, and is none of the future or of long ago.
+    /// True if a packet's sending time is consistent with its sequence number and with the last
+    /// packet, and is neither in the future nor long ago.
     #[inline]
     fn is_time_possible(&mut self, stamp: &Stamp, now_ns: u32, same_clock: bool) -> bool {
         let time = stamp.time_ns;
         if same_clock && now_ns.wrapping_sub(time) > AGE_MAX_NS {
             return false;
         }
-        // After a silence times of two packets say nothing about each other.
+        // After a silence, the times of two packets are unrelated.
         let is_compared = self.began && now_ns.wrapping_sub(self.seen_ns) < BACK_MAX_NS;
         let is_newer = stamp.sequence.wrapping_sub(self.sequence).cast_signed() > 0;
         let back = match is_newer {

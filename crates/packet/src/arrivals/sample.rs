@@ -1,48 +1,48 @@
-//! Which packets a receiver checks that does not check them all.
+//! Selection of the packets that a receiver checks if it does not check all.
 //!
-//! The stamp of every packet is read: run, phase, sender, flow, order. The rest (MACs, TTL,
-//! lengths and fields of the headers, checksums, addresses, payload, sending time) is held
-//! against what was sent in the first [`FIRST_CHECKED`] packets that a receiver, or a CPU of
-//! it, sees of a run, and in one of [`CHECKED_ONE_IN`] after that; and whenever the stamp is
-//! not what the next packet of its flow would have (this run's id, a sender and a flow that
-//! exist, the phase of the packet before, the sender's newest round or the one after it): a
-//! damaged stamp is found whether its packet was chosen or not. Left to the sample are its
-//! sending time, and a change that makes it another stamp that is due (the same flow's of
-//! the next round, or of another sender): there the other packet shows as a duplicate.
+//! The stamp of every packet is read: run, phase, sender, flow, order. The rest (MACs, TTL, lengths
+//! and fields of the headers, checksums, addresses, payload, sending time) is compared with the
+//! sent values in the first [`FIRST_CHECKED`] packets of a run that a receiver, or one of its CPUs,
+//! sees, and in one of [`CHECKED_ONE_IN`] after that. It is also checked whenever the stamp is not
+//! the expected stamp of the next packet of its flow (this run's id, an existing sender and flow,
+//! the phase of the packet before, the sender's newest round or the next one): a damaged stamp is
+//! detected whether its packet was chosen or not. Only the sample detects a wrong sending time, and
+//! a change that turns the stamp into another one that is due (the same flow's of the next round,
+//! or another sender's): the other packet then shows as a duplicate.
 //!
-//! The choice is drawn from how many frames came before and the run's id, for 64 frames at a
-//! time and before any of them came: it can't depend on what is in a frame, so packets of
-//! every flow, queue and kind of damage are chosen alike. Numbers are mixed as hashes are,
-//! since a period could keep step with the flows.
+//! The choice is drawn from the number of earlier frames and the run's id, for 64 frames at a time
+//! and before any of them arrives. It cannot depend on the content of a frame, so packets of every
+//! flow, queue and kind of damage are chosen alike. Numbers are mixed as in hashes, because a
+//! periodic choice could keep step with the flows.
 
-/// Packets of a run that are all checked before samples begin, by CPU of the receiver.
+/// Packets of a run, per CPU of the receiver, that are all checked before sampling begins.
 pub const FIRST_CHECKED: u64 = 1 << 16;
-/// Then one in so many.
+/// Sampling rate after that: one in this number.
 pub const CHECKED_ONE_IN: u64 = 4;
-/// Packets of a run whose payload is looked at from end to end before samples begin.
+/// Packets of a run whose payload is checked from end to end before sampling begins.
 pub const FIRST_IN_FULL: u64 = 1024;
-/// Sampling of later packets: where the payload goes on after the stamp, that of one in so
-/// many of those that are checked is looked at from end to end.
+/// Sampling of later packets: if packets have payload after the stamp, one in this number of the
+/// checked ones is checked from end to end.
 pub const PAYLOAD_ONE_IN: u64 = 64;
 
-/// A number for everything that is counted.
+/// Returns a random number for the `n`th item of a run.
 #[inline]
 pub fn draw(run_id: u32, n: u64) -> u64 {
     let x = (u64::from(run_id) << 32 ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ x >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
-    // With one round less, numbers above 2^39 that follow each other have halves that are alike.
+    // With one round fewer, consecutive numbers above 2^39 have equal halves.
     let x = (x ^ x >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
     x ^ x >> 32
 }
 
-/// Which of the 64 frames from the nth on are checked, the first in the lowest bit. Each bit
-/// of both numbers is as good as tossed: one in four is set in both.
+/// Returns which of the 64 frames from the nth on are checked, the first in the lowest bit. Each
+/// bit of both numbers is random; one in four is set in both.
 #[inline]
 pub fn chosen(run_id: u32, n: u64) -> u64 {
     draw(run_id, !(n >> 5)) & draw(run_id, !(n >> 5) - 1)
 }
 
-/// True when the whole payload of the nth frame is looked at, if it is checked.
+/// True if the whole payload of the nth frame is checked, if the frame is checked.
 #[inline]
 pub fn is_whole(run_id: u32, n: u64) -> bool {
     draw(run_id, n) >> (64 - PAYLOAD_ONE_IN.trailing_zeros()) == 0
@@ -54,10 +54,10 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Flows, queues and senders take turns, bursts and time are runs of neighbours: the
-        /// choice favours none of them. Six standard deviations.
+        /// Flows, queues and senders take turns; bursts and time are runs of neighbours. The choice
+        /// favours none of them. Six standard deviations.
         #[test]
-        fn every_flow_queue_and_time_is_chosen_alike(
+        fn choice_is_independent_of_flow_queue_and_time(
             run_id: u32,
             turns in prop_oneof![1..5000u64, (0..24u32).prop_map(|bits| 1 << bits)],
             turn: u64,
@@ -79,21 +79,21 @@ mod tests {
             let chosen: Vec<bool> = (0..DRAWN).map(|n| is_chosen(n * turns)).collect();
             let found = chosen.iter().filter(|&&chosen| chosen).count();
             prop_assert!(near(found, chance), "{found} of one in {turns}");
-            // Neither does one packet's say anything about the next of its flow, or of all.
+            // The choice of one packet is independent of the next one of its flow, or of all.
             for ahead in [1, turns] {
                 let next = (0..DRAWN).map(|n| is_chosen(n * turns + ahead));
-                let both = chosen.iter().zip(next).filter(|&(&one, next)| one && next).count();
-                prop_assert!(near(both, chance * chance), "{both} and the one {ahead} after it");
+                let pairs = chosen.iter().zip(next).filter(|&(&one, next)| one && next).count();
+                prop_assert!(near(pairs, chance * chance), "{pairs} and the one {ahead} after it");
             }
         }
     }
 
-    /// Where the property above once failed: 3967 of both, 3125 expected.
+    /// Input on which the property above once failed: 3967 of both, 3125 expected.
     #[test]
-    fn halves_of_a_number_say_nothing_about_each_other() {
+    fn halves_of_a_number_are_independent() {
         const BEGIN: u64 = 1_005_869_629_437 + 4;
         let is_chosen = |n: u64| chosen(0, (BEGIN + n) & !63) >> ((BEGIN + n) & 63) & 1 == 1;
-        let both = (0..50_000).filter(|n| is_chosen(n * 32) && is_chosen(n * 32 + 32)).count();
-        assert!((both as f64 - 3125.0).abs() < 6.0 * (3125.0_f64 * 15.0 / 16.0).sqrt(), "{both}");
+        let pairs = (0..50_000).filter(|n| is_chosen(n * 32) && is_chosen(n * 32 + 32)).count();
+        assert!((pairs as f64 - 3125.0).abs() < 6.0 * (3125.0_f64 * 15.0 / 16.0).sqrt(), "{pairs}");
     }
 }

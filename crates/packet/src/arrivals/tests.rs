@@ -1,4 +1,4 @@
-//! Frames as a router forwards them, and everything that can be wrong with them.
+//! Frames as a router forwards them, and all faults.
 
 use super::*;
 use crate::Flows;
@@ -35,7 +35,7 @@ fn arrivals(expected: &Expected) -> Arrivals {
     Arrivals::new(expected, Routes::Everywhere { flows, senders: expected.senders })
 }
 
-/// The packet with this sequence number as a router forwards it.
+/// Returns the packet with this sequence number as a router forwards it.
 fn packet(expected: &Expected, sender: u8, sequence: u32) -> Vec<u8> {
     stamped(
         expected,
@@ -72,7 +72,7 @@ const KINDS: [(Family, u16); 4] =
     [(Family::Inet, 64), (Family::Inet, 300), (Family::Inet6, 84), (Family::Inet6, 301)];
 
 #[test]
-fn consecutive_packets_of_a_flow_differ_by_what_their_delays_do() {
+fn delay_differences_are_of_consecutive_packets_of_a_flow() {
     let flows = Flows { sources: 1, destinations: 3 };
     let expected =
         Expected { timestamps: true, same_clock: true, ..expected(Family::Inet, 64, flows) };
@@ -88,7 +88,7 @@ fn consecutive_packets_of_a_flow_differ_by_what_their_delays_do() {
         let (run_id, flow) = (RUN_ID, sequence % 3);
         let stamp = Stamp { run_id, sender: 0, phase: 1, flow, sequence, time_ns };
         let frame = stamped(&expected, &stamp);
-        // What comes again has no delay, and so no difference.
+        // A duplicate has no delay, and so no difference.
         for _ in 0..2 {
             arrivals.take(&frame, frame.len(), time_ns + delay);
         }
@@ -96,14 +96,14 @@ fn consecutive_packets_of_a_flow_differ_by_what_their_delays_do() {
     assert_eq!(arrivals.counts().duplicates, [0, 8, 0, 0]);
     let found = arrivals.delays().expect("times of one clock");
     let differences = found.differences().expect("looked at");
-    // Of the first flow 50 and 0, of the second none, of the third 10 and 280.
+    // The first flow has 50 and 0, the second none, the third 10 and 280.
     assert_eq!((differences.packets(), differences.sum_ns()), (4, 340));
     assert_eq!(differences.range_ns(), Some((0, 280)));
     assert_eq!((found.packets(), found.range_ns()), (8, Some((10, 900))));
 }
 
 #[test]
-fn what_a_router_forwards_is_intact() {
+fn forwarded_packets_are_intact() {
     for (family, size) in KINDS {
         let expected = expected(family, size, FLOWS);
         let mut arrivals = arrivals(&expected);
@@ -134,7 +134,7 @@ fn what_a_router_forwards_is_intact() {
 }
 
 #[test]
-fn every_flipped_bit_is_found_and_none_is_another_run() {
+fn flipped_bits_are_detected_and_stay_in_this_run() {
     for (family, size) in KINDS {
         let expected = expected(family, size, FLOWS);
         let mut arrivals = arrivals(&expected).looking_at_all();
@@ -156,7 +156,7 @@ fn every_flipped_bit_is_found_and_none_is_another_run() {
 }
 
 #[test]
-fn each_packet_of_a_mix_has_its_own_length() {
+fn mix_packets_are_checked_for_their_lengths() {
     let mix = FrameSize::parse("genome:abgf").expect("letters").at_least(84);
     for family in [Family::Inet, Family::Inet6] {
         let expected = expected(family, mix, FLOWS);
@@ -170,7 +170,7 @@ fn each_packet_of_a_mix_has_its_own_length() {
         let counts = *arrivals.counts();
         assert_eq!((counts.total(), counts.bytes[1]), (300, bytes), "{counts:?}");
 
-        // An intact frame that has another packet's size is none of this run.
+        // An intact frame with another packet's size does not belong to this run.
         let turns = expected.template.size_turns();
         let mut other = expected.clone();
         let size = turns.size(&mix, 300);
@@ -183,8 +183,8 @@ fn each_packet_of_a_mix_has_its_own_length() {
             assert_eq!(arrivals.counts().faults[Fault::Length as usize], found, "{other_size}");
         }
 
-        // A flipped bit is named by where it is, also where it makes the number of the
-        // sequence ask for another length.
+        // A flipped bit is attributed to its field, even if it changes the sequence number to one
+        // that requires a different length.
         for sequence in 301..305 {
             let frame = packet(&expected, 0, sequence);
             let stamp = if family == Family::Inet { 42 } else { 62 };
@@ -206,7 +206,7 @@ fn each_packet_of_a_mix_has_its_own_length() {
 }
 
 #[test]
-fn other_runs_are_intact_and_other_frames_have_no_stamp() {
+fn other_runs_are_foreign_and_other_frames_unstamped() {
     for (family, size) in KINDS {
         let ours = expected(family, size, FLOWS);
         let other = |size| {
@@ -222,7 +222,7 @@ fn other_runs_are_intact_and_other_frames_have_no_stamp() {
             arrivals.take(&frame, frame.len(), 0);
         }
         assert_eq!(arrivals.counts().foreign, 2, "{family:?} {size}");
-        // Another's identity over a wrong checksum between our addresses.
+        // Another run's identity with a wrong checksum, between this run's addresses.
         let mut frame = other(size);
         let last = frame.len() - 1;
         frame[last] ^= 0xff;
@@ -238,7 +238,7 @@ fn other_runs_are_intact_and_other_frames_have_no_stamp() {
         frame[check] ^= 1;
         arrivals.take(&frame, frame.len(), 0);
         assert_eq!(arrivals.counts().faults[Fault::Stamp as usize], 2, "{family:?} {size}");
-        // ARP, neighbour discovery, something short.
+        // ARP, neighbour discovery, a short frame.
         let mut arp = vec![0xff; 42];
         arp[12..14].copy_from_slice(&[8, 6]);
         let mut solicitation = packet(&expected(Family::Inet6, 84, FLOWS), 0, 0);
@@ -253,7 +253,7 @@ fn other_runs_are_intact_and_other_frames_have_no_stamp() {
 }
 
 #[test]
-fn duplicates_and_late_packets_are_told_apart_by_flow() {
+fn duplicates_and_late_packets_are_distinguished_per_flow() {
     for flows in [1, 15, 5000] {
         let range = Flows { sources: 1, destinations: flows };
         let expected = expected(Family::Inet, 64, range);
@@ -277,19 +277,19 @@ fn duplicates_and_late_packets_are_told_apart_by_flow() {
         assert_eq!(take(flows), late);
         assert_eq!(take(flows), again);
         assert_eq!(take(3 * flows), again);
-        // Another flow has an order of its own.
+        // Each flow has its own order.
         if flows > 1 {
             assert_eq!(take(1), next);
             assert_eq!(take(2 * flows + 1), next);
         }
-        // Far beyond what is remembered: late for certain, new for all that is known.
+        // Far beyond the remembered range: certainly late, and new as far as is known.
         assert_eq!(take(2_000 * 1024), next);
         assert_eq!(take(2 * flows), late);
     }
 }
 
 #[test]
-fn the_last_65536_packets_are_remembered_whatever_the_number_of_flows() {
+fn last_65536_packets_are_remembered_for_any_number_of_flows() {
     for flows in [1, 15, 1024, 3000] {
         let expected = expected(Family::Inet, 64, Flows { sources: 1, destinations: flows });
         let mut arrivals = arrivals(&expected);
@@ -308,12 +308,12 @@ fn the_last_65536_packets_are_remembered_whatever_the_number_of_flows() {
 }
 
 #[test]
-fn a_sequence_goes_round_after_four_billion_packets() {
-    // No divisor of 2^32: the first round after it begins at another place.
+fn sequence_wraps_after_four_billion_packets() {
+    // Not a divisor of 2^32: the first round after the wrap begins at another flow.
     let expected = expected(Family::Inet, 64, FLOWS);
     let mut arrivals = arrivals(&expected);
     let mut at = 0u64;
-    let mut taken = 0;
+    let mut processed = 0;
     while at < (1 << 32) + 100_000 {
         let stamp = Stamp {
             run_id: RUN_ID,
@@ -324,16 +324,16 @@ fn a_sequence_goes_round_after_four_billion_packets() {
             time_ns: 0,
         };
         arrivals.take(&stamped(&expected, &stamp), 60, 0);
-        taken += 1;
-        // Quickly up to shortly before it, in steps that a loss could make.
+        processed += 1;
+        // Quickly to just before the wrap, in steps that a loss could cause.
         at += if at < (1 << 32) - 30_000_000 { 15_000_001 } else { 10_007 };
     }
-    assert_eq!(arrivals.counts().packets[1], taken);
+    assert_eq!(arrivals.counts().packets[1], processed);
     assert_eq!(arrivals.counts().faults, [0; FAULTS]);
 }
 
 #[test]
-fn a_sequence_far_away_is_believed_when_a_second_packet_confirms_it() {
+fn distant_sequence_needs_a_second_packet() {
     let expected = expected(Family::Inet, 64, Flows { sources: 1, destinations: 1 });
     let mut arrivals = arrivals(&expected);
     for sequence in [0, 1, 1 << 30, 2, 3, 1 << 30, (1 << 30) + 5, (1 << 30) + 6] {
@@ -345,7 +345,7 @@ fn a_sequence_far_away_is_believed_when_a_second_packet_confirms_it() {
 }
 
 #[test]
-fn losses_are_known_flow_by_flow() {
+fn losses_are_counted_per_flow() {
     let expected = expected(Family::Inet, 64, FLOWS);
     let mut arrivals = arrivals(&expected);
     for sequence in 0..1500u32 {
@@ -363,8 +363,8 @@ fn losses_are_known_flow_by_flow() {
 }
 
 #[test]
-fn flows_that_chance_hid_are_not_called_missing() {
-    // 95 of 100 lost, whichever: of 15 flows with 10 packets each some are never seen.
+fn flows_unseen_by_chance_are_not_missing() {
+    // 95 of 100 lost at random: of 15 flows with 10 packets each some are never seen.
     let expected = expected(Family::Inet, 64, FLOWS);
     let mut arrivals = arrivals(&expected);
     for sequence in (0..150u32).filter(|sequence| sequence * 7919 % 100 < 5) {
@@ -375,7 +375,7 @@ fn flows_that_chance_hid_are_not_called_missing() {
 }
 
 #[test]
-fn a_sending_time_must_be_possible() {
+fn impossible_sending_time_is_a_fault() {
     let second = 1_000_000_000u32;
     for same_clock in [false, true] {
         let timestamps = true;
@@ -394,9 +394,9 @@ fn a_sending_time_must_be_possible() {
         assert!(wrong(2, 2 * second, begin + 9), "before the one sent earlier");
         assert!(!wrong(3, 3 * second, 3 * second + 9));
         assert!(!wrong(4, 3 * second + 10, 3 * second + 9000));
-        // Only who reads the same clock can tell.
+        // Only a receiver with the same clock can detect it.
         assert_eq!(wrong(5, 3 * second + 9100, 3 * second + 9000), same_clock, "of the future");
-        // A clock that goes round is none that goes back, and neither is a silence.
+        // Neither a wrapped clock nor a silence is a clock that goes back.
         assert!(!wrong(6, u32::MAX - 5, u32::MAX - 4) && !wrong(7, 3, 20));
         assert!(!wrong(8, 3 * second + second / 2, 3 * second + second / 2 + 40));
         let old = (3 * second + second / 2).wrapping_add(3_100_000_000);

@@ -1,10 +1,9 @@
 //! Source address translation (NAT): packets that arrive with the device's address.
 //!
-//! A device that translates gives every packet its own source address, and a source port of its
-//! choice. The receiver restores both from the flow in the packet's stamp, adjusts the checksums
-//! by the difference (RFC 1624), and then checks the packet like any other: nothing else may
-//! differ. The two addresses are exchanged, so that a packet that was not translated has a wrong
-//! source address.
+//! A device that translates gives every packet its own source address and a source port of its
+//! choice. The receiver restores both from the flow in the packet's stamp, adjusts the checksums by
+//! the difference (RFC 1624), and then checks the packet like any other: nothing else may differ.
+//! The two addresses are exchanged, so an untranslated packet has a wrong source address.
 
 use super::expected::Pattern;
 use crate::checksum;
@@ -40,9 +39,9 @@ impl Pattern {
         if flow >= flows.count() {
             return;
         }
-        let own = (template.bases().0 + flow / flows.destinations).to_be_bytes();
+        let original = (template.bases().0 + flow / flows.destinations).to_be_bytes();
         let found: [u8; 4] = std::array::from_fn(|byte| frame[SOURCE + byte]);
-        if found == own {
+        if found == original {
             frame[SOURCE..SOURCE + 4].copy_from_slice(&translated);
         }
         if found != translated {
@@ -61,8 +60,8 @@ impl Pattern {
             }
         };
         let port = &template.bytes()[SOURCE_PORT..SOURCE_PORT + 2];
-        replace(SOURCE, [own[0], own[1]], true);
-        replace(SOURCE + 2, [own[2], own[3]], true);
+        replace(SOURCE, [original[0], original[1]], true);
+        replace(SOURCE + 2, [original[2], original[3]], true);
         replace(SOURCE_PORT, [port[0], port[1]], false);
         // UDP writes a checksum of 0 as 0xffff (RFC 768).
         if has_udp_check && frame[UDP_CHECK..UDP_CHECK + 2] == [0, 0] {

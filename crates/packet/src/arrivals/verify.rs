@@ -1,9 +1,9 @@
-//! What is wrong with a frame, and whose it is.
+//! Fault of a frame, and the run it belongs to.
 //!
-//! Whose a frame is follows from evidence, not from the run id alone: a frame that carries
-//! magic and run id within [`NEAR_BITS`] bits of ours at their place is ours, whatever else
-//! it says. A packet of another run is intact in itself; one between our addresses with
-//! an identity far from ours and a wrong checksum is a damaged one of ours.
+//! The owner of a frame follows from evidence, not from the run id alone. A frame with magic and
+//! run id within [`NEAR_BITS`] bits of this run's at their place belongs to this run, whatever else
+//! it contains. A packet of another run is intact by itself; one between this run's addresses with
+//! a distant identity and a wrong checksum is a damaged packet of this run.
 
 use super::expected::{Pattern, offsets};
 use super::fault::Fault;
@@ -12,14 +12,14 @@ use crate::checksum;
 use crate::stamp;
 use crate::template::Template;
 
-/// Bits in which magic and run id (48 bits) of a packet of ours may differ from ours. Those
-/// of two runs do by chance once in ten billion times.
+/// Maximum number of bits in which magic and run id (48 bits) of a packet of this run may differ.
+/// Two runs are this close by chance once in ten billion times.
 pub const NEAR_BITS: u32 = 3;
 
-/// What a frame is that is no intact packet of this run.
+/// Classification of a frame that is not an intact packet of this run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameClass {
-    /// A packet of this run with a fault, and its phase where that can be believed.
+    /// A packet of this run with a fault, and its phase if credible.
     Damaged(Fault, Option<usize>),
     /// A packet of another run.
     Foreign,
@@ -30,8 +30,8 @@ pub enum FrameClass {
 }
 
 impl Pattern {
-    /// Says what is the matter with a frame that does not pass. `flow_of` is the flow whose
-    /// turn a sender's sequence number is.
+    /// Classifies a frame that does not pass. `flow_of` returns the flow that a sender's sequence
+    /// number belongs to.
     #[cold]
     pub fn judge(
         &self,
@@ -70,7 +70,8 @@ impl Pattern {
         }
     }
 
-    /// In how many bits magic and run id differ from ours; none when the frame ends before.
+    /// Returns the number of bits in which magic and run id differ from this run's; `None` if the
+    /// frame ends before them.
     fn distance(&self, frame: &[u8], stamp: usize) -> Option<u32> {
         let found = frame.get(stamp..stamp + 6)?;
         let magic = stamp::MAGIC.to_be_bytes().into_iter();
@@ -78,8 +79,8 @@ impl Pattern {
         Some(found.iter().zip(ours).map(|(found, ours)| (found ^ ours).count_ones()).sum())
     }
 
-    /// The first fault of a packet that is ours; of one without any that is visible alone,
-    /// its checksum's.
+    /// Returns the first fault of a packet of this run. If no fault is visible alone, it is the
+    /// checksum's.
     fn fault(
         &self,
         frame: &[u8],
@@ -94,8 +95,8 @@ impl Pattern {
         let phase = read.map(|(tag, ..)| usize::from((tag >> 24) as u8 & 0xf));
         let believed = phase.filter(|&phase| phase <= 2 && identity);
         let damaged = |fault| FrameClass::Damaged(fault, believed);
-        // Of a mix, a sequence number that was damaged may ask for another length: what is
-        // wrong with a frame that is as long as its header says is found out below.
+        // In a mix, a damaged sequence number may require a different length. The checks below find
+        // the fault of a frame that is as long as its header states.
         let is_length = self.is_length(frame, length);
         let is_other = !is_length && self.is_other_length(frame, length);
         let Some((tag, sequence, _)) = read.filter(|_| is_length || is_other) else {
@@ -119,7 +120,7 @@ impl Pattern {
             (
                 Fault::IpHeader,
                 match family {
-                    // Service beside version; fragmentation; protocol.
+                    // Service after version; fragmentation; protocol.
                     Family::Inet => differs(12, 16) || differs(20, 22) || differs(23, 24),
                     Family::Inet6 => differs(12, 18) || differs(20, 21),
                 },
@@ -151,17 +152,17 @@ impl Pattern {
         damaged(Fault::UdpChecksum)
     }
 
-    /// True where a frame of a mix has the length that its IP header says, and that some other
-    /// packet has.
+    /// True if a frame of a mix has the length in its IP header, and some other packet has that
+    /// length.
     fn is_other_length(&self, frame: &[u8], length: usize) -> bool {
         let (ip, _) = Template::length_offsets(self.family);
-        let said = Template::lengths_of(self.family, length).ip;
-        self.is_some_length(length) && frame.get(ip..ip + 2) == Some(&said)
+        let length_field = Template::lengths_of(self.family, length).ip;
+        self.is_some_length(length) && frame.get(ip..ip + 2) == Some(&length_field)
     }
 
-    /// Which of addresses, stamp and sequence contradicts the two others about the flow;
-    /// none when they agree. Where all three differ, an address that no flow has is wrong,
-    /// else the stamp.
+    /// Returns which of addresses, stamp and sequence contradicts the other two about the flow;
+    /// `None` if they agree. If all three differ, an address that no flow has is wrong, else the
+    /// stamp.
     fn flow_fault(
         &self,
         frame: &[u8],
@@ -196,8 +197,8 @@ impl Pattern {
         if addressed == Some(stamped) && stamp_is_possible {
             return (turn.is_some() && turn != addressed).then_some(Fault::Sequence);
         }
-        // The stamp is believed where it agrees with the sequence, or the addresses are
-        // those of no flow.
+        // The stamp is believed if it agrees with the sequence, or if the addresses belong to no
+        // flow.
         if stamp_is_possible && addressed != Some(stamped) && (turn == Some(stamped) || !in_range) {
             let is_source = source != stamped / flows.destinations;
             return Some(match is_source {
@@ -208,7 +209,7 @@ impl Pattern {
         Some(Fault::Stamp)
     }
 
-    /// True for UDP packets of our family whose addresses our packets could have.
+    /// True for UDP packets of this family between addresses that this run's packets can have.
     fn is_between_our_addresses(&self, frame: &[u8]) -> bool {
         let Some(headers) = frame.get(..offsets(self.family).udp + 8) else { return false };
         let flows = self.expected.template.flows();
@@ -233,14 +234,14 @@ impl Pattern {
     }
 }
 
-/// Tag, sequence and time of a payload that begins with a stamp.
+/// Returns tag, sequence and time of a payload that begins with a stamp.
 fn read_tag(payload: &[u8]) -> Option<(u32, u32, u32)> {
     let field = |at: usize| Some(u32::from_be_bytes(payload.get(at..at + 4)?.try_into().ok()?));
     Some((field(6)?, field(10)?, field(14)?))
 }
 
 fn is_udp(frame: &[u8], family: Family) -> bool {
-    // Whoever has no IPv4 addresses and ports is nobody's packet.
+    // A frame without IPv4 addresses and ports belongs to no run.
     if frame.len() < 38 {
         return false;
     }
@@ -257,8 +258,8 @@ fn is_stamped(frame: &[u8], family: Family) -> bool {
     is_udp(frame, family) && frame.get(stamp..stamp + 2) == Some(&stamp::MAGIC.to_be_bytes())
 }
 
-/// True for UDP packets from the sender's half of the benchmark's addresses to the
-/// receiver's (see [`crate::address`]).
+/// True for UDP packets from the sender's half of the benchmark's addresses to the receiver's half
+/// (see [`crate::address`]).
 pub(super) fn is_benchmark_udp(frame: &[u8]) -> bool {
     if is_udp(frame, Family::Inet) {
         return frame.get(26..28) == Some(&[198, 18]) && frame.get(30..32) == Some(&[198, 19]);
@@ -272,19 +273,20 @@ pub(super) fn is_benchmark_udp(frame: &[u8]) -> bool {
         && frame[44] & 0x80 != 0
 }
 
-/// True when UDP's length and checksum are those of the packet, which ends with the frame.
-/// Bytes that were not kept of the frame are taken for zeros, as senders send them.
+/// True if UDP's length and checksum match the packet, which ends with the frame. Bytes of the
+/// frame that were not kept count as zeros, as senders send them.
 fn is_udp_intact(frame: &[u8], length: usize, family: Family) -> bool {
     let at = offsets(family);
     let Some(udp) = frame.get(at.udp..) else { return false };
-    let said = [udp[4], udp[5]];
-    if usize::from(u16::from_be_bytes(said)) + at.udp != length || udp[6..8] == [0, 0] {
+    let length_field = [udp[4], udp[5]];
+    if usize::from(u16::from_be_bytes(length_field)) + at.udp != length || udp[6..8] == [0, 0] {
         return false;
     }
     let addresses = match family {
         Family::Inet => &frame[26..34],
         Family::Inet6 => &frame[22..54],
     };
-    let sum = checksum::add(checksum::add(0, addresses), &[0, 17, said[0], said[1]]);
+    let sum =
+        checksum::add(checksum::add(0, addresses), &[0, 17, length_field[0], length_field[1]]);
     checksum::finish(checksum::add(sum, udp)) == [0, 0]
 }

@@ -7,7 +7,7 @@ fn sampling(family: Family, size: u16) -> Expected {
     Expected { sampled: true, senders: 1, ..expected(family, size, FLOWS) }
 }
 
-/// One that has seen as many packets as are all checked: number 0, again and again.
+/// Returns a receiver past the packets that are all checked, by repeating number 0.
 fn after_the_first(expected: &Expected) -> Arrivals {
     let mut arrivals = arrivals(expected);
     let frame = packet(expected, 0, 0);
@@ -21,7 +21,7 @@ fn flip(frame: &mut [u8], bit: usize) {
 }
 
 #[test]
-fn a_fault_of_the_first_packets_is_found_in_each() {
+fn fault_in_each_of_the_first_packets_is_detected() {
     let expected = sampling(Family::Inet, 64);
     let mut arrivals = arrivals(&expected);
     for sequence in 0..FIRST_CHECKED as u32 {
@@ -32,9 +32,9 @@ fn a_fault_of_the_first_packets_is_found_in_each() {
     assert_eq!(arrivals.counts().faults[Fault::Ttl as usize], FIRST_CHECKED);
 }
 
-/// Three standard deviations on either side, seeds fixed.
+/// Three standard deviations on either side, with fixed seeds.
 #[test]
-fn damage_to_one_in_a_hundred_is_found_in_as_large_a_share_of_the_sample() {
+fn sampled_damage_share_matches_true_share() {
     for (family, size) in KINDS {
         let expected = sampling(family, size);
         let mut arrivals = after_the_first(&expected);
@@ -42,7 +42,7 @@ fn damage_to_one_in_a_hundred_is_found_in_as_large_a_share_of_the_sample() {
         let (mut damaged, packets) = (0, 60_000);
         for sequence in 1..=packets {
             let mut frame = packet(&expected, 0, sequence);
-            // Another run's numbers decide what is damaged.
+            // Another run's numbers decide which packets are damaged.
             if (draw(99, u64::from(sequence)) >> 32).is_multiple_of(100) {
                 damaged += 1;
                 flip(&mut frame, 8 * expected::offsets(family).ttl);
@@ -58,7 +58,7 @@ fn damage_to_one_in_a_hundred_is_found_in_as_large_a_share_of_the_sample() {
         assert!(near(checked, f64::from(packets), 0.25), "{checked} checked");
         assert!(near(found, f64::from(damaged), 0.25), "{found} of {damaged} found");
         assert!(near(found, checked, 0.01), "{found} of {checked} checked");
-        // What was not found counts, and nothing is counted twice.
+        // Undetected damage counts as received, and nothing is counted twice.
         assert_eq!(counts.ours(), FIRST_CHECKED + u64::from(packets));
         assert_eq!(counts.total(), 1 + u64::from(packets) - found as u64);
         assert_eq!((counts.evident, counts.reordered), (0, [0; 4]));
@@ -66,7 +66,7 @@ fn damage_to_one_in_a_hundred_is_found_in_as_large_a_share_of_the_sample() {
 }
 
 #[test]
-fn a_fault_that_begins_later_is_found() {
+fn fault_after_the_first_packets_is_detected() {
     let expected = sampling(Family::Inet6, 84);
     let mut arrivals = after_the_first(&expected);
     for sequence in 1..=400 {
@@ -79,16 +79,16 @@ fn a_fault_that_begins_later_is_found() {
 }
 
 #[test]
-fn every_flipped_bit_of_a_stamp_is_found_in_the_others_too() {
+fn flipped_stamp_bits_are_detected_in_unsampled_packets() {
     for (family, size) in KINDS {
         let expected = sampling(family, size);
         let mut arrivals = after_the_first(&expected);
-        let stamp = 8 * (expected::offsets(family).udp + 8);
-        // All of it but the time.
+        let stamp = 8 * (pattern::offsets(family).udp + 8);
+        // The whole stamp except the time.
         let evident = stamp..stamp + 8 * 14;
         let (mut frames, mut sequence, mut unchosen) = (FIRST_CHECKED, 0, 0);
         for _ in 0..4 {
-            // Neither payload, of which only a part of what is checked is looked at.
+            // Excludes the payload, of which only part of the checked packets is checked.
             for bit in 0..stamp + 8 * 18 {
                 sequence += 1;
                 let intact = packet(&expected, 0, sequence);
@@ -114,13 +114,13 @@ fn every_flipped_bit_of_a_stamp_is_found_in_the_others_too() {
 }
 
 #[test]
-fn losses_duplicates_and_overtaking_are_found_in_every_packet() {
+fn losses_duplicates_and_reordering_are_detected_in_all_packets() {
     let expected = sampling(Family::Inet, 64);
     let mut arrivals = after_the_first(&expected);
     let mut take = |sequence| arrivals.take(&packet(&expected, 0, sequence), 60, 0);
     for sequence in (1..30_001u32).filter(|sequence| sequence % 100 != 0) {
         match sequence % 1000 {
-            // One of the same flow comes before it, and one comes twice.
+            // One packet of the same flow comes before it, and one comes twice.
             1 => take(sequence + 15),
             16 => take(sequence - 15),
             50 => (0..2).for_each(|_| take(sequence)),

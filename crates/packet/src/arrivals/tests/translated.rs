@@ -31,7 +31,7 @@ fn translated_packets_are_intact() {
 }
 
 #[test]
-fn every_flipped_bit_of_a_translated_packet_is_found() {
+fn flipped_bits_of_translated_packets_are_detected() {
     let expected = translating(64);
     let mut arrivals = arrivals(&expected).looking_at_all();
     let mut frame = packet(&expected, 1, 7);
@@ -46,12 +46,12 @@ fn every_flipped_bit_of_a_translated_packet_is_found() {
 }
 
 #[test]
-fn untranslated_packets_have_a_wrong_source() {
+fn untranslated_packets_have_a_wrong_source_address() {
     let expected = translating(64);
     let mut arrivals = arrivals(&expected);
     let frame = packet(&expected, 0, 3);
     arrivals.take(&frame, frame.len(), 0);
-    // Another address than the device's.
+    // An address other than the device's.
     let mut other = frame.clone();
     translate(&mut other, 2000);
     other[29] = 7;
