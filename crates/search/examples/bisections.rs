@@ -1,5 +1,5 @@
-//! How often bisections are right, on histories whose truth is known: the table of
-//! docs/BISECT.md. `cargo run --release -p fwdlab-search --example bisections [SEARCHES]`.
+//! Success rates of bisections on histories with known changes: the table of docs/BISECT.md. `cargo
+//! run --release -p fwdlab-search --example bisections [SEARCHES]`.
 
 use fwdlab_search::bisect::simulated::{History, Tried, search};
 use fwdlab_search::bisect::{Ending, Options};

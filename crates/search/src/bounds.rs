@@ -4,21 +4,21 @@ use crate::classify::Class;
 use crate::trials::Trials;
 use serde::Serialize;
 
-/// The relevant bounds of a goal as the trials so far have it.
+/// Relevant bounds of a goal, from the trials so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Bounds {
-    /// The largest lower bound below the relevant upper bound. Where there is no upper bound
-    /// the RFC knows no relevant lower bound either; this is the largest lower bound then.
+    /// The largest lower bound below the relevant upper bound. Without an upper bound the RFC
+    /// defines no relevant lower bound either; this is then the largest lower bound.
     pub lower: Option<u64>,
     /// The smallest upper bound.
     pub upper: Option<u64>,
-    /// Loss inversion: the largest lower bound, if it lies above the relevant upper bound. The
-    /// upper bound is believed.
+    /// Loss inversion: the largest lower bound, if it is above the relevant upper bound. The upper
+    /// bound is believed.
     pub inverted: Option<u64>,
 }
 
 impl Bounds {
-    /// The bounds of a goal, by its number.
+    /// Returns the bounds of a goal, by its number.
     pub fn of(trials: &Trials, goal: usize) -> Bounds {
         let mut bounds = Bounds::default();
         for (load, class) in trials.classes(goal) {

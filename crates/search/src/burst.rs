@@ -1,42 +1,42 @@
-//! The longest burst that loses nothing (RFC 2544, section 26.4; RFC 9004).
+//! Search for the longest burst without loss (RFC 2544, section 26.4; RFC 9004).
 //!
-//! A burst that arrives whole is a lower bound, one that does not an upper bound. From a first
-//! guess the length is doubled or halved until there are both, then the interval is halved,
-//! until its ends are neighbours or lie within a thousandth.
+//! A burst that arrives completely is a lower bound, any other an upper bound. From a first guess
+//! the length is doubled or halved until both bounds exist. Then the interval is halved until its
+//! ends are neighbours or within a thousandth.
 
 use serde::{Deserialize, Serialize};
 
-/// Share of a length below which two bounds are called one.
+/// Relative distance below which two bounds count as equal.
 const RESOLUTION: f64 = 0.001;
 
-/// A search for the longest burst under way: which length next.
+/// A running search for the longest burst.
 #[derive(Clone, Debug)]
 pub struct Longest {
     guess: u64,
     most: u64,
-    /// The longest that arrived whole so far; 0 before there is one.
+    /// The longest burst so far that arrived completely; 0 before the first.
     whole: u64,
-    /// The shortest that did not.
+    /// The shortest burst that did not.
     lossy: Option<u64>,
 }
 
-/// The longest burst that arrived whole, in frames.
+/// The longest burst that arrived completely, in frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Burst {
-    /// Its length; 0 if no frame ever came through.
+    /// Length of the burst; 0 if no frame was ever received.
     pub frames: u64,
-    /// True if no longer one was tried: the device may take more.
+    /// True if no longer burst was tried: the device may take more.
     pub is_most: bool,
 }
 
 impl Longest {
-    /// Bursts of up to `most` frames, beginning with `guess`.
+    /// Searches bursts of up to `most` frames, beginning with `guess`.
     pub fn new(guess: u64, most: u64) -> Longest {
         let most = most.max(1);
         Longest { guess: guess.clamp(1, most), most, whole: 0, lossy: None }
     }
 
-    /// The length that is wanted, in frames; none when the search is over.
+    /// Returns the next length to try, in frames; `None` when the search is finished.
     pub fn next(&self) -> Option<u64> {
         match (self.whole, self.lossy) {
             (0, None) => Some(self.guess),
@@ -52,20 +52,20 @@ impl Longest {
         }
     }
 
-    /// Records whether a burst of `frames` arrived whole.
+    /// Records whether a burst of `frames` arrived completely.
     pub fn record(&mut self, frames: u64, is_whole: bool) {
         match is_whole {
             true => self.whole = self.whole.max(frames),
             false => self.lossy = Some(self.lossy.map_or(frames, |lossy| lossy.min(frames))),
         }
-        // A device whose room varies may lose what it took before: what came through then
-        // says nothing any more.
+        // A device with varying buffer space may lose a burst that it took before: earlier
+        // successes are then no longer valid.
         if self.lossy.is_some_and(|lossy| self.whole >= lossy) {
             self.whole = 0;
         }
     }
 
-    /// What was found; none before the search is over.
+    /// Returns the result; `None` before the search is finished.
     pub fn found(&self) -> Option<Burst> {
         let is_over = self.next().is_none();
         is_over.then_some(Burst { frames: self.whole, is_most: self.lossy.is_none() })
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The bursts that were tried on a device that takes `room` frames, and what was found.
+    /// Returns the number of tried bursts on a device that takes `room` frames, and the result.
     fn tried(guess: u64, most: u64, room: u64) -> (usize, Burst) {
         let mut search = Longest::new(guess, most);
         for tries in 0.. {
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_is_found_to_the_frame_and_the_more_quickly_the_better_the_guess() {
+    fn search_is_exact_and_faster_with_a_better_guess() {
         assert_eq!(tried(64, 100_000, 330), (12, Burst { frames: 330, is_most: false }));
         assert_eq!(tried(330, 100_000, 330).1.frames, 330);
         assert_eq!(tried(64, 100_000, 0), (7, Burst { frames: 0, is_most: false }));
@@ -100,7 +100,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_found_is_the_room(guess in 1_u64..100_000, most in 1_u64..1_000_000,
+        fn result_is_within_resolution_of_the_room(guess in 1_u64..100_000, most in 1_u64..1_000_000,
                                      room in 0_u64..1_000_000) {
             let (tries, found) = tried(guess, most, room);
             let truth = room.min(most);
@@ -111,7 +111,7 @@ mod tests {
         }
 
         #[test]
-        fn a_device_that_takes_what_it_likes_ends_the_search_too(seed: u64, most in 1_u64..100_000) {
+        fn search_ends_on_an_erratic_device(seed: u64, most in 1_u64..100_000) {
             let mut search = Longest::new(64, most);
             let mut state = seed | 1;
             let mut tries = 0;

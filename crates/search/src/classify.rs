@@ -1,14 +1,14 @@
-//! Load classification (RFC 9971, "Load Classification Logic"): what the trials at one load say
-//! of one goal.
+//! Load classification (RFC 9971, "Load Classification Logic"): the class of a load for a goal,
+//! from the trials at that load.
 //!
-//! Durations are whole nanoseconds, so that sums are exact; what the goal's ratios make of them
-//! is compared to half a nanosecond.
+//! Durations are whole nanoseconds, so sums are exact; products with the goal's ratios are compared
+//! to half a nanosecond.
 
 use crate::goal::Goal;
 use crate::trial::Measured;
 
-/// How many nanoseconds a threshold may be missed by: less than any duration differs by, more
-/// than the rounding of a product.
+/// Tolerance of thresholds in nanoseconds: less than any difference of durations, more than the
+/// rounding of a product.
 const TOLERANCE_NS: f64 = 0.5;
 
 /// Effective durations of the trials at one load, by their kind for one goal.
@@ -24,19 +24,19 @@ pub struct Sums {
     pub short_high_ns: u64,
 }
 
-/// What a load is for a goal.
+/// Class of a load for a goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// Certain to hold the goal.
+    /// Certain to meet the goal.
     Lower,
-    /// Certain to fail it.
+    /// Certain to fail the goal.
     Upper,
     /// Further trials decide.
     Undecided,
 }
 
 impl Sums {
-    /// The sums of some trials.
+    /// Returns the sums of some trials.
     pub fn of<'a>(goal: &Goal, trials: impl IntoIterator<Item = &'a Measured>) -> Sums {
         let mut sums = Sums::default();
         trials.into_iter().for_each(|trial| sums.add(goal, trial));
@@ -55,7 +55,7 @@ impl Sums {
         *sum += measured.output.effective_ns;
     }
 
-    /// The class of the load.
+    /// Returns the class of the load.
     pub fn class(&self, goal: &Goal) -> Class {
         let exceed = goal.exceed_ratio;
         let balancing = self.short_low_ns as f64 * exceed / (1.0 - exceed);
@@ -64,7 +64,7 @@ impl Sums {
         let low = self.full_low_ns as f64;
         let whole = (low + high).max(goal.sum_ns as f64);
         let allowed = whole * exceed + TOLERANCE_NS;
-        // What is missing counted as low-loss, and as high-loss.
+        // The missing duration counted as low-loss, and as high-loss.
         match (high <= allowed, whole - low <= allowed) {
             (true, true) => Class::Lower,
             (false, _) => Class::Upper,
@@ -73,9 +73,9 @@ impl Sums {
     }
 }
 
-/// Conditional throughput (RFC 9971, "Conditional Throughput Code") at `load`: the forwarding
-/// rate that all but the goal's exceed ratio of the full-length traffic reached. Traffic that
-/// the duration sum still misses counts as lost. `None` without a full-length trial.
+/// Returns the conditional throughput (RFC 9971, "Conditional Throughput Code") at `load`: the
+/// forwarding rate that all but the goal's exceed ratio of the full-length traffic reached. Traffic
+/// still missing from the duration sum counts as lost. `None` without a full-length trial.
 pub fn conditional_throughput<'a>(
     goal: &Goal,
     load: u64,

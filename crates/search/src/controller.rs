@@ -1,5 +1,5 @@
-//! The controller (RFC 9971, "Controller") as a state machine without input or output: it says
-//! which trial it wants, and is told how the trial came out.
+//! The controller (RFC 9971, "Controller") as a state machine without input or output: it requests
+//! trials, and outcomes are recorded in it.
 
 use crate::bounds::Bounds;
 use crate::fault::Fault;
@@ -10,34 +10,34 @@ use crate::strategy::Strategy;
 use crate::trial::{Invalid, Measured, Outcome, Trial};
 use crate::trials::Trials;
 
-/// What a search wants.
+/// Next step of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// This trial, then [`Search::record`].
+    /// Run this trial, then call [`Search::record`].
     Measure(Trial),
-    /// Nothing further.
+    /// Nothing: the search is finished.
     Done(Box<SearchResult>),
 }
 
-/// A search under way.
+/// A running search.
 #[derive(Clone, Debug)]
 pub struct Search {
     limits: Limits,
     trials: Trials,
     strategy: Strategy,
-    wanted: Option<Trial>,
+    pending: Option<Trial>,
     invalid: Vec<Invalid>,
-    /// Invalid trials in a row.
+    /// Consecutive invalid trials.
     in_a_row: usize,
     time_ns: u64,
     ending: Option<Ending>,
 }
 
 impl Search {
-    /// A search for goals.
+    /// Creates a search for goals.
     ///
     /// # Errors
-    /// Everything that makes it impossible.
+    /// Everything that makes the search impossible.
     pub fn new(goals: Vec<Goal>, limits: Limits) -> Result<Search, Vec<Fault>> {
         let mut faults: Vec<Fault> = goals.iter().flat_map(Goal::faults).collect();
         if goals.is_empty() {
@@ -56,7 +56,7 @@ impl Search {
             limits,
             trials: Trials::new(goals),
             strategy: Strategy::default(),
-            wanted: None,
+            pending: None,
             invalid: Vec::new(),
             in_a_row: 0,
             time_ns: 0,
@@ -66,17 +66,17 @@ impl Search {
         Ok(search)
     }
 
-    /// What is wanted; the same until it is recorded.
+    /// Returns the next step; the same one until its outcome is recorded.
     pub fn next(&self) -> Step {
-        match self.wanted {
+        match self.pending {
             Some(trial) => Step::Measure(trial),
             None => Step::Done(Box::new(self.result())),
         }
     }
 
-    /// Records how the trial came out that was wanted.
+    /// Records the outcome of the requested trial.
     pub fn record(&mut self, outcome: Outcome) {
-        let Some(trial) = self.wanted else { return };
+        let Some(trial) = self.pending else { return };
         match outcome.checked() {
             Outcome::Valid(output) => {
                 self.in_a_row = 0;
@@ -98,24 +98,24 @@ impl Search {
         }
     }
 
-    /// Ends the search: what is not found by now is irregular.
+    /// Ends the search: goals not reached by now are irregular.
     pub fn end(&mut self, ending: Ending) {
         self.ending.get_or_insert(ending);
-        self.wanted = None;
+        self.pending = None;
     }
 
-    /// What ended it before its goals were reached, if anything did.
+    /// Returns the reason for an early end; `None` if there was none.
     pub fn ending(&self) -> Option<&Ending> {
         self.ending.as_ref()
     }
 
-    /// Relevant bounds of each goal so far.
+    /// Returns the relevant bounds of each goal so far.
     pub fn bounds(&self) -> impl Iterator<Item = (&Goal, Bounds)> {
         let goals = self.trials.goals().iter().enumerate();
         goals.map(|(number, goal)| (goal, Bounds::of(&self.trials, number)))
     }
 
-    /// What was found so far.
+    /// Returns the result so far.
     pub fn result(&self) -> SearchResult {
         let (invalid, ending) = (self.invalid.clone(), self.ending.as_ref());
         SearchResult::of_trials(&self.trials, invalid, &self.limits, ending)
@@ -126,18 +126,18 @@ impl Search {
             .filter(|number| State::of(&self.trials, *number, &self.limits) == State::Open)
             .collect();
         if open.is_empty() {
-            self.wanted = None;
+            self.pending = None;
         } else if self.trials.all().len() >= self.limits.trials {
             self.end(Ending::Trials);
         } else if self.time_ns >= self.limits.time_ns {
             self.end(Ending::Time);
         } else {
-            self.wanted = self.strategy.next(&self.trials, &self.limits, &open);
+            self.pending = self.strategy.next(&self.trials, &self.limits, &open);
         }
     }
 }
 
-/// Carries a search out: `measure` is the measurer.
+/// Runs a search; `measure` is the measurer.
 ///
 /// # Errors
 /// The first error of the measurer.

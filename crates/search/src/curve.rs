@@ -1,36 +1,36 @@
-//! Loss against load (RFC 2544, section 26.3): from the greatest load downwards, until two
-//! trials in a row lose nothing.
+//! Loss against load (RFC 2544, section 26.3): from the maximum load downwards, until two
+//! consecutive trials lose nothing.
 
-/// Lossless trials in a row that end a curve.
+/// Consecutive lossless trials that end a curve.
 const LOSSLESS: usize = 2;
 
-/// A curve under way: which load next.
+/// A curve being measured.
 #[derive(Clone, Debug)]
 pub struct Curve {
     max_load: u64,
     step: f64,
-    /// Loads that are done.
+    /// Number of completed loads.
     done: u32,
     lossless: usize,
 }
 
 impl Curve {
-    /// From `max_load` in frames a second downwards, by `step`, a share of it.
+    /// Creates a curve from `max_load` in frames per second downwards, in steps of the share `step`
+    /// of it.
     pub fn new(max_load: u64, step: f64) -> Curve {
         Curve { max_load, step, done: 0, lossless: 0 }
     }
 
-    /// The load that is wanted, in frames a second; none when the curve is complete.
+    /// Returns the next load in frames per second; `None` when the curve is complete.
     pub fn next(&self) -> Option<u64> {
         let share = 1.0 - f64::from(self.done) * self.step;
-        // What rounding leaves of the last step is no load.
+        // A remainder of the last step that is due to rounding is not a load.
         let is_left = share > self.step * 1e-6 && self.lossless < LOSSLESS;
         let load = (self.max_load as f64 * share).round() as u64;
         (is_left && load > 0).then_some(load)
     }
 
-    /// Records the share that was lost at the load that was wanted; none if it could not be
-    /// measured.
+    /// Records the loss ratio at the requested load; `None` if it could not be measured.
     pub fn record(&mut self, loss_ratio: Option<f64>) {
         self.done += 1;
         self.lossless = if loss_ratio == Some(0.0) { self.lossless + 1 } else { 0 };
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_falls_until_two_trials_in_a_row_lose_nothing() {
+    fn curve_ends_after_two_consecutive_lossless_trials() {
         assert_eq!(loads(1000, 0.1, 750), [1000, 900, 800, 700, 600]);
         assert_eq!(loads(1000, 0.1, 5000), [1000, 900]);
         assert_eq!(loads(1000, 0.25, 1), [1000, 750, 500, 250]);
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_measured_is_not_lossless() {
+    fn unmeasured_load_is_not_lossless() {
         let mut curve = Curve::new(100, 0.1);
         curve.record(Some(0.0));
         curve.record(None);

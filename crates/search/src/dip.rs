@@ -1,35 +1,35 @@
-//! More loss at a lower load than at a higher one: there a search finds one of several borders,
-//! by chance.
+//! Higher loss at a lower load than at a higher one: a search on such a device finds one of several
+//! thresholds, by chance.
 
 use crate::drift::Drift;
 use crate::trial::Measured;
 use crate::trials::Trials;
 use serde::Serialize;
 
-/// Valid trials that each of the two loads needs. If both lost alike, chance would separate six
-/// from six in one of 924 pairs.
+/// Minimum number of valid trials at each of the two loads. If both lost alike, chance would
+/// separate six from six in one of 924 pairs.
 const TRIALS_MIN: usize = 6;
-/// Ratio of the losses.
+/// Minimum ratio of the losses.
 const APART: f64 = 2.0;
-/// Least difference of the loss ratios.
+/// Minimum difference of the loss ratios.
 const LEAST: f64 = 0.001;
 
 /// Loss that falls while the load rises.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LossDip {
-    /// The load that lost more, in frames a second of one interface.
+    /// The load with more loss, in frames per second of one interface.
     pub load: u64,
-    /// Median loss ratio there.
+    /// Median loss ratio at that load.
     pub loss_ratio: f64,
-    /// The higher load that lost less.
+    /// The higher load with less loss.
     pub higher: u64,
     /// Median loss ratio at the higher load.
     pub loss_at_higher: f64,
 }
 
 impl LossDip {
-    /// The largest fall of the loss between two loads, each trial of the lower one having lost more
-    /// than any of the higher one. `None` for a device that drifts.
+    /// Returns the largest fall of the loss between two loads, if each trial at the lower load lost
+    /// more than any at the higher one. `None` for a device that drifts.
     pub(crate) fn of(trials: &Trials, drift: Option<&Drift>) -> Option<LossDip> {
         let known: Vec<(u64, Vec<f64>)> = trials
             .loads()
@@ -63,7 +63,7 @@ fn sorted_losses(trials: &[Measured]) -> Vec<f64> {
     ratios
 }
 
-/// The lower median of sorted values.
+/// Returns the lower median of sorted values.
 fn median(sorted: &[f64]) -> f64 {
     sorted[(sorted.len() - 1) / 2]
 }

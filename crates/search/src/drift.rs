@@ -1,24 +1,24 @@
-//! Whether the device became faster or slower during a search, by overloaded trials at the same
-//! load: how much they forwarded against when they were measured.
+//! Drift of a device's capacity during a search, from overloaded trials at the same load: the
+//! forwarding rate against the time of measurement.
 
 use crate::trial::Measured;
 use crate::trials::Trials;
 use serde::Serialize;
 
-/// Trials that a statement needs at least, and how many standard errors the slope must be away
-/// from nothing: chance does as much in fewer than one of ten thousand searches.
+/// Minimum number of trials, and minimum distance of the slope from zero in standard errors: chance
+/// exceeds them in fewer than one of ten thousand searches.
 const TRIALS_MIN: usize = 8;
 const ERRORS_MIN: f64 = 5.0;
 
-/// A device whose capacity moved.
+/// A device with changing capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Drift {
-    /// By how much over the whole search, in shares: negative if it became slower.
+    /// Relative change over the whole search; negative if the device became slower.
     pub change: f64,
 }
 
 impl Drift {
-    /// The drift over all trials, if it is beyond chance and beyond `width`.
+    /// Returns the drift over all trials, if it is beyond chance and beyond `width`.
     pub(crate) fn of(trials: &Trials, width: f64) -> Option<Drift> {
         let mut points: Vec<(u64, f64, f64)> = trials
             .all()
@@ -46,7 +46,7 @@ impl Drift {
         }
         let slope = xy / xx;
         let error = ((yy - slope * xy).max(0.0) / (free - 1.0) / xx).sqrt();
-        // The slope is of logarithms: no device loses more than all.
+        // The slope is of logarithms: no device loses more than everything.
         let change = (slope * (trials.all().len() - 1) as f64).exp_m1();
         (slope.abs() > ERRORS_MIN * error && change.abs() > width).then_some(Drift { change })
     }

@@ -1,36 +1,37 @@
-//! How much the device seems to forward at most, by the forwarding rates of overloaded trials.
-//! Decides which loads are tried next, and nothing else: a wrong estimate costs trials.
+//! Estimate of the maximum forwarding rate, from overloaded trials. It only selects the next loads:
+//! a wrong estimate costs trials.
 
 use crate::normal;
 use crate::trial::Measured;
 use crate::trials::Trials;
 
-/// Share of the width from which a loss says that the load is too much. A smaller one says
-/// that packets are lost, not how many more there could be.
+/// Share of the width above which a loss means that the load is too high. A smaller loss shows that
+/// packets are lost, not how many more the device could forward.
 const EXPLAINED: f64 = 0.1;
-/// How far around the lowest overloaded load others say as much as it, in shares.
+/// Range around the lowest overloaded load within which other trials count equally, as shares.
 const NEAR: (f64, f64) = (0.97, 1.05);
 
-/// What single trials say of the device.
+/// Estimate from single trials.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Estimate {
-    /// Capacity in frames a second.
+    /// Capacity in frames per second.
     pub(crate) rate: f64,
-    /// Its standard error in shares; none of a single sample.
+    /// Its standard error as a share; `None` for a single sample.
     pub(crate) error: Option<f64>,
-    /// The greatest load at which most trials were not overloaded.
+    /// The highest load at which most trials were not overloaded.
     pub(crate) passed: Option<u64>,
-    /// The next greater load of a trial: from it on most were.
+    /// The next higher load of a trial: from it on, most trials were overloaded.
     pub(crate) refused: u64,
-    /// Trials around where overload begins.
+    /// Number of trials near the onset of overload.
     pub(crate) near: usize,
-    /// More passed than what was refused forwarded: the rate is a guess between both.
+    /// True if the passed load exceeds the forwarding rate at the refused one: the rate is a guess
+    /// between both.
     pub(crate) contradicted: bool,
 }
 
-/// The capacity by the trials around the load at which overload begins, and by those further up
-/// that agree with them. Of a trial that was not overloaded is known that its load was not too
-/// much: samples are taken as normal, some of them censored, and the mean is the likeliest.
+/// Returns the capacity from the trials around the onset of overload, and from those above that
+/// agree with them. A trial that was not overloaded only shows that its load was not too high:
+/// samples are taken as normal, some of them censored, and the mean is the most likely one.
 pub(crate) fn capacity(trials: &Trials, width: f64) -> Option<Estimate> {
     let is_over = |measured: &Measured| measured.output.loss_ratio >= width * EXPLAINED;
     let mostly = |at: &[Measured]| 2 * at.iter().filter(|m| is_over(m)).count() >= at.len();
@@ -40,7 +41,7 @@ pub(crate) fn capacity(trials: &Trials, width: f64) -> Option<Estimate> {
     let is_near = |measured: &&Measured| near.contains(&(measured.trial.load as f64));
     let (mut over, mut free): (Vec<&Measured>, Vec<&Measured>) =
         trials.all().iter().filter(is_near).partition(|measured| is_over(measured));
-    // Short trials may live on a buffer: the longest decide.
+    // Short trials may benefit from a buffer: the longest ones decide.
     let longest_ns = over.iter().map(|measured| measured.trial.duration_ns).max().unwrap_or(0);
     let is_long = |measured: &&Measured| 2 * measured.trial.duration_ns >= longest_ns;
     over.retain(is_long);
@@ -59,7 +60,7 @@ pub(crate) fn capacity(trials: &Trials, width: f64) -> Option<Estimate> {
         });
     }
     let mut off: Vec<f64> = samples.iter().map(|sample| (sample / middle - 1.0).abs()).collect();
-    // Beyond it a sample is no noise: the device stalled, or forwards less the more it gets.
+    // Beyond this a sample is not noise: the device stalled, or forwards less the more it receives.
     let far = (7.0 * median(&mut off)).max(2.0 * width);
     let others = trials.all().iter().filter(|m| !is_near(m) && is_over(m) && is_long(m));
     samples.extend(others.map(Measured::forwarding_rate));
@@ -77,8 +78,8 @@ pub(crate) fn capacity(trials: &Trials, width: f64) -> Option<Estimate> {
     Some(Estimate { rate, error, passed, refused, near, contradicted })
 }
 
-/// Mean and deviation of a normal distribution by samples and by least values, by the method of
-/// expectation and maximisation.
+/// Returns mean and deviation of a normal distribution from samples and lower limits, by
+/// expectation maximisation.
 fn likeliest(samples: &[f64], least: &[f64], deviation_min: f64) -> (f64, f64) {
     let count = samples.len() as f64;
     let mut mean = samples.iter().sum::<f64>() / count;

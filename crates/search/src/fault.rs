@@ -1,24 +1,24 @@
-//! What cannot be searched for, and why.
+//! Reasons why a search is impossible.
 
 use std::fmt;
 
-/// A goal or a range that no search can be made of.
+/// A goal or a range that cannot be searched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// No goal was given.
     NoGoals,
-    /// Two goals of one name.
+    /// Two goals have the same name.
     Twice(String),
-    /// A value of a goal.
+    /// An invalid value of a goal.
     Goal {
         /// Name of the goal.
         goal: String,
-        /// What is wrong with it.
+        /// The fault.
         what: String,
     },
-    /// The range of loads.
+    /// An invalid range of loads.
     Loads(String),
-    /// The limits of the search itself.
+    /// Invalid limits of the search.
     Limits(String),
 }
 

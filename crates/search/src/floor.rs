@@ -1,37 +1,37 @@
-//! Whether as much is lost at a lower load: what is lost then is not of too high a load.
+//! Loss that persists at lower loads: it is not caused by too high a load.
 
 use crate::drift::Drift;
 use crate::trial::{Invalid, Measured};
 use crate::trials::Trials;
 use serde::Serialize;
 
-/// Valid trials that a statement needs at each of its two loads.
+/// Minimum number of valid trials at each of the two loads.
 const TRIALS_MIN: usize = 8;
-/// How far apart these are at least, as a ratio.
+/// Minimum ratio of the two loads.
 const APART: f64 = 1.1;
 
-/// Loss that stays while the load falls: of a device that drops some packets of any load, or of
-/// one that stands still now and then, by itself or with the machine under it.
+/// Loss that persists while the load falls: from a device that drops some packets at any load, or
+/// one that stalls now and then, by itself or with its machine.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LossFloor {
-    /// Median loss ratio of all trials at the lower load, invalid ones being counted as lossless.
+    /// Median loss ratio of all trials at the lower load; invalid ones count as lossless.
     pub loss_ratio: f64,
-    /// The lower load, in frames a second of one interface.
+    /// The lower load, in frames per second of one interface.
     pub from: u64,
-    /// The higher one, at which the median was at most twice as large.
+    /// The higher load, at which the median was at most twice as large.
     pub to: u64,
 }
 
 impl LossFloor {
-    /// The loss that stays over the widest span of loads, if there is any. A device that is only
-    /// slower than the higher load would have lost nothing at the lower one: the latter is less
-    /// than what was forwarded at the former. Of a device that drifts nothing is said.
+    /// Returns the persistent loss over the widest span of loads, if there is any. A device that is
+    /// only slower than the higher load would have lost nothing at the lower one, because the lower
+    /// load is below the rate forwarded at the higher one. `None` for a device that drifts.
     ///
-    /// The lower load is the lowest one known: a lossless one below it shows that the loss is of
-    /// too high a load after all, even if it has few trials.
+    /// The lower load is the lowest known one: a lossless load below it shows that too high a load
+    /// causes the loss, even with few trials.
     ///
-    /// A spoiled trial is valid where much was lost in spite of it, so that the valid ones alone
-    /// would show a loss where most trials had none.
+    /// A disturbed trial counts as valid if it lost much in spite of the disturbance, so the valid
+    /// trials alone would show a loss even if most trials had none.
     pub(crate) fn of(
         trials: &Trials,
         invalid: &[Invalid],
@@ -55,8 +55,8 @@ impl LossFloor {
     }
 }
 
-/// The lower median of loss ratios, those of so many `lossless` trials beside them: half of all or
-/// more lost at least as much.
+/// Returns the lower median of the loss ratios together with `lossless` lossless trials: at least
+/// half of all lost at least this much.
 fn median_loss(trials: &[Measured], lossless: usize) -> f64 {
     let ratios = trials.iter().map(|trial| trial.output.loss_ratio);
     let mut ratios: Vec<f64> = ratios.chain(std::iter::repeat_n(0.0, lossless)).collect();

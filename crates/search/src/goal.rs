@@ -1,4 +1,4 @@
-//! Search goals: what a load must hold to count as throughput (RFC 9971, "Goal Terms").
+//! Search goals: conditions for a load to count as throughput (RFC 9971, "Goal Terms").
 
 use crate::fault::Fault;
 use serde::{Deserialize, Serialize};
@@ -8,32 +8,31 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// One search goal: the required attributes of RFC 9971 and its two optional ones.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Goal {
-    /// What reports call it.
+    /// Name in reports.
     pub name: String,
-    /// Goal Loss Ratio: a trial that loses more is a high-loss trial. At least 0, below 1.
+    /// Goal Loss Ratio: a trial with a higher loss ratio is a high-loss trial. At least 0, below 1.
     pub loss_ratio: f64,
-    /// Goal Exceed Ratio: the share of the duration sum that high-loss trials may have at a
-    /// lower bound. At least 0, below 1.
+    /// Goal Exceed Ratio: the share of the duration sum that high-loss trials may have at a lower
+    /// bound. At least 0, below 1.
     pub exceed_ratio: f64,
-    /// Goal Initial Trial Duration: the shortest trial that is worth its time.
+    /// Goal Initial Trial Duration: the duration of the shortest trials.
     pub initial_ns: u64,
     /// Goal Final Trial Duration: shorter trials are short trials.
     pub final_ns: u64,
-    /// Goal Duration Sum: as much full-length traffic decides on a load.
+    /// Goal Duration Sum: total duration of full-length trials that decides a load.
     pub sum_ns: u64,
-    /// Goal Width: the greatest distance of the relevant bounds, in shares of the upper one.
+    /// Goal Width: maximum distance of the relevant bounds, as a share of the upper one.
     pub width: f64,
 }
 
-/// The words that [`Goal::preset`] knows.
+/// The names that [`Goal::preset`] accepts.
 pub const PRESETS: [&str; 4] = ["ndr", "pdr", "rfc2544", "tst009"];
 
 impl Goal {
-    /// The goal of a well-known name: `ndr` (no loss) and `pdr` (0.5 %) in 21 trials of a second
-    /// at most, half of which may exceed; `rfc2544` (throughput of RFC 2544, 60 s) and `tst009`
-    /// (ETSI GS NFV-TST 009, binary search with loss verification, 2 x 60 s), both as RFC 9971
-    /// maps them. The latter two begin with trials of a second, which can refute a load but
-    /// never confirm it.
+    /// Returns a preset goal: `ndr` (no loss) and `pdr` (0.5 %) in at most 21 trials of 1 s, half
+    /// of which may exceed; `rfc2544` (throughput of RFC 2544, 60 s) and `tst009` (ETSI GS NFV-TST
+    /// 009, binary search with loss verification, 2 x 60 s), both as RFC 9971 maps them. The latter
+    /// two begin with trials of 1 s, which can refute a load but never confirm it.
     pub fn preset(name: &str) -> Option<Goal> {
         let (loss_ratio, exceed_ratio, final_s, sum_s) = match name {
             "ndr" => (0.0, 0.5, 1, 21),
@@ -53,20 +52,20 @@ impl Goal {
         })
     }
 
-    /// True if the bounds are as close together as the goal asks.
+    /// True if the bounds are as close together as the goal requires.
     pub fn is_reached(&self, lower: u64, upper: u64) -> bool {
         lower < upper && distance(lower, upper) <= self.width
     }
 
-    /// The least load in frames a second at which the width is a whole frame, and the shortest
-    /// trial sends one.
+    /// Returns the lowest load in frames per second at which the width is a whole frame and the
+    /// shortest trial sends one.
     pub fn least_load(&self) -> u64 {
         let of_width = (1.0 / self.width).ceil();
         let of_trial = (SECOND_NS as f64 / self.initial_ns.max(1) as f64).ceil();
         of_width.max(of_trial) as u64
     }
 
-    /// What keeps the goal from being searched for.
+    /// Returns the faults that make the goal impossible to search for.
     pub(crate) fn faults(&self) -> Vec<Fault> {
         let mut faults = Vec::new();
         let mut hold = |holds: bool, what: String| {
@@ -98,10 +97,10 @@ impl Goal {
     }
 }
 
-/// The smallest width: a grid of loads this fine is still a small one.
+/// Minimum width: a grid of loads this fine is still small.
 const WIDTH_MIN: f64 = 1e-5;
 
-/// How far apart two loads are, in shares of the upper one.
+/// Returns the distance of two loads, as a share of the upper one.
 pub fn distance(lower: u64, upper: u64) -> f64 {
     (upper - lower) as f64 / upper as f64
 }

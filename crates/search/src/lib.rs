@@ -1,10 +1,10 @@
-//! Search for the rate at which a device loses as much as is tolerated and no more: multiple
-//! loss ratio search, MLRsearch, as RFC 9971 defines it.
+//! Search for the highest rate within a tolerated loss: multiple loss ratio search, MLRsearch, as
+//! RFC 9971 defines it.
 //!
-//! [`Search`] is the RFC's controller. It knows no device, no clock and no thread: it says which
-//! trial it wants ([`Step`]) and is told how the trial came out ([`Outcome`]). Whoever measures
-//! (a testbed, a simulated device) is the RFC's measurer, whoever reads the [`SearchResult`] its
-//! manager. `docs/MLRSEARCH.md` holds the RFC's requirements against this crate.
+//! [`Search`] is the RFC's controller. It knows no device, no clock and no thread: it requests
+//! trials ([`Step`]) and receives their outcomes ([`Outcome`]). The RFC's measurer is the code that
+//! measures (a testbed, a simulated device), and its manager is the code that reads the
+//! [`SearchResult`]. `docs/MLRSEARCH.md` compares this crate with the RFC's requirements.
 #![forbid(unsafe_code)]
 
 pub mod bisect;

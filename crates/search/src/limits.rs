@@ -1,38 +1,39 @@
-//! What a search may use.
+//! Limits of a search.
 
 use crate::fault::Fault;
 use crate::goal::Goal;
 
-/// What a search may use.
+/// Limits of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Min Load: the least load of a trial, in frames a second of one interface.
+    /// Min Load: the minimum load of a trial, in frames per second of one interface.
     pub min_load: u64,
-    /// Max Load: the greatest one.
+    /// Max Load: the maximum load of a trial.
     pub max_load: u64,
-    /// What the link carries at most, where it is known.
+    /// Maximum load that the link carries; `None` if unknown.
     pub link: Option<u64>,
-    /// Trials at most.
+    /// Maximum number of trials.
     pub trials: usize,
-    /// Effective durations together at most.
+    /// Maximum sum of effective durations.
     pub time_ns: u64,
-    /// Invalid trials in a row after which the search gives up; before the first valid one, at
+    /// Consecutive invalid trials after which the search gives up; before the first valid one, at
     /// most [`INVALID_AT_START`].
     pub invalid: usize,
 }
 
-/// How often in a row a trial may be invalid unless told otherwise.
+/// Default maximum number of consecutive invalid trials.
 pub const INVALID_MAX: usize = 3;
 
-/// Invalid trials after which a search without a valid one gives up: it measures the instrument.
+/// Invalid trials after which a search without a valid one gives up: it would measure the
+/// instrument.
 pub const INVALID_AT_START: usize = 10;
 
-/// Share of the line rate that a search may lack and still end at it: as much as a sender may
-/// leave unsent.
+/// Share of the line rate by which a search may fall short and still end at it: as much as a sender
+/// may leave unsent.
 const SHORT_OF_LINE: f64 = 0.005;
 
 impl Limits {
-    /// From `min_load` to `max_load`, with as many trials and as much time as no sensible
+    /// Creates limits from `min_load` to `max_load`, with more trials and time than any sensible
     /// search needs.
     pub fn between(min_load: u64, max_load: u64) -> Limits {
         Limits {
@@ -45,7 +46,7 @@ impl Limits {
         }
     }
 
-    /// True if the greatest load is what the link carries: there is no greater one to try.
+    /// True if the maximum load is what the link carries: there is no higher one to try.
     pub fn end_at_line(&self) -> bool {
         let is_all = |link: u64| self.max_load as f64 >= (1.0 - SHORT_OF_LINE) * link as f64;
         self.link.is_some_and(is_all)

@@ -2,7 +2,7 @@
 
 use std::f64::consts::TAU;
 
-/// Probability of a value below `z`, by its series; beyond eight deviations 0 or 1.
+/// Returns the probability of a value below `z`, by its series; 0 or 1 beyond eight deviations.
 pub(crate) fn below(z: f64) -> f64 {
     if z.abs() > 8.0 {
         return if z > 0.0 { 1.0 } else { 0.0 };
@@ -15,7 +15,7 @@ pub(crate) fn below(z: f64) -> f64 {
     0.5 + sum * (-z * z / 2.0).exp() / TAU.sqrt()
 }
 
-/// The value below which another lies with a probability, by halving.
+/// Returns the quantile of a probability, by halving.
 pub(crate) fn quantile(share: f64) -> f64 {
     let (mut low, mut high) = (-8.0, 8.0);
     for _ in 0..60 {
@@ -25,7 +25,7 @@ pub(crate) fn quantile(share: f64) -> f64 {
     (low + high) / 2.0
 }
 
-/// By how much the mean of the values above `z` exceeds that of all, in deviations.
+/// Returns by how much the mean of the values above `z` exceeds the mean of all, in deviations.
 pub(crate) fn hazard(z: f64) -> f64 {
     match z {
         z if z < -8.0 => 0.0,
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_of_the_tables() {
+    fn values_match_published_tables() {
         for (z, share) in [(0.0, 0.5), (1.0, 0.841_344_7), (-1.959_964, 0.025), (3.0, 0.998_650_1)]
         {
             assert!((below(z) - share).abs() < 1e-7, "{z}");

@@ -1,4 +1,4 @@
-//! What a search found (RFC 9971, "Result Terms").
+//! Result of a search (RFC 9971, "Result Terms").
 
 use crate::bounds::Bounds;
 use crate::classify::conditional_throughput;
@@ -12,19 +12,18 @@ use crate::trials::Trials;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Search Result: one goal result for each goal, in their order, and all that was measured.
+/// Search Result: one goal result per goal, in their order, and all measurements.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SearchResult {
-    /// What was found for each goal.
+    /// Result of each goal.
     pub goals: Vec<GoalResult>,
-    /// All trials, as they were measured.
+    /// All trials, in the order of measurement.
     pub trials: Vec<Measured>,
-    /// Trials that said nothing of the device, and why.
+    /// Invalid trials, with reasons.
     pub invalid: Vec<Invalid>,
-    /// A device that became faster or slower during the search: its bounds hold for no one
-    /// moment.
+    /// Drift of the device during the search: its bounds are not valid at any single moment.
     pub drift: Option<Drift>,
-    /// Loss that is as large at lower loads.
+    /// Loss that persists at lower loads.
     pub loss_floor: Option<LossFloor>,
     /// Loss that falls while the load rises.
     pub loss_dip: Option<LossDip>,
@@ -33,50 +32,50 @@ pub struct SearchResult {
 /// Goal Result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GoalResult {
-    /// The goal, as it was applied.
+    /// The goal.
     pub goal: Goal,
     /// Relevant bounds in frames a second of one interface.
     #[serde(flatten)]
     pub bounds: Bounds,
     /// Conditional throughput at the lower bound, in frames a second of one interface.
     pub conditional_throughput: Option<f64>,
-    /// Why the result is irregular; a regular one has no reason.
+    /// Reason for an irregular result; `None` for a regular one.
     pub irregular: Option<Irregular>,
 }
 
-/// Why a goal has no regular result.
+/// Reason for an irregular result of a goal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "reason")]
 pub enum Irregular {
-    /// The greatest load that was allowed is a lower bound: the device may be faster.
+    /// The maximum load is a lower bound: the device may be faster.
     NoUpperBound,
-    /// The greatest load was the link's line rate, and is a lower bound: the device is as fast as
+    /// The maximum load was the link's line rate, and is a lower bound: the device is as fast as
     /// its link, or faster.
     LineRate,
-    /// The least load that was allowed is an upper bound: the device may hold the goal nowhere.
+    /// The minimum load is an upper bound: the device may meet the goal at no load.
     NoLowerBound,
-    /// The search was ended before.
+    /// The search ended early.
     Ended {
-        /// By what.
+        /// Reason for the early end.
         by: Ending,
     },
 }
 
-/// What ends a search before its goals are reached.
+/// Reason for the end of a search before its goals are reached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Ending {
-    /// As many trials as were allowed.
+    /// The maximum number of trials was reached.
     Trials,
-    /// As much time as was allowed.
+    /// The maximum time was reached.
     Time,
-    /// Whoever started it.
+    /// The caller ended the search.
     Cancelled,
-    /// A trial that was invalid again and again.
+    /// Trials were repeatedly invalid.
     Unmeasurable {
         /// The trial.
         trial: Trial,
-        /// What was wrong the last time.
+        /// Fault of the last attempt.
         why: String,
     },
 }
@@ -100,9 +99,8 @@ impl fmt::Display for Irregular {
 }
 
 impl SearchResult {
-    /// What trials say that were made elsewhere, or before: the goals, the limits of their
-    /// search, each trial with its outcome, and what ended the search before its goals were
-    /// reached.
+    /// Returns the result of trials that were made elsewhere, or earlier, from the goals, the
+    /// limits of their search, each trial with its outcome, and the reason for an early end.
     pub fn of(
         goals: Vec<Goal>,
         limits: &Limits,
@@ -120,7 +118,7 @@ impl SearchResult {
         SearchResult::of_trials(&trials, invalid, limits, ending)
     }
 
-    /// The result as it stands.
+    /// Returns the current result.
     pub(crate) fn of_trials(
         trials: &Trials,
         invalid: Vec<Invalid>,
@@ -146,23 +144,24 @@ impl SearchResult {
 }
 
 impl GoalResult {
-    /// True if both relevant bounds were found, as close together as the goal asks.
+    /// True if both relevant bounds were found, as close together as the goal requires.
     pub fn is_regular(&self) -> bool {
         self.irregular.is_none()
     }
 
     /// True if its conditional throughput is the device's: the result is regular, or no link of
-    /// the kind carries more.
+    /// this kind carries more.
     pub fn has_rate(&self) -> bool {
         matches!(self.irregular, None | Some(Irregular::LineRate))
     }
 
-    /// Distance of the bounds, in shares of the upper one.
+    /// Returns the distance of the bounds, as a share of the upper one.
     pub fn width(&self) -> Option<f64> {
         Some(distance(self.bounds.lower?, self.bounds.upper?))
     }
 
-    /// The result of a goal, by its number, as it stands; `ending` says what ended the search.
+    /// Returns the current result of a goal, by its number; `ending` is the reason for the end of
+    /// the search.
     pub(crate) fn of(
         trials: &Trials,
         number: usize,
@@ -188,23 +187,23 @@ impl GoalResult {
     }
 }
 
-/// How far a goal is.
+/// State of a goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// Further trials are needed.
     Open,
-    /// Both bounds, close together.
+    /// Both bounds are known, close together.
     Reached,
-    /// The greatest load is a lower bound.
+    /// The maximum load is a lower bound.
     NoUpper,
-    /// So is the line rate, and it is the greatest load.
+    /// The line rate is a lower bound, and it is the maximum load.
     Line,
-    /// The least load is an upper bound.
+    /// The minimum load is an upper bound.
     NoLower,
 }
 
 impl State {
-    /// The state of a goal, by its number.
+    /// Returns the state of a goal, by its number.
     pub(crate) fn of(trials: &Trials, number: usize, limits: &Limits) -> State {
         let bounds = Bounds::of(trials, number);
         match (bounds.lower, bounds.upper) {

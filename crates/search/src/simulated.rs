@@ -1,34 +1,34 @@
-//! Devices whose truth is known, to try searches on.
+//! Devices with known behaviour, for testing searches.
 
 use crate::normal;
 use crate::trial::{Outcome, Output, Trial};
 
-/// How a device behaves. Rates are frames a second.
+/// Behaviour of a device. Rates are in frames per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Law {
-    /// What it forwards at most, at the beginning.
+    /// Maximum forwarding rate at the beginning.
     pub capacity: f64,
-    /// Standard deviation of the capacity from trial to trial, in shares.
+    /// Standard deviation of the capacity from trial to trial, as a share.
     pub sigma: f64,
-    /// Probability that a trial loses some packets whatever the load.
+    /// Probability that a trial loses some packets at any load.
     pub lossy: f64,
-    /// Width of the border in shares of the capacity: the probability that a trial loses 0.2 %
-    /// rises from 0 half of it below the capacity to 1 half of it above.
+    /// Width of the border as a share of the capacity: the probability that a trial loses 0.2 %
+    /// rises from 0 at half of it below the capacity to 1 at half of it above.
     pub border: f64,
-    /// Share of the time in which it stands still, and loses what comes, whatever the load.
+    /// Share of the time in which the device stalls and loses all packets, at any load.
     pub still: f64,
-    /// By how much the capacity grows with every second of traffic, in shares.
+    /// Growth of the capacity per second of traffic, as a share.
     pub drift: f64,
-    /// Share of the capacity that is lost for each share of overload.
+    /// Share of the capacity that is lost per share of overload.
     pub livelock: f64,
-    /// Seconds of the excess that a buffer holds.
+    /// Seconds of excess traffic that a buffer holds.
     pub buffer_s: f64,
-    /// Seconds beside the traffic that each trial counts for.
+    /// Seconds in addition to the traffic that each trial counts for.
     pub overhead_s: f64,
 }
 
 impl Law {
-    /// A device that always forwards `capacity` at most.
+    /// Creates a device that always forwards at most `capacity`.
     pub fn exact(capacity: f64) -> Law {
         Law {
             capacity,
@@ -43,11 +43,11 @@ impl Law {
         }
     }
 
-    /// The load at which half of all trials of a second lose more than a ratio; `None` if half
+    /// Returns the load at which half of all trials of 1 s lose more than a ratio; `None` if half
     /// of them do so at every load.
     pub fn truth(&self, loss_ratio: f64) -> Option<f64> {
         let nowhere = (loss_ratio == 0.0 && self.lossy >= 0.5) || self.still > loss_ratio;
-        // Of trials without a loss of their own, how many must have enough capacity.
+        // Share of the trials without random loss that must have enough capacity.
         (!nowhere).then(|| {
             let share = if loss_ratio == 0.0 { 0.5 / (1.0 - self.lossy) } else { 0.5 };
             let below = self.capacity * (1.0 - self.sigma * normal::quantile(share));
@@ -56,7 +56,7 @@ impl Law {
     }
 }
 
-/// A device that follows a law, with a random generator of its own.
+/// A simulated device, with its own random generator.
 #[derive(Clone, Debug)]
 pub struct Device {
     law: Law,
@@ -68,12 +68,12 @@ pub struct Device {
 }
 
 impl Device {
-    /// A device of its own for each seed.
+    /// Creates a device; each seed gives a different one.
     pub fn new(law: Law, seed: u64) -> Device {
         Device { law, random: seed.wrapping_mul(0x5851_f42d_4c95_7f2d), now_s: 0.0, trials: 0 }
     }
 
-    /// Carries a trial out.
+    /// Runs a trial.
     pub fn measure(&mut self, trial: Trial) -> Outcome {
         let law = self.law;
         let seconds = trial.duration_ns as f64 / 1e9;

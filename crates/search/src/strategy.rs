@@ -1,14 +1,13 @@
-//! Which trial is next. The RFC leaves this open; any choice that ends with bounds is right,
+//! Choice of the next trial. The RFC leaves it open; any choice that ends with bounds is correct,
 //! and a good one needs few trials.
 //!
-//! First the device is located by single trials: at the greatest load, then just above what
-//! it forwarded there, until forwarding rates agree (`locate`). Then a grid is laid such that
-//! the threshold of the strictest goal is in the middle of a cell, and each goal measures both
-//! ends of the cell that holds its threshold (`candidate`). Where a class contradicts the
-//! estimate, the class is believed: the search goes on beyond it in growing steps, and halves
-//! what lies between two bounds. The smallest load that any goal asks for is measured until it
-//! is decided, since an upper bound found late at a small load would make what was found above
-//! it worthless.
+//! First the device is located by single trials: at the maximum load, then just above the rate it
+//! forwarded there, until forwarding rates agree (`locate`). Then a grid is laid with the threshold
+//! of the strictest goal in the middle of a cell, and each goal measures both ends of the cell that
+//! contains its threshold (`candidate`). If a class contradicts the estimate, the class is
+//! believed: the search continues beyond it in growing steps, and halves the interval between two
+//! bounds. The lowest load that any goal requests is measured until it is decided, because an upper
+//! bound found late at a low load would invalidate the results above it.
 
 use crate::bounds::Bounds;
 use crate::classify::Class;
@@ -19,32 +18,33 @@ use crate::limits::Limits;
 use crate::trial::Trial;
 use crate::trials::Trials;
 
-/// How much further each step leads that goes on above a lower bound.
+/// Growth of the steps above a lower bound.
 const GROWTH_UP: f64 = 4.0;
-/// The same below an upper bound that no overload explains.
+/// Growth of the steps below an upper bound that no overload explains.
 const GROWTH_DOWN: f64 = 40.0;
-/// Trials that locate the device at most, and by how much less than the width the estimate
-/// may be wrong where fewer are enough.
+/// Maximum number of trials to locate the device, and the factor below the width at which the
+/// estimate's error permits fewer.
 const LOCATING: usize = 6;
 const ENOUGH: f64 = 5.0;
-/// The same of a device that forwards less the more it gets.
+/// The same for a device that forwards less the more it receives.
 const LOCATING_MAX: usize = 24;
-/// How far above the estimate the device is tried for it, in widths: there it is an upper bound
-/// for a goal that tolerates as much loss as its width.
+/// Distance above the estimate at which the device is tested, in widths: an upper bound there is
+/// one for a goal that tolerates as much loss as its width.
 const ABOVE: f64 = 1.5;
-/// How far aside of a load of the grid a trial may lie to become one, in cells.
+/// Maximum distance of a trial from a grid load to become one, in cells.
 const ASIDE: f64 = 0.1;
 
-/// What a strategy remembers beside the trials.
+/// State of a strategy in addition to the trials.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Strategy {
     grid: Option<Grid>,
-    /// The goal and load that are being decided.
+    /// The goal and load being decided.
     focus: Option<(usize, u64)>,
 }
 
 impl Strategy {
-    /// The next trial for the goals that are still `open` (by number); `None` if there is none.
+    /// Returns the next trial for the goals that are still `open` (by number); `None` if there is
+    /// none.
     pub(crate) fn next(
         &mut self,
         trials: &Trials,
@@ -83,15 +83,15 @@ impl Strategy {
     }
 }
 
-/// How long the next trial at a load is for a goal: a short one first, which may refute the
-/// load, then full-length ones.
+/// Returns the duration of the next trial at a load for a goal: first a short one, which may refute
+/// the load, then full-length ones.
 fn duration_ns(goal: &Goal, trials: &Trials, load: u64) -> u64 {
     let was_tried =
         trials.at(load).iter().any(|measured| measured.trial.duration_ns >= goal.initial_ns);
     if was_tried { goal.final_ns } else { goal.initial_ns }
 }
 
-/// The load of a trial that makes the estimate of the capacity better; `None` if it is good.
+/// Returns the load of a trial that improves the estimate of the capacity; `None` if it is good.
 fn locate(trials: &Trials, limits: &Limits, width: f64) -> Option<u64> {
     let Limits { min_load, max_load, .. } = *limits;
     let count = trials.all().len();
@@ -103,8 +103,8 @@ fn locate(trials: &Trials, limits: &Limits, width: f64) -> Option<u64> {
     if rate < min_load as f64 || count >= LOCATING_MAX {
         return None;
     }
-    let wanted = match found.passed.map(|passed| passed as f64) {
-        // More passed than was thought possible: on towards what was refused.
+    let target = match found.passed.map(|passed| passed as f64) {
+        // More passed than expected: continue towards the refused load.
         Some(passed) if found.contradicted => {
             if refused as f64 <= passed * (1.0 + 3.0 * width) {
                 return None;
@@ -116,28 +116,28 @@ fn locate(trials: &Trials, limits: &Limits, width: f64) -> Option<u64> {
         }
         _ => rate * (1.0 + ABOVE * width),
     };
-    let load = (wanted.round() as u64).clamp(min_load, max_load);
-    // A load that was tried is as good as one beside it.
-    let beside = |tried: &u64| (*tried as f64 / load as f64 - 1.0).abs() <= width / 4.0;
-    Some(trials.loads().map(|(tried, _)| tried).find(beside).unwrap_or(load))
+    let load = (target.round() as u64).clamp(min_load, max_load);
+    // A load that was already tried is as good as one close to it.
+    let is_close = |tried: &u64| (*tried as f64 / load as f64 - 1.0).abs() <= width / 4.0;
+    Some(trials.loads().map(|(tried, _)| tried).find(is_close).unwrap_or(load))
 }
 
-/// Where the grid is fixed: at `wanted`, or at a load that was tried already if one of the grid
-/// comes to lie beside it, so that its trials count.
-fn anchor(wanted: f64, trials: &Trials, width: f64) -> f64 {
-    let beside = |load: f64| {
-        let steps = (load / wanted).ln() / -(1.0 - width).ln();
+/// Returns the anchor of the grid: `target`, or an already tried load if one of the grid would be
+/// close to it, so that its trials count.
+fn anchor(target: f64, trials: &Trials, width: f64) -> f64 {
+    let is_close = |load: f64| {
+        let steps = (load / target).ln() / -(1.0 - width).ln();
         steps.abs() < 8.0 && (steps - steps.round()).abs() <= ASIDE
     };
-    trials.loads().map(|(load, _)| load as f64).find(|load| beside(*load)).unwrap_or(wanted)
+    trials.loads().map(|(load, _)| load as f64).find(|load| is_close(*load)).unwrap_or(target)
 }
 
-/// The middle between two loads: of their logarithms if they are far apart.
+/// Returns the middle of two loads: of their logarithms if they are far apart.
 fn middle(lower: f64, upper: f64) -> f64 {
     if upper > 2.0 * lower { (lower * upper).sqrt() } else { (lower + upper) / 2.0 }
 }
 
-/// The load that a goal would have measured next.
+/// Returns the load that a goal would measure next.
 fn candidate(
     grid: &Grid,
     trials: &Trials,
@@ -148,11 +148,11 @@ fn candidate(
     let goal = &trials.goals()[number];
     let Bounds { lower, upper, .. } = Bounds::of(trials, number);
     let (max, width) = (limits.max_load as f64, goal.width);
-    // Above the greatest load all is the same.
+    // Above the maximum load all are the same.
     let most = max * (1.0 + width / 2.0);
     let threshold = capacity.map_or(most, |found| (found.rate / (1.0 - goal.loss_ratio)).min(most));
-    let wanted = match (lower.map(|load| load as f64), upper.map(|load| load as f64)) {
-        // Below what was thought possible: the next cell, then far down.
+    let target = match (lower.map(|load| load as f64), upper.map(|load| load as f64)) {
+        // Below the expected threshold: the next cell, then far down.
         (lower, Some(upper)) if upper <= threshold => {
             let under = threshold - upper;
             let on = if under < width * upper { width * upper } else { GROWTH_DOWN * under };
@@ -175,5 +175,5 @@ fn candidate(
             }
         }
     };
-    grid.nearest(wanted, lower, upper)
+    grid.nearest(target, lower, upper)
 }

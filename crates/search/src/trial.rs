@@ -1,31 +1,30 @@
-//! Trials (RFC 9971, "Trial Terms"): what is asked of a measurer, and what it
-//! answers.
+//! Trials (RFC 9971, "Trial Terms"): input and output of a measurer.
 
 use serde::{Deserialize, Serialize};
 
-/// Trial Input: what is asked of a measurer, and nothing else.
+/// Trial Input: the whole request to a measurer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trial {
-    /// Intended load of one interface, in frames a second.
+    /// Intended load of one interface, in frames per second.
     pub load: u64,
-    /// How long traffic is to be sent.
+    /// Duration of the traffic.
     pub duration_ns: u64,
 }
 
-/// Trial Output: what the measurer answers.
+/// Trial Output: the measurer's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Output {
-    /// Trial Loss Ratio: of the frames that were to be forwarded, the share that was not.
-    /// Between 0 and 1.
+    /// Trial Loss Ratio: the share of the frames to be forwarded that was not forwarded. Between 0
+    /// and 1.
     pub loss_ratio: f64,
-    /// Trial Effective Duration: what the trial counts for in sums of durations.
+    /// Trial Effective Duration: the trial's contribution to sums of durations.
     pub effective_ns: u64,
 }
 
 impl Output {
-    /// The output of a trial of which `expected` frames were to be forwarded and `forwarded`
-    /// were; it counts for its intended duration. `None` if no ratio comes of these figures:
-    /// nothing expected, or more forwarded than that.
+    /// Returns the output of a trial with `expected` frames to forward and `forwarded` forwarded
+    /// ones; it counts for its intended duration. `None` if these numbers give no ratio: none
+    /// expected, or more forwarded than expected.
     pub fn of_counts(trial: Trial, expected: u64, forwarded: u64) -> Option<Output> {
         let lost = expected.checked_sub(forwarded)?;
         (expected > 0).then(|| Output {
@@ -39,18 +38,18 @@ impl Output {
     }
 }
 
-/// How a trial came out.
+/// Outcome of a trial.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// It was measured.
+    /// The trial was measured.
     Valid(Output),
-    /// It says nothing of the device, for this reason (the sender fell short, the receiver
-    /// dropped): it is measured again.
+    /// The trial is not a measurement of the device, for this reason (the sender fell short, the
+    /// receiver dropped): it is repeated.
     Invalid(String),
 }
 
 impl Outcome {
-    /// An output that no trial can have is none.
+    /// Converts an impossible output to an invalid one.
     pub(crate) fn checked(self) -> Outcome {
         match self {
             Outcome::Valid(output) if !output.is_possible() => Outcome::Invalid(format!(
@@ -65,10 +64,10 @@ impl Outcome {
 /// Trial Result: input and output.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Measured {
-    /// What was asked.
+    /// The input.
     #[serde(flatten)]
     pub trial: Trial,
-    /// What was answered.
+    /// The output.
     #[serde(flatten)]
     pub output: Output,
 }
@@ -80,12 +79,12 @@ impl Measured {
     }
 }
 
-/// A trial that said nothing of the device.
+/// An invalid trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Invalid {
-    /// What was asked.
+    /// The input.
     #[serde(flatten)]
     pub trial: Trial,
-    /// What went wrong.
+    /// Fault of the trial.
     pub why: String,
 }

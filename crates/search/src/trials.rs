@@ -1,11 +1,11 @@
-//! All trials of a search, with what they say of each goal.
+//! All trials of a search, with their classes for each goal.
 
 use crate::classify::{Class, Sums};
 use crate::goal::Goal;
 use crate::trial::Measured;
 use std::collections::BTreeMap;
 
-/// All trials of a search, by load, with what they say of each goal.
+/// All trials of a search, by load, with their classes for each goal.
 #[derive(Clone, Debug)]
 pub struct Trials {
     goals: Vec<Goal>,
@@ -20,12 +20,12 @@ struct AtLoad {
 }
 
 impl Trials {
-    /// None yet.
+    /// Creates an empty collection.
     pub fn new(goals: Vec<Goal>) -> Trials {
         Trials { goals, at: BTreeMap::new(), all: Vec::new() }
     }
 
-    /// Adds one: every trial counts for every goal.
+    /// Adds a trial, which counts for every goal.
     pub fn add(&mut self, measured: Measured) {
         let at = self.at.entry(measured.trial.load).or_default();
         at.sums.resize(self.goals.len(), Sums::default());
@@ -36,33 +36,33 @@ impl Trials {
         self.all.push(measured);
     }
 
-    /// The goals that they are held against.
+    /// Returns the goals that the trials are compared with.
     pub fn goals(&self) -> &[Goal] {
         &self.goals
     }
 
-    /// All, as they were measured.
+    /// Returns all trials, in the order of measurement.
     pub fn all(&self) -> &[Measured] {
         &self.all
     }
 
-    /// Those at one load.
+    /// Returns the trials at one load.
     pub fn at(&self, load: u64) -> &[Measured] {
         self.at.get(&load).map_or(&[], |at| &at.trials)
     }
 
-    /// Loads that have trials, rising, with them.
+    /// Returns the loads with trials, ascending, with their trials.
     pub fn loads(&self) -> impl DoubleEndedIterator<Item = (u64, &[Measured])> {
         self.at.iter().map(|(load, at)| (*load, at.trials.as_slice()))
     }
 
-    /// The class of a load for a goal, by its number.
+    /// Returns the class of a load for a goal, by its number.
     pub fn class(&self, goal: usize, load: u64) -> Class {
         let at = self.at.get(&load);
         at.map_or(Class::Undecided, |at| at.sums[goal].class(&self.goals[goal]))
     }
 
-    /// Loads that have trials, rising, with their class for a goal.
+    /// Returns the loads with trials, ascending, with their classes for a goal.
     pub fn classes(&self, goal: usize) -> impl DoubleEndedIterator<Item = (u64, Class)> {
         self.at.iter().map(move |(load, at)| (*load, at.sums[goal].class(&self.goals[goal])))
     }

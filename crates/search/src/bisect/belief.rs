@@ -1,44 +1,44 @@
-//! What the figures say about where the change is: a posterior over its place.
+//! Posterior of the place of the change, given the figures.
 //!
-//! The logarithm of the run's figure is `level + change x [the candidate has it] + walk + build +
-//! noise`, all of them normal: the level is unknown, the walk of the laboratory is random from run
-//! to run, `build` is what a candidate's layout in memory adds to all of its runs. The size of the
-//! change is integrated out in closed form, the scatter of the noise over a grid.
+//! The logarithm of a run's figure is `level + change x [the candidate has it] + walk + build +
+//! noise`, all of them normal. The level is unknown, the laboratory's walk is random from run to
+//! run, and `build` is the effect of a candidate's memory layout on all of its runs. The size of
+//! the change is integrated out in closed form, the scatter of the noise over a grid.
 //!
-//! Candidates between two that were measured can't be told apart, so that the likelihood is
-//! computed once for each such *class*. A run adds one row to a Cholesky factor and one number to
-//! each class: thousands of candidates cost no more than a few.
+//! Candidates between two measured ones cannot be distinguished, so the likelihood is computed once
+//! per *class* of such candidates. A run adds one row to a Cholesky factor and one number to each
+//! class: thousands of candidates cost no more than a few.
 
-/// What is assumed about the figures.
+/// Assumptions about the figures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
-    /// Standard deviations of a run that are thought possible, of a logarithm.
+    /// Standard deviations of a run that are considered possible, of a logarithm.
     pub scatters: Vec<f64>,
-    /// Steps of the laboratory's random walk from run to run that are thought possible, in units
+    /// Steps of the laboratory's random walk from run to run that are considered possible, in units
     /// of the scatter.
     pub drifts: Vec<f64>,
     /// Standard deviation between builds of the same program, of a logarithm.
     pub layout: f64,
-    /// Mean of the change's prior, of a logarithm: zero unless its size is known.
+    /// Mean of the change's prior, of a logarithm; 0 unless its size is known.
     pub expected: f64,
     /// Standard deviation of that prior.
     pub change: f64,
 }
 
-/// Prior weights: no change, one, two.
+/// Prior weights of no change, one and two changes.
 const NONE: f64 = 0.05;
 const ONE: f64 = 0.95;
 const TWO: f64 = 0.05;
 
-/// Exponent of the scatter's prior, over a grid of equal ratios: larger ones are thought more
-/// probable. With 0 as many are believed too small as too large, but it is those that are too
-/// small that name somebody too early.
+/// Exponent of the scatter's prior, over a grid of equal ratios: larger scatters have more weight.
+/// With 0, too small and too large scatters have equal weight, but only those that are too small
+/// name a culprit too early.
 const CAUTION: f64 = 2.0;
 
-/// Scatter of a wild run, in units of that of the others.
+/// Scatter of a wild run, in units of the other runs' scatter.
 const WILD: f64 = 10.0;
 
-/// The runs in the light of one scatter and one drift.
+/// The runs under one scatter and one drift.
 #[derive(Clone, Debug)]
 struct Layer {
     scatter: f64,
@@ -47,43 +47,43 @@ struct Layer {
     /// Rows of the Cholesky factor of the covariance.
     rows: Vec<Vec<f64>>,
     log_det: f64,
-    /// The figures, whitened, and the sum of their squares.
+    /// The whitened figures, and the sum of their squares.
     y: Vec<f64>,
     yy: f64,
-    /// Each class's indicator, whitened.
+    /// Whitened indicator of each class.
     x: Vec<Vec<f64>>,
     xy: Vec<f64>,
     xx: Vec<Vec<f64>>,
 }
 
-/// A normal posterior of a change.
+/// Normal posterior of a change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Effect {
-    /// Its mean, of a logarithm.
+    /// Mean, of a logarithm.
     pub(super) mean: f64,
-    /// Its standard deviation.
+    /// Standard deviation, of a logarithm.
     pub(super) deviation: f64,
 }
 
-/// The posterior.
+/// Posterior of the place of the change.
 #[derive(Clone, Debug)]
 pub struct Belief {
     model: Model,
-    /// Candidates that were measured, ascending: class `i` holds those changes that came after
-    /// `measured[i]` and not after `measured[i + 1]`.
+    /// Measured candidates, ascending: class `i` contains changes after `measured[i]` and not after
+    /// `measured[i + 1]`.
     measured: Vec<usize>,
     runs: Vec<usize>,
     first: f64,
     layers: Vec<Layer>,
 }
 
-/// Probabilities of a class each, of two classes each, and of no change.
+/// Probabilities of one change per class, of two changes per pair of classes, and of no change.
 #[derive(Clone, Debug)]
 pub(super) struct Weights {
     pub(super) none: f64,
     pub(super) one: Vec<f64>,
     pub(super) two: Vec<(usize, usize, f64)>,
-    /// Of each scatter and drift on the grid.
+    /// Probability of each scatter and drift on the grid.
     pub(super) layers: Vec<f64>,
 }
 
@@ -94,7 +94,7 @@ impl Weights {
 }
 
 impl Belief {
-    /// Knows nothing yet about `candidates` in a row.
+    /// Creates a belief about `candidates` in a row, without figures.
     pub fn new(model: Model, candidates: usize) -> Self {
         let least = model.scatters.first().copied().unwrap_or(1.0);
         let grid = model
@@ -118,7 +118,7 @@ impl Belief {
         Self { model, measured: vec![0, candidates - 1], runs: Vec::new(), first: 0.0, layers }
     }
 
-    /// Takes the logarithm of a run's figure. A wild one counts as one with ten times the scatter.
+    /// Adds the logarithm of a run's figure. A wild run has ten times the scatter.
     pub fn add(&mut self, candidate: usize, log: f64, is_wild: bool) {
         if self.runs.is_empty() {
             self.first = log;
@@ -137,12 +137,12 @@ impl Belief {
         self.runs.push(candidate);
     }
 
-    /// Class `i`: the first and the last candidate with which the change may have come.
+    /// Returns the first and the last candidate of class `index`.
     pub(super) fn class(&self, index: usize) -> (usize, usize) {
         (self.measured[index] + 1, self.measured[index + 1])
     }
 
-    /// Which class a change with `candidate` belongs to.
+    /// Returns the class of a change that came with `candidate`.
     pub(super) fn class_of(&self, candidate: usize) -> usize {
         self.measured.partition_point(|&measured| measured < candidate) - 1
     }
@@ -151,7 +151,7 @@ impl Belief {
         (self.measured[index + 1] - self.measured[index]) as f64
     }
 
-    /// The posterior, normalised.
+    /// Returns the normalised posterior.
     pub(super) fn weights(&self) -> Weights {
         let classes = self.measured.len() - 1;
         let places = (self.measured[classes] - self.measured[0]) as f64;
@@ -206,8 +206,8 @@ impl Belief {
         weights
     }
 
-    /// How many times more probable the figures are with one change somewhere than with none,
-    /// as a logarithm.
+    /// Returns the logarithm of the ratio of the figures' probabilities with one change somewhere
+    /// and with none.
     pub(super) fn evidence_of_change(&self) -> f64 {
         let weights = self.weights();
         let one: f64 = weights.one.iter().sum();
@@ -220,10 +220,10 @@ impl Belief {
         &self.layers[(0..self.layers.len()).max_by(better).unwrap_or(0)]
     }
 
-    /// How much another run of each of `candidates` tells of where one change lies: half of the
-    /// logarithm of `1 + how far the places disagree about its figure / how far it scatters`,
-    /// both as variances, under the scatter that is most probable. What the places agree on, such
-    /// as the figure of an end without drift, tells nothing.
+    /// Returns the information that another run of each of `candidates` gives about the place of
+    /// one change: half of the logarithm of `1 + disagreement of the places about its figure / its
+    /// scatter`, both as variances, under the most probable scatter. A figure that the places agree
+    /// on, such as an end's without drift, gives no information.
     pub(super) fn informations(&self, weights: &Weights, candidates: &[usize]) -> Vec<f64> {
         let layer = self.most_probable(weights);
         let precision = self.model.change.powi(-2);
@@ -262,7 +262,7 @@ impl Belief {
         candidates.iter().copied().map(of).collect()
     }
 
-    /// The scatter of a run: the posterior's mean.
+    /// Returns the scatter of a run: the posterior's mean.
     pub fn scatter(&self) -> f64 {
         let weights = self.weights();
         (weights.layers.iter())
@@ -271,8 +271,8 @@ impl Belief {
             .sum()
     }
 
-    /// Changes that came with classes `a` and, where there are two, `b`, under the scatter that
-    /// is most probable.
+    /// Returns the changes that came with class `a` and, if there are two, `b`, under the most
+    /// probable scatter.
     pub(super) fn effects(&self, a: usize, b: Option<usize>) -> (Effect, Option<Effect>) {
         let weights = self.weights();
         let layer = self.most_probable(&weights);
@@ -309,7 +309,7 @@ enum Kind {
 }
 
 impl Layer {
-    /// Makes two classes of one: so far all runs say the same of both.
+    /// Splits a class into two, which all runs so far treat alike.
     fn split(&mut self, class: usize) {
         self.x.insert(class, self.x[class].clone());
         self.xy.insert(class, self.xy[class]);
@@ -319,15 +319,15 @@ impl Layer {
         self.xx.insert(class, self.xx[class].clone());
     }
 
-    /// Covariance of two runs, of which `old` came first or is the same, without the noise.
+    /// Returns the covariance of two runs without the noise; `old` came first or is the same run.
     fn covariance(&self, model: &Model, old: usize, same: bool) -> f64 {
-        // The level is measured from the first run: it is off by noise, drift and the change.
+        // The level is measured from the first run, which includes noise, drift and the change.
         let level = 400.0 * (self.scatter.powi(2) + model.change.powi(2) + model.layout.powi(2));
         let build = if same { model.layout.powi(2) } else { 0.0 };
         level + (self.drift * self.scatter).powi(2) * old as f64 + build
     }
 
-    /// The next row of the Cholesky factor, without its diagonal.
+    /// Returns the next row of the Cholesky factor, without its diagonal.
     fn row(&self, model: &Model, runs: &[usize], candidate: usize) -> Vec<f64> {
         let mut row: Vec<f64> = Vec::with_capacity(runs.len() + 1);
         for (old, &other) in runs.iter().enumerate() {
@@ -338,7 +338,7 @@ impl Layer {
         row
     }
 
-    /// What the runs before leave open of the figure of the next, a variance.
+    /// Returns the variance of the next figure, given the earlier runs.
     fn rest(&self, model: &Model, new: usize, row: &[f64]) -> f64 {
         let rest = self.covariance(model, new, true) + self.scatter.powi(2) - dot(row, row);
         rest.max(1e-6 * self.scatter.powi(2))
@@ -373,12 +373,12 @@ impl Layer {
         self.rows.push(row);
     }
 
-    /// Logarithm of the likelihood without any change, but for a constant.
+    /// Returns the logarithm of the likelihood without a change, up to a constant.
     fn base(&self) -> f64 {
         -self.log_det - self.yy / 2.0
     }
 
-    /// What one change of unknown size adds to it.
+    /// Returns the contribution of one change of unknown size.
     fn gain_one(&self, a: usize, precision: f64, expected: f64) -> f64 {
         let total = self.xx[a][a] + precision;
         let sum = self.xy[a] + expected * precision;
@@ -390,7 +390,7 @@ impl Layer {
         (self.xx[a][a] + precision, self.xx[b][b] + precision, self.xx[a][b])
     }
 
-    /// What two changes add to it.
+    /// Returns the contribution of two changes.
     fn gain_two(&self, a: usize, b: usize, precision: f64) -> f64 {
         let (aa, bb, ab) = self.precisions(a, b, precision);
         let det = aa * bb - ab * ab;
@@ -400,7 +400,7 @@ impl Layer {
     }
 }
 
-/// The sum of products, as far as the shorter one goes.
+/// Returns the sum of products, up to the end of the shorter slice.
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }

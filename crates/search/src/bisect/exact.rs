@@ -1,27 +1,27 @@
-//! The search among figures that hardly scatter, such as instructions per packet: halving. The ends
-//! are measured twice: how far they repeat says which difference is one.
+//! Bisection by halving, for figures with hardly any scatter, such as instructions per packet. The
+//! ends are measured twice: their repeatability determines which differences count.
 
 use super::verdict::{Ending, Step, Verdict};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Measurements of each end.
 const ENDS: usize = 2;
-/// A difference is one if it is so many times as large as what the ends' own figures differ by.
+/// Minimum ratio of a difference to the ends' own scatter.
 const APART: f64 = 2.0;
 
-/// A search by halving: each candidate is measured once, `log2(n)` of them.
+/// A search by halving: each candidate is measured once, `log2(n)` of them in total.
 #[derive(Clone, Debug)]
 pub struct Exact {
     candidates: usize,
-    /// Ends that differ by less, as a share, are alike.
+    /// Relative difference below which ends are equal.
     resolution: f64,
     figures: BTreeMap<usize, Vec<f64>>,
     skipped: BTreeSet<usize>,
 }
 
 impl Exact {
-    /// Begins among `candidates` in a row, at least two. Ends that differ by less than
-    /// `resolution`, a share, are alike: what repeats to the last digit has 0.
+    /// Creates a search among `candidates` in a row, at least two. Ends that differ by less than
+    /// the share `resolution` are equal; 0 for figures that repeat to the last digit.
     pub fn new(candidates: usize, resolution: f64) -> Self {
         Self {
             candidates: candidates.max(2),
@@ -31,35 +31,34 @@ impl Exact {
         }
     }
 
-    /// Takes a figure.
+    /// Records a figure.
     pub fn take(&mut self, candidate: usize, figure: f64) {
         self.figures.entry(candidate).or_default().push(figure);
     }
 
-    /// Takes these figures instead of all before: what a figure counts may follow from all of
-    /// them together.
+    /// Replaces all figures: a figure may depend on all of them together.
     pub fn retake(&mut self, figures: &[(usize, f64)]) {
         self.figures.clear();
         figures.iter().for_each(|&(candidate, figure)| self.take(candidate, figure));
     }
 
-    /// Takes that a candidate can't be measured.
+    /// Records that a candidate cannot be measured.
     pub fn skip(&mut self, candidate: usize) {
         self.skipped.insert(candidate);
     }
 
-    /// Figures taken so far.
+    /// Returns the number of figures so far.
     pub fn runs(&self) -> usize {
         self.figures.values().map(Vec::len).sum()
     }
 
-    /// A candidate's figure: the mean of what was measured.
+    /// Returns a candidate's figure: the mean of its measurements.
     fn figure(&self, candidate: usize) -> Option<f64> {
         let figures = self.figures.get(&candidate)?;
         Some(figures.iter().sum::<f64>() / figures.len() as f64)
     }
 
-    /// Ends that differ by less, a share, are alike.
+    /// Returns the relative difference below which ends are equal.
     fn repeats(&self) -> f64 {
         let spread = |end: usize| {
             let figures = self.figures.get(&end).map_or(&[][..], Vec::as_slice);
@@ -78,14 +77,14 @@ impl Exact {
         Some((self.figure(0)?, self.figure(self.last())?))
     }
 
-    /// The last candidate before the change and the first after it, so far: a figure belongs to
-    /// the end that it is nearer to.
+    /// Returns the last candidate before the change and the first after it, so far. A figure
+    /// belongs to the nearer end.
     fn pair(&self) -> (usize, usize) {
         let Some((good, bad)) = self.ends() else { return (0, self.last()) };
         let changed = |figure: f64| (figure - bad).abs() < (figure - good).abs();
         let (mut low, mut high) = (0, self.last());
-        // In the order of halving no figure lies outside of what is left when it is taken, and
-        // the first that changed bounds whatever came before.
+        // In the order of halving, each figure is within the remaining interval when it is
+        // recorded, and the first changed one bounds all earlier ones.
         for &candidate in self.figures.keys() {
             if self.figure(candidate).is_some_and(changed) {
                 high = candidate;
@@ -97,7 +96,7 @@ impl Exact {
         (low, high)
     }
 
-    /// What is to be done next.
+    /// Returns the next step.
     pub fn next(&self) -> Step {
         if self.skipped.contains(&0) || self.skipped.contains(&self.last()) {
             return Step::Done(Ending::EndLacks);
@@ -121,7 +120,7 @@ impl Exact {
         }
     }
 
-    /// What each candidate may have: an even share of what is left.
+    /// Returns the probability of each candidate: an even share among the remaining ones.
     pub fn probabilities(&self) -> Vec<f64> {
         let (low, high) = self.pair();
         let share = 1.0 / (high - low) as f64;
@@ -129,8 +128,8 @@ impl Exact {
         (0..self.candidates).map(of).collect()
     }
 
-    /// What is known now. `two` is 1 when the step that was found is not all of the difference of
-    /// the ends: something else changed as well.
+    /// Returns the current result. `two` is 1 if the step that was found is smaller than the
+    /// difference of the ends: something else also changed.
     pub fn verdict(&self) -> Verdict {
         let (low, high) = self.pair();
         let share = |before: usize, after: usize| {

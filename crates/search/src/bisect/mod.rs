@@ -1,17 +1,16 @@
-//! Bisection that survives noise: which of many revisions in a row changed the rate?
+//! Noise-tolerant bisection: finds which of many consecutive revisions changed the rate.
 //!
-//! `git bisect` trusts every answer. A rate that scatters by 1 % answers wrongly about a step of
-//! 2 % every few times, and one wrong answer sends it to the wrong half for good. Here each run
-//! moves a probability instead ([`Belief`]), and the run that is asked for next is the one at
-//! which most is to be learnt. Sources: Horstein, "Sequential transmission using noiseless
-//! feedback", IEEE Trans. Inf. Theory 9 (1963): measure at the posterior's median; Waeber,
-//! Frazier and Henderson, "Bisection search with noisy responses", SIAM J. Control Optim. 51
-//! (2013).
+//! `git bisect` trusts every answer. A rate with a scatter of 1 % gives a wrong answer about a step
+//! of 2 % every few times, and one wrong answer sends it to the wrong half for good. Here each run
+//! updates a probability instead ([`Belief`]), and the next run is the one that gives the most
+//! information. Sources: Horstein, "Sequential transmission using noiseless feedback", IEEE Trans.
+//! Inf. Theory 9 (1963): measure at the posterior's median; Waeber, Frazier and Henderson,
+//! "Bisection search with noisy responses", SIAM J. Control Optim. 51 (2013).
 //!
-//! The controller knows no device and no clock: [`Bisection::next`] says which candidate is to be
-//! measured, [`Bisection::take`] is told the figure, [`Bisection::skip`] that there can be none.
-//! What it asks depends on its options and on what it was told alone, so that a search is resumed
-//! by telling it everything again.
+//! The controller knows no device and no clock: [`Bisection::next`] returns the candidate to
+//! measure, [`Bisection::take`] records its figure, and [`Bisection::skip`] records that it has
+//! none. Its requests depend only on its options and the recorded figures, so a search is resumed
+//! by recording them again.
 
 mod belief;
 mod exact;
@@ -25,17 +24,17 @@ pub use exact::Exact;
 pub use noisy::{Noisy, Options};
 pub use verdict::{Ending, Step, Verdict};
 
-/// A search in one of its two ways.
+/// A search with one of two methods.
 #[derive(Clone, Debug)]
 pub enum Bisection {
-    /// Figures that scatter.
+    /// For figures with scatter.
     Noisy(Box<Noisy>),
-    /// Figures that don't: counts.
+    /// For figures without scatter: counts.
     Exact(Exact),
 }
 
 impl Bisection {
-    /// What is to be done next.
+    /// Returns the next step.
     pub fn next(&self) -> Step {
         match self {
             Self::Noisy(search) => search.next(),
@@ -43,7 +42,7 @@ impl Bisection {
         }
     }
 
-    /// Takes the figure of a run of `candidate`: above zero, in any unit.
+    /// Records the figure of a run of `candidate`: above zero, in any unit.
     pub fn take(&mut self, candidate: usize, figure: f64) {
         match self {
             Self::Noisy(search) => search.take(candidate, figure),
@@ -51,7 +50,7 @@ impl Bisection {
         }
     }
 
-    /// Takes that `candidate` can't be built or measured.
+    /// Records that `candidate` cannot be built or measured.
     pub fn skip(&mut self, candidate: usize) {
         match self {
             Self::Noisy(search) => search.skip(candidate),
@@ -59,7 +58,7 @@ impl Bisection {
         }
     }
 
-    /// Figures taken so far.
+    /// Returns the number of figures so far.
     pub fn runs(&self) -> usize {
         match self {
             Self::Noisy(search) => search.runs(),
@@ -67,7 +66,7 @@ impl Bisection {
         }
     }
 
-    /// The probability that the change came with each candidate; the first has none.
+    /// Returns the probability that the change came with each candidate; 0 for the first.
     pub fn probabilities(&self) -> Vec<f64> {
         match self {
             Self::Noisy(search) => search.probabilities(),
@@ -75,7 +74,7 @@ impl Bisection {
         }
     }
 
-    /// What is known now, whether the search is done or not.
+    /// Returns the current result, even if the search is not finished.
     pub fn verdict(&self) -> Verdict {
         match self {
             Self::Noisy(search) => search.verdict(),

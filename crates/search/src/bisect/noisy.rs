@@ -1,72 +1,72 @@
-//! The search among figures that scatter.
+//! Bisection for figures with scatter.
 
 use super::belief::{Belief, Model, Weights};
 use super::verdict::{Ending, Step, Verdict};
 use super::wild::{ENDS, LEAST_SCATTER, wild_runs};
 use std::collections::BTreeSet;
 
-/// What is asked for.
+/// Options of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// Revisions in a row, at least two; the first is good, the last is not.
+    /// Consecutive revisions, at least two; the first is good, the last is bad.
     pub candidates: usize,
-    /// The most runs.
+    /// Maximum number of runs.
     pub cap: usize,
-    /// How sure the answer must be: a probability.
+    /// Required probability of the answer.
     pub confidence: f64,
-    /// Standard deviation between builds of the same program, as a share: what another layout in
-    /// memory does to a rate. Zero if only the program matters.
+    /// Standard deviation between builds of the same program, as a share: the effect of memory
+    /// layout on a rate. Zero if only the program matters.
     pub layout: f64,
-    /// The change that is looked for, as a share, where it is known from elsewhere: -0.02 for a
-    /// loss of 2 %. Then the ends need not show first that they differ.
+    /// Size of the change, as a share, if known from another source: -0.02 for a loss of 2 %. The
+    /// search then does not first show that the ends differ.
     pub known: Option<f64>,
-    /// Of coins and orders.
+    /// Seed of random choices and orders.
     pub seed: u64,
 }
 
 impl Options {
-    /// What is used unless something else is asked for.
+    /// Default options.
     pub fn new(candidates: usize) -> Self {
         Self { candidates, cap: 150, confidence: 0.96, layout: 0.0, known: None, seed: 0 }
     }
 }
 
-/// Scatters thought possible, in units of the ends' own. With one alone, half of the truth, every
-/// second search ends at the wrong candidate.
+/// Possible scatters, in units of the ends' scatter. With only one of them, half of the true one,
+/// every second search ends at the wrong candidate.
 const SCATTERS: [f64; 8] = [0.5, 0.63, 0.79, 1.0, 1.26, 1.58, 2.0, 2.5];
-/// Steps of a laboratory's random walk from run to run that are thought possible, in units of the
-/// scatter. Where there is none, to allow for nothing else costs a fifth of the runs.
+/// Possible steps of a laboratory's random walk from run to run, in units of the scatter. Without
+/// such a walk, allowing only for a nonzero one costs a fifth of the runs.
 const DRIFTS: [f64; 2] = [0.0, 0.2];
-/// The search begins as soon as a difference of the ends is so many times more probable than
-/// none; the rest of the evidence comes with it.
+/// The search begins once a difference of the ends is this many times more probable than none; the
+/// remaining evidence follows during the search.
 const BEGIN: f64 = 3.0;
-/// Shares of the probability at which candidates are thought of that were not measured yet.
+/// Quantiles of the posterior at which unmeasured candidates are considered.
 const QUANTILES: [f64; 3] = [0.25, 0.5, 0.75];
 /// Deviation of the change's prior, as a share, unless the ends differ by more.
 const CHANGE: f64 = 0.03;
-/// Deviation of the prior of a change that is known from elsewhere, as a share of it.
+/// Deviation of the prior of a change known from another source, as a share of it.
 const KNOWN: f64 = 0.35;
-/// Share of the runs that may go into telling the ends apart.
+/// Maximum share of the runs for distinguishing the ends.
 const ENDS_SHARE: f64 = 0.5;
-/// Two changes are thought of while they are at least this probable.
+/// Two changes are considered while they are at least this probable.
 const TWO_LIKELY: f64 = 0.2;
 
-/// A search among figures that scatter.
+/// A search for figures with scatter.
 #[derive(Clone, Debug)]
 pub struct Noisy {
     options: Options,
     figures: Vec<(usize, f64)>,
     skipped: BTreeSet<usize>,
-    /// For each figure, true if it is wild.
+    /// True for each wild figure.
     wild: Vec<bool>,
     belief: Option<Belief>,
-    /// The ends differ, so that there is something to search for.
+    /// True if the ends differ, so there is a change to search for.
     searching: bool,
-    /// What [`Noisy::next`] says now.
+    /// Current result of [`Noisy::next`].
     step: Step,
 }
 
-/// Where one change may lie: between two neighbours that can be measured.
+/// Possible place of one change: between two neighbouring candidates that can be measured.
 struct Gap {
     before: usize,
     after: usize,
@@ -74,7 +74,7 @@ struct Gap {
 }
 
 impl Noisy {
-    /// Begins.
+    /// Starts a search.
     pub fn new(options: Options) -> Self {
         let mut search = Self {
             options: Options { candidates: options.candidates.max(2), ..options },
@@ -89,9 +89,9 @@ impl Noisy {
         search
     }
 
-    /// What figures say that were measured before and in no particular order: nothing is asked
-    /// for. `scatter` is that of a run, a share; there is no drift, since what differs between
-    /// days differs between candidates, and is `layout`.
+    /// Returns the verdict on figures that were measured before, in no particular order; no runs
+    /// are requested. `scatter` is the scatter of a run, as a share. There is no drift: differences
+    /// between days are differences between candidates, which `layout` covers.
     pub fn of_figures(options: Options, figures: &[(usize, f64)], scatter: f64) -> Self {
         let log = |figure: f64| figure.max(f64::MIN_POSITIVE).ln();
         let figures = figures.iter().map(|&(candidate, figure)| (candidate, log(figure)));
@@ -113,17 +113,17 @@ impl Noisy {
         search
     }
 
-    /// What is to be done next.
+    /// Returns the next step.
     pub fn next(&self) -> Step {
         self.step
     }
 
-    /// Figures taken so far.
+    /// Returns the number of figures so far.
     pub fn runs(&self) -> usize {
         self.figures.len()
     }
 
-    /// Takes a figure above zero.
+    /// Records a figure above zero.
     pub fn take(&mut self, candidate: usize, figure: f64) {
         let log = figure.max(f64::MIN_POSITIVE).ln();
         self.figures.push((candidate, log));
@@ -142,15 +142,15 @@ impl Noisy {
         let is_known = self.options.known.is_some();
         let differ = |belief: &Belief| is_known || belief.evidence_of_change() >= begin.ln();
         if !self.searching && self.belief.as_ref().is_some_and(differ) {
-            // Scatter and size of the change are better known now. That the ends' builds differ
-            // is sure; how much of it is layout, other builds will say.
+            // Scatter and size of the change are better known now. The builds of the ends certainly
+            // differ; other builds show how much of the difference is layout.
             self.searching = true;
             self.belief = Some(self.belief_of(self.options.layout));
         }
         self.step = self.decide();
     }
 
-    /// Takes that a candidate can't be measured.
+    /// Records that a candidate cannot be measured.
     pub fn skip(&mut self, candidate: usize) {
         self.skipped.insert(candidate);
         self.step = self.decide();
@@ -160,7 +160,7 @@ impl Noisy {
         self.options.candidates - 1
     }
 
-    /// Standard deviation between builds, once there is something to search for.
+    /// Returns the standard deviation between builds, once there is a change to search for.
     fn layout(&self) -> f64 {
         if self.searching { self.options.layout } else { 0.0 }
     }
@@ -169,7 +169,7 @@ impl Noisy {
         self.figures.iter().filter(|figure| figure.0 == candidate).map(|figure| figure.1).collect()
     }
 
-    /// The figures of a candidate without the wild ones, or all if those are most of them.
+    /// Returns a candidate's figures without the wild ones, or all of them if most are wild.
     fn tame(&self, candidate: usize) -> Vec<f64> {
         let all = self.of(candidate);
         let figures = self.figures.iter().zip(&self.wild);
@@ -178,7 +178,8 @@ impl Noisy {
         if 2 * tame.len() > all.len() { tame } else { all }
     }
 
-    /// Mean difference of the ends and the scatter of a run at them, of logarithms.
+    /// Returns the mean difference of the ends, with its error, and the scatter of a run at them,
+    /// of logarithms.
     fn ends(&self) -> (f64, f64, f64) {
         let (good, bad) = (self.tame(0), self.tame(self.last()));
         let squares = |values: &[f64]| -> f64 {
@@ -226,7 +227,7 @@ impl Noisy {
             if runs >= most.max(2 * ENDS) {
                 return Step::Done(Ending::NoStep);
             }
-            return self.ask_end();
+            return self.measure_end();
         };
         let weights = belief.weights();
         let two = weights.two();
@@ -235,7 +236,7 @@ impl Noisy {
         }
         let sure = |gaps: &[Gap]| most(gaps).probability >= self.options.confidence;
         let one = self.gaps(&places(belief, &weights));
-        let (first, second) = both(belief, &weights);
+        let (first, second) = places_of_two(belief, &weights);
         let (first, second) = (self.gaps(&first), self.gaps(&second));
         let found = match two {
             two if two < TWO_LIKELY && sure(&one) => Some(Ending::Found),
@@ -244,7 +245,8 @@ impl Noisy {
         };
         let ends = self.of(0).len() + self.of(last).len();
         let most_ends = (self.options.cap as f64 * ENDS_SHARE) as usize;
-        // With layout it was shown before: other builds of the ends' programs could not.
+        // With layout, this was shown before the search: other builds of the ends' programs could
+        // not show it.
         let is_shown = self.options.known.is_some()
             || (self.options.layout > 0.0 && self.options.cap > 0)
             || belief.evidence_of_change() >= self.evidence().ln();
@@ -253,8 +255,8 @@ impl Noisy {
             _ if !is_shown && ends >= most_ends => return Step::Done(Ending::NoStep),
             _ if runs >= self.options.cap && !is_shown => return Step::Done(Ending::NoStep),
             _ if runs >= self.options.cap => return Step::Done(Ending::Cap),
-            // The place is clear if there is a change at all.
-            Some(_) => return self.ask_end(),
+            // The place is clear, if there is a change at all.
+            Some(_) => return self.measure_end(),
             None => {}
         }
         let gaps = match two > 0.5 {
@@ -265,46 +267,47 @@ impl Noisy {
         Step::Measure(self.probe(belief, &weights, &gaps))
     }
 
-    /// How many times more probable a change must be than none.
+    /// Returns the required ratio of the probabilities of a change and of none.
     fn evidence(&self) -> f64 {
         self.options.confidence / (1.0 - self.options.confidence)
     }
 
-    /// The ends by pairs, in random order.
-    fn ask_end(&self) -> Step {
+    /// Returns a run of an end: pairs, in random order.
+    fn measure_end(&self) -> Step {
         let (good, bad) = (self.of(0).len(), self.of(self.last()).len());
         let first = self.random(good + bad).is_multiple_of(2);
         Step::Measure(if good < bad || (good == bad && first) { 0 } else { self.last() })
     }
 
-    /// The candidate whose figure tells most: of those that were measured, and of those that
-    /// halve or quarter what is left.
+    /// Returns the candidate whose figure gives the most information, among the measured ones and
+    /// those that halve or quarter the remaining probability.
     fn probe(&self, belief: &Belief, weights: &Weights, gaps: &[Gap]) -> usize {
         let best = most(gaps);
-        // What is told of one change alone is no guide to two, nor to layouts.
+        // Information about one change alone does not guide a search for two, nor one among
+        // layouts.
         if weights.two() > 0.5 || (self.options.layout > 0.0 && best.probability > 0.5) {
             return self.halve(gaps);
         }
-        let mut asked: BTreeSet<usize> = self.figures.iter().map(|figure| figure.0).collect();
-        asked.extend([best.before, best.after]);
+        let mut candidates: BTreeSet<usize> = self.figures.iter().map(|figure| figure.0).collect();
+        candidates.extend([best.before, best.after]);
         let mut below = 0.0;
         for gap in gaps {
             let sum = below + gap.probability;
             if QUANTILES.iter().any(|&quantile| below < quantile && quantile <= sum) {
-                asked.extend([gap.before, gap.after]);
+                candidates.extend([gap.before, gap.after]);
             }
             below = sum;
         }
         let able = |candidate: &usize| !self.skipped.contains(candidate);
-        let asked: Vec<usize> = asked.into_iter().filter(able).collect();
-        let told = belief.informations(weights, &asked);
-        let best = (0..asked.len()).max_by(|&i, &j| told[i].total_cmp(&told[j]));
-        best.map_or(0, |best| asked[best])
+        let candidates: Vec<usize> = candidates.into_iter().filter(able).collect();
+        let gains = belief.informations(weights, &candidates);
+        let best = (0..candidates.len()).max_by(|&i, &j| gains[i].total_cmp(&gains[j]));
+        best.map_or(0, |best| candidates[best])
     }
 
-    /// The candidate in the middle of the probability, or, once one gap is more probable than all
-    /// others together, one on either side of it by a coin. What one build's layout hides, other
-    /// builds on the same side show. Every fourth run is of an end.
+    /// Returns the candidate in the middle of the probability, or, once one gap is more probable
+    /// than all others together, a random one of its two sides. Other builds on the same side show
+    /// what one build's layout hides. Every fourth run is a run of an end.
     fn halve(&self, gaps: &[Gap]) -> usize {
         let (runs, best) = (self.figures.len(), most(gaps));
         if runs.is_multiple_of(4) {
@@ -330,7 +333,7 @@ impl Noisy {
         }
     }
 
-    /// Probabilities of candidates as those of gaps between candidates that can be measured.
+    /// Converts probabilities of candidates to probabilities of gaps between measurable candidates.
     fn gaps(&self, places: &[f64]) -> Vec<Gap> {
         let mut gaps = Vec::new();
         let (mut before, mut probability) = (0, 0.0);
@@ -344,7 +347,7 @@ impl Noisy {
         gaps
     }
 
-    /// The fewest gaps with the confidence asked for, as candidates.
+    /// Returns the smallest set of gaps with the required confidence, as candidates.
     fn set(&self, places: &[f64]) -> (Vec<usize>, f64) {
         let mut gaps = self.gaps(places);
         gaps.sort_by(|a, b| b.probability.total_cmp(&a.probability));
@@ -359,8 +362,8 @@ impl Noisy {
         (set.into_iter().collect(), sum)
     }
 
-    /// The probability that the change came with each candidate, if there is one. With two, each
-    /// candidate's that one of them came with it, so that they sum to two.
+    /// Returns the probability that the change came with each candidate, if there is one. With two
+    /// changes it is the probability that one of them did, so the sum is two.
     pub fn probabilities(&self) -> Vec<f64> {
         let Some(belief) = &self.belief else {
             let share = 1.0 / self.last() as f64;
@@ -371,11 +374,11 @@ impl Noisy {
         if weights.two() <= 0.5 {
             return places(belief, &weights);
         }
-        let (first, second) = both(belief, &weights);
+        let (first, second) = places_of_two(belief, &weights);
         first.iter().zip(second).map(|(first, second)| first + second).collect()
     }
 
-    /// What is known now.
+    /// Returns the current result.
     pub fn verdict(&self) -> Verdict {
         let ending = match self.step {
             Step::Done(ending) => Some(ending),
@@ -402,7 +405,7 @@ impl Noisy {
         verdict.scatter = belief.scatter();
         let class = |set: &[usize]| belief.class_of(set.last().copied().unwrap_or(1));
         if verdict.two > 0.5 {
-            let (first, second) = both(belief, &weights);
+            let (first, second) = places_of_two(belief, &weights);
             let ((first, p), (second, q)) = (self.set(&first), self.set(&second));
             let (one, other) = belief.effects(class(&first), Some(class(&second)));
             verdict.probability = p.min(q);
@@ -421,7 +424,7 @@ impl Noisy {
         verdict
     }
 
-    /// A number that looks random and is the same whenever the search is repeated.
+    /// Returns a pseudorandom number that is the same whenever the search is repeated.
     fn random(&self, number: usize) -> u64 {
         // SplitMix64 (Steele, Lea and Flood 2014).
         let mut z =
@@ -437,7 +440,7 @@ fn mean(values: &[f64]) -> f64 {
 }
 
 fn most(gaps: &[Gap]) -> &Gap {
-    // There are two ends, hence a gap.
+    // There are two ends, hence at least one gap.
     let better = |best: usize, next: usize| match gaps[next].probability > gaps[best].probability {
         true => next,
         false => best,
@@ -445,7 +448,7 @@ fn most(gaps: &[Gap]) -> &Gap {
     &gaps[(0..gaps.len()).reduce(better).unwrap_or(0)]
 }
 
-/// Each candidate's probability, given that there is one change.
+/// Returns each candidate's probability, given that there is one change.
 fn places(belief: &Belief, weights: &Weights) -> Vec<f64> {
     let one: f64 = weights.one.iter().sum::<f64>().max(f64::MIN_POSITIVE);
     let mut places = vec![0.0];
@@ -457,8 +460,9 @@ fn places(belief: &Belief, weights: &Weights) -> Vec<f64> {
     places
 }
 
-/// Each candidate's probability of the first and of the second change, given that there are two.
-fn both(belief: &Belief, weights: &Weights) -> (Vec<f64>, Vec<f64>) {
+/// Returns each candidate's probabilities of the first and of the second change, given that there
+/// are two.
+fn places_of_two(belief: &Belief, weights: &Weights) -> (Vec<f64>, Vec<f64>) {
     let two = weights.two().max(f64::MIN_POSITIVE);
     let classes = weights.one.len();
     let (mut first, mut second) = (vec![0.0; classes], vec![0.0; classes]);

@@ -1,38 +1,39 @@
-//! Histories whose truth is known, to try bisections on.
+//! Histories with known changes, for testing bisections.
 
 use super::{Bisection, Ending, Noisy, Options, Step, Verdict};
 use std::f64::consts::TAU;
 
-/// What a simulated history is like. Shares are of the first candidate's figure.
+/// Parameters of a simulated history. Shares are relative to the first candidate's figure.
 #[derive(Clone, Copy, Debug)]
 pub struct History {
-    /// Candidates in a row.
+    /// Number of consecutive candidates.
     pub candidates: usize,
-    /// Size of each change, as shares; their places are drawn.
+    /// Size of each change, as a share; their places are random.
     pub changes: &'static [f64],
-    /// Standard deviation of a run, a share.
+    /// Standard deviation of a run, as a share.
     pub scatter: f64,
     /// Step of a random walk from run to run, in units of the scatter.
     pub drift: f64,
-    /// Standard deviation between builds, a share.
+    /// Standard deviation between builds, as a share.
     pub layout: f64,
-    /// Share of candidates that can't be built.
+    /// Share of candidates that cannot be built.
     pub broken: f64,
-    /// Share of runs that are bad starts, and by how much they are slower.
+    /// Share of runs that are bad starts, and their slowdown.
     pub bad: (f64, f64),
 }
 
-/// A search on one of these.
+/// A search of a simulated history.
 #[derive(Clone, Debug)]
 pub struct Tried {
-    /// Where the changes were.
+    /// True places of the changes.
     pub places: Vec<usize>,
-    /// What was said.
+    /// Verdict of the search.
     pub verdict: Verdict,
 }
 
 impl Tried {
-    /// One change, named with as little doubt as the broken candidates allow, and rightly.
+    /// True if the verdict names one change correctly, with as little doubt as the broken
+    /// candidates allow.
     pub fn is_right(&self) -> bool {
         let verdict = &self.verdict;
         match verdict.ending {
@@ -46,7 +47,7 @@ impl Tried {
         }
     }
 
-    /// Somebody innocent is named.
+    /// True if the verdict names an innocent candidate.
     pub fn is_wrong(&self) -> bool {
         matches!(self.verdict.ending, Some(Ending::Found | Ending::Two)) && !self.is_right()
     }

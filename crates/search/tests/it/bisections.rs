@@ -1,6 +1,7 @@
-//! Bisections of histories whose truth is known. Seeds are fixed; bounds are binomial: a test
-//! fails when the true share is so far from what is asked that chance explains it once in a
-//! thousand. The table of docs/BISECT.md is made by the example `bisections` with 1,000 each.
+//! Bisections of histories with known changes. Seeds are fixed and bounds are binomial: a test
+//! fails if the observed share deviates from the required one so far that chance explains it once
+//! in a thousand times. The example `bisections` generates the table of docs/BISECT.md with 1,000
+//! searches each.
 
 use fwdlab_search::bisect::simulated::{History, Tried, search};
 use fwdlab_search::bisect::{Bisection, Ending, Exact, Noisy, Options, Step};
@@ -28,7 +29,8 @@ fn mean_runs(tried: &[Tried]) -> f64 {
     tried.iter().map(|tried| tried.verdict.runs as f64).sum::<f64>() / tried.len() as f64
 }
 
-/// The least successes of [`SEARCHES`] that a share of successes explains once in a thousand.
+/// Returns the fewest successes of [`SEARCHES`] that a share of successes explains once in a
+/// thousand times.
 fn at_least(share: f64) -> u64 {
     let n = SEARCHES as f64;
     let mut probability = (1.0 - share).powf(n);
@@ -42,7 +44,7 @@ fn at_least(share: f64) -> u64 {
 }
 
 #[test]
-fn a_step_of_two_percent_is_found() {
+fn step_of_two_percent_is_found() {
     for drift in [0.0, 0.2] {
         let history = History { drift, ..PLAIN };
         let tried = searches(history, Options::new(128));
@@ -56,7 +58,7 @@ fn a_step_of_two_percent_is_found() {
 }
 
 #[test]
-fn candidates_that_can_not_be_built_make_the_answer_a_set() {
+fn unbuildable_candidates_widen_the_answer_to_a_set() {
     let tried = searches(History { broken: 0.1, ..PLAIN }, Options::new(128));
     assert!(count(&tried, Tried::is_right) >= at_least(0.95));
     let sets =
@@ -65,7 +67,7 @@ fn candidates_that_can_not_be_built_make_the_answer_a_set() {
 }
 
 #[test]
-fn without_a_change_nobody_is_named() {
+fn no_change_names_no_culprit() {
     for drift in [0.0, 0.2] {
         let history = History { changes: &[], drift, ..PLAIN };
         let tried = searches(history, Options::new(128));
@@ -78,7 +80,7 @@ fn without_a_change_nobody_is_named() {
 }
 
 #[test]
-fn two_changes_are_told_from_one() {
+fn two_changes_are_distinguished_from_one() {
     let history = History { changes: &[-0.03, -0.03], ..PLAIN };
     let tried = searches(history, Options::new(128));
     let two = count(&tried, |tried| tried.verdict.ending == Some(Ending::Two) && tried.is_right());
@@ -88,7 +90,7 @@ fn two_changes_are_told_from_one() {
 }
 
 #[test]
-fn bad_starts_are_no_steps() {
+fn bad_starts_are_not_steps() {
     for bad in [(0.1, 0.08), (0.02, 0.2)] {
         let tried = searches(History { bad, ..PLAIN }, Options::new(128));
         assert!(count(&tried, Tried::is_right) >= at_least(0.9), "{bad:?}");
@@ -97,7 +99,7 @@ fn bad_starts_are_no_steps() {
 }
 
 #[test]
-fn a_step_too_small_ends_without_a_name_or_with_a_set() {
+fn too_small_step_ends_without_a_name_or_with_a_set() {
     let tried = searches(History { changes: &[-0.003], ..PLAIN }, Options::new(128));
     let named = count(&tried, Tried::is_wrong);
     assert!(SEARCHES - named >= at_least(0.95), "{named} named");
@@ -106,28 +108,28 @@ fn a_step_too_small_ends_without_a_name_or_with_a_set() {
 }
 
 #[test]
-fn layout_that_is_told_keeps_the_innocent_free() {
+fn known_layout_prevents_false_accusations() {
     let history = History { layout: 0.005, ..PLAIN };
-    let told = searches(history, Options { layout: 0.005, ..Options::new(128) });
-    let wrong = count(&told, Tried::is_wrong);
+    let with_layout = searches(history, Options { layout: 0.005, ..Options::new(128) });
+    let wrong = count(&with_layout, Tried::is_wrong);
     assert!(SEARCHES - wrong >= at_least(0.95), "{wrong} wrong");
 }
 
 #[test]
-fn a_search_is_repeated_by_telling_it_everything_again() {
+fn recorded_figures_reproduce_a_search() {
     let options = Options { seed: 7, ..Options::new(20) };
     let figure = |candidate: usize, run: usize| {
         let step = if candidate >= 13 { 0.97 } else { 1.0 };
         step * (1.0 + 0.001 * ((run * 7919) % 11) as f64)
     };
     let mut first = Bisection::Noisy(Box::new(Noisy::new(options.clone())));
-    let mut taken = Vec::new();
+    let mut candidates = Vec::new();
     while let Step::Measure(candidate) = first.next() {
-        taken.push(candidate);
-        first.take(candidate, figure(candidate, taken.len()));
+        candidates.push(candidate);
+        first.take(candidate, figure(candidate, candidates.len()));
     }
     let mut again = Bisection::Noisy(Box::new(Noisy::new(options)));
-    for (run, &candidate) in taken.iter().enumerate() {
+    for (run, &candidate) in candidates.iter().enumerate() {
         assert_eq!(again.next(), Step::Measure(candidate), "run {run}");
         again.take(candidate, figure(candidate, run + 1));
     }
@@ -153,7 +155,7 @@ fn exact_figures_need_a_measurement_for_each_halving() {
 }
 
 #[test]
-fn exact_figures_tell_equal_ends_other_changes_and_gaps() {
+fn exact_search_reports_equal_ends_other_changes_and_gaps() {
     let run = |figure: &dyn Fn(usize) -> Option<f64>| {
         let mut search = Bisection::Exact(Exact::new(16, 0.001));
         while let Step::Measure(candidate) = search.next() {
@@ -165,7 +167,7 @@ fn exact_figures_tell_equal_ends_other_changes_and_gaps() {
         search.verdict()
     };
     assert_eq!(run(&|_| Some(7.0)).ending, Some(Ending::NoStep));
-    // Ends that don't repeat to half of their difference say nothing.
+    // Ends that don't repeat to half of their difference give no result.
     let loose = std::cell::Cell::new(100.0);
     let wanders = |k: usize| {
         loose.set(loose.get() + 1.0);
@@ -174,7 +176,7 @@ fn exact_figures_tell_equal_ends_other_changes_and_gaps() {
     let alike = run(&wanders);
     assert_eq!((alike.ending, alike.runs), (Some(Ending::NoStep), 4));
     assert!(alike.detectable > 0.03, "{}", alike.detectable);
-    // Skipped neighbours are as suspect as the one after them.
+    // Skipped neighbours are as suspect as the candidate after them.
     let gap = run(&|k| (!(6..9).contains(&k)).then_some(if k >= 8 { 2.0 } else { 1.0 }));
     assert_eq!((gap.ending, gap.set), (Some(Ending::Found), vec![6, 7, 8, 9]));
     assert_eq!(run(&|k| (k > 0).then_some(1.0)).ending, Some(Ending::EndLacks));
@@ -185,7 +187,7 @@ fn exact_figures_tell_equal_ends_other_changes_and_gaps() {
 }
 
 #[test]
-fn odd_figures_and_broken_ends_are_survived() {
+fn odd_figures_and_broken_ends_do_not_panic() {
     let mut search = Bisection::Noisy(Box::new(Noisy::new(Options::new(4))));
     for figure in [0.0, f64::MIN_POSITIVE, 1e300, 5.0, 5.0, 5.0, 5.0, 5.0, 5.0] {
         let Step::Measure(candidate) = search.next() else { break };

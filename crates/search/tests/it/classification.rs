@@ -1,5 +1,5 @@
-//! Classes and conditional throughput against the RFC's text, its example, the reference
-//! implementation and an oracle that reckons in whole numbers.
+//! Classes and conditional throughput compared with the RFC's text, its example, the reference
+//! implementation and an oracle in whole numbers.
 
 use fwdlab_search::{Class, Goal, Measured, Output, Sums, Trial, conditional_throughput};
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 const LOAD: u64 = 1_000_000;
 const MS: u64 = 1_000_000;
 
-/// A goal of milliseconds, millionths of loss and thousandths that may exceed.
+/// Returns a goal from milliseconds, millionths of loss and thousandths that may exceed.
 fn goal(final_ms: u64, sum_ms: u64, loss_ppm: u64, exceed: u64) -> Goal {
     Goal {
         name: "goal".into(),
@@ -20,11 +20,11 @@ fn goal(final_ms: u64, sum_ms: u64, loss_ppm: u64, exceed: u64) -> Goal {
     }
 }
 
-/// A trial of milliseconds (asked, and counted for) and millionths of loss.
-fn trial((asked_ms, counted_ms, loss_ppm): (u64, u64, u64)) -> Measured {
-    let trial = Trial { load: LOAD, duration_ns: asked_ms * MS };
+/// Returns a trial from milliseconds (intended and effective) and millionths of loss.
+fn trial((intended_ms, effective_ms, loss_ppm): (u64, u64, u64)) -> Measured {
+    let trial = Trial { load: LOAD, duration_ns: intended_ms * MS };
     let loss_ratio = loss_ppm as f64 / 1e6;
-    Measured { trial, output: Output { loss_ratio, effective_ns: counted_ms * MS } }
+    Measured { trial, output: Output { loss_ratio, effective_ns: effective_ms * MS } }
 }
 
 fn class(goal: &Goal, trials: &[(u64, u64, u64)]) -> Class {
@@ -32,7 +32,7 @@ fn class(goal: &Goal, trials: &[(u64, u64, u64)]) -> Class {
     Sums::of(goal, &trials).class(goal)
 }
 
-/// "Load Classification Logic", step by step, every quantity multiplied by what makes it whole.
+/// "Load Classification Logic", step by step, with every quantity scaled to a whole number.
 fn oracle(goal: (u64, u64, u64, u64), trials: &[(u64, u64, u64)]) -> Class {
     let (last, duration_sum, ratio, exceed) = goal;
     let sum = |full: bool, high: bool| -> i128 {
@@ -59,7 +59,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(4000) })]
 
     #[test]
-    fn classes_are_those_of_an_oracle_in_whole_numbers(
+    fn classes_match_an_integer_oracle(
         final_ms in 1_u64..5, more in 0_u64..40, ratio in prop::sample::select(vec![0, 5_000, 300_000]),
         exceed in prop::sample::select(vec![0_u64, 100, 200, 300, 333, 500, 700, 900, 999]),
         trials in prop::collection::vec(
@@ -71,10 +71,10 @@ proptest! {
         prop_assert_eq!(class(&goal(given.0, given.1, ratio, exceed), &trials), oracle(given, &trials));
     }
 
-    /// What the RFC says that the classes mean: a bound is certain, whatever trials come until
-    /// the duration sum is reached.
+    /// The RFC's meaning of the classes: a bound is certain, whatever trials follow until the
+    /// duration sum is reached.
     #[test]
-    fn a_bound_holds_however_the_rest_of_the_duration_sum_comes_out(
+    fn bound_holds_for_any_remaining_trials(
         sum in 1_u64..25, exceed in 0_u64..10, low in 0_u64..25, high in 0_u64..25,
     ) {
         let goal = goal(1, sum, 0, 100 * exceed);
@@ -90,11 +90,11 @@ proptest! {
     }
 }
 
-/// The RFC's appendix "Example Search". Its table prints "Lower Bound" in the last column of
-/// points 5 and 6 below pessimistic exceed ratios of 42.857 % and 27.273 %, which are larger
-/// than the goal's 20 %: the rule decides, here and in the reference implementation.
+/// The RFC's appendix "Example Search". Its table prints "Lower Bound" in the last column of points
+/// 5 and 6 below pessimistic exceed ratios of 42.857 % and 27.273 %, which are larger than the
+/// goal's 20 %: the rule decides, here and in the reference implementation.
 #[test]
-fn the_example_of_the_rfc_is_classified_by_its_rule() {
+fn rfc_example_is_classified_by_its_rule() {
     let second = 1000;
     let goals = [
         goal(60 * second, 60 * second, 0, 0),
@@ -121,7 +121,7 @@ fn the_example_of_the_rfc_is_classified_by_its_rule() {
     }
     let trials: Vec<Measured> = trials.into_iter().map(trial).collect();
     let rate = |goal: &Goal| conditional_throughput(goal, LOAD, &trials).unwrap().round();
-    // As the RFC has them; the last one where the load were a lower bound.
+    // As in the RFC; the last one as if the load were a lower bound.
     assert_eq!(goals[1..].iter().map(rate).collect::<Vec<_>>(), [1e6, 1e6, 999_000.0]);
 }
 
@@ -133,11 +133,11 @@ fn letter(class: Class) -> char {
     }
 }
 
-/// Random trial sets with what PyPI's MLRsearch 1.2.1 makes of them: goal (final and sum in ms,
-/// loss in millionths, exceed ratio in thousandths), trials (ms asked, ms counted, millionths
-/// lost), class, and the loss in millionths of which it reckons conditional throughput.
+/// Random trial sets with the results of PyPI's MLRsearch 1.2.1: goal (final and sum in ms, loss in
+/// millionths, exceed ratio in thousandths), trials (intended ms, effective ms, millionths lost),
+/// class, and the loss in millionths from which it computes conditional throughput.
 #[test]
-fn classes_are_those_of_the_reference_implementation() {
+fn classes_match_the_reference_implementation() {
     let mut seen = std::collections::BTreeMap::<char, usize>::new();
     for (number, line) in include_str!("reference.txt").lines().enumerate() {
         let fields: Vec<&str> = line.split('|').collect();
@@ -159,18 +159,18 @@ fn classes_are_those_of_the_reference_implementation() {
 }
 
 #[test]
-fn conditional_throughput_is_the_rate_that_the_goal_guarantees() {
+fn conditional_throughput_is_the_guaranteed_rate() {
     let goal = goal(1, 4, 5_000, 500);
     let rate = |trials: &[(u64, u64, u64)]| {
         let trials: Vec<Measured> = trials.iter().copied().map(trial).collect();
         conditional_throughput(&goal, LOAD, &trials)
     };
-    // Short trials give none; what is missing counts as lost, beyond the exceed ratio.
+    // Short trials give no throughput; missing duration counts as lost, beyond the exceed ratio.
     assert_eq!(rate(&[]), None);
     assert_eq!(rate(&[(1, 1, 0)]), Some(0.0));
     assert_eq!(rate(&[(1, 1, 0), (1, 1, 3_000)]), Some(997_000.0));
     assert_eq!(rate(&[(1, 1, 0), (1, 1, 3_000), (1, 1, 900_000)]), Some(997_000.0));
-    // Beyond the duration sum all that was measured counts.
+    // Beyond the duration sum all measurements count.
     let many = [(1, 1, 0), (1, 1, 0), (1, 1, 0), (1, 1, 4_000), (1, 1, 5_000), (1, 3, 6_000)];
     assert_eq!(rate(&many), Some(996_000.0));
 }

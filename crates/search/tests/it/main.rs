@@ -1,4 +1,4 @@
-//! Tests of the crate from outside: searches against devices whose truth is known.
+//! Integration tests: searches on devices with known behaviour.
 
 mod bisections;
 mod classification;

@@ -1,5 +1,5 @@
-//! Whole searches on simulated devices whose truth is known: how many trials they take, how
-//! often their bounds hold the truth, and what they say where there is nothing to find.
+//! Whole searches on simulated devices with known behaviour: number of trials, coverage of their
+//! bounds, and results without a threshold to find.
 
 use fwdlab_search::simulated::{Device, Law};
 use fwdlab_search::{
@@ -19,22 +19,22 @@ fn search(device: &mut Device, names: &[&str]) -> SearchResult {
     run(search, |trial| Ok::<_, ()>(device.measure(trial))).unwrap()
 }
 
-/// What a thousand searches for NDR and PDR came to.
+/// Results of a thousand searches for NDR and PDR.
 #[derive(Debug, Default)]
 struct Thousand {
     trials: Vec<usize>,
-    /// Searches whose bounds hold the truth; where there is none, those that say so.
+    /// Searches whose bounds contain the true value; without one, searches that report so.
     covered: [usize; 2],
     regular: [usize; 2],
     drifting: usize,
-    /// Searches that found losses which stay at lower loads.
+    /// Searches that found loss that persists at lower loads.
     floors: usize,
-    /// Searches that found losses which fall while the load rises.
+    /// Searches that found loss that falls while the load rises.
     dips: usize,
 }
 
 impl Thousand {
-    /// Devices of one law, with capacities spread evenly over the logarithm.
+    /// Searches devices of one law, with capacities spread evenly over the logarithm.
     fn of(law: Law) -> Thousand {
         let mut all = Thousand::default();
         for seed in 0..1000 {
@@ -69,8 +69,8 @@ impl Thousand {
     }
 }
 
-/// Holds a result against the RFC, by all trials anew: each load's class, the bounds, regular
-/// only within the width, loads within the limits, throughput not above the lower bound.
+/// Verifies a result against the RFC, from all trials: each load's class, the bounds, regular only
+/// within the width, loads within the limits, throughput not above the lower bound.
 fn sound(result: &SearchResult) {
     let goals: Vec<Goal> = result.goals.iter().map(|found| found.goal.clone()).collect();
     let mut trials = Trials::new(goals);
@@ -95,15 +95,16 @@ fn sound(result: &SearchResult) {
 }
 
 #[test]
-fn an_exact_device_takes_fewer_trials_than_the_reference() {
+fn exact_device_takes_fewer_trials_than_the_reference() {
     let all = Thousand::of(Law::exact(1.0));
-    // The reference: 35 and one to warm up. Three loads by eleven trials are the least.
+    // The reference takes 35 and one to warm up. The minimum is three loads with eleven trials
+    // each.
     assert!(all.trials.iter().all(|count| (33..=34).contains(count)), "{:?}", all.trials);
     assert_eq!((all.covered, all.regular, all.drifting), ([1000; 2], [1000; 2], 0));
 }
 
 #[test]
-fn a_little_noise_takes_fewer_trials_and_covers_as_often() {
+fn slight_noise_takes_fewer_trials_with_equal_coverage() {
     let all = Thousand::of(Law { sigma: 0.002, ..Law::exact(1.0) });
     assert!((36.0..43.0).contains(&all.mean()), "{}", all.mean());
     assert!(all.covered.iter().all(|count| (940..=990).contains(count)), "{:?}", all.covered);
@@ -112,7 +113,7 @@ fn a_little_noise_takes_fewer_trials_and_covers_as_often() {
 }
 
 #[test]
-fn noise_of_twice_the_width_takes_fewer_trials() {
+fn noise_of_twice_the_width_takes_fewer_trials_than_the_reference() {
     let all = Thousand::of(Law { sigma: 0.01, ..Law::exact(1.0) });
     assert!((50.0..70.0).contains(&all.mean()), "{}", all.mean());
     assert!(all.covered.iter().all(|count| (570..=750).contains(count)), "{:?}", all.covered);
@@ -120,63 +121,64 @@ fn noise_of_twice_the_width_takes_fewer_trials() {
 }
 
 #[test]
-fn a_device_that_mostly_loses_something_takes_fewer_trials_and_is_often_found_out() {
+fn frequent_losses_take_fewer_trials_and_are_often_detected() {
     let all = Thousand::of(Law { sigma: 0.002, lossy: 0.6, ..Law::exact(1.0) });
     assert!((60.0..134.0).contains(&all.mean()), "{}", all.mean());
-    // At most loads chance alone makes a lower bound of one in six.
+    // At most loads, chance alone makes one in six a lower bound.
     assert!(all.covered[0] >= 450, "{:?}", all.covered);
     assert!(all.covered[1] >= 900 && all.regular[1] == 1000, "{:?}", all.covered);
 }
 
 #[test]
-fn a_device_that_seldom_loses_something_is_taken_for_what_it_is() {
+fn rare_losses_keep_the_bounds_correct() {
     let all = Thousand::of(Law { lossy: 0.3, ..Law::exact(1.0) });
     assert!((33.0..42.0).contains(&all.mean()), "{}", all.mean());
     assert!(all.covered.iter().all(|count| *count >= 960), "{:?}", all.covered);
 }
 
 #[test]
-fn a_device_that_forwards_less_the_more_it_gets_is_found() {
+fn livelocked_device_is_covered() {
     let all = Thousand::of(Law { livelock: 0.3, ..Law::exact(1.0) });
     assert!((35.0..80.0).contains(&all.mean()), "{}", all.mean());
     assert_eq!((all.covered[0], all.regular), (1000, [1000; 2]));
 }
 
 #[test]
-fn a_device_that_drifts_is_said_to() {
+fn search_reports_a_drifting_device() {
     let all = Thousand::of(Law { drift: -0.001, sigma: 0.0005, ..Law::exact(1.0) });
     assert!(all.drifting >= 900, "{}", all.drifting);
     let mut device = Device::new(Law { drift: -0.001, ..Law::exact(3.3e6) }, 1);
     let drift = search(&mut device, &["ndr", "pdr"]).drift.unwrap();
     assert!(drift.change < -0.02, "{drift:?}");
-    // However fast it becomes slower, it can't lose more than all that it had.
+    // However fast the device slows down, it cannot lose more than its whole capacity.
     let mut device = Device::new(Law { drift: -0.02, ..Law::exact(3.3e6) }, 1);
     let drift = search(&mut device, &["ndr", "pdr"]).drift.unwrap();
     assert!((-1.0..-0.5).contains(&drift.change), "{drift:?}");
 }
 
 #[test]
-fn losses_that_stay_at_lower_loads_are_said_to() {
-    // A twentieth of a second in ten, as a host takes it that has less than its guest asks for.
+fn search_reports_a_loss_floor() {
+    // A twentieth of a second in ten, as a host takes it that has less CPU time than its guest
+    // requests.
     let all = Thousand::of(Law { still: 0.0045, ..Law::exact(1.0) });
     assert_eq!((all.floors, all.regular), (1000, [0, 1000]));
     let mut device = Device::new(Law { still: 0.0045, ..Law::exact(1e6) }, 1);
     let floor = search(&mut device, &["ndr", "pdr"]).loss_floor.unwrap();
     assert!((0.0044..0.0046).contains(&floor.loss_ratio), "{floor:?}");
     assert!(floor.from == MIN && (900_000..1_010_000).contains(&floor.to), "{floor:?}");
-    // None of a device that is only slower than its load, is noisy, seldom loses, or drifts.
+    // None on a device that is only slower than its load, is noisy, rarely loses, or drifts.
     let of = |law| Thousand::of(law).floors;
     assert_eq!(of(Law::exact(1.0)), 0);
     assert_eq!(of(Law { sigma: 0.01, ..Law::exact(1.0) }), 0);
     assert_eq!(of(Law { lossy: 0.3, ..Law::exact(1.0) }), 0);
     assert_eq!(of(Law { livelock: 0.3, ..Law::exact(1.0) }), 0);
     assert_eq!(of(Law { drift: -0.001, sigma: 0.0005, ..Law::exact(1.0) }), 0);
-    // Nor of one whose trials lose more often the higher the load: it loses nothing below.
+    // Nor on one whose trials lose more often the higher the load: it loses nothing below.
     assert_eq!(of(Law { border: 0.05, ..Law::exact(1.0) }), 0);
     assert_eq!(of(Law { border: 0.2, ..Law::exact(1.0) }), 0);
 }
 
-/// Trials at loads with these loss ratios.
+/// Returns the result of trials at loads with these loss ratios.
 fn of_losses(loads: &[(u64, &[f64])]) -> SearchResult {
     let outcomes = loads.iter().flat_map(|(load, lost)| {
         let trial = Trial { load: *load, duration_ns: 1_000_000_000 };
@@ -189,7 +191,7 @@ fn of_losses(loads: &[(u64, &[f64])]) -> SearchResult {
 }
 
 #[test]
-fn loss_that_falls_while_the_load_rises_is_reported() {
+fn search_reports_a_loss_dip() {
     let much = [0.07, 0.08, 0.09, 0.08, 0.075, 0.085];
     let little = [0.003, 0.002, 0.004, 0.003, 0.003, 0.002];
     let found = of_losses(&[(600_000, &[0.0; 6]), (750_000, &much), (900_000, &little)]);
@@ -203,7 +205,7 @@ fn loss_that_falls_while_the_load_rises_is_reported() {
     assert_eq!(of(&[(750_000, &overlapping), (900_000, &little)]), None, "not separate");
     let less = little.map(|lost| 0.6 * lost - 0.0002);
     assert_eq!(of(&[(750_000, &little), (900_000, &less)]), None, "hardly less");
-    // None of devices whose loss rises with the load, or comes by chance at any load.
+    // None on devices whose loss rises with the load, or comes by chance at any load.
     for law in [
         Law::exact(1.0),
         Law { sigma: 0.03, ..Law::exact(1.0) },
@@ -217,7 +219,7 @@ fn loss_that_falls_while_the_load_rises_is_reported() {
 }
 
 #[test]
-fn a_loss_stays_where_loads_are_apart_and_the_device_could_forward_the_lower_one() {
+fn loss_floor_needs_distant_loads_and_enough_capacity() {
     // Ten trials at each of two loads, with their loss ratios.
     let floor = |loads: [(u64, f64); 2], trials: usize| {
         let outcomes = loads.iter().flat_map(|(load, lost)| {
@@ -234,7 +236,7 @@ fn a_loss_stays_where_loads_are_apart_and_the_device_could_forward_the_lower_one
     assert_eq!(floor([(100_000, 0.004), (109_000, 0.004)], 10), None, "close together");
     assert_eq!(floor([(100_000, 0.004), (120_000, 0.004)], 7), None, "too few trials");
     assert_eq!(floor([(100_000, 0.0), (120_000, 0.0)], 10), None, "nothing lost");
-    // Spoiled trials are valid where much is lost: those that are not count as lossless.
+    // Disturbed trials are valid if much is lost: the invalid ones count as lossless.
     let spoiled = |invalid: usize| {
         let trial = |load| Trial { load, duration_ns: 1_000_000_000 };
         let lost = |load: u64| {
@@ -247,12 +249,12 @@ fn a_loss_stays_where_loads_are_apart_and_the_device_could_forward_the_lower_one
         SearchResult::of(presets(&["ndr"]), &Limits::between(MIN, MAX), outcomes, None).loss_floor
     };
     assert!(spoiled(9).is_some() && spoiled(11).is_none());
-    // A device of 100,000 packets a second.
+    // A device that forwards 100,000 packets per second.
     assert_eq!(floor([(120_000, 1.0 / 6.0), (150_000, 1.0 / 3.0)], 10), None, "too slow");
 }
 
 #[test]
-fn a_dead_device_and_one_that_never_loses_are_irregular() {
+fn dead_and_lossless_devices_are_irregular() {
     let mut dead = Device::new(Law::exact(0.0), 1);
     let result = search(&mut dead, &["ndr", "pdr"]);
     sound(&result);
@@ -273,10 +275,10 @@ fn a_dead_device_and_one_that_never_loses_are_irregular() {
     assert_eq!(fast.trials, 11);
 }
 
-/// No load exists above the line rate: what holds there is as fast as its link, and that is known
-/// after as few trials.
+/// No load exists above the line rate: a device that passes it is as fast as its link, and few
+/// trials suffice to show it.
 #[test]
-fn a_device_as_fast_as_its_link_has_its_links_rate() {
+fn device_as_fast_as_its_link_has_the_line_rate() {
     let at = |link: u64, law: Law| {
         let limits = Limits { link: Some(link), ..Limits::between(MIN, MAX) };
         let search = Search::new(presets(&["ndr", "pdr"]), limits).expect("a search");
@@ -299,7 +301,7 @@ fn a_device_as_fast_as_its_link_has_its_links_rate() {
 }
 
 #[test]
-fn throughput_of_rfc_2544_takes_full_length_trials_at_the_lower_bound_only() {
+fn rfc_2544_throughput_takes_full_length_trials_at_the_lower_bound_only() {
     for (name, full) in [("rfc2544", 1), ("tst009", 2)] {
         let mut device = Device::new(Law::exact(1_234_567.8), 1);
         let result = search(&mut device, &[name]);
@@ -314,22 +316,22 @@ fn throughput_of_rfc_2544_takes_full_length_trials_at_the_lower_bound_only() {
     }
 }
 
-/// Short trials pass where a buffer holds the excess: full-length ones don't.
+/// Short trials pass if a buffer holds the excess; full-length ones do not.
 #[test]
-fn a_buffer_deceives_short_trials_and_no_result() {
+fn buffer_passes_short_trials_but_not_results() {
     let law = Law { buffer_s: 0.05, ..Law::exact(1_000_000.0) };
     let result = search(&mut Device::new(law, 1), &["rfc2544"]);
     let found = &result.goals[0];
     sound(&result);
     assert!(found.is_regular());
-    // A second more holds 50,000 packets; a minute does so too.
+    // The buffer holds the packets of 0.05 s: 50,000 more in a second, and as many in a minute.
     let truth = 1e6 * (1.0 + 0.05 / 60.0);
     assert!(found.bounds.lower.unwrap() as f64 <= truth * 1.0001, "{:?}", found.bounds);
     assert!(found.bounds.upper.unwrap() as f64 > truth, "{:?}", found.bounds);
 }
 
 #[test]
-fn four_goals_share_their_trials() {
+fn goals_share_their_trials() {
     let mut device = Device::new(Law { sigma: 0.0005, ..Law::exact(5e6) }, 3);
     let mut goals = presets(&["ndr", "pdr", "rfc2544"]);
     goals.push(Goal { name: "1 %".into(), loss_ratio: 0.01, width: 0.02, ..goals[0].clone() });
@@ -340,7 +342,7 @@ fn four_goals_share_their_trials() {
     let result = search(goals.clone(), &mut device);
     sound(&result);
     assert!(result.goals.iter().all(fwdlab_search::GoalResult::is_regular));
-    // Apart they take more, and their order does not matter much.
+    // Separate searches take more trials, and the order does not matter much.
     let apart: usize = goals
         .iter()
         .map(|goal| {
@@ -363,16 +365,16 @@ fn four_goals_share_their_trials() {
 }
 
 #[test]
-fn what_trials_count_for_is_what_the_measurer_says() {
+fn effective_duration_comes_from_the_measurer() {
     let law = Law { overhead_s: 0.5, ..Law::exact(3.3e6) };
     let result = search(&mut Device::new(law, 1), &["ndr", "pdr"]);
     sound(&result);
-    // Seven trials of a second and a half are half of 21 s, and a load more than that.
+    // Seven trials of 1.5 s are half of 21 s, and a load needs more than half.
     assert!(result.trials.len() <= 26, "{}", result.trials.len());
 }
 
 #[test]
-fn an_invalid_trial_is_measured_again_and_ends_the_search_in_the_end() {
+fn invalid_trial_is_repeated_and_finally_ends_the_search() {
     let new = || Search::new(presets(&["ndr"]), Limits::between(MIN, MAX)).unwrap();
     let mut search = new();
     let Step::Measure(first) = search.next() else { panic!("nothing is wanted") };
@@ -403,7 +405,7 @@ fn an_invalid_trial_is_measured_again_and_ends_the_search_in_the_end() {
         trials += 1;
     }
     assert_eq!(trials, 10);
-    // What no trial can have is none.
+    // An impossible output is invalid.
     let mut search = new();
     for output in [(-0.1, 5), (1.1, 5), (f64::NAN, 5), (0.5, 0)] {
         let (loss_ratio, effective_ns) = output;
@@ -415,7 +417,7 @@ fn an_invalid_trial_is_measured_again_and_ends_the_search_in_the_end() {
 }
 
 #[test]
-fn a_search_that_is_ended_says_so_and_keeps_what_it_has() {
+fn ended_search_reports_its_end_and_keeps_results() {
     let limited = |limits: Limits| {
         let mut device = Device::new(Law::exact(3.3e6), 1);
         let search = Search::new(presets(&["ndr", "pdr"]), limits).unwrap();
@@ -428,7 +430,7 @@ fn a_search_that_is_ended_says_so_and_keeps_what_it_has() {
     assert!(result.goals[0].bounds.lower.is_some() && result.goals[0].bounds.upper.is_none());
     let result = limited(Limits { time_ns: 24_500_000_000, ..limits.clone() });
     assert_eq!(result.trials.len(), 25);
-    // What was reached before is regular.
+    // Goals reached before are regular.
     assert!(result.goals[0].is_regular());
     assert_eq!(result.goals[1].irregular, Some(Irregular::Ended { by: Ending::Time }));
     let mut search = Search::new(presets(&["ndr"]), limits).unwrap();
@@ -443,32 +445,32 @@ fn a_search_that_is_ended_says_so_and_keeps_what_it_has() {
 }
 
 #[test]
-fn impossible_searches_are_refused_with_every_reason() {
+fn impossible_searches_are_refused_with_all_reasons() {
     let ndr = || Goal::preset("ndr").unwrap();
-    let says = |goals: Vec<Goal>, limits: Limits, part: &str| {
+    let reports = |goals: Vec<Goal>, limits: Limits, part: &str| {
         let faults = Search::new(goals, limits).unwrap_err();
         let texts: Vec<String> = faults.iter().map(ToString::to_string).collect();
         assert!(texts.iter().any(|text| text.contains(part)), "{part}: {texts:?}");
     };
     let loads = || Limits::between(MIN, MAX);
-    says(vec![], loads(), "no goal");
-    says(vec![ndr(), ndr()], loads(), "two goals are named ndr");
+    reports(vec![], loads(), "no goal");
+    reports(vec![ndr(), ndr()], loads(), "two goals are named ndr");
     for ratio in [-0.1, 1.0, f64::NAN] {
-        says(vec![Goal { loss_ratio: ratio, ..ndr() }], loads(), "goal ndr: a loss ratio of");
-        says(vec![Goal { exceed_ratio: ratio, ..ndr() }], loads(), "an exceed ratio of");
-        says(vec![Goal { width: ratio, ..ndr() }], loads(), "a width of");
+        reports(vec![Goal { loss_ratio: ratio, ..ndr() }], loads(), "goal ndr: a loss ratio of");
+        reports(vec![Goal { exceed_ratio: ratio, ..ndr() }], loads(), "an exceed ratio of");
+        reports(vec![Goal { width: ratio, ..ndr() }], loads(), "a width of");
     }
-    says(vec![Goal { width: 0.0, ..ndr() }], loads(), "a width of 0:");
-    says(vec![Goal { initial_ns: 0, ..ndr() }], loads(), "an initial trial duration of 0");
-    says(vec![Goal { initial_ns: 2_000_000_000, ..ndr() }], loads(), "above the final one");
-    says(vec![Goal { sum_ns: 5, ..ndr() }], loads(), "below the final trial duration");
-    says(vec![ndr()], Limits::between(0, MAX), "a least load of 0");
-    says(vec![ndr()], Limits::between(MAX, MAX), "not below the greatest");
-    says(vec![ndr()], Limits { link: Some(MAX - 1), ..loads() }, "above what the link carries");
-    says(vec![ndr()], Limits::between(100, MAX), "begin at 200 frames/s");
-    says(vec![Goal { initial_ns: 1_000, ..ndr() }], loads(), "sends no frame");
-    says(vec![ndr()], Limits { trials: 0, ..loads() }, "no trials");
-    // All at once.
+    reports(vec![Goal { width: 0.0, ..ndr() }], loads(), "a width of 0:");
+    reports(vec![Goal { initial_ns: 0, ..ndr() }], loads(), "an initial trial duration of 0");
+    reports(vec![Goal { initial_ns: 2_000_000_000, ..ndr() }], loads(), "above the final one");
+    reports(vec![Goal { sum_ns: 5, ..ndr() }], loads(), "below the final trial duration");
+    reports(vec![ndr()], Limits::between(0, MAX), "a least load of 0");
+    reports(vec![ndr()], Limits::between(MAX, MAX), "not below the greatest");
+    reports(vec![ndr()], Limits { link: Some(MAX - 1), ..loads() }, "above what the link carries");
+    reports(vec![ndr()], Limits::between(100, MAX), "begin at 200 frames/s");
+    reports(vec![Goal { initial_ns: 1_000, ..ndr() }], loads(), "sends no frame");
+    reports(vec![ndr()], Limits { trials: 0, ..loads() }, "no trials");
+    // All faults together.
     let goal = Goal { loss_ratio: 2.0, width: 3.0, ..ndr() };
     assert_eq!(Search::new(vec![goal], Limits::between(5, 4)).unwrap_err().len(), 3);
     assert_eq!(Goal::preset("best"), None);
@@ -476,7 +478,7 @@ fn impossible_searches_are_refused_with_every_reason() {
 }
 
 #[test]
-fn the_same_answers_lead_to_the_same_search() {
+fn equal_outcomes_lead_to_equal_searches() {
     let law = Law { sigma: 0.01, lossy: 0.2, ..Law::exact(2e6) };
     let of = |seed| search(&mut Device::new(law, seed), &["ndr", "pdr"]);
     assert_eq!(of(5), of(5));
