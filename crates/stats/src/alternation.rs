@@ -1,27 +1,25 @@
 //! Levels switched live within one stream of traffic.
 //!
-//! A stream is a row of slices, the variants in mirrored order (A B B A; with
-//! three variants A B C C B A). Each half of such a cycle holds every variant
-//! once, within a fraction of a second, so that its log ratio is free of
-//! whatever moves slower than that; the mirrored halves cancel a steady drift.
+//! A stream is a sequence of slices, with the variants in mirrored order (A B B A; with three
+//! variants A B C C B A). Each half of such a cycle contains every variant once, within a fraction
+//! of a second, so slower changes cancel in its log ratio; the mirrored halves cancel a steady
+//! drift.
 //!
-//! - A slice's figure is its mean rate over the time that the device had
-//!   ([`super::stolen_time`]). What it reaches in its best samples, their upper quartile, is
-//!   its capacity: a second comparison beside the one that decides.
-//! - A stream's effect is the logarithm of the ratio of the two variants' mean rates
-//!   over those halves. That of capacity is the median of the halves' log ratios: a
-//!   device that now and then stalls shows in the former and not in the latter.
-//! - From three streams on, the stream is the unit: a t interval over stream
-//!   effects, which holds across starts.
-//! - One or two streams speak for their starts only. The standard error of the
-//!   effect is then the deviation of effects of resampled pairs, resampled in
-//!   blocks of neighbours because neighbours resemble each other (circular
-//!   block bootstrap; Politis and Romano, 1992). The block length follows from
-//!   the pairs' own lag-1 correlation r: m^(1/3) (2r / (1 - r^2))^(2/3)
-//!   (Carlstein, 1986, Annals of Statistics 14), and the degrees of freedom
-//!   are the number of whole blocks less one.
+//! - A slice's figure is its mean rate over the time that the device had ([`super::stolen_time`]).
+//!   Its capacity is the upper quartile of its samples: a second comparison, which does not decide.
+//! - A stream's effect is the logarithm of the ratio of the two variants' mean rates over those
+//!   halves. The effect on capacity is the median of the halves' log ratios: a device that
+//!   occasionally stalls affects the former and not the latter.
+//! - From three streams on, the stream is the unit: a t interval over stream effects, which is
+//!   valid across starts.
+//! - The result of one or two streams applies to their starts only. The standard error of the
+//!   effect is then the deviation of effects of resampled pairs, resampled in blocks of neighbours
+//!   because neighbours are similar (circular block bootstrap; Politis and Romano, 1992). The block
+//!   length follows from the pairs' own lag-1 correlation r: m^(1/3) (2r / (1 - r^2))^(2/3)
+//!   (Carlstein, 1986, Annals of Statistics 14), and the degrees of freedom are the number of whole
+//!   blocks minus one.
 //!
-//! Left out: settings that need a restart, which can't be alternated.
+//! Out of scope: settings that require a restart, which cannot be alternated.
 
 use crate::blocked::mean_estimate;
 use crate::comparison::{
@@ -34,11 +32,11 @@ use crate::summary::{mean, median, quantile, variance};
 use fwdlab_model::record::Sample;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Quantile of a slice's samples that is its capacity.
+/// Quantile of a slice's samples that defines its capacity.
 const CAPACITY_QUANTILE: f64 = 0.75;
-/// Pairs that an interval within a stream needs.
+/// Minimum number of pairs for an interval within a stream.
 const MIN_PAIRS: usize = 6;
-/// Streams from which on they are the unit.
+/// Number of streams from which on the stream is the unit.
 pub const MIN_STREAMS: usize = 3;
 /// Resamples of the bootstrap: its own error is then 2 % of the standard error.
 const RESAMPLES: usize = 1000;
@@ -46,20 +44,20 @@ const RESAMPLES: usize = 1000;
 /// One slice of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slice {
-    /// Number in the stream, from 0; says which half of which cycle it is.
+    /// Number in the stream, from 0; determines the cycle and its half.
     pub number: u32,
     /// Current variant.
     pub variant: usize,
-    /// Mean rate of its samples over the time that the device had, those of the switch
-    /// left out, packets per second.
+    /// Mean rate of its samples over the time that the device had, without those of the switch, in
+    /// packets per second.
     pub pps: f64,
-    /// What it reached: the upper quartile of its samples' rates.
+    /// Capacity: the upper quartile of its samples' rates.
     pub capacity_pps: f64,
 }
 
-/// The slices of a stream from its raw samples; invalid ones are left out, and slices
-/// in which the device had hardly any time. At a paced rate (packets per second) a
-/// slice's figure is the share of its packets that were forwarded, at that rate.
+/// Returns the slices of a stream from its raw samples, without invalid ones and without slices in
+/// which the device had hardly any time. At a paced rate (packets per second) a slice's figure is
+/// the share of its packets that were forwarded, at that rate.
 pub fn slices_of(samples: &[Sample], roles: Roles, intended_pps: Option<f64>) -> Vec<Slice> {
     let mut slices: BTreeMap<u32, Vec<&Sample>> = BTreeMap::new();
     for sample in samples.iter().filter(|sample| sample.valid && sample.duration_ns > 0) {
@@ -85,12 +83,11 @@ pub fn slices_of(samples: &[Sample], roles: Roles, intended_pps: Option<f64>) ->
     slices.into_iter().filter_map(slice).collect()
 }
 
-/// Compares two variants over the streams in which they alternated: across
-/// starts from three streams on, else for those starts only.
+/// Compares two variants over the streams in which they alternated: across starts from three
+/// streams on, otherwise for those starts only.
 ///
 /// # Errors
-/// No stream, fewer than six pairs of slices in one, or a variant that
-/// forwarded nothing.
+/// No stream, fewer than six pairs of slices in one, or a variant that forwarded nothing.
 pub fn compare_alternation(
     streams: &[Vec<Slice>],
     baseline: usize,
@@ -102,7 +99,7 @@ pub fn compare_alternation(
     Ok(Comparison { capacity, ..of(StreamFigure::Rate)? })
 }
 
-/// The comparison by one figure of the slices.
+/// Compares one figure of the slices.
 fn compare_by(
     streams: &[Vec<Slice>],
     baseline: usize,
@@ -140,11 +137,10 @@ fn compare_by(
     Comparison::from_estimate(estimate, criteria, sizes, Method::Alternation, scope)
 }
 
-/// Each stream's effect, a natural log ratio: what the interval over streams is
-/// made of.
+/// Returns each stream's effect, a natural log ratio: the values behind the interval over streams.
 ///
 /// # Errors
-/// As [`compare_alternation`], but no stream is no error.
+/// Those of [`compare_alternation`], except that no stream is not an error.
 pub fn stream_effects(
     streams: &[Vec<Slice>],
     baseline: usize,
@@ -157,12 +153,12 @@ pub fn stream_effects(
     streams.iter().map(effect).collect()
 }
 
-/// What is compared of a stream's slices.
+/// Figure of a stream's slices that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StreamFigure {
-    /// Their rates: what the device did.
+    /// Rates: the device's actual performance.
     Rate,
-    /// Their capacities: what it can do.
+    /// Capacities: the device's possible performance.
     Capacity,
 }
 
@@ -174,7 +170,7 @@ impl StreamFigure {
         }
     }
 
-    /// Natural log ratio of candidate to baseline over pairs (baseline, candidate).
+    /// Returns the natural log ratio of candidate to baseline over pairs (baseline, candidate).
     fn effect(self, pairs: &[(f64, f64)]) -> f64 {
         match self {
             StreamFigure::Rate => {
@@ -190,11 +186,11 @@ impl StreamFigure {
     }
 }
 
-/// The halves of a stream's cycles that hold both variants.
+/// Halves of a stream's cycles that contain both variants.
 struct Pairs {
     /// Figures of baseline and candidate, in order.
     of_halves: Vec<(f64, f64)>,
-    /// Slices of the two variants that don't count.
+    /// Slices of the two variants that are not used.
     left_out: usize,
 }
 
@@ -207,7 +203,7 @@ impl Pairs {
     ) -> Result<Pairs, Unanswerable> {
         let variants: BTreeSet<usize> = stream.iter().map(|slice| slice.variant).collect();
         let per_half = variants.len().max(1) as u32;
-        // Whole cycles only: an odd half would tilt the effect under drift.
+        // Only whole cycles: an odd half would bias the effect under drift.
         let slices = stream.iter().map(|slice| slice.number + 1).max().unwrap_or(0);
         let halves = slices.div_ceil(per_half) / 2 * 2;
 
@@ -220,7 +216,7 @@ impl Pairs {
         };
         let (a, b) = (figures_of(baseline), figures_of(candidate));
         for figures in [&a, &b] {
-            // A slice may hold a long stall; a variant must forward something.
+            // A slice may contain a long stall; a variant must forward something.
             let idle = figures.values().filter(|&&figure| figure <= 0.0).count();
             if 2 * idle > figures.len() {
                 return Err(Unanswerable::NotPositive { rate: 0.0 });
@@ -228,7 +224,7 @@ impl Pairs {
         }
         let of_halves: Vec<(f64, f64)> = (0..halves)
             .filter_map(|half| Some((*a.get(&half)?, *b.get(&half)?)))
-            // Nothing in one slice of two has no ratio: capacity can't use it.
+            // A half with nothing forwarded in one slice has no ratio: capacity cannot use it.
             .filter(|(a, b)| figure == StreamFigure::Rate || (*a > 0.0 && *b > 0.0))
             .collect();
         let have = of_halves.len();
@@ -244,7 +240,7 @@ impl Pairs {
     }
 }
 
-/// A stream's effect with the standard error described above.
+/// Returns a stream's effect with the standard error described above.
 fn estimate_within(pairs: &[(f64, f64)], figure: StreamFigure) -> LogEstimate {
     let m = pairs.len();
     let differences: Vec<f64> = pairs.iter().map(|(a, b)| b - a).collect();

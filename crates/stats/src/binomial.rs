@@ -1,30 +1,30 @@
-//! Rates of events that happen or not, with exact intervals for independent events and with
-//! intervals over runs for events that come together.
+//! Rates of binary events, with exact intervals for independent events and intervals over runs for
+//! events that occur in groups.
 
 use crate::summary::{Interval, t_quantile};
 use serde::Serialize;
 use statrs::distribution::{Beta, ContinuousCDF, Gamma, Normal};
 
-/// So many of so many.
+/// Number of events among a number of trials.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Rate {
-    /// How often it happened.
+    /// Number of events.
     pub hits: u64,
-    /// Of how many times.
+    /// Number of trials.
     pub of: u64,
 }
 
 impl Rate {
-    /// The rate, 0 to 1; NaN of nothing.
+    /// Returns the rate, 0 to 1; NaN without trials.
     pub fn share(self) -> f64 {
         self.hits as f64 / self.of as f64
     }
 
-    /// Interval of the true rate at `confidence` percent (Clopper and Pearson,
-    /// 1934, Biometrika 26): covers at least that often. 0 to 1 of nothing.
+    /// Returns the interval of the true rate at `confidence` percent (Clopper and Pearson, 1934,
+    /// Biometrika 26), which covers at least that often. 0 to 1 without trials.
     ///
-    /// Beyond 50,000 trials, where the library's quantile does not always end, the limits that
-    /// it tends to: Poisson's for rare events (wider by a fiftieth at most), else the
+    /// Beyond 50,000 trials, where the library's quantile does not always terminate, the interval
+    /// uses its limits: Poisson's for rare events (wider by at most a fiftieth), otherwise the
     /// normal's with continuity correction (Wilson; equal to four digits of the width).
     pub fn interval(self, confidence: f64) -> Interval {
         let tail = (1.0 - confidence / 100.0) / 2.0;
@@ -33,7 +33,7 @@ impl Rate {
         }
         let (hits, misses) = (self.hits as f64, self.of.saturating_sub(self.hits) as f64);
         let quantile = |a: f64, b: f64, p: f64| Beta::new(a, b).map(|beta| beta.inverse_cdf(p));
-        // At the ends one parameter is 0, and the end is the end.
+        // At the ends one parameter is 0, and the bound is the end.
         Interval {
             low: quantile(hits, misses + 1.0, tail).unwrap_or(0.0),
             high: quantile(hits + 1.0, misses, 1.0 - tail).unwrap_or(1.0),
@@ -41,13 +41,13 @@ impl Rate {
     }
 }
 
-/// Interval at `confidence` percent of the rate of events that come in groups, such as lost
-/// packets in runs: by the scatter between the groups, with Student's t and the linearised
+/// Returns the interval at `confidence` percent of the rate of events that come in groups, such as
+/// lost packets in runs: from the scatter between the groups, with Student's t and the linearised
 /// variance of a ratio (Cochran, *Sampling Techniques*, section 6.3). Packets of one run are lost
-/// together, so they are no replicates: real trials scatter two thousand times as much as
-/// independent packets would.
+/// together, so they are not replicates: the scatter of real trials is two thousand times the
+/// scatter of independent packets.
 ///
-/// `None` below two groups, and if no group scatters: nothing is known then.
+/// `None` with fewer than two groups, and if no group scatters: nothing is known then.
 pub fn interval_over_groups(groups: &[Rate], confidence: f64) -> Option<Interval> {
     let n = groups.len() as f64;
     let sum = |of: fn(&Rate) -> u64| groups.iter().map(of).sum::<u64>() as f64;
@@ -63,9 +63,9 @@ pub fn interval_over_groups(groups: &[Rate], confidence: f64) -> Option<Interval
     (half > 0.0).then(|| Interval { low: (share - half).max(0.0), high: (share + half).min(1.0) })
 }
 
-/// Trials from which on limits stand for the exact interval.
+/// Number of trials from which on limits replace the exact interval.
 const MANY: u64 = 50_000;
-/// Events that are rare among so many.
+/// Number of events that counts as rare among so many trials.
 const RARE: u64 = 2000;
 
 impl Rate {
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interval_over_runs_is_that_of_their_scatter() {
+    fn interval_over_runs_reflects_their_scatter() {
         let runs = |hits: &[u64]| -> Vec<Rate> {
             hits.iter().map(|&hits| Rate { hits, of: 10_000 }).collect()
         };
@@ -109,7 +109,7 @@ mod tests {
             (found.low - 0.0).abs() < 1e-12 && (found.high - 0.04484).abs() < 1e-4,
             "{found:?}"
         );
-        // A hundred times as wide as independent packets suggest.
+        // A hundred times as wide as for independent packets.
         let few = interval_over_groups(&runs(&[100; 2]), 95.0);
         assert_eq!((few, interval_over_groups(&runs(&[100]), 95.0)), (None, None));
         let unequal = [Rate { hits: 10, of: 1000 }, Rate { hits: 100, of: 10_000 }];
@@ -117,8 +117,8 @@ mod tests {
     }
 
     #[test]
-    fn many_have_an_interval_at_once_and_nearly_the_same() {
-        // The library's own, where it ends.
+    fn many_trials_have_a_fast_and_nearly_exact_interval() {
+        // The library's own interval, where it terminates.
         let exact = |hits: f64, of: f64, tail: f64| {
             let low = Beta::new(hits, of - hits + 1.0).unwrap().inverse_cdf(tail);
             (low, Beta::new(hits + 1.0, of - hits).unwrap().inverse_cdf(1.0 - tail))

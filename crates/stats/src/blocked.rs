@@ -1,19 +1,18 @@
-//! Two variants compared by their runs, on the logarithm of the rate.
+//! Comparison of two variants by their runs, on the logarithm of the rate.
 //!
-//! Logarithms because an effect is a ratio and the scatter of rates grows with
-//! them. In randomised complete blocks the blocks' own differences cancel:
-//! whatever moves a whole block (temperature, neighbours on the host) is no
-//! part of the effect nor of its error. Two answers are computed: the exact
-//! [`super::randomisation`] test, and the t test with block effects (for one
-//! run of each variant per block, the paired t test). The exact one decides
-//! where there are enough assignments to decide with; which one that is depends
-//! on the numbers of blocks and comparisons alone, never on what was measured.
+//! Logarithms, because an effect is a ratio and the scatter of rates grows with them. In randomised
+//! complete blocks the differences between blocks cancel: an influence on a whole block
+//! (temperature, neighbours on the host) is part neither of the effect nor of its error. Two
+//! answers are computed: the exact [`super::randomisation`] test, and the t test with block effects
+//! (for one run of each variant per block, the paired t test). The exact one decides if there are
+//! enough assignments. The choice depends only on the numbers of blocks and comparisons, never on
+//! the measurements.
 //!
-//! Without blocks, Welch's t test (Welch, 1947, Biometrika 34): the variances
-//! and the numbers of runs need not be equal.
+//! Without blocks: Welch's t test (Welch, 1947, Biometrika 34). The variances and the numbers of
+//! runs need not be equal.
 //!
-//! Left out: the pooled test that ministat does (see [`super::ministat`]),
-//! whose error doubles and more when the variances differ.
+//! Out of scope: ministat's pooled test (see [`super::ministat`]), whose error at least doubles if
+//! the variances differ.
 
 use crate::comparison::{
     Comparison, Criteria, Estimate, Layout, LogEstimate, Method, Scope, Sizes, Unanswerable,
@@ -24,16 +23,16 @@ use crate::rank;
 use crate::summary::{mean, t_quantile, variance};
 use std::collections::BTreeMap;
 
-/// The exact test decides from where its size is at least this share of the
-/// level: with six pairs it can err at 3.1 % or not at all, with seven at 4.7 %.
+/// Minimum size of an exact test that decides, as a share of the level: with six pairs it can err
+/// at 3.1 % or not at all, with seven at 4.7 %.
 const SIZE_SHARE: f64 = 0.8;
-/// Lists of fewer runs, against more than [`UNEVEN`] times as many, are judged by two
-/// tests; so is every list of a family.
+/// Lists of fewer runs, against more than [`UNEVEN`] times as many, are judged by two tests; so is
+/// every list of a family.
 const FEW: usize = 8;
 /// See [`FEW`].
 const UNEVEN: usize = 2;
 
-/// The figure of one run.
+/// Figure of one run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BlockedRun {
     /// Block of the run.
@@ -42,8 +41,7 @@ pub struct BlockedRun {
     pub pps: f64,
 }
 
-/// Compares two variants that ran in the same blocks. A block counts when it
-/// holds both.
+/// Compares two variants that ran in the same blocks. A block is used if it contains both.
 ///
 /// # Errors
 /// Fewer than two common blocks, or a rate that isn't above 0.
@@ -74,8 +72,7 @@ pub fn compare_blocked(
     Ok(by_exact_test(&test, by_t, criteria))
 }
 
-/// Compares two lists of runs (packets per second) that share no blocks, such
-/// as imported files.
+/// Compares two lists of runs (packets per second) without common blocks, such as imported files.
 ///
 /// # Errors
 /// Fewer than two runs of either, or a rate that isn't above 0.
@@ -90,13 +87,14 @@ pub fn compare_unblocked(
     }
 }
 
-/// The same where many such questions are asked at once: with as many degrees of freedom as the
-/// fewer figures have at least, which is a bound whatever the lists scatter by (Hsu 1938). Welch's
-/// own are right at 5 %, and too many at the fraction of a percent that each of twenty questions
-/// has: eight figures against 72 are called different in 7.5 % of families that should have 5.
+/// Like [`compare_unblocked`], for one of many simultaneous comparisons. The degrees of freedom are
+/// at least those of the shorter list, a bound for any scatter of the lists (Hsu 1938). Welch's own
+/// degrees of freedom are right at 5 %, but too many at the fraction of a percent that each of
+/// twenty comparisons gets: eight figures against 72 are called different in 7.5 % of families
+/// instead of 5 %.
 ///
 /// # Errors
-/// As [`compare_unblocked`].
+/// Those of [`compare_unblocked`].
 pub fn compare_among_many(
     baseline_pps: &[f64],
     candidate_pps: &[f64],
@@ -143,17 +141,17 @@ fn unblocked(
     Ok(Comparison { robust, ..welch })
 }
 
-/// The robust secondary of two lists of logs that share no blocks.
+/// Returns the robust secondary result of two lists of logs without common blocks.
 pub(super) fn robust_of_lists(a: &[f64], b: &[f64], criteria: Criteria) -> Option<Estimate> {
     rank::rank_sum(a, b, criteria.joint_confidence())
         .map(|shift| Estimate::of_shift(shift, Method::RankSum))
 }
 
-/// Few runs against many that are not normal mislead Welch's test (20 + 5 runs of two
-/// modes: 13 % false differences), and so do families of lists, whose level lies far in the
-/// tails. So the ranks must agree, each comparison at the level of a single one: the interval
-/// covers both tests' intervals, and the p-value is the larger one if the ranks show no
-/// difference. Without enough runs for ranks no difference can be shown.
+/// Few runs against many that are not normal mislead Welch's test (20 + 5 runs of two modes: 13 %
+/// false differences), and so do families of lists, whose level is far in the tails. Therefore the
+/// ranks must agree, each comparison at the level of a single one: the interval covers both tests'
+/// intervals, and the p-value is the larger one if the ranks show no difference. Without enough
+/// runs for ranks no difference can be shown.
 fn by_both_tests(welch: Comparison, ranks: Option<&Estimate>) -> Comparison {
     let widest = welch.robust.as_ref().or(ranks);
     let (low, high) = widest.and_then(|ranks| ranks.interval).unwrap_or((1.0, 1.0));
@@ -174,7 +172,7 @@ fn by_both_tests(welch: Comparison, ranks: Option<&Estimate>) -> Comparison {
     }
 }
 
-/// The logs of blocks that hold both variants, in the order of the blocks.
+/// Returns the logs of blocks that contain both variants, in block order.
 ///
 /// # Errors
 /// A rate that isn't above 0.
@@ -193,11 +191,11 @@ pub fn common_blocks(
     Ok(blocks.into_values().collect())
 }
 
-/// Least squares with an effect of each block and one of the candidate; the
-/// residual has N - blocks - 1 degrees of freedom.
+/// Least squares with an effect of each block and one of the candidate; the residual has N - blocks
+/// - 1 degrees of freedom.
 fn with_block_effects(blocks: &[BlockLogs]) -> LogEstimate {
-    // A block's difference counts by its precision: half the harmonic mean of
-    // its numbers of runs.
+    // A block's difference is weighted by its precision: half the harmonic mean of its numbers of
+    // runs.
     let weighted: Vec<(f64, f64)> = blocks
         .iter()
         .map(|block| {
@@ -231,34 +229,34 @@ fn welch(a: &[f64], b: &[f64]) -> LogEstimate {
     let df = if squared == 0.0 {
         (n_a + n_b - 2) as f64
     } else {
-        // Of the shares, not of their squares: those of tiny ones underflow.
+        // Divides the shares, not their squares: squares of tiny shares underflow.
         let (part_a, part_b) = (share_a / squared, share_b / squared);
         1.0 / (part_a.powi(2) / (n_a - 1) as f64 + part_b.powi(2) / (n_b - 1) as f64)
     };
     LogEstimate { effect: mean_b - mean_a, se: squared.sqrt(), df }
 }
 
-/// The randomisation distribution; none where it would be drawn in vain.
+/// Returns the randomisation distribution; `None` if it could not decide.
 fn randomisation(blocks: &[BlockLogs], criteria: Criteria) -> Option<Randomisation> {
     let few = randomisation::assignments(blocks).is_some_and(|count| count <= EXACT_MAX);
     (few || can_decide(DRAWS, criteria)).then(|| Randomisation::of(blocks))
 }
 
-/// True when the smallest p-value of so many assignments survives the family.
+/// True if the smallest p-value of this number of assignments survives the family.
 fn can_decide(assignments: u64, criteria: Criteria) -> bool {
     let level = 1.0 - criteria.confidence / 100.0;
     2.0 / assignments as f64 * criteria.family.max(1) as f64 <= level
 }
 
-/// True when the exact test has enough assignments for the family's level.
+/// True if the exact test has enough assignments for the family's level.
 fn decides(test: &Randomisation, criteria: Criteria) -> bool {
     let joint = criteria.joint_confidence();
     let level = 1.0 - joint / 100.0;
     can_decide(test.assignments(), criteria) && test.size(joint) >= SIZE_SHARE * level
 }
 
-/// The answer of the exact test, the t test's beside it; or the other way round
-/// where there are too few assignments for the former to decide.
+/// Returns the exact test's answer with the t test's as secondary, or the reverse if there are too
+/// few assignments for the exact test to decide.
 fn by_exact_test(test: &Randomisation, by_t: Comparison, criteria: Criteria) -> Comparison {
     let joint = criteria.joint_confidence();
     let narrow = 2.0 * joint - 100.0;
@@ -288,7 +286,7 @@ fn by_exact_test(test: &Randomisation, by_t: Comparison, criteria: Criteria) -> 
     Comparison { beside, ..by_t }
 }
 
-/// The robust secondary of blocks: by their log ratios.
+/// Returns the robust secondary result of blocks, from their log ratios.
 pub(crate) fn robust_of_blocks(blocks: &[BlockLogs], confidence: f64) -> Option<Estimate> {
     let differences: Vec<f64> =
         blocks.iter().map(|block| mean(&block.b) - mean(&block.a)).collect();
@@ -299,17 +297,17 @@ pub(crate) fn robust_of_blocks(blocks: &[BlockLogs], confidence: f64) -> Option<
 /// Difference of two variants in the unit of their values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Difference {
-    /// Candidate less baseline.
+    /// Candidate minus baseline.
     pub difference: f64,
     /// Lower end of the interval at the family's confidence.
     pub low: f64,
-    /// Upper end.
+    /// Upper end of the interval.
     pub high: f64,
 }
 
 /// Compares two variants that ran in the same blocks by the difference of their values instead of
 /// their ratio: values may be 0, and differences of parts sum to the difference of the whole. The
-/// exact test and the t test decide as in [`compare_blocked`]. `None` below two blocks.
+/// exact test and the t test decide as in [`compare_blocked`]. `None` with fewer than two blocks.
 pub fn difference_of_blocks(blocks: &[BlockLogs], criteria: Criteria) -> Option<Difference> {
     if blocks.len() < 2 {
         return None;
@@ -323,7 +321,7 @@ pub fn difference_of_blocks(blocks: &[BlockLogs], criteria: Criteria) -> Option<
     Some(Difference { difference: t.effect, low, high })
 }
 
-/// Mean of at least two values with its standard error.
+/// Returns the mean of at least two values with its standard error.
 pub fn mean_estimate(values: &[f64]) -> LogEstimate {
     let n = values.len() as f64;
     let effect = mean(values);

@@ -1,16 +1,16 @@
-//! Two revisions compared by their builds.
+//! Comparison of two revisions by their builds.
 //!
-//! The same source gives a faster or a slower program when the linker orders it otherwise:
-//! by a percent or more, which no number of runs of one build averages away (Mytkowicz et al.
-//! 2009, "Producing wrong data without doing anything obviously wrong!"). Where a revision has
-//! several builds, they are its replicates and their runs only tell how well each is known: the
-//! nested design of Kalibera and Jones (2013, "Rigorous benchmarking in reasonable time").
+//! The same source gives a faster or slower program if the linker orders it differently: by a
+//! percent or more, which no number of runs of one build averages away (Mytkowicz et al. 2009,
+//! "Producing wrong data without doing anything obviously wrong!"). If a revision has several
+//! builds, they are its replicates, and their runs only determine the precision of each: the nested
+//! design of Kalibera and Jones (2013, "Rigorous benchmarking in reasonable time").
 //!
-//! Every build runs in every block, so that each build's mean over the blocks has the blocks'
-//! own differences in it, and they cancel. The effect is the difference of the mean over the
-//! builds of both revisions, judged by the scatter between builds of one revision (pooled:
-//! whatever lays out code does the same to both) with as many degrees of freedom as there are
-//! builds less two. The scatter of runs is in it already.
+//! Every build runs in every block, so each build's mean over the blocks contains the same
+//! differences between blocks, and they cancel. The effect is the difference of the mean over the
+//! builds of both revisions, judged by the scatter between builds of one revision (pooled, because
+//! code layout affects both alike) with as many degrees of freedom as there are builds minus two.
+//! This scatter already includes the scatter of runs.
 
 use crate::BlockedRun;
 use crate::blocked::robust_of_lists;
@@ -20,12 +20,12 @@ use crate::comparison::{
 use crate::summary::{mean, sum_of_squares};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Compares two revisions, each the runs of its builds. A block counts when it holds every
-/// build.
+/// Compares two revisions, each given by the runs of its builds. A block is used if it contains
+/// every build.
 ///
 /// # Errors
-/// Fewer than two such blocks, fewer than two builds of both revisions, or a rate that isn't
-/// above 0.
+/// Fewer than two such blocks, fewer than two builds of both revisions, or a rate that isn't above
+/// 0.
 pub fn compare_builds(
     baseline: &[Vec<BlockedRun>],
     candidate: &[Vec<BlockedRun>],
@@ -77,7 +77,7 @@ pub fn compare_builds(
     Ok(Comparison { robust, builds: Some(builds), ..found })
 }
 
-/// The mean log of each build in each block.
+/// Returns the mean log of each build in each block.
 fn of_builds(builds: &[Vec<BlockedRun>]) -> Result<Vec<BTreeMap<u32, f64>>, Unanswerable> {
     let of_build = |runs: &Vec<BlockedRun>| {
         let mut blocks: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
@@ -89,16 +89,16 @@ fn of_builds(builds: &[Vec<BlockedRun>]) -> Result<Vec<BTreeMap<u32, f64>>, Unan
     builds.iter().map(of_build).collect()
 }
 
-/// Standard deviation between builds of one revision, of their mean logs, with its degrees of
-/// freedom.
+/// Returns the standard deviation between builds of one revision, of their mean logs, with its
+/// degrees of freedom.
 fn scatter_of_builds(a: &[f64], b: &[f64]) -> (f64, f64) {
     let squares: f64 = [a, b].iter().map(|side| sum_of_squares(side, mean(side))).sum();
     let df = (a.len() + b.len() - 2) as f64;
     ((squares / df).sqrt(), df)
 }
 
-/// What runs alone would make builds' means scatter by, with its degrees of freedom: what
-/// effects of blocks and of builds leave, over the root of the number of blocks.
+/// Returns the scatter of builds' means that runs alone would cause, with its degrees of freedom:
+/// the residual of the block and build effects, over the root of the number of blocks.
 fn scatter_of_runs(sides: [&[BTreeMap<u32, f64>]; 2], blocks: &BTreeSet<u32>) -> (f64, f64) {
     let builds: Vec<&BTreeMap<u32, f64>> = sides.into_iter().flatten().collect();
     let (n, k) = (blocks.len() as f64, builds.len() as f64);
@@ -123,7 +123,8 @@ mod tests {
     use crate::Verdict;
     use crate::random::NormalNumbers;
 
-    /// Builds of a revision that differ by `layout`, in blocks that drift, with runs of 0.2 %.
+    /// Returns builds of a revision that differ by `layout`, in drifting blocks, with a run scatter
+    /// of 0.2 %.
     fn revision(
         random: &mut NormalNumbers,
         builds: usize,
@@ -141,8 +142,8 @@ mod tests {
         (0..builds).map(build).collect()
     }
 
-    /// Shares of 1,000 comparisons in which a difference is claimed: by builds, and of the
-    /// same runs without them.
+    /// Returns the shares of 1,000 comparisons that claim a difference: by builds, and by the same
+    /// runs without them.
     fn claimed(builds: usize, effect: f64, layout: f64) -> (f64, f64) {
         let mut random = NormalNumbers::seeded(7);
         let mut counts = (0_u32, 0_u32);
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn layout_alone_is_no_patch() {
+    fn layout_alone_is_not_a_difference() {
         let (by_builds, by_runs) = claimed(4, 0.0, 0.01);
         // 5 % with a standard error of 0.7.
         assert!((0.03..0.07).contains(&by_builds), "{by_builds}");
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_is_found_beside_its_layout() {
+    fn patch_is_detected_despite_layout() {
         // Power of the t test with 10 degrees of freedom at 3 / 0.577 standard errors.
         let (by_builds, _) = claimed(6, 0.03, 0.01);
         assert!(by_builds > 0.97, "{by_builds}");
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn scatters_are_told_apart() {
+    fn scatter_of_builds_and_runs_are_separated() {
         let mut random = NormalNumbers::seeded(3);
         let a = revision(&mut random, 40, 0.0, 0.01);
         let b = revision(&mut random, 40, 0.0, 0.01);

@@ -1,9 +1,9 @@
-//! C's `%g`: what ministat and ten years of its logs are written with.
+//! C's `%g`, the number format of ministat and of ten years of its logs.
 //!
-//! Only what those texts need: a precision and a minimum width, no flags.
+//! Only the needed subset: a precision and a minimum width, no flags.
 
-/// Formats as C's `%.{precision}g` does (ISO C 7.23.6.1), `nan` and `inf` in
-/// FreeBSD's spelling: a NaN's sign is not printed.
+/// Formats like C's `%.{precision}g` (ISO C 7.23.6.1), with `nan` and `inf` in FreeBSD's spelling:
+/// the sign of a NaN is not printed.
 pub fn general(value: f64, precision: usize) -> String {
     if value.is_nan() {
         return "nan".into();
@@ -12,8 +12,8 @@ pub fn general(value: f64, precision: usize) -> String {
         return if value > 0.0 { "inf".into() } else { "-inf".into() };
     }
     let precision = precision.max(1);
-    // The exponent that counts is the one after rounding, which is what
-    // Rust's own scientific notation yields (exact, ties to even).
+    // The relevant exponent is the one after rounding, as in Rust's scientific notation (exact,
+    // ties to even).
     let scientific = format!("{value:.*e}", precision - 1);
     let Some((mantissa, exponent)) = scientific.split_once('e') else {
         return scientific;
@@ -36,8 +36,8 @@ mod tests {
     use super::general;
 
     #[test]
-    fn follows_c() {
-        // Each as printed by printf(3).
+    fn general_matches_printf() {
+        // Each text is the output of printf(3).
         for (value, precision, text) in [
             (0.0, 6, "0"),
             (-0.0, 6, "-0"),
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn trailing_zeros_of_integers_stay() {
+    fn general_keeps_trailing_zeros_of_integers() {
         assert_eq!(general(1_200_000.0, 8), "1200000");
         assert_eq!(general(10.0, 2), "10");
         assert_eq!(general(10.0, 1), "1e+01");

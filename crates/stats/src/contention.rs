@@ -1,31 +1,31 @@
 //! Evidence that other work on the device's CPUs changed the figure of a run.
 //!
-//! Only the time that the device waited for a CPU counts, whoever else used it. At full load
-//! the waiting time can be removed from the rate ([`crate::stolen_time`]), provided that the CPU is
-//! what limits the device and that the kernel's account is consistent. At a paced rate waiting
-//! matters only if packets were lost meanwhile.
+//! Only the time that the device waited for a CPU is evidence, whatever process used it. At full
+//! load the waiting time can be removed from the rate ([`crate::stolen_time`]), provided that the
+//! CPU limits the device and the kernel's accounting is consistent. At a paced rate waiting matters
+//! only if packets were lost in that time.
 
 use crate::stolen_time::{Roles, StolenTime};
 use fwdlab_model::record::{Counter, Ring, Sample};
 
-/// Largest share of the window that a correction removes. With a competitor at real-time priority
-/// the cost of twenty firewall rules came out as 310 to 340 ns per packet with 0, 32 and 62 % of the
-/// CPU taken, and as 224 ns with 76 %: errors of the account grow with the correction.
+/// Maximum share of the window that a correction removes. With a competitor at real-time priority
+/// the measured cost of twenty firewall rules was 310 to 340 ns per packet with 0, 32 and 62 % of
+/// the CPU taken, and 224 ns with 76 %: accounting errors grow with the correction.
 pub const LARGEST_CORRECTION: f64 = 0.7;
-/// Largest share taken from the device for a rate that is not corrected.
+/// Maximum share taken from the device for a rate that is not corrected.
 pub const LARGEST_UNCORRECTED: f64 = 0.05;
 
-/// Packets that a veth queue holds while its poll waits (`VETH_RING_SIZE`,
-/// `drivers/net/veth.c`); rings of network cards are no smaller.
+/// Packets that a veth queue holds while its poll waits (`VETH_RING_SIZE`, `drivers/net/veth.c`);
+/// rings of network cards are not smaller.
 const RING: f64 = 256.0;
-/// Largest tolerated share of the lost packets that may have been lost to waiting.
+/// Maximum tolerated share of the lost packets that may have been lost to waiting.
 const OF_LOST: f64 = 0.1;
-/// Share of the offered packets below which such losses don't matter.
+/// Share of the offered packets below which these losses do not matter.
 const OF_OFFERED: f64 = 2e-4;
 
-/// Upper bound of the packets that a paced device lost because it waited for its CPU: of the
-/// packets that arrived while it waited, those that a ring could not hold, no more than were lost
-/// at that time, and no more than its ring dropped, if that was counted.
+/// Returns an upper bound of the packets that a paced device lost because it waited for its CPU: of
+/// the packets that arrived while it waited, those that a ring could not hold, at most the number
+/// lost at that time, and at most the number dropped by its ring, if counted.
 pub fn lost_to_waiting(samples: &[Sample], roles: Roles, counters: &[Counter]) -> u64 {
     let arrived = |sample: &Sample| {
         let taken = StolenTime::of([sample], roles).device_ns as f64;
@@ -43,20 +43,19 @@ pub fn lost_to_waiting(samples: &[Sample], roles: Roles, counters: &[Counter]) -
     (bounds.sum::<f64>() as u64).min(dropped)
 }
 
-/// Returns whether so many of the lost packets may have been lost to waiting that the loss is
-/// not the device's.
+/// Returns whether waiting may have caused so many of the losses that the loss is not the device's.
 pub fn is_loss_doubtful(lost_to_waiting: u64, lost: u64, offered: u64) -> bool {
     let waiting = lost_to_waiting as f64;
     waiting > OF_LOST * lost as f64 && waiting > OF_OFFERED * offered as f64
 }
 
-/// Evidence from the samples of runs whether the CPU limits a device at full load.
+/// Evidence, from the samples of runs, that the CPU limits a device at full load.
 ///
-/// A device that drops packets only in its receive ring, and never idles, forwards as many as its
-/// CPU manages. One that drops packets on its own may be limited by something else, such as a
-/// shaper. Then the samples decide: within each run the rate is regressed on the share of the time
-/// that the device had. Both are centred, and the rate is divided by the run's rate per share, so
-/// that the slope is 1 for a device limited by its CPU and 0 for a shaper.
+/// A device that drops packets only in its receive ring, and never idles, forwards at the rate that
+/// its CPU permits. For a device that drops packets on its own, the limit may be something else,
+/// such as a shaper. Then the samples decide: within each run the rate is regressed on the share of
+/// the time that the device had. Both are centred, and the rate is divided by the run's rate per
+/// share, so the slope is 1 for a device limited by its CPU and 0 for a shaper.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CpuBound {
     xx: f64,
@@ -71,18 +70,19 @@ pub struct CpuBound {
 }
 
 impl CpuBound {
-    /// Slope from which on the device counts as limited by its CPU. With an even share of every
-    /// sample it is less than 1: waiting is booked when it ends, maybe in the next sample.
+    /// Minimum slope for a device that counts as limited by its CPU. It is less than 1 even with an
+    /// even share of every sample, because waiting is accounted when it ends, possibly in the next
+    /// sample.
     const SLOPE: f64 = 0.4;
-    /// Largest standard error of a slope that decides.
+    /// Maximum standard error of a slope that decides.
     const ERROR: f64 = 0.2;
-    /// Share of idle time of a device that something else than its CPU limits.
+    /// Minimum share of idle time of a device that is not limited by its CPU.
     const IDLE: f64 = 0.1;
-    /// Share of the packets taken in that a device may drop on its own.
+    /// Maximum share of the received packets that a device may drop on its own.
     const OWN_DROPS: f64 = 0.02;
 
-    /// Adds the packets that the device took from its ring in a trial, and how many of them it
-    /// did not forward; `None` if its counters do not tell.
+    /// Adds the packets that the device took from its ring in a trial, and the number of them that
+    /// it did not forward; `None` if its counters do not report them.
     pub fn add_packets(&mut self, counts: Option<(u64, u64)>) {
         match counts {
             Some((taken_in, dropped)) => {
@@ -124,7 +124,8 @@ impl CpuBound {
         self.idle_ns += taken.idle_ns as f64;
     }
 
-    /// Slope and its standard error; `None` if the device had the same share of every sample.
+    /// Returns the slope and its standard error; `None` if the device had the same share of every
+    /// sample.
     pub fn slope(&self) -> Option<(f64, f64)> {
         let freedom = self.freedom - 1.0;
         if self.xx < 1e-9 || freedom < 1.0 {
@@ -144,15 +145,15 @@ impl CpuBound {
         }
         match self.slope() {
             Some((slope, error)) if error <= Self::ERROR => slope >= Self::SLOPE,
-            // Without counters a busy device has the benefit of the doubt.
+            // Without counters a busy device gets the benefit of the doubt.
             _ => is_busy && (self.is_unknown || self.taken_in == 0),
         }
     }
 }
 
-/// Returns whether the account of a run contradicts itself: the CPU time per packet that it
-/// implies is far below the usual one of its variant. Waiting that never happened is then
-/// among the time taken, and a correction would invent packets.
+/// Returns whether the accounting of a run contradicts itself: the CPU time per packet that it
+/// implies is far below the usual one of its variant. The time taken then includes waiting that
+/// never happened, and a correction would invent packets.
 pub fn is_account_contradicted(ns_per_packet: f64, usual_ns: f64, taken: f64) -> bool {
     ns_per_packet < 0.75 * usual_ns || (taken > 0.15 && ns_per_packet < 0.9 * usual_ns)
 }
@@ -164,7 +165,7 @@ mod tests {
     const MS: u64 = 1_000_000;
     const ALONE: Roles = Roles { device: 1, senders: 1 };
 
-    /// 20 ms of which the device waited some; the rest it ran.
+    /// A sample of 20 ms in which the device waited for part of the time and ran for the rest.
     fn sample(waited_ms: u64, offered: u64, forwarded: u64) -> Sample {
         Sample {
             duration_ns: 20 * MS,
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_at_a_paced_rate_is_harmless_while_the_ring_holds() {
+    fn paced_waiting_is_harmless_while_the_ring_holds() {
         // 1 kpps: a wait of half the sample is ten packets.
         let slow: Vec<Sample> = (0..50).map(|i| sample(10, 20, 20 - i % 2)).collect();
         assert_eq!(lost_to_waiting(&slow, ALONE, &[]), 0);
@@ -187,9 +188,9 @@ mod tests {
         let lost = 50 * 700;
         assert!(lost_to_waiting(&fast, ALONE, &[]) > lost / 2);
         assert!(is_loss_doubtful(lost_to_waiting(&fast, ALONE, &[]), lost, 100_000));
-        // The same loss without waiting is the device's.
+        // The same loss without waiting is caused by the device.
         assert_eq!(lost_to_waiting(&vec![sample(0, 2000, 1300); 50], ALONE, &[]), 0);
-        // Its ring dropped hardly any.
+        // Its ring dropped hardly any packets.
         let counter = |what: &str, after| Counter {
             name: format!("d0 {what}"),
             before: 0,
@@ -235,16 +236,16 @@ mod tests {
         let mut found = CpuBound::default();
         found.add_run(&[sample(1, 5000, 400); 20], ALONE);
         assert!(found.is_cpu_bound(), "nothing is known");
-        // It forwards all that it takes in.
+        // It forwards all packets that it takes in.
         found.add_packets(Some((8000, 1)));
         assert!(found.is_cpu_bound());
-        // It drops nine of ten, and no sample shows why.
+        // It drops nine of ten, and no sample shows the reason.
         found.add_packets(Some((80_000, 72_000)));
         assert!(!found.is_cpu_bound());
     }
 
     #[test]
-    fn a_run_that_is_too_cheap_contradicts_its_account() {
+    fn too_cheap_run_contradicts_its_accounting() {
         assert!(is_account_contradicted(466.0, 1280.0, 0.0));
         assert!(is_account_contradicted(1039.0, 1280.0, 0.3));
         assert!(!is_account_contradicted(1039.0, 1280.0, 0.1));

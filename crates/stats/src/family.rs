@@ -1,27 +1,27 @@
-//! Many comparisons at once: the rate of errors among them is kept.
+//! Adjustment for multiple comparisons, which controls their error rate.
 //!
-//! What the user asked in one command is one family, and its size is printed
-//! beside every adjusted p-value.
+//! All comparisons of one command form one family, and its size is printed with every adjusted
+//! p-value.
 
 use fwdlab_model::plan::Adjust;
 use serde::Serialize;
 use std::fmt;
 
-/// Which rate of errors is kept.
+/// The error rate to control.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Adjustment {
     /// The chance of any false difference: for decisions.
     #[default]
     Holm,
-    /// The expected share of false ones among the differences found: for
-    /// dashboards, where many are looked at and some may be wrong.
+    /// The expected share of false ones among the differences found: for dashboards, which show
+    /// many comparisons and tolerate some errors.
     BenjaminiHochberg,
 }
 
 impl From<Adjust> for Adjustment {
-    fn from(asked: Adjust) -> Adjustment {
-        match asked {
+    fn from(adjust: Adjust) -> Adjustment {
+        match adjust {
             Adjust::Holm => Adjustment::Holm,
             Adjust::BenjaminiHochberg => Adjustment::BenjaminiHochberg,
         }
@@ -47,9 +47,9 @@ impl fmt::Display for Adjustment {
     }
 }
 
-/// Holm's step-down adjustment of p-values (Holm, 1979, Scandinavian Journal of
-/// Statistics 6): compared with the level, the adjusted ones err in at least
-/// one place of the family at most that often. In the order of the input.
+/// Holm's step-down adjustment of p-values (Holm, 1979, Scandinavian Journal of Statistics 6), in
+/// the order of the input: compared with the level, the adjusted values err anywhere in the family
+/// at most that often.
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut adjusted = vec![0.0; p.len()];
     let mut largest: f64 = 0.0;
@@ -60,9 +60,9 @@ pub fn holm(p: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// Benjamini and Hochberg's step-up adjustment (1995, Journal of the Royal
-/// Statistical Society B 57): of those below the level, at most that share is
-/// false on average. In the order of the input.
+/// Benjamini and Hochberg's step-up adjustment (1995, Journal of the Royal Statistical Society B
+/// 57), in the order of the input: of the values below the level, at most that share is false on
+/// average.
 pub fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
     let mut adjusted = vec![0.0; p.len()];
     let mut smallest: f64 = 1.0;
@@ -102,7 +102,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn never_smaller_and_in_the_same_order(p in prop::collection::vec(0.0..=1.0f64, 1..12)) {
+        fn adjusted_p_values_are_not_smaller_and_keep_the_order(p in prop::collection::vec(0.0..=1.0f64, 1..12)) {
             let (strict, lenient) = (holm(&p), benjamini_hochberg(&p));
             for adjusted in [&strict, &lenient] {
                 for (i, a) in adjusted.iter().enumerate() {

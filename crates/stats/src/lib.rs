@@ -6,26 +6,25 @@
 //!
 //! - [`summary`]: median, mean, standard deviation, quantiles, their intervals.
 //! - [`ministat`]: the text of ministat(1), byte for byte.
-//! - [`comparison`]: what a comparison says and the only way it is printed.
+//! - [`comparison`]: result of a comparison and its single printed form.
 //! - [`blocked`]: two variants in randomised complete blocks, or unblocked.
-//! - [`builds`]: revisions by several builds each, whose layouts differ.
-//! - [`taken`]: time that was provably taken from the device.
+//! - [`builds`]: revisions compared by several builds each, whose layouts differ.
+//! - [`stolen_time`]: time that was provably taken from the device.
 //! - [`contention`]: evidence that other work changed the figure of a run.
 //! - [`alternation`]: levels switched live within one stream.
 //! - [`randomisation`], [`rank`]: the exact test and the robust secondary.
-//! - [`family`]: many comparisons at once.
+//! - [`family`]: adjustment for multiple comparisons.
 //! - [`binomial`]: rates of events, with exact intervals.
-//! - [`power`]: what chance an experiment has, the smallest effect it finds.
-//! - [`sequential`]: stopping rules that look at the result and keep its error.
-//! - [`planning`]: how many blocks it takes, before the experiment.
+//! - [`power`]: power of an experiment and its smallest detectable effect.
+//! - [`sequential`]: stopping rules that control the error despite repeated looks.
+//! - [`planning`]: number of blocks needed, before the experiment.
 //! - [`diagnostics`]: drift, outliers, multimodality, bounds of the equipment.
 //! - [`steady`](mod@steady): warm-up and steady state within one run.
-//! - [`log_rule`]: one figure of one imported log.
-//! - [`change_points`](mod@change_points): where a history changes its level.
-//! - [`scalability`]: how the rate scales with queues, cores, senders, workers.
+//! - [`log_rule`]: a single figure for an imported log.
+//! - [`change_points`](mod@change_points): level changes of a history.
+//! - [`scalability`]: scaling of the rate with queues, cores, senders, workers.
 //!
-//! Deliberately left out: outlier deletion (a slow start of the DUT is a
-//! finding).
+//! Deliberately out of scope: deletion of outliers (a slow start of the DUT is a finding).
 
 pub mod alternation;
 pub mod binomial;

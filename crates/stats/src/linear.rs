@@ -1,10 +1,10 @@
-//! Small symmetric systems of equations: what least squares with a handful of
-//! parameters need, by Cholesky's factorisation.
+//! Small symmetric systems of equations, as in least squares with a handful of parameters, by
+//! Cholesky factorisation.
 //!
-//! Left out: anything large, sparse or badly conditioned; a matrix that isn't
-//! clearly positive definite has no solution here.
+//! Out of scope: anything large, sparse or badly conditioned. A matrix that isn't clearly positive
+//! definite has no solution here.
 
-/// A pivot below this share of its diagonal element is nothing but rounding.
+/// Share of the diagonal element below which a pivot is only rounding.
 const SINGULAR: f64 = 1e-12;
 
 /// A symmetric matrix, row by row.
@@ -12,7 +12,7 @@ const SINGULAR: f64 = 1e-12;
 pub(crate) struct Symmetric(Vec<Vec<f64>>);
 
 impl Symmetric {
-    /// The sum over `rows` of each row times itself transposed.
+    /// Returns the sum over `rows` of each row times its transpose.
     pub(crate) fn of_products(rows: &[Vec<f64>]) -> Symmetric {
         let width = rows.first().map_or(0, Vec::len);
         let mut products = vec![vec![0.0; width]; width];
@@ -26,7 +26,7 @@ impl Symmetric {
         Symmetric(products)
     }
 
-    /// The same with its diagonal raised by a share of itself.
+    /// Raises the diagonal by a share of itself.
     pub(crate) fn damped(&self, share: f64) -> Symmetric {
         let mut damped = self.clone();
         for (i, row) in damped.0.iter_mut().enumerate() {
@@ -35,12 +35,12 @@ impl Symmetric {
         damped
     }
 
-    /// x for which this times x is `right`; none when the matrix is singular.
+    /// Returns x such that this matrix times x is `right`; `None` if the matrix is singular.
     pub(crate) fn solve(&self, right: &[f64]) -> Option<Vec<f64>> {
         Some(substitute(&self.factor()?, right))
     }
 
-    /// The inverse; none when the matrix is singular.
+    /// Returns the inverse; `None` if the matrix is singular.
     pub(crate) fn inverse(&self) -> Option<Vec<Vec<f64>>> {
         let factor = self.factor()?;
         let n = factor.len();
@@ -48,26 +48,26 @@ impl Symmetric {
         Some((0..n).map(|j| substitute(&factor, &unit(j))).collect())
     }
 
-    /// The lower triangle whose product with its transpose is this.
+    /// Returns the lower triangle whose product with its transpose is this matrix.
     fn factor(&self) -> Option<Vec<Vec<f64>>> {
         let mut factor: Vec<Vec<f64>> = Vec::with_capacity(self.0.len());
         for (i, row) in self.0.iter().enumerate() {
-            let mut own: Vec<f64> = Vec::with_capacity(i + 1);
+            let mut row_of_factor: Vec<f64> = Vec::with_capacity(i + 1);
             for (j, earlier) in factor.iter().enumerate() {
-                own.push((row[j] - dot(&own, &earlier[..j])) / earlier[j]);
+                row_of_factor.push((row[j] - dot(&row_of_factor, &earlier[..j])) / earlier[j]);
             }
-            let pivot = row[i] - dot(&own, &own);
+            let pivot = row[i] - dot(&row_of_factor, &row_of_factor);
             if !(pivot.is_finite() && pivot > SINGULAR * row[i]) {
                 return None;
             }
-            own.push(pivot.sqrt());
-            factor.push(own);
+            row_of_factor.push(pivot.sqrt());
+            factor.push(row_of_factor);
         }
         Some(factor)
     }
 }
 
-/// Forwards through the factor, then backwards through its transpose.
+/// Substitutes forwards through the factor, then backwards through its transpose.
 fn substitute(factor: &[Vec<f64>], right: &[f64]) -> Vec<f64> {
     let mut x: Vec<f64> = Vec::with_capacity(factor.len());
     for (i, row) in factor.iter().enumerate() {
@@ -80,7 +80,7 @@ fn substitute(factor: &[Vec<f64>], right: &[f64]) -> Vec<f64> {
     x
 }
 
-/// Product of two vectors of the same length.
+/// Returns the product of two vectors of the same length.
 pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
@@ -98,7 +98,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn solutions_solve(
+        fn solution_satisfies_the_equations(
             rows in prop::collection::vec(prop::collection::vec(-1.0..1.0f64, 4), 12..20),
             right in prop::collection::vec(-1.0..1.0f64, 4),
         ) {

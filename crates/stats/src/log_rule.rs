@@ -1,27 +1,26 @@
-//! One figure of one log: the archive's rule, and the steady state.
+//! A single figure for a log: the archive's rule, and the steady state.
 //!
-//! The archive's scripts drop the first 15 and the last 10 lines of a log, take
-//! the rates above zero of what is left, and print their median with eight
-//! significant digits (`bench-lab-ministat.sh`). The other rule looks for the
-//! traffic itself: from where the rate is steady to where the sender stopped.
+//! The archive's scripts drop the first 15 and the last 10 lines of a log, take the remaining rates
+//! above zero, and print their median with eight significant digits (`bench-lab-ministat.sh`). The
+//! other rule detects the traffic itself: from the start of the steady state to the stop of the
+//! sender.
 
 use crate::cformat::general;
 use crate::steady::{SteadyOptions, steady};
 pub use fwdlab_model::plan::Rule;
 use fwdlab_model::record::Sample;
 
-/// Rates that a log must have within the archive's lines; with fewer, the
-/// scripts print nothing and the run has failed.
+/// Minimum number of rates within the archive's lines; with fewer, the scripts print nothing and
+/// the run has failed.
 pub const FEWEST_RATES: usize = 3;
-/// Below this share of the usual rate traffic is just beginning or ending.
+/// Share of the usual rate below which traffic is beginning or ending.
 const TRAFFIC: f64 = 0.5;
 /// Significant digits of the scripts' output (`%.8g`).
 const DIGITS: usize = 8;
 
-/// The archive's figure of a log, packets per second: the median of the samples
-/// that its rule keeps ([`Sample::valid`]), rounded as its scripts print it. With
-/// `upper` the upper of two middle values stands for their mean, as it did in
-/// ministat before 2016. None for a failed run.
+/// Returns the archive's figure of a log in packets per second: the median of the samples that its
+/// rule keeps ([`Sample::valid`]), rounded as its scripts print it. With `upper` the upper of two
+/// middle values replaces their mean, as in ministat before 2016. `None` for a failed run.
 pub fn netbenches_pps(samples: &[Sample], upper: bool) -> Option<f64> {
     let kept = samples.iter().filter(|sample| sample.valid);
     let mut rates: Vec<u64> = kept.filter_map(printed_pps).filter(|rate| *rate > 0).collect();
@@ -37,9 +36,9 @@ pub fn netbenches_pps(samples: &[Sample], upper: bool) -> Option<f64> {
     Some(as_printed(median))
 }
 
-/// The mean rate of a log's steady state, packets per second: without the
-/// samples before the traffic and after it (below half the median), and without
-/// a warm-up where there is one. None when there was no traffic.
+/// Returns the mean rate of a log's steady state in packets per second: without the samples before
+/// and after the traffic (below half the median), and without the warm-up, if any. `None` without
+/// traffic.
 pub fn steady_pps(samples: &[Sample]) -> Option<f64> {
     let samples = steady_samples(samples);
     let packets: u64 = samples.iter().map(|sample| sample.forwarded).sum();
@@ -47,8 +46,7 @@ pub fn steady_pps(samples: &[Sample]) -> Option<f64> {
     (packets > 0 && duration_ns > 0).then(|| packets as f64 * 1e9 / duration_ns as f64)
 }
 
-/// The samples of a log in which traffic flowed, after a warm-up where there is
-/// one that ends.
+/// Returns the samples of a log with traffic, after the warm-up if there is one that ends.
 pub fn steady_samples(samples: &[Sample]) -> &[Sample] {
     let traffic = traffic(samples);
     let rates: Vec<f64> = traffic.iter().map(rate_pps).collect();
@@ -58,8 +56,8 @@ pub fn steady_samples(samples: &[Sample]) -> &[Sample] {
     }
 }
 
-/// From the first to the last sample that has at least half the usual rate: the
-/// first and the last second of a blast are no whole seconds.
+/// Returns the samples from the first to the last one with at least half the usual rate: the first
+/// and the last second of a blast are not complete seconds.
 pub fn traffic(samples: &[Sample]) -> &[Sample] {
     let mut rates: Vec<f64> = samples.iter().map(rate_pps).filter(|rate| *rate > 0.0).collect();
     rates.sort_by(f64::total_cmp);
@@ -70,17 +68,17 @@ pub fn traffic(samples: &[Sample]) -> &[Sample] {
     &samples[first..last]
 }
 
-/// A figure as `%.8g` prints it.
+/// Rounds a figure as `%.8g` prints it.
 pub fn as_printed(value: f64) -> f64 {
     printed(value).parse().unwrap_or(value)
 }
 
-/// The text of a figure, `%.8g`.
+/// Formats a figure as `%.8g`.
 pub fn printed(value: f64) -> String {
     general(value, DIGITS)
 }
 
-/// Packets over microseconds, rounded half up, as pkt-gen computes what it prints.
+/// Returns packets over microseconds, rounded half up, as pkt-gen computes its output.
 fn printed_pps(sample: &Sample) -> Option<u64> {
     let us = u128::from(sample.duration_ns / 1000);
     let rate = (u128::from(sample.forwarded) * 1_000_000 + us / 2).checked_div(us)?;
@@ -110,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_archives_median_by_either_generation() {
+    fn archive_median_matches_both_generations() {
         let log = samples(&[9, 1, 2, 3, 5, 0, 9], 1..6);
         assert_eq!(netbenches_pps(&log, false), Some(2.5));
         assert_eq!(netbenches_pps(&log, true), Some(3.0));
@@ -118,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn eight_digits_as_the_scripts_print_them() {
+    fn figures_have_eight_digits_as_in_the_scripts() {
         let log = samples(&[123_456_789, 123_456_789, 123_456_789], 0..3);
         assert_eq!(netbenches_pps(&log, false), Some(123_456_790.0));
         assert_eq!(printed(2_460_830.75), "2460830.8");
@@ -132,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_rounded_as_pkt_gen_rounds_them() {
+    fn rates_are_rounded_as_in_pkt_gen() {
         let mut log = samples(&[1_200_222, 1_193_211, 1_202_006], 0..3);
         for (sample, us) in log.iter_mut().zip([1_000_925_u64, 1_001_963, 1_001_999]) {
             sample.duration_ns = us * 1000;
@@ -142,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_steady_state_has_no_beginning_and_no_end() {
+    fn steady_state_excludes_start_and_end() {
         let mut rates = vec![0, 0, 300];
         rates.extend(std::iter::repeat_n(1000, 30));
         rates.push(120);

@@ -1,21 +1,18 @@
-//! Power analysis of an experiment before it is run.
+//! Power analysis of an experiment before its runs.
 //!
-//! All follows from one figure: the standard deviation of one block's log
-//! ratio, from earlier experiments or a pilot ([`pooled_scatter`],
-//! [`upper_sd`]). Designs of fixed length are calculated exactly by the
-//! noncentral t distribution; those that stop early are simulated from a fixed
-//! seed, 2000 experiments each, so that a chance of 50 % is known to
-//! +- 2.2 points and one of 90 % to +- 1.3 (two standard errors), and a smallest
-//! effect to about 2 % of itself.
+//! Everything follows from one figure: the standard deviation of one block's log ratio, from
+//! earlier experiments or a pilot ([`pooled_scatter`], [`upper_sd`]). Designs of fixed length are
+//! calculated exactly with the noncentral t distribution. Designs that stop early are simulated
+//! from a fixed seed, 2000 experiments each: a chance of 50 % has an error of +- 2.2 points and one
+//! of 90 % of +- 1.3 (two standard errors), and a smallest effect an error of about 2 % of itself.
 //!
-//! For runs with a coefficient of variation of 1 %, at 95 % confidence and a
-//! margin of 2 %, an effect of 2 % is found with a chance of 90 % by 8 blocks;
-//! by 9 at most and 7.2 on average with planned looks; by 14 at most and 8.9 on
-//! average with looks after every block. Effects within the margin are found
-//! less often when stopping early is allowed, because equivalence may be shown
-//! first: 1 % in 20 blocks at most with a chance of 85, 50 and 39 %.
+//! For runs with a coefficient of variation of 1 %, at 95 % confidence and a margin of 2 %, an
+//! effect of 2 % is detected with a chance of 90 % by 8 blocks; by at most 9, on average 7.2, with
+//! planned looks; by at most 14, on average 8.9, with looks after every block. Effects within the
+//! margin are detected less often if early stopping is allowed, because equivalence may be shown
+//! first: 1 % in at most 20 blocks with a chance of 85, 50 and 39 %.
 //!
-//! Left out: scatter that changes during the experiment.
+//! Out of scope: scatter that changes during the experiment.
 
 use crate::comparison::Criteria;
 use crate::power::{detectable_multiple, power_of_equivalence, power_of_t};
@@ -29,26 +26,25 @@ use statrs::distribution::{ChiSquared, ContinuousCDF};
 pub const CHANGES: [f64; 4] = [0.01, 0.02, 0.03, 0.05];
 /// Simulated experiments per figure.
 const REPLICATES: u64 = 2000;
-/// Longest experiment of a fixed length that is considered.
+/// Maximum length of an experiment of fixed length.
 const MOST_BLOCKS: u32 = 1000;
-/// Longest experiment with a stopping rule that is simulated to find a length: a
+/// Maximum length of an experiment with a stopping rule that is simulated to find a length: a
 /// search among longer ones takes minutes.
 const MOST_SIMULATED: u32 = 200;
 
-/// How much one block's log ratio varies.
+/// Variation of one block's log ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Scatter {
-    /// Standard deviation of a block's natural log ratio: about the square
-    /// root of two times the coefficient of variation of a run.
+    /// Standard deviation of a block's natural log ratio: about the square root of two times the
+    /// coefficient of variation of a run.
     pub sd: f64,
-    /// Degrees of freedom that it was estimated with.
+    /// Degrees of freedom of the estimate.
     pub df: f64,
 }
 
-/// The scatter of block log ratios within comparisons, each around its own
-/// mean; none when no comparison has two blocks. Comparisons with a common
-/// baseline repeat some of its scatter, so that they tell a little less than
-/// the degrees of freedom say.
+/// Returns the scatter of block log ratios within comparisons, each around its own mean; `None` if
+/// no comparison has two blocks. Comparisons with a common baseline share some of its scatter, so
+/// they contain slightly less information than the degrees of freedom suggest.
 pub fn pooled_scatter(comparisons: &[Vec<f64>]) -> Option<Scatter> {
     let (mut squares, mut df) = (0.0, 0.0);
     for log_ratios in comparisons.iter().filter(|log_ratios| log_ratios.len() > 1) {
@@ -60,24 +56,23 @@ pub fn pooled_scatter(comparisons: &[Vec<f64>]) -> Option<Scatter> {
     (df > 0.0 && sd.is_finite()).then_some(Scatter { sd, df })
 }
 
-/// Upper limit of the true standard deviation behind `sd`, with a `confidence`
-/// between 0 and 1, by the chi-square distribution: a pilot of few blocks had
-/// better be planned from it at 0.80 than from `sd`. None when the arguments
-/// make no sense.
+/// Returns the upper limit of the true standard deviation behind `sd`, with a `confidence` between
+/// 0 and 1, by the chi-square distribution. Plan from this limit at 0.80 rather than from `sd` if
+/// the pilot had few blocks. `None` for invalid arguments.
 pub fn upper_sd(sd: f64, df: f64, confidence: f64) -> Option<f64> {
     let sound = sd >= 0.0 && df > 0.0 && confidence > 0.0 && confidence < 1.0;
     let chi_square = ChiSquared::new(df).ok().filter(|_| sound)?;
     Some(sd * (df / chi_square.inverse_cdf(1.0 - confidence)).sqrt())
 }
 
-/// An experiment to be.
+/// A planned experiment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Design {
-    /// Blocks, at most.
+    /// Maximum number of blocks.
     pub blocks: u32,
-    /// Rule that may stop it early; none for a test after the last block.
+    /// Rule for early stopping; `None` for a test after the last block.
     pub stopping: Option<Mode>,
-    /// What is asked; comparisons asked together share the level (Bonferroni).
+    /// Criteria; comparisons made together share the level (Bonferroni).
     pub criteria: Criteria,
 }
 
@@ -86,12 +81,12 @@ pub struct Design {
 pub struct Outcome {
     /// True change as a ratio: 0.02 forwards 2 % more.
     pub change: f64,
-    /// Chance that a difference is found.
+    /// Chance of detecting a difference.
     pub difference: f64,
-    /// Chance that equivalence is. For a fixed length both tests are counted,
-    /// and only a change of 0 has a figure.
+    /// Chance of showing equivalence. For a fixed length both tests are counted, and only a change
+    /// of 0 has a value.
     pub equivalence: Option<f64>,
-    /// Blocks on average.
+    /// Mean number of blocks.
     pub blocks: f64,
 }
 
@@ -100,16 +95,16 @@ pub struct Outcome {
 pub struct PowerAnalysis {
     /// Outcomes for no change and for [`CHANGES`].
     pub outcomes: Vec<Outcome>,
-    /// Change found with a chance of 80 %, as a ratio.
+    /// Change detected with a chance of 80 %, as a ratio.
     pub mde_80: f64,
-    /// Change found with a chance of 90 %, as a ratio.
+    /// Change detected with a chance of 90 %, as a ratio.
     pub mde_90: f64,
 }
 
 impl Design {
-    /// What the design is worth when one block's log ratio has a standard
-    /// deviation of `sd`; none when the arguments make no sense.
-    pub fn outlook(&self, sd: f64) -> Option<PowerAnalysis> {
+    /// Returns the power of the design if one block's log ratio has a standard deviation of `sd`;
+    /// `None` for invalid arguments.
+    pub fn outlook(&self, sd: f64) -> Option<Outlook> {
         let changes = std::iter::once(0.0).chain(CHANGES);
         Some(PowerAnalysis {
             outcomes: changes.map(|change| self.outcome(sd, change)).collect::<Option<_>>()?,
@@ -118,7 +113,7 @@ impl Design {
         })
     }
 
-    /// What comes of a true `change` (a ratio above -1).
+    /// Returns the outcome for a true `change` (a ratio above -1).
     pub fn outcome(&self, sd: f64, change: f64) -> Option<Outcome> {
         if !(sd > 0.0 && sd.is_finite() && change > -1.0 && change.is_finite()) {
             return None;
@@ -129,8 +124,7 @@ impl Design {
         }
     }
 
-    /// The smallest increase, as a ratio, that is found with a chance of
-    /// `power`.
+    /// Returns the smallest increase, as a ratio, that is detected with a chance of `power`.
     pub fn detectable(&self, sd: f64, power: f64) -> Option<f64> {
         if !(sd > 0.0 && sd.is_finite()) {
             return None;
@@ -138,8 +132,8 @@ impl Design {
         let fixed = detectable_multiple(self.confidence(), self.df()?, power)? * self.se(sd);
         let Some(rule) = self.rule()? else { return Some(fixed.exp_m1()) };
         let found = |effect: f64| simulate(&rule, sd, effect.exp_m1()).difference;
-        // Equivalence may end experiments before a small effect is found, and
-        // the open rule needs up to about twice the effect.
+        // Equivalence may end experiments before a small effect is detected, and the open rule
+        // needs up to about twice the effect.
         let (mut low, mut high) = (0.0, 1.2 * fixed);
         while found(high) < power {
             (low, high) = (high, 1.5 * high);
@@ -154,19 +148,19 @@ impl Design {
         Some(high.exp_m1())
     }
 
-    /// The fewest blocks, whatever [`Design::blocks`] says, with which `change`
-    /// is found with a chance of `power`; none when [`Design::most_blocks`] don't do.
+    /// Returns the minimum number of blocks, regardless of [`Design::blocks`], with which `change`
+    /// is detected with a chance of `power`; `None` if [`Design::most_blocks`] are not enough.
     pub fn blocks_for_change(&self, sd: f64, change: f64, power: f64) -> Option<u32> {
         self.fewest_blocks(|design| Some(design.outcome(sd, change)?.difference >= power))
     }
 
-    /// The fewest blocks with which two equal variants are shown to lie within
-    /// the margin with a chance of `power`; none when [`Design::most_blocks`] don't do.
+    /// Returns the minimum number of blocks with which two equal variants are shown to be within
+    /// the margin with a chance of `power`; `None` if [`Design::most_blocks`] are not enough.
     pub fn blocks_for_equivalence(&self, sd: f64, power: f64) -> Option<u32> {
         self.fewest_blocks(|design| Some(design.outcome(sd, 0.0)?.equivalence? >= power))
     }
 
-    /// The longest experiment that is considered when a length is searched.
+    /// Returns the maximum length that a search for a length considers.
     pub fn most_blocks(&self) -> u32 {
         match self.stopping {
             None => MOST_BLOCKS,
@@ -200,7 +194,7 @@ impl Design {
         Some(Outcome { change, difference, equivalence, blocks: f64::from(self.blocks) })
     }
 
-    /// Confidence of one comparison of the family, in percent.
+    /// Returns the confidence of one comparison of the family, in percent.
     fn confidence(&self) -> f64 {
         100.0 - (100.0 - self.criteria.confidence) / self.criteria.family.max(1) as f64
     }
@@ -213,7 +207,7 @@ impl Design {
         sd / f64::from(self.blocks).sqrt()
     }
 
-    /// The stopping rule, if there is one; none at all for nonsense.
+    /// Returns the stopping rule, if there is one; the outer `None` for invalid arguments.
     fn rule(&self) -> Option<Option<Rule>> {
         match self.stopping {
             None => Some(None),
@@ -222,7 +216,7 @@ impl Design {
     }
 }
 
-/// The same normal numbers whatever the effect, so that its power rises with it.
+/// Uses the same normal numbers for every effect, so power rises with the effect.
 fn simulate(rule: &Rule, sd: f64, change: f64) -> Outcome {
     let effect = change.ln_1p();
     let (mut differences, mut equivalences, mut blocks) = (0, 0, 0);
@@ -246,7 +240,7 @@ fn simulate(rule: &Rule, sd: f64, change: f64) -> Outcome {
 mod tests {
     use super::*;
 
-    /// Of a block's log ratio when runs have a coefficient of variation of 1 %.
+    /// Standard deviation of a block's log ratio if runs have a coefficient of variation of 1 %.
     const SD: f64 = 0.01 * std::f64::consts::SQRT_2;
 
     fn design(blocks: u32, stopping: Option<Mode>, family: usize) -> Design {
@@ -304,13 +298,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_detectable_is_detected() {
+    fn detectable_change_is_detected() {
         let planned = design(12, Some(Mode::Planned), 1);
         let change = planned.detectable(SD, 0.8).unwrap();
         let found = planned.outcome(SD, change).unwrap().difference;
         assert!((found - 0.8).abs() < 0.01, "{found} at {change}");
         let fixed = design(12, None, 1).detectable(SD, 0.8).unwrap();
-        // More, partly because effects within the margin may end as equivalent.
+        // Larger, partly because effects within the margin may end as equivalent.
         assert!(change > fixed && change < 1.25 * fixed, "{change} {fixed}");
     }
 
@@ -335,14 +329,14 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_none() {
+    fn invalid_arguments_return_none() {
         assert_eq!(design(1, None, 1).outlook(SD), None);
         assert_eq!(design(1, Some(Mode::Open), 1).outlook(SD), None);
         assert_eq!(design(8, None, 1).outlook(0.0), None);
     }
 
     #[test]
-    fn the_figures_of_the_header_are_right() {
+    fn figures_in_the_module_header_are_reproduced() {
         for (mode, most, mean, one_percent) in [
             (None, 8, 8.0, 0.85),
             (Some(Mode::Planned), 9, 7.2, 0.50),

@@ -1,37 +1,36 @@
-//! The chance that an experiment finds an effect or its absence, and the
-//! smallest effect that it finds.
+//! Power of an experiment to show an effect or its absence, and its smallest detectable effect.
 //!
-//! Exact for a t test, without a library's noncentral t: given the standard
-//! error's own chi distribution the rest is normal, and that one-dimensional
-//! integral is summed numerically, to more than ten digits.
+//! Exact for a t test, without a library's noncentral t: given the chi distribution of the standard
+//! error the rest is normal, and that one-dimensional integral is summed numerically, to more than
+//! ten digits.
 
 use crate::summary::t_quantile;
 use statrs::distribution::{ChiSquared, Continuous, ContinuousCDF, Normal};
 use statrs::function::gamma::ln_gamma;
 use std::cell::Cell;
 
-/// The power that every minimum detectable effect is stated for.
+/// Power of every minimum detectable effect.
 pub const MDE_POWER: f64 = 0.90;
-/// Logarithm of a weight that no longer counts beside 1.
+/// Logarithm of a weight that is negligible compared with 1.
 const NEGLIGIBLE: f64 = -38.0;
 
-/// Effect, in standard errors, that a two-sided t test at `confidence` percent
-/// with `df` degrees of freedom finds with a chance of `power`; none when the
-/// arguments make no sense. The minimum detectable effect is this multiple of
-/// the standard error: about 3.24 for many runs, 4.40 for five pairs.
+/// Returns the effect, in standard errors, that a two-sided t test at `confidence` percent with
+/// `df` degrees of freedom detects with a chance of `power`; `None` for invalid arguments. The
+/// minimum detectable effect is this multiple of the standard error: about 3.24 for many runs, 4.40
+/// for five pairs.
 pub fn detectable_multiple(confidence: f64, df: f64, power: f64) -> Option<f64> {
     thread_local! {
-        // Comparisons of one experiment mostly have the same degrees of freedom,
-        // and the answer costs more than the rest of a comparison.
+        // Comparisons of one experiment mostly have the same degrees of freedom, and the answer
+        // costs more than the rest of a comparison.
         static LAST: Cell<([f64; 3], Option<f64>)> = const { Cell::new(([f64::NAN; 3], None)) };
     }
-    let asked = [confidence, df, power];
+    let arguments = [confidence, df, power];
     let (last, answer) = LAST.get();
-    if last == asked {
+    if last == arguments {
         return answer;
     }
     let answer = solved_multiple(confidence, df, power);
-    LAST.set((asked, answer));
+    LAST.set((arguments, answer));
     answer
 }
 
@@ -40,8 +39,8 @@ fn solved_multiple(confidence: f64, df: f64, power: f64) -> Option<f64> {
     if !(power > 1.0 - confidence / 100.0 && power < 1.0) {
         return None;
     }
-    // Approximately right already (Bloom, 1995). The power grows steadily with the effect:
-    // Newton's steps are right in a few, and the bounds keep one that overshoots inside.
+    // A good approximation (Bloom, 1995). Power rises monotonically with the effect: a few of
+    // Newton's steps suffice, and the bounds contain a step that overshoots.
     let guess = critical + t_quantile(2.0 * 100.0 * power - 100.0, df).unwrap_or(0.0).max(0.0);
     let mut delta = guess.max(0.1);
     let mut scatter = Scatter::new(df, 1.5 * delta);
@@ -76,53 +75,52 @@ fn solved_multiple(confidence: f64, df: f64, power: f64) -> Option<f64> {
     Some(delta)
 }
 
-/// Upper 90 % limit of the true scatter over the one that `df` degrees of freedom show
-/// (chi-squared; 1.94 at 4 degrees of freedom, 1.2 at 30).
+/// Returns the upper 90 % limit of the true scatter over the observed scatter with `df` degrees of
+/// freedom (chi-squared; 1.94 at 4 degrees of freedom, 1.2 at 30).
 pub fn largest_scatter(df: f64) -> f64 {
     let chi = ChiSquared::new(df.max(0.5)).map(|chi| chi.inverse_cdf(0.1));
     chi.map_or(f64::INFINITY, |quantile| (df / quantile).sqrt())
 }
 
-/// Chance that a two-sided t test at `confidence` percent with `df` degrees of
-/// freedom finds a true effect of so many standard errors, in either
-/// direction; none when the arguments make no sense.
+/// Returns the chance that a two-sided t test at `confidence` percent with `df` degrees of freedom
+/// detects a true effect of `effect_in_se` standard errors, in either direction; `None` for invalid
+/// arguments.
 pub fn power_of_t(effect_in_se: f64, confidence: f64, df: f64) -> Option<f64> {
     let critical = t_quantile(confidence, df)?;
     effect_in_se.is_finite().then(|| test_power(effect_in_se, critical, df).clamp(0.0, 1.0))
 }
 
-/// Chance that two one-sided t tests, each with an error of 100 - `confidence`
-/// percent, show a true effect of 0 to lie within a margin of so many standard
-/// errors; none when the arguments make no sense.
+/// Returns the chance that two one-sided t tests, each with an error of 100 - `confidence` percent,
+/// show a true effect of 0 to be within a margin of `margin_in_se` standard errors; `None` for
+/// invalid arguments.
 pub fn power_of_equivalence(margin_in_se: f64, confidence: f64, df: f64) -> Option<f64> {
     let critical = t_quantile(2.0 * confidence - 100.0, df)?;
     let normal = Normal::standard();
     let within = |s: f64| 1.0 - 2.0 * normal.sf((margin_in_se - critical * s).max(0.0));
-    // Beyond, the interval is wider than the margin.
+    // Beyond it, the interval is wider than the margin.
     let most = margin_in_se / critical;
     (margin_in_se > 0.0).then(|| mean_over_scatter(within, df, most).clamp(0.0, 1.0))
 }
 
-/// Chance that |t| exceeds `critical` when the true effect is `delta` standard errors.
+/// Returns the chance that |t| exceeds `critical` if the true effect is `delta` standard errors.
 fn test_power(delta: f64, critical: f64, df: f64) -> f64 {
     Scatter::new(df, delta.abs()).power(delta, critical).0
 }
 
-/// The standard error that is found over the true one, s = sqrt(chi2 / df), as values with
-/// weights.
+/// The estimated standard error over the true one, s = sqrt(chi2 / df), as values with weights.
 struct Scatter {
     /// Values and their weights, which sum to 1.
     nodes: Vec<(f64, f64)>,
-    /// The largest effect, in standard errors, that they are dense enough for.
+    /// The largest effect, in standard errors, for which they are dense enough.
     most: f64,
 }
 
 impl Scatter {
     fn new(df: f64, most: f64) -> Scatter {
-        // Over x = ln s the density is smooth and dies away on both sides, where
-        // sums over even steps are exact but for the last digits as soon as the
-        // steps are half as wide as the narrower of the two curves (or 1/8).
-        // Dividing by the sum of the weights spares the density's constant.
+        // Over x = ln s the density is smooth and vanishes on both sides. There, sums over even
+        // steps are exact except for the last digits once the steps are half as wide as the
+        // narrower of the two curves (or 1/8). Dividing by the sum of the weights avoids the
+        // density's constant.
         let step = (0.5 / (1.0 + most)).min(0.5 / (2.0 * df).sqrt()).min(0.125);
         let log_weight = |x: f64| df * (x - 0.5 * (2.0 * x).exp_m1());
         let mut nodes = Vec::new();
@@ -140,8 +138,8 @@ impl Scatter {
         Scatter { nodes, most }
     }
 
-    /// Chance that |t| exceeds `critical` when the true effect is `delta` standard errors: the
-    /// mean of both normal tails; and its slope over `delta`.
+    /// Returns the chance that |t| exceeds `critical` if the true effect is `delta` standard
+    /// errors, as the mean of both normal tails, and its slope over `delta`.
     fn power(&self, delta: f64, critical: f64) -> (f64, f64) {
         let normal = Normal::standard();
         let (mut found, mut slope) = (0.0, 0.0);
@@ -154,9 +152,9 @@ impl Scatter {
     }
 }
 
-/// Mean of `f` over s = sqrt(chi2 / df), counting it as 0 above `most`.
+/// Returns the mean of `f` over s = sqrt(chi2 / df), with `f` taken as 0 above `most`.
 fn mean_over_scatter(f: impl Fn(f64) -> f64, df: f64, most: f64) -> f64 {
-    // Density of s, up to the normalisation that is done in logarithms.
+    // Density of s, up to the normalisation, which is done in logarithms.
     let log_norm = std::f64::consts::LN_2 + 0.5 * df * (0.5 * df).ln() - ln_gamma(0.5 * df);
     let density = |s: f64| {
         if s == 0.0 {
@@ -187,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn agrees_with_quadrature_in_many_digits() {
+    fn detectable_multiple_agrees_with_quadrature() {
         // mpmath 1.4.1, quadrature of 30 digits. statsmodels 0.15.0 gives the same
         // to 3e-7: TTestPower().solve_power(nobs=df+1, alpha=.05, power=.9,
         // alternative='two-sided') * sqrt(df+1).
@@ -214,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn no_effect_is_found_as_often_as_the_level() {
+    fn power_without_effect_equals_the_level() {
         for df in [1.0, 3.0, 12.5, 300.0] {
             let critical = t_quantile(95.0, df).unwrap();
             let size = test_power(0.0, critical, df);
@@ -257,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn the_scatter_of_few_runs_is_hardly_known() {
+    fn largest_scatter_agrees_with_scipy() {
         // scipy 1.17.1: (df / stats.chi2.ppf(.1, df)) ** .5.
         for (df, high) in [(4.0, 1.93925), (9.0, 1.46943)] {
             assert!((largest_scatter(df) - high).abs() < 1e-4, "{df}");
@@ -265,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_none() {
+    fn invalid_arguments_return_none() {
         assert_eq!(power_of_t(f64::NAN, 95.0, 5.0), None);
         assert_eq!(power_of_equivalence(0.0, 95.0, 5.0), None);
         assert_eq!(detectable_multiple(95.0, 0.0, 0.9), None);

@@ -1,5 +1,4 @@
-//! Random numbers for resampling and simulation: the same on every machine, from
-//! a stated seed.
+//! Random numbers for resampling and simulation: identical on every machine, from a stated seed.
 
 /// Steele, Lea and Flood's SplitMix64 (2014, *Fast splittable pseudorandom
 /// number generators*): a counter and a mixing function, enough for resampling.
@@ -19,23 +18,23 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
-    /// Uniform below `bound`, which is above 0.
+    /// Returns a uniform number below `bound`, which is above 0.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         ((u128::from(self.bits()) * bound as u128) >> 64) as usize
     }
 
-    /// Uniform from 0 up to, not including, 1.
+    /// Returns a uniform number in `0..1`.
     pub(crate) fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Standard normal: the sum of twelve uniforms, near enough for tests.
+    /// Returns a standard normal number: the sum of twelve uniforms, close enough for tests.
     #[cfg(test)]
     pub(crate) fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
     }
 
-    /// Puts `values` into a random order (Fisher and Yates).
+    /// Shuffles `values` (Fisher and Yates).
     pub(crate) fn shuffle<T>(&mut self, values: &mut [T]) {
         for i in (1..values.len()).rev() {
             values.swap(i, self.below(i + 1));
@@ -47,7 +46,7 @@ impl SplitMix64 {
 #[derive(Clone, Debug)]
 pub(crate) struct NormalNumbers {
     random: SplitMix64,
-    /// The second number of a pair.
+    /// The unused second number of a pair.
     spare: Option<f64>,
 }
 
@@ -60,7 +59,7 @@ impl NormalNumbers {
         if let Some(spare) = self.spare.take() {
             return spare;
         }
-        // Above 0: a radius needs its logarithm.
+        // Above 0: the radius requires its logarithm.
         let radius = (-2.0 * (1.0 - self.random.unit()).ln()).sqrt();
         let (sin, cos) = (std::f64::consts::TAU * self.random.unit()).sin_cos();
         self.spare = Some(radius * sin);
@@ -73,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sequence_is_the_published_one() {
+    fn sequence_matches_the_reference_implementation() {
         // The reference implementation in C (Vigna, 2015), seed 1234567.
         let mut random = SplitMix64::new(1_234_567);
         let first: Vec<u64> = (0..3).map(|_| random.bits()).collect();
@@ -84,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_below_the_bound_is_as_likely() {
+    fn values_below_the_bound_are_equally_likely() {
         let mut random = SplitMix64::new(1);
         let mut counts = [0_u32; 6];
         (0..60_000).for_each(|_| counts[random.below(6)] += 1);
@@ -92,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn shuffling_keeps_the_values() {
+    fn shuffle_keeps_the_values() {
         let mut values: Vec<u32> = (0..50).collect();
         SplitMix64::new(1).shuffle(&mut values);
         assert_ne!(values[..3], [0, 1, 2]);
@@ -101,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn have_the_moments_of_the_normal_distribution() {
+    fn normal_numbers_have_normal_moments() {
         let mut numbers = NormalNumbers::seeded(1);
         let n = 100_000;
         let mut sums = [0.0; 4];

@@ -1,20 +1,18 @@
 //! The exact within-block randomisation test, and its interval by inversion.
 //!
-//! The plan drew at random which run of a block got which variant. If the
-//! candidate were the baseline by another name and `theta` its log ratio, any
-//! other draw would have been as likely: the observed effect is judged among
-//! the effects of all draws (Fisher, 1935, *The Design of Experiments*; Pitman,
-//! 1937). Nothing is assumed about the distribution of rates or their drift
-//! from block to block.
+//! The plan assigned the variants to the runs of a block at random. If the candidate were the
+//! baseline with a log ratio of `theta`, any other draw would have been equally likely: the
+//! observed effect is judged among the effects of all draws (Fisher, 1935, *The Design of
+//! Experiments*; Pitman, 1937). The test makes no assumption about the distribution of rates or
+//! their drift from block to block.
 //!
-//! Swapping `m` candidate runs with `m` baseline runs of the same blocks changes
-//! the effect by the same amount as shifting the candidate does at one value of
-//! `theta`: the mean difference over what was swapped, that draw's *typical
-//! value* (Hartigan, 1969, JASA 64). All of the test follows from the sorted
-//! typical values: p-values count those on one side of 0, and the ends of the
-//! interval are two of them, so inversion costs one sort instead of a search.
+//! Swapping `m` candidate runs with `m` baseline runs of the same blocks changes the effect by the
+//! same amount as shifting the candidate at one value of `theta`: the mean difference over the
+//! swapped runs, that draw's *typical value* (Hartigan, 1969, JASA 64). The whole test follows from
+//! the sorted typical values: p-values count those on one side of 0, and the ends of the interval
+//! are two of them, so inversion costs one sort instead of a search.
 //!
-//! Left out: draws across blocks, which the plan never made.
+//! Out of scope: draws across blocks, which the plan never makes.
 
 use crate::random::SplitMix64;
 
@@ -27,15 +25,15 @@ pub struct BlockLogs {
     pub b: Vec<f64>,
 }
 
-/// Up to so many assignments are all tried: five blocks of two and two runs
-/// have 7776, thirteen pairs 8192.
+/// Maximum number of assignments of an exact test: five blocks of two and two runs have 7776,
+/// thirteen pairs 8192.
 pub const EXACT_MAX: u64 = 8192;
-/// Random assignments beyond that, the observed one included. With 10,000 the
-/// p-value 0.05 has a standard error of 0.002.
+/// Random assignments beyond that number, including the observed one. With 10,000 the p-value 0.05
+/// has a standard error of 0.002.
 pub const DRAWS: u64 = 10_000;
 /// Seed of those draws.
 pub const SEED: u64 = 1;
-/// Blocks in which a variant runs more often than this are only drawn from.
+/// Number of choices above which a block's assignments are only drawn at random.
 const CHOICES_MAX: u64 = 1000;
 
 /// The randomisation distribution of an effect.
@@ -43,16 +41,16 @@ const CHOICES_MAX: u64 = 1000;
 pub struct Randomisation {
     /// Sorted typical values of the assignments that differ from the observed one.
     typical: Vec<f64>,
-    /// Assignments equal to the observed one: 1, or how often it was drawn.
+    /// Assignments equal to the observed one: 1, or the number of times it was drawn.
     observed: u64,
     exact: bool,
-    /// What counts as 0: the rounding error of sums of these sizes.
+    /// Values up to this count as 0: the rounding error of sums of these sizes.
     tolerance: f64,
 }
 
 impl Randomisation {
-    /// Tries every assignment, or [`DRAWS`] random ones when there are more than
-    /// [`EXACT_MAX`]. Blocks hold at least one run of each variant.
+    /// Tries every assignment, or [`DRAWS`] random ones if there are more than [`EXACT_MAX`].
+    /// Blocks contain at least one run of each variant.
     pub fn of(blocks: &[BlockLogs]) -> Randomisation {
         let exact = assignments(blocks).is_some_and(|count| count <= EXACT_MAX);
         let swaps = if exact { every_assignment(blocks) } else { drawn_assignments(blocks) };
@@ -68,17 +66,17 @@ impl Randomisation {
         Randomisation { typical, observed, exact, tolerance: 1e-13 * largest }
     }
 
-    /// Number of assignments looked at, the observed one included.
+    /// Returns the number of tried assignments, including the observed one.
     pub fn assignments(&self) -> u64 {
         self.typical.len() as u64 + self.observed
     }
 
-    /// True when these are all there are.
+    /// True if all assignments were tried.
     pub fn is_exact(&self) -> bool {
         self.exact
     }
 
-    /// Two-sided p-value of "the effect is 0": twice the smaller one-sided one.
+    /// Returns the two-sided p-value of "the effect is 0": twice the smaller one-sided one.
     pub fn p(&self) -> f64 {
         let at_most = |bound: f64| self.typical.partition_point(|&value| value <= bound) as u64;
         let below = at_most(self.tolerance);
@@ -87,9 +85,9 @@ impl Randomisation {
         (2.0 * smaller as f64 / self.assignments() as f64).min(1.0)
     }
 
-    /// The equal-tailed interval of the effect at `confidence` percent, by
-    /// inversion of the test: what it does not reject. None when there are too
-    /// few assignments for any value to be rejected.
+    /// Returns the equal-tailed interval of the effect at `confidence` percent, by inversion of the
+    /// test: the values that it does not reject. `None` with too few assignments to reject any
+    /// value.
     pub fn interval(&self, confidence: f64) -> Option<(f64, f64)> {
         let skip = self.rejected_per_side(confidence).checked_sub(self.observed)?;
         let skip = usize::try_from(skip).ok()?;
@@ -97,13 +95,13 @@ impl Randomisation {
         Some((*self.typical.get(skip)?, *self.typical.get(high)?))
     }
 
-    /// Chance that a true value lies outside the interval at `confidence`
-    /// percent: as near to its complement as the number of assignments permits.
+    /// Returns the chance that a true value is outside the interval at `confidence` percent: as
+    /// close to its complement as the number of assignments permits.
     pub fn size(&self, confidence: f64) -> f64 {
         2.0 * self.rejected_per_side(confidence) as f64 / self.assignments() as f64
     }
 
-    /// Assignments that may lie beyond a value on one side for it to be rejected.
+    /// Returns the maximum number of assignments beyond a rejected value on one side.
     fn rejected_per_side(&self, confidence: f64) -> u64 {
         let tail = (1.0 - confidence / 100.0) / 2.0;
         // 10,000 x 0.025 must not become 249 by rounding.
@@ -111,7 +109,7 @@ impl Randomisation {
     }
 }
 
-/// Number of assignments of the blocks' runs; none beyond any use.
+/// Returns the number of assignments of the blocks' runs; `None` if uselessly large.
 pub fn assignments(blocks: &[BlockLogs]) -> Option<u64> {
     blocks.iter().try_fold(1_u64, |product, block| {
         let choices = choose(block.a.len() + block.b.len(), block.b.len())?;
@@ -124,12 +122,12 @@ fn choose(n: usize, k: usize) -> Option<u64> {
         .try_fold(1_u64, |product, i| Some(product.checked_mul(n as u64 - i)? / (i + 1)))
 }
 
-/// What an assignment swaps, against the observed one.
+/// Change from the observed assignment to another one.
 #[derive(Clone, Copy, Debug, Default)]
 struct Swap {
-    /// Sum of the swapped candidate runs less that of the baseline runs.
+    /// Sum of the swapped candidate runs minus the sum of the baseline runs.
     difference: f64,
-    /// Runs swapped, of each variant.
+    /// Swapped runs of each variant.
     runs: u32,
 }
 
@@ -152,14 +150,14 @@ fn every_assignment(blocks: &[BlockLogs]) -> Vec<Swap> {
     all
 }
 
-/// The observed assignment and random ones.
+/// Returns the observed assignment and random ones.
 fn drawn_assignments(blocks: &[BlockLogs]) -> Vec<Swap> {
     let mut random = SplitMix64::new(SEED);
     let mut all = vec![Swap::default(); DRAWS as usize];
     for block in blocks {
         let count = choose(block.a.len() + block.b.len(), block.b.len());
         if count == Some(2) {
-            // A pair is swapped or not: sixty-four coins at once.
+            // A pair is swapped or not: sixty-four coin tosses per draw.
             let swapped = block.b[0] - block.a[0];
             for draws in all[1..].chunks_mut(64) {
                 let coins = random.bits();
@@ -183,7 +181,7 @@ fn drawn_assignments(blocks: &[BlockLogs]) -> Vec<Swap> {
     all
 }
 
-/// Every way to give the block's runs to the two variants.
+/// Returns every way to assign the block's runs to the two variants.
 fn choices(block: &BlockLogs) -> Vec<Swap> {
     let runs: Vec<f64> = block.a.iter().chain(&block.b).copied().collect();
     let mut choices = Vec::new();
@@ -191,7 +189,7 @@ fn choices(block: &BlockLogs) -> Vec<Swap> {
     choices
 }
 
-/// Goes through the runs from `at` on, `left` of which are to be candidates.
+/// Goes through the runs from `at` on, of which `left` become candidates.
 fn chosen(
     block: &BlockLogs,
     runs: &[f64],
@@ -212,19 +210,19 @@ fn chosen(
     }
 }
 
-/// The part of a swap that giving one run to a variant makes. A candidate that
-/// stays and a baseline run that stays make none.
+/// Returns the contribution to a swap of assigning one run to a variant. A candidate or baseline
+/// run that stays contributes nothing.
 fn given(block: &BlockLogs, runs: &[f64], at: usize, to_candidate: bool) -> Swap {
     let was_candidate = at >= block.a.len();
     match (was_candidate, to_candidate) {
-        // Counted once, where the candidate leaves.
+        // Counted once, when the candidate leaves.
         (true, false) => Swap { difference: runs[at], runs: 1 },
         (false, true) => Swap { difference: -runs[at], runs: 0 },
         _ => Swap::default(),
     }
 }
 
-/// A random assignment of a large block.
+/// Returns a random assignment of a large block.
 fn shuffled(block: &BlockLogs, random: &mut SplitMix64) -> Swap {
     let runs: Vec<f64> = block.a.iter().chain(&block.b).copied().collect();
     let mut order: Vec<usize> = (0..runs.len()).collect();
@@ -245,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn all_of_one_sign_is_the_smallest_p() {
+    fn equal_signs_have_the_smallest_p() {
         let test = Randomisation::of(&pairs(&[0.1, 0.2, 0.3, 0.4, 0.5, 0.6]));
         assert!(test.is_exact());
         assert_eq!((test.assignments(), test.p()), (64, 2.0 / 64.0));
@@ -264,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn drawing_comes_near_to_trying_all() {
+    fn random_draws_approximate_all_assignments() {
         let differences: Vec<f64> = (0..13).map(|i| 0.01 * f64::from(i * 7 % 13) - 0.03).collect();
         let blocks = pairs(&differences);
         let all = Randomisation::of(&blocks);
@@ -279,8 +277,7 @@ mod tests {
         assert!((a.0 - b.0).abs() < 0.002 && (a.1 - b.1).abs() < 0.002, "{a:?} {b:?}");
     }
 
-    /// The definition, slowly: every assignment's effect after the candidate
-    /// was shifted back by `theta`.
+    /// The slow definition: every assignment's effect after shifting the candidate back by `theta`.
     fn slow_p(blocks: &[BlockLogs], theta: f64) -> f64 {
         let mut effects = vec![0.0];
         let mut observed = 0.0;
@@ -320,13 +317,13 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
         #[test]
-        fn p_is_that_of_the_definition(blocks in some_blocks()) {
+        fn p_matches_the_definition(blocks in some_blocks()) {
             let test = Randomisation::of(&blocks);
             prop_assert!((test.p() - slow_p(&blocks, 0.0)).abs() < 1e-12);
         }
 
         #[test]
-        fn the_interval_holds_what_is_not_rejected(blocks in some_blocks()) {
+        fn interval_contains_values_that_are_not_rejected(blocks in some_blocks()) {
             let test = Randomisation::of(&blocks);
             if let Some((low, high)) = test.interval(90.0) {
                 let step = 1e-6;

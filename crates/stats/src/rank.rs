@@ -1,20 +1,18 @@
-//! The robust secondary: Hodges and Lehmann's estimate and its exact interval.
+//! The robust secondary result: Hodges and Lehmann's estimate and its exact interval.
 //!
-//! Rates have a heavy lower tail: a bad start, a busy neighbour. The median of
-//! all averages (of pairs of block differences) or of all differences (between
-//! two lists) hardly notices one of those, and the ranks' exact distribution
-//! gives its interval (Hodges and Lehmann, 1963, Annals of Mathematical
-//! Statistics 34; Hollander and Wolfe, *Nonparametric Statistical Methods*,
-//! sections 3.3 and 4.3). It is declared beforehand and printed beside the
-//! primary answer; it never replaces it.
+//! Rates have a heavy lower tail: a bad start, a busy neighbour. The median of all averages (of
+//! pairs of block differences) or of all differences (between two lists) is robust against single
+//! bad values, and the exact distribution of the ranks gives its interval (Hodges and Lehmann,
+//! 1963, Annals of Mathematical Statistics 34; Hollander and Wolfe, *Nonparametric Statistical
+//! Methods*, sections 3.3 and 4.3). It is declared in advance and printed together with the primary
+//! answer; it never replaces it.
 //!
-//! Left out: lists of more than [`MOST`] values, whose quadratic number of
-//! differences buys nothing.
+//! Out of scope: lists of more than [`MOST`] values, for which the quadratic number of differences
+//! has no benefit.
 
 use crate::summary::median;
 
-/// Most blocks that an answer is computed for; of two lists, the number of pairs is at
-/// most its square.
+/// Maximum number of blocks; for two lists, the maximum number of pairs is its square.
 pub const MOST: usize = 100;
 
 /// A shift on the scale of the values.
@@ -24,15 +22,14 @@ pub struct Shift {
     pub estimate: f64,
     /// Lower end of the interval.
     pub low: f64,
-    /// Upper end of it.
+    /// Upper end of the interval.
     pub high: f64,
     /// Two-sided p-value of "the shift is 0".
     pub p: f64,
 }
 
-/// The centre of block differences, with Wilcoxon's signed-rank interval at
-/// `confidence` percent. None when there are too few values for an interval
-/// (six are needed at 95 %), or too many.
+/// Returns the centre of block differences, with Wilcoxon's signed-rank interval at `confidence`
+/// percent. `None` with too few values for an interval (six are needed at 95 %), or too many.
 pub fn signed_rank(differences: &[f64], confidence: f64) -> Option<Shift> {
     let n = differences.len();
     if n > MOST {
@@ -45,8 +42,8 @@ pub fn signed_rank(differences: &[f64], confidence: f64) -> Option<Shift> {
     shift(averages, &signed_rank_counts(n), confidence)
 }
 
-/// The shift of the values `b` against `a`, with the rank-sum interval at
-/// `confidence` percent. None when there are too few values, or too many pairs.
+/// Returns the shift of the values `b` against `a`, with the rank-sum interval at `confidence`
+/// percent. `None` with too few values, or too many pairs.
 pub fn rank_sum(a: &[f64], b: &[f64], confidence: f64) -> Option<Shift> {
     if a.len() * b.len() > MOST * MOST {
         return None;
@@ -55,25 +52,24 @@ pub fn rank_sum(a: &[f64], b: &[f64], confidence: f64) -> Option<Shift> {
     shift(differences, &rank_sum_counts(a.len(), b.len()), confidence)
 }
 
-/// From the candidates for the shift and the null distribution of the number of
-/// them above 0.
+/// Returns the shift from its candidates and the null distribution of the number of candidates
+/// above 0.
 fn shift(mut candidates: Vec<f64>, distribution: &[f64], confidence: f64) -> Option<Shift> {
     let tail = (1.0 - confidence / 100.0) / 2.0;
-    // Values of the statistic that are in the tail: the order statistic that
-    // ends the interval.
+    // Number of statistic values in the tail: the order statistic that ends the interval.
     let mut below = 0.0;
     let skip = distribution
         .iter()
         .take_while(|&&chance| {
             below += chance;
-            // Two of twenty at 80 % are the tail: rounding must not add one.
+            // At 80 %, two of twenty are the tail: rounding must not add one.
             below <= tail + 1e-12
         })
         .count();
     let estimate = median(&candidates)?;
     candidates.sort_unstable_by(f64::total_cmp);
     let all = candidates.len();
-    // Ties with 0 speak for 0.
+    // Ties with 0 count as 0.
     let above = all - candidates.partition_point(|&value| value <= 0.0);
     let under = candidates.partition_point(|&value| value < 0.0);
     let most = above.max(under);
@@ -86,7 +82,7 @@ fn shift(mut candidates: Vec<f64>, distribution: &[f64], confidence: f64) -> Opt
     })
 }
 
-/// Chances of each value of Wilcoxon's signed-rank statistic for `n` values.
+/// Returns the probability of each value of Wilcoxon's signed-rank statistic for `n` values.
 fn signed_rank_counts(n: usize) -> Vec<f64> {
     let mut chances = vec![0.0; n * (n + 1) / 2 + 1];
     chances[0] = 1.0;
@@ -101,7 +97,7 @@ fn signed_rank_counts(n: usize) -> Vec<f64> {
     chances
 }
 
-/// Chances of each value of Mann and Whitney's U for `m` and `n` values.
+/// Returns the probability of each value of Mann and Whitney's U for `m` and `n` values.
 fn rank_sum_counts(m: usize, n: usize) -> Vec<f64> {
     // P(u; m, n) = n/(m+n) P(u - m; m, n-1) + m/(m+n) P(u; m-1, n), row by row.
     let mut row: Vec<Vec<f64>> = (0..=n).map(|_| vec![1.0]).collect();
@@ -143,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn one_wild_value_hardly_matters() {
+    fn single_outlier_barely_moves_the_estimate() {
         let tame = [0.010, 0.012, 0.011, 0.009, 0.013, 0.008, 0.010, 0.012];
         let mut wild = tame;
         wild[3] = -0.4;
@@ -152,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_and_too_many_are_none() {
+    fn too_few_and_too_many_values_return_none() {
         assert_eq!(signed_rank(&[0.1; 5], 95.0), None);
         assert!(signed_rank(&[0.1; 6], 95.0).is_some());
         assert_eq!(rank_sum(&[0.1; 3], &[0.2; 3], 95.0), None);
@@ -163,7 +159,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_interval_holds_the_estimate_and_agrees_with_p(
+        fn interval_contains_the_estimate_and_agrees_with_p(
             values in prop::collection::vec(-1.0..1.0f64, 6..30),
         ) {
             let shift = signed_rank(&values, 95.0).unwrap();

@@ -1,53 +1,51 @@
-//! Where the steady state begins within one run, and whether it is reached.
+//! Steady state within one run: its start, and whether it is reached.
 //!
-//! Two steps. MSER proposes the end of a warm-up: the truncation at which the
-//! mean of the rest has the smallest standard error (White, 1997, Simulation
-//! 69; Franklin and White, 2008, Winter Simulation Conference). It is applied
-//! to single intervals, smoothed by a running median of three, not to batches of
-//! five: runs have tens of intervals, not thousands. One bad interval, wherever it
-//! is, is no warm-up: what sticks out alone is smoothed before anything else.
+//! Two steps. MSER proposes the end of a warm-up: the truncation at which the mean of the rest has
+//! the smallest standard error (White, 1997, Simulation 69; Franklin and White, 2008, Winter
+//! Simulation Conference). It is applied to single intervals, smoothed by a running median of
+//! three, not to batches of five: runs have tens of intervals, not thousands. A single bad interval
+//! at any place is not a warm-up: isolated outliers are smoothed first.
 //!
-//! MSER proposes something for pure noise too, so the proposal counts only if
-//! the head differs from the rest by more than a tolerance and by more than the
-//! noise can; likewise the rest is steady unless its halves, or one of its
-//! quarters and the others, differ by more than both. Noise within a run is
-//! correlated: its long-run variance is taken from differences of neighbours,
-//! where slow drifts leave little trace, once by the AR(1) model that fits
-//! them, once from means of batches, whichever is larger.
+//! MSER also proposes a truncation for pure noise, so the proposal counts only if the head differs
+//! from the rest by more than a tolerance and by more than the noise can. Likewise the rest is
+//! steady unless its halves, or one of its quarters and the others, differ by more than both. Noise
+//! within a run is correlated: its long-run variance is the larger of two estimates from
+//! differences of neighbours, in which slow drifts leave little trace: one from the AR(1) model
+//! that fits them, one from means of batches.
 //!
-//! Left out: streams whose settings are switched while they run. Their slices
-//! are short, and each has its own settling time that doesn't count.
+//! Out of scope: streams whose settings are switched while they run. Their slices are short, and
+//! each has its own settling time, which is not counted.
 
 use crate::summary::{mean, median, variance};
 use serde::Serialize;
 
-/// Intervals below which nothing is said.
+/// Minimum number of intervals for a result.
 const MIN_INTERVALS: usize = 20;
-/// Share of a run that a warm-up may take. A run whose larger part is not
-/// steady has no steady state.
+/// Maximum share of a run that a warm-up may take. A run whose larger part is not steady has no
+/// steady state.
 const LONGEST_WARM_UP: f64 = 0.4;
-/// Standard errors by which parts must differ. Far more than the 2 of a single
-/// comparison because the truncation was chosen to differ, and because the
-/// quarters are many; calibrated on simulated noise (see the tests).
+/// Standard errors by which parts must differ. Much more than the 2 of a single comparison, because
+/// the truncation maximises the difference and there are several quarters; calibrated on simulated
+/// noise (see the tests).
 const HEAD_ERRORS: f64 = 5.0;
 const HALVES_ERRORS: f64 = 3.5;
 const QUARTERS_ERRORS: f64 = 4.0;
-/// The errors themselves are estimates: so many intervals double them.
+/// The errors themselves are estimates: this number of intervals doubles them.
 const UNCERTAIN_INTERVALS: f64 = 15.0;
-/// A rate this many times farther from the median of its neighbourhood than
-/// usual is a glitch: about six standard deviations of normal noise (a third of
-/// all rates are that median themselves, so that what is usual is little).
+/// Relative distance from the median of its neighbourhood, in units of the usual one, at which a
+/// rate is a glitch: about six standard deviations of normal noise (a third of all rates equal that
+/// median, so the usual distance is small).
 const GLITCH: f64 = 25.0;
-/// Largest correlation of neighbours that the model takes up: beyond it, tens of
-/// intervals can no longer tell, and batches must.
+/// Maximum correlation of neighbours in the model: beyond it, tens of intervals are not enough, and
+/// batches decide.
 const MAX_PHI: f64 = 0.6;
 
-/// How a run is judged.
+/// Options for judging a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SteadyOptions {
     /// Differences up to this share of the rate don't matter.
     pub tolerance: f64,
-    /// True when the last interval is shorter than the others and must not count.
+    /// True if the last interval is shorter than the others and is ignored.
     pub ignore_last: bool,
 }
 
@@ -60,20 +58,20 @@ impl Default for SteadyOptions {
 /// Steady state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Steady {
-    /// First interval that doesn't belong to a warm-up; 0 without a warm-up.
+    /// First interval after the warm-up; 0 without a warm-up.
     pub from: usize,
-    /// True when the run is steady from there on.
+    /// True if the run is steady from there on.
     pub reached: bool,
     /// Mean rate before over the mean rate from there on; 1 without a warm-up.
     pub head_ratio: f64,
-    /// Difference of the two halves of the steady part that would have counted,
-    /// as a ratio: the tolerance, or more where the noise hides as much.
+    /// Difference of the two halves of the steady part that would have counted, as a ratio: the
+    /// tolerance, or more if the noise hides more.
     pub tolerance: f64,
 }
 
-/// Judges a run by the rates of its intervals (all of one length, in any unit,
-/// at least 0). None for fewer than 20 intervals, for rates that aren't finite
-/// or are below 0, and when nothing was forwarded.
+/// Judges a run by the rates of its intervals (all of one length, in any unit, at least 0). `None`
+/// for fewer than 20 intervals, for rates that aren't finite or are below 0, and if nothing was
+/// forwarded.
 pub fn steady(rates: &[f64], options: SteadyOptions) -> Option<Steady> {
     let rates = &rates[..rates.len().saturating_sub(usize::from(options.ignore_last))];
     let usable = rates.iter().all(|rate| rate.is_finite() && *rate >= 0.0);
@@ -90,7 +88,7 @@ pub fn steady(rates: &[f64], options: SteadyOptions) -> Option<Steady> {
     let (head, rest) = rates.split_at(from);
     let level = mean(rest);
     if level <= 0.0 {
-        // It came to a standstill: nothing to compare its beginning with.
+        // The run came to a standstill: there is nothing to compare its beginning with.
         let tolerance = options.tolerance;
         return Some(Steady { from: 0, reached: false, head_ratio: 1.0, tolerance });
     }
@@ -102,7 +100,7 @@ pub fn steady(rates: &[f64], options: SteadyOptions) -> Option<Steady> {
     })
 }
 
-/// Each value replaced by the median of itself and its neighbours.
+/// Replaces each value by the median of itself and its neighbours.
 fn running_median(values: &[f64]) -> Vec<f64> {
     let n = values.len();
     (0..n)
@@ -114,9 +112,8 @@ fn running_median(values: &[f64]) -> Vec<f64> {
         .collect()
 }
 
-/// The rates with every lone one that sticks out replaced by its running median
-/// (Davies and Gather, 1993, Journal of the American Statistical Association 88:
-/// the Hampel identifier).
+/// Replaces every isolated outlier by its running median (Davies and Gather, 1993, Journal of the
+/// American Statistical Association 88: the Hampel identifier).
 fn without_glitches(rates: &[f64], medians: &[f64]) -> Vec<f64> {
     let off: Vec<f64> = rates.iter().zip(medians).map(|(rate, m)| (rate - m).abs()).collect();
     let usual = median(&off).unwrap_or(0.0);
@@ -124,9 +121,8 @@ fn without_glitches(rates: &[f64], medians: &[f64]) -> Vec<f64> {
     (0..rates.len()).map(clean).collect()
 }
 
-/// MSER leaves out more than it must when hardly anything varies: back to the
-/// first interval from which all lie at the level of the rest, as long as that
-/// is steady too.
+/// MSER truncates too much if hardly anything varies: returns to the first interval from which all
+/// are at the level of the rest, as long as the longer part is also steady.
 fn earliest(
     values: &[f64],
     proposed: usize,
@@ -140,8 +136,8 @@ fn earliest(
     if from > 0 && is_steady(from) { from } else { proposed }
 }
 
-/// MSER's truncation: how many values to leave out so that the sum of squares
-/// of the rest over the square of its length is smallest.
+/// Returns MSER's truncation: the number of values to drop so that the sum of squares of the rest
+/// over the square of its length is smallest.
 fn truncation(values: &[f64]) -> usize {
     let n = values.len();
     let longest = (LONGEST_WARM_UP * n as f64) as usize;
@@ -161,14 +157,13 @@ fn truncation(values: &[f64]) -> usize {
 struct Noise {
     /// Variance of the mean of n intervals, times n, for large n.
     long_run: f64,
-    /// By how much errors are widened because they are estimates.
+    /// Factor by which errors are widened because they are estimates.
     widened: f64,
 }
 
 impl Noise {
-    /// The noise that is left when the shape of a run is taken out. Two shapes
-    /// are tried, a warm-up that ends at `proposed` and one step anywhere: each
-    /// inflates the noise where it doesn't fit.
+    /// Returns the noise after removing the shape of a run. Two shapes are tried, a warm-up that
+    /// ends at `proposed` and one step anywhere: each inflates the noise where it doesn't fit.
     fn of(rates: &[f64], proposed: usize) -> Noise {
         let n = rates.len();
         let rest = &rates[proposed..];
@@ -182,7 +177,7 @@ impl Noise {
         }
     }
 
-    /// Standard error of the difference of two means over so many intervals.
+    /// Returns the standard error of the difference of two means over these numbers of intervals.
     fn error(&self, a: usize, b: usize) -> f64 {
         self.widened * (self.long_run / a as f64 + self.long_run / b as f64).sqrt()
     }
@@ -193,7 +188,7 @@ impl Noise {
         from > 0 && (mean(head) - mean(rest)).abs() > bound.max(tolerance * mean(rest))
     }
 
-    /// Difference of the halves of `n` intervals at `level` that counts.
+    /// Returns the minimum difference of the halves of `n` intervals at `level` that counts.
     fn halves(&self, n: usize, level: f64, tolerance: f64) -> f64 {
         (HALVES_ERRORS * self.error(n / 2, n - n / 2)).max(tolerance * level)
     }
@@ -213,7 +208,7 @@ impl Noise {
     }
 }
 
-/// Where one step fits best (least squares), two intervals from either end.
+/// Returns the best place of one step (least squares), at least two intervals from either end.
 fn step(values: &[f64]) -> usize {
     let (n, sum) = (values.len(), values.iter().sum::<f64>());
     let (mut before, mut best) = (0.0, (f64::NEG_INFINITY, n / 2));
@@ -230,7 +225,7 @@ fn step(values: &[f64]) -> usize {
     best.1
 }
 
-/// Long-run variance: that of one interval, times what correlation adds.
+/// Returns the long-run variance: the variance of one interval, times the effect of correlation.
 fn long_run_variance(values: &[f64]) -> f64 {
     let differences = differences_of(values);
     let scatter: f64 = differences.iter().map(|d| d * d).sum();
@@ -242,7 +237,7 @@ fn long_run_variance(values: &[f64]) -> f64 {
     let phi = (1.0 + 2.0 * lagged / scatter).clamp(0.0, MAX_PHI);
     let one = scatter / (differences.len() as f64 - 1.0);
     let by_model = one * (1.0 + phi) / (2.0 * (1.0 - phi).powi(2));
-    // Ten batches: what the model lacks shows in longer stretches.
+    // Ten batches: longer stretches show what the model misses.
     let size = (values.len() / 10).max(2);
     let batches: Vec<f64> = values.chunks_exact(size).map(mean).collect();
     let between = differences_of(&batches);
@@ -251,7 +246,7 @@ fn long_run_variance(values: &[f64]) -> f64 {
     by_model.max(by_batches)
 }
 
-/// Differences of neighbours less their mean: a straight drift leaves none.
+/// Returns the differences of neighbours minus their mean: a straight drift leaves none.
 fn differences_of(values: &[f64]) -> Vec<f64> {
     let steps: Vec<f64> = values.windows(2).map(|w| w[1] - w[0]).collect();
     let drift = mean(&steps);
@@ -263,7 +258,7 @@ mod tests {
     use super::*;
     use crate::random::SplitMix64;
 
-    /// Noise of mean 1 with standard deviation `sd` and correlation `phi`.
+    /// Returns noise of mean 1 with standard deviation `sd` and correlation `phi`.
     fn noise(n: usize, phi: f64, sd: f64, seed: u64) -> Vec<f64> {
         let mut random = SplitMix64::new(seed);
         let mut state = random.normal();
@@ -279,8 +274,8 @@ mod tests {
         steady(rates, SteadyOptions::default()).unwrap()
     }
 
-    /// Share of 200 runs of `n` intervals whose shape over time (0 to 1) and noise
-    /// are judged as `what`.
+    /// Returns the share of 200 runs of `n` intervals with this shape over time (0 to 1) and noise
+    /// that are judged as `what`.
     fn share(n: usize, sd: f64, shape: fn(f64) -> f64, what: fn(usize, Steady) -> bool) -> f64 {
         let hits = (0..200).filter(|&seed| {
             let mut rates = noise(n, 0.3, sd, seed);
@@ -320,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warm_up_is_found_and_its_end_is_right() {
+    fn warm_up_is_detected_with_its_end() {
         let found = |n, sd, shape| share(n, sd, shape, |_, s| s.from > 0 && s.reached);
         assert!(found(30, 0.005, slow_third) > 0.85);
         assert!(found(100, 0.005, slow_third) > 0.99);
@@ -333,18 +328,18 @@ mod tests {
     }
 
     #[test]
-    fn what_never_settles_is_never_steady() {
+    fn unsettled_runs_are_not_steady() {
         let never = |n, sd, shape| share(n, sd, shape, |_, s| !s.reached);
         assert!(never(40, 0.005, step_in_the_middle) > 0.8);
         assert!(never(100, 0.005, step_in_the_middle) > 0.99);
         assert!(never(40, 0.005, drift) > 0.7);
         assert!(never(100, 0.005, drift) > 0.95);
-        // Without noise nothing hides.
+        // Without noise nothing is hidden.
         assert!(never(20, 0.0, step_in_the_middle) == 1.0 && never(20, 0.0, drift) == 1.0);
     }
 
     #[test]
-    fn one_slow_interval_is_no_warm_up() {
+    fn single_slow_interval_is_not_a_warm_up() {
         for slow in [0, 1, 10, 39] {
             let mut rates = noise(40, 0.3, 0.01, 5);
             rates[slow] *= 0.3;
@@ -354,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn small_differences_and_hidden_ones_are_told_apart() {
+    fn small_and_hidden_differences_are_distinguished() {
         let quiet = judged(&noise(100, 0.0, 0.001, 1));
         assert_eq!(quiet.tolerance, 0.01);
         assert!(judged(&noise(100, 0.6, 0.1, 1)).tolerance > 0.05);
@@ -365,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partial_last_interval_can_be_ignored() {
+    fn partial_last_interval_can_be_ignored() {
         let mut rates = vec![1e6; 25];
         rates.extend([0.4e6, 0.4e6]);
         let options = SteadyOptions { ignore_last: true, ..SteadyOptions::default() };
@@ -375,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_without_sense_are_not_judged() {
+    fn invalid_rates_are_not_judged() {
         let judged = |rates: &[f64]| steady(rates, SteadyOptions::default());
         assert_eq!(judged(&[]), None);
         assert_eq!(judged(&[0.0; 50]), None);

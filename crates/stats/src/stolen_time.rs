@@ -1,17 +1,17 @@
 //! Time that was provably taken from the device under test.
 //!
-//! On shared CPUs a run's rate is the device's only for the time that the device had.
-//! What was taken is told by the kernel, never by the rate itself: steal of the
-//! device's CPUs, the time that its threads were ready to run and waited (run delay;
-//! `/proc/PID/schedstat`), and, of the time that the device had nothing to do, what the
-//! sender's threads waited for a CPU. Where the kernel tells nothing, nothing is taken:
-//! the rate is then the plain mean, and its scatter the machine's.
+//! On shared CPUs a run's rate is the device's only for the time that the device had a CPU. Only
+//! the kernel reports the time taken, never the rate itself: steal of the device's CPUs, the time
+//! that its threads were ready to run and waited (run delay; `/proc/PID/schedstat`), and, within
+//! the time that the device was idle, the time that the sender's threads waited for a CPU. If the
+//! kernel reports nothing, nothing counts as taken: the rate is then the plain mean, including the
+//! machine's scatter.
 //!
-//! Left out: leaving out slices by their value. A device that stalls is slow.
+//! Out of scope: excluding slices by their value. A device that stalls is slow.
 
 use fwdlab_model::record::{CpuTime, Sample};
 
-/// How many CPUs share the roles of a run.
+/// Numbers of CPUs per role of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Roles {
     /// CPUs of the device, at least 1.
@@ -21,7 +21,7 @@ pub struct Roles {
 }
 
 impl Roles {
-    /// The roles that the record of a run names.
+    /// Returns the roles in the record of a run.
     pub fn of(cpus: &[CpuTime]) -> Roles {
         let count = |role: &str| {
             let named = |cpu: &&CpuTime| cpu.role.split('+').any(|part| part == role);
@@ -31,25 +31,25 @@ impl Roles {
     }
 }
 
-/// Time of some samples, nanoseconds.
+/// Stolen time of some samples, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StolenTime {
-    /// Length of the samples.
+    /// Total length of the samples.
     pub duration_ns: u64,
-    /// Taken from the device.
+    /// Time taken from the device.
     pub device_ns: u64,
     /// Time without packets because the sender had no CPU.
     pub sender_ns: u64,
-    /// Time that the device's CPUs had nothing to do although the sender had its CPU; 0 if
-    /// the kernel does not report run times.
+    /// Time that the device's CPUs were idle although the sender had its CPU; 0 if the kernel does
+    /// not report run times.
     pub idle_ns: u64,
     /// True if the kernel reported run delay of threads, not only steal.
     pub knows_threads: bool,
 }
 
 impl StolenTime {
-    /// What was taken over these samples. Samples that are not valid should be left
-    /// out by the caller.
+    /// Returns the time taken over these samples. The caller should exclude samples that are not
+    /// valid.
     pub fn of<'a>(samples: impl IntoIterator<Item = &'a Sample>, roles: Roles) -> StolenTime {
         let (mut duration, mut stolen, mut waited, mut sender) = (0_u64, 0_u64, 0_u64, 0_u64);
         let (mut ran, mut starved) = (Some(0_u64), 0_u64);
@@ -63,10 +63,9 @@ impl StolenTime {
         }
         let Roles { device: cpus, senders } = roles;
         let all = duration.saturating_mul(cpus);
-        // A thread that waits while its CPU is stolen is told twice: more than the time
-        // that it didn't run wasn't taken, and less than the larger of both neither.
-        // A wait is booked when it ends: a starved thread has none until then, and later all
-        // of it.
+        // A thread that waits while its CPU is stolen is reported twice: the time taken is at most
+        // the time that it didn't run, and at least the larger of both. A wait is accounted when it
+        // ends: a starved thread has none until then, and afterwards all of it.
         let waited = waited.max(starved.saturating_mul(cpus));
         let both = stolen.saturating_add(waited);
         let at_least = stolen.max(waited);
@@ -75,7 +74,7 @@ impl StolenTime {
             None => both,
         }
         .min(all);
-        // A sender that was away left the device idle, and no longer than it was idle.
+        // A sender without CPU left the device idle, but not for longer than it was idle.
         let idle = ran.map_or(0, |ran| all.saturating_sub(ran).saturating_sub(taken)) / cpus;
         let sender_ns = (sender / senders).min(idle);
         StolenTime {
@@ -87,8 +86,8 @@ impl StolenTime {
         }
     }
 
-    /// With the steal of the whole window, where the samples hold less: that of a device
-    /// on another machine is read at the window's ends only.
+    /// Adds the steal of the whole window if the samples contain less: the steal of a device on
+    /// another machine is read only at the ends of the window.
     #[must_use]
     pub fn and_of_window(self, cpus: &[CpuTime], window_ns: u64, roles: Roles) -> StolenTime {
         let of_device = cpus.iter().filter(|cpu| cpu.role.split('+').any(|role| role == "dut"));
@@ -98,33 +97,33 @@ impl StolenTime {
         StolenTime { device_ns: self.device_ns.max(device_ns), ..self }
     }
 
-    /// All that was taken, nanoseconds.
+    /// Returns the total time taken, in nanoseconds.
     pub fn total_ns(&self) -> u64 {
         self.device_ns.saturating_add(self.sender_ns).min(self.duration_ns)
     }
 
-    /// Share of the time that was taken, 0 to 1.
+    /// Returns the share of the time that was taken, 0 to 1.
     pub fn share(&self) -> f64 {
         if self.duration_ns == 0 { 0.0 } else { self.total_ns() as f64 / self.duration_ns as f64 }
     }
 
-    /// Share of the time that was taken from the device itself, 0 to 1.
+    /// Returns the share of the time that was taken from the device itself, 0 to 1.
     pub fn device_share(&self) -> f64 {
         self.device_ns as f64 / self.duration_ns.max(1) as f64
     }
 
-    /// Packets a second of the time that the device had, given packets of the whole
-    /// `window_ns` of which these samples are the most; none when it had none. The
-    /// share that was taken is taken from the window.
+    /// Returns packets per second of the time that the device had, given the packets of the whole
+    /// `window_ns`, of which these samples are the largest part; `None` if it had none. The share
+    /// that was taken is applied to the window.
     pub fn rate_pps(&self, packets: u64, window_ns: u64) -> Option<f64> {
         let left_ns = window_ns as f64 * (1.0 - self.share());
-        // Less than a fiftieth of the window is no base for a rate.
+        // Less than a fiftieth of the window is not a basis for a rate.
         (left_ns > 0.02 * window_ns as f64 && window_ns > 0).then(|| packets as f64 * 1e9 / left_ns)
     }
 }
 
-/// Length of a sample in which packets came and the device's threads neither ran nor forwarded:
-/// they got no CPU. A device that is merely slow runs.
+/// Returns the length of a sample in which packets arrived and the device's threads neither ran nor
+/// forwarded: they got no CPU. A device that is merely slow runs.
 fn starved_ns(sample: &Sample) -> u64 {
     let is_starved = sample.ran_ns == Some(0) && sample.forwarded == 0 && sample.offered > 0;
     if is_starved { sample.duration_ns } else { 0 }
@@ -154,40 +153,40 @@ mod tests {
     }
 
     #[test]
-    fn only_evidence_takes() {
+    fn only_reported_time_counts_as_taken() {
         // Idle without a reason is the device's own: a shaper, a lock.
         assert_eq!(taken(&[sample(0, Some(60), Some(0), Some(0))]), (0, 0));
         assert_eq!(taken(&[sample(0, None, None, None)]), (0, 0));
         assert_eq!(taken(&[sample(20, None, None, None)]), (20, 0));
         assert_eq!(taken(&[sample(10, Some(70), Some(20), Some(0))]), (30, 0));
-        // The sender was away for 30, the device idle for 20 of them.
+        // The sender had no CPU for 30, the device was idle for 20 of them.
         assert_eq!(taken(&[sample(10, Some(70), Some(0), Some(30))]), (10, 20));
-        // Busy all the time: the sender's absence cost the device nothing.
+        // Busy all the time: the sender's absence did not affect the device.
         assert_eq!(taken(&[sample(0, Some(100), Some(0), Some(30))]), (0, 0));
     }
 
     #[test]
-    fn a_thread_without_cpu_is_starved_not_idle() {
+    fn thread_without_cpu_is_starved_not_idle() {
         let starved = Sample { offered: 1000, ..sample(0, Some(0), Some(0), Some(0)) };
         assert_eq!(taken(&[starved]), (100, 0));
-        // The wait is booked where it ends, and counts once.
+        // The wait is accounted when it ends, and counts once.
         let ends = Sample { offered: 1000, forwarded: 900, ..sample(0, Some(90), Some(210), None) };
         let found = StolenTime::of(&[starved, starved, ends], Roles { device: 1, senders: 1 });
         assert_eq!(found.device_ns, 210 * MS);
-        // No packets came.
+        // No packets arrived.
         assert_eq!(taken(&[sample(0, Some(0), Some(0), Some(0))]), (0, 0));
     }
 
     #[test]
-    fn what_is_told_twice_is_taken_once() {
+    fn overlapping_steal_and_wait_count_once() {
         // Ready and waiting while the CPU was stolen: 30 ms, in both readings.
         assert_eq!(taken(&[sample(30, Some(70), Some(30), Some(0))]), (30, 0));
-        // Without a kernel that takes steal out of the run time.
+        // On a kernel that does not deduct steal from the run time.
         assert_eq!(taken(&[sample(30, Some(100), Some(0), Some(0))]), (30, 0));
     }
 
     #[test]
-    fn several_cpus_share() {
+    fn stolen_time_is_averaged_over_cpus() {
         let samples = [sample(20, Some(180), Some(0), None)];
         let taken = StolenTime::of(&samples, Roles { device: 2, senders: 1 });
         assert_eq!((taken.device_ns / MS, taken.total_ns() / MS), (10, 10));
@@ -199,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reading_at_the_windows_ends_will_do() {
+    fn window_reading_adds_missing_steal() {
         let cpu = CpuTime { role: "dut".into(), stolen_ns: 20 * MS, ..CpuTime::default() };
         let roles = Roles::of(std::slice::from_ref(&cpu));
         let silent = StolenTime::of(&[sample(0, None, None, None)], roles);
@@ -207,12 +206,12 @@ mod tests {
             silent.and_of_window(std::slice::from_ref(&cpu), 100 * MS, roles).device_ns,
             20 * MS
         );
-        let told = StolenTime::of(&[sample(30, None, None, None)], roles);
-        assert_eq!(told.and_of_window(&[cpu], 100 * MS, roles).device_ns, 30 * MS);
+        let stolen = StolenTime::of(&[sample(30, None, None, None)], roles);
+        assert_eq!(stolen.and_of_window(&[cpu], 100 * MS, roles).device_ns, 30 * MS);
     }
 
     #[test]
-    fn the_rate_is_that_of_the_time_left() {
+    fn rate_refers_to_the_remaining_time() {
         let taken = StolenTime::of(&[sample(20, Some(80), Some(0), None)], Roles::of(&[]));
         assert_eq!(taken.rate_pps(80_000, 100 * MS), Some(1_000_000.0));
         let all = StolenTime::of(&[sample(100, Some(0), Some(0), None)], Roles::of(&[]));
@@ -222,7 +221,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn never_more_than_there_was(
+        fn stolen_time_is_at_most_the_duration(
             stolen in 0..300u64, ran in proptest::option::of(0..300u64),
             waited in proptest::option::of(0..300u64), sender in proptest::option::of(0..300u64),
             device in 1..4u64, senders in 1..4u64,

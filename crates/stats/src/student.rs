@@ -1,23 +1,22 @@
-//! Student's t distribution to eleven digits and more.
+//! Student's t distribution to at least eleven digits.
 //!
-//! p-values are compared with other programs to 1e-8 and interval ends to
-//! 1e-10, also with 100,000 runs, far in the tail or for effects a millionth of
-//! their standard error. A library whose tail goes through the logarithms of
-//! two gamma functions loses these digits, as it does those of `1 - x`.
+//! p-values are compared with other programs to 1e-8 and interval ends to 1e-10, even with 100,000
+//! runs, far in the tail or for effects a millionth of their standard error. A library whose tail
+//! uses the logarithms of two gamma functions loses these digits, and also those of `1 - x`.
 //!
-//! Left out: the normal limit. Degrees of freedom are those of runs, up to
-//! about a million; with more the tail only gets slower.
+//! Out of scope: the normal limit. Degrees of freedom are numbers of runs, up to about a million;
+//! with more the tail only becomes slower.
 
 use std::f64::consts::PI;
 
-/// P(T > `t`) for `t` at or above 0 and `df` above 0.
+/// Returns P(T > `t`) for `t` at or above 0 and `df` above 0.
 pub(crate) fn upper_tail(t: f64, df: f64) -> f64 {
     let ratio = (t / df.sqrt()).powi(2);
     if ratio.is_infinite() {
         return 0.0;
     }
-    // The regularised incomplete beta function I_x(a, 1/2), halved. Both x and
-    // 1 - x come from the ratio itself: neither is what the other left.
+    // The regularised incomplete beta function I_x(a, 1/2), halved. Both x and 1 - x are computed
+    // from the ratio itself, neither from the other.
     let (a, b) = (0.5 * df, 0.5);
     let (x, rest) = (1.0 / (1.0 + ratio), ratio / (1.0 + ratio));
     let front = (-a * ratio.ln_1p()).exp() * rest.sqrt() * gamma_ratio(a) / PI.sqrt();
@@ -28,11 +27,10 @@ pub(crate) fn upper_tail(t: f64, df: f64) -> f64 {
     }
 }
 
-/// The value that is exceeded with a chance of `tail`, between 0 and 1/2.
+/// Returns the value that is exceeded with probability `tail`, between 0 and 1/2.
 pub(crate) fn upper_quantile(tail: f64, df: f64) -> f64 {
-    // The logarithm of the tail is concave in the logarithm of t: Newton's
-    // steps from above come down to the root. Those from below go too far, but
-    // not to where the tail vanishes.
+    // The logarithm of the tail is concave in the logarithm of t: Newton's steps from above descend
+    // to the root. Steps from below overshoot, but not to where the tail vanishes.
     let (mut t, log_tail): (f64, f64) = (1.0, tail.ln());
     for _ in 0..400 {
         let here = upper_tail(t, df);
@@ -51,8 +49,8 @@ fn density(t: f64, df: f64) -> f64 {
     (-0.5 * (df + 1.0) * ratio.ln_1p()).exp() * gamma_ratio(0.5 * df) / (df * PI).sqrt()
 }
 
-/// gamma(z + 1/2) / gamma(z), by its asymptotic series where that holds all
-/// digits and by recurrence below (Abramowitz and Stegun, 6.1.40).
+/// Returns gamma(z + 1/2) / gamma(z), by its asymptotic series where that has full precision, and
+/// by recurrence below (Abramowitz and Stegun, 6.1.40).
 fn gamma_ratio(z: f64) -> f64 {
     let (mut factor, mut z) = (1.0, z);
     while z < 20.0 {
@@ -64,8 +62,8 @@ fn gamma_ratio(z: f64) -> f64 {
     factor * z.sqrt() * (series / z).exp()
 }
 
-/// The continued fraction of the incomplete beta function (Abramowitz and
-/// Stegun, 26.5.8), evaluated forwards (Lentz, 1976).
+/// Returns the continued fraction of the incomplete beta function (Abramowitz and Stegun, 26.5.8),
+/// evaluated forwards (Lentz, 1976).
 fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
     const TINY: f64 = 1e-300;
     let away_from_zero = |v: f64| if v.abs() < TINY { TINY } else { v };
@@ -109,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_quantile_undoes_the_tail() {
+    fn quantile_inverts_the_tail() {
         for df in [0.7, 1.0, 2.0, 4.24, 19.0, 300.5, 99_999.0] {
             for tail in [1e-30, 1e-9, 0.0005, 0.025, 0.1, 0.25, 0.45, 0.4999] {
                 let t = upper_quantile(tail, df);
@@ -120,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_beyond_infinity() {
+    fn tail_beyond_infinity_is_zero() {
         assert_eq!((upper_tail(f64::INFINITY, 5.0), upper_tail(0.0, 5.0)), (0.0, 0.5));
     }
 }

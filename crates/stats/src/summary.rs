@@ -6,7 +6,7 @@ use serde::Serialize;
 /// Summary of a list of figures, in their unit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// How many.
+    /// Number of figures.
     pub n: usize,
     /// Smallest.
     pub min: f64,
@@ -16,7 +16,7 @@ pub struct Summary {
     pub median: f64,
     /// Arithmetic mean.
     pub mean: f64,
-    /// Standard deviation of the sample (n - 1), in two passes; none for one figure.
+    /// Standard deviation of the sample (n - 1), in two passes; `None` for one figure.
     pub sd: Option<f64>,
 }
 
@@ -30,7 +30,7 @@ pub struct Interval {
 }
 
 impl Summary {
-    /// Summarises `values`; none when there are none or one isn't finite.
+    /// Summarises `values`; `None` if there are none or one isn't finite.
     pub fn of(values: &[f64]) -> Option<Summary> {
         let sorted = sorted_finite(values)?;
         let n = sorted.len();
@@ -45,23 +45,24 @@ impl Summary {
         })
     }
 
-    /// Coefficient of variation (0.01 = 1 %); none for one figure or a mean of 0.
+    /// Returns the coefficient of variation (0.01 = 1 %); `None` for one figure or a mean of 0.
     pub fn cv(&self) -> Option<f64> {
         self.sd.filter(|_| self.mean != 0.0).map(|sd| sd / self.mean.abs())
     }
 
-    /// Student's t interval of the mean at `confidence` percent; none for one figure.
+    /// Returns Student's t interval of the mean at `confidence` percent; `None` for one figure.
     pub fn mean_interval(&self, confidence: f64) -> Option<Interval> {
         let half = t_quantile(confidence, self.n as f64 - 1.0)? * self.sd? / (self.n as f64).sqrt();
         Some(Interval { low: self.mean - half, high: self.mean + half })
     }
 }
 
-/// Values without which an interval by Student's t would span decades.
+/// Minimum number of values: with fewer, an interval by Student's t would span decades.
 const LEAST_VALUES: usize = 3;
 
-/// Geometric mean, and its interval at `confidence` percent by Student's t on logarithms, which
-/// three values and more have. None when there are no values, or one isn't positive.
+/// Returns the geometric mean, and its interval at `confidence` percent by Student's t on
+/// logarithms, if there are at least three values. `None` if there are no values, or one isn't
+/// positive.
 pub fn geometric_mean(values: &[f64], confidence: f64) -> Option<(f64, Option<Interval>)> {
     let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
     let summary = Summary::of(&logs)?;
@@ -72,15 +73,14 @@ pub fn geometric_mean(values: &[f64], confidence: f64) -> Option<(f64, Option<In
     Some((summary.mean.exp(), interval))
 }
 
-/// Median (mean of the two middle ones when even); none when there are none or
-/// one isn't finite.
+/// Returns the median (mean of the two middle values for an even number); `None` if there are none
+/// or one isn't finite.
 pub fn median(values: &[f64]) -> Option<f64> {
     sorted_finite(values).map(|sorted| median_of_sorted(&sorted))
 }
 
-/// Quantile at `p` (0 to 1) by linear interpolation: type 7 of Hyndman and Fan
-/// (1996), R's and numpy's default. None when there are no values or one isn't
-/// finite.
+/// Returns the quantile at `p` (0 to 1) by linear interpolation: type 7 of Hyndman and Fan (1996),
+/// the default of R and numpy. `None` if there are no values or one isn't finite.
 pub fn quantile(values: &[f64], p: f64) -> Option<f64> {
     let sorted = sorted_finite(values)?;
     let position = p.clamp(0.0, 1.0) * (sorted.len() - 1) as f64;
@@ -89,22 +89,22 @@ pub fn quantile(values: &[f64], p: f64) -> Option<f64> {
     Some(sorted[below] + (position - below as f64) * (sorted[above] - sorted[below]))
 }
 
-/// Distribution-free interval of the median at `confidence` percent: the pair
-/// of order statistics with the smallest sufficient coverage under the
-/// binomial(n, 1/2) (David and Nagaraja, *Order Statistics*, section 7.1).
-/// None when even the extremes don't cover: six values are needed at 95 %.
+/// Returns the distribution-free interval of the median at `confidence` percent: the pair of order
+/// statistics with the smallest sufficient coverage under the binomial(n, 1/2) (David and Nagaraja,
+/// *Order Statistics*, section 7.1). `None` if even the extremes don't cover: six values are needed
+/// at 95 %.
 pub fn median_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     let sorted = sorted_finite(values)?;
     let n = sorted.len();
     let tail = (1.0 - confidence / 100.0) / 2.0;
-    // P(fewer than k values lie below the median), summed in logarithms so
-    // that large n doesn't underflow.
+    // P(fewer than k values are below the median), summed in logarithms so that large n doesn't
+    // underflow.
     let mut log_choose = -(n as f64) * std::f64::consts::LN_2;
     let mut below = 0.0;
     let mut k = 0;
     loop {
         below += log_choose.exp();
-        // One of eight at 75 % is the tail, whatever the logarithms lost.
+        // At 75 %, one of eight is the tail, despite the rounding of logarithms.
         if below > tail + 1e-12 {
             break;
         }
@@ -114,28 +114,28 @@ pub fn median_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     (k > 0).then(|| Interval { low: sorted[k - 1], high: sorted[n - k] })
 }
 
-/// Two-sided quantile of Student's t for `confidence` percent; none when the
-/// degrees of freedom or the confidence make no sense.
+/// Returns the two-sided quantile of Student's t for `confidence` percent; `None` for invalid
+/// degrees of freedom or confidence.
 pub fn t_quantile(confidence: f64, df: f64) -> Option<f64> {
     let tail = (100.0 - confidence) / 200.0;
     (df > 0.0 && tail > 0.0 && tail < 0.5).then(|| student::upper_quantile(tail, df))
 }
 
-/// Arithmetic mean; NaN for no values.
+/// Returns the arithmetic mean; NaN without values.
 pub fn mean(values: &[f64]) -> f64 {
     let n = values.len() as f64;
     let rough = values.iter().sum::<f64>() / n;
-    // What the long sum lost is small, and so are these differences.
+    // The rounding error of the long sum is small, and so are these differences.
     rough + values.iter().map(|v| v - rough).sum::<f64>() / n
 }
 
-/// Variance of the sample around a known `mean`; NaN for one value.
+/// Returns the sample variance around a known `mean`; NaN for one value.
 pub fn variance(values: &[f64], mean: f64) -> f64 {
     sum_of_squares(values, mean) / (values.len() as f64 - 1.0)
 }
 
-/// Squared distances from `mean`, summed. A mean is rounded: beside 1e15 to
-/// 0.125, which the second sum takes out again.
+/// Returns the sum of squared distances from `mean`. A mean is rounded (near 1e15 to 0.125); the
+/// second sum corrects for it.
 pub fn sum_of_squares(values: &[f64], mean: f64) -> f64 {
     let (squares, rest) = values.iter().fold((0.0, 0.0), |(squares, rest), v| {
         let distance = v - mean;
@@ -193,13 +193,13 @@ mod tests {
         let fifteen: Vec<f64> = (1..=15).map(f64::from).collect();
         let interval = median_interval(&fifteen, 95.0).unwrap();
         assert_eq!(interval, Interval { low: 4.0, high: 12.0 });
-        // Three cover with 75 % exactly.
+        // Three values cover exactly 75 %.
         let interval = median_interval(&[1.0, 2.0, 3.0], 75.0).unwrap();
         assert_eq!(interval, Interval { low: 1.0, high: 3.0 });
     }
 
     #[test]
-    fn too_little_is_none_never_nan() {
+    fn too_few_values_return_none_not_nan() {
         assert_eq!(Summary::of(&[]), None);
         assert_eq!(Summary::of(&[1.0, f64::NAN]), None);
         let one = Summary::of(&[7.0]).unwrap();
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn large_offsets_keep_their_variance() {
+    fn large_offsets_keep_the_variance() {
         let summary = Summary::of(&[1e15, 1e15 + 1.0, 1e15 + 2.0]).unwrap();
         close(summary.sd.unwrap(), 1.0);
     }

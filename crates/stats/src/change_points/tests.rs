@@ -1,11 +1,10 @@
-//! Against divisions of every kind, against the promised rates, and at the edges.
+//! Comparison with all divisions, with the stated error rates, and edge cases.
 
 use super::*;
 use crate::random::NormalNumbers;
 use proptest::prelude::*;
 
-/// A series around 1 Mpps that scatters by `cv` and changes by a ratio at each
-/// of `steps`.
+/// Returns a series around 1 Mpps with scatter `cv` that changes by a ratio at each of `steps`.
 fn series(random: &mut NormalNumbers, n: usize, cv: f64, steps: &[(usize, f64)]) -> Vec<f64> {
     (0..n)
         .map(|i| {
@@ -19,7 +18,7 @@ fn found(logs: &[f64]) -> Vec<usize> {
     change_points(logs).unwrap().change_points
 }
 
-/// Every division, by dynamic programming over all starts.
+/// Returns the least cost by dynamic programming over all starts.
 fn least_cost(values: &[f64], penalty: f64) -> f64 {
     let squared = |part: &[f64]| {
         let mean = part.iter().sum::<f64>() / part.len() as f64;
@@ -48,7 +47,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_division_costs_less(
+    fn division_has_the_least_cost(
         levels in prop::collection::vec((-4.0..4.0f64, 1usize..12), 1..8),
         noise in prop::collection::vec(-1.5..1.5f64, 100),
         rounded in any::<bool>(),
@@ -58,7 +57,7 @@ proptest! {
         let values: Vec<f64> = levels
             .zip(noise)
             .map(|(level, noise)| level + noise)
-            // Ties, which real series have.
+            // Ties, as in real series.
             .map(|value| if rounded { value.round() } else { value })
             .collect();
         prop_assume!(values.len() >= MIN_POINTS);
@@ -70,21 +69,21 @@ proptest! {
     }
 
     #[test]
-    fn a_ratio_to_all_points_changes_nothing(
+    fn scaling_and_reversal_keep_the_change_points(
         logs in prop::collection::vec(10.0..11.0f64, 4..40),
         shift in -5.0..5.0f64,
     ) {
         let moved: Vec<f64> = logs.iter().map(|log| log + shift).collect();
         let (here, there) = (change_points(&logs).unwrap(), change_points(&moved).unwrap());
         prop_assert!((here.scale - there.scale).abs() < 1e-9);
-        // Mirrored in time the same places change.
+        // In reversed time the same places change.
         let reversed: Vec<f64> = logs.iter().rev().copied().collect();
         prop_assert_eq!(change_points(&reversed).unwrap().change_points.len(), here.change_points.len());
     }
 }
 
 #[test]
-fn steps_without_noise_are_found_and_lines_are_no_steps() {
+fn noiseless_steps_are_found_and_lines_are_not_steps() {
     let step: Vec<f64> = (0..20).map(|i| if i < 11 { 14.0 } else { 13.9 }).collect();
     assert_eq!(found(&step), [11]);
     let two: Vec<f64> = (0..9).map(|i| if (3..6).contains(&i) { 14.0 } else { 13.9 }).collect();
@@ -96,7 +95,7 @@ fn steps_without_noise_are_found_and_lines_are_no_steps() {
 }
 
 #[test]
-fn one_odd_point_is_no_level() {
+fn single_outlier_is_not_a_level() {
     let mut logs = series(&mut NormalNumbers::seeded(3), 40, 0.01, &[]);
     logs[17] -= 0.06;
     assert!(found(&logs).is_empty());
@@ -120,9 +119,9 @@ fn points_that_lie_alone_are_replaced_and_levels_at_the_ends_are_not() {
     }
 }
 
-/// Without the allowance a third of such series alarm.
+/// Without the allowance a third of such series would alarm.
 #[test]
-fn alike_neighbours_are_no_levels() {
+fn correlated_neighbours_are_not_levels() {
     let mut random = NormalNumbers::seeded(11);
     let (mut with, mut without) = (0, 0);
     for _ in 0..300 {
@@ -145,7 +144,7 @@ fn least_cost_division(logs: &[f64]) -> Vec<usize> {
 }
 
 #[test]
-fn a_step_of_the_detectable_size_is_found_nine_times_in_ten() {
+fn step_of_detectable_size_is_found_nine_times_in_ten() {
     for n in [4, 6, 10, 20, 50, 100] {
         let mut random = NormalNumbers::seeded(n as u64);
         let step = detectable(n, 0.01).exp();
@@ -161,7 +160,7 @@ fn a_step_of_the_detectable_size_is_found_nine_times_in_ten() {
 }
 
 #[test]
-fn what_cant_be_divided_is_refused() {
+fn indivisible_series_are_refused() {
     assert_eq!(change_points(&[]), Err(Indivisible::TooShort { have: 0 }));
     assert_eq!(change_points(&[1.0; 3]), Err(Indivisible::TooShort { have: 3 }));
     for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
@@ -172,17 +171,17 @@ fn what_cant_be_divided_is_refused() {
 }
 
 #[test]
-fn the_noise_is_that_of_normal_numbers() {
+fn noise_estimate_matches_normal_noise() {
     let logs = series(&mut NormalNumbers::seeded(1), 20_001, 0.01, &[(5000, 0.9), (9000, 1.2)]);
     let scale = change_points(&logs).unwrap().scale;
-    // The standard error is 1.1 / sqrt(20 000) of it, and neighbouring
-    // differences share a point: four of them.
+    // The standard error is 1.1 / sqrt(20 000) of it, and neighbouring differences share a point:
+    // four of them.
     assert!((scale / 0.01 - 1.0).abs() < 0.04, "{scale}");
 }
 
 #[test]
-fn series_without_a_change_seldom_alarm() {
-    // Of `count` series each, by the seed that stands with the length.
+fn series_without_a_change_rarely_alarm() {
+    // `count` series each, with the seed given with the length.
     for (seed, n, count, most) in [
         (4, 4, 1000, 0.06),
         (6, 6, 1000, 0.06),
@@ -201,10 +200,10 @@ fn series_without_a_change_seldom_alarm() {
 }
 
 #[test]
-fn steps_are_found_where_they_are() {
-    // 200 series of 100 points that scatter by 1 %, with two opposite steps, seed
-    // 1; a place counts as found within two points. Steps of twice the noise can't
-    // be placed better: one in twelve is found further off.
+fn steps_are_located_within_two_points() {
+    // 200 series of 100 points with a scatter of 1 % and two opposite steps, seed 1; a place counts
+    // as found within two points. Steps of twice the noise cannot be located better: one in twelve
+    // is found further away.
     for (size, least) in [(1.02, 0.90), (1.03, 0.97), (1.05, 0.98)] {
         let mut random = NormalNumbers::seeded(1);
         let (mut right, mut marked, mut true_steps) = (0, 0, 0);

@@ -1,10 +1,9 @@
 //! Result of comparing two variants, and its printed form.
 //!
-//! A comparison is a ratio of rates, candidate over baseline: above 1 the
-//! candidate forwards more. It is always shown with its interval, its p-value,
-//! the number of runs and blocks, the smallest effect it would have found and
-//! a verdict: "no difference was found" without "what would have been found"
-//! can't be printed, because there is one function that prints.
+//! A comparison is a ratio of rates, candidate over baseline: above 1 the candidate forwards more.
+//! It is always shown with its interval, its p-value, the number of runs and blocks, the smallest
+//! effect that it would have detected, and a verdict. A report of "no difference" without the
+//! detectable effect is impossible, because a single function prints comparisons.
 
 mod secondary;
 mod words;
@@ -18,71 +17,71 @@ use super::student;
 use super::summary::t_quantile;
 use serde::Serialize;
 
-/// Two variants compared.
+/// Result of comparing two variants.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     /// Rate of the candidate over the rate of the baseline.
     pub ratio: f64,
-    /// Lower end of the ratio's interval: that of all comparisons asked together holds
-    /// at [`Comparison::confidence`], so each is at [`Comparison::joint_confidence`].
+    /// Lower end of the ratio's interval. The intervals of all comparisons made together hold
+    /// jointly at [`Comparison::confidence`], so each has [`Comparison::joint_confidence`].
     pub low: f64,
-    /// Upper end of it.
+    /// Upper end of the ratio's interval.
     pub high: f64,
-    /// Lower end of the interval that decides equivalence: 90 % for a joint
-    /// confidence of 95 % (two one-sided tests at 5 %; Schuirmann, 1987).
+    /// Lower end of the interval that decides equivalence: 90 % for a joint confidence of 95 % (two
+    /// one-sided tests at 5 %; Schuirmann, 1987).
     pub equivalence_low: f64,
-    /// Upper end of it.
+    /// Upper end of the equivalence interval.
     pub equivalence_high: f64,
     /// Two-sided p-value of "the ratio is 1".
     pub p: f64,
-    /// The same after the adjustment for everything asked together; equal to
-    /// `p` for a comparison that stands alone.
+    /// The p-value adjusted for all comparisons made together; equal to `p` for a single
+    /// comparison.
     pub p_adjusted: f64,
-    /// How it was adjusted.
+    /// Method of the adjustment.
     pub adjustment: Adjustment,
-    /// Comparisons asked together, this one included.
+    /// Number of comparisons made together, including this one.
     pub family: usize,
-    /// Runs (slices in an alternation) of the baseline that count.
+    /// Used runs (slices in an alternation) of the baseline.
     pub n_a: usize,
-    /// Runs (slices) of the candidate that count.
+    /// Used runs (slices) of the candidate.
     pub n_b: usize,
     /// Blocks (streams or pairs of slices in an alternation); 0 without blocks.
     pub blocks: usize,
-    /// What `n_a`, `n_b` and `blocks` count.
+    /// Unit of `n_a`, `n_b` and `blocks`.
     pub layout: Layout,
-    /// Runs (or slices) that don't count because they have no partner.
+    /// Runs (or slices) that are not used because they have no partner.
     pub left_out: usize,
-    /// Minimum detectable effect as a ratio (0.02 = 2 %): a true change of
-    /// this size would be found in nine of ten such experiments. By the exact power of the t
-    /// test, for the largest scatter that these runs leave open (upper 90 % limit): for the
-    /// scatter that they show, fewer than nine of ten would find it.
+    /// Minimum detectable effect as a ratio (0.02 = 2 %): a true change of this size would be
+    /// detected in nine of ten such experiments. Computed from the exact power of the t test, for
+    /// the largest scatter that these runs permit (upper 90 % limit): with the observed scatter,
+    /// fewer than nine of ten would detect it.
     pub mde: f64,
-    /// Confidence in percent, of all comparisons asked together.
+    /// Joint confidence in percent of all comparisons made together.
     pub confidence: f64,
-    /// Confidence of this comparison's own interval in percent: Bonferroni's share of
-    /// the level; equal to [`Comparison::confidence`] for one that stands alone.
+    /// Confidence of this comparison's own interval in percent: Bonferroni's share of the level;
+    /// equal to [`Comparison::confidence`] for a single comparison.
     pub joint_confidence: f64,
-    /// Margin of equivalence that was stated before, as a ratio (0.02 = 2 %).
+    /// Margin of equivalence stated in advance, as a ratio (0.02 = 2 %).
     pub margin: f64,
-    /// How interval and p-value were computed.
+    /// Method that computed interval and p-value.
     pub method: Method,
     /// Scope of the claim.
     pub scope: Scope,
-    /// The other of exact test and t test, where both were computed.
+    /// The other one of exact test and t test, if both were computed.
     pub beside: Option<Estimate>,
-    /// The robust secondary: Hodges and Lehmann's, where there are enough runs.
+    /// Robust secondary result (Hodges and Lehmann), if there are enough runs.
     pub robust: Option<Estimate>,
-    /// The same comparison by capacity: what the device reaches in its best tenth.
-    /// None where capacity means nothing (paced, imported).
+    /// The same comparison by capacity, the rate in the device's best tenth. `None` if capacity is
+    /// meaningless (paced, imported).
     pub capacity: Option<Capacity>,
-    /// Why most of the runs don't deserve a verdict; none when they do.
+    /// Reason why most of the runs do not permit a verdict; `None` if they do.
     pub doubtful: Option<Doubtful>,
-    /// How builds scatter, where the builds of a revision are its replicates.
+    /// Scatter of builds, if the builds of a revision are its replicates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub builds: Option<Builds>,
 }
 
-/// Builds of two revisions, and what their code's layout does.
+/// Builds of two revisions, and the effect of their code layout.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Builds {
     /// Builds of the baseline.
@@ -91,9 +90,9 @@ pub struct Builds {
     pub b: usize,
     /// Standard deviation between builds of one revision as a ratio (0.01 = 1 %).
     pub scatter: f64,
-    /// What runs alone would make of it, as a ratio.
+    /// Scatter that runs alone would cause, as a ratio.
     pub scatter_of_runs: f64,
-    /// These very builds compared by their runs: what says nothing of others.
+    /// Comparison of exactly these builds by their runs, which does not generalise to others.
     pub these: Estimate,
 }
 
@@ -102,11 +101,11 @@ pub struct Builds {
 pub struct Estimate {
     /// Rate of the candidate over the rate of the baseline.
     pub ratio: f64,
-    /// Its interval; none where there are too few runs for one.
+    /// Interval of the ratio; `None` with too few runs for one.
     pub interval: Option<(f64, f64)>,
     /// Two-sided p-value of "the ratio is 1".
     pub p: f64,
-    /// How it was computed.
+    /// Method of the computation.
     pub method: Method,
 }
 
@@ -125,15 +124,15 @@ impl Estimate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
-    /// The start (or the two starts) of the DUT that was measured, nothing more.
+    /// The measured start (or two starts) of the DUT, nothing more.
     ThisStart,
-    /// Starts of the DUT like those measured: the run was the unit.
+    /// Starts of the DUT like the measured ones: the run was the unit.
     AcrossStarts,
-    /// Figures of a list, of which nothing says how they came about: starts, or parts of one.
+    /// Figures of a list of unknown origin: starts, or parts of one.
     Listed,
 }
 
-/// How runs stand to each other.
+/// Structure of the runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layout {
@@ -147,38 +146,39 @@ pub enum Layout {
     Streams,
 }
 
-/// How an interval and its p-value were computed, on log rates.
+/// Method of an interval and its p-value, on log rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// Within-block randomisation test over all assignments.
     Exact {
-        /// How many there are.
+        /// Number of assignments.
         assignments: u64,
     },
     /// The same over random assignments.
     MonteCarlo {
-        /// Assignments drawn, the observed one included.
+        /// Drawn assignments, including the observed one.
         draws: u64,
-        /// Seed that draws the same ones again.
+        /// Seed of the draws.
         seed: u64,
     },
-    /// Permutation test over all assignments within blocks, of figures whose order was not drawn at random.
+    /// Permutation test over all assignments within blocks, of figures whose order was not drawn at
+    /// random.
     Permutation {
         /// Number of assignments.
         assignments: u64,
     },
     /// The same over random assignments.
     SampledPermutation {
-        /// Assignments drawn, the observed one included.
+        /// Drawn assignments, including the observed one.
         draws: u64,
-        /// Seed that draws the same ones again.
+        /// Seed of the draws.
         seed: u64,
     },
     /// t test with block effects.
     BlockedT,
     /// Welch's t test.
     Welch,
-    /// Welch's t test and the rank-sum test: what both say.
+    /// Welch's t test and the rank-sum test combined.
     BothTests,
     /// Paired slices of streams.
     Alternation,
@@ -219,16 +219,16 @@ pub struct Criteria {
     pub confidence: f64,
     /// Margin of equivalence as a ratio: 0.02 takes 1/1.02 to 1.02 for equal.
     pub margin: f64,
-    /// Comparisons that are asked together.
+    /// Number of comparisons made together.
     pub family: usize,
-    /// How they are protected from one another.
+    /// Adjustment for their number.
     pub adjustment: Adjustment,
 }
 
 impl Criteria {
-    /// Confidence in percent of each comparison's interval, such that all of them hold
-    /// together (Bonferroni). Where a share of false claims is accepted (Benjamini and
-    /// Hochberg), each stands for itself.
+    /// Returns the confidence in percent of each comparison's interval such that all of them hold
+    /// jointly (Bonferroni). If a share of false claims is accepted (Benjamini and Hochberg), each
+    /// comparison keeps its own confidence.
     pub fn joint_confidence(&self) -> f64 {
         match self.adjustment {
             Adjustment::Holm => 100.0 - (100.0 - self.confidence) / self.family.max(1) as f64,
@@ -251,25 +251,25 @@ pub enum Verdict {
     Better,
     /// The candidate forwards less.
     Worse,
-    /// No difference was found, and any that exists lies within the margin.
+    /// No difference was found, and any existing one is within the margin.
     Equivalent,
     /// Neither a difference nor its absence was shown.
     Inconclusive,
-    /// Most runs are doubtful: whatever they show need not be the device's.
+    /// Most runs are doubtful: their result need not be the device's.
     NotJudged,
 }
 
-/// Why there is no comparison, and what would make one.
+/// Reason why there is no comparison, and the remedy.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Unanswerable {
-    /// Not enough was measured.
+    /// Too few measurements.
     #[error("too few {what}: {have} of at least {need}")]
     TooFew {
-        /// What is lacking, in the plural.
+        /// The missing items, in the plural.
         what: &'static str,
-        /// How many there are.
+        /// Available number.
         have: usize,
-        /// How many are needed.
+        /// Required number.
         need: usize,
     },
     /// Every run of one of the two was left out.
@@ -283,12 +283,12 @@ pub enum Unanswerable {
     NotLoaded {
         /// The intended load, e.g. `1 kpps`.
         load: String,
-        /// Runs that count.
+        /// Used runs.
         counted: usize,
-        /// Runs that are left out.
+        /// Excluded runs.
         left_out: usize,
     },
-    /// A rate that has no logarithm.
+    /// A rate without a logarithm.
     #[error(
         "no packet counted as forwarded in at least one run ({rate} pps), so there is nothing to \
          compare"
@@ -297,7 +297,7 @@ pub enum Unanswerable {
         /// The rate in packets per second.
         rate: f64,
     },
-    /// Neither list scatters.
+    /// Neither list has any scatter.
     #[error(
         "the figures of each list are all equal, so nothing is known of their scatter\n  next \
          step: compare single runs, not figures that were averaged or rounded"
@@ -315,7 +315,7 @@ pub enum Unanswerable {
     },
 }
 
-/// The runs that a statement is about, if others are left out.
+/// Describes the runs that a statement covers, if others are left out.
 fn of_runs(counted: usize, left_out: usize) -> String {
     match left_out {
         0 => String::new(),
@@ -325,10 +325,10 @@ fn of_runs(counted: usize, left_out: usize) -> String {
 }
 
 impl Comparison {
-    /// The decision. Nothing is decided from runs that are doubtful. Alone, a
-    /// difference counts when the interval excludes 1; in a family when the adjusted
-    /// p-value is below the level (under a stopping rule both are asked). Only where
-    /// no difference counts may the verdict be equivalent, and only if capacity is.
+    /// Returns the decision. Doubtful runs decide nothing. In a single comparison, a difference is
+    /// shown if the interval excludes 1; in a family, if the adjusted p-value is below the level
+    /// (under a stopping rule, both are required). The verdict is `Equivalent` only without a
+    /// difference, and only if capacity is equivalent.
     pub fn verdict(&self) -> Verdict {
         if self.doubtful.is_some() {
             return Verdict::NotJudged;
@@ -352,28 +352,27 @@ impl Comparison {
         }
     }
 
-    /// True when the interval excludes "no change". In a family a difference may be
-    /// shown (by Holm's order) though this interval, which holds jointly, reaches 1:
-    /// then its direction is known and its size isn't.
+    /// True if the interval excludes "no change". In a family, Holm's order may show a difference
+    /// although this joint interval includes 1: then its direction is known, but its size is not.
     pub fn excludes_no_change(&self) -> bool {
         self.low > 1.0 || self.high < 1.0
     }
 
-    /// True when both one-sided tests say that the ratio lies within the
-    /// margin. May hold beside a difference: small, but there.
+    /// True if both one-sided tests show the ratio to be within the margin. Possible together with
+    /// a difference: small, but real.
     pub fn is_within_margin(&self) -> bool {
         let bound = 1.0 + self.margin;
         self.equivalence_low > 1.0 / bound && self.equivalence_high < bound
     }
 
-    /// True when the whole interval lies beyond the margin: not only there, but
-    /// large enough to matter.
+    /// True if the whole interval is beyond the margin: the difference is not only real, but large
+    /// enough to matter.
     pub fn is_beyond_margin(&self) -> bool {
         let bound = 1.0 + self.margin;
         self.low > bound || self.high < 1.0 / bound
     }
 
-    /// The deciding answer as an [`Estimate`].
+    /// Returns the deciding answer as an [`Estimate`].
     pub fn estimate(&self) -> Estimate {
         Estimate {
             ratio: self.ratio,
@@ -450,7 +449,7 @@ pub struct LogEstimate {
     pub df: f64,
 }
 
-/// What went into an estimate.
+/// Sizes behind an estimate.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
     /// Runs of the baseline.
@@ -459,14 +458,14 @@ pub struct Sizes {
     pub n_b: usize,
     /// Blocks that contain both.
     pub blocks: usize,
-    /// Runs of blocks that lack one of them.
+    /// Runs of blocks in which one of them is missing.
     pub left_out: usize,
     /// Design of the runs.
     pub layout: Layout,
 }
 
-/// p-value of "the effect is 0" by Student's t; runs without any scatter
-/// differ for certain or not at all.
+/// Returns the p-value of "the effect is 0" by Student's t; runs without any scatter differ
+/// certainly or not at all.
 pub(crate) fn two_sided_p(effect: f64, se: f64, df: f64) -> f64 {
     if se == 0.0 {
         return if effect == 0.0 { 1.0 } else { 0.0 };
@@ -478,7 +477,7 @@ pub(crate) fn two_sided_p(effect: f64, se: f64, df: f64) -> f64 {
     (2.0 * student::upper_tail(t, df)).min(1.0)
 }
 
-/// The natural logarithm of a rate, or why there is none.
+/// Returns the natural logarithm of a rate, or the reason why there is none.
 pub(crate) fn log_rate(rate: f64) -> Result<f64, Unanswerable> {
     if rate.is_finite() && rate > 0.0 {
         Ok(rate.ln())
@@ -487,7 +486,7 @@ pub(crate) fn log_rate(rate: f64) -> Result<f64, Unanswerable> {
     }
 }
 
-/// Sets [`Comparison::p_adjusted`] of everything that was asked together.
+/// Sets [`Comparison::p_adjusted`] of all comparisons made together.
 pub fn adjust_family(family: &mut [Comparison], adjustment: Adjustment) {
     let p: Vec<f64> = family.iter().map(|comparison| comparison.p).collect();
     let size = family.len();

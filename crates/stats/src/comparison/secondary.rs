@@ -4,24 +4,24 @@ use super::Comparison;
 use serde::Serialize;
 use std::fmt;
 
-/// A comparison by capacity, secondary to the one by rate.
+/// A comparison by capacity, secondary to the comparison by rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Capacity {
-    /// Capacity of the candidate over that of the baseline.
+    /// Capacity of the candidate over the capacity of the baseline.
     pub ratio: f64,
     /// Lower end of its interval, at the same confidence as the rate's.
     pub low: f64,
-    /// Upper end of it.
+    /// Upper end of its interval.
     pub high: f64,
-    /// True when both one-sided tests say that it lies within the margin.
+    /// True if both one-sided tests show it to be within the margin.
     pub is_within_margin: bool,
-    /// Rate over capacity of the candidate, over that of the baseline, where they differ
-    /// for certain and by more than a hundredth: one of the two is held up more often.
+    /// Ratio of rate over capacity of the candidate to the baseline's, if they differ certainly and
+    /// by more than a hundredth: one of the two stalls more often. `None` otherwise.
     pub unequal_steadiness: Option<f64>,
 }
 
 impl Capacity {
-    /// Result of comparing capacities.
+    /// Returns the result of comparing capacities.
     pub fn of(comparison: &Comparison) -> Capacity {
         Capacity {
             ratio: comparison.ratio,
@@ -32,7 +32,7 @@ impl Capacity {
         }
     }
 
-    /// The same with a comparison of rates over capacities.
+    /// Adds a comparison of rates over capacities.
     #[must_use]
     pub fn with_steadiness(self, shares: &Comparison) -> Capacity {
         let differs = shares.excludes_no_change() && (shares.ratio - 1.0).abs() > 0.01;
@@ -40,30 +40,30 @@ impl Capacity {
     }
 }
 
-/// Why runs are doubtful.
+/// Reason why runs are doubtful.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
-    /// CPUs of the device did other work, or the window never got steady.
+    /// CPUs of the device did other work, or the window never became steady.
     MachineBusy,
-    /// The sender was the limit.
+    /// The sender limited the rate.
     GeneratorLimited,
 }
 
-/// Most runs of a comparison are doubtful, so it is not conclusive.
+/// Evidence that most runs of a comparison are doubtful, so it is not conclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Doubtful {
     /// The most frequent reason.
     pub cause: Cause,
     /// Doubtful runs.
     pub runs: usize,
-    /// Runs that were compared.
+    /// Compared runs.
     pub of: usize,
 }
 
 impl Doubtful {
-    /// The runs of a comparison: how many there are, how many of them were disturbed
-    /// (contended or unsteady), generator-limited, or either. None unless that is more
+    /// Checks the runs of a comparison: their number, and the numbers of disturbed (contended or
+    /// unsteady) runs, generator-limited runs, and runs with either. `None` unless the last is more
     /// than half.
     pub fn of(of: usize, disturbed: usize, limited: usize, either: usize) -> Option<Doubtful> {
         let cause = if limited > disturbed { Cause::GeneratorLimited } else { Cause::MachineBusy };

@@ -1,4 +1,4 @@
-//! How a comparison is worded: one function prints, and it prints everything.
+//! Wording of a comparison: a single function prints it completely.
 
 use super::{Builds, Capacity, Comparison, Estimate, Layout, Method, Scope, Verdict};
 use crate::power::MDE_POWER;
@@ -51,11 +51,11 @@ impl fmt::Display for Comparison {
 }
 
 impl Comparison {
-    /// The verdict with what the margin adds to it.
+    /// Returns the verdict, qualified by the margin.
     pub fn qualified_verdict(&self) -> String {
         let margin = signed_percent(self.margin, 1);
         let margin = margin.trim_start_matches('+');
-        let said = match (self.verdict(), &self.doubtful) {
+        let verdict = match (self.verdict(), &self.doubtful) {
             (Verdict::Equivalent, _) => format!("equivalent within {margin}"),
             (found @ (Verdict::Better | Verdict::Worse), _) if self.is_within_margin() => {
                 format!("{found}, but within {margin}")
@@ -74,23 +74,22 @@ impl Comparison {
                 _ => found.to_string(),
             },
         };
-        // Starts differ: one of them speaks for itself only.
+        // Starts differ: a single start only represents itself.
         match self.scope {
-            Scope::ThisStart => format!("{said}, this start"),
-            Scope::AcrossStarts | Scope::Listed => said,
+            Scope::ThisStart => format!("{verdict}, this start"),
+            Scope::AcrossStarts | Scope::Listed => verdict,
         }
     }
 
-    /// The minimum detectable effect.
+    /// Returns the minimum detectable effect.
     pub fn mde_text(&self, digits: usize) -> String {
         signed_percent(self.mde, digits).trim_start_matches('+').to_owned()
     }
 
-    /// The secondary result in one line; none when there is
-    /// nothing.
+    /// Returns the secondary results in one line; `None` if there are none.
     pub fn beside_sentence(&self) -> Option<String> {
         let digits = self.digits();
-        let told: Vec<String> = [&self.beside, &self.robust]
+        let sentences: Vec<String> = [&self.beside, &self.robust]
             .into_iter()
             .flatten()
             .map(|estimate| estimate.sentence(digits))
@@ -107,18 +106,18 @@ impl Comparison {
                     None => text,
                 }
             });
-        let told = told.into_iter().chain(capacity).chain(self.builds_sentence());
-        let told: Vec<String> = told.collect();
-        (!told.is_empty()).then(|| told.join("; "))
+        let sentences = sentences.into_iter().chain(capacity).chain(self.builds_sentence());
+        let sentences: Vec<String> = sentences.collect();
+        (!sentences.is_empty()).then(|| sentences.join("; "))
     }
 
-    /// How builds of one revision scatter, and what these very builds differ by; none without
-    /// builds.
+    /// Returns the scatter of builds of one revision, and the difference of exactly these builds;
+    /// `None` without builds.
     pub fn builds_sentence(&self) -> Option<String> {
         self.builds.as_ref().map(|builds| builds.sentence(self.digits()))
     }
 
-    /// Decimals of percent that the width of the interval deserves.
+    /// Returns the decimals of percent that match the width of the interval.
     fn digits(&self) -> usize {
         match self.high - self.low {
             width if width < 0.002 => 3,
@@ -154,7 +153,8 @@ impl Estimate {
 }
 
 impl Method {
-    /// The method for figures from a list, which does not report that an order was drawn.
+    /// Returns the method for figures from a list, without a claim that the order was drawn at
+    /// random.
     fn of_list(self) -> Method {
         match self {
             Method::Exact { assignments } => Method::Permutation { assignments },
@@ -165,8 +165,8 @@ impl Method {
 }
 
 impl Comparison {
-    /// The comparison for figures from a list: it claims neither starts nor an order that was
-    /// drawn.
+    /// Returns the comparison for figures from a list, without claims about starts or a random
+    /// order.
     pub fn of_list(self) -> Comparison {
         let beside = self.beside.map(|other| Estimate { method: other.method.of_list(), ..other });
         Comparison { scope: Scope::Listed, method: self.method.of_list(), beside, ..self }
@@ -236,8 +236,8 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// A relative change as signed percent. Figures beyond four digits say no more
-/// than that they are huge, which happens to intervals of two noisy blocks.
+/// Formats a relative change as signed percent. Values beyond four digits are only marked as huge,
+/// which happens to intervals of two noisy blocks.
 fn signed_percent(change: f64, digits: usize) -> String {
     let percent = 100.0 * change;
     if percent >= 9999.5 || percent.is_nan() {

@@ -1,9 +1,9 @@
-//! Rates that something other than the DUT bounded.
+//! Rates that a limit other than the DUT bounded.
 
 use fwdlab_model::units::format_pps;
 use serde::Serialize;
 
-/// A rate within this share of a bound is taken for bounded.
+/// Maximum relative distance of a bounded rate from its bound.
 const NEAR: f64 = 0.015;
 
 /// A limit of the rate other than the DUT.
@@ -16,16 +16,16 @@ pub enum Limit {
     Generator,
 }
 
-/// The rate of one run, and whether it was found to be limited by the generator.
+/// Rate of one run, and whether it was limited by the generator.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RunRate {
     /// Packets per second.
     pub pps: f64,
-    /// True when the run carries the warning.
+    /// True if the run has the warning.
     pub generator_limited: bool,
 }
 
-/// Runs of a variant whose rate was bounded from outside.
+/// Runs of a variant whose rate had an external bound.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Censored {
     /// Label of the variant.
@@ -36,13 +36,12 @@ pub struct Censored {
     pub runs: usize,
     /// Runs of the variant.
     pub of: usize,
-    /// The bound in packets per second; none when it isn't known.
+    /// The bound in packets per second; `None` if unknown.
     pub limit_pps: Option<f64>,
 }
 
-/// Looks for runs of the variant `label` at the line rate or at the
-/// generator's ceiling (both in packets per second, where known), or with the
-/// warning that says so; none when no run is.
+/// Looks for runs of the variant `label` at the line rate or at the generator's ceiling (both in
+/// packets per second, if known), or with the corresponding warning; `None` if there are none.
 pub fn censoring(
     label: &str,
     rates: &[RunRate],
@@ -53,7 +52,7 @@ pub fn censoring(
     let at_line = rates.iter().filter(|rate| near(rate.pps, line_rate_pps)).count();
     let at_ceiling =
         rates.iter().filter(|rate| rate.generator_limited || near(rate.pps, ceiling_pps)).count();
-    // A generator at line rate is as fast as it can be: the wire is the bound.
+    // A generator at line rate is as fast as possible: the wire is the bound.
     let (by, runs, limit_pps) = if at_line > 0 && at_line >= at_ceiling {
         (Limit::LineRate, at_line, line_rate_pps)
     } else {
@@ -64,7 +63,7 @@ pub fn censoring(
 }
 
 impl Censored {
-    /// One sentence for a person.
+    /// Returns one sentence for the user.
     pub fn sentence(&self) -> String {
         let Censored { label, runs, of, .. } = self;
         let limit = match self.by {
@@ -100,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_warning_counts_without_a_known_ceiling() {
+    fn warning_counts_without_a_known_ceiling() {
         let mut some = rates(&[1e6, 1e6]);
         assert_eq!(censoring("a", &some, None, Some(2e6)), None);
         some[1].generator_limited = true;

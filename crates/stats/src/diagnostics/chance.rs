@@ -1,18 +1,17 @@
-//! How often chance alone does as much: p-values by seeded simulation.
+//! Probabilities by chance: p-values from seeded simulation.
 
 use crate::random::SplitMix64;
 
-/// Simulations at most: the smallest p-value is one over this and one more.
+/// Maximum number of simulations: the smallest p-value is one over this number plus one.
 const SIMULATIONS: u32 = 1999;
-/// Simulations that reach the observed value before the rest is spared.
+/// Number of simulations that reach the observed value before the rest is skipped.
 const ENOUGH: u32 = 20;
-/// Seed of every simulation: the same figures give the same p-value.
+/// Seed of every simulation: equal figures give equal p-values.
 const SEED: u64 = 1985;
 
-/// p-value of `observed` where `simulate` draws from the null hypothesis: the
-/// share of draws that reach it, the observed one among them. Stops early once
-/// it is clear that p is not small (Besag and Clifford, 1991, Biometrika 78),
-/// so that only what is remarkable costs all simulations.
+/// Returns the p-value of `observed`, with `simulate` drawing from the null hypothesis: the share
+/// of draws that reach it, including the observed one. Stops early once p is clearly not small
+/// (Besag and Clifford, 1991, Biometrika 78), so only remarkable values cost all simulations.
 pub(super) fn p_by_simulation(
     observed: f64,
     mut simulate: impl FnMut(&mut SplitMix64) -> f64,

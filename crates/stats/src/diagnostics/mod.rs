@@ -1,18 +1,16 @@
-//! Diagnoses of runs: trends, outliers, modes, correlation, censoring.
+//! Diagnostics of runs: trends, outliers, modes, correlation, censoring.
 //!
-//! Looking is not deleting: no figure is left out because of what is found here
-//! (a slow start of the DUT is a finding), and no comparison changes. Looked for
-//! are a trend and a likeness of neighbours over the order of the runs, a run
-//! far from the others, more than one mode, and rates that the
-//! measuring equipment bounded.
+//! Diagnostics delete nothing: no figure is excluded because of a finding (a slow start of the DUT
+//! is a finding), and no comparison changes. The module looks for a trend and a similarity of
+//! neighbours over the order of the runs, a run far from the others, several modes, and rates that
+//! the measuring equipment bounded.
 //!
 //! - [`order`]: run-order trend, lag-1 autocorrelation.
 //! - [`outlier`](mod@outlier): Grubbs' test.
 //! - [`modality`]: Hartigan's dip test.
 //! - [`censoring`](mod@censoring): line rate and generator.
 //!
-//! Left out: tests of normality. A dozen runs can't fail them, and what is
-//! compared is means.
+//! Out of scope: tests of normality. A dozen runs cannot fail them, and comparisons are of means.
 
 pub mod censoring;
 mod chance;
@@ -30,18 +28,17 @@ pub use outlier::{Grubbs, Outlier, grubbs, outlier};
 
 use serde::Serialize;
 
-/// Below this p-value something is a finding. Strict, because several things
-/// are looked for in every experiment.
+/// Maximum p-value of a finding. Strict, because every experiment is tested for several of them.
 pub const LEVEL: f64 = 0.01;
 
-/// The level where things are looked for in so many beds, each by itself: together as strict as
-/// in one, as far as p-values by simulation reach.
+/// Returns the level for tests in each of several beds: jointly as strict as in one, as far as
+/// simulated p-values permit.
 pub fn level_of_beds(beds: usize) -> f64 {
     const LEAST: f64 = 0.001;
     (LEVEL / beds.max(1) as f64).max(LEAST)
 }
 
-/// The figure of one run, or of one variant's part of a stream.
+/// Figure of one run, or of one variant's part of a stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RunFigure {
     /// Index of the run.
@@ -65,26 +62,25 @@ pub enum Diagnosis {
         /// p-value of "there is no trend".
         p: f64,
     },
-    /// Neighbouring runs are more alike, or less, than others.
+    /// Neighbouring runs are more similar, or less, than others.
     Autocorrelation {
         /// Correlation of neighbours.
         lag1: f64,
         /// p-value of "the order does not matter".
         p: f64,
     },
-    /// A run far from where its variant and its block put it.
+    /// A run far from its expected place by variant and block.
     Outlier(Outlier),
-    /// More than one heap of runs.
+    /// More than one cluster of runs.
     Bimodal(Bimodality),
-    /// Rates that something other than the DUT bounded.
+    /// Rates that a limit other than the DUT bounded.
     Censored(Censored),
 }
 
-/// Looks for trend, autocorrelation, an outlier and several modes, each at
-/// `level` ([`LEVEL`] in one experiment), in figures in the order of their runs. Variants' own differences
-/// are taken out of all, blocks' when an outlier is looked for (in the others, what
-/// happens to whole blocks is part of what is looked for). Censoring needs to know the
-/// bounds: [`censoring`](fn@censoring).
+/// Looks for trend, autocorrelation, an outlier and several modes, each at `level` ([`LEVEL`] in
+/// one experiment), in figures in the order of their runs. Differences between variants are always
+/// removed, differences between blocks only when looking for an outlier (the other tests look for
+/// effects on whole blocks). Censoring requires the bounds: [`censoring`](fn@censoring).
 pub fn diagnose(figures: &[RunFigure], level: f64) -> Vec<Diagnosis> {
     let order = run_order(figures);
     let trend = order
@@ -99,7 +95,7 @@ pub fn diagnose(figures: &[RunFigure], level: f64) -> Vec<Diagnosis> {
 }
 
 impl Diagnosis {
-    /// One sentence for a person.
+    /// Returns one sentence for the user.
     pub fn sentence(&self) -> String {
         match self {
             Diagnosis::Trend { slope, p } => format!(

@@ -1,12 +1,10 @@
-//! One mode or several: Hartigan's dip test.
+//! Test for one or several modes: Hartigan's dip test.
 //!
-//! The dip of a list of figures is the largest distance between their
-//! empirical distribution and the nearest unimodal one (Hartigan and Hartigan,
-//! 1985, Annals of Statistics 13). A DUT that starts in a fast or in a slow
-//! state shows two modes, and their mean describes neither.
+//! The dip of a list of figures is the largest distance between their empirical distribution and
+//! the nearest unimodal one (Hartigan and Hartigan, 1985, Annals of Statistics 13). A DUT that
+//! starts in a fast or in a slow state shows two modes, and their mean describes neither.
 //!
-//! Where the modes lie and how many there are is left out: a dozen runs can't
-//! tell.
+//! Out of scope: the number and places of the modes, which a dozen runs cannot determine.
 
 use super::RunFigure;
 use super::chance::p_by_simulation;
@@ -17,21 +15,21 @@ use serde::Serialize;
 /// More than one mode.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Bimodality {
-    /// The dip of what is left of the figures without the variants' means.
+    /// Dip of the figures without the variants' means.
     pub dip: f64,
-    /// p-value of "there is one mode", simulated.
+    /// Simulated p-value of "there is one mode".
     pub p: f64,
-    /// Figures.
+    /// Number of figures.
     pub n: usize,
 }
 
-/// Tests whether runs have one mode, variants' own differences taken out;
-/// none for fewer than four runs or when nothing varies. Blocks stay in: the
-/// difference of two runs that are fast or slow by chance has three modes, the
-/// middle one the largest, and hardly a dip.
+/// Tests whether runs have one mode, without the differences between variants; `None` with fewer
+/// than four runs or if nothing varies. Differences between blocks remain: the difference of two
+/// runs that are fast or slow by chance has three modes, the middle one the largest, and hardly a
+/// dip.
 ///
-/// The null hypothesis is the one of the Hartigans, uniform noise, less the
-/// variants' means like the figures.
+/// The null hypothesis is the Hartigans', uniform noise, minus the variants' means as for the
+/// figures.
 pub fn bimodality(figures: &[RunFigure]) -> Option<Bimodality> {
     let n = figures.len();
     let design = Design::variants(figures);
@@ -55,8 +53,8 @@ struct Hull {
     heights: Vec<f64>,
 }
 
-/// The dip of `figures`: 1/(2n) for one mode without a doubt, up to 1/4 for two
-/// points. None without figures or when one isn't finite.
+/// Returns the dip of `figures`: 1/(2n) for clearly one mode, up to 1/4 for two points. `None`
+/// without figures or if one isn't finite.
 pub fn dip(figures: &[f64]) -> Option<f64> {
     let n = figures.len();
     if n == 0 || figures.iter().any(|figure| !figure.is_finite()) {
@@ -67,8 +65,8 @@ pub fn dip(figures: &[f64]) -> Option<f64> {
     // The empirical distribution rises from `below` to `up_to` at each figure.
     let below: Vec<f64> = (0..n).map(|i| i as f64).collect();
     let up_to: Vec<f64> = (1..=n).map(|i| i as f64).collect();
-    // Distances are counted in figures, and are halved at the end: the nearest
-    // unimodal distribution runs midway between the curves.
+    // Distances are counted in figures and halved at the end: the nearest unimodal distribution is
+    // midway between the curves.
     let mut dip = 1.0_f64;
     let (mut low, mut high) = (0, n - 1);
     while low < high {
@@ -79,8 +77,8 @@ pub fn dip(figures: &[f64]) -> Option<f64> {
         if gap <= dip {
             break;
         }
-        // What lies outside the new modal interval keeps its curve: convex
-        // before it, concave behind.
+        // Outside the new modal interval the curve stays the same: convex before it, concave after
+        // it.
         let left = (0..=from).map(|i| up_to[low + i] - minorant.heights[i]);
         let right = (to..at.len()).map(|i| majorant.heights[i] - below[low + i]);
         dip = left.chain(right).fold(dip, f64::max);
@@ -92,9 +90,8 @@ pub fn dip(figures: &[f64]) -> Option<f64> {
     Some(dip / (2.0 * n as f64))
 }
 
-/// The widest gap between the two curves at a vertex of either, and the modal
-/// interval that it leaves: from the vertex of the convex curve to that of the
-/// concave one which enclose it.
+/// Returns the widest gap between the two curves at a vertex of either, and the remaining modal
+/// interval: from the vertex of the convex curve to the vertex of the concave one that enclose it.
 fn widest(minorant: &Hull, majorant: &Hull) -> (f64, usize, usize) {
     let gap = |i: usize| majorant.heights[i] - minorant.heights[i];
     let mut best = (0.0, 0, minorant.heights.len() - 1);
@@ -114,8 +111,8 @@ fn widest(minorant: &Hull, majorant: &Hull) -> (f64, usize, usize) {
 }
 
 impl Hull {
-    /// The hull of the points (`x`, `y`), `x` ascending, without the vertices
-    /// whose turn `is_inside` (Andrew's monotone chain).
+    /// Returns the hull of the points (`x`, `y`), `x` ascending, without the vertices whose turn
+    /// `is_inside` (Andrew's monotone chain).
     fn of(x: &[f64], y: &[f64], is_inside: fn(f64) -> bool) -> Hull {
         let mut vertices: Vec<usize> = Vec::new();
         for i in 0..x.len() {
@@ -129,7 +126,7 @@ impl Hull {
             vertices.push(i);
         }
         let mut heights = y.to_vec();
-        // Figures that are equal at one end make an upright edge: nothing to draw.
+        // Equal figures at one end form a vertical edge, which is not drawn.
         let edges = vertices.windows(2).map(|edge| (edge[0], edge[1]));
         for (a, b) in edges.filter(|&(a, b)| x[b] > x[a]) {
             let slope = (y[b] - y[a]) / (x[b] - x[a]);
@@ -151,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dip_agrees_with_diptest() {
+    fn dip_agrees_with_diptest() {
         // diptest 0.12.0 (Python): dipstat(x, allow_zero=False).
         close(&[3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0, 5.0, 3.0, 5.0], 0.09090909090909091);
         close(&[1.0, 1.1, 1.2, 1.25, 1.3, 5.0, 5.1, 5.15, 5.3, 5.32], 0.2300995024875622);
@@ -172,8 +169,8 @@ mod tests {
         }
     }
 
-    /// Runs of two variants, both in every block, of a DUT that starts fast or
-    /// slow (`gap`) in turn by chance.
+    /// Returns runs of two variants, both in every block, of a DUT with random fast or slow (`gap`)
+    /// starts.
     fn starts(blocks: u32, gap: f64, seed: u64) -> Vec<RunFigure> {
         let mut random = SplitMix64::new(seed);
         (0..2 * blocks)
@@ -193,8 +190,8 @@ mod tests {
     }
 
     #[test]
-    fn one_mode_is_seldom_taken_for_two() {
-        // Seeds 0 to 99; at 5 % the bound is passed by chance in 1 of 1000 sets.
+    fn one_mode_is_rarely_taken_for_two() {
+        // Seeds 0 to 99; at 5 % chance exceeds the bound in 1 of 1000 sets.
         let below = |p: f64| {
             let each = (0..100).filter_map(|seed| bimodality(&starts(8, 0.0, seed)));
             each.filter(|found| found.p < p).count()
@@ -203,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn too_little_has_no_modes() {
+    fn too_few_figures_have_no_modes() {
         assert_eq!(dip(&[]), None);
         assert_eq!(dip(&[1.0, f64::NAN]), None);
         close(&[5.0, 5.0, 5.0], 1.0 / 6.0);
@@ -214,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn ties_count_as_often_as_they_occur() {
+    fn ties_are_counted_individually() {
         // diptest 0.12.0, likewise.
         close(&[1.0, 1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 3.0, 3.0, 7.0], 0.15);
         close(&[1.0, 1.0, 1.0, 2.0, 5.0, 5.0, 5.0], 0.21428571428571427);

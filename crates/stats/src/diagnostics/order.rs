@@ -1,8 +1,7 @@
-//! Did the runs drift: figures in the order in which they were run.
+//! Drift of the runs: figures in the order of their runs.
 //!
-//! A trend or a correlation of neighbours is no error, and blocks take care of
-//! both; they are printed because a reader who sees them knows why blocks were
-//! needed.
+//! A trend or a correlation of neighbours is not an error, and blocks compensate for both. They are
+//! reported because they explain why blocks were needed.
 
 use super::RunFigure;
 use super::chance::p_by_simulation;
@@ -11,25 +10,26 @@ use crate::comparison::two_sided_p;
 use crate::summary::mean;
 use serde::Serialize;
 
-/// Figures over their order, each as a ratio of its variant's (geometric) mean.
+/// Trend and correlation of figures over their order, each figure as a ratio of its variant's
+/// (geometric) mean.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RunOrder {
     /// Change from one run to the next (0.01 = 1 %).
     pub slope: f64,
     /// p-value of "there is no trend".
     pub p: f64,
-    /// Correlation of neighbours; none when nothing varies.
+    /// Correlation of neighbours; `None` if nothing varies.
     pub lag1: Option<f64>,
-    /// p-value of "neighbours are no more alike than others", simulated by
-    /// putting the runs into random orders.
+    /// p-value of "neighbours are no more similar than others", simulated by random orders of the
+    /// runs.
     pub lag1_p: Option<f64>,
-    /// Runs.
+    /// Number of runs.
     pub runs: usize,
 }
 
-/// What the order did, variants' own differences taken out; none for fewer than
-/// three runs. Blocks stay in: what moves a whole block is what is looked for.
-/// Several figures of one run (the variants of a stream) count as their mean.
+/// Returns the effect of the order, without the differences between variants; `None` with fewer
+/// than three runs. Differences between blocks remain, because effects on whole blocks are of
+/// interest. Several figures of one run (the variants of a stream) count as their mean.
 pub fn run_order(figures: &[RunFigure]) -> Option<RunOrder> {
     let logs = figures.iter().map(|figure| figure.log_rate).collect();
     let mut residuals = Design::variants(figures).residuals(logs).values.into_iter();
@@ -51,9 +51,8 @@ pub fn run_order(figures: &[RunFigure]) -> Option<RunOrder> {
     })
 }
 
-/// How often a random order of `figures` has neighbours as much, or as little,
-/// alike as `lag1`. Its mean over all orders is -1/n, not 0 (Moran, 1948,
-/// Biometrika 35).
+/// Returns how often a random order of `figures` has neighbours at least as similar, or dissimilar,
+/// as `lag1`. Its mean over all orders is -1/n, not 0 (Moran, 1948, Biometrika 35).
 fn autocorrelation_p(lag1: f64, figures: &[f64]) -> f64 {
     let expected = -1.0 / figures.len() as f64;
     let mut order = figures.to_vec();
@@ -72,8 +71,8 @@ pub struct Trend {
     pub p: f64,
 }
 
-/// Fits the trend of positive `figures` over their order by least squares;
-/// none for fewer than three or a mean that isn't above 0.
+/// Fits the trend of positive `figures` over their order by least squares; `None` with fewer than
+/// three or a mean that isn't above 0.
 pub fn run_order_trend(figures: &[f64]) -> Option<Trend> {
     let n = figures.len() as f64;
     let centre = mean(figures);
@@ -94,10 +93,10 @@ pub fn run_order_trend(figures: &[f64]) -> Option<Trend> {
     Some(Trend { slope, p: two_sided_p(slope, se, n - 2.0) })
 }
 
-/// The trend within variants whose runs followed one another: the common slope of
-/// the logarithms over the order, each variant with a level of its own. Between
-/// such variants a trend can't be told from a difference. None when no variant
-/// has two runs, or too few runs are left to judge the slope by.
+/// Returns the trend within variants whose runs followed one another: the common slope of the
+/// logarithms over the order, with a separate level for each variant. Between such variants a trend
+/// cannot be distinguished from a difference. `None` if no variant has two runs, or too few runs
+/// are left to judge the slope.
 pub fn trend_within_variants(figures: &[RunFigure]) -> Option<Trend> {
     let design = Design::variants(figures);
     let x = design.residuals((0..figures.len()).map(|i| i as f64).collect());
@@ -114,8 +113,8 @@ pub fn trend_within_variants(figures: &[RunFigure]) -> Option<Trend> {
     Some(Trend { slope, p: two_sided_p(slope, se, freedom) })
 }
 
-/// Correlation of each figure with the next one (the usual estimate, with n in
-/// both denominators); none for fewer than three or for equal figures.
+/// Returns the correlation of each figure with the next one (the usual estimate, with n in both
+/// denominators); `None` with fewer than three or for equal figures.
 pub fn lag1_autocorrelation(figures: &[f64]) -> Option<f64> {
     if figures.len() < 3 {
         return None;
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trend_within_variants_is_not_their_difference() {
+    fn trend_within_variants_is_not_their_difference() {
         let runs = |per_run: f64, step: f64| -> Vec<RunFigure> {
             (0..10)
                 .map(|run| {
@@ -174,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drift_shows_beside_levels_that_differ() {
+    fn drift_is_detected_despite_different_levels() {
         let figures: Vec<RunFigure> = (0..16)
             .map(|run| {
                 let variant = [0, 1, 1, 0][run as usize % 4];
@@ -188,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn variants_of_one_stream_are_one_run() {
+    fn variants_of_one_stream_count_as_one_run() {
         let stream = |run, variant, log_rate| RunFigure { run, variant, block: run, log_rate };
         let rates = [1.0, 1.2, 0.9, 1.1, 1.05];
         let both: Vec<RunFigure> = (0..)
@@ -202,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_by_chance_is_seldom_a_finding() {
+    fn random_order_is_rarely_a_finding() {
         let mut found = 0;
         for seed in 0..200 {
             let mut random = SplitMix64::new(seed);

@@ -1,4 +1,4 @@
-//! A run that lies far from the others: Grubbs' test.
+//! Grubbs' test for a run far from the others.
 
 use super::RunFigure;
 use super::residuals::Design;
@@ -17,15 +17,15 @@ pub struct Grubbs {
     pub index: usize,
 }
 
-/// The run farthest from where its variant and its block put it.
+/// The run farthest from its expected place by variant and block.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outlier {
-    /// The runs that lie equally far: two of a block of two mirror each other,
-    /// and which of them is the odd one can't be told.
+    /// Runs at the same distance: in a block of two they mirror each other, and the odd one cannot
+    /// be identified.
     pub runs: Vec<u32>,
     /// Their block.
     pub block: u32,
-    /// How far the first lies from its place, as a ratio (-0.1 = 10 % below).
+    /// Distance of the first from its expected place, as a ratio (-0.1 = 10 % below).
     pub deviation: f64,
     /// Distance in standard deviations of the residuals' noise.
     pub statistic: f64,
@@ -33,9 +33,9 @@ pub struct Outlier {
     pub p: f64,
 }
 
-/// Grubbs' two-sided test (Grubbs, 1950, Annals of Mathematical Statistics 21;
-/// the p-value is Bonferroni's bound by Student's t with n - 2 degrees of
-/// freedom). None for fewer than three figures, or when nothing varies.
+/// Grubbs' two-sided test (Grubbs, 1950, Annals of Mathematical Statistics 21; the p-value is
+/// Bonferroni's bound by Student's t with n - 2 degrees of freedom). `None` with fewer than three
+/// figures, or if nothing varies.
 pub fn grubbs(figures: &[f64]) -> Option<Grubbs> {
     let n = figures.len();
     let centre = mean(figures);
@@ -48,12 +48,11 @@ pub fn grubbs(figures: &[f64]) -> Option<Grubbs> {
     Some(Grubbs { statistic: residuals[index].abs() / sd, p, index })
 }
 
-/// The same for runs of several variants in blocks: Grubbs' test of the
-/// residuals, with the degrees of freedom that the design leaves (the outlier
-/// test of a linear model: Cook and Weisberg, 1982, *Residuals and Influence in
-/// Regression*, section 2.2). Exact where all variants ran in all blocks; where
-/// runs are lacking, leverages are taken as equal. None when fewer than three
-/// degrees of freedom are left or nothing varies.
+/// Grubbs' test of the residuals of runs of several variants in blocks, with the degrees of freedom
+/// that the design leaves (the outlier test of a linear model: Cook and Weisberg, 1982, *Residuals
+/// and Influence in Regression*, section 2.2). Exact if all variants ran in all blocks; if runs are
+/// missing, leverages are taken as equal. `None` if fewer than three degrees of freedom are left or
+/// nothing varies.
 pub fn outlier(figures: &[RunFigure]) -> Option<Outlier> {
     let logs = figures.iter().map(|figure| figure.log_rate).collect();
     let residuals = Design::variants_and_blocks(figures).residuals(logs);
@@ -69,25 +68,25 @@ pub fn outlier(figures: &[RunFigure]) -> Option<Outlier> {
         .map(|(figure, _)| figure.run);
     let mut runs: Vec<u32> = runs.collect();
     runs.dedup();
-    // Its residual is what its own weight in the means leaves of the distance.
+    // Its residual is the part of the distance that its own weight in the means leaves.
     let share = residuals.freedom as f64 / figures.len() as f64;
     let deviation = (residuals.values[index] / share).exp_m1();
     Some(Outlier { runs, block: first.block, deviation, statistic, p })
 }
 
-/// Index of the largest residual, its distance in standard deviations of its
-/// own, and the p-value.
+/// Returns the index of the largest residual, its distance in its own standard deviations, and the
+/// p-value.
 fn farthest(residuals: &[f64], freedom: usize) -> Option<(usize, f64, f64)> {
     let (n, freedom) = (residuals.len() as f64, freedom as f64);
     let squares: f64 = residuals.iter().map(|value| value * value).sum();
     if freedom < 2.0 || !squares.is_finite() || squares <= 0.0 {
         return None;
     }
-    // The first of those that are equal but for rounding.
+    // The first of those that are equal except for rounding.
     let largest = residuals.iter().fold(0.0_f64, |largest, value| largest.max(value.abs()));
     let index = residuals.iter().position(|value| value.abs() > largest * (1.0 - 1e-9))?;
-    // A residual's variance is the noise's times 1 - leverage, here freedom / n:
-    // the two freedoms cancel.
+    // A residual's variance is the noise's times 1 - leverage, here freedom / n: the two freedoms
+    // cancel.
     let squared = n * largest * largest / squares;
     // Student's t of the run against all others.
     let rest = (freedom - squared).max(0.0);
@@ -131,19 +130,19 @@ mod tests {
     }
 
     #[test]
-    fn a_design_agrees_with_statsmodels() {
+    fn outlier_in_a_design_agrees_with_statsmodels() {
         // statsmodels 0.15.0: ols("y ~ C(v) + C(b)").fit().outlier_test() and
         // get_influence().resid_studentized_internal.
         let found = outlier(&runs(&RATES, 3)).unwrap();
         assert_eq!((found.runs.as_slice(), found.block), ([10].as_slice(), 3));
         assert!((found.statistic - 2.8101950575862973).abs() < 1e-9, "{found:?}");
         assert!((found.p / 1.0554111222508746e-06 - 1.0).abs() < 1e-6, "{found:?}");
-        // The same with a term of its own for the run: its coefficient.
+        // The same with a separate term for the run: its coefficient.
         assert!((found.deviation.ln_1p() + 1.625).abs() < 1e-9, "{found:?}");
     }
 
     #[test]
-    fn of_two_that_mirror_each_other_both_are_named() {
+    fn mirrored_outliers_are_both_reported() {
         let mut rates = [14.0, 14.3].repeat(8);
         let mut random = SplitMix64::new(3);
         rates.iter_mut().for_each(|rate| *rate += 0.01 * random.normal());
@@ -154,19 +153,19 @@ mod tests {
     }
 
     #[test]
-    fn normal_runs_seldom_have_outliers() {
+    fn normal_runs_rarely_have_outliers() {
         let mut found = 0;
         for seed in 0..300 {
             let mut random = SplitMix64::new(seed);
             let rates: Vec<f64> = (0..18).map(|_| random.normal()).collect();
             found += usize::from(outlier(&runs(&rates, 3)).unwrap().p < 0.05);
         }
-        // 15 are expected at most; 27 or more happen in 3 of 1000 sets.
+        // At most 15 are expected; 27 or more happen in 3 of 1000 sets.
         assert!((3..27).contains(&found), "{found}");
     }
 
     #[test]
-    fn what_the_design_explains_has_no_outlier() {
+    fn explained_figures_have_no_outlier() {
         assert_eq!(outlier(&runs(&[1.0, 2.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0], 2)), None);
         assert_eq!(outlier(&runs(&[1.0, 2.0, 3.0], 1)), None, "too few");
     }

@@ -4,9 +4,9 @@ use super::RunFigure;
 use crate::summary::mean;
 use std::collections::BTreeMap;
 
-/// Degrees of freedom that must be left for blocks to be taken out too.
+/// Minimum degrees of freedom that must remain to remove block effects as well.
 const MIN_FREEDOM: usize = 3;
-/// Rounds of fitting at most; a complete design needs one.
+/// Maximum number of fitting rounds; a complete design needs one.
 const ROUNDS: usize = 500;
 
 /// Residuals of a list of runs.
@@ -14,19 +14,18 @@ const ROUNDS: usize = 500;
 pub(super) struct Residuals {
     /// One per run, in the runs' order.
     pub(super) values: Vec<f64>,
-    /// Degrees of freedom that are left in them.
+    /// Remaining degrees of freedom.
     pub(super) freedom: usize,
 }
 
-/// The structure that is taken out: groups of figures by variant, and perhaps
-/// by block.
+/// The structure to remove: groups of figures by variant, and optionally by block.
 pub(super) struct Design {
     groupings: Vec<Vec<usize>>,
     freedom: usize,
 }
 
 impl Design {
-    /// Variants' means only: what happens from block to block stays visible.
+    /// Only means of variants: differences between blocks remain visible.
     pub(super) fn variants(figures: &[RunFigure]) -> Design {
         let variants: Vec<usize> = figures.iter().map(|figure| figure.variant).collect();
         let count = numbered(&variants).1;
@@ -36,8 +35,8 @@ impl Design {
         }
     }
 
-    /// Means of variants and of blocks; of variants only where the blocks are
-    /// so few or so small that nearly nothing would be left.
+    /// Means of variants and of blocks; only of variants if the blocks are so few or so small that
+    /// nearly nothing would remain.
     pub(super) fn variants_and_blocks(figures: &[RunFigure]) -> Design {
         let variants: Vec<usize> = figures.iter().map(|figure| figure.variant).collect();
         let blocks: Vec<usize> = figures.iter().map(|figure| figure.block as usize).collect();
@@ -50,8 +49,8 @@ impl Design {
         Design { groupings: vec![variants, blocks], freedom }
     }
 
-    /// Fits the design to `values` by least squares (each grouping's means in
-    /// turn until nothing moves) and returns what is left.
+    /// Fits the design to `values` by least squares (each grouping's means in turn until
+    /// convergence) and returns the residuals.
     pub(super) fn residuals(&self, mut values: Vec<f64>) -> Residuals {
         let scale = values.iter().fold(0.0_f64, |scale, value| scale.max(value.abs()));
         for _ in 0..ROUNDS {
@@ -63,7 +62,7 @@ impl Design {
                 break;
             }
         }
-        // What rounding left of figures that the design explains wholly.
+        // Rounding errors of figures that the design explains completely.
         for value in values.iter_mut().filter(|value| value.abs() <= 1e-12 * scale) {
             *value = 0.0;
         }
@@ -71,7 +70,7 @@ impl Design {
     }
 }
 
-/// Subtracts each group's mean; returns the largest of them.
+/// Subtracts each group's mean; returns the largest of the means.
 fn take_out(values: &mut [f64], grouping: &[usize]) -> f64 {
     let mut groups: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for (&group, &value) in grouping.iter().zip(values.iter()) {
@@ -85,7 +84,7 @@ fn take_out(values: &mut [f64], grouping: &[usize]) -> f64 {
     means.values().fold(0.0, |largest, mean| largest.max(mean.abs()))
 }
 
-/// Keys replaced by numbers from 0, and how many different ones there are.
+/// Replaces keys by numbers from 0; also returns the number of distinct keys.
 fn numbered(keys: &[usize]) -> (Vec<usize>, usize) {
     let mut numbers = BTreeMap::new();
     for &key in keys {
@@ -95,9 +94,9 @@ fn numbered(keys: &[usize]) -> (Vec<usize>, usize) {
     (keys.iter().map(|key| numbers[key]).collect(), numbers.len())
 }
 
-/// Parts of the design that share neither a variant nor a block.
+/// Returns the number of parts of the design that share neither a variant nor a block.
 fn parts(variants: &[usize], blocks: &[usize], variant_count: usize) -> usize {
-    // Each variant begins as its own part; a block joins those it holds.
+    // Each variant begins as a separate part; a block joins the parts that it contains.
     let mut part: Vec<usize> = (0..variant_count).collect();
     let mut first: BTreeMap<usize, usize> = BTreeMap::new();
     for (&variant, &block) in variants.iter().zip(blocks) {
@@ -127,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_and_blocks_leave_nothing() {
+    fn levels_and_blocks_leave_no_residual() {
         let cells: Vec<_> = (0..12)
             .map(|i| (i % 3, i as u32 / 3, 10.0 + (i % 3) as f64 - 0.3 * (i / 3) as f64))
             .collect();
@@ -140,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn an_incomplete_design_agrees_with_least_squares() {
+    fn incomplete_design_agrees_with_least_squares() {
         // statsmodels 0.15.0: ols("y ~ C(v) + C(b)").fit().resid, df_resid 3.
         let figures = figures(&[
             (0, 0, 1.0),
@@ -165,7 +164,7 @@ mod tests {
         [-0.125, 0.125, 0.375, -0.375, 0.0, 0.0, -0.625, 0.625, -0.375, 0.375];
 
     #[test]
-    fn one_variant_keeps_its_blocks() {
+    fn single_variant_keeps_its_blocks() {
         let figures = figures(&[(0, 0, 1.0), (0, 1, 2.0), (0, 2, 3.0), (0, 3, 6.0)]);
         let left = residuals(&Design::variants_and_blocks(&figures), &figures);
         assert_eq!((left.values, left.freedom), (vec![-2.0, -1.0, 0.0, 3.0], 3));

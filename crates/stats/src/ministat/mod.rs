@@ -1,16 +1,15 @@
-//! The text of ministat(1), byte for byte, as its generations print it.
+//! Output of ministat(1), byte for byte, for each of its generations.
 //!
-//! Ten years of published forwarding benchmarks quote this text, so old results
-//! can be checked against it and new ones read by people used to it. FreeBSD
-//! changed the numbers three times; [`Generation`] selects which rules hold.
+//! Ten years of published forwarding benchmarks quote this output, so it can verify old results and
+//! present new ones to people used to it. FreeBSD changed the numbers three times; [`Generation`]
+//! selects the rules.
 //!
-//! Here are the numbers and their text ([`Page`], and [`render`] for values at
-//! hand) and the reading of files ([`Set::read`]), both fit for tens of millions
-//! of values; the command line with its messages is the binary's.
+//! This module contains the numbers and their text ([`Page`], and [`render`] for values in memory)
+//! and the reading of files ([`Set::read`]), both fit for tens of millions of values. The command
+//! line and its messages are in the binary.
 //!
-//! For decisions see [`super::blocked`]: this test pools variances, knows no
-//! blocks and says "No difference proven" without saying what it could have
-//! found.
+//! For decisions use [`super::blocked`]: ministat's test pools variances, ignores blocks and prints
+//! "No difference proven" without the detectable difference.
 
 mod number;
 mod plot;
@@ -29,15 +28,15 @@ use plot::Plot;
 use set::Moments;
 use std::io::{self, Write};
 
-/// Symbols of the sets, in order; overlaps are the symbol of the OR.
+/// Symbols of the sets, in order; overlaps have the symbol of the OR.
 const SYMBOLS: [u8; 8] = *b" x+*%#@O";
-/// The most sets in one text: as many as there are symbols.
+/// Maximum number of sets in one text: the number of symbols.
 pub const MAX_SETS: usize = 7;
-/// Above the table.
+/// Heading of the table.
 const HEADING: &[u8] =
     b"    N           Min           Max        Median           Avg        Stddev\n";
 
-/// Values at hand, under a name.
+/// Named values in memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DataSet {
     /// Name in the legend.
@@ -46,15 +45,15 @@ pub struct DataSet {
     pub values: Vec<f64>,
 }
 
-/// What to print.
+/// Options of the output.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     /// Confidence in percent: 80, 90, 95, 98, 99 or 99.5 (`-c`).
     pub confidence: f64,
-    /// Cells between the plot's borders (`-w`). Below 2 the original's behaviour
-    /// is undefined where there is something to plot.
+    /// Cells between the plot's borders (`-w`). Below 2 the original's behaviour is undefined if
+    /// there is something to plot.
     pub width: usize,
-    /// A line of bars for each set (`-s`).
+    /// One line of bars per set (`-s`).
     pub separate_bars: bool,
     /// No plot (`-A`, `-n`).
     pub no_plot: bool,
@@ -62,7 +61,7 @@ pub struct Options {
     pub no_tests: bool,
     /// No legend and no heading of the table (`-q`).
     pub quiet: bool,
-    /// Whose rules hold.
+    /// Rules to follow.
     pub generation: Generation,
 }
 
@@ -80,12 +79,12 @@ impl Default for Options {
     }
 }
 
-/// Rules by the FreeBSD release whose ministat follows them.
+/// Rules, named by the FreeBSD release whose ministat follows them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Generation {
     /// FreeBSD up to 10.
     Fbsd10,
-    /// Debian's 20150715: FreeBSD 10's numbers, and white space of any kind may end a line.
+    /// Debian's 20150715: FreeBSD 10's numbers, and any white space may end a line.
     Debian,
     /// FreeBSD 11.0 and head of 2016.
     Fbsd11_0,
@@ -109,7 +108,7 @@ impl Generation {
         Generation::Fbsd15,
     ];
 
-    /// Name as written on the command line: `fbsd10`, `fbsd11.0`, ...
+    /// Returns the name on the command line: `fbsd10`, `fbsd11.0`, ...
     pub fn name(self) -> &'static str {
         match self {
             Generation::Fbsd10 => "fbsd10",
@@ -121,17 +120,17 @@ impl Generation {
         }
     }
 
-    /// Those of FreeBSD's releases, oldest first.
+    /// Returns the generations of FreeBSD's releases, oldest first.
     pub fn of_freebsd() -> impl DoubleEndedIterator<Item = Generation> {
         Generation::ALL.into_iter().filter(|&generation| generation != Generation::Debian)
     }
 
-    /// The generation of that [`Generation::name`].
+    /// Returns the generation with this [`Generation::name`].
     pub fn by_name(name: &str) -> Option<Generation> {
         Generation::ALL.into_iter().find(|generation| generation.name() == name)
     }
 
-    /// The rules as data.
+    /// Returns the rules as data.
     fn rules(self) -> Rules {
         Rules {
             upper_median: self <= Generation::Debian,
@@ -145,19 +144,18 @@ impl Generation {
     }
 }
 
-/// What differs between the generations' numbers.
+/// Differences between the generations' numbers.
 struct Rules {
-    /// The median of an even number of values is the upper of the middle two,
-    /// not their mean.
+    /// The median of an even number of values is the upper of the middle two, not their mean.
     upper_median: bool,
     variance: Variance,
-    /// The percent error is the ratio's own, not the difference's divided by
-    /// the reference's average (since 2016-11-05).
+    /// The percent error is the ratio's own, not the difference's divided by the reference's
+    /// average (since 2016-11-05).
     percent_error_of_ratio: bool,
 }
 
 enum Variance {
-    /// From running sums, in the order of the file; rounding may make it negative.
+    /// From running sums in file order; rounding may make it negative.
     OnePass,
     /// The same, but never negative.
     OnePassClamped,
@@ -165,7 +163,7 @@ enum Variance {
     TwoPass,
 }
 
-/// Why nothing can be printed.
+/// Reason why nothing can be printed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum MinistatError {
     /// More than seven sets.
@@ -177,7 +175,7 @@ pub enum MinistatError {
         /// Name of the set.
         name: String,
     },
-    /// A confidence that the table lacks.
+    /// A confidence that is not in the table.
     #[error("No support for confidence level")]
     Confidence,
     /// A width of 0 or 1, where the original's behaviour is undefined.
@@ -188,42 +186,41 @@ pub enum MinistatError {
     InvalidData {
         /// Line, from 1.
         line: usize,
-        /// What stands there, as the generation reads it.
+        /// Token, as the generation reads it.
         token: Vec<u8>,
     },
 }
 
-/// The whole text for `sets`, as ministat prints it to standard output.
+/// Returns the whole text for `sets`, as ministat prints it to standard output.
 ///
 /// # Errors
-/// As [`Page::of`], and for a set of fewer than three values.
+/// Those of [`Page::of`], and a set of fewer than three values.
 pub fn render(sets: &[DataSet], options: &Options) -> Result<String, MinistatError> {
     let sets = sets
         .iter()
         .map(|set| Set::new(set.name.as_str(), &set.values))
         .collect::<Result<Vec<Set>, MinistatError>>()?;
     let mut text = Vec::new();
-    // Writing to a vector can't fail, and names that were text are text still.
+    // Writing to a vector cannot fail, and names that were text remain text.
     let _ = Page::of(&sets, options)?.write_to(&mut text);
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// A text that is about to be written: all that can go wrong has not.
+/// A validated text, ready to be written.
 pub struct Page<'a> {
     sets: &'a [Set],
     moments: Vec<Moments<'a>>,
     plot: Option<Plot>,
     options: Options,
-    /// Of the table of Student's t.
+    /// Column of the table of Student's t.
     column: usize,
 }
 
 impl Page<'_> {
-    /// The text for `sets`.
+    /// Creates the text for `sets`.
     ///
     /// # Errors
-    /// More than seven sets, an unknown confidence, a width below 2 where there
-    /// is something to plot.
+    /// More than seven sets, an unknown confidence, a width below 2 if there is something to plot.
     pub fn of<'a>(sets: &'a [Set], options: &Options) -> Result<Page<'a>, MinistatError> {
         if sets.len() > MAX_SETS {
             return Err(MinistatError::TooManySets);
@@ -236,11 +233,11 @@ impl Page<'_> {
         Ok(Page { sets, moments, plot, options: *options, column })
     }
 
-    /// Writes it. Plots of big sets have as many lines as their fullest column
-    /// has values: buffer what is slow for small writes.
+    /// Writes the text. Plots of big sets have as many lines as their fullest column has values:
+    /// use a buffer for writers that are slow for small writes.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// If writing fails.
     pub fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
         let Some(reference) = self.moments.first() else { return Ok(()) };
         if !self.options.quiet {
@@ -263,7 +260,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// The test of a set against the first one, pooled as Student does.
+    /// Tests a set against the first one, with Student's pooled variance.
     fn difference(&self, set: &Moments, reference: &Moments) -> String {
         let confidence = self.options.confidence;
         let (n1, v1, avg1) = (reference.n(), reference.variance, reference.average);

@@ -1,18 +1,16 @@
-//! Numbers as C's strtod(3) reads them in the C locale: decimal, hexadecimal,
-//! infinity, NaN.
+//! Numbers as parsed by C's strtod(3) in the C locale: decimal, hexadecimal, infinity, NaN.
 
-/// Integers up to here are doubles, exactly.
+/// Largest integer up to which all integers are exact doubles.
 const EXACT_INTEGER: u64 = 1 << 53;
-/// Decimal digits that an unsigned integer of 64 bits always holds.
+/// Decimal digits that always fit an unsigned 64-bit integer.
 const MAX_DIGITS: usize = 19;
-/// Powers of ten, each exactly a double; more decimals than [`MAX_DIGITS`]
-/// can't occur.
+/// Powers of ten that are exact doubles; more decimals than [`MAX_DIGITS`] cannot occur.
 const POWERS: [f64; MAX_DIGITS + 1] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
     1e17, 1e18, 1e19,
 ];
 
-/// The value of a text that strtod(3) takes as a whole, after white space.
+/// Returns the value of a text that strtod(3) consumes completely, after white space.
 pub fn number(text: &[u8]) -> Option<f64> {
     let start = text.iter().position(|&byte| !is_space(byte))?;
     if let Some((value, length)) = plain(&text[start..])
@@ -35,32 +33,31 @@ pub fn number(text: &[u8]) -> Option<f64> {
         let inner = payload.strip_suffix(')')?;
         inner.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_').then_some(f64::NAN)?
     } else {
-        // Rust takes what strtod takes, infinity and NaN included.
+        // Rust accepts the same syntax as strtod, including infinity and NaN.
         unsigned.parse().ok()?
     };
     Some(sign * magnitude)
 }
 
-/// The number that begins `text` and the line's length with its end, if the
-/// line is nothing but a plain decimal: what nearly every line of a big file is.
+/// Returns the number at the start of `text` and the length of the line with its end, if the line
+/// is only a plain decimal, as nearly every line of a big file is.
 pub(super) fn plain_line(text: &[u8]) -> Option<(f64, usize)> {
     let (value, length) = plain(text)?;
     (text.get(length) == Some(&b'\n')).then_some((value, length + 1))
 }
 
-/// The plain decimal that begins `text`, and its length: digits, perhaps with a
+/// Returns the plain decimal at the start of `text`, and its length: digits, optionally with a
 /// point and a minus.
 ///
-/// Exact: a mantissa that is a double, divided by a power of ten that is one,
-/// is rounded once (Clinger, "How to read floating point numbers accurately",
-/// 1990). Whatever needs more is left to [`number`].
+/// Exact: an exact mantissa divided by an exact power of ten is rounded once (Clinger, "How to read
+/// floating point numbers accurately", 1990). Everything else is left to [`number`].
 fn plain(text: &[u8]) -> Option<(f64, usize)> {
     let negative = text.first() == Some(&b'-');
     let start = usize::from(negative);
     let mut mantissa: u64 = 0;
     let mut at = start;
     let mut point = None;
-    // Too many digits wrap around here and are turned away below.
+    // Too many digits wrap around here and are rejected below.
     while let Some(&byte) = text.get(at) {
         let digit = byte.wrapping_sub(b'0');
         if digit < 10 {
@@ -81,14 +78,13 @@ fn plain(text: &[u8]) -> Option<(f64, usize)> {
     Some((if negative { -value } else { value }, at))
 }
 
-/// The text after a prefix of either case.
+/// Returns the text after a prefix of either case.
 fn without_prefix<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
     let head = text.get(..prefix.len())?;
     head.eq_ignore_ascii_case(prefix).then(|| &text[prefix.len()..])
 }
 
-/// The value of hexadecimal digits with optional point and binary exponent,
-/// rounded once.
+/// Returns the value of hexadecimal digits with optional point and binary exponent, rounded once.
 fn hexadecimal(text: &str) -> Option<f64> {
     let (digits, exponent) = match text.split_once(['p', 'P']) {
         Some((digits, exponent)) => (digits, binary_exponent(exponent)?),
@@ -98,8 +94,8 @@ fn hexadecimal(text: &str) -> Option<f64> {
     if whole.is_empty() && fraction.is_empty() {
         return None;
     }
-    // Sixty bits are more than a double keeps; what falls off below them is
-    // remembered in the lowest bit, so that rounding stays right.
+    // Sixty bits are more than a double holds. The lowest bit records whether lower bits were lost,
+    // so rounding stays correct.
     let mut mantissa: u64 = 0;
     let mut shift = exponent - 4 * fraction.len() as i64;
     for digit in whole.chars().chain(fraction.chars()) {
@@ -114,8 +110,7 @@ fn hexadecimal(text: &str) -> Option<f64> {
     Some(scaled(mantissa, shift))
 }
 
-/// A decimal exponent of two, with a sign or without; what is beyond all
-/// doubles stays there.
+/// Parses a binary exponent with optional sign; values beyond all doubles saturate.
 fn binary_exponent(text: &str) -> Option<i64> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -126,13 +121,13 @@ fn binary_exponent(text: &str) -> Option<i64> {
     Some(if text.starts_with('-') { -magnitude } else { magnitude })
 }
 
-/// `mantissa * 2^shift` as the nearest double, ties to even.
+/// Returns `mantissa * 2^shift` as the nearest double, ties to even.
 fn scaled(mantissa: u64, shift: i64) -> f64 {
     if mantissa == 0 {
         return 0.0;
     }
     let highest = i64::from(mantissa.ilog2()) + shift;
-    // The lowest bit that a double of this size keeps.
+    // The lowest bit of a double of this size.
     let lowest = (highest - 52).max(-1074);
     let (mantissa, shift) = match lowest - shift {
         ..=0 => (mantissa, shift),
@@ -144,13 +139,13 @@ fn scaled(mantissa: u64, shift: i64) -> f64 {
         }
         _ => return 0.0,
     };
-    // In two steps: one factor alone may be beyond what a double holds.
+    // In two steps: a single factor may exceed the range of doubles.
     let shift = shift.clamp(-2200, 2200) as i32;
     let half = shift / 2;
     mantissa as f64 * 2f64.powi(half) * 2f64.powi(shift - half)
 }
 
-/// isspace(3) of the C locale.
+/// isspace(3) in the C locale.
 pub(super) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | 0x0b | 0x0c | b'\r')
 }
@@ -161,7 +156,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn numbers_are_those_of_strtod() {
+    fn numbers_match_strtod() {
         for (token, value) in [
             ("1e3", 1000.0),
             ("+.5", 0.5),
@@ -198,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_lines_end_where_they_end() {
+    fn plain_line_includes_its_line_end() {
         assert_eq!(plain_line(b"12.50\n7"), Some((12.5, 6)));
         assert_eq!(plain_line(b"-0\n").map(|(v, n)| (v.to_bits(), n)), Some((1 << 63, 3)));
         assert_eq!(plain_line(b"5.\n"), Some((5.0, 3)));
@@ -222,7 +217,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn plain_lines_are_read_as_rust_reads_them(
+        fn plain_lines_match_the_rust_parser(
             whole in "-?[0-9]{1,17}", decimals in "(\\.[0-9]{0,12})?"
         ) {
             let text = format!("{whole}{decimals}");

@@ -1,16 +1,16 @@
-//! The plot, with what the original does that nobody planned.
+//! The plot, including the original's unplanned behaviour.
 //!
-//! Two of its properties look like mistakes here and are not: the plot is as
-//! high as the stacks of the *last* set need, so taller stacks of earlier sets
-//! are cut; and where sets meet in one cell it shows the symbol of the bitwise
-//! OR of their numbers. Published text depends on both.
+//! Two properties look like mistakes but are intended, because published text depends on them: the
+//! plot is as high as the stacks of the *last* set require, so taller stacks of earlier sets are
+//! cut; and where sets meet in one cell the plot shows the symbol of the bitwise OR of their
+//! numbers.
 
 use super::set::Moments;
 use super::{MinistatError, Options, SYMBOLS};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-/// Start of the search for the smallest value; values beyond it leave it there.
+/// Initial value of the search for the minimum; larger values do not change it.
 const BEYOND: f64 = 999e99;
 
 pub(super) struct Plot {
@@ -18,7 +18,7 @@ pub(super) struct Plot {
     span: f64,
     x0: f64,
     dx: f64,
-    /// Points in each column, one list for each set.
+    /// Points in each column, one list per set.
     stacks: Vec<Vec<usize>>,
     /// Rows above the bars.
     height: usize,
@@ -27,7 +27,7 @@ pub(super) struct Plot {
 
 impl Plot {
     /// # Errors
-    /// A width below 2, unless there is nothing to draw anyway.
+    /// A width below 2, unless there is nothing to draw.
     pub(super) fn of(sets: &[Moments], options: &Options) -> Result<Plot, MinistatError> {
         let (min, max) = range(sets);
         let span = max - min;
@@ -62,7 +62,7 @@ impl Plot {
         }
         let border = [b"+", &vec![b'-'; self.width][..], b"+\n"].concat();
         out.write_all(&border)?;
-        // Big sets have hundreds of thousands of rows, nearly all like the one above.
+        // Big sets have hundreds of thousands of rows, nearly all equal to the row above.
         let changes: BTreeSet<usize> = self.stacks.iter().flatten().copied().collect();
         let mut line = framed(&vec![b' '; self.width]);
         for row in (0..self.height).rev() {
@@ -77,7 +77,7 @@ impl Plot {
         out.write_all(&border)
     }
 
-    /// The cells of a row, counted from the lowest.
+    /// Returns the cells of a row, counted from the lowest.
     fn row(&self, row: usize) -> Vec<u8> {
         let numbers = |bin| {
             let high = self.stacks.iter().zip(1..).filter(|(stack, _)| stack[bin] > row);
@@ -86,8 +86,8 @@ impl Plot {
         (0..self.width).map(|bin| SYMBOLS[numbers(bin)]).collect()
     }
 
-    /// Piles the set's values up, equal cells on top of each other. The rows
-    /// above its highest pile are lost, with what earlier sets have in them.
+    /// Stacks the set's values, equal cells on top of each other. Rows above its highest stack are
+    /// lost, including earlier sets' values in them.
     fn stack(&mut self, set: &Moments) {
         let mut stack = vec![0; self.width];
         self.height = 0;
@@ -96,7 +96,7 @@ impl Plot {
             let bin = self.bin(first);
             // Sorted values have sorted bins.
             let count = rest.partition_point(|&value| self.bin(value) == bin);
-            // What has no bin is piled up nowhere, and raises the plot all the same.
+            // Values without a bin are not stacked, but still raise the plot.
             self.height = self.height.max(count);
             if let Some(bin) = bin {
                 stack[bin] = count;
@@ -109,7 +109,7 @@ impl Plot {
         }
     }
 
-    /// Draws standard deviation, median and average over what is there.
+    /// Draws standard deviation, median and average over the existing cells.
     fn draw_bar(&mut self, set: &Moments, line: usize) {
         let (median, average) = (self.bin(set.median), self.bin(set.average));
         let ends = (self.bin(set.average - set.stddev()), self.bin(set.average + set.stddev()));
@@ -128,15 +128,15 @@ impl Plot {
         }
     }
 
-    /// Cell of a value; none outside the plot, where the original writes into
-    /// foreign memory.
+    /// Returns the cell of a value; `None` outside the plot, where the original writes out of
+    /// bounds.
     fn bin(&self, value: f64) -> Option<usize> {
         let bin = ((value - self.x0) / self.dx).trunc();
         (bin >= 0.0 && bin < self.width as f64).then_some(bin as usize)
     }
 }
 
-/// A line of the plot between its borders.
+/// Returns a line of the plot between its borders.
 fn framed(cells: &[u8]) -> Vec<u8> {
     [b"|", cells, b"|\n"].concat()
 }

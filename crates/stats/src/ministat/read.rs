@@ -1,9 +1,8 @@
-//! Reading the values of one file as ministat does.
+//! Reader of the values of one file, compatible with ministat.
 //!
-//! Lines as fgets(3) hands them over with FreeBSD's buffer of 1024 bytes: what
-//! is longer comes in pieces that count as lines of their own. A file of any
-//! length is read in blocks, so that no more of it is in memory than its
-//! values; from the second block on two threads take the lines apart.
+//! Lines are those of fgets(3) with FreeBSD's buffer of 1024 bytes: a longer line is split into
+//! pieces that count as separate lines. A file of any length is read in blocks, so only its values
+//! stay in memory; from the second block on two threads parse the lines.
 
 use super::number::{is_space, number, plain_line};
 use super::{Generation, MinistatError};
@@ -11,23 +10,23 @@ use std::io::{BufRead, Read};
 use std::sync::mpsc;
 use std::thread;
 
-/// Bytes of a block.
+/// Size of a block in bytes.
 const BLOCK: usize = 1 << 18;
-/// Bytes of a line's pieces: a buffer of 1024 without the NUL that ends it.
+/// Size of a line's pieces in bytes: a buffer of 1024 without the terminating NUL.
 const PIECE: usize = 1023;
-/// Threads that take lines apart.
+/// Threads that parse lines.
 const WORKERS: usize = 2;
-/// Blocks that a worker may have in hand: the one it is at and the next.
+/// Maximum number of blocks per worker: the current and the next one.
 const IN_HAND: usize = 2;
 
-/// How a line is taken apart.
+/// Options for parsing a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadOptions {
     /// Column of the value, from 1 (`-C`).
     pub column: usize,
-    /// Characters that separate columns (`-d`); runs of them count as one.
+    /// Characters that separate columns (`-d`); consecutive ones count as one.
     pub delimiters: Vec<u8>,
-    /// Whose rules hold.
+    /// Rules to follow.
     pub generation: Generation,
 }
 
@@ -38,12 +37,12 @@ impl Default for ReadOptions {
     }
 }
 
-/// The same, ready for millions of lines.
+/// The options, prepared for millions of lines.
 struct Columns {
     column: usize,
-    /// Whether each byte is a delimiter.
+    /// For each byte, true if it is a delimiter.
     delimiters: [bool; 256],
-    /// A line that is one plain decimal has that decimal's value.
+    /// True if a line with only one plain decimal has that value.
     plain_lines: bool,
     generation: Generation,
 }
@@ -63,7 +62,7 @@ impl Columns {
         }
     }
 
-    /// The wanted column of a line, if the line has it.
+    /// Returns the selected column of a line, if the line has it.
     fn token<'a>(&self, line: &'a [u8]) -> Option<&'a [u8]> {
         let is_delimiter = |byte: &u8| self.delimiters[usize::from(*byte)];
         let mut rest = line;
@@ -83,14 +82,14 @@ impl Columns {
         None
     }
 
-    /// The value in a line, none if the line is skipped; the error is the token
-    /// that isn't a number.
+    /// Returns the value in a line, `None` if the line is skipped; the error is the token that
+    /// isn't a number.
     fn value(&self, line: &[u8]) -> Result<Option<f64>, Vec<u8>> {
         // C strings end at a NUL.
         let end = if line.contains(&0) { line.iter().position(|&byte| byte == 0) } else { None };
         let line = &line[..end.unwrap_or(line.len())];
         let line = match self.generation {
-            // A carriage return or vertical tab stays, and is no part of a number.
+            // A carriage return or vertical tab remains, and is not part of a number.
             Generation::Fbsd10 => line.strip_suffix(b"\n").unwrap_or(line),
             _ => trim_end(line),
         };
@@ -103,9 +102,8 @@ impl Columns {
     }
 }
 
-/// The values of a file's `text`, in their order. Lines with fewer columns and
-/// lines with a comment (`#` at the start of a column) up to the wanted one
-/// are skipped.
+/// Returns the values of a file's `text`, in their order. Lines with fewer columns and lines with a
+/// comment (`#` at the start of a column) up to the selected one are skipped.
 ///
 /// # Errors
 /// [`MinistatError::InvalidData`] with line and token that isn't a number.
@@ -113,20 +111,20 @@ pub fn read_values(text: &[u8], options: &ReadOptions) -> Result<Vec<f64>, Minis
     read(text, options).map(|gathered| gathered.values)
 }
 
-/// What has been read of a file.
+/// Values read from a file so far.
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
-    /// The values in the order of the file.
+    /// The values in file order.
     pub(super) values: Vec<f64>,
-    /// Their sum, added up in that order.
+    /// Sum of the values, added up in that order.
     pub(super) sum: f64,
-    /// The sum of their squares, likewise.
+    /// Sum of their squares, in the same order.
     pub(super) squares: f64,
     lines: usize,
 }
 
 impl Gathered {
-    /// Adds values while they are at hand: the sums depend on the order.
+    /// Adds values; the sums depend on the order.
     pub(super) fn add(&mut self, values: &[f64]) {
         for &value in values {
             self.sum += value;
@@ -146,8 +144,7 @@ impl Gathered {
     }
 }
 
-/// Reads to the end. What can't be read ends the file there, as it does for
-/// fgets(3).
+/// Reads to the end. An unreadable part ends the file, as for fgets(3).
 pub(super) fn read(input: impl Read, options: &ReadOptions) -> Result<Gathered, MinistatError> {
     let columns = Columns::of(options);
     let mut gathered = Gathered::default();
@@ -163,8 +160,8 @@ pub(super) fn read(input: impl Read, options: &ReadOptions) -> Result<Gathered, 
     Ok(gathered)
 }
 
-/// Reads what remains: this thread reads and adds up, the workers get the
-/// blocks in turn and give them back in the same turn.
+/// Reads the rest: this thread reads and adds up, the workers get the blocks in turn and return
+/// them in the same order.
 fn read_on(
     source: &mut Source<impl Read>,
     columns: &Columns,
@@ -187,8 +184,8 @@ fn read_on(
         let (mut handed, mut returned) = (0, 0);
         let mut spare = Block::default();
         while source.fill(&mut spare) {
-            // That a worker is gone shows when nothing comes back from it; the
-            // scope then passes its panic on.
+            // A terminated worker becomes visible when it returns nothing; the scope then
+            // propagates its panic.
             let _ = workers[handed % WORKERS].0.send(std::mem::take(&mut spare));
             handed += 1;
             if handed - returned == WORKERS * IN_HAND {
@@ -207,16 +204,16 @@ fn read_on(
     })
 }
 
-/// A file as blocks of whole lines.
+/// A file as blocks of complete lines.
 struct Source<R> {
     input: R,
-    /// The beginning of a line whose end isn't read yet.
+    /// Start of a line whose end has not been read yet.
     rest: Vec<u8>,
     ended: bool,
 }
 
 impl<R: Read> Source<R> {
-    /// Replaces the block's text by the next one; false when there is none.
+    /// Replaces the block's text by the next one; false if there is none.
     fn fill(&mut self, block: &mut Block) -> bool {
         let text = &mut block.text;
         text.clear();
@@ -225,12 +222,12 @@ impl<R: Read> Source<R> {
         }
         text.reserve(BLOCK);
         text.append(&mut self.rest);
-        let wanted = (BLOCK - text.len()) as u64;
-        let read = self.input.by_ref().take(wanted).read_to_end(text);
+        let missing = (BLOCK - text.len()) as u64;
+        let read = self.input.by_ref().take(missing).read_to_end(text);
         self.ended = read.is_err() || text.len() < BLOCK;
         if !self.ended {
             let line_end = text.iter().rposition(|&byte| byte == b'\n').map(|last| last + 1);
-            // A line longer than a block is cut where its pieces end.
+            // A line longer than a block is cut at the end of a piece.
             let end = line_end.unwrap_or(text.len() - text.len() % PIECE);
             self.rest.extend_from_slice(&text[end..]);
             text.truncate(end);
@@ -239,14 +236,14 @@ impl<R: Read> Source<R> {
     }
 }
 
-/// Some lines and what is in them.
+/// Some lines and their values.
 #[derive(Default)]
 struct Block {
     text: Vec<u8>,
     values: Vec<f64>,
     lines: usize,
-    /// Line within the block, from 1, and the token that isn't a number; the
-    /// block is taken apart up to there.
+    /// Line within the block, from 1, and the token that isn't a number; the block is parsed up to
+    /// there.
     fault: Option<(usize, Vec<u8>)>,
 }
 
@@ -265,7 +262,7 @@ impl Block {
                 continue;
             }
             let mut window = &rest[..rest.len().min(PIECE)];
-            // For a slice this is a fast search, which can't fail.
+            // On a slice this is a fast search, which cannot fail.
             let length = window.skip_until(b'\n').unwrap_or(0).max(1);
             let (piece, behind) = rest.split_at(length);
             rest = behind;
@@ -280,7 +277,7 @@ impl Block {
     }
 }
 
-/// The token with its first comma turned into a point, which FreeBSD 15 does.
+/// Returns the token with its first comma replaced by a point, as in FreeBSD 15.
 fn decimal_comma(token: &[u8], generation: Generation) -> Option<Vec<u8>> {
     if generation < Generation::Fbsd15 {
         return None;
@@ -309,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_taken_apart() {
+    fn lines_are_parsed_into_columns() {
         let first = ReadOptions::default();
         assert_eq!(values("1\n 2 x\n\n#3\n4 #\r\n5", &first), Ok(vec![1.0, 2.0, 4.0, 5.0]));
         let second = ReadOptions { column: 2, ..first.clone() };
@@ -322,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_name_line_and_token() {
+    fn invalid_data_reports_line_and_token() {
         assert_eq!(values("1\n1,5\n", &ReadOptions::default()), Err(fault(2, "1,5")));
         let newest = ReadOptions { generation: Generation::Fbsd15, ..ReadOptions::default() };
         assert_eq!(values("1\n1,5\n", &newest), Ok(vec![1.0, 1.5]));
@@ -330,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn line_ends_with_other_white_space_only_after_freebsd_10() {
+    fn other_white_space_ends_lines_only_after_freebsd_10() {
         let by = |generation| ReadOptions { generation, ..ReadOptions::default() };
         for (text, token) in [("1\n2\r\n", "2\r"), ("1\n2\x0b\n", "2\x0b"), ("1\n\r\n", "\r")] {
             assert_eq!(values(text, &by(Generation::Fbsd10)), Err(fault(2, token)));
@@ -343,12 +340,12 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_are_lines_in_pieces() {
+    fn long_lines_are_split_into_pieces() {
         let first = ReadOptions::default();
         // 1022 blanks and a digit fill the buffer: the rest is another line.
         let split = format!("{}12\n3\n", " ".repeat(PIECE - 1));
         assert_eq!(values(&split, &first), Ok(vec![1.0, 2.0, 3.0]));
-        // The line end itself is a piece when it alone is left.
+        // A remaining line end is a piece of its own.
         let full = format!("{}1\nx\n", " ".repeat(PIECE - 1));
         assert_eq!(values(&full, &first), Err(fault(3, "x")));
         let comment = format!("#{}\nx", "y".repeat(PIECE - 2));
@@ -356,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_make_no_difference() {
+    fn block_boundaries_do_not_change_the_values() {
         let lines = 3 * WORKERS * IN_HAND * BLOCK / 8;
         let mut text: Vec<u8> = (0..lines).flat_map(|n| format!("{n:7}\n").into_bytes()).collect();
         let gathered = read(&text[..], &ReadOptions::default()).unwrap();
@@ -364,7 +361,7 @@ mod tests {
         assert!(gathered.values.iter().zip(0..).all(|(&value, n)| value == f64::from(n)));
         let last = lines as f64 - 1.0;
         assert_eq!(gathered.sum, last * (last + 1.0) / 2.0);
-        // Two faults in different blocks: the first one counts, with its line.
+        // Two faults in different blocks: the first one is reported, with its line.
         for line in [lines / 2, lines - 5] {
             text[8 * line + 6] = b'x';
         }
@@ -383,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_ends_the_file() {
+    fn unreadable_input_ends_the_file() {
         struct Broken;
         impl Read for Broken {
             fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {

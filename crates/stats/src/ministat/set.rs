@@ -1,4 +1,4 @@
-//! One set of values and what is computed of it.
+//! One set of values with its statistics.
 
 use super::read::{self, Gathered};
 use super::sort::sorted;
@@ -9,20 +9,19 @@ use std::io::{self, Read, Write};
 /// Fewest values of a set.
 const MIN_VALUES: usize = 3;
 
-/// A named set of at least three values, sorted. It takes eight bytes a value.
+/// A named set of at least three sorted values. It takes eight bytes per value.
 #[derive(Clone, Debug)]
 pub struct Set {
     name: Vec<u8>,
     sorted: Vec<f64>,
-    /// Both sums run in the order in which the values came: the last printed
-    /// digit depends on it.
+    /// Both sums are computed in input order: the last printed digit depends on it.
     sum: f64,
     squares: f64,
 }
 
 impl Set {
-    /// The set of `values` in their order. The name is that of the legend: the
-    /// file as given on the command line, which need not be UTF-8.
+    /// Creates the set of `values` in their order. The name is the legend's: the file as given on
+    /// the command line, which need not be UTF-8.
     ///
     /// # Errors
     /// [`MinistatError::TooFewPoints`] for fewer than three values.
@@ -32,11 +31,11 @@ impl Set {
         Set::of(name.into(), gathered)
     }
 
-    /// The set of the values in a file. What can't be read (a directory, say)
-    /// ends the file there, as it does for the original.
+    /// Reads the set of the values in a file. An unreadable part (a directory, for example) ends
+    /// the file, as in the original.
     ///
     /// # Errors
-    /// [`MinistatError::InvalidData`] for what isn't a number,
+    /// [`MinistatError::InvalidData`] for a token that isn't a number,
     /// [`MinistatError::TooFewPoints`] for fewer than three values.
     pub fn read(
         name: impl Into<Vec<u8>>,
@@ -60,7 +59,7 @@ impl Set {
     }
 }
 
-/// What is computed of one set.
+/// Statistics of one set.
 pub(super) struct Moments<'a> {
     pub(super) sorted: &'a [f64],
     pub(super) median: f64,
@@ -107,7 +106,7 @@ impl Moments<'_> {
         self.variance.sqrt()
     }
 
-    /// The set's line of the table.
+    /// Writes the set's line of the table.
     pub(super) fn write_line(&self, symbol: u8, out: &mut impl Write) -> io::Result<()> {
         write!(out, "{} {:>3}", char::from(symbol), self.sorted.len())?;
         for value in [self.min(), self.max(), self.median, self.average, self.stddev()] {

@@ -1,24 +1,24 @@
-//! Sorting the values of a set: small ones simply, big ones on two threads.
+//! Sorting of a set's values: small sets directly, big ones on two threads.
 
 use std::thread;
 
-/// From here on threads are worth their trouble.
+/// Number of values from which on threads pay off.
 const MANY: usize = 1 << 16;
-/// Values that are looked at for the one that halves the others.
+/// Number of values that are sampled to find the median.
 const SAMPLE: usize = 1001;
 
-/// Sorts in ascending order, NaN last, zeros of either sign as they came.
+/// Sorts in ascending order, NaN last; zeros of either sign keep their order.
 pub(super) fn sorted(mut values: Vec<f64>) -> Vec<f64> {
     if values.len() < MANY {
-        // NaN last: a total order, which the sort relies on for longer inputs.
+        // NaN last: a total order, which the sort requires for longer inputs.
         values.sort_by(|a, b| a.partial_cmp(b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan())));
         return values;
     }
     sorted_by_keys(values)
 }
 
-/// The same by integers, which compare faster. Mapping a vector in place, as
-/// `collect` does here, takes no memory beside it.
+/// Sorts by integer keys, which compare faster. Mapping a vector in place, as `collect` does here,
+/// needs no additional memory.
 fn sorted_by_keys(values: Vec<f64>) -> Vec<f64> {
     let zeros = zeros_of_both_signs(&values);
     let first = values.first().copied().map_or(0, key);
@@ -43,7 +43,7 @@ fn sorted_by_keys(values: Vec<f64>) -> Vec<f64> {
     sorted
 }
 
-/// The zeros in their order, or none if there is nothing to distinguish.
+/// Returns the zeros in their order, empty if there is nothing to distinguish.
 fn zeros_of_both_signs(values: &[f64]) -> Vec<f64> {
     let minus = (-0.0f64).to_bits();
     if !values.iter().any(|value| value.to_bits() == minus) {
@@ -52,7 +52,7 @@ fn zeros_of_both_signs(values: &[f64]) -> Vec<f64> {
     values.iter().copied().filter(|&value| value == 0.0).collect()
 }
 
-/// The bits in which keys differ: whole numbers leave the lower ones alone.
+/// Bits in which keys differ: whole numbers leave the lower ones unused.
 struct Bits {
     lowest: u32,
     count: u32,
@@ -64,12 +64,12 @@ impl Bits {
         Bits { lowest, count: (u64::BITS - varying.leading_zeros()).saturating_sub(lowest) }
     }
 
-    /// Whether a counter for each combination takes little beside `keys` keys.
+    /// Whether a counter for each combination is small compared with `keys` keys.
     fn are_few(&self, keys: usize) -> bool {
         self.count < usize::BITS && 1 << self.count <= keys / 2 && u32::try_from(keys).is_ok()
     }
 
-    /// Sorts by counting how often each combination occurs.
+    /// Sorts by counting the occurrences of each combination.
     fn sort(&self, keys: &mut [u64]) {
         let Some(&first) = keys.first() else { return };
         let mask = (1 << self.count) - 1;
@@ -97,23 +97,23 @@ fn halves(keys: &mut [u64]) -> (&mut [u64], &mut [u64]) {
     for at in 0..keys.len() {
         let key = keys[at];
         keys.swap(at, below);
-        // No branch, which half of the keys would take by surprise.
+        // No branch, which half of the keys would mispredict.
         below += usize::from(key < pivot);
     }
     keys.split_at_mut(below)
 }
 
-/// An integer that orders as the value does, NaN last.
+/// Returns an integer that orders like the value, NaN last.
 fn key(value: f64) -> u64 {
     if value.is_nan() {
         return u64::MAX;
     }
     let bits = value.to_bits();
-    // Negative ones are turned round, the others put above them.
+    // Negative values are reversed, the others are placed above them.
     if value.is_sign_negative() { !bits } else { bits | 1 << 63 }
 }
 
-/// The value of a key.
+/// Returns the value of a key.
 fn value(key: u64) -> f64 {
     f64::from_bits(if key >> 63 == 1 { key & !(1 << 63) } else { !key })
 }
@@ -129,7 +129,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn keys_sort_as_the_plain_sort_does(
+        fn key_sort_matches_the_plain_sort(
             values in prop::collection::vec(
                 prop_oneof![
                     any::<f64>(), Just(f64::NAN), Just(0.0), Just(-0.0), Just(1.0),
@@ -138,7 +138,7 @@ mod tests {
                 3..200,
             )
         ) {
-            // One NaN is as good as another.
+            // All NaNs are equivalent.
             let values: Vec<f64> =
                 values.iter().map(|v| if v.is_nan() { value(u64::MAX) } else { *v }).collect();
             prop_assert_eq!(bits(&sorted_by_keys(values.clone())), bits(&sorted(values)));
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn many_values_are_sorted_whatever_their_order() {
+    fn many_values_are_sorted_in_any_input_order() {
         let count = 2 * MANY as u64;
         let orders: [fn(u64) -> f64; 7] = [
             |n| n as f64,

@@ -1,26 +1,26 @@
-//! Student's t as ministat has it: three decimals, up to 100 degrees of
-//! freedom, then the normal distribution.
+//! Student's t as in ministat: three decimals, up to 100 degrees of freedom, then the normal
+//! distribution.
 
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
-/// Confidences that the table has, in percent.
+/// Confidences in the table, in percent.
 pub const CONFIDENCES: [f64; 6] = [80.0, 90.0, 95.0, 98.0, 99.0, 99.5];
-/// Probability of each column's quantile. The last is that of a two-sided
-/// 99.8 %, whatever its heading says.
+/// Probability of each column's quantile. The last one belongs to a two-sided 99.8 %, despite its
+/// heading.
 const PROBABILITIES: [f64; 6] = [0.90, 0.95, 0.975, 0.99, 0.995, 0.999];
 /// Degrees of freedom of the last finite row.
 const LAST_ROW: usize = 100;
-/// Entries of the last column that aren't the rounded quantile: the printed
-/// table behind the original has them so.
+/// Entries of the last column that aren't the rounded quantile, as in the printed table behind the
+/// original.
 const MISPRINTS: [(usize, f64); 7] =
     [(1, 318.313), (7, 4.782), (8, 4.499), (9, 4.296), (10, 4.143), (11, 4.024), (12, 3.929)];
 
-/// Column of a confidence in percent, which must be exactly one of the six.
+/// Returns the column of a confidence in percent, which must be exactly one of the six.
 pub(super) fn column(confidence: f64) -> Option<usize> {
     CONFIDENCES.iter().position(|&known| known == confidence)
 }
 
-/// The entry for `freedom` degrees of freedom (at least 1).
+/// Returns the entry for `freedom` degrees of freedom (at least 1).
 pub(super) fn student(freedom: usize, column: usize) -> f64 {
     let probability = PROBABILITIES[column];
     if column == PROBABILITIES.len() - 1
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn table_is_the_known_one() {
+    fn table_matches_scipy() {
         // Quantiles of scipy 1.17.1 (stats.t.ppf), rounded half up, with the
         // seven exceptions.
         for (freedom, row) in [
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_table_has_the_known_checksum() {
+    fn table_has_the_known_checksum() {
         let thousandths: Vec<u64> = (1..=LAST_ROW + 1)
             .flat_map(|freedom| (0..6).map(move |column| student(freedom, column)))
             .map(|entry| (entry * 1000.0).round() as u64)

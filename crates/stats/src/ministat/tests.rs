@@ -13,9 +13,8 @@ fn chameleon() -> DataSet {
 }
 
 #[test]
-fn text_of_the_manual_pages_example() {
-    // The example of ministat(1), as Debian's ministat 20150715 prints it
-    // at the width of files.
+fn render_matches_the_manual_page_example() {
+    // The example of ministat(1), as printed by Debian's ministat 20150715 at the width for files.
     let text = render(&[iguana(), chameleon()], &Options::default()).unwrap();
     let expected = "\
 x iguana
@@ -52,7 +51,7 @@ fn percent_error_changed_in_2016() {
 }
 
 #[test]
-fn height_is_that_of_the_last_set_and_overlaps_are_ored() {
+fn last_set_determines_height_and_overlaps_are_ored() {
     let tall = set("tall", &[1.0, 1.0, 1.0, 1.0, 2.0]);
     let low = set("low", &[1.0, 1.5, 2.0]);
     let plain = Options { width: 5, quiet: true, no_tests: true, ..Options::default() };
@@ -64,7 +63,7 @@ fn height_is_that_of_the_last_set_and_overlaps_are_ored() {
 }
 
 #[test]
-fn medians_by_generation() {
+fn median_depends_on_the_generation() {
     let even = [set("even", &[1.0, 2.0, 3.0, 10.0])];
     let line = |generation| {
         let options = Options { no_plot: true, quiet: true, generation, ..Options::default() };
@@ -81,7 +80,7 @@ fn medians_by_generation() {
 }
 
 #[test]
-fn refusals_print_nothing() {
+fn errors_print_nothing() {
     let few = set("few", &[1.0, 2.0]);
     let error = render(&[iguana(), few], &Options::default()).unwrap_err();
     assert_eq!(error.to_string(), "Dataset few must contain at least 3 data points");
@@ -95,8 +94,8 @@ fn refusals_print_nothing() {
 
 #[test]
 fn many_values_with_nan_among_them_do_not_panic() {
-    // Longer than the runs that a sort leaves to plain insertion: there an order
-    // that is not total is noticed, and answered by a panic.
+    // More values than a sort leaves to plain insertion: for longer inputs the sort detects an
+    // order that is not total, and panics.
     let values = (0..60).map(|n| if n % 7 == 3 { f64::NAN } else { f64::from(n * 37 % 41) });
     let set = DataSet { name: "x".into(), values: values.collect() };
     let text = render(&[set], &Options::default()).expect("a text");

@@ -1,38 +1,37 @@
-//! Least squares for the law, bounds by trying each of their combinations.
+//! Least-squares fit of the law, with bounds handled by trying each of their combinations.
 //!
-//! With y = ln(X / N) the law is y = ln lambda - ln D, and D is linear in sigma
-//! and kappa, also when one of them (or the place of the peak) is held. So one
-//! routine, Levenberg's and Marquardt's (1963), fits all of them.
+//! With y = ln(X / N) the law is y = ln lambda - ln D, and D is linear in sigma and kappa, even if
+//! one of them (or the place of the peak) is fixed. A single routine, Levenberg and Marquardt's
+//! (1963), fits all cases.
 
 use super::ScaledRun;
 use crate::linear::{Symmetric, dot};
 use std::collections::BTreeSet;
 
-/// Steps after which the search is given up: a few suffice where there is a
-/// minimum.
+/// Maximum number of steps: a few suffice if there is a minimum.
 const MAX_STEPS: usize = 300;
-/// A step that promises less of the sum of squares than this share is the last.
+/// Relative reduction of the sum of squares below which a step is the last.
 const CONVERGED: f64 = 1e-15;
 
-/// The runs of a sweep as the fit needs them.
+/// The runs of a sweep in the form that the fit needs.
 pub(super) struct Data {
     /// N of each run.
     levels: Vec<f64>,
     /// ln(X / N) of each run.
     logs: Vec<f64>,
-    /// Of each run the intercept and a contrast per block but the last; the
-    /// contrasts of a block sum to zero over the blocks.
+    /// For each run the intercept and one contrast per block except the last; the contrasts of a
+    /// block sum to zero over the blocks.
     blocks: Vec<Vec<f64>>,
 }
 
-/// Values at which parameters are held.
+/// Fixed values of parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Held {
     pub(super) sigma: Option<f64>,
     pub(super) kappa: Option<f64>,
 }
 
-/// A curve that is closest to the runs, given what is held.
+/// The curve closest to the runs, given the fixed values.
 #[derive(Clone, Debug)]
 pub(super) struct Solution {
     pub(super) held: Held,
@@ -41,9 +40,9 @@ pub(super) struct Solution {
     pub(super) kappa: f64,
     /// Sum of the squares of the residuals, on the logarithmic scale.
     pub(super) sse: f64,
-    /// Runs less fitted parameters.
+    /// Runs minus fitted parameters.
     pub(super) df: usize,
-    /// Inverse of the product of the derivatives: intercept, blocks, what is free.
+    /// Inverse of the product of the derivatives: intercept, blocks, free parameters.
     inverse: Vec<Vec<f64>>,
 }
 
@@ -53,7 +52,7 @@ struct Divisor {
     columns: Vec<Vec<f64>>,
 }
 
-/// What [`Data::minimise`] found.
+/// Result of [`Data::minimise`].
 struct Minimum {
     linear: Vec<f64>,
     free: Vec<f64>,
@@ -74,12 +73,12 @@ impl Held {
 }
 
 impl Solution {
-    /// Level at which the rate is highest; none where it never falls.
+    /// Returns the level with the highest rate; `None` if the rate never falls.
     pub(super) fn peak(&self) -> Option<f64> {
         (self.kappa > 0.0).then(|| ((1.0 - self.sigma) / self.kappa).sqrt())
     }
 
-    /// Covariance of ln lambda, sigma and kappa for a variance of the residuals.
+    /// Returns the covariance of ln lambda, sigma and kappa for a variance of the residuals.
     pub(super) fn covariance(&self, variance: f64) -> [[f64; 3]; 3] {
         let free = [self.held.sigma, self.held.kappa].map(|held| held.is_none());
         let first = self.inverse.len() - free.iter().filter(|&&free| free).count();
@@ -95,7 +94,7 @@ impl Solution {
 }
 
 impl Data {
-    /// Of runs whose rates and levels are above 0.
+    /// Creates the data from runs whose rates and levels are above 0.
     pub(super) fn of(runs: &[ScaledRun]) -> Data {
         let names: BTreeSet<u32> = runs.iter().map(|run| run.block).collect();
         let last = names.last().copied();
@@ -114,24 +113,25 @@ impl Data {
         }
     }
 
-    /// Parameters of the intercept and the blocks: the number of blocks.
+    /// Returns the number of parameters of intercept and blocks: the number of blocks.
     pub(super) fn block_columns(&self) -> usize {
         self.blocks.first().map_or(0, Vec::len)
     }
 
-    /// Largest level.
+    /// Returns the largest level.
     pub(super) fn largest(&self) -> f64 {
         self.levels.iter().copied().fold(1.0, f64::max)
     }
 
-    /// The closest curve within the bounds, of those held as `candidates` say.
+    /// Returns the closest curve within the bounds, with parameters fixed as in one of
+    /// `candidates`.
     pub(super) fn closest(&self, candidates: &[Held]) -> Option<Solution> {
         let allowed = |s: &Solution| (0.0..=1.0).contains(&s.sigma) && s.kappa >= 0.0;
         let solutions = candidates.iter().filter_map(|&held| self.solve(held)).filter(allowed);
         solutions.reduce(|best, next| if next.sse < best.sse { next } else { best })
     }
 
-    /// Sum of squares of the closest curve whose peak lies at `level`.
+    /// Returns the sum of squares of the closest curve with its peak at `level`.
     pub(super) fn sse_with_peak(&self, level: f64) -> f64 {
         // kappa = (1 - sigma) / level^2, so that D stays linear in sigma.
         let pairs = |n: f64| n * (n - 1.0) / (level * level);
@@ -150,8 +150,8 @@ impl Data {
         bounds.iter().flatten().map(|minimum| minimum.sse).fold(f64::INFINITY, f64::min)
     }
 
-    /// Sum of squares around each level's own mean, blocks taken out, and its
-    /// degrees of freedom; none where blocks and levels can't be told apart.
+    /// Returns the sum of squares around each level's own mean, after removing block effects, and
+    /// its degrees of freedom; `None` if blocks and levels cannot be separated.
     pub(super) fn level_means(&self) -> Option<(f64, usize)> {
         let mut distinct = self.levels.clone();
         distinct.sort_by(f64::total_cmp);
@@ -195,8 +195,8 @@ impl Data {
         Some(Solution { held, log_lambda, sigma, kappa, sse, df, inverse })
     }
 
-    /// The closest curve without regard to bounds; none where there is none or
-    /// where its parameters can't be told apart.
+    /// Returns the closest curve regardless of bounds; `None` if there is none or its parameters
+    /// cannot be separated.
     fn minimise(&self, divisor: &Divisor) -> Option<Minimum> {
         let mut free = self.start(divisor);
         let mut linear = self.linear_part(&divisor.at(&free)?)?;
@@ -207,7 +207,7 @@ impl Data {
             let rows = self.derivatives(divisor, &free)?;
             let products = Symmetric::of_products(&rows);
             let gradient = right_side(&rows, &residuals);
-            // What a full step promises says whether another is worth taking.
+            // The reduction that a full step promises decides whether to take another.
             let full = products.solve(&gradient)?;
             let promised = dot(&full, &gradient);
             if promised <= CONVERGED * sse + f64::MIN_POSITIVE || sse < 1e-28 {
@@ -225,7 +225,7 @@ impl Data {
                     (linear, free, residuals) = (next_linear, next_free, next);
                     damping *= 0.1;
                 }
-                // As close as numbers of this length come.
+                // As close as floating-point numbers permit.
                 _ if damping > 1e12 && promised <= 1e-9 * sse => {
                     return Some(Minimum { linear, free, sse, inverse: products.inverse()? });
                 }
@@ -236,12 +236,12 @@ impl Data {
         None
     }
 
-    /// A start close by: N / X is linear in 1 / lambda, sigma / lambda and kappa
-    /// / lambda. Zero where that has no sense.
+    /// Returns a nearby starting point: N / X is linear in 1 / lambda, sigma / lambda and kappa /
+    /// lambda. Zero if that is not possible.
     fn start(&self, divisor: &Divisor) -> Vec<f64> {
         let rows: Vec<Vec<f64>> = (0..self.logs.len())
             .map(|i| {
-                // Relative to the mean, lest the products overflow.
+                // Relative to the mean, to prevent overflow of the products.
                 let rate = (self.logs[i] - self.logs[0]).exp();
                 let columns = divisor.columns.iter().map(|column| rate * column[i]);
                 std::iter::once(rate * divisor.offset[i]).chain(columns).collect()
@@ -256,7 +256,7 @@ impl Data {
         if solved[0] > 0.0 && divisor.at(&free).is_some() { free } else { zero }
     }
 
-    /// Intercept and blocks, given D.
+    /// Returns intercept and blocks, given D.
     fn linear_part(&self, divisors: &[f64]) -> Option<Vec<f64>> {
         let y: Vec<f64> = self.logs.iter().zip(divisors).map(|(y, d)| y + d.ln()).collect();
         Symmetric::of_products(&self.blocks).solve(&right_side(&self.blocks, &y))
@@ -267,7 +267,7 @@ impl Data {
         each.map(|((y, row), d)| y - dot(row, linear) + d.ln()).collect()
     }
 
-    /// Derivatives of the fitted logarithms, a row per run.
+    /// Returns the derivatives of the fitted logarithms, one row per run.
     fn derivatives(&self, divisor: &Divisor, free: &[f64]) -> Option<Vec<Vec<f64>>> {
         let divisors = divisor.at(free)?;
         let row = |(i, block): (usize, &Vec<f64>)| {
@@ -279,7 +279,7 @@ impl Data {
 }
 
 impl Divisor {
-    /// D of each run; none where one isn't above 0.
+    /// Returns D of each run; `None` if one isn't above 0.
     fn at(&self, free: &[f64]) -> Option<Vec<f64>> {
         let each = self.offset.iter().enumerate().map(|(i, offset)| {
             offset + self.columns.iter().zip(free).map(|(column, f)| f * column[i]).sum::<f64>()
@@ -293,7 +293,7 @@ fn moved(from: &[f64], by: &[f64]) -> Vec<f64> {
     from.iter().zip(by).map(|(a, b)| a + b).collect()
 }
 
-/// Transposed rows times a vector.
+/// Returns the transposed rows times a vector.
 fn right_side(rows: &[Vec<f64>], y: &[f64]) -> Vec<f64> {
     let width = rows.first().map_or(0, Vec::len);
     (0..width).map(|j| rows.iter().zip(y).map(|(row, y)| row[j] * y).sum()).collect()

@@ -1,28 +1,27 @@
-//! How the rate scales with the number of queues, cores, senders or workers.
+//! Scaling of the rate with the number of queues, cores, senders or workers.
 //!
-//! Gunther's universal scalability law (1993; *Guerrilla Capacity Planning*,
-//! 2007): X(N) = lambda N / (1 + sigma (N - 1) + kappa N (N - 1)). lambda is the
-//! rate of one, sigma the share that waits for what all share (contention),
-//! kappa the price of each pair keeping each other up to date (coherency),
-//! which makes the rate fall again beyond sqrt((1 - sigma) / kappa).
+//! Gunther's universal scalability law (1993; *Guerrilla Capacity Planning*, 2007): X(N) = lambda N
+//! / (1 + sigma (N - 1) + kappa N (N - 1)). lambda is the rate of one, sigma the share of time
+//! spent waiting for shared resources (contention), kappa the cost of each pair keeping each other
+//! up to date (coherency), which makes the rate fall beyond sqrt((1 - sigma) / kappa).
 //!
 //! - One figure per run; the fit is least squares on the logarithm of the rate,
 //!   because the scatter of rates grows with them.
-//! - Runs of several blocks: each block has a factor of its own, fitted
-//!   together with the law, and lambda is that of the geometrically mean block.
-//! - lambda > 0, 0 <= sigma <= 1, kappa >= 0. Where the closest curve lies on a
-//!   bound, the parameter is held there, the others' intervals are given that,
-//!   and its own interval is one-sided, from the profile of the sum of squares.
+//! - Runs of several blocks: each block has its own factor, fitted together with the law, and
+//!   lambda belongs to the geometrically mean block.
+//! - lambda > 0, 0 <= sigma <= 1, kappa >= 0. If the closest curve is on a bound, the parameter is
+//!   fixed there, the others' intervals are conditional on it, and its own interval is one-sided,
+//!   from the profile of the sum of squares.
 //! - The other parameters have t intervals from the curve's derivatives; the
 //!   peak, a ratio of two of them, has a profile interval, which may be open.
-//! - Lack of fit: what the law leaves unexplained of the levels' means against
-//!   the scatter of runs of one level (F test). A staircase, a plateau at line
-//!   rate or one lucky level isn't this law, and the sentence says so.
-//! - A level with a run at the ceiling of sender and receiver is left out whole:
-//!   without that run alone, the slow ones would stay.
+//! - Lack of fit: the part of the levels' means that the law leaves unexplained, compared with the
+//!   scatter of runs of one level (F test). A staircase, a plateau at line rate or one lucky level
+//!   does not follow this law, and the sentence reports it.
+//! - A level with a run at the ceiling of sender and receiver is excluded completely: excluding
+//!   only that run would keep the slow ones.
 //!
-//! Left out: extrapolation. The best level is sought between the smallest and
-//! the largest level that were measured.
+//! Out of scope: extrapolation. The best level is sought between the smallest and the largest
+//! measured level.
 
 mod fit;
 mod profile;
@@ -37,21 +36,21 @@ use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Levels that three parameters need for a fit that can be wrong.
+/// Minimum number of levels for a fit of three parameters that can be wrong.
 const MIN_LEVELS: usize = 4;
-/// Below this p-value of the lack of fit the law does not describe the levels.
+/// p-value of the lack of fit below which the law does not describe the levels.
 const LACK_OF_FIT_LEVEL: f64 = 0.01;
 
-/// The figure of one run of a sweep.
+/// Figure of one run of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScaledRun {
-    /// How many queues, cores, senders or workers; 1 or more.
+    /// Number of queues, cores, senders or workers; 1 or more.
     pub level: u32,
-    /// Block of the run; the same for all where there are none.
+    /// Block of the run; the same for all if there are no blocks.
     pub block: u32,
     /// Rate in packets per second.
     pub pps: f64,
-    /// True when sender, receiver or line set the rate, not the DUT.
+    /// True if sender, receiver or line limited the rate, not the DUT.
     pub limited: bool,
 }
 
@@ -64,24 +63,23 @@ pub struct Scalability {
     pub sigma: Parameter,
     /// Coherency, 0 or more.
     pub kappa: Parameter,
-    /// Where the law's rate is highest.
+    /// Level with the law's highest rate.
     pub peak: Peak,
-    /// The whole number between the smallest and the largest fitted level for
-    /// which the law predicts the highest rate.
+    /// The whole number between the smallest and the largest fitted level for which the law
+    /// predicts the highest rate.
     pub best: Prediction,
     /// The fitted level with the highest geometric mean of its runs.
     pub fastest_measured: Measured,
-    /// Test of the law against the scatter of the runs; none without several
-    /// runs of a level.
+    /// Test of the law against the scatter of the runs; `None` without several runs of a level.
     pub lack_of_fit: Option<LackOfFit>,
     /// Standard deviation of runs around the curve, on the logarithmic scale
     /// (0.02: about 2 %).
     pub residual_sd: f64,
-    /// Degrees of freedom of it.
+    /// Degrees of freedom of `residual_sd`.
     pub df: f64,
     /// Runs in the fit.
     pub runs: usize,
-    /// Blocks of them.
+    /// Blocks of these runs.
     pub blocks: usize,
     /// Levels in the fit, rising.
     pub levels: Vec<u32>,
@@ -89,7 +87,7 @@ pub struct Scalability {
     pub censored: Vec<u32>,
     /// Confidence of all intervals in percent.
     pub confidence: f64,
-    /// Covariance of ln lambda, sigma and kappa; zero for what is held.
+    /// Covariance of ln lambda, sigma and kappa; zero for fixed parameters.
     #[serde(skip)]
     covariance: [[f64; 3]; 3],
 }
@@ -103,22 +101,20 @@ pub struct Parameter {
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// Standard error (of lambda: on the logarithmic scale); none at a bound.
+    /// Standard error (of lambda: on the logarithmic scale); `None` at a bound.
     pub se: Option<f64>,
-    /// True when the estimate lies on a bound of what the law allows and the
-    /// interval is one-sided.
+    /// True if the estimate is on a bound of the law and the interval is one-sided.
     pub at_bound: bool,
 }
 
 /// Level at which the law's rate is highest, sqrt((1 - sigma) / kappa).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Peak {
-    /// The level, any positive number; none where the fitted rate never falls.
+    /// The level, any positive number; `None` if the fitted rate never falls.
     pub level: Option<f64>,
     /// Lower end of its profile interval.
     pub low: f64,
-    /// Upper end; none where the interval is open: the runs don't exclude a
-    /// rate that never falls.
+    /// Upper end; `None` if the interval is open: the runs don't exclude a rate that never falls.
     pub high: Option<f64>,
 }
 
@@ -144,7 +140,7 @@ pub struct Measured {
     pub pps: f64,
 }
 
-/// F test of the law against level means that follow no law.
+/// F test of the law against unrestricted level means.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LackOfFit {
     /// Ratio of the mean squares.
@@ -157,31 +153,31 @@ pub struct LackOfFit {
     pub p: f64,
 }
 
-/// Why there is no fit, and what would make one.
+/// Reason why there is no fit, and the remedy.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum NoFit {
-    /// Not enough levels (that aren't limited by the generator).
+    /// Too few levels that aren't limited by the generator.
     #[error(
         "too few levels for three parameters: {have} of at least {MIN_LEVELS}{}",
         wording::left_out(censored)
     )]
     TooFewLevels {
-        /// Levels that count.
+        /// Used levels.
         have: usize,
-        /// Levels that don't.
+        /// Excluded levels.
         censored: Vec<u32>,
     },
-    /// Not enough runs.
+    /// Too few runs.
     #[error("too few runs: {have} of at least {need} for {parameters} parameters")]
     TooFewRuns {
-        /// Runs that count.
+        /// Used runs.
         have: usize,
         /// Runs needed.
         need: usize,
-        /// Parameters, those of blocks included.
+        /// Parameters, including those of blocks.
         parameters: usize,
     },
-    /// A rate that has no logarithm, or a level below 1.
+    /// A rate without a logarithm, or a level below 1.
     #[error(
         "{pps} pps at level {level}: levels must be 1 or more and every run must have forwarded packets"
     )]
@@ -202,8 +198,8 @@ pub enum NoFit {
 /// Fits the law to the runs of one sweep.
 ///
 /// # Errors
-/// Fewer than four levels that aren't limited, too few runs, a rate or a level
-/// that isn't above 0, or rates that no curve of the law is closest to.
+/// Fewer than four levels that aren't limited, too few runs, a rate or a level that isn't above 0,
+/// or rates without a closest curve of the law.
 pub fn fit_scalability(runs: &[ScaledRun], confidence: f64) -> Result<Scalability, NoFit> {
     if !(confidence > 50.0 && confidence < 100.0) {
         return Err(NoFit::Confidence(confidence));
@@ -281,7 +277,7 @@ impl Scalability {
         Some(scalability)
     }
 
-    /// The law's mean rate at any level of 1 or more, with its t interval.
+    /// Returns the law's mean rate at any level of 1 or more, with its t interval.
     pub fn predict(&self, level: f64) -> (f64, Interval) {
         let pairs = level * (level - 1.0);
         let (sigma, kappa) = (self.sigma.value, self.kappa.value);
@@ -296,27 +292,27 @@ impl Scalability {
         (log.exp(), Interval { low: (log - half).exp(), high: (log + half).exp() })
     }
 
-    /// False when the lack of fit is beyond chance (p below 1 %): the curve is
-    /// then a smoothed view of the levels, and its best level a guess.
+    /// False if the lack of fit is beyond chance (p below 1 %): the curve is then a smoothed view
+    /// of the levels, and its best level a guess.
     pub fn holds(&self) -> bool {
         self.lack_of_fit.is_none_or(|test| test.p >= LACK_OF_FIT_LEVEL)
     }
 
-    /// True when the law's peak lies between the smallest and the largest level.
+    /// True if the law's peak is between the smallest and the largest level.
     pub fn peak_is_within(&self) -> bool {
         let range = self.levels.first().zip(self.levels.last());
         let (Some(peak), Some((&low, &high))) = (self.peak.level, range) else { return false };
         (f64::from(low)..=f64::from(high)).contains(&peak)
     }
 
-    /// True when the best level may lie above those that count: the law still
-    /// rises at the last of them, and the equipment limited the levels beyond.
+    /// True if the best level may be above the used ones: the law still rises at the last of them,
+    /// and the equipment limited the levels beyond.
     pub fn best_is_open(&self) -> bool {
         let last = self.levels.last();
         !self.peak_is_within() && self.censored.iter().any(|level| Some(level) > last)
     }
 
-    /// The whole number with the highest predicted rate, the smaller of equals.
+    /// Returns the whole number with the highest predicted rate, the smaller of equals.
     fn best_between(&self, solution: &Solution) -> Option<Prediction> {
         let (low, high) = (*self.levels.first()?, *self.levels.last()?);
         // The law rises up to its peak and falls beyond.
@@ -340,7 +336,7 @@ fn fastest(runs: &[ScaledRun]) -> Option<Measured> {
     means.reduce(|best, next| if next.pps > best.pps { next } else { best })
 }
 
-/// The law against a mean of its own for each level (blocks taken out of both).
+/// Tests the law against a separate mean for each level (block effects removed from both).
 fn lack_of_fit(data: &Data, solution: &Solution) -> Option<LackOfFit> {
     let (sse, df_runs) = data.level_means()?;
     let df_law = solution.df.checked_sub(df_runs).filter(|&df| df > 0)? as f64;
@@ -349,7 +345,7 @@ fn lack_of_fit(data: &Data, solution: &Solution) -> Option<LackOfFit> {
     }
     let df_runs = df_runs as f64;
     let missed = (solution.sse - sse).max(0.0) / df_law;
-    // Runs without any scatter contradict the law for certain or not at all.
+    // Runs without any scatter contradict the law certainly or not at all.
     let f = if missed == 0.0 { 0.0 } else { missed / (sse / df_runs) };
     let p = match FisherSnedecor::new(df_law, df_runs) {
         Ok(distribution) if f.is_finite() => distribution.sf(f),

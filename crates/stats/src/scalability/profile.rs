@@ -1,20 +1,19 @@
-//! Intervals from the profile of the sum of squares: all values of one quantity
-//! for which the closest curve is still close enough (Bates and Watts, 1988,
-//! *Nonlinear Regression Analysis*, section 6.1). They respect bounds and may
-//! be open, which t intervals can't.
+//! Intervals from the profile of the sum of squares: all values of one quantity for which the
+//! closest curve is still close enough (Bates and Watts, 1988, *Nonlinear Regression Analysis*,
+//! section 6.1). They respect bounds and may be open, unlike t intervals.
 
 use super::Peak;
 use super::fit::{Data, Held, Solution};
 use crate::summary::{Interval, t_quantile};
 
-/// Levels beyond this multiple of the largest are as good as none.
+/// Multiple of the largest level beyond which levels are equivalent to infinity.
 const FAR: f64 = 1e4;
-/// kappa beyond this is no forwarding device.
+/// Maximum kappa of any forwarding device.
 const MAX_KAPPA: f64 = 1e3;
-/// Steps towards an end; ten are usual.
+/// Maximum number of steps towards an end; ten are usual.
 const MAX_STEPS: usize = 60;
 
-/// Interval of sigma that is held at `bound` (0 or 1), one-sided.
+/// Returns the one-sided interval of sigma if it is fixed at `bound` (0 or 1).
 pub(super) fn sigma(data: &Data, best: &Solution, bound: f64, confidence: f64) -> Interval {
     let limit = limit(best, one_sided(confidence));
     let excess = |sigma: f64| {
@@ -27,7 +26,7 @@ pub(super) fn sigma(data: &Data, best: &Solution, bound: f64, confidence: f64) -
     Interval { low: bound.min(end), high: bound.max(end) }
 }
 
-/// Interval of kappa that is held at 0, one-sided.
+/// Returns the one-sided interval of kappa if it is fixed at 0.
 pub(super) fn kappa(data: &Data, best: &Solution, confidence: f64) -> Interval {
     let limit = limit(best, one_sided(confidence));
     let excess = |kappa: f64| {
@@ -39,13 +38,13 @@ pub(super) fn kappa(data: &Data, best: &Solution, confidence: f64) -> Interval {
     Interval { low: 0.0, high: outwards(0.0, first, 2.0, MAX_KAPPA, excess).unwrap_or(MAX_KAPPA) }
 }
 
-/// The peak with its interval: one-sided where the rate never falls.
+/// Returns the peak with its interval: one-sided if the rate never falls.
 pub(super) fn peak(data: &Data, best: &Solution, confidence: f64) -> Peak {
     let level = best.peak();
     let limit = limit(best, if level.is_some() { confidence } else { one_sided(confidence) });
     let excess = |level: f64| data.sse_with_peak(level) - limit;
     let (near, far) = (1e-3, FAR * data.largest());
-    // Never falling is a peak at infinity.
+    // A rate that never falls has its peak at infinity.
     let inner = level.unwrap_or(far).clamp(near, far);
     let rising = Held::FACES.map(|held| Held { kappa: Some(0.0), ..held });
     let open = data.closest(&rising).is_some_and(|solution| solution.sse <= limit);
@@ -54,8 +53,8 @@ pub(super) fn peak(data: &Data, best: &Solution, confidence: f64) -> Peak {
     Peak { level, low, high }
 }
 
-/// The end of an interval that holds `inside`, sought from `outer` on in steps
-/// of `factor`; none when it holds `last` too.
+/// Returns the end of an interval that contains `inside`, sought from `outer` on in steps of
+/// `factor`; `None` if it also contains `last`.
 fn outwards(
     mut inside: f64,
     mut outer: f64,
@@ -72,9 +71,8 @@ fn outwards(
     Some(boundary(inside, outer, excess))
 }
 
-/// Where `excess` passes zero between a value for which it is negative and one
-/// for which it is positive: regula falsi as in [`crate::power`], the
-/// middle where one of them is infinite.
+/// Returns the zero of `excess` between a value for which it is negative and one for which it is
+/// positive: regula falsi as in [`crate::power`], the middle if one of them is infinite.
 fn boundary(mut inside: f64, mut outside: f64, excess: impl Fn(f64) -> f64) -> f64 {
     let (mut below, mut above) = (excess(inside), excess(outside));
     for _ in 0..MAX_STEPS {
@@ -96,14 +94,14 @@ fn boundary(mut inside: f64, mut outside: f64, excess: impl Fn(f64) -> f64) -> f
     inside
 }
 
-/// Largest sum of squares that is close enough.
+/// Returns the largest sum of squares that is close enough.
 fn limit(best: &Solution, confidence: f64) -> f64 {
     let df = best.df as f64;
     let t = t_quantile(confidence, df).unwrap_or(f64::NAN);
     best.sse * (1.0 + t * t / df)
 }
 
-/// The confidence whose two-sided quantile is the one-sided one asked for.
+/// Returns the confidence whose two-sided quantile equals the requested one-sided one.
 fn one_sided(confidence: f64) -> f64 {
     2.0 * confidence - 100.0
 }

@@ -10,7 +10,7 @@ const PLAIN: [f64; 24] = [
     3110763., 3180614., 3172168., 3578966., 3505581., 3569340., 3925174., 3768286., 3835701.,
     3917922., 3966147., 3922586., 4168834., 4083643., 4211267.,
 ];
-/// Block, level, rate; lambda 8e5, sigma 0.2, kappa 0.002, 1 %; one run lacks.
+/// Block, level, rate; lambda 8e5, sigma 0.2, kappa 0.002, 1 %; one run is missing.
 const BLOCKED: [(u32, u32, f64); 23] = [
     (0, 1, 885524.),
     (0, 2, 1465923.),
@@ -89,7 +89,7 @@ fn runs_without_blocks_agree_with_scipy() {
     close(pps, 4135913.2861867906, 1e-6);
     close(interval.low, 4025214.230941859, 1e-6);
     close(interval.high, 4249656.721216014, 1e-6);
-    // The peak lies beyond the largest level: nothing is extrapolated.
+    // The peak is beyond the largest level: nothing is extrapolated.
     assert_eq!(fit.best.level, 8);
     assert!(fit.sentence().contains("no peak within what was measured (at 9.26 [8.63, 10.1])"));
 }
@@ -109,7 +109,7 @@ fn runs_in_blocks_agree_with_scipy() {
 }
 
 #[test]
-fn a_bound_is_named_and_its_interval_is_one_sided() {
+fn bound_is_reported_with_a_one_sided_interval() {
     let fit = fit_scalability(&rising(), 95.0).unwrap();
     parameter(fit.lambda_pps, 13.804317946966604_f64.exp(), 0.014255489060430617);
     parameter(fit.sigma, 0.09507404922507541, 0.005826234225847272);
@@ -123,7 +123,7 @@ fn a_bound_is_named_and_its_interval_is_one_sided() {
 }
 
 #[test]
-fn the_archives_spike_is_no_such_law() {
+fn archive_spike_does_not_fit_the_law() {
     // Chelsio queues 1 to 8 on FreeBSD 10.2, five boots each.
     let medians = [
         [1199682, 1189795, 1200070, 1199361, 1200125],
@@ -168,7 +168,7 @@ fn the_best_is_open_where_the_equipment_limits_what_lies_above() {
             })
             .collect()
     };
-    // The law's peak is at 6.7; only four levels are the device's own.
+    // The law's peak is at 6.7; only four levels are not limited.
     let limited = fit_scalability(&runs(5), 95.0).unwrap();
     assert_eq!(limited.best_phrase(), "4 or more");
     assert!(limited.sentence().starts_with("best level 4 or more (at 4: "), "{limited:?}");
@@ -177,9 +177,9 @@ fn the_best_is_open_where_the_equipment_limits_what_lies_above() {
 }
 
 #[test]
-fn a_level_at_the_ceiling_is_left_out_whole() {
+fn level_at_the_ceiling_is_excluded_completely() {
     let mut runs = plain();
-    // One run of eight queues was limited: the other two of that level go too.
+    // One run of eight queues was limited: the other two of that level are also excluded.
     runs[22].limited = true;
     let fit = fit_scalability(&runs, 95.0).unwrap();
     assert_eq!(fit.censored, [8]);
@@ -200,7 +200,7 @@ fn a_level_at_the_ceiling_is_left_out_whole() {
 }
 
 #[test]
-fn refusals_are_named() {
+fn unusable_sweeps_are_refused_with_reasons() {
     let three: Vec<ScaledRun> = plain().into_iter().filter(|run| run.level < 4).collect();
     let few = NoFit::TooFewLevels { have: 3, censored: Vec::new() };
     assert_eq!(fit_scalability(&three, 95.0), Err(few));
@@ -217,7 +217,7 @@ fn refusals_are_named() {
 }
 
 #[test]
-fn runs_without_scatter_are_met_exactly() {
+fn runs_without_scatter_are_fitted_exactly() {
     let runs: Vec<ScaledRun> = (1..=6).map(|n| run(n, law(n, 2e6, 0.1, 0.02))).collect();
     let fit = fit_scalability(&runs, 95.0).unwrap();
     close(fit.lambda_pps.value, 2e6, 1e-9);
@@ -226,8 +226,7 @@ fn runs_without_scatter_are_met_exactly() {
     assert_eq!((fit.lack_of_fit, fit.holds()), (None, true));
 }
 
-/// Nearly normal: the sum of twelve uniforms, by Steele, Lea and Flood's
-/// SplitMix64 (2014).
+/// Nearly normal numbers: the sum of twelve uniforms, by Steele, Lea and Flood's SplitMix64 (2014).
 struct Random(u64);
 
 impl Random {
@@ -244,7 +243,7 @@ impl Random {
 }
 
 #[test]
-fn intervals_cover_the_truth_as_often_as_they_say() {
+fn interval_coverage_matches_the_confidence() {
     const FITS: u32 = 400;
     let (lambda, sigma, kappa) = (1e6, 0.12, 0.012_f64);
     let peak = ((1.0 - sigma) / kappa).sqrt();
@@ -280,7 +279,7 @@ proptest! {
 
     /// The closest curve is closer than any other within the bounds.
     #[test]
-    fn nothing_is_closer(
+    fn fit_is_the_closest_curve(
         rates in prop::collection::vec(1e5..1e7f64, 12),
         other in (12.0..17.0f64, 0.0..1.0f64, 0.0..0.5f64),
     ) {

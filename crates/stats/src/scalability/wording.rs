@@ -1,10 +1,10 @@
-//! A fit in words: the one place where it is printed.
+//! Wording of a fit: the single place that prints it.
 
 use super::{LackOfFit, Parameter, Peak, Scalability};
 use fwdlab_model::units::format_pps;
 
 impl Scalability {
-    /// All of it in one line: does the law hold, its parameters, the best level.
+    /// Returns the whole fit in one line: fit of the law, parameters, best level.
     pub fn sentence(&self) -> String {
         let best = self.best;
         let at = if self.best_is_open() { format!("at {}: ", best.level) } else { String::new() };
@@ -35,7 +35,7 @@ impl Scalability {
         )
     }
 
-    /// The parameters with their intervals.
+    /// Returns the parameters with their intervals.
     fn parameters(&self) -> String {
         let lambda = self.lambda_pps;
         format!(
@@ -49,14 +49,14 @@ impl Scalability {
         )
     }
 
-    /// The best level, e.g. `4`, or `4 or more` where the levels above it were
-    /// limited by something other than the DUT.
+    /// Returns the best level, e.g. `4`, or `4 or more` if the levels above it were limited by
+    /// something other than the DUT.
     pub fn best_phrase(&self) -> String {
         let more = if self.best_is_open() { " or more" } else { "" };
         format!("{}{more}", self.best.level)
     }
 
-    /// Where the rate turns, and whether that was seen.
+    /// Returns the level at which the rate turns, and whether the runs include it.
     pub fn peak_phrase(&self) -> String {
         match self.peak.level {
             None => format!("no peak within what was measured (above {})", level(self.peak.low)),
@@ -76,7 +76,7 @@ impl Scalability {
 }
 
 impl Parameter {
-    /// Value and interval, e.g. `0.081 [0.062, 0.099]`; one on a bound says so.
+    /// Returns value and interval, e.g. `0.081 [0.062, 0.099]`; a value on a bound is marked.
     pub fn shown(&self) -> String {
         let bound = if self.at_bound { " (bound)" } else { "" };
         format!("{}{bound} [{}, {}]", short(self.value), short(self.low), short(self.high))
@@ -84,7 +84,7 @@ impl Parameter {
 }
 
 impl Peak {
-    /// Level and interval, e.g. `4.2 [3.9, 4.6]`; an open end is `none`.
+    /// Returns level and interval, e.g. `4.2 [3.9, 4.6]`; an open end is `none`.
     pub fn shown(&self) -> String {
         let value = self.level.map_or("none".to_owned(), level);
         let high = self.high.map_or("none".to_owned(), level);
@@ -92,7 +92,7 @@ impl Peak {
     }
 }
 
-/// `F(5, 32) = 1.20, p = 0.33`.
+/// Writes `F(5, 32) = 1.20, p = 0.33`.
 impl std::fmt::Display for LackOfFit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let p = match self.p {
@@ -104,7 +104,7 @@ impl std::fmt::Display for LackOfFit {
     }
 }
 
-/// What is said of levels that don't count; nothing where all do.
+/// Describes excluded levels; empty if there are none.
 pub(super) fn left_out(levels: &[u32]) -> String {
     if levels.is_empty() {
         return String::new();
@@ -113,7 +113,7 @@ pub(super) fn left_out(levels: &[u32]) -> String {
     format!(" ({} left out: limited by sender, receiver or line)", levels.join(", "))
 }
 
-/// Two digits that count, three for what is 1 or more.
+/// Formats with two significant digits, three for 1 or more.
 fn short(value: f64) -> String {
     match value.abs() {
         v if v >= 100.0 => format!("{value:.0}"),
@@ -126,7 +126,7 @@ fn short(value: f64) -> String {
     }
 }
 
-/// A level that need not be whole.
+/// Formats a level that need not be a whole number.
 fn level(value: f64) -> String {
     match value {
         v if v >= 100.0 => format!("{v:.0}"),

@@ -1,4 +1,4 @@
-//! Two variants compared under a stopping rule.
+//! Comparison of two variants under a stopping rule.
 
 use super::{Decision, Mode, Rule, Sequential, open, planned::Looks};
 use crate::blocked::{BlockedRun, common_blocks};
@@ -9,15 +9,15 @@ use crate::power::MDE_POWER;
 use crate::randomisation::BlockLogs;
 use crate::summary::{mean, t_quantile, variance};
 
-/// Compares two variants whose experiment may stop early, and says what becomes
-/// of it. Intervals hold together for all comparisons of the family, and
-/// whenever one stops; a block counts when it holds both variants.
+/// Compares two variants whose experiment may stop early, and returns the decision. Intervals hold
+/// jointly for all comparisons of the family, at any stopping time; a block is used if it contains
+/// both variants.
 ///
-/// The minimum detectable effect is that of as many blocks, had they been the
-/// last: half the interval, and the quantile of the power.
+/// The minimum detectable effect assumes that these blocks are the last: half the interval, plus
+/// the quantile of the power.
 ///
 /// # Errors
-/// Nothing to look at yet, a rate that isn't above 0, criteria out of range.
+/// No look yet, a rate that isn't above 0, criteria out of range.
 pub fn compare_sequentially(
     baseline: &[BlockedRun],
     candidate: &[BlockedRun],
@@ -59,7 +59,7 @@ pub fn compare_sequentially(
     let half = bound_of(&rule, &found, mode, criteria) * se;
     let reach = t_quantile(200.0 * MDE_POWER - 100.0, df).map_or(f64::NAN, |t| half + t * se);
     let (low, high) = (found.low.exp(), found.high.exp());
-    // The two one-sided tests may decide before the interval has ends.
+    // The two one-sided tests may decide before the interval is bounded.
     let is_bounded = low > 0.0 && high.is_finite();
     let (equivalence_low, equivalence_high) = match is_bounded {
         true => (found.equivalence_low.exp(), found.equivalence_high.exp()),
@@ -73,7 +73,7 @@ pub fn compare_sequentially(
         p: found.p,
         p_adjusted: found.p,
         mde: reach.exp_m1(),
-        // The level of a rank test is that of one look.
+        // The level of a rank test is for a single look.
         robust: None,
         ..fixed
     };
@@ -96,7 +96,7 @@ fn method(found: &Sequential, mode: Mode, criteria: Criteria) -> Method {
     }
 }
 
-/// The bound of |t| at the last look.
+/// Returns the bound of |t| at the last look.
 fn bound_of(rule: &Rule, found: &Sequential, mode: Mode, criteria: Criteria) -> f64 {
     match mode {
         Mode::Planned => rule.bound_at(found.looks_done),
@@ -107,8 +107,8 @@ fn bound_of(rule: &Rule, found: &Sequential, mode: Mode, criteria: Criteria) -> 
     }
 }
 
-/// Blocks after which the next decision may fall, for experiments of at most
-/// `max_blocks` of which `blocks` are done; none when there is none.
+/// Returns the number of blocks after which the next decision is possible, for experiments of at
+/// most `max_blocks` of which `blocks` are done; `None` if there is none.
 pub fn next_look_after(mode: Mode, max_blocks: u32, blocks: u32) -> Option<u32> {
     match mode {
         Mode::Planned => Looks::of(max_blocks).next_after(blocks),

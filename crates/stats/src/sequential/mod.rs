@@ -1,20 +1,18 @@
-//! Stopping rules that may look at the result and still keep their error.
+//! Stopping rules that may look at the result and still control their error.
 //!
-//! Peeking at a t test after every block from the fifth on finds a difference
-//! where there is none in a fifth to a quarter of experiments. Two rules don't:
+//! Peeking at a t test after every block from the fifth on reports a false difference in a fifth to
+//! a quarter of experiments. Two rules avoid this:
 //!
-//! - [`planned`]: five looks, decided on beforehand; nearly as sharp as a test
-//!   without looks.
-//! - [`open`]: a look after every block, and no end needed; its intervals are
-//!   about twice as wide at first.
+//! - [`planned`]: five looks, decided in advance; nearly as powerful as a test without looks.
+//! - [`open`]: a look after every block, with no fixed end; its intervals are initially about twice
+//!   as wide.
 //!
-//! [`Rule`] applies either to one comparison's block log ratios (candidate
-//! over baseline). Comparisons asked together share the level evenly
-//! (Bonferroni), because rules that stop at different times have no common
-//! table of p-values for Holm to adjust.
+//! [`Rule`] applies either to one comparison's block log ratios (candidate over baseline).
+//! Comparisons made together share the level evenly (Bonferroni), because rules that stop at
+//! different times have no common table of p-values for Holm to adjust.
 //!
-//! Left out: giving up because a difference has become unlikely. Experiments
-//! without effect end by equivalence.
+//! Out of scope: giving up because a difference has become unlikely. Experiments without effect end
+//! by equivalence.
 
 mod compare;
 pub mod open;
@@ -29,11 +27,11 @@ pub use rule::{Course, Rule};
 use super::summary::{Interval, mean, variance};
 use serde::Serialize;
 
-/// Which rule stops an experiment.
+/// Stopping rule of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Looks at a few numbers of blocks ([`planned`]).
+    /// A few planned looks ([`planned`]).
     Planned,
     /// A look after every block ([`open`]).
     Open,
@@ -43,42 +41,41 @@ pub enum Mode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Decision {
-    /// Not decided yet; measure further.
+    /// Undecided; continue measuring.
     Continue,
     /// The ratio isn't 1.
     Difference,
-    /// No difference was found, and any lies within the margin.
+    /// No difference was found, and any existing one is within the margin.
     Equivalent,
-    /// All blocks were measured and neither was shown.
+    /// All blocks were measured, and neither was shown.
     Exhausted,
 }
 
-/// One comparison as far as it was looked at, on the scale of natural
-/// logarithms of ratios.
+/// State of one comparison at its last look, on the scale of natural logarithms of ratios.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Sequential {
-    /// Mean log ratio of the blocks that were looked at; before the first look
-    /// that of all blocks so far, 0 without any.
+    /// Mean log ratio of the blocks at the last look; before the first look the mean of all blocks
+    /// so far, 0 without any.
     pub effect: f64,
-    /// Lower end of what the intervals of all looks have in common, at the
-    /// confidence asked for and valid whenever one stops; infinite before the
-    /// first. In rare cases the effect lies outside.
+    /// Lower end of the intersection of the intervals of all looks, at the required confidence and
+    /// valid at any stopping time; infinite before the first look. In rare cases the effect is
+    /// outside.
     pub low: f64,
-    /// Upper end of it.
+    /// Upper end of the intersection.
     pub high: f64,
-    /// Lower end of the same for two one-sided tests of equivalence (90 % for
-    /// a confidence of 95 %).
+    /// Lower end of the same intersection for two one-sided tests of equivalence (90 % for a
+    /// confidence of 95 %).
     pub equivalence_low: f64,
-    /// Upper end of it.
+    /// Upper end of that intersection.
     pub equivalence_high: f64,
-    /// Two-sided p-value of "the ratio is 1", valid whenever one stops; for
-    /// this comparison alone, to be held against the level over the family.
+    /// Two-sided p-value of "the ratio is 1", valid at any stopping time; for this comparison
+    /// alone, to be compared with the level divided by the family size.
     pub p: f64,
-    /// Blocks that were looked at.
+    /// Blocks at the last look.
     pub blocks: u32,
     /// Looks so far; in the open mode one per block from the second on.
     pub looks_done: u32,
-    /// Looks that are planned in all; none in the open mode.
+    /// Number of planned looks; `None` in the open mode.
     pub looks_planned: Option<u32>,
     /// The decision.
     pub decision: Decision,
@@ -121,7 +118,7 @@ impl Default for Stand {
 }
 
 impl Stand {
-    /// Takes in a further look.
+    /// Adds a look.
     fn narrow(&mut self, difference: Interval, equivalence: Interval, margin: f64) {
         self.difference = common_part(self.difference, difference);
         self.equivalence = common_part(self.equivalence, equivalence);
@@ -158,15 +155,14 @@ impl Stand {
     }
 }
 
-/// What two intervals that hold at once have in common. Nothing at all shows
-/// that one of them is wrong, as few may be: then the later one.
+/// Returns the intersection of two intervals that hold jointly. If it is empty, one of them is
+/// wrong, as a few may be: then the later one.
 fn common_part(earlier: Interval, later: Interval) -> Interval {
     let both = Interval { low: earlier.low.max(later.low), high: earlier.high.min(later.high) };
     if both.low <= both.high { both } else { later }
 }
 
-/// The t statistic; values without scatter differ from 0 for certain or not
-/// at all.
+/// Returns the t statistic; values without scatter differ from 0 certainly or not at all.
 fn t_of(effect: f64, se: f64) -> f64 {
     if se == 0.0 {
         return if effect == 0.0 { 0.0 } else { f64::INFINITY.copysign(effect) };

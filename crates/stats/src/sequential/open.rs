@@ -1,29 +1,28 @@
-//! Looks after every block, for as long as one likes.
+//! Looks after every block, without a fixed end.
 //!
-//! The evidence against "no effect" is the ratio of two likelihoods of the t
-//! statistic: with an effect that is itself normal around 0 with `g` times the
-//! variance of a block, over without one. Its expectation under no effect is 1
-//! whatever the scatter, so that it exceeds 1 / alpha at any time with a
-//! chance of at most alpha (Ville's inequality): an e-process, and the interval
-//! of all effects not yet refuted, a confidence sequence (Lindon, Ham, Tingley
-//! and Bojinov, 2022; Wang and Ramdas, 2025, "Anytime-valid t-tests").
+//! The evidence against "no effect" is the ratio of two likelihoods of the t statistic: with an
+//! effect that is itself normal around 0 with `g` times the variance of a block, over without one.
+//! Without an effect its expectation is 1 for any scatter, so it exceeds 1 / alpha at any time with
+//! a chance of at most alpha (Ville's inequality): an e-process. The interval of all effects not
+//! yet refuted is a confidence sequence (Lindon, Ham, Tingley and Bojinov, 2022; Wang and Ramdas,
+//! 2025, "Anytime-valid t-tests").
 //!
 //! In 10^5 simulated experiments without effect, the evidence reached 20 (a
 //! level of 5 %) within 50, 200 and 1000 blocks in 2.5, 3.2 and 3.5 %. With
 //! effects of 1, 2, 3 and 5 % on runs with a coefficient of variation of 1 %,
 //! all reached it within 200 blocks, after 22.5, 9.1, 6.8 and 5.6 on average.
 //!
-//! Left out: tuning `g` to the effect hoped for; 1 finds effects of about one
-//! standard deviation of a block's log ratio soonest and others little later.
+//! Out of scope: tuning `g` to the expected effect. 1 detects effects of about one standard
+//! deviation of a block's log ratio soonest, and others only slightly later.
 
 use super::super::summary::Interval;
 use super::common_part;
 
-/// Variance of the effect over that of a block's log ratio, before the data.
+/// Prior variance of the effect over the variance of a block's log ratio.
 const G: f64 = 1.0;
 
-/// Natural logarithm of the evidence in a t statistic of `n` block log ratios
-/// (infinite without scatter); 0 for fewer than two.
+/// Returns the natural logarithm of the evidence in a t statistic of `n` block log ratios (infinite
+/// without scatter); 0 for fewer than two.
 pub fn log_e(n: u32, t: f64) -> f64 {
     if n < 2 {
         return 0.0;
@@ -32,15 +31,15 @@ pub fn log_e(n: u32, t: f64) -> f64 {
     let spread = 1.0 + f64::from(n) * G;
     let likelihoods = match t.abs() {
         t if t.is_finite() => (t * t / df).ln_1p() - (t * t / (df * spread)).ln_1p(),
-        // What it tends to.
+        // The limit for infinite t.
         _ => spread.ln(),
     };
     0.5 * (df + 1.0) * likelihoods - 0.5 * spread.ln()
 }
 
-/// The |t| at which the evidence of `n` block log ratios reaches 1 / `alpha`:
-/// half the width of the confidence sequence in standard errors. Infinite
-/// while so few blocks can't reach it.
+/// Returns the |t| at which the evidence of `n` block log ratios reaches 1 / `alpha`: half the
+/// width of the confidence sequence in standard errors. Infinite while too few blocks cannot reach
+/// it.
 pub fn bound(n: u32, alpha: f64) -> f64 {
     if n < 2 {
         return f64::INFINITY;
@@ -67,7 +66,7 @@ pub struct EProcess {
 }
 
 impl EProcess {
-    /// Without blocks yet; the confidence sequence is that of level `alpha`.
+    /// Creates a process without blocks, with a confidence sequence of level `alpha`.
     pub fn new(alpha: f64) -> EProcess {
         let interval = Interval { low: f64::NEG_INFINITY, high: f64::INFINITY };
         EProcess { alpha, n: 0, mean: 0.0, squares: 0.0, log_e_max: 0.0, interval }
@@ -88,37 +87,37 @@ impl EProcess {
         }
     }
 
-    /// Blocks so far.
+    /// Returns the number of blocks so far.
     pub fn blocks(&self) -> u32 {
         self.n
     }
 
-    /// Mean log ratio; 0 without blocks.
+    /// Returns the mean log ratio; 0 without blocks.
     pub fn effect(&self) -> f64 {
         self.mean
     }
 
-    /// The evidence's natural logarithm now.
+    /// Returns the current evidence as a natural logarithm.
     pub fn log_e(&self) -> f64 {
         log_e(self.n, super::t_of(self.mean, self.se()))
     }
 
-    /// The most that it was; at least 0, the evidence without blocks.
+    /// Returns its maximum so far; at least 0, the evidence without blocks.
     pub fn log_e_max(&self) -> f64 {
         self.log_e_max
     }
 
-    /// p-value that is valid after every block: one over the most evidence.
+    /// Returns the p-value, valid after every block: one over the maximum evidence.
     pub fn p(&self) -> f64 {
         (-self.log_e_max).exp()
     }
 
-    /// What the confidence sequence's intervals so far have in common.
+    /// Returns the intersection of the confidence sequence's intervals so far.
     pub fn interval(&self) -> Interval {
         self.interval
     }
 
-    /// Standard error of the mean; infinite for fewer than two blocks.
+    /// Returns the standard error of the mean; infinite for fewer than two blocks.
     fn se(&self) -> f64 {
         let n = f64::from(self.n);
         if self.n < 2 { f64::INFINITY } else { (self.squares / (n - 1.0) / n).sqrt() }
@@ -148,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn bound_is_where_the_evidence_suffices() {
+    fn evidence_at_the_bound_is_sufficient() {
         for n in [5, 6, 10, 20, 100, 1000] {
             for alpha in [0.1, 0.05, 0.01] {
                 let bound = bound(n, alpha);
@@ -180,7 +179,7 @@ mod tests {
         }
         assert_eq!(process.blocks(), 7);
         assert!((process.log_e_max() - most).abs() < 1e-9);
-        // The interval excludes 0 exactly when p is below the level.
+        // The interval excludes 0 if and only if p is below the level.
         assert!(process.p() < 0.05 && process.interval().low > 0.0, "{process:?}");
     }
 
@@ -192,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn no_scatter_is_no_panic() {
+    fn missing_scatter_does_not_panic() {
         let mut process = EProcess::new(0.05);
         for _ in 0..10 {
             process.push(0.0);
@@ -206,8 +205,8 @@ mod tests {
         assert_eq!(process.interval(), Interval { low: 0.25, high: 0.25 });
     }
 
-    /// Share of experiments whose evidence reaches 20 within so many blocks,
-    /// and how many those that do need.
+    /// Returns the share of experiments whose evidence reaches 20 within `blocks` blocks, and the
+    /// mean number of blocks that these need.
     fn found(effect_in_sd: f64, blocks: u32, experiments: u32) -> (f64, f64) {
         let mut numbers = NormalNumbers::seeded(5);
         let (mut found, mut needed) = (0, 0);
@@ -232,25 +231,25 @@ mod tests {
     }
 
     #[test]
-    fn two_percent_at_a_scatter_of_one_takes_ten_pairs_at_most() {
+    fn two_percent_at_one_percent_scatter_takes_at_most_ten_pairs() {
         let (share, needed) = found(1.02f64.ln() / (0.01 * 2f64.sqrt()), 200, 2000);
         assert!(share == 1.0 && needed <= 10.0, "{share} {needed}");
     }
 
-    /// Fewer experiments than the header's: within three standard errors of its figures.
+    /// Fewer experiments than in the header, so within three standard errors of its figures.
     #[test]
-    fn the_figures_of_the_header_are_right() {
-        for (blocks, experiments, said) in
+    fn figures_in_the_module_header_are_reproduced() {
+        for (blocks, experiments, expected) in
             [(50, 4000, 0.025f64), (200, 2000, 0.032), (1000, 500, 0.035)]
         {
             let (share, _) = found(0.0, blocks, experiments);
-            let error = (said * (1.0 - said) / f64::from(experiments)).sqrt();
-            assert!((share - said).abs() < 3.0 * error, "within {blocks}: {share}");
+            let error = (expected * (1.0 - expected) / f64::from(experiments)).sqrt();
+            assert!((share - expected).abs() < 3.0 * error, "within {blocks}: {share}");
         }
-        for (change, said) in [(0.01, 22.5), (0.02, 9.1), (0.03, 6.8), (0.05f64, 5.6)] {
+        for (change, expected) in [(0.01, 22.5), (0.02, 9.1), (0.03, 6.8), (0.05f64, 5.6)] {
             let effect = change.ln_1p() / (0.01 * 2f64.sqrt());
             let (share, needed) = found(effect, 200, 2000);
-            assert!(share == 1.0 && (needed / said - 1.0).abs() < 0.05, "{change}: {needed}");
+            assert!(share == 1.0 && (needed / expected - 1.0).abs() < 0.05, "{change}: {needed}");
         }
     }
 }

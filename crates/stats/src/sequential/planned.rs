@@ -1,42 +1,40 @@
-//! A few looks planned before the experiment, with bounds that keep its level.
+//! Planned looks with bounds that control the level.
 //!
-//! The level is spent look by look as Lan and DeMets (1983, Biometrika 70)
-//! propose, by their function in the manner of O'Brien and Fleming: next to
-//! nothing early, so that the last look costs little more than a test without
-//! looks. The bounds are those of Student's t with its own degrees of freedom
-//! at each look, exact for normal log ratios: turning bounds of the normal
-//! distribution into quantiles of t would cross in 5.3 % of experiments at 5 %.
+//! The level is spent look by look as proposed by Lan and DeMets (1983, Biometrika 70), with their
+//! function in the style of O'Brien and Fleming: almost nothing early, so the last look costs
+//! little more than a test without looks. The bounds are Student's t with its own degrees of
+//! freedom at each look, exact for normal log ratios: converting bounds of the normal distribution
+//! into quantiles of t would cross in 5.3 % of experiments at 5 %.
 //!
-//! Simulated with 10^6 experiments without effect for each of nine lengths of
-//! 6 to 60 blocks at levels of 10, 5, 5/3 and 1 %, the shares that crossed a
-//! bound of [`bounds_of_t`] scatter around the level as chance would have it
-//! (chi-square 43.1 of 36; the tests do it with fewer experiments); of experiments of at most 20 blocks 4.96 % crossed
-//! at 5 %. By numpy 2.4.6, with 10^7 experiments of looks after 4, 5 and 6
-//! blocks: 10.01 % at 10 %, 5.01 % at 5 %, 1.001 % at 1 %.
+//! In simulations of 10^6 experiments without effect for each of nine lengths of 6 to 60 blocks at
+//! levels of 10, 5, 5/3 and 1 %, the shares that crossed a bound of [`bounds_of_t`] scatter around
+//! the level as expected by chance (chi-square 43.1 of 36; the tests do it with fewer experiments).
+//! Of experiments of at most 20 blocks, 4.96 % crossed at 5 %. By numpy 2.4.6, with 10^7
+//! experiments of looks after 4, 5 and 6 blocks: 10.01 % at 10 %, 5.01 % at 5 %, 1.001 % at 1 %.
 //!
-//! Left out: looks that depend on what was seen at earlier ones.
+//! Out of scope: looks that depend on the results of earlier ones.
 
 use super::super::summary::Interval;
 use super::{sparse_looks, student};
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
-/// Blocks before which nobody looks: earlier, hardly any level would be spent.
+/// First block at which a look is allowed: earlier looks would spend hardly any level.
 const FIRST_LOOK: u32 = 4;
 /// Looks of a full-length experiment.
 const LOOKS: u32 = 5;
-/// The smallest p-value that is told from 0.
+/// The smallest p-value that is distinguished from 0.
 pub const SMALLEST_P: f64 = 1e-6;
 
-/// After how many blocks the results are looked at.
+/// Numbers of blocks after which the results are examined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Looks {
-    /// Numbers of blocks, rising; the last is the most blocks there will be.
+    /// Numbers of blocks, ascending; the last is the maximum.
     pub at: Vec<u32>,
 }
 
 impl Looks {
-    /// Five equally spaced looks, fewer when `max_blocks` is small: none
-    /// before four blocks but the last.
+    /// Returns five equally spaced looks, fewer if `max_blocks` is small: none before four blocks
+    /// except the last.
     pub fn of(max_blocks: u32) -> Looks {
         let mut at: Vec<u32> = (1..=LOOKS)
             .map(|look| (u64::from(max_blocks) * u64::from(look)).div_ceil(u64::from(LOOKS)) as u32)
@@ -46,43 +44,40 @@ impl Looks {
         Looks { at }
     }
 
-    /// The most blocks there will be.
+    /// Returns the maximum number of blocks.
     pub fn max_blocks(&self) -> u32 {
         self.at.last().copied().unwrap_or(0)
     }
 
-    /// Looks due when `blocks` blocks were measured.
+    /// Returns the number of looks due after `blocks` blocks.
     pub fn done(&self, blocks: u32) -> usize {
         self.at.iter().take_while(|&&at| at <= blocks).count()
     }
 
-    /// The first look after more than `blocks` blocks.
+    /// Returns the first look after more than `blocks` blocks.
     pub fn next_after(&self, blocks: u32) -> Option<u32> {
         self.at.iter().copied().find(|&at| at > blocks)
     }
 }
 
-/// What is spent of the two-sided level `alpha` when the share `fraction` of
-/// the blocks was measured (Lan and DeMets, their first function, each side
-/// spending its half).
+/// Returns the part of the two-sided level `alpha` that is spent after the share `fraction` of the
+/// blocks (Lan and DeMets, their first function, each side spending its half).
 pub fn spent(fraction: f64, alpha: f64) -> f64 {
     let normal = Normal::standard();
     let last = -normal.inverse_cdf(0.25 * alpha);
     (4.0 * normal.sf(last / fraction.sqrt())).min(alpha)
 }
 
-/// Two-sided bounds of |t| at `looks` that keep the level `alpha` exactly;
-/// infinite at a look that has next to nothing to spend. None when a look
-/// comes before the second block, looks don't rise, or `alpha` isn't between
-/// 0 and 1.
+/// Returns two-sided bounds of |t| at `looks` that keep the level `alpha` exactly; infinite at a
+/// look that has almost nothing to spend. `None` if a look is before the second block, looks are
+/// not ascending, or `alpha` isn't between 0 and 1.
 pub fn bounds_of_t(looks: &Looks, alpha: f64) -> Option<Vec<f64>> {
     bounds_until(looks, looks.at.len(), alpha)
 }
 
-/// The same for a statistic whose variance is known: two-sided bounds of |z|
-/// at `fractions` (rising, in (0, 1]) of the information, towards which those
-/// of t tend (Armitage, McPherson and Rowe, 1969, JRSS A 132). None when the
-/// arguments make no sense.
+/// Returns the bounds of a statistic with known variance: two-sided bounds of |z| at `fractions`
+/// (ascending, in (0, 1]) of the information, the limits of the bounds of t (Armitage, McPherson
+/// and Rowe, 1969, JRSS A 132). `None` for invalid arguments.
 pub fn bounds(fractions: &[f64], alpha: f64) -> Option<Vec<f64>> {
     let rising = fractions.windows(2).all(|pair| pair[0] < pair[1]);
     let within = fractions.iter().all(|&fraction| fraction > 0.0 && fraction <= 1.0);
@@ -91,8 +86,8 @@ pub fn bounds(fractions: &[f64], alpha: f64) -> Option<Vec<f64>> {
     }
     let normal = Normal::standard();
     let mut bounds = Vec::with_capacity(fractions.len());
-    // Paths that haven't crossed yet: positions on the scale of the score
-    // (z times the root of the information) and their probabilities.
+    // Paths that haven't crossed yet: positions on the scale of the score (z times the root of the
+    // information) and their probabilities.
     let mut paths = vec![(0.0, 1.0)];
     let (mut at, mut already) = (0.0, 0.0);
     for &fraction in fractions {
@@ -119,7 +114,7 @@ pub fn bounds(fractions: &[f64], alpha: f64) -> Option<Vec<f64>> {
     Some(bounds)
 }
 
-/// Nodes and weights of Simpson's rule from `-end` to `end`.
+/// Returns nodes and weights of Simpson's rule from `-end` to `end`.
 fn simpson_nodes(end: f64) -> impl Iterator<Item = (f64, f64)> {
     const INTERVALS: i32 = 600;
     let step = 2.0 * end / f64::from(INTERVALS);
@@ -133,32 +128,31 @@ fn simpson_nodes(end: f64) -> impl Iterator<Item = (f64, f64)> {
     })
 }
 
-/// The interval of an estimate at a look that, with those of the other looks,
-/// holds at once: the repeated confidence interval of Jennison and Turnbull
-/// (1989, JRSS B 51). It is valid whether or not the experiment stops there.
+/// Returns the interval of an estimate at a look that holds jointly with the intervals of the other
+/// looks: the repeated confidence interval of Jennison and Turnbull (1989, JRSS B 51). It is valid
+/// whether or not the experiment stops there.
 pub fn interval(effect: f64, se: f64, bound: f64) -> Interval {
     // Without scatter the effect is known, even under an infinite bound.
     let half = if se == 0.0 { 0.0 } else { bound * se };
     Interval { low: effect - half, high: effect + half }
 }
 
-/// The smallest level at which a bound would have been crossed at one of the
-/// looks done, of which `t` are the statistics: the repeated p-value, valid at
-/// whatever look one stops. To 1e-5 of itself; at least [`SMALLEST_P`]. None
-/// when the looks make no sense or are fewer than the statistics.
+/// Returns the smallest level at which a bound would have been crossed at one of the looks done,
+/// with statistics `t`: the repeated p-value, valid at any look. Relative accuracy 1e-5; at least
+/// [`SMALLEST_P`]. `None` if the looks are invalid or fewer than the statistics.
 pub fn repeated_p(looks: &Looks, t: &[f64]) -> Option<f64> {
     let mut at_least: f64 = 1.0;
     let mut nominal = Vec::with_capacity(t.len());
     for (&t, &at) in t.iter().zip(&looks.at) {
         let student = StudentsT::new(0.0, 1.0, f64::from(at) - 1.0).ok()?;
         let p = 2.0 * student.sf(t.abs());
-        // Even without earlier looks, this one would need so much spent by now.
+        // Even without earlier looks, this one requires this much spent by now.
         let fraction = f64::from(at) / f64::from(looks.max_blocks());
         at_least = at_least.min(spending(fraction, p));
         nominal.push((student, p.max(f64::MIN_POSITIVE).ln()));
     }
-    // How far the statistics lie beyond the bounds at the look where that is
-    // furthest, in logarithms of chances: nearly linear in that of the level.
+    // Distance of the statistics beyond the bounds at the look where it is largest, in logarithms
+    // of probabilities: nearly linear in the logarithm of the level.
     let beyond = |ln_alpha: f64| -> Option<f64> {
         let bounds = bounds_until(looks, t.len(), ln_alpha.exp())?;
         let excess = |(bound, (student, ln_p)): (f64, &(StudentsT, f64))| {
@@ -201,14 +195,14 @@ pub fn repeated_p(looks: &Looks, t: &[f64]) -> Option<f64> {
     Some(high.exp())
 }
 
-/// The level of which `spent` is spent at `fraction`: [`spent`] turned round.
+/// Returns the level of which `spent` is spent at `fraction`: the inverse of [`spent`].
 fn spending(fraction: f64, spent: f64) -> f64 {
     let normal = Normal::standard();
     let z = -normal.inverse_cdf((0.25 * spent).max(1e-300));
     (4.0 * normal.sf(z * fraction.sqrt())).min(1.0)
 }
 
-/// The bounds of the first `done` looks, which don't depend on the others.
+/// Returns the bounds of the first `done` looks, which don't depend on the others.
 fn bounds_until(looks: &Looks, done: usize, alpha: f64) -> Option<Vec<f64>> {
     let rising = looks.at.windows(2).all(|pair| pair[0] < pair[1]);
     let sound = rising && looks.at.first().is_some_and(|&first| first >= 2);
@@ -223,7 +217,7 @@ fn bounds_until(looks: &Looks, done: usize, alpha: f64) -> Option<Vec<f64>> {
     })
 }
 
-/// Where `is_beyond` turns true between `low` and `high`.
+/// Returns the place between `low` and `high` where `is_beyond` becomes true.
 fn bisect(mut low: f64, mut high: f64, is_beyond: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..60 {
         let middle = 0.5 * (low + high);
@@ -242,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looks_are_spread_and_never_hasty() {
+    fn looks_are_spread_and_not_too_early() {
         assert_eq!(Looks::of(20).at, [4, 8, 12, 16, 20]);
         assert_eq!(Looks::of(6).at, [4, 5, 6]);
         assert_eq!(Looks::of(3).at, [3]);
@@ -260,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_of_z_agree_with_published_ones() {
+    fn bounds_of_z_match_published_bounds() {
         // scipy 1.17.1: brentq over stats.multivariate_normal.cdf between the
         // bounds, look by look; R's ldbounds prints 4.877, 3.357, 2.680, 2.290
         // and 2.031.
@@ -280,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_of_t_tend_to_those_of_z() {
+    fn bounds_of_t_approach_bounds_of_z() {
         let of_t = bounds_of_t(&Looks::of(200), 0.05).unwrap();
         let of_z = bounds(&[0.2, 0.4, 0.6, 0.8, 1.0], 0.05).unwrap();
         for (&t, &z) in of_t.iter().zip(&of_z).skip(1) {
@@ -290,8 +284,8 @@ mod tests {
 
     const ALPHAS: [f64; 4] = [0.1, 0.05, 0.05 / 3.0, 0.01];
 
-    /// Experiments without effect whose |t| crosses a bound, by level: the same experiments
-    /// for all levels.
+    /// Returns the number of experiments without effect whose |t| crosses a bound, by level: the
+    /// same experiments for all levels.
     fn crossings(max_blocks: u32, experiments: u32, seed: u64) -> [u32; ALPHAS.len()] {
         let looks = Looks::of(max_blocks);
         let bounds = ALPHAS.map(|alpha| bounds_of_t(&looks, alpha).unwrap());
@@ -340,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn less_level_means_wider_bounds() {
+    fn lower_level_widens_the_bounds() {
         for max_blocks in [6, 20] {
             let mut before: Option<Vec<f64>> = None;
             for alpha in [0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 1e-3, 1e-4, 1e-5] {
@@ -354,18 +348,18 @@ mod tests {
     }
 
     #[test]
-    fn p_is_the_level_whose_bound_is_met() {
+    fn p_is_the_level_of_the_reached_bound() {
         let looks = Looks::of(12);
         for alpha in [0.3, 0.001] {
             let bounds = bounds_of_t(&looks, alpha).unwrap();
             for look in 1..bounds.len() {
-                // Small at the looks before.
+                // Small at the earlier looks.
                 let mut t = vec![0.1; look + 1];
                 t[look] = -bounds[look];
                 let p = repeated_p(&looks, &t).unwrap();
                 assert!((p / alpha - 1.0).abs() < 1e-4, "look {look}: {p} is not {alpha}");
             }
-            // What was crossed once stays crossed.
+            // A crossed bound stays crossed.
             let t = [0.1, bounds[1], 0.1, 0.1];
             let p = repeated_p(&looks, &t).unwrap();
             assert!((p / alpha - 1.0).abs() < 1e-4, "{p} is not {alpha}");
@@ -373,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn p_of_extremes_is_within_reason() {
+    fn p_of_extreme_statistics_is_bounded() {
         let looks = Looks::of(20);
         assert_eq!(repeated_p(&looks, &[]), Some(1.0));
         assert_eq!(repeated_p(&looks, &[0.0, 0.0]), Some(1.0));

@@ -5,7 +5,7 @@ use super::open::EProcess;
 use super::planned::{self, Looks};
 use super::{Decision, Mode, Seen, Sequential, Stand};
 
-/// A stopping rule, ready to be applied after each block.
+/// A stopping rule to apply after each block.
 #[derive(Clone, Debug)]
 pub struct Rule {
     mode: Mode,
@@ -16,13 +16,13 @@ pub struct Rule {
     margin: f64,
     /// Bounds of |t| at each planned look, for a difference.
     bounds: Vec<f64>,
-    /// The same for equivalence, at twice the level.
+    /// The bounds for equivalence, at twice the level.
     equivalence_bounds: Vec<f64>,
 }
 
 impl Rule {
-    /// A rule for experiments of at most `max_blocks` blocks that ask `family`
-    /// comparisons together.
+    /// Creates a rule for experiments of at most `max_blocks` blocks with `family` comparisons made
+    /// together.
     ///
     /// # Errors
     /// Fewer than two blocks, or criteria out of range.
@@ -50,22 +50,20 @@ impl Rule {
         Ok(Rule { mode, looks, alpha, margin: margin.ln_1p(), bounds, equivalence_bounds })
     }
 
-    /// The bound of |t| at a planned look, counted from 1; infinite in the open mode.
+    /// Returns the bound of |t| at a planned look, counted from 1; infinite in the open mode.
     pub(super) fn bound_at(&self, look: u32) -> f64 {
         let index = (look as usize).wrapping_sub(1);
         self.bounds.get(index).copied().unwrap_or(f64::INFINITY)
     }
 
-    /// The next number of blocks, above `blocks`, at which there is a look;
-    /// none after the last.
+    /// Returns the next number of blocks, above `blocks`, with a look; `None` after the last.
     pub fn next_look_after(&self, blocks: u32) -> Option<u32> {
         super::next_look_after(self.mode, self.looks.max_blocks(), blocks)
     }
 
-    /// Judges the block log ratios so far, in the order of their blocks; those
-    /// beyond the most blocks don't count. When further blocks are measured
-    /// for the sake of other comparisons, a decision stays, except that
-    /// equivalence may still become a difference: small, but there.
+    /// Judges the block log ratios so far, in block order; those beyond the maximum number of
+    /// blocks are ignored. If other comparisons require further blocks, a decision remains, except
+    /// that equivalence may still become a difference: small, but real.
     ///
     /// # Errors
     /// A log ratio that isn't finite.
@@ -78,8 +76,8 @@ impl Rule {
         Ok(judged)
     }
 
-    /// The same without the p-value of the planned mode (1 instead), which
-    /// costs more than the rest together.
+    /// Like `judge`, without the p-value of the planned mode (1 instead), which costs more than the
+    /// rest together.
     fn stand(&self, log_ratios: &[f64]) -> Result<Sequential, Unanswerable> {
         if let Some(ratio) = log_ratios.iter().find(|ratio| !ratio.is_finite()) {
             return Err(Unanswerable::NotPositive { rate: ratio.exp() });
@@ -89,7 +87,7 @@ impl Rule {
         Ok(self.judged(course))
     }
 
-    /// The course of one comparison, before its first block.
+    /// Returns the state of one comparison before its first block.
     pub fn start(&self) -> Course {
         Course {
             stand: Stand::default(),
@@ -101,8 +99,8 @@ impl Rule {
         }
     }
 
-    /// Adds a block's log ratio, which must be finite, and looks where a look is due.
-    /// Blocks beyond the most that there will be don't count.
+    /// Adds a block's log ratio, which must be finite, and performs a look if one is due. Blocks
+    /// beyond the maximum are ignored.
     pub fn advance(&self, course: &mut Course, log_ratio: f64) {
         match self.mode {
             Mode::Open if course.difference.blocks() < self.looks.max_blocks() => {
@@ -126,7 +124,7 @@ impl Rule {
         }
     }
 
-    /// How a course stands, without the p-value of the planned mode.
+    /// Returns the state of a course, without the p-value of the planned mode.
     fn judged(&self, course: Course) -> Sequential {
         let max_blocks = self.looks.max_blocks();
         match self.mode {
@@ -148,7 +146,7 @@ impl Rule {
         }
     }
 
-    /// Draws blocks until one decides: how, and after how many. For
+    /// Draws blocks until a decision; returns the decision and the number of blocks. For
     /// simulations, which need neither intervals nor p-values.
     pub fn play(&self, mut next_log_ratio: impl FnMut() -> f64) -> (Decision, u32) {
         let max_blocks = self.looks.max_blocks();
@@ -170,20 +168,20 @@ impl Rule {
         );
     }
 
-    /// What each look done saw.
+    /// Returns the mean and standard error at each completed look.
     fn seen_at_looks<'a>(&'a self, log_ratios: &'a [f64]) -> impl Iterator<Item = Seen> + 'a {
         self.looks.at.iter().map_while(|&at| log_ratios.get(..at as usize)).map(Seen::of)
     }
 }
 
-/// One comparison on its way: what [`Rule::advance`] has seen of it, so that a further
-/// block costs the same however many there were.
+/// Running state of one comparison, updated by [`Rule::advance`]: a further block costs the same
+/// regardless of their number.
 #[derive(Clone, Debug)]
 pub struct Course {
     stand: Stand,
     /// Planned mode: the blocks so far.
     log_ratios: Vec<f64>,
-    /// Planned mode: what the last look saw.
+    /// Planned mode: mean and standard error at the last look.
     at_last_look: Option<Seen>,
     /// Planned mode: looks done.
     looks: usize,
@@ -194,7 +192,7 @@ pub struct Course {
 }
 
 impl Course {
-    /// What follows from the blocks so far; [`Decision::Continue`] also after the last.
+    /// Returns the decision from the blocks so far; [`Decision::Continue`] even after the last.
     pub fn decision(&self) -> Decision {
         self.stand.decision
     }
@@ -209,7 +207,7 @@ mod tests {
         Rule::new(mode, max_blocks, Criteria { family, ..Criteria::default() }).unwrap()
     }
 
-    /// Log ratios around `effect` with a standard deviation of `sd`.
+    /// Returns log ratios around `effect` with a standard deviation of `sd`.
     fn blocks(effect: f64, sd: f64, n: usize) -> Vec<f64> {
         let mut numbers = NormalNumbers::seeded(11);
         (0..n).map(|_| effect + sd * numbers.next()).collect()
@@ -280,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn interval_and_p_say_the_same() {
+    fn interval_and_p_agree() {
         let mut numbers = NormalNumbers::seeded(3);
         for mode in [Mode::Planned, Mode::Open] {
             let rule = rule(mode, 10, 1);
@@ -313,8 +311,8 @@ mod tests {
 
     #[test]
     fn equivalence_is_rarely_claimed_at_the_margin() {
-        // Exactly the margin's ratio: each claim is an error; 5 % at most, to
-        // 3.5 standard errors of 4000 experiments.
+        // Exactly the margin's ratio: each claim is an error; at most 5 %, to 3.5 standard errors
+        // of 4000 experiments.
         let criteria = Criteria { margin: 0.02, ..Criteria::default() };
         for mode in [Mode::Planned, Mode::Open] {
             let rule = Rule::new(mode, 20, criteria).unwrap();
@@ -327,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn next_looks_are_told() {
+    fn next_look_is_reported() {
         let planned = rule(Mode::Planned, 20, 1);
         assert_eq!((planned.next_look_after(0), planned.next_look_after(5)), (Some(4), Some(8)));
         assert_eq!(planned.next_look_after(20), None);
@@ -349,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_arguments_are_refused() {
         let none = rule(Mode::Open, 8, 1).judge(&[]).unwrap();
         assert_eq!((none.effect, none.p, none.blocks), (0.0, 1.0, 0));
         let refused = rule(Mode::Open, 8, 1).judge(&[0.1, f64::INFINITY]);

@@ -1,30 +1,30 @@
-//! Exact bounds for Student's t where looks are far apart.
+//! Exact bounds for Student's t with looks far apart.
 //!
-//! What [`student`](super::student) computes block by block, with all blocks between two
-//! looks at once. They have a direction of their own, independent of how much of the sum
-//! of squares is theirs, sin(share)^2, which is a beta variable:
+//! [`student`](super::student) advances block by block; this module processes all blocks between
+//! two looks in one step. The new blocks have their own direction, independent of their share of
+//! the sum of squares, sin(share)^2, which is a beta variable:
 //!
 //! ```text
 //! sqrt(n + m) sin(angle') = sqrt(n) sin(angle) cos(share) + sqrt(m) sin(theirs) sin(share)
 //! ```
 //!
-//! After some blocks all of these densities are smooth, so that few nodes integrate them:
-//! twice as many change bounds by less than 1e-6 of themselves, and the time needed does
-//! not grow with the number of blocks.
+//! After some blocks all of these densities are smooth, so few nodes integrate them: doubling their
+//! number changes bounds by a relative 1e-6 at most, and the time does not grow with the number of
+//! blocks.
 //!
-//! Left out: looks after few blocks or close to one another, whose densities have corners.
+//! Out of scope: looks after few blocks or close to one another, whose densities have corners.
 
 use super::student::{
     GaussLegendre, SMALLEST_SPEND, angle_of_tail, end_of_density, ln_integral_of_cosine, t_of_angle,
 };
 use std::f64::consts::FRAC_PI_2;
 
-/// Blocks before the first look and between looks from which on densities are smooth.
+/// Minimum number of blocks before the first look and between looks for smooth densities.
 const FEWEST: u32 = 16;
-/// Density of shares, relative to its peak, that is left out.
+/// Density of shares, relative to its peak, that is neglected.
 const NEGLIGIBLE: f64 = 1e-10;
 
-/// How many nodes sum up the angles, the tails and the shares.
+/// Numbers of nodes for the sums over angles, tails and shares.
 #[derive(Clone, Copy)]
 struct Nodes {
     angles: usize,
@@ -34,13 +34,14 @@ struct Nodes {
 
 const NODES: Nodes = Nodes { angles: 32, tails: 20, shares: 16 };
 
-/// True when looks after `at` blocks are far enough apart.
+/// True if looks after `at` blocks are far enough apart.
 pub(super) fn suits(at: &[u32]) -> bool {
     let far = |pair: &[u32]| pair[1] - pair[0] >= FEWEST.max(pair[0] / 8);
     at.first().is_some_and(|&first| first >= FEWEST) && at.windows(2).all(far)
 }
 
-/// Bounds of |t| at looks after `at` blocks, as [`student::bounds`](super::student::bounds).
+/// Returns the bounds of |t| at looks after `at` blocks, as
+/// [`student::bounds`](super::student::bounds).
 pub(super) fn bounds(at: &[u32], spent: &[f64]) -> Vec<f64> {
     bounds_by(at, spent, NODES)
 }
@@ -76,23 +77,23 @@ fn bounds_by(at: &[u32], spent: &[f64], nodes: Nodes) -> Vec<f64> {
     bounds
 }
 
-/// Density of the angle's magnitude after `blocks` blocks, none looked at.
+/// Returns the density of the angle's magnitude after `blocks` blocks without a look.
 fn first_density(angle: f64, blocks: u32) -> f64 {
     let power = f64::from(blocks) - 2.0;
     2.0 * (power * angle.cos().ln() - ln_integral_of_cosine(power)).exp()
 }
 
-/// From one look to the next.
+/// Transition from one look to the next.
 struct Leap {
-    /// Blocks after it.
+    /// Blocks after the transition.
     blocks: u32,
-    /// The angle's sine before it, and the chance of paths there.
+    /// Sine of the angle before it, and the probability of paths there.
     paths: Vec<(f64, f64)>,
-    /// What a share makes of the sine before and of that of the new blocks, and its weight.
+    /// Factors of the previous sine and of the new blocks' sine for each share, and its weight.
     shares: Vec<[f64; 3]>,
     /// The density of the new blocks' sine is (1 - sine^2) to this power.
     power: f64,
-    /// Where it becomes negligible.
+    /// Squared sine at which the density becomes negligible.
     end_squared: f64,
 }
 
@@ -113,7 +114,7 @@ impl Leap {
         }
     }
 
-    /// Density of the angle's magnitude after it.
+    /// Returns the density of the angle's magnitude after the transition.
     fn density(&self, angle: f64) -> f64 {
         let (sin, cos) = angle.sin_cos();
         let mut density = 0.0;
@@ -132,11 +133,11 @@ impl Leap {
         density * cos
     }
 
-    /// The bound beyond which paths are with a chance of `increment`.
+    /// Returns the bound that paths exceed with a probability of `increment`.
     fn bound_for(&self, increment: f64, rule: &GaussLegendre) -> f64 {
         let end = end_of_density(self.blocks);
-        // As if there were no looks before: too far. The logarithm of the chance is concave,
-        // so that Newton's steps come down to the root and not beyond it.
+        // Starting as if there were no earlier looks gives a value that is too high. The logarithm
+        // of the probability is concave, so Newton's steps descend to the root and not beyond it.
         let mut bound = angle_of_tail(increment, self.blocks);
         for _ in 0..50 {
             let beyond = rule.between(bound, end.max(1.5 * bound).min(FRAC_PI_2));
@@ -152,8 +153,8 @@ impl Leap {
     }
 }
 
-/// Angles whose squared sine is the share that `m` blocks have of the sum of squares of
-/// `n + m`: beta with m/2 and n/2. What vanishes at both ends is best summed evenly.
+/// Returns angles whose squared sine is the share that `m` blocks have of the sum of squares of `n
+/// + m`: beta with m/2 and n/2. Functions that vanish at both ends are best summed evenly.
 fn weighted_shares(n: f64, m: f64, nodes: usize) -> Vec<(f64, f64)> {
     let ln_density = |angle: f64| (m - 1.0) * angle.sin().ln() + (n - 1.0) * angle.cos().ln();
     let peak = ((m - 1.0) / (n - 1.0)).sqrt().atan();
@@ -180,7 +181,7 @@ mod tests {
     use super::super::student;
     use super::*;
 
-    /// Looks, and what is spent by each.
+    /// Looks, and the level spent by each.
     const CASES: [([u32; 5], [f64; 5]); 4] = [
         ([20, 40, 60, 80, 100], [1e-6, 0.0008, 0.0076, 0.0244, 0.05]),
         ([16, 32, 48, 70, 90], [0.001, 0.002, 0.02, 0.05, 0.1]),
@@ -189,7 +190,7 @@ mod tests {
     ];
 
     #[test]
-    fn they_are_those_of_block_by_block() {
+    fn bounds_match_block_by_block_bounds() {
         for (at, spent) in &CASES[..2] {
             let (ours, known) = (bounds(at, spent), student::bounds(at, spent));
             for (ours, known) in ours.iter().zip(&known) {
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn more_nodes_change_nothing() {
+    fn more_nodes_do_not_change_bounds() {
         for (at, spent) in &CASES {
             assert!(suits(at), "{at:?}");
             let ours = bounds(at, spent);
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_that_are_close_do_not_suit() {
+    fn close_looks_are_not_suitable() {
         for at in [&[15, 40][..], &[20, 35], &[400, 440], &[]] {
             assert!(!suits(at), "{at:?}");
         }

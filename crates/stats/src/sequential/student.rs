@@ -1,38 +1,35 @@
-//! Exact bounds for Student's t looked at several times.
+//! Exact bounds for repeated looks at Student's t.
 //!
-//! Under "no effect" a t statistic doesn't depend on the scale of what it is
-//! computed from, so by Basu's theorem (1955) the statistics of the first n
-//! blocks are independent of the sum of squares of those blocks. Hence the
-//! direction that the blocks point to, sin(angle) = sum / sqrt(n sum of
-//! squares) with t = sqrt(n - 1) tan(angle), is a Markov chain in n: the next
-//! block turns it by
+//! Without an effect a t statistic does not depend on the scale of its data, so by Basu's theorem
+//! (1955) the statistics of the first n blocks are independent of the sum of squares of those
+//! blocks. Hence the direction of the blocks, sin(angle) = sum / sqrt(n sum of squares) with t =
+//! sqrt(n - 1) tan(angle), is a Markov chain in n: the next block turns it by
 //!
 //! ```text
 //! sqrt(n + 1) sin(angle') = sqrt(n) sin(angle) cos(turn) + sin(turn),
 //! tan(turn) = next block / sqrt(sum of squares),  density ~ cos(turn)^(n - 1)
 //! ```
 //!
-//! and probabilities of crossing are found one dimension at a time as for the
-//! normal distribution (Armitage, McPherson and Rowe, 1969, JRSS A 132), the
-//! exact calculation that Jennison and Turnbull describe for t tests (1991,
-//! Biometrika 78). No approximation but the grid's is involved.
+//! and crossing probabilities are computed one dimension at a time as for the normal distribution
+//! (Armitage, McPherson and Rowe, 1969, JRSS A 132), the exact calculation that Jennison and
+//! Turnbull describe for t tests (1991, Biometrika 78). The grid is the only approximation.
 //!
-//! Left out: other alternatives than two-sided, bounds that differ by side. Looks far
-//! apart are taken in leaps instead (`leaps.rs`).
+//! Out of scope: one-sided alternatives, bounds that differ by side. Distant looks are handled in
+//! `sparse_looks.rs`.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use statrs::function::gamma::ln_gamma;
 use std::f64::consts::{FRAC_PI_2, PI};
 
-/// Increments of probability below this aren't spent at their look: the bound
-/// there is infinite, and the next look spends them.
+/// Increments of probability below this aren't spent at their look: the bound there is infinite,
+/// and the next look spends them.
 pub(super) const SMALLEST_SPEND: f64 = 1e-13;
 /// Density, relative to its peak, below which the grid ends.
 const NEGLIGIBLE: f64 = 1e-12;
 
-/// Bounds of |t| at looks after `at` blocks (rising, from 2 on) such that the
-/// chance of having crossed one by then is `spent` (rising) under no effect;
-/// for as many looks as there are chances.
+/// Returns bounds of |t| at looks after `at` blocks (ascending, from 2 on) such that the
+/// probability of having crossed one by then is `spent` (ascending) without an effect; one bound
+/// per probability.
 pub(super) fn bounds(at: &[u32], spent: &[f64]) -> Vec<f64> {
     bounds_by(at, spent, Grid::for_looks(at))
 }
@@ -46,8 +43,8 @@ fn bounds_by(at: &[u32], spent: &[f64], grid: Grid) -> Vec<f64> {
     for (look, (&blocks, &by_now)) in at.iter().zip(spent).enumerate() {
         let increment = by_now - spent_before;
         let never = increment < SMALLEST_SPEND;
-        // The bound lies between those that would spend everything here and
-        // only the increment, as if there were no looks before.
+        // The bound is between the one that would spend everything here and the one that would
+        // spend only the increment, as if there were no earlier looks.
         let narrowest = if never { FRAC_PI_2 } else { angle_of_tail(increment, blocks) };
         let angle = match &mut paths {
             None => narrowest,
@@ -74,21 +71,20 @@ fn bounds_by(at: &[u32], spent: &[f64], grid: Grid) -> Vec<f64> {
     bounds
 }
 
-/// How finely integrals are summed.
+/// Resolution of the integrals.
 #[derive(Clone, Copy)]
 struct Grid {
-    /// Intervals between angles; even.
+    /// Number of intervals between angles; even.
     intervals: usize,
     /// Nodes of the quadrature over a turn.
     turns: usize,
 }
 
 impl Grid {
-    /// A block moves the angle by about 1/n where the grid spans 7 / sqrt(n),
-    /// so that the intervals needed grow with sqrt(n). Few blocks have looks
-    /// right after one another, whose chances of crossing have corners. Twice
-    /// as fine changes bounds by less than 1e-4 of themselves, but where next
-    /// to nothing is spent by less than 1e-3.
+    /// A block moves the angle by about 1/n, and the grid spans 7 / sqrt(n), so the number of
+    /// intervals grows with sqrt(n). Few blocks have consecutive looks, whose crossing
+    /// probabilities have corners. Doubling the resolution changes bounds by less than a relative
+    /// 1e-4, or 1e-3 if almost nothing is spent.
     fn for_looks(at: &[u32]) -> Grid {
         let most = f64::from(at.last().copied().unwrap_or(2));
         let half = (12.0 * most.sqrt()).max(3000.0 / most).max(150.0).ceil();
@@ -96,17 +92,17 @@ impl Grid {
     }
 }
 
-/// The paths that haven't crossed a bound yet, as masses on an even grid of
-/// the angle's magnitude: sums over them integrate every smooth function.
+/// Paths that haven't crossed a bound yet, as masses on an even grid of the angle's magnitude: sums
+/// over them integrate every smooth function.
 struct Paths {
     blocks: u32,
-    /// Distance between nodes, of which the first is at 0.
+    /// Distance between nodes; the first node is at 0.
     step: f64,
     masses: Vec<f64>,
 }
 
 impl Paths {
-    /// After `blocks` blocks, of which only the last was looked at.
+    /// Returns the paths after `blocks` blocks with a look only after the last.
     fn starting(blocks: u32, bound: f64, intervals: usize) -> Paths {
         let power = f64::from(blocks) - 2.0;
         let step = bound / intervals as f64;
@@ -125,7 +121,7 @@ impl Paths {
         Paths { blocks, step, masses }
     }
 
-    /// The angle after another block.
+    /// Returns the angle after another block.
     fn turned(&self, sin_angle: f64, sin_turn: f64, cos_turn: f64) -> f64 {
         let n = f64::from(self.blocks);
         let sin = (n.sqrt() * sin_angle * cos_turn + sin_turn) / (n + 1.0).sqrt();
@@ -136,7 +132,7 @@ impl Paths {
         self.masses.iter().enumerate().map(|(i, &mass)| ((i as f64 * self.step).sin(), mass))
     }
 
-    /// Another block, not looked at.
+    /// Adds another block without a look.
     fn advance(&mut self, rule: &GaussLegendre) {
         let n = f64::from(self.blocks);
         let widest = ((self.masses.len() - 1) as f64 * self.step).sin();
@@ -152,14 +148,14 @@ impl Paths {
         *self = next;
     }
 
-    /// All blocks until there are `blocks`, none looked at.
+    /// Adds blocks up to `blocks`, without looks.
     fn advance_until(&mut self, blocks: u32, rule: &GaussLegendre) {
         while self.blocks < blocks {
             self.advance(rule);
         }
     }
 
-    /// Another block, and only the paths that stay below `bound`.
+    /// Adds another block, and keeps only the paths that stay below `bound`.
     fn past_look(&self, bound: f64, rule: &GaussLegendre) -> Paths {
         let mut next = self.empty(bound);
         let turns = Turns::after(self.blocks);
@@ -187,7 +183,7 @@ impl Paths {
         next
     }
 
-    /// The turns after which the angle is at least `bound`: from and to.
+    /// Returns the range of turns after which the angle is at least `bound`.
     fn crossing_turns(&self, sin_angle: f64, bound: f64) -> Option<(f64, f64)> {
         let n = f64::from(self.blocks);
         let along = n.sqrt() * sin_angle;
@@ -198,7 +194,7 @@ impl Paths {
         })
     }
 
-    /// Chance that paths cross `bound` with the next block.
+    /// Returns the probability that paths cross `bound` with the next block.
     fn crossing(&self, bound: f64) -> f64 {
         let turns = Turns::after(self.blocks);
         self.nodes()
@@ -213,8 +209,8 @@ impl Paths {
             .sum()
     }
 
-    /// The bound, from `low` to `high`, that paths cross with the next block
-    /// with a chance of `increment`.
+    /// Returns the bound, from `low` to `high`, that paths cross with the next block with a
+    /// probability of `increment`.
     fn bound_for(&self, increment: f64, low: f64, high: f64) -> f64 {
         let excess = |bound: f64| self.crossing(bound).max(1e-300).ln() - increment.ln();
         let (mut low, mut high) = (low, high);
@@ -241,7 +237,7 @@ impl Paths {
         0.5 * (low + high)
     }
 
-    /// The next block's grid, from 0 to `end`.
+    /// Returns the empty grid of the next block, from 0 to `end`.
     fn empty(&self, end: f64) -> Paths {
         let intervals = self.masses.len() - 1;
         Paths {
@@ -251,15 +247,15 @@ impl Paths {
         }
     }
 
-    /// Adds a mass between nodes, shared among the four next to it as cubic
-    /// interpolation would weigh them.
+    /// Adds a mass between nodes, shared among the four nearest with the weights of cubic
+    /// interpolation.
     fn add(&mut self, angle: f64, mass: f64) {
         let last = self.masses.len() - 1;
         let position = (angle.abs() / self.step).min(last as f64);
         let base = (position as usize).min(last - 2);
         let x = position - base as f64;
         let (a, b, c) = (x + 1.0, x - 1.0, x - 2.0);
-        // What lies left of 0 mirrors what lies right of it.
+        // Values below 0 mirror those above 0.
         self.masses[if base == 0 { 1 } else { base - 1 }] -= mass * x * b * c / 6.0;
         self.masses[base] += mass * a * b * c / 2.0;
         self.masses[base + 1] -= mass * a * x * c / 2.0;
@@ -267,11 +263,11 @@ impl Paths {
     }
 }
 
-/// The turn that the block after the n-th gives.
+/// Distribution of the turn by the block after the n-th.
 struct Turns {
     n: f64,
     ln_norm: f64,
-    /// Turns beyond have no chance worth counting.
+    /// Turns beyond it have a negligible probability.
     end: f64,
     student: Option<StudentsT>,
 }
@@ -287,7 +283,7 @@ impl Turns {
         }
     }
 
-    /// Sine, cosine and probability of the nodes between two turns.
+    /// Returns sine, cosine and probability of the nodes between two turns.
     fn weighted(&self, rule: &GaussLegendre, from: f64, to: f64) -> Vec<(f64, f64, f64)> {
         rule.between(from, to)
             .map(|(turn, weight)| {
@@ -309,28 +305,28 @@ impl Turns {
     }
 }
 
-/// Student's t that an angle after `blocks` blocks stands for.
+/// Returns Student's t for an angle after `blocks` blocks.
 pub(super) fn t_of_angle(angle: f64, blocks: u32) -> f64 {
     (f64::from(blocks) - 1.0).sqrt() * angle.tan()
 }
 
-/// The angle beyond which either tail together hold `tails`.
+/// Returns the angle beyond which both tails together have probability `tails`.
 pub(super) fn angle_of_tail(tails: f64, blocks: u32) -> f64 {
     let df = f64::from(blocks) - 1.0;
     match StudentsT::new(0.0, 1.0, df) {
-        // By the lower tail, whose small chances keep their digits.
+        // Uses the lower tail, whose small probabilities keep their digits.
         Ok(t) => (-t.inverse_cdf(0.5 * tails.min(1.0)) / df.sqrt()).atan().max(0.0),
         Err(_) => FRAC_PI_2,
     }
 }
 
-/// Where cos(angle)^(n - 2), the density after n blocks, becomes negligible.
+/// Returns the angle at which cos(angle)^(n - 2), the density after n blocks, becomes negligible.
 pub(super) fn end_of_density(blocks: u32) -> f64 {
     let power = (f64::from(blocks) - 2.0).max(0.5);
     (NEGLIGIBLE.ln() / power).exp().acos()
 }
 
-/// The logarithm of the integral of cos^power from -pi/2 to pi/2.
+/// Returns the logarithm of the integral of cos^power from -pi/2 to pi/2.
 pub(super) fn ln_integral_of_cosine(power: f64) -> f64 {
     0.5 * PI.ln() + ln_gamma(0.5 * (power + 1.0)) - ln_gamma(0.5 * power + 1.0)
 }
@@ -339,7 +335,7 @@ pub(super) fn ln_integral_of_cosine(power: f64) -> f64 {
 pub(super) struct GaussLegendre(Vec<(f64, f64)>);
 
 impl GaussLegendre {
-    /// Nodes and weights from `from` to `to`.
+    /// Returns nodes and weights from `from` to `to`.
     pub(super) fn between(&self, from: f64, to: f64) -> impl Iterator<Item = (f64, f64)> + '_ {
         let (middle, half) = (0.5 * (from + to), 0.5 * (to - from));
         self.0.iter().map(move |&(node, weight)| (middle + half * node, half * weight))
@@ -371,7 +367,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_finer_grid_changes_little() {
+    fn finer_grid_barely_changes_bounds() {
         // Shares of the level spent at three looks, early ones sparsely.
         for (at, spent) in [
             ([4, 5, 6], [0.007, 0.028, 0.05]),
@@ -389,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn no_path_is_lost_between_looks() {
+    fn paths_keep_their_mass_between_looks() {
         let rule = GaussLegendre::of(32);
         let bound = angle_of_tail(0.01, 4);
         let mut paths = Paths::starting(4, bound, 300);
@@ -399,7 +395,7 @@ mod tests {
             paths.advance(&rule);
         }
         assert!((total(&paths) - 0.99).abs() < 1e-8, "{}", total(&paths));
-        // What doesn't stay has crossed.
+        // Paths that don't stay have crossed.
         let bound = angle_of_tail(0.02, 15);
         let crossed = paths.crossing(bound);
         let stayed = total(&paths.past_look(bound, &rule));
@@ -407,8 +403,8 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_spend_is_no_look() {
-        // Three blocks more or fewer before the only look that spends.
+    fn look_without_level_has_no_effect() {
+        // Three more or fewer blocks before the only look that spends.
         for at in [[2, 10], [5, 10]] {
             let bounds = bounds(&at, &[1e-15, 0.05]);
             assert_eq!(bounds[0], f64::INFINITY);
