@@ -140,7 +140,7 @@ fn compare_by(
 /// Returns each stream's effect, a natural log ratio: the values behind the interval over streams.
 ///
 /// # Errors
-/// Those of [`compare_alternation`], except that no stream is not an error.
+/// Same as [`compare_alternation`], except that no stream is not an error.
 pub fn stream_effects(
     streams: &[Vec<Slice>],
     baseline: usize,

@@ -94,7 +94,7 @@ pub fn compare_unblocked(
 /// instead of 5 %.
 ///
 /// # Errors
-/// Those of [`compare_unblocked`].
+/// Same as [`compare_unblocked`].
 pub fn compare_among_many(
     baseline_pps: &[f64],
     candidate_pps: &[f64],

@@ -40,10 +40,10 @@ const FEW: f64 = 9.0;
 /// A point further than this many standard deviations from both adjacent medians is isolated.
 const LONE: f64 = 3.0;
 /// Number of points of those medians.
-const BESIDE: usize = 3;
+const NEIGHBOURS: usize = 3;
 /// Variance of the difference between a point and a median of three: the median of normal
 /// numbers has pi / 2 times the variance of their mean.
-const LONE_VARIANCE: f64 = 1.0 + 1.57 / BESIDE as f64;
+const LONE_VARIANCE: f64 = 1.0 + 1.57 / NEIGHBOURS as f64;
 /// Divisions after the first, each with the noise that the previous one showed.
 const AGAIN: usize = 4;
 /// Maximum correlation of neighbours that is allowed for: beyond it nothing would be detected.
@@ -130,7 +130,7 @@ pub fn change_points(logs: &[f64]) -> Result<Division, Indivisible> {
             }
             // Means of points that resemble their neighbours scatter by (1 + phi) / (1 - phi) more,
             // in squares. Differences of such neighbours, from which `scale` was derived, scatter
-            // by 1 - phi less than those of independent points.
+            // by 1 - phi less than for independent points.
             let spread = scale * (1.0 + phi).sqrt() / (1.0 - phi);
             if spread <= division.spread {
                 break;
@@ -147,7 +147,7 @@ pub fn change_points(logs: &[f64]) -> Result<Division, Indivisible> {
 /// that is larger by twice its logarithm.
 ///
 /// # Errors
-/// Those of [`change_points`].
+/// Same as [`change_points`].
 pub fn change_points_among(
     logs: &[f64],
     spread: f64,
@@ -174,7 +174,7 @@ pub fn detectable(points: usize, spread: f64) -> f64 {
 /// points or similar neighbours.
 ///
 /// # Errors
-/// Those of [`change_points`].
+/// Same as [`change_points`].
 pub fn least_cost(logs: &[f64]) -> Result<(Vec<usize>, f64, f64), Indivisible> {
     check(logs)?;
     let (scale, penalty) = (noise(logs), penalty(logs.len()));
@@ -209,9 +209,9 @@ fn without_lone(logs: &[f64], scale: f64) -> (Vec<f64>, Vec<usize>) {
     let n = logs.len();
     let (mut values, mut lone) = (logs.to_vec(), Vec::new());
     for (i, &value) in logs.iter().enumerate() {
-        let before = if i == 0 { &logs[1..2] } else { &logs[i.saturating_sub(BESIDE)..i] };
+        let before = if i == 0 { &logs[1..2] } else { &logs[i.saturating_sub(NEIGHBOURS)..i] };
         let after =
-            if i + 1 == n { &logs[n - 2..n - 1] } else { &logs[i + 1..n.min(i + 1 + BESIDE)] };
+            if i + 1 == n { &logs[n - 2..n - 1] } else { &logs[i + 1..n.min(i + 1 + NEIGHBOURS)] };
         let sides = [median(before), median(after)].into_iter().flatten();
         let nearer = sides.min_by(|a, b| (a - value).abs().total_cmp(&(b - value).abs()));
         let is_far = |other: f64| (other - value).abs() > limit;

@@ -2,7 +2,7 @@
 //!
 //! p-values are compared with other programs to 1e-8 and interval ends to 1e-10, even with 100,000
 //! runs, far in the tail or for effects a millionth of their standard error. A library whose tail
-//! uses the logarithms of two gamma functions loses these digits, and also those of `1 - x`.
+//! uses the logarithms of two gamma functions loses these digits, and also the digits of `1 - x`.
 //!
 //! Out of scope: the normal limit. Degrees of freedom are numbers of runs, up to about a million;
 //! with more the tail only becomes slower.

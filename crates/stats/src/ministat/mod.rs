@@ -194,7 +194,7 @@ pub enum MinistatError {
 /// Returns the whole text for `sets`, as ministat prints it to standard output.
 ///
 /// # Errors
-/// Those of [`Page::of`], and a set of fewer than three values.
+/// Same as [`Page::of`], and a set of fewer than three values.
 pub fn render(sets: &[DataSet], options: &Options) -> Result<String, MinistatError> {
     let sets = sets
         .iter()

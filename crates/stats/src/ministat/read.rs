@@ -345,7 +345,7 @@ mod tests {
         // 1022 blanks and a digit fill the buffer: the rest is another line.
         let split = format!("{}12\n3\n", " ".repeat(PIECE - 1));
         assert_eq!(values(&split, &first), Ok(vec![1.0, 2.0, 3.0]));
-        // A remaining line end is a piece of its own.
+        // A remaining line end is a separate piece.
         let full = format!("{}1\nx\n", " ".repeat(PIECE - 1));
         assert_eq!(values(&full, &first), Err(fault(3, "x")));
         let comment = format!("#{}\nx", "y".repeat(PIECE - 2));

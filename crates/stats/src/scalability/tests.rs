@@ -155,7 +155,7 @@ fn archive_spike_does_not_fit_the_law() {
 }
 
 #[test]
-fn the_best_is_open_where_the_equipment_limits_what_lies_above() {
+fn best_is_open_if_the_equipment_limits_higher_levels() {
     let at = |n: f64| 1.6e6 * n / (1.0 + 0.1 * (n - 1.0) + 0.02 * n * (n - 1.0));
     let runs = |limited_from: u32| -> Vec<ScaledRun> {
         let levels = (1..=8).flat_map(|level| [(level, 0.99), (level, 1.01)]);
