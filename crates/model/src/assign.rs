@@ -1,27 +1,26 @@
-//! One value of a TOML file set from outside: the file's text with it.
+//! Sets one value of a TOML file from outside, in the file's text.
 //!
-//! The text is changed where the value stands, or where its table begins, and nowhere else, so
-//! that faults still have their places and the file that is kept beside the results is the one
-//! that was carried out.
+//! The text changes only at the value, or at the beginning of its table, so faults keep their
+//! places and the file stored with the results is the one that was used.
 
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
-/// Why a value can't be set.
+/// Reason why a value cannot be set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AssignError {
-    /// No assignment.
+    /// Not an assignment.
     #[error(
         "`{0}` is no assignment: write KEY=VALUE, e.g. design.blocks=7 or dut.firewall=stateful"
     )]
     NoAssignment(String),
-    /// Words that can't be a key.
+    /// Words that cannot be a key.
     #[error(
         "`{0}` is no key: write the table's name and the key's with a point between them, e.g. \
          trial.duration=5s"
     )]
     NoKey(String),
-    /// A table, where a value was expected.
+    /// A table, where a value is expected.
     #[error("`{0}` is a table: set one of its keys, e.g. {0}.{1}=...")]
     Table(String, String),
     /// No element of a list has that name.
@@ -29,20 +28,20 @@ pub enum AssignError {
     NoElement {
         /// The list of tables.
         list: String,
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// The names that there are.
+        /// The existing names.
         names: String,
     },
-    /// The file is written in a way that has no place for it.
+    /// The file's notation has no place for the value.
     #[error("`{0}` can't be set from outside as this file is written: write it into the file")]
     NoPlace(String),
 }
 
-/// `text` with `assignment`, `KEY=VALUE`. The key is a path: `design.blocks`. In a list of tables
-/// the name of an element comes next: `factor.firewall.levels`. A value that is no TOML is a
-/// string, so quotes may be left out. A text that is no TOML is left as it is: who reads it will
-/// say why.
+/// Returns `text` with `assignment`, `KEY=VALUE`. The key is a path: `design.blocks`. In a list of
+/// tables the name of an element comes next: `factor.firewall.levels`. A value that is not TOML is
+/// a string, so quotes may be omitted. Text that is not TOML is returned unchanged: its reader will
+/// report the fault.
 ///
 /// # Errors
 /// See [`AssignError`].
@@ -76,7 +75,7 @@ pub fn assign(text: &str, assignment: &str) -> Result<String, AssignError> {
             format!("{text}{line_feed}\n[{tables}]\n{leaf} = {value}\n")
         }
     };
-    // What was written otherwise than expected must not be taken for something else.
+    // A result with an unexpected structure must not be accepted.
     let holds = DeTable::parse(&changed).is_ok_and(|root| {
         matches!(place(root.get_ref(), &path, &changed),
             Ok(Place::Value(range)) if changed[range.clone()] == value)
@@ -84,19 +83,19 @@ pub fn assign(text: &str, assignment: &str) -> Result<String, AssignError> {
     if holds { Ok(changed) } else { Err(AssignError::NoPlace(key.to_owned())) }
 }
 
-/// Where a value stands, or would.
+/// Place of a value, existing or new.
 enum Place {
-    /// It stands there.
+    /// An existing value.
     Value(Range<usize>),
-    /// Its table does, whose first key would begin there.
+    /// An existing table without the value: the place of its first key.
     Table(usize, Style),
-    /// Neither does.
+    /// Neither exists.
     None,
 }
 
-/// How a table is written.
+/// Notation of a table.
 enum Style {
-    /// As lines, below its header if it has one.
+    /// As lines, after its header if it has one.
     Lines,
     /// Within braces.
     Inline { is_empty: bool },
@@ -158,14 +157,15 @@ fn place(root: &DeTable, path: &[&str], text: &str) -> Result<Place, AssignError
     }
 }
 
-/// Where a key of a table would stand, whose value has this `span` and whose name that of `key`.
+/// Returns the place for a new key of a table, whose value has this `span` and whose name is at
+/// `key`.
 fn beginning(text: &str, key: Range<usize>, span: Range<usize>, is_empty: bool) -> Place {
     if text[span.clone()].starts_with('{') {
         return Place::Table(span.start + 1, Style::Inline { is_empty });
     }
-    // A header has its line for itself and ends with the table's name; an element's does, too,
-    // but it is another element's that the name was found in. Where there is none (dotted keys,
-    // or headers of tables below alone) one may be added at the end.
+    // A header is alone on its line and ends with the table's name. So does an element's header,
+    // but the name was found in another element's. Without a header (dotted keys, or only headers
+    // of subtables) one may be added at the end.
     let is_element = text[span.clone()].starts_with("[[");
     let header = if is_element { span.start } else { key.start };
     let line = text[..header].rfind('\n').map_or(0, |at| at + 1);
@@ -182,10 +182,10 @@ fn replaced(text: &str, range: Range<usize>, with: &str) -> String {
     [&text[..range.start], with, &text[range.end..]].concat()
 }
 
-/// A value as TOML: as it is where it is that, else as a string.
+/// Returns a value as TOML: unchanged if it is TOML, else as a string.
 fn as_toml(value: &str) -> String {
     let line = format!("v = {value}");
-    // A comment or a further line would not be part of it.
+    // A comment or another line would not be part of it.
     let is_value = DeTable::parse(&line)
         .is_ok_and(|root| root.get_ref().values().any(|written| written.span() == (4..line.len())));
     if is_value { value.to_owned() } else { toml::Value::String(value.to_owned()).to_string() }
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_set_where_they_stand() {
+    fn values_are_set_in_place() {
         assert_eq!(set(FILE, "design.blocks=7"), FILE.replace("blocks = 5", "blocks = 7"));
         assert_eq!(set(FILE, "traffic.rate = 1Mpps"), FILE.replace("\"max\"", "\"1Mpps\""));
         let levels = set(FILE, "factor.firewall.levels=[\"a\", \"b\"]");
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_added_to_its_table() {
+    fn missing_keys_are_added_to_their_table() {
         let seed = set(FILE, "design.seed=3");
         assert_eq!(seed, FILE.replace("blocks = 5", "seed = 3\nblocks = 5"));
         let role = set(FILE, "factor.firewall.unit=x");
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_stays_what_it_was_meant_to_be() {
+    fn values_keep_their_meaning() {
         for (value, toml) in [
             ("5", "5"),
             ("5s", "\"5s\""),
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_place_is_refused_by_name() {
+    fn keys_without_a_place_are_refused_by_name() {
         let refused =
             |text: &str, assignment: &str| assign(text, assignment).unwrap_err().to_string();
         assert!(refused(FILE, "blocks").contains("design.blocks=7"));

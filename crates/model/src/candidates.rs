@@ -1,20 +1,20 @@
-//! Levels of a bisection that are not written one by one: one level of the file is the template
-//! of all, and each candidate (a commit, a kernel, a program) fills its placeholders.
+//! Generated levels of a bisection: one level of the file is the template of all, and each
+//! candidate (a commit, a kernel, a program) fills its placeholders.
 //!
-//! The file's text is changed as [`crate::assign`] does it, so that the file that is kept with
-//! the results is the one that was carried out.
+//! The file's text is changed as in [`crate::assign`], so the file stored with the results is the
+//! one that was used.
 
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
-/// What a level is made of.
+/// Values for the placeholders of a level.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Candidate {
-    /// `{name}`: what reports call it.
+    /// `{name}`: name in reports.
     pub name: String,
-    /// `{build}`: its file, or the directory that it was built in.
+    /// `{build}`: its file, or its build directory.
     pub build: String,
-    /// `{commit}`: its full name in git; empty where it is no commit.
+    /// `{commit}`: its full name in git; empty if it is not a commit.
     pub commit: String,
 }
 
@@ -24,12 +24,12 @@ impl Candidate {
     }
 }
 
-/// True for text that a candidate is to fill.
+/// True for text with a placeholder.
 pub fn is_template(text: &str) -> bool {
     Candidate::default().values().iter().any(|(placeholder, _)| text.contains(placeholder))
 }
 
-/// Why a file has no place for candidates.
+/// Reason why a file has no place for candidates.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExpandError {
     /// No factor has a template.
@@ -40,33 +40,33 @@ pub enum ExpandError {
          \"{{egress}}\"] }}]"
     )]
     NoTemplate,
-    /// There are several.
+    /// Several factors have a template.
     #[error(
         "the factors {0} both have levels with placeholders: candidates are levels of one factor"
     )]
     Several(String),
-    /// The factor has other levels beside it.
+    /// The factor has other levels in addition to the template.
     #[error(
         "the factor {0} has levels beside the one with placeholders: the candidates are all \
          levels that it can have"
     )]
     Others(String),
-    /// It is written in a way that can't be repeated.
+    /// Its notation cannot be repeated.
     #[error(
         "the level of {0} can't be repeated as it is written\n  next step: write it between \
          brackets, levels = [{{ label = \"{{name}}\", ... }}]"
     )]
     NotInline(String),
-    /// A name that would not stay what it is within quotes.
+    /// A name that quotes would not preserve.
     #[error("`{0}` has a quote, a backslash or a control character in it: rename it")]
     Name(String),
-    /// Nothing tells the candidates apart, or what they set.
+    /// No placeholder distinguishes the candidates, or no setting uses them.
     #[error("the level of {0} has no {1}: candidates would all be the same")]
     Lacks(String, &'static str),
 }
 
-/// `text` with a level for each candidate, in their order, and the name of their factor. A text
-/// that is no TOML is left as it is: who reads it will say why.
+/// Returns `text` with a level for each candidate, in their order, and the name of their factor.
+/// Text that is not TOML is returned unchanged: its reader will report the fault.
 ///
 /// # Errors
 /// See [`ExpandError`].
@@ -98,7 +98,7 @@ pub fn expand(text: &str, candidates: &[Candidate]) -> Result<(String, String), 
 struct Template {
     factor: String,
     level: Range<usize>,
-    /// The list that the level stands in.
+    /// The list that contains the level.
     list: Range<usize>,
 }
 
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_becomes_one_for_each_candidate() {
+    fn template_level_expands_to_one_level_per_candidate() {
         let (text, factor) = expand(FILE, &candidates(&["a", "b"])).unwrap();
         assert_eq!(factor, "commit");
         let plan = crate::load("x.toml", &text, &|_| Err(String::new()));
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_alone_is_no_experiment() {
+    fn unexpanded_template_is_refused() {
         let faults = crate::load("x.toml", FILE, &|_| Err(String::new())).unwrap_err().to_string();
         assert!(faults.contains("stands for many") && faults.contains("fwdlab bisect"), "{faults}");
     }

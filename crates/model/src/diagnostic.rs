@@ -1,7 +1,7 @@
-//! Faults of an experiment file: each names the thing, the place and the next step.
+//! Faults of an experiment file: each contains the subject, the place and the next step.
 //!
-//! Reading a file never stops at the first fault; [`Diagnostics`] holds them
-//! all and renders each with its line and a caret.
+//! Reading a file never stops at the first fault; [`Diagnostics`] collects all of them and renders
+//! each with its line and a caret.
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use std::fmt;
@@ -10,44 +10,44 @@ use std::ops::Range;
 /// One fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// What is wrong, naming the thing.
+    /// The fault and its subject.
     pub message: String,
-    /// Where: bytes of the file's text.
+    /// Place: bytes of the file's text.
     pub span: Range<usize>,
-    /// What stands there, beside the caret; may be empty.
+    /// Description of the place, next to the caret; may be empty.
     pub label: String,
-    /// A second place that matters, with what it is.
+    /// A second relevant place, with a description.
     pub context: Option<(Range<usize>, String)>,
-    /// What to do next.
+    /// Next step.
     pub help: Option<String>,
 }
 
 impl Diagnostic {
-    /// A fault at `span`.
+    /// Creates a fault at `span`.
     pub fn new(span: Range<usize>, message: impl Into<String>) -> Self {
         let message = message.into();
         Self { message, span, label: String::new(), context: None, help: None }
     }
-    /// Says what stands at the place.
+    /// Sets the description of the place.
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = label.into();
         self
     }
-    /// Points at a second place.
+    /// Adds a second place.
     pub fn context(mut self, span: Range<usize>, label: impl Into<String>) -> Self {
         self.context = Some((span, label.into()));
         self
     }
-    /// True when `span` is its second place.
+    /// True if `span` is its second place.
     pub(crate) fn points_to(&self, span: &Range<usize>) -> bool {
         self.context.as_ref().is_some_and(|(place, _)| place == span)
     }
-    /// Says what to do next.
+    /// Sets the next step.
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
-    /// Says what to do next: the nearest right word if there is one, else all of them.
+    /// Sets the next step: the nearest valid word if there is one, else all of them.
     pub fn suggest(self, word: &str, candidates: &[&str], what: &str) -> Self {
         match crate::suggest::nearest(word, candidates.iter().copied()) {
             Some(near) => self.help(format!("did you mean `{near}`?")),
@@ -57,27 +57,25 @@ impl Diagnostic {
     }
 }
 
-/// All faults of one file, in the order of their places. Never empty when
-/// returned as an error.
+/// All faults of one file, in the order of their places. Never empty as a returned error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostics {
-    /// The file as the user named it.
+    /// The path given by the user.
     pub path: String,
-    /// Its text.
+    /// Text of the file.
     pub text: String,
     /// The faults.
     pub list: Vec<Diagnostic>,
 }
 
 impl Diagnostics {
-    /// Collects faults and puts them in the order of their places.
+    /// Collects faults in the order of their places.
     pub fn new(path: &str, text: &str, mut list: Vec<Diagnostic>) -> Self {
         list.sort_by_key(|fault| fault.span.start);
         Self { path: path.to_owned(), text: text.to_owned(), list }
     }
 
-    /// All faults as text for a terminal, with or without colour, ending with
-    /// their count.
+    /// Renders all faults as text for a terminal, with or without colour, followed by their number.
     pub fn render(&self, colour: bool) -> String {
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
         let mut out = String::new();
@@ -116,8 +114,8 @@ impl Diagnostics {
         renderer.render(&[group])
     }
 
-    /// The lines that a fault points to, and those between. The renderer looks at all that
-    /// it is given, and of a long file with many faults that would be too much.
+    /// Returns the lines that a fault points to, and those between. The renderer reads everything
+    /// that it is given, which would be too much for a long file with many faults.
     fn lines(&self, fault: &Diagnostic) -> Range<usize> {
         let other = fault.context.as_ref().map_or(&fault.span, |(span, _)| span);
         let (one, other) = (self.clamp(&fault.span), self.clamp(other));
@@ -126,7 +124,8 @@ impl Diagnostics {
         start..self.text[end..].find('\n').map_or(self.text.len(), |at| end + at + 1)
     }
 
-    /// The renderer slices the text: a span outside it, or within a character, would panic.
+    /// Clamps a span: the renderer slices the text, so a span outside it, or within a character,
+    /// would panic.
     fn clamp(&self, span: &Range<usize>) -> Range<usize> {
         let inside = |at: usize| {
             let at = at.min(self.text.len());
@@ -166,9 +165,9 @@ mod tests {
         );
     }
 
-    /// Each by its own lines: a renderer that is given the whole file for each takes long.
+    /// Each with its own lines: passing the whole file to the renderer for each fault is slow.
     #[test]
-    fn many_faults_of_a_long_file_are_shown_with_their_lines() {
+    fn faults_of_a_long_file_are_rendered_with_their_lines() {
         let text = "[[host]]\nname = \"a\"\n".repeat(3000);
         let faults = crate::Lab::parse("lab.toml", &text).expect_err("faults");
         let shown = faults.to_string();
@@ -176,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn colour_is_there_only_when_asked_for() {
+    fn colour_is_optional() {
         let all = Diagnostics::new("x.toml", "a = 1\n", vec![Diagnostic::new(0..1, "fault")]);
         assert!(all.render(true).contains('\u{1b}'));
         assert!(!all.render(false).contains('\u{1b}'));

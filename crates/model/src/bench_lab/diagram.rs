@@ -1,17 +1,16 @@
-//! The diagram that a configuration draws in its comments: a box for each machine, with
-//! its interfaces, their addresses and MACs. It is the only place that names the
-//! interfaces of the DUT.
+//! The diagram in a configuration's comments: a box for each machine, with its interfaces, their
+//! addresses and MACs. Only the diagram names the interfaces of the DUT.
 
 use crate::lab::{InterfaceAddress, Mac, Role};
 
-/// Fewest dashes of a box's border.
+/// Minimum number of dashes in a box's border.
 const BORDER_MIN: usize = 5;
 
 /// One box.
 #[derive(Debug, Default)]
 pub(super) struct Drawn {
     columns: (usize, usize),
-    /// Lines above the first interface: what it is, what it is called.
+    /// Lines above the first interface: kind and name of the machine.
     pub(super) labels: Vec<String>,
     pub(super) interfaces: Vec<DrawnInterface>,
     /// Other lines: routes, files.
@@ -27,32 +26,32 @@ pub(super) struct DrawnInterface {
 }
 
 impl Drawn {
-    fn says(&self, words: &str) -> bool {
+    fn mentions(&self, words: &str) -> bool {
         self.labels.join(" ").to_lowercase().contains(words)
     }
 
-    /// True for the machine of this role. A tunnel's endpoint has none.
+    /// True for a machine with this role. A tunnel's endpoint has none.
     pub(super) fn is(&self, role: Role) -> bool {
         match role {
-            Role::Dut => self.says("under test"),
-            _ if self.says("under test") || self.is_endpoint() => false,
-            Role::Sender => self.says("generator"),
-            Role::Receiver => self.says("receiver"),
+            Role::Dut => self.mentions("under test"),
+            _ if self.mentions("under test") || self.is_endpoint() => false,
+            Role::Sender => self.mentions("generator"),
+            Role::Receiver => self.mentions("receiver"),
         }
     }
 
     /// True for a machine between DUT and receiver.
     pub(super) fn is_endpoint(&self) -> bool {
-        self.says("endpoint")
+        self.mentions("endpoint")
     }
 
-    /// True for what only passes packets on.
+    /// True for a machine that only passes packets on.
     pub(super) fn is_switch(&self) -> bool {
         let has_role = [Role::Dut, Role::Sender, Role::Receiver].iter().any(|&role| self.is(role));
         self.interfaces.is_empty() && !has_role && !self.labels.is_empty()
     }
 
-    /// What it is called: the first line that is a name.
+    /// Returns the machine's name: the first line that is a name.
     pub(super) fn name(&self) -> Option<&str> {
         let name = self.labels.iter().map(String::as_str).find(|label| {
             let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
@@ -98,10 +97,10 @@ fn interface_of(text: &str) -> Option<(String, InterfaceAddress)> {
     is_name.then_some((name.to_owned(), address.trim().parse().ok()?))
 }
 
-/// The boxes of the first diagram among comments, from left to right.
+/// Returns the boxes of the first diagram among comments, from left to right.
 pub(super) fn boxes<'a>(comments: impl Iterator<Item = &'a str>) -> Vec<Drawn> {
     let mut boxes: Vec<Drawn> = Vec::new();
-    // Whether the last line of each box spoke of its last interface.
+    // For each box, true if its last line was about its last interface.
     let mut open: Vec<bool> = Vec::new();
     for line in comments {
         let line: Vec<char> = line.chars().collect();
@@ -122,7 +121,7 @@ pub(super) fn boxes<'a>(comments: impl Iterator<Item = &'a str>) -> Vec<Drawn> {
     boxes
 }
 
-/// Boxes whose upper borders `+------+` a line draws.
+/// Returns the boxes whose upper borders `+------+` a line draws.
 fn borders(line: &[char]) -> Vec<Drawn> {
     let corners: Vec<usize> = (0..line.len()).filter(|&at| line[at] == '+').collect();
     let pairs = corners.windows(2).map(|pair| (pair[0] + 1, pair[1]));
@@ -134,13 +133,13 @@ fn borders(line: &[char]) -> Vec<Drawn> {
         .collect()
 }
 
-/// What stands between two borders of a line.
+/// Returns the cells between two borders of a line.
 fn cells(line: &[char]) -> Vec<(usize, usize)> {
     let bars: Vec<usize> = (0..line.len()).filter(|&at| "|+".contains(line[at])).collect();
     bars.windows(2).map(|pair| (pair[0] + 1, pair[1])).collect()
 }
 
-/// True when most of a cell lies within a box: those who draw by hand miss a column.
+/// True if most of a cell is within a box: hand-drawn diagrams are off by a column.
 fn covers(drawn: (usize, usize), cell: (usize, usize)) -> bool {
     let shared = drawn.1.min(cell.1).saturating_sub(drawn.0.max(cell.0));
     shared > 0 && 2 * shared > cell.1 - cell.0 && 2 * shared > drawn.1 - drawn.0
@@ -166,7 +165,7 @@ mod tests {
  text behind";
 
     #[test]
-    fn boxes_hold_their_interfaces() {
+    fn boxes_contain_their_interfaces() {
         let boxes = boxes(DRAWING.lines());
         assert_eq!(boxes.len(), 3);
         let [dut, switch, peer] = [&boxes[0], &boxes[1], &boxes[2]];
@@ -186,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn no_drawing_is_no_box() {
+    fn text_without_a_diagram_has_no_boxes() {
         assert!(boxes("some | text + more".lines()).is_empty());
         assert!(boxes("".lines()).is_empty());
     }

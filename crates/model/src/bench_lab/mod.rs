@@ -1,12 +1,12 @@
-//! Configurations of `bench-lab.sh`, the FreeBSD netbenches harness, as a laboratory and an
-//! experiment of fwdlab's.
+//! Import of configurations of `bench-lab.sh`, the FreeBSD netbenches harness, as a laboratory and
+//! an experiment.
 //!
-//! Such a file is a shell script of assignments, with a diagram in its comments. It is read
-//! by a strict reader of that subset and never executed. What has no place in fwdlab's
-//! files is reported, and kept in them as comments: nothing is lost silently.
+//! Such a file is a shell script of assignments, with a diagram in its comments. A strict reader of
+//! that subset parses it and never executes it. Settings without an equivalent in fwdlab's files
+//! are reported, and kept in them as comments: nothing is lost silently.
 //!
-//! Left out on purpose: whether the machines are as the file says (`fwdlab lab check`), and
-//! the variants that were tested, which lie in directories beside the file.
+//! Out of scope: whether the machines match the file (`fwdlab lab check`), and the tested variants,
+//! which are in directories next to the file.
 
 mod diagram;
 mod rack;
@@ -19,24 +19,26 @@ use crate::lab::Lab;
 use script::{Script, Variable};
 use std::collections::BTreeSet;
 
-/// What was made of a configuration.
+/// Result of an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
     /// Text of `lab.toml`.
     pub lab: String,
-    /// Text of `experiment.toml`, which expects the former beside it.
+    /// Text of `experiment.toml`, which expects `lab.toml` in the same directory.
     pub experiment: String,
-    /// What has no place in either, was assumed, or is to be looked at; a sentence each.
+    /// Settings without a place in either file, assumptions, and points to check; one sentence
+    /// each.
     pub remarks: Vec<String>,
 }
 
-/// Reads a configuration. `path` is what the user called it; `overlays` are directories of
-/// configurations as the experiment shall name them: with any, they become a factor.
+/// Imports a configuration. `path` is the path given by the user. `overlays` are directories of
+/// configurations as the experiment should name them; if there are any, they become a factor.
 ///
 /// # Errors
-/// Every line that is no assignment or comment, and what is missing, at once.
+/// Every line that is neither an assignment nor a comment, and everything that is missing,
+/// together.
 pub fn import(path: &str, text: &str, overlays: &[String]) -> Result<Imported, Diagnostics> {
-    // Lines may end as those of MS-DOS do; a shell would keep the carriage return.
+    // Lines may end as in MS-DOS; a shell would keep the carriage return.
     let text = &text.replace("\r\n", "\n");
     let (script, mut faults) = script::read(text);
     let drawn = diagram::boxes(script.comments.iter().map(|(_, comment)| comment.as_str()));
@@ -45,7 +47,7 @@ pub fn import(path: &str, text: &str, overlays: &[String]) -> Result<Imported, D
         Ok(rack) if faults.is_empty() => rack,
         Ok(_) => return Err(Diagnostics::new(path, text, faults)),
         Err(missing) => {
-            // What could not be read may be what seems to be missing.
+            // An unreadable part may be the one that seems to be missing.
             if faults.is_empty() {
                 faults = missing;
             }
@@ -69,8 +71,7 @@ pub fn import(path: &str, text: &str, overlays: &[String]) -> Result<Imported, D
     Ok(Imported { lab, experiment, remarks })
 }
 
-/// A configuration while it is imported: which variables found their place, and what is to
-/// be told.
+/// A configuration during its import: the variables that were used, and the remarks.
 struct Source<'a> {
     script: &'a Script,
     used: BTreeSet<&'a str>,
@@ -78,7 +79,7 @@ struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// A variable that is set and not empty.
+    /// Returns a variable that is set and not empty.
     fn variable(&mut self, name: &str) -> Option<&'a Variable> {
         let variables = &self.script.variables;
         let variable = variables.iter().find(|v| v.name == name && !v.value.is_empty())?;
@@ -90,7 +91,7 @@ impl<'a> Source<'a> {
         self.variable(name).map(|variable| variable.value.as_str())
     }
 
-    /// One that must be there.
+    /// Returns a required variable.
     fn required(&mut self, name: &str, faults: &mut Vec<Diagnostic>) -> &'a str {
         self.get(name).unwrap_or_else(|| {
             faults.push(
@@ -107,7 +108,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Tells of variables that nothing was made of, neither directly nor through others.
+    /// Reports variables that were not used, neither directly nor through others.
     fn unplaced(&mut self) {
         let referred: BTreeSet<&str> = self
             .script

@@ -1,5 +1,4 @@
-//! Which machines there are and what joins them: from the variables, and from the diagram
-//! where only that knows it.
+//! Machines and connections: from the variables, and from the diagram if only the diagram has them.
 
 use super::Source;
 use super::diagram::{Drawn, DrawnInterface};
@@ -8,13 +7,13 @@ use crate::lab::{InterfaceAddress, Mac, Role, Side};
 use crate::words;
 use std::net::IpAddr;
 
-/// The harness counts this many seconds as one.
+/// Seconds that the harness counts as one.
 const REBOOT_UNIT_S: u64 = 5;
 
 /// The machines and their cables.
 #[derive(Debug)]
 pub(super) struct Rack {
-    /// Senders, DUT, receiver; one that has two roles stands once.
+    /// Senders, DUT, receiver; a machine with two roles appears once.
     pub(super) machines: Vec<Machine>,
     pub(super) cables: Vec<Cable>,
 }
@@ -46,12 +45,12 @@ pub(super) struct Cable {
 }
 
 impl Rack {
-    /// The MAC of the DUT's interface towards the senders.
+    /// Returns the MAC of the DUT's interface towards the senders.
     pub(super) fn mac_of_dut(&self) -> Option<Mac> {
         self.ports(Role::Dut).find(|port| port.side == Side::Sender)?.mac
     }
 
-    /// Interfaces of machines of this role, on its side.
+    /// Returns the interfaces of machines with this role, on its side.
     pub(super) fn ports(&self, role: Role) -> impl Iterator<Item = &Port> {
         let machines = self.machines.iter().filter(move |machine| machine.roles.contains(&role));
         machines.flat_map(|machine| &machine.ports).filter(move |port| match role {
@@ -61,7 +60,7 @@ impl Rack {
     }
 }
 
-/// The variables that speak of one end.
+/// The variables for one end.
 struct Names {
     role: Role,
     admin: &'static str,
@@ -92,7 +91,7 @@ const RECEIVER: Names = Names {
     macs: &["RECEIVER_LAB_IF_MAC"],
 };
 
-/// Puts the rack together.
+/// Builds the rack.
 pub(super) fn of(source: &mut Source, drawn: &[Drawn]) -> Result<Rack, Vec<Diagnostic>> {
     let mut faults = Vec::new();
     let dut_admin = source.required("DUT_ADMIN", &mut faults);
@@ -128,7 +127,7 @@ pub(super) fn of(source: &mut Source, drawn: &[Drawn]) -> Result<Rack, Vec<Diagn
     Ok(rack)
 }
 
-/// One interface of a sender or receiver, and the name of its machine in the diagram.
+/// Returns one interface of a sender or receiver, and the name of its machine in the diagram.
 fn port(
     source: &mut Source,
     drawn: &[Drawn],
@@ -169,7 +168,8 @@ fn port(
     (port, found.and_then(|(drawn, _)| drawn.name()).map(str::to_owned))
 }
 
-/// The interface in the diagram: that with the address, else that of a machine of this role.
+/// Returns the interface in the diagram: the one with the address, else one of a machine with this
+/// role.
 fn drawn_port<'a>(
     drawn: &'a [Drawn],
     role: Role,
@@ -185,7 +185,7 @@ fn drawn_port<'a>(
     by_address.or_else(|| named.iter().find(|(drawn, _)| drawn.is(role))).copied()
 }
 
-/// The address of the variable goes before that of the diagram.
+/// Sets the address; the variable takes precedence over the diagram.
 fn take_address(
     source: &mut Source,
     drawn: &[Drawn],
@@ -229,7 +229,7 @@ fn take_address(
     port.addresses.insert(0, InterfaceAddress { address, length });
 }
 
-/// The DUT's two interfaces, which only the diagram names.
+/// Returns the DUT's two interfaces, which only the diagram names.
 fn dut_ports(source: &mut Source, drawn: Option<&Drawn>, sender: &[InterfaceAddress]) -> [Port; 2] {
     let mut mac = |name: &str| source.get(name).and_then(|mac| mac.parse::<Mac>().ok());
     let macs = [mac("DUT_LAB_IF_MAC_SENDER_SIDE"), mac("DUT_LAB_IF_MAC_RECEIVER_SIDE")];
@@ -269,7 +269,7 @@ fn dut_ports(source: &mut Source, drawn: Option<&Drawn>, sender: &[InterfaceAddr
     ports
 }
 
-/// How long the DUT may take to come up, and what must succeed before it counts as up.
+/// Sets the boot timeout of the DUT, and the checks that must succeed before it counts as up.
 fn readiness(source: &mut Source, dut: &mut Machine, dut_admin: &str) {
     if let Some(variable) = source.variable("REBOOT_TIMEOUT") {
         match variable.value.parse::<u64>().ok().and_then(|n| n.checked_mul(REBOOT_UNIT_S)) {
@@ -296,7 +296,7 @@ fn readiness(source: &mut Source, dut: &mut Machine, dut_admin: &str) {
     }
 }
 
-/// Adds a role and an interface to the machine of this address.
+/// Adds a role and an interface to the machine with this address.
 fn add(machines: &mut Vec<Machine>, admin: &str, role: Role, port: &Port, drawn: Option<&str>) {
     if let Some(machine) = machines.iter_mut().find(|machine| machine.admin == admin) {
         if !machine.roles.contains(&role) {
@@ -324,7 +324,7 @@ fn add(machines: &mut Vec<Machine>, admin: &str, role: Role, port: &Port, drawn:
     });
 }
 
-/// A cable from every sender and receiver to the DUT, through what stands in between.
+/// Adds a cable from every sender and receiver to the DUT, through any device in between.
 fn cables(source: &mut Source, drawn: &[Drawn], rack: &mut Rack) {
     let Some(dut) = rack.machines.iter().find(|machine| machine.roles.contains(&Role::Dut)) else {
         return;
@@ -368,7 +368,8 @@ fn cables(source: &mut Source, drawn: &[Drawn], rack: &mut Rack) {
     }
 }
 
-/// A tunnel's endpoint between DUT and receiver has no role: it stands where switches do.
+/// Returns the name of a tunnel's endpoint between DUT and receiver, which has no role: it takes
+/// the place of a switch.
 fn endpoint(source: &mut Source, drawn: &[Drawn]) -> Option<String> {
     let admin = source.get("REF_ADMIN");
     let drawn = drawn.iter().find(|drawn| drawn.is_endpoint());
@@ -394,7 +395,7 @@ fn endpoint(source: &mut Source, drawn: &[Drawn]) -> Option<String> {
     Some(name)
 }
 
-/// What else the diagram says.
+/// Reports the other contents of the diagram.
 fn others(source: &mut Source, drawn: &[Drawn]) {
     for drawn in drawn.iter().filter(|drawn| !drawn.others.is_empty()) {
         let name =
@@ -403,7 +404,7 @@ fn others(source: &mut Source, drawn: &[Drawn]) {
     }
 }
 
-/// Text as a name of a lab's file.
+/// Converts text to a name for a lab file.
 fn plain_name(text: &str, otherwise: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let name: String = text.chars().map(|c| if plain(c) { c } else { '-' }).collect();

@@ -1,22 +1,21 @@
-//! What a `bench-lab.sh` configuration says: assignments, `: ${NAME:="default"}`, references
-//! to variables set above, comments. Nothing is executed; anything else is a fault that names
-//! its line.
+//! Reader of `bench-lab.sh` configurations: assignments, `: ${NAME:="default"}`, references to
+//! variables set above, comments. Nothing is executed; anything else is a fault with its line.
 
 use crate::diagnostic::Diagnostic;
 use crate::shell::{self, Assignment, Form, Statement, Unresolved, VALUE_MAX};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// What a configuration says.
+/// Contents of a configuration.
 #[derive(Debug, Default)]
 pub(super) struct Script {
-    /// The variables, each once, in the order in which they are set first.
+    /// The variables, each once, in the order of their first assignments.
     pub(super) variables: Vec<Variable>,
-    /// The comments, without `#`, each with the number of variables that stand before it.
+    /// The comments, without `#`, each with the number of variables before it.
     pub(super) comments: Vec<(usize, String)>,
 }
 
-/// One variable with the value that it has at the end.
+/// A variable with its final value.
 #[derive(Debug)]
 pub(super) struct Variable {
     pub(super) name: String,
@@ -27,10 +26,10 @@ pub(super) struct Variable {
     pub(super) refers_to: BTreeSet<String>,
 }
 
-/// Reads a configuration. Gives what could be read, and every fault, one a line.
+/// Reads a configuration. Returns everything readable, and every fault, one per line.
 pub(super) fn read(text: &str) -> (Script, Vec<Diagnostic>) {
     let (mut script, mut faults) = (Script::default(), Vec::<Diagnostic>::new());
-    // What follows a fault on its line is not judged.
+    // Text after a fault on the same line is not checked.
     let mut faulty_until = 0;
     for (statement, _) in shell::statements(text) {
         if statement.span.start < faulty_until {
@@ -55,7 +54,7 @@ pub(super) fn read(text: &str) -> (Script, Vec<Diagnostic>) {
     (script, faults)
 }
 
-/// Characters that mean something to a shell where no quotes stand around them.
+/// Characters with a meaning to a shell outside quotes.
 const OPERATORS: &str = "`;&|<>()*?[~";
 
 impl Script {
@@ -94,7 +93,7 @@ impl Script {
         let name = assignment.name.clone();
         let variables = &mut self.variables;
         match variables.iter_mut().find(|variable| variable.name == name) {
-            // A default gives way to what is set; what is empty counts as not set.
+            // A default does not replace a set value; an empty value counts as not set.
             Some(old) if assignment.is_default() && !old.value.is_empty() => {}
             Some(old) => *old = Variable { name, value, line, refers_to },
             None => variables.push(Variable { name, value, line, refers_to }),
@@ -102,7 +101,7 @@ impl Script {
         Ok(())
     }
 
-    /// The value, and the variables that it refers to, all of them set above.
+    /// Returns the value, and the variables that it refers to, all of them set above.
     fn resolve(
         &self,
         text: &str,
@@ -145,7 +144,7 @@ fn refuse<T>(fault: Diagnostic) -> Result<T, Box<Diagnostic>> {
     Err(Box::new(fault))
 }
 
-/// The two forms that these configurations are written in.
+/// True for the two forms of assignment in these configurations.
 fn is_read(assignment: &Assignment) -> bool {
     matches!(assignment.form, Form::Plain | Form::Default)
 }
@@ -167,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn assignments_are_those_of_a_shell() {
+    fn assignments_match_a_shell() {
         // dash 0.5.12 gives the same values.
         for (text, expected) in [
             ("A=1", vec![("A", "1")]),
@@ -191,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_executed_is_refused_with_its_line() {
+    fn executable_syntax_is_refused_with_its_line() {
         for (text, message) in [
             ("ping -c 2 x", "no assignment"),
             ("if true; then", "no assignment"),
@@ -226,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_are_kept_with_their_place() {
+    fn comments_keep_their_place() {
         let (script, _) = read("#!/bin/sh\n# one\n#|box|\nA=1\n# two #\nB=2 # three\n");
         let kept: Vec<(usize, &str)> =
             script.comments.iter().map(|(at, text)| (*at, text.as_str())).collect();

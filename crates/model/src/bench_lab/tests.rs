@@ -22,7 +22,7 @@ SENDER_START_CMD="pkt-gen -f tx -i ${SENDER_LAB_IF} -n 0 -l 124 -${AF} -p 3 -R 1
 "#;
 
 #[test]
-fn a_small_file_becomes_a_laboratory_and_an_experiment() {
+fn small_file_becomes_a_laboratory_and_an_experiment() {
     let imported = import("x/small.config", SMALL, &["configs/1".into(), "configs/2".into()])
         .unwrap_or_else(|faults| panic!("{faults}"));
     let lab = Lab::parse("lab.toml", &imported.lab).unwrap_or_else(|faults| panic!("{faults}"));
@@ -33,8 +33,8 @@ fn a_small_file_becomes_a_laboratory_and_an_experiment() {
     assert!(imported.lab.contains("# Its comments:\n#+----"));
     assert!(imported.experiment.contains("# A comment between.\n"));
     for expected in ["MYSTERY=\"42\"", "-X: pkt-gen's option has no place", "-n 0"] {
-        let told = imported.remarks.iter().any(|remark| remark.contains(expected));
-        assert!(told, "{expected}: {:?}", imported.remarks);
+        let is_reported = imported.remarks.iter().any(|remark| remark.contains(expected));
+        assert!(is_reported, "{expected}: {:?}", imported.remarks);
         assert!(imported.experiment.contains(expected), "{expected}");
     }
     let loader = |path: &str| match path.ends_with('/') {
@@ -52,13 +52,13 @@ fn a_small_file_becomes_a_laboratory_and_an_experiment() {
 }
 
 #[test]
-fn lines_may_end_as_those_of_ms_dos() {
+fn crlf_line_ends_are_accepted() {
     let read = |text: &str| import("small.config", text, &[]).map_err(|faults| faults.to_string());
     assert_eq!(read(&SMALL.replace('\n', "\r\n")), read(SMALL));
 }
 
 #[test]
-fn what_is_missing_is_told_at_once() {
+fn missing_settings_are_reported_together() {
     let faults = import("x.config", "SENDER_ADMIN=1\n", &[]).expect_err("nearly empty");
     let text = faults.to_string();
     for name in ["DUT_ADMIN", "SENDER_LAB_IF", "RECEIVER_ADMIN", "RECEIVER_LAB_IF"] {
@@ -70,7 +70,7 @@ fn what_is_missing_is_told_at_once() {
 }
 
 #[test]
-fn without_a_diagram_the_interfaces_of_the_dut_are_asked_for() {
+fn missing_diagram_leaves_dut_interfaces_to_the_user() {
     let bare: String =
         SMALL.lines().filter(|line| !line.starts_with('#')).map(|l| format!("{l}\n")).collect();
     let imported = import("bare.config", &bare, &[]).unwrap_or_else(|faults| panic!("{faults}"));
@@ -80,9 +80,9 @@ fn without_a_diagram_the_interfaces_of_the_dut_are_asked_for() {
 }
 
 proptest! {
-    /// Whatever stands in a file, both texts are TOML.
+    /// For any content of a file, both texts are valid TOML.
     #[test]
-    fn no_value_breaks_out_of_its_quotes(value in "\\PC{0,30}", option in "[ -~]{0,30}") {
+    fn values_do_not_break_out_of_their_quotes(value in "\\PC{0,30}", option in "[ -~]{0,30}") {
         let value = value.replace('\'', "");
         let option = option.replace('\'', "");
         let text = format!("{SMALL}MYSTERY='{value}'\nREBOOT_TIMEOUT='{option}'\nSENDER_START_CMD='pkt-gen {option}'\nRECEIVER_LAB_IF='{value}x'\n");

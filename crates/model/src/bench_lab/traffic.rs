@@ -1,4 +1,4 @@
-//! What is sent: pkt-gen's command line as fwdlab's `[traffic]`.
+//! Traffic: pkt-gen's command line as fwdlab's `[traffic]`.
 
 use super::Source;
 use super::rack::Rack;
@@ -9,7 +9,7 @@ use crate::spec::keys::{ADDRESSES_MAX, FLOWS_MAX};
 use crate::spec::kind::FRAME_MAX;
 use fwdlab_packet::Family;
 
-/// Bytes that pkt-gen's `-l` leaves out: the frame check sequence.
+/// Bytes that pkt-gen's `-l` does not count: the frame check sequence.
 const FCS: u64 = 4;
 /// Smallest packet of Ethernet without FCS; pkt-gen's smaller ones are padded.
 const PACKET_MIN: u64 = 60;
@@ -24,9 +24,9 @@ pub(super) struct Traffic {
     pub(super) frame_size: Option<u64>,
     /// Sources and destinations.
     pub(super) flows: Option<(u64, u64)>,
-    /// Packets per second of all senders; none: as many as they can.
+    /// Packets per second of all senders; `None` for as many as possible.
     pub(super) rate_pps: Option<u64>,
-    /// Options that go to pkt-gen as they are.
+    /// Options that are passed to pkt-gen unchanged.
     pub(super) options: Vec<String>,
     /// The commands in full, for a comment.
     pub(super) commands: Vec<(String, String)>,
@@ -133,14 +133,15 @@ fn flows(source: &mut Source, command: &Command, line: usize) -> Option<(u64, u6
     fits.then_some((sources, destinations))
 }
 
-/// Intended load of all threads; `-R 0` is no limit.
+/// Returns the intended load of all threads; `-R 0` is no limit.
 fn rate(command: &Command) -> Option<u64> {
     let rate = command.rate().filter(|&rate| rate > 0)?;
     let all = rate.checked_mul(command.threads().unwrap_or(1).max(1))?;
     (all <= 1_000_000_000_000_000).then_some(all)
 }
 
-/// Options that go to pkt-gen as they are; those that fwdlab gives itself are checked.
+/// Returns the options that are passed to pkt-gen unchanged; those that fwdlab sets itself are
+/// checked.
 fn options(
     source: &mut Source,
     rack: &Rack,
@@ -186,7 +187,7 @@ fn is_word(text: &str) -> bool {
     !text.is_empty() && !text.chars().any(char::is_control)
 }
 
-/// These options as they were written.
+/// Returns these options in their original notation.
 fn options_as_written(command: &Command, letters: &[u8]) -> String {
     let options = command.options().filter(|(letter, _)| letters.contains(letter));
     let options: Vec<String> = options

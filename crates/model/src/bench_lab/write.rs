@@ -1,11 +1,11 @@
-//! The two files as text, with comments on everything that is not translated.
+//! Writes the two files as text, with comments on everything that is not translated.
 
 use super::rack::{Machine, Rack};
 use super::script::Script;
 use super::traffic::Traffic;
 use crate::lab::Role;
 
-/// A name for laboratory and experiment: the file's, without folders and extension.
+/// Returns a name for laboratory and experiment: the file's, without folders and extension.
 pub(super) fn name_of(path: &str) -> String {
     let file = path.rsplit('/').next().unwrap_or(path);
     let stem = file.strip_suffix(".config").unwrap_or(file);
@@ -15,7 +15,7 @@ pub(super) fn name_of(path: &str) -> String {
     if name.is_empty() { "bench-lab".to_owned() } else { name.to_owned() }
 }
 
-/// `lab.toml`.
+/// Writes `lab.toml`.
 pub(super) fn lab(name: &str, rack: &Rack, script: &Script, remarks: &[String]) -> String {
     let mut out =
         format!("# Laboratory of {name}, imported from a configuration of bench-lab.sh.\n");
@@ -76,7 +76,7 @@ fn host(machine: &Machine) -> String {
     out
 }
 
-/// `experiment.toml`.
+/// Writes `experiment.toml`.
 pub(super) fn experiment(
     name: &str,
     traffic: &Traffic,
@@ -126,7 +126,7 @@ pub(super) fn experiment(
     out
 }
 
-/// Comments of the original.
+/// Writes comments of the original.
 fn comments<'a>(comments: impl Iterator<Item = &'a (usize, String)>) -> String {
     let text: String = comments.map(|(_, comment)| commented_bare(comment)).collect();
     if text.is_empty() { text } else { format!("#\n# Its comments:\n{text}") }
@@ -137,7 +137,7 @@ fn remarked(remarks: &[String]) -> String {
     if text.is_empty() { text } else { format!("#\n# Not translated, or assumed:\n{text}") }
 }
 
-/// A comment of a line each; what TOML permits in none becomes a blank.
+/// Returns a one-line comment; characters that TOML forbids in comments become blanks.
 fn commented(text: &str) -> String {
     text.lines().map(|line| commented_bare(&format!(" {line}"))).collect()
 }
@@ -151,7 +151,7 @@ fn list(words: &[String]) -> String {
     words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(", ")
 }
 
-/// Text as a basic string of TOML.
+/// Returns text as a basic string of TOML.
 fn quoted(text: &str) -> String {
     let mut out = String::from('"');
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! Trials that a method is likely to take, from which the duration of an experiment follows.
+//! Expected number of trials of a method, from which the duration of an experiment follows.
 
 use super::method::{Method, SearchMethod, flood_loads};
 use fwdlab_search::simulated::{Device, Law};
@@ -9,46 +9,46 @@ use fwdlab_search::{Limits, Search, Step};
 pub struct Expected {
     /// Number of trials.
     pub trials: u32,
-    /// Trials that have the experiment's warm-up.
+    /// Trials with the experiment's warm-up.
     pub warmed: u32,
-    /// Traffic of all trials together, without these warm-ups, nanoseconds.
+    /// Traffic of all trials together, without these warm-ups, in nanoseconds.
     pub traffic_ns: u64,
 }
 
-/// Conditions of trials beyond the method.
+/// Conditions of the trials in addition to the method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Surroundings {
-    /// Length of a trial unless the method has another, nanoseconds.
+    /// Length of a trial unless the method has another, in nanoseconds.
     pub duration_ns: u64,
-    /// Connections that a trial opens, if the method opens connections: a flow each.
+    /// Connections that a trial opens, if the method opens connections: one per flow.
     pub connections: u32,
-    /// Trials that are added to each that a search of a steady device takes.
+    /// Additional trials for each trial of a search on a steady device.
     pub disturbed: u32,
 }
 
-/// Connections that a device sets up, one a second for each of these: a kernel's, on one CPU.
+/// Connections per second that a device sets up: a typical kernel's, on one CPU.
 const CONNECTIONS: u64 = 300_000;
 /// Trials of a search for the longest burst, or for the capacity of a table: the length doubles,
 /// then the interval is halved to a thousandth.
 const BURSTS: u32 = 12;
 /// Length of a trial with a reset over the length of other trials.
 const RESET: u64 = 5;
-/// Capacity of the device that stands for the unknown one, packets per second.
+/// Capacity of the device that represents the unknown one, in packets per second.
 const CAPACITY: f64 = 1e6;
 /// Its scatter from trial to trial, as a ratio.
 const SCATTER: f64 = 0.005;
-/// Devices that are searched; the median counts.
+/// Number of searched devices; the median is used.
 const DEVICES: u64 = 5;
-/// Loads of a search over the capacity: as wide as a run makes them.
+/// Range of loads of a search over the capacity: as wide as in a run.
 const LOADS: (f64, f64) = (0.02, 2.0);
 
 impl Expected {
-    /// Trials of one length with warm-ups.
+    /// Returns trials of one length with warm-ups.
     fn warmed(trials: u32, each_ns: u64) -> Expected {
         Expected { trials, warmed: trials, traffic_ns: u64::from(trials).saturating_mul(each_ns) }
     }
 
-    /// Trials of one length without.
+    /// Returns trials of one length without warm-ups.
     fn cold(trials: u32, each_ns: u64) -> Expected {
         Expected { warmed: 0, ..Expected::warmed(trials, each_ns) }
     }
@@ -71,7 +71,7 @@ impl Expected {
 }
 
 impl Method {
-    /// Trials that a run is likely to take. A search is carried out on simulated devices.
+    /// Returns the expected trials of a run. Searches are run on simulated devices.
     pub fn expected(&self, surroundings: Surroundings) -> Expected {
         let Surroundings { duration_ns, connections, disturbed } = surroundings;
         let opening_ns = u64::from(connections) * 1_000_000_000 / CONNECTIONS;
@@ -103,13 +103,14 @@ impl Method {
     }
 }
 
-/// Trials of a loss curve: it begins at twice the rate of the device, and ends two loads below it.
+/// Returns the trials of a loss curve: it begins at twice the rate of the device, and ends two
+/// loads below it.
 fn curve(step: f64) -> u32 {
     let lossy = (0.5 / step).ceil() as u32;
     (lossy + 2).min((1.0 / step).floor() as u32)
 }
 
-/// Median trials of a search, over simulated devices.
+/// Returns the median number of trials of a search on simulated devices.
 fn searched(search: &SearchMethod) -> Expected {
     let mut found: Vec<Expected> =
         (1..=DEVICES).filter_map(|seed| on_device(search, seed)).collect();
@@ -117,7 +118,7 @@ fn searched(search: &SearchMethod) -> Expected {
     found.get(found.len() / 2).copied().unwrap_or_default()
 }
 
-/// Trials of a search on one device; `None` if it can't be carried out.
+/// Returns the trials of a search on one device; `None` if the search is impossible.
 fn on_device(method: &SearchMethod, seed: u64) -> Option<Expected> {
     let [min, max] = [LOADS.0, LOADS.1].map(|load| (load * CAPACITY) as u64);
     let limits = Limits {
@@ -150,11 +151,11 @@ mod tests {
     #[test]
     fn searches_take_the_trials_of_their_goals() {
         let ndr = Goal::preset("ndr").expect("a preset");
-        let both = vec![ndr.clone(), Goal::preset("pdr").expect("a preset")];
-        let both = Method::Mlrsearch(SearchMethod::of(both)).expected(USUAL);
-        // A device that scatters by a little takes 33 (docs/MLRSEARCH.md).
-        assert!((33..=60).contains(&both.trials), "{both:?}");
-        assert!(trials(ndr.clone()) < both.trials);
+        let goals = vec![ndr.clone(), Goal::preset("pdr").expect("a preset")];
+        let goals = Method::Mlrsearch(SearchMethod::of(goals)).expected(USUAL);
+        // A device with a slight scatter takes 33 (docs/MLRSEARCH.md).
+        assert!((33..=60).contains(&goals.trials), "{goals:?}");
+        assert!(trials(ndr.clone()) < goals.trials);
         let short = Goal { sum_ns: ndr.sum_ns / 7, width: 0.02, ..ndr.clone() };
         assert!(trials(short) < trials(ndr) / 2);
     }

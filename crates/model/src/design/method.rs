@@ -1,5 +1,4 @@
-//! `[method]`: what is asked of a device that stands beyond its forwarding rate at the maximum
-//! offered load.
+//! `[method]`: measurements in addition to the forwarding rate at the maximum offered load.
 
 use crate::units::format_pps;
 use fwdlab_packet::named;
@@ -7,44 +6,44 @@ use fwdlab_search::Goal;
 use serde::{Deserialize, Serialize};
 
 named! {
-    /// The words of `[method] kind`.
+    /// The values of `[method] kind`.
     pub enum MethodKind {
         /// The maximum offered load: the forwarding rate (RFC 2285, 3.6.2).
         Blast = "blast",
-        /// The load that `[traffic] rate` names.
+        /// The load given by `[traffic] rate`.
         Fixed = "fixed",
-        /// A search for the rate that loses no more than is tolerated (RFC 9971).
+        /// A search for the highest rate within the tolerated loss (RFC 9971).
         Mlrsearch = "mlrsearch",
         /// Frame loss rate against load (RFC 2544, section 26.3).
         LossCurve = "loss-curve",
-        /// One load for long.
+        /// A long measurement at one load.
         Soak = "soak",
-        /// What becomes of the traffic while more and more new flows come beside it.
+        /// Loss of the traffic during an increasing flood of new flows.
         Flood = "flood",
-        /// The longest burst that loses nothing (RFC 2544, section 26.4; RFC 9004).
+        /// The longest burst without loss (RFC 2544, section 26.4; RFC 9004).
         BackToBack = "back-to-back",
-        /// Time until nothing is lost any more after an overload (RFC 2544, section 26.5).
+        /// Time until loss ends after an overload (RFC 2544, section 26.5).
         SystemRecovery = "system-recovery",
         /// Time without forwarding around a reset (RFC 2544, section 26.6; RFC 6201).
         Reset = "reset",
-        /// How long packets take at shares of the rate found (RFC 2544, section 26.2; RFC 8219).
+        /// Latency at shares of the found rate (RFC 2544, section 26.2; RFC 8219).
         Latency = "latency",
-        /// The tests of RFC 2544, one after the other.
+        /// The tests of RFC 2544, in sequence.
         Rfc2544 = "rfc2544",
-        /// Connections a second that a stateful device sets up (RFC 9693, section 4.5).
+        /// Connections per second that a stateful device sets up (RFC 9693, section 4.5).
         EstablishmentRate = "establishment-rate",
-        /// Connections a second that it removes (RFC 9693, section 4.7).
+        /// Connections per second that it removes (RFC 9693, section 4.7).
         TearDownRate = "tear-down-rate",
         /// Connections that its table holds (RFC 9693, section 4.8).
         TableCapacity = "table-capacity",
-        /// The tests of RFC 9693, one after the other.
+        /// The tests of RFC 9693, in sequence.
         Rfc9693 = "rfc9693",
     }
 }
 
 named! {
-    /// The tests of a suite, in its words: those of RFC 2544, section 26, then those of
-    /// RFC 9693, section 4.
+    /// The tests of a suite, with its names: those of RFC 2544, section 26, then those of RFC 9693,
+    /// section 4.
     pub enum SuiteTest {
         /// Section 26.1.
         Throughput = "throughput",
@@ -52,11 +51,11 @@ named! {
         Latency = "latency",
         /// Section 26.3.
         FrameLossRate = "frame-loss-rate",
-        /// Section 26.4, as RFC 9004 has it.
+        /// Section 26.4, as in RFC 9004.
         BackToBack = "back-to-back",
         /// Section 26.5.
         SystemRecovery = "system-recovery",
-        /// Section 26.6, as RFC 6201 has it.
+        /// Section 26.6, as in RFC 6201.
         Reset = "reset",
         /// RFC 9693, section 4.5.
         EstablishmentRate = "establishment-rate",
@@ -68,7 +67,7 @@ named! {
 }
 
 impl SuiteTest {
-    /// The suite that it belongs to.
+    /// Returns the suite that the test belongs to.
     pub fn suite(self) -> MethodKind {
         match self {
             SuiteTest::EstablishmentRate | SuiteTest::TearDownRate | SuiteTest::TableCapacity => {
@@ -79,122 +78,122 @@ impl SuiteTest {
     }
 }
 
-/// What is done after a run's own trial, on the same start of the device.
+/// Measurements after a run's own trial, on the same start of the device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Method {
     /// A search for rates (RFC 9971). The run's own trial is at the maximum offered load.
     Mlrsearch(SearchMethod),
-    /// Trials at falling loads until two in a row lose nothing (RFC 2544, section 26.3). The
-    /// run's own trial is at the maximum offered load.
+    /// Trials at falling loads until two consecutive ones lose nothing (RFC 2544, section 26.3).
+    /// The run's own trial is at the maximum offered load.
     LossCurve {
-        /// From load to load, in shares of the greatest one.
+        /// Step between loads, as a share of the maximum.
         step: f64,
-        /// The greatest load in packets per second; none: derived from the run's own trial.
+        /// Maximum load in packets per second; `None` to derive it from the run's own trial.
         max_load: Option<u64>,
     },
-    /// Trials at one load, that of the run's own trial, one after the other.
+    /// Consecutive trials at the load of the run's own trial.
     Soak {
         /// Their number.
         trials: u32,
     },
-    /// Trials at one load, that of the run's own trial, beside which packets come that are of a
-    /// new flow each: none at first, then more and more.
+    /// Trials at the load of the run's own trial during a flood of packets that each belong to a
+    /// new flow: none at first, then more and more.
     Flood {
-        /// From load to load of these, in shares of the greatest one.
+        /// Step between loads of the flood, as a share of the maximum.
         step: f64,
-        /// The greatest load of these, packets per second.
+        /// Maximum load of the flood, in packets per second.
         max_load: u64,
     },
-    /// Bursts as fast as the sender can, in search of the longest that loses nothing.
+    /// Bursts at the sender's maximum rate, to find the longest without loss.
     BackToBack {
-        /// How often it is searched for.
+        /// Number of searches.
         repeats: u32,
-        /// The longest burst in frames; none: as many as are sent in two seconds.
+        /// Longest burst in frames; `None` for the number sent in two seconds.
         max_frames: Option<u64>,
     },
-    /// An overload, then half of it.
+    /// An overload, then half of its load.
     SystemRecovery {
-        /// How often.
+        /// Number of repetitions.
         repeats: u32,
-        /// How long the overload lasts, nanoseconds.
+        /// Duration of the overload in nanoseconds.
         overload_ns: u64,
     },
-    /// The device is reset while it forwards.
+    /// Resets of the device while it forwards.
     Reset {
-        /// How often.
+        /// Number of repetitions.
         repeats: u32,
     },
-    /// Trials at shares of the rate that a search before them has found, in which every packet
-    /// tells how long it took.
+    /// Trials at shares of the rate found by a preceding search, in which the delay of every packet
+    /// is measured.
     Delays {
-        /// Loads over the rate found, one after the other.
+        /// Consecutive loads, as shares of the found rate.
         shares: Vec<f64>,
-        /// Trials at each.
+        /// Number of trials at each load.
         repeats: u32,
     },
     /// A search, then [`Method::Delays`], on the same start of the device.
     Latency {
-        /// These two.
+        /// The two parts.
         parts: Vec<Method>,
     },
-    /// One after the other, on the same start of the device.
+    /// Consecutive tests on the same start of the device.
     Rfc2544 {
         /// The tests.
         parts: Vec<Method>,
     },
-    /// A search for the rate at which the device sets up every connection, as many in each trial
-    /// as there are flows, beginning with an empty table (RFC 9693, section 4.5). The loads are
-    /// connections a second: each packet opens one.
+    /// A search for the rate at which the device sets up every connection. Each trial opens one
+    /// connection per flow, beginning with an empty table (RFC 9693, section 4.5). The loads are
+    /// connections per second: each packet opens one.
     Establishment(SearchMethod),
-    /// The table is filled, then emptied (RFC 9693, section 4.7).
+    /// Fills the table, then empties it (RFC 9693, section 4.7).
     TearDown {
-        /// How often.
+        /// Number of repetitions.
         repeats: u32,
     },
-    /// A search for the number of connections that the table holds, at most as many as there
-    /// are flows (RFC 9693, section 4.8).
+    /// A search for the number of connections that the table holds, at most the number of flows
+    /// (RFC 9693, section 4.8).
     Capacity {
-        /// How often it is searched for.
+        /// Number of searches.
         repeats: u32,
     },
-    /// One after the other, on the same start of the device.
+    /// Consecutive tests on the same start of the device.
     Rfc9693 {
         /// The tests.
         parts: Vec<Method>,
     },
 }
 
-/// What is searched for, and within which limits.
+/// Goals and limits of a search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SearchMethod {
-    /// The goals; the first one's conditional throughput stands for a run.
+    /// The goals; the conditional throughput of the first one summarises a run.
     pub goals: Vec<Goal>,
-    /// The least load in packets per second; none: a hundredth of the greatest, or the least
-    /// that the goals allow.
+    /// Minimum load in packets per second; `None` for a hundredth of the maximum, or the minimum
+    /// that the goals permit.
     pub min_load: Option<u64>,
-    /// The greatest load in packets per second; none: derived from the run's own trial.
+    /// Maximum load in packets per second; `None` to derive it from the run's own trial.
     pub max_load: Option<u64>,
-    /// Trials at most.
+    /// Maximum number of trials.
     pub max_trials: u32,
-    /// Traffic of all trials together at most, nanoseconds.
+    /// Maximum traffic time of all trials together, in nanoseconds.
     pub max_time_ns: u64,
 }
 
 impl SearchMethod {
-    /// A search for these goals within limits that a sensible one never meets.
+    /// Creates a search for these goals within limits that a sensible search never reaches.
     pub fn of(goals: Vec<Goal>) -> SearchMethod {
         let (max_trials, max_time_ns) = (TRIALS_MAX, 3_600_000_000_000);
         SearchMethod { goals, min_load: None, max_load: None, max_trials, max_time_ns }
     }
 }
 
-/// Most trials of a method in one run: so many run ids are a run's own.
+/// Maximum number of trials of a method in one run: the number of run ids per run.
 pub const TRIALS_MAX: u32 = 1_000;
 
-/// The loads of a flood, packets per second: none at first, the greatest one at last.
+/// Returns the loads of a flood in packets per second, from zero to the maximum.
 pub fn flood_loads(step: f64, max_load: u64) -> Vec<u64> {
-    // Those below the greatest one: a step that divides it does not reach it.
+    // The loads below the maximum: a step that divides it does not reach it.
     let steps = (1.0 / step - 1e-9).floor() as u32;
     let between = (0..=steps).map(|n| (f64::from(n) * step * max_load as f64).round() as u64);
     let mut loads: Vec<u64> = between.chain([max_load]).collect();
@@ -203,7 +202,7 @@ pub fn flood_loads(step: f64, max_load: u64) -> Vec<u64> {
 }
 
 impl Method {
-    /// The word that chooses it.
+    /// Returns the kind that selects it.
     pub fn kind(&self) -> MethodKind {
         match self {
             Method::Mlrsearch(_) => MethodKind::Mlrsearch,
@@ -222,7 +221,7 @@ impl Method {
         }
     }
 
-    /// The methods that it consists of; none if it stands alone.
+    /// Returns the methods that it consists of; `None` for a single method.
     fn composed(&self) -> Option<&[Method]> {
         match self {
             Method::Rfc2544 { parts } | Method::Latency { parts } | Method::Rfc9693 { parts } => {
@@ -237,12 +236,12 @@ impl Method {
         self.composed().is_some()
     }
 
-    /// What it consists of: its parts, or itself.
+    /// Returns its parts, or itself.
     pub fn parts(&self) -> &[Method] {
         self.composed().unwrap_or(std::slice::from_ref(self))
     }
 
-    /// True if it opens connections, one with each packet.
+    /// True if it opens connections, one per packet.
     pub fn opens_connections(&self) -> bool {
         self.parts().iter().any(|part| {
             matches!(
@@ -252,7 +251,7 @@ impl Method {
         })
     }
 
-    /// True if it sends a flood of new flows beside the traffic.
+    /// True if it sends a flood of new flows in addition to the traffic.
     pub fn floods(&self) -> bool {
         self.parts().iter().any(|part| matches!(part, Method::Flood { .. }))
     }
@@ -268,8 +267,8 @@ impl Method {
         }
     }
 
-    /// The greatest load of a search or a curve that a file names, packets per second of each
-    /// direction.
+    /// Returns the maximum load of a search or a curve that a file specifies, in packets per second
+    /// of each direction.
     pub fn max_load(&self) -> Option<u64> {
         match self {
             Method::Mlrsearch(search) | Method::Establishment(search) => search.max_load,
@@ -278,7 +277,7 @@ impl Method {
         }
     }
 
-    /// What it does, in words for plans and reports.
+    /// Returns a description for plans and reports.
     pub fn words(&self) -> String {
         match self {
             Method::Mlrsearch(search) => {

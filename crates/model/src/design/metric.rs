@@ -1,4 +1,4 @@
-//! The metric of a run: the one number that stands for it where runs are compared.
+//! The metric of a run: the number that summarises it in comparisons.
 
 use fwdlab_packet::named;
 
@@ -8,33 +8,33 @@ named! {
         /// Packets forwarded in the window over the time that the device had: the length of the
         /// window minus the time provably taken from it.
         Corrected = "corrected",
-        /// Paced: the intended load times the share of the packets offered that were
-        /// forwarded. Deviations of the sender from its schedule have no influence.
+        /// Paced: the intended load times the share of the offered packets that were forwarded.
+        /// Deviations of the sender from its schedule have no influence.
         Delivered = "delivered",
         /// Packets forwarded in the window over its length.
         Mean = "mean",
         /// Ninetieth percentile of the valid raw samples' rates.
         P90 = "p90",
-        /// Alternation: median over a variant's slices of each slice's rate over the time
-        /// that the device had.
+        /// Alternation: median over a variant's slices of each slice's rate over the time that the
+        /// device had.
         Slices = "slices",
         /// Searches: conditional throughput (RFC 9971) of the first goal.
         Throughput = "throughput",
         /// Emulated machines: instructions that the device executes to forward a packet.
         Instructions = "instructions",
-        /// Imported runs: median of the log's rates that the netbenches archive's rule keeps.
+        /// Imported runs: median of the rates that the netbenches archive's rule keeps of the log.
         Netbenches = "netbenches",
-        /// The same with the upper of the two middle values as the median of an even
-        /// number, as ministat had it before 2016.
+        /// The same with the upper of the two middle values as the median of an even number, as in
+        /// ministat before 2016.
         NetbenchesUpper = "netbenches-upper",
-        /// Imported runs: mean rate of the steady state, since their logs begin before the
+        /// Imported runs: mean rate of the steady state, because their logs begin before the
         /// traffic and end after it.
         Steady = "steady",
     }
 }
 
 impl RunMetric {
-    /// Description in one phrase.
+    /// Returns a description in one phrase.
     pub fn description(self) -> &'static str {
         match self {
             RunMetric::Corrected => {
@@ -67,13 +67,13 @@ impl RunMetric {
         }
     }
 
-    /// True for a rate in packets per second, of which more is better; false for a count of
-    /// instructions, of which fewer are.
+    /// True for a rate in packets per second, for which more is better; false for a count of
+    /// instructions, for which fewer are.
     pub fn is_rate(self) -> bool {
         self != RunMetric::Instructions
     }
 
-    /// Its short name in tables.
+    /// Returns its short name in tables.
     pub fn short(self) -> &'static str {
         match self {
             RunMetric::Corrected => "rate",
@@ -90,7 +90,7 @@ impl RunMetric {
 }
 
 named! {
-    /// How the metric is computed from an imported log.
+    /// Rule that computes the metric from an imported log.
     pub enum Rule {
         /// Median of the lines that the archive's scripts keep.
         Netbenches = "netbenches",
@@ -100,8 +100,8 @@ named! {
 }
 
 impl Rule {
-    /// The metric by this rule; `upper` when the published lists were made with the upper of
-    /// two middle values.
+    /// Returns the metric for this rule; `upper` if the published lists used the upper of two
+    /// middle values.
     pub fn metric(self, upper: bool) -> RunMetric {
         match self {
             Rule::Steady => RunMetric::Steady,
@@ -111,7 +111,7 @@ impl Rule {
     }
 }
 
-/// A metric, or `auto` for none.
+/// A metric, or `auto` for `None`.
 pub(super) mod or_auto {
     use super::RunMetric;
     use serde::{Deserialize, Deserializer, Serializer};

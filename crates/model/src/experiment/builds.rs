@@ -1,9 +1,9 @@
-//! `build_of`: levels that are builds of one revision, judged together with the design.
+//! `build_of`: levels that are builds of one revision, checked together with the design.
 
 use crate::diagnostic::Diagnostic;
 use crate::spec::{FactorSpec, Spec};
 
-/// Checks that builds can be told from revisions, and that the design can compare them.
+/// Checks that builds are distinguishable from revisions, and that the design can compare them.
 pub(super) fn judge(spec: &Spec, faults: &mut Vec<Diagnostic>) {
     spec.factors.iter().for_each(|factor| names(factor, faults));
     let mut levels = spec.factors.iter().flat_map(|factor| &factor.levels);
@@ -19,8 +19,8 @@ pub(super) fn judge(spec: &Spec, faults: &mut Vec<Diagnostic>) {
     }
 }
 
-/// A revision's name is none of a level that is something else, and never alone: the scatter
-/// between builds comes from at least two of one revision.
+/// Checks that a revision's name is not another level's name, and that it has at least two builds:
+/// the scatter between builds requires them.
 fn names(factor: &FactorSpec, faults: &mut Vec<Diagnostic>) {
     let builds =
         || factor.levels.iter().filter_map(|level| Some((level, level.build_of.as_ref()?)));

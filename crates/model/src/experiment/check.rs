@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use toml::Spanned;
 
-/// Names and labels are unique, and no setting belongs to two factors.
+/// Checks that names and labels are unique, and that no setting belongs to two factors.
 pub(super) fn factors(spec: &Spec, faults: &mut Vec<Diagnostic>) {
     let mut names: BTreeMap<&str, Range<usize>> = BTreeMap::new();
     let mut owners: BTreeMap<String, (usize, Range<usize>)> = BTreeMap::new();
@@ -70,7 +70,7 @@ fn labels(factor: &FactorSpec, faults: &mut Vec<Diagnostic>) {
     }
 }
 
-/// The number of variants and runs can be meant.
+/// Checks that the number of variants and runs is plausible.
 pub(super) fn size(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagnostic>) {
     let Some(last) = spec.factors.last() else { return };
     let levels = spec.factors.iter().map(|factor| factor.levels.len());
@@ -96,7 +96,7 @@ pub(super) fn size(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagno
     }
 }
 
-/// The phases of a trial fit together.
+/// Checks that the phases of a trial are consistent.
 pub(super) fn trial(spec: &Spec, trial: &Trial, faults: &mut Vec<Diagnostic>) {
     if spec.trial.faulty {
         return;
@@ -128,14 +128,14 @@ pub(super) fn trial(spec: &Spec, trial: &Trial, faults: &mut Vec<Diagnostic>) {
     }
 }
 
-/// The place of the first of these that the user wrote.
+/// Returns the place of the first of these that the user wrote.
 fn first_written(written: &[&Option<Spanned<u64>>]) -> Range<usize> {
     written.iter().find_map(|value| value.as_ref()).map_or(0..0, Spanned::span)
 }
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// An alternation has something to switch, and can switch it live.
+/// Checks that an alternation has settings to switch, and can switch them live.
 pub(super) fn alternation(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagnostic>) {
     let Some(alternate) = &spec.design.alternate else { return };
     let kind = experiment.base.dut.kind;
@@ -218,7 +218,7 @@ pub(super) fn alternation(spec: &Spec, experiment: &Experiment, faults: &mut Vec
     }
 }
 
-/// Every effect of the simulated device can apply.
+/// Checks that every effect of the simulated device can apply.
 pub(super) fn effects(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagnostic>) {
     let factors = &spec.factors;
     if spec.factors_incomplete || factors.iter().any(|factor| factor.incomplete) {
@@ -270,13 +270,13 @@ pub(super) fn effects(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Dia
     }
 }
 
-/// Every variant's settings go together.
+/// Checks that every variant's settings are compatible.
 pub(super) fn variants(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagnostic>) {
     let levels = spec.factors.iter().map(|factor| factor.levels.len());
     if levels.fold(1, usize::saturating_mul) > VARIANTS_MAX {
         return;
     }
-    let mut told: Vec<Range<usize>> = Vec::new();
+    let mut reported: Vec<Range<usize>> = Vec::new();
     for combination in experiment.combinations() {
         let laid = spec
             .factors
@@ -289,8 +289,8 @@ pub(super) fn variants(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Di
         if settings.testbed.arrangement == Arrangement::Open && settings.testbed.senders > 1 {
             let place = written.iter().rfind(|setting| setting.get_ref().key() == "senders");
             let span = place.map_or(0..0, |setting| setting.span());
-            if !told.contains(&span) {
-                told.push(span.clone());
+            if !reported.contains(&span) {
+                reported.push(span.clone());
                 faults.push(
                     Diagnostic::new(
                         span,

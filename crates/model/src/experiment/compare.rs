@@ -1,4 +1,4 @@
-//! `[compare]`: which variants are compared with which.
+//! `[compare]`: baselines of the comparisons.
 
 use super::Experiment;
 use crate::design::{Compare, RunMetric};
@@ -20,8 +20,8 @@ pub(super) fn compare_of(spec: &Spec, faults: &mut Vec<Diagnostic>) -> Compare {
     }
 }
 
-/// The best tenth of a paced run is the sender's own best, whatever the device lost: it
-/// stands for nothing.
+/// Checks the metric. The best tenth of a paced run is the sender's own best, regardless of the
+/// device's losses, and therefore meaningless.
 pub(super) fn figure(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagnostic>) {
     let Some(written) = spec.compare.figure.as_ref() else { return };
     if *written.get_ref() != RunMetric::P90 {
@@ -43,8 +43,8 @@ pub(super) fn figure(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diag
     }
 }
 
-/// The first level of one factor. Address families and frame sizes differ for
-/// reasons that nobody asks about, so they are compared only when nothing else is.
+/// Returns the first level of one factor. Differences between address families and frame sizes are
+/// rarely of interest, so they are compared only if nothing else is.
 fn default_baseline(spec: &Spec) -> Vec<Option<usize>> {
     let dull =
         |factor: &&FactorSpec, names: &[&str]| names.contains(&factor.name.get_ref().as_str());
@@ -57,7 +57,7 @@ fn default_baseline(spec: &Spec) -> Vec<Option<usize>> {
     names().map(|factor| (Some(factor.name.get_ref()) == compared.as_ref()).then_some(0)).collect()
 }
 
-/// The levels that the user names; other factors are not compared across.
+/// Returns the levels that the user specifies; other factors are not compared across.
 fn written_baseline(
     spec: &Spec,
     written: &[(Spanned<String>, Spanned<String>)],
@@ -82,7 +82,7 @@ fn written_baseline(
         let factor = &spec.factors[index];
         let labels: Vec<&str> =
             factor.levels.iter().map(|level| level.label.get_ref().as_str()).collect();
-        // A revision is named by itself, where it has builds.
+        // A revision with builds is referred to by its own name.
         let is_revision = |level: &LevelSpec| {
             level.build_of.as_ref().is_some_and(|of| of.get_ref() == label.get_ref())
         };

@@ -1,8 +1,7 @@
-//! Which settings go with which device and testbed. A setting without effect is a
-//! fault, not a trifle: as a factor it would compare a device with itself.
+//! Compatibility of settings with device and testbed. A setting without effect is a fault: as a
+//! factor it would compare a device with itself.
 //!
-//! A simulated device may stand for any other: an experiment for a laboratory can be
-//! rehearsed with it.
+//! A simulated device may represent any other: it can rehearse an experiment for a laboratory.
 
 use super::{Experiment, VARIANTS_MAX};
 use crate::diagnostic::Diagnostic;
@@ -15,19 +14,19 @@ use crate::spec::{Setting, Spec};
 use std::ops::Range;
 use toml::Spanned;
 
-/// What settings need in order to have an effect.
+/// A condition for settings to have an effect.
 struct Need {
-    /// Their keys; none where it is the need of all settings of an owner.
+    /// Keys of the settings; empty for a condition on all settings of an owner.
     keys: &'static [&'static str],
-    /// Whether a variant has it. True also where another need says what is wrong.
+    /// True if a variant meets it. Also true if another condition reports the fault.
     met: fn(&Settings) -> bool,
-    /// What is wrong without it, after the setting's name.
+    /// Fault if it is not met, following the setting's name.
     otherwise: &'static str,
-    /// What to do.
+    /// Next step.
     help: &'static str,
 }
 
-/// What the owner of a setting must be, unless anything has it.
+/// Returns the condition for settings of an owner; `None` if they always apply.
 fn need_of(owner: Owner) -> Option<&'static Need> {
     Some(match owner {
         Owner::Any => return None,
@@ -91,7 +90,7 @@ fn need_of(owner: Owner) -> Option<&'static Need> {
     })
 }
 
-/// What single settings need beside their owner.
+/// Conditions of single settings in addition to their owner's.
 static NEEDS: &[Need] = &[
     Need {
         keys: &["rate", "timestamps", "senders", "engine", "arrangement"],
@@ -253,7 +252,7 @@ static NEEDS: &[Need] = &[
     },
     Need {
         keys: &["state", "state_limit"],
-        // What a ruleset of the user's keeps is not known here.
+        // The states kept by a user's ruleset are not known here.
         met: |settings| {
             !is_router(settings)
                 || matches!(settings.dut.firewall, Firewall::Stateful | Firewall::Ruleset { .. })
@@ -287,7 +286,7 @@ fn is_freebsd(settings: &Settings) -> bool {
     settings.dut.kind == DutKind::Freebsd
 }
 
-/// True for a laboratory, and for a simulated device that stands for one.
+/// True for a laboratory, and for a simulated device in its place.
 fn has_hosts(settings: &Settings) -> bool {
     matches!(settings.testbed.kind, TestbedKind::Ssh | TestbedKind::Sim)
 }
@@ -301,7 +300,7 @@ fn is_counted(settings: &Settings) -> bool {
     is_vm(settings) && !settings.testbed.vm.is_timed
 }
 
-/// True when fwdlab sends and counts.
+/// True if fwdlab sends and counts.
 fn is_ours(settings: &Settings) -> bool {
     settings.traffic.generator == GeneratorKind::Fwdlab
 }
@@ -310,7 +309,7 @@ fn revision(settings: &Settings) -> Option<&Revision> {
     settings.dut.remote.revision.as_ref()
 }
 
-/// Every setting has an effect, and the testbed has the device.
+/// Checks that every setting has an effect, and that the testbed has the device.
 pub(super) fn judge(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagnostic>) {
     let levels = spec.factors.iter().map(|factor| factor.levels.len());
     if spec.device_faulty || levels.fold(1, usize::saturating_mul) > VARIANTS_MAX {
@@ -329,29 +328,29 @@ pub(super) fn judge(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagn
         }
     }
     for (factor, written) in spec.factors.iter().enumerate() {
-        // Once for each factor is enough: what one level lacks, the others do too.
-        let mut told: Vec<String> = Vec::new();
+        // Once per factor is enough: the other levels lack the same.
+        let mut reported: Vec<String> = Vec::new();
         for (level, written) in written.levels.iter().enumerate() {
-            let own = || variants.iter().filter(move |variant| variant.levels[factor] == level);
+            let of_level = || variants.iter().filter(move |variant| variant.levels[factor] == level);
             for setting in &written.settings {
                 let name = setting.get_ref().name();
-                let need = unmet(setting, |met| own().any(|variant| !met(&variant.settings)));
-                let Some(need) = need.filter(|_| !told.contains(&name)) else { continue };
+                let need = unmet(setting, |met| of_level().any(|variant| !met(&variant.settings)));
+                let Some(need) = need.filter(|_| !reported.contains(&name)) else { continue };
                 let fault = without_effect(setting, need);
-                faults.push(match own().any(|variant| (need.met)(&variant.settings)) {
+                faults.push(match of_level().any(|variant| (need.met)(&variant.settings)) {
                     true => fault
                         .label("in some variants with this level nothing heeds it")
                         .help("put what belongs together into the levels of one factor"),
                     false => fault,
                 });
-                told.push(name);
+                reported.push(name);
             }
         }
     }
     devices(spec, &variants, faults);
 }
 
-/// One combination of levels and the settings that it gives.
+/// A combination of levels and its settings.
 struct Variant {
     levels: Vec<usize>,
     settings: Settings,
@@ -365,14 +364,14 @@ fn settings_of(experiment: &Experiment, levels: &[usize]) -> Settings {
     settings
 }
 
-/// The first need of a setting that the variants lack, as `lacked` finds it.
+/// Returns the first condition of a setting that the variants do not meet, according to `lacked`.
 fn unmet(
     setting: &Spanned<Setting>,
     lacked: impl Fn(fn(&Settings) -> bool) -> bool,
 ) -> Option<&'static Need> {
     let row = setting.get_ref().row();
-    let own = NEEDS.iter().filter(|need| need.keys.contains(&row.name));
-    need_of(row.owner).into_iter().chain(own).find(|need| lacked(need.met))
+    let of_key = NEEDS.iter().filter(|need| need.keys.contains(&row.name));
+    need_of(row.owner).into_iter().chain(of_key).find(|need| lacked(need.met))
 }
 
 fn without_effect(setting: &Spanned<Setting>, need: &Need) -> Diagnostic {
@@ -380,10 +379,11 @@ fn without_effect(setting: &Spanned<Setting>, need: &Need) -> Diagnostic {
     Diagnostic::new(setting.span(), message).help(need.help)
 }
 
-/// No variant wants a device that its testbed does not have, or traffic that nothing there sends.
+/// Checks that no variant requires a device that its testbed does not have, or traffic that it
+/// cannot send.
 fn devices(spec: &Spec, variants: &[Variant], faults: &mut Vec<Diagnostic>) {
     let testbed = spec.kind.as_ref().map(Spanned::span);
-    let mut told: Vec<Range<usize>> = Vec::new();
+    let mut reported: Vec<Range<usize>> = Vec::new();
     for variant in variants {
         let settings = &variant.settings;
         let lacks = [("kind", settings.lacks_device()), ("directions", settings.lacks_direction())];
@@ -397,7 +397,7 @@ fn devices(spec: &Spec, variants: &[Variant], faults: &mut Vec<Diagnostic>) {
                 .flat_map(|(factor, &level)| &factor.levels[level].settings);
             let written = laid.chain(&spec.settings).find(is_it).map(Spanned::span);
             let place = written.or(testbed.clone()).unwrap_or(0..0);
-            if told.contains(&place) {
+            if reported.contains(&place) {
                 continue;
             }
             let mut fault = Diagnostic::new(place.clone(), message).help(help);
@@ -405,7 +405,7 @@ fn devices(spec: &Spec, variants: &[Variant], faults: &mut Vec<Diagnostic>) {
                 fault = fault.context(testbed, "the testbed");
             }
             faults.push(fault);
-            told.push(place);
+            reported.push(place);
         }
     }
 }

@@ -5,8 +5,8 @@ use crate::settings::{Arrangement, Settings, TestbedKind};
 use crate::spec::{Setting, Spec};
 use toml::Spanned;
 
-/// Hosts have a file that describes them, and nothing else has one; their sender has
-/// CPUs of its own.
+/// Checks that hosts, and only hosts, have a file that describes them, and that their sender has
+/// separate CPUs.
 pub(super) fn judge(spec: &Spec, faults: &mut Vec<Diagnostic>) {
     let kind = spec.kind.as_ref();
     let ssh = kind.filter(|kind| *kind.get_ref() == TestbedKind::Ssh);

@@ -1,4 +1,4 @@
-//! Checks of an experiment with a virtual machine: what one that is counted can't tell.
+//! Checks of an experiment with a virtual machine: limits of counting instructions.
 
 use super::Experiment;
 use crate::design::RunMetric;
@@ -7,8 +7,8 @@ use crate::settings::{Accel, TestbedKind};
 use crate::spec::{Setting, Spec};
 use toml::Spanned;
 
-/// True when a rate of a virtual machine is asked for, or a method whose trials are: packets come
-/// over taps then.
+/// True if the file requires a rate of a virtual machine, or a method with its own trials: packets
+/// then come over taps.
 pub(super) fn is_timed(spec: &Spec) -> bool {
     let is_vm = spec.kind.as_ref().is_some_and(|kind| *kind.get_ref() == TestbedKind::Vm);
     is_vm
@@ -18,7 +18,8 @@ pub(super) fn is_timed(spec: &Spec) -> bool {
         }
 }
 
-/// Time is measured where a CPU executes the device, instructions where it is emulated.
+/// Checks that time is measured only if a CPU executes the device, and instructions only if it is
+/// emulated.
 pub(super) fn judge(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagnostic>) {
     let kind = spec.kind.as_ref().filter(|kind| *kind.get_ref() == TestbedKind::Vm);
     let figure = spec.compare.figure.as_ref();

@@ -1,4 +1,4 @@
-//! `[method]`: what it means, judged together with traffic, design and testbed.
+//! `[method]`: interpretation, checked together with traffic, design and testbed.
 
 mod directions;
 mod flood;
@@ -13,27 +13,27 @@ use fwdlab_search::{Fault, Goal, Limits, Search};
 use std::ops::Range;
 use toml::Spanned;
 
-/// Part of the greatest load that lies between two trials of a loss curve (RFC 2544, 26.3).
+/// Step between two trials of a loss curve, as a share of the maximum load (RFC 2544, 26.3).
 const STEP: f64 = 0.1;
 /// Trials of a soak.
 const SOAK_TRIALS: u32 = 60;
 
-/// Searches for the longest burst (RFC 9004 asks for many, RFC 2544 for 50).
+/// Searches for the longest burst (RFC 9004 requires many, RFC 2544 50).
 const BURSTS: u32 = 50;
-/// Repetitions of what an overload or a reset does (RFC 2544: "a number of times").
+/// Repetitions of an overload or a reset (RFC 2544: "a number of times").
 const REPEATS: u32 = 5;
-/// Shares of the rate found at which packets are timed, as FD.io CSIT has them.
+/// Shares of the found rate at which latency is measured, as in FD.io CSIT.
 const SHARES: [f64; 3] = [0.1, 0.5, 0.9];
 /// Trials of the latency test of RFC 2544 (26.2).
 const TIMED: u32 = 20;
-/// Searches for the connections that a table holds.
+/// Searches for the number of connections that a table holds.
 const CAPACITIES: u32 = 1;
-/// Least number of flows where each packet opens a connection: fewer are opened in a moment.
+/// Minimum number of flows if each packet opens a connection: fewer are opened in a moment.
 const CONNECTIONS_MIN: u32 = 1_000;
-/// How long an overload lasts (RFC 2544, 26.5).
+/// Duration of an overload (RFC 2544, 26.5).
 const OVERLOAD_NS: u64 = 60_000_000_000;
 
-/// What is done beside a run's own trial; none where that is all.
+/// Returns the measurements in addition to a run's own trial; `None` if there are none.
 pub(super) fn method_of(spec: &Spec) -> Option<Method> {
     let written = &spec.method;
     match written.kind.as_ref()?.get_ref() {
@@ -59,7 +59,7 @@ pub(super) fn method_of(spec: &Spec) -> Option<Method> {
         MethodKind::TableCapacity => Some(capacity_of(written)),
         suite @ (MethodKind::Rfc2544 | MethodKind::Rfc9693) => {
             let is_asked = |test: &&SuiteTest| match &written.tests {
-                Some(tests) => tests.get_ref().iter().any(|asked| asked.get_ref() == *test),
+                Some(tests) => tests.get_ref().iter().any(|requested| requested.get_ref() == *test),
                 None => true,
             };
             let of = |test: &SuiteTest| match test {
@@ -76,7 +76,7 @@ pub(super) fn method_of(spec: &Spec) -> Option<Method> {
                 SuiteTest::TearDownRate => tear_down_of(written),
                 SuiteTest::TableCapacity => capacity_of(written),
             };
-            // In its order, whatever the file's: what is found first is used by what follows.
+            // In the suite's order, not the file's: later tests use earlier results.
             let own = SuiteTest::ALL.iter().filter(|test| test.suite() == *suite);
             let parts: Vec<Method> = own.filter(is_asked).map(of).collect();
             Some(match suite {
@@ -144,7 +144,7 @@ fn load(written: &Option<Spanned<f64>>) -> Option<u64> {
     written.as_ref().map(|load| load.get_ref().round() as u64)
 }
 
-/// The goals of a search; `usual` ones where none is named.
+/// Returns the goals of a search; the `usual` ones if none is given.
 fn goals_of(written: &MethodSpec, usual: &[&'static str]) -> Vec<Goal> {
     let words: Vec<&str> = match &written.goals {
         Some(words) => words.get_ref().iter().map(|word| word.get_ref().as_str()).collect(),
@@ -169,7 +169,7 @@ fn goal_of(written: &GoalSpec) -> Goal {
     }
 }
 
-/// Checks that the method fits what it is applied to.
+/// Checks that the method fits its traffic, design and testbed.
 pub(super) fn judge(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagnostic>) {
     let written = &spec.method;
     let Some(kind) = &written.kind else {
@@ -233,7 +233,8 @@ pub(super) fn judge(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagn
     }
 }
 
-/// Counted bursts are sent by fwdlab's own senders, into what does not make them wait.
+/// Checks that counted bursts are sent by fwdlab's own senders, into a testbed that does not block
+/// them.
 fn burstable(kind: &Spanned<MethodKind>, experiment: &Experiment, faults: &mut Vec<Diagnostic>) {
     let base = &experiment.base;
     own_sender(kind, experiment, "is not asked for counted bursts", faults);
@@ -248,8 +249,8 @@ fn burstable(kind: &Spanned<MethodKind>, experiment: &Experiment, faults: &mut V
     }
 }
 
-/// Connections are opened by counted packets, each of another flow, through a device that keeps
-/// states.
+/// Checks that connections are opened by counted packets, each of another flow, through a device
+/// that keeps states.
 fn stateful(kind: &Spanned<MethodKind>, experiment: &Experiment, faults: &mut Vec<Diagnostic>) {
     own_sender(kind, experiment, "is not asked for counted packets", faults);
     if experiment.base.testbed.kind == TestbedKind::Memory {
@@ -283,7 +284,7 @@ fn stateful(kind: &Spanned<MethodKind>, experiment: &Experiment, faults: &mut Ve
     }
 }
 
-/// What only fwdlab's own sender does, and what another one lacks.
+/// Capability of fwdlab's own sender that another generator lacks.
 fn own_sender(
     kind: &Spanned<MethodKind>,
     experiment: &Experiment,
@@ -299,8 +300,8 @@ fn own_sender(
     }
 }
 
-/// Delays are told by one clock: fwdlab's own sender writes it into packets that its receiver
-/// takes on the same machine.
+/// Checks that delays are measured with one clock: fwdlab's own sender writes the time into packets
+/// that its receiver takes on the same machine.
 fn timeable(
     written: &MethodSpec,
     (shares, repeats): (&[f64], u32),
@@ -334,7 +335,7 @@ fn without_kind(written: &MethodSpec, faults: &mut Vec<Diagnostic>) {
     }
 }
 
-/// The keys that are written beside `kind`, with their places.
+/// Returns the keys in addition to `kind`, with their places.
 fn keys_of(written: &MethodSpec) -> Vec<(&'static str, Range<usize>)> {
     fn place<T>(value: &Option<Spanned<T>>) -> Option<Range<usize>> {
         value.as_ref().map(Spanned::span)
@@ -357,7 +358,7 @@ fn keys_of(written: &MethodSpec) -> Vec<(&'static str, Range<usize>)> {
     all.into_iter().filter_map(|(name, place)| Some((name, place?))).collect()
 }
 
-/// Values that would be without effect.
+/// Reports values without effect.
 fn unused(written: &MethodSpec, kind: MethodKind, faults: &mut Vec<Diagnostic>) {
     let used: &[&str] = match kind {
         MethodKind::Blast | MethodKind::Fixed => &[],
@@ -406,10 +407,10 @@ fn unused(written: &MethodSpec, kind: MethodKind, faults: &mut Vec<Diagnostic>) 
     }
 }
 
-/// Some methods choose the load themselves, the others are told it.
+/// Checks the load: some methods choose it themselves, the others require it.
 fn rates(kind: &Spanned<MethodKind>, experiment: &Experiment, faults: &mut Vec<Diagnostic>) {
-    let told = [MethodKind::Fixed, MethodKind::Soak, MethodKind::Flood];
-    let needs_rate = told.contains(kind.get_ref());
+    let requires_rate = [MethodKind::Fixed, MethodKind::Soak, MethodKind::Flood];
+    let needs_rate = requires_rate.contains(kind.get_ref());
     let is_wrong = |settings: Settings| (settings.traffic.rate == Rate::Max) == needs_rate;
     if !variants(experiment).any(is_wrong) {
         return;
@@ -424,7 +425,7 @@ fn rates(kind: &Spanned<MethodKind>, experiment: &Experiment, faults: &mut Vec<D
     });
 }
 
-/// The settings of every combination of levels.
+/// Returns the settings of every combination of levels.
 fn variants(experiment: &Experiment) -> impl Iterator<Item = Settings> + '_ {
     experiment.combinations().into_iter().map(|levels| {
         let mut settings: Settings = experiment.base.clone();
@@ -435,7 +436,7 @@ fn variants(experiment: &Experiment) -> impl Iterator<Item = Settings> + '_ {
     })
 }
 
-/// Goals and limits that no search can be made of are faults, each said by the search itself.
+/// Checks that a search for goals within limits is possible; the search itself reports each fault.
 fn searchable(
     written: &MethodSpec,
     search: &SearchMethod,
@@ -464,10 +465,10 @@ fn searchable(
             Fault::NoGoals => written.goals.as_ref().map(Spanned::span),
             Fault::Limits(_) => written.max_trials.as_ref().map(Spanned::span),
         };
-        let said = Diagnostic::new(place.unwrap_or(kind.clone()), fault.to_string());
+        let diagnostic = Diagnostic::new(place.unwrap_or(kind.clone()), fault.to_string());
         faults.push(match fault {
-            Fault::Loads(_) => said.help("lower `min_load`, raise `max_load`, or leave one out"),
-            _ => said,
+            Fault::Loads(_) => diagnostic.help("lower `min_load`, raise `max_load`, or leave one out"),
+            _ => diagnostic,
         });
     }
 }

@@ -1,7 +1,7 @@
-//! What an experiment file means: base settings, factors, phases, design and
-//! comparison, judged together. After this everything may rely on it.
+//! Interpretation of an experiment file: base settings, factors, phases, design and comparison,
+//! checked together. All other code may rely on the result.
 //!
-//! Single values were judged when they were read ([`crate::spec`]).
+//! Single values are checked when they are read ([`crate::spec`]).
 
 mod builds;
 mod check;
@@ -28,7 +28,7 @@ pub struct Experiment {
     pub title: String,
     /// Version of the file's format.
     pub version: u32,
-    /// Settings of the base, as written.
+    /// Settings of the base, as in the file.
     pub base: Settings,
     /// The factors in the order of the file.
     pub factors: Vec<ExperimentFactor>,
@@ -36,32 +36,32 @@ pub struct Experiment {
     pub trial: Trial,
     /// Design.
     pub design: Design,
-    /// What is compared with what.
+    /// Baselines and criteria of the comparisons.
     pub compare: Compare,
-    /// What is done in each run beside its own trial, if anything.
+    /// Measurements in each run in addition to its own trial, if any.
     pub method: Option<Method>,
-    /// How each variant is profiled, if at all.
+    /// Profiling of each variant, if any.
     pub profile: Option<ProfilePlan>,
 }
 
-/// A factor, and what each of its levels lays over the base.
+/// A factor, and the settings of each of its levels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExperimentFactor {
-    /// As the plan shows it.
+    /// Factor as in the plan.
     pub factor: Factor,
     /// The settings of each level.
     pub settings: Vec<Vec<Setting>>,
 }
 
-/// Most variants of an experiment; more is a slip, not a plan.
+/// Maximum number of variants of an experiment; more is a mistake.
 pub const VARIANTS_MAX: usize = 4096;
-/// Most runs of an experiment.
+/// Maximum number of runs of an experiment.
 pub const RUNS_MAX: usize = 1_000_000;
 
 impl Experiment {
-    /// Judges what was written. `path` names the file; its stem names the experiment.
+    /// Interprets a parsed file. `path` names the file; its stem names the experiment.
     ///
-    /// Gives the experiment and every fault; it is valid only when there is none.
+    /// Returns the experiment and every fault; it is valid only without faults.
     pub fn new(path: &str, spec: &Spec) -> (Experiment, Vec<Diagnostic>) {
         let mut faults = Vec::new();
         let name = stem(path);
@@ -94,7 +94,7 @@ impl Experiment {
         (experiment, faults)
     }
 
-    /// The same with two levels of a factor alone, the first of which is the baseline.
+    /// Restricts a factor to two levels, the first of which is the baseline.
     pub fn of_pair(mut self, factor: usize, pair: [usize; 2]) -> Experiment {
         let narrowed = &mut self.factors[factor];
         narrowed.factor.levels = pair.map(|level| narrowed.factor.levels[level].clone()).into();
@@ -103,8 +103,8 @@ impl Experiment {
         self
     }
 
-    /// Every combination of levels: for each factor the index of the level. The
-    /// last factor changes fastest.
+    /// Returns every combination of levels: the index of the level for each factor. The last factor
+    /// changes fastest.
     pub fn combinations(&self) -> Vec<Vec<usize>> {
         let mut all = vec![Vec::new()];
         for factor in &self.factors {
@@ -124,7 +124,7 @@ impl Experiment {
     }
 }
 
-/// File name without folders and without its last extension.
+/// Returns the file name without folders and without its last extension.
 fn stem(path: &str) -> String {
     let file = path.rsplit(['/', '\\']).next().unwrap_or(path);
     let stem = file.strip_suffix(".toml").unwrap_or(file);
@@ -191,13 +191,13 @@ fn design_of(spec: &Spec) -> Design {
     }
 }
 
-/// How variants are profiled: `wanted` decides, else `cpu`, else whether the file
-/// has a `[profile]` at all.
-pub fn profile_of(spec: &Spec, wanted: Option<bool>) -> Option<ProfilePlan> {
+/// Returns the profile plan: `requested` decides, else `cpu`, else the presence of a `[profile]`
+/// table.
+pub fn profile_of(spec: &Spec, requested: Option<bool>) -> Option<ProfilePlan> {
     let written = &spec.profile;
-    let wanted = wanted.or(written.cpu).unwrap_or(written.present);
+    let requested = requested.or(written.cpu).unwrap_or(written.present);
     let default = ProfilePlan::default();
-    wanted.then(|| ProfilePlan {
+    requested.then(|| ProfilePlan {
         sampling_hz: written.sampling_hz.unwrap_or(default.sampling_hz),
         duration_ns: written.duration_ns.unwrap_or(default.duration_ns),
         windows: written.windows.unwrap_or(default.windows),
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_stems() {
+    fn experiment_name_is_the_file_stem() {
         assert_eq!(stem("experiments/demo.toml"), "demo");
         assert_eq!(stem("demo"), "demo");
         assert_eq!(stem("a.b.toml"), "a.b");

@@ -1,12 +1,12 @@
-//! `[design] stop`: a rule that may end the experiment early, judged together
-//! with what it rules over.
+//! `[design] stop`: a rule that may end the experiment early, checked together with the settings
+//! that it affects.
 
 use super::Experiment;
 use crate::design::Stop;
 use crate::diagnostic::Diagnostic;
 use crate::spec::Spec;
 
-/// Checks that no other setting contradicts the rule, and that it has something to decide.
+/// Checks that no other setting contradicts the rule, and that it has comparisons to decide.
 pub(super) fn judge(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagnostic>) {
     let Some(stop) = &spec.design.stop else { return without_rule(spec, faults) };
     if let Some(alternate) = &spec.design.alternate {
@@ -38,9 +38,9 @@ pub(super) fn judge(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagn
     }
 }
 
-/// Without a rule the number of blocks is that of `blocks`.
+/// Checks that, without a rule, `blocks` gives the number of blocks.
 fn without_rule(spec: &Spec, faults: &mut Vec<Diagnostic>) {
-    // A rule that could not be read is a fault already.
+    // A rule that could not be read is already a fault.
     if let Some(max_blocks) = &spec.design.max_blocks
         && !spec.design.faulty
     {
@@ -55,8 +55,8 @@ fn without_rule(spec: &Spec, faults: &mut Vec<Diagnostic>) {
     }
 }
 
-/// True when every variant is a baseline. A factor or baseline that could not be
-/// read is a fault already, and may have been meant to be compared.
+/// True if every variant is a baseline. A factor or baseline that could not be read is already a
+/// fault, and may have been intended for comparison.
 fn decides_nothing(spec: &Spec, experiment: &Experiment) -> bool {
     let baseline = &experiment.compare.baseline;
     let written = spec.compare.baseline.as_ref();

@@ -1,11 +1,11 @@
-//! Addresses of interfaces, and which of them are set aside for benchmarks.
+//! Addresses of interfaces, and the ranges reserved for benchmarks.
 
 use serde::{Serialize, Serializer};
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
-/// Why text is no address; a sentence that says what a right one looks like.
+/// Reason why text is not an address; a sentence that describes a valid one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressError(pub String);
 
@@ -17,7 +17,7 @@ impl fmt::Display for AddressError {
 
 impl std::error::Error for AddressError {}
 
-/// MAC address of one interface: neither a group's nor zero.
+/// MAC address of one interface: neither a group address nor zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mac(pub [u8; 6]);
 
@@ -39,7 +39,7 @@ impl FromStr for Mac {
         match bytes {
             _ if pairs.next().is_some() => Err(wrong()),
             [0, 0, 0, 0, 0, 0] => Err(AddressError("no interface on a cable has the MAC 0".into())),
-            // The first bit on the cable (IEEE 802, clause 8.2).
+            // The first bit on the wire (IEEE 802, clause 8.2).
             [first, ..] if first & 1 == 1 => {
                 Err(AddressError("this is a group's MAC, not an interface's".into()))
             }
@@ -61,7 +61,7 @@ impl Serialize for Mac {
     }
 }
 
-/// Address of an interface with the length of its link's prefix.
+/// Address of an interface with the prefix length of its link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterfaceAddress {
     /// Address.
@@ -71,9 +71,9 @@ pub struct InterfaceAddress {
 }
 
 impl InterfaceAddress {
-    /// True when it is set aside for benchmarks: 198.18.0.0/15 (RFC 2544 appendix C.2.2)
-    /// or 2001:2::/48 (RFC 5180 section 8, with the erratum that corrects it), and so is
-    /// its whole link.
+    /// True if it is reserved for benchmarks: 198.18.0.0/15 (RFC 2544 appendix C.2.2) or
+    /// 2001:2::/48 (RFC 5180 section 8, with the erratum that corrects it), and so is its whole
+    /// link.
     pub fn is_for_benchmarks(&self) -> bool {
         match self.address {
             IpAddr::V4(address) => {
@@ -85,7 +85,7 @@ impl InterfaceAddress {
         }
     }
 
-    /// True when both are on one link: one network, one length.
+    /// True if both are on one link: same network, same length.
     pub fn shares_link_with(&self, other: &InterfaceAddress) -> bool {
         self.address.is_ipv4() == other.address.is_ipv4()
             && self.length == other.length
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn macs() {
+    fn mac_parsing_accepts_only_single_interfaces() {
         let mac: Mac = "00:07:43:2E:e4:70".parse().expect("a MAC");
         assert_eq!(
             (mac.0, mac.to_string().as_str()),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_for_benchmarks_and_others() {
+    fn benchmark_addresses_are_recognised() {
         for (text, expected) in [
             ("198.18.0.2/24", true),
             ("198.19.255.255/32", true),
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn links() {
+    fn link_requires_equal_network_and_length() {
         let shares = |a: &str, b: &str| {
             let [a, b] = [a, b].map(|text| text.parse::<InterfaceAddress>().expect(text));
             (a.shares_link_with(&b), b.shares_link_with(&a))

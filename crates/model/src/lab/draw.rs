@@ -1,5 +1,5 @@
-//! A lab drawn as text: senders and receiver on the left, the DUT on the right, a cable
-//! between each two interfaces. No wider than 80 columns.
+//! Text diagram of a lab: senders and receiver on the left, the DUT on the right, a cable between
+//! each pair of interfaces. At most 80 columns wide.
 
 use super::{Cable, Lab, LabHost, LabInterface, Role, Side};
 
@@ -11,7 +11,7 @@ const INNER: usize = BOX - 4;
 const GAP: usize = 10;
 
 impl Lab {
-    /// The lab as a picture of text, each line ended.
+    /// Returns the lab as a text diagram, each line terminated.
     pub fn draw(&self) -> String {
         let mut rows = Rows::default();
         let dut = self.hosts.iter().find(|host| host.is(Role::Dut));
@@ -50,7 +50,7 @@ impl Lab {
     }
 }
 
-/// What a box says of its host, below the name.
+/// Returns the description of a host in its box, below the name.
 fn about(host: &LabHost) -> Vec<String> {
     let mut words: Vec<String> = host
         .roles
@@ -68,7 +68,7 @@ fn about(host: &LabHost) -> Vec<String> {
     [words.join(", "), reached].iter().flat_map(|line| broken(line, "")).collect()
 }
 
-/// The DUT's end of a cable: in full where it is drawn first.
+/// Returns the DUT's end of a cable: in full the first time it is drawn.
 fn at_dut<'a>(cable: &'a Cable, dut: &LabHost, drawn: &mut Vec<&'a str>) -> Option<Vec<String>> {
     let name = cable.dut.interface.as_str();
     if drawn.contains(&name) {
@@ -88,7 +88,7 @@ fn lines_of(interface: &LabInterface) -> Vec<String> {
     lines
 }
 
-/// A cable, and what stands below it.
+/// Returns a cable, and the text below it.
 fn joint(cable: Option<&Cable>, side: Side) -> [String; 2] {
     let Some(cable) = cable else { return [String::new(), String::new()] };
     let line = match side {
@@ -103,7 +103,7 @@ fn joint(cable: Option<&Cable>, side: Side) -> [String; 2] {
     [line, format!("{short:^GAP$}")]
 }
 
-/// Text in lines that fit into a box; those after the first are indented.
+/// Breaks text into lines that fit into a box; continuation lines are indented.
 fn broken(text: &str, indent: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut columns = 0;
@@ -137,7 +137,7 @@ fn side_of_box(text: &str) -> String {
     format!("│ {text:INNER$} │")
 }
 
-/// The picture, row by row.
+/// The diagram, row by row.
 #[derive(Default)]
 struct Rows {
     text: String,
@@ -149,7 +149,7 @@ impl Rows {
         self.text.push('\n');
     }
 
-    /// Lines side by side, with a cable at the first ones.
+    /// Adds lines side by side, with a cable at the first ones.
     fn block(&mut self, left: &[String], joint: [&str; 2], right: &[String]) {
         let line =
             |lines: &[String], at: usize| side_of_box(lines.get(at).map_or("", String::as_str));

@@ -1,5 +1,5 @@
-//! Every key of a laboratory's file, once: rows of the same kind as those of experiment
-//! files, from which the reader, the JSON Schema and the reference in `docs/LABS.md` are made.
+//! All keys of a lab file: rows of the same kind as those of experiment files, from which the
+//! reader, the JSON Schema and the reference in `docs/LABS.md` are generated.
 
 use super::{Role, Side, System};
 use crate::schema;
@@ -9,10 +9,10 @@ use serde_json::Value;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Every table in the order of the documentation.
+/// All tables, in the order of the documentation.
 pub const SECTIONS: &[Section] = &[TOP, SSH, NOTIFY, LABGRID, HOST, INTERFACE, CABLE];
 
-/// The top of the file.
+/// Top of the file.
 pub(super) const TOP: Section = Section {
     doc: "The machines of a laboratory, and the cables between them.",
     keys: &[
@@ -246,12 +246,12 @@ pub(super) const CABLE: Section = Section {
     ],
 };
 
-/// JSON Schema (draft 2020-12) of a laboratory's file.
+/// Returns the JSON Schema (draft 2020-12) of a lab file.
 pub fn schema() -> Value {
     schema::of_file(SECTIONS, "fwdlab laboratory", TOP.doc)
 }
 
-/// The reference of all keys as Markdown.
+/// Returns the reference of all keys as Markdown.
 pub fn reference() -> String {
     schema::reference_of(SECTIONS)
 }
@@ -261,7 +261,7 @@ mod tests {
     use super::*;
     use crate::Lab;
 
-    /// A lab that is right, with every key that there is.
+    /// A valid lab with every key.
     const FULL: &str = r#"
 version = 1
 name = "two"
@@ -319,7 +319,7 @@ b = "dut:eth2"
 "#;
 
     #[test]
-    fn the_reader_takes_every_key_of_the_tables_and_needs_those_that_must_be_there() {
+    fn reader_accepts_all_keys_and_requires_required_ones() {
         let lab = Lab::parse("lab.toml", FULL).unwrap_or_else(|faults| panic!("{faults}"));
         assert_eq!(lab.hosts[0].reboot_timeout_ns, Some(600_000_000_000));
         assert_eq!(lab.hosts[0].online, ["ping -c 2 198.18.0.1"]);
@@ -334,20 +334,20 @@ b = "dut:eth2"
                 let start = FULL.find(&section.header()).expect("the table is tried");
                 let at = FULL[start..].find(&written).map(|at| start + at);
                 let at = at.unwrap_or_else(|| panic!("`{}` is not tried", key.name));
-                // Without the line that writes it first.
+                // Without the line with the key's first occurrence.
                 let end = FULL[at + 1..].find('\n').map_or(FULL.len(), |end| at + 1 + end);
                 let without = format!("{}{}", &FULL[..at], &FULL[end..]);
                 let missing = Lab::parse("lab.toml", &without)
                     .is_err_and(|faults| faults.to_string().contains("is missing"));
-                // `side` is needed where roles leave two, which no schema can say.
+                // `side` is required if roles permit two, which no schema can express.
                 assert_eq!(missing, key.required, "{} {}", key.name, section.place());
             }
         }
     }
 
-    /// Every example is a value that the reader takes for its key.
+    /// Every example is a value that the reader accepts for its key.
     #[test]
-    fn examples_are_right() {
+    fn examples_are_valid() {
         for section in SECTIONS {
             for key in section.keys.iter().filter(|key| key.kind != Kind::Text) {
                 let start = FULL.find(&section.header()).expect("the table is tried");
@@ -364,7 +364,7 @@ b = "dut:eth2"
     }
 
     #[test]
-    fn the_schema_has_the_keys_of_the_tables_and_no_others() {
+    fn schema_has_exactly_the_keys_of_the_tables() {
         let schema = schema();
         let host = &schema["properties"]["host"]["items"];
         let places = [
@@ -385,9 +385,9 @@ b = "dut:eth2"
                 .map(|(name, _)| name)
                 .collect();
             let below = section.below(SECTIONS).map(Section::name);
-            let mut own: Vec<&str> = section.keys.iter().map(|key| key.name).chain(below).collect();
-            own.sort_unstable();
-            assert_eq!(names, own);
+            let mut names_of_section: Vec<&str> = section.keys.iter().map(|key| key.name).chain(below).collect();
+            names_of_section.sort_unstable();
+            assert_eq!(names, names_of_section);
         }
         assert_eq!(schema["required"], serde_json::json!(["version", "name", "host", "cable"]));
         for key in SECTIONS.iter().flat_map(|section| section.keys) {
@@ -397,7 +397,7 @@ b = "dut:eth2"
     }
 
     #[test]
-    fn what_the_tables_do_not_name_is_refused() {
+    fn unknown_keys_are_refused() {
         for (after, place) in [
             ("version = 1\n", "at the top"),
             ("[ssh]\n", "in [ssh]"),

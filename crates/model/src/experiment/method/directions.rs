@@ -1,4 +1,4 @@
-//! Which methods can send in both directions.
+//! Methods that can send in both directions.
 
 use super::variants;
 use crate::design::{Method, MethodKind};
@@ -7,7 +7,8 @@ use crate::experiment::Experiment;
 use crate::settings::{Directions, Settings};
 use toml::Spanned;
 
-/// Traffic in both directions is steady traffic: what else a method sends goes one way.
+/// Checks that traffic in both directions is steady traffic: other traffic of a method has one
+/// direction.
 pub(super) fn judge(
     kind: &Spanned<MethodKind>,
     experiment: &Experiment,
@@ -16,9 +17,9 @@ pub(super) fn judge(
     let is_steady = |method: &Method| {
         matches!(method, Method::Mlrsearch(_) | Method::LossCurve { .. } | Method::Soak { .. })
     };
-    let both = |settings: Settings| settings.traffic.directions == Directions::Both;
+    let is_bidirectional = |settings: Settings| settings.traffic.directions == Directions::Both;
     let mut parts = experiment.method.iter().flat_map(Method::parts);
-    if parts.all(is_steady) || !variants(experiment).any(both) {
+    if parts.all(is_steady) || !variants(experiment).any(is_bidirectional) {
         return;
     }
     let steady = "\"fixed\", \"mlrsearch\", \"loss-curve\" or \"soak\"";

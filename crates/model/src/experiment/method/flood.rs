@@ -1,4 +1,4 @@
-//! Floods: what sends them, and how many flows can be told apart.
+//! Floods: their senders, and the number of distinguishable flows.
 
 use super::{own_sender, variants};
 use crate::design::MethodKind;
@@ -10,7 +10,8 @@ use crate::units::format_pps;
 use fwdlab_packet::template::FLOOD_FLOWS;
 use toml::Spanned;
 
-/// Checks that a flood of up to `max_load` packets a second can be sent beside the traffic.
+/// Checks that a flood of up to `max_load` packets per second can be sent in addition to the
+/// traffic.
 pub(super) fn judge(
     kind: &Spanned<MethodKind>,
     max_load: u64,
