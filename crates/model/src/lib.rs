@@ -1,14 +1,14 @@
 //! Experiments, plans and records of runs as plain data.
 //!
-//! `experiment.toml` is read twice: [`spec`] holds what was written (with the
-//! place of every value), [`experiment`] what it means, in the words of [`design`]. [`plan`] lists the runs
-//! in their order. [`profile`] says how one of
-//! them looks inside the DUT. [`record`] and [`warning`] are what a run leaves. [`log`] reads what
-//! other traffic generators printed, [`lab`] the file that describes several machines, and
-//! [`bench_lab`] makes one of the configuration of another harness.
+//! `experiment.toml` is processed in two steps: [`spec`] contains the raw values (with the place of
+//! every value), [`experiment`] their meaning, in terms of [`design`]. [`plan`] lists the runs in
+//! order. [`profile`] describes CPU profiling of the DUT. [`record`] and [`warning`] are the
+//! results of a run. [`log`] parses the output of other traffic generators, [`lab`] the file that
+//! describes several machines, and [`bench_lab`] converts the configuration of another harness to
+//! one.
 //!
-//! This crate does no I/O, reads no clock and knows no operating system: a plan
-//! is a function of the file's text and the seed, nothing else.
+//! This crate does no I/O, reads no clock and is independent of the operating system: a plan is a
+//! function of the file's text and the seed, nothing else.
 
 pub mod assign;
 pub mod bench_lab;

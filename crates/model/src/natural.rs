@@ -1,4 +1,4 @@
-//! The order of people: numbers within names by their value, so that `r9` comes before `r10`.
+//! Natural order of names: numbers within names by value, so `r9` comes before `r10`.
 
 use std::cmp::Ordering;
 
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_compared_by_value_and_the_rest_as_text() {
+    fn numbers_compare_by_value_and_the_rest_as_text() {
         assert_eq!(natural("r9", "r10"), Ordering::Less);
         assert_eq!(natural("r10D2", "r10"), Ordering::Greater);
         assert_eq!(natural("007", "7"), Ordering::Less);

@@ -1,6 +1,6 @@
-//! The plan: every run of an experiment in its order.
+//! The plan: all runs of an experiment in order.
 //!
-//! [`load`] makes one from a file's text; this file holds what a plan is.
+//! [`load`] creates one from a file's text; this file contains the plan itself.
 
 mod build;
 mod describe;
@@ -36,24 +36,24 @@ pub struct Plan {
     pub runs: Vec<PlannedRun>,
     /// Phases of a trial.
     pub trial: Trial,
-    /// Design of the experiment.
+    /// Baselines and criteria of the comparisons.
     pub design: Design,
     /// What is compared with what.
     pub compare: Compare,
     /// Settings of the base, before any level.
     pub base: Settings,
-    /// Remarks, e.g. a frame size that had to be raised.
+    /// Remarks, e.g. about a frame size that had to be raised.
     pub notes: Vec<String>,
     /// SHA-256 of all of the above as JSON without the laboratory's file, first 16
     /// hexadecimal digits.
     pub hash: String,
-    /// What is done in each run beside its own trial, if anything. None adds nothing to the
+    /// Measurements in each run in addition to its own trial, if any. `None` adds nothing to the
     /// hash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<Method>,
-    /// How each variant is profiled after the runs, if at all. Not stored and no
-    /// part of the hash: a profile touches no number, so that one asked for later
-    /// finds the same store.
+    /// Profiling of each variant after the runs, if any. Neither stored nor part of the hash: a
+    /// profile changes no number, so an experiment with a later request for profiles finds the same
+    /// store.
     #[serde(default, skip)]
     pub profile: Option<ProfilePlan>,
 }
@@ -63,28 +63,28 @@ pub struct Plan {
 pub struct Variant {
     /// Position in [`Plan::variants`].
     pub index: usize,
-    /// Label: level labels joined by ", "; `all` when there is no factor.
+    /// Label: level labels joined by ", "; `all` without factors.
     pub label: String,
-    /// For each factor the index of the level.
+    /// The index of the level for each factor.
     pub levels: Vec<usize>,
     /// The complete settings.
     pub settings: Settings,
 }
 
-/// One run to be done.
+/// A planned run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedRun {
     /// Position in the order of execution, from 0. Identifies the run in the store.
     pub index: u32,
     /// Block (round), from 0. In an alternation: the stream.
     pub block: u32,
-    /// Index of the variant; in an alternation the variants in the order of
-    /// their slices, one cycle (A B B A).
+    /// Index of the variant; in an alternation the variants in the order of their slices, one cycle
+    /// (A B B A).
     pub variants: Vec<usize>,
 }
 
 impl Plan {
-    /// The metric that stands for a run of this plan.
+    /// Returns the metric that summarises a run of this plan.
     pub fn metric(&self) -> RunMetric {
         let is_paced = self.variants.iter().all(|variant| variant.settings.is_paced());
         let is_counted =
@@ -101,14 +101,14 @@ impl Plan {
         }
     }
 
-    /// The goals of a search; empty when there is none.
+    /// Returns the goals of a search; empty if there are none.
     pub fn goals(&self) -> &[Goal] {
         self.method.as_ref().map_or(&[], Method::goals)
     }
 
-    /// Index of the baseline variant that `variant` is compared with, or
-    /// `None` when it is a baseline itself, or not the first build of its revision: the first
-    /// stands for all of them.
+    /// Returns the index of the baseline variant that `variant` is compared with. `None` for a
+    /// baseline itself, and for all but the first build of its revision: the first one represents
+    /// all of them.
     pub fn baseline_of(&self, variant: usize) -> Option<usize> {
         let own = &self.variants[variant].levels;
         let first = |factor: &Factor, level: usize| factor.builds(level)[0];
@@ -125,14 +125,14 @@ impl Plan {
         self.variants.iter().position(|v| v.levels == levels)
     }
 
-    /// Every variant that has a baseline, with it.
+    /// Returns every variant with a baseline, with that baseline.
     pub fn pairs(&self) -> Vec<(usize, usize)> {
         let variants = 0..self.variants.len();
         variants.filter_map(|variant| Some((variant, self.baseline_of(variant)?))).collect()
     }
 
-    /// The variants that are builds of the same revision as `variant`, itself among them; alone
-    /// where it is no build.
+    /// Returns the variants that are builds of the same revision as `variant`, including itself;
+    /// only itself if it is not a build.
     pub fn builds_of(&self, variant: usize) -> Vec<usize> {
         let own = &self.variants[variant].levels;
         let is_sibling = |other: &&Variant| {
@@ -142,8 +142,8 @@ impl Plan {
         self.variants.iter().filter(is_sibling).map(|variant| variant.index).collect()
     }
 
-    /// What a variant is called where its builds are compared as one revision: its label, with
-    /// the revision for the build.
+    /// Returns a variant's name when its builds are compared as one revision: its label, with the
+    /// revision in place of the build.
     pub fn revision_label(&self, variant: usize) -> String {
         let variant = &self.variants[variant];
         let levels = self.factors.iter().zip(&variant.levels);
@@ -155,7 +155,7 @@ impl Plan {
         if names.is_empty() { variant.label.clone() } else { names.join(", ") }
     }
 
-    /// True when some revision stands there in builds.
+    /// True if some revision is represented by builds.
     pub fn has_builds(&self) -> bool {
         let levels = self.factors.iter().flat_map(|factor| &factor.levels);
         levels.into_iter().any(|level| level.build_of.is_some())

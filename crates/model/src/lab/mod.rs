@@ -1,11 +1,11 @@
 //! A laboratory of several machines: `lab.toml`.
 //!
-//! The file says which hosts there are, what each is for, how it is reached, and which
-//! cable joins which interfaces. It is read twice, as an experiment is: what was written,
-//! value by value with its place, and then what it means. Every fault is found at once.
+//! The file lists the hosts, their roles and connections, and the cables between interfaces. It is
+//! processed in two steps, as experiment files are: the raw values with their places, then their
+//! meaning. All faults are reported together.
 //!
-//! Left out on purpose: what is tested (that is the experiment's), and whether the
-//! machines are as the file says, for which they must be asked.
+//! Out of scope: the subject of the tests (part of the experiment), and whether the machines match
+//! the file, which requires connecting to them.
 
 mod address;
 mod draw;
@@ -24,19 +24,18 @@ use fwdlab_packet::named;
 use serde::Serialize;
 use std::fmt;
 
-/// A laboratory that may be relied upon: one DUT with cables on both sides, one or two
-/// senders, one receiver.
+/// A valid laboratory: one DUT with cables on both sides, one or two senders, one receiver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Lab {
     /// Name.
     pub name: String,
-    /// How hosts are reached.
+    /// Connections to the hosts.
     pub ssh: SshSetup,
     /// Notifications at the end of an experiment.
     pub notify: Notify,
-    /// Time for which each host is held, nanoseconds.
+    /// Lease time of each host in nanoseconds.
     pub lease_ns: u64,
-    /// How places of labgrid are had.
+    /// Places of labgrid.
     pub labgrid: Labgrid,
     /// Hosts in the order of the file, two to four.
     pub hosts: Vec<LabHost>,
@@ -44,16 +43,16 @@ pub struct Lab {
     pub cables: Vec<Cable>,
 }
 
-/// How hosts are reached, where the file says it.
+/// Connections to the hosts; `None` if the file has no value.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SshSetup {
-    /// Configuration file of `ssh`, relative to the lab's file, instead of the user's own.
+    /// Configuration file of `ssh`, relative to the lab's file, in place of the user's own.
     pub config: Option<String>,
-    /// Time to connect, nanoseconds; whole seconds.
+    /// Maximum time to connect in nanoseconds; whole seconds.
     pub connect_ns: Option<u64>,
-    /// Silence after which a host is asked whether it lives, nanoseconds; whole seconds.
+    /// Silence after which the connection is probed, in nanoseconds; whole seconds.
     pub alive_ns: Option<u64>,
-    /// Time that a command may take, nanoseconds.
+    /// Maximum time of a command in nanoseconds.
     pub deadline_ns: Option<u64>,
     /// Whether one shell on each host runs all its commands.
     pub one_shell: bool,
@@ -62,21 +61,21 @@ pub struct SshSetup {
 /// Notifications at the end of an experiment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Notify {
-    /// Program of this machine with its arguments; it gets the summary on its standard
-    /// input. `{title}`, `{outcome}` and `{report}` are replaced in each argument.
+    /// Program on this machine with its arguments; it reads the summary from its standard input.
+    /// `{title}`, `{outcome}` and `{report}` are replaced in each argument.
     pub command: Option<Vec<String>>,
-    /// Address that gets the summary as JSON.
+    /// Address that receives the summary as JSON.
     pub url: Option<String>,
 }
 
-/// How places of labgrid are reserved and given back.
+/// Reservation and release of labgrid places.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Labgrid {
-    /// Address of the coordinator, `host:port`; none: what labgrid takes.
+    /// Address of the coordinator, `host:port`; `None` for labgrid's default.
     pub coordinator: Option<String>,
     /// The program `labgrid-client`.
     pub client: String,
-    /// Time to wait for the reservation of a place, nanoseconds.
+    /// Maximum wait for the reservation of a place in nanoseconds.
     pub wait_ns: u64,
 }
 
@@ -91,13 +90,13 @@ impl Default for Labgrid {
 pub struct LabHost {
     /// Name in this file.
     pub name: String,
-    /// What it is for.
+    /// Roles of the host.
     pub roles: Vec<Role>,
-    /// Destination for `ssh`; none: this machine.
+    /// Destination for `ssh`; `None` for this machine.
     pub ssh: Option<String>,
-    /// Operating system; none: to be found out.
+    /// Operating system; `None` if it must be detected.
     pub system: Option<System>,
-    /// CPUs for traffic; none: to be chosen.
+    /// CPUs for traffic; empty if they must be chosen.
     pub cpus: Vec<u16>,
     /// Command that shows its console.
     pub console: Option<Vec<String>>,
@@ -105,36 +104,36 @@ pub struct LabHost {
     pub power_cycle: Option<Vec<String>>,
     /// Its place in labgrid.
     pub place: Option<String>,
-    /// Longest time that a reboot may take, nanoseconds.
+    /// Maximum time of a reboot in nanoseconds.
     pub reboot_timeout_ns: Option<u64>,
-    /// Commands on the host, as [`crate::words::split`] reads them, that must succeed
-    /// before it counts as up.
+    /// Commands on the host, split by [`crate::words::split`], that must succeed before it counts
+    /// as up.
     pub online: Vec<String>,
     /// Interfaces for traffic.
     pub interfaces: Vec<LabInterface>,
 }
 
 impl LabHost {
-    /// True when it has this role.
+    /// True if it has this role.
     pub fn is(&self, role: Role) -> bool {
         self.roles.contains(&role)
     }
 }
 
 named! {
-    /// What a host is for.
+    /// Role of a host.
     pub enum Role {
         /// Sends traffic.
         Sender = "sender",
-        /// Counts what arrives.
+        /// Counts received packets.
         Receiver = "receiver",
-        /// Is tested: forwards.
+        /// The device under test; forwards.
         Dut = "dut",
     }
 }
 
 impl From<Side> for Role {
-    /// The role of hosts at the far end of a DUT's interface of this side.
+    /// Returns the role of hosts at the far end of the DUT's interface on this side.
     fn from(side: Side) -> Role {
         match side {
             Side::Sender => Role::Sender,
@@ -148,20 +147,20 @@ impl From<Side> for Role {
 pub struct LabInterface {
     /// Name on its host.
     pub name: String,
-    /// MAC, when the file says it.
+    /// MAC; `None` if the file has none.
     pub mac: Option<Mac>,
-    /// Addresses with the lengths of their prefixes.
+    /// Addresses with prefix lengths.
     pub addresses: Vec<InterfaceAddress>,
-    /// Which traffic it sees.
+    /// Side of the DUT that it connects to.
     pub side: Side,
 }
 
-/// One end of a cable: names that are found among the hosts.
+/// One end of a cable: names of an existing host and interface.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct End {
     /// Host.
     pub host: String,
-    /// Its interface.
+    /// Interface of the host.
     pub interface: String,
 }
 
@@ -180,18 +179,18 @@ pub struct Cable {
     pub far: End,
     /// Name of a switch between the ends.
     pub switch: Option<String>,
-    /// Line rate that the file states, bits per second.
+    /// Line rate in the file, in bits per second.
     pub speed_bps: Option<u64>,
 }
 
-/// Time for which a host is held where the file does not say it.
+/// Default lease time.
 const LEASE_NS: u64 = 300_000_000_000;
 
 impl Lab {
-    /// Reads and judges a lab's file. `path` is what the user called it.
+    /// Reads and validates a lab's file. `path` is the path given by the user.
     ///
     /// # Errors
-    /// Every fault of the file at once.
+    /// All faults of the file.
     pub fn parse(path: &str, text: &str) -> Result<Lab, Diagnostics> {
         let (written, mut faults) = raw::read(text);
         let lab = written.map(|written| {
@@ -205,7 +204,7 @@ impl Lab {
         }
     }
 
-    /// The host of this name.
+    /// Returns the host of this name.
     pub fn host(&self, name: &str) -> Option<&LabHost> {
         self.hosts.iter().find(|host| host.name == name)
     }

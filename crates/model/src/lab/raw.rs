@@ -1,4 +1,4 @@
-//! What was written: a lab's file, value by value with its place.
+//! Raw lab file: values with their places.
 
 use super::{InterfaceAddress, LEASE_NS, Labgrid, Mac, Notify, Role, Side, SshSetup, System, keys};
 use crate::diagnostic::Diagnostic;
@@ -6,7 +6,7 @@ use crate::spec::{self, Reader, Section};
 use toml::Spanned;
 use toml::de::DeTable;
 
-/// A lab's file as written.
+/// A lab's file before validation.
 #[derive(Debug, Default)]
 pub(super) struct RawLab {
     pub(super) name: Option<String>,
@@ -17,16 +17,16 @@ pub(super) struct RawLab {
     pub(super) allow_addresses: bool,
     pub(super) hosts: Vec<Host>,
     pub(super) cables: Vec<Cable>,
-    /// A host or interface could not be read: names that are missing may be right.
+    /// True if a host or interface could not be read: missing names may be valid.
     pub(super) hosts_incomplete: bool,
-    /// A cable could not be read: what seems to have none may have one.
+    /// True if a cable could not be read: an interface without a cable may have one.
     pub(super) cables_incomplete: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct Host {
     pub(super) name: Spanned<String>,
-    /// None: they could not be read.
+    /// `None` if they could not be read.
     pub(super) roles: Option<Vec<Spanned<Role>>>,
     pub(super) ssh: Option<Spanned<String>>,
     pub(super) system: Option<System>,
@@ -45,7 +45,7 @@ pub(super) struct Interface {
     pub(super) mac: Option<Spanned<Mac>>,
     pub(super) addresses: Vec<Spanned<InterfaceAddress>>,
     pub(super) side: Option<Spanned<Side>>,
-    /// `side` is there and could not be read.
+    /// True if `side` is present and could not be read.
     pub(super) side_faulty: bool,
 }
 
@@ -57,8 +57,8 @@ pub(super) struct Cable {
     pub(super) speed_bps: Option<u64>,
 }
 
-/// Reads a file. Gives what could be read and every fault; nothing only when the text
-/// can't be taken apart.
+/// Reads a file. Returns everything readable and every fault; `None` only if the text cannot be
+/// parsed.
 pub(super) fn read(text: &str) -> (Option<RawLab>, Vec<Diagnostic>) {
     let (root, errors) = DeTable::parse_recoverable(text);
     // No value of these tables names a file whose content is read here.

@@ -11,10 +11,10 @@ use std::hash::Hash;
 use std::ops::Range;
 use toml::Spanned;
 
-/// Most senders of a lab.
+/// Maximum number of senders of a lab.
 const SENDERS_MAX: usize = 2;
 
-/// Gives the lab and every fault; it is valid only when there is none.
+/// Returns the lab and every fault; it is valid only without faults.
 pub(super) fn judge(written: &RawLab) -> (Lab, Vec<Diagnostic>) {
     let mut faults = Vec::new();
     names(written, &mut faults);
@@ -41,7 +41,7 @@ fn host_of(host: &Host, faults: &mut Vec<Diagnostic>) -> LabHost {
         name: interface.name.get_ref().clone(),
         mac: interface.mac.as_ref().map(|mac| *mac.get_ref()),
         addresses: interface.addresses.iter().map(|address| *address.get_ref()).collect(),
-        // One that has no side was refused, so that nobody sees this one.
+        // An interface without a side causes a fault, so this value is never used.
         side: host.side_of(interface).unwrap_or(Side::Sender),
     });
     LabHost {
@@ -64,12 +64,12 @@ impl Host {
         self.roles.iter().flatten().map(|role| *role.get_ref())
     }
 
-    /// False also when roles could not be read.
+    /// False also if roles could not be read.
     fn is(&self, role: Role) -> bool {
         self.roles().any(|own| own == role)
     }
 
-    /// The side that is written, or the only one that the roles leave.
+    /// Returns the side in the file, or the only one that the roles permit.
     fn side_of(&self, interface: &Interface) -> Option<Side> {
         if let Some(side) = &interface.side {
             return Some(*side.get_ref());
@@ -82,8 +82,8 @@ impl Host {
     }
 }
 
-/// Every host, and every interface of a host, has a name of its own; interfaces know
-/// their side.
+/// Checks that every host, and every interface of a host, has a unique name, and that interfaces
+/// have a side.
 fn names(written: &RawLab, faults: &mut Vec<Diagnostic>) {
     let hosts = written.hosts.iter().map(|host| &host.name);
     unique(hosts, |name| format!("two hosts are called `{name}`"), faults);
@@ -127,7 +127,7 @@ fn side(host: &Host, interface: &Interface, faults: &mut Vec<Diagnostic>) {
     }
 }
 
-/// MACs and addresses belong to one interface, and to benchmarks.
+/// Checks that MACs and addresses belong to one interface, and are reserved for benchmarks.
 fn addresses(written: &RawLab, faults: &mut Vec<Diagnostic>) {
     let interfaces = || written.hosts.iter().flat_map(|host| &host.interfaces);
     let macs: Vec<_> = interfaces().filter_map(|interface| interface.mac.as_ref()).collect();
@@ -154,7 +154,7 @@ fn addresses(written: &RawLab, faults: &mut Vec<Diagnostic>) {
     }
 }
 
-/// One DUT that is nothing else, one or two senders, one receiver.
+/// Checks that there is one DUT without other roles, one or two senders, one receiver.
 fn roles(written: &RawLab, faults: &mut Vec<Diagnostic>) {
     for host in &written.hosts {
         let roles = host.roles.iter().flatten();
@@ -207,7 +207,7 @@ fn plural(count: usize) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
-/// Notes every value that stands a second time.
+/// Reports every value that occurs a second time.
 fn unique<'a, T: Eq + Hash + 'a>(
     values: impl Iterator<Item = &'a Spanned<T>>,
     message: impl Fn(&T) -> String,

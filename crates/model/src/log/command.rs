@@ -1,33 +1,33 @@
-//! The command line at the beginning of a log, with pkt-gen's options parsed.
+//! The command line at the beginning of a log, with parsed pkt-gen options.
 
 use super::lines::{Line, text};
 use super::range::AddressRange;
 use fwdlab_packet::Family;
 
-/// Options of pkt-gen in the manner of getopt(3): a letter, a colon behind those
-/// that take a value. All versions together, and `-U` of the FreeBSD port.
+/// Options of pkt-gen in getopt(3) notation: a letter, with a colon after those that take a value.
+/// All versions combined, and `-U` of the FreeBSD port.
 const OPTIONS: &[u8] = b"46a:f:F:Nn:i:Il:d:s:D:S:b:c:o:p:t:T:w:WvR:XC:H:e:E:m:rP:zZAhBM:U";
 
 /// `CMD: pkt-gen -f tx -i ix0` or `CMD on HOST: ...`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// Where it ran, as far as the line says.
+    /// Host on which it ran, if the line contains it.
     pub host: Option<String>,
-    /// The command line; empty where the shell gave none.
+    /// The command line; empty if the shell printed none.
     pub text: String,
     words: Vec<String>,
 }
 
-/// What pkt-gen is asked to do (`-f`).
+/// Function of pkt-gen (`-f`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Function {
     /// Send.
     Tx,
     /// Receive.
     Rx,
-    /// Ask for echoes.
+    /// Send echo requests.
     Ping,
-    /// Answer with echoes.
+    /// Answer echo requests.
     Pong,
     /// Send with sequence numbers.
     TxSeq,
@@ -36,20 +36,20 @@ pub enum Function {
 }
 
 impl Command {
-    /// A command line, split into words as a shell would: quotes and backslashes
-    /// hold words together, nothing is expanded.
+    /// Creates a command from a command line, split into words as by a shell: quotes and
+    /// backslashes keep words together, nothing is expanded.
     pub fn new(host: Option<String>, text: String) -> Self {
         let words = split(&text);
         Self { host, text, words }
     }
 
-    /// Reads `CMD: ...`, `CMD on HOST: ...` and, with `label`, their like.
+    /// Parses `CMD: ...`, `CMD on HOST: ...` and, with `label`, similar lines.
     pub(super) fn parse(line: &Line, label: &[u8]) -> Option<Self> {
         let mut at = line.after(label)?;
         if at.eat(b" on ").is_some() {
             let (host, command) = match at.until(b": ") {
                 Some(host) => (host, at.0),
-                // A command of no words: blanks at the end of a line are gone.
+                // A command without words: blanks at the end of a line are trimmed.
                 None => (at.0.strip_suffix(b":")?, &b""[..]),
             };
             let known = !host.is_empty() && !host.contains(&b' ');
@@ -60,22 +60,22 @@ impl Command {
         Some(Self::new(None, text(at.0)))
     }
 
-    /// The name of the program, without its folder and without `sudo`.
+    /// Returns the name of the program, without its folder and without `sudo`.
     pub fn program(&self) -> Option<&str> {
         let words = self.words.iter().map(|word| word.rsplit('/').next().unwrap_or(word));
         words.into_iter().find(|&word| word != "sudo")
     }
 
-    /// The value of the last `option`, given like `-i`; an empty text for an
-    /// option that takes none; none where it was not given.
+    /// Returns the value of the last `option`, written like `-i`; an empty text for an option
+    /// without a value; `None` if it is absent.
     pub fn argument(&self, option: &str) -> Option<&str> {
         let letter = option.strip_prefix('-')?.as_bytes();
         let [letter] = letter else { return None };
         self.options().filter(|(given, _)| given == letter).map(|(_, value)| value).last()
     }
 
-    /// Options and their values in order; letters may stand together, values be
-    /// joined to theirs.
+    /// Returns options and their values in order; letters may be combined, and values may be joined
+    /// to their option.
     pub(crate) fn options(&self) -> impl Iterator<Item = (u8, &str)> {
         let start = self.words.iter().position(|word| word.starts_with('-'));
         let mut words = self.words[start.unwrap_or(self.words.len())..].iter();
@@ -101,8 +101,8 @@ impl Command {
         self.argument(option)?.parse().ok()
     }
 
-    /// What is to be done (`-f`); none where the option is missing, although
-    /// pkt-gen then receives.
+    /// Returns the function (`-f`); `None` if the option is missing, although pkt-gen then
+    /// receives.
     pub fn function(&self) -> Option<Function> {
         Some(match self.argument("-f")? {
             "tx" => Function::Tx,
@@ -114,48 +114,48 @@ impl Command {
             _ => return None,
         })
     }
-    /// The interface (`-i`), without the prefix `netmap:`.
+    /// Returns the interface (`-i`), without the prefix `netmap:`.
     pub fn interface(&self) -> Option<&str> {
         let name = self.argument("-i")?;
         Some(name.strip_prefix("netmap:").unwrap_or(name))
     }
-    /// Bytes of a packet without FCS (`-l`); pkt-gen's default is 60. Given twice
-    /// the sizes are random: this is the first, which is the largest.
+    /// Returns the bytes of a packet without FCS (`-l`); pkt-gen's default is 60. If it is given
+    /// twice, sizes are random: this is the first one, which is the largest.
     pub fn packet_bytes(&self) -> Option<u64> {
         self.options().find(|(letter, _)| *letter == b'l')?.1.parse().ok()
     }
-    /// Packets to send or receive (`-n`); 0 means without end.
+    /// Returns the number of packets to send or receive (`-n`); 0 means unlimited.
     pub fn packets(&self) -> Option<u64> {
         self.number("-n")
     }
-    /// Packets a second at most (`-R`), of each thread that sends.
+    /// Returns the maximum packets per second (`-R`) of each sending thread.
     pub fn rate(&self) -> Option<u64> {
         self.number("-R")
     }
-    /// Threads (`-p`); pkt-gen's default is 1.
+    /// Returns the number of threads (`-p`); pkt-gen's default is 1.
     pub fn threads(&self) -> Option<u64> {
         self.number("-p")
     }
-    /// Where the packets say they come from (`-s`).
+    /// Returns the source addresses of the packets (`-s`).
     pub fn source(&self) -> Option<AddressRange> {
         AddressRange::parse(self.argument("-s")?)
     }
-    /// Where the packets go (`-d`).
+    /// Returns the destination addresses of the packets (`-d`).
     pub fn destination(&self) -> Option<AddressRange> {
         AddressRange::parse(self.argument("-d")?)
     }
-    /// Flows that the two ranges make: each source with each destination, as
-    /// the FreeBSD port of pkt-gen walks them (the destination moves on when the
-    /// sources are through). Later versions of netmap's own pkt-gen move both
-    /// at once and so make fewer. None with random addresses (`-z`, `-Z`).
+    /// Returns the number of flows of the two ranges: each source with each destination, as the
+    /// FreeBSD port of pkt-gen walks them (the destination advances after all sources). Later
+    /// versions of netmap's own pkt-gen advance both together and so have fewer. `None` with random
+    /// addresses (`-z`, `-Z`).
     pub fn flows(&self) -> Option<u64> {
         if self.argument("-z").or(self.argument("-Z")).is_some() {
             return None;
         }
         self.source()?.combinations().checked_mul(self.destination()?.combinations())
     }
-    /// IPv6 with `-6` or an address of that kind, IPv4 with `-4` or an address;
-    /// none where neither is named.
+    /// Returns IPv6 with `-6` or an IPv6 address, IPv4 with `-4` or an IPv4 address; `None` without
+    /// either.
     pub fn family(&self) -> Option<Family> {
         let ranges = [self.source(), self.destination()];
         if self.argument("-6").is_some() || ranges.iter().flatten().any(AddressRange::is_ipv6) {
@@ -166,8 +166,8 @@ impl Command {
     }
 }
 
-/// Words as a POSIX shell splits them, nothing expanded. A quote that is not
-/// closed reaches to the end.
+/// Splits text into words as a POSIX shell does, without expansion. An unclosed quote extends to
+/// the end.
 fn split(text: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut characters = text.chars();
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_of_both_generations() {
+    fn command_lines_of_both_generations_are_parsed() {
         let parse = |text: &str| {
             let line = Line { number: 1, bytes: text.trim_ascii_end().as_bytes() };
             Command::parse(&line, b"CMD").map(|command| (command.host, command.text))
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_says_what_it_sends() {
+    fn sender_options_are_parsed() {
         let sender = command(
             "sudo /usr/local/bin/pkt-gen -N -f tx -w 2 -i netmap:ix0 -n 1000 -4 -d 198.19.10.1:2001-198.19.10.70 \
              -D 02:00:00:00:00:01 -T 2000 -s 198.18.10.1:2001-198.18.10.71 -p 2 -l 60 -R 5000",
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_hold_addresses_together() {
+    fn quotes_keep_addresses_together() {
         let text = "pkt-gen -f tx -i ix0 -d \"[2001:2:0:8010::1]-[2001:2:0:8010::46]\" \
                     -s '[2001:2:0:10::1]-[2001:2:0:10::47]'";
         let sender = command(text);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn options_stand_together_and_joined_as_getopt_allows() {
+    fn combined_and_joined_options_are_parsed_as_by_getopt() {
         let joined = command("pkt-gen -Nf tx -l62 -iix0 -l 124 -- -p 9");
         assert_eq!((joined.function(), joined.interface()), (Some(Function::Tx), Some("ix0")));
         assert_eq!((joined.packet_bytes(), joined.argument("-l")), (Some(62), Some("124")));
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_those_of_a_shell() {
+    fn words_match_a_shell() {
         for (text, expected) in [
             ("a  b\tc", vec!["a", "b", "c"]),
             (r#"a"b c"d 'e "f' ''"#, vec!["ab cd", "e \"f", ""]),
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_that_can_t_be_counted_are_none() {
+    fn uncountable_flows_are_none() {
         let all = "0.0.0.0:0-255.255.255.255:65535";
         assert_eq!(command(&format!("pkt-gen -s {all} -d {all}")).flows(), None);
         assert_eq!(command("pkt-gen -z -s 10.0.0.1 -d 10.0.0.2").flows(), None);

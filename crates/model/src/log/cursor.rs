@@ -1,31 +1,31 @@
-//! Reading a line piece by piece, without copying.
+//! Incremental parser of a line, without copying.
 
-/// What is left of a line.
+/// The rest of a line.
 #[derive(Clone, Copy)]
 pub(super) struct Cursor<'a>(pub(super) &'a [u8]);
 
 impl<'a> Cursor<'a> {
-    /// Passes over `text`, which must come next.
+    /// Consumes `text`, which must come next.
     pub(super) fn eat(&mut self, text: &[u8]) -> Option<()> {
         self.0 = self.0.strip_prefix(text)?;
         Some(())
     }
-    /// Passes over blanks, if any.
+    /// Consumes blanks, if any.
     pub(super) fn blanks(&mut self) {
         while let [b' ', rest @ ..] = self.0 {
             self.0 = rest;
         }
     }
-    /// Holds if nothing is left.
+    /// Succeeds if nothing is left.
     pub(super) fn end(self) -> Option<()> {
         self.0.is_empty().then_some(())
     }
-    /// One to nineteen digits, which fit whatever they are.
+    /// Parses one to nineteen digits, which always fit.
     pub(super) fn number(&mut self) -> Option<u64> {
         let (value, digits) = self.digits(0);
         (1..=19).contains(&digits).then_some(value)
     }
-    /// Appends the digits that come next to `value`, and says how many they are.
+    /// Appends the following digits to `value`; returns it with their number.
     fn digits(&mut self, mut value: u64) -> (u64, usize) {
         let before = self.0.len();
         while let [digit @ b'0'..=b'9', rest @ ..] = self.0 {
@@ -34,8 +34,8 @@ impl<'a> Cursor<'a> {
         }
         (value, before - self.0.len())
     }
-    /// Digits, perhaps with a fraction: all of them as one number, and how many
-    /// of them are the fraction.
+    /// Parses digits with an optional fraction: all of them as one number, and the number of
+    /// fractional digits.
     fn fixed(&mut self) -> Option<(u64, usize)> {
         let (whole, digits) = self.digits(0);
         let (value, decimals) = match self.0 {
@@ -48,7 +48,7 @@ impl<'a> Cursor<'a> {
         };
         (digits > 0 && digits + decimals <= 19).then_some((value, decimals))
     }
-    /// What C prints of a finite floating-point number with `%.Nf`, signed.
+    /// Parses C's output of a finite floating-point number with `%.Nf`, signed.
     pub(super) fn decimal(&mut self) -> Option<f64> {
         let negative = self.eat(b"-").is_some();
         let (digits, decimals) = self.fixed()?;
@@ -56,8 +56,8 @@ impl<'a> Cursor<'a> {
         let value = digits as f64 / 10f64.powi(decimals as i32);
         Some(if negative { -value } else { value })
     }
-    /// As [`Cursor::decimal`], but `inf`, `nan` and their negatives pass as a
-    /// number that is not there.
+    /// Like [`Cursor::decimal`], but `inf`, `nan` and their negatives are accepted as a missing
+    /// number.
     pub(super) fn perhaps_decimal(&mut self) -> Option<Option<f64>> {
         for odd in [&b"inf"[..], b"-inf", b"nan", b"-nan"] {
             if self.eat(odd).is_some() {
@@ -66,7 +66,7 @@ impl<'a> Cursor<'a> {
         }
         self.decimal().map(Some)
     }
-    /// The power of thousand of the unit that comes next: K, M, G, T or none.
+    /// Parses the unit that comes next as a power of thousand: K, M, G, T or none.
     pub(super) fn unit(&mut self) -> u32 {
         let power = match self.0 {
             [b'K', ..] => 1,
@@ -78,8 +78,8 @@ impl<'a> Cursor<'a> {
         self.0 = &self.0[1..];
         power
     }
-    /// A count with its unit and its word, like `1.490 Mpps` or `892 pps`;
-    /// true when it was printed to the last digit. A fraction of one is refused.
+    /// Parses a count with its unit and its word, like `1.490 Mpps` or `892 pps`; true if all its
+    /// digits were printed. A fraction of one is refused.
     pub(super) fn count(&mut self, word: &[u8]) -> Option<(u64, bool)> {
         let (digits, decimals) = self.fixed()?;
         self.eat(b" ")?;
@@ -92,14 +92,14 @@ impl<'a> Cursor<'a> {
         let value = digits.checked_mul(10u64.checked_pow(places as u32)?)?;
         Some((value, false))
     }
-    /// A quantity with its unit, like `714.29 M` or `-0 `, the word after it left.
+    /// Parses a quantity with its unit, like `714.29 M` or `-0 `, but not the word after it.
     pub(super) fn quantity(&mut self) -> Option<Option<f64>> {
         let value = self.perhaps_decimal()?;
         let _ = self.eat(b" ");
         let scale = 1000f64.powi(self.unit() as i32);
         Some(value.map(|value| value * scale))
     }
-    /// Everything up to `end`, which is passed over too.
+    /// Returns everything up to `end`, which is also consumed.
     pub(super) fn until(&mut self, end: &[u8]) -> Option<&'a [u8]> {
         let place = memchr::memmem::find(self.0, end)?;
         let (before, rest) = self.0.split_at(place);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn decimals_are_those_of_the_standard_library() {
+    fn decimals_match_the_standard_library() {
         for text in ["0.00", "1.48", "-1541753577.69", "99.999999", "512.00", "-0", "12"] {
             assert_eq!(Cursor(text.as_bytes()).decimal(), text.parse().ok(), "{text}");
         }

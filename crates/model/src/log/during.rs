@@ -1,23 +1,23 @@
-//! A table of samples that a command printed on the system under test while a
-//! trial ran: the `.during` file of netbenches.
+//! A table of samples that a command printed on the system under test during a trial: the `.during`
+//! file of netbenches.
 
 use super::command::Command;
 use super::fault::LogError;
 use super::lines::{NumberedLine, keep, lines, shown, text};
 
-/// One such table, of `nstat` or a command with the same kind of output: a line
-/// of names, then lines of as many numbers.
+/// Such a table, from `nstat` or a command with similar output: a line of names, then lines with
+/// the same number of values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DuringLog {
     /// The command line (`DURING_CMD on HOST: ...`).
     pub command: Option<Command>,
-    /// The names of the columns, in one: names may hold blanks (`TCP Est`).
+    /// The names of the columns in one text, because names may contain blanks (`TCP Est`).
     pub heading: Option<String>,
     /// The samples, in order; all rows are as long as the first.
     pub rows: Vec<Vec<f64>>,
-    /// The first lines that are neither.
+    /// The first lines of unknown kinds.
     pub unknown: Vec<NumberedLine>,
-    /// How many such lines there are.
+    /// Number of these lines.
     pub unknown_count: usize,
 }
 
@@ -25,8 +25,8 @@ impl DuringLog {
     /// Reads a table.
     ///
     /// # Errors
-    /// [`LogError`] for nothing at all, for binary data, and for text that does
-    /// not begin with the command.
+    /// [`LogError`] for empty input, for binary data, and for text that does not begin with the
+    /// command.
     pub fn parse(bytes: &[u8]) -> Result<Self, LogError> {
         LogError::unless_text(bytes)?;
         let mut log = Self::default();
@@ -53,8 +53,8 @@ impl DuringLog {
         Ok(log)
     }
 
-    /// None for a line that is neither names nor numbers. The names may come
-    /// again, as such tools print them once a screen.
+    /// Returns `None` for a line that is neither names nor numbers. The names may be repeated,
+    /// because such tools print them once per screen.
     fn read(&mut self, line: &[u8]) -> Option<()> {
         let line = text(line);
         let numbers: Option<Vec<f64>> = line
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_heading_that_comes_again_is_no_row() {
+    fn repeated_heading_is_not_a_row() {
         let text = "DURING_CMD on r1: nstat\n a b c\n 1 2\n a b c\n3 4\n5\n x\nnan 1\n";
         let log = DuringLog::parse(text.as_bytes()).unwrap();
         assert_eq!(log.rows, [[1.0, 2.0], [3.0, 4.0]]);

@@ -1,69 +1,68 @@
-//! The log of a search for the equilibrium throughput: the `equilibrium` script
-//! of the netbenches family, which halves its step until offered and forwarded
-//! rate meet.
+//! The log of a search for the equilibrium throughput: the `equilibrium` script of the netbenches
+//! family, which halves its step until offered and forwarded rate are equal.
 
 use super::command::Command;
 use super::cursor::Cursor;
 use super::fault::LogError;
 use super::lines::{Line, NumberedLine, keep, lines, shown};
 
-/// The line that every such log has.
+/// The line in every such log.
 const TITLE: &[u8] = b"Benchmark tool using equilibrium throughput method";
 
-/// One search. All rates are Mbit/s of Ethernet frames.
+/// A search. All rates are Mbit/s of Ethernet frames.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EquilibriumLog {
-    /// Lines, an unterminated last one included.
+    /// Number of lines, including an unterminated last one.
     pub lines: usize,
     /// The command line.
     pub command: Option<Command>,
-    /// Sizes of the packets that are sent.
+    /// Sizes of the sent packets.
     pub load: Option<Load>,
     /// Rate of the link.
     pub link_mbps: Option<u64>,
-    /// Where the search stops: step over offered rate.
+    /// Termination threshold of the search: step over offered rate.
     pub tolerance: Option<f64>,
     /// Its steps, in order.
     pub steps: Vec<Step>,
-    /// What it found; none when it broke off.
+    /// Result; `None` if the search was aborted.
     pub estimate: Option<Estimate>,
-    /// Lines of known kinds that carry no figure.
+    /// Number of lines of known kinds without figures.
     pub known_noise: usize,
-    /// The first lines of no known kind.
+    /// The first lines of unknown kinds.
     pub unknown: Vec<NumberedLine>,
-    /// How many such lines there are.
+    /// Number of these lines.
     pub unknown_count: usize,
 }
 
 /// Sizes of one packet, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// What UDP carries.
+    /// UDP payload.
     pub udp_bytes: u64,
-    /// The IP packet.
+    /// IP packet.
     pub ip_bytes: u64,
-    /// The Ethernet frame, without FCS.
+    /// Ethernet frame without FCS.
     pub frame_bytes: u64,
 }
 
 /// One step of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Number of the line it begins with, from 1.
+    /// Number of its first line, from 1.
     pub line: usize,
-    /// Rate that was to be sent.
+    /// Rate to be sent.
     pub offered_mbps: Option<u64>,
-    /// How far the rate moved.
+    /// Change of the rate.
     pub step_mbps: Option<u64>,
-    /// Rate that came through.
+    /// Received rate.
     pub measured_mbps: Option<u64>,
-    /// Which way the rate moved; none in the first step.
+    /// Direction of the change; `None` in the first step.
     pub trend: Option<Trend>,
-    /// What the script remarked, each as it stands.
+    /// Remarks of the script, unchanged.
     pub warnings: Vec<NumberedLine>,
 }
 
-/// Which way the offered rate moves.
+/// Direction of a change of the offered rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Trend {
     /// Up.
@@ -72,12 +71,12 @@ pub enum Trend {
     Decreasing,
 }
 
-/// What a search found.
+/// Result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Estimate {
     /// The equilibrium throughput.
     pub mbps: u64,
-    /// The highest rate that came through in any step.
+    /// The highest received rate of any step.
     pub max_mbps: u64,
 }
 
@@ -90,8 +89,7 @@ impl EquilibriumLog {
     /// Reads a log.
     ///
     /// # Errors
-    /// [`LogError`] for nothing at all, for binary data, and for text without a
-    /// line of such a search.
+    /// [`LogError`] for empty input, for binary data, and for text without a line of such a search.
     pub fn parse(bytes: &[u8]) -> Result<Self, LogError> {
         LogError::unless_text(bytes)?;
         let mut log = Self::default();
@@ -111,7 +109,7 @@ impl EquilibriumLog {
         Ok(log)
     }
 
-    /// None for a line of no known kind.
+    /// Returns `None` for a line of unknown kind.
     fn read(&mut self, line: &Line) -> Option<()> {
         if let Some(mut at) = line.after(b"  - ") {
             return self.steps.last_mut()?.read(line, &mut at);
@@ -147,7 +145,7 @@ impl EquilibriumLog {
         put(&mut self.command, Command::parse(line, b"CMD")?)
     }
 
-    /// A line of the head.
+    /// Parses a line of the header.
     fn setting(&mut self, at: &mut Cursor) -> Option<()> {
         if at.eat(b"Link rate = ").is_some() {
             let rate = mbps(at)?;
@@ -177,7 +175,7 @@ impl EquilibriumLog {
 }
 
 impl Step {
-    /// An indented line; "Forwared" is the script's own spelling.
+    /// Parses an indented line; "Forwared" is the script's own spelling.
     fn read(&mut self, line: &Line, at: &mut Cursor) -> Option<()> {
         const REMARKS: [&[u8]; 4] = [
             b"Warning: ",
@@ -207,7 +205,7 @@ impl Step {
     }
 }
 
-/// A rate that ends its line.
+/// Parses a rate at the end of its line.
 fn mbps(at: &mut Cursor) -> Option<u64> {
     let rate = at.number()?;
     at.eat(b" Mb/s")?;
@@ -215,7 +213,7 @@ fn mbps(at: &mut Cursor) -> Option<u64> {
     Some(rate)
 }
 
-/// Fills what is empty; refuses a second value.
+/// Sets an empty value; refuses a second one.
 fn put<T>(place: &mut Option<T>, value: T) -> Option<()> {
     place.is_none().then(|| *place = Some(value))
 }
@@ -246,7 +244,7 @@ Estimated Equilibrium Ethernet throughput= 46 Mb/s (maximum value seen: 47 Mb/s)
 ";
 
     #[test]
-    fn a_search_is_read_whole() {
+    fn search_is_parsed_completely() {
         let log = EquilibriumLog::parse(LOG.as_bytes()).unwrap();
         assert!(recognises(LOG.as_bytes()));
         assert_eq!((log.lines, log.unknown_count, log.known_noise), (18, 0, 2));
@@ -262,7 +260,7 @@ Estimated Equilibrium Ethernet throughput= 46 Mb/s (maximum value seen: 47 Mb/s)
     }
 
     #[test]
-    fn a_search_that_broke_off_has_no_estimate() {
+    fn aborted_search_has_no_estimate() {
         let cut = &LOG[..LOG.find("  - Trend").unwrap()];
         let log = EquilibriumLog::parse(cut.as_bytes()).unwrap();
         assert_eq!((log.estimate, log.steps[1].measured_mbps), (None, None));

@@ -2,31 +2,31 @@
 
 use std::fmt;
 
-/// Why some bytes can't be a log. What is merely odd in a log is no error.
+/// Reason why some bytes cannot be a log. Oddities within a log are not errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogError {
-    /// There is not one byte.
+    /// Empty input.
     Empty,
-    /// A NUL byte: no text.
+    /// A NUL byte: not text.
     Binary {
         /// Its line, from 1.
         line: usize,
-        /// Its place in the data, from 0.
+        /// Offset in the data, from 0.
         offset: usize,
     },
-    /// Text without one line of the expected kind.
+    /// Text without any line of the expected kind.
     Foreign {
-        /// What was looked for.
+        /// Expected kind.
         wanted: &'static str,
-        /// Lines that were read.
+        /// Number of lines.
         lines: usize,
-        /// The first line that is not blank, cut.
+        /// The first non-blank line, truncated.
         first: String,
     },
 }
 
 impl LogError {
-    /// Refuses what is no text.
+    /// Refuses input that is not text.
     pub(super) fn unless_text(bytes: &[u8]) -> Result<(), Self> {
         if bytes.is_empty() {
             return Err(Self::Empty);
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_name_the_place_and_the_next_step() {
+    fn errors_contain_the_place_and_the_next_step() {
         assert_eq!(LogError::unless_text(b"text"), Ok(()));
         let binary = LogError::unless_text(b"a\nb\n\0\n").unwrap_err();
         assert_eq!(binary, LogError::Binary { line: 3, offset: 4 });

@@ -1,4 +1,4 @@
-//! One sender's or receiver's log of the pkt-gen family.
+//! A sender's or receiver's log of the pkt-gen family.
 
 use super::command::Command;
 use super::cursor::Cursor;
@@ -9,59 +9,60 @@ use super::lines::{Line, NumberedLine, keep, lines, newlines, shown, text};
 use super::summary::{Speed, Total};
 use std::ops::Range;
 
-/// What netbenches leaves out: so many lines at the beginning,
+/// Number of lines that netbenches drops at the beginning of a log.
 const DROPPED_FIRST: usize = 15;
-/// ... and so many at the end of a log (`bench-lab-ministat.sh`, unchanged since 2015).
+/// Number of lines that netbenches drops at the end of a log (`bench-lab-ministat.sh`, unchanged
+/// since 2015).
 const DROPPED_LAST: usize = 10;
 
 /// One sender's or receiver's log.
 ///
-/// Where a line that stands once in a log stands twice, the first counts, and
-/// the others are unknown lines.
+/// If a line that normally occurs once occurs twice, the first one is used, and the others count as
+/// unknown lines.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GeneratorLog {
-    /// Line feeds: what `wc -l` says.
+    /// Number of line feeds, as counted by `wc -l`.
     pub newlines: usize,
-    /// Lines, an unterminated last one included.
+    /// Number of lines, including an unterminated last one.
     pub lines: usize,
-    /// Every interval, in order.
+    /// All intervals, in order.
     pub intervals: Vec<Interval>,
     /// The command line.
     pub command: Option<Command>,
-    /// Line of pkt-gen's source that printed the first interval: tells versions apart.
+    /// Line of pkt-gen's source that printed the first interval; identifies the version.
     pub version: Option<u32>,
-    /// What the intervals look like; none without one.
+    /// Format of the intervals; `None` without intervals.
     pub form: Option<Form>,
-    /// Packets in all.
+    /// Total of packets.
     pub total: Option<Total>,
     /// Mean rates.
     pub speed: Option<Speed>,
-    /// How it ends.
+    /// End of the log.
     pub ending: Ending,
-    /// The sender's line of what goes where: `A -> B (mac -> mac)`.
+    /// The sender's line with sources and destinations: `A -> B (mac -> mac)`.
     pub flows_line: Option<String>,
-    /// Lines of known kinds that carry no figure.
+    /// Number of lines of known kinds without figures.
     pub known_noise: usize,
     /// The first lines in which the tool itself reports an error.
     pub errors: Vec<NumberedLine>,
-    /// How many such lines there are.
+    /// Number of these lines.
     pub error_count: usize,
-    /// The first lines of no known kind.
+    /// The first lines of unknown kinds.
     pub unknown: Vec<NumberedLine>,
-    /// How many such lines there are.
+    /// Number of these lines.
     pub unknown_count: usize,
 }
 
-/// With what a log ends, blank lines and the shell's echo left aside.
+/// End of a log, ignoring blank lines and the shell's echo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ending {
-    /// With its totals, in order.
+    /// Totals: a normal end.
     Total,
-    /// Killed: `Terminated`.
+    /// `Terminated`: killed.
     Terminated,
-    /// With an interval: cut off.
+    /// An interval: truncated.
     Interval,
-    /// With anything else.
+    /// Anything else.
     Other,
 }
 
@@ -69,8 +70,7 @@ impl GeneratorLog {
     /// Reads a log.
     ///
     /// # Errors
-    /// [`LogError`] for nothing at all, for binary data, and for text in which
-    /// no line is of pkt-gen.
+    /// [`LogError`] for empty input, for binary data, and for text without any line of pkt-gen.
     pub fn parse(bytes: &[u8]) -> Result<Self, LogError> {
         LogError::unless_text(bytes)?;
         let mut reader = Reader::new(bytes);
@@ -93,27 +93,27 @@ impl GeneratorLog {
         Ok(log)
     }
 
-    /// Which of [`GeneratorLog::intervals`] lie in the lines that netbenches
-    /// looks at: 16 up to the number of line feeds less 10. Its script passes a
-    /// log through `head -n (L - 10) | tail -n (L - 25)`, L being what `wc -l`
-    /// says; of a log of at most 25 lines nothing is left.
+    /// Returns the range of [`GeneratorLog::intervals`] in the lines that netbenches uses: from 16
+    /// up to the number of line feeds minus 10. Its script passes a log through `head -n (L - 10) |
+    /// tail -n (L - 25)`, with L as counted by `wc -l`; nothing is left of a log of at most 25
+    /// lines.
     pub fn kept_range(&self) -> Range<usize> {
         let last = self.newlines.saturating_sub(DROPPED_LAST);
         let before = |line| self.intervals.partition_point(|interval| interval.line <= line);
         if last <= DROPPED_FIRST { 0..0 } else { before(DROPPED_FIRST)..before(last) }
     }
 
-    /// The intervals that netbenches keeps: of those in
-    /// [`GeneratorLog::kept_range`] the ones with a rate above zero.
+    /// Returns the intervals that netbenches keeps: those of [`GeneratorLog::kept_range`] with a
+    /// rate above zero.
     pub fn kept_by_netbenches_rule(&self) -> impl Iterator<Item = &Interval> {
         self.intervals[self.kept_range()].iter().filter(|interval| interval.pps > 0)
     }
 }
 
-/// A log as far as it is read.
+/// A partially read log.
 struct Reader {
     log: GeneratorLog,
-    /// A line was seen that only pkt-gen or the scripts around it print.
+    /// True once a line was seen that only pkt-gen or the scripts around it print.
     is_of_the_family: bool,
 }
 
@@ -123,7 +123,7 @@ impl Reader {
         let log = GeneratorLog {
             newlines,
             lines: 0,
-            // Most lines are intervals, and those are not shorter than this.
+            // Most lines are intervals, which are at least this long.
             intervals: Vec::with_capacity(newlines.min(bytes.len() / 64)),
             command: None,
             version: None,
@@ -166,7 +166,7 @@ impl Reader {
         self.known(line, known::message(stamped.message));
     }
 
-    /// A line of another program, or of pkt-gen's standard output.
+    /// Processes a line of another program, or of pkt-gen's standard output.
     fn plain(&mut self, line: &Line) {
         let log = &mut self.log;
         let ending = if log.command.is_none()
@@ -221,7 +221,7 @@ impl Reader {
     }
 }
 
-/// A line of pkt-gen's own: `577.690670 receiver_body [1744] reading from ...`.
+/// A timestamped line of pkt-gen: `577.690670 receiver_body [1744] reading from ...`.
 struct Stamped<'a> {
     clock_us: u64,
     function: &'a [u8],
@@ -245,14 +245,15 @@ impl<'a> Stamped<'a> {
         };
         let source_line = u32::try_from(at.number()?).ok()?;
         at.eat(b"]")?;
-        // A message may be empty; then the blank before it is trimmed away.
+        // A message may be empty; the blank before it is then trimmed.
         let _ = at.eat(b" ");
         let clock_us = seconds * 1_000_000 + microseconds;
         Some(Self { clock_us, function, source_line, message: at.0 })
     }
 }
 
-/// `198.18.10.1:2000-198.18.10.20 -> 198.19.10.1 (00:07:43:2e:e4:71 -> 90:e2:ba:84:20:38)`.
+/// True for `198.18.10.1:2000-198.18.10.20 -> 198.19.10.1 (00:07:43:2e:e4:71 ->
+/// 90:e2:ba:84:20:38)`.
 fn is_flows_line(line: &[u8]) -> bool {
     let mut at = Cursor(line);
     let parts = [at.until(b" -> "), at.until(b" ("), at.until(b" -> ")];

@@ -1,31 +1,31 @@
-//! The `.info` file that netbenches keeps beside the logs of a configuration.
+//! The `.info` file that netbenches stores next to the logs of a configuration.
 
 use super::fault::LogError;
 use super::lines::{NumberedLine, keep, lines, shown, text};
 use super::moment::rfc3339;
 
-/// What one `.info` file says. Parts that it leaves empty, or calls `none`, are none.
+/// Contents of an `.info` file. Parts that are empty or `none` are `None`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Info {
-    /// The image that was tested: its path, or since 2016 its short name.
+    /// The tested image: its path, or since 2016 its short name.
     pub image: Option<String>,
     /// The configuration: the last part of its path.
     pub configuration: Option<String>,
-    /// The configuration's path, as written.
+    /// The configuration's path, unchanged.
     pub configuration_path: Option<String>,
     /// The set of traffic (`PKTGEN`), like `inet6`.
     pub traffic: Option<String>,
     /// The system under test: `uname -a`.
     pub uname: Option<String>,
-    /// When the first run began, as written.
+    /// Start of the first run, unchanged.
     pub started: Option<String>,
-    /// When the last run ended, as written.
+    /// End of the last run, unchanged.
     pub ended: Option<String>,
-    /// Which of the known forms the file has.
+    /// Form of the file.
     pub form: InfoForm,
-    /// The first lines of no known kind.
+    /// The first lines of unknown kinds.
     pub unknown: Vec<NumberedLine>,
-    /// How many such lines there are.
+    /// Number of these lines.
     pub unknown_count: usize,
 }
 
@@ -34,13 +34,13 @@ pub struct Info {
 pub enum InfoForm {
     /// Assignments of the shell, `CFG="forwarding"`: since 2016.
     Shell,
-    /// `CFG: configs//forwarding`, with beginning and end.
+    /// `CFG: configs//forwarding`, with start and end.
     Text,
-    /// As [`InfoForm::Text`] without the end: the runs were broken off.
+    /// As [`InfoForm::Text`] without the end: the runs were aborted.
     TruncatedText,
 }
 
-/// What a line of a known kind begins with, in the shell's form and in the other.
+/// Prefixes of lines of known kinds, in the shell's form and in the other.
 const NAMES: [&str; 8] =
     ["IMAGE=", "CFG=", "PKTGEN=", "UNAME=", "Image:", "CFG:", "Start time:", "End time:"];
 
@@ -48,8 +48,7 @@ impl Info {
     /// Reads a file.
     ///
     /// # Errors
-    /// [`LogError`] for nothing at all, for binary data, and for text without
-    /// one line that such a file has.
+    /// [`LogError`] for empty input, for binary data, and for text without any line of such a file.
     pub fn parse(bytes: &[u8]) -> Result<Self, LogError> {
         LogError::unless_text(bytes)?;
         let mut info = Self {
@@ -87,7 +86,7 @@ impl Info {
         Ok(info)
     }
 
-    /// None for a line of no known kind.
+    /// Returns `None` for a line of unknown kind.
     fn read(&mut self, line: &str, after_others: bool) -> Option<()> {
         for name in NAMES {
             let Some(value) = line.strip_prefix(name) else { continue };
@@ -111,14 +110,14 @@ impl Info {
             }
             return Some(());
         }
-        // The text form has what uname(1) says without a name before it.
+        // The text form contains the output of uname(1) without a name before it.
         let is_uname = after_others && self.form != InfoForm::Shell && self.uname.is_none();
         let looks_so = line.split_ascii_whitespace().count() > 3;
         (is_uname && looks_so).then(|| self.uname = Some(line.to_owned()))
     }
 
-    /// The revision of the image: the second part between dashes of its file's
-    /// name (`BSDRP-295802-upgrade-amd64-vga.img.xz`), or all of a short name.
+    /// Returns the revision of the image: the second dash-separated part of its file name
+    /// (`BSDRP-295802-upgrade-amd64-vga.img.xz`), or the whole short name.
     pub fn revision(&self) -> Option<&str> {
         let name = base_name(self.image.as_deref()?)?;
         if self.form == InfoForm::Shell {
@@ -127,18 +126,18 @@ impl Info {
         name.split('-').nth(1).filter(|part| !part.is_empty())
     }
 
-    /// [`Info::started`] in the form of RFC 3339; none where its zone is not certain.
+    /// Returns [`Info::started`] in RFC 3339 format; `None` if its zone is not certain.
     pub fn started_at(&self) -> Option<String> {
         rfc3339(self.started.as_deref()?)
     }
 
-    /// [`Info::ended`] in the form of RFC 3339; none where its zone is not certain.
+    /// Returns [`Info::ended`] in RFC 3339 format; `None` if its zone is not certain.
     pub fn ended_at(&self) -> Option<String> {
         rfc3339(self.ended.as_deref()?)
     }
 }
 
-/// The value of a shell assignment, with or without quotes.
+/// Returns the value of a shell assignment, with or without quotes.
 fn unquoted(value: &str) -> Option<&str> {
     match value.strip_prefix('"') {
         Some(value) => value.strip_suffix('"'),
@@ -146,7 +145,7 @@ fn unquoted(value: &str) -> Option<&str> {
     }
 }
 
-/// The last part of a path that is not empty.
+/// Returns the last non-empty part of a path.
 fn base_name(path: &str) -> Option<&str> {
     path.rsplit('/').find(|part| !part.is_empty())
 }
@@ -160,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shell_form() {
+    fn shell_form_is_parsed() {
         let text =
             "IMAGE=\"13-n1\"\nCFG=\"a/forwarding\"\nPKTGEN=\"inet6\"\nUNAME=\"FreeBSD r 13\"";
         let info = info(text);
@@ -174,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_parts_are_none() {
+    fn empty_values_are_none() {
         let info = info("IMAGE=\"\"\nCFG=9\nPKTGEN=\"\"\nUNAME=\"open\n");
         assert_eq!((&info.image, &info.traffic, info.revision()), (&None, &None, None));
         assert_eq!(info.configuration.as_deref(), Some("9"));
@@ -182,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_form_with_and_without_its_end() {
+    fn text_form_is_parsed_with_and_without_its_end() {
         let start = "Image: /srv//BSDRP-295802-upgrade.img\nCFG: configs//pf-statefull\n\
                      FreeBSD hp 10.3 FreeBSD #0 r295802: Fri\nStart time: Wed Sep  9 03:32:02 CEST 2015\n";
         let cut = info(start);

@@ -1,7 +1,7 @@
 //! The line that pkt-gen's `main_thread` prints for every interval.
 //!
-//! One grammar holds for all versions of `pkt-gen.c`, netmap's and FreeBSD's. The
-//! oldest form, the common one, and the common one with units and averages:
+//! One grammar covers all versions of `pkt-gen.c`, netmap's and FreeBSD's. The oldest form, the
+//! common one, and the common one with units and averages:
 //!
 //! ```text
 //! 883.717579 main_thread [1550] 85735 pps (85897 pkts in 1001892 usec)
@@ -16,58 +16,58 @@ use super::cursor::Cursor;
 /// One interval, usually a second.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Interval {
-    /// Number of its line, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// When it was printed: microseconds of a clock that starts anew every 1000 seconds.
+    /// Time of printing: microseconds of a clock that restarts every 1000 seconds.
     pub clock_us: u64,
-    /// Line of pkt-gen's source that printed it: tells versions apart.
+    /// Line of pkt-gen's source that printed it; identifies the version.
     pub version: u32,
-    /// Packets a second, as printed.
+    /// Packets per second, as printed.
     pub pps: u64,
     /// Packets in the interval.
     pub packets: u64,
-    /// The figure before `bps`: older versions print the bits of the interval
-    /// there, newer ones bits a second; with `-B` both count 24 bytes more a packet.
+    /// The number before `bps`: older versions print the bits of the interval there, newer ones
+    /// bits per second; with `-B` both count 24 additional bytes per packet.
     pub bits: Option<u64>,
     /// Length of the interval in microseconds.
     pub duration_us: u64,
-    /// Packets that were handed over at a time, on average.
+    /// Mean number of packets handed over per call.
     pub average_batch: Option<f64>,
-    /// Fewest free slots that were seen (99999 when none were looked at).
+    /// Minimum number of free slots (99999 if none were checked).
     pub min_space: Option<u64>,
-    /// False when a count was printed with a unit (K, M, G, T), so rounded.
+    /// False if a count was printed with a unit (K, M, G, T) and therefore rounded.
     pub exact: bool,
-    /// Mean and standard deviation of the last rates in packets a second, with `-A`;
-    /// none as long as there was nothing to average.
+    /// Mean and standard deviation of the last rates in packets per second, with `-A`; `None` as
+    /// long as there is nothing to average.
     pub averaged: Option<(f64, f64)>,
 }
 
-/// Which parts a log's interval lines have.
+/// Parts of a log's interval lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Form {
-    /// The figures of its first interval.
+    /// Layout of its first interval.
     pub layout: Layout,
-    /// Some interval has a unit (K, M, G, T).
+    /// True if some interval has a unit (K, M, G, T).
     pub units: bool,
-    /// Some interval has mean and deviation.
+    /// True if some interval has mean and deviation.
     pub averaged: bool,
 }
 
-/// Which figures an interval line has.
+/// Figures of an interval line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Layout {
     /// Packets and duration: 2015 to 2017.
     F1,
-    /// Bits, average batch and smallest space too: since 2017.
+    /// Also bits, average batch and minimum space: since 2017.
     F2,
-    /// As [`Layout::F2`] without the smallest space.
+    /// As [`Layout::F2`] without the minimum space.
     WithoutSpace,
-    /// As [`Layout::F2`] with neither average batch nor smallest space.
+    /// As [`Layout::F2`] without average batch and minimum space.
     WithoutBatch,
 }
 
 impl Layout {
-    /// Its short name: `F1`, `F2`, or what F2 lacks.
+    /// Returns its short name: `F1`, `F2`, or the part that F2 lacks.
     pub fn name(self) -> &'static str {
         match self {
             Self::F1 => "F1",
@@ -79,7 +79,7 @@ impl Layout {
 }
 
 impl Interval {
-    /// The rest of a line after `main_thread [version] `.
+    /// Parses the rest of a line after `main_thread [version] `.
     pub(super) fn parse(line: usize, clock_us: u64, version: u32, rest: Cursor) -> Option<Self> {
         let mut at = rest;
         let (pps, mut exact) = at.count(b"pps")?;
@@ -125,7 +125,7 @@ impl Interval {
         })
     }
 
-    /// Which figures its line has.
+    /// Returns the layout of its line.
     pub fn layout(&self) -> Layout {
         match (self.bits, self.average_batch, self.min_space) {
             (None, ..) => Layout::F1,
@@ -135,8 +135,8 @@ impl Interval {
         }
     }
 
-    /// The rate that packets and duration give, rounded as pkt-gen rounds it;
-    /// none for an interval of no length.
+    /// Returns the rate from packets and duration, rounded as by pkt-gen; `None` for an interval of
+    /// zero length.
     pub fn computed_pps(&self) -> Option<u64> {
         let (packets, usec) = (u128::from(self.packets), u128::from(self.duration_us));
         let pps = (packets * 1_000_000 + usec / 2).checked_div(usec)?;
@@ -144,8 +144,8 @@ impl Interval {
     }
 }
 
-/// `[avg/std 1.488 M/12  pps]`, perhaps with a blank after it. Before the first
-/// packet there is nothing to average: `-nan`.
+/// Parses `[avg/std 1.488 M/12  pps]`, optionally with a blank after it. Before the first packet
+/// there is nothing to average: `-nan`.
 fn averaged(at: &mut Cursor) -> Option<Option<(f64, f64)>> {
     at.eat(b"[avg/std ")?;
     let mean = at.quantity()?;
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn every_layout_is_read() {
+    fn all_layouts_are_parsed() {
         let full =
             "157971 pps (158106 pkts 75890880 bps in 1000856 usec) 1.48 avg_batch 7 min_space";
         let interval = parsed(full).unwrap();
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn averages_stand_with_and_without_a_blank_behind() {
+    fn averages_are_parsed_with_and_without_a_trailing_blank() {
         let rest = "(5 pkts 9 bps in 1000000 usec) 1.00 avg_batch 0 min_space";
         for (head, averaged) in [
             ("5 pps [avg/std 1.488 M/12  pps]", Some((1_488_000.0, 12.0))),
@@ -215,11 +215,11 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_was_cut_is_no_interval() {
+    fn truncated_line_is_not_an_interval() {
         let full = "1 pps (2 pkts 3 bps in 4 usec) 5.00 avg_batch 6 min_space";
         let whole: Vec<usize> =
             (0..full.len()).filter(|&length| parsed(&full[..length]).is_some()).collect();
-        // Behind `usec)` and behind `avg_batch` older versions end theirs.
+        // Older versions end the line after `usec)` and after `avg_batch`.
         assert_eq!(whole, [30, 45]);
         for wrong in [
             "-1 pps (2 pkts in 4 usec)",
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_of_no_length_has_no_rate() {
+    fn interval_of_zero_length_has_no_rate() {
         assert_eq!(parsed("5 pps (5 pkts in 0 usec)").unwrap().computed_pps(), None);
         let most = "5 pps (9999999999999999999 pkts in 1 usec)";
         assert_eq!(parsed(most).unwrap().computed_pps(), None);

@@ -1,24 +1,24 @@
-//! Lines that every log has and that carry no figure of the traffic, and lines
-//! in which the tool reports an error.
+//! Lines that occur in every log without figures of the traffic, and lines in which the tool
+//! reports an error.
 
 use super::lines::Line;
 
-/// What a line without a figure is.
+/// Kind of a line without a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
-    /// Nothing, or the shell's echo: it says nothing of how a log ends.
+    /// Empty, or the shell's echo: irrelevant for the end of a log.
     Quiet,
     /// Progress and settings.
     Noise,
     /// An error of the tool.
     Error,
-    /// `Terminated`: the shell's word about a killed generator.
+    /// `Terminated`: the shell's message about a killed generator.
     Terminated,
 }
 
-/// How messages with a clock begin that only tell of progress and settings
-/// (pkt-gen.c and the functions of netmap_user.h that it calls). These are looked
-/// for before [`ERRORS`]: two of them sound worse than they are.
+/// Prefixes of timestamped messages that only report progress and settings (pkt-gen.c and the
+/// functions of netmap_user.h that it calls). They take precedence over [`ERRORS`]: two of them
+/// sound worse than they are.
 const NOISE: &[&[u8]] = &[
     b"interface is ",
     b"using default burst size",
@@ -56,7 +56,7 @@ const NOISE: &[&[u8]] = &[
     b"failed to install ^C handler",
 ];
 
-/// How messages with a clock begin that tell of an error.
+/// Prefixes of timestamped messages that report an error.
 const ERRORS: &[&[u8]] = &[
     b"ouch, thread",
     b"-- ouch, cannot send",
@@ -83,8 +83,8 @@ const ERRORS: &[&[u8]] = &[
     b"aborting",
 ];
 
-/// How lines without a clock begin that report an error: the tool's, the
-/// shell's around it or the connection's.
+/// Prefixes of other lines that report an error: from the tool, the shell around it or the
+/// connection.
 const PLAIN_ERRORS: &[&[u8]] = &[
     b"pkt-gen: ",
     b"ssh: ",
@@ -96,7 +96,7 @@ const PLAIN_ERRORS: &[&[u8]] = &[
     b"Connection closed",
 ];
 
-/// How lines without a clock begin that carry no figure.
+/// Prefixes of other lines without figures.
 const PLAIN_NOISE: &[&[u8]] = &[
     b"Sending on ",
     b"Receiving from ",
@@ -106,7 +106,7 @@ const PLAIN_NOISE: &[&[u8]] = &[
     b"Thus no job control in this shell.",
 ];
 
-/// What is known of a message with a clock.
+/// Returns the kind of a timestamped message, if known.
 pub(super) fn message(message: &[u8]) -> Option<Known> {
     let begins = |list: &[&[u8]]| list.iter().any(|known| message.starts_with(known));
     if begins(NOISE) {
@@ -115,9 +115,8 @@ pub(super) fn message(message: &[u8]) -> Option<Known> {
     begins(ERRORS).then_some(Known::Error)
 }
 
-/// What is known of a line without a clock. Blank lines stand after some
-/// messages, which end in a line feed of their own; a shell may set the title of
-/// a window that isn't there.
+/// Returns the kind of another line, if known. Blank lines follow some messages, which end in an
+/// additional line feed; a shell may set the title of a window that does not exist.
 pub(super) fn plain(line: &Line) -> Option<Known> {
     let begins = |list: &[&[u8]]| list.iter().any(|known| line.bytes.starts_with(known));
     let is_title = line.bytes.starts_with(b"\x1bk") && line.bytes.ends_with(b"\x1b\\");
@@ -138,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_told_apart() {
+    fn messages_are_classified() {
         for (text, known) in [
             ("Ready...", Some(Known::Noise)),
             ("   TX0 at 0x0x1000 slots 512", Some(Known::Noise)),
@@ -155,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_lines_are_told_apart() {
+    fn plain_lines_are_classified() {
         for (text, known) in [
             ("", Some(Known::Quiet)),
             ("+ return 1", Some(Known::Quiet)),

@@ -1,22 +1,21 @@
-//! Lines of a log: splitting, cutting, keeping those that need a look.
+//! Lines of a log: splitting, truncating, keeping those of interest.
 
 use super::cursor::Cursor;
 
-/// Lines longer than this (bytes) are no log lines: they are counted, not read.
+/// Maximum length of a log line in bytes: longer lines are counted, not read.
 pub const LONGEST_LINE: usize = 64 * 1024;
-/// Bytes of a line's text that a [`NumberedLine`] keeps.
+/// Maximum bytes of a line's text in a [`NumberedLine`].
 pub const SHOWN_BYTES: usize = 120;
-/// How many lines of one kind are kept; all are counted.
+/// Maximum number of kept lines of one kind; all are counted.
 pub const KEPT_LINES: usize = 20;
 
-/// A line that needs a look.
+/// A line of interest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NumberedLine {
     /// Number of the line, from 1.
     pub number: usize,
-    /// Its text, cut at [`SHOWN_BYTES`], with U+FFFD for what is no UTF-8 and
-    /// for control characters; of a line longer than [`LONGEST_LINE`] only how
-    /// long it is.
+    /// Its text, truncated at [`SHOWN_BYTES`], with U+FFFD for invalid UTF-8 and for control
+    /// characters; only the length of a line longer than [`LONGEST_LINE`].
     pub text: String,
 }
 
@@ -26,7 +25,7 @@ impl NumberedLine {
     }
 }
 
-/// The text of a line as it is shown: cut.
+/// Returns the truncated text of a line.
 pub(super) fn shown(line: &[u8]) -> String {
     if line.len() > LONGEST_LINE {
         return format!("({} bytes without a line feed)", line.len());
@@ -39,14 +38,14 @@ pub(super) fn shown(line: &[u8]) -> String {
     text(&line[..end])
 }
 
-/// The whole text of a line; U+FFFD stands for what is no UTF-8, and for control
-/// characters, so that nothing of a log steers a terminal.
+/// Returns the whole text of a line; U+FFFD replaces invalid UTF-8 and control characters, so the
+/// contents of a log cannot control a terminal.
 pub(super) fn text(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line);
     text.replace(|c: char| c.is_control() && c != '\t', "\u{fffd}")
 }
 
-/// Adds a line to a list of which only the first are kept.
+/// Adds a line to a list that keeps only the first ones.
 pub(super) fn keep(list: &mut Vec<NumberedLine>, count: &mut usize, number: usize, line: &[u8]) {
     *count += 1;
     if list.len() < KEPT_LINES {
@@ -54,7 +53,7 @@ pub(super) fn keep(list: &mut Vec<NumberedLine>, count: &mut usize, number: usiz
     }
 }
 
-/// One line and its number, without its end (`\n`, `\r\n`) and the blanks before.
+/// A line and its number, without its end (`\n`, `\r\n`) and leading blanks.
 pub(super) struct Line<'a> {
     /// From 1.
     pub(super) number: usize,
@@ -62,17 +61,17 @@ pub(super) struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// What follows `prefix`, if the line begins with it.
+    /// Returns the text after `prefix`, if the line begins with it.
     pub(super) fn after(&self, prefix: &[u8]) -> Option<Cursor<'a>> {
         self.bytes.strip_prefix(prefix).map(Cursor)
     }
-    /// True for a line that is longer than any generator's.
+    /// True for a line longer than any generator's.
     pub(super) fn is_too_long(&self) -> bool {
         self.bytes.len() > LONGEST_LINE
     }
 }
 
-/// The lines of a text; an unterminated last one included.
+/// Returns the lines of a text, including an unterminated last one.
 pub(super) fn lines(bytes: &[u8]) -> impl Iterator<Item = Line<'_>> {
     let mut start = 0;
     let ends = memchr::memchr_iter(b'\n', bytes).map(Some).chain([None]);
@@ -84,7 +83,7 @@ pub(super) fn lines(bytes: &[u8]) -> impl Iterator<Item = Line<'_>> {
     (1..).zip(pieces).map(|(number, piece)| Line { number, bytes: piece.trim_ascii_end() })
 }
 
-/// What `wc -l` says: line feeds.
+/// Returns the number of line feeds, as counted by `wc -l`.
 pub(super) fn newlines(bytes: &[u8]) -> usize {
     memchr::memchr_iter(b'\n', bytes).count()
 }
@@ -98,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_have_either_end_or_none() {
+    fn line_ends_may_be_lf_crlf_or_missing() {
         assert_eq!(split("a\r\n\nb \n"), [(1, &b"a"[..]), (2, b""), (3, b"b")]);
         assert_eq!(split("a\nb"), [(1, &b"a"[..]), (2, b"b")]);
         assert_eq!(split("\n"), [(1, &b""[..])]);
@@ -106,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn shown_text_is_cut_between_characters() {
+    fn shown_text_is_truncated_between_characters() {
         let line = "é".repeat(100);
         assert_eq!(shown(line.as_bytes()), "é".repeat(60));
         let odd = format!("x{line}");

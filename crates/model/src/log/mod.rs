@@ -1,11 +1,10 @@
-//! What other traffic generators print, read into figures: the logs of netmap's
-//! pkt-gen from 2015 on, those of the `equilibrium` script around it, and the
-//! notes that the netbenches scripts keep beside them.
+//! Parsers for the output of other traffic generators: logs of netmap's pkt-gen from 2015 on, logs
+//! of the `equilibrium` script around it, and the notes that the netbenches scripts store with
+//! them.
 //!
-//! Bytes in, typed results out: no files, no clock, no statistics, and no
-//! judgement of a run. A line of no known kind is kept and counted, never
-//! dropped; only what can't be a log at all is refused. Intervals are what a log
-//! of a long run consists of, so their path through the parser allocates nothing.
+//! Bytes in, typed results out: no files, no clock, no statistics, and no judgement of a run. A
+//! line of unknown kind is kept and counted, never dropped; only input that cannot be a log is
+//! refused. Long logs consist of intervals, so their path through the parser allocates nothing.
 
 mod command;
 mod cursor;
@@ -41,10 +40,10 @@ pub enum Log {
     Equilibrium(EquilibriumLog),
 }
 
-/// Reads a log of whichever family its first lines show.
+/// Reads a log of the family that its first lines indicate.
 ///
 /// # Errors
-/// [`LogError`] for what can't be a log: nothing, binary data, text of another kind.
+/// [`LogError`] for input that cannot be a log: empty, binary data, text of another kind.
 pub fn parse(bytes: &[u8]) -> Result<Log, LogError> {
     if equilibrium::recognises(bytes) {
         EquilibriumLog::parse(bytes).map(Log::Equilibrium)

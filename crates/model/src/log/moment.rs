@@ -1,7 +1,7 @@
-//! Points in time as date(1) writes them, brought into the form of RFC 3339.
+//! Conversion of points in time from the formats of date(1) to RFC 3339.
 
-/// Zone abbreviations that mean one offset from UTC wherever they are used, and
-/// since 2015 did not change it. Others (EST, IST, CST ...) mean several.
+/// Zone abbreviations with one worldwide offset from UTC that has not changed since 2015. Others
+/// (EST, IST, CST ...) are ambiguous.
 const ZONES: &[(&str, &str)] = &[
     ("UTC", "Z"),
     ("GMT", "Z"),
@@ -30,9 +30,9 @@ const MONTHS: [&str; 12] = [
     "December",
 ];
 
-/// `Wed Sep  9 03:32:02 CEST 2015` and `February 19, 2016 at 04:51:37 PM CET` as
-/// `2015-09-09T03:32:02+02:00`. None for any other form, for a date that does
-/// not exist, and for a zone that is not certain.
+/// Returns `Wed Sep  9 03:32:02 CEST 2015` and `February 19, 2016 at 04:51:37 PM CET` as
+/// `2015-09-09T03:32:02+02:00`. `None` for any other form, for a date that does not exist, and for
+/// a zone that is not certain.
 pub(super) fn rfc3339(text: &str) -> Option<String> {
     let words: Vec<&str> = text.split_ascii_whitespace().collect();
     let (month, day, year, clock, afternoon, zone) = match words[..] {
@@ -64,13 +64,13 @@ pub(super) fn rfc3339(text: &str) -> Option<String> {
     Some(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{offset}"))
 }
 
-/// Digits only, as many as `length` allows.
+/// Parses digits only, as many as `length` permits.
 fn number(text: &str, length: std::ops::RangeInclusive<usize>) -> Option<u32> {
     let digits = length.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().ok()).flatten()
 }
 
-/// Days of a month of the Gregorian calendar.
+/// Returns the days of a month of the Gregorian calendar.
 fn days(year: u32, month: usize) -> u32 {
     let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     match month {
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_forms_of_date() {
+    fn both_date_forms_are_converted() {
         for (text, expected) in [
             ("Wed Sep  9 03:32:02 CEST 2015", "2015-09-09T03:32:02+02:00"),
             ("Mon Dec  7 05:22:02 CET 2015", "2015-12-07T05:22:02+01:00"),
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_certain_is_none() {
+    fn uncertain_times_are_none() {
         for text in [
             "",
             "Wed Sep  9 03:32:02 EST 2015",

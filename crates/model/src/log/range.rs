@@ -1,31 +1,30 @@
-//! Ranges of addresses and ports, as pkt-gen's options `-s` and `-d` take them.
+//! Ranges of addresses and ports in pkt-gen's options `-s` and `-d`.
 
 use std::net::IpAddr;
 
-/// The port that pkt-gen takes where none is named (before 2017 it took 0).
+/// pkt-gen's default port (0 before 2017).
 const DEFAULT_PORT: u16 = 1234;
-/// Groups of sixteen bits of an IPv6 address are numbered from 0; this is the last.
+/// The last group of sixteen bits of an IPv6 address, numbered from 0.
 const LAST_GROUP: u8 = 7;
 
-/// `198.18.10.1:2000-198.18.10.20:2200` or `[2001:2::1]-[2001:2::46]`: from the
-/// first address to the last, both included; the same of the ports.
+/// `198.18.10.1:2000-198.18.10.20:2200` or `[2001:2::1]-[2001:2::46]`: from the first address to
+/// the last, inclusive; likewise for ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AddressRange {
     /// First address.
     pub first: IpAddr,
     /// Last address, of the same family.
     pub last: IpAddr,
-    /// Which group of sixteen bits of an IPv6 address is counted up, from 0 to
-    /// 7: the last one, unless the option names another (`6@[2001:2::1]`).
+    /// Incremented group of sixteen bits of an IPv6 address, from 0 to 7: the last one, unless the
+    /// option specifies another (`6@[2001:2::1]`).
     pub group: u8,
-    /// First and last port; none where the option names no port.
+    /// First and last port; `None` if the option has no port.
     pub ports: Option<(u16, u16)>,
 }
 
 impl AddressRange {
-    /// Reads an option's value as pkt-gen does: a last port that is left out is
-    /// the first, and ends in the wrong order are swapped, but those of IPv6
-    /// addresses are not.
+    /// Parses an option's value as pkt-gen does: a missing last port equals the first one, and ends
+    /// in the wrong order are swapped, except for IPv6 addresses.
     pub fn parse(text: &str) -> Option<Self> {
         let (first, last) = match text.split_once('-') {
             Some((first, last)) => (End::parse(first)?, Some(End::parse(last)?)),
@@ -44,8 +43,8 @@ impl AddressRange {
         Some(Self { first: low.address, last: high.address, group, ports })
     }
 
-    /// Addresses in it. Of IPv6 addresses pkt-gen counts one group up and leaves
-    /// the others as they are in the first.
+    /// Returns the number of addresses. pkt-gen increments one group of IPv6 addresses and keeps
+    /// the others of the first.
     pub fn addresses(&self) -> u64 {
         match (self.first, self.last) {
             (IpAddr::V4(first), IpAddr::V4(last)) => {
@@ -59,7 +58,7 @@ impl AddressRange {
         }
     }
 
-    /// Pairs of an address and a port in it.
+    /// Returns the number of pairs of an address and a port.
     pub fn combinations(&self) -> u64 {
         let ports = self.ports.map_or(1, |(first, last)| u64::from(last.saturating_sub(first)) + 1);
         self.addresses() * ports
@@ -80,8 +79,8 @@ struct End {
 }
 
 impl End {
-    /// `198.18.10.1:2000`, `[2001:2::1]:2000`, `2001:2::1`, `6@[2001:2::1]`; the
-    /// port may be missing.
+    /// Parses `198.18.10.1:2000`, `[2001:2::1]:2000`, `2001:2::1`, `6@[2001:2::1]`; the port is
+    /// optional.
     fn parse(text: &str) -> Option<Self> {
         let (group, text) = match text.split_once('@') {
             Some((group, text)) => (Some(group.parse::<u8>().ok()?.min(LAST_GROUP)), text),
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_last_port_is_the_first() {
+    fn missing_last_port_equals_the_first() {
         let range = AddressRange::parse("198.18.10.1:2000-198.18.10.20").unwrap();
         assert_eq!(range.ports, Some((2000, 2000)));
         assert_eq!(AddressRange::parse("10.0.0.1").unwrap().ports, None);

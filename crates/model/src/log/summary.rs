@@ -3,7 +3,7 @@
 use super::cursor::Cursor;
 use super::lines::{Line, text};
 
-/// Which way the packets went.
+/// Direction of the packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// The generator sent them.
@@ -15,25 +15,24 @@ pub enum Direction {
 /// The line that sums up a log: `Sent 80000000 packets 4800000000 bytes
 /// 30768110 events 60 bytes each in 53.76 seconds.`
 ///
-/// Before 2017 it named no bytes and no events. `Sent nothing.` is a total of no
-/// packets.
+/// Before 2017 it had no bytes and no events. `Sent nothing.` is a total of no packets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Total {
-    /// Number of the line, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// Which way.
+    /// Direction.
     pub direction: Direction,
-    /// All packets.
+    /// Number of packets.
     pub packets: u64,
-    /// All bytes, without FCS.
+    /// Number of bytes, without FCS.
     pub bytes: Option<u64>,
-    /// How often packets were handed over.
+    /// Number of calls that handed packets over.
     pub events: Option<u64>,
-    /// Bytes of a packet without FCS; of different sizes the mean, cut.
+    /// Bytes of a packet without FCS; for several sizes the mean, rounded down.
     pub packet_bytes: Option<u64>,
-    /// How long it took. Negative when the thread broke off before it noted its end.
+    /// Duration. Negative if the thread aborted before it recorded its end.
     pub seconds: Option<f64>,
-    /// The line as it stands.
+    /// The unchanged line.
     pub text: String,
 }
 
@@ -83,24 +82,23 @@ impl Total {
     }
 }
 
-/// The last line of a log that ended in order: `Speed: 1.49 Mpps Bandwidth:
-/// 714.29 Mbps (raw 1000.00 Mbps)`, since 2017 followed by the average batch.
-/// Units are resolved; with one the figure is a rounded one.
+/// The last line of a log with a normal end: `Speed: 1.49 Mpps Bandwidth: 714.29 Mbps (raw 1000.00
+/// Mbps)`, since 2017 followed by the average batch. Units are resolved; a value with a unit is
+/// rounded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Speed {
-    /// Number of the line, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// Packets a second.
+    /// Packets per second.
     pub pps: f64,
-    /// Bits a second, of the packets without FCS.
+    /// Bits per second of the packets without FCS.
     pub bandwidth: f64,
-    /// Bits a second, of the packets with FCS, preamble and gap (20 or 24 bytes
-    /// more); later versions count those only with `-B`.
+    /// Bits per second of the packets with FCS, preamble and gap (20 or 24 additional bytes); later
+    /// versions count these only with `-B`.
     pub raw: f64,
-    /// Packets that were handed over at a time; none where it was not printed
-    /// or was no number.
+    /// Packets handed over per call; `None` if it was not printed or was not a number.
     pub average_batch: Option<f64>,
-    /// The line as it stands.
+    /// The unchanged line.
     pub text: String,
 }
 
@@ -137,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn totals_of_both_generations() {
+    fn totals_of_both_generations_are_parsed() {
         let old = total("Sent 500 packets, 1020 bytes each, in 668.12 seconds.").unwrap();
         assert_eq!((old.line, old.direction, old.packets), (7, Direction::Sent, 500));
         assert_eq!((old.bytes, old.packet_bytes, old.seconds), (None, Some(1020), Some(668.12)));
@@ -159,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn speeds_with_and_without_units() {
+    fn speeds_are_parsed_with_and_without_units() {
         let old = speed("Speed: 844.63 Kpps Bandwidth: 837.88 Mbps (raw 1.00 Gbps)").unwrap();
         assert_eq!((old.pps, old.bandwidth, old.raw), (844_630.0, 837.88e6, 1e9));
         assert_eq!(old.average_batch, None);

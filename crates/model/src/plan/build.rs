@@ -1,4 +1,4 @@
-//! From an experiment to its plan.
+//! Creates the plan of an experiment.
 
 use super::order::Order;
 use super::{Factor, Plan, PlannedRun, Variant};
@@ -18,11 +18,11 @@ pub const INET6_FRAME_MIN: u16 = 84;
 /// Smallest inet6 frame of a generator that writes no stamp: 62 bytes of headers, 4 of FCS.
 pub const INET6_FRAME_BARE: u16 = 66;
 
-/// Reads, judges and plans an experiment file. `path` is what the user called
-/// it; `loader` reads the files that it names (rulesets), relative to it.
+/// Reads, validates and plans an experiment file. `path` is the path given by the user; `loader`
+/// reads the files that it names (rulesets), relative to it.
 ///
 /// # Errors
-/// Every fault of the file at once.
+/// All faults of the file.
 pub fn load(path: &str, text: &str, loader: &Loader) -> Result<Plan, Diagnostics> {
     let (spec, mut faults) = spec::parse(text, loader);
     let experiment = spec.map(|spec| {
@@ -41,7 +41,7 @@ pub fn load(path: &str, text: &str, loader: &Loader) -> Result<Plan, Diagnostics
     }
 }
 
-/// Lists every variant and every run of an experiment in its order.
+/// Lists all variants and all runs of an experiment in order.
 pub fn plan(experiment: &Experiment) -> Plan {
     let mut notes = Vec::new();
     let mut base = experiment.base.clone();
@@ -87,7 +87,7 @@ fn label_of<'a>(factors: impl Iterator<Item = &'a Factor>, levels: &[usize]) -> 
     if labels.is_empty() { "all".to_owned() } else { labels.join(", ") }
 }
 
-/// Raises an inet6 frame that could not carry headers and stamp, and notes it once.
+/// Raises an inet6 frame without room for headers and stamp, and adds a note once.
 fn raise_frame(settings: &mut Settings, notes: &mut Vec<String>) {
     let traffic = &mut settings.traffic;
     let (smallest, why) = match traffic.generator {
@@ -128,16 +128,16 @@ fn runs_of(experiment: &Experiment, variants: usize) -> Vec<PlannedRun> {
     runs
 }
 
-/// A B .. then .. B A: a drift that is linear in time cancels within the cycle.
+/// Returns A B .. then .. B A: a drift that is linear in time cancels within the cycle.
 fn mirrored(mut cycle: Vec<usize>) -> Vec<usize> {
     cycle.extend(cycle.clone().into_iter().rev());
     cycle
 }
 
 impl Plan {
-    /// The variants of one cycle of an alternation in their order, A B .. then .. B A. The
-    /// first cycle is the run's own; each further one is drawn anew, so that nothing that
-    /// comes back after a cycle always meets the same variant.
+    /// Returns the variants of one cycle of an alternation in order, A B .. then .. B A. The first
+    /// cycle is the run's own. Each further one is drawn again, so an influence with the period of
+    /// a cycle does not always affect the same variant.
     pub fn cycle(&self, run: &PlannedRun, cycle: u32) -> Vec<usize> {
         if cycle == 0 {
             return run.variants.clone();
@@ -147,18 +147,18 @@ impl Plan {
         mirrored(order.permutation(once.len()).into_iter().map(|place| once[place]).collect())
     }
 
-    /// A random order of the variants' profile runs of one start.
+    /// Returns a random order of the variants' profile runs of one start.
     pub fn order_of_profiles(&self, start: u32) -> Vec<usize> {
         // No run has this index.
         Order::of_cycle(self.design.seed, u32::MAX, start).permutation(self.variants.len())
     }
 }
 
-/// SHA-256 over the plan as JSON with an empty hash, first 16 hexadecimal digits.
+/// Returns the SHA-256 of the plan as JSON with an empty hash, first 16 hexadecimal digits.
 ///
-/// What the file is called is left out, since renaming it changes nothing that is measured.
-/// So is which laboratory it runs in: the same plan may run in any, and its file
-/// lies wherever the user keeps it. Each run records the name of the one it ran in.
+/// The file name is excluded, because renaming it changes no measurement. So is the laboratory: the
+/// same plan may run in any of them, and its file may be anywhere. Each run records the name of its
+/// laboratory.
 fn hash_of(plan: &Plan) -> String {
     if plan.base.testbed.lab.is_some() || !plan.name.is_empty() {
         let mut anywhere = Plan { name: String::new(), ..plan.clone() };
@@ -166,15 +166,14 @@ fn hash_of(plan: &Plan) -> String {
         variants.chain([&mut anywhere.base]).for_each(|settings| settings.testbed.lab = None);
         return hash_of(&anywhere);
     }
-    // A plan is strings, integers and finite numbers under string keys: its
-    // serialisation can't fail. Should it ever, the hash of nothing would show.
+    // A plan consists of strings, integers and finite numbers under string keys, so its
+    // serialisation cannot fail. If it did, the hash of an empty input would reveal it.
     let json = serde_json::to_vec(plan).unwrap_or_default();
     Sha256::digest(&json).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Plan {
-    /// The plan with the hash of its contents, for a plan that was not made of an
-    /// experiment file.
+    /// Sets the hash of the contents, for a plan that was not created from an experiment file.
     #[must_use]
     pub fn sealed(mut self) -> Plan {
         self.hash = String::new();
@@ -182,13 +181,13 @@ impl Plan {
         self
     }
 
-    /// True when the hash is that of the contents; false for a plan that was altered.
+    /// True if the hash matches the contents; false for a modified plan.
     pub fn is_intact(&self) -> bool {
         hash_of(&Plan { hash: String::new(), ..self.clone() }) == self.hash
     }
 
-    /// Identity of the run at `index` in [`Plan::runs`], stamped into its
-    /// packets. Derived from hash and index, unique within the plan, never 0.
+    /// Returns the identity of the run at `index` in [`Plan::runs`], stamped into its packets.
+    /// Derived from hash and index, unique within the plan, never 0.
     pub fn run_id(&self, index: u32) -> u32 {
         let base = u32::from_str_radix(self.hash.get(..8).unwrap_or("0"), 16).unwrap_or(0) >> 1;
         // 1 .. 2^32 - 1 without wrapping for any index below 2^31, so never 0,
@@ -196,15 +195,16 @@ impl Plan {
         mix(base.wrapping_add(1).wrapping_add(index))
     }
 
-    /// Identity of a trial beside the run's own one: those of a method, by their number from 0,
-    /// below [`TRIALS_MAX`]. None of a run or of another trial of the plan.
+    /// Returns the identity of a method's trial, in addition to the run's own one, by its number
+    /// from 0, below [`TRIALS_MAX`]. It differs from the identities of all runs and other trials of
+    /// the plan.
     pub fn trial_id(&self, index: u32, trial: u32) -> u32 {
         let before = (self.runs.len() as u32).wrapping_add(index.wrapping_mul(TRIALS_MAX));
         self.run_id(before.wrapping_add(trial))
     }
 }
 
-/// A bijection of 32 bits that spreads neighbours (the finaliser of MurmurHash3).
+/// Maps 32 bits bijectively and spreads neighbours (the finaliser of MurmurHash3).
 fn mix(mut x: u32) -> u32 {
     x ^= x >> 16;
     x = x.wrapping_mul(0x85eb_ca6b);

@@ -1,4 +1,4 @@
-//! Describes a plan for users: what each level changes.
+//! Describes a plan for users: the changes of each level.
 
 use super::{Change, Design, Plan, Stop};
 
@@ -7,20 +7,20 @@ use super::{Change, Design, Plan, Stop};
 pub struct Difference {
     /// The level's setting and value.
     pub change: Change,
-    /// The base's value; none for a sysctl that the base leaves as it is found.
+    /// The base's value; `None` for a sysctl that the base leaves unchanged.
     pub base: Option<String>,
 }
 
 impl Difference {
-    /// True when the level sets what the base has anyway.
+    /// True if the level sets the base's value again.
     pub fn is_same(&self) -> bool {
         self.base.as_ref() == Some(&self.change.value)
     }
 }
 
 impl Design {
-    /// How many blocks (streams in an alternation) are done, and what may end
-    /// them early, e.g. `up to 20 blocks, at most 5 looks (O'Brien-Fleming)`.
+    /// Describes the number of blocks (streams in an alternation) and early ends, e.g. `up to 20
+    /// blocks, at most 5 looks (O'Brien-Fleming)`.
     pub fn extent(&self) -> String {
         let blocks = self.blocks;
         match (self.alternate_ns, self.stop) {
@@ -37,7 +37,7 @@ impl Design {
 }
 
 impl Plan {
-    /// What a level lays over the base, with the base's own values.
+    /// Returns the changes of a level, with the values of the base.
     pub fn differences(&self, factor: usize, level: usize) -> Vec<Difference> {
         let base = self.base.all();
         let value_of = |name: &str| {
@@ -50,9 +50,9 @@ impl Plan {
             .collect()
     }
 
-    /// The simulated device's capacity in a variant, in packets per second: the
-    /// base capacity times every effect whose factor and label, or setting and
-    /// value, the variant has. Each effect counts once.
+    /// Returns the simulated device's capacity in a variant, in packets per second: the base
+    /// capacity times every effect whose factor and label, or setting and value, the variant has.
+    /// Each effect counts once.
     pub fn sim_capacity_pps(&self, variant: usize) -> f64 {
         let variant = &self.variants[variant];
         let mut names: Vec<String> =

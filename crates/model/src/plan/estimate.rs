@@ -12,22 +12,22 @@ pub struct Estimate {
     pub runs: usize,
     /// Time of one run, nanoseconds.
     pub run_ns: u64,
-    /// Time of boots of guests and of ceilings, each once, nanoseconds.
+    /// Time of boots of guests and of ceilings, each once, in nanoseconds.
     pub once_ns: u64,
-    /// Time of all of it, nanoseconds.
+    /// Total time, in nanoseconds.
     pub total_ns: u64,
     /// True for searches: they take more trials if the device's rate scatters, and if the
-    /// instrument spoils trials.
+    /// instrument disturbs trials.
     pub is_open: bool,
 }
 
-/// Time that a testbed takes in addition to the traffic, nanoseconds.
+/// Time that a testbed takes in addition to the traffic, in nanoseconds.
 struct Costs {
     /// Each run: set-up, configuration, arming, drain, readings, tear-down.
     run_ns: u64,
     /// Each further trial of a method: arming, drain, readings.
     trial_ns: u64,
-    /// Trials that noise and other programs add to each that a search of a steady device takes.
+    /// Trials that noise and other programs add to each trial of a search on a steady device.
     disturbed: u32,
     /// Each boot of a guest.
     boot_ns: u64,
@@ -36,7 +36,7 @@ struct Costs {
 }
 
 const MS: u64 = 1_000_000;
-/// Trials that are added to each of a search where sender, device and other programs share CPUs:
+/// Additional trials for each trial of a search if sender, device and other programs share CPUs:
 /// 110 to 490 instead of 15 to 17 were measured.
 const DISTURBED: u32 = 10;
 /// Guests that stay up at the same time.
@@ -60,7 +60,7 @@ impl Costs {
             TestbedKind::Auto | TestbedKind::Netns => {
                 Costs { disturbed: DISTURBED, ..costs(330, 150, 0, 2_400) }
             }
-            // The counters of network cards are late: the drain lasts.
+            // The counters of network cards are late, so the drain takes long.
             TestbedKind::Ssh => costs(5_000 + drain_ms, drain_ms, 0, 0),
             TestbedKind::Vm => costs(9_000, 1_000, plan.base.dut.kind.row().boot_ms, 0),
         }
@@ -68,12 +68,12 @@ impl Costs {
 }
 
 impl Estimate {
-    /// Suffix of a duration: ` or more` for searches.
+    /// Returns the suffix of a duration: ` or more` for searches.
     pub fn or_more(&self) -> &'static str {
         if self.is_open { " or more" } else { "" }
     }
 
-    /// Time of some of the runs, nanoseconds.
+    /// Returns the time of some of the runs in nanoseconds.
     pub fn of_runs(&self, runs: usize) -> u64 {
         match runs {
             0 => 0,
@@ -83,7 +83,7 @@ impl Estimate {
 }
 
 impl Plan {
-    /// Time of the plan if no rule ends it early.
+    /// Returns the time of the plan if no rule ends it early.
     pub fn estimate(&self) -> Estimate {
         let costs = Costs::of(self);
         let run_ns = self.traffic_ns(&costs).saturating_add(costs.run_ns) + self.start_ns();
@@ -95,12 +95,12 @@ impl Plan {
         Estimate { total_ns: estimate.of_runs(runs), ..estimate }
     }
 
-    /// Time of a profile run whose window is as long, nanoseconds.
+    /// Returns the time of a profile run with this window, in nanoseconds.
     pub fn profile_ns(&self, window_ns: u64) -> u64 {
         self.trial.warmup_ns + window_ns + Costs::of(self).run_ns
     }
 
-    /// Traffic of a run, with what its further trials need in addition.
+    /// Returns the traffic of a run, including the overhead of its further trials.
     fn traffic_ns(&self, costs: &Costs) -> u64 {
         let testbed = &self.base.testbed;
         if testbed.kind == TestbedKind::Sim && !testbed.sim.realtime {
@@ -120,7 +120,7 @@ impl Plan {
         (warmup_ns + self.trial.duration_ns).saturating_add(further_ns)
     }
 
-    /// Mean time that the start of the device adds to a run, as the variants have it.
+    /// Returns the mean time that the start of the device adds to a run, over the variants.
     fn start_ns(&self) -> u64 {
         if self.base.testbed.kind == TestbedKind::Sim {
             return 0;
@@ -129,7 +129,8 @@ impl Plan {
         MS * starts.sum::<u64>() / self.variants.len().max(1) as u64
     }
 
-    /// Boots of guests: one for each that differs, more if they can't all stay up.
+    /// Returns the number of boots of guests: one for each different one, more if they cannot all
+    /// stay up.
     fn boots(&self) -> u64 {
         let mut guests: Vec<&Settings> = Vec::new();
         let is_same = |a: &Settings, b: &Settings| {
@@ -146,7 +147,7 @@ impl Plan {
         }
     }
 
-    /// Ceilings: one for each family and frame size.
+    /// Returns the number of ceilings: one for each family and frame size.
     fn ceilings(&self) -> u64 {
         let mut kinds: Vec<_> = Vec::new();
         for Variant { settings: Settings { traffic, .. }, .. } in &self.variants {
@@ -158,7 +159,8 @@ impl Plan {
         kinds.len() as u64
     }
 
-    /// Mean warm-up of the variants: as planned, or until a packet of each flow was sent.
+    /// Returns the mean warm-up of the variants: as planned, or until a packet of each flow was
+    /// sent.
     fn warmup_ns(&self) -> u64 {
         let of = |variant: &Variant| {
             let traffic = &variant.settings.traffic;

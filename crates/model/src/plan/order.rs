@@ -1,10 +1,10 @@
-//! The random order of runs: own draws over a named generator, so that a seed
-//! means the same order in every version.
+//! Random order of runs: own draws from a specified generator, so that a seed gives the same order
+//! in every version.
 
 use rand_xoshiro::Xoshiro256StarStar;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// Shuffles of a seed, one after the other.
+/// Consecutive shuffles from a seed.
 pub(super) struct Order(Xoshiro256StarStar);
 
 impl Order {
@@ -12,14 +12,14 @@ impl Order {
         Self(Xoshiro256StarStar::seed_from_u64(seed))
     }
 
-    /// The order of one cycle of an alternation: every cycle of every run has its own.
+    /// Creates the order of one cycle of an alternation: every cycle of every run has its own.
     pub(super) fn of_cycle(seed: u64, run: u32, cycle: u32) -> Self {
         // Odd multipliers keep different pairs apart; the generator's own seeding mixes.
         let pair = u64::from(run) << 32 | u64::from(cycle);
         Self::new(seed ^ pair.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    /// A random permutation of 0 .. n (Fisher and Yates; Knuth, volume 2, algorithm P).
+    /// Returns a random permutation of 0 .. n (Fisher and Yates; Knuth, volume 2, algorithm P).
     pub(super) fn permutation(&mut self, n: usize) -> Vec<usize> {
         let mut out: Vec<usize> = (0..n).collect();
         for i in (1..n).rev() {
@@ -28,8 +28,8 @@ impl Order {
         out
     }
 
-    /// A uniform draw from 0 .. n without the bias of a remainder: draws from
-    /// the incomplete last round are repeated.
+    /// Returns a uniform draw from 0 .. n without the bias of a remainder: draws from the
+    /// incomplete last round are repeated.
     fn below(&mut self, n: u64) -> u64 {
         let rest = (u64::MAX % n + 1) % n;
         loop {
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_order_never_changes_between_versions() {
+    fn order_is_stable_between_versions() {
         let mut order = Order::new(1);
         let got: Vec<Vec<usize>> = (0..4).map(|_| order.permutation(6)).collect();
         let expected =

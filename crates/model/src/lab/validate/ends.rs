@@ -1,4 +1,4 @@
-//! Cables: which interfaces they join, and that none is missing.
+//! Cables: the interfaces that they join, and missing ones.
 
 use crate::diagnostic::Diagnostic;
 use crate::lab::raw::{self, Host, Interface, RawLab};
@@ -6,7 +6,7 @@ use crate::lab::{Cable, End, Role, Side};
 use std::ops::Range;
 use toml::Spanned;
 
-/// An end that was found among the hosts.
+/// An existing end of a cable.
 struct Found<'a> {
     host: &'a Host,
     interface: &'a Interface,
@@ -24,14 +24,14 @@ impl Found<'_> {
     }
 }
 
-/// A cable whose ends were found.
+/// A cable with existing ends.
 struct Joined<'a> {
     ends: [Found<'a>; 2],
     switch: Option<&'a str>,
     speed_bps: Option<u64>,
 }
 
-/// Judges cables; gives those that join the DUT and another host.
+/// Checks cables; returns those that join the DUT and another host.
 pub(super) fn cables(written: &RawLab, faults: &mut Vec<Diagnostic>) -> Vec<Cable> {
     let before = faults.len();
     let joined: Vec<Joined> =
@@ -92,7 +92,7 @@ fn end<'a>(
     Some(Found { host, interface: found?, place: text.span() })
 }
 
-/// An interface has one cable, or several that all go to the same switch.
+/// Checks that an interface has one cable, or several that all go to the same switch.
 fn twice(joined: &[Joined], faults: &mut Vec<Diagnostic>) {
     let ends: Vec<(&Found, Option<&str>)> =
         joined.iter().flat_map(|cable| cable.ends.iter().map(|end| (end, cable.switch))).collect();
@@ -110,10 +110,10 @@ fn twice(joined: &[Joined], faults: &mut Vec<Diagnostic>) {
     }
 }
 
-/// The cable's meaning, when it has one.
+/// Returns the meaning of a cable, if it is valid.
 fn judged(cable: &Joined, faults: &mut Vec<Diagnostic>) -> Option<Cable> {
     let [a, b] = &cable.ends;
-    // What could not be read was told already.
+    // Unreadable roles are already reported.
     if a.host.roles.is_none() || b.host.roles.is_none() {
         return None;
     }
@@ -140,7 +140,7 @@ fn judged(cable: &Joined, faults: &mut Vec<Diagnostic>) -> Option<Cable> {
     Some(Cable { dut: dut.end(), far: far.end(), switch, speed_bps: cable.speed_bps })
 }
 
-/// Both ends are on the same side.
+/// Checks that both ends are on the same side.
 fn sides(dut: &Found, far: &Found, faults: &mut Vec<Diagnostic>) {
     let sides = (dut.host.side_of(dut.interface), far.host.side_of(far.interface));
     let (Some(near), Some(other)) = sides else { return };
@@ -155,7 +155,7 @@ fn sides(dut: &Found, far: &Found, faults: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Both ends have a link in common in every family that both have addresses of.
+/// Checks that both ends share a link in every family in which both have addresses.
 fn link(dut: &Found, far: &Found, faults: &mut Vec<Diagnostic>) {
     for four in [true, false] {
         let of = |found: &Found| -> Vec<_> {
@@ -175,7 +175,7 @@ fn link(dut: &Found, far: &Found, faults: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Every interface of the DUT, both of its sides, and every sender and receiver have a
+/// Checks that every interface of the DUT, both of its sides, and every sender and receiver have a
 /// cable.
 fn missing(written: &RawLab, joined: &[Joined], faults: &mut Vec<Diagnostic>) {
     let has_cable = |interface: &Interface| {
@@ -185,16 +185,16 @@ fn missing(written: &RawLab, joined: &[Joined], faults: &mut Vec<Diagnostic>) {
         let name = host.name.get_ref();
         for side in Side::ALL {
             let of_side = || host.interfaces.iter().filter(|i| host.side_of(i) == Some(side));
-            let wanted = host.is(Role::Dut) || host.is(side.into());
+            let needs_cable = host.is(Role::Dut) || host.is(side.into());
             let unsided = host.interfaces.iter().any(|i| host.side_of(i).is_none());
             let bare: Vec<&Interface> = of_side().filter(|i| !has_cable(i)).collect();
-            if wanted && of_side().next().is_none() && !unsided {
+            if needs_cable && of_side().next().is_none() && !unsided {
                 let message = format!("`{name}` has no interface on the {}'s side", side.name());
                 faults.push(
                     Diagnostic::new(host.name.span(), message)
                         .help("write it as [[host.interface]] below the host"),
                 );
-            } else if wanted && (host.is(Role::Dut) || bare.len() == of_side().count()) {
+            } else if needs_cable && (host.is(Role::Dut) || bare.len() == of_side().count()) {
                 faults.extend(bare.iter().map(|interface| {
                     let message = format!("`{name}:{}` has no cable", interface.name.get_ref());
                     Diagnostic::new(interface.name.span(), message).help(format!(

@@ -8,7 +8,7 @@ fn log(text: &str) -> GeneratorLog {
 const SECOND: &str = "1.000005 main_thread [1550] 85735 pps (85897 pkts in 1001892 usec)\n";
 
 #[test]
-fn a_receiver_of_2015_is_read_whole() {
+fn receiver_log_of_2015_is_parsed_completely() {
     let log = log(&format!(
         "CMD: pkt-gen -f rx -i em0 -w 4\n\
          + eval /usr/bin/ssh -x host pkt-gen -f rx -i em0 -w 4\n\
@@ -30,7 +30,7 @@ fn a_receiver_of_2015_is_read_whole() {
 }
 
 #[test]
-fn a_sender_ends_with_its_totals() {
+fn sender_log_ends_with_totals() {
     let log = log("CMD on lab1: pkt-gen -N -f tx -i em0\n\
          999.999999 main [3348] --- SPECIAL OPTIONS: copy\n\n\
          0.000001 main_thread [2786] 5 pps (5 pkts 9 bps in 1000000 usec) 1.00 avg_batch 9 min_space\n\
@@ -47,7 +47,7 @@ fn a_sender_ends_with_its_totals() {
 }
 
 #[test]
-fn the_tool_s_errors_are_kept_apart() {
+fn tool_errors_are_collected_separately() {
     let log = log(&format!(
         "577.771941 receiver_body [1804] poll err\n{SECOND}\
          578.882170 main_thread [2541] ouch, thread 0 exited with error\n\
@@ -60,7 +60,7 @@ fn the_tool_s_errors_are_kept_apart() {
 }
 
 #[test]
-fn endings_look_past_blank_lines_and_the_shell_s_echo() {
+fn ending_ignores_blank_lines_and_shell_echo() {
     for (last, ending) in [
         ("", Ending::Interval),
         ("Terminated\n+ return 1\n\n", Ending::Terminated),
@@ -75,7 +75,7 @@ fn endings_look_past_blank_lines_and_the_shell_s_echo() {
 }
 
 #[test]
-fn unknown_lines_are_counted_and_the_first_kept() {
+fn unknown_lines_are_counted_and_the_first_are_kept() {
     let long = "x".repeat(LONGEST_LINE + 1);
     let log = log(&format!("{SECOND}{long}\n{}", "what is this\n".repeat(30)));
     assert_eq!((log.unknown_count, log.unknown.len()), (31, KEPT_LINES));
@@ -84,7 +84,7 @@ fn unknown_lines_are_counted_and_the_first_kept() {
 }
 
 #[test]
-fn a_second_line_of_what_stands_once_is_unknown() {
+fn repeated_single_lines_are_unknown() {
     let once = "CMD: pkt-gen\nSent nothing.\na -> b (c -> d)\n\
                 Speed: 1 pps Bandwidth: 2 bps (raw 3 bps)\n";
     let log = log(&format!("{once}{}", once.replace("nothing", "5 packets")));
@@ -92,7 +92,7 @@ fn a_second_line_of_what_stands_once_is_unknown() {
 }
 
 #[test]
-fn messages_of_no_known_kind_are_unknown() {
+fn unrecognised_messages_are_unknown() {
     for line in [
         "1.000000 main [5] something new",
         "1.000000 main_thread [5]",
@@ -109,7 +109,7 @@ fn messages_of_no_known_kind_are_unknown() {
 }
 
 #[test]
-fn what_is_no_log_is_refused() {
+fn other_input_is_refused() {
     assert_eq!(GeneratorLog::parse(b""), Err(LogError::Empty));
     let binary = GeneratorLog::parse(b"CMD: pkt-gen\n\0").unwrap_err();
     assert_eq!(binary, LogError::Binary { line: 2, offset: 13 });
@@ -120,7 +120,7 @@ fn what_is_no_log_is_refused() {
 }
 
 #[test]
-fn bytes_that_are_no_text_and_other_line_ends_do_no_harm() {
+fn invalid_utf8_and_crlf_are_tolerated() {
     let mut bytes = SECOND.replace('\n', "\r\n").into_bytes();
     bytes.extend_from_slice(b"\xff\xfe\x1b[2J\r\n");
     let log = GeneratorLog::parse(&bytes).unwrap();
@@ -129,7 +129,7 @@ fn bytes_that_are_no_text_and_other_line_ends_do_no_harm() {
 }
 
 #[test]
-fn a_rate_of_zero_lies_in_the_range_but_is_not_kept() {
+fn zero_rate_is_in_the_range_but_not_kept() {
     let zero = "1.000000 main_thread [1550] 0 pps (0 pkts in 1000000 usec)\n";
     let text = format!("{}{zero}{}", SECOND.repeat(15), SECOND.repeat(11));
     let log = log(&text);
