@@ -33,7 +33,7 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// One run: one start of the DUT in one variant, with its trial.
+/// A run: one start of the DUT in one variant, with its trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// Index of the run in the plan.
@@ -42,13 +42,13 @@ pub struct RunRecord {
     pub block: u32,
     /// Variants measured; one, except in an alternation.
     pub variants: Vec<usize>,
-    /// Identity stamped into every packet of this run.
+    /// Identity in the stamp of every packet of this run.
     pub run_id: u32,
     /// Wall clock at the start, RFC 3339, UTC.
     pub started_at: String,
     /// The trial.
     pub trial: TrialRecord,
-    /// Further trials on the same start of the device; none where a run is one trial.
+    /// Further trials on the same start of the device; `None` if the run has one trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<MethodRecord>,
     /// Facts of this run: settings read back, sender, CPU placement.
@@ -62,26 +62,26 @@ pub struct RunRecord {
 /// Counts of one phase of a trial, in packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Packets that measurably left the sender.
+    /// Packets that provably left the sender.
     pub offered: u64,
-    /// Packets of this run that arrived at the receiver intact, each once.
+    /// Packets of this run that arrived at the receiver intact, each counted once.
     pub forwarded: u64,
 }
 
 impl Counts {
-    /// Offered minus forwarded, so with what arrived damaged; negative only when the count
-    /// is broken, and then a warning says so.
+    /// Offered minus forwarded, including packets that arrived damaged. Negative only if a count is
+    /// wrong, which a warning then reports.
     pub fn lost(self) -> i64 {
         (self.offered as i64).saturating_sub(self.forwarded as i64)
     }
-    /// What is left of it without a part.
+    /// Returns the counts without a part.
     pub fn without(self, part: Counts) -> Counts {
         Counts {
             offered: self.offered.saturating_sub(part.offered),
             forwarded: self.forwarded.saturating_sub(part.forwarded),
         }
     }
-    /// Lost over offered; 0 when nothing was offered.
+    /// Returns lost over offered; 0 if nothing was offered.
     pub fn loss_ratio(self) -> f64 {
         if self.offered == 0 { 0.0 } else { self.lost() as f64 / self.offered as f64 }
     }
@@ -90,27 +90,27 @@ impl Counts {
 /// Observations of one trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TrialRecord {
-    /// Length of the window as measured, in nanoseconds.
+    /// Measured length of the window in nanoseconds.
     pub window_ns: u64,
-    /// Intended packets in the window; none for the maximum rate.
+    /// Intended packets in the window; `None` at the maximum rate.
     pub intended: Option<u64>,
-    /// Packets sent in the window, and those of them that arrived (also
-    /// during the drain: every packet carries the phase it was sent in).
+    /// Packets sent in the window, and those of them that arrived (also during the drain: every
+    /// packet contains the phase in which it was sent).
     pub window: Counts,
-    /// The same over the whole trial, warm-up included.
+    /// The same over the whole trial, including the warm-up.
     pub total: Counts,
-    /// Packets at the receiver that carry another run's identity.
+    /// Packets at the receiver with another run's identity.
     pub foreign: u64,
-    /// UDP packets between the benchmark's addresses that carry no stamp. What is no
-    /// benchmark traffic at all is [`Arrivals::others`].
+    /// UDP packets between the benchmark's addresses without a stamp. Other traffic is in
+    /// [`Arrivals::others`].
     pub unstamped: u64,
-    /// Flows seen at the receiver, of those sent; none when not counted.
+    /// Sent flows that were seen at the receiver; `None` if not counted.
     pub flows_seen: Option<u32>,
-    /// How long the last packets took to drain, in nanoseconds.
+    /// Time until the last packets had drained, in nanoseconds.
     pub drain_ns: u64,
     /// Raw samples of the window, in order.
     pub samples: Vec<Sample>,
-    /// Counters of the DUT: difference over the whole trial, by name.
+    /// Counters of the DUT: differences over the whole trial, by name.
     pub counters: Vec<Counter>,
     /// CPU time during the window.
     pub cpus: Vec<CpuTime>,
@@ -123,7 +123,7 @@ pub struct TrialRecord {
     /// Flows and states when the window opened, and packets unaccounted for at the end.
     #[serde(default)]
     pub opening: Opening,
-    /// What the device executed in the window; none where nobody counted.
+    /// Instructions executed by the device in the window; `None` if not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub executed: Option<Executed>,
 }
@@ -133,32 +133,32 @@ pub struct TrialRecord {
 pub struct Sample {
     /// Start, in nanoseconds after the opening of the window.
     pub at_ns: u64,
-    /// Length in nanoseconds, as measured.
+    /// Measured length in nanoseconds.
     pub duration_ns: u64,
     /// Packets that left the sender.
     pub offered: u64,
     /// Packets that arrived at the receiver.
     pub forwarded: u64,
-    /// Time stolen by the hypervisor from the DUT's CPUs, in nanoseconds (the
-    /// kernel's resolution is 10 ms).
+    /// Time stolen by the hypervisor from the DUT's CPUs, in nanoseconds (the kernel's resolution
+    /// is 10 ms).
     pub stolen_ns: u64,
-    /// Time that the device's threads ran on a CPU, nanoseconds, summed over threads
-    /// (`/proc/PID/schedstat`); none where the kernel doesn't tell.
+    /// Time that the device's threads ran on a CPU, in nanoseconds, summed over threads
+    /// (`/proc/PID/schedstat`); `None` if the kernel does not report it.
     #[serde(default)]
     pub ran_ns: Option<u64>,
-    /// Run delay of the device's threads while other programs had their CPU, nanoseconds,
-    /// summed over CPUs; none if the kernel does not report it.
+    /// Run delay of the device's threads while other programs had their CPU, in nanoseconds, summed
+    /// over CPUs; `None` if the kernel does not report it.
     #[serde(default)]
     pub waited_ns: Option<u64>,
-    /// Run delay of the sender's threads, steal of their CPUs included, nanoseconds; none
-    /// if the kernel does not report it.
+    /// Run delay of the sender's threads, including steal of their CPUs, in nanoseconds; `None` if
+    /// the kernel does not report it.
     #[serde(default)]
     pub sender_waited_ns: Option<u64>,
-    /// Current variant (alternation; else the run's own).
+    /// Current variant (in an alternation; otherwise the run's).
     pub variant: usize,
     /// Number of the slice of an alternation, from 0; 0 otherwise.
     pub slice: u32,
-    /// False while a switch settles: not counted.
+    /// False while a switch settles: the sample is not counted.
     pub valid: bool,
 }
 
@@ -171,13 +171,12 @@ pub struct Counter {
     pub before: u64,
     /// Value after.
     pub after: u64,
-    /// Expected increase by our own counts; none if they imply nothing about
-    /// it.
+    /// Expected increase from fwdlab's counts; `None` if they imply nothing about it.
     pub expected: Option<u64>,
 }
 
 impl Counter {
-    /// Increase over the trial.
+    /// Returns the increase over the trial.
     pub fn delta(&self) -> u64 {
         self.after.wrapping_sub(self.before)
     }
@@ -186,18 +185,19 @@ impl Counter {
 /// Packets at the receive ring of the DUT in a trial, by its counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ring {
-    /// Packets that the DUT took from it.
+    /// Packets that the DUT took from the ring.
     pub taken_in: u64,
-    /// Packets dropped because it was full.
+    /// Packets dropped because the ring was full.
     pub dropped: u64,
 }
 
 impl Ring {
-    /// Name of the counter of all packets that came to an interface's ring, which follows the
+    /// Name of the counter of all packets that arrived at an interface's ring, after the
     /// interface's name.
     pub const ALL: &str = " rx_packets + rx_dropped";
 
-    /// That of the ingress interface; `None` if the counters don't tell both.
+    /// Returns the ring of the ingress interface; `None` if the counters do not include both
+    /// values.
     pub fn of(counters: &[Counter]) -> Option<Ring> {
         let ingress = counters.iter().find_map(|counter| counter.name.strip_suffix(Ring::ALL))?;
         let delta = |what: &str| {
@@ -244,7 +244,7 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// Median of the trials (mean of the two middle ones when even).
+    /// Returns the median of the trials (mean of the two middle ones for an even number).
     pub fn median_pps(&self) -> f64 {
         let mut sorted = self.rates_pps.clone();
         sorted.sort_by(f64::total_cmp);

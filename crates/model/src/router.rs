@@ -1,5 +1,5 @@
-//! Set-up of fwdlab's software router: as `fwdlab route` reads it from a file, and as a
-//! testbed sends it to the router that it starts.
+//! Set-up of fwdlab's software router: read from a file by `fwdlab route`, or sent by a testbed to
+//! the router that it starts.
 //!
 //! Addresses, rules and files are parsed and opened when the router is built.
 
@@ -9,13 +9,13 @@ use fwdlab_packet::injection::Faults;
 use fwdlab_packet::named;
 use serde::{Deserialize, Serialize};
 
-/// A router. Everything with a default may be omitted.
+/// Set-up of a router. All values with a default may be omitted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RouterSetup {
-    /// Worker threads, one for each queue of every port, 1 to 64.
+    /// Worker threads, one per queue of every port, 1 to 64.
     pub workers: u16,
-    /// CPUs that the workers are bound to, in turn; none: unbound.
+    /// CPUs that the workers are bound to, in turn; empty for no binding.
     pub cpus: Vec<u16>,
     /// Algorithm of the longest-prefix match.
     pub fib: FibAlgorithm,
@@ -23,35 +23,36 @@ pub struct RouterSetup {
     pub locking: Locking,
     /// Fast path or full path.
     pub path: ForwardingPath,
-    /// Rules of the firewall; empty: none.
+    /// Rules of the firewall; empty for none.
     pub firewall: String,
-    /// Where a stateful firewall keeps its states.
+    /// Storage of a stateful firewall's states.
     pub state: StateTable,
     /// Maximum number of states.
     pub state_limit: u32,
-    /// Maximum number of states that one source may have begun, of IPv6 one /64; 0: any.
+    /// Maximum number of states begun by one source (for IPv6, one /64); 0 for no limit.
     pub state_limit_per_source: u32,
-    /// What happens when there are that many.
+    /// Behaviour when the table is full.
     pub state_full: FullTable,
-    /// Feed every packet to a pool of entropy that all workers share.
+    /// Feed every packet to an entropy pool that all workers share.
     pub entropy_harvest: bool,
-    /// Tell senders of better next hops on their own link.
+    /// Send ICMP redirects to senders with a better next hop on their own link.
     pub icmp_redirect: bool,
-    /// ICMP and ICMPv6 error messages a second that each worker may send.
+    /// Maximum number of ICMP and ICMPv6 error messages per second and worker.
     pub icmp_errors_pps: u32,
-    /// Spread packets over the workers by a Toeplitz hash of their flow. Needed where
-    /// the ports' queues are not filled that way.
+    /// Spread packets over the workers by a Toeplitz hash of their flow. Needed if the ports'
+    /// queues are not filled that way.
     pub rss: bool,
     /// Routes, each `prefix via next-hop`.
     pub routes: Vec<String>,
-    /// A file of further routes: text as above, or an MRT `TABLE_DUMP_V2` dump.
+    /// File of further routes: text as above, or an MRT `TABLE_DUMP_V2` dump.
     pub routes_file: Option<String>,
-    /// Routes made up, beside those written.
+    /// Synthetic routes in addition to the listed ones.
     pub synthesised: Option<Synthesised>,
-    /// Memory that another process filled with a wire, one path for each worker, in
-    /// place of ports: interface 0 faces the generator, interface 1 the sink.
+    /// Shared memory with packet rings from another process, one path per worker, in place of
+    /// ports: interface 0 faces the generator, interface 1 the sink.
     pub circuits: Vec<String>,
-    /// The kernel beside the router, if it is to have what the router doesn't answer itself.
+    /// Host kernel that receives the packets that the router does not answer itself; `None` for
+    /// none.
     pub host: Option<HostSetup>,
     /// Interfaces, numbered from 0 in this order.
     #[serde(rename = "interface")]
@@ -89,18 +90,18 @@ impl Default for RouterSetup {
     }
 }
 
-/// The router's own host: the kernel's stack, with its daemons and their routes.
+/// The router's own host: the kernel's network stack, with its daemons and their routes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HostSetup {
-    /// Network namespace in which its devices are made; the router's own when it is left out.
+    /// Network namespace of its devices; `None` for the router's own.
     pub namespace: Option<String>,
     /// Follow the kernel's routes over these devices.
     pub routes: bool,
-    /// Number of the kernel's table that they are in.
+    /// Number of the kernel's routing table that contains them.
     pub table: u32,
-    /// Frames a second that the host is told by each worker: of neighbours, to groups, and
-    /// all others, at each interface.
+    /// Frames per second that each worker passes to the host: separately for neighbour discovery,
+    /// for multicast, and for all others, at each interface.
     pub pps: u32,
 }
 
@@ -111,8 +112,7 @@ impl Default for HostSetup {
     }
 }
 
-/// Routes with the prefix lengths of the Internet's table, outside the benchmark's
-/// addresses.
+/// Routes with the prefix lengths of the Internet's table, outside the benchmark's addresses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Synthesised {
@@ -122,7 +122,7 @@ pub struct Synthesised {
     /// IPv6 routes.
     #[serde(default)]
     pub inet6: u32,
-    /// Addresses of the next hops, drawn from at random.
+    /// Addresses of the next hops, selected at random.
     pub via: Vec<String>,
     /// Seed of the random numbers.
     #[serde(default)]
@@ -130,7 +130,7 @@ pub struct Synthesised {
 }
 
 named! {
-    /// What holds an interface's packets.
+    /// Kind of an interface's port.
     pub enum PortKind default Auto {
         /// AF_XDP, else AF_PACKET.
         Auto = "auto",
@@ -144,34 +144,33 @@ named! {
 }
 
 named! {
-    /// What becomes of checksums of TCP and UDP that a stack has left to a device, as on
-    /// virtual links.
+    /// Handling of TCP and UDP checksums that a stack has left to a device, as on virtual links.
     pub enum ChecksumKind default Complete {
         /// They are completed, on virtual devices and with AF_PACKET.
         Complete = "complete",
-        /// There are none: frames are taken as they are.
+        /// No handling: frames are taken unchanged.
         Trust = "trust",
     }
 }
 
 named! {
-    /// What happens when the table of states is full.
+    /// Behaviour when the table of states is full.
     pub enum FullTable default GiveWay {
-        /// Timeouts shrink before, and unanswered states make room for new ones.
+        /// Timeouts shrink beforehand, and unanswered states make room for new ones.
         GiveWay = "give_way",
-        /// New connections are dropped until a state has ended.
+        /// New connections are dropped until a state ends.
         Drop = "drop",
     }
 }
 
 named! {
-    /// Which sources may come in at an interface (RFC 3704).
+    /// Accepted sources of packets at an interface (RFC 3704).
     pub enum ReversePathKind default Off {
         /// Any.
         Off = "off",
-        /// Those to which any route leads.
+        /// Sources with any route.
         Loose = "loose",
-        /// Those to which the route leads back out at the same interface.
+        /// Sources whose route leads back through the same interface.
         Strict = "strict",
     }
 }
@@ -180,39 +179,39 @@ named! {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct InterfaceSetup {
-    /// Name; that of a device for sockets.
+    /// Name; for sockets, of a device.
     pub name: String,
     /// Kind of its port.
     pub port: PortKind,
-    /// VLAN that it is, of the interface `parent` (IEEE 802.1Q).
+    /// VLAN number of this interface on `parent` (IEEE 802.1Q).
     pub vlan: Option<u16>,
-    /// Name of the interface at whose port its frames pass, with tags.
+    /// Name of the interface whose port carries its frames, with tags.
     pub parent: Option<String>,
-    /// MAC; the device's own when it is left out.
+    /// MAC; `None` for the device's own.
     pub mac: Option<String>,
-    /// Largest IP packet in bytes; the device's, or 1500, when it is left out.
+    /// Largest IP packet in bytes; `None` for the device's value, or 1500.
     pub mtu: Option<u16>,
-    /// Own addresses with the lengths of the link's prefixes.
+    /// Own addresses with prefix lengths.
     pub addresses: Vec<String>,
-    /// What hosts of the link are told of the router (RFC 4861), if anything.
+    /// Router advertisements on the link (RFC 4861), if any.
     pub advertise: Option<AdvertiseSetup>,
-    /// Sources that packets may come from.
+    /// Accepted sources of packets.
     pub reverse_path: ReversePathKind,
-    /// Checksums that were left to a device.
+    /// Handling of checksums that were left to a device.
     pub checksums: ChecksumKind,
-    /// Name of the interface that the router's host has beside this one.
+    /// Name of the corresponding interface of the router's host.
     pub host_device: Option<String>,
-    /// With `pcap`: the file that is read.
+    /// With `pcap`: the input file.
     pub input: Option<String>,
-    /// With `pcap`: the file that is written.
+    /// With `pcap`: the output file.
     pub output: Option<String>,
-    /// Write all packets, in and out, to this file of packets.
+    /// Packet capture file for all packets, in and out.
     pub capture: Option<String>,
-    /// Write a line about each packet to this file.
+    /// File for a line of text about each packet.
     pub trace: Option<String>,
-    /// Fault injection into packets that come in.
+    /// Fault injection into received packets.
     pub faults: Option<Faults>,
-    /// Fault injection into packets that go out.
+    /// Fault injection into sent packets.
     pub sent_faults: Option<Faults>,
 }
 
@@ -220,22 +219,21 @@ pub struct InterfaceSetup {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AdvertiseSetup {
-    /// Prefixes of the link; those of the interface's addresses when they are left out.
+    /// Prefixes of the link; `None` for those of the interface's addresses.
     pub prefixes: Option<Vec<String>>,
-    /// Longest time between two advertisements, seconds.
+    /// Maximum time between two advertisements in seconds.
     pub interval: u16,
-    /// Seconds for which it is a default router, 0: it is none; three intervals when it is left
-    /// out.
+    /// Seconds for which it is a default router; 0 if it is none. `None` for three intervals.
     pub lifetime: Option<u16>,
     /// Seconds for which prefixes are valid.
     pub valid: u32,
     /// Seconds for which addresses of the prefixes are preferred.
     pub preferred: u32,
-    /// Tell the interface's MTU.
+    /// Include the interface's MTU.
     pub mtu: bool,
-    /// Addresses are had by DHCPv6.
+    /// Addresses are available by DHCPv6.
     pub managed: bool,
-    /// Other things are had by DHCPv6.
+    /// Other configuration is available by DHCPv6.
     pub other: bool,
 }
 
@@ -255,70 +253,68 @@ impl Default for AdvertiseSetup {
     }
 }
 
-/// Where a next hop is.
+/// Link-layer address of a next hop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NeighbourSetup {
-    /// Its address.
+    /// Address of the next hop.
     pub address: String,
-    /// Its MAC; asked for by ARP or neighbour discovery when it is left out, as for next
-    /// hops that aren't listed at all.
+    /// MAC address; `None` to resolve it by ARP or neighbour discovery, as for next hops that are
+    /// not listed.
     #[serde(default)]
     pub mac: Option<String>,
-    /// Name of the interface it is reached through; when it is left out, the one whose
-    /// link's prefix has the address.
+    /// Name of its interface; `None` for the interface whose link prefix contains the address.
     #[serde(default)]
     pub interface: Option<String>,
 }
 
-/// Statistics of a router, once a second or on request, as a line of JSON.
+/// Statistics of a router, once per second or on request, as a line of JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RouterStats {
-    /// Time of a monotonic clock, nanoseconds.
+    /// Time of a monotonic clock in nanoseconds.
     pub at_ns: u64,
-    /// Packets that came in: `forwarded + dropped + slow`.
+    /// Received packets: `forwarded + dropped + slow`.
     pub received: u64,
-    /// Packets sent on.
+    /// Forwarded packets.
     pub forwarded: u64,
     /// Packets dropped.
     pub dropped: u64,
-    /// Packets that went to the slow path.
+    /// Packets handed to the slow path.
     pub slow: u64,
-    /// All non-zero counters by their stable names, in the order of the path, each with its
-    /// class.
+    /// All non-zero counters by their stable names, in the order of the path, each with its class.
     pub counters: Vec<(String, u64, Class)>,
-    /// Packets that the ports lost before they were received, by interface.
+    /// Packets that the ports lost before receiving them, by interface.
     pub missed: Vec<(String, u64)>,
     /// Frames of each interface.
     pub interfaces: Vec<InterfaceCounts>,
-    /// Packets that came in to each worker; those of the slow path are among them.
+    /// Packets received by each worker, including those of the slow path.
     pub workers: Vec<u64>,
-    /// Facts about the router as it runs: what was chosen, memory, states.
+    /// Facts about the running router: selections, memory, states.
     pub facts: Vec<(String, String)>,
-    /// Why an order was not carried out; the router goes on as before.
+    /// Reason why a command failed; the router continues unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// Frames of an interface, of all workers.
+/// Frames of an interface, summed over all workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct InterfaceCounts {
     /// Its name.
     pub name: String,
-    /// Frames that came in.
+    /// Received frames.
     pub received: u64,
-    /// Frames that went out.
+    /// Sent frames.
     pub sent: u64,
-    /// Frames that found no room to go out.
+    /// Frames that could not be sent for lack of room.
     pub lost: u64,
-    /// Frames that were lost before they were received.
+    /// Frames lost before they were received.
     pub missed: u64,
 }
 
 impl RouterStats {
-    /// The counter of this name; 0 when it is not among them.
+    /// Returns the counter of this name; 0 if there is none.
     pub fn count(&self, name: &str) -> u64 {
         self.counters.iter().find(|(other, ..)| other == name).map_or(0, |&(_, count, _)| count)
     }
@@ -329,7 +325,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_says_what_differs_from_the_defaults() {
+    fn file_overrides_only_its_own_values() {
         let text = r#"
             workers = 2
             fib = "dir24_8"

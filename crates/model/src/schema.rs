@@ -1,12 +1,12 @@
-//! The formats of experiment files and of laboratories' for editors and for people: a JSON
-//! Schema and the reference in Markdown, all made from the tables that the reader uses.
+//! Formats of experiment and lab files for editors and readers: a JSON Schema and the reference in
+//! Markdown, both generated from the tables that the reader uses.
 
 use crate::spec::keys::{self, Form, Key, SECTIONS, Section, Vary};
 use crate::spec::kind::{CONFIDENCES, FRAME_MAX, FRAME_MIN, Kind};
 use fwdlab_packet::size::{GENOME, NAMED, SEQUENCE_MAX};
 use serde_json::{Map, Value, json};
 
-/// JSON Schema (draft 2020-12) of an experiment file.
+/// Returns the JSON Schema (draft 2020-12) of an experiment file.
 pub fn schema() -> Value {
     let about = "What is tested, with which traffic, how often.";
     let mut root = of_file(SECTIONS, "fwdlab experiment", about);
@@ -14,12 +14,12 @@ pub fn schema() -> Value {
     root
 }
 
-/// The reference of all keys of an experiment file as Markdown.
+/// Returns the reference of all keys of an experiment file as Markdown.
 pub fn reference() -> String {
     reference_of(SECTIONS)
 }
 
-/// JSON Schema (draft 2020-12) of the file that these tables describe, the top first.
+/// Returns the JSON Schema (draft 2020-12) of the file that these tables describe, the top first.
 pub(crate) fn of_file(file: &'static [Section], title: &str, about: &str) -> Value {
     let mut root = object(&file[0], file);
     root["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
@@ -28,7 +28,7 @@ pub(crate) fn of_file(file: &'static [Section], title: &str, about: &str) -> Val
     root
 }
 
-/// The reference of the file that these tables describe: one table in Markdown for each.
+/// Returns the reference of the file that these tables describe: one Markdown table for each.
 pub(crate) fn reference_of(file: &'static [Section]) -> String {
     let mut out = String::new();
     let all = || file.iter().flat_map(|section| section.keys);
@@ -71,7 +71,7 @@ pub(crate) fn reference_of(file: &'static [Section]) -> String {
     out
 }
 
-/// The row of a key in the reference.
+/// Returns the row of a key in the reference.
 fn cells(key: &Key) -> [String; 7] {
     let code = |text: &str| match text {
         "" => "-".to_owned(),
@@ -98,7 +98,7 @@ fn cells(key: &Key) -> [String; 7] {
     ]
 }
 
-/// A table with these keys and the tables of `file` below it, and no others.
+/// Returns a table with these keys and the tables of `file` below it, and no others.
 fn object(section: &Section, file: &'static [Section]) -> Value {
     let own = section.keys.iter().map(|key| (key.name, property(key)));
     let below = section.below(file).map(|below| {
@@ -226,7 +226,7 @@ fn frame_size() -> Value {
 fn level() -> Value {
     let mut table = object(&keys::LEVEL, &[]);
     for key in keys::settings() {
-        // A level is one frame size or directory; a list of them is a factor of its own.
+        // A level is one frame size or directory; a list of them is a separate factor.
         let value = match key.kind {
             Kind::FrameSize => frame_size(),
             Kind::Directory => json!({ "type": "string", "minLength": 1 }),

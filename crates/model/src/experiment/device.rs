@@ -331,7 +331,8 @@ pub(super) fn judge(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagn
         // Once per factor is enough: the other levels lack the same.
         let mut reported: Vec<String> = Vec::new();
         for (level, written) in written.levels.iter().enumerate() {
-            let of_level = || variants.iter().filter(move |variant| variant.levels[factor] == level);
+            let of_level =
+                || variants.iter().filter(move |variant| variant.levels[factor] == level);
             for setting in &written.settings {
                 let name = setting.get_ref().name();
                 let need = unmet(setting, |met| of_level().any(|variant| !met(&variant.settings)));

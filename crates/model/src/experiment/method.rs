@@ -467,7 +467,9 @@ fn searchable(
         };
         let diagnostic = Diagnostic::new(place.unwrap_or(kind.clone()), fault.to_string());
         faults.push(match fault {
-            Fault::Loads(_) => diagnostic.help("lower `min_load`, raise `max_load`, or leave one out"),
+            Fault::Loads(_) => {
+                diagnostic.help("lower `min_load`, raise `max_load`, or leave one out")
+            }
             _ => diagnostic,
         });
     }

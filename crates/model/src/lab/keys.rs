@@ -385,7 +385,8 @@ b = "dut:eth2"
                 .map(|(name, _)| name)
                 .collect();
             let below = section.below(SECTIONS).map(Section::name);
-            let mut names_of_section: Vec<&str> = section.keys.iter().map(|key| key.name).chain(below).collect();
+            let mut names_of_section: Vec<&str> =
+                section.keys.iter().map(|key| key.name).chain(below).collect();
             names_of_section.sort_unstable();
             assert_eq!(names, names_of_section);
         }

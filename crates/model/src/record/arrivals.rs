@@ -6,49 +6,46 @@ use crate::warning::CheckedSample;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Faults of the packets of one run at the receiver, over the whole trial. What arrived
-/// damaged or a second time is no part of [`super::Counts::forwarded`]; what arrived
-/// damaged is part of what was lost.
+/// Faults of a run's packets at the receiver, over the whole trial. Damaged packets and duplicates
+/// are not part of [`super::Counts::forwarded`]; damaged packets are part of the loss.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Arrivals {
-    /// How packets were looked at.
+    /// Extent of the checks.
     pub checked: Checked,
-    /// Packets of this run that arrived damaged.
+    /// Damaged packets of this run.
     pub damaged: u64,
-    /// Those of them that were sent in the window.
+    /// Damaged packets that were sent in the window.
     pub damaged_in_window: u64,
-    /// The damaged ones by what is wrong with them, e.g. `ttl`; without those that did not
-    /// happen.
+    /// Damaged packets by fault, e.g. `ttl`; without faults that did not occur.
     pub faults: BTreeMap<String, u64>,
     /// Packets that had arrived before (RFC 5560).
     pub duplicates: u64,
-    /// Those of them that were sent in the window.
+    /// Duplicates that were sent in the window.
     pub duplicates_in_window: u64,
     /// Reordered packets: arrived after a later one of their flow (RFC 4737).
     pub reordered: u64,
-    /// Those of them that were sent in the window.
+    /// Reordered packets that were sent in the window.
     pub reordered_in_window: u64,
-    /// Frames that are no benchmark traffic at all, e.g. neighbour discovery.
+    /// Frames that are not benchmark traffic, e.g. neighbour discovery.
     pub others: u64,
-    /// Packets of which every byte was looked at.
+    /// Packets of which every byte was checked.
     pub in_full: u64,
-    /// Bytes without FCS of the packets of the window that arrived intact; 0 where nobody
-    /// counted them.
+    /// Bytes without FCS of the packets of the window that arrived intact; 0 if not counted.
     #[serde(skip_serializing_if = "is_zero")]
     pub bytes_in_window: u64,
-    /// Which packets were checked; none: every one.
+    /// Checked sample; `None` if every packet was checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sample: Option<CheckedSample>,
-    /// What arrived of each flow; none where flows were not followed.
+    /// Arrivals per flow; `None` if flows were not followed.
     pub flows: Option<FlowArrivals>,
-    /// The part of all this that went from the receiver to the sender, of traffic in both
-    /// directions; none where there was one.
+    /// The part of all this from the receiver to the sender, for traffic in both directions; `None`
+    /// for one direction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reverse: Option<Box<Reverse>>,
 }
 
-/// The reverse direction of traffic in both.
+/// The reverse direction of traffic in both directions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Reverse {
@@ -56,54 +53,54 @@ pub struct Reverse {
     pub window: Counts,
     /// Its packets of the whole trial.
     pub total: Counts,
-    /// How they arrived.
+    /// Arrivals of these packets.
     pub arrivals: Arrivals,
 }
 
-/// How packets were looked at when they arrived.
+/// Extent of the checks of received packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "how")]
 pub enum Checked {
-    /// They were counted by something else than fwdlab's receiver, or there were none.
+    /// None: another receiver counted them, or there were none.
     #[default]
     Nothing,
-    /// Their stamp alone.
+    /// Only the stamp.
     Stamp,
-    /// Headers, checksums, stamp and order of each, or stamp and order of each and the rest
-    /// of a sample ([`Arrivals::sample`]); of the payload after the stamp, that
-    /// of one of these in so many, and of all of the first thousand; 1: of each.
+    /// Headers, checksums, stamp and order of each packet; or stamp and order of each and the rest
+    /// of a sample ([`Arrivals::sample`]). The payload after the stamp is checked in full for the
+    /// first thousand of these packets, then for one in `payload_one_in`.
     Packets {
-        /// One in so many.
+        /// One in this number; 1 for every packet.
         payload_one_in: u64,
     },
 }
 
-/// What arrived of all flows together, up to the last packet that arrived.
+/// Arrivals of all flows together, up to the last packet that arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FlowArrivals {
     /// Flows of the run.
     pub flows: u32,
-    /// Flows of which a packet was sent.
+    /// Flows with at least one sent packet.
     pub sent: u32,
-    /// Flows of which a packet arrived intact.
+    /// Flows with at least one intact packet.
     pub seen: u32,
-    /// Flows of which a packet is missing.
+    /// Flows with missing packets.
     pub with_loss: u32,
-    /// Packets that are missing.
+    /// Missing packets.
     pub missing: u64,
-    /// The flow that misses most.
+    /// The flow with the most missing packets.
     pub worst: Option<WorstFlow>,
-    /// How many flows would be unseen if packets were lost at random.
+    /// Expected number of unseen flows if packets were lost at random.
     pub unseen_by_chance: f64,
-    /// More flows are unseen than chance explains: the device does not forward them.
+    /// True if more flows are unseen than chance explains: the device does not forward them.
     pub lacking: bool,
 }
 
 /// A flow and its packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorstFlow {
-    /// Its number: source index x destinations + destination index.
+    /// Flow number: source index x destinations + destination index.
     pub flow: u32,
     /// Packets sent.
     pub sent: u64,

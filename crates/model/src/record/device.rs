@@ -2,23 +2,23 @@
 
 use serde::{Deserialize, Serialize};
 
-/// CPU time of the device and of the receiver during the window, by the scheduler's
-/// account of their threads.
+/// CPU time of the device and of the receiver during the window, as accounted by the scheduler for
+/// their threads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DeviceTime {
-    /// Time that the threads which forward ran, nanoseconds, summed over threads; none
-    /// where softirqs forward, or where it was not read.
+    /// Time that the forwarding threads ran, in nanoseconds, summed over threads; `None` if
+    /// softirqs forward, or if it was not read.
     pub ran_ns: Option<u64>,
-    /// Time that the receiver's polling threads ran, nanoseconds; none where it has none.
+    /// Time that the receiver's polling threads ran, in nanoseconds; `None` if it has none.
     pub receiver_ns: Option<u64>,
     /// CPUs that those threads may run on.
     pub receiver_cpus: Vec<u16>,
-    /// The CPU that the receiver polls on, and where frames return to their pool.
+    /// CPU on which the receiver polls and frames return to their pool.
     pub receiver: ReceiverPlace,
 }
 
-/// Where the receiver of a testbed on one machine runs.
+/// Place of the receiver on a testbed of one machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReceiverPlace {
@@ -36,8 +36,8 @@ pub enum ReceiverPlace {
 }
 
 impl DeviceTime {
-    /// Share (0 to 1) of the CPU time of device and receiver on the device's CPUs that
-    /// was the receiver's; none where it can't be told.
+    /// Returns the receiver's share (0 to 1) of the CPU time of device and receiver on the device's
+    /// CPUs; `None` if it cannot be determined.
     pub fn receiver_share(&self) -> Option<f64> {
         match self.receiver {
             ReceiverPlace::Unknown | ReceiverPlace::Within => None,
@@ -49,8 +49,8 @@ impl DeviceTime {
         }
     }
 
-    /// Time that the device alone ran, nanoseconds; none where the receiver's work is in
-    /// it, or where nothing is known.
+    /// Returns the time that the device alone ran, in nanoseconds; `None` if it includes the
+    /// receiver's work, or if nothing is known.
     pub fn alone_ns(&self) -> Option<u64> {
         self.receiver_share().and(self.ran_ns).filter(|&ran_ns| ran_ns > 0)
     }
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_runs_on_the_devices_cpus_is_a_share_of_them() {
+    fn receiver_share_covers_only_the_device_cpus() {
         let time = |receiver| DeviceTime {
             ran_ns: Some(900),
             receiver_ns: Some(100),
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn records_from_before_say_nothing() {
+    fn older_records_have_no_device_time() {
         let old: DeviceTime = serde_json::from_str("{}").expect("JSON");
         assert_eq!(old, DeviceTime::default());
         let text = serde_json::to_string(&old).expect("JSON");

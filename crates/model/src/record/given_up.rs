@@ -5,8 +5,8 @@ use crate::units::format_pps;
 use fwdlab_search::Ending;
 
 impl MethodRecord {
-    /// Reason why a search whose trials were invalid again and again was given up, and the remedy;
-    /// `None` for every other search.
+    /// Returns why a search with repeatedly invalid trials was given up, and the remedy; `None` for
+    /// every other search.
     pub fn given_up(&self) -> Option<String> {
         let Some(Ending::Unmeasurable { why, .. }) = &self.ended else { return None };
         let last = self.trials.last()?;

@@ -1,33 +1,32 @@
-//! How long packets took through the device: a histogram of a trial's window.
+//! Latency of packets through the device: a histogram of a trial's window.
 
 use fwdlab_packet::arrivals::{Delays, delays};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Packets beyond a percentile without which it is a matter of a few packets' luck.
+/// Minimum number of packets beyond a percentile; with fewer it depends on a few packets' luck.
 const BEYOND: f64 = 10.0;
 
-/// The one-way delays of a window's packets (RFC 7679), nanoseconds: from the time at which
-/// each was due at the sender until the receiver saw it.
+/// One-way delays of a window's packets (RFC 7679) in nanoseconds: from the time at which each was
+/// due at the sender until the receiver saw it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latency {
     /// Sum of all delays.
     pub sum_ns: u64,
-    /// The smallest one.
+    /// The smallest delay.
     pub min_ns: u32,
-    /// The greatest one.
+    /// The greatest delay.
     pub max_ns: u32,
-    /// Packets by bucket ([`delays::bounds`]): those buckets that have some, in order.
+    /// Non-empty buckets in order: number ([`delays::bounds`]) and packets.
     pub buckets: Vec<(u16, u64)>,
-    /// The same of the absolute differences between the delays of a flow's consecutive packets
-    /// (RFC 3393): of each pair that arrived whole. None where they were not looked at, or there
-    /// was none.
+    /// Absolute differences between the delays of a flow's consecutive packets (RFC 3393), of each
+    /// pair that arrived intact. `None` if not measured, or without such pairs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub differences: Option<Box<Latency>>,
 }
 
 impl Latency {
-    /// What a receiver has counted; none if no packet came.
+    /// Returns the delays that a receiver counted; `None` without packets.
     pub fn of(counted: &Delays) -> Option<Latency> {
         let (min_ns, max_ns) = counted.range_ns()?;
         let buckets = counted.filled().map(|(bucket, packets)| (bucket as u16, packets));
@@ -36,7 +35,7 @@ impl Latency {
         Some(Latency { sum_ns, min_ns, max_ns, buckets, differences })
     }
 
-    /// With another trial's packets.
+    /// Returns the delays combined with another trial's.
     pub fn merged(&self, other: &Latency) -> Latency {
         let mut buckets: BTreeMap<u16, u64> = self.buckets.iter().copied().collect();
         for &(bucket, packets) in &other.buckets {
@@ -54,28 +53,28 @@ impl Latency {
         }
     }
 
-    /// Packets.
+    /// Returns the number of packets.
     pub fn packets(&self) -> u64 {
         self.buckets.iter().map(|(_, packets)| packets).sum()
     }
 
-    /// Mean delay, nanoseconds, of the same packets that the percentiles are of.
+    /// Returns the mean delay in nanoseconds, of the same packets as the percentiles.
     pub fn mean_ns(&self) -> f64 {
         self.sum_ns as f64 / self.packets().max(1) as f64
     }
 
-    /// The delay that this share of the packets does not exceed, nanoseconds, within 0.8 %: the
-    /// middle of its bucket. None where fewer than ten packets lie beyond it.
+    /// Returns the delay that this share of the packets does not exceed, in nanoseconds, within 0.8
+    /// %: the middle of its bucket. `None` if fewer than ten packets are beyond it.
     pub fn quantile_ns(&self, share: f64) -> Option<f64> {
         let packets = self.packets();
         if (1.0 - share) * (packets as f64) < BEYOND - 1e-6 {
             return None;
         }
-        let wanted = ((share * packets as f64).ceil() as u64).max(1);
+        let rank = ((share * packets as f64).ceil() as u64).max(1);
         let mut sum = 0;
         let (bucket, _) = self.buckets.iter().find(|(_, packets)| {
             sum += packets;
-            sum >= wanted
+            sum >= rank
         })?;
         let (first, last) = delays::bounds(usize::from(*bucket).min(delays::BUCKETS - 1));
         let middle = (f64::from(first) + f64::from(last)) / 2.0;
@@ -83,19 +82,19 @@ impl Latency {
     }
 }
 
-/// The delays of one trial's packets, and what the trial was for.
+/// Delays of one trial's packets, with its load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LatencyTrial {
-    /// Its load over the rate that was found before.
+    /// Load as a share of the rate found before.
     pub share: f64,
     /// The delays.
     pub delays: Latency,
 }
 
-/// The instrument's own part at a load: the same sender straight into the same receiver.
+/// The instrument's own latency at a load: the same sender directly into the same receiver.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Floor {
-    /// The load, packets per second.
+    /// Load in packets per second.
     pub load: u64,
     /// The delays.
     pub delays: Latency,
@@ -107,9 +106,9 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against the sorted delays themselves.
+        /// Compared with the sorted delays themselves.
         #[test]
-        fn percentiles_and_mean_are_those_of_the_packets(
+        fn percentiles_and_mean_match_the_packets(
             mut all in prop::collection::vec(0..3_000_000_000u32, 10..2000),
             share in 0.0..0.999f64,
         ) {
@@ -139,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_of_no_packets_nor_of_a_handful() {
+    fn too_few_packets_have_no_percentiles() {
         assert_eq!(Latency::of(&Delays::default()), None);
         let mut counted = Delays::default();
         (0..1000).for_each(|delay| counted.add(delay));

@@ -1,30 +1,29 @@
-//! The trials of a method: what a run does beside its own trial.
+//! Trials of a method: measurements of a run in addition to its own trial.
 
 use super::{Connections, Counts, FloodTrial, Floor, LatencyTrial, is_zero};
 use fwdlab_search::{Ending, Goal, Outcome, Output, Trial};
 use serde::{Deserialize, Serialize};
 
-/// What a method measured in one run: every trial in its order, and nothing derived.
+/// Measurements of a method in one run: all trials in order, and nothing derived.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MethodRecord {
-    /// The least load that was allowed, packets per second.
+    /// Minimum load, in packets per second.
     pub min_load: u64,
-    /// The greatest load that was allowed, packets per second.
+    /// Maximum load, in packets per second.
     pub max_load: u64,
-    /// What the links take at most, in all directions together, packets per second; none where
-    /// no line rate is known.
+    /// Capacity of the links in all directions together, in packets per second; `None` if no line
+    /// rate is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<u64>,
     /// The trials.
     pub trials: Vec<MethodTrial>,
-    /// What ended a search before its goals were reached; none if nothing did.
+    /// Reason for the end of a search before its goals were reached; `None` if they were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Ending>,
-    /// What the instrument itself adds to the delays of its trials, at each of their loads; empty
-    /// where it was not measured.
+    /// Latency of the instrument itself, at each load of the trials; empty if not measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub floor: Vec<Floor>,
-    /// The tests of a suite, in its order; empty for a method that stands alone.
+    /// Tests of a suite, in its order; empty for a single method.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<MethodRecord>,
 }
@@ -34,101 +33,103 @@ pub struct MethodRecord {
 pub struct MethodTrial {
     /// Intended load, packets per second.
     pub load: u64,
-    /// How long was to be sent, nanoseconds.
+    /// Intended duration in nanoseconds.
     pub duration_ns: u64,
-    /// When it began, nanoseconds after the first one.
+    /// Start, in nanoseconds after the start of the first one.
     pub at_ns: u64,
-    /// Length of the window as measured, nanoseconds.
+    /// Measured length of the window in nanoseconds.
     pub window_ns: u64,
     /// Packets that left the sender in the window.
     pub offered: u64,
-    /// Those of them that arrived intact, each once.
+    /// Those of these packets that arrived intact, each counted once.
     pub forwarded: u64,
     /// Packets of the whole trial that arrived damaged.
     pub damaged: u64,
-    /// Packets of the whole trial that arrived again.
+    /// Packets of the whole trial that arrived more than once.
     pub duplicates: u64,
-    /// CPU time provably taken from the device in the window, nanoseconds: stolen by the
+    /// CPU time provably taken from the device in the window, in nanoseconds: stolen by the
     /// hypervisor, or used by other programs.
     pub taken_ns: u64,
-    /// The most of it that lay within one sample, nanoseconds.
+    /// Maximum of that time within one sample, in nanoseconds.
     pub stalled_ns: u64,
-    /// Packets of the whole trial that found the receiver's ring full, as far as that is told:
-    /// the device had forwarded them.
+    /// Packets of the whole trial that found the receiver's ring full, as far as reported: the
+    /// device had forwarded them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub receiver_lost: u64,
-    /// A burst: frames that were to be sent as fast as possible; `load` is then what the sender
-    /// reached in the run's own trial.
+    /// A burst: frames to send as fast as possible; `load` is then the rate that the sender reached
+    /// in the run's own trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<u64>,
-    /// The load before the window, where it was another one, packets per second.
+    /// Load before the window, if different, in packets per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<u64>,
-    /// When the last packet that the device lost in the window had been sent, nanoseconds after
-    /// it opened, to a sample; none if it lost none, or that is not known.
+    /// Sending time of the last packet that the device lost in the window, in nanoseconds after the
+    /// window opened, to the nearest sample; `None` if it lost none, or if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_loss_ns: Option<u64>,
-    /// How the device was reset in the window; none if it was not.
+    /// Reset of the device in the window; `None` if it was not reset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reset: Option<Reset>,
-    /// The connections that its packets opened, one each; none where they opened none.
+    /// Connections opened by its packets, one each; `None` if they opened none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<Connections>,
-    /// What came beside its packets; none where nothing was meant to.
+    /// Flood in addition to its packets; `None` if none was intended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flood: Option<FloodTrial>,
-    /// How long its packets took; none where that was not asked.
+    /// Delays of its packets; `None` if not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<LatencyTrial>,
-    /// The part of `offered` and `forwarded` that went from the receiver to the sender, of
-    /// traffic in both directions; none where there was one.
+    /// The part of `offered` and `forwarded` from the receiver to the sender, for traffic in both
+    /// directions; `None` for one direction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reverse: Option<Counts>,
-    /// What the receiver or the machine did wrong, so that it says nothing of the device; none
-    /// when nothing was.
+    /// Fault of the receiver or the machine, because of which the trial does not measure the
+    /// device; `None` without a fault.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invalid: Option<String>,
 }
 
-/// A reset of the device while it met traffic.
+/// A reset of the device under traffic.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reset {
-    /// What was done.
+    /// Method of the reset.
     pub how: String,
-    /// When it began, nanoseconds after the window opened, to a sample.
+    /// Start, in nanoseconds after the window opened, to the nearest sample.
     pub at_ns: u64,
-    /// How long it took until whatever was asked to do it had answered, nanoseconds.
+    /// Time until the command that performed it had returned, in nanoseconds.
     pub took_ns: u64,
-    /// Packets lost from then on until the device forwarded again what it was sent.
+    /// Packets lost from then on until the device forwarded all packets again.
     pub lost: u64,
 }
 
-/// Packets that the smallest ring on the way holds, a veth's: what arrives while the device
-/// does not run is lost beyond it.
+/// Capacity in packets of the smallest ring on the path, a veth's: further packets that arrive
+/// while the device does not run are lost.
 const RING: f64 = 256.0;
-/// Longest time that others may have the device's CPU within one sample, nanoseconds: what a
-/// device then finds at once is no paced load, whatever the rings hold.
+/// Maximum time that other programs may have the device's CPU within one sample, in nanoseconds:
+/// beyond it the device then finds more packets at a time than at a paced load, whatever the rings
+/// hold.
 const STALL_NS: u64 = 5_000_000;
-/// Packets of a burst that may arrive while others have the device's CPU before its loss is no
-/// longer the device's: a batch of a driver's.
+/// Maximum number of packets of a burst that may arrive while other programs have the device's CPU,
+/// for a loss that counts as the device's: one batch of a driver.
 const MEANWHILE: f64 = 64.0;
 /// Share of a trial's intended packets that its sender may leave unsent.
 const UNSENT: f64 = 0.005;
 
 impl MethodTrial {
-    /// Packets lost over packets offered, or connections that were not opened over packets that
-    /// should have; none if nothing was offered or more arrived.
+    /// Returns packets lost over packets offered, or connections that were not opened over packets
+    /// that should have opened one; `None` if nothing was offered or more arrived.
     pub fn loss_ratio(&self) -> Option<f64> {
         self.offered.checked_sub(self.forwarded)?;
         let lost = self.offered - self.done();
         (self.offered > 0).then(|| lost as f64 / self.offered as f64)
     }
 
-    /// Share of the offered packets that the device lost, at least and at most: the difference
-    /// is what it may have lost while others had its CPU for longer than its rings can bridge.
+    /// Returns the minimum and maximum share of the offered packets that the device lost: the
+    /// difference covers possible losses while other programs had its CPU for longer than its rings
+    /// can bridge.
     ///
     /// # Errors
-    /// Why the trial says nothing of the device.
+    /// Reason why the trial does not measure the device.
     pub fn loss_bounds(&self) -> Result<(f64, f64), String> {
         if let Some(why) = &self.invalid {
             return Err(why.clone());
@@ -139,18 +140,18 @@ impl MethodTrial {
         Ok((((expected - passed) / expected.max(1.0)).clamp(0.0, most), most))
     }
 
-    /// True if a burst arrived whole, false if the device lost some of it.
+    /// Returns true if a burst arrived completely, false if the device lost some of it.
     ///
     /// # Errors
-    /// Why the trial says nothing of the device: what is lost while others have its CPU says
-    /// nothing of its buffers, unless more is lost than came meanwhile. That a burst arrives in
-    /// spite of it says more than without.
+    /// Reason why the trial does not measure the device: loss while other programs have its CPU is
+    /// independent of its buffers, unless it exceeds the packets that arrived in that time. A burst
+    /// that arrives in spite of it is even stronger evidence.
     pub fn is_whole(&self) -> Result<bool, String> {
         if let Some(why) = &self.invalid {
             return Err(why.clone());
         }
-        let wanted = self.connections.as_ref().map(|opened| opened.wanted);
-        let frames = self.burst.or(wanted).unwrap_or(self.offered);
+        let connections = self.connections.as_ref().map(|opened| opened.wanted);
+        let frames = self.burst.or(connections).unwrap_or(self.offered);
         if self.offered != frames || self.forwarded > frames {
             return Err(format!("{} of {frames} frames were sent", self.offered));
         }
@@ -158,9 +159,10 @@ impl MethodTrial {
         let arrived_in = |ns: u64| self.load as f64 * ns as f64 / 1e9;
         match missing {
             0.0 => Ok(true),
-            // Its packets came through: their connections were not kept.
+            // Its packets arrived, but their connections were not kept.
             _ if self.gained() < self.forwarded => Ok(false),
-            // More than the receiver lost, and than came while others had the CPU at all.
+            // More than the receiver lost, plus all packets that arrived while other programs had
+            // the CPU.
             _ if missing > self.receiver_lost as f64 + arrived_in(self.taken_ns) + MEANWHILE => {
                 Ok(false)
             }
@@ -173,20 +175,22 @@ impl MethodTrial {
         }
     }
 
-    /// Packets that the device forwarded at most: those that the receiver lost may all have been
-    /// of the window. Where they open connections, only those whose state is in its table.
+    /// Returns the maximum number of packets that the device forwarded: those that the receiver
+    /// lost may all belong to the window. If packets open connections, only those whose state is in
+    /// its table count.
     fn passed_at_most(&self) -> u64 {
         let passed = self.forwarded.saturating_add(self.receiver_lost).min(self.offered);
         passed.min(self.gained())
     }
 
-    /// States that its packets made, where they open connections and the device tells.
+    /// Returns the states that its packets created, if they open connections and the device reports
+    /// states.
     fn gained(&self) -> u64 {
         self.connections.as_ref().and_then(Connections::gained).unwrap_or(u64::MAX)
     }
 
-    /// Packets that did what they were sent for: they arrived, and the connection that they were
-    /// to open is in the device's table.
+    /// Returns the number of packets that fulfilled their purpose: they arrived, and the connection
+    /// that they should open is in the device's table.
     pub fn done(&self) -> u64 {
         self.forwarded.min(self.gained())
     }
@@ -195,7 +199,7 @@ impl MethodTrial {
         format!("{} packets found the receiver's ring full", self.receiver_lost)
     }
 
-    /// Share of the window that the device had its CPU.
+    /// Returns the share of the window in which the device had its CPU.
     fn had(&self) -> f64 {
         1.0 - (self.taken_ns as f64 / self.window_ns.max(1) as f64).min(1.0)
     }
@@ -204,7 +208,7 @@ impl MethodTrial {
         format!("{} of {} packets arrived", self.forwarded, self.offered)
     }
 
-    /// Intended packets in the window. Counted ones are all sent, but a sender that was late
+    /// Returns the intended packets in the window. Counted ones are all sent, but a late sender
     /// would have sent more by then.
     pub fn intended(&self) -> u64 {
         if let Some(opened) = &self.connections {
@@ -213,27 +217,27 @@ impl MethodTrial {
         (self.load as f64 * self.window_ns as f64 / 1e9).round() as u64
     }
 
-    /// What the trial says of the device, by whose goals no more than `tolerated`, a ratio, may
-    /// be lost.
+    /// Returns the trial's outcome for the device, with at most the loss ratio `tolerated` by its
+    /// goals.
     ///
-    /// A sender that fell short did not put the load on the device. If the device lost more
-    /// than any goal tolerates even so, it would of more: packets unsent then count as lost
-    /// (RFC 9971, Trial Loss Ratio). Otherwise nothing is known of the load.
+    /// A sender that fell short did not apply the load to the device. If the device lost more than
+    /// any goal tolerates even so, it would lose more at the full load: unsent packets then count
+    /// as lost (RFC 9971, Trial Loss Ratio). Otherwise the trial gives no result for the load.
     ///
-    /// Where others had the device's CPU for longer than its rings can bridge, what was lost is
-    /// not the device's, nor would it be fair to count only the trials in which nothing was
-    /// lost in spite of it. Such a trial counts only if the device lost more than any goal
-    /// tolerates of what arrived in the time that it had.
+    /// If other programs had the device's CPU for longer than its rings can bridge, the loss is not
+    /// the device's, and counting only the trials without loss would be biased. Such a trial counts
+    /// only if the device lost more than any goal tolerates of the packets that arrived in the time
+    /// that it had.
     ///
-    /// Packets that the receiver's full ring refused were forwarded. Where it matters whose a
-    /// loss was, the trial says nothing.
+    /// Packets that the receiver's full ring refused were forwarded. If the origin of a loss
+    /// matters, the trial gives no result.
     pub fn outcome(&self, tolerated: f64) -> Outcome {
         if let Some(why) = &self.invalid {
             return Outcome::Invalid(why.clone());
         }
-        let asked = Trial { load: self.load, duration_ns: self.duration_ns };
+        let request = Trial { load: self.load, duration_ns: self.duration_ns };
         let (intended, offered) = (self.intended(), self.offered);
-        // What the receiver lost counts as forwarded where a loss must be the device's own.
+        // Packets lost by the receiver count as forwarded where a loss must be the device's own.
         let passed = self.passed_at_most();
         let exceeds = |passed: u64, expected: u64| {
             expected.saturating_sub(passed) as f64 > tolerated * expected as f64
@@ -242,7 +246,7 @@ impl MethodTrial {
         let (mut expected, mut doubt) = (offered, None);
         let mut forwarded = if self.forwarded > offered { self.forwarded } else { self.done() };
         if passed > forwarded {
-            // Within what is tolerated the receiver's share does not matter.
+            // Within the tolerated loss the receiver's share does not matter.
             doubt =
                 (exceeds(forwarded, offered) && !is_beyond(offered)).then(|| self.receiver_full());
             forwarded = if is_beyond(offered) { passed } else { forwarded };
@@ -262,27 +266,27 @@ impl MethodTrial {
                 })
             });
         }
-        match (doubt, Output::of_counts(asked, expected, forwarded)) {
+        match (doubt, Output::of_counts(request, expected, forwarded)) {
             (Some(why), _) => Outcome::Invalid(why),
             (None, Some(output)) => Outcome::Valid(output),
             (None, None) => Outcome::Invalid(self.too_many()),
         }
     }
 
-    /// True if the sender left more unsent than a trial may lack. A packet may be due as the window
-    /// opens or closes: of a hundred it is a hundredth. Connections are opened by number.
+    /// True if the sender left more unsent than a trial permits. A packet may be due as the window
+    /// opens or closes: of a hundred packets it is a hundredth. Connections are opened by number.
     pub fn is_short(&self) -> bool {
         let sent = |offered| offered + u64::from(self.connections.is_none());
         let is_less = |offered, most: f64| sent(offered) as f64 <= most * (1.0 - UNSENT);
         let intended = self.intended() as f64;
         let Some(reverse) = self.reverse else { return is_less(self.offered, intended) };
-        // What one direction lacks the other one does not make up for.
-        let both = [self.offered.saturating_sub(reverse.offered), reverse.offered];
-        both.into_iter().any(|one| is_less(one, intended / 2.0))
+        // One direction does not compensate for a shortfall of the other.
+        let shortfalls = [self.offered.saturating_sub(reverse.offered), reverse.offered];
+        shortfalls.into_iter().any(|one| is_less(one, intended / 2.0))
     }
 
-    /// Reason why the delays of its packets are not the device's; `None` if they are. A packet that
-    /// was due and not sent would have shown a delay.
+    /// Returns why the delays of its packets are not the device's; `None` if they are. A packet
+    /// that was due and not sent would have shown a delay.
     pub fn timing_fault(&self) -> Option<String> {
         self.invalid.clone().or_else(|| self.is_short().then(|| self.unsent()))
     }
@@ -293,7 +297,7 @@ impl MethodTrial {
         format!("the sender left {unsent} of {intended} packets unsent")
     }
 
-    /// Remedy for an invalid trial, in the imperative; empty if none is known.
+    /// Returns the remedy for an invalid trial, in the imperative; empty if none is known.
     pub fn remedy(&self) -> &'static str {
         if self.is_stalled() {
             "end the other programs on the device's CPU, or search when the machine is idle"
@@ -306,7 +310,8 @@ impl MethodTrial {
         }
     }
 
-    /// True if others had the device's CPU for longer than its rings can bridge at this load.
+    /// True if other programs had the device's CPU for longer than its rings can bridge at this
+    /// load.
     fn is_stalled(&self) -> bool {
         let load = self.load + self.flood.as_ref().map_or(0, |flood| flood.load);
         let arrived = load as f64 * self.stalled_ns as f64 / 1e9;
@@ -315,7 +320,7 @@ impl MethodTrial {
 }
 
 impl MethodRecord {
-    /// What it consists of: its parts, or itself.
+    /// Returns its parts, or itself.
     pub fn parts(&self) -> &[MethodRecord] {
         match self.parts.as_slice() {
             [] => std::slice::from_ref(self),
@@ -323,28 +328,28 @@ impl MethodRecord {
         }
     }
 
-    /// Trials of all parts.
+    /// Returns the number of trials of all parts.
     pub fn len(&self) -> usize {
         self.parts().iter().map(|part| part.trials.len()).sum()
     }
 
-    /// True without a trial.
+    /// True without any trial.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The trials with what they say of the device; see [`MethodTrial::outcome`].
+    /// Returns the trials with their outcomes for the device; see [`MethodTrial::outcome`].
     pub fn outcomes(&self, goals: &[Goal]) -> Vec<(Trial, Outcome)> {
         let tolerated = tolerated(goals);
         let of = |trial: &MethodTrial| {
-            let asked = Trial { load: trial.load, duration_ns: trial.duration_ns };
-            (asked, trial.outcome(tolerated))
+            let request = Trial { load: trial.load, duration_ns: trial.duration_ns };
+            (request, trial.outcome(tolerated))
         };
         self.trials.iter().map(of).collect()
     }
 }
 
-/// The largest loss ratio that any goal tolerates.
+/// Returns the largest loss ratio that any goal tolerates.
 pub fn tolerated(goals: &[Goal]) -> f64 {
     goals.iter().map(|goal| goal.loss_ratio).fold(0.0, f64::max)
 }
@@ -372,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_short_sender_means_depends_on_what_was_lost_even_so() {
+    fn short_sender_counts_only_with_excessive_loss() {
         assert_eq!(lost(trial(1000, 1000)), Some(0.0));
         assert_eq!(lost(trial(996, 996)), Some(0.0), "within half a percent");
         assert_eq!(lost(trial(990, 990)), None, "nothing is known of the load");
@@ -382,13 +387,13 @@ mod tests {
         assert_eq!(lost(trial(900, 1001)), None, "more arrived than were sent");
         let spoiled = MethodTrial { invalid: Some("dropped".into()), ..trial(1000, 1000) };
         assert_eq!(lost(spoiled.clone()), None);
-        // Delays are those of what was sent, however much was lost.
+        // Delays are those of the sent packets, however many were lost.
         let is_timed = |trial: &MethodTrial| trial.timing_fault().is_none();
         assert!(is_timed(&trial(996, 500)) && !is_timed(&trial(990, 990)) && !is_timed(&spoiled));
     }
 
     #[test]
-    fn a_trial_whose_device_was_stalled_from_outside_tells_of_clear_losses_only() {
+    fn externally_stalled_trial_counts_only_with_clear_loss() {
         let stalled = |offered, forwarded, stalled_ns| MethodTrial {
             taken_ns: 200_000_000,
             stalled_ns,
@@ -407,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_receiver_lost_is_not_the_devices() {
+    fn receiver_loss_is_not_device_loss() {
         let refused =
             |forwarded, receiver_lost| MethodTrial { receiver_lost, ..trial(1000, forwarded) };
         assert_eq!(lost(refused(1000, 0)), Some(0.0));
@@ -424,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_that_met_a_stalled_device_says_nothing_unless_it_arrived() {
+    fn burst_at_a_stalled_device_counts_only_if_it_arrived() {
         let burst = |offered, forwarded, stalled_ns| MethodTrial {
             load: 1_000_000,
             burst: Some(300),
@@ -444,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_counts_when_its_packet_arrived_and_its_state_is_there() {
+    fn connection_needs_its_packet_and_its_state() {
         let opened = |forwarded, states: Option<u64>, missed| MethodTrial {
             connections: Some(Connections {
                 wanted: 1000,
@@ -471,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_have_been_lost_in_a_stall_is_told_from_what_was_lost_for_sure() {
+    fn loss_bounds_separate_possible_stall_loss_from_certain_loss() {
         let stalled = |forwarded| MethodTrial {
             taken_ns: 200_000_000,
             stalled_ns: 6_000_000,

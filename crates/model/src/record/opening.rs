@@ -2,34 +2,32 @@
 
 use serde::{Deserialize, Serialize};
 
-/// State of the device and of the flows at the opening of the window, and after its end.
+/// State of the device and of the flows when the window opens, and after its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Opening {
-    /// Length of the warm-up as it was, nanoseconds: longer than planned where flows were
-    /// waited for.
+    /// Actual length of the warm-up in nanoseconds: longer than planned if it waited for flows.
     pub warmup_ns: u64,
-    /// Flows of the traffic; 0 in records that don't say.
+    /// Flows of the traffic; 0 in records without this value.
     pub flows: u32,
-    /// Flows of which a packet had been sent.
+    /// Flows with at least one sent packet.
     pub flows_sent: Option<u32>,
-    /// Flows of which a packet had been received; none when they are not counted.
+    /// Flows with at least one received packet; `None` if not counted.
     pub flows_received: Option<u32>,
-    /// Connection states in the device; none if it keeps none or does not report them.
+    /// Connection states in the device; `None` if it keeps none or does not report them.
     pub states: Option<u64>,
-    /// States that it held when the window closed.
+    /// States when the window closed.
     pub states_closing: Option<u64>,
-    /// True when the device must hold a state for every flow.
+    /// True if the device must hold a state for every flow.
     pub is_stateful: bool,
-    /// Why the drain ended; none in older records.
+    /// Reason for the end of the drain; `None` in older records.
     pub drained: Option<DrainEnd>,
-    /// Packets of the whole trial that were neither received nor counted as dropped by
-    /// the device when the drain ended; none where the device doesn't tell what it
-    /// dropped.
+    /// Packets of the whole trial that were neither received nor counted as dropped by the device
+    /// at the end of the drain; `None` if the device does not report drops.
     pub unaccounted: Option<i64>,
 }
 
-/// Why a drain ended.
+/// Reason for the end of a drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DrainEnd {
@@ -42,7 +40,7 @@ pub enum DrainEnd {
 }
 
 impl DrainEnd {
-    /// In words, after "the drain ended".
+    /// Returns the reason in words, after "the drain ended".
     pub fn words(self) -> &'static str {
         match self {
             DrainEnd::Accounted => "when every packet was accounted for",
@@ -53,7 +51,7 @@ impl DrainEnd {
 }
 
 impl Opening {
-    /// What was missing: number seen, number expected, and what they are. None if nothing
+    /// Returns what was missing: number seen, number expected, and a description. `None` if nothing
     /// was missing, and in older records.
     pub fn missing(&self) -> Option<(u64, u64, &'static str)> {
         let flows = u64::from(self.flows);
@@ -67,7 +65,7 @@ impl Opening {
         missing.and_then(|(count, what)| Some((count?, flows, what)))
     }
 
-    /// True if all flows were counted as received, not merely sent.
+    /// True if all flows were counted as received, not merely as sent.
     pub fn is_known(&self) -> bool {
         self.flows_received.is_some() || (self.is_stateful && self.states.is_some())
     }
@@ -78,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_named_and_old_records_say_nothing() {
+    fn missing_items_are_reported_except_in_old_records() {
         assert_eq!(Opening::default().missing(), None);
         let all = Opening {
             flows: 1000,
@@ -98,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_of_before_reads_as_one_that_says_nothing() {
+    fn older_record_reads_as_defaults() {
         let old: Opening = serde_json::from_str("{}").expect("the defaults");
         assert_eq!(old, Opening::default());
     }

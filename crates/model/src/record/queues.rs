@@ -1,11 +1,11 @@
-//! Packets of each queue of the DUT: counters with names of one form.
+//! Packets of each queue of the DUT: counters with systematic names.
 
 use super::Counter;
 use fwdlab_packet::named;
 use std::collections::BTreeMap;
 
 named! {
-    /// Which way packets go through a queue.
+    /// Direction of packets through a queue.
     pub enum Direction {
         /// Into the DUT.
         Receive = "receive",
@@ -23,13 +23,13 @@ impl Direction {
     }
 }
 
-/// Name of the counter of the packets of one queue, e.g. `d0 rx queue 3`. The packets of
-/// a worker of a router stand as those of a queue of the interface `worker`.
+/// Returns the name of the counter of one queue's packets, e.g. `d0 rx queue 3`. The packets of a
+/// router's worker are counted as a queue of the interface `worker`.
 pub fn counter_name(interface: &str, direction: Direction, queue: u16) -> String {
     format!("{interface} {} queue {queue}", direction.short())
 }
 
-/// Interface, direction and queue of a counter with such a name.
+/// Returns interface, direction and queue of a counter with such a name.
 pub fn parse_name(name: &str) -> Option<(&str, Direction, u16)> {
     let (head, queue) = name.rsplit_once(" queue ")?;
     let (interface, short) = head.rsplit_once(' ')?;
@@ -49,26 +49,26 @@ pub struct QueuePackets {
 }
 
 impl QueuePackets {
-    /// Queues without a packet, where others have some.
+    /// Returns the queues without a packet, if others have some.
     pub fn idle(&self) -> Vec<u16> {
         let any = self.packets.iter().any(|&packets| packets > 0);
         let queues = (0..).zip(&self.packets).filter(|(_, packets)| any && **packets == 0);
         queues.map(|(queue, _)| queue).collect()
     }
 
-    /// Queues that had packets.
+    /// Returns the number of queues with packets.
     pub fn used(&self) -> usize {
         self.packets.iter().filter(|&&packets| packets > 0).count()
     }
 
-    /// Each queue's share of all packets, 0 to 1.
+    /// Returns each queue's share of all packets, 0 to 1.
     pub fn shares(&self) -> Vec<f64> {
         let total: u64 = self.packets.iter().sum();
         self.packets.iter().map(|&packets| packets as f64 / total.max(1) as f64).collect()
     }
 }
 
-/// The queues among a run's counters, by interface and direction.
+/// Returns the queues among a run's counters, by interface and direction.
 pub fn of_counters(counters: &[Counter]) -> Vec<QueuePackets> {
     let mut found: BTreeMap<(&str, Direction), BTreeMap<u16, u64>> = BTreeMap::new();
     for counter in counters {
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_read_back_and_queues_are_put_together() {
+    fn queue_names_round_trip_and_counters_are_grouped() {
         let name = counter_name("ix0.5", Direction::Transmit, 12);
         assert_eq!(parse_name(&name), Some(("ix0.5", Direction::Transmit, 12)));
         for other in ["d0 rx_packets", "rx queue 1", "d0 up queue 1", "d0 rx queue x"] {
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].packets.clone(), found[0].idle()), (vec![90, 0, 30], vec![1]));
         assert_eq!((found[0].used(), found[0].shares()), (2, vec![0.75, 0.0, 0.25]));
-        // Without any packet nothing is said of one queue against the other.
+        // Without any packet no queue is idle relative to another.
         assert_eq!(of_counters(&[counter(0, 0), counter(1, 0)])[0].idle(), [0u16; 0]);
     }
 }
