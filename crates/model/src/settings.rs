@@ -1,7 +1,7 @@
-//! One variant's complete settings: everything that a testbed needs to know.
+//! Complete settings of one variant, as a testbed needs them.
 //!
-//! The base comes from `[testbed]`, `[dut]`, `[traffic]`; a factor's level lays
-//! its own values over it. Nothing here is optional that has a default.
+//! The base comes from `[testbed]`, `[dut]`, `[traffic]`; a factor's level overrides it. A value
+//! with a default is never optional here.
 
 mod command;
 mod hooks;
@@ -33,11 +33,11 @@ use std::fmt;
 /// All settings of one variant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    /// Where the packets flow.
+    /// Environment of the packets.
     pub testbed: TestbedSettings,
-    /// What forwards them.
+    /// The device that forwards them.
     pub dut: DutSettings,
-    /// What is sent.
+    /// The sent traffic.
     pub traffic: TrafficSettings,
 }
 
@@ -49,8 +49,7 @@ impl Settings {
 }
 
 impl Default for Settings {
-    /// Default settings; the tables of keys document the same values, and a test
-    /// compares them.
+    /// Default settings. The tables of keys document the same values, and a test compares them.
     fn default() -> Self {
         Self {
             testbed: TestbedSettings {
@@ -102,12 +101,12 @@ named! {
         Auto = "auto",
         /// Linux network namespaces joined by veth pairs.
         Netns = "netns",
-        /// fwdlab's own router between a generator and a sink that share memory
-        /// with it: packets, but no kernel that forwards them, and no privileges.
+        /// fwdlab's own router between a generator and a sink that share memory with it: packets,
+        /// but no forwarding by a kernel, and no privileges.
         Memory = "memory",
         /// Hosts of a laboratory, reached over ssh.
         Ssh = "ssh",
-        /// A machine of QEMU on this machine.
+        /// A QEMU guest on this machine.
         Vm = "vm",
         /// A simulated device of known capacity.
         Sim = "sim",
@@ -117,10 +116,10 @@ named! {
 }
 
 named! {
-    /// How sender, DUT and receiver share the machine's CPUs.
+    /// Distribution of the machine's CPUs among sender, DUT and receiver.
     pub enum Arrangement {
-        /// Sender on dedicated CPUs, DUT and receiver on others, as in a rack: a DUT that is
-        /// slower than the sender drops packets.
+        /// Sender on dedicated CPUs, DUT and receiver on others, as in a rack: a DUT that is slower
+        /// than the sender drops packets.
         Open = "open",
         /// Each sending CPU generates, forwards and counts its own packets, run to completion:
         /// the rate is 1 / (cost of all three). Nothing is dropped unless two CPUs share a
@@ -154,11 +153,11 @@ pub struct TestbedSettings {
     pub senders: u16,
     /// Sending mechanism.
     pub engine: Engine,
-    /// File that describes the laboratory, as written in the experiment (`ssh` only). What
-    /// stands in it is no part of a plan: the same plan runs in any laboratory.
+    /// File that describes the laboratory, as in the experiment (`ssh` only). Its content is not
+    /// part of a plan: one plan runs in any laboratory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lab: Option<String>,
-    /// The machine of QEMU (`vm` only). The defaults add nothing to a plan's hash.
+    /// QEMU guest (`vm` only). The defaults add nothing to a plan's hash.
     #[serde(default, skip_serializing_if = "VmSettings::is_default")]
     pub vm: VmSettings,
     /// Parameters of the simulated device (used by `sim` only).
@@ -171,32 +170,32 @@ pub struct TestbedSettings {
 pub enum Firewall {
     /// No table is loaded.
     None,
-    /// Filter without state: a forward hook that accepts, `rules` non-matching
-    /// rules before (default 1).
+    /// Stateless filter: a forward hook that accepts, with `rules` non-matching rules before
+    /// (default 1).
     Stateless,
     /// Connection tracking: established accepted, new accepted by rule.
     Stateful,
     /// Forward hook with this many rules that do not match, then accept
     /// (`"rules:100"`; `"rules:0"` is an empty hook).
     Rules(u32),
-    /// Text of a ruleset file, as `nft -f` reads it.
+    /// Text of a ruleset file, in the format of `nft -f`.
     Ruleset {
-        /// File name as written in the experiment.
+        /// File name as in the experiment.
         file: String,
-        /// Its text (so that the plan's hash covers it).
+        /// Text of the file (so the plan's hash covers it).
         text: String,
     },
 }
 
 impl Firewall {
-    /// True if it may keep connection states: a user's own ruleset may.
+    /// True if it may keep connection states, as a user's own ruleset may.
     pub fn may_keep_states(&self) -> bool {
         matches!(self, Firewall::Stateful | Firewall::Ruleset { .. })
     }
 }
 
 impl fmt::Display for Firewall {
-    /// As an experiment file writes it.
+    /// Writes the notation of experiment files.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Firewall::None => f.write_str("none"),
@@ -209,7 +208,7 @@ impl fmt::Display for Firewall {
 }
 
 named! {
-    /// How the DUT's receive work is scheduled.
+    /// Scheduling of the DUT's receive work.
     pub enum Napi {
         /// `threaded` in the open arrangement, `softirq` in the closed one.
         Auto = "auto",
@@ -229,34 +228,34 @@ pub struct DutSettings {
     pub routes: u32,
     /// Firewall.
     pub firewall: Firewall,
-    /// Addresses that it translates. The default adds nothing to a plan's hash.
+    /// Addresses that the DUT translates. The default adds nothing to a plan's hash.
     #[serde(default, skip_serializing_if = "Nat::is_default")]
     pub nat: Nat,
-    /// ICMP redirect allowed.
+    /// True if ICMP redirects are permitted.
     pub icmp_redirect: bool,
-    /// Generic receive/segmentation offloads allowed.
+    /// True if generic receive and segmentation offloads are permitted.
     pub offloads: bool,
     /// Receive and transmit queue pairs of each DUT interface.
     pub queues: u16,
-    /// Bind each outgoing queue to a CPU of the same number (XPS).
+    /// Bind each transmit queue to the CPU of the same number (XPS).
     pub bind_queues: bool,
     /// NAPI placement.
     pub napi: Napi,
     /// Receive packet steering: hexadecimal CPU mask, empty for off.
     pub rps: String,
-    /// sysctls, dotted name to value.
+    /// Sysctls, by dotted name.
     pub sysctl: BTreeMap<String, String>,
-    /// What only fwdlab's own router has. The defaults add nothing to a plan's hash.
+    /// Settings of fwdlab's own router. The defaults add nothing to a plan's hash.
     #[serde(default, skip_serializing_if = "RouterSettings::is_default")]
     pub router: RouterSettings,
-    /// What only the DUT of a laboratory has. The defaults add nothing to a plan's hash.
+    /// Settings of a laboratory's DUT. The defaults add nothing to a plan's hash.
     #[serde(default, skip_serializing_if = "RemoteSettings::is_default")]
     pub remote: RemoteSettings,
-    /// What only a program has that is started by commands. The defaults add nothing to a
-    /// plan's hash.
+    /// Settings of a program that is started by commands. The defaults add nothing to a plan's
+    /// hash.
     #[serde(default, skip_serializing_if = "CommandSettings::is_default")]
     pub command: CommandSettings,
-    /// Commands of the user's around each run. The defaults add nothing to a plan's hash.
+    /// The user's commands around each run. The defaults add nothing to a plan's hash.
     #[serde(default, skip_serializing_if = "Hooks::is_default")]
     pub hooks: Hooks,
 }
@@ -265,7 +264,7 @@ pub struct DutSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "kind", content = "value")]
 pub enum Rate {
-    /// As fast as the sender can.
+    /// The sender's maximum rate.
     Max,
     /// Packets per second.
     Pps(f64),
@@ -276,11 +275,11 @@ pub enum Rate {
 }
 
 impl fmt::Display for Rate {
-    /// As an experiment file writes it, with the prefix that leaves the number short.
+    /// Writes the notation of experiment files, with the prefix that gives the shortest number.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (value, unit) = match *self {
             Rate::Max => return f.write_str("max"),
-            // Rounded, since 0.07 times 100 is not 7 in binary.
+            // Rounded, because 0.07 times 100 is not 7 in binary.
             Rate::Ceiling(share) => return write!(f, "{}%", (share * 1e8).round() / 1e6),
             Rate::Pps(pps) => (pps, "pps"),
             Rate::Bps(bps) => (bps, "bit/s"),
@@ -295,22 +294,22 @@ impl fmt::Display for Rate {
 }
 
 named! {
-    /// The ways that packets go (RFC 2544, section 14).
+    /// Directions of the packets (RFC 2544, section 14).
     pub enum Directions default One {
         /// From the sender to the receiver.
         One = "one",
-        /// Both at once, each at the intended load: every flow is answered.
+        /// Both simultaneously, each at the intended load: every flow is answered.
         Both = "both",
     }
 }
 
 impl Directions {
-    /// Their number.
+    /// Returns the number of directions.
     pub fn count(self) -> u32 {
         self.ways().len() as u32
     }
 
-    /// From which side to which each goes.
+    /// Returns the source and destination side of each direction.
     pub fn ways(self) -> &'static [[Side; 2]] {
         const WAYS: [[Side; 2]; 2] =
             [[Side::Sender, Side::Receiver], [Side::Receiver, Side::Sender]];
@@ -326,25 +325,24 @@ impl Directions {
 }
 
 named! {
-    /// Which packets a receiver in the kernel checks beyond their stamp.
+    /// Packets that a receiver in the kernel checks beyond their stamp.
     pub enum Checks default Auto {
-        /// A sample at rates at which checking all of them would cost the receiver a part of
-        /// its own, all of them below.
+        /// A sample at rates at which checking all packets would reduce the receiver's own rate;
+        /// all packets at lower rates.
         Auto = "auto",
-        /// Every one.
+        /// All packets.
         All = "all",
-        /// The first of a run, and a sample of those after them.
+        /// The first packets of a run, and a sample of the later ones.
         Sample = "sample",
     }
 }
 
-/// Up to this rate, packets per second, every packet is checked unless something else is
-/// asked for: a quarter of what a receiver that checks them all takes on a slow CPU
-/// (docs/PERFORMANCE.md).
+/// Maximum rate in packets per second at which every packet is checked by default: a quarter of the
+/// rate of a receiver that checks all packets on a slow CPU (docs/PERFORMANCE.md).
 const CHECKED_PPS: f64 = 1e6;
 
 impl Checks {
-    /// True when not every packet is checked at this rate; none: as fast as possible.
+    /// True if not every packet is checked at this rate; `None` is the maximum rate.
     pub fn is_sample(self, rate_pps: Option<f64>) -> bool {
         match self {
             Checks::Auto => rate_pps.is_none_or(|rate| rate > CHECKED_PPS),
@@ -364,8 +362,8 @@ impl Checks {
 pub struct TrafficSettings {
     /// Address family.
     pub family: Family,
-    /// Frame size with FCS. The smallest frame of inet6 that carries the stamp
-    /// is 84 bytes; a smaller one asked for is raised and said so.
+    /// Frame size with FCS. The smallest frame of inet6 with room for the stamp is 84 bytes; a
+    /// smaller request is raised, with a note.
     pub frame_size: FrameSize,
     /// Flows.
     pub flows: Flows,
@@ -373,21 +371,21 @@ pub struct TrafficSettings {
     pub rate: Rate,
     /// Write the sending time into every packet.
     pub timestamps: bool,
-    /// The ways that packets go. The default adds nothing to a plan's hash.
+    /// Directions of the packets. The default adds nothing to a plan's hash.
     #[serde(default, skip_serializing_if = "Directions::is_default")]
     pub directions: Directions,
-    /// Which packets the receiver checks. The default adds nothing to a plan's hash.
+    /// Packets that the receiver checks. The default adds nothing to a plan's hash.
     #[serde(default, skip_serializing_if = "Checks::is_default")]
     pub checks: Checks,
-    /// What makes and counts the traffic. The default adds nothing to a plan's hash.
+    /// Generator and counter of the traffic. The default adds nothing to a plan's hash.
     #[serde(default, skip_serializing_if = "GeneratorKind::is_default")]
     pub generator: GeneratorKind,
-    /// Where a generator that is a server listens: `host:port` or an URL; empty: on the
-    /// sending host, at its usual port. The default adds nothing to a plan's hash.
+    /// Address of a generator that is a server: `host:port` or a URL; empty for the sending host
+    /// with the usual port. The default adds nothing to a plan's hash.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub generator_server: String,
-    /// More arguments of the generator's command line, as they are. The default adds
-    /// nothing to a plan's hash.
+    /// Additional options of the generator, passed unchanged. The default adds nothing to a plan's
+    /// hash.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub generator_options: Vec<String>,
 }

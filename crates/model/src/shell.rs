@@ -1,27 +1,27 @@
-//! The statements of sh(1) scripts that do nothing but assign, without running them:
-//! rc.conf(5), and the configurations of `bench-lab.sh`.
+//! Parser for statements of sh(1) scripts that only assign, without running them: rc.conf(5), and
+//! the configurations of `bench-lab.sh`.
 //!
-//! Words, quotes and comments are those of POSIX.1-2024, XCU 2.2 and 2.3. Left out on
-//! purpose: expansions other than `$NAME` and `${NAME}`, here-documents, and whether a
-//! compound command carries out the assignments within it.
+//! Words, quotes and comments follow POSIX.1-2024, XCU 2.2 and 2.3. Out of scope: expansions other
+//! than `$NAME` and `${NAME}`, here-documents, and whether a compound command executes the
+//! assignments within it.
 
 use std::iter::Peekable;
 use std::ops::Range;
 use std::str::CharIndices;
 
-/// Longest value in bytes: references to references could double without end.
+/// Maximum length of a value in bytes: references to references could double without end.
 pub const VALUE_MAX: usize = 64 * 1024;
 
-/// A character of a statement, quotes and escapes taken off.
+/// A character of a statement, without quotes and escapes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     /// The character.
     pub character: char,
-    /// Its place in the script.
+    /// Offset in the script.
     pub at: usize,
-    /// Within quotes of either kind, or escaped: ends no word.
+    /// True within quotes of either kind, or if escaped: ends no word.
     pub quoted: bool,
-    /// Within single quotes, or escaped: names no variable.
+    /// True within single quotes, or if escaped: names no variable.
     pub literal: bool,
 }
 
@@ -35,25 +35,25 @@ impl Part {
     }
 }
 
-/// What stands up to the end of a line or a semicolon.
+/// Text up to the end of a line or a semicolon.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statement {
-    /// Its place, with the line feed or semicolon that ends it.
+    /// Its span, including the line feed or semicolon that ends it.
     pub span: Range<usize>,
-    /// Its characters without comment and blanks around them; none where it is empty.
+    /// Its characters without comment and surrounding blanks; empty for an empty statement.
     pub parts: Vec<Part>,
-    /// Where the last word ends.
+    /// End of the last word.
     pub end: usize,
-    /// The comment behind it, with its `#`.
+    /// Comment after it, including the `#`.
     pub comment: Option<Range<usize>>,
-    /// A quote that is never closed, or a backslash at the end of the script.
+    /// Position of an unclosed quote, or of a backslash at the end of the script.
     pub unfinished: Option<usize>,
-    /// True when a semicolon ends it: more may follow on the same line.
+    /// True if a semicolon ends it: more may follow on the same line.
     pub goes_on: bool,
 }
 
 impl Statement {
-    /// What it assigns, when it is one assignment and has nothing before it.
+    /// Returns the assignment, if the statement is one and has nothing before it.
     pub fn assignment(&self) -> Option<Assignment> {
         let (mut rest, mut form) = (&self.parts[..], Form::Plain);
         if let Some(inner) = self.default_of() {
@@ -81,13 +81,13 @@ impl Statement {
         Some(Assignment { name, value: value.to_vec(), form, behind })
     }
 
-    /// What it is when it is one word, or nothing.
+    /// Returns the word, if the statement is a single word or empty.
     pub fn word(&self) -> Option<String> {
         let is_one = !self.parts.iter().any(Part::is_blank);
         is_one.then(|| self.text())
     }
 
-    /// True when it begins as `: ${NAME:=value}` does.
+    /// True if it begins like `: ${NAME:=value}`.
     pub fn is_default(&self) -> bool {
         self.default_of().is_some()
     }
@@ -98,14 +98,14 @@ impl Statement {
         blanks[start..].strip_prefix_character('$')?.strip_prefix_character('{')
     }
 
-    /// Its text without quotes.
+    /// Returns its text without quotes.
     fn text(&self) -> String {
         text(&self.parts)
     }
 
-    /// How much deeper in compound commands (`if`, loops, functions) what follows is.
+    /// Returns the depth in compound commands (`if`, loops, functions) after this statement.
     fn depth(&self, mut depth: usize) -> usize {
-        // Quoted text is nobody's keyword.
+        // Quoted text is never a keyword.
         let plain = |part: &Part| if part.quoted { '"' } else { part.character };
         let words: String = self.parts.iter().map(plain).collect();
         for (index, word) in words.split_whitespace().enumerate() {
@@ -121,16 +121,16 @@ impl Statement {
     }
 }
 
-/// How a statement assigns.
+/// Form of an assignment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// `NAME=value`
     Plain,
     /// `export NAME=value`
     Exported,
-    /// `: ${NAME:=value}`: only where nothing is set yet, or it is empty.
+    /// `: ${NAME:=value}`: only if the variable is unset or empty.
     Default,
-    /// `: ${NAME=value}`: only where nothing is set yet.
+    /// `: ${NAME=value}`: only if the variable is unset.
     Unset,
 }
 
@@ -139,45 +139,45 @@ pub enum Form {
 pub struct Assignment {
     /// The variable.
     pub name: String,
-    /// How it is assigned.
+    /// Form of the assignment.
     pub form: Form,
-    /// What stands behind the value, such as the command that the assignment is for.
+    /// Text after the value, such as the command that the assignment is for.
     pub behind: Option<usize>,
     value: Vec<Part>,
 }
 
-/// Why the value of an assignment is not known.
+/// Reason why the value of an assignment is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unresolved {
-    /// It takes more than variables to know it: a command, an expansion.
+    /// It requires more than variables: a command, an expansion.
     Evaluated(Range<usize>),
-    /// A variable that nothing sets.
+    /// A variable that is never set.
     Unknown(String, Range<usize>),
     /// It would be longer than [`VALUE_MAX`].
     TooLong,
 }
 
 impl Assignment {
-    /// True when the variable keeps a value that is not empty.
+    /// True if the variable keeps a non-empty value.
     pub fn is_default(&self) -> bool {
         matches!(self.form, Form::Default | Form::Unset)
     }
 
-    /// The value as written, without its quotes.
+    /// Returns the value in its original notation, without its quotes.
     pub fn as_written(&self) -> String {
         text(&self.value)
     }
 
-    /// The first character of the value that means something to a shell: a redirection,
-    /// a pipe, a pattern.
+    /// Returns the first character of the value with a meaning to a shell: a redirection, a pipe, a
+    /// pattern.
     pub fn operator(&self, operators: &str) -> Option<&Part> {
         self.value.iter().find(|part| !part.quoted && operators.contains(part.character))
     }
 
-    /// The value with its variables replaced through `lookup`.
+    /// Returns the value with its variables replaced through `lookup`.
     ///
     /// # Errors
-    /// The first part of it that variables do not explain.
+    /// The first part that variables do not explain.
     pub fn resolved<'a>(
         &self,
         mut lookup: impl FnMut(&str) -> Option<&'a str>,
@@ -211,7 +211,7 @@ impl Assignment {
     }
 }
 
-/// The statements of a script in order, also empty ones, each with how deep it stands in
+/// Returns the statements of a script in order, including empty ones, each with its depth in
 /// compound commands.
 pub fn statements(script: &str) -> impl Iterator<Item = (Statement, usize)> {
     let reader = Reader { script, rest: script.char_indices().peekable() };
@@ -223,9 +223,9 @@ pub fn statements(script: &str) -> impl Iterator<Item = (Statement, usize)> {
     })
 }
 
-/// The assignments of a script in order, and how many other statements it has. What stands
-/// within compound commands is not among them, since whether it happens isn't known. Lines
-/// may end as those of MS-DOS do.
+/// Returns the assignments of a script in order, and the number of its other statements.
+/// Assignments within compound commands are excluded, because their execution is uncertain. Lines
+/// may end as in MS-DOS.
 pub fn assignments(script: &str) -> (Vec<Assignment>, usize) {
     let (mut found, mut others) = (Vec::new(), 0);
     let script = script.replace("\r\n", "\n");
@@ -238,7 +238,7 @@ pub fn assignments(script: &str) -> (Vec<Assignment>, usize) {
     (found, others)
 }
 
-/// Takes a script apart.
+/// Parser of a script.
 struct Reader<'a> {
     script: &'a str,
     rest: Peekable<CharIndices<'a>>,
@@ -270,7 +270,7 @@ impl Iterator for Reader<'_> {
                 }
                 ('\\', None | Some((_, '"'))) => {
                     if self.rest.next_if(|&(_, c)| c == '\n').is_some() {
-                        // The line goes on in the next one.
+                        // The line continues in the next one.
                         continue;
                     }
                     if !self.escaped(at, quote.is_some(), parts) {
@@ -302,16 +302,16 @@ impl Iterator for Reader<'_> {
 }
 
 impl Reader<'_> {
-    /// Where the next character stands.
+    /// Returns the offset of the next character.
     fn at(&mut self) -> usize {
         self.rest.peek().map_or(self.script.len(), |&(at, _)| at)
     }
 
-    /// What follows a backslash. False at the end of the script.
+    /// Processes the character after a backslash. False at the end of the script.
     fn escaped(&mut self, at: usize, quoted: bool, parts: &mut Vec<Part>) -> bool {
         let Some((_, character)) = self.rest.next() else { return false };
         let itself = |character| Part { character, at, quoted: true, literal: true };
-        // Within double quotes the backslash stays before what needs none.
+        // Within double quotes the backslash remains before characters that need none.
         if quoted && !matches!(character, '$' | '`' | '"' | '\\') {
             parts.push(itself('\\'));
         }
@@ -324,8 +324,8 @@ fn text(parts: &[Part]) -> String {
     parts.iter().map(|part| part.character).collect()
 }
 
-/// The variable after the `$` at `dollar`, and what follows it; none for anything that
-/// takes an evaluation.
+/// Returns the variable after the `$` at `dollar`, and the text after it; `None` if it requires
+/// evaluation.
 fn variable(dollar: usize, parts: &[Part]) -> Option<(String, &[Part])> {
     parts.first().filter(|first| first.at == dollar + 1)?;
     match parts.strip_prefix_character('{') {
@@ -337,7 +337,7 @@ fn variable(dollar: usize, parts: &[Part]) -> Option<(String, &[Part])> {
     }
 }
 
-/// The name that `parts` begin with. It ends where a quote stands between two characters.
+/// Returns the name at the beginning of `parts`. It ends at a quote between two characters.
 fn name(parts: &[Part]) -> Option<(String, &[Part])> {
     let first = parts.first()?;
     let is_of_name = |&(index, part): &(usize, &Part)| {
@@ -349,7 +349,7 @@ fn name(parts: &[Part]) -> Option<(String, &[Part])> {
     (length > 0 && !first.character.is_ascii_digit()).then(|| (text(name), rest))
 }
 
-/// What slices of parts can do with what they begin and end with.
+/// Prefix and suffix operations on slices of parts.
 trait Affixes {
     fn strip_prefix_character(&self, character: char) -> Option<&Self>;
     fn strip_suffix_character(&self, character: char) -> Option<&Self>;

@@ -1,9 +1,8 @@
-//! "Did you mean": the nearest of the words that would have been right.
+//! "Did you mean": the nearest valid word.
 
-/// The candidate nearest to `word`, if one is near enough to be a slip of the
-/// keyboard: at most a third of the word's characters (but always one) wrong,
-/// missing, superfluous or swapped with a neighbour. Case does not count. A
-/// number is never a slip of another number.
+/// Returns the candidate nearest to `word`, if it is near enough for a typing error: at most a
+/// third of the word's characters (but always one) wrong, missing, superfluous or swapped with a
+/// neighbour. Case is ignored. A number is never a misspelling of another number.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.parse::<f64>().is_ok() {
         return None;
@@ -17,8 +16,8 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// Optimal string alignment distance: insertions, deletions, substitutions and
-/// swaps of neighbours, each part of the word edited once.
+/// Returns the optimal string alignment distance: insertions, deletions, substitutions and swaps of
+/// neighbours, with each part of the word edited once.
 fn distance(a: &str, b: &str) -> usize {
     let a: Vec<char> = a.chars().collect();
     let b: Vec<char> = b.chars().collect();
@@ -47,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn distances_of_known_pairs() {
+    fn distance_matches_known_pairs() {
         for (a, b, expected) in [
             ("", "", 0),
             ("", "abc", 3),
@@ -63,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_are_found_and_strangers_are_not() {
+    fn typos_are_corrected_and_unrelated_words_are_not() {
         let words = ["frame_size", "flows", "family", "rate"];
         assert_eq!(nearest("framesize", words), Some("frame_size"));
         assert_eq!(nearest("flwos", words), Some("flows"));

@@ -13,7 +13,7 @@ named! {
 }
 
 impl System {
-    /// The name that uname(1) prints.
+    /// Returns the name that uname(1) prints.
     pub fn uname(self) -> &'static str {
         match self {
             System::Linux => "Linux",

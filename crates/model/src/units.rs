@@ -1,27 +1,25 @@
-//! Units of the field, as types where two quantities could be swapped.
+//! Units of the field, as types if two quantities could be confused.
 //!
-//! A frame size counts the bytes from the destination MAC address through the
-//! FCS (RFC 2544 section 9; the smallest is 64). What a program hands to the
-//! network is four bytes shorter, because the hardware adds the FCS.
+//! A frame size counts the bytes from the destination MAC address through the FCS (RFC 2544 section
+//! 9; the minimum is 64). A program passes four bytes fewer to the network, because the hardware
+//! adds the FCS.
 
 pub use fwdlab_packet::size::{FCS_BYTES, FRAME_MAX, FRAME_MIN, FrameSize, WIRE_OVERHEAD_BYTES};
 
-/// Prints a rate in packets per second with three significant digits and a
-/// prefix: `1.49 Mpps`.
+/// Formats a rate in packets per second with three significant digits and a prefix: `1.49 Mpps`.
 pub fn format_pps(pps: f64) -> String {
     format!("{}pps", prefixed(pps))
 }
 
-/// Prints a rate in bits per second with three significant digits and a
-/// prefix: `14.9 Gbit/s`.
+/// Formats a rate in bits per second with three significant digits and a prefix: `14.9 Gbit/s`.
 pub fn format_bps(bps: f64) -> String {
     format!("{}bit/s", prefixed(bps))
 }
 
-/// The name of the fact of a run that holds its links' line rate.
+/// Name of the run fact that contains the line rate of its links.
 pub const LINE_RATE: &str = "line rate";
 
-/// Writes the line rate of a link exactly: `10 Gbit/s`.
+/// Formats the line rate of a link exactly: `10 Gbit/s`.
 pub fn line_rate_text(bps: u64) -> String {
     const UNITS: [(u64, &str); 3] = [(1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")];
     let unit = UNITS.into_iter().find(|(scale, _)| bps > 0 && bps.is_multiple_of(*scale));
@@ -29,7 +27,7 @@ pub fn line_rate_text(bps: u64) -> String {
     format!("{} {prefix}bit/s", bps / scale)
 }
 
-/// Bits per second of what [`line_rate_text`] wrote.
+/// Parses the output of [`line_rate_text`] to bits per second.
 pub fn line_rate_of(text: &str) -> Option<u64> {
     let (number, unit) = text.split_once(' ')?;
     let scale = match unit {
@@ -42,7 +40,7 @@ pub fn line_rate_of(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(scale)
 }
 
-/// Frames a second that a link of `bps` takes at most, each with preamble and gap (L1).
+/// Returns the maximum frames per second of a link of `bps`, each with preamble and gap (L1).
 pub fn line_pps(bps: u64, frame: FrameSize) -> f64 {
     bps as f64 / frame.l1_bits_per_second(1.0)
 }
@@ -67,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_rate_reads_back() {
+    fn line_rate_text_survives_a_round_trip() {
         for (bps, text) in [
             (10_000_000_000, "10 Gbit/s"),
             (2_500_000_000, "2500 Mbit/s"),
@@ -81,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_have_three_digits_and_a_prefix() {
+    fn rates_are_formatted_with_three_digits_and_a_prefix() {
         assert_eq!(format_pps(1_488_095.0), "1.49 Mpps");
         assert_eq!(format_pps(14_880_952.0), "14.9 Mpps");
         assert_eq!(format_pps(999_600.0), "1.00 Mpps");

@@ -5,24 +5,24 @@ use fwdlab_packet::arrivals::Fault;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A sample of packets that were checked in full, of all that arrived.
+/// A sample of packets that were checked in full, among all received ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CheckedSample {
-    /// So many were checked before the sample began.
+    /// Number of packets checked before sampling began.
     pub first: u64,
-    /// Then one in so many.
+    /// Sampling rate after that: one in this number.
     pub one_in: u64,
-    /// Packets that were checked.
+    /// Checked packets.
     pub checked: u64,
-    /// Packets of this run that arrived, intact or not.
+    /// Received packets of this run, intact or not.
     pub of: u64,
-    /// Damaged packets among those that were checked.
+    /// Damaged packets among the checked ones.
     pub damaged: u64,
 }
 
 impl CheckedSample {
-    /// What was checked, in words.
+    /// Describes the checks in words.
     pub fn sentence(&self) -> String {
         let CheckedSample { first, one_in, checked, of, .. } = self;
         format!("{checked} of {of} packets were checked (the first {first} and one in {one_in})")
@@ -40,8 +40,8 @@ pub enum Warning {
         /// Packets that left.
         offered: u64,
     },
-    /// The result lies within 10 % of what sender and receiver reach without a DUT,
-    /// or nothing was lost at the maximum rate in the open arrangement.
+    /// The result is within 10 % of the rate of sender and receiver without a DUT, or nothing was
+    /// lost at the maximum rate in the open arrangement.
     GeneratorLimited {
         /// Forwarded, packets per second.
         forwarded_pps: f64,
@@ -61,30 +61,30 @@ pub enum Warning {
         stolen: f64,
         /// Share of the window that user programs ran on a CPU of the DUT, 0 to 1.
         user: f64,
-        /// Share of the window that the DUT waited for its CPUs, steal included, 0 to 1; `None`
-        /// if the kernel does not report it.
+        /// Share of the window that the DUT waited for its CPUs, including steal, 0 to 1; `None` if
+        /// the kernel does not report it.
         #[serde(default)]
         waited: Option<f64>,
     },
     /// Packets of another run arrived.
     Foreign {
-        /// How many.
+        /// Number of packets.
         packets: u64,
     },
     /// More packets arrived than were sent.
     NotConserved {
-        /// Sent.
+        /// Sent packets.
         offered: u64,
-        /// Arrived.
+        /// Received packets.
         forwarded: u64,
     },
-    /// The DUT's own counters disagree with ours by more than their accuracy.
+    /// The DUT's own counters differ from fwdlab's counts by more than their accuracy.
     CounterMismatch {
         /// Counter.
         counter: String,
         /// Its increase.
         counted: u64,
-        /// Expected increase by our counters.
+        /// Expected increase by fwdlab's counts.
         expected: u64,
     },
     /// Wall clock and monotonic clock diverged during the run.
@@ -92,7 +92,7 @@ pub enum Warning {
         /// Difference in nanoseconds.
         jump_ns: i64,
     },
-    /// A setting did not read back as it was written.
+    /// A setting read back differs from the configured value.
     NotVerified {
         /// Setting.
         setting: String,
@@ -103,9 +103,9 @@ pub enum Warning {
     },
     /// A fallback that is slower or less exact is in use.
     Fallback {
-        /// What is used.
+        /// The fallback.
         used: String,
-        /// Why.
+        /// Reason.
         why: String,
     },
     /// Packets were still arriving when the drain ended.
@@ -113,35 +113,34 @@ pub enum Warning {
         /// Length of the drain in nanoseconds.
         drain_ns: u64,
     },
-    /// The receiver itself was too slow: what it dropped counts as lost, though
-    /// the DUT forwarded it.
+    /// The receiver itself was too slow: packets that it dropped count as lost, although the DUT
+    /// forwarded them.
     ReceiverDropped {
-        /// How many.
+        /// Number of packets.
         packets: u64,
     },
-    /// Not every flow that was sent arrived.
+    /// Some sent flows did not arrive.
     FlowsMissing {
         /// Flows that arrived.
         seen: u32,
         /// Flows sent.
         sent: u32,
     },
-    /// A log of another tool says something that has to be known, or lacks it.
+    /// A log of another tool contains, or lacks, important information.
     Log {
         /// The log's file.
         file: String,
-        /// Number of the line, from 1; none for the log as a whole.
+        /// Line number, from 1; `None` for the log as a whole.
         line: Option<u64>,
-        /// What.
+        /// The information.
         what: String,
     },
     /// The testbed's receiver took CPU time of the device.
     ReceiverOnDevice {
-        /// Share of the device's CPU time that was the receiver's, 0 to 1; none where it
-        /// can't be told apart.
+        /// Receiver's share of the device's CPU time, 0 to 1; `None` if it cannot be separated.
         share: Option<f64>,
     },
-    /// Queues of the DUT had no packet, where others of the same interface had some.
+    /// Queues of the DUT had no packet, although others of the same interface had some.
     IdleQueues {
         /// Interface.
         interface: String,
@@ -149,57 +148,57 @@ pub enum Warning {
         direction: String,
         /// The queues without a packet, from 0.
         idle: Vec<u16>,
-        /// Queues in all.
+        /// Total number of queues.
         queues: u16,
     },
-    /// The window opened before every flow was there.
+    /// The window opened before every flow was present.
     OpenedEarly {
-        /// How many were there.
+        /// Number of present flows.
         there: u64,
         /// Flows of the traffic.
         flows: u64,
-        /// What "there" means, e.g. `flows had been received`.
+        /// Meaning of "present", e.g. `flows had been received`.
         what: String,
-        /// Length of the warm-up, nanoseconds.
+        /// Length of the warm-up in nanoseconds.
         warmup_ns: u64,
     },
-    /// When the drain had lasted as long as it may, packets were neither received nor
-    /// counted as dropped by the DUT: they count as lost.
+    /// After the maximum time of the drain, packets were neither received nor counted as dropped by
+    /// the DUT: they count as lost.
     Unaccounted {
-        /// How many.
+        /// Number of packets.
         packets: i64,
         /// Length of the drain in nanoseconds.
         drain_ns: u64,
     },
-    /// Packets arrived otherwise than a router may leave them. They count as lost.
+    /// Packets arrived with changes that a router must not make. They count as lost.
     Damaged {
-        /// How many.
+        /// Number of packets.
         packets: u64,
         /// Packets that arrived intact.
         intact: u64,
-        /// The damaged ones by what is wrong with them.
+        /// Damaged packets by fault.
         faults: BTreeMap<String, u64>,
-        /// Which packets were checked; none: every one.
+        /// Checked sample; `None` if every packet was checked.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sample: Option<CheckedSample>,
     },
     /// Packets arrived more than once; each counts once.
     Duplicated {
-        /// How many too many.
+        /// Number of surplus packets.
         packets: u64,
-        /// Packets that arrived, each counted once.
+        /// Received packets, each counted once.
         arrived: u64,
     },
     /// Packets arrived after later ones of the same flow.
     Reordered {
-        /// How many.
+        /// Number of packets.
         packets: u64,
-        /// Packets that arrived.
+        /// Received packets.
         arrived: u64,
     },
     /// UDP packets between the benchmark's addresses arrived that fwdlab did not send.
     Unstamped {
-        /// How many.
+        /// Number of packets.
         packets: u64,
     },
     /// An earlier attempt at the run measured some of the trials: on another start of the device.
@@ -212,7 +211,7 @@ pub enum Warning {
 }
 
 impl Warning {
-    /// One sentence for a person.
+    /// Returns one sentence for the user.
     pub fn sentence(&self) -> String {
         use crate::units::format_pps;
         match self {
@@ -339,7 +338,7 @@ impl Warning {
         }
     }
 
-    /// True if nearly every packet arrived with another source address than it was sent with.
+    /// True if nearly every packet arrived with a different source address.
     pub fn is_translation(&self) -> bool {
         match self {
             Warning::Damaged { packets, intact, faults, .. } => {
@@ -349,21 +348,20 @@ impl Warning {
         }
     }
 
-    /// True if the number itself can't be trusted (exit code 4). Damage is a finding about
-    /// the device, and damaged packets are not part of the rate; if most packets are
-    /// damaged, the rate represents only the others.
+    /// True if the number itself is unreliable (exit code 4). Damage is a finding about the device,
+    /// and damaged packets are not part of the rate; if most packets are damaged, the rate
+    /// represents only the others.
     pub fn is_fatal(&self) -> bool {
         match self {
             Warning::NotConserved { .. } | Warning::NotVerified { .. } => true,
-            // Of those that were checked, where it is known of these alone.
+            // The share of the checked packets, if only these are known.
             Warning::Damaged { sample: Some(sample), .. } => sample.damaged > sample.checked / 2,
             Warning::Damaged { packets, intact, .. } => packets > intact,
             _ => false,
         }
     }
 
-    /// True when it is about rates and CPU time, which say nothing of a device that is
-    /// emulated.
+    /// True if it concerns rates and CPU time, which are meaningless for an emulated device.
     pub fn is_of_time(&self) -> bool {
         matches!(
             self,
@@ -375,13 +373,13 @@ impl Warning {
     }
 }
 
-/// True if nearly all packets arrived with another source address than they were sent with.
+/// True if nearly all packets arrived with a different source address.
 fn is_translated(packets: u64, intact: u64, faults: &BTreeMap<String, u64>) -> bool {
     let translated = faults.get(Fault::SourceAddress.name()).copied().unwrap_or(0);
     translated > 0 && translated.saturating_mul(100) >= (packets + intact).saturating_mul(99)
 }
 
-/// What was wrong with packets, the most frequent first: `12 x ttl, 1 x payload`.
+/// Returns the faults of packets, the most frequent first: `12 x ttl, 1 x payload`.
 pub fn faults_in_words(faults: &BTreeMap<String, u64>) -> String {
     let mut all: Vec<(&String, &u64)> = faults.iter().collect();
     all.sort_by_key(|(_, packets)| std::cmp::Reverse(**packets));
@@ -394,7 +392,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steadiness_is_never_an_infinite_percentage() {
+    fn unsteadiness_is_a_finite_percentage() {
         for ratio in [f64::MAX, f64::INFINITY, f64::NAN] {
             let sentence = Warning::NotSteady { ratio }.sentence();
             assert!(sentence.contains("nothing was forwarded in the first third"), "{sentence}");

@@ -1,14 +1,14 @@
-//! Command lines as words: what a shell would make of them before any expansion.
+//! Command lines as words, split as by a shell before any expansion.
 //!
-//! Quotes and backslashes mean what they mean to sh (POSIX.1-2024, XCU 2.2). Left out on
-//! purpose: variables, globs, pipes, redirections and all else that a shell carries out.
-//! A command is a program with its arguments; who wants a shell names it: `sh -c '...'`.
+//! Quotes and backslashes have their meaning in sh (POSIX.1-2024, XCU 2.2). Out of scope:
+//! variables, globs, pipes, redirections and everything else that a shell executes. A command is a
+//! program with its arguments; for a shell write `sh -c '...'`.
 
-/// The words of a command line.
+/// Returns the words of a command line.
 ///
 /// # Errors
-/// A sentence that says what is wrong: a quote that is never closed, a backslash at the
-/// end, a character that only a shell could carry out, or no word at all.
+/// A sentence about the fault: an unclosed quote, a backslash at the end, a character that only a
+/// shell could execute, or no word at all.
 pub fn split(line: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -17,7 +17,7 @@ pub fn split(line: &str) -> Result<Vec<String>, String> {
         match c {
             ' ' | '\t' | '\n' => words.extend(word.take()),
             '\\' => match chars.next() {
-                // A line that goes on in the next one.
+                // A line that continues in the next one.
                 Some('\n') => {}
                 Some(next) => word.get_or_insert_default().push(next),
                 None => return Err("a backslash at the end".to_owned()),
@@ -34,13 +34,13 @@ pub fn split(line: &str) -> Result<Vec<String>, String> {
     if words.is_empty() { Err("there is no word".to_owned()) } else { Ok(words) }
 }
 
-/// A line that [`split`] takes apart into these words again.
+/// Returns a line that [`split`] splits into these words.
 pub fn join<S: AsRef<str>>(words: &[S]) -> String {
     let words: Vec<String> = words.iter().map(|word| quote(word.as_ref())).collect();
     words.join(" ")
 }
 
-/// A word as sh reads it back.
+/// Returns a word in a form that sh reads back unchanged.
 pub fn quote(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -49,7 +49,7 @@ pub fn quote(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Everything up to the next quote, as it stands.
+/// Reads everything up to the next quote, unchanged.
 fn quoted(chars: &mut std::str::Chars, word: &mut String) -> Result<(), String> {
     for c in chars {
         match c {
@@ -60,7 +60,7 @@ fn quoted(chars: &mut std::str::Chars, word: &mut String) -> Result<(), String> 
     Err("a ' that is never closed".to_owned())
 }
 
-/// The same, where a backslash takes the meaning of the four characters that have one.
+/// Like `quoted`, with backslashes that escape the four special characters.
 fn double_quoted(chars: &mut std::str::Chars, word: &mut String) -> Result<(), String> {
     while let Some(c) = chars.next() {
         match c {
@@ -86,7 +86,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn words_are_those_of_a_shell() {
+    fn words_match_a_shell() {
         for (line, expected) in [
             ("uname -v", vec!["uname", "-v"]),
             ("  a\t b \n", vec!["a", "b"]),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_a_shell_can_do_is_refused() {
+    fn shell_features_are_refused() {
         for (line, why) in [
             ("", "no word"),
             ("  ", "no word"),
@@ -128,7 +128,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn joined_words_are_split_again(words in proptest::collection::vec(".*", 1..6)) {
+        fn joined_words_survive_a_round_trip(words in proptest::collection::vec(".*", 1..6)) {
             prop_assert_eq!(split(&join(&words)), Ok(words));
         }
     }

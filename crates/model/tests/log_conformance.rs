@@ -1,9 +1,9 @@
-//! Logs of the netbenches archive, read and compared with what is known of them.
+//! Logs of the netbenches archive, read and compared with known values.
 //!
-//! The repository has figures of some, from which logs are rendered, and five experiments.
-//! Two larger collections may lie beside it (see `fwdlab_testdata`): `conformance/logs`, one
-//! log a line form with what its lines say (`expected.json`, made with the archive's own
-//! shell pipeline and ministat of FreeBSD 14), and `archive`, whole experiments.
+//! The repository contains figures of some, from which logs are rendered, and five experiments. Two
+//! larger collections may be next to it (see `fwdlab_testdata`): `conformance/logs`, one log per
+//! line format with the expected values (`expected.json`, made with the archive's own shell
+//! pipeline and ministat of FreeBSD 14), and `archive`, whole experiments.
 
 use fwdlab_model::log::{
     self, DuringLog, GeneratorLog, Info, InfoForm, Interval, Layout, Log, NumberedLine, Trend,
@@ -14,7 +14,7 @@ use std::fs;
 use std::path::Path;
 
 #[test]
-fn rendered_logs_say_what_they_are_rendered_from() {
+fn rendered_logs_have_their_source_values() {
     let logs = fwdlab_testdata::logs();
     assert!(logs.len() > 20);
     for FixtureLog { number, text, expected } in logs {
@@ -36,7 +36,7 @@ fn rendered_logs_say_what_they_are_rendered_from() {
 }
 
 #[test]
-fn every_log_says_what_is_expected() {
+fn logs_have_the_expected_values() {
     let Some(folder) = larger("conformance/logs") else { return };
     let text = fs::read_to_string(folder.join("expected.json")).unwrap();
     let expected: Value = serde_json::from_str(&text).unwrap();
@@ -84,7 +84,8 @@ fn numbers(list: &Value) -> Vec<u64> {
     list.as_array().unwrap().iter().map(|number| number.as_u64().unwrap()).collect()
 }
 
-/// Middle of sorted values, of two the mean; fewer than three print nothing.
+/// Returns the median of sorted values, the mean of two for an even number; `None` with fewer than
+/// three values.
 fn mean_even(sorted: &[u64]) -> Option<f64> {
     let middle = sorted.len() / 2;
     let mean = |pair: &[u64]| (pair[0] + pair[1]) as f64 / 2.0;
@@ -95,12 +96,12 @@ fn mean_even(sorted: &[u64]) -> Option<f64> {
     }
 }
 
-/// Middle of sorted values, of two the upper one.
+/// Returns the median of sorted values, the upper one for an even number.
 fn upper_even(sorted: &[u64]) -> Option<f64> {
     (sorted.len() > 2).then(|| sorted[sorted.len() / 2] as f64)
 }
 
-/// `%.8g` of what lies between 1 and 10^8.
+/// Formats values between 1 and 10^8 as `%.8g`.
 fn printed(value: f64) -> String {
     assert!((1.0..99_999_999.5).contains(&value), "{value} needs an exponent");
     let digits = format!("{}", value.trunc()).len();
@@ -132,25 +133,25 @@ fn info(bytes: &[u8], expected: &Value) {
     let info = Info::parse(bytes).unwrap();
     assert_eq!(info.unknown, [] as [NumberedLine; 0]);
     let none = |value: &Value| value.as_str().filter(|&v| v != "none" && !v.is_empty()).is_none();
-    let says = |name: &str, value: &Option<String>| match value {
+    let expect_value = |name: &str, value: &Option<String>| match value {
         None => assert!(none(&expected[name]), "{name}: {}", expected[name]),
         Some(value) => assert_eq!(expected[name], *value, "{name}"),
     };
-    says("CFG", &info.configuration_path);
+    expect_value("CFG", &info.configuration_path);
     if expected["format"] == "shell" {
         assert_eq!(info.form, InfoForm::Shell);
-        says("IMAGE", &info.image);
-        says("PKTGEN", &info.traffic);
-        says("UNAME", &info.uname);
+        expect_value("IMAGE", &info.image);
+        expect_value("PKTGEN", &info.traffic);
+        expect_value("UNAME", &info.uname);
         assert_eq!(info.revision(), info.image.as_deref());
         return;
     }
     let cut = expected["end"].is_null();
     assert_eq!(info.form, if cut { InfoForm::TruncatedText } else { InfoForm::Text });
-    says("Image", &info.image);
-    says("uname", &info.uname);
-    says("start", &info.started);
-    says("end", &info.ended);
+    expect_value("Image", &info.image);
+    expect_value("uname", &info.uname);
+    expect_value("start", &info.started);
+    expect_value("end", &info.ended);
     assert!(info.started_at().is_some_and(|moment| moment.starts_with("201")));
     assert_eq!(info.ended_at().is_none(), cut);
     let revision = info.image.as_deref().map(|image| image.split('-').nth(1).unwrap());
@@ -166,14 +167,14 @@ fn during(bytes: &[u8], expected: &Value) {
 }
 
 #[test]
-fn whole_experiments_hold_no_unknown_line() {
+fn whole_experiments_have_no_unknown_lines() {
     for archive in archives() {
         let known = if archive.is_larger() { (440, 33_519) } else { (440, 20_014) };
         assert_eq!(hold_no_unknown_line(archive.path()), known);
     }
 }
 
-/// How many logs there are, and how many rates in them.
+/// Returns the number of logs, and the number of rates in them.
 fn hold_no_unknown_line(folder: &Path) -> (usize, usize) {
     let (mut logs, mut intervals) = (0, 0);
     let mut visit = vec![folder.to_path_buf()];

@@ -1,7 +1,6 @@
-//! Properties of the reader of generators' logs: it never panics, what is
-//! rendered reads back, no line is lost, and what netbenches keeps is what its
-//! shell pipeline keeps. The inputs that fuzzing collected
-//! (`fuzz/corpus/generator_log`) are read again, on a stable compiler.
+//! Properties of the parser of generator logs: it never panics, rendered logs round-trip, no line
+//! is lost, and the kept intervals match netbenches' shell pipeline. The inputs collected by
+//! fuzzing (`fuzz/corpus/generator_log`) are also read, on a stable compiler.
 
 use fwdlab_model::log::{
     self, DuringLog, EquilibriumLog, GeneratorLog, Info, Interval, KEPT_LINES, Layout,
@@ -10,10 +9,10 @@ use proptest::prelude::*;
 use std::fs;
 use std::path::Path;
 
-/// What is left of `text` by `head -n (L - 10) | tail -n (L - 25)`, `L` being
-/// what `wc -l` says, and of that the lines that match
-/// `main_thread[[:space:]]\[[[:digit:]]+\][[:space:]][1-9].*pps`, each cut to
-/// the fourth field between single blanks. Slow and literal.
+/// Returns the result of `head -n (L - 10) | tail -n (L - 25)` on `text`, `L` being the count of
+/// `wc -l`, and of that the lines that match
+/// `main_thread[[:space:]]\[[[:digit:]]+\][[:space:]][1-9].*pps`, each cut to the fourth field
+/// between single blanks. Slow and literal.
 fn netbenches(text: &str) -> Vec<String> {
     let wc = text.matches('\n').count();
     if wc <= 25 {
@@ -40,7 +39,7 @@ fn matches(line: &str) -> bool {
     })
 }
 
-/// A line as pkt-gen prints it with `-N`.
+/// Formats a line as pkt-gen prints it with `-N`.
 fn render(interval: &Interval) -> String {
     let Interval { clock_us, version, pps, packets, duration_us, .. } = interval;
     let (seconds, microseconds) = (clock_us / 1_000_000, clock_us % 1_000_000);
@@ -92,7 +91,7 @@ fn interval() -> impl Strategy<Value = Interval> {
     )
 }
 
-/// One line of a log: an interval, or the words of something else.
+/// Generates one line of a log: an interval, or other text.
 fn line() -> impl Strategy<Value = Result<Interval, String>> {
     let other = prop::sample::select(vec![
         "",
@@ -118,12 +117,12 @@ fn accounted(log: &GeneratorLog) -> usize {
 
 proptest! {
     #[test]
-    fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
+    fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
         read_all(&bytes);
     }
 
     #[test]
-    fn no_damaged_log_makes_it_panic(
+    fn damaged_logs_do_not_panic(
         lines in prop::collection::vec(line(), 1..40),
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..20),
         cut in any::<prop::sample::Index>(),
@@ -140,7 +139,7 @@ proptest! {
     }
 
     #[test]
-    fn a_rendered_log_reads_back(
+    fn rendered_logs_survive_a_round_trip(
         lines in prop::collection::vec(line(), 1..80),
         ends in prop::sample::select(vec!["\n", "\r\n"]),
         is_terminated in any::<bool>(),
@@ -169,10 +168,10 @@ proptest! {
         prop_assert_eq!(log.version, expected.first().map(|interval| interval.version));
     }
 
-    /// The rates of the rendered lines have no unit, so that the field that the
-    /// pipeline cuts out is the rate.
+    /// The rates of the rendered lines have no unit, so the field that the pipeline cuts out is the
+    /// rate.
     #[test]
-    fn what_netbenches_keeps_is_what_its_pipeline_keeps(
+    fn kept_intervals_match_the_netbenches_pipeline(
         lines in prop::collection::vec(line(), 0..60),
         missing_end in any::<bool>(),
     ) {
@@ -191,7 +190,7 @@ proptest! {
     }
 }
 
-/// Reads bytes as everything that they might be, and asks for everything.
+/// Parses bytes as every supported format, and calls every accessor.
 fn read_all(bytes: &[u8]) {
     if let Err(refusal) = log::parse(bytes) {
         assert!(!refusal.to_string().is_empty());
@@ -210,7 +209,7 @@ fn read_all(bytes: &[u8]) {
 }
 
 #[test]
-fn what_fuzzing_collected_is_read() {
+fn fuzzing_corpus_does_not_panic() {
     let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
     for (kind, fewest) in [("seeds", 10), ("corpus", 50)] {
         let folder = fuzz.join(kind).join("generator_log");
@@ -222,10 +221,9 @@ fn what_fuzzing_collected_is_read() {
     }
 }
 
-/// The lengths around those at which the rule begins to keep something, each
-/// with and without a last line feed.
+/// The lengths around which the rule begins to keep lines, each with and without a last line feed.
 #[test]
-fn the_rule_at_its_edges() {
+fn netbenches_rule_handles_boundary_lengths() {
     for lines in 0..60 {
         for is_terminated in [true, false] {
             let interval =

@@ -1,38 +1,38 @@
-//! A DUT that is any program (`dut.kind = "command"`).
+//! A DUT that is any forwarding program (`dut.kind = "command"`).
 
 use fwdlab_packet::named;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// How a program that forwards is started, asked and ended. Commands are lists of
-/// arguments. All defaults add nothing to a plan's hash.
+/// Commands to start, query and stop a forwarding program, as lists of arguments. All defaults add
+/// nothing to a plan's hash.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CommandSettings {
-    /// Starts it: the program itself, or what leaves it in the background.
+    /// Starts it: the program itself, or a command that leaves it in the background.
     pub start: Vec<String>,
-    /// Succeeds as soon as it forwards; empty: as soon as packets come through.
+    /// Succeeds once it forwards; empty to wait until packets come through.
     pub ready: Vec<String>,
-    /// Ends it; empty: by a signal.
+    /// Stops it; empty for a signal.
     pub stop: Vec<String>,
-    /// Prints what it has counted; empty: it doesn't tell.
+    /// Prints its counters; empty if it has none.
     pub statistics: Vec<String>,
-    /// What is read from that: a counter's name, and a regular expression with one group or
-    /// a JSON pointer (RFC 6901).
+    /// Counters in that output: name, and a regular expression with one group or a JSON pointer
+    /// (RFC 6901).
     pub counters: BTreeMap<String, String>,
-    /// What it changes of packets.
+    /// Changes that it makes to packets.
     pub rewrites: Rewrites,
 }
 
 impl CommandSettings {
-    /// True when nothing differs from the defaults.
+    /// True if nothing differs from the defaults.
     pub(super) fn is_default(&self) -> bool {
         *self == Self::default()
     }
 }
 
 named! {
-    /// What a device that forwards changes of a packet.
+    /// Changes that a forwarding device makes to a packet.
     pub enum Rewrites default Route {
         /// MAC addresses and TTL or hop limit, as a router (RFC 1812).
         Route = "route",
@@ -43,7 +43,7 @@ named! {
     }
 }
 
-/// Placeholders of the commands, with what takes their place.
+/// Placeholders of the commands, with descriptions of their values.
 pub const PLACEHOLDERS: [(&str, &str); 9] = [
     ("{ingress}", "the DUT's interface towards the sender"),
     ("{egress}", "its interface towards the receiver"),
@@ -57,7 +57,7 @@ pub const PLACEHOLDERS: [(&str, &str); 9] = [
 ];
 
 impl super::DutSettings {
-    /// What the device changes of a packet.
+    /// Returns the changes that the device makes to a packet.
     pub fn rewrites(&self) -> Rewrites {
         match self.kind {
             super::DutKind::Command => self.command.rewrites,
@@ -65,7 +65,7 @@ impl super::DutSettings {
         }
     }
 
-    /// What the program that forwards is missing, and what to write.
+    /// Returns the missing part of a forwarding program, and the remedy.
     pub(super) fn lacks_program(&self) -> Option<(&'static str, &'static str)> {
         (self.kind == super::DutKind::Command && self.command.start.is_empty()).then_some((
             "nothing says how the program that forwards is started",

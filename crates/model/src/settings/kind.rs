@@ -1,5 +1,4 @@
-//! The kinds of devices under test, a row each: what can be said of a kind before any
-//! device is asked.
+//! Kinds of devices under test, one row each: properties of a kind that are known without a device.
 
 use super::{Directions, Engine, GeneratorKind, Settings, TestbedKind};
 use crate::system::System;
@@ -10,7 +9,7 @@ named! {
     pub enum DutKind {
         /// The Linux kernel's own forwarding.
         Linux = "linux",
-        /// fwdlab's own software router, a process of its own.
+        /// fwdlab's own software router, a separate process.
         Router = "router",
         /// The FreeBSD kernel's own forwarding; in laboratories and imported runs.
         Freebsd = "freebsd",
@@ -19,40 +18,40 @@ named! {
     }
 }
 
-/// What is known of a kind.
+/// Properties of a kind.
 #[derive(Clone, Copy, Debug)]
 pub struct DutRow {
-    /// What it is, for a sentence.
+    /// Description, for a sentence.
     pub words: &'static str,
-    /// True for a program, whose work is CPU time of programs; false for a kernel.
+    /// True for a program, whose work is CPU time of processes; false for a kernel.
     pub is_program: bool,
-    /// True when settings can be switched while traffic flows.
+    /// True if settings can be switched while traffic flows.
     pub alternates: bool,
-    /// True when its firewall's connections can be counted and removed.
+    /// True if its firewall's connections can be counted and removed.
     pub tells_states: bool,
-    /// Time that its start and end add to a run, with the wait until it forwards.
+    /// Time that its start and stop add to a run, including the wait until it forwards.
     pub start_ms: u64,
     /// Time that a guest of this kind takes to boot.
     pub boot_ms: u64,
     /// Operating systems that it runs on.
     pub systems: &'static [System],
-    /// Testbeds that have none, why, and what to write instead.
+    /// Testbeds without this kind, the reason, and what to write instead.
     pub lacking: &'static [(TestbedKind, &'static str, &'static str)],
 }
 
-/// No kernel on the testbed of packets in memory.
+/// The testbed of packets in memory has no kernel.
 const NO_KERNEL: (TestbedKind, &str, &str) = (
     TestbedKind::Memory,
     "no kernel forwards packets in memory",
     "write kind = \"router\" in [dut], or kind = \"netns\" in [testbed]",
 );
-/// No programs in guests: a virtual machine is there for its kernel.
+/// Guests run no forwarding programs: a virtual machine is used for its kernel.
 const NO_PROGRAM: (TestbedKind, &str, &str) = (
     TestbedKind::Vm,
     "a virtual machine has a kernel under test, not a program",
     "write kind = \"linux\" or \"freebsd\" in [dut], or kind = \"netns\" in [testbed]",
 );
-/// No FreeBSD on one machine.
+/// A single machine has no FreeBSD.
 const NO_FREEBSD: (&str, &str) = (
     "this machine's kernel is not FreeBSD's",
     "write kind = \"vm\" in [testbed] and disk = \"IMAGE\" in [vm], or kind = \"ssh\" and \
@@ -60,7 +59,7 @@ const NO_FREEBSD: (&str, &str) = (
 );
 
 impl DutKind {
-    /// What is known of it.
+    /// Returns the properties of a kind.
     pub fn row(self) -> DutRow {
         match self {
             DutKind::Linux => DutRow {
@@ -120,7 +119,7 @@ impl DutKind {
 }
 
 impl Settings {
-    /// Why the device can't be had as it is described, and what to write; none when it can.
+    /// Returns why the described device is not available, and the remedy; `None` if it is.
     pub fn lacks_device(&self) -> Option<(&'static str, &'static str)> {
         let lacking = self.dut.kind.row().lacking;
         let here = lacking.iter().find(|(testbed, ..)| *testbed == self.testbed.kind);
@@ -128,8 +127,8 @@ impl Settings {
             .or_else(|| self.dut.lacks_program().or_else(|| self.lacks_machine()))
     }
 
-    /// Why nothing here can send in the directions that are asked for, and what to write; none
-    /// when something can.
+    /// Returns why no generator here can send in the requested directions, and the remedy; `None`
+    /// if one can.
     pub fn lacks_direction(&self) -> Option<(&'static str, &'static str)> {
         let is_ours = self.traffic.generator == GeneratorKind::Fwdlab;
         let here = [TestbedKind::Auto, TestbedKind::Memory, TestbedKind::Netns, TestbedKind::Sim];
@@ -149,7 +148,7 @@ impl Settings {
         }
     }
 
-    /// What a virtual machine lacks of what it boots, and what to write.
+    /// Returns what a virtual machine lacks to boot, and the remedy.
     fn lacks_machine(&self) -> Option<(&'static str, &'static str)> {
         let vm = &self.testbed.vm;
         match self.dut.kind {

@@ -1,5 +1,4 @@
-//! What can be chosen of the DUT of a laboratory (`testbed.kind = "ssh"`), and of its
-//! traffic generator.
+//! Settings of a laboratory's DUT (`testbed.kind = "ssh"`), and of its traffic generator.
 
 use fwdlab_packet::named;
 use serde::{Deserialize, Serialize};
@@ -10,7 +9,7 @@ use std::fmt;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RemoteSettings {
-    /// Which program makes the firewall.
+    /// Firewall program.
     pub firewall_program: FirewallProgram,
     /// FreeBSD: lines of loader.conf(5) by name.
     pub loader: BTreeMap<String, String>,
@@ -19,27 +18,27 @@ pub struct RemoteSettings {
     /// FreeBSD: `kern.random.harvest.mask`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub harvest_mask: Option<u32>,
-    /// Bind the interrupts of queue n of the DUT's interfaces to a CPU of its own.
+    /// Bind the interrupts of queue n of the DUT's interfaces to a separate CPU.
     pub bind_interrupts: bool,
-    /// Directory of files that are laid over the DUT's own.
+    /// Directory of files that replace the DUT's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overlay: Option<Overlay>,
-    /// What is installed before anything is measured.
+    /// Revision that is installed before measurements.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<Revision>,
-    /// When the DUT is rebooted.
+    /// Reboots of the DUT.
     pub reboot: Reboot,
 }
 
 impl RemoteSettings {
-    /// True when nothing differs from the defaults.
+    /// True if nothing differs from the defaults.
     pub(super) fn is_default(&self) -> bool {
         *self == Self::default()
     }
 }
 
 named! {
-    /// Which program makes a DUT's firewall.
+    /// Firewall program of a DUT.
     pub enum FirewallProgram default Auto {
         /// nft on Linux, pf on FreeBSD.
         Auto = "auto",
@@ -57,60 +56,60 @@ named! {
 }
 
 named! {
-    /// When a DUT is rebooted.
+    /// Reboots of a DUT.
     pub enum Reboot default Needed {
-        /// Before a run whose variant needs it.
+        /// Before a run whose variant requires it.
         Needed = "needed",
         /// Before every run: each starts from the same state.
         Always = "always",
-        /// Not at all: what needs one is refused.
+        /// Never: settings that require a reboot are refused.
         Never = "never",
     }
 }
 
-/// Files that are laid over a DUT's.
+/// Files that replace a DUT's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Overlay {
-    /// Directory as written in the experiment.
+    /// Directory as in the experiment.
     pub directory: String,
-    /// Text of each file by its path from the DUT's root without the leading slash,
-    /// `etc/rc.conf` (so that the plan's hash covers it).
+    /// Text of each file by its path from the DUT's root without the leading slash, `etc/rc.conf`
+    /// (so the plan's hash covers it).
     pub files: BTreeMap<String, String>,
 }
 
 impl fmt::Display for Overlay {
-    /// As an experiment file writes it.
+    /// Writes the notation of experiment files.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.directory)
     }
 }
 
-/// A revision of the DUT's software: how it gets there, and how one sees that it runs.
-/// Commands are words as a shell would divide them; nothing is expanded.
+/// A revision of the DUT's software: its installation and its verification. Commands are words
+/// divided as by a shell; nothing is expanded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Revision {
-    /// Commands on the DUT, in their order; the DUT is rebooted after them.
+    /// Commands on the DUT, in order; the DUT is rebooted after them.
     pub install: Vec<String>,
-    /// File of this machine that is fed to `upgrade` on the DUT, before `install`. One that
-    /// ends with `.xz`, `.gz` or `.zst` is unpacked on the way.
+    /// File on this machine that is piped to `upgrade` on the DUT, before `install`. `.xz`, `.gz`
+    /// and `.zst` files are decompressed in transit.
     pub image: Option<String>,
     /// Command on the DUT that reads the image from its standard input.
     pub upgrade: String,
-    /// Command whose output names the revision that runs.
+    /// Command whose output identifies the running revision.
     pub verify: String,
-    /// Text that this output must contain; empty: what is printed is recorded only.
+    /// Text that this output must contain; empty to record the output only.
     pub expect: String,
 }
 
 named! {
-    /// What makes and counts the traffic.
+    /// Generator and counter of the traffic.
     pub enum GeneratorKind default Fwdlab {
         /// fwdlab's own senders and receiver.
         Fwdlab = "fwdlab",
         /// netmap's pkt-gen.
         PktGen = "pkt-gen",
-        /// The Linux kernel's pktgen; fwdlab receives.
+        /// The Linux kernel's pktgen, with fwdlab as receiver.
         Pktgen = "pktgen",
         /// A TRex server (stateless mode).
         Trex = "trex",
@@ -122,8 +121,8 @@ named! {
 }
 
 impl GeneratorKind {
-    /// False for one that keeps no rate by itself: on a device of its own it can only send as fast
-    /// as possible.
+    /// False for a generator that cannot pace by itself: on a dedicated device it can only send at
+    /// the maximum rate.
     pub fn keeps_rate(self) -> bool {
         self != GeneratorKind::Testpmd
     }

@@ -5,7 +5,7 @@ use fwdlab_packet::named;
 named! {
     /// Addresses that the DUT translates.
     pub enum Nat default None {
-        /// None: packets keep their addresses.
+        /// No translation: packets keep their addresses.
         None = "none",
         /// The source address becomes the egress interface's (masquerade, SNAT).
         Source = "source",

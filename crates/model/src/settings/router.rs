@@ -1,31 +1,31 @@
-//! What can be chosen of fwdlab's own software router (`dut.kind = "router"`).
-//! Routes, firewall and queues are settings of every device and not here.
+//! Settings of fwdlab's own software router (`dut.kind = "router"`). Routes, firewall and queues
+//! are settings of every device.
 
 use fwdlab_packet::forwarding::{FibAlgorithm, ForwardingPath, Locking, StateTable};
 use fwdlab_packet::named;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Most states that the router's table may be asked to hold.
+/// Largest permitted number of states in the router's table.
 pub const STATES_MAX: u32 = 16_777_216;
 
 /// The router's part of `[dut]`. All defaults add nothing to a plan's hash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RouterSettings {
-    /// How the longest matching prefix is found.
+    /// Algorithm of the longest-prefix match.
     pub fib: FibAlgorithm,
-    /// What workers hold while they look a route up.
+    /// Lock that workers hold during a route lookup.
     pub locking: Locking,
-    /// Which way through the code a packet takes.
+    /// Code path of packets.
     pub path: ForwardingPath,
-    /// Where the stateful firewall keeps its states.
+    /// Storage of the stateful firewall's states.
     pub state: StateTable,
-    /// Most states held at a time, 1 to [`STATES_MAX`].
+    /// Maximum number of states, 1 to [`STATES_MAX`].
     pub state_limit: u32,
-    /// Feed every packet to a pool of entropy that all workers share.
+    /// Feed every packet to an entropy pool that all workers share.
     pub entropy_harvest: bool,
-    /// What the router receives from and sends to.
+    /// Sockets that the router receives from and sends to.
     pub port: RouterPort,
     /// Routes from a file in place of synthesised ones.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,7 +33,7 @@ pub struct RouterSettings {
 }
 
 impl RouterSettings {
-    /// True when nothing differs from the defaults.
+    /// True if nothing differs from the defaults.
     pub(super) fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -55,8 +55,7 @@ impl Default for RouterSettings {
 }
 
 named! {
-    /// What the router receives from and sends to on the `netns` testbed; the
-    /// `memory` testbed has rings in memory only.
+    /// Sockets of the router on the `netns` testbed; the `memory` testbed only has rings in memory.
     pub enum RouterPort {
         /// The fastest one whose probe succeeds.
         Auto = "auto",
@@ -67,18 +66,18 @@ named! {
     }
 }
 
-/// A file of routes. Only what identifies it goes into a plan: a dump of the
-/// Internet's routes is far too big to be copied into every store.
+/// A file of routes. A plan only contains its identification: a dump of the Internet's routes is
+/// far too big to be copied into every store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoutesFile {
-    /// File name as written in the experiment.
+    /// File name as in the experiment.
     pub file: String,
-    /// Digest of its content, so that the plan's hash covers it.
+    /// Digest of its content, so the plan's hash covers it.
     pub digest: String,
 }
 
 impl fmt::Display for RoutesFile {
-    /// As an experiment file writes it.
+    /// Writes the notation of experiment files.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)
     }

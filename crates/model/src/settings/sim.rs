@@ -1,10 +1,10 @@
-//! The law of the simulated device.
+//! Behaviour of the simulated device.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// `[testbed.sim]`: the simulated device's law. Its truth is computed from
-/// these numbers and the variant's settings, never from what was measured.
+/// `[testbed.sim]`: behaviour of the simulated device. Its true rate is computed from these numbers
+/// and the variant's settings, never from measurements.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SimSettings {
     /// Packets per second that the device forwards in the base variant.
@@ -19,18 +19,18 @@ pub struct SimSettings {
     pub jitter: f64,
     /// Loss ratio below capacity (RFC 2544 frame loss), 0 to 1.
     pub loss: f64,
-    /// Packets that the device keeps while more arrive than it forwards; the default adds
-    /// nothing to a plan's hash.
+    /// Packets that the device buffers while more arrive than it forwards; the default adds nothing
+    /// to a plan's hash.
     #[serde(default, skip_serializing_if = "SimSettings::is_none")]
     pub buffer: u32,
-    /// What it forwards from the receiver to the sender, as a share of what it forwards the
-    /// other way, where packets go both ways; the default adds nothing to a plan's hash.
+    /// Capacity from the receiver to the sender, as a share of the capacity in the other direction,
+    /// for traffic in both directions; the default adds nothing to a plan's hash.
     #[serde(default = "SimSettings::alike", skip_serializing_if = "SimSettings::is_alike")]
     pub reverse: f64,
-    /// What the simulated sender reaches at most, in packets per second.
+    /// Maximum rate of the simulated sender, in packets per second.
     pub ceiling_pps: f64,
-    /// Line rate of its links, bits per second on the medium (L1); none adds nothing to a plan's
-    /// hash.
+    /// Line rate of its links in bits per second on the medium (L1); `None` adds nothing to a
+    /// plan's hash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link_speed_bps: Option<u64>,
     /// The table of its stateful firewall; the default adds nothing to a plan's hash.
@@ -38,13 +38,13 @@ pub struct SimSettings {
     pub table: SimTable,
     /// Factor on the capacity by "setting=label", e.g. "firewall=stateful" = 0.8.
     pub effect: BTreeMap<String, f64>,
-    /// When true a run takes its real time; when false it returns at once.
+    /// True: a run takes its real time; false: it returns immediately.
     pub realtime: bool,
-    /// Share of the runs that are degraded from start to end, 0 to 0.5. The
-    /// default of this and the next adds nothing to a plan's hash.
+    /// Share of the runs that are degraded from start to end, 0 to 0.5. The default of this and the
+    /// next adds nothing to a plan's hash.
     #[serde(default, skip_serializing_if = "SimSettings::is_clean")]
     pub contamination: f64,
-    /// Share of the capacity that a degraded run lacks, 0 to 0.99.
+    /// Share of the capacity that a degraded run loses, 0 to 0.99.
     #[serde(default = "SimSettings::depth", skip_serializing_if = "SimSettings::is_depth")]
     pub contamination_depth: f64,
 }
@@ -76,7 +76,7 @@ impl SimSettings {
 }
 
 impl Default for SimSettings {
-    /// A device about as fast, and a bit steadier, than one core of a virtual machine.
+    /// A device about as fast as one core of a virtual machine, and slightly steadier.
     fn default() -> Self {
         Self {
             capacity_pps: 1.6e6,
@@ -98,14 +98,14 @@ impl Default for SimSettings {
     }
 }
 
-/// The connections of a simulated stateful firewall.
+/// Connection table of a simulated stateful firewall.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SimTable {
-    /// Connections that it holds.
+    /// Maximum number of connections.
     pub states: u32,
-    /// Connections a second that it sets up, in the base variant.
+    /// Connections per second that it sets up, in the base variant.
     pub establishment_pps: f64,
-    /// Connections a second that it removes.
+    /// Connections per second that it removes.
     pub tear_down_pps: f64,
 }
 
@@ -116,7 +116,7 @@ impl SimTable {
 }
 
 impl Default for SimTable {
-    /// A table of Linux's size, at rates of its order.
+    /// A table of Linux's size, with rates of a similar magnitude.
     fn default() -> Self {
         Self { states: 262_144, establishment_pps: 400e3, tear_down_pps: 2e6 }
     }

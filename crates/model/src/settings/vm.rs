@@ -1,37 +1,37 @@
-//! `[vm]`: the machine of QEMU that is the device under test.
+//! `[vm]`: the QEMU guest that is the device under test.
 
 use fwdlab_packet::named;
 use serde::{Deserialize, Serialize};
 
-/// The machine. All defaults add nothing to a plan's hash.
+/// The guest. All defaults add nothing to a plan's hash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct VmSettings {
-    /// Linux: a package, a directory, an image or the release of a kernel. FreeBSD: a directory
-    /// or archive that becomes a kernel beside the disk's own. As written in the experiment.
+    /// Linux: a package, a directory, an image or the release of a kernel. FreeBSD: a directory or
+    /// archive that becomes a kernel next to the disk's own. As in the experiment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
-    /// Image of a disk, which is never written; as written in the experiment.
+    /// Disk image, which is never written; as in the experiment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disk: Option<String>,
-    /// What executes it.
+    /// Accelerator.
     pub accel: Accel,
-    /// Its CPUs.
+    /// Number of CPUs.
     pub cpus: u16,
-    /// Its memory in MiB.
+    /// Memory in MiB.
     pub memory: u32,
-    /// Its cards for traffic.
+    /// Network cards for traffic.
     pub nic: Nic,
-    /// Packets that it finds at once while its instructions are counted.
+    /// Packets that it finds per poll while its instructions are counted.
     pub batch: u16,
-    /// True where it is followed who calls whom while its instructions are counted.
+    /// True if call stacks are recorded while its instructions are counted.
     #[serde(skip_serializing_if = "is_false")]
     pub calls: bool,
-    /// True where caches are modelled while its instructions are counted.
+    /// True if caches are modelled while its instructions are counted.
     #[serde(skip_serializing_if = "is_false")]
     pub caches: bool,
-    /// True when a rate is measured: packets come over taps then, by senders that don't wait.
-    /// Not written but derived of what stands for a run.
+    /// True if a rate is measured: packets then come over taps, from senders that don't wait. Not
+    /// in the file, but derived from the metric that summarises a run.
     #[serde(skip_serializing_if = "is_false")]
     pub is_timed: bool,
 }
@@ -58,21 +58,20 @@ impl Default for VmSettings {
 }
 
 impl VmSettings {
-    /// True when nothing differs from the defaults.
+    /// True if nothing differs from the defaults.
     pub(super) fn is_default(&self) -> bool {
         *self == Self::default()
     }
 }
 
 named! {
-    /// What executes a virtual machine.
+    /// Accelerator of a virtual machine.
     pub enum Accel default Auto {
-        /// Emulation where instructions are counted; where a rate is measured, the CPU itself
-        /// if it can.
+        /// Emulation to count instructions; to measure a rate, the CPU itself if possible.
         Auto = "auto",
         /// The CPU itself.
         Kvm = "kvm",
-        /// QEMU's emulation: exact counts of instructions, and a time that is no machine's.
+        /// QEMU's emulation: exact instruction counts and meaningless times.
         Tcg = "tcg",
     }
 }

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Names and values as written, and the number of other statements.
+/// Returns names and values in their original notation, and the number of other statements.
 fn read(script: &str) -> (Vec<(String, String)>, usize) {
     let (found, skipped) = assignments(script);
     (found.into_iter().map(|a| (a.name.clone(), a.as_written())).collect(), skipped)
@@ -14,7 +14,7 @@ fn check(script: &str, expected: &[(&str, &str)], skipped: usize) {
 }
 
 #[test]
-fn assignments_as_configuration_files_have_them() {
+fn assignments_of_configuration_files_are_parsed() {
     check("a=\"1\"\t# why\n# b=2\n\nc='$d'", &[("a", "1"), ("c", "$d")], 0);
     check("a=NO\r\nb=\"\"\r\n", &[("a", "NO"), ("b", "")], 0);
     check("a=\"one\ntwo\"\nb=x#y", &[("a", "one\ntwo"), ("b", "x#y")], 0);
@@ -26,7 +26,7 @@ fn assignments_as_configuration_files_have_them() {
 }
 
 #[test]
-fn other_statements_are_counted_and_never_run() {
+fn other_statements_are_counted() {
     check("rm -rf x\nA=1 command\nB=2", &[("B", "2")], 2);
     check("if [ -f x ]; then\nA=1\nfi\nB=2", &[("B", "2")], 4);
     check("f() {\nA=1\n}\nB=2", &[("B", "2")], 3);
@@ -34,7 +34,7 @@ fn other_statements_are_counted_and_never_run() {
 }
 
 #[test]
-fn variables_are_resolved_where_that_is_all() {
+fn values_of_variables_are_resolved() {
     let value = |script: &str| {
         let (found, _) = assignments(script);
         found[0].resolved(beta).ok()

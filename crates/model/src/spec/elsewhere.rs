@@ -1,4 +1,4 @@
-//! Names that users write for things that fwdlab expresses in another way, or can't measure.
+//! Names that users write for features that fwdlab expresses differently, or cannot measure.
 
 /// Names, and the help for them.
 const ELSEWHERE: &[(&[&str], &str)] = &[
@@ -58,7 +58,7 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     (&["runs", "repeat", "repetitions", "iterations"], "write blocks in [design]"),
 ];
 
-/// Returns what to write for a name that is no key of an experiment file.
+/// Returns the help for a name that is not a key of an experiment file.
 pub(super) fn help(name: &str) -> Option<&'static str> {
     let name = name.to_lowercase().replace('-', "_");
     let found = ELSEWHERE.iter().find(|(names, _)| names.contains(&name.as_str()));

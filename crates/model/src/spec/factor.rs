@@ -13,40 +13,39 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::DeTable;
 
-/// One factor as written.
+/// A factor in the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FactorSpec {
     /// Its name.
     pub name: Spanned<String>,
     /// Its levels.
     pub levels: Vec<LevelSpec>,
-    /// True when a level could not be read, so that a label that is not found
-    /// may be right nevertheless.
+    /// True if a level could not be read, so a label that is not found may still be valid.
     pub incomplete: bool,
 }
 
-/// One level as written.
+/// A level in the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LevelSpec {
     /// Its label.
     pub label: Spanned<String>,
-    /// Its value when it is a plain number.
+    /// Value if it is a plain number.
     pub number: Option<f64>,
-    /// What it sets.
+    /// Settings of the level.
     pub settings: Vec<Spanned<Setting>>,
-    /// The revision of which it is one build.
+    /// The revision that it is a build of.
     pub build_of: Option<Spanned<String>>,
     /// Its place in the file.
     pub span: Range<usize>,
 }
 
-/// What a level that is no table means.
+/// Meaning of a level that is not a table.
 enum Meaning {
     /// A value of this setting.
     Setting(&'static Key),
     /// A value of the sysctl that the factor is named after.
     Sysctl,
-    /// Nothing: the factor's name is free, its levels are bundles.
+    /// None: the factor has a custom name, its levels are bundles.
     Bundle,
 }
 
@@ -100,7 +99,7 @@ impl Reader<'_> {
     fn factor_name(&mut self, key: &Key, node: &Node) -> Option<Spanned<String>> {
         let name = self.text(key, node)?;
         let span = node.span();
-        // `kind` is that of the device, which may be varied; the testbed's may not.
+        // `kind` is the device's, which may be varied; the testbed's may not.
         let fixed = keys::SECTIONS.iter().find(|section| {
             matches!(section.path, "testbed" | "vm" | "dut" | "traffic")
                 && setting(&name).is_none()
@@ -146,7 +145,7 @@ impl Reader<'_> {
                 let (number, span) = (plain_number(node), node.span());
                 Some(LevelSpec { label, number, settings, build_of: None, span })
             }
-            // Once for each factor is enough: the name is wrong, not each level.
+            // Once per factor is enough: the name is wrong, not each level.
             Meaning::Bundle if self.faults.last().is_some_and(|f| f.points_to(&factor.span())) => {
                 None
             }
@@ -167,7 +166,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A level that is a value of the setting that the factor is named after.
+    /// Reads a level that is a value of the setting that the factor is named after.
     fn setting_level(&mut self, key: &'static Key, node: &Node) -> Option<LevelSpec> {
         let mut settings = Vec::new();
         let faults = self.faults.len();
@@ -194,7 +193,7 @@ impl Reader<'_> {
         Some(LevelSpec { label, number, settings, build_of: None, span: node.span() })
     }
 
-    /// A level that bundles settings under a label.
+    /// Reads a level that bundles settings under a label.
     fn bundle(
         &mut self,
         factor: &Spanned<String>,
@@ -235,7 +234,8 @@ impl Reader<'_> {
         Some(LevelSpec { label: label?, number: None, settings, build_of, span: node.span() })
     }
 
-    /// `frame_size = [64, 128]` of `[traffic]`, or `overlay` of `[dut]`: a factor in short.
+    /// Reads `frame_size = [64, 128]` of `[traffic]`, or `overlay` of `[dut]`: short forms of a
+    /// factor.
     pub(super) fn sweep(&mut self, key: &'static Key, node: &Node) -> FactorSpec {
         let list = node.get_ref().as_array().into_iter().flatten();
         let mut levels = Vec::new();
@@ -257,7 +257,7 @@ impl Reader<'_> {
     }
 }
 
-/// True for a table that is a value of `flows` itself.
+/// True for a table that is itself a value of `flows`.
 fn is_flows(key: &Key, table: &DeTable) -> bool {
     key.name == "flows" && keys::FLOWS.keys.iter().any(|key| table.contains_key(key.name))
 }

@@ -7,7 +7,7 @@ use crate::settings::RoutesFile;
 use sha2::{Digest, Sha256};
 
 impl Reader<'_> {
-    /// The text of `file`, which `what` describes in messages.
+    /// Returns the text of `file`, which `what` describes in messages.
     pub(super) fn text_file(&mut self, what: &str, file: &str, node: &Node) -> Option<String> {
         let text = (self.loader)(file).and_then(|content| {
             String::from_utf8(content).map_err(|_| "it is no text in UTF-8".to_owned())
@@ -18,8 +18,8 @@ impl Reader<'_> {
         }
     }
 
-    /// A file of routes: its name, and the SHA-256 of its content. What is in it
-    /// is read where the router is started.
+    /// Reads a file of routes: its name, and the SHA-256 of its content. The router parses the
+    /// content when it starts.
     pub(super) fn routes_file(&mut self, key: &Key, node: &Node) -> Option<RoutesFile> {
         let file = self.text(key, node)?;
         match (self.loader)(&file) {

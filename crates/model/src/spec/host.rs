@@ -1,5 +1,5 @@
-//! Values that only the hosts of a laboratory have: names and addresses, lines of
-//! configuration files, commands, directories of files.
+//! Values for hosts of a laboratory only: names and addresses, lines of configuration files,
+//! commands, directories of files.
 
 use super::keys::Key;
 use super::keys::value::{Node, Reader, found};
@@ -13,13 +13,13 @@ use std::str::FromStr;
 use toml::Spanned;
 use toml::de::DeValue;
 
-/// Largest file of an overlay, in bytes: what is larger is no configuration.
+/// Maximum size of an overlay's file in bytes: a larger file is not a configuration.
 const OVERLAY_FILE_MAX: usize = 256 * 1024;
-/// Largest overlay, in bytes, since each variant of the plan holds its own.
+/// Maximum size of an overlay in bytes: each variant of the plan contains a copy.
 const OVERLAY_MAX: usize = 1024 * 1024;
 
 impl Reader<'_> {
-    /// Entries of a table whose names and values become lines of a configuration file.
+    /// Reads a table whose names and values become lines of a configuration file.
     pub(super) fn variables(
         &mut self,
         key: &Key,
@@ -32,8 +32,8 @@ impl Reader<'_> {
         self.entries(key, node, |name| is_variable(key.name, name), refuse, Reader::variable)
     }
 
-    /// Entries of a table of names and values, each with its place. Unquoted dotted names,
-    /// which TOML reads as nested tables, mean the same as quoted ones.
+    /// Reads the entries of a table of names and values, each with its place. Unquoted dotted
+    /// names, which TOML reads as nested tables, are equivalent to quoted ones.
     pub(super) fn entries(
         &mut self,
         key: &Key,
@@ -46,7 +46,7 @@ impl Reader<'_> {
         if !node.get_ref().is_table() {
             let _: Option<()> = self.wrong(key, node);
         }
-        // The innermost table is at the end; each entry comes in the order of the file.
+        // The innermost table is at the end; entries keep the order of the file.
         let mut rest = vec![(String::new(), node.get_ref().as_table().into_iter().flatten())];
         while let Some((prefix, entries)) = rest.last_mut() {
             let Some((name, value)) = entries.next() else {
@@ -65,7 +65,7 @@ impl Reader<'_> {
         out
     }
 
-    /// Value of a line: an integer, or text that stands between double quotes.
+    /// Reads the value of a line: an integer, or text in double quotes.
     fn variable(&mut self, name: &str, node: &Node) -> Option<String> {
         let label = match node.get_ref() {
             DeValue::Integer(integer) => {
@@ -86,8 +86,8 @@ impl Reader<'_> {
         self.fault(Diagnostic::new(node.span(), message).label(label))
     }
 
-    /// A command in one line. It stays as it was written; whoever runs it takes it
-    /// apart with [`words::split`], which has accepted it here.
+    /// Reads a command on one line. It remains unchanged; the code that runs it splits it with
+    /// [`words::split`], which has accepted it here.
     pub(super) fn command(&mut self, key: &Key, node: &Node) -> Option<String> {
         let Some(text) = node.get_ref().as_str() else { return self.wrong(key, node) };
         match words::split(text) {
@@ -97,14 +97,14 @@ impl Reader<'_> {
         }
     }
 
-    /// A list of commands.
+    /// Reads a list of commands.
     pub(crate) fn commands(&mut self, key: &Key, node: &Node) -> Option<Vec<String>> {
         let Some(list) = node.get_ref().as_array() else { return self.wrong(key, node) };
         let read: Vec<Option<String>> = list.iter().map(|node| self.command(key, node)).collect();
         read.into_iter().collect()
     }
 
-    /// A list of values of one kind, each with its place; none when any of them is wrong.
+    /// Reads a list of values of one kind, each with its place; `None` if any of them is wrong.
     pub(crate) fn list<T>(
         &mut self,
         key: &Key,
@@ -127,7 +127,7 @@ impl Reader<'_> {
         read.into_iter().collect()
     }
 
-    /// A program and its arguments.
+    /// Reads a program and its arguments.
     pub(crate) fn arguments(&mut self, key: &Key, node: &Node) -> Option<Vec<String>> {
         let words = node.get_ref().as_array().filter(|list| !list.is_empty());
         let words: Option<Vec<String>> = words.and_then(|words| {
@@ -136,7 +136,7 @@ impl Reader<'_> {
         words.or_else(|| self.wrong(key, node))
     }
 
-    /// What may stand in paths and command lines without being taken for more.
+    /// Reads text that is safe in paths and command lines.
     pub(crate) fn name(&mut self, key: &Key, node: &Node) -> Option<String> {
         let text = self.text(key, node)?;
         let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
@@ -146,7 +146,7 @@ impl Reader<'_> {
         self.refused(key, node, format!("`{text}` is no name"))
     }
 
-    /// Text that a type of its own reads.
+    /// Reads text that a type parses.
     pub(crate) fn parsed<T: FromStr<Err: ToString>>(
         &mut self,
         key: &Key,
@@ -156,13 +156,13 @@ impl Reader<'_> {
         text.parse().map_err(|error: T::Err| self.refused::<T>(key, node, error.to_string())).ok()
     }
 
-    /// A list of words.
+    /// Reads a list of words.
     pub(super) fn words(&mut self, key: &Key, node: &Node) -> Option<Vec<String>> {
         let Some(list) = node.get_ref().as_array() else { return self.wrong(key, node) };
         let mut words = Vec::new();
         for node in list {
             match node.get_ref().as_str() {
-                // A shell's text may have several lines.
+                // A shell script may have several lines.
                 Some(word) if !word.chars().any(|c| c.is_control() && !"\n\t".contains(c)) => {
                     words.push(word.to_owned());
                 }
@@ -172,7 +172,7 @@ impl Reader<'_> {
         Some(words)
     }
 
-    /// Names of counters, each with a regular expression of one group or a JSON pointer.
+    /// Reads names of counters, each with a regular expression of one group or a JSON pointer.
     pub(super) fn patterns(
         &mut self,
         key: &Key,
@@ -208,7 +208,7 @@ impl Reader<'_> {
         out
     }
 
-    /// A directory with the text of its files.
+    /// Reads a directory with the text of its files.
     pub(super) fn overlay(&mut self, key: &Key, node: &Node) -> Option<Overlay> {
         let directory = self.text(key, node)?.trim_end_matches('/').to_owned();
         match self.files_below(&directory) {
@@ -226,7 +226,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Path and text of each file, or the first one that is not right, and why.
+    /// Returns path and text of each file, or the first invalid one with the reason.
     fn files_below(
         &self,
         directory: &str,
@@ -262,7 +262,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a text is a JSON pointer (RFC 6901) or a regular expression with one group.
+/// Checks that a text is a JSON pointer (RFC 6901) or a regular expression with one group.
 fn is_pattern(text: &str) -> Result<(), String> {
     if text.starts_with('/') {
         return Ok(());
@@ -274,7 +274,7 @@ fn is_pattern(text: &str) -> Result<(), String> {
     }
 }
 
-/// True for the path of a file that lies at least one directory below the DUT's root.
+/// True for the path of a file at least one directory below the DUT's root.
 fn is_path(path: &str) -> bool {
     let part = |part: &str| {
         !matches!(part, "" | "." | "..") && !part.chars().any(|c| c.is_control() || c == '\\')
@@ -282,7 +282,7 @@ fn is_path(path: &str) -> bool {
     path.contains('/') && path.split('/').all(part)
 }
 
-/// True for a name of rc.conf, which sh must be able to assign to, or of loader.conf.
+/// True for a name in rc.conf, which sh must be able to assign to, or in loader.conf.
 fn is_variable(key: &str, name: &str) -> bool {
     let dots: &[u8] = if key == "loader" { b"_.-" } else { b"_" };
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || dots.contains(&byte);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_of_their_file() {
+    fn variable_names_follow_their_file() {
         for (name, loader, rc) in [
             ("hw.cxgbe.nrxq10g", true, false),
             ("if_cxgbe_load", true, true),

@@ -1,6 +1,6 @@
-//! Every key of an experiment file, once: the reader, the JSON Schema and the
-//! reference in `docs/EXPERIMENTS.md` are all made from these tables. Those of a
-//! laboratory's file (`lab/keys.rs`) are made of the same rows.
+//! All keys of an experiment file, defined once: the reader, the JSON Schema and the reference in
+//! `docs/EXPERIMENTS.md` are generated from these tables. Lab files (`lab/keys.rs`) use rows of the
+//! same kind.
 
 mod device;
 pub(super) mod field;
@@ -19,49 +19,48 @@ pub use vm::VM;
 use super::kind::Kind;
 use crate::settings::Settings;
 
-/// Where a setting's value is.
+/// Place of a setting's value.
 pub(in crate::spec) type Place<T> = fn(&mut Settings) -> &mut T;
 
-/// When a setting may change.
+/// Points at which a setting may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vary {
-    /// Never within an experiment: it is no setting of a variant.
+    /// Never within an experiment: not a setting of a variant.
     Never,
-    /// From run to run: a level may set it, but it takes a new start of the DUT.
+    /// Between runs: a level may set it, but it requires a restart of the DUT.
     Restart,
     /// Also while traffic flows: it may alternate.
     Live,
 }
 
-/// One key.
+/// A key of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
-    /// Name as written.
+    /// Name in the file.
     pub name: &'static str,
-    /// What values it takes.
+    /// Kind of values.
     pub kind: Kind,
-    /// Whether it must be written.
+    /// True if the key is required.
     pub required: bool,
-    /// Default as TOML; empty when there is none.
+    /// Default as TOML; empty if there is none.
     pub default: &'static str,
-    /// Unit of the value; empty when there is none.
+    /// Unit of the value; empty if there is none.
     pub unit: &'static str,
     /// A valid value as TOML that differs from the default.
     pub example: &'static str,
-    /// Meaning, in a sentence.
+    /// Description.
     pub doc: &'static str,
-    /// What it is called in the set-up that a report shows; empty where the report finds
-    /// words of its own.
+    /// Name in the set-up section of reports; empty if reports have a special wording.
     pub title: &'static str,
     /// Whether a factor may vary it.
     pub vary: Vary,
-    /// What has such a setting.
+    /// Devices and testbeds with this setting.
     pub owner: Owner,
-    /// Where it is in the settings of a variant; none for a key that is no setting.
+    /// Its field in the settings of a variant; `None` for a key that is not a setting.
     pub field: Option<Field>,
 }
 
-/// What has a setting: elsewhere it would be without effect.
+/// Owner of a setting: without it the setting has no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// Every device, every testbed.
@@ -80,50 +79,50 @@ pub enum Owner {
     Host,
     /// The generators of a laboratory.
     Generator,
-    /// A machine of QEMU.
+    /// A QEMU guest.
     Vm,
 }
 
-/// How a table is written.
+/// Notation of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Once, under `[path]`; or as the top of the file.
     Table,
     /// Any number of times, each under `[[path]]`.
     List,
-    /// As a value, such as a level of a factor, not under a header.
+    /// As a value, such as a level of a factor, without a header.
     Inline,
 }
 
-/// One table of the file.
+/// A table of the file.
 #[derive(Clone, Copy, Debug)]
 pub struct Section {
     /// Dotted path, as in its header; empty for the top of the file.
     pub path: &'static str,
-    /// How it is written.
+    /// Notation of the table.
     pub form: Form,
-    /// Whether it must be written.
+    /// True if the table is required.
     pub required: bool,
-    /// What it is for.
+    /// Description.
     pub doc: &'static str,
     /// Its keys.
     pub keys: &'static [Key],
 }
 
 impl Section {
-    /// A table that may be written, without its path, description and keys.
+    /// An optional table, without its path, description and keys.
     pub(crate) const TABLE: Section =
         Section { path: "", form: Form::Table, required: false, doc: "", keys: &[] };
 
-    /// The key of this name.
+    /// Returns the key of this name.
     pub fn key(&self, name: &str) -> Option<&'static Key> {
         self.keys.iter().find(|key| key.name == name)
     }
-    /// The last part of the path.
+    /// Returns the last part of the path.
     pub fn name(&self) -> &'static str {
         self.path.rsplit('.').next().unwrap_or(self.path)
     }
-    /// The header that begins it; empty where there is none.
+    /// Returns its header; empty if there is none.
     pub fn header(&self) -> String {
         match (self.path, self.form) {
             ("", _) | (_, Form::Inline) => String::new(),
@@ -131,7 +130,7 @@ impl Section {
             (path, Form::List) => format!("[[{path}]]"),
         }
     }
-    /// Where it stands, for messages: `in [dut]`.
+    /// Returns its place for messages: `in [dut]`.
     pub fn place(&self) -> String {
         match (self.path, self.form) {
             ("", _) => "at the top of the file".to_owned(),
@@ -139,7 +138,7 @@ impl Section {
             _ => format!("in {}", self.header()),
         }
     }
-    /// The tables of `file` that stand directly below this one and are no values of its keys.
+    /// Returns the tables of `file` directly below this one that are not values of its keys.
     pub(crate) fn below(&self, file: &'static [Section]) -> impl Iterator<Item = &'static Section> {
         file.iter().filter(|section| {
             let parent = section.path.rsplit_once('.').map_or("", |(parent, _)| parent);
@@ -149,13 +148,13 @@ impl Section {
     }
 }
 
-/// Every table in the order of the documentation.
+/// All tables, in the order of the documentation.
 pub const SECTIONS: &[Section] = &[
     ROOT, TESTBED, SIM, VM, DUT, FACTOR, LEVEL, TRAFFIC, FLOWS, TRIAL, METHOD, GOAL, DESIGN,
     COMPARE, PROFILE,
 ];
 
-/// Every key that a level may set.
+/// Returns every key that a level may set.
 pub fn settings() -> impl Iterator<Item = &'static Key> {
     [TESTBED, VM, DUT, TRAFFIC]
         .into_iter()
@@ -163,7 +162,7 @@ pub fn settings() -> impl Iterator<Item = &'static Key> {
         .filter(|key| key.vary != Vary::Never)
 }
 
-/// The setting of this name.
+/// Returns the setting of this name.
 pub fn setting(name: &str) -> Option<&'static Key> {
     settings().find(|key| key.name == name)
 }

@@ -1,24 +1,24 @@
-//! The kinds of values a key takes, each with its description in words. Their
-//! readers are in `value.rs`, their JSON Schema in `schema.rs`.
+//! Kinds of values of keys, each with a description in words. Their readers are in `value.rs`,
+//! their JSON Schema in `schema.rs`.
 
 use fwdlab_packet::size::NAMED;
 pub use fwdlab_packet::size::{FRAME_MAX, FRAME_MIN};
-/// Most rules of `rules:N`.
+/// Maximum number of rules of `rules:N`.
 pub const RULES_MAX: u32 = 10_000;
-/// The confidences that may be asked for, in percent.
+/// Permitted confidences in percent.
 pub const CONFIDENCES: [f64; 6] = [80.0, 90.0, 95.0, 98.0, 99.0, 99.5];
 
 /// Kind of value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
-    /// Integer in a range, ends included.
+    /// Integer in a range, inclusive.
     Integer {
         /// Smallest.
         min: i64,
         /// Largest.
         max: i64,
     },
-    /// Number in a range, ends included.
+    /// Number in a range, inclusive.
     Number {
         /// Smallest.
         min: f64,
@@ -29,13 +29,13 @@ pub enum Kind {
     Boolean,
     /// One line of text that is not empty.
     Text,
-    /// What may stand in paths and command lines without being taken for more.
+    /// Text that is safe in paths and command lines.
     Name,
     /// Path of a file, relative to the experiment file.
     File,
     /// Path of a directory, relative to the experiment file, or a list of them.
     Directory,
-    /// A command with its arguments, in one line.
+    /// A command with its arguments, on one line.
     Command,
     /// List of commands.
     Commands,
@@ -49,7 +49,7 @@ pub enum Kind {
     Word {
         /// The words.
         words: &'static [&'static str],
-        /// Words that one may expect, but that are not in this build.
+        /// Plausible words that this build does not have.
         absent: &'static [&'static str],
     },
     /// Text such as `250ms`.
@@ -57,7 +57,7 @@ pub enum Kind {
         /// Shortest, in nanoseconds.
         min_ns: u64,
     },
-    /// The same, whole seconds.
+    /// A duration of whole seconds.
     Seconds,
     /// Text such as `2%`, above 0 and below 100 %.
     Percent,
@@ -77,7 +77,7 @@ pub enum Kind {
     Mask,
     /// MAC address of an interface.
     Mac,
-    /// Address of an interface with the length of its prefix.
+    /// Address of an interface with its prefix length.
     Address,
     /// Table of sysctls.
     Sysctls,
@@ -99,7 +99,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What a right value is, for messages and for the documentation.
+    /// Describes a valid value, for messages and for the documentation.
     pub fn expected(self) -> String {
         match self {
             Kind::Integer { min, max } if min == max => format!("the integer {min}"),

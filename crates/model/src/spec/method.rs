@@ -1,4 +1,4 @@
-//! `[method]` as written.
+//! `[method]` in the file.
 
 use super::keys;
 use super::keys::value::Reader;
@@ -6,7 +6,7 @@ use super::section::Section;
 use crate::design::{MethodKind, SuiteTest};
 use toml::Spanned;
 
-/// `[method]`; `None` where it says nothing.
+/// `[method]`; `None` for keys that are absent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MethodSpec {
     /// `kind`.
@@ -35,7 +35,7 @@ pub struct MethodSpec {
     pub max_frames: Option<Spanned<u64>>,
     /// `overload`, in nanoseconds.
     pub overload: Option<Spanned<u64>>,
-    /// True when a value could not be read: what depends on it isn't judged.
+    /// True if a value could not be read: checks that depend on it are skipped.
     pub faulty: bool,
 }
 

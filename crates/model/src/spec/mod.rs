@@ -1,9 +1,8 @@
-//! What was written: an experiment file, value by value with its place.
+//! Raw experiment file: values with their places.
 //!
-//! The file is read by hand from toml's tree with spans instead of through
-//! serde's derive, because that stops at the first fault and this shall report
-//! all of them. Whether values make sense together is decided in
-//! [`crate::experiment`].
+//! The file is read by hand from toml's tree with spans instead of through serde's derive, because
+//! serde stops at the first fault and this reader must report all of them. [`crate::experiment`]
+//! checks combinations of values.
 
 mod elsewhere;
 mod factor;
@@ -34,15 +33,14 @@ use keys::SECTIONS;
 use keys::value::{self, found, scalar_text};
 use toml::Spanned;
 
-/// Reads a file that the experiment names, by its path relative to the
-/// experiment file. Its content is bytes, since a dump of routes is no text; the
-/// error is a sentence for the user.
+/// Reads a file that the experiment names, by its path relative to the experiment file. Its content
+/// is bytes, because a dump of routes is not text; the error is a sentence for the user.
 ///
-/// A path that ends with `/` is a directory: asked for are the files below it, at any
-/// depth. The answer is the path of each, relative to the directory, ended with a zero byte.
+/// A path that ends with `/` is a directory: the result is the list of the files below it, at any
+/// depth, as paths relative to the directory, each ended with a zero byte.
 pub type Loader<'a> = dyn Fn(&str) -> Result<Vec<u8>, String> + 'a;
 
-/// An experiment file as written; `None` where the file says nothing.
+/// Contents of an experiment file; `None` for keys that are absent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Spec {
     /// `title`.
@@ -51,12 +49,12 @@ pub struct Spec {
     pub kind: Option<Spanned<TestbedKind>>,
     /// `testbed.lab`.
     pub lab: Option<Spanned<String>>,
-    /// True when a value of `[testbed]` or `[dut]` could not be read: what goes
-    /// together there isn't judged.
+    /// True if a value of `[testbed]` or `[dut]` could not be read: checks of their combinations
+    /// are skipped.
     pub device_faulty: bool,
     /// Settings of `[testbed]`, `[dut]` and `[traffic]`.
     pub settings: Vec<Spanned<Setting>>,
-    /// `[testbed.sim]` over its defaults, without the effects.
+    /// `[testbed.sim]` applied to its defaults, without the effects.
     pub sim: SimSettings,
     /// `testbed.sim.effect`: `setting=label` and the factor.
     pub effects: Vec<(Spanned<String>, f64)>,
@@ -72,13 +70,13 @@ pub struct Spec {
     pub compare: CompareSpec,
     /// `[profile]`.
     pub profile: ProfileSpec,
-    /// True when a factor could not be read at all, so that a name that is not
-    /// found among the factors may be right nevertheless.
+    /// True if a factor could not be read at all, so a name that is not found among the factors may
+    /// still be valid.
     pub factors_incomplete: bool,
 }
 
 impl Spec {
-    /// Asks for another kind of testbed than the file does. Only hosts have a laboratory.
+    /// Overrides the kind of testbed. Only hosts have a laboratory.
     pub fn set_testbed(&mut self, kind: TestbedKind) {
         let place = self.kind.as_ref().map_or(0..0, Spanned::span);
         self.kind = Some(Spanned::new(place, kind));
@@ -87,7 +85,7 @@ impl Spec {
         }
     }
 
-    /// Asks for a search for these goals, whatever method the file has.
+    /// Overrides the method with a search for these goals.
     pub fn set_search(&mut self, goals: &[String]) {
         let place = self.method.kind.as_ref().map_or(0..0, Spanned::span);
         let goals = goals.iter().map(|goal| Spanned::new(place.clone(), goal.clone())).collect();
@@ -98,7 +96,7 @@ impl Spec {
         };
     }
 
-    /// Asks for another laboratory than the file does.
+    /// Overrides the laboratory.
     pub fn set_lab(&mut self, lab: &str) {
         self.set_testbed(TestbedKind::Ssh);
         let place = self.lab.as_ref().map_or(0..0, Spanned::span);
@@ -119,7 +117,7 @@ pub struct TrialSpec {
     pub interval: Option<Spanned<u64>>,
     /// `slice`.
     pub slice: Option<Spanned<u64>>,
-    /// True when a value could not be read: what depends on it isn't judged.
+    /// True if a value could not be read: checks that depend on it are skipped.
     pub faulty: bool,
 }
 
@@ -138,7 +136,7 @@ pub struct DesignSpec {
     pub alternate: Option<Spanned<u64>>,
     /// `settle`, in nanoseconds.
     pub settle: Option<Spanned<u64>>,
-    /// True when a value could not be read: what depends on it isn't judged.
+    /// True if a value could not be read: checks that depend on it are skipped.
     pub faulty: bool,
 }
 
@@ -151,14 +149,14 @@ pub struct CompareSpec {
     pub confidence: Option<f64>,
     /// `margin`, as a ratio.
     pub margin: Option<f64>,
-    /// `figure`; none for `auto` too.
+    /// `figure`; `None` also for `auto`.
     pub figure: Option<Spanned<RunMetric>>,
     /// `adjust`.
     pub adjust: Option<Adjust>,
 }
 
-/// Reads an experiment file. Gives what could be read and every fault;
-/// nothing only when the text can't be taken apart at all.
+/// Reads an experiment file. Returns everything readable and every fault; `None` only if the text
+/// cannot be parsed at all.
 pub fn parse(text: &str, loader: &Loader) -> (Option<Spec>, Vec<Diagnostic>) {
     let (root, errors) = toml::de::DeTable::parse_recoverable(text);
     let mut reader = Reader { file: SECTIONS, loader, faults: Vec::new() };
@@ -264,7 +262,7 @@ impl Reader<'_> {
 
     fn traffic(&mut self, top: &Section, spec: &mut Spec) {
         let traffic = self.table(top, &keys::TRAFFIC);
-        // There is one protocol: its word is checked, and says nothing more.
+        // There is only one protocol: its word is checked, and not used.
         let _ = traffic.read("protocol", |key, node| self.word::<String>(key, node));
         if let Some((key, node)) = traffic.get("frame_size")
             && node.get_ref().is_array()
@@ -283,7 +281,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads one setting; a table of names is as many settings as it has entries.
+    /// Reads one setting; each entry of a table of names is a separate setting.
     fn setting(&mut self, key: &'static keys::Key, node: &Node, out: &mut Vec<Spanned<Setting>>) {
         if let Some(field) = &key.field {
             (field.read)(self, key, node, out);
@@ -319,7 +317,7 @@ impl Reader<'_> {
         spec.confidence = compare.read("confidence", |key, node| self.confidence(key, node));
         spec.margin = compare.read("margin", |key, node| self.percent(key, node));
         spec.figure = compare.read_spanned("figure", |key, node| {
-            // The one word that is no metric is `auto`.
+            // The only word that is not a metric is `auto`.
             self.word::<String>(key, node)?.parse().ok()
         });
         spec.adjust = compare.read("adjust", |key, node| self.word(key, node));

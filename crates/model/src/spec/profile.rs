@@ -1,4 +1,4 @@
-//! `[profile]` as written.
+//! `[profile]` in the file.
 
 use super::keys::value::{Node, Reader};
 use super::keys::{self, Key};
@@ -7,10 +7,10 @@ use crate::profile::{CallGraph, Event, Subsystems};
 use crate::settings::Rate;
 use std::ops::Range;
 
-/// `[profile]`; `None` where it says nothing.
+/// `[profile]`; `None` for keys that are absent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProfileSpec {
-    /// True when the file has the table.
+    /// True if the file has the table.
     pub present: bool,
     /// Its place in the file.
     pub place: Option<Range<usize>>,

@@ -2,10 +2,10 @@
 
 use crate::settings::Rate;
 
-/// Nanoseconds of a duration such as `2s`, `250ms`, `100us`, `1.5s`, `2min`.
+/// Parses a duration such as `2s`, `250ms`, `100us`, `1.5s`, `2min` to nanoseconds.
 ///
 /// # Errors
-/// What a right one looks like.
+/// A description of a valid value.
 pub fn duration_ns(text: &str) -> Result<u64, String> {
     let (number, unit) = split(text).ok_or_else(|| missing(text))?;
     let scale = match unit {
@@ -29,15 +29,15 @@ fn missing(text: &str) -> String {
     }
 }
 
-/// An intended load such as `max`, `10Mpps`, `50%`, `1Gbit/s`.
+/// Parses an intended load such as `max`, `10Mpps`, `50%`, `1Gbit/s`.
 ///
 /// # Errors
-/// What a right one looks like.
+/// A description of a valid value.
 pub(super) fn rate(text: &str) -> Result<Rate, String> {
     if text == "max" {
         return Ok(Rate::Max);
     }
-    // As field and tools write bits per second, too.
+    // Also in the notation of field and tools for bits per second.
     let bits = |unit| scaled(unit, "bit/s").or_else(|| scaled(unit, "bps"));
     let forms = "a rate is \"max\", a number of packets per second, \"10Mpps\", \"50%\" (of the ceiling) or \"1Gbit/s\"";
     let (number, unit) = split(text).ok_or(forms)?;
@@ -53,10 +53,10 @@ pub(super) fn rate(text: &str) -> Result<Rate, String> {
     if number == 0.0 { Err("a rate of 0 sends nothing".to_owned()) } else { Ok(rate) }
 }
 
-/// Whole bits per second of a link, such as `10Gbit/s`.
+/// Parses whole bits per second of a link, such as `10Gbit/s`.
 ///
 /// # Errors
-/// What a right one looks like.
+/// A description of a valid value.
 pub fn link_bps(text: &str) -> Result<u64, String> {
     match rate(text) {
         Ok(Rate::Bps(bps)) if (1e3..=1e13).contains(&bps) => Ok(bps.round() as u64),
@@ -65,10 +65,10 @@ pub fn link_bps(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Packets per second such as `1.6Mpps`.
+/// Parses packets per second such as `1.6Mpps`.
 ///
 /// # Errors
-/// What a right one looks like.
+/// A description of a valid value.
 pub(super) fn pps(text: &str) -> Result<f64, String> {
     match split(text).and_then(|(number, unit)| Some(number * scaled(unit, "pps")?)) {
         Some(pps) => Ok(pps),
@@ -76,10 +76,10 @@ pub(super) fn pps(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Ratio of a percentage such as `2%` (0.02).
+/// Parses a percentage such as `2%` to a ratio (0.02).
 ///
 /// # Errors
-/// What a right one looks like.
+/// A description of a valid value.
 pub(super) fn percent(text: &str) -> Result<f64, String> {
     match split(text) {
         Some((number, "%")) => Ok(number / 100.0),
@@ -87,7 +87,7 @@ pub(super) fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Factor of a unit with a decimal prefix, e.g. `Mpps`.
+/// Returns the factor of a unit with a decimal prefix, e.g. `Mpps`.
 fn scaled(unit: &str, base: &str) -> Option<f64> {
     match unit.strip_suffix(base)? {
         "" => Some(1.0),
@@ -98,7 +98,7 @@ fn scaled(unit: &str, base: &str) -> Option<f64> {
     }
 }
 
-/// A finite number that is not negative, and what follows it.
+/// Splits text into a finite, non-negative number and the rest.
 fn split(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
     let end = text
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations() {
+    fn durations_are_parsed_with_units() {
         for (text, expected) in [
             ("2s", 2_000_000_000),
             ("250ms", 250_000_000),
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn rates() {
+    fn rates_are_parsed_with_units() {
         assert_eq!(rate("max"), Ok(Rate::Max));
         assert_eq!(rate("10Mpps"), Ok(Rate::Pps(10e6)));
         assert_eq!(rate("850 pps"), Ok(Rate::Pps(850.0)));
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn percentages_and_packet_rates() {
+    fn percentages_and_packet_rates_are_parsed() {
         assert_eq!(percent("2%"), Ok(0.02));
         assert!(percent("2").is_err());
         assert_eq!(pps("1.6Mpps"), Ok(1.6e6));

@@ -1,4 +1,4 @@
-//! Tables of the file: finding their keys, refusing unknown ones.
+//! Tables of the file: looking up their keys, refusing unknown ones.
 
 use super::elsewhere;
 use super::keys::value::{Node, Reader, found};
@@ -9,7 +9,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::DeTable;
 
-/// One table of the file with the keys it may have.
+/// A table of the file with the keys it may have.
 #[derive(Clone)]
 pub(crate) struct Section<'a, 'i> {
     description: &'static keys::Section,
@@ -19,28 +19,28 @@ pub(crate) struct Section<'a, 'i> {
 }
 
 impl<'a, 'i> Section<'a, 'i> {
-    /// The table of a file that does not write it.
+    /// Creates an absent table.
     fn absent(description: &'static keys::Section) -> Self {
         Section { description, table: None, span: 0..0 }
     }
 
-    /// True when the file writes it.
+    /// True if the file contains it.
     pub(crate) fn is_present(&self) -> bool {
         self.table.is_some()
     }
 
-    /// Its place in the file.
+    /// Returns its place in the file.
     pub(super) fn span(&self) -> Range<usize> {
         self.span.clone()
     }
 
-    /// A key and its value, when it is written.
+    /// Returns a key and its value, if present.
     pub(crate) fn get(&self, name: &str) -> Option<(&'static Key, &'a Node<'i>)> {
         let key = self.description.keys.iter().find(|key| key.name == name)?;
         Some((key, self.table?.get(name)?))
     }
 
-    /// The keys that are written, in the order of the documentation.
+    /// Returns the keys that are present, in the order of the documentation.
     pub(crate) fn present(&self) -> impl Iterator<Item = (&'static Key, &'a Node<'i>)> {
         self.description.keys.iter().filter_map(|key| Some((key, self.table?.get(key.name)?)))
     }
@@ -65,12 +65,12 @@ impl<'a, 'i> Section<'a, 'i> {
 }
 
 impl<'l> Reader<'l> {
-    /// The top of the file.
+    /// Returns the top of the file.
     pub(crate) fn top<'a, 'i>(&mut self, root: &'a DeTable<'i>) -> Section<'a, 'i> {
         self.section(&self.file[0], root, 0..0)
     }
 
-    /// The version of the format, which must be 1.
+    /// Checks the version of the format, which must be 1.
     pub(crate) fn version(&mut self, top: &Section) {
         match top.get("version") {
             Some((key, node)) => {
@@ -87,7 +87,7 @@ impl<'l> Reader<'l> {
         }
     }
 
-    /// The value of a key that must be written, with its place.
+    /// Reads the value of a required key, with its place.
     pub(crate) fn required<T>(
         &mut self,
         section: &Section,
@@ -103,7 +103,7 @@ impl<'l> Reader<'l> {
         self.fault(fault.help(format!("write {name} = {example}")))
     }
 
-    /// The table that `description` is of, below `parent`.
+    /// Returns the table of `description`, below `parent`.
     pub(crate) fn table<'a, 'i>(
         &mut self,
         parent: &Section<'a, 'i>,
@@ -122,8 +122,8 @@ impl<'l> Reader<'l> {
         Section::absent(description)
     }
 
-    /// The tables of the list that `description` is of, below `parent`; none when it is
-    /// something else.
+    /// Returns the tables of the list of `description`, below `parent`; empty if it is not a list
+    /// of tables.
     pub(crate) fn tables<'a, 'i>(
         &mut self,
         parent: &Section<'a, 'i>,
@@ -154,7 +154,7 @@ impl<'l> Reader<'l> {
         Some(tables)
     }
 
-    /// A table, after its unknown keys were refused.
+    /// Returns a table, after refusing its unknown keys.
     pub(crate) fn section<'a, 'i>(
         &mut self,
         description: &'static keys::Section,
@@ -173,8 +173,8 @@ impl<'l> Reader<'l> {
     }
 }
 
-/// Names that may stand in a table: its keys, the tables below it, and in a
-/// level every setting that can be varied.
+/// Returns the names permitted in a table: its keys, the tables below it, and in a level every
+/// setting that can be varied.
 fn known_names(
     file: &'static [keys::Section],
     section: &'static keys::Section,

@@ -1,13 +1,13 @@
-//! Faults of TOML's syntax, and which other faults to believe beside them.
+//! Faults of TOML's syntax, and filtering of faults that follow from them.
 //!
-//! The parser recovers after a fault, but what it makes of the faulty line is a
-//! guess, and after a broken table header the keys below it belong nowhere. A
-//! fault found in such a place would only send the reader astray.
+//! The parser recovers after a fault, but its result for the faulty line is a guess, and after a
+//! broken table header the keys below it belong to no table. A fault reported in such a place would
+//! be misleading.
 
 use crate::diagnostic::Diagnostic;
 use std::ops::Range;
 
-/// The syntax faults and those of `faults` that don't merely follow from them.
+/// Returns the syntax faults and those of `faults` that are not mere consequences of them.
 pub(crate) fn merge(
     text: &str,
     errors: &[toml::de::Error],
@@ -18,7 +18,7 @@ pub(crate) fn merge(
     for error in errors {
         let span = error.span().unwrap_or(0..0);
         doubtful.push(doubtful_range(text, &span));
-        // Several complaints about one line are mostly one mistake: keep the first.
+        // Several faults on one line are mostly one mistake: keep the first.
         let line = line_of(text, span.start);
         if all.iter().all(|fault| line_of(text, fault.span.start) != line) {
             all.push(
@@ -28,7 +28,7 @@ pub(crate) fn merge(
         }
     }
     let believable = |fault: &Diagnostic| {
-        // What is said to be missing may stand in a line that could not be read.
+        // A missing item may be in a line that could not be read.
         let missing = fault.span.is_empty() && !errors.is_empty();
         !missing && doubtful.iter().all(|range| !range.contains(&fault.span.start))
     };
@@ -36,8 +36,8 @@ pub(crate) fn merge(
     all
 }
 
-/// The lines that a syntax fault makes doubtful: its own, and after a broken
-/// header everything up to the next one.
+/// Returns the lines that a syntax fault makes doubtful: its own, and after a broken header
+/// everything up to the next one.
 fn doubtful_range(text: &str, span: &Range<usize>) -> Range<usize> {
     let line = line_of(text, span.start);
     let end = line_of(text, span.end.max(span.start)).end;
@@ -54,7 +54,7 @@ fn doubtful_range(text: &str, span: &Range<usize>) -> Range<usize> {
     line.start..at
 }
 
-/// The line that holds the byte at `at`, with its line feed.
+/// Returns the line that contains the byte at `at`, with its line feed.
 fn line_of(text: &str, at: usize) -> Range<usize> {
     let bytes = text.as_bytes();
     let at = at.min(bytes.len());

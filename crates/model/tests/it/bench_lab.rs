@@ -33,8 +33,8 @@ fn interface<'a>(lab: &'a Lab, host: &str, name: &str) -> &'a LabInterface {
     host.interfaces.iter().find(|interface| interface.name == name).expect("the interface")
 }
 
-/// MAC and addresses.
-fn told(interface: &LabInterface) -> String {
+/// Formats MAC and addresses.
+fn described(interface: &LabInterface) -> String {
     let addresses: Vec<String> = interface.addresses.iter().map(ToString::to_string).collect();
     let mac = interface.mac.map_or_else(|| "?".to_owned(), |mac| mac.to_string());
     format!("{mac} {}", addresses.join(" "))
@@ -61,7 +61,8 @@ fn every_configuration_of_the_archive_is_imported() {
                 let (imported, lab, plan) = imported(&path);
                 assert!((2..=3).contains(&lab.hosts.len()), "{}", path.display());
                 assert_eq!(lab.hosts.iter().filter(|host| host.is(Role::Dut)).count(), 1);
-                // The fixtures have no diagrams, which say what the settings leave open.
+                // The fixtures have no diagrams, which would supply the values missing from the
+                // settings.
                 let is_known = !imported.lab.contains("unknown");
                 assert_eq!(is_known, archive.is_larger(), "{}", path.display());
                 assert_eq!(plan.base.traffic.generator, GeneratorKind::PktGen);
@@ -73,7 +74,7 @@ fn every_configuration_of_the_archive_is_imported() {
     }
 }
 
-/// Two machines: sender and receiver are one, behind a switch.
+/// Two machines: a combined sender and receiver behind a switch.
 #[test]
 fn two_nodes() {
     let Some((imported, lab, plan)) =
@@ -90,19 +91,19 @@ fn two_nodes() {
     assert_eq!(dut.reboot_timeout_ns, Some(600_000_000_000));
     assert_eq!(dut.online, ["ping -c 2 198.19.0.2", "ping -c 2 198.18.0.2"]);
     assert_eq!(
-        told(interface(&lab, "r630", "vcxl0")),
+        described(interface(&lab, "r630", "vcxl0")),
         "00:07:43:2f:fe:b2 198.18.0.2/24 2001:2::2/64"
     );
     assert_eq!(
-        told(interface(&lab, "r630", "vcxl1")),
+        described(interface(&lab, "r630", "vcxl1")),
         "00:07:43:2f:fe:b9 198.19.0.2/24 2001:2:0:8000::2/64"
     );
     assert_eq!(
-        told(interface(&lab, "dut", "cxl0")),
+        described(interface(&lab, "dut", "cxl0")),
         "00:07:43:2e:e4:70 198.18.0.10/24 2001:2::10/64"
     );
     assert_eq!(
-        told(interface(&lab, "dut", "cxl1")),
+        described(interface(&lab, "dut", "cxl1")),
         "00:07:43:2e:e4:78 198.19.0.10/24 2001:2:0:8000::10/64"
     );
     assert_eq!(interface(&lab, "dut", "cxl1").side, Side::Receiver);
@@ -127,7 +128,7 @@ fn two_nodes() {
     assert!(imported.experiment.contains("\n# Here generating almost 5000 flows"));
 }
 
-/// Three machines, of which one is a tunnel's endpoint that a laboratory has no role for.
+/// Three machines, one of them a tunnel's endpoint, which has no role in a laboratory.
 #[test]
 fn three_nodes_with_an_endpoint() {
     let Some((imported, lab, plan)) =
@@ -141,13 +142,13 @@ fn three_nodes_with_an_endpoint() {
     assert_eq!(lab.hosts[1].reboot_timeout_ns, Some(250_000_000_000));
     assert_eq!(lab.hosts[1].online, ["ping -c 2 198.19.0.2"]);
     assert_eq!(
-        told(interface(&lab, "r630", "vcxl0")),
+        described(interface(&lab, "r630", "vcxl0")),
         "00:07:43:2f:fe:b2 198.18.0.2/24 2001:2::2/64"
     );
-    // Its addresses are those of the link behind the endpoint.
-    assert_eq!(told(interface(&lab, "r630", "vcxl1")), "00:07:43:2f:fe:ba ");
+    // Its addresses belong to the link behind the endpoint.
+    assert_eq!(described(interface(&lab, "r630", "vcxl1")), "00:07:43:2f:fe:ba ");
     assert_eq!(
-        told(interface(&lab, "dut", "cxl1")),
+        described(interface(&lab, "dut", "cxl1")),
         "00:07:43:2e:e5:98 198.18.1.208/24 2001:2:0:1::208/64"
     );
     assert_eq!(ends(&lab), ["r630:vcxl0 dut:cxl0 ", "r630:vcxl1 dut:cxl1 HP"]);
@@ -159,7 +160,7 @@ fn three_nodes_with_an_endpoint() {
     has(&imported, "198.19.0.2/24 of r630's vcxl1 is in another network");
 }
 
-/// Three machines with two senders, of which one is the receiver too.
+/// Three machines with two senders, one of which is also the receiver.
 #[test]
 fn two_senders() {
     let Some((imported, lab, plan)) =
@@ -183,17 +184,17 @@ fn two_senders() {
         ["ping -c 2 198.19.0.11", "ping -c 2 198.18.0.13", "ping -c 2 198.18.0.11"]
     );
     assert_eq!(
-        told(interface(&lab, "pxetest3", "vcxl0")),
+        described(interface(&lab, "pxetest3", "vcxl0")),
         "00:07:43:30:f5:b1 198.18.0.13/24 2001:2::13/64"
     );
-    assert_eq!(told(interface(&lab, "pxetest1", "vcxl1")), "00:07:43:2e:c7:39 198.18.0.11/24");
+    assert_eq!(described(interface(&lab, "pxetest1", "vcxl1")), "00:07:43:2e:c7:39 198.18.0.11/24");
     assert_eq!(
-        told(interface(&lab, "pxetest1", "vcxl0")),
+        described(interface(&lab, "pxetest1", "vcxl0")),
         "00:07:43:2e:c7:31 198.19.0.11/24 2001:2:0:8000::11/64"
     );
     assert_eq!(interface(&lab, "pxetest1", "vcxl1").side, Side::Sender);
     assert_eq!(
-        told(interface(&lab, "pxetest2", "cxl1")),
+        described(interface(&lab, "pxetest2", "cxl1")),
         "00:07:43:2c:bc:58 198.19.0.2/24 2001:2:0:8000::2/64"
     );
     assert_eq!(
@@ -220,7 +221,7 @@ fn two_senders() {
 }
 
 #[test]
-fn an_equilibrium_is_not_searched_for() {
+fn equilibrium_searches_are_not_imported() {
     let Some((imported, lab, plan)) =
         of("000-cxgbe-queues-fbsd10.2/machine/bench-lab-3nodes.equilibrium.config")
     else {
@@ -229,7 +230,7 @@ fn an_equilibrium_is_not_searched_for() {
     assert_eq!(lab.hosts[0].name, "sm1");
     assert_eq!(lab.hosts[1].name, "HP");
     assert_eq!(ends(&lab), ["sm1:vcxl0 HP:cxl0 ", "sm1:vcxl1 HP:cxl1 R630"]);
-    assert_eq!(told(interface(&lab, "sm1", "vcxl1")), "00:07:43:2e:e5:99 ");
+    assert_eq!(described(interface(&lab, "sm1", "vcxl1")), "00:07:43:2e:e5:99 ");
     assert_eq!(plan.base.traffic.flows, Flows { sources: 20, destinations: 100 });
     has(&imported, "the sender's command is equilibrium-noref, not pkt-gen");
     has(&imported, "198.18.1.2 is that of R630's cxl0");

@@ -1,10 +1,10 @@
-//! Faults as a user sees them: `tests/faults/NAME.toml` in, `NAME.txt` out.
+//! Faults in their printed form: `tests/faults/NAME.toml` in, `NAME.txt` out.
 
 use super::{faults, golden, here, load, loader};
 use std::fs;
 
 #[test]
-fn every_faulty_file_is_reported_as_its_golden_text() {
+fn faulty_files_match_their_golden_text() {
     let mut count = 0;
     for entry in fs::read_dir(here("tests/faults")).expect("the folder exists") {
         let path = entry.expect("an entry").path();
@@ -20,7 +20,7 @@ fn every_faulty_file_is_reported_as_its_golden_text() {
 }
 
 #[test]
-fn colour_changes_nothing_but_colour() {
+fn colour_does_not_change_the_text() {
     let text = fs::read_to_string(here("tests/faults/many.toml")).expect("the file can be read");
     let all = load(&text).expect_err("the file is faulty");
     let mut plain = String::new();
@@ -36,7 +36,7 @@ fn colour_changes_nothing_but_colour() {
 }
 
 #[test]
-fn each_single_fault_is_found_and_says_what_to_do() {
+fn single_faults_are_reported_with_help() {
     for (text, message, hint) in [
         ("", "version of the format is missing", "version = 1"),
         ("version = 2", "the integer 1", "version 1"),
@@ -237,7 +237,7 @@ fn each_single_fault_is_found_and_says_what_to_do() {
 }
 
 #[test]
-fn faults_of_factors() {
+fn factor_faults_are_reported() {
     let factor = |body: &str| format!("version = 1\n[[factor]]\n{body}");
     for (body, message, hint) in [
         ("levels = [1]", "factor without name", "name ="),
@@ -309,7 +309,7 @@ fn too_many_variants_and_runs_are_refused() {
 }
 
 #[test]
-fn no_cut_of_a_file_makes_the_reader_panic() {
+fn truncated_files_do_not_panic() {
     for path in ["tests/faults/many.toml", "../../experiments/sim.toml"] {
         let text = fs::read_to_string(here(path)).expect("the file can be read");
         for at in (0..text.len()).filter(|&at| text.is_char_boundary(at)) {

@@ -24,9 +24,9 @@ fn experiments() -> BTreeMap<String, Plan> {
     plans
 }
 
-/// Whose trials measure rates, and who only counts.
+/// Cases: methods whose trials measure rates, and a guest that only counts.
 #[test]
-fn a_method_makes_the_rate_of_a_guest_the_question() {
+fn method_with_trials_times_a_guest() {
     let plans = experiments();
     let is_timed = |name: &str| plans[name].base.testbed.vm.is_timed;
     assert!(is_timed("vm-freebsd-connection-rate") && is_timed("vm-freebsd-rate"));
@@ -34,7 +34,7 @@ fn a_method_makes_the_rate_of_a_guest_the_question() {
 }
 
 #[test]
-fn every_experiment_can_be_planned() {
+fn experiments_can_be_planned() {
     let plans = experiments();
     for name in [
         "aa",
@@ -72,14 +72,15 @@ fn every_experiment_can_be_planned() {
         assert!(plan.variants.len() >= 2, "{name}");
         let compared = (0..plan.variants.len()).filter(|&v| plan.baseline_of(v).is_some()).count();
         assert!(compared > 0, "{name} compares nothing");
-        // Nothing here takes an hour.
+        // No experiment here takes an hour.
         assert!(plan.estimate().total_ns < 3_600_000_000_000, "{name}");
     }
 }
 
-/// The files beside the experiments are laboratories, and those that they name exist.
+/// The files next to the experiments are valid laboratories, and the laboratories named by
+/// experiments exist.
 #[test]
-fn every_laboratory_can_be_read() {
+fn laboratories_can_be_read() {
     let folder = here("../../experiments");
     let mut read = Vec::new();
     for entry in fs::read_dir(folder.join("labs")).expect("the folder exists") {
@@ -116,7 +117,7 @@ fn experiments_in_memory_end_within_minutes() {
 }
 
 #[test]
-fn the_demonstration_ends_within_ninety_seconds() {
+fn demo_ends_within_ninety_seconds() {
     let plans = experiments();
     let demo = &plans["demo"];
     assert_eq!((demo.variants.len(), demo.runs.len()), (6, 66));
@@ -129,7 +130,7 @@ fn the_demonstration_ends_within_ninety_seconds() {
 }
 
 #[test]
-fn the_queue_sweep_compares_queues_within_each_binding() {
+fn queue_sweep_compares_queues_within_each_binding() {
     let plans = experiments();
     let queues = &plans["queues"];
     assert_eq!(queues.variants.len(), 16);
@@ -141,13 +142,13 @@ fn the_queue_sweep_compares_queues_within_each_binding() {
 }
 
 #[test]
-fn the_schema_is_up_to_date() {
+fn schema_is_up_to_date() {
     let text = serde_json::to_string_pretty(&schema()).expect("a schema is JSON") + "\n";
     golden(&here("../../docs/experiment.schema.json"), &text);
 }
 
 #[test]
-fn the_references_are_up_to_date() {
+fn references_are_up_to_date() {
     for (name, reference) in
         [("EXPERIMENTS.md", reference()), ("LABS.md", fwdlab_model::lab::reference())]
     {
@@ -161,7 +162,7 @@ fn the_references_are_up_to_date() {
 }
 
 #[test]
-fn every_key_of_the_schema_is_in_the_reference() {
+fn reference_contains_every_key_of_the_schema() {
     let text = fs::read_to_string(here("../../docs/EXPERIMENTS.md")).expect("the document exists");
     let schema = schema();
     let mut names = Vec::new();
@@ -183,7 +184,7 @@ fn property_names(schema: &serde_json::Value, out: &mut Vec<String>) {
 }
 
 #[test]
-fn the_examples_of_the_reference_can_be_planned() {
+fn reference_examples_can_be_planned() {
     let text = fs::read_to_string(here("../../docs/EXPERIMENTS.md")).expect("the document exists");
     let mut count = 0;
     for block in text.split("```toml\n").skip(1) {

@@ -1,4 +1,4 @@
-//! The hash covers what matters and nothing else.
+//! The hash covers all relevant parts of a plan and nothing else.
 
 use super::keys::writing;
 use super::{faults, plan};
@@ -10,7 +10,7 @@ fn every_key_changes_the_hash() {
     let mut seen: BTreeMap<String, String> = BTreeMap::new();
     for section in SECTIONS {
         for key in section.keys {
-            // The one factor, and its baseline that is the default, are not new.
+            // The only factor, and its baseline that is the default, are not new.
             let is_new =
                 !matches!((section.path, key.name), ("factor", "name") | ("compare", "baseline"));
             let is_hashed = section.path != "profile" && !matches!(key.name, "version" | "lab");
@@ -29,7 +29,7 @@ fn every_key_changes_the_hash() {
 }
 
 #[test]
-fn baseline_and_ruleset_change_the_hash() {
+fn baseline_and_ruleset_change_the_plan_hash() {
     let compared = |level: u32| {
         plan(&format!(
             "version = 1\n[[factor]]\nname = \"queues\"\nlevels = [1, 2]\n[compare]\nbaseline = {{ queues = {level} }}"
@@ -47,7 +47,7 @@ fn baseline_and_ruleset_change_the_hash() {
 }
 
 #[test]
-fn comments_spaces_and_the_order_of_keys_do_not_change_the_hash() {
+fn comments_spaces_and_key_order_do_not_change_the_hash() {
     let a = plan("version = 1\n[dut]\nqueues = 2\nroutes = 10\n[design]\nseed = 3\n");
     let b =
         plan("# other\nversion=1\n\n[design]\nseed = 3 # c\n[dut]\nroutes = 1_0\nqueues = 0x2\n");
@@ -69,10 +69,10 @@ fn a_plan_survives_json() {
     assert!(after.is_intact());
 }
 
-/// What a file may leave out is not in the plan's JSON, so that stores of older
-/// versions, which know nothing of it, keep their hash.
+/// Optional keys that are absent are not in the plan's JSON, so stores of older versions, which do
+/// not know them, keep their hash.
 #[test]
-fn unused_rules_and_contamination_leave_no_trace() {
+fn unused_rules_and_contamination_are_not_serialised() {
     let factor = "version = 1\n[[factor]]\nname = \"queues\"\nlevels = [1, 2]\n";
     let json = |text: &str| serde_json::to_value(plan(text)).expect("a plan is JSON");
     let silent = json(factor);
@@ -92,11 +92,11 @@ fn unused_rules_and_contamination_leave_no_trace() {
     assert!(back == plan(&written) && back.is_intact());
 }
 
-/// The same for the router: stores that were made before it existed go on.
+/// The same for the router: stores made before it existed can continue.
 #[test]
-fn a_router_that_is_not_asked_for_leaves_no_trace() {
+fn unused_router_is_not_serialised() {
     let silent = plan("version = 1\n[[factor]]\nname = \"queues\"\nlevels = [1, 2]\n");
-    // As planned ever since names of files are left out of it.
+    // The hash since file names are excluded from it.
     assert_eq!(silent.hash, "48552bf4b4cc0057");
     let json = |plan: &fwdlab_model::Plan| serde_json::to_value(plan).expect("a plan is JSON");
     assert_eq!(json(&silent)["base"]["dut"].get("router"), None);
@@ -110,7 +110,7 @@ fn a_router_that_is_not_asked_for_leaves_no_trace() {
 }
 
 #[test]
-fn what_is_in_a_file_of_routes_changes_the_hash_and_stays_out_of_the_plan() {
+fn routes_file_content_changes_the_hash_but_is_not_in_the_plan() {
     let routes = |content: &[u8]| {
         let loader = |_: &str| Ok(content.to_vec());
         let text = "version = 1\n[dut]\nkind = \"router\"\nroutes_file = \"rib.mrt\"\n";
@@ -124,9 +124,9 @@ fn what_is_in_a_file_of_routes_changes_the_hash_and_stays_out_of_the_plan() {
     assert_eq!(file.digest, "437cb43a30226e639b33d84533cfc3ddd970a40055b9c8c0bf7e3795cf184eb6");
 }
 
-/// The same plan runs in any laboratory, and a store goes on when its file was moved.
+/// The same plan runs in any laboratory, and a store continues after its file was moved.
 #[test]
-fn the_file_of_a_laboratory_does_not_change_the_hash() {
+fn laboratory_file_does_not_change_the_hash() {
     let of = |lab: &str| {
         plan(&format!(
             "version = 1\n[testbed]\nkind = \"ssh\"\nlab = \"{lab}\"\n[[factor]]\nname = \"queues\"\nlevels = [1, 2]\n"
@@ -145,9 +145,9 @@ fn the_file_of_a_laboratory_does_not_change_the_hash() {
     assert_ne!(here.hash, netns.hash);
 }
 
-/// A profile asked for later finds the store of the same experiment.
+/// A later request for profiles finds the store of the same experiment.
 #[test]
-fn a_profile_changes_neither_the_hash_nor_what_is_stored() {
+fn profile_changes_neither_the_hash_nor_the_stored_plan() {
     let silent = plan("version = 1\n");
     assert_eq!(silent.profile, None);
     let section = SECTIONS.iter().find(|section| section.path == "profile").expect("the table");
@@ -161,11 +161,12 @@ fn a_profile_changes_neither_the_hash_nor_what_is_stored() {
 }
 
 #[test]
-fn checks_are_a_sample_at_high_rates_unless_asked_for_and_that_adds_nothing_to_a_plan() {
-    let asked = |checks: &str| plan(&format!("version = 1\n[traffic]\nchecks = \"{checks}\"\n"));
-    assert_eq!(asked("auto").hash, plan("version = 1\n").hash);
+fn default_checks_sample_at_high_rates_and_are_not_serialised() {
+    let with_checks =
+        |checks: &str| plan(&format!("version = 1\n[traffic]\nchecks = \"{checks}\"\n"));
+    assert_eq!(with_checks("auto").hash, plan("version = 1\n").hash);
     let is_sample = |checks: &str| {
-        let checks = asked(checks).base.traffic.checks;
+        let checks = with_checks(checks).base.traffic.checks;
         [None, Some(1_000_001.0), Some(1e6)].map(|rate| checks.is_sample(rate))
     };
     assert_eq!(is_sample("auto"), [true, true, false]);

@@ -1,4 +1,4 @@
-//! The reader, the tables of keys and the schema agree.
+//! The reader, the tables of keys and the schema are consistent.
 
 use super::{faults, load, plan};
 use fwdlab_model::plan::Adjust;
@@ -8,7 +8,7 @@ use fwdlab_model::spec::format_ns;
 use fwdlab_model::spec::keys::{self, Key, SECTIONS, Section, Vary};
 use serde_json::Value;
 
-/// What must stand before a key of `[dut]`, or a level of it, to have an effect.
+/// Returns the settings that a key of `[dut]`, or a level of it, requires to have an effect.
 fn device_of(key: &Key, value: &str) -> &'static str {
     match key.name {
         "firewall_program" if ["\"nft\"", "\"iptables\""].contains(&value) => {
@@ -31,7 +31,7 @@ fn device_of(key: &Key, value: &str) -> &'static str {
     }
 }
 
-/// The testbed of a laboratory, or of a virtual machine, where a key has no effect elsewhere.
+/// Returns the testbed of a laboratory or a virtual machine, if a key has no effect elsewhere.
 fn testbed_of(key: &Key, value: &str) -> &'static str {
     match key.name {
         "firewall_program" | "loader" | "rc" | "harvest_mask" | "bind_interrupts" | "overlay"
@@ -47,7 +47,7 @@ fn testbed_of(key: &Key, value: &str) -> &'static str {
     }
 }
 
-/// What must stand before a key of `[traffic]` to have an effect.
+/// Returns the settings that a key of `[traffic]` requires to have an effect.
 fn generator_of(key: &Key) -> &'static str {
     match key.name {
         "generator_server" => "generator = \"trex\"\n",
@@ -60,7 +60,7 @@ fn generator_of(key: &Key) -> &'static str {
 const STATEFUL: [&str; 4] =
     ["\"establishment-rate\"", "\"tear-down-rate\"", "\"table-capacity\"", "\"rfc9693\""];
 
-/// A file that writes one key.
+/// Returns a file with one key.
 pub(super) fn writing(section: &Section, key: &Key, value: &str) -> String {
     let line = format!("{} = {value}\n", key.name);
     let factor = "version = 1\n[[factor]]\nname = \"queues\"\nlevels = [1, 2, 4, 8]\n";
@@ -69,7 +69,7 @@ pub(super) fn writing(section: &Section, key: &Key, value: &str) -> String {
         ("", _) => format!("version = 1\n{line}"),
         ("factor", "name") => factor.to_owned(),
         ("factor", _) => format!("version = 1\n[[factor]]\nname = \"queues\"\n{line}"),
-        // Of one build nothing is learnt.
+        // A single build gives no information.
         ("factor.level", "build_of") => {
             let level = |label: &str| format!("{{ label = \"{label}\", {} }}", line.trim_end());
             let levels = ["1", "2"].map(level).join(", ");
@@ -122,7 +122,7 @@ pub(super) fn writing(section: &Section, key: &Key, value: &str) -> String {
     }
 }
 
-/// The same file without that key, for those of `[dut]` and `[traffic]`.
+/// Returns the same file without that key, for keys of `[dut]` and `[traffic]`.
 fn silent(section: &Section, key: &Key, value: &str) -> String {
     let (testbed, device) = (testbed_of(key, value), device_of(key, value));
     match section.path {
@@ -151,7 +151,7 @@ fn all_keys() -> impl Iterator<Item = (&'static Section, &'static Key)> {
 }
 
 #[test]
-fn every_example_is_accepted_and_every_default_says_nothing_new() {
+fn examples_are_accepted_and_defaults_change_nothing() {
     for (section, key) in all_keys() {
         if !key.example.is_empty() {
             plan(&writing(section, key, key.example));
@@ -171,7 +171,7 @@ fn every_example_is_accepted_and_every_default_says_nothing_new() {
 }
 
 #[test]
-fn every_key_has_a_meaning_and_an_example_unless_there_is_one_value_only() {
+fn keys_have_a_description_and_an_example() {
     for (section, key) in all_keys() {
         assert!(key.doc.ends_with('.'), "{} {}", key.name, section.place());
         assert_ne!(key.example, key.default, "{} {}", key.name, section.place());
@@ -179,14 +179,14 @@ fn every_key_has_a_meaning_and_an_example_unless_there_is_one_value_only() {
 }
 
 #[test]
-fn every_setting_can_be_a_level_by_itself_and_in_a_bundle() {
+fn settings_can_be_levels_alone_and_in_a_bundle() {
     for key in keys::settings() {
         let testbed = match testbed_of(key, key.example) {
             "" => "[testbed]\narrangement = \"closed\"\n",
             laboratory => laboratory,
         };
         let device = match key.name {
-            // Neither level may be without it.
+            // Both levels require it.
             "start" => "kind = \"command\"\nstart = [\"x\"]\n",
             _ => device_of(key, key.example),
         };
@@ -215,9 +215,9 @@ fn every_setting_can_be_a_level_by_itself_and_in_a_bundle() {
     }
 }
 
-/// Walks the schema beside the tables: the same names in the same places.
+/// Walks the schema and the tables: the same names in the same places.
 #[test]
-fn the_schema_has_exactly_the_keys_that_the_reader_accepts() {
+fn schema_has_exactly_the_keys_of_the_reader() {
     let schema = schema();
     let names = |value: &Value| -> Vec<String> {
         assert_eq!(value["additionalProperties"], false, "{value}");
@@ -228,7 +228,7 @@ fn the_schema_has_exactly_the_keys_that_the_reader_accepts() {
             .map(|(name, _)| name.clone())
             .collect()
     };
-    let own = |section: &Section| -> Vec<String> {
+    let expected = |section: &Section| -> Vec<String> {
         section.keys.iter().map(|key| key.name.to_owned()).collect()
     };
     let sorted = |mut names: Vec<String>| {
@@ -259,11 +259,11 @@ fn the_schema_has_exactly_the_keys_that_the_reader_accepts() {
             ),
             path => (&schema["properties"][path], vec![]),
         };
-        let mut expected = own(section);
+        let mut expected = expected(section);
         expected.extend(more.iter().map(|name| (*name).to_owned()));
         assert_eq!(sorted(names(place)), sorted(expected.clone()), "{}", section.place());
 
-        // The reader refuses what is not among them, and only that.
+        // The reader refuses other names, and only those.
         let stranger = Key { name: "zzzzzzzzzz", ..section.keys[0] };
         let text = match section.path {
             "factor.level" => {
@@ -283,7 +283,7 @@ fn the_schema_has_exactly_the_keys_that_the_reader_accepts() {
 
 /// The ranges and words of the schema are those that the reader enforces.
 #[test]
-fn bounds_of_the_schema_are_bounds_of_the_reader() {
+fn schema_bounds_match_the_reader() {
     let schema = schema();
     for section in SECTIONS {
         let properties = match section.path {
@@ -317,7 +317,7 @@ fn bounds_of_the_schema_are_bounds_of_the_reader() {
 }
 
 #[test]
-fn an_empty_experiment_has_the_documented_defaults() {
+fn empty_experiment_has_the_documented_defaults() {
     let plan = plan("version = 1\n");
     assert_eq!(plan.base, Settings::default());
     assert_eq!((plan.name.as_str(), plan.title.as_str()), ("test", "test"));

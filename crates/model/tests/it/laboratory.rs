@@ -1,4 +1,4 @@
-//! Settings that only a laboratory's hosts have.
+//! Settings of a laboratory's hosts.
 
 use super::{faults, plan};
 use fwdlab_model::settings::*;
@@ -10,7 +10,7 @@ fn freebsd(rest: &str) -> String {
 }
 
 #[test]
-fn every_setting_reaches_the_plan() {
+fn settings_reach_the_plan() {
     let plan = plan(&freebsd(
         "queues = 4\nfirewall = \"stateless\"\nfirewall_program = \"ipfw\"\nharvest_mask = 0x15f\n\
          bind_interrupts = true\noverlay = \"configs/base/\"\nreboot = \"always\"\n\
@@ -68,7 +68,7 @@ fn revisions_and_firewalls_are_factors() {
 }
 
 #[test]
-fn a_list_of_overlays_is_a_factor() {
+fn list_of_overlays_is_a_factor() {
     let short = plan(&freebsd("overlay = [\"configs/base\", \"configs/other/\"]"));
     assert_eq!(short.factors[0].name, "overlay");
     let labels: Vec<&str> = short.variants.iter().map(|v| v.label.as_str()).collect();
@@ -95,17 +95,17 @@ fn a_list_of_overlays_is_a_factor() {
     assert_ne!(text("a=1\n"), text("a=2\n"), "what is in the files is part of the plan");
 }
 
-/// What may be asked of one's laboratory may be rehearsed without it.
+/// An experiment for a laboratory can be rehearsed without it.
 #[test]
-fn a_simulated_device_stands_for_any_other() {
+fn simulated_device_accepts_settings_of_any_device() {
     plan(
         "version = 1\n[testbed]\nkind = \"sim\"\n[dut]\nkind = \"freebsd\"\nloader = { a = 1 }\noverlay = \"configs/base\"\n[traffic]\ngenerator = \"trex\"\n",
     );
 }
 
-/// 62 bytes of headers and 4 of FCS: nothing shorter is a frame of UDP over IPv6.
+/// 62 bytes of headers and 4 of FCS: the shortest frame of UDP over IPv6.
 #[test]
-fn frames_without_stamp_may_be_shorter() {
+fn frames_without_a_stamp_may_be_shorter() {
     let size = |generator: &str, size: u16| {
         plan(&format!(
             "{LAB}[traffic]\nfamily = \"inet6\"\nframe_size = {size}\ngenerator = \"{generator}\"\n"
@@ -121,7 +121,7 @@ fn frames_without_stamp_may_be_shorter() {
 }
 
 #[test]
-fn each_fault_says_what_to_do() {
+fn laboratory_faults_are_reported_with_help() {
     for (text, message, hint) in [
         ("version = 1\n[testbed]\nkind = \"netns\"\nlab = \"x\"".to_owned(), "no host", "\"ssh\""),
         ("version = 1\n[dut]\noverlay = \"configs/base\"".to_owned(), "laboratory's DUT", "ssh"),

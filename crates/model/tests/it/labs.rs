@@ -1,5 +1,5 @@
-//! Files of laboratories: `tests/labs/NAME.toml` is drawn as `NAME.txt`, the faults of
-//! `tests/lab-faults/NAME.toml` read as `NAME.txt`.
+//! Lab files: `tests/labs/NAME.toml` is drawn as `NAME.txt`, the faults of
+//! `tests/lab-faults/NAME.toml` match `NAME.txt`.
 
 use super::{golden, here};
 use fwdlab_model::Lab;
@@ -23,7 +23,7 @@ fn lab(name: &str) -> Lab {
 }
 
 #[test]
-fn labs_are_drawn_within_eighty_columns() {
+fn labs_are_drawn_in_eighty_columns() {
     let files = files("tests/labs");
     assert_eq!(files.len(), 3);
     for (path, text) in files {
@@ -35,7 +35,7 @@ fn labs_are_drawn_within_eighty_columns() {
 }
 
 #[test]
-fn faulty_labs_are_reported_as_their_golden_texts() {
+fn faulty_labs_match_their_golden_text() {
     let files = files("tests/lab-faults");
     assert!(files.len() >= 6);
     for (path, text) in files {
@@ -46,7 +46,7 @@ fn faulty_labs_are_reported_as_their_golden_texts() {
 }
 
 #[test]
-fn what_is_written_is_what_is_meant() {
+fn lab_fields_have_the_values_of_the_file() {
     let two = lab("two.toml");
     let host = two.host("r630").expect("the host");
     assert_eq!(host.roles, [Role::Sender, Role::Receiver]);
@@ -71,9 +71,9 @@ fn what_is_written_is_what_is_meant() {
     assert_eq!(json["cables"][0]["far"]["host"], "generator");
 }
 
-/// Each change to a right file is one fault, and the text says which.
+/// Each change to a valid file causes one fault, and the text identifies it.
 #[test]
-fn each_single_fault_is_found_alone() {
+fn single_faults_are_reported_alone() {
     let right = fs::read_to_string(here("tests/labs/two.toml")).expect("a file");
     for (from, to, message, hint) in [
         ("\"198.18.0.2/24\"", "\"10.0.0.2/24\"", "10.0.0.2/24 is not for benchmarks", "RFC 2544"),
@@ -110,7 +110,7 @@ fn each_single_fault_is_found_alone() {
 }
 
 #[test]
-fn other_addresses_are_permitted_when_the_file_says_so() {
+fn other_addresses_require_allow_addresses() {
     let right = fs::read_to_string(here("tests/labs/two.toml")).expect("a file");
     let other = right.replace("198.18.", "10.18.");
     let faults = Lab::parse("lab.toml", &other).expect_err("faulty");
@@ -121,7 +121,7 @@ fn other_addresses_are_permitted_when_the_file_says_so() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever is cut out of a file, or put in, is a lab or a list of faults.
+    /// Any deletion from a file, or insertion into it, gives a lab or a list of faults.
     #[test]
     fn reading_never_panics(
         which in 0usize..3,
@@ -144,9 +144,9 @@ proptest! {
     }
 }
 
-/// The example of the document is right, and drawn there as it is drawn here.
+/// The example of the document is valid, and its diagram there matches the output.
 #[test]
-fn the_document_shows_what_is_drawn() {
+fn document_shows_the_drawn_diagram() {
     let path = here("../../docs/LABS.md");
     let document = fs::read_to_string(&path).expect("the document exists");
     let block = |language: &str| {

@@ -1,4 +1,4 @@
-//! Tests of the crate from outside: files in, plans or faults out.
+//! Integration tests of the crate: files in, plans or faults out.
 
 mod bench_lab;
 mod faults;
@@ -14,15 +14,15 @@ mod shell;
 use fwdlab_model::{Diagnostics, Plan};
 use std::path::{Path, PathBuf};
 
-/// A loader that knows one ruleset, one table of subsystems, two files of routes, of
-/// which one is no text, and some directories.
+/// A loader with one ruleset, one table of subsystems, two files of routes, one of which is not
+/// text, and some directories.
 fn loader(path: &str) -> Result<Vec<u8>, String> {
     match path {
         "subsystems.txt" => Ok("nf_* firewall\n".into()),
         "edge.nft" => Ok("table inet filter { }\n".into()),
         "routes.txt" => Ok("default via 198.19.0.1\n".into()),
         "rib.mrt" => Ok(vec![0xff, 0, 13]),
-        // A path that ends with a slash asks for what is below it.
+        // A path that ends with a slash lists the files below it.
         "configs/base/" | "configs/other/" => Ok("boot/loader.conf\0etc/rc.conf\0".into()),
         "configs/base/etc/rc.conf" => Ok("harvest_mask=\"351\"\n".into()),
         "configs/other/etc/rc.conf" => Ok("harvest_mask=\"511\"\n".into()),
@@ -43,12 +43,12 @@ fn load(text: &str) -> Result<Plan, Diagnostics> {
     fwdlab_model::load("test.toml", text, &loader)
 }
 
-/// The plan of a file that must be right.
+/// Returns the plan of a valid file.
 fn plan(text: &str) -> Plan {
     load(text).unwrap_or_else(|faults| panic!("{faults}"))
 }
 
-/// The faults of a file that must be wrong, as text without colour.
+/// Returns the faults of an invalid file, as text without colour.
 fn faults(text: &str) -> String {
     match load(text) {
         Ok(plan) => panic!("no fault found; planned {} runs", plan.runs.len()),
@@ -56,7 +56,7 @@ fn faults(text: &str) -> String {
     }
 }
 
-/// Path inside the crate.
+/// Returns a path inside the crate.
 fn here(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
@@ -67,9 +67,9 @@ fn golden(path: &Path, got: &str) {
         std::fs::write(path, got).expect("the golden file can be written");
         return;
     }
-    let wanted = std::fs::read_to_string(path).unwrap_or_default();
+    let expected = std::fs::read_to_string(path).unwrap_or_default();
     assert!(
-        wanted == got,
+        expected == got,
         "{} differs (UPDATE=1 cargo test -p fwdlab-model refreshes it); now:\n{got}",
         path.display()
     );

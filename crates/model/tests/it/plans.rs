@@ -15,7 +15,7 @@ name = \"queues\"
 levels = [1, 2, 4]
 ";
 
-/// One line for each variant and block.
+/// Returns one line for each variant and block.
 fn summary(plan: &Plan) -> String {
     let mut out = format!("{} {}\n", plan.name, plan.hash);
     for variant in &plan.variants {
@@ -37,7 +37,7 @@ fn summary(plan: &Plan) -> String {
 }
 
 #[test]
-fn a_plan_never_changes_between_versions() {
+fn plan_is_stable_between_versions() {
     golden(&here("tests/golden/blocks.txt"), &summary(&plan(TWO_FACTORS)));
     let alternating =
         TWO_FACTORS.replace("queues", "icmp_redirect").replace("1, 2, 4", "false, true")
@@ -46,7 +46,7 @@ fn a_plan_never_changes_between_versions() {
 }
 
 #[test]
-fn every_cycle_of_an_alternation_has_an_order_of_its_own() {
+fn cycles_of_an_alternation_have_separate_orders() {
     let alternating =
         TWO_FACTORS.replace("queues", "icmp_redirect").replace("1, 2, 4", "false, true")
             + "[design]\nalternate = \"100ms\"\nblocks = 2\n";
@@ -133,7 +133,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_the_reader_panic(text in "(version = 1\n)?[a-z\\[\\]{}\"'=., \n0-9#]{0,120}") {
+    fn arbitrary_text_does_not_panic(text in "(version = 1\n)?[a-z\\[\\]{}\"'=., \n0-9#]{0,120}") {
         if let Err(all) = super::load(&text) {
             prop_assert!(!all.list.is_empty());
             prop_assert!(!all.render(true).is_empty());
@@ -148,13 +148,13 @@ fn other_seeds_give_other_orders_of_the_same_runs() {
         plan.runs.iter().flat_map(|run| run.variants.clone()).collect()
     };
     assert_ne!(order(1), order(2));
-    // Each variant stands first in some block: order and variant are not tied.
+    // Each variant is first in some block: order and variant are independent.
     let firsts: BTreeSet<usize> = order(1).chunks(6).map(|block| block[0]).collect();
     assert!(firsts.len() >= 4, "{firsts:?}");
 }
 
 #[test]
-fn an_alternation_refuses_what_needs_a_restart() {
+fn alternation_refuses_settings_that_need_a_restart() {
     for name in [
         "queues",
         "routes",
@@ -200,7 +200,7 @@ fn alternations_must_fit_their_times() {
 }
 
 #[test]
-fn baselines() {
+fn baselines_are_selected_per_factor() {
     let baseline = |names: &[&str], written: &str| {
         let mut text = "version = 1\n".to_owned();
         for name in names {
@@ -286,10 +286,10 @@ fn a_simulated_capacity_is_the_base_times_the_effects() {
 }
 
 #[test]
-fn estimates() {
+fn duration_estimates_add_up() {
     let text = "version = 1\n[testbed]\nkind = \"netns\"\n[[factor]]\nname = \"queues\"\nlevels = [1, 2]\n";
     let estimate = plan(text).estimate();
-    // 300 ms of warm-up, a second of window, 330 ms around them; one ceiling.
+    // 300 ms of warm-up, a window of 1 s, 330 ms around them; one ceiling.
     assert_eq!((estimate.runs, estimate.run_ns), (10, 1_630_000_000));
     assert_eq!((estimate.once_ns, estimate.total_ns), (2_400_000_000, 18_700_000_000));
     assert_eq!((estimate.of_runs(0), estimate.of_runs(1)), (0, 4_030_000_000));
@@ -304,7 +304,7 @@ fn estimates() {
 }
 
 #[test]
-fn what_a_change_shows_is_what_a_file_may_write() {
+fn changes_are_in_file_notation() {
     use fwdlab_model::settings::{Firewall, Rate};
     for written in ["max", "10Mpps", "7%", "0.5%", "1.5Gbit/s", "850pps", "1.488095Mpps"] {
         let plan = plan(&format!("version = 1\n[traffic]\nrate = \"{written}\"\n"));
@@ -319,7 +319,7 @@ fn what_a_change_shows_is_what_a_file_may_write() {
 }
 
 #[test]
-fn a_rule_that_ends_early_plans_the_most_blocks() {
+fn stopping_rule_plans_the_maximum_blocks() {
     let stopping = |design: &str| plan(&format!("{TWO_FACTORS}[design]\n{design}"));
     let planned = stopping("stop = \"planned\"");
     assert_eq!((planned.design.stop, planned.design.blocks), (Some(Stop::Planned), 20));
@@ -328,7 +328,7 @@ fn a_rule_that_ends_early_plans_the_most_blocks() {
     assert_eq!((open.design.stop, open.design.blocks), (Some(Stop::Open), 100));
     let fewer = stopping("stop = \"open\"\nmax_blocks = 7");
     assert_eq!((fewer.design.blocks, fewer.runs.len()), (7, 7 * 6));
-    // The order is that of the same number of blocks; what it is for is not.
+    // The order is that of the same number of blocks with a fixed design.
     let fixed = stopping("blocks = 20");
     assert_eq!(planned.runs, fixed.runs);
     assert_ne!(planned.hash, fixed.hash);

@@ -1,4 +1,4 @@
-//! `[profile]` as the plan carries it.
+//! `[profile]` in the plan.
 
 use super::plan;
 use fwdlab_model::ProfilePlan;
@@ -8,14 +8,14 @@ use fwdlab_model::settings::Rate;
 use fwdlab_model::spec;
 
 #[test]
-fn the_table_alone_asks_for_a_profile_and_cpu_decides() {
+fn table_requests_a_profile_and_cpu_decides() {
     assert_eq!(plan("version = 1\n[profile]\n").profile, Some(ProfilePlan::default()));
     assert_eq!(plan("version = 1\n[profile]\ncpu = false\nwindows = 3\n").profile, None);
     let full = plan(
         "version = 1\n[profile]\nsampling = 97\nduration = \"2s\"\nwindows = 4\nstarts = 3\nrate = \"80%\"\nfrequency = 997\nevent = \"cycles\"\n\
          call_graph = \"dwarf\"\nicicle = true\nsubsystems = \"subsystems.txt\"\n",
     );
-    let wanted = ProfilePlan {
+    let expected = ProfilePlan {
         sampling_hz: 97,
         duration_ns: 2_000_000_000,
         windows: 4,
@@ -30,11 +30,11 @@ fn the_table_alone_asks_for_a_profile_and_cpu_decides() {
             text: "nf_* firewall\n".into(),
         }),
     };
-    assert_eq!(full.profile, Some(wanted));
+    assert_eq!(full.profile, Some(expected));
 }
 
 #[test]
-fn whoever_overrides_keeps_what_the_file_says_of_the_rest() {
+fn override_keeps_the_other_profile_settings() {
     let written = |text: &str| {
         let (spec, faults) = spec::parse(text, &|_| Err("no files".into()));
         assert!(faults.is_empty());
@@ -48,7 +48,7 @@ fn whoever_overrides_keeps_what_the_file_says_of_the_rest() {
     assert_eq!(profile_of(&written("version = 1\n[profile]\n"), Some(false)), None);
 }
 
-/// Names that perf knows are the words of the file.
+/// perf's event names are the words of the file.
 #[test]
 fn events_are_named_as_in_the_file() {
     for event in [
@@ -64,7 +64,7 @@ fn events_are_named_as_in_the_file() {
     }
 }
 
-/// Only profile runs have a load of their own.
+/// Only profile runs have a separate load.
 #[test]
 fn rate_takes_a_profile_run() {
     let starts = |keys: &str| {

@@ -1,4 +1,4 @@
-//! Assignments of sh scripts, held against the sh(1) of this machine.
+//! Assignments of sh scripts, compared with sh(1) of this machine.
 
 use fwdlab_model::shell::assignments;
 
@@ -7,7 +7,7 @@ fn beta(name: &str) -> Option<&'static str> {
 }
 
 #[test]
-fn a_shell_assigns_the_same() {
+fn assignments_match_sh() {
     let mut runner = proptest::test_runner::TestRunner::new_with_rng(
         proptest::test_runner::Config { cases: 1, ..Default::default() },
         proptest::test_runner::TestRng::from_seed(
@@ -32,9 +32,9 @@ fn a_shell_assigns_the_same() {
             let output = std::process::Command::new("sh").args(["-c", &script]).output();
             let output = String::from_utf8(output.expect("sh").stdout).expect("text");
             let expected: Vec<&str> = output.split_terminator('\u{1}').collect();
-            let own: Vec<String> =
+            let assigned: Vec<String> =
                 found[1..].iter().filter_map(|v| v.resolved(beta).ok()).collect();
-            proptest::prop_assert_eq!(own, expected, "{}", script);
+            proptest::prop_assert_eq!(assigned, expected, "{}", script);
             Ok(())
         })
         .expect("sh agrees");

@@ -213,8 +213,8 @@ impl Order {
         let Some(entry) = self.entries.get_mut((number << self.shares) + share) else {
             return Place::Next;
         };
-        let own = round >> self.shares;
-        let mut is_late = own < entry.next;
+        let entry_round = round >> self.shares;
+        let mut is_late = entry_round < entry.next;
         if is_late {
             let behind = entry.next - 1 - entry_round;
             if behind < 64 {

@@ -1,6 +1,5 @@
-//! The device under test: what every kind of it has, what only the Linux kernel,
-//! what only fwdlab's own router, and what only the DUT of a laboratory has. Which of them go together is decided
-//! in [`crate::experiment`].
+//! The device under test: keys of every kind, and keys of the Linux kernel, of fwdlab's own router
+//! and of a laboratory's DUT. [`crate::experiment`] checks their combinations.
 
 use super::field::{commands, field, revision, words as line};
 use super::{Kind, Owner, Section, integer, key, words};

@@ -1,4 +1,4 @@
-//! How the value of a key gets into the [`Settings`] of a variant, and out of them.
+//! Transfer of a key's value into and out of the [`Settings`] of a variant.
 
 use super::Key;
 use super::setting::Setting;
@@ -8,21 +8,20 @@ use crate::units::FrameSize;
 use crate::words;
 use toml::Spanned;
 
-/// A setting's place and its two ways.
+/// A setting's place with its reader and writer.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
-    /// Reads what a file says; a table of names is as many settings as it has entries.
+    /// Reads the value in a file; each entry of a table of names is a separate setting.
     pub(in crate::spec) read:
         fn(&mut Reader<'_>, &'static Key, &Node<'_>, &mut Vec<Spanned<Setting>>),
-    /// What is set. An empty revision that this leaves behind is none.
+    /// Returns the set values. An empty revision that remains is then removed.
     pub(in crate::spec) get: fn(&mut Settings, &'static Key, &mut Vec<Setting>),
 }
 
-/// `field!(reader, place)`: the method of [`Reader`] that reads it, and its place, a
-/// function of [`Settings`]; its text is its `Display`, unless a third argument is the
-/// function that writes it. Before the reader stands `some` where the place is an
-/// `Option`, and `each` where it is a map of names and values; `if` says when a setting
-/// is one at all.
+/// `field!(reader, place)`: the method of [`Reader`] that reads it, and its place, a function of
+/// [`Settings`]. Its text is its `Display`, unless a third argument is a function that writes it.
+/// The reader is preceded by `some` if the place is an `Option`, and by `each` if it is a map of
+/// names and values; `if` gives the condition under which it is a setting at all.
 macro_rules! field {
     (@ $read:ident, $wrap:expr, $place:expr, $text:expr) => {
         $crate::spec::keys::Field {
@@ -79,29 +78,29 @@ macro_rules! field {
 }
 pub(in crate::spec) use field;
 
-/// Nothing, where nothing is set.
+/// Returns an empty text for `None`.
 pub(in crate::spec) fn optional<T: ToString>(value: &Option<T>) -> String {
     value.as_ref().map(ToString::to_string).unwrap_or_default()
 }
 
-/// Commands, one after the other.
+/// Returns the commands in sequence.
 #[expect(clippy::ptr_arg, reason = "the type is that of the setting's place")]
 pub(in crate::spec) fn commands(commands: &Vec<String>) -> String {
     commands.join("; ")
 }
 
-/// Words as a command line; a shell's text, which may have several lines, in one.
+/// Returns words as a command line; a shell script of several lines becomes one.
 #[expect(clippy::ptr_arg, reason = "the type is that of the setting's place")]
 pub(in crate::spec) fn words(list: &Vec<String>) -> String {
     words::join(list).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The plain number, or the name of a mix.
+/// Returns the plain number, or the name of a mix.
 pub(in crate::spec) fn bytes(size: &FrameSize) -> String {
     size.text()
 }
 
-/// The revision, an empty one where there is none.
+/// Returns the revision, creating an empty one if there is none.
 pub(in crate::spec) fn revision(settings: &mut Settings) -> &mut Revision {
     settings.dut.remote.revision.get_or_insert_default()
 }

@@ -1,5 +1,5 @@
-//! How it is tested, in the order of the documentation: the trial, the design,
-//! the comparison, the profile.
+//! Keys of the measurement, in the order of the documentation: trial, method, design, comparison,
+//! profile.
 
 use super::{Form, Kind, Section, duration, integer, key, number, words};
 use crate::design::method::TRIALS_MAX;

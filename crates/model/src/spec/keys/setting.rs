@@ -1,4 +1,4 @@
-//! One setting with its value, as a level of a factor lays it over the base.
+//! A setting with its value, as a level of a factor applies it to the base.
 
 use super::{Key, Owner, Place, Vary};
 use crate::settings::{Revision, Settings, TestbedKind};
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// A setting with its value: a row of the tables of keys, and what is written for it.
+/// A setting with its value: a row of the tables of keys, and its value in the file.
 #[derive(Clone)]
 pub struct Setting {
     key: &'static Key,
@@ -17,7 +17,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// The setting of `key` with this value, which belongs at `place`.
+    /// Creates the setting of `key` with this value, stored at `place`.
     pub(in crate::spec) fn new<T: Clone + Send + Sync + 'static>(
         key: &'static Key,
         value: T,
@@ -29,7 +29,7 @@ impl Setting {
         Setting { key, entry: None, value: written, put }
     }
 
-    /// One entry of a table of names and values.
+    /// Creates one entry of a table of names and values.
     pub(in crate::spec) fn entry(
         key: &'static Key,
         name: String,
@@ -44,23 +44,23 @@ impl Setting {
         Setting { key, entry: Some(name), value, put }
     }
 
-    /// A sysctl by its dotted name.
+    /// Creates a sysctl by its dotted name.
     pub(in crate::spec) fn sysctl(name: String, value: String) -> Option<Setting> {
         Some(Setting::entry(super::setting("sysctl")?, name, value, |s| &mut s.dut.sysctl))
     }
 
-    /// The row of the tables that describes it.
+    /// Returns the row of the tables that describes it.
     pub fn row(&self) -> &'static Key {
         self.key
     }
 
-    /// The key that writes it.
+    /// Returns its key.
     pub fn key(&self) -> &'static str {
         self.key.name
     }
 
-    /// Its name: the key, and for an entry of a table its own name too, since two of
-    /// them are two settings.
+    /// Returns its name: the key, and for an entry of a table also the entry's name, because two
+    /// entries are two settings.
     pub fn name(&self) -> String {
         match &self.entry {
             Some(entry) => format!("{} {entry}", self.key()),
@@ -68,37 +68,36 @@ impl Setting {
         }
     }
 
-    /// Its value as text.
+    /// Returns its value as text.
     pub fn value(&self) -> String {
         self.value.clone()
     }
 
-    /// True when it can be switched while traffic flows.
+    /// True if it can be switched while traffic flows.
     pub fn is_live(&self) -> bool {
         self.key.vary == Vary::Live
     }
 
-    /// Lays it over `settings`.
+    /// Applies it to `settings`.
     pub fn apply(&self, settings: &mut Settings) {
         (self.put)(settings);
         settings.forget_empty_revision();
     }
 
-    /// True when the setting says something: a text that is empty does only where a file
-    /// can write it so.
-    fn is_said(&self) -> bool {
+    /// True if the setting has a value; an empty text is one only if a file can contain it.
+    fn has_value(&self) -> bool {
         !self.value.is_empty() || self.key.default == "\"\""
     }
 }
 
 impl PartialEq for Setting {
     fn eq(&self, other: &Setting) -> bool {
-        let said = |setting: &Setting| {
+        let applied = |setting: &Setting| {
             let mut settings = Settings::default();
             setting.apply(&mut settings);
             settings
         };
-        self.name() == other.name() && said(self) == said(other)
+        self.name() == other.name() && applied(self) == applied(other)
     }
 }
 
@@ -109,8 +108,8 @@ impl fmt::Debug for Setting {
 }
 
 impl Settings {
-    /// Every setting with its value, in the order of the documentation. What a
-    /// laboratory's DUT has is left out where nothing is said of it.
+    /// Returns every setting with its value, in the order of the documentation. Settings of a
+    /// laboratory's DUT are omitted if they have no value.
     pub fn all(&self) -> Vec<Setting> {
         let mut copy = self.clone();
         let mut all = Vec::new();
@@ -120,11 +119,11 @@ impl Settings {
             }
         }
         let is_vm = self.testbed.kind == TestbedKind::Vm;
-        all.retain(|setting| setting.is_said() && (is_vm || setting.key.owner != Owner::Vm));
+        all.retain(|setting| setting.has_value() && (is_vm || setting.key.owner != Owner::Vm));
         all
     }
 
-    /// A revision that says nothing is none.
+    /// Removes an empty revision.
     fn forget_empty_revision(&mut self) {
         let revision = &mut self.dut.remote.revision;
         if *revision == Some(Revision::default()) {
@@ -178,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn every_setting_of_the_tables_exists_and_the_other_way_round() {
+    fn settings_and_tables_contain_each_other() {
         let mut settings = Settings::default();
         settings.testbed.kind = TestbedKind::Vm;
         settings.testbed.vm.kernel = Some("kernel.deb".to_owned());
@@ -196,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn laying_all_settings_over_the_default_reproduces_them() {
+    fn applying_all_settings_to_the_default_reproduces_them() {
         let mut settings = Settings::default();
         settings.dut.queues = 4;
         settings.dut.rps = "3".to_owned();

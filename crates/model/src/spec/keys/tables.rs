@@ -1,11 +1,11 @@
-//! What is tested, in the order of the documentation: testbed, factors, traffic.
-//! The device is in `device.rs`, how it is tested in `method.rs`.
+//! Keys of the test set-up, in the order of the documentation: testbed, factors, traffic. The
+//! device is in `device.rs`, the measurement in `method.rs`.
 
 use super::field::{bytes, field, words as line};
 use super::{Form, Kind, Owner, Section, integer, key, number, words};
 use crate::settings::{Arrangement, Checks, Directions, Engine, Family, GeneratorKind};
 
-/// The top of the file.
+/// Top of the file.
 pub const ROOT: Section = Section {
     path: "",
     doc: "Keys before the first table.",
@@ -332,10 +332,10 @@ pub const TRAFFIC: Section = Section {
     ..Section::TABLE
 };
 
-/// Most addresses of one side. They come from 198.18.0.0/16 and 198.19.0.0/16,
-/// whose first 256 belong to the interfaces, so 65 280 would be the limit.
+/// Maximum number of addresses on one side. They come from 198.18.0.0/16 and 198.19.0.0/16, whose
+/// first 256 belong to the interfaces, so the limit would be 65 280.
 pub const ADDRESSES_MAX: i64 = 65_000;
-/// Most flows of an experiment.
+/// Maximum number of flows of an experiment.
 pub const FLOWS_MAX: i64 = 1_000_000;
 
 /// `flows = { ... }`.

@@ -1,5 +1,5 @@
-//! Reading single values: each function takes a key and what stands there, and
-//! gives the value or notes a fault.
+//! Readers of single values: each function takes a key and a node, and returns the value or reports
+//! a fault.
 
 use super::super::kind::{CONFIDENCES, FRAME_MAX, FRAME_MIN, Kind, RULES_MAX};
 use super::super::{Loader, quantity};
@@ -26,19 +26,19 @@ pub(crate) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Notes a fault; gives `None`, so that callers can end with it.
+    /// Reports a fault; returns `None`, so callers can end with it.
     pub(crate) fn fault<T>(&mut self, fault: Diagnostic) -> Option<T> {
         self.faults.push(fault);
         None
     }
 
-    /// Notes that `node` is not what `key` takes.
+    /// Reports that `key` does not accept `node`.
     pub(crate) fn wrong<T>(&mut self, key: &Key, node: &Node) -> Option<T> {
         let message = format!("`{}` must be {}", key.name, key.kind.expected());
         self.fault(Diagnostic::new(node.span(), message).label(format!("this is {}", found(node))))
     }
 
-    /// Notes why a text of the right type is no right value.
+    /// Reports why a text of the right type is not a valid value.
     pub(crate) fn refused<T>(&mut self, key: &Key, node: &Node, why: String) -> Option<T> {
         let message = format!("`{}` must be {}", key.name, key.kind.expected());
         self.fault(Diagnostic::new(node.span(), message).label(why))
@@ -81,7 +81,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A word that the type `T` knows by its serde names.
+    /// Reads a word that is a serde name of the type `T`.
     pub(crate) fn word<T: for<'de> Deserialize<'de>>(
         &mut self,
         key: &Key,
@@ -133,7 +133,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A ratio from a percentage.
+    /// Reads a ratio from a percentage.
     pub(in crate::spec) fn percent(&mut self, key: &Key, node: &Node) -> Option<f64> {
         match (node.get_ref().as_str(), plain_number(node)) {
             (Some(text), _) => match quantity::percent(text) {
@@ -170,7 +170,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Whole bits per second of a link.
+    /// Reads whole bits per second of a link.
     pub(crate) fn bit_rate(&mut self, key: &Key, node: &Node) -> Option<u64> {
         match node.get_ref().as_str().map(quantity::rate) {
             Some(Ok(Rate::Bps(bps))) if (1e3..=1e13).contains(&bps) => Some(bps.round() as u64),
@@ -241,7 +241,7 @@ impl Reader<'_> {
                 _ => self.refused(key, node, format!("N must be from 0 to {RULES_MAX}")),
             };
         }
-        // A name without dot and slash is a slip of one of the words, not a file.
+        // A name without dot and slash is a misspelt word, not a file.
         if !text.contains(['.', '/']) {
             let message = format!("`{}` must be {}", key.name, key.kind.expected());
             let fault = Diagnostic::new(node.span(), message)
@@ -265,7 +265,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Entries of a table of sysctls, in the order of their names.
+    /// Reads the entries of a table of sysctls, in the order of their names.
     pub(in crate::spec) fn sysctls(
         &mut self,
         key: &Key,
@@ -278,7 +278,7 @@ impl Reader<'_> {
         self.entries(key, node, is_sysctl_name, refuse, Reader::sysctl_value)
     }
 
-    /// Value of a sysctl: an integer, or text of one line.
+    /// Reads the value of a sysctl: an integer, or text of one line.
     pub(in crate::spec) fn sysctl_value(&mut self, name: &str, node: &Node) -> Option<String> {
         let label = match node.get_ref() {
             DeValue::Integer(integer) => {
@@ -299,7 +299,7 @@ impl Reader<'_> {
 }
 
 impl Diagnostic {
-    /// Adds a hint only when one of `words` is near.
+    /// Adds a hint only if one of `words` is similar.
     fn help_near(self, word: &str, words: &[&str]) -> Self {
         match nearest(word, words.iter().copied()) {
             Some(near) => self.help(format!("did you mean \"{near}\"?")),
@@ -308,8 +308,8 @@ impl Diagnostic {
     }
 }
 
-/// Dotted parts of letters, digits, `_` and `-`. No slash and no empty part:
-/// the name becomes a path below /proc/sys, and must not leave it.
+/// True for dotted parts of letters, digits, `_` and `-`. No slash and no empty part: the name
+/// becomes a path below /proc/sys, and must not leave it.
 pub(in crate::spec) fn is_sysctl_name(name: &str) -> bool {
     let part = |part: &str| {
         !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b))
@@ -317,7 +317,7 @@ pub(in crate::spec) fn is_sysctl_name(name: &str) -> bool {
     name.contains('.') && name.split('.').all(part)
 }
 
-/// The value of an integer or float.
+/// Returns the value of an integer or float.
 pub(in crate::spec) fn plain_number(node: &Node) -> Option<f64> {
     let number = match node.get_ref() {
         DeValue::Integer(integer) => {
@@ -329,7 +329,7 @@ pub(in crate::spec) fn plain_number(node: &Node) -> Option<f64> {
     number.is_finite().then_some(number)
 }
 
-/// A scalar as a label shows it.
+/// Returns a scalar in the notation of labels.
 pub(in crate::spec) fn scalar_text(node: &Node) -> Option<String> {
     match node.get_ref() {
         DeValue::String(text) => Some(text.to_string()),
@@ -343,7 +343,7 @@ pub(in crate::spec) fn scalar_text(node: &Node) -> Option<String> {
     }
 }
 
-/// What stands there, in words.
+/// Describes the value of a node.
 pub(crate) fn found(node: &Node) -> String {
     match node.get_ref() {
         DeValue::String(text) if text.chars().count() <= 30 => format!("the text \"{text}\""),
@@ -357,7 +357,7 @@ pub(crate) fn found(node: &Node) -> String {
     }
 }
 
-/// A duration with the largest unit that leaves it an integer.
+/// Formats a duration with the largest unit that leaves it an integer.
 pub fn format_ns(ns: u64) -> String {
     match ns {
         0 => "0s".to_owned(),

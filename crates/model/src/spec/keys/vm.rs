@@ -1,4 +1,4 @@
-//! `[vm]`: the machine of QEMU under test.
+//! `[vm]`: the QEMU guest under test.
 
 use super::field::field;
 use super::{Kind, Owner, Section, integer, key, words};

@@ -83,7 +83,7 @@ fn flipped_stamp_bits_are_detected_in_unsampled_packets() {
     for (family, size) in KINDS {
         let expected = sampling(family, size);
         let mut arrivals = after_the_first(&expected);
-        let stamp = 8 * (pattern::offsets(family).udp + 8);
+        let stamp = 8 * (expected::offsets(family).udp + 8);
         // The whole stamp except the time.
         let evident = stamp..stamp + 8 * 14;
         let (mut frames, mut sequence, mut unchosen) = (FIRST_CHECKED, 0, 0);
