@@ -36,9 +36,9 @@ pub struct Plan {
     pub runs: Vec<PlannedRun>,
     /// Phases of a trial.
     pub trial: Trial,
-    /// Baselines and criteria of the comparisons.
+    /// Design of the experiment.
     pub design: Design,
-    /// What is compared with what.
+    /// Baselines and criteria of the comparisons.
     pub compare: Compare,
     /// Settings of the base, before any level.
     pub base: Settings,

@@ -35,9 +35,9 @@ pub(super) fn read(text: &str) -> (Script, Vec<Diagnostic>) {
         if statement.span.start < faulty_until {
             continue;
         }
-        let says_something =
+        let is_statement =
             !statement.parts.is_empty() || statement.goes_on || statement.unfinished.is_some();
-        if says_something && let Err(fault) = script.assign(text, &statement) {
+        if is_statement && let Err(fault) = script.assign(text, &statement) {
             faults.push(*fault);
             let end = statement.span.end;
             let next = text[end..].find('\n').map_or(text.len(), |length| end + length + 1);

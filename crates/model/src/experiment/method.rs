@@ -58,7 +58,7 @@ pub(super) fn method_of(spec: &Spec) -> Option<Method> {
         MethodKind::TearDownRate => Some(tear_down_of(written)),
         MethodKind::TableCapacity => Some(capacity_of(written)),
         suite @ (MethodKind::Rfc2544 | MethodKind::Rfc9693) => {
-            let is_asked = |test: &&SuiteTest| match &written.tests {
+            let is_requested = |test: &&SuiteTest| match &written.tests {
                 Some(tests) => tests.get_ref().iter().any(|requested| requested.get_ref() == *test),
                 None => true,
             };
@@ -78,7 +78,7 @@ pub(super) fn method_of(spec: &Spec) -> Option<Method> {
             };
             // In the suite's order, not the file's: later tests use earlier results.
             let own = SuiteTest::ALL.iter().filter(|test| test.suite() == *suite);
-            let parts: Vec<Method> = own.filter(is_asked).map(of).collect();
+            let parts: Vec<Method> = own.filter(is_requested).map(of).collect();
             Some(match suite {
                 MethodKind::Rfc9693 => Method::Rfc9693 { parts },
                 _ => Method::Rfc2544 { parts },
