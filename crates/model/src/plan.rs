@@ -110,16 +110,16 @@ impl Plan {
     /// baseline itself, and for all but the first build of its revision: the first one represents
     /// all of them.
     pub fn baseline_of(&self, variant: usize) -> Option<usize> {
-        let own = &self.variants[variant].levels;
+        let selected = &self.variants[variant].levels;
         let first = |factor: &Factor, level: usize| factor.builds(level)[0];
-        if self.factors.iter().zip(own).any(|(factor, &level)| first(factor, level) != level) {
+        if self.factors.iter().zip(selected).any(|(factor, &level)| first(factor, level) != level) {
             return None;
         }
-        let base = self.factors.iter().zip(own).zip(&self.compare.baseline);
+        let base = self.factors.iter().zip(selected).zip(&self.compare.baseline);
         let levels: Vec<usize> = base
             .map(|((factor, &level), base)| base.map_or(level, |base| first(factor, base)))
             .collect();
-        if levels == *own {
+        if levels == *selected {
             return None;
         }
         self.variants.iter().position(|v| v.levels == levels)
@@ -134,9 +134,9 @@ impl Plan {
     /// Returns the variants that are builds of the same revision as `variant`, including itself;
     /// only itself if it is not a build.
     pub fn builds_of(&self, variant: usize) -> Vec<usize> {
-        let own = &self.variants[variant].levels;
+        let selected = &self.variants[variant].levels;
         let is_sibling = |other: &&Variant| {
-            let levels = other.levels.iter().zip(own).zip(&self.factors);
+            let levels = other.levels.iter().zip(selected).zip(&self.factors);
             levels.into_iter().all(|((level, own), factor)| factor.builds(*own).contains(level))
         };
         self.variants.iter().filter(is_sibling).map(|variant| variant.index).collect()

@@ -100,7 +100,7 @@ fn cells(key: &Key) -> [String; 7] {
 
 /// Returns a table with these keys and the tables of `file` below it, and no others.
 fn object(section: &Section, file: &'static [Section]) -> Value {
-    let own = section.keys.iter().map(|key| (key.name, property(key)));
+    let keys = section.keys.iter().map(|key| (key.name, property(key)));
     let below = section.below(file).map(|below| {
         let table = object(below, file);
         let value = match below.form {
@@ -110,7 +110,7 @@ fn object(section: &Section, file: &'static [Section]) -> Value {
         (below.name(), value)
     });
     let properties: Map<String, Value> =
-        own.chain(below).map(|(name, value)| (name.to_owned(), value)).collect();
+        keys.chain(below).map(|(name, value)| (name.to_owned(), value)).collect();
     let mut table = json!({
         "type": "object",
         "description": section.doc,

@@ -132,10 +132,13 @@ mod tests {
         layout: f64,
     ) -> Vec<Vec<BlockedRun>> {
         let build = |_| {
-            let own = 1.0 + effect + layout * random.next();
+            let relative_rate = 1.0 + effect + layout * random.next();
             let run = |block: u32| {
                 let drift = 1.0 + 0.01 * f64::from(block);
-                BlockedRun { block, pps: 1e6 * own * drift * (1.0 + 0.002 * random.next()) }
+                BlockedRun {
+                    block,
+                    pps: 1e6 * relative_rate * drift * (1.0 + 0.002 * random.next()),
+                }
             };
             (0..10).map(run).collect()
         };

@@ -198,8 +198,9 @@ fn take_address(
     }
     let owner = drawn.iter().find_map(|drawn| {
         let all = drawn.interfaces.iter();
-        let own = all.clone().find(|i| i.addresses.iter().any(|one| one.address == address))?;
-        Some((drawn.name().unwrap_or("another machine").to_owned(), own.name.clone()))
+        let interface =
+            all.clone().find(|i| i.addresses.iter().any(|one| one.address == address))?;
+        Some((drawn.name().unwrap_or("another machine").to_owned(), interface.name.clone()))
     });
     if let Some((machine, interface)) = owner {
         return source.remark(format!(

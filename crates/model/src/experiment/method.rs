@@ -77,8 +77,8 @@ pub(super) fn method_of(spec: &Spec) -> Option<Method> {
                 SuiteTest::TableCapacity => capacity_of(written),
             };
             // In the suite's order, not the file's: later tests use earlier results.
-            let own = SuiteTest::ALL.iter().filter(|test| test.suite() == *suite);
-            let parts: Vec<Method> = own.filter(is_requested).map(of).collect();
+            let in_order = SuiteTest::ALL.iter().filter(|test| test.suite() == *suite);
+            let parts: Vec<Method> = in_order.filter(is_requested).map(of).collect();
             Some(match suite {
                 MethodKind::Rfc9693 => Method::Rfc9693 { parts },
                 _ => Method::Rfc2544 { parts },
@@ -456,8 +456,8 @@ fn searchable(
         let place = match &fault {
             Fault::Goal { goal, .. } | Fault::Twice(goal) => {
                 let of_goal = |written: &&Spanned<GoalSpec>| written.get_ref().name == *goal;
-                let own = written.goal.iter().rfind(of_goal).map(Spanned::span);
-                own.or_else(|| written.goals.as_ref().map(Spanned::span))
+                let custom = written.goal.iter().rfind(of_goal).map(Spanned::span);
+                custom.or_else(|| written.goals.as_ref().map(Spanned::span))
             }
             Fault::Loads(_) => {
                 written.min_load.as_ref().or(written.max_load.as_ref()).map(Spanned::span)

@@ -111,7 +111,7 @@ const RING: f64 = 256.0;
 const STALL_NS: u64 = 5_000_000;
 /// Maximum number of packets of a burst that may arrive while other programs have the device's CPU,
 /// for a loss that counts as the device's: one batch of a driver.
-const STALL_ARRIVALS: f64 = 64.0;
+const BATCH: f64 = 64.0;
 /// Share of a trial's intended packets that its sender may leave unsent.
 const UNSENT: f64 = 0.005;
 
@@ -163,11 +163,11 @@ impl MethodTrial {
             _ if self.gained() < self.forwarded => Ok(false),
             // More than the receiver lost, plus all packets that arrived while other programs had
             // the CPU.
-            _ if missing > self.receiver_lost as f64 + arrived_in(self.taken_ns) + STALL_ARRIVALS => {
+            _ if missing > self.receiver_lost as f64 + arrived_in(self.taken_ns) + BATCH => {
                 Ok(false)
             }
             _ if self.receiver_lost > 0 => Err(self.receiver_full()),
-            _ if arrived_in(self.stalled_ns) > STALL_ARRIVALS => {
+            _ if arrived_in(self.stalled_ns) > BATCH => {
                 let us = self.stalled_ns as f64 / 1e3;
                 Err(format!("others had the device's CPU for {us:.0} us meanwhile"))
             }

@@ -264,10 +264,10 @@ impl Order {
             None => Some(place as u32),
             Some(_) if self.walks.len() > 16 => None,
             Some((wires, places)) => {
-                let own = wires.iter().zip(places);
-                let flow = own
-                    .into_iter()
-                    .position(|(&wire, &own)| usize::from(wire) == at && u64::from(own) == place);
+                let flows = wires.iter().zip(places);
+                let flow = flows.into_iter().position(|(&wire, &index)| {
+                    usize::from(wire) == at && u64::from(index) == place
+                });
                 flow.map(|flow| flow as u32)
             }
         }

@@ -36,8 +36,8 @@ pub fn run_order(figures: &[RunFigure]) -> Option<RunOrder> {
     let relative: Vec<f64> = figures
         .chunk_by(|a, b| a.run == b.run)
         .map(|stream| {
-            let own: Vec<f64> = residuals.by_ref().take(stream.len()).collect();
-            mean(&own).exp()
+            let of_run: Vec<f64> = residuals.by_ref().take(stream.len()).collect();
+            mean(&of_run).exp()
         })
         .collect();
     let trend = run_order_trend(&relative)?;

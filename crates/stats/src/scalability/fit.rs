@@ -101,7 +101,7 @@ impl Data {
         let contrasts = |run: &ScaledRun| {
             let each = names.iter().rev().skip(1).map(|&block| match run.block {
                 own if own == block => 1.0,
-                own if Some(own) == last => -1.0,
+                of_run if Some(of_run) == last => -1.0,
                 _ => 0.0,
             });
             std::iter::once(1.0).chain(each).collect()
@@ -161,8 +161,8 @@ impl Data {
             .iter()
             .zip(&self.levels)
             .map(|(block, level)| {
-                let own = distinct.iter().map(|l| if l == level { 1.0 } else { 0.0 });
-                own.chain(block.iter().skip(1).copied()).collect()
+                let indicators = distinct.iter().map(|l| if l == level { 1.0 } else { 0.0 });
+                indicators.chain(block.iter().skip(1).copied()).collect()
             })
             .collect();
         let df = self.logs.len().checked_sub(rows.first()?.len())?;
