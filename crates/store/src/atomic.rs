@@ -1,12 +1,12 @@
-//! A store that appears as a whole or not at all: it is written beside its place, and moved
-//! there when it is complete. A crash leaves what was there before.
+//! Atomic creation of a store: a temporary file next to the destination, renamed when it is
+//! complete. After a crash the previous store is still there.
 
 use super::lock::{WriterLock, with_suffix};
 use super::{Failure, Store, StoreError, move_aside, schema};
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 
-/// A store in the making. Dropped unfinished, it is removed.
+/// A store under construction. Dropping it unfinished removes the temporary file.
 #[derive(Debug)]
 pub(super) struct StoreBuilder {
     store: Option<Store>,
@@ -16,11 +16,11 @@ pub(super) struct StoreBuilder {
 }
 
 impl StoreBuilder {
-    /// Begins the store that is to stand at `path`, with its directory. What a crash left of an
-    /// earlier one goes.
+    /// Begins a store for `path`, and creates its directory. Removes the temporary file of a
+    /// crashed process.
     ///
     /// # Errors
-    /// [`StoreError::Locked`] and [`StoreError::NotWritable`] as [`Store::open`].
+    /// [`StoreError::Locked`] and [`StoreError::NotWritable`], as for [`Store::open`].
     pub(super) fn begin(path: &Path) -> Result<StoreBuilder, StoreError> {
         let lock = WriterLock::acquire_with_directory(path)?;
         let part = with_suffix(path, ".part");
@@ -31,30 +31,30 @@ impl StoreBuilder {
         Ok(StoreBuilder { store: Some(store), path: path.to_path_buf(), part, _lock: lock })
     }
 
-    /// What is being written.
+    /// The store under construction.
     pub(super) fn store(&mut self) -> &mut Store {
         self.store.as_mut().expect("it is there until it is finished")
     }
 
-    /// Moves it to its place; what is there is kept under the name that is returned.
+    /// Moves the store into place. Renames an existing store first, and returns its new name.
     ///
     /// # Errors
-    /// As [`StoreBuilder::finish`].
+    /// As for [`StoreBuilder::finish`].
     pub(super) fn finish_beside(self) -> Result<Option<PathBuf>, StoreError> {
         let path = self.path.clone();
         let aside = if path.exists() { Some(move_aside(&path)?) } else { None };
         let finished = self.finish();
         if let (Err(_), Some(aside)) = (&finished, &aside) {
-            // Else neither would be in its place.
+            // Restore the old store, so that one of the two is in place.
             let _ = std::fs::rename(aside, &path);
         }
         finished.map(|()| aside)
     }
 
-    /// Moves it to its place, over what is there.
+    /// Moves the store into place, replacing an existing one.
     ///
     /// # Errors
-    /// When the disk is full or can't be written.
+    /// If the disk is full or can't be written.
     pub(super) fn finish(mut self) -> Result<(), StoreError> {
         if let Some(Store { connection, .. }) = self.store.take() {
             let closed = connection.close();
@@ -63,8 +63,7 @@ impl StoreBuilder {
         let failed = |action, source| StoreError::Io { path: self.part.clone(), action, source };
         let flushed = std::fs::File::open(&self.part).and_then(|file| file.sync_all());
         flushed.map_err(|source| failed("flush", source))?;
-        // What SQLite kept beside an older store of this name is of no use to
-        // the new one, and would be taken for its own.
+        // SQLite would apply the log of an older store of this name to the new one.
         for suffix in ["-wal", "-shm"] {
             remove(&with_suffix(&self.path, suffix))?;
         }
@@ -74,13 +73,13 @@ impl StoreBuilder {
 
 impl Drop for StoreBuilder {
     fn drop(&mut self) {
-        // After `finish` there is none.
+        // After `finish` the file no longer exists.
         let _ = remove(&self.part);
     }
 }
 
-/// A store that nobody else sees until it is complete: nothing has to be undone
-/// in it, and one flush at the end is enough.
+/// Opens a store that no other process sees until it is complete: it needs no rollback journal, and
+/// one flush at the end is enough.
 fn open_part(path: &Path) -> Result<Connection, Failure> {
     let mut connection = Connection::open(path)?;
     connection.pragma_update(None, "journal_mode", "OFF")?;

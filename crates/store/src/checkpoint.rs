@@ -1,15 +1,15 @@
-//! Checkpoints: finished trials of a run that is not finished. Storing the run removes them.
+//! Checkpoints: finished trials of an unfinished run. Storing the run removes them.
 
 use super::{Store, StoreError};
 use fwdlab_model::record::Checkpoint;
 use rusqlite::{Transaction, params};
 
 impl Store {
-    /// Records the trial of this number, from 0, of a run that is under way. Later checkpoints of
-    /// the run are removed.
+    /// Records one trial of the run in progress; `number` counts from 0. Removes later checkpoints
+    /// of the run.
     ///
     /// # Errors
-    /// When the store can't be written.
+    /// If the store can't be written.
     pub fn insert_checkpoint(
         &mut self,
         run: u32,
@@ -26,11 +26,11 @@ impl Store {
         })
     }
 
-    /// Checkpoints of a run, in the order of its trials. What another version of the program
-    /// wrote in another form, and all that follows it, is left out: it is measured again.
+    /// Returns the checkpoints of a run in trial order. Stops at the first one that another version
+    /// of the program wrote in another format: it and the later trials are measured again.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// If the store can't be read.
     pub fn checkpoints(&self, run: u32) -> Result<Vec<Checkpoint>, StoreError> {
         let read = || {
             let mut select = self
@@ -44,10 +44,10 @@ impl Store {
         Ok(in_order.map_while(|(_, (_, json))| serde_json::from_str(json).ok()).collect())
     }
 
-    /// Number of the checkpoints of all runs.
+    /// Returns the number of checkpoints of all runs.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// If the store can't be read.
     pub fn unfinished_trials(&self) -> Result<u64, StoreError> {
         let count = "SELECT count(*) FROM checkpoint";
         let counted = self.connection.query_row(count, [], |row| row.get::<_, i64>(0));

@@ -25,7 +25,7 @@ pub enum StoreError {
         title: Box<str>,
         /// Hash of the current plan.
         hash: Box<str>,
-        /// What differs, stored and current; empty where that isn't known.
+        /// The differences, stored and current; empty if unknown.
         differences: Box<str>,
     },
     /// The store's runs come from another testbed.
@@ -50,7 +50,7 @@ pub enum StoreError {
     Locked {
         /// The store.
         path: PathBuf,
-        /// The writing process, when it left its number.
+        /// The writing process; `None` if the lock file contains no process ID.
         pid: Option<u32>,
     },
     /// There is no such file.
@@ -101,7 +101,7 @@ pub enum StoreError {
     Damaged {
         /// The store.
         path: PathBuf,
-        /// What was found.
+        /// The damage that was found.
         reason: String,
     },
     /// The disk is full.
@@ -122,7 +122,7 @@ pub enum StoreError {
         /// The system's reason.
         reason: String,
     },
-    /// A store of fwdlab's own runs stands where an import would put its store.
+    /// The destination of an import is a store of fwdlab's own measurements.
     #[error("{} holds runs that fwdlab measured itself; it was left as it is: name another file", path.display())]
     NotImported {
         /// The store.
@@ -150,7 +150,7 @@ pub enum StoreError {
         /// Its variants.
         variants: Vec<usize>,
     },
-    /// No plan was adopted yet.
+    /// The store contains no plan yet.
     #[error("{} holds no plan yet; start the experiment with `fwdlab run`", path.display())]
     NoPlan {
         /// The store.
@@ -167,22 +167,22 @@ pub enum StoreError {
     Value {
         /// The store.
         path: PathBuf,
-        /// What value.
+        /// The kind of value.
         what: String,
         /// The reason.
         source: serde_json::Error,
     },
-    /// The file system refused.
+    /// A file system operation failed.
     #[error("can't {action} {}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// The operation.
         action: &'static str,
         /// The reason.
         source: std::io::Error,
     },
-    /// Anything else that SQLite reports.
+    /// Any other SQLite error.
     #[error("{}: {source}", path.display())]
     Sqlite {
         /// The store.
@@ -193,8 +193,8 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Tells what SQLite's error means for the store at `path`.
-    pub fn of(path: &std::path::Path, source: rusqlite::Error) -> StoreError {
+    /// Classifies an SQLite error of the store at `path`.
+    pub(crate) fn of(path: &std::path::Path, source: rusqlite::Error) -> StoreError {
         use rusqlite::ErrorCode as Code;
         let path = path.to_path_buf();
         match source.sqlite_error_code() {
@@ -219,7 +219,7 @@ fn writer(pid: Option<u32>) -> String {
     }
 }
 
-/// A sentence of what differs, if anything is known.
+/// Formats the differences as a sentence; empty if none are known.
 fn differing(differences: &str) -> String {
     if differences.is_empty() {
         String::new()

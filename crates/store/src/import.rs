@@ -1,9 +1,8 @@
-//! What an import adds to a store: where the runs come from, what was read and
-//! what was published with them.
+//! Import data of a store: the origin of the runs, the files that were read, and the results
+//! published with them.
 //!
-//! An imported store is made as a whole ([`Store::create_imported`]): it is
-//! written beside its place and moved there when it is complete, so a crash
-//! leaves the old one or the new one, never a part.
+//! [`Store::create_imported`] creates the store atomically: it writes a temporary file and renames
+//! it when it is complete, so a crash leaves the old store or the new one, never a partial one.
 
 use super::atomic::StoreBuilder;
 use super::{Invocation, Reproductions, Store, StoreError};
@@ -13,20 +12,20 @@ use rusqlite::{OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// Everything that an import knows besides the runs.
+/// Everything in an import except the runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Import {
-    /// Directory that was read, as it was named.
+    /// Directory that was read, as given by the user.
     pub origin: String,
-    /// What holds for all runs, and for each variant.
+    /// Metadata of the whole set and of each variant.
     pub about: About,
-    /// Every file that was met, sorted by path.
+    /// Every file found, sorted by path.
     pub sources: Vec<Source>,
     /// Texts and pictures published with the runs, sorted by path.
     pub documents: Vec<Document>,
 }
 
-/// What an import found out about a result set.
+/// Metadata of an imported result set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct About {
     /// Machine under test as the archive's folders name it, e.g.
@@ -40,23 +39,22 @@ pub struct About {
     pub label: String,
     /// The variants, in the order of the plan.
     pub groups: Vec<Group>,
-    /// What each configuration sets against the plain one: name and one line.
+    /// Description of each configuration relative to the plain one: name and one line.
     #[serde(default)]
     pub configurations: Vec<(String, String)>,
-    /// True when the published lists were made with the upper of two middle
-    /// values as the median, as ministat had it before 2016.
+    /// True if the published lists use the upper of two middle values as the median, as ministat
+    /// did before 2016.
     #[serde(default)]
     pub upper_median: bool,
-    /// Lines for the list of the set-up, as published or as read from
-    /// commands and configurations.
+    /// Lines of the set-up list, as published or as read from commands and configurations.
     pub setup: Vec<String>,
-    /// Remarks on the whole set.
+    /// Remarks on the whole result set.
     pub notes: Vec<String>,
-    /// What was published, held against the runs; none in stores of before it was kept.
+    /// Comparison of the published results with the runs; `None` in stores that predate it.
     #[serde(default)]
     pub reproductions: Option<Reproductions>,
-    /// The same bench without the patch that this set has; `None` if it was not imported together
-    /// with it.
+    /// The same bench without the patch of this set; `None` if it was not imported together with
+    /// this set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unpatched: Option<Unpatched>,
 }
@@ -74,12 +72,12 @@ pub struct Unpatched {
     pub groups: Vec<UnpatchedGroup>,
 }
 
-/// A variant of the set without the patch.
+/// A variant of the unpatched set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct UnpatchedGroup {
-    /// Name in the files, which is the patched variant's.
+    /// Name in the files, equal to the patched variant's name.
     pub name: String,
-    /// Figures of its runs by the archive's rule.
+    /// Results of its runs, by the archive's rule.
     pub values: Vec<f64>,
 }
 
@@ -88,23 +86,21 @@ pub struct UnpatchedGroup {
 pub struct Group {
     /// Name in the files, e.g. `295802D5330.pf-statefull`.
     pub name: String,
-    /// Name of the published list of its values, e.g. `pps.1`; none when
-    /// nothing was published.
+    /// Name of the published list of its values, e.g. `pps.1`; `None` if nothing was published.
     pub published: Option<String>,
-    /// Image or revision, as the `.info` has it.
+    /// Image or revision in the `.info` file.
     pub image: Option<String>,
-    /// Configuration, likewise.
+    /// Configuration in the `.info` file.
     pub configuration: Option<String>,
-    /// Traffic (`inet4`, `inet6` ...), likewise.
+    /// Traffic (`inet4`, `inet6` ...) in the `.info` file.
     pub traffic: Option<String>,
     /// The device's `uname -a`.
     pub uname: Option<String>,
-    /// Start as the harness wrote it.
+    /// Start time as the harness wrote it.
     pub started: Option<String>,
-    /// End as the harness wrote it.
+    /// End time as the harness wrote it.
     pub ended: Option<String>,
-    /// What it changes against its baseline, in one line; empty when nothing
-    /// is known.
+    /// Its change from the baseline, in one line; empty if unknown.
     pub changes: String,
 }
 
@@ -117,27 +113,27 @@ pub struct Source {
     pub size: u64,
     /// Time of the last change, nanoseconds since 1970.
     pub modified_ns: i64,
-    /// What became of it.
+    /// Result of reading it.
     pub status: Status,
-    /// Why, or what was odd about it; empty when there is nothing to say.
+    /// Reason for the status or remark on the file; empty if there is none.
     pub message: String,
 }
 
-/// What became of a file.
+/// Result of reading a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Status {
-    /// Its content is in the store.
+    /// The store contains its content.
     Read,
-    /// Of a kind that holds no results.
+    /// A kind of file without results.
     Ignored,
-    /// Should hold results and does not.
+    /// A kind of file with results, but without a readable one.
     Refused,
 }
 
 impl Status {
     const ALL: [Status; 3] = [Status::Read, Status::Ignored, Status::Refused];
 
-    /// The name used in stores and reports.
+    /// Returns the name used in stores and reports.
     pub fn name(self) -> &'static str {
         match self {
             Status::Read => "read",
@@ -152,9 +148,9 @@ impl Status {
 pub struct Document {
     /// Path below [`Import::origin`].
     pub path: String,
-    /// What it is.
+    /// Kind of document.
     pub kind: DocumentKind,
-    /// Index of the variant that it belongs to; none for the set as a whole.
+    /// Index of its variant; `None` for a document of the whole set.
     pub variant: Option<usize>,
     /// The file's bytes.
     pub content: Vec<u8>,
@@ -169,7 +165,7 @@ pub enum DocumentKind {
     List,
     /// Medians with their range (`.data`).
     Table,
-    /// Instructions for gnuplot.
+    /// A gnuplot script.
     Plot,
     /// A published picture other than a flame graph.
     Picture,
@@ -199,7 +195,7 @@ impl DocumentKind {
         DocumentKind::Lab,
     ];
 
-    /// The name used in stores.
+    /// Returns the name used in stores.
     pub fn name(self) -> &'static str {
         match self {
             DocumentKind::Readme => "readme",
@@ -217,13 +213,12 @@ impl DocumentKind {
 }
 
 impl Store {
-    /// Makes the store at `path` from an import, in place of an imported one
-    /// that is there already.
+    /// Creates the store at `path` from an import. Replaces an existing imported store.
     ///
     /// # Errors
-    /// [`StoreError::NotImported`] when a store of other runs is there,
-    /// [`StoreError::NotAStore`] when another file is; [`StoreError::Locked`]
-    /// and [`StoreError::NotWritable`] as [`Store::open`].
+    /// [`StoreError::NotImported`] if a store of other runs exists there, [`StoreError::NotAStore`]
+    /// if another file does; [`StoreError::Locked`] and [`StoreError::NotWritable`] as for
+    /// [`Store::open`].
     pub fn create_imported(
         path: &Path,
         plan: &Plan,
@@ -231,22 +226,22 @@ impl Store {
         runs: &[RunRecord],
         import: &Import,
     ) -> Result<(), StoreError> {
-        let mut whole = StoreBuilder::begin(path)?;
+        let mut builder = StoreBuilder::begin(path)?;
         if path.exists() && Store::open_read_only(path)?.import()?.is_none() {
             return Err(StoreError::NotImported { path: path.to_path_buf() });
         }
-        let store = whole.store();
+        let store = builder.store();
         store.adopt_plan(plan, "")?;
         store.begin_invocation(invocation)?;
         store.insert_runs(runs)?;
         store.insert_import(import)?;
-        whole.finish()
+        builder.finish()
     }
 
-    /// What an import left in the store; none for runs of fwdlab's own.
+    /// Returns the import; `None` for runs that fwdlab measured itself.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// If the store can't be read.
     pub fn import(&self) -> Result<Option<Import>, StoreError> {
         let Some((origin, about)) = self.about()? else { return Ok(None) };
         let documents = self.rows("SELECT * FROM document ORDER BY path", |row| {
@@ -262,10 +257,10 @@ impl Store {
         Ok(Some(Import { origin, about, sources: self.sources()?, documents }))
     }
 
-    /// The files that an import read; none for runs of fwdlab's own.
+    /// Returns the files that an import read; empty for runs that fwdlab measured itself.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// If the store can't be read.
     pub fn sources(&self) -> Result<Vec<Source>, StoreError> {
         self.rows("SELECT * FROM source ORDER BY path", |row| {
             let status: String = row.get("status")?;
@@ -288,6 +283,16 @@ impl Store {
             .map_err(|e| self.failed(e))?;
         row.map(|(origin, json)| Ok((origin, self.parse_json("what is imported", &json)?)))
             .transpose()
+    }
+
+    fn knows_imports(&self) -> Result<bool, StoreError> {
+        self.has_version(2)
+    }
+
+    /// Returns true if the schema version is at least `version`. A read-only store of an older
+    /// program may lack some tables.
+    pub(super) fn has_version(&self, version: i64) -> Result<bool, StoreError> {
+        schema::version(&self.connection).map(|found| found >= version).map_err(|e| self.failed(e))
     }
 
     fn insert_import(&mut self, import: &Import) -> Result<(), StoreError> {

@@ -1,22 +1,19 @@
-//! The store: one SQLite file per experiment, holding raw observations only.
+//! The store: one SQLite file per experiment, with raw observations only.
 //!
-//! Medians, tests and pictures are computed on reading, so every report can be
-//! rebuilt from the store alone ([`Store::contents`]). Each run is one
-//! transaction: a crash at any instant loses at most the run in progress, and of a run with
-//! further trials the trial in progress ([`Store::checkpoints`]).
-//! The tables are explained column by column in `schema.md`.
+//! Medians, tests and pictures are computed on reading, so every report can be rebuilt from the
+//! store alone ([`Store::contents`]). Each run is one transaction: a crash at any instant loses at
+//! most the run in progress, and of a run with several trials only the trial in progress
+//! ([`Store::checkpoints`]). `schema.md` explains the tables column by column.
 //!
-//! One process writes (a lock held by the kernel keeps others out), any number
-//! read meanwhile. What this module deliberately leaves out: statistics,
-//! clocks (every time is given by the caller), and deleting anything that was measured, except
-//! checkpoints whose run is stored.
+//! One process writes (a kernel lock keeps others out), and any number read at the same time. This
+//! module deliberately leaves out statistics, clocks (the caller passes every time), and the
+//! deletion of measurements, except checkpoints whose run is stored.
 //!
-//! SQLite runs in WAL mode (<https://www.sqlite.org/wal.html>), so that readers
-//! never stop the writer. A finished run outlives the process, however that ends.
-//! Across a power failure, too, where it was measured (`synchronous = FULL`): it
-//! cost seconds to minutes, and one more flush falls between two runs, never into
-//! a measured window. Of simulated runs (`NORMAL`) a power failure may take the
-//! last ones: the store stays whole, and they are simulated again, the same.
+//! SQLite runs in WAL mode (<https://www.sqlite.org/wal.html>), so readers never block the writer.
+//! A finished run survives the end of the process, whatever the cause. A measured run also survives
+//! a power failure (`synchronous = FULL`): it cost seconds to minutes, and one more flush falls
+//! between two runs, never into a measured window. A power failure may lose the last simulated runs
+//! (`NORMAL`): the store stays consistent, and the same runs are simulated again.
 
 mod atomic;
 mod checkpoint;
@@ -57,50 +54,48 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a statement waits for another connection's. Readers don't block the
-/// writer in WAL mode, so this covers only recovery and checkpoints.
+/// Time that a statement waits for another connection. Readers don't block the writer in WAL mode,
+/// so this covers only recovery and checkpoints.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// An open store.
 #[derive(Debug)]
 pub struct Store {
-    // Declared before the lock: the connection is closed first.
+    // Declared before the lock, so that the connection is closed first.
     connection: Connection,
     path: PathBuf,
     invocation: Option<i64>,
-    /// The plan's runs by index, with block and variants, once they are needed.
+    /// The plan's runs by index, with block and variants; read on first use.
     planned: Option<HashMap<u32, (u32, Vec<usize>)>>,
     lock: Option<WriterLock>,
 }
 
-/// One start of the program, as it is recorded with its runs.
+/// One start of the program, recorded with its runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invocation {
-    /// Wall clock, RFC 3339, UTC.
+    /// Wall-clock time, RFC 3339, UTC.
     pub started_at: String,
-    /// Version of fwdlab, with its revision when known.
+    /// Version of fwdlab, with its revision if known.
     pub fwdlab_version: String,
     /// Testbed in use.
     pub testbed: TestbedKind,
-    /// Why this testbed was chosen, for a person.
+    /// Reason for choosing this testbed, for display.
     pub testbed_reason: String,
-    /// True when no packet is really sent.
+    /// True if no packets are sent.
     pub simulated: bool,
-    /// The surroundings.
+    /// Environment of the program.
     pub environment: Environment,
-    /// The bed that the runs were measured on, as it was named; none where it was not.
+    /// Name of the bed that the runs were measured on; `None` if it was not named.
     pub bed: Option<String>,
 }
 
 impl Store {
-    /// Opens the store at `path` for writing, and makes it (with its directory)
-    /// when there is none.
+    /// Opens the store at `path` for writing. Creates it and its directory if they don't exist.
     ///
     /// # Errors
-    /// [`StoreError::Locked`] when another process writes to it, and
-    /// [`StoreError::NotAStore`], [`StoreError::Newer`], [`StoreError::Damaged`]
-    /// or [`StoreError::NotWritable`] for what is wrong with the file; a file
-    /// that is refused is left as it is.
+    /// [`StoreError::Locked`] if another process writes to it, and [`StoreError::NotAStore`],
+    /// [`StoreError::Newer`], [`StoreError::Damaged`] or [`StoreError::NotWritable`] if the file is
+    /// unusable. A refused file is not changed.
     pub fn open(path: &Path) -> Result<Store, StoreError> {
         let lock = WriterLock::acquire_with_directory(path)?;
         let open = || {
@@ -123,19 +118,18 @@ impl Store {
         })
     }
 
-    /// Opens the store at `path` for reading, also while another process writes
-    /// to it, and also in a directory that can't be written.
+    /// Opens the store at `path` for reading, even while another process writes to it or if the
+    /// directory is not writable.
     ///
     /// # Errors
-    /// [`StoreError::Missing`] when there is none; else as [`Store::open`].
+    /// [`StoreError::Missing`] if it doesn't exist; otherwise as for [`Store::open`].
     pub fn open_read_only(path: &Path) -> Result<Store, StoreError> {
         if !path.exists() {
             return Err(StoreError::Missing { path: path.to_path_buf() });
         }
         let connection = match read_only(path, false) {
-            // SQLite can't make the shared memory of WAL mode in a directory
-            // that can't be written. Without a log nobody is writing either, so
-            // the file may be read as if it never changed.
+            // SQLite can't create the shared memory of WAL mode in a read-only directory. Without a
+            // log no process is writing, so the file can be read as immutable.
             Err(Failure::Sqlite(_)) if !has_log(path) => read_only(path, true),
             other => other,
         }
@@ -149,10 +143,10 @@ impl Store {
         })
     }
 
-    /// A store that lives in memory only.
+    /// Creates a store in memory.
     ///
     /// # Errors
-    /// When SQLite can't get memory.
+    /// If SQLite can't allocate memory.
     pub fn memory() -> Result<Store, StoreError> {
         let path = PathBuf::from(":memory:");
         let open = || {
@@ -165,15 +159,15 @@ impl Store {
         Ok(Store { connection, path, invocation: None, planned: None, lock: None })
     }
 
-    /// The file of this store; `:memory:` for one in memory.
+    /// Returns the file of this store; `:memory:` for a store in memory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Indices of the runs that `plan` asks for and the store lacks, in order.
+    /// Returns the indices of the planned runs that are not in the store, in order.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// If the store can't be read.
     pub fn missing_runs(&self, plan: &Plan) -> Result<Vec<u32>, StoreError> {
         let recorded = self.recorded_runs()?;
         Ok(plan.runs.iter().map(|run| run.index).filter(|i| !recorded.contains(i)).collect())
@@ -184,12 +178,12 @@ impl Store {
     }
 }
 
-/// Moves the store at `path` (and what SQLite keeps beside it) to the first free
-/// of `<path>.1`, `<path>.2` ... and returns that name. Nothing is deleted.
+/// Renames the store at `path` (and SQLite's files next to it) to the first free name of
+/// `<path>.1`, `<path>.2` ... and returns that name. Deletes nothing.
 ///
 /// # Errors
-/// [`StoreError::Missing`] when there is none, [`StoreError::Locked`] when
-/// another process writes to it, [`StoreError::Io`] when it can't be renamed.
+/// [`StoreError::Missing`] if it doesn't exist, [`StoreError::Locked`] if another process writes to
+/// it, [`StoreError::Io`] if it can't be renamed.
 pub fn set_aside(path: &Path) -> Result<PathBuf, StoreError> {
     if !path.exists() {
         return Err(StoreError::Missing { path: path.to_path_buf() });
@@ -198,10 +192,10 @@ pub fn set_aside(path: &Path) -> Result<PathBuf, StoreError> {
     move_aside(path)
 }
 
-/// The same for whoever has the store's lock.
+/// As [`set_aside`], for a caller that holds the store's lock.
 fn move_aside(path: &Path) -> Result<PathBuf, StoreError> {
-    // Brings the log home first, so that the store is one file and one rename
-    // moves it. A file that is no database is moved as it is.
+    // Checkpoint the log first, so that the store is one file and one rename moves it. A file that
+    // is not a database is only renamed.
     if let Ok(connection) = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
         && schema::is_store(&connection)
     {
@@ -222,7 +216,7 @@ fn move_aside(path: &Path) -> Result<PathBuf, StoreError> {
 }
 
 fn read_only(path: &Path, immutable: bool) -> Result<Connection, Failure> {
-    // A connection stays on one thread: a lock per value would be in vain.
+    // A connection stays on one thread, so a mutex per value would be useless.
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = if immutable {
         let flags = flags | OpenFlags::SQLITE_OPEN_URI;
@@ -236,8 +230,8 @@ fn read_only(path: &Path, immutable: bool) -> Result<Connection, Failure> {
     Ok(connection)
 }
 
-/// Escapes what means something in a URI file name
-/// (<https://www.sqlite.org/uri.html>, section 3.1).
+/// Escapes the special characters of a URI file name (<https://www.sqlite.org/uri.html>, section
+/// 3.1).
 fn uri_path(path: &Path) -> String {
     path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23")
 }
@@ -246,8 +240,7 @@ fn has_log(path: &Path) -> bool {
     std::fs::metadata(with_suffix(path, "-wal")).is_ok_and(|log| log.len() > 0)
 }
 
-/// Inside this module either a store's own error or one of SQLite's that still
-/// has to be told apart.
+/// Internal error: either a [`StoreError`] or an SQLite error that is not yet classified.
 #[derive(Debug)]
 enum Failure {
     Store(StoreError),

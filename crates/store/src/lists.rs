@@ -1,5 +1,5 @@
-//! The lists in a run's row: JSON, for each entry an array of what the columns of the list's
-//! view are. One text is written and read in a fraction of the time that rows take.
+//! Lists in a run's row: JSON arrays with one array per entry, whose elements are the columns of
+//! the list's view. Writing and reading one text takes a fraction of the time of rows.
 
 use fwdlab_model::record::{Counter, CpuTime, Sample};
 use serde::Serialize;
@@ -7,13 +7,13 @@ use serde::de::DeserializeOwned;
 
 /// An entry of a list.
 pub(super) trait Entry: Sized {
-    /// The columns of the list's view; unsigned numbers bit by bit.
+    /// The columns of the list's view; unsigned numbers are reinterpreted as signed.
     type Columns: Serialize + DeserializeOwned;
     fn columns(&self) -> Self::Columns;
     fn of(columns: Self::Columns) -> Self;
 }
 
-/// Stores an unsigned counter bit by bit in SQLite's signed integer.
+/// Reinterprets an unsigned counter as SQLite's signed integer.
 pub(super) fn bits(value: u64) -> i64 {
     value.cast_signed()
 }
@@ -92,7 +92,7 @@ impl Entry for CpuTime {
     }
 }
 
-/// A step around the traffic and how long it took, in nanoseconds.
+/// A step around the traffic and its duration in nanoseconds.
 impl Entry for (String, u64) {
     type Columns = (String, i64);
 

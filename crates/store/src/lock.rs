@@ -1,8 +1,7 @@
-//! One writer per store: an operating-system lock on a file beside it.
+//! One writer per store: an operating-system lock on a file next to the store.
 //!
-//! The kernel releases the lock with the process, however that ends, so no
-//! stale lock has to be cleared by hand. The file holds the writer's process
-//! number for the message; it is not what locks.
+//! The kernel releases the lock when the process ends for any reason, so stale locks never need
+//! manual removal. The file contains the writer's process ID for the error message only.
 
 use super::StoreError;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -10,7 +9,7 @@ use std::io::{Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Held while a store is open for writing.
+/// The lock of a store that is open for writing.
 #[derive(Debug)]
 pub(super) struct WriterLock {
     file: File,
@@ -18,7 +17,7 @@ pub(super) struct WriterLock {
 }
 
 impl WriterLock {
-    /// As [`WriterLock::acquire`], and makes the store's directory when there is none.
+    /// As [`WriterLock::acquire`], and creates the store's directory if it doesn't exist.
     pub(super) fn acquire_with_directory(store: &Path) -> Result<WriterLock, StoreError> {
         if let Some(directory) = store.parent() {
             std::fs::create_dir_all(directory).map_err(|source| not_writable(store, &source))?;
@@ -26,7 +25,7 @@ impl WriterLock {
         WriterLock::acquire(store)
     }
 
-    /// Locks the store at `store`, or says which process writes to it.
+    /// Locks the store at `store`. The error names the process that writes to it.
     pub(super) fn acquire(store: &Path) -> Result<WriterLock, StoreError> {
         let path = with_suffix(store, ".lock");
         loop {
@@ -47,9 +46,8 @@ impl WriterLock {
                     return Err(StoreError::Io { path, action: "lock", source });
                 }
             }
-            // The last writer removes its lock file while it still holds the
-            // lock; who opened the file just before then locks a file that has
-            // no name any more, and has to start over.
+            // The last writer removes its lock file before it releases the lock. A process that
+            // opened the file just before has locked a file without a name, and must retry.
             if is_still_named(&file, &path) {
                 write_pid(&mut file).map_err(|source| not_writable(store, &source))?;
                 return Ok(WriterLock { file, path });
@@ -60,7 +58,7 @@ impl WriterLock {
 
 impl Drop for WriterLock {
     fn drop(&mut self) {
-        // Failure leaves an unlocked file behind, which does no harm.
+        // If this fails, an unlocked file remains, which is harmless.
         let _ = std::fs::remove_file(&self.path);
         let _ = self.file.unlock();
     }

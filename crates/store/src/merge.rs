@@ -1,8 +1,8 @@
-//! Stores of parts of one plan, put together to the store of the whole.
+//! Merging stores of parts of one plan into one store of the whole plan.
 //!
-//! All of them are looked through before anything is written: each holds the same plan, no run
-//! is in two of them, and none lacks. Runs keep their invocations, and with these the beds that
-//! they were measured on. Left out: merging what was planned apart. That is compared, not merged.
+//! All inputs are checked before anything is written: they have the same plan, no run is in two of
+//! them, and no run is missing. Runs keep their invocations, and with them the beds that they were
+//! measured on. Stores of different plans are compared, not merged.
 
 use super::atomic::StoreBuilder;
 use super::{Store, StoreError};
@@ -12,10 +12,10 @@ use fwdlab_model::settings::TestbedKind;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-/// Runs that a message names of many that are missing.
+/// Maximum number of missing runs that a message names.
 const NAMED: usize = 6;
 
-/// Stores that can't be put together.
+/// Stores that can't be merged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MergeError {
@@ -30,11 +30,11 @@ pub enum MergeError {
         path: PathBuf,
         /// Its plan's hash.
         hash: String,
-        /// The one that differs.
+        /// The store that differs.
         other: PathBuf,
         /// Its plan's hash.
         other_hash: String,
-        /// What differs.
+        /// The differences between the plans.
         differences: String,
     },
     /// A run is in two stores.
@@ -59,16 +59,16 @@ pub enum MergeError {
          them (the command of their share goes on), or give --partial to merge what is there"
     )]
     Missing {
-        /// How many.
+        /// Number of missing runs.
         count: usize,
-        /// Runs of the plan.
+        /// Number of input stores.
         planned: usize,
-        /// Stores that were read.
+        /// The first missing runs with their blocks.
         stores: usize,
         /// The runs with their blocks, the first ones.
         runs: String,
     },
-    /// Runs of two kinds of testbeds, or simulated and measured ones.
+    /// Runs of two kinds of testbeds, or both simulated and measured runs.
     #[error(
         "{} was measured on testbed {testbed}{simulated}, {} was not: they can't be one experiment\n  \
          next step: leave out the stores of one of the two kinds",
@@ -79,12 +79,12 @@ pub enum MergeError {
         path: PathBuf,
         /// Its testbed.
         testbed: TestbedKind,
-        /// True when no packet was sent for it.
+        /// True if no packets were sent.
         simulated: bool,
-        /// The one that differs.
+        /// The store that differs.
         other: PathBuf,
     },
-    /// A store that an import made.
+    /// A store created by an import.
     #[error(
         "{} was imported, and no run of it is of a plan of fwdlab's\n  next step: leave it out",
         path.display()
@@ -93,7 +93,7 @@ pub enum MergeError {
         /// The store.
         path: PathBuf,
     },
-    /// There is a store already.
+    /// The destination exists already.
     #[error(
         "{} is there already and was left as it is\n  next step: choose another directory, or give \
          --fresh, which moves it aside",
@@ -108,34 +108,34 @@ pub enum MergeError {
     Store(#[from] StoreError),
 }
 
-/// What was put together.
+/// Summary of a merge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Merged {
-    /// Stores that were read.
+    /// Number of input stores.
     pub stores: usize,
-    /// Runs that they hold together.
+    /// Number of runs in all of them.
     pub runs: usize,
-    /// Runs that the plan asks for.
+    /// Number of runs in the plan.
     pub planned: usize,
-    /// Runs by bed; under an empty name those whose bed was not named.
+    /// Number of runs by bed; runs without a named bed are under the empty name.
     pub beds: BTreeMap<String, usize>,
 }
 
-/// Puts the stores `from` together to a new one at `to`, which appears as a whole or not at all.
-/// The stores themselves stay as they are. With `partial` runs may be missing.
+/// Merges the stores `from` into a new one at `to`, atomically. The inputs are not changed. With
+/// `partial`, runs may be missing.
 ///
 /// # Errors
-/// What keeps them from being one experiment, by name; nothing is written then.
+/// The reason why the inputs are not one experiment; nothing is written then.
 pub fn merge(from: &[PathBuf], to: &Path, partial: bool) -> Result<Merged, MergeError> {
     put_together(from, to, partial, false).map(|(merged, _)| merged)
 }
 
-/// The same in place of a store that is there, which is kept under the name that is returned.
-/// Nobody else writes to it meanwhile, and it stays where it is until what takes its place is
-/// complete.
+/// Merges the stores `from` into `to`, and replaces an existing store. Returns the name under which
+/// the old store is kept. Holds the lock of `to` while it writes; the old store stays in place
+/// until the new one is complete.
 ///
 /// # Errors
-/// As [`merge`].
+/// As for [`merge`].
 pub fn merge_anew(
     from: &[PathBuf],
     to: &Path,
@@ -148,13 +148,13 @@ fn put_together(
     from: &[PathBuf],
     to: &Path,
     partial: bool,
-    anew: bool,
+    replace: bool,
 ) -> Result<(Merged, Option<PathBuf>), MergeError> {
-    let is_free = || match to.exists() && !anew {
+    let is_free = || match to.exists() && !replace {
         true => Err(MergeError::Exists { path: to.to_path_buf() }),
         false => Ok(()),
     };
-    // Before all is read, and for good when nobody else can make one any more.
+    // Checked here to fail early, and again under the lock.
     is_free()?;
     let Some(first) = from.first() else {
         return Err(StoreError::Missing { path: to.to_path_buf() }.into());
@@ -162,26 +162,26 @@ fn put_together(
     let opened = Store::open_read_only(first)?;
     let (plan, experiment) = (opened.plan()?, opened.experiment()?);
     drop(opened);
-    look_through(from, &plan, partial)?;
+    check_inputs(from, &plan, partial)?;
 
     let mut merged = Merged { stores: from.len(), planned: plan.runs.len(), ..Merged::default() };
-    let mut whole = StoreBuilder::begin(to)?;
+    let mut builder = StoreBuilder::begin(to)?;
     is_free()?;
-    whole.store().adopt_plan(&plan, &experiment)?;
+    builder.store().adopt_plan(&plan, &experiment)?;
     for path in from {
-        copy(&Store::open_read_only(path)?, whole.store(), &mut merged)?;
+        copy(&Store::open_read_only(path)?, builder.store(), &mut merged)?;
     }
-    let aside = whole.finish_beside()?;
+    let aside = builder.finish_beside()?;
     Ok((merged, aside))
 }
 
-/// Finds what keeps the stores from being one.
-fn look_through(from: &[PathBuf], plan: &Plan, partial: bool) -> Result<(), MergeError> {
+/// Checks that the stores are parts of one experiment.
+fn check_inputs(from: &[PathBuf], plan: &Plan, partial: bool) -> Result<(), MergeError> {
     let mut holders: HashMap<u32, &PathBuf> = HashMap::new();
     let mut measured: Option<(&PathBuf, TestbedKind, bool)> = None;
     for path in from {
         let store = Store::open_read_only(path)?;
-        is_of_plan(&store, plan, &from[0])?;
+        check_plan(&store, plan, &from[0])?;
         if store.import()?.is_some() {
             return Err(MergeError::Imported { path: path.clone() });
         }
@@ -207,30 +207,30 @@ fn look_through(from: &[PathBuf], plan: &Plan, partial: bool) -> Result<(), Merg
             }
         }
     }
-    let lacking = plan.runs.iter().filter(|run| !holders.contains_key(&run.index));
-    let lacking: Vec<String> =
-        lacking.map(|run| format!("run {} (block {})", run.index, run.block)).collect();
-    if lacking.is_empty() || partial {
+    let missing = plan.runs.iter().filter(|run| !holders.contains_key(&run.index));
+    let missing: Vec<String> =
+        missing.map(|run| format!("run {} (block {})", run.index, run.block)).collect();
+    if missing.is_empty() || partial {
         return Ok(());
     }
-    let more = if lacking.len() > NAMED { " ..." } else { "" };
-    let named = lacking[..lacking.len().min(NAMED)].join(", ");
+    let more = if missing.len() > NAMED { " ..." } else { "" };
+    let named = missing[..missing.len().min(NAMED)].join(", ");
     Err(MergeError::Missing {
-        count: lacking.len(),
+        count: missing.len(),
         planned: plan.runs.len(),
         stores: from.len(),
         runs: format!("{named}{more}"),
     })
 }
 
-/// Refuses a store of another plan than that of the store `first`.
-fn is_of_plan(store: &Store, plan: &Plan, first: &Path) -> Result<(), MergeError> {
-    // A plan is long and there may be a thousand stores: its hash is enough.
+/// Refuses a store whose plan differs from the plan of the store `first`.
+fn check_plan(store: &Store, plan: &Plan, first: &Path) -> Result<(), MergeError> {
+    // Plans are long and there may be a thousand stores: comparing hashes is enough.
     if store.plan_hash()? == plan.hash {
         return Ok(());
     }
     let other = store.plan()?;
-    // Sealed by a version that made the hash of more.
+    // An older version hashed more fields.
     if other.clone().sealed().hash == plan.clone().sealed().hash {
         return Ok(());
     }
@@ -250,7 +250,7 @@ fn copy(from: &Store, to: &mut Store, merged: &mut Merged) -> Result<(), StoreEr
         runs.entry(invocation).or_default().push(run);
     }
     for stored in from.invocations()? {
-        // One that ended before its first run says nothing of any.
+        // An invocation without runs has no information.
         let Some(runs) = runs.get(&stored.id) else { continue };
         to.begin_invocation(&stored.invocation)?;
         to.insert_runs(runs)?;

@@ -4,30 +4,30 @@ use super::{Store, StoreError};
 use rusqlite::OptionalExtension;
 use serde::Serialize;
 
-/// One store in a list.
+/// Overview of one store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Overview {
     /// Title of the experiment.
     pub title: String,
-    /// Variants of the plan.
+    /// Number of variants in the plan.
     pub variants: u32,
-    /// Runs that the plan asks for.
+    /// Number of runs in the plan.
     pub runs_planned: u32,
-    /// Runs that are recorded.
+    /// Number of recorded runs.
     pub runs_recorded: u32,
-    /// Recorded runs with a warning.
+    /// Number of recorded runs with a warning.
     pub runs_in_doubt: u32,
-    /// Testbed of the last invocation; empty when there was none.
+    /// Testbed of the last invocation; empty if there was none.
     pub testbed: String,
-    /// Wall clock of the first run, RFC 3339; empty when unknown.
+    /// Wall-clock start of the first run, RFC 3339; empty if unknown.
     pub started_at: String,
 }
 
 impl Store {
-    /// The store in a few words and counts; what it costs hardly depends on its size.
+    /// Returns the overview; its cost hardly depends on the store's size.
     ///
     /// # Errors
-    /// [`StoreError::NoPlan`] when the store is still empty, or when it can't be read.
+    /// [`StoreError::NoPlan`] if the store is still empty, or another error if it can't be read.
     pub fn overview(&self) -> Result<Overview, StoreError> {
         let sql = "SELECT title, json_array_length(json, '$.variants'), \
                    json_array_length(json, '$.runs'), \

@@ -1,13 +1,13 @@
-//! Profiles: where the CPU's time went, in measured runs and in extra ones.
+//! Profiles: CPU time by stack, from measured runs and extra profiling runs.
 
 use super::{Store, StoreError};
 use fwdlab_model::record::ProfileRecord;
 use rusqlite::params;
 
-/// Position of the samples outside of every window.
+/// Position of the samples outside all windows.
 const OUTSIDE: i64 = -1;
 
-/// Fact of a profile that says how it was asked for.
+/// Fact of a profile that contains its request.
 pub const ASKED: &str = "asked";
 
 /// A profile of one variant.
@@ -15,23 +15,23 @@ pub const ASKED: &str = "asked";
 pub struct StoredProfile {
     /// Metadata of the samples.
     pub record: ProfileRecord,
-    /// What is sampled: `ns` of CPU time, `cycles` ...
+    /// Unit of the samples: `ns` of CPU time, `cycles` ...
     pub unit: String,
-    /// How much of it one sample stands for.
+    /// Units per sample.
     pub per_sample: f64,
-    /// For each of [`ProfileRecord::windows`] the samples as folded stacks, a line
-    /// each: frames from the root, separated by `;`, and a count.
+    /// Samples of each of [`ProfileRecord::windows`] as folded stacks, one per line: frames from
+    /// the root, separated by `;`, and a count.
     pub windows: Vec<String>,
-    /// Samples outside of every window, folded likewise.
+    /// Samples outside all windows, in the same format.
     pub outside: String,
 }
 
 impl Store {
-    /// Records a profile. Replaces the samples of the same measured run, or an extra run's of the
-    /// same variant and start; extra runs of the variant with other settings go as well.
+    /// Records a profile. Replaces the samples of the same measured run, or of an extra run with
+    /// the same variant and start. Also removes extra runs of the variant with other settings.
     ///
     /// # Errors
-    /// When the store can't be written.
+    /// If the store can't be written.
     pub fn insert_profile(&mut self, profile: &StoredProfile) -> Result<(), StoreError> {
         let json = self.to_json("a profile", &profile.record)?;
         let record = &profile.record;
@@ -73,18 +73,18 @@ impl Store {
         })
     }
 
-    /// The profiles by variant: its extra runs by start, then its measured runs.
+    /// Returns the profiles by variant: its extra runs by start, then its measured runs.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// If the store can't be read.
     pub fn profiles(&self) -> Result<Vec<StoredProfile>, StoreError> {
         let mut stacks = self.groups(
             "SELECT profile, position, folded FROM profile_stacks ORDER BY profile, position",
             |row| Ok((row.get::<_, i64>("position")?, row.get::<_, String>("folded")?)),
         )?;
         let rows = self.rows("SELECT * FROM profile ORDER BY variant", |row| {
-            let what: (String, f64) = (row.get("unit")?, row.get("per_sample")?);
-            Ok((row.get::<_, i64>("id")?, what, row.get::<_, String>("record")?))
+            let unit: (String, f64) = (row.get("unit")?, row.get("per_sample")?);
+            Ok((row.get::<_, i64>("id")?, unit, row.get::<_, String>("record")?))
         })?;
         let mut profiles = rows
             .into_iter()

@@ -1,4 +1,4 @@
-//! Reading: everything a report is made of, as it was written.
+//! Reading: everything that a report needs, exactly as written.
 
 use super::lists::Entry;
 use super::{Failure, Import, Invocation, Store, StoreError, StoredProfile};
@@ -12,34 +12,34 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is said in place of the name of a bed that has none, beside others that have one.
+/// Name of the unnamed bed in a list with named ones.
 pub const UNNAMED: &str = "unnamed";
 
-/// Everything in a store, read at one instant.
+/// Everything in a store, from one snapshot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contents {
     /// The plan.
     pub plan: Plan,
     /// Text of the experiment file.
     pub experiment: String,
-    /// The invocations in order.
+    /// The invocations, in order.
     pub invocations: Vec<StoredInvocation>,
     /// The runs, by index.
     pub runs: Vec<RunRecord>,
-    /// For each of [`Contents::runs`] the number of its invocation.
+    /// The invocation ID of each of [`Contents::runs`].
     pub run_invocations: Vec<i64>,
-    /// The calibrations in order of insertion.
+    /// The calibrations, in order of insertion.
     pub calibrations: Vec<Calibration>,
-    /// What an import added; none for runs of fwdlab's own.
+    /// The import; `None` for runs that fwdlab measured itself.
     pub import: Option<Import>,
     /// The profiles, by variant.
     pub profiles: Vec<StoredProfile>,
 }
 
 impl Contents {
-    /// For each of [`Contents::run_invocations`] the bed that it was measured on; none where it
-    /// has no name. Runs without one beside runs of exactly one bed are that bed's: an experiment
-    /// that went on with a name is not one of two machines.
+    /// Returns the bed of each run; `None` if it has no name. If all named runs are of one bed, the
+    /// unnamed runs belong to it as well: an experiment that continues under a name did not use two
+    /// machines.
     pub fn run_beds(&self) -> Vec<Option<&str>> {
         let bed = |stored: &StoredInvocation| stored.invocation.bed.is_some();
         if !self.invocations.iter().any(bed) {
@@ -53,20 +53,20 @@ impl Contents {
         of_runs.map(|bed| bed.or(only)).collect()
     }
 
-    /// The beds of its runs, each once, sorted; none among them stands for runs without a name
-    /// beside those of several beds, or for all runs. Two or more are several machines.
+    /// Returns the distinct beds of the runs, sorted; `None` represents runs without a name next to
+    /// several named beds, or all runs. Two or more beds are several machines.
     pub fn beds(&self) -> Vec<Option<&str>> {
         let beds: BTreeSet<Option<&str>> = self.run_beds().into_iter().collect();
         beds.into_iter().collect()
     }
 
-    /// The names of its beds, each once, sorted.
+    /// Returns the names of the distinct beds, sorted.
     pub fn bed_names(&self) -> impl Iterator<Item = &str> {
         self.beds().into_iter().flatten()
     }
 
-    /// The same imported runs with the figures by another rule. Runs of fwdlab's
-    /// own and searches have no choice: they stay as they are.
+    /// Evaluates imported runs by another rule. Has no effect on searches or on runs that fwdlab
+    /// measured itself.
     #[must_use]
     pub fn by_rule(mut self, rule: Rule) -> Contents {
         if let Some(import) = &self.import
@@ -78,22 +78,21 @@ impl Contents {
     }
 }
 
-/// An invocation and its number.
+/// An invocation and its ID.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredInvocation {
-    /// Number, from 1.
+    /// ID, from 1.
     pub id: i64,
     /// Its data.
     pub invocation: Invocation,
 }
 
 impl Store {
-    /// Everything, read in one transaction: a writer's next run is either in it
-    /// as a whole or not at all.
+    /// Reads everything in one transaction, so a concurrent writer's next run is either included
+    /// completely or not at all.
     ///
     /// # Errors
-    /// [`StoreError::NoPlan`] when the store is still empty, or when it can't be
-    /// read.
+    /// [`StoreError::NoPlan`] if the store is still empty, or another error if it can't be read.
     pub fn contents(&self) -> Result<Contents, StoreError> {
         let snapshot = self.connection.unchecked_transaction().map_err(|e| self.failed(e))?;
         let (plan, experiment) = self.plan_and_text()?;
@@ -111,13 +110,12 @@ impl Store {
         Ok(contents)
     }
 
-    /// What the runs' figures are made of, and nothing else: runs without facts,
-    /// counters and overhead, invocations without their
-    /// surroundings, no calibrations, no text of the experiment. Samples are
-    /// read where `needs_samples` says so of the plan.
+    /// Reads only the data for the runs' results: runs without facts, counters and overhead,
+    /// invocations without their environment, no calibrations, no text of the experiment. Reads
+    /// samples only if `needs_samples` returns true for the plan.
     ///
     /// # Errors
-    /// As [`Store::contents`].
+    /// As for [`Store::contents`].
     pub fn figures_only(
         &self,
         needs_samples: impl Fn(&Plan) -> bool,
@@ -142,60 +140,61 @@ impl Store {
         })
     }
 
-    /// The plan.
+    /// Returns the plan.
     ///
     /// # Errors
-    /// [`StoreError::NoPlan`] when none was adopted yet.
+    /// [`StoreError::NoPlan`] if the store has none yet.
     pub fn plan(&self) -> Result<Plan, StoreError> {
         self.plan_and_text().map(|(plan, _)| plan)
     }
 
-    /// The plan's hash alone, whatever the size of the plan.
+    /// Returns the plan's hash without reading the plan.
     ///
     /// # Errors
-    /// [`StoreError::NoPlan`] when none was adopted yet.
+    /// [`StoreError::NoPlan`] if the store has no plan yet.
     pub fn plan_hash(&self) -> Result<String, StoreError> {
         let hash = self.connection.query_row("SELECT hash FROM plan", [], |row| row.get(0));
         let hash = hash.optional().map_err(|e| self.failed(e))?;
         hash.ok_or_else(|| StoreError::NoPlan { path: self.path.clone() })
     }
 
-    /// Text of the experiment file, as it was read.
+    /// Returns the unchanged text of the experiment file.
     ///
     /// # Errors
-    /// [`StoreError::NoPlan`] when no plan was adopted yet.
+    /// [`StoreError::NoPlan`] if the store has no plan yet.
     pub fn experiment(&self) -> Result<String, StoreError> {
         self.plan_and_text().map(|(_, experiment)| experiment)
     }
 
-    /// All runs with all their observations, by index.
+    /// Returns all runs with all their observations, by index.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// If the store can't be read.
     pub fn runs(&self) -> Result<Vec<RunRecord>, StoreError> {
         read_runs(&self.connection, self).map_err(|failure| failure.at(&self.path))
     }
 
-    /// Indices of the runs that are recorded.
+    /// Returns the indices of the recorded runs.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// If the store can't be read.
     pub fn recorded_runs(&self) -> Result<BTreeSet<u32>, StoreError> {
         self.rows("SELECT run FROM run ORDER BY run", |row| row.get(0))
             .map(|runs| runs.into_iter().collect())
     }
 
-    /// The calibrations in order of insertion.
+    /// Returns the calibrations in order of insertion.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// If the store can't be read.
     pub fn calibrations(&self) -> Result<Vec<Calibration>, StoreError> {
         let mut rates = self.groups(
             "SELECT calibration, rate_pps FROM calibration_trial ORDER BY calibration, position",
             |row| row.get(1),
         )?;
         self.rows("SELECT * FROM calibration ORDER BY id", |row| {
-            let mix: Option<String> = row.get("mix")?;
+            // Stores older than version 8 have no column of mixes.
+            let mix: Option<String> = row.get("mix").unwrap_or_default();
             let mix = mix.and_then(|json| serde_json::from_str(&json).ok());
             let bytes: u16 = row.get("frame_size")?;
             Ok(Calibration {
@@ -208,10 +207,10 @@ impl Store {
         })
     }
 
-    /// The invocations in order.
+    /// Returns the invocations in order.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// If the store can't be read.
     pub fn invocations(&self) -> Result<Vec<StoredInvocation>, StoreError> {
         let rows = self.rows("SELECT * FROM invocation ORDER BY id", |row| {
             Ok((invocation(row)?, row.get::<_, String>("environment")?))
@@ -224,16 +223,16 @@ impl Store {
             .collect()
     }
 
-    /// The environment of each invocation, in order.
+    /// Returns the environment of each invocation, in order.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// If the store can't be read.
     pub fn environments(&self) -> Result<Vec<Environment>, StoreError> {
         let invocations = self.invocations()?;
         Ok(invocations.into_iter().map(|stored| stored.invocation.environment).collect())
     }
 
-    /// For each run the number of its invocation, by index.
+    /// Returns the invocation ID of each run, by run index.
     pub(super) fn run_invocations(&self) -> Result<Vec<i64>, StoreError> {
         self.rows("SELECT invocation FROM run ORDER BY run", |row| row.get(0))
     }
@@ -262,7 +261,7 @@ impl Store {
         all().map_err(|e| self.failed(e))
     }
 
-    /// Rows of a detail table, collected under the number in their first column.
+    /// Reads rows of a detail table, grouped by the number in their first column.
     pub(super) fn groups<T>(
         &self,
         sql: &str,
@@ -288,7 +287,7 @@ impl Store {
     }
 }
 
-/// An invocation whose surroundings are still to be parsed.
+/// Reads an invocation, without its environment.
 pub(super) fn invocation(row: &Row<'_>) -> rusqlite::Result<StoredInvocation> {
     let invocation = Invocation {
         started_at: row.get("started_at")?,
@@ -297,12 +296,13 @@ pub(super) fn invocation(row: &Row<'_>) -> rusqlite::Result<StoredInvocation> {
         testbed_reason: row.get("testbed_reason")?,
         simulated: row.get("simulated")?,
         environment: Environment::default(),
-        bed: row.get("bed")?,
+        // Stores older than version 9 have no such column.
+        bed: row.get("bed").unwrap_or_default(),
     };
     Ok(StoredInvocation { id: row.get("id")?, invocation })
 }
 
-/// Reads back a value by its name.
+/// Parses a value from its name.
 pub(super) fn named<T>(row: &Row<'_>, column: &str) -> rusqlite::Result<T>
 where
     T: std::str::FromStr<Err: std::error::Error + Send + Sync + 'static>,
@@ -314,7 +314,7 @@ where
     })
 }
 
-/// Reads back an unsigned counter that was stored bit by bit.
+/// Reads an unsigned counter that was stored as a signed integer.
 fn bits(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
     row.get(column).map(i64::cast_unsigned)
 }
@@ -352,7 +352,7 @@ fn read_runs(connection: &Connection, store: &Store) -> Result<Vec<RunRecord>, F
     Ok(runs)
 }
 
-/// The doubts about each run, in order.
+/// Reads the warnings of each run, in order.
 fn warnings(store: &Store) -> Result<BTreeMap<i64, Vec<Warning>>, StoreError> {
     let texts = store.groups("SELECT run, json FROM warning ORDER BY run, position", |row| {
         row.get::<_, String>("json")
@@ -364,14 +364,16 @@ fn warnings(store: &Store) -> Result<BTreeMap<i64, Vec<Warning>>, StoreError> {
         .collect()
 }
 
-/// Runs with what a figure is made of: columns by number and rows in the order
-/// of their tables' keys, because there may be millions of samples.
+/// Reads the runs with only the data for their results: columns by number and rows in the order of
+/// their tables' keys, because there may be millions of samples.
 fn read_figures(
     connection: &Connection,
     store: &Store,
     with_samples: bool,
 ) -> Result<Vec<RunRecord>, Failure> {
     let mut warnings = warnings(store)?;
+    // In a read-only store of an older version, SQLite builds these lists from tables. Lists that
+    // are not needed are not selected.
     let samples = if with_samples { ", samples" } else { "" };
     let mut statement = connection.prepare(&format!(
         "SELECT run, block, variants, window_ns, intended, window_offered, window_forwarded, \
@@ -403,7 +405,7 @@ fn read_figures(
     Ok(runs)
 }
 
-/// The trial's numbers in table `run`.
+/// Reads the trial's numbers in table `run`.
 fn scalars(row: &Row<'_>) -> rusqlite::Result<TrialRecord> {
     Ok(TrialRecord {
         window_ns: bits(row, "window_ns")?,
@@ -424,17 +426,21 @@ fn scalars(row: &Row<'_>) -> rusqlite::Result<TrialRecord> {
     })
 }
 
-/// A column of JSON that may be NULL.
+/// Reads a JSON column that stores of earlier versions lack.
 fn optional_json<T: DeserializeOwned + Default>(
     store: &Store,
     row: &Row<'_>,
     column: &str,
 ) -> Result<T, Failure> {
+    // A read-only store can't be migrated, so the column may be missing.
+    if row.as_ref().column_index(column).is_err() {
+        return Ok(T::default());
+    }
     let Some(json) = row.get::<_, Option<String>>(column)? else { return Ok(T::default()) };
     Ok(store.parse_json(&format!("a run's {column}"), &json)?)
 }
 
-/// A list in the run's row.
+/// Reads a list in the run's row.
 fn list<T: Entry>(store: &Store, row: &Row<'_>, column: &str) -> Result<Vec<T>, Failure> {
     let text = row.get_ref(column)?.as_str().map_err(rusqlite::Error::from)?;
     let entries: Vec<T::Columns> = store.parse_json(&format!("a run's {column}"), text)?;

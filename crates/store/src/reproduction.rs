@@ -1,21 +1,21 @@
-//! What an import found of the published texts in the runs' figures: computed once, at
-//! import, and kept with the store. A report only lays it out.
+//! Comparison of an import's published texts with the runs' results: computed once at import and
+//! kept in the store. A report only formats it.
 
 use serde::{Deserialize, Serialize};
 
-/// The published lists, blocks and tables, held against the runs.
+/// The published lists, blocks and tables, compared with the runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reproductions {
-    /// Per variant whether the runs give its published list again, value by value; none
-    /// where there is no list, or it can't be read.
+    /// For each variant, true if the runs reproduce its published list value by value; `None` if
+    /// there is no list or it can't be read.
     pub lists: Vec<Option<bool>>,
     /// The quoted blocks of ministat, in the order of the texts.
     pub blocks: Vec<ReproducedBlock>,
     /// The tables of medians that have rows.
     pub tables: Vec<ReproducedTable>,
-    /// True when the published graph has an axis for the simple IMIX.
+    /// True if the published graph has an axis for the simple IMIX.
     pub imix_axis: bool,
-    /// What was published and is not in the set, one sentence each.
+    /// Published results that are not in the set, one sentence each.
     pub missing: Vec<String>,
 }
 
@@ -28,27 +28,27 @@ pub struct ReproducedBlock {
     pub heading: String,
     /// Its line in the document, from 1.
     pub line: usize,
-    /// The block as it is printed from the runs' values; as published where that can't be.
+    /// The block printed from the runs' values; the published text if that is impossible.
     pub text: String,
-    /// How the two compare.
+    /// Result of comparing the two.
     pub likeness: Likeness,
     /// The result, in one sentence.
     pub sentence: String,
-    /// For each set of the block the variant whose figures it shows.
+    /// For each set of the block, the variant whose results it contains.
     pub members: Vec<Option<usize>>,
-    /// What the block says of its sets.
+    /// The block's claims about its sets.
     pub claims: Claims,
 }
 
-/// How a block compares with what is printed of the runs.
+/// Likeness of a published block and the block printed from the runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Likeness {
-    /// Equal to the byte, blanks that stand for tabs aside.
+    /// Equal to the byte, except spaces in place of tabs.
     Equal,
-    /// All sets are there, the text is another.
+    /// All sets are there, but the text differs.
     Different,
-    /// It could not be printed: sets without runs, or figures that can't be printed.
+    /// The block could not be printed: sets without runs, or values that can't be printed.
     Unmatched,
 }
 
@@ -59,32 +59,32 @@ pub struct ReproducedTable {
     pub name: String,
     /// Rows.
     pub rows: usize,
-    /// Rows that come out again.
+    /// Rows that the runs reproduce.
     pub equal: usize,
     /// The result, in one sentence.
     pub sentence: String,
-    /// Each row that does not come out again, with the reason.
+    /// Each row that the runs don't reproduce, with the reason.
     #[serde(default)]
     pub others: Vec<String>,
 }
 
-/// A claim about a variant against the first one. More packets are better.
+/// A published claim about a variant relative to the first one. More packets are better.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Claim {
-    /// It performs the same.
+    /// The performance is the same.
     Same,
-    /// It is better.
+    /// The variant is better.
     Better {
-        /// By that much, in percent (positive).
+        /// Difference in percent (positive).
         percent: Option<f64>,
     },
-    /// It is worse.
+    /// The variant is worse.
     Worse {
-        /// By that much, in percent (negative).
+        /// Difference in percent (negative).
         percent: Option<f64>,
     },
-    /// No difference was proven: says nothing about sameness.
+    /// No difference was proven, which doesn't mean equality.
     NotProven,
     /// Nothing is claimed.
     None,
@@ -93,8 +93,8 @@ pub enum Claim {
 /// The claims of a block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Claims {
-    /// What the sentence above it says.
+    /// Claim of the sentence above the block.
     pub heading: Claim,
-    /// What its tests say, for each set after the first.
+    /// Claims of its tests, one for each set after the first.
     pub sets: Vec<Claim>,
 }

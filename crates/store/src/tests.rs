@@ -1,4 +1,4 @@
-//! What can only be provoked from inside: a full disk.
+//! Tests that need access to the connection: full disk, schema, durability.
 
 use super::{Invocation, Store, StoreError};
 use fwdlab_model::record::{Calibration, Environment};
@@ -14,7 +14,7 @@ fn calibration(trials: usize) -> Calibration {
 }
 
 #[test]
-fn a_full_disk_undoes_one_change_and_keeps_the_rest() {
+fn full_disk_rolls_back_one_change_only() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("run.sqlite");
     let mut store = Store::open(&path).unwrap();
@@ -32,7 +32,7 @@ fn a_full_disk_undoes_one_change_and_keeps_the_rest() {
     assert!(error.to_string().contains("run.sqlite"), "{error}");
     assert_eq!(store.calibrations().unwrap(), [calibration(3)]);
 
-    // Room again: the same store goes on.
+    // With space available again, the same store can be written.
     store.connection.query_row("PRAGMA max_page_count = 100000", [], |_| Ok(())).unwrap();
     store.insert_calibration(&calibration(10_000)).unwrap();
     drop(store);
@@ -41,7 +41,7 @@ fn a_full_disk_undoes_one_change_and_keeps_the_rest() {
 }
 
 #[test]
-fn each_column_is_explained() {
+fn schema_document_explains_every_column() {
     let store = Store::memory().unwrap();
     let document = include_str!("schema.md");
     let mut statement = store
@@ -71,7 +71,7 @@ fn each_column_is_explained() {
 }
 
 #[test]
-fn durability_is_as_the_module_says() {
+fn durability_settings_match_module_documentation() {
     let directory = tempfile::tempdir().unwrap();
     let mut store = Store::open(&directory.path().join("run.sqlite")).unwrap();
     let pragma = |store: &Store, name: &str| -> String {
@@ -106,7 +106,7 @@ fn invocation(simulated: bool) -> Invocation {
 }
 
 #[test]
-fn invocations_count_up() {
+fn invocation_ids_increase() {
     let mut store = Store::memory().unwrap();
     let invocation = invocation(true);
     assert_eq!(store.begin_invocation(&invocation).unwrap(), 1);

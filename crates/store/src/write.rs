@@ -1,4 +1,4 @@
-//! Writing: each function is one transaction, undone as a whole when it fails.
+//! Writing: each function is one transaction, and rolls back completely if it fails.
 
 use super::lists::{Entry, bits};
 use super::read::named;
@@ -12,31 +12,31 @@ use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// True where a stored plan is `plan`, whatever hash it was given.
+/// Returns true if the stored plan equals `plan`, whatever its recorded hash.
 fn is_same(stored: &str, plan: &Plan) -> bool {
     serde_json::from_str(stored).is_ok_and(|stored: Plan| stored.sealed().hash == plan.hash)
 }
 
-/// True where `plan` is a stored one with more blocks behind it, and may be: of a rule that
-/// is valid at whatever moment one stops, and of counts, which have no luck in them.
-fn goes_on(stored: &str, plan: &Plan) -> bool {
+/// Returns true if `plan` extends the stored one by blocks and is allowed to: its stopping rule is
+/// valid at any time, or it compares counts, which have no randomness.
+fn is_extension(stored: &str, plan: &Plan) -> bool {
     let Ok(stored) = serde_json::from_str::<Plan>(stored) else { return false };
-    let is_valid_at_any_time = plan.design.stop == Some(Stop::Open) || !plan.metric().is_rate();
+    let is_extendable = plan.design.stop == Some(Stop::Open) || !plan.metric().is_rate();
     let mut shorter = plan.clone();
     shorter.design.blocks = stored.design.blocks;
     shorter.runs.truncate(stored.runs.len());
-    is_valid_at_any_time
+    is_extendable
         && plan.design.blocks > stored.design.blocks
         && shorter.sealed().hash == stored.sealed().hash
 }
 
 impl Store {
-    /// Makes the store the home of `plan`, or confirms that it is. `experiment`
-    /// is the text of the experiment file. A plan that only adds blocks takes the place of the
-    /// stored one where that keeps the promises about errors.
+    /// Stores `plan`, or checks that the store contains it. `experiment` is the text of the
+    /// experiment file. A plan that only adds blocks replaces the stored one if that preserves the
+    /// error rates.
     ///
     /// # Errors
-    /// [`StoreError::OtherPlan`] when the store holds a plan with another hash.
+    /// [`StoreError::OtherPlan`] if the store contains a plan with another hash.
     pub fn adopt_plan(&mut self, plan: &Plan, experiment: &str) -> Result<(), StoreError> {
         let json = self.to_json("the plan", plan)?;
         let path = self.path.clone();
@@ -48,9 +48,9 @@ impl Store {
                 .optional()?;
             match stored {
                 Some((_, hash, _)) if hash == plan.hash => Ok(Ok(())),
-                // Sealed by a version that made the hash of more.
+                // An older version hashed more fields.
                 Some((.., stored)) if is_same(&stored, plan) => Ok(Ok(())),
-                Some((.., stored)) if goes_on(&stored, plan) => {
+                Some((.., stored)) if is_extension(&stored, plan) => {
                     tx.execute("UPDATE plan SET hash = ?, json = ?", params![plan.hash, json])?;
                     Ok(Ok(()))
                 }
@@ -60,7 +60,7 @@ impl Store {
                     stored_hash: stored_hash.into(),
                     title: plan.title.as_str().into(),
                     hash: plan.hash.as_str().into(),
-                    // A plan of an older version may be one that isn't read any more.
+                    // The plan of an older version may no longer parse.
                     differences: serde_json::from_str(&stored)
                         .map(|stored: Plan| changes(&stored, plan).into())
                         .unwrap_or_default(),
@@ -76,12 +76,11 @@ impl Store {
         })?
     }
 
-    /// Begins an invocation, to which the following runs belong, and returns its
-    /// number.
+    /// Begins an invocation, to which the following runs belong, and returns its ID.
     ///
     /// # Errors
-    /// [`StoreError::OtherTestbed`] when runs of another kind of testbed are in
-    /// the store: they could not be compared.
+    /// [`StoreError::OtherTestbed`] if the store contains runs of another kind of testbed, which
+    /// could not be compared.
     pub fn begin_invocation(&mut self, invocation: &Invocation) -> Result<i64, StoreError> {
         let environment = self.to_json("the environment", &invocation.environment)?;
         let path = self.path.clone();
@@ -113,7 +112,7 @@ impl Store {
             )?;
             Ok(Ok(tx.last_insert_rowid()))
         })??;
-        // What is written beside its place is flushed once, at the end.
+        // A store under construction has no lock; its builder flushes it once, at the end.
         if invocation.simulated && self.lock.is_some() {
             let lighter = self.connection.pragma_update(None, "synchronous", "NORMAL");
             lighter.map_err(|source| self.failed(source))?;
@@ -122,14 +121,12 @@ impl Store {
         Ok(id)
     }
 
-    /// Records a run of the invocation begun last, as a whole or not at all, and removes its
-    /// checkpoints.
+    /// Records a run of the current invocation atomically, and removes its checkpoints.
     ///
     /// # Errors
-    /// [`StoreError::DuplicateRun`] when the run is there already,
-    /// [`StoreError::NotPlanned`] when the plan has no such run,
-    /// [`StoreError::NoInvocation`] when none was begun, [`StoreError::Full`]
-    /// when the disk is full.
+    /// [`StoreError::DuplicateRun`] if the run is already recorded, [`StoreError::NotPlanned`] if
+    /// the plan has no such run, [`StoreError::NoInvocation`] if none was begun,
+    /// [`StoreError::Full`] if the disk is full.
     pub fn insert_run(&mut self, record: &RunRecord) -> Result<(), StoreError> {
         let path = self.path.clone();
         let invocation =
@@ -153,7 +150,7 @@ impl Store {
         })?
     }
 
-    /// True when the plan has this run. The plan, which never changes, is read once.
+    /// Returns true if the plan contains this run. Caches the plan's runs, which never change.
     fn is_planned(&mut self, record: &RunRecord) -> Result<bool, StoreError> {
         if self.planned.is_none() {
             let runs = self.plan()?.runs;
@@ -166,8 +163,8 @@ impl Store {
         }))
     }
 
-    /// Records all runs of an import in one transaction. The caller made plan and
-    /// runs together, so they aren't held against each other.
+    /// Records all runs of an import in one transaction. Doesn't check them against the plan,
+    /// because the caller created both.
     pub(super) fn insert_runs(&mut self, records: &[RunRecord]) -> Result<(), StoreError> {
         let path = self.path.clone();
         let invocation = self.invocation.ok_or(StoreError::NoInvocation { path })?;
@@ -183,10 +180,10 @@ impl Store {
         })
     }
 
-    /// Records what sender and receiver reach without a DUT.
+    /// Records the ceiling: the rates that sender and receiver reach without a DUT.
     ///
     /// # Errors
-    /// When the store can't be written.
+    /// If the store can't be written.
     pub fn insert_calibration(&mut self, calibration: &Calibration) -> Result<(), StoreError> {
         let frame_size = calibration.frame_size;
         let mix = match frame_size.is_mix() {
@@ -216,9 +213,8 @@ impl Store {
         })
     }
 
-    /// Runs `work` in one transaction that takes the write lock at once
-    /// (`BEGIN IMMEDIATE`), so that it can't fail half-way for want of it.
-    /// Anything but success undoes it.
+    /// Runs `work` in one transaction that takes the write lock immediately (`BEGIN IMMEDIATE`), so
+    /// that it can't fail half-way on a lock. Rolls back on any error.
     pub(super) fn transaction<T>(
         &mut self,
         work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
@@ -234,7 +230,7 @@ impl Store {
             .map_err(|source| StoreError::of(path, source))
     }
 
-    /// The text of a list, of integers and names, which read back.
+    /// Serializes a list of integers and names, which always read back.
     fn list<T: Entry>(&self, what: &str, entries: &[T]) -> Result<String, StoreError> {
         let columns: Vec<T::Columns> = entries.iter().map(T::columns).collect();
         serde_json::to_string(&columns).map_err(|source| self.unwritable(what, source))
@@ -244,8 +240,8 @@ impl Store {
         StoreError::Value { path: self.path.clone(), what: what.to_owned(), source }
     }
 
-    /// JSON text of `value` that is known to read back: JSON has no NaN and no
-    /// infinity, and what can't be read must not be written.
+    /// Serializes `value` to JSON and checks that it reads back: JSON has no NaN and no infinity,
+    /// and unreadable values must not be written.
     pub(super) fn to_json<T: Serialize + DeserializeOwned>(
         &self,
         what: &str,
@@ -257,7 +253,7 @@ impl Store {
     }
 }
 
-/// The parts of a record that are stored as JSON.
+/// The fields of a record that are stored as JSON.
 struct Texts {
     variants: String,
     facts: String,
@@ -370,7 +366,7 @@ fn insert_warnings(
     Ok(())
 }
 
-/// The warning's kind as its JSON names it.
+/// Returns the warning's kind, as in its JSON.
 pub fn kind_of(warning: &Warning) -> String {
     serde_json::to_value(warning)
         .ok()
