@@ -1,4 +1,4 @@
-//! The catalogue as a document: a page with links, a table for a terminal.
+//! The catalogue as a document: a page with links, or a table for terminals.
 
 use super::{Catalogue, Entry, MachineRates};
 use crate::document::form::{html, markdown};
@@ -10,12 +10,11 @@ use crate::report::ReportFile;
 use crate::text::Tone;
 use fwdlab_model::units::format_pps;
 
-/// Version of the shape of the fields; raised when something that was there is named
-/// otherwise or means something else.
+/// Version of the output fields; raised when an existing field is renamed or changes its meaning.
 const VERSION: u32 = 1;
-/// Stores that terminals list, and pages that don't fold.
+/// Number of stores listed on terminals, and on pages that can't fold.
 const LISTED: usize = 25;
-/// Order of the fields of a store for programs.
+/// Order of a store's fields in machine-readable output.
 const FIRST_KEYS: &[&str] = &[
     "date",
     "verdicts",
@@ -35,8 +34,8 @@ const FIRST_KEYS: &[&str] = &[
 ];
 
 impl Catalogue {
-    /// What changed, machine by firewall, and every store; `link` gives the place of a store's
-    /// report as a page, where there is one.
+    /// Returns the document: the rates of machines by firewall, and every store. `link` returns the
+    /// address of a store's report page, if it has one.
     pub fn document<'a>(
         &'a self,
         title: &str,
@@ -67,7 +66,7 @@ impl Catalogue {
                 Block::Figure(Figure { title, file: Some("machines.svg".to_owned()), drawing })
             }));
             let section = Block::section("Machines by firewall", section);
-            // A terminal has no room for all firewalls.
+            // All firewalls don't fit on a terminal.
             blocks.push(match self.firewall {
                 Some(_) => section,
                 None => Block::Where(DetailLevel::Page, vec![section]),
@@ -79,11 +78,11 @@ impl Catalogue {
         Document { title: title.to_owned(), conclusion, blocks, data: self, version: VERSION }
     }
 
-    /// `index.html` and `README.md` over the reports of all stores, each in its place below, and
-    /// the figure.
+    /// Returns `index.html` and `README.md`, which link the reports of all stores in directories
+    /// below, and the figure.
     pub fn files(&self, title: &str) -> Vec<ReportFile> {
         let page = |name: &'static str| {
-            move |entry: &Entry| Some(format!("{}/{name}", address(&entry.place)))
+            move |entry: &Entry| Some(format!("{}/{name}", percent_encode(&entry.place)))
         };
         let html = html::render(&self.document(title, &page("index.html")));
         let readme = markdown::render(&self.document(title, &page("README.md")));
@@ -125,7 +124,8 @@ impl Catalogue {
         format!("{stores}{verdicts}{distrusted}.")
     }
 
-    /// A row per store, the newest first; for terminals the first of them, with less.
+    /// A table with one row per store, newest first. Terminals get the first rows, with fewer
+    /// columns.
     fn stores(&self, link: &dyn Fn(&Entry) -> Option<String>) -> Block {
         let listed = &self.entries[..self.entries.len().min(LISTED)];
         let title = |entry: &Entry| match link(entry) {
@@ -141,7 +141,7 @@ impl Catalogue {
             .numbers("largest", |entry| largest(entry, false))
             .numbers("fastest", fastest)
             .words("store", |entry| Cell::text(&entry.place))
-            .set(|table| set(table, listed))
+            .set(|table| set_rows(table, listed))
             .block();
         let mut brief = vec![brief];
         let more = self.entries.len() - listed.len();
@@ -194,7 +194,7 @@ impl Catalogue {
                 table.first_keys = FIRST_KEYS;
                 table.brief = Some(LISTED);
                 table.rest = "and {} older ones: index.html has all, --filter and --machine choose";
-                set(table, &self.entries);
+                set_rows(table, &self.entries);
                 table.flexible = 1;
             })
             .block();
@@ -205,8 +205,8 @@ impl Catalogue {
     }
 }
 
-/// What both tables of stores have.
-fn set(table: &mut Table, entries: &[Entry]) {
+/// Sets the properties that both tables of stores share.
+fn set_rows(table: &mut Table, entries: &[Entry]) {
     table.flexible = table.columns.len() - 1;
     for (row, entry) in table.rows.iter_mut().zip(entries) {
         row.is_same = entry.largest.is_none();
@@ -232,7 +232,7 @@ fn day(entry: &Entry) -> Cell {
     }
 }
 
-/// The time at which it began to the minute, else the day as [`day`] has it.
+/// The start time to the minute, or the day as in [`day`].
 fn time(entry: &Entry) -> Cell {
     match &entry.date {
         Some(date) => Cell::Values(minute(date).into(), vec![date.as_str().into()]),
@@ -240,7 +240,7 @@ fn time(entry: &Entry) -> Cell {
     }
 }
 
-/// The largest effect, with its variant where there is room.
+/// The largest effect, optionally with its variant.
 fn largest(entry: &Entry, with_variant: bool) -> Cell {
     entry.largest.as_ref().map_or(Cell::None, |largest| {
         let effect = signed_percent(largest.ratio - 1.0, 1);
@@ -249,7 +249,7 @@ fn largest(entry: &Entry, with_variant: bool) -> Cell {
     })
 }
 
-/// Doubts about the runs, in words.
+/// The warnings of the runs, in words.
 fn doubts(entry: &Entry) -> Cell {
     let runs = format!("{} of {}", entry.runs_in_doubt, runs_of(entry.runs_recorded));
     let text = match (entry.is_distrusted, entry.runs_in_doubt) {
@@ -269,18 +269,18 @@ fn fastest(entry: &Entry) -> Cell {
     }
 }
 
-/// A path as a link: what has a meaning there is written as its code.
-fn address(path: &str) -> String {
-    let mut address = String::new();
+/// Percent-encodes a path for a link.
+fn percent_encode(path: &str) -> String {
+    let mut encoded = String::new();
     for byte in path.bytes() {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' | b'~' | b'+' => {
-                address.push(char::from(byte));
+                encoded.push(char::from(byte));
             }
-            byte => address += &format!("%{byte:02X}"),
+            byte => encoded += &format!("%{byte:02X}"),
         }
     }
-    address
+    encoded
 }
 
 #[cfg(test)]
@@ -288,8 +288,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_lead_where_paths_do() {
-        assert_eq!(address("a b/c#1?%/d.e"), "a%20b/c%231%3F%25/d.e");
-        assert_eq!(address("größe"), "gr%C3%B6%C3%9Fe");
+    fn percent_encode_escapes_reserved_characters() {
+        assert_eq!(percent_encode("a b/c#1?%/d.e"), "a%20b/c%231%3F%25/d.e");
+        assert_eq!(percent_encode("größe"), "gr%C3%B6%C3%9Fe");
     }
 }

@@ -1,4 +1,4 @@
-//! Which machine forwards how much behind which firewall.
+//! Rates of machines by firewall.
 
 use super::{Catalogue, Entry, VariantRate};
 use crate::facts::{Facts, Filter};
@@ -6,7 +6,7 @@ use crate::plot::{Chart, Draw, Drawing, Point, Quantity, Series, XAxis};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Machines that a figure has room for.
+/// Maximum number of machines in the figure.
 const DRAWN: usize = 24;
 
 /// Rates of machines by firewall.
@@ -26,22 +26,21 @@ pub struct MachineRates {
     /// The machine with its interface.
     pub name: String,
     /// The newest rate for each of [`MachineTable::firewalls`], packets per second, with the
-    /// place of its store.
+    /// directory of its store.
     pub rates: Vec<Option<(f64, String)>>,
 }
 
 impl Catalogue {
-    /// The newest rate of each machine and interface behind each firewall, of the family of
-    /// which there is more. Where a store has several variants of one firewall it is the
-    /// fastest. What was simulated or measured on virtual testbeds is no machine's, and is left
-    /// out.
+    /// Returns the newest rate of each machine and interface for each firewall, for the address
+    /// family with more rates. If a store has several variants with one firewall, the fastest
+    /// counts. Excludes simulations and virtual testbeds, which are not machines.
     pub fn machines(&self) -> MachineTable {
         let is_machine = |entry: &&Entry| matches!(entry.testbed.as_str(), "archive" | "ssh");
         let all = || self.entries.iter().filter(is_machine);
-        let of = |family: &str| {
+        let count_family = |family: &str| {
             all().flat_map(|entry| &entry.rates).filter(|rate| rate.family == family).count()
         };
-        let family = if of("inet6") > of("inet") { "inet6" } else { "inet" };
+        let family = if count_family("inet6") > count_family("inet") { "inet6" } else { "inet" };
         let mut found: BTreeMap<String, BTreeMap<String, (f64, String)>> = BTreeMap::new();
         // The newest entries come first.
         for entry in all() {
@@ -49,16 +48,16 @@ impl Catalogue {
             let name: Vec<&str> =
                 name.iter().map(|part| part.as_str()).filter(|part| !part.is_empty()).collect();
             let machine = found.entry(name.join(", ")).or_default();
-            let mut own: BTreeMap<&str, f64> = BTreeMap::new();
-            let known = entry.rates.iter().filter(|rate| rate.family == family);
-            let known = known.filter(|rate| self.is_asked_for(rate));
-            for VariantRate { firewall, median, .. } in known {
+            let mut fastest_by_firewall: BTreeMap<&str, f64> = BTreeMap::new();
+            let rates = entry.rates.iter().filter(|rate| rate.family == family);
+            let rates = rates.filter(|rate| self.is_selected(rate));
+            for VariantRate { firewall, median, .. } in rates {
                 if let Some(firewall) = firewall {
-                    let fastest = own.entry(firewall).or_insert(*median);
-                    *fastest = fastest.max(*median);
+                    let rate = fastest_by_firewall.entry(firewall).or_insert(*median);
+                    *rate = rate.max(*median);
                 }
             }
-            for (firewall, rate) in own {
+            for (firewall, rate) in fastest_by_firewall {
                 let newest = machine.entry(firewall.to_owned());
                 newest.or_insert_with(|| (rate, entry.place.clone()));
             }
@@ -80,7 +79,7 @@ impl Catalogue {
 }
 
 impl Catalogue {
-    fn is_asked_for(&self, rate: &VariantRate) -> bool {
+    fn is_selected(&self, rate: &VariantRate) -> bool {
         let filter = Filter { firewall: self.firewall.clone(), ..Filter::default() };
         let firewalls = rate.firewall.iter().cloned().collect();
         filter.admits(&Facts { firewalls, ..Facts::default() })
@@ -88,7 +87,7 @@ impl Catalogue {
 }
 
 impl MachineTable {
-    /// The figure; none where there is too little to draw, or too much.
+    /// Draws the figure; `None` if there are no rates or too many machines.
     pub(super) fn draw(&self) -> Option<Drawing> {
         if self.machines.is_empty() || self.machines.len() > DRAWN || self.firewalls.is_empty() {
             return None;

@@ -1,9 +1,8 @@
-//! Many experiments at once: what each found, the newest first, and which machine forwards how
-//! much behind which firewall.
+//! Catalogue of many experiments: results of each, newest first, and rates of machines by firewall.
 //!
-//! [`Entry`] is one store in short, [`Catalogue`] all of them, and [`Catalogue::document`] says
-//! it in every form. Left out: comparing experiments with each other, for which
-//! [`crate::compare`] asks and [`crate::history`] has an order.
+//! [`Entry`] summarises one store, [`Catalogue`] contains all of them, and [`Catalogue::document`]
+//! renders it in every form. Comparisons between experiments are in [`crate::compare`] and
+//! [`crate::history`].
 
 mod document;
 mod machines;
@@ -26,84 +25,84 @@ use std::path::{Path, PathBuf};
 pub struct Catalogue {
     /// The stores.
     pub entries: Vec<Entry>,
-    /// Stores that were looked at, those that were not selected included.
+    /// Number of stores that were read, including those that were not selected.
     pub of: usize,
-    /// Stores that could not be read, and why.
+    /// Stores that could not be read, with the reason.
     pub unreadable: Vec<String>,
-    /// The firewall that was asked for.
+    /// The selected firewall.
     #[serde(skip)]
     firewall: Option<String>,
 }
 
-/// One store in short.
+/// Summary of one store.
 #[derive(Clone, Debug, Serialize)]
 pub struct Entry {
-    /// The store.
+    /// The store's file.
     pub path: PathBuf,
-    /// Its directory below the one that was named.
+    /// Its directory, relative to the root.
     pub place: String,
     /// Title of the experiment.
     pub title: String,
-    /// Revision of the software under test, as it was given; `None` if it was not.
+    /// Revision of the software under test, as given; `None` if it was not given.
     pub revision: Option<String>,
-    /// When it began, RFC 3339; none when unknown.
+    /// Start time, RFC 3339; `None` if unknown.
     pub date: Option<String>,
-    /// About the day of the software that it measured, RFC 3339; none when unknown.
+    /// Approximate date of the measured software, RFC 3339; `None` if unknown.
     pub made: Option<String>,
-    /// Day of the newest software here that is older by its count of commits, RFC 3339; none
-    /// where the day itself is known, or there is none.
+    /// Date of the newest software in the catalogue with a lower commit count, RFC 3339; `None` if
+    /// the date itself is known or there is no such software.
     pub newer_than: Option<String>,
-    /// Day that it is sorted by, and its count of commits among those of one day.
+    /// Sort key: date, then commit count.
     #[serde(skip)]
     sorted: (String, u64),
     /// The testbed.
     pub testbed: String,
     /// Caveat to print with its numbers; empty for hardware.
     pub caption: String,
-    /// Where it ran, and what of it one selects by.
+    /// Machine facts, which filters select by.
     #[serde(flatten)]
     pub facts: Facts,
-    /// Runs that the plan asks for.
+    /// Number of runs in the plan.
     pub runs_planned: usize,
-    /// Runs that are recorded.
+    /// Number of recorded runs.
     pub runs_recorded: usize,
-    /// Recorded runs with a warning.
+    /// Number of recorded runs with a warning.
     pub runs_in_doubt: usize,
-    /// True if a warning says that its numbers can't be trusted.
+    /// True if a warning makes its numbers untrustworthy.
     pub is_distrusted: bool,
-    /// Variants of the plan.
+    /// Number of variants in the plan.
     pub variants: usize,
-    /// The comparisons by verdict.
+    /// Number of comparisons by verdict.
     pub verdicts: Tally,
-    /// The largest effect that was found; none where none was.
+    /// The largest effect; `None` if no effect was found.
     pub largest: Option<Largest>,
     /// Rates of the variants.
     pub rates: Vec<VariantRate>,
 }
 
-/// Comparisons by verdict.
+/// Number of comparisons by verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
-    /// More is forwarded, or with fewer instructions.
+    /// The candidate forwards more, or needs fewer instructions.
     pub better: usize,
-    /// Less is forwarded, or with more instructions.
+    /// The candidate forwards less, or needs more instructions.
     pub worse: usize,
-    /// No difference that matters.
+    /// The difference is negligible.
     pub equivalent: usize,
-    /// Nothing was shown.
+    /// The data are inconclusive.
     pub inconclusive: usize,
-    /// There is no answer yet.
+    /// There is no result yet.
     pub unanswered: usize,
 }
 
 /// An effect.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Largest {
-    /// What is held against its baseline.
+    /// The candidate.
     pub variant: String,
-    /// That baseline.
+    /// Its baseline.
     pub baseline: String,
-    /// Its rate over the baseline's.
+    /// Ratio of the candidate's rate to the baseline's.
     pub ratio: f64,
 }
 
@@ -114,19 +113,19 @@ pub struct VariantRate {
     pub label: String,
     /// Address family.
     pub family: String,
-    /// Firewall; none where labels don't say.
+    /// Firewall; `None` if the labels don't contain it.
     pub firewall: Option<String>,
     /// Median over the runs.
     pub median: f64,
-    /// Runs.
+    /// Number of runs.
     pub n: usize,
 }
 
 impl Entry {
-    /// The store at `path`, below `root`; reads no more than it needs.
+    /// Summarises the store at `path`, below `root`. Reads only the necessary tables.
     ///
     /// # Errors
-    /// When the store can't be read or holds no plan.
+    /// If the store can't be read or has no plan.
     pub fn of_store(path: &Path, root: &Path) -> Result<Entry, StoreError> {
         let store = Store::open_read_only(path)?;
         let (contents, figures) = Figures::of_store(&store)?;
@@ -134,7 +133,7 @@ impl Entry {
         Ok(Entry::new(path, root, &contents, &figures))
     }
 
-    /// The same of what was read from it.
+    /// Summarises contents that are already read.
     pub fn of(path: &Path, root: &Path, contents: &Contents) -> Entry {
         Entry::new(path, root, contents, &Figures::of(contents))
     }
@@ -201,7 +200,7 @@ impl Entry {
         }
     }
 
-    /// True where place, title, machine, interface and topic together hold every word.
+    /// Returns true if place, title, machine, interface and topic together contain every word.
     pub fn holds(&self, words: &str) -> bool {
         let Facts { machine, interface, topic, .. } = &self.facts;
         let text = [&self.place, &self.title, machine, interface, topic];
@@ -211,12 +210,12 @@ impl Entry {
 }
 
 impl Catalogue {
-    /// The entries that `filter` admits and that hold these words, the newest first; those
-    /// without a date last.
+    /// Builds the catalogue of the entries that match `filter` and contain all words, newest first;
+    /// entries without a date are last.
     pub fn of(read: Vec<Result<Entry, StoreError>>, filter: &Filter, words: &str) -> Catalogue {
         let firewall = filter.firewall.clone();
         let mut catalogue = Catalogue { of: read.len(), firewall, ..Catalogue::default() };
-        for entry in placed(read) {
+        for entry in estimate_dates(read) {
             match entry {
                 Ok(entry) if filter.admits(&entry.facts) && entry.holds(words) => {
                     catalogue.entries.push(entry);
@@ -233,14 +232,14 @@ impl Catalogue {
     }
 }
 
-/// The same, those without a day after the newest that has one and fewer commits.
-fn placed(mut read: Vec<Result<Entry, StoreError>>) -> Vec<Result<Entry, StoreError>> {
+/// Dates entries without a date by the newest dated entry with fewer commits.
+fn estimate_dates(mut read: Vec<Result<Entry, StoreError>>) -> Vec<Result<Entry, StoreError>> {
     let dated = read.iter().flatten().filter(|entry| entry.sorted.1 > 0);
     let dated = dated.filter_map(|entry| Some((entry.sorted.1, entry.made.clone()?)));
     let dated: Vec<(u64, String)> = dated.collect();
-    let is_placed =
+    let is_estimated =
         |entry: &&mut Entry| entry.sorted.1 > 0 && entry.made.is_none() && entry.date.is_none();
-    for entry in read.iter_mut().flatten().filter(is_placed) {
+    for entry in read.iter_mut().flatten().filter(is_estimated) {
         let older = dated.iter().filter(|(commits, _)| *commits <= entry.sorted.1);
         entry.newer_than = older.map(|(_, day)| day.clone()).max();
         if let Some(day) = &entry.newer_than {
@@ -274,15 +273,15 @@ impl Tally {
         tally
     }
 
-    /// As short as can be: `+2 -1 =3 ?4` for better, worse, equivalent, and neither.
+    /// Short form: `+2 -1 =3 ?4` for better, worse, equivalent, and neither.
     pub fn signs(&self) -> String {
         let neither = self.inconclusive + self.unanswered;
         let all = [(self.better, '+'), (self.worse, '-'), (self.equivalent, '='), (neither, '?')];
-        let said = all.iter().filter(|(n, _)| *n > 0).map(|(n, sign)| format!("{sign}{n}"));
-        said.collect::<Vec<String>>().join(" ")
+        let counts = all.iter().filter(|(n, _)| *n > 0).map(|(n, sign)| format!("{sign}{n}"));
+        counts.collect::<Vec<String>>().join(" ")
     }
 
-    /// In words: `2 better, 1 worse`; empty where nothing is compared.
+    /// Long form: `2 better, 1 worse`; empty if there are no comparisons.
     pub fn words(&self) -> String {
         let all = [
             (self.better, "better"),
@@ -291,8 +290,8 @@ impl Tally {
             (self.inconclusive, "inconclusive"),
             (self.unanswered, "unanswered"),
         ];
-        let said = all.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}"));
-        said.collect::<Vec<String>>().join(", ")
+        let counts = all.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}"));
+        counts.collect::<Vec<String>>().join(", ")
     }
 }
 
