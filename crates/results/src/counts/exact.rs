@@ -1,12 +1,12 @@
-//! A verdict on counts, which need no p-value where they repeat.
+//! Verdicts on counts, which need no p-value if they repeat.
 //!
 //! The difference of two variants is the sum over the functions that differ, which repeats to a
 //! fraction of an instruction. The difference of the totals is over all functions that are in the
-//! foreground of both variants; its range is over all pairs of runs. Two variants differ when
-//! every run's total of one is on one side of every run's total of the other, the gap between them
-//! is larger than the runs of either scatter, and a function differs. The rule is no test and
-//! promises no error rate; it rests on how many runs and bursts there are and how well they agree,
-//! which is printed next to it.
+//! foreground of both variants; its range is over all pairs of runs. Two variants differ if every
+//! run's total of one is on the same side of every run's total of the other, the gap between them
+//! is larger than the scatter of the runs of either, and a function differs. The rule is not a test
+//! and has no error rate; it rests on the number of runs and bursts and on their agreement, which
+//! is printed next to it.
 
 use super::total::{Foreground, range};
 use super::{Differences, Total, costs};
@@ -18,40 +18,40 @@ use fwdlab_model::record::Executed;
 use serde::Serialize;
 use std::fmt;
 
-/// Two variants compared by what they execute.
+/// Comparison of two variants by executed instructions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Exact {
     /// Instructions per packet of the baseline: median over its runs.
     pub baseline: f64,
-    /// The same of the candidate.
+    /// Instructions per packet of the candidate: median over its runs.
     pub candidate: f64,
-    /// Candidate minus baseline in the functions that differ, instructions per packet; of the
-    /// totals if functions are not known.
+    /// Candidate minus baseline in the functions that differ, instructions per packet; difference
+    /// of the totals if functions are unknown.
     pub difference: f64,
     /// The difference as a ratio of the baseline: -0.02 for 2 % fewer.
     pub change: f64,
-    /// Candidate minus baseline, the totals of all functions.
+    /// Candidate minus baseline, totals of all functions.
     pub total_difference: f64,
-    /// Difference in the functions that are background in one of the two variants: they are in
-    /// one variant's own total, and in no difference.
+    /// Difference in the functions that are background in only one of the two variants: they count
+    /// in the other variant's own total, but in no difference.
     pub half_background: f64,
     /// The smallest difference between the totals of any pair of runs.
     pub low: f64,
-    /// The largest.
+    /// The largest difference between the totals of any pair of runs.
     pub high: f64,
-    /// Runs of the baseline.
+    /// Number of runs of the baseline.
     pub n_a: usize,
-    /// Runs of the candidate.
+    /// Number of runs of the candidate.
     pub n_b: usize,
-    /// Bursts of each run; the fewest, and 0 where they are not known.
+    /// Fewest bursts in any run; 0 if unknown.
     pub bursts: usize,
-    /// Largest scatter of the runs of one variant, as a ratio; none of single runs.
+    /// Largest scatter of the runs of one variant, as a ratio; `None` for single runs.
     pub runs_within: Option<f64>,
-    /// Largest scatter of the bursts of one variant, as a ratio; none where not known.
+    /// Largest scatter of the bursts of one variant, as a ratio; `None` if unknown.
     pub bursts_within: Option<f64>,
     /// Margin of equivalence as a ratio.
     pub margin: f64,
-    /// True when there is a range, and all of it lies within the margin.
+    /// True if there is a range and it is entirely within the margin.
     pub within_margin: bool,
     /// True if the range is over the bursts of single runs, not over runs.
     #[serde(skip)]
@@ -60,13 +60,13 @@ pub struct Exact {
     pub verdict: CountVerdict,
     /// Verdict with its qualification.
     pub shown: String,
-    /// All of it in one line.
+    /// Summary in one line.
     pub sentence: String,
-    /// Function by function; none where only totals are known.
+    /// Differences by function; `None` if only totals are known.
     pub functions: Option<Differences>,
 }
 
-/// Verdict.
+/// Verdict of a comparison of counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CountVerdict {
@@ -74,14 +74,14 @@ pub enum CountVerdict {
     Fewer,
     /// The candidate executes more.
     More,
-    /// Whatever the difference is, it lies within the margin.
+    /// Any difference is within the margin.
     Equivalent,
-    /// Runs scatter, or nothing says whether they do.
+    /// Runs scatter, or there is no evidence of their scatter.
     Inconclusive,
 }
 
 impl CountVerdict {
-    /// Its name.
+    /// Returns the verdict's name.
     pub fn name(self) -> &'static str {
         match self {
             CountVerdict::Fewer => "fewer",
@@ -93,7 +93,7 @@ impl CountVerdict {
 }
 
 impl From<CountVerdict> for Verdict {
-    /// For who asks whether something got worse: more to execute is.
+    /// More instructions are worse.
     fn from(verdict: CountVerdict) -> Verdict {
         match verdict {
             CountVerdict::Fewer => Verdict::Better,
@@ -104,7 +104,7 @@ impl From<CountVerdict> for Verdict {
     }
 }
 
-/// One run's figure, and those of its bursts where they are known.
+/// One run's instructions per packet, and each burst's if they are known.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Repeated {
     pub(crate) instructions: f64,
@@ -120,17 +120,17 @@ impl From<&Total> for Repeated {
 /// Evidence of how well a count repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repetition {
-    /// The runs of a variant, each with a boot or a configuration of its own.
+    /// The runs of a variant, each with its own boot or configuration.
     Runs,
     /// The bursts of a single run of each variant.
     Bursts,
 }
 
-/// Compares what the runs of a baseline and of a candidate executed, over the functions that
-/// are in the foreground of both.
+/// Compares the instructions that the runs of a baseline and of a candidate executed, over the
+/// functions that are in the foreground of both.
 ///
 /// # Errors
-/// A side without runs, or a baseline that executes nothing.
+/// A side without runs, or a baseline without instructions.
 pub fn compare_executed(
     a: &[&Executed],
     b: &[&Executed],
@@ -145,18 +145,19 @@ pub fn compare_executed(
     };
     let functions = Some(Differences::of(&of_a, &of_b));
     let exact = compare_by(&repeated(a), &repeated(b), margin, functions, repetition)?;
-    let own = |runs: &[&Executed]| {
-        let own = Foreground::of(runs.iter().copied());
-        let totals = runs.iter().filter_map(|run| own.total(run)).map(|total| total.instructions);
+    let own_total = |runs: &[&Executed]| {
+        let foreground = Foreground::of(runs.iter().copied());
+        let totals =
+            runs.iter().filter_map(|run| foreground.total(run)).map(|total| total.instructions);
         median(&totals.collect::<Vec<f64>>()).unwrap_or(0.0)
     };
-    Ok(Exact { half_background: own(b) - own(a) - exact.total_difference, ..exact })
+    Ok(Exact { half_background: own_total(b) - own_total(a) - exact.total_difference, ..exact })
 }
 
 /// Compares the runs of a baseline with the runs of a candidate.
 ///
 /// # Errors
-/// A side without runs, or a baseline that executes nothing.
+/// A side without runs, or a baseline without instructions.
 pub(crate) fn compare(
     a: &[Repeated],
     b: &[Repeated],
@@ -192,12 +193,12 @@ fn compare_by(
     let (low, high) = (least_b - most_a, most_b - least_a);
     let repeats = repetitions.iter().all(|all| all.len() > 1);
     let spread = (most_a - least_a).max(most_b - least_b);
-    // The distance between the nearest runs of the two; 0 where they overlap.
+    // The distance between the nearest runs of the two; 0 if they overlap.
     let gap = low.max(-high).max(0.0);
-    let is_told = functions.as_ref().is_none_or(|found| !found.differing.is_empty());
+    let function_differs = functions.as_ref().is_none_or(|found| !found.differing.is_empty());
     let within_margin = repeats && low.abs().max(high.abs()) <= margin * baseline;
     let verdict = match candidate < baseline {
-        is_less if repeats && gap > spread && is_told => {
+        is_less if repeats && gap > spread && function_differs => {
             if is_less {
                 CountVerdict::Fewer
             } else {
@@ -245,7 +246,7 @@ fn compare_by(
 }
 
 impl Exact {
-    /// How many runs and bursts agree within what.
+    /// Describes the agreement of runs and bursts.
     pub fn agreement(&self) -> String {
         let mut text = match self.bursts {
             0 => format!("{} + {} runs", self.n_a, self.n_b),
@@ -269,22 +270,22 @@ impl Exact {
         let nearest = self.low.abs().min(self.high.abs());
         match self.verdict {
             CountVerdict::Equivalent => format!("equivalent within {margin}"),
-            CountVerdict::Inconclusive => format!("inconclusive: {}", self.why()),
+            CountVerdict::Inconclusive => format!("inconclusive: {}", self.reason()),
             found => {
-                let said = format!("{} instructions per packet", found.name());
+                let text = format!("{} instructions per packet", found.name());
                 match () {
-                    () if self.within_margin => format!("{said}, but within {margin}"),
+                    () if self.within_margin => format!("{text}, but within {margin}"),
                     () if nearest > self.margin * self.baseline => {
-                        format!("{said} by more than {margin}")
+                        format!("{text} by more than {margin}")
                     }
-                    () => said,
+                    () => text,
                 }
             }
         }
     }
 
-    /// Why nothing is concluded.
-    fn why(&self) -> String {
+    /// Reason for an inconclusive verdict.
+    fn reason(&self) -> String {
         match (self.n_a, self.n_b) {
             (1, 1) if self.bursts_decide => "bursts scatter".to_owned(),
             (1, 1) => "one run each: nothing says how well it repeats".to_owned(),
@@ -301,7 +302,7 @@ impl Exact {
     }
 }
 
-/// One line: difference, totals with their range, sizes, agreement, verdict.
+/// One line: difference, totals with their range, sizes, agreement and verdict.
 impl fmt::Display for Exact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, {}: {}", self.differences(), self.agreement(), self.shown)
@@ -309,7 +310,7 @@ impl fmt::Display for Exact {
 }
 
 impl Exact {
-    /// The difference in the functions that differ, and the one of all functions with its range.
+    /// Describes the difference in the functions that differ, and of all functions with its range.
     pub fn differences(&self) -> String {
         let named = |number: usize| {
             let functions = if number == 1 { "function" } else { "functions" };
@@ -336,13 +337,13 @@ impl Exact {
     }
 }
 
-/// Instructions with a sign; nothing is left of less than a twentieth.
+/// Formats instructions with a sign; differences that round to zero have none.
 pub(crate) fn signed(number: f64) -> String {
     let text = format!("{number:+.1}");
     if matches!(text.as_str(), "+0.0" | "-0.0") { "0.0".to_owned() } else { text }
 }
 
-/// A small share as percent, never rounded to nothing.
+/// Formats a small share in percent, never rounded to zero.
 fn share(ratio: f64) -> String {
     match 100.0 * ratio {
         zero if zero <= 0.0 => "0 %".to_owned(),
@@ -367,45 +368,45 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_repeat_decide_and_others_do_not() {
+    fn verdict_requires_repeated_runs() {
         assert_eq!(verdict(&[5000.0; 3], &[4888.0; 3]), CountVerdict::Fewer);
         assert_eq!(verdict(&[5000.0; 2], &[5001.0; 2]), CountVerdict::More);
         assert_eq!(verdict(&[5000.0; 2], &[5000.0; 2]), CountVerdict::Equivalent);
-        // Apart, but by no more than the runs of one scatter.
+        // Apart, but by no more than the scatter of one variant's runs.
         assert_eq!(verdict(&[5000.0, 5004.0], &[5007.0, 5008.0]), CountVerdict::Equivalent);
         assert_eq!(verdict(&[5000.0, 5004.0], &[5009.0, 5010.0]), CountVerdict::More);
         // Overlapping, and beyond the margin.
         assert_eq!(verdict(&[5000.0, 5600.0], &[5100.0, 5200.0]), CountVerdict::Inconclusive);
-        // Once is no repetition.
+        // A single run is no repetition.
         assert_eq!(verdict(&[5000.0], &[4000.0]), CountVerdict::Inconclusive);
         assert_eq!(verdict(&[5000.0; 3], &[4000.0]), CountVerdict::Inconclusive);
         assert!(compare(&[], &runs(&[1.0]), 0.02, None).is_err());
     }
 
     #[test]
-    fn the_line_says_how_well_it_repeats() {
-        let said = |a: &[f64], b: &[f64]| {
+    fn sentence_reports_agreement_of_runs_and_bursts() {
+        let sentence = |a: &[f64], b: &[f64]| {
             compare(&runs(a), &runs(b), 0.02, None).expect("a comparison").sentence
         };
         assert_eq!(
-            said(&[5000.0, 5001.0, 5000.0], &[4888.0; 3]),
+            sentence(&[5000.0, 5001.0, 5000.0], &[4888.0; 3]),
             "-112.0 instructions per packet [-113.0, -112.0] (-2.24 %), 3 + 3 runs x 3 bursts; runs \
              of one variant agree within 0.020 %, its bursts within 0.060 %: fewer instructions per \
              packet by more than 2.0 %"
         );
         assert_eq!(
-            said(&[5000.0], &[4990.0]),
+            sentence(&[5000.0], &[4990.0]),
             "-10.0 instructions per packet (-0.20 %), 1 + 1 runs x 3 bursts; bursts agree within \
              0.040 %: inconclusive: one run each: nothing says how well it repeats"
         );
-        let same = said(&[5000.0; 2], &[5000.0; 2]);
+        let same = sentence(&[5000.0; 2], &[5000.0; 2]);
         assert!(same.starts_with("0.0 instructions per packet [0.0, 0.0] (0.00 %)"), "{same}");
         assert!(same.ends_with("equivalent within 2.0 %"), "{same}");
-        assert!(said(&[5000.0; 2], &[5001.0; 2]).ends_with("per packet, but within 2.0 %"));
+        assert!(sentence(&[5000.0; 2], &[5001.0; 2]).ends_with("per packet, but within 2.0 %"));
     }
 
     #[test]
-    fn bursts_decide_where_each_variant_has_one_run() {
+    fn bursts_decide_for_single_runs() {
         let by = |a: f64, b: f64, repetition| {
             compare_by(&runs(&[a]), &runs(&[b]), 0.02, None, repetition).expect("a comparison")
         };
@@ -417,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn difference_is_of_the_functions_that_differ() {
+    fn difference_sums_differing_functions() {
         let function = |name: &str, bursts: [f64; 3]| ExecutedFunction {
             name: name.into(),
             bursts: bursts.to_vec(),
@@ -446,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn a_total_that_no_function_explains_is_no_difference() {
+    fn unexplained_total_is_equivalent() {
         let nothing = Some(Differences::default());
         let found = compare(&runs(&[5000.0; 2]), &runs(&[5001.0; 2]), 0.02, nothing);
         assert_eq!(found.map(|found| found.verdict), Ok(CountVerdict::Equivalent));

@@ -1,4 +1,4 @@
-//! What each function executes, and which differ between two variants.
+//! Instructions by function, and the functions that differ between two variants.
 
 use super::SHOWN;
 use super::total::{Foreground, range};
@@ -8,20 +8,20 @@ use fwdlab_model::record::Executed;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What one function, or one subsystem, executes in a variant, a packet.
+/// Cost of one function or subsystem in a variant, per packet.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct FunctionCount {
     /// Its name.
     pub name: String,
-    /// The part of the kernel that it belongs to.
+    /// The subsystem of the kernel that it belongs to.
     pub subsystem: String,
     /// Instructions: median over the runs of the median over the bursts.
     pub instructions: f64,
-    /// Atomic instructions among them.
+    /// Number of atomic instructions among them.
     pub atomics: f64,
-    /// Bytes that repeated string instructions moved.
+    /// Bytes moved by repeated string instructions.
     pub bytes: f64,
-    /// Least and most of the runs; of the bursts if there is one run only.
+    /// Minimum and maximum of the runs; of the bursts if there is only one run.
     #[serde(skip)]
     pub range: (f64, f64),
 }
@@ -31,11 +31,11 @@ pub struct FunctionCount {
 pub struct FunctionDifference {
     /// Its name.
     pub name: String,
-    /// The part of the kernel that it belongs to.
+    /// The subsystem of the kernel that it belongs to.
     pub subsystem: String,
     /// Instructions per packet in the baseline.
     pub before: f64,
-    /// The same in the candidate.
+    /// Instructions per packet in the candidate.
     pub after: f64,
     /// After minus before.
     pub difference: f64,
@@ -43,31 +43,31 @@ pub struct FunctionDifference {
     pub atomics: f64,
 }
 
-/// Two variants function by function, the largest difference first.
+/// Differences of two variants by function, largest first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Differences {
-    /// Functions that differ by half an instruction at least, and lie further apart than both
-    /// variants scatter together.
+    /// Functions that differ by at least half an instruction, with a gap larger than the scatter of
+    /// both variants together.
     pub differing: Vec<FunctionDifference>,
-    /// Functions that differ as much, but no more than they scatter.
+    /// Functions that differ as much, but by no more than their scatter.
     pub scattering: Vec<FunctionDifference>,
-    /// How many others differ at all.
+    /// Number of other functions that differ at all.
     pub others: usize,
-    /// By how much these differ together.
+    /// Sum of their differences.
     pub others_sum: f64,
-    /// Every subsystem, of all functions.
+    /// Differences by subsystem, over all functions.
     pub subsystems: Vec<FunctionDifference>,
-    /// The function whose runs scatter most, and by how many instructions per packet.
+    /// The function whose runs scatter most, with its scatter in instructions per packet.
     pub scatters: Option<(String, f64)>,
     /// The differential flame graph, a file of the report.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// The same of stacks of calls, where they were followed.
+    /// The differential flame graph of call stacks; `None` if calls were not followed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls: Option<String>,
 }
 
-/// The functions of one variant's runs, dearest first.
+/// Returns the functions of one variant's runs, most expensive first.
 pub fn costs(
     runs: &[&Executed],
     foreground: &Foreground,
@@ -77,16 +77,16 @@ pub fn costs(
     let mut bursts: BTreeMap<&str, &[f64]> = BTreeMap::new();
     for (at, executed) in runs.iter().enumerate() {
         for function in foreground.functions(executed) {
-            let own = by_name.entry(&function.name).or_insert_with(|| vec![None; runs.len()]);
+            let counts = by_name.entry(&function.name).or_insert_with(|| vec![None; runs.len()]);
             let instructions = median(&function.bursts).unwrap_or(0.0);
-            own[at] = Some([instructions, function.atomics, function.bytes]);
+            counts[at] = Some([instructions, function.atomics, function.bytes]);
             bursts.insert(&function.name, &function.bursts);
         }
     }
-    let count = |(name, own): (&str, Vec<Option<[f64; 3]>>)| {
-        // A run that lacks it executes next to nothing in it.
+    let count = |(name, counts): (&str, Vec<Option<[f64; 3]>>)| {
+        // A run without the function executes next to nothing in it.
         let of = |figure: usize| -> Vec<f64> {
-            own.iter().map(|run| run.map_or(0.0, |figures| figures[figure])).collect()
+            counts.iter().map(|run| run.map_or(0.0, |figures| figures[figure])).collect()
         };
         let middle = |figure| median(&of(figure)).unwrap_or(0.0);
         let [instructions, atomics, bytes] = [0, 1, 2].map(middle);
@@ -104,7 +104,7 @@ pub fn costs(
     all
 }
 
-/// The subsystems of such functions, dearest first.
+/// Sums functions by subsystem, most expensive first.
 pub(crate) fn by_subsystem(functions: &[FunctionCount]) -> Vec<FunctionCount> {
     let mut sums: BTreeMap<&str, FunctionCount> = BTreeMap::new();
     for function in functions {
@@ -124,24 +124,24 @@ pub(crate) fn by_subsystem(functions: &[FunctionCount]) -> Vec<FunctionCount> {
 }
 
 impl Differences {
-    /// Difference of the functions that differ, in total.
+    /// Returns the sum of the differences of the functions that differ.
     pub fn named(&self) -> f64 {
-        // The sum of nothing is -0.
+        // An empty sum is -0.
         self.differing.iter().map(|function| function.difference).sum::<f64>() + 0.0
     }
 
-    /// Differences between two variants' functions.
+    /// Computes the differences between two variants' functions.
     pub fn of(baseline: &[FunctionCount], candidate: &[FunctionCount]) -> Differences {
         let mut found = Differences::default();
         for (function, ranges, difference) in pairs(baseline, candidate) {
             let scatters = ranges.map(|(least, most)| most - least);
-            let [scatter, both] = [scatters[0].max(scatters[1]), scatters[0] + scatters[1]];
+            let [scatter, sum] = [scatters[0].max(scatters[1]), scatters[0] + scatters[1]];
             let gap = (ranges[1].0 - ranges[0].1).max(ranges[0].0 - ranges[1].1);
             if scatter > found.scatters.as_ref().map_or(0.0, |(_, most)| *most) {
                 found.scatters = Some((function.name.clone(), scatter));
             }
             match difference.abs() >= SHOWN {
-                true if gap > both => found.differing.push(function),
+                true if gap > sum => found.differing.push(function),
                 true => found.scattering.push(function),
                 false if difference == 0.0 => {}
                 false => {
@@ -161,7 +161,7 @@ impl Differences {
     }
 }
 
-/// Everything that either has, with both ranges and the difference.
+/// Pairs all functions of either variant, with both ranges and the difference.
 fn pairs<'a>(
     baseline: &'a [FunctionCount],
     candidate: &'a [FunctionCount],
@@ -173,12 +173,12 @@ fn pairs<'a>(
     let names: BTreeSet<&str> = before.keys().chain(after.keys()).copied().collect();
     names.into_iter().map(move |name| {
         let (of_a, of_b) = (before.get(name), after.get(name));
-        let figure = |of: Option<&&FunctionCount>, figure: fn(&FunctionCount) -> f64| {
-            of.map_or(0.0, |function| figure(function))
+        let figure = |count: Option<&&FunctionCount>, figure: fn(&FunctionCount) -> f64| {
+            count.map_or(0.0, |function| figure(function))
         };
-        let both = |get: fn(&FunctionCount) -> f64| [figure(of_a, get), figure(of_b, get)];
-        let ([before, after], [less, more]) = (both(|f| f.instructions), both(|f| f.atomics));
-        let ranges = [of_a, of_b].map(|of| of.map_or((0.0, 0.0), |function| function.range));
+        let values = |get: fn(&FunctionCount) -> f64| [figure(of_a, get), figure(of_b, get)];
+        let ([before, after], [less, more]) = (values(|f| f.instructions), values(|f| f.atomics));
+        let ranges = [of_a, of_b].map(|count| count.map_or((0.0, 0.0), |function| function.range));
         let subsystem = of_a.or(of_b).map_or("", |function| &function.subsystem);
         let difference = FunctionDifference {
             name: name.to_owned(),
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_differs_when_all_its_runs_do_and_by_more_than_they_scatter() {
+    fn function_differs_if_gap_exceeds_scatter() {
         let before = [run(&[
             ("ip_rcv", 50.0),
             ("kfree", 40.0),
@@ -244,14 +244,14 @@ mod tests {
         let parts: f64 = found.subsystems.iter().map(|part| part.difference).sum();
         assert!((parts + 90.8).abs() < 1e-9, "{parts}");
 
-        // The same difference, but the runs of one scatter as much.
+        // The same difference, but with as much scatter in one variant.
         let loud = [run(&[("ip_rcv", 50.0)]), run(&[("ip_rcv", 53.0)])];
         let quiet = [run(&[("ip_rcv", 55.0)]), run(&[("ip_rcv", 55.0)])];
         let found = differences(&loud, &quiet);
         assert!(found.differing.is_empty(), "{found:?}");
         assert_eq!(found.scattering.len(), 1);
         assert_eq!(found.scatters, Some(("ip_rcv".to_owned(), 3.0)));
-        // Of single runs the bursts are what there is.
+        // The bursts of single runs are used.
         assert_eq!(differences(&before, &after).differing.len(), 2);
     }
 }

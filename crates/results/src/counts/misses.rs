@@ -1,4 +1,4 @@
-//! What a model of caches missed while a device was counted.
+//! Misses of a model of caches, recorded while counting a device.
 
 use super::total::Foreground;
 use crate::stats::summary::median;
@@ -6,23 +6,23 @@ use fwdlab_model::record::{Executed, Misses};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What must stand beside every such figure.
+/// Caveat to print with every such number.
 pub const OF_A_MODEL: &str = "Misses are those of a model, of no machine: nothing is fetched ahead \
                               in it, addresses are virtual, and programs, page tables and what \
                               devices write are not in it.";
 
-/// Misses a packet of one variant: medians over its runs.
+/// Misses per packet of one variant: medians over its runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Modelled {
-    /// The caches, in words.
+    /// Description of the caches.
     pub model: String,
     /// All functions together.
     pub total: Misses,
-    /// By function, those first that miss most data.
+    /// By function, most data misses first.
     pub functions: Vec<FunctionMisses>,
 }
 
-/// Misses a packet of one function.
+/// Misses per packet of one function.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FunctionMisses {
     /// Its name.
@@ -32,7 +32,7 @@ pub struct FunctionMisses {
     pub misses: Misses,
 }
 
-/// Reads and writes, and misses in the caches of instructions, of data and behind them.
+/// Converts misses to an array: references, then misses of instruction, data and last-level cache.
 fn words(misses: &Misses) -> [f64; 4] {
     let Misses { references, code, data, last } = *misses;
     [references, code, data, last]
@@ -42,7 +42,7 @@ fn of([references, code, data, last]: [f64; 4]) -> Misses {
     Misses { references, code, data, last }
 }
 
-/// The misses of one variant's runs; none where caches were not modelled in all of them.
+/// Returns the misses of one variant's runs; `None` unless all runs modelled the same caches.
 pub(crate) fn misses(runs: &[&Executed], foreground: &Foreground) -> Option<Modelled> {
     let model = runs.first().map(|run| run.caches.clone()).filter(|model| !model.is_empty())?;
     if runs.iter().any(|run| run.caches != model) {
@@ -51,21 +51,22 @@ pub(crate) fn misses(runs: &[&Executed], foreground: &Foreground) -> Option<Mode
     let mut by_name: BTreeMap<&str, Vec<[f64; 4]>> = BTreeMap::new();
     for (at, run) in runs.iter().enumerate() {
         for function in foreground.functions(run) {
-            // A run that lacks it misses next to nothing in it.
-            let own = by_name.entry(&function.name).or_insert_with(|| vec![[0.0; 4]; runs.len()]);
-            own[at] = function.misses.as_ref().map(words).unwrap_or_default();
+            // A run without the function misses next to nothing in it.
+            let values =
+                by_name.entry(&function.name).or_insert_with(|| vec![[0.0; 4]; runs.len()]);
+            values[at] = function.misses.as_ref().map(words).unwrap_or_default();
         }
     }
-    let function = |(name, own): (&str, Vec<[f64; 4]>)| {
+    let function = |(name, values): (&str, Vec<[f64; 4]>)| {
         let middle = |word: usize| {
-            median(&own.iter().map(|words| words[word]).collect::<Vec<_>>()).unwrap_or(0.0)
+            median(&values.iter().map(|words| words[word]).collect::<Vec<_>>()).unwrap_or(0.0)
         };
         FunctionMisses { name: name.to_owned(), misses: of(std::array::from_fn(middle)) }
     };
     let mut functions: Vec<FunctionMisses> = by_name.into_iter().map(function).collect();
     let total = functions.iter().fold([0.0; 4], |sum: [f64; 4], function| {
-        let own = words(&function.misses);
-        std::array::from_fn(|word| sum[word] + own[word])
+        let values = words(&function.misses);
+        std::array::from_fn(|word| sum[word] + values[word])
     });
     functions
         .sort_by(|a, b| b.misses.data.total_cmp(&a.misses.data).then_with(|| a.name.cmp(&b.name)));
@@ -97,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn misses_are_medians_of_runs_and_background_is_left_out() {
+    fn misses_are_medians_without_background() {
         let runs = [run("L1", 3.0), run("L1", 90.0), run("L1", 4.0)];
         let foreground = Foreground::of(&runs);
         let found = misses(&runs.iter().collect::<Vec<_>>(), &foreground).expect("modelled");

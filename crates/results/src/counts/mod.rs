@@ -1,9 +1,9 @@
-//! What emulated devices executed: exact counts, and what they say of two variants.
+//! Exact counts of instructions that emulated devices executed, and comparisons of them.
 //!
-//! A run's figure is a sum over functions of the median of its bursts ([`Foreground`]). Where
-//! counts repeat a verdict needs no test ([`Exact`]): it says how well they repeat instead.
-//! [`Differences`] tells two variants apart function by function. Left out: counting, and any
-//! statement about time.
+//! A run's result is the sum over functions of the median of their bursts ([`Foreground`]). If
+//! counts repeat, a verdict needs no test ([`Exact`]): it reports how well they repeat instead.
+//! [`Differences`] compares two variants by function. Counting itself is elsewhere, and nothing
+//! here is about time.
 
 mod exact;
 mod functions;
@@ -20,10 +20,10 @@ pub use misses::{FunctionMisses, Modelled, OF_A_MODEL};
 pub(crate) use picture::{flames, flames_of_calls, red_and_blue, red_and_blue_of_calls};
 pub use total::{Foreground, Total};
 
-/// What must stand beside every such figure.
+/// Caveat to print with every such number.
 pub const NOT_TIME: &str = "Instructions are not time: caches, branches and contention between \
                             CPUs are not in them.";
 
-/// Smallest difference of a function that counts as one, instructions per packet. Below it lies
-/// what depends on the state that a boot left behind, such as how full a slab is.
+/// Smallest difference of a function that counts, in instructions per packet. Smaller differences
+/// depend on the state after boot, such as the fill level of a slab.
 pub const SHOWN: f64 = 0.5;

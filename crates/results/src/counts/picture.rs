@@ -4,32 +4,32 @@ use super::FunctionCount;
 use crate::profile::Stacks;
 use crate::profile::draw::{DrawError, Look, Side, difference, flame_graph};
 
-/// Flame graphs count in whole numbers: thousandths of an instruction.
+/// Packets per count: flame graphs have integer counts, here thousandths of an instruction.
 const PACKETS: f64 = 1000.0;
-/// What is drawn.
+/// Subtitles of the flame graphs.
 const FLAT: &str = "instructions by subsystem and function, not who calls whom";
 const CALLS: &str = "instructions by who calls whom; instructions are not time";
 
-/// Functions above their subsystems, as wide as what they execute.
+/// Draws functions above their subsystems, with widths proportional to instructions.
 ///
 /// # Errors
-/// No function, or counts too large to draw.
+/// If there is no function, or counts are too large to draw.
 pub(crate) fn flames(label: &str, functions: &[FunctionCount]) -> Result<String, DrawError> {
     flame_graph(&stacks(functions), &look(label.to_owned(), FLAT))
 }
 
-/// Stacks of calls, in thousandths of an instruction a packet.
+/// Draws call stacks, in thousandths of an instruction per packet.
 ///
 /// # Errors
-/// As [`flames`].
+/// As for [`flames`].
 pub(crate) fn flames_of_calls(label: &str, stacks: &Stacks) -> Result<String, DrawError> {
     flame_graph(stacks, &look(label.to_owned(), CALLS))
 }
 
-/// The same of a candidate, red where it executes more than its baseline and blue where less.
+/// Draws a candidate in red where it executes more than its baseline, and in blue where less.
 ///
 /// # Errors
-/// As [`flames`], of either.
+/// As for [`flames`], of either variant.
 pub(crate) fn red_and_blue(
     [baseline, candidate]: [&str; 2],
     before: &[FunctionCount],
@@ -38,10 +38,10 @@ pub(crate) fn red_and_blue(
     red_and_blue_of([baseline, candidate], &stacks(before), &stacks(after), FLAT)
 }
 
-/// The same of stacks of calls.
+/// Draws the difference of two sets of call stacks.
 ///
 /// # Errors
-/// As [`flames`], of either.
+/// As for [`flames`], of either variant.
 pub(crate) fn red_and_blue_of_calls(
     labels: [&str; 2],
     before: &Stacks,
@@ -54,10 +54,10 @@ fn red_and_blue_of(
     [baseline, candidate]: [&str; 2],
     before: &Stacks,
     after: &Stacks,
-    what: &str,
+    subtitle: &str,
 ) -> Result<String, DrawError> {
     let side = |stacks| Side { stacks, per_count: 1.0 / PACKETS };
-    let look = look(format!("{candidate} against {baseline}"), what);
+    let look = look(format!("{candidate} against {baseline}"), subtitle);
     difference(side(before), side(after), true, &Look { unit: "instructions".to_owned(), ..look })
 }
 
@@ -70,10 +70,10 @@ fn stacks(functions: &[FunctionCount]) -> Stacks {
     stacks
 }
 
-fn look(title: String, what: &str) -> Look {
+fn look(title: String, subtitle: &str) -> Look {
     Look {
         title,
-        subtitle: what.to_owned(),
+        subtitle: subtitle.to_owned(),
         unit: format!("instructions per {PACKETS} packets"),
         is_icicle: false,
     }

@@ -1,4 +1,4 @@
-//! A run's figure: what the device executed for packets.
+//! A run's total: instructions that the device executed for packets.
 
 use crate::stats::summary::median;
 use fwdlab_model::record::{Executed, ExecutedFunction};
@@ -6,46 +6,45 @@ use fwdlab_model::{Plan, RunRecord};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// Least instructions per packet of a function that packets cause beyond doubt.
+/// Minimum instructions per packet of a function that packets certainly cause.
 const CAUSED: f64 = 1.0;
-/// Largest share of them that the idle device executes.
+/// Maximum share of them that the idle device may execute.
 const IDLE: f64 = 0.1;
 
-/// The functions that enter a total: all but those of the background.
+/// The functions that count in a total: all except background functions.
 ///
-/// A function belongs to the background of some runs if the idle device executes most of it in
-/// one of them, unless packets cause it beyond doubt in another. A variant's total is over the
-/// foreground of its own runs, and so does not depend on what it is compared with; a comparison
-/// is over the foreground of the runs of both variants, because totals over different functions
-/// differ by those functions.
+/// A function is background in a set of runs if the idle device executes most of it in one of them,
+/// unless packets certainly cause it in another. A variant's total is over the foreground of its
+/// own runs, so it does not depend on the compared variant. A comparison is over the foreground of
+/// the runs of both variants, because totals over different functions differ by those functions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Foreground {
     background: BTreeSet<String>,
 }
 
-/// What one run executed, a packet.
+/// Instructions that one run executed, per packet.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Total {
     /// Instructions: the sum over the functions of the median of their bursts.
     pub instructions: f64,
-    /// The sum over the same functions in each burst.
+    /// The sum over the same functions for each burst.
     pub bursts: Vec<f64>,
-    /// Atomic instructions among them.
+    /// Number of atomic instructions among them.
     pub atomics: f64,
-    /// Bytes that repeated string instructions moved.
+    /// Bytes moved by repeated string instructions.
     pub bytes: f64,
-    /// Instructions of the idle device in as much time, which are not among them.
+    /// Instructions of the idle device in the same time, not included.
     pub background: f64,
-    /// Packets that were counted.
+    /// Number of counted packets.
     pub packets: u64,
-    /// Packets that the device found at once.
+    /// Number of packets that the device found simultaneously.
     pub batch: u16,
-    /// Batches that it did not find at once, of so many.
+    /// Batches that the device did not find simultaneously, and the number of all batches.
     pub scattered: (u64, u64),
 }
 
 impl Foreground {
-    /// Foreground of these runs.
+    /// Determines the foreground of these runs.
     pub fn of<'a>(runs: impl IntoIterator<Item = &'a Executed>) -> Foreground {
         let (mut background, mut caused) = (BTreeSet::new(), BTreeSet::new());
         for function in runs.into_iter().flat_map(|executed| &executed.functions) {
@@ -58,20 +57,21 @@ impl Foreground {
         Foreground { background: background.difference(&caused).map(|n| (*n).clone()).collect() }
     }
 
-    /// Foreground of each variant of a plan, by the runs of its revision.
+    /// Determines the foreground of each variant of a plan, from the runs of its revision.
     pub fn by_variant<'a>(
         plan: &Plan,
         runs: impl Iterator<Item = &'a RunRecord> + Clone,
     ) -> Vec<Foreground> {
         let of = |variant: usize| {
             let builds = plan.builds_of(variant);
-            let own = runs.clone().filter(|run| run.variants.iter().any(|v| builds.contains(v)));
-            Foreground::of(own.filter_map(|run| run.trial.executed.as_ref()))
+            let of_builds =
+                runs.clone().filter(|run| run.variants.iter().any(|v| builds.contains(v)));
+            Foreground::of(of_builds.filter_map(|run| run.trial.executed.as_ref()))
         };
         (0..plan.variants.len()).map(of).collect()
     }
 
-    /// The functions of a run that count.
+    /// Returns the foreground functions of a run.
     pub(super) fn functions<'a>(
         &'a self,
         executed: &'a Executed,
@@ -79,7 +79,7 @@ impl Foreground {
         executed.functions.iter().filter(|function| !self.background.contains(&function.name))
     }
 
-    /// A run's figure; none of a run without bursts.
+    /// Returns a run's total; `None` for a run without bursts.
     pub fn total(&self, executed: &Executed) -> Option<Total> {
         let number = executed.packets.len();
         let sum = |of: &dyn Fn(&ExecutedFunction) -> f64| self.functions(executed).map(of).sum();
@@ -97,21 +97,21 @@ impl Foreground {
     }
 }
 
-/// True if packets cause a function beyond doubt: the idle device hardly executes it.
+/// Returns true if packets certainly cause a function: the idle device hardly executes it.
 fn is_caused(function: &ExecutedFunction) -> bool {
     let instructions = median(&function.bursts).unwrap_or(0.0);
     instructions >= CAUSED && function.idle <= IDLE * instructions
 }
 
 impl Total {
-    /// Least and most of the bursts. The sum of medians may lie outside: what happened once
-    /// in a burst is in that burst's sum, and in no median.
+    /// Returns minimum and maximum of the bursts. The sum of medians may be outside: an event in
+    /// one burst is in that burst's sum, but in no median.
     pub fn range(&self) -> (f64, f64) {
         range(&self.bursts)
     }
 }
 
-/// Least and most.
+/// Returns minimum and maximum.
 pub(super) fn range(values: &[f64]) -> (f64, f64) {
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
     let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn foreground_has_what_packets_cause_in_one_run_at_least() {
+    fn foreground_includes_functions_caused_in_any_run() {
         let run = |instructions: f64, idle: f64| Executed {
             packets: vec![32; 2],
             functions: vec![ExecutedFunction {
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_background_in_one_run_counts_in_none() {
+    fn background_of_one_run_is_excluded_from_all() {
         let function = |name: &str, bursts: &[f64], is_background| ExecutedFunction {
             name: name.into(),
             bursts: bursts.to_vec(),
@@ -168,12 +168,12 @@ mod tests {
         let (first, second) = (run(false), run(true));
         let alone = Foreground::of([&first]).total(&first).expect("a total");
         assert_eq!(alone.instructions, 126.0 + 12.0 + 4.0);
-        let both = Foreground::of([&first, &second]);
-        let total = both.total(&first).expect("a total");
+        let foreground = Foreground::of([&first, &second]);
+        let total = foreground.total(&first).expect("a total");
         assert_eq!(total.instructions, 138.0);
         assert_eq!(total.bursts, [136.0, 166.0, 140.0]);
         assert_eq!((total.range(), total.atomics, total.packets), ((136.0, 166.0), 2.0, 96));
-        assert_eq!(both.total(&second), Some(total));
-        assert_eq!(both.total(&Executed::default()), None);
+        assert_eq!(foreground.total(&second), Some(total));
+        assert_eq!(foreground.total(&Executed::default()), None);
     }
 }
