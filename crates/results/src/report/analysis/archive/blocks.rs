@@ -1,5 +1,5 @@
-//! The published ministat blocks, made again from the logs, and where the modern
-//! analysis speaks against what was written above them.
+//! The published ministat blocks, reproduced from the logs, and contradictions between the modern
+//! analysis and the text above them.
 
 use super::contradictions::{Modern, contradicts};
 use crate::report::analysis::comparisons::{Answer, Compared, Outcome};
@@ -13,28 +13,27 @@ pub struct PublishedBlock {
     pub heading: String,
     /// Its line in the published text.
     pub line: usize,
-    /// The block as it is printed from the logs' values; as published where its
-    /// sets are not among the variants.
+    /// The block printed from the logs' values; as published if its sets are not among the
+    /// variants.
     pub text: String,
-    /// True when it is equal to the published one to the byte, blanks that stand
-    /// for tabs aside.
+    /// True if it equals the published block to the byte, except spaces in place of tabs.
     pub exact: bool,
     /// The result, in one sentence.
     pub sentence: String,
-    /// Where the modern analysis speaks against it.
+    /// Contradictions by the modern analysis.
     pub contradicted: Vec<Contradicted>,
 }
 
-/// A published claim that these runs don't bear out.
+/// A published claim that these runs don't support.
 #[derive(Clone, Debug, Serialize)]
 pub struct Contradicted {
-    /// The variant that it is about, and its baseline.
+    /// The variant of the claim, and its baseline.
     pub label: String,
-    /// Why, in one sentence with the numbers.
+    /// Reason, in one sentence with the numbers.
     pub sentence: String,
 }
 
-/// The published blocks, and what the comparisons say of their claims.
+/// Builds the published blocks, with contradictions between their claims and the comparisons.
 pub(super) fn blocks(
     reproduced: &[ReproducedBlock],
     comparisons: &[Compared],
@@ -50,8 +49,7 @@ pub(super) fn blocks(
     reproduced.iter().map(published).collect()
 }
 
-/// Where the verdicts on the members of a block speak against its words or its
-/// tests.
+/// Finds contradictions between the verdicts on the members of a block and its words or tests.
 fn contradictions(block: &ReproducedBlock, comparisons: &[Compared]) -> Vec<Contradicted> {
     let claims = &block.claims;
     let Some((Some(reference), others)) = block.members.split_first() else { return Vec::new() };
@@ -65,7 +63,7 @@ fn contradictions(block: &ReproducedBlock, comparisons: &[Compared]) -> Vec<Cont
         };
         let Outcome::Compared(answer) = &compared.outcome else { continue };
         let by_test = claims.sets.get(at).copied().unwrap_or(Claim::None);
-        // The sentence above stands for the block; its tests for each set.
+        // The heading applies to the whole block, a test to its set.
         let heading = (claims.heading, quoted(&block.heading));
         let test = (by_test, tested(by_test));
         let label = format!("{} against {}", compared.label, compared.baseline_label);

@@ -1,27 +1,26 @@
-//! Where the runs don't bear out what was claimed of them.
+//! Contradictions between runs and published claims.
 
 use crate::stats::Verdict;
 use crate::store::Claim;
 
-/// How a verdict on the same runs speaks against a claim.
+/// Way in which a verdict on the same runs contradicts a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Contradiction {
-    /// Sameness was claimed; nothing is shown. Absence of proof is no proof of
-    /// absence.
+    /// Sameness was claimed, but nothing is shown. Absence of proof is not proof of absence.
     SamenessNotShown,
-    /// Sameness was claimed; there is a difference.
+    /// Sameness was claimed, but there is a difference.
     NotTheSame,
-    /// A difference was claimed; nothing is shown.
+    /// A difference was claimed, but nothing is shown.
     DifferenceNotShown,
-    /// A difference was claimed; they are equivalent.
+    /// A difference was claimed, but the sets are equivalent.
     NoDifference,
-    /// A difference was claimed; it goes the other way.
+    /// A difference was claimed, but it has the other sign.
     OtherWay,
-    /// No difference was proven; there is one.
+    /// No difference was proven, but there is one.
     DifferenceMissed,
 }
 
-/// Whether a verdict on the same runs speaks against a claim. Sizes are not
+/// Returns the contradiction between a claim and a verdict on the same runs, if any. Sizes are not
 /// compared.
 pub(super) fn contradicts(claim: Claim, verdict: Verdict) -> Option<Contradiction> {
     use Contradiction::*;
@@ -43,20 +42,20 @@ pub(super) fn contradicts(claim: Claim, verdict: Verdict) -> Option<Contradictio
     }
 }
 
-/// What today's comparison of the same runs found, as text.
+/// Result of today's comparison of the same runs, as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Modern<'a> {
     /// The effect, as `+4.5 %`.
     pub(super) effect: &'a str,
     /// Its interval, as `[-1.6 %, +11.0 %]`.
     pub(super) interval: &'a str,
-    /// The smallest effect that would have been found, as `8.9 %`.
+    /// The smallest effect that would have been detected, as `8.9 %`.
     pub(super) detectable: &'a str,
 }
 
 impl Contradiction {
-    /// The contradiction in one sentence without a full stop. `published` is the
-    /// claim in its own words.
+    /// Formats the contradiction as one sentence without a full stop. `published` is the wording of
+    /// the claim.
     pub(super) fn sentence(self, published: &str, modern: Modern) -> String {
         let Modern { effect, interval, detectable } = modern;
         let finding = match self {
@@ -83,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn absence_of_proof_is_no_proof_of_absence() {
+    fn verdicts_contradict_claims() {
         let better = Claim::Better { percent: None };
         for (claim, verdict, expected) in [
             (Claim::Same, Verdict::Inconclusive, Some(Contradiction::SamenessNotShown)),
@@ -102,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_contradiction_is_one_sentence() {
+    fn contradiction_formats_as_one_sentence() {
         let modern =
             Modern { effect: "+4.5 %", interval: "[-1.6 %, +11.0 %]", detectable: "8.9 %" };
         assert_eq!(

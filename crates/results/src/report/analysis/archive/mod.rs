@@ -1,5 +1,4 @@
-//! Imported experiments: what was published, what of it comes out again, and
-//! what has to be known before one believes it.
+//! Imported experiments: published results, their reproduction, and caveats.
 
 mod blocks;
 mod contradictions;
@@ -19,46 +18,46 @@ use crate::store::{Contents, ReproducedTable, Reproductions, Status};
 use fwdlab_model::plan::RunMetric;
 use serde::Serialize;
 
-/// What is said of an imported experiment beside its figures.
+/// Data of an imported experiment other than its results.
 #[derive(Clone, Debug, Serialize)]
 pub struct ArchiveResult {
     /// Directory that was read.
     pub origin: String,
-    /// Machine under test; empty when unknown.
+    /// Machine under test; empty if unknown.
     pub machine: String,
-    /// Its interface; empty when unknown.
+    /// Its interface; empty if unknown.
     pub interface: String,
     /// The bench.
     pub topic: String,
     /// The result.
     pub label: String,
-    /// True when the published graph has an axis for the simple IMIX.
+    /// True if the published graph has an axis for the simple IMIX.
     pub imix_axis: bool,
-    /// The variants as the archive has them.
+    /// The variants with their names in the archive.
     pub groups: Vec<ArchivedVariant>,
-    /// What each configuration sets against the plain one; nothing where that is
-    /// what the variants are compared in anyway.
+    /// Description of each configuration relative to the plain one; empty if the variants' own
+    /// changes contain it already.
     pub configurations: Vec<(String, String)>,
-    /// The figures by both rules.
+    /// The results by both rules.
     pub rules: BothRules,
     /// The comparison with the same bench without the patch of this set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patch: Option<PatchResult>,
-    /// The published ministat blocks, made again.
+    /// The published ministat blocks, reproduced.
     pub blocks: Vec<PublishedBlock>,
     /// The published tables of medians.
     pub tables: Vec<ReproducedTable>,
     /// Flame graphs and call graphs.
     pub pictures: Vec<Picture>,
-    /// Files that should be there and aren't, with what would have come of them.
+    /// Missing files, with their purpose.
     pub missing: Vec<String>,
-    /// What the design of such an experiment can't show.
+    /// Limitations of the design of the experiment.
     pub warnings: Vec<String>,
     /// Files read.
     pub files_read: usize,
-    /// Files of no kind that holds results.
+    /// Files of a kind without results.
     pub files_ignored: usize,
-    /// Files that should hold results and don't: name and why.
+    /// Files of a kind with results that were refused: name and reason.
     pub files_refused: Vec<RefusedFile>,
 }
 
@@ -67,28 +66,28 @@ pub struct ArchiveResult {
 pub struct RefusedFile {
     /// Its name.
     pub name: String,
-    /// Why.
+    /// Reason.
     pub why: String,
 }
 
-/// A variant as the archive has it.
+/// A variant with its names in the archive.
 #[derive(Clone, Debug, Serialize)]
 pub struct ArchivedVariant {
     /// Label in this report.
     pub label: String,
     /// Name in the archive's files.
     pub name: String,
-    /// What it changes against its baseline; empty when nothing is known.
+    /// Its change from the baseline; empty if unknown.
     pub changes: String,
-    /// The published list of its values; none when nothing was published.
+    /// The published list of its values; `None` if nothing was published.
     pub published: Option<String>,
-    /// True when the logs give that list again, value by value.
+    /// True if the logs reproduce that list value by value.
     pub list_equal: Option<bool>,
-    /// Start as the harness wrote it.
+    /// Start time as the harness wrote it.
     pub started: Option<String>,
 }
 
-/// What is known of an imported experiment; none for fwdlab's own runs.
+/// Returns the archive data of an imported experiment; `None` for runs that fwdlab measured itself.
 pub(super) fn archive(
     contents: &Contents,
     figure: RunMetric,
@@ -143,7 +142,7 @@ pub(super) fn archive(
     })
 }
 
-/// True when the variants' own changes say what the configurations differ in.
+/// Returns true if the variants' own changes already describe the configurations.
 fn is_compared(contents: &Contents) -> bool {
     let plan = &contents.plan;
     let mut compared = plan.factors.iter().zip(&plan.compare.baseline);
@@ -152,8 +151,8 @@ fn is_compared(contents: &Contents) -> bool {
     })
 }
 
-/// Imported variants keep the names of their published lists, as long as those
-/// are plain and all different.
+/// Gives imported variants the names of their published lists, as long as those are plain and
+/// distinct.
 pub(super) fn published_names(contents: &Contents, files: &mut [String]) {
     let Some(import) = &contents.import else { return };
     for (index, group) in import.about.groups.iter().enumerate().take(files.len()) {
@@ -183,7 +182,7 @@ const RESERVED: [&str; 12] = [
     "run.sqlite",
 ];
 
-/// What such an experiment can't show, however many seconds its logs hold.
+/// Warns of limitations of the experiment's design, independent of the length of its logs.
 fn warnings(contents: &Contents, runs: &[RunResult]) -> Vec<String> {
     let plan = &contents.plan;
     let mut warnings = Vec::new();

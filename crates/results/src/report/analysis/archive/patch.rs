@@ -1,4 +1,4 @@
-//! A patched set against the set of the same bench without the patch.
+//! Comparison of a patched set with the unpatched set of the same bench.
 
 use crate::report::analysis::comparisons::{self, Outcome, adjust};
 use crate::report::analysis::{RunResult, VariantResult};
@@ -8,32 +8,32 @@ use crate::store::{Contents, UnpatchedGroup};
 use fwdlab_model::plan::RunMetric;
 use serde::Serialize;
 
-/// The comparison of a set with the one without its patch.
+/// Comparison of a set with its unpatched set.
 #[derive(Clone, Debug, Serialize)]
 pub struct PatchResult {
-    /// The set without the patch, e.g. `fbsd16-n311215`.
+    /// The unpatched set, e.g. `fbsd16-n311215`.
     pub unpatched: String,
-    /// Command that compares the two stores, to be run in the directory of the patched one.
+    /// Command that compares the two stores, for the directory of the patched one.
     pub command: String,
-    /// Variants that both sets have; empty if the figures are of different rules.
+    /// Variants in both sets; empty if the sets use different rules.
     pub variants: Vec<PatchedVariant>,
 }
 
-/// A variant with the patch against the same one without it.
+/// Comparison of a variant with and without the patch.
 #[derive(Clone, Debug, Serialize)]
 pub struct PatchedVariant {
     /// Label in this report.
     pub label: String,
     /// Median rate without the patch, packets per second.
     pub unpatched_pps: Option<f64>,
-    /// Median rate with it.
+    /// Median rate with the patch.
     pub patched_pps: Option<f64>,
-    /// The answer.
+    /// The result of the comparison.
     pub outcome: Outcome,
 }
 
-/// Compares each variant with the one of its name in the set without the patch; `None` without
-/// such a set.
+/// Compares each variant with the variant of the same name in the unpatched set; `None` if there is
+/// no such set.
 pub(super) fn patch(
     contents: &Contents,
     figure: RunMetric,
@@ -47,9 +47,9 @@ pub(super) fn patch(
     let pairs = variants.iter().zip(&about.groups).filter(|_| is_same_rule);
     let pairs: Vec<(&VariantResult, &UnpatchedGroup, Vec<f64>)> = pairs
         .filter_map(|(variant, group)| {
-            let own = runs.iter().filter(|run| run.variant == variant.index);
-            let own = own.filter_map(|run| run.value_pps).collect();
-            Some((variant, of_name(&group.name)?, own))
+            let values = runs.iter().filter(|run| run.variant == variant.index);
+            let values = values.filter_map(|run| run.value_pps).collect();
+            Some((variant, of_name(&group.name)?, values))
         })
         .collect();
     let criteria = Criteria { family: pairs.len(), ..comparisons::criteria(&contents.plan) };

@@ -1,38 +1,36 @@
-//! Flame graphs and call graphs that were published, and those that are missing.
+//! Published flame graphs and call graphs, and missing ones.
 //!
-//! The store holds them, and so does the archive: a report refers to the file that was
-//! read and adds no third copy, unless it is asked to stand alone.
+//! Both the store and the archive contain them: a report links the original file and adds no third
+//! copy, unless it has to be self-contained.
 
 use super::super::{Analysis, VariantResult};
 use crate::store::{Document, DocumentKind, Import};
 use serde::Serialize;
 use std::path::Path;
 
-/// A published picture or table of where CPU time went.
+/// A published picture or table of CPU time.
 #[derive(Clone, Debug, Serialize)]
 pub struct Picture {
-    /// What it shows.
+    /// Its title.
     pub title: String,
-    /// Where it can be seen: the file that was read, as a reference of a page, or a copy
-    /// in the report's directory.
+    /// Its address: a relative reference to the original file, or a copy in the report's directory.
     pub file: String,
-    /// Where it was read, below the directory that was imported.
+    /// Its original path, below the imported directory.
     pub source: String,
 }
 
-/// What begins a reference to the file that was read.
+/// Prefix of a reference to the original file.
 const READ: &str = "file://";
 
-/// The reference to a published file where it was read; none where only the importer
-/// knew the place.
+/// Returns the reference to the original file; `None` if the import recorded no absolute path.
 fn reference(import: &Import, document: &Document) -> Option<String> {
     let path = Path::new(&import.origin);
     let path = path.is_absolute().then(|| path.join(&document.path))?;
-    Some(format!("{READ}{}", encoded(&path)))
+    Some(format!("{READ}{}", percent_encode(&path)))
 }
 
-/// A path as references have it.
-fn encoded(path: &Path) -> String {
+/// Percent-encodes a path for a reference.
+fn percent_encode(path: &Path) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/+=,@".contains(&byte);
     let encode = |byte| match plain(byte) {
         true => char::from(byte).to_string(),
@@ -41,22 +39,22 @@ fn encoded(path: &Path) -> String {
     path.to_string_lossy().bytes().map(encode).collect()
 }
 
-/// The copy of a published picture in a report.
+/// Returns the name of the copy of a published picture in a report.
 fn copy(path: &str) -> String {
     format!("{FOLDER}/{}", path.rsplit('/').next().unwrap_or(path))
 }
 
 impl Analysis {
-    /// Makes the published pictures copies in the report, instead of references to the files that
-    /// were read: the report then stands alone.
+    /// Replaces references to the original files by copies in the report, which makes it
+    /// self-contained.
     pub fn copy_pictures(&mut self) {
         if let Some(archive) = &mut self.archive {
             copy_all(&mut archive.pictures);
         }
     }
 
-    /// Makes references to the files that were read relative to `directory`, where the report is
-    /// written: a report names no place of the machine that made it.
+    /// Makes references to the original files relative to `directory`, the report's directory, so
+    /// that a report contains no absolute path of the machine that wrote it.
     pub fn relate_pictures(&mut self, directory: &Path) {
         if let Some(archive) = &mut self.archive {
             relate_all(&mut archive.pictures, directory);
@@ -72,7 +70,7 @@ fn copy_all(pictures: &mut [Picture]) {
 
 fn relate_all(pictures: &mut [Picture], directory: &Path) {
     let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_path_buf());
-    let directory = encoded(&directory);
+    let directory = percent_encode(&directory);
     let from: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();
     for picture in pictures {
         let Some(path) = picture.file.strip_prefix(READ) else { continue };
@@ -86,7 +84,7 @@ fn relate_all(pictures: &mut [Picture], directory: &Path) {
 /// Folder of the report's flame graphs and call graphs.
 const FOLDER: &str = "flamegraphs";
 
-/// The pictures of an import, and what is missing beside them.
+/// Returns the pictures of an import, and the missing ones.
 pub(super) fn pictures(import: &Import, variants: &[VariantResult]) -> (Vec<Picture>, Vec<String>) {
     let mut pictures = Vec::new();
     let mut missing = Vec::new();
@@ -124,7 +122,7 @@ pub(super) fn pictures(import: &Import, variants: &[VariantResult]) -> (Vec<Pict
     (pictures, missing)
 }
 
-/// Those pictures that are copies: name in the report and content.
+/// Returns the name and content of the pictures that are copies.
 pub(in crate::report) fn copies<'a>(
     import: &'a Import,
     pictures: &'a [Picture],
@@ -140,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn published_files_are_referred_to_where_they_were_read() {
+    fn pictures_reference_original_files_or_copies() {
         let document = Document {
             path: "results/a b/bench.#1 (50%).svg".into(),
             kind: DocumentKind::FlameGraph,
@@ -153,18 +151,18 @@ mod tests {
             ..Import::default()
         };
         let (mut found, missing) = pictures(&import("/srv/archive"), &[]);
-        let there = "file:///srv/archive/results/a%20b/bench.%231%20%2850%25%29.svg";
-        assert_eq!((found[0].file.as_str(), missing.len()), (there, 1));
+        let reference = "file:///srv/archive/results/a%20b/bench.%231%20%2850%25%29.svg";
+        assert_eq!((found[0].file.as_str(), missing.len()), (reference, 1));
         assert_eq!(copies(&import("/srv/archive"), &found).count(), 0);
         let mut related = found.clone();
         relate_all(&mut related, Path::new("/srv/results/x y"));
-        let there = "../../archive/results/a%20b/bench.%231%20%2850%25%29.svg";
-        assert_eq!(related[0].file, there);
+        let reference = "../../archive/results/a%20b/bench.%231%20%2850%25%29.svg";
+        assert_eq!(related[0].file, reference);
         assert_eq!(copies(&import("/srv/archive"), &related).count(), 0);
         copy_all(&mut found);
         let copied: Vec<_> = found.iter().map(|picture| picture.file.as_str()).collect();
         assert_eq!(copied, ["flamegraphs/bench.#1 (50%).svg"]);
-        // Where the place is unknown, the copy in the store is all there is.
+        // Without a known path, the copy in the store is used.
         let (found, _) = pictures(&import("archive"), &[]);
         let import = import("archive");
         let all: Vec<_> = copies(&import, &found).collect();

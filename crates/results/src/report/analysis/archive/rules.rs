@@ -1,4 +1,4 @@
-//! The figures by the archive's rule and by the steady state's, side by side.
+//! The results by the archive's rule and by the steady-state rule, side by side.
 
 use super::super::VariantResult;
 use crate::stats::log_rule;
@@ -8,18 +8,18 @@ use fwdlab_model::RunRecord;
 use fwdlab_model::plan::RunMetric;
 use serde::Serialize;
 
-/// Which rule made the figures of this report, and what the other gives.
+/// The rule used for this report's results, and the results of the other rule.
 #[derive(Clone, Debug, Serialize)]
 pub struct BothRules {
     /// The rule in use: `netbenches`, `steady` or `mean` (searches).
     pub used: String,
-    /// What it is.
+    /// Description of the rule in use.
     pub used_is: String,
-    /// What the other is.
+    /// Description of the other rule.
     pub other_is: String,
-    /// Per variant the medians by either.
+    /// Medians of each variant by both rules.
     pub variants: Vec<RuleFigures>,
-    /// The largest difference between the two, as a ratio; none without figures.
+    /// The largest difference between the two, as a ratio; `None` if there are no results.
     pub largest: Option<f64>,
 }
 
@@ -30,9 +30,9 @@ pub struct RuleFigures {
     pub label: String,
     /// Median over the runs by the rule in use, packets per second.
     pub used_pps: Option<f64>,
-    /// By the other.
+    /// Median by the other rule.
     pub other_pps: Option<f64>,
-    /// The other over the one in use, less one.
+    /// The other rule's median over the used one's, minus one.
     pub difference: Option<f64>,
 }
 
@@ -56,7 +56,7 @@ pub(super) fn both(
         .iter()
         .map(|variant| {
             let others: Vec<f64> = match figure {
-                // A search has one result and no rates to choose from.
+                // A search has a single result and no rates.
                 RunMetric::Mean => Vec::new(),
                 _ => runs_of(contents, variant.index).filter_map(|run| of(run, other)).collect(),
             };
@@ -77,7 +77,7 @@ pub(super) fn both(
     }
 }
 
-/// True when the published lists were made with the upper of two middle values.
+/// Returns true if the published lists use the upper of two middle values.
 fn is_upper(contents: &Contents) -> bool {
     contents.import.as_ref().is_some_and(|import| import.about.upper_median)
 }
