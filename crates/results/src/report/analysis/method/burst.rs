@@ -1,4 +1,4 @@
-//! The longest bursts that lost nothing, and how long the device can buffer (RFC 9004).
+//! The longest bursts without loss, and the buffer time of the device (RFC 9004).
 
 use super::MethodRun;
 use crate::report::analysis::variants::SummaryResult;
@@ -7,32 +7,33 @@ use fwdlab_model::record::MethodRecord;
 use fwdlab_search::{Burst, Longest};
 use serde::Serialize;
 
-/// The longest bursts that lost nothing in a variant, over all searches of its runs.
+/// The longest bursts of a variant without loss, over all searches of its runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Bursts {
     /// Index of the variant.
     pub variant: usize,
     /// Its label.
     pub label: String,
-    /// Their lengths in frames, of which the mean is the back-to-back frame value of RFC 9004;
-    /// none if no search came to its end.
+    /// Their lengths in frames, whose mean is the back-to-back frame value of RFC 9004; `None` if
+    /// no search finished.
     pub frames: Option<SummaryResult>,
-    /// Searches in which the longest allowed burst lost nothing: the device may take more.
+    /// Number of searches in which the longest allowed burst had no loss: the true value may be
+    /// larger.
     pub at_least: usize,
-    /// Frames a second of the bursts: what the sender reached at the maximum offered load.
+    /// Frame rate of the bursts: the sender's rate at the maximum offered load.
     pub burst_pps: Option<f64>,
-    /// Frames a second that the device forwarded then.
+    /// Frame rate that the device forwarded at that load.
     pub forwarded_pps: Option<f64>,
-    /// Time that the mean burst takes at that rate, seconds (RFC 9004, implied buffer time).
+    /// Duration of the mean burst at that rate, seconds (RFC 9004, implied buffer time).
     pub implied_s: Option<f64>,
-    /// The same without the frames that the device forwards meanwhile, seconds (RFC 9004,
-    /// corrected buffer time).
+    /// Buffer time without the frames forwarded during the burst, seconds (RFC 9004, corrected
+    /// buffer time).
     pub corrected_s: Option<f64>,
-    /// Bursts that say nothing of the device.
+    /// Number of invalid bursts.
     pub invalid: usize,
 }
 
-/// The longest burst, or the most connections, of each search that a run's trials carried out.
+/// Returns the longest burst, or the most connections, of each search in a run's trials.
 pub(super) fn longest(record: &MethodRecord) -> Vec<Burst> {
     let (mut found, mut search): (Vec<Burst>, Option<Longest>) = (Vec::new(), None);
     for trial in &record.trials {
@@ -40,7 +41,7 @@ pub(super) fn longest(record: &MethodRecord) -> Vec<Burst> {
         let (Some(frames), Ok(is_whole)) = (trial.burst.or(opened), trial.is_whole()) else {
             continue;
         };
-        // A search begins with the first burst after the one before it was over.
+        // The first burst after a finished search begins the next one.
         let current = search.get_or_insert_with(|| Longest::new(frames, record.max_load));
         current.record(frames, is_whole);
         if let Some(burst) = current.found() {
@@ -51,20 +52,21 @@ pub(super) fn longest(record: &MethodRecord) -> Vec<Burst> {
     found
 }
 
-/// A variant over its runs; none without one.
+/// Summarises a variant over its runs; `None` without runs.
 pub(super) fn bursts((variant, label): (usize, &str), runs: &[MethodRun]) -> Option<Bursts> {
-    let own: Vec<&MethodRun> = runs.iter().filter(|run| run.variant == variant).collect();
-    let found: Vec<Burst> = own.iter().flat_map(|run| run.bursts.iter().copied()).collect();
+    let variant_runs: Vec<&MethodRun> = runs.iter().filter(|run| run.variant == variant).collect();
+    let found: Vec<Burst> =
+        variant_runs.iter().flat_map(|run| run.bursts.iter().copied()).collect();
     let lengths: Vec<f64> = found.iter().map(|burst| burst.frames as f64).collect();
     let of = |get: fn((f64, f64)) -> f64| -> Vec<f64> {
-        own.iter().filter_map(|run| run.own.map(get)).collect()
+        variant_runs.iter().filter_map(|run| run.own.map(get)).collect()
     };
-    let burst_pps = median(&of(|own| own.0));
-    let forwarded_pps = median(&of(|own| own.1));
+    let burst_pps = median(&of(|rates| rates.0));
+    let forwarded_pps = median(&of(|rates| rates.1));
     let frames = SummaryResult::of(&lengths);
     let implied_s = frames.zip(burst_pps).map(|(frames, pps)| frames.mean / pps);
     let corrected = |implied: f64| Some(implied * (1.0 - forwarded_pps? / burst_pps?).max(0.0));
-    own.first()?;
+    variant_runs.first()?;
     Some(Bursts {
         variant,
         label: label.to_owned(),
@@ -74,6 +76,10 @@ pub(super) fn bursts((variant, label): (usize, &str), runs: &[MethodRun]) -> Opt
         forwarded_pps,
         implied_s,
         corrected_s: implied_s.and_then(corrected),
-        invalid: own.iter().flat_map(|run| &run.points).filter(|p| p.invalid.is_some()).count(),
+        invalid: variant_runs
+            .iter()
+            .flat_map(|run| &run.points)
+            .filter(|p| p.invalid.is_some())
+            .count(),
     })
 }

@@ -1,4 +1,4 @@
-//! How fast connections were removed, and how many the table held (RFC 9693).
+//! Teardown rate of connections, and capacity of the connection table (RFC 9693).
 
 use super::{MethodRun, burst};
 use crate::report::analysis::variants::SummaryResult;
@@ -7,74 +7,75 @@ use fwdlab_model::record::{Connections, MethodRecord, MethodTrial};
 use fwdlab_search::Burst;
 use serde::Serialize;
 
-/// What became of the table in a run's trials.
+/// Connection results of a run's trials.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct RunConnections {
-    /// Tables that were filled and emptied.
+    /// Removals of full tables.
     removals: Vec<Removal>,
-    /// The most connections that were all held, each time that it was searched for.
+    /// The most connections that were all held, for each search.
     pub held: Vec<Burst>,
-    /// Trials that say nothing of the device.
+    /// Number of invalid trials.
     invalid: usize,
 }
 
-/// A table that was filled and emptied.
+/// Removal of all connections of a full table.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 struct Removal {
-    /// Connections that were removed.
+    /// Number of removed connections.
     connections: u64,
-    /// How long it took, seconds.
+    /// Duration in seconds.
     seconds: f64,
-    /// How long the same took with an empty table, seconds.
+    /// Duration with an empty table, in seconds.
     empty_s: f64,
 }
 
-/// How fast a variant removed connections, over all trials of its runs.
+/// Teardown rate of a variant, over all trials of its runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct TeardownRate {
     /// Index of the variant.
     pub variant: usize,
     /// Its label.
     pub label: String,
-    /// Connections in the table, at least.
+    /// Fewest connections in the table.
     pub connections: Option<u64>,
-    /// Connections removed a second, without the time that an empty table takes; none where a
-    /// full one does not take clearly longer.
+    /// Connections removed per second, excluding the time for an empty table; `None` if a full
+    /// table does not take clearly longer than an empty one.
     pub rate: Option<SummaryResult>,
-    /// Connections removed a second at least, with that time: the median over the trials.
+    /// Lower bound of the connections removed per second, including that time: the median over the
+    /// trials.
     pub at_least: Option<f64>,
-    /// Median seconds that an empty table takes.
+    /// Median time for an empty table, seconds.
     pub empty_s: Option<f64>,
-    /// Trials whose table was not full.
+    /// Number of trials whose table was not full.
     pub invalid: usize,
 }
 
-/// How many connections a variant held, over all searches of its runs.
+/// Connection table capacity of a variant, over all searches of its runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Held {
     /// Index of the variant.
     pub variant: usize,
     /// Its label.
     pub label: String,
-    /// The most connections that were all held; none if no search came to its end.
+    /// The most connections that were all held; `None` if no search finished.
     pub connections: Option<SummaryResult>,
-    /// Searches in which all that were opened were held: the table may take more.
+    /// Number of searches in which all opened connections were held: the capacity may be larger.
     pub at_least: usize,
-    /// The most states that the device told of at any time; none where it doesn't tell.
+    /// The most states that the device reported at any time; `None` if it does not report them.
     pub most_states: Option<u64>,
-    /// Connections a second at which it was filled, of the first trial.
+    /// Connections per second at which the first trial filled it.
     pub rate: Option<u64>,
-    /// Trials that say nothing of the device.
+    /// Number of invalid trials.
     pub invalid: usize,
 }
 
-/// Share of the wanted connections that a table must hold when it is emptied.
+/// Minimum ratio of held to requested connections for a full table.
 const FULL: f64 = 0.9;
-/// How many times as long as an empty table a full one must take, the median over the trials:
-/// below that the difference is the noise of asking for it.
+/// Minimum ratio of the times for a full and an empty table, median over the trials: below it the
+/// difference is measurement noise.
 const CLEARLY: f64 = 1.5;
 
-/// What a run's trials say of the table that they filled.
+/// Evaluates a run's trials.
 pub(super) fn of_run(record: &MethodRecord) -> RunConnections {
     let mut found = RunConnections { held: burst::longest(record), ..RunConnections::default() };
     for trial in &record.trials {
@@ -90,7 +91,8 @@ pub(super) fn of_run(record: &MethodRecord) -> RunConnections {
     found
 }
 
-/// The removal of a table that was about full, as the device told or as all packets arrived.
+/// Returns the removal of an almost full table, according to the device's states or if all packets
+/// arrived.
 fn removal(trial: &MethodTrial, (torn_down_ns, empty_ns): (u64, u64)) -> Option<Removal> {
     let opened = trial.connections.as_ref()?;
     let arrived = || matches!(trial.is_whole(), Ok(true)).then_some(opened.wanted);
@@ -100,14 +102,15 @@ fn removal(trial: &MethodTrial, (torn_down_ns, empty_ns): (u64, u64)) -> Option<
     is_full.then_some(Removal { connections, seconds, empty_s })
 }
 
-/// A variant over its runs; none without one.
+/// Summarises a variant's teardown over its runs; `None` without runs.
 pub(super) fn torn_down(
     (variant, label): (usize, &str),
     runs: &[MethodRun],
 ) -> Option<TeardownRate> {
-    let own = || runs.iter().filter(|run| run.variant == variant).map(|run| &run.connections);
-    own().next()?;
-    let each: Vec<&Removal> = own().flat_map(|run| &run.removals).collect();
+    let connections =
+        || runs.iter().filter(|run| run.variant == variant).map(|run| &run.connections);
+    connections().next()?;
+    let each: Vec<&Removal> = connections().flat_map(|run| &run.removals).collect();
     let of = |get: &dyn Fn(&Removal) -> f64| each.iter().map(|one| get(one)).collect::<Vec<f64>>();
     let rates = of(&|one| one.connections as f64 / (one.seconds - one.empty_s));
     let ratios = of(&|one| one.seconds / one.empty_s);
@@ -120,25 +123,26 @@ pub(super) fn torn_down(
         rate: SummaryResult::of(&longer).filter(|_| is_clear),
         at_least: median(&of(&|one| one.connections as f64 / one.seconds)),
         empty_s: median(&of(&|one| one.empty_s)),
-        invalid: own().map(|run| run.invalid).sum(),
+        invalid: connections().map(|run| run.invalid).sum(),
     })
 }
 
-/// A variant over its runs; none without one.
+/// Summarises a variant's table capacity over its runs; `None` without runs.
 pub(super) fn held((variant, label): (usize, &str), runs: &[MethodRun]) -> Option<Held> {
-    let own: Vec<&MethodRun> = runs.iter().filter(|run| run.variant == variant).collect();
-    let first = own.first()?;
-    let found: Vec<Burst> = own.iter().flat_map(|run| run.connections.held.clone()).collect();
+    let variant_runs: Vec<&MethodRun> = runs.iter().filter(|run| run.variant == variant).collect();
+    let first = variant_runs.first()?;
+    let found: Vec<Burst> =
+        variant_runs.iter().flat_map(|run| run.connections.held.clone()).collect();
     let numbers: Vec<f64> = found.iter().map(|found| found.frames as f64).collect();
-    let looks = own.iter().flat_map(|run| &run.points).flat_map(|point| &point.states);
+    let states = variant_runs.iter().flat_map(|run| &run.points).flat_map(|point| &point.states);
     Some(Held {
         variant,
         label: label.to_owned(),
         connections: SummaryResult::of(&numbers),
         at_least: found.iter().filter(|found| found.is_most).count(),
-        most_states: looks.map(|&(_, states)| states).max(),
+        most_states: states.map(|&(_, count)| count).max(),
         rate: first.points.first().map(|point| point.load),
-        invalid: own.iter().map(|run| run.connections.invalid).sum(),
+        invalid: variant_runs.iter().map(|run| run.connections.invalid).sum(),
     })
 }
 
@@ -165,8 +169,8 @@ mod tests {
         }
     }
 
-    /// What trials say, each of so many states that are removed in so many nanoseconds.
-    fn found(trials: &[(u64, u64)]) -> TeardownRate {
+    /// Evaluates trials, each with a number of states and the nanoseconds to remove them.
+    fn teardown(trials: &[(u64, u64)]) -> TeardownRate {
         let trials = trials.iter().map(|&(states, ns)| filled(states, ns)).collect();
         let record = MethodRecord { trials, ..MethodRecord::default() };
         let run = MethodRun { connections: of_run(&record), ..MethodRun::of((0, "x"), 0) };
@@ -174,8 +178,8 @@ mod tests {
     }
 
     #[test]
-    fn full_tables_are_timed_without_what_an_empty_one_takes() {
-        let row = found(&[(1000, 12_000_000), (990, 11_900_000), (899, 12_000_000)]);
+    fn teardown_rate_excludes_time_of_empty_table() {
+        let row = teardown(&[(1000, 12_000_000), (990, 11_900_000), (899, 12_000_000)]);
         let rate = row.rate.expect("a rate");
         assert_eq!((rate.n, row.invalid), (2, 1), "one was not full");
         let is_close = |rate: f64| (rate / 1e5 - 1.0).abs() < 1e-9;
@@ -184,8 +188,8 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_no_longer_than_an_empty_table_is_not_made_a_rate() {
-        let row = found(&[(1000, 2_100_000), (1000, 1_900_000), (1000, 2_500_000)]);
+    fn teardown_as_fast_as_empty_table_has_no_rate() {
+        let row = teardown(&[(1000, 2_100_000), (1000, 1_900_000), (1000, 2_500_000)]);
         assert!(row.rate.is_none(), "{row:?}");
         let at_least = row.at_least.expect("a median");
         assert!((at_least * 0.0021 / 1000.0 - 1.0).abs() < 1e-9, "{row:?}");

@@ -1,5 +1,5 @@
-//! Each direction by itself in the trials of traffic that goes both ways at once: loads and
-//! results of a method are the sums.
+//! Results per direction in trials of simultaneous bidirectional traffic; loads and results of a
+//! method are the sums.
 
 use super::{Method, MethodPoint, MethodRun, curve};
 use crate::report::analysis::directions::{WAYS, Way, way};
@@ -7,40 +7,40 @@ use fwdlab_model::design::MethodKind;
 use fwdlab_model::record::Counts;
 use serde::Serialize;
 
-/// One direction in those trials of a variant that a result rests on.
+/// Results of one direction in the trials of a variant that determine a result.
 #[derive(Clone, Debug, Serialize)]
 pub struct TrialDirection {
     /// Index of the variant.
     pub variant: usize,
     /// Its label.
     pub label: String,
-    /// Which trials: those at a goal's lower or upper bound, or at a load of a curve.
+    /// The selected trials: at a goal's lower or upper bound, or at a load of a curve.
     pub at: String,
-    /// From which end to which.
+    /// Sending and receiving end.
     pub direction: String,
-    /// Trials of all runs that say something of the device.
+    /// Number of valid trials over all runs.
     pub trials: usize,
-    /// Median rate that was offered, over the trials, packets per second.
+    /// Median offered rate over the trials, packets per second.
     pub offered_pps: Option<f64>,
-    /// Median rate that was forwarded.
+    /// Median forwarded rate.
     pub forwarded_pps: Option<f64>,
-    /// Packets of all these trials that were lost, over those offered.
+    /// Ratio of lost to offered packets over these trials.
     pub loss_ratio: Option<f64>,
 }
 
-/// Both directions of a variant at each load that its result names; none where packets went
-/// one way.
+/// Returns both directions of a variant at each load of its result; empty for unidirectional
+/// traffic.
 pub(super) fn of_trials(
     method: &Method,
     (variant, label): (usize, &str),
     runs: &[MethodRun],
 ) -> Vec<TrialDirection> {
-    let own: Vec<&MethodRun> = runs.iter().filter(|run| run.variant == variant).collect();
-    if own.iter().flat_map(|run| &run.points).all(|point| point.reverse.is_none()) {
+    let variant_runs: Vec<&MethodRun> = runs.iter().filter(|run| run.variant == variant).collect();
+    if variant_runs.iter().flat_map(|run| &run.points).all(|point| point.reverse.is_none()) {
         return Vec::new();
     }
     let all = |of: &dyn Fn(&MethodRun) -> Vec<MethodPoint>| -> Vec<MethodPoint> {
-        own.iter().flat_map(|run| of(run)).collect()
+        variant_runs.iter().flat_map(|run| of(run)).collect()
     };
     let named: Vec<(String, Vec<MethodPoint>)> = match method.kind {
         MethodKind::Mlrsearch => {
@@ -94,10 +94,10 @@ pub(super) fn of_trials(
     rows.filter(|row| row.trials > 0).collect()
 }
 
-/// Counts of one direction of a trial, and the seconds of its window.
+/// Returns the counts of one direction of a trial, and the window length in seconds.
 fn window(point: &MethodPoint, is_back: bool) -> Option<(Counts, f64)> {
     let (back, all) =
         (point.reverse?, Counts { offered: point.offered, forwarded: point.forwarded });
-    let own = if is_back { back } else { all.without(back) };
-    Some((own, point.offered as f64 / point.offered_pps))
+    let counts = if is_back { back } else { all.without(back) };
+    Some((counts, point.offered as f64 / point.offered_pps))
 }

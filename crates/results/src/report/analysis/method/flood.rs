@@ -1,4 +1,4 @@
-//! What new flows beside it did to the traffic.
+//! Effect of a flood of new flows on the traffic.
 
 use super::{MethodPoint, MethodRun};
 use crate::report::analysis::variants::SummaryResult;
@@ -6,20 +6,20 @@ use crate::stats::summary::median;
 use fwdlab_model::record::{FloodTrial, MethodTrial};
 use serde::Serialize;
 
-/// The flood of a trial.
+/// The flood in a trial.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct FloodPoint {
-    /// Intended new flows a second.
+    /// Intended new flows per second.
     pub load: u64,
-    /// Packets of it a second in the window: offered, and forwarded.
+    /// Its packets per second in the window: offered and forwarded.
     pub pps: (f64, f64),
-    /// Packets of it: offered, and forwarded.
+    /// Its packets: offered and forwarded.
     pub packets: (u64, u64),
-    /// States in the device's table after the trial, where it tells.
+    /// States in the device's table after the trial; `None` if the device does not report them.
     pub states: Option<u64>,
 }
 
-/// A variant beside one flood, over its runs.
+/// Results of a variant under one flood, over its runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct FloodOutcome {
     /// Index of the variant.
@@ -28,44 +28,44 @@ pub struct FloodOutcome {
     pub label: String,
     /// Intended load of the traffic, packets per second.
     pub load: u64,
-    /// Intended new flows a second beside it.
+    /// Intended new flows per second.
     pub flood: u64,
-    /// What was offered of these, packets per second: median of the runs.
+    /// Offered rate of the flood, packets per second: median of the runs.
     pub offered: Option<f64>,
-    /// Share of these that was forwarded: median of the runs.
+    /// Forwarded share of the flood: median of the runs.
     pub passed: Option<f64>,
-    /// States in the device's table afterwards: median of the runs in which it tells.
+    /// States in the device's table afterwards: median of the runs that report them.
     pub states: Option<f64>,
-    /// Share of the traffic that the device lost at least, over the runs.
+    /// Minimum share of the traffic that the device lost, over the runs.
     pub loss: Option<SummaryResult>,
-    /// The same at most, with what may have been lost while others had the device's CPU: the
+    /// Maximum share, including possible losses while other programs used the device's CPU: the
     /// median of the runs.
     pub loss_at_most: Option<f64>,
-    /// Trials that say nothing of the device.
+    /// Number of invalid trials.
     pub invalid: usize,
 }
 
-/// What a variant's traffic bore, over all floods.
+/// Summary of a variant over all floods.
 #[derive(Clone, Debug, Serialize)]
 pub struct FloodSummary {
     /// Its label.
     pub label: String,
     /// Intended load of the traffic, packets per second.
     pub load: u64,
-    /// Most that it lost of that load without a flood, in any run.
+    /// Largest loss in any run at that load without a flood.
     pub without: Option<f64>,
-    /// The greatest flood, new flows a second, up to which no run lost more than without one;
-    /// none where the least one did harm, or it is not known what is lost without.
+    /// The largest flood, in new flows per second, up to which no run lost more than without a
+    /// flood; `None` if the smallest flood did harm, or the loss without a flood is unknown.
     pub harmless: Option<u64>,
-    /// The least flood that made some run lose more than any did without one.
+    /// The smallest flood with a run that lost more than any run without a flood.
     pub harmful: Option<u64>,
-    /// The greatest flood, and the share of the traffic that is lost beside it.
+    /// The largest flood, and the share of the traffic that is lost under it.
     pub greatest: Option<(u64, SummaryResult)>,
-    /// Share of that flood that was forwarded.
+    /// Forwarded share of that flood.
     pub passed: Option<f64>,
 }
 
-/// The flood of a trial; none where nothing was meant to come beside its traffic.
+/// Returns the flood of a trial; `None` if the trial has no flood.
 pub(super) fn point(trial: &MethodTrial) -> Option<FloodPoint> {
     let FloodTrial { load, offered, forwarded, states } = *trial.flood.as_ref()?;
     let per_second = |packets: u64| packets as f64 * 1e9 / trial.window_ns.max(1) as f64;
@@ -73,20 +73,20 @@ pub(super) fn point(trial: &MethodTrial) -> Option<FloodPoint> {
     Some(FloodPoint { load, pps, packets: (offered, forwarded), states })
 }
 
-/// A variant over its runs, flood by flood, the least first.
+/// Summarises a variant over its runs by flood, smallest first.
 pub(super) fn flooded((variant, label): (usize, &str), runs: &[MethodRun]) -> Vec<FloodOutcome> {
-    let own = runs.iter().filter(|run| run.variant == variant).flat_map(|run| &run.points);
+    let points = runs.iter().filter(|run| run.variant == variant).flat_map(|run| &run.points);
     let all: Vec<(&MethodPoint, FloodPoint)> =
-        own.filter_map(|point| Some((point, point.flood?))).collect();
+        points.filter_map(|point| Some((point, point.flood?))).collect();
     let mut floods: Vec<u64> = all.iter().map(|(_, flood)| flood.load).collect();
     floods.sort_unstable();
     floods.dedup();
     let of = |flood: u64| {
-        let of_it: Vec<&(&MethodPoint, FloodPoint)> =
+        let trials: Vec<&(&MethodPoint, FloodPoint)> =
             all.iter().filter(|(_, found)| found.load == flood).collect();
-        let told = || of_it.iter().filter(|(point, _)| point.invalid.is_none());
+        let valid = || trials.iter().filter(|(point, _)| point.invalid.is_none());
         let each = |get: &dyn Fn(&MethodPoint, &FloodPoint) -> Option<f64>| -> Vec<f64> {
-            told().filter_map(|(point, found)| get(point, found)).collect()
+            valid().filter_map(|(point, found)| get(point, found)).collect()
         };
         let passed = |_: &MethodPoint, found: &FloodPoint| {
             let (offered, forwarded) = found.packets;
@@ -95,20 +95,20 @@ pub(super) fn flooded((variant, label): (usize, &str), runs: &[MethodRun]) -> Ve
         FloodOutcome {
             variant,
             label: label.to_owned(),
-            load: of_it.first().map_or(0, |(point, _)| point.load),
+            load: trials.first().map_or(0, |(point, _)| point.load),
             flood,
             offered: median(&each(&|_, found| Some(found.pps.0))),
             passed: median(&each(&passed)),
             states: median(&each(&|_, found| Some(found.states? as f64))),
             loss: SummaryResult::of(&each(&|point, _| point.loss_ratio)),
             loss_at_most: median(&each(&|point, _| point.loss_at_most)),
-            invalid: of_it.len() - told().count(),
+            invalid: trials.len() - valid().count(),
         }
     };
     floods.into_iter().map(of).collect()
 }
 
-/// What these rows of one variant say together.
+/// Summarises the rows of one variant.
 pub(super) fn borne(rows: &[FloodOutcome]) -> Option<FloodSummary> {
     let first = rows.first()?;
     let without = rows.iter().find(|row| row.flood == 0).and_then(|row| row.loss);
@@ -136,7 +136,7 @@ pub(super) fn borne(rows: &[FloodOutcome]) -> Option<FloodSummary> {
 mod tests {
     use super::*;
 
-    /// A run beside floods: the load of each, the share of the traffic that is lost.
+    /// A run with the given floods: the load of each, and the lost share of the traffic.
     fn run(number: u32, losses: &[(u64, f64)]) -> MethodRun {
         let points = losses.iter().map(|&(flood, loss)| {
             let forwarded = (1000.0 * (1.0 - loss)).round() as u64;
@@ -159,33 +159,33 @@ mod tests {
         MethodRun { points: points.collect(), ..MethodRun::of((0, "x"), number) }
     }
 
-    fn said(runs: &[MethodRun]) -> (Vec<FloodOutcome>, FloodSummary) {
+    fn summarise(runs: &[MethodRun]) -> (Vec<FloodOutcome>, FloodSummary) {
         let rows = flooded((0, "x"), runs);
-        let borne = borne(&rows).expect("rows");
-        (rows, borne)
+        let summary = borne(&rows).expect("rows");
+        (rows, summary)
     }
 
     #[test]
-    fn a_flood_is_harmless_while_no_run_loses_more_than_without_one() {
+    fn flood_is_harmless_up_to_unflooded_loss() {
         let first = run(0, &[(0, 0.01), (100, 0.01), (200, 0.01), (300, 0.5)]);
         let second = run(1, &[(0, 0.0), (100, 0.0), (200, 0.03), (300, 0.4)]);
-        let (rows, borne) = said(&[first, second]);
+        let (rows, summary) = summarise(&[first, second]);
         assert_eq!(rows.len(), 4);
-        assert_eq!((borne.load, borne.without), (1000, Some(0.01)));
-        assert_eq!((borne.harmless, borne.harmful), (Some(100), Some(200)), "one run of two");
-        let (flood, loss) = borne.greatest.expect("a greatest one");
+        assert_eq!((summary.load, summary.without), (1000, Some(0.01)));
+        assert_eq!((summary.harmless, summary.harmful), (Some(100), Some(200)), "one run of two");
+        let (flood, loss) = summary.greatest.expect("a greatest one");
         assert_eq!((flood, loss.min, loss.max, loss.n), (300, 0.4, 0.5, 2));
         assert_eq!((rows[3].passed, rows[3].states), (Some(0.25), Some(3000.0)));
         assert_eq!(rows[0].passed, None, "nothing came");
     }
 
     #[test]
-    fn a_flood_that_never_harms_and_one_that_always_does() {
-        let (_, never) = said(&[run(0, &[(0, 0.0), (100, 0.0), (200, 0.0)])]);
+    fn floods_without_and_with_constant_harm() {
+        let (_, never) = summarise(&[run(0, &[(0, 0.0), (100, 0.0), (200, 0.0)])]);
         assert_eq!((never.harmless, never.harmful), (Some(200), None));
-        let (_, always) = said(&[run(0, &[(0, 0.0), (100, 0.2), (200, 0.1)])]);
+        let (_, always) = summarise(&[run(0, &[(0, 0.0), (100, 0.2), (200, 0.1)])]);
         assert_eq!((always.harmless, always.harmful), (None, Some(100)));
-        let (_, unknown) = said(&[run(0, &[(100, 0.2)])]);
+        let (_, unknown) = summarise(&[run(0, &[(100, 0.2)])]);
         assert_eq!((unknown.without, unknown.harmless), (None, None), "not known without one");
     }
 }

@@ -1,51 +1,51 @@
-//! How long packets were lost after an overload (RFC 2544, 26.5) or around a reset (RFC 6201).
+//! Duration of loss after an overload (RFC 2544, 26.5) or around a reset (RFC 6201).
 
 use super::MethodRun;
 use crate::report::analysis::variants::SummaryResult;
 use fwdlab_model::record::MethodRecord;
 use serde::Serialize;
 
-/// What an overload or a reset did, once.
+/// Result of one overload or reset.
 #[derive(Clone, Debug, Serialize)]
 pub struct Interruption {
-    /// Load before, where it was another one, packets per second.
+    /// Load before the window, packets per second; `None` if it was the same.
     pub before: Option<u64>,
     /// Load of the window, packets per second.
     pub load: u64,
-    /// Packets lost in the window, around a reset only those.
+    /// Packets lost in the window; after a reset, only those lost around it.
     pub lost: u64,
-    /// Time of losses, seconds: after an overload until the last lost packet had been sent, to
-    /// a sample; around a reset the packets lost over the load (RFC 6201, frame-loss method).
+    /// Duration of loss, seconds. After an overload: the time until the last lost packet was sent,
+    /// to the resolution of a sample. Around a reset: the number of lost packets over the load (RFC
+    /// 6201, frame-loss method).
     pub seconds: Option<f64>,
-    /// How the device was reset, and how long whoever did it took, seconds.
+    /// Method of the reset, and the time that its command took, seconds.
     pub reset: Option<(String, f64)>,
-    /// True if the load that was lost lasted until the window closed: it may last longer.
+    /// True if loss continued until the window closed: the interruption may be longer.
     pub is_open: bool,
-    /// Why it says nothing of the device.
+    /// Reason why the trial is invalid.
     pub invalid: Option<String>,
 }
 
-/// The interruptions of a variant, over its runs.
+/// Interruptions of a variant, over its runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Interrupted {
     /// Index of the variant.
     pub variant: usize,
     /// Its label.
     pub label: String,
-    /// Load before and in the window, packets per second, of the first run.
+    /// Load before and in the window of the first run, packets per second.
     pub loads: (Option<u64>, u64),
-    /// Seconds, over the interruptions that say something of the device; RFC 2544 reports the
-    /// mean.
+    /// Seconds over the valid interruptions; RFC 2544 reports the mean.
     pub seconds: Option<SummaryResult>,
-    /// Those that had not ended when the window closed.
+    /// Number of interruptions that had not ended when the window closed.
     pub open: usize,
-    /// How the device was reset; none where it was not, or can't be.
+    /// Method of the reset; `None` if the device was not reset or can't be.
     pub how: Option<String>,
-    /// Those that say nothing of the device.
+    /// Number of invalid interruptions.
     pub invalid: usize,
 }
 
-/// Every interruption of a run's trials, in their order.
+/// Returns every interruption in a run's trials, in order.
 pub(super) fn each(record: &MethodRecord) -> Vec<Interruption> {
     let of = |trial: &fwdlab_model::record::MethodTrial| {
         let lost = match &trial.reset {
@@ -54,7 +54,7 @@ pub(super) fn each(record: &MethodRecord) -> Vec<Interruption> {
         };
         let seconds = |ns: u64| ns as f64 / 1e9;
         let last = trial.last_loss_ns.map_or(0.0, seconds);
-        // What was neither overloaded nor reset was not interrupted.
+        // Without an overload or a reset there is no interruption.
         let time = match &trial.reset {
             Some(reset) => Some(reset.lost as f64 / trial.load.max(1) as f64),
             None => trial.before.map(|_| last),
@@ -75,22 +75,23 @@ pub(super) fn each(record: &MethodRecord) -> Vec<Interruption> {
     record.trials.iter().map(of).collect()
 }
 
-/// A variant over its runs; none without a trial.
+/// Summarises a variant over its runs; `None` without trials.
 pub(super) fn interrupted(
     (variant, label): (usize, &str),
     runs: &[MethodRun],
 ) -> Option<Interrupted> {
-    let own = runs.iter().filter(|run| run.variant == variant);
-    let own: Vec<&Interruption> = own.flat_map(|run| &run.interruptions).collect();
-    let first = own.first()?;
-    let times: Vec<f64> = own.iter().filter_map(|one| one.seconds).collect();
+    let interruptions = runs.iter().filter(|run| run.variant == variant);
+    let interruptions: Vec<&Interruption> =
+        interruptions.flat_map(|run| &run.interruptions).collect();
+    let first = interruptions.first()?;
+    let times: Vec<f64> = interruptions.iter().filter_map(|one| one.seconds).collect();
     Some(Interrupted {
         variant,
         label: label.to_owned(),
         loads: (first.before, first.load),
         seconds: SummaryResult::of(&times),
-        open: own.iter().filter(|one| one.is_open).count(),
-        how: own.iter().find_map(|one| Some(one.reset.as_ref()?.0.clone())),
-        invalid: own.iter().filter(|one| one.invalid.is_some()).count(),
+        open: interruptions.iter().filter(|one| one.is_open).count(),
+        how: interruptions.iter().find_map(|one| Some(one.reset.as_ref()?.0.clone())),
+        invalid: interruptions.iter().filter(|one| one.invalid.is_some()).count(),
     })
 }

@@ -1,4 +1,4 @@
-//! How long packets took at shares of the rate found, over the runs of a variant.
+//! One-way delays at shares of the throughput, over the runs of a variant.
 
 use super::MethodRun;
 use crate::report::analysis::RunResult;
@@ -9,10 +9,10 @@ use fwdlab_model::Plan;
 use fwdlab_model::record::{Latency, MethodRecord};
 use serde::Serialize;
 
-/// How a figure is read off a histogram, seconds.
+/// A statistic of a histogram, in seconds.
 type Read = fn(&Latency) -> Option<f64>;
 
-/// What is told of the delays of one share, and how it is read.
+/// The reported statistics of the delays at one share.
 const FIGURES: [(&str, Read); 12] = [
     ("minimum", |delays| Some(f64::from(delays.min_ns) / 1e9)),
     ("p50", |delays| quantile(delays, 0.5)),
@@ -34,52 +34,53 @@ fn quantile(delays: &Latency, share: f64) -> Option<f64> {
     Some(delays.quantile_ns(share)? / 1e9)
 }
 
-/// The delays of a variant at one share of the rate that was found, over its runs.
+/// Delays of a variant at one share of the throughput, over its runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Timed {
     /// Index of the variant.
     pub variant: usize,
     /// Its label.
     pub label: String,
-    /// Load over the rate found.
+    /// Ratio of load to throughput.
     pub share: f64,
     /// The load, packets per second: median of the runs.
     pub load: f64,
-    /// Runs.
+    /// Number of runs.
     pub runs: usize,
-    /// Packets that were timed, of all runs.
+    /// Number of timed packets over all runs.
     pub packets: u64,
-    /// Share of the offered packets that was lost, of all runs together.
+    /// Share of the offered packets that was lost, over all runs.
     pub loss: f64,
-    /// Share of the time in which others had the device's CPU: median of the runs.
+    /// Share of the time in which other programs used the device's CPU: median of the runs.
     pub taken: f64,
     /// Minimum, percentiles, maximum, mean and delay variation.
     pub figures: Vec<TimedFigure>,
-    /// Trials that say nothing of the device.
+    /// Number of invalid trials.
     pub invalid: usize,
-    /// For the picture: delay in seconds that a share of the packets does not exceed; all runs.
+    /// Points of the plot: share of the packets, and the delay in seconds that it does not exceed;
+    /// all runs.
     #[serde(skip)]
     pub curve: Vec<(f64, f64)>,
-    /// The same of the instrument alone.
+    /// The same curve for the instrument alone.
     #[serde(skip)]
     pub floor_curve: Vec<(f64, f64)>,
 }
 
-/// One figure of the delays, over the runs.
+/// One statistic of the delays, over the runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct TimedFigure {
-    /// What it is: `p99`, `maximum`, `PDV` ...
+    /// Name: `p99`, `maximum`, `PDV` ...
     pub name: &'static str,
-    /// Geometric mean of the runs, seconds; none where a run has too few packets for it.
+    /// Geometric mean of the runs, seconds; `None` if a run has too few packets.
     pub seconds: Option<f64>,
-    /// Its interval by Student's t on logarithms; none for fewer than three runs.
+    /// Its interval by Student's t on logarithms; `None` for fewer than three runs.
     pub interval: Option<(f64, f64)>,
-    /// The same figure of the instrument alone at this load, seconds; none if not measured.
+    /// The same statistic of the instrument alone at this load, seconds; `None` if not measured.
     pub floor: Option<f64>,
 }
 
-/// A figure of a variant's delays compared with its baseline's, block by block, at the same share
-/// of the rate that each has.
+/// Comparison of a statistic of a variant's delays with its baseline's, by block, at the same share
+/// of each variant's throughput.
 #[derive(Clone, Debug, Serialize)]
 pub struct DelayEffect {
     /// Index of the variant.
@@ -88,21 +89,21 @@ pub struct DelayEffect {
     pub label: String,
     /// Label of the baseline.
     pub baseline_label: String,
-    /// Load over the rate found.
+    /// Ratio of load to throughput.
     pub share: f64,
-    /// What it is: `p50` or `p99`.
+    /// Name: `p50` or `p99`.
     pub name: &'static str,
-    /// Delay over the baseline's, less one.
+    /// Ratio of the delay to the baseline's, minus one.
     pub effect: f64,
-    /// Its interval, at the experiment's confidence and for this one comparison.
+    /// Its interval, at the experiment's confidence, unadjusted.
     pub interval: (f64, f64),
 }
 
-/// The figures that are compared: what lies beyond depends on few packets.
+/// The compared statistics: higher percentiles depend on few packets.
 const COMPARED: [(&str, Read); 2] = [FIGURES[1], FIGURES[3]];
 
-/// Each variant against its baseline; none where an alternation or looks leave no blocks. The
-/// results say in which block of which bed a run is.
+/// Compares each variant with its baseline; empty for alternations and sequential designs, which
+/// have no blocks. `results` contain the block of each run.
 pub(super) fn effects(
     plan: &Plan,
     results: &[RunResult],
@@ -114,13 +115,13 @@ pub(super) fn effects(
     }
     let block = |run: u32| results.iter().find(|result| result.run == run).map(|r| r.block);
     let figures = |variant: usize, share: f64, get: Read| -> Vec<BlockedRun> {
-        let own = runs.iter().filter(|run| run.variant == variant);
+        let variant_runs = runs.iter().filter(|run| run.variant == variant);
         let figure = |run: &MethodRun| {
             let found = run.delays.iter().find(|one| one.share == share)?;
             let seconds = get(&found.delays).filter(|_| found.delays.packets() > 0)?;
             Some(BlockedRun { block: block(run.run)?, pps: seconds.max(1e-9) })
         };
-        own.filter_map(figure).collect()
+        variant_runs.filter_map(figure).collect()
     };
     let mut found = Vec::new();
     for (variant, baseline) in plan.pairs() {
@@ -146,7 +147,7 @@ pub(super) fn effects(
     found
 }
 
-/// The valid trials of one run at one share, together.
+/// The valid trials of one run at one share, merged.
 #[derive(Clone, Debug)]
 pub(super) struct RunDelays {
     share: f64,
@@ -159,16 +160,16 @@ pub(super) struct RunDelays {
     invalid: usize,
 }
 
-/// The delays of a run, share by share.
+/// Returns the delays of a run by share.
 pub(super) fn of_run(record: &MethodRecord) -> Vec<RunDelays> {
     let mut found: Vec<RunDelays> = Vec::new();
     for trial in &record.trials {
-        let Some(timed) = &trial.latency else { continue };
-        let at = found.iter().position(|one| one.share == timed.share);
+        let Some(latency) = &trial.latency else { continue };
+        let at = found.iter().position(|one| one.share == latency.share);
         let at = at.unwrap_or_else(|| {
             let floor = record.floor.iter().find(|floor| floor.load == trial.load);
             found.push(RunDelays {
-                share: timed.share,
+                share: latency.share,
                 load: trial.load,
                 delays: Latency { min_ns: u32::MAX, ..Latency::default() },
                 floor: floor.map(|floor| floor.delays.clone()),
@@ -180,24 +181,24 @@ pub(super) fn of_run(record: &MethodRecord) -> Vec<RunDelays> {
             found.len() - 1
         });
         let one = &mut found[at];
-        if trial.timing_fault().is_some() || timed.delays.packets() == 0 {
+        if trial.timing_fault().is_some() || latency.delays.packets() == 0 {
             one.invalid += 1;
             continue;
         }
-        one.delays = one.delays.merged(&timed.delays);
+        one.delays = one.delays.merged(&latency.delays);
         one.offered += trial.offered;
         one.forwarded += trial.forwarded;
         one.taken += trial.taken_ns as f64 / trial.window_ns.max(1) as f64;
     }
     for one in &mut found {
         let trials = record.trials.iter().filter_map(|trial| trial.latency.as_ref());
-        let valid = trials.filter(|timed| timed.share == one.share).count() - one.invalid;
+        let valid = trials.filter(|latency| latency.share == one.share).count() - one.invalid;
         one.taken /= valid.max(1) as f64;
     }
     found
 }
 
-/// A row for each share of a variant.
+/// Returns a row for each share of a variant.
 pub(super) fn timed(
     (variant, label): (usize, &str),
     runs: &[MethodRun],
@@ -208,16 +209,17 @@ pub(super) fn timed(
     shares.sort_by(f64::total_cmp);
     shares.dedup();
     let of = |&share: &f64| {
-        let own: Vec<&RunDelays> =
+        let share_runs: Vec<&RunDelays> =
             all().filter(|run| run.share == share && run.delays.packets() > 0).collect();
-        let over =
-            |get: fn(&RunDelays) -> f64| -> Vec<f64> { own.iter().map(|run| get(run)).collect() };
-        let sum = |get: fn(&RunDelays) -> u64| own.iter().map(|run| get(run)).sum::<u64>();
+        let over = |get: fn(&RunDelays) -> f64| -> Vec<f64> {
+            share_runs.iter().map(|run| get(run)).collect()
+        };
+        let sum = |get: fn(&RunDelays) -> u64| share_runs.iter().map(|run| get(run)).sum::<u64>();
         let (offered, forwarded) = (sum(|run| run.offered), sum(|run| run.forwarded));
-        let together = merged(own.iter().map(|run| &run.delays));
-        let floor = merged(own.iter().filter_map(|run| run.floor.as_ref()));
+        let delays = merged(share_runs.iter().map(|run| &run.delays));
+        let floor = merged(share_runs.iter().filter_map(|run| run.floor.as_ref()));
         let figure = |(name, get): (&'static str, Read)| {
-            let values: Option<Vec<f64>> = own.iter().map(|run| get(&run.delays)).collect();
+            let values: Option<Vec<f64>> = share_runs.iter().map(|run| get(&run.delays)).collect();
             let values: Vec<f64> =
                 values.iter().flatten().map(|seconds| seconds.max(1e-9)).collect();
             let mean = geometric_mean(&values, confidence);
@@ -234,13 +236,13 @@ pub(super) fn timed(
             label: label.to_owned(),
             share,
             load: median(&over(|run| run.load as f64)).unwrap_or(0.0),
-            runs: own.len(),
-            packets: together.as_ref().map_or(0, Latency::packets),
+            runs: share_runs.len(),
+            packets: delays.as_ref().map_or(0, Latency::packets),
             loss: offered.saturating_sub(forwarded) as f64 / offered.max(1) as f64,
             taken: median(&over(|run| run.taken)).unwrap_or(0.0),
             figures: FIGURES.map(figure).into(),
             invalid: all().filter(|run| run.share == share).map(|run| run.invalid).sum(),
-            curve: together.as_ref().map_or(Vec::new(), curve),
+            curve: delays.as_ref().map_or(Vec::new(), curve),
             floor_curve: floor.as_ref().map_or(Vec::new(), curve),
         }
     };
@@ -252,14 +254,15 @@ fn merged<'a>(mut all: impl Iterator<Item = &'a Latency>) -> Option<Latency> {
     Some(all.fold(first, |sum, one| sum.merged(one)))
 }
 
-/// Twenty points a decade of the packets beyond, as far as there are enough of them.
+/// Returns the curve with 20 points per decade of the remaining packets, as far as there are enough
+/// packets.
 fn curve(delays: &Latency) -> Vec<(f64, f64)> {
     let shares = (0..=120).map(|k| 1.0 - 10f64.powf(-f64::from(k) / 20.0));
     shares.map_while(|share| Some((share, quantile(delays, share)?))).collect()
 }
 
 impl Timed {
-    /// One figure by its name.
+    /// Returns a statistic by name.
     pub fn figure(&self, name: &str) -> Option<&TimedFigure> {
         self.figures.iter().find(|figure| figure.name == name)
     }

@@ -1,5 +1,5 @@
-//! What the trials beside the runs' own ones say: the rates that were searched for (RFC 9971),
-//! loss against load, how one load was held, and what a stateful device's table takes.
+//! Results of methods with several trials per run: rates found by searches (RFC 9971), loss against
+//! load, stability at one load, and the connection table of a stateful device.
 
 mod burst;
 mod connections;
@@ -37,47 +37,47 @@ use fwdlab_model::units::FrameSize;
 use fwdlab_search::{Burst, Goal, Irregular, LossDip, LossFloor, Outcome};
 use serde::Serialize;
 
-/// The method of an experiment and what it found.
+/// The method of an experiment and its results.
 #[derive(Clone, Debug, Serialize)]
 pub struct Method {
     /// The method.
     pub kind: MethodKind,
-    /// The goals of a search, as they were applied; empty for other methods.
+    /// The goals of a search, as applied; empty for other methods.
     pub goals: Vec<Goal>,
-    /// The runs in their order, with their trials.
+    /// The runs in order, with their trials.
     pub runs: Vec<MethodRun>,
-    /// A search: each variant and goal, over the runs.
+    /// Search: results by variant and goal, over the runs.
     pub searched: Vec<Searched>,
-    /// A soak: each variant, over the runs.
+    /// Soak: results by variant, over the runs.
     pub soaked: Vec<SoakOutcome>,
-    /// A loss curve: each variant, over the runs.
+    /// Loss curve: results by variant, over the runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub curved: Vec<LossCurveOutcome>,
-    /// Traffic in both directions: each by itself, at the loads that the results name.
+    /// Bidirectional traffic: results per direction, at the loads in the results.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub directions: Vec<TrialDirection>,
-    /// Floods: each variant and flood, over the runs.
+    /// Floods: results by variant and flood, over the runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub flooded: Vec<FloodOutcome>,
-    /// What the traffic of each variant bore.
+    /// Floods: summary by variant.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub borne: Vec<FloodSummary>,
-    /// Bursts: each variant, over the runs.
+    /// Bursts: results by variant, over the runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bursts: Vec<Bursts>,
-    /// What an overload or a reset interrupted: each variant, over the runs.
+    /// Interruptions by overload or reset: results by variant, over the runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub interrupted: Vec<Interrupted>,
-    /// Delays: each variant and share, over the runs.
+    /// Delays: results by variant and share, over the runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub timed: Vec<Timed>,
-    /// Delays of each variant against its baseline's.
+    /// Delays: comparison of each variant with its baseline.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub delay_effects: Vec<DelayEffect>,
-    /// How fast connections were removed: each variant, over the runs.
+    /// Teardown rate of connections: results by variant, over the runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub torn_down: Vec<TeardownRate>,
-    /// How many connections were held: each variant, over the runs.
+    /// Capacity of the connection table: results by variant, over the runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<Held>,
     /// Confidence of intervals, percent.
@@ -86,7 +86,7 @@ pub struct Method {
     /// The tests of a suite.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Method>,
-    /// What a suite found, variant by variant.
+    /// Results of a suite by variant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suite: Option<Suite>,
 }
@@ -100,38 +100,38 @@ pub struct MethodRun {
     pub variant: usize,
     /// Label of the variant.
     pub label: String,
-    /// The bed, where several measured.
+    /// The bed; `None` if there is only one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bed: Option<String>,
-    /// Its trials in their order.
+    /// Its trials, in order.
     pub points: Vec<MethodPoint>,
-    /// A search: what was found for each goal.
+    /// Search: result for each goal.
     pub found: Vec<GoalFound>,
-    /// The greatest load that was asked for, packets per second, where the links take less: their
-    /// line rate was the greatest that was tried.
+    /// The requested maximum load, packets per second, if it exceeds the line rate; the line rate
+    /// was the highest load tried.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub above_line: Option<u64>,
-    /// A search: change of the device's speed over the search as a ratio, where there was one.
+    /// Search: change of the device's speed during the search as a ratio; `None` if there was none.
     pub drift: Option<f64>,
-    /// A search: loss that was as large at lower loads.
+    /// Search: loss that did not decrease at lower loads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss_floor: Option<LossFloor>,
-    /// A search: more loss at a lower load than at a higher one.
+    /// Search: a lower load with more loss than a higher one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss_dip: Option<LossDip>,
-    /// Bursts: the longest that lost nothing, each time that it was searched for.
+    /// Bursts: the longest burst without loss, for each search.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bursts: Vec<Burst>,
-    /// What an overload or a reset did, each time.
+    /// Interruptions by overloads or resets.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub interruptions: Vec<Interruption>,
-    /// What became of the device's table.
+    /// Results for the device's connection table.
     #[serde(skip)]
     pub connections: RunConnections,
-    /// Delays at each share.
+    /// Delays by share.
     #[serde(skip)]
     delays: Vec<latency::RunDelays>,
-    /// The run's own trial: offered load and forwarding rate at it, packets per second.
+    /// The run's own trial: its offered load and forwarding rate, packets per second.
     #[serde(skip)]
     pub own: Option<(f64, f64)>,
 }
@@ -147,36 +147,37 @@ pub struct MethodPoint {
     pub duration_s: f64,
     /// Offered load in the window, packets per second.
     pub offered_pps: f64,
-    /// Frames of a burst; none where it is none.
+    /// Number of frames of a burst; `None` for other trials.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burst: Option<u64>,
-    /// Connections that were to be opened; none where none were.
+    /// Number of requested connections; `None` for other trials.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connections: Option<u64>,
     /// States in the device's table: seconds since the first packet, and their number.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub states: Vec<(f64, u64)>,
-    /// What came beside its packets; none where nothing was meant to.
+    /// The flood during the trial; `None` without a flood.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flood: Option<FloodPoint>,
     /// Packets offered.
     pub offered: u64,
     /// Packets forwarded, or connections opened.
     pub forwarded: u64,
-    /// The part of both that went from the receiver to the sender; none where nothing did.
+    /// Counts of the direction from receiver to sender, included in both; `None` for unidirectional
+    /// traffic.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reverse: Option<Counts>,
-    /// Share that was lost, at least; none if the trial says nothing of the device.
+    /// Minimum share that the device lost; `None` if the trial is invalid.
     pub loss_ratio: Option<f64>,
-    /// The same at most: with what may have been lost while others had the device's CPU.
+    /// Maximum share, including possible losses while other programs used the device's CPU.
     pub loss_at_most: Option<f64>,
-    /// Why it says nothing; none when it does.
+    /// Reason why the trial is invalid; `None` if it is valid.
     pub invalid: Option<String>,
-    /// Share of the window's time that was provably taken from the device.
+    /// Share of the window that was certainly taken from the device.
     pub taken: f64,
 }
 
-/// The method of a store and what it found; none where a run is one trial.
+/// Returns the method of a store and its results; `None` if a run is a single trial.
 pub(super) fn method(contents: &Contents, results: &[RunResult]) -> Option<Method> {
     let planned = contents.plan.method.as_ref()?;
     let of = |number: usize| part(contents, results, &planned.parts()[number], number);
@@ -190,7 +191,7 @@ pub(super) fn method(contents: &Contents, results: &[RunResult]) -> Option<Metho
             let suite = Some(suite::suite(contents, results, &parts));
             Method { parts, suite, ..Method::of(planned.kind()) }
         }
-        // A search is half of it.
+        // The search is one half of this method.
         Planned::Latency { parts } => {
             let parts: Vec<Method> = (0..parts.len()).map(of).collect();
             let confidence = contents.plan.compare.confidence;
@@ -200,27 +201,27 @@ pub(super) fn method(contents: &Contents, results: &[RunResult]) -> Option<Metho
     })
 }
 
-/// What one method found, which is part `number` of what each run did.
+/// Returns the results of one method, which is part `number` of each run.
 fn part(contents: &Contents, results: &[RunResult], planned: &Planned, number: usize) -> Method {
     let (plan, goals) = (&contents.plan, planned.goals());
     let has_beds = contents.beds().len() > 1;
     let runs = contents.runs.iter().filter_map(|run| {
         let variant = (run.variants[0], plan.variants[run.variants[0]].label.as_str());
         let record = run.method.as_ref()?.parts().get(number)?;
-        let own = results.iter().find(|result| result.run == run.run);
-        let ways = u64::from(plan.variants[variant.0].settings.traffic.directions.count());
-        let asked = planned.max_load().map(|load| load.saturating_mul(ways));
+        let result = results.iter().find(|result| result.run == run.run);
+        let directions = u64::from(plan.variants[variant.0].settings.traffic.directions.count());
+        let max_load = planned.max_load().map(|load| load.saturating_mul(directions));
         Some(MethodRun {
-            above_line: asked.filter(|load| record.link.is_some_and(|link| link < *load)),
-            bed: own.and_then(|own| own.bed.clone()).filter(|_| has_beds),
-            ..method_run(goals, run.run, variant, record).with(planned, record, own)
+            above_line: max_load.filter(|load| record.link.is_some_and(|link| link < *load)),
+            bed: result.and_then(|result| result.bed.clone()).filter(|_| has_beds),
+            ..method_run(goals, run.run, variant, record).with(planned, record, result)
         })
     });
     let runs: Vec<MethodRun> = runs.collect();
     let frmol = |run: u32| results.iter().find(|result| result.run == run)?.mean_pps;
     let labels = || plan.variants.iter().map(|variant| (variant.index, variant.label.as_str()));
     let searched = labels().flat_map(|variant| {
-        // Connections have no size on the link.
+        // Connections have no frame size on the link.
         let on_link = match planned.opens_connections() {
             true => OnLink::default(),
             false => OnLink {
@@ -280,7 +281,7 @@ fn part(contents: &Contents, results: &[RunResult], planned: &Planned, number: u
 }
 
 impl Method {
-    /// A method of which nothing is known.
+    /// Creates a method without results.
     fn of(kind: MethodKind) -> Method {
         Method {
             kind,
@@ -304,24 +305,24 @@ impl Method {
         }
     }
 
-    /// The search of it, alone or among the tests of a suite; none without one whose rates are
-    /// those of packets.
+    /// Returns the packet rate search: the method itself or a test of the suite; `None` if there is
+    /// none.
     pub(crate) fn search(&self) -> Option<&Method> {
         let mut all = std::iter::once(self).chain(&self.parts);
         all.find(|part| part.kind == MethodKind::Mlrsearch && !part.goals.is_empty())
     }
 
-    /// Searches of one device, which `label` names, one after the other, by their trials:
-    /// with frames of this size, where it is known, and `asked` for as the greatest load.
+    /// Evaluates successive searches of one device, named `label`, from their trials. `frame` is
+    /// the frame size, if known, and `max_load` the requested maximum load.
     pub fn of_searches(
         label: &str,
         goals: &[Goal],
         records: &[MethodRecord],
         frame: Option<FrameSize>,
-        asked: Option<u64>,
+        max_load: Option<u64>,
     ) -> Method {
         let runs = (0..).zip(records).map(|(run, record)| MethodRun {
-            above_line: asked.filter(|load| record.link.is_some_and(|link| link < *load)),
+            above_line: max_load.filter(|load| record.link.is_some_and(|link| link < *load)),
             ..method_run(goals, run, (0, label), record)
         });
         let runs: Vec<MethodRun> = runs.collect();
@@ -363,7 +364,7 @@ fn method_run(
 }
 
 impl MethodRun {
-    /// A run without trials.
+    /// Creates a run without trials.
     fn of((variant, label): (usize, &str), run: u32) -> MethodRun {
         MethodRun {
             run,
@@ -384,9 +385,14 @@ impl MethodRun {
         }
     }
 
-    /// With what the method's own trials say beside their points.
-    fn with(mut self, planned: &Planned, record: &MethodRecord, own: Option<&RunResult>) -> Self {
-        self.own = own.and_then(|own| Some((own.offered_pps?, own.mean_pps?)));
+    /// Adds the results that the method derives from trials other than its points.
+    fn with(
+        mut self,
+        planned: &Planned,
+        record: &MethodRecord,
+        result: Option<&RunResult>,
+    ) -> Self {
+        self.own = result.and_then(|result| Some((result.offered_pps?, result.mean_pps?)));
         match planned {
             Planned::BackToBack { .. } => self.bursts = burst::longest(record),
             Planned::SystemRecovery { .. } | Planned::Reset { .. } => {
@@ -403,8 +409,8 @@ impl MethodRun {
 }
 
 fn point(trial: &MethodTrial, goals: &[Goal]) -> MethodPoint {
-    // A search must know at which side of its goals a load lies; elsewhere what is known of
-    // the loss is told.
+    // A search must determine on which side of its goals a load is; other methods report the bounds
+    // of the loss.
     let lost = match goals {
         [] if trial.burst.is_some() || trial.connections.is_some() => {
             trial.is_whole().and_then(|_| trial.loss_bounds())
@@ -417,7 +423,7 @@ fn point(trial: &MethodTrial, goals: &[Goal]) -> MethodPoint {
     };
     let opened = trial.connections.as_ref();
     let last = opened.and_then(|opened| Some((trial.window_ns, opened.states?)));
-    let looks = opened.iter().flat_map(|opened| opened.meanwhile.iter().copied()).chain(last);
+    let states = opened.iter().flat_map(|opened| opened.meanwhile.iter().copied()).chain(last);
     let (loss_ratio, loss_at_most) = lost.as_ref().ok().copied().unzip();
     MethodPoint {
         load: trial.load,
@@ -426,7 +432,7 @@ fn point(trial: &MethodTrial, goals: &[Goal]) -> MethodPoint {
         offered_pps: trial.offered as f64 * 1e9 / trial.window_ns.max(1) as f64,
         burst: trial.burst,
         connections: opened.map(|opened| opened.wanted),
-        states: looks.map(|(at_ns, states)| (at_ns as f64 / 1e9, states)).collect(),
+        states: states.map(|(at_ns, count)| (at_ns as f64 / 1e9, count)).collect(),
         flood: flood::point(trial),
         offered: trial.offered,
         forwarded: trial.done(),

@@ -1,4 +1,4 @@
-//! Pictures of the trials beside the runs' own ones.
+//! Pictures of methods with several trials per run.
 
 use super::Timed;
 use super::{Method, MethodPoint, MethodRun};
@@ -11,14 +11,15 @@ use fwdlab_model::design::MethodKind;
 use fwdlab_search::Goal;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Name of the picture of loss against load.
+/// Name of the plot of loss against load.
 pub(crate) const CURVES: &str = "curve.svg";
-/// Parts of the time in which tables are compared over runs.
+/// Number of intervals of time in which tables are compared over runs.
 const INTERVALS: f64 = 20.0;
 
 impl Method {
-    /// The pictures of it, names in the report and SVG: loss against load of all variants in one;
-    /// of other methods one for each variant, such as how loads were found, or what was lost when.
+    /// Draws the plots: names in the report and SVG. Loss against load has one plot for all
+    /// variants; other methods have one per variant, such as the progress of a search or loss over
+    /// time.
     pub(crate) fn pictures(&self) -> Pictures {
         pictures(self)
     }
@@ -44,7 +45,7 @@ fn pictures(method: &Method) -> Pictures {
     }
     let of = |&(variant, label): &(usize, &str)| {
         let runs = of_variant(variant);
-        let (what, strip) = match method.kind {
+        let (stem, strip) = match method.kind {
             MethodKind::Soak => ("soak", soak(&runs, label)),
             MethodKind::Flood => ("flood", flood(&runs, label)),
             MethodKind::BackToBack => ("bursts", bursts(&runs, label)),
@@ -56,22 +57,22 @@ fn pictures(method: &Method) -> Pictures {
             MethodKind::TableCapacity => ("connections", filling(&runs, label)),
             _ => return None,
         };
-        Some((format!("{what}-{}.svg", safe_name(label)), strip.drawing()))
+        Some((format!("{stem}-{}.svg", safe_name(label)), strip.drawing()))
     };
     variants.iter().filter_map(of).collect()
 }
 
-/// Delays by percentile, a picture for each variant.
+/// Draws delays by percentile, one plot per variant.
 fn delays(timed: &[Timed], confidence: f64) -> Pictures {
     let of_variant = |rows: &[Timed]| {
         let label = rows[0].label.as_str();
-        let own = rows.iter().map(|row| Curve {
+        let shares = rows.iter().map(|row| Curve {
             name: format!("{} of the rate found", percent(row.share, 0)),
             points: row.curve.clone(),
             intervals: intervals(row),
             is_floor: false,
         });
-        // At the greatest load, where the instrument has most to do.
+        // At the highest load, where the instrument is busiest.
         let floor = rows.last().filter(|row| !row.floor_curve.is_empty()).map(|row| Curve {
             name: "instrument alone, at the greatest load".to_owned(),
             points: row.floor_curve.clone(),
@@ -79,7 +80,7 @@ fn delays(timed: &[Timed], confidence: f64) -> Pictures {
             is_floor: true,
         });
         let title = format!("{label}: one-way delay by percentile");
-        let curves: Vec<Curve> = own.chain(floor).collect();
+        let curves: Vec<Curve> = shares.chain(floor).collect();
         let footnote = match curves.iter().all(|curve| curve.intervals.is_empty()) {
             true => "Curves: packets of all runs. Fewer than three runs: no intervals.".to_owned(),
             false => format!(
@@ -93,7 +94,7 @@ fn delays(timed: &[Timed], confidence: f64) -> Pictures {
     timed.chunk_by(|one, next| one.variant == next.variant).map(of_variant).collect()
 }
 
-/// The table's intervals of percentiles: share of the packets, and both ends in seconds.
+/// Returns the table's intervals of percentiles: share of the packets, and both ends in seconds.
 fn intervals(row: &Timed) -> Vec<(f64, f64, f64)> {
     let of_percentiles = row.figures.iter().filter_map(|figure| {
         let percent: f64 = figure.name.strip_prefix('p')?.parse().ok()?;
@@ -103,21 +104,21 @@ fn intervals(row: &Timed) -> Vec<(f64, f64, f64)> {
     of_percentiles.collect()
 }
 
-/// What one run has at a place of a picture.
+/// One observation of a run at a place on the plot.
 struct Seen {
     run: u32,
-    /// What is the same place of another run: a step, a trial, an interval of time.
+    /// Identifies the same place in other runs: a step, a trial, an interval of time.
     place: u64,
     series: usize,
     x: f64,
     y: f64,
 }
 
-/// What each run has at a place, by its number: places on both axes.
+/// Observations at a place by run: coordinates on both axes.
 type OfRuns = BTreeMap<u32, Vec<(f64, f64)>>;
 
-/// Bars over runs at each place where there are two of them: each run has one say, however many
-/// observations it has there.
+/// Returns bars over runs at each place with two or more runs; each run has equal weight, however
+/// many observations it has there.
 fn spans(seen: impl IntoIterator<Item = Seen>) -> Vec<Span> {
     let mut places: BTreeMap<(usize, u64), OfRuns> = BTreeMap::new();
     for Seen { run, place, series, x, y } in seen {
@@ -126,14 +127,14 @@ fn spans(seen: impl IntoIterator<Item = Seen>) -> Vec<Span> {
     let of = |((series, _), runs): ((usize, u64), OfRuns)| {
         let mean = |get: fn(&(f64, f64)) -> f64| -> Vec<f64> {
             let each = runs.values();
-            each.map(|own| own.iter().map(get).sum::<f64>() / own.len() as f64).collect()
+            each.map(|points| points.iter().map(get).sum::<f64>() / points.len() as f64).collect()
         };
         Span::of(median(&mean(|at| at.0))?, &mean(|at| at.1), series)
     };
     places.into_iter().filter_map(of).collect()
 }
 
-/// What bars mean, and why there are none.
+/// Adds the bars with a footnote that explains them or their absence.
 fn with_spans(strip: Strip, spans: Vec<Span>, at: &str) -> Strip {
     let footnote = match spans.is_empty() {
         true => "No place has two runs: no interval over runs is drawn.".to_owned(),
@@ -142,7 +143,7 @@ fn with_spans(strip: Strip, spans: Vec<Span>, at: &str) -> Strip {
     Strip { spans, footnote: Some(footnote), ..strip }
 }
 
-/// Load against time, coloured by what the goals say of each trial.
+/// Plots load against time, coloured by each trial's result for the goals.
 fn progress(goals: &[Goal], runs: &[&MethodRun], label: &str) -> Strip {
     let strictest = goals.iter().map(|goal| goal.loss_ratio).fold(1.0, f64::min);
     let mildest = goals.iter().map(|goal| goal.loss_ratio).fold(0.0, f64::max);
@@ -175,14 +176,14 @@ fn progress(goals: &[Goal], runs: &[&MethodRun], label: &str) -> Strip {
     }
 }
 
-/// Loss against load in one variant: at each step the median over its runs, whose loads may
-/// differ and fall by the same steps.
+/// Plots loss against load of one variant: at each step the median over its runs, whose loads may
+/// differ but decrease by the same steps.
 fn curve(runs: &[&MethodRun], label: &str) -> LossCurve {
-    let step = |run: &MethodRun, own: u64| {
-        let above = run.points.iter().map(|point| point.load).filter(|load| *load > own);
+    let step = |run: &MethodRun, trial_load: u64| {
+        let above = run.points.iter().map(|point| point.load).filter(|load| *load > trial_load);
         above.collect::<BTreeSet<u64>>().len()
     };
-    // By falling load: offered load, and the percentage lost for sure and at most.
+    // By decreasing load: offered load, and the minimum and maximum loss in percent.
     let mut steps: BTreeMap<usize, Vec<[f64; 3]>> = BTreeMap::new();
     for run in runs {
         for point in &run.points {
@@ -206,7 +207,7 @@ fn curve(runs: &[&MethodRun], label: &str) -> LossCurve {
     LossCurve { name: label.to_owned(), points: steps.values().rev().filter_map(point).collect() }
 }
 
-/// The curves of all variants in one figure.
+/// Combines the curves of all variants in one plot.
 fn curves_of(curves: Vec<LossCurve>) -> Losses {
     let has = |is: fn(&LossPoint) -> bool| curves.iter().flat_map(|curve| &curve.points).any(is);
     let runs = match has(|point| point.most > point.least) {
@@ -221,7 +222,7 @@ fn curves_of(curves: Vec<LossCurve>) -> Losses {
     Losses { title, curves, footnote: Some(format!("{runs}{others}")) }
 }
 
-/// What was lost of the traffic and of the flood, against the flood.
+/// Plots the loss of the traffic and of the flood against the flood.
 fn flood(runs: &[&MethodRun], label: &str) -> Strip {
     let points = runs.iter().flat_map(|run| run.points.iter().map(|point| (run.run, point)));
     let points = points.filter(|(_, point)| point.invalid.is_none());
@@ -229,13 +230,13 @@ fn flood(runs: &[&MethodRun], label: &str) -> Strip {
         let flood = point.flood.as_ref();
         let place = flood.map_or(0, |flood| flood.load);
         let x = flood.map_or(0.0, |flood| flood.pps.0 / 1e3);
-        let lost = flood.filter(|flood| flood.packets.0 > 0).map(|flood| {
+        let flood_loss = flood.filter(|flood| flood.packets.0 > 0).map(|flood| {
             let (offered, forwarded) = flood.packets;
             100.0 * (1.0 - forwarded as f64 / offered as f64)
         });
-        let own = point.loss_ratio.map(|ratio| 100.0 * ratio);
-        let both = [own, lost].into_iter().enumerate();
-        both.filter_map(move |(series, y)| Some(Seen { run, place, series, x, y: y? }))
+        let traffic = point.loss_ratio.map(|ratio| 100.0 * ratio);
+        let losses = [traffic, flood_loss].into_iter().enumerate();
+        losses.filter_map(move |(series, y)| Some(Seen { run, place, series, x, y: y? }))
     });
     let seen: Vec<Seen> = seen.collect();
     let marks: Vec<(f64, usize, f64)> = seen.iter().map(|s| (s.x, s.series, s.y)).collect();
@@ -248,10 +249,10 @@ fn flood(runs: &[&MethodRun], label: &str) -> Strip {
     with_spans(strip, spans(seen), "each flood")
 }
 
-/// Connections in the table against time, by what became of the trial.
+/// Plots connections in the table against time, coloured by the trial's result.
 fn filling(runs: &[&MethodRun], label: &str) -> Strip {
     let points = runs.iter().flat_map(|run| run.points.iter().map(|point| (run.run, point)));
-    let looks = points.flat_map(|(run, point)| {
+    let observations = points.flat_map(|(run, point)| {
         let series = match (&point.invalid, Some(point.forwarded) == point.connections) {
             (Some(_), _) => 2,
             (None, true) => 0,
@@ -259,10 +260,11 @@ fn filling(runs: &[&MethodRun], label: &str) -> Strip {
         };
         point.states.iter().map(move |&(at_s, states)| (run, at_s, series, states as f64))
     });
-    let looks: Vec<(u32, f64, usize, f64)> = looks.collect();
-    let marks: Vec<(f64, usize, f64)> = looks.iter().map(|&(_, x, s, y)| (x, s, y)).collect();
+    let observations: Vec<(u32, f64, usize, f64)> = observations.collect();
+    let marks: Vec<(f64, usize, f64)> =
+        observations.iter().map(|&(_, x, s, y)| (x, s, y)).collect();
     let longest = marks.iter().map(|(x, ..)| *x).fold(f64::MIN_POSITIVE, f64::max);
-    let seen = looks.into_iter().map(|(run, x, series, y)| {
+    let seen = observations.into_iter().map(|(run, x, series, y)| {
         let place = (x / longest * INTERVALS).min(INTERVALS - 1.0) as u64;
         Seen { run, place, series, x, y }
     });
@@ -276,7 +278,7 @@ fn filling(runs: &[&MethodRun], label: &str) -> Strip {
     with_spans(strip, spans(seen), "each twentieth of the time (means of their looks)")
 }
 
-/// Length of bursts, in their order, by what became of them.
+/// Plots the length of bursts in order, coloured by their result.
 fn bursts(runs: &[&MethodRun], label: &str) -> Strip {
     let points = runs.iter().flat_map(|run| &run.points).filter_map(|point| {
         let series = match (&point.invalid, point.offered == point.forwarded) {
@@ -289,8 +291,8 @@ fn bursts(runs: &[&MethodRun], label: &str) -> Strip {
     let marks: Vec<(f64, usize, f64)> = points.collect();
     let series = ["arrived whole", "something was lost", "says nothing of the device"];
     let longest = runs.iter().map(|run| {
-        let own = run.bursts.iter().map(|burst| burst.frames as f64);
-        own.sum::<f64>() / run.bursts.len() as f64
+        let frames = run.bursts.iter().map(|burst| burst.frames as f64);
+        frames.sum::<f64>() / run.bursts.len() as f64
     });
     let longest: Vec<f64> = longest.filter(|frames| frames.is_finite()).collect();
     let bands: Vec<Span> = Span::of(0.0, &longest, 0).into_iter().collect();
@@ -311,8 +313,8 @@ fn bursts(runs: &[&MethodRun], label: &str) -> Strip {
     }
 }
 
-/// Loss over time, of each trial for sure, and with what was lost while other programs had the
-/// device's CPU. Trials of one number are one interval over runs.
+/// Plots loss over time: each trial's certain loss, and its maximum including loss while other
+/// programs used the device's CPU. Trials with the same number form one interval over runs.
 fn soak(runs: &[&MethodRun], label: &str) -> Strip {
     let title = format!("{label}: packets lost, trial by trial");
     let seen = runs.iter().flat_map(|run| {

@@ -1,4 +1,4 @@
-//! What was found for each goal of a search, over the runs of a variant.
+//! Results of a search by goal, over the runs of a variant.
 
 use super::MethodRun;
 use crate::report::analysis::variants::SummaryResult;
@@ -7,7 +7,7 @@ use fwdlab_model::units::FrameSize;
 use fwdlab_search::Goal;
 use serde::Serialize;
 
-/// What a run found for a goal.
+/// Result of a run for a goal.
 #[derive(Clone, Debug, Serialize)]
 pub struct GoalFound {
     /// Name of the goal.
@@ -18,25 +18,25 @@ pub struct GoalFound {
     pub upper: Option<u64>,
     /// Conditional throughput, packets per second.
     pub throughput: Option<f64>,
-    /// Why the result is irregular; none for a regular one.
+    /// Reason for an irregular result; `None` for a regular one.
     pub irregular: Option<String>,
-    /// True if the line rate is a lower bound: the throughput is that of the link.
+    /// True if the line rate is a lower bound: the throughput is the link's.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_at_line: bool,
-    /// True if the greatest load that was tried is one: the throughput is no less.
+    /// True if the highest load tried is a lower bound: the throughput may be higher.
     #[serde(skip)]
     pub is_at_greatest: bool,
 }
 
 impl GoalFound {
-    /// True if the throughput is the device's: the result is regular, or no more gets through the
-    /// link.
+    /// Returns true if the throughput is the device's: the result is regular, or the link limits
+    /// it.
     pub fn has_rate(&self) -> bool {
         self.irregular.is_none() || self.is_at_line
     }
 }
 
-/// What was found for a goal in a variant, over its runs.
+/// Results of a variant for a goal, over its runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Searched {
     /// Index of the variant.
@@ -45,12 +45,12 @@ pub struct Searched {
     pub label: String,
     /// Name of the goal.
     pub goal: String,
-    /// Conditional throughput of the runs with a regular result, and of those at line rate.
+    /// Conditional throughput of the runs with a regular result or at line rate.
     pub throughput: Option<SummaryResult>,
     /// The median in bits per second on the link, with preamble and gap (L1) and without (L2);
-    /// none where nothing is known of the frames.
+    /// `None` if the frame size is unknown.
     pub bits: Option<(f64, f64)>,
-    /// The median over the packets that the links take at most; none where no line rate is known.
+    /// Ratio of the median to the line rate; `None` if the line rate is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub of_line: Option<f64>,
     /// Median of their lower bounds.
@@ -59,23 +59,23 @@ pub struct Searched {
     pub upper: Option<f64>,
     /// Median of the same runs' forwarding rates at the maximum offered load.
     pub frmol: Option<f64>,
-    /// The same rates, with the least and the greatest of them.
+    /// The same rates, with minimum and maximum.
     #[serde(skip)]
     pub(crate) frmol_of_runs: Option<SummaryResult>,
-    /// Runs with a regular result, of all.
+    /// Number of runs with a regular result, and number of all runs.
     pub regular: (usize, usize),
-    /// Runs at line rate: the device is as fast as its link, or faster.
+    /// Number of runs at line rate: the device is at least as fast as its link.
     #[serde(skip_serializing_if = "is_none")]
     pub at_line: usize,
-    /// Where no run has a throughput: what the device forwarded of the greatest load that was
-    /// tried and at which the goal was held, packets per second, median of the runs.
+    /// Lower bound if no run has a throughput: the forwarding rate at the highest load tried, which
+    /// met the goal, packets per second; median of the runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_least: Option<f64>,
     /// Mean number of valid trials in a run.
     pub trials: f64,
-    /// Mean number of trials in a run that say nothing of the device.
+    /// Mean number of invalid trials in a run.
     pub invalid: f64,
-    /// Reasons of irregular results, each once.
+    /// Distinct reasons of irregular results.
     pub irregular: Vec<String>,
 }
 
@@ -83,15 +83,15 @@ pub(super) fn is_none(runs: &usize) -> bool {
     *runs == 0
 }
 
-/// What is known of a variant's frames on the links: their size, and how many of them a second
-/// the links take at most.
+/// Frame size and line rate in frames per second, if known.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OnLink {
     pub(super) frame: Option<FrameSize>,
     pub(super) line_pps: Option<f64>,
 }
 
-/// A row per goal of a variant; `frmol` is a run's forwarding rate at the maximum offered load.
+/// Returns a row for each goal of a variant; `frmol` returns a run's forwarding rate at the maximum
+/// offered load.
 pub(super) fn searched<'a>(
     goals: &'a [Goal],
     (variant, label): (usize, &'a str),
@@ -100,9 +100,10 @@ pub(super) fn searched<'a>(
     frmol: impl Fn(u32) -> Option<f64> + Copy + 'a,
 ) -> impl Iterator<Item = Searched> + 'a {
     goals.iter().enumerate().map(move |(number, goal)| {
-        let own: Vec<&MethodRun> = runs.iter().filter(|run| run.variant == variant).collect();
+        let variant_runs: Vec<&MethodRun> =
+            runs.iter().filter(|run| run.variant == variant).collect();
         let (regular, irregular): (Vec<&MethodRun>, Vec<&MethodRun>) =
-            own.iter().partition(|run| run.found[number].has_rate());
+            variant_runs.iter().partition(|run| run.found[number].has_rate());
         let at_line = regular.iter().filter(|run| run.found[number].is_at_line).count();
         let at_greatest = irregular.iter().map(|run| &run.found[number]);
         let at_greatest = at_greatest.filter(|found| found.is_at_greatest);
@@ -115,10 +116,10 @@ pub(super) fn searched<'a>(
         reasons.sort();
         reasons.dedup();
         let rates: Vec<f64> = regular.iter().filter_map(|run| frmol(run.run)).collect();
-        let mean = |says_nothing: bool| {
-            let trials = own.iter().flat_map(|run| &run.points);
-            let trials = trials.filter(|trial| trial.invalid.is_some() == says_nothing).count();
-            trials as f64 / own.len().max(1) as f64
+        let mean = |is_invalid: bool| {
+            let trials = variant_runs.iter().flat_map(|run| &run.points);
+            let trials = trials.filter(|trial| trial.invalid.is_some() == is_invalid).count();
+            trials as f64 / variant_runs.len().max(1) as f64
         };
         let throughput = SummaryResult::of(&of(|found| found.throughput));
         let bits = throughput.zip(on_link.frame).map(|(found, frame)| {
@@ -135,7 +136,7 @@ pub(super) fn searched<'a>(
             upper: median(&of(|found| found.upper.map(|pps| pps as f64))),
             frmol: median(&rates),
             frmol_of_runs: SummaryResult::of(&rates),
-            regular: (regular.len() - at_line, own.len()),
+            regular: (regular.len() - at_line, variant_runs.len()),
             at_line,
             at_least: median(&at_least).filter(|_| throughput.is_none()),
             trials: mean(false),

@@ -1,10 +1,10 @@
-//! How a variant held one load.
+//! Stability of a variant at one load.
 
 use super::{MethodPoint, MethodRun};
 use crate::stats::binomial::{Rate, interval_over_groups};
 use serde::Serialize;
 
-/// How a variant held one load, over all trials of its runs.
+/// Stability of a variant at one load, over all trials of its runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct SoakOutcome {
     /// Index of the variant.
@@ -13,30 +13,30 @@ pub struct SoakOutcome {
     pub label: String,
     /// The load, packets per second.
     pub load: u64,
-    /// Valid trials.
+    /// Number of valid trials.
     pub trials: usize,
-    /// Those in which the device lost something for sure.
+    /// Number of trials with loss that the device certainly caused.
     pub lossy: usize,
-    /// Packets that the device lost, at least.
+    /// Minimum number of packets that the device lost.
     pub lost: u64,
-    /// Packets lost besides, while others had the device's CPU: whose loss they are is not
-    /// known.
+    /// Further packets lost while other programs used the device's CPU: the cause is unknown.
     pub in_doubt: u64,
     /// Packets offered.
     pub offered: u64,
-    /// Ends of the 95 % interval over the trials of the share that was lost; `None` of a single
-    /// trial, and if all trials lost the same share.
+    /// Ends of the 95 % interval of the lost share, over the trials; `None` for a single trial, or
+    /// if all trials lost the same share.
     pub interval: Option<(f64, f64)>,
-    /// The largest share that one trial lost.
+    /// The largest share lost in one trial.
     pub worst: f64,
-    /// Trials that say nothing of the device.
+    /// Number of invalid trials.
     pub invalid: usize,
 }
 
-/// A variant over all trials of its runs; none without trials.
+/// Summarises a variant over all trials of its runs; `None` without trials.
 pub(super) fn soaked((variant, label): (usize, &str), runs: &[MethodRun]) -> Option<SoakOutcome> {
-    let own = || runs.iter().filter(|run| run.variant == variant).flat_map(|run| &run.points);
-    let valid: Vec<(&MethodPoint, f64)> = own().filter_map(|p| Some((p, p.loss_ratio?))).collect();
+    let points = || runs.iter().filter(|run| run.variant == variant).flat_map(|run| &run.points);
+    let valid: Vec<(&MethodPoint, f64)> =
+        points().filter_map(|p| Some((p, p.loss_ratio?))).collect();
     let offered = valid.iter().map(|(point, _)| point.offered).sum();
     let all: u64 = valid.iter().map(|(point, _)| point.offered - point.forwarded).sum();
     let surely = |(point, loss): &(&MethodPoint, f64)| match point.loss_at_most {
@@ -50,7 +50,7 @@ pub(super) fn soaked((variant, label): (usize, &str), runs: &[MethodRun]) -> Opt
     Some(SoakOutcome {
         variant,
         label: label.to_owned(),
-        load: own().next()?.load,
+        load: points().next()?.load,
         trials: valid.len(),
         lossy: valid.iter().filter(|(_, loss)| *loss > 0.0).count(),
         lost,
@@ -58,6 +58,6 @@ pub(super) fn soaked((variant, label): (usize, &str), runs: &[MethodRun]) -> Opt
         offered,
         interval,
         worst: valid.iter().map(|(_, loss)| *loss).fold(0.0, f64::max),
-        invalid: own().count() - valid.len(),
+        invalid: points().count() - valid.len(),
     })
 }

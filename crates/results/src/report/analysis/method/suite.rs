@@ -1,4 +1,4 @@
-//! The tests of RFC 2544 side by side, and what was done otherwise than it asks.
+//! The tests of RFC 2544 side by side, and deviations from RFC 2544.
 
 use super::search::is_none;
 use super::{Method, MethodRun, RunResult};
@@ -11,16 +11,16 @@ use fwdlab_model::units::FrameSize;
 use fwdlab_model::{Plan, Variant};
 use serde::Serialize;
 
-/// What a suite found.
+/// Results of a suite.
 #[derive(Clone, Debug, Serialize)]
 pub struct Suite {
     /// A row for each variant.
     pub rows: Vec<SuiteRow>,
-    /// What was done otherwise than RFC 2544 asks, a sentence each.
+    /// Deviations from RFC 2544, one sentence each.
     pub deviations: Vec<String>,
 }
 
-/// What a suite found in a variant: medians over its runs.
+/// Results of a suite for a variant: medians over its runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct SuiteRow {
     /// Index of the variant.
@@ -31,46 +31,46 @@ pub struct SuiteRow {
     pub frame_size: FrameSize,
     /// Conditional throughput of the first goal, packets per second.
     pub throughput: Option<f64>,
-    /// Runs in which it is the line rate: the device is as fast as its link, or faster.
+    /// Number of runs at line rate: the device is at least as fast as its link.
     #[serde(skip_serializing_if = "is_none")]
     pub at_line: usize,
-    /// Where no throughput was found: no less than this, packets per second, as nothing greater
-    /// was tried.
+    /// Lower bound of the throughput, packets per second, if no throughput was found: the highest
+    /// load tried.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_least: Option<f64>,
-    /// The same in bits per second on the link, with preamble and gap (L1), and without (L2).
+    /// The throughput in bits per second on the link, with preamble and gap (L1), and without (L2).
     pub bits: Option<(f64, f64)>,
-    /// The same over the packets that the links take at most; none where no line rate is known.
+    /// Ratio of the throughput to the line rate; `None` if the line rate is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub of_line: Option<f64>,
-    /// The same over the maximum offered load (RFC 2285, 3.5.3).
+    /// Ratio of the throughput to the maximum offered load (RFC 2285, 3.5.3).
     pub of_maximum: Option<f64>,
     /// Maximum offered load, packets per second.
     pub maximum: Option<f64>,
     /// Mean one-way delay at the throughput, seconds.
     pub latency_s: Option<f64>,
-    /// Share lost at it.
+    /// Share lost at the throughput.
     pub loss: Option<f64>,
-    /// Mean length of the longest bursts that lost nothing, frames.
+    /// Mean length of the longest bursts without loss, frames.
     pub burst: Option<f64>,
     /// Corrected buffer time, seconds (RFC 9004).
     pub buffer_s: Option<f64>,
-    /// Mean time of losses after an overload, seconds.
+    /// Mean duration of loss after an overload, seconds.
     pub recovery_s: Option<f64>,
-    /// Mean time of losses around a reset, seconds.
+    /// Mean duration of loss around a reset, seconds.
     pub reset_s: Option<f64>,
 }
 
-/// What the tests found together.
+/// Combines the results of the tests.
 pub(super) fn suite(contents: &Contents, results: &[RunResult], parts: &[Method]) -> Suite {
     let rows = contents.plan.variants.iter().map(|variant| {
         let number = variant.index;
         let frame = variant.settings.traffic.frame_size;
-        let own = || results.iter().filter(|result| result.variant == number);
-        let of_own = |get: fn(&RunResult) -> Option<f64>| {
-            median(&own().filter_map(get).collect::<Vec<f64>>())
+        let variant_results = || results.iter().filter(|result| result.variant == number);
+        let median_of = |get: fn(&RunResult) -> Option<f64>| {
+            median(&variant_results().filter_map(get).collect::<Vec<f64>>())
         };
-        let maximum = of_own(|result| result.offered_pps);
+        let maximum = median_of(|result| result.offered_pps);
         let lost = |result: &RunResult| {
             let lost = result.offered.checked_sub(result.forwarded)?;
             (result.offered > 0).then(|| lost as f64 / result.offered as f64)
@@ -102,7 +102,7 @@ pub(super) fn suite(contents: &Contents, results: &[RunResult], parts: &[Method]
                 .flat_map(|part| &part.timed)
                 .find(|timed| timed.variant == number)
                 .and_then(|timed| timed.figure("mean")?.seconds),
-            loss: of_own(lost),
+            loss: median_of(lost),
             burst: bursts.and_then(|bursts| Some(bursts.frames?.mean)),
             buffer_s: bursts.and_then(|bursts| bursts.corrected_s),
             recovery_s: interrupted(MethodKind::SystemRecovery),
@@ -112,11 +112,11 @@ pub(super) fn suite(contents: &Contents, results: &[RunResult], parts: &[Method]
     Suite { rows: rows.collect(), deviations: deviations(contents, parts) }
 }
 
-/// Seconds that RFC 2544 asks for: of a trial (section 24), and of an overload (26.5).
-const ASKED_NS: u64 = 60_000_000_000;
-/// Searches for the longest burst that it asks for (26.4).
+/// Duration that RFC 2544 requires for a trial (section 24) and for an overload (26.5).
+const REQUIRED_NS: u64 = 60_000_000_000;
+/// Number of searches for the longest burst that it requires (26.4).
 const BURSTS: u32 = 50;
-/// Trials of the latency test (26.2).
+/// Number of trials of the latency test (26.2).
 const TIMED: u32 = 20;
 /// Frame sizes on Ethernet, with FCS (section 9.1; RFC 5180, section 5.1.1, has the same).
 const SIZES: [u16; 7] = [64, 128, 256, 512, 1024, 1280, 1518];
@@ -124,9 +124,9 @@ const SIZES: [u16; 7] = [64, 128, 256, 512, 1024, 1280, 1518];
 fn deviations(contents: &Contents, parts: &[Method]) -> Vec<String> {
     let plan = &contents.plan;
     let planned = plan.method.as_ref().map_or(&[][..], Planned::parts);
-    let mut said: Vec<String> = sizes(plan).into_iter().collect();
+    let mut sentences: Vec<String> = sizes(plan).into_iter().collect();
     for method in planned {
-        said.extend(of_test(plan, method));
+        sentences.extend(of_test(plan, method));
     }
     let missing = [
         (MethodKind::Mlrsearch, "throughput (26.1)"),
@@ -136,21 +136,22 @@ fn deviations(contents: &Contents, parts: &[Method]) -> Vec<String> {
         (MethodKind::SystemRecovery, "system recovery (26.5)"),
         (MethodKind::Reset, "reset (26.6)"),
     ];
-    let left = missing.iter().filter(|(kind, _)| planned.iter().all(|part| part.kind() != *kind));
-    let left: Vec<&str> = left.map(|(_, name)| *name).collect();
-    if !left.is_empty() {
-        said.push(format!("Left out: {}.", left.join(", ")));
+    let missing_tests =
+        missing.iter().filter(|(kind, _)| planned.iter().all(|part| part.kind() != *kind));
+    let missing_tests: Vec<&str> = missing_tests.map(|(_, name)| *name).collect();
+    if !missing_tests.is_empty() {
+        sentences.push(format!("Left out: {}.", missing_tests.join(", ")));
     }
     let resets = parts.iter().filter(|part| part.kind == MethodKind::Reset);
     let runs: Vec<&MethodRun> = resets.flat_map(|part| &part.runs).collect();
     let is_reset = |run: &&&MethodRun| run.interruptions.iter().any(|one| one.reset.is_some());
     if !runs.is_empty() && runs.iter().filter(is_reset).count() == 0 {
-        said.push(
+        sentences.push(
             "Reset (26.6): this kind of device can't be reset while it meets traffic.".into(),
         );
     }
     let flows = plan.base.traffic.flows;
-    said.push(format!(
+    sentences.push(format!(
         "Addresses (12): {flows} flows (sources x destinations) at once instead of one, then 256 \
          networks."
     ));
@@ -162,42 +163,44 @@ fn deviations(contents: &Contents, parts: &[Method]) -> Vec<String> {
             true => String::new(),
             false => format!(" in {}", one.join("; ")),
         };
-        said.push(format!(
+        sentences.push(format!(
             "Direction (14): one{which}, from sender to receiver; the rates are of one interface."
         ));
     }
-    said.push(
+    sentences.push(
         "Modifiers (11): no broadcasts, management frames or routing updates are sent; filters \
          are factors of the experiment."
             .into(),
     );
-    said.push(
+    sentences.push(
         "Trial (23): static routes and neighbours instead of a routing protocol; a trial ends when \
          every packet is accounted for instead of two seconds after the last, and the next one \
          begins at once instead of five seconds later."
             .into(),
     );
-    said
+    sentences
 }
 
 fn sizes(plan: &Plan) -> Option<String> {
     let measured = |size: u16| {
         plan.variants.iter().any(|variant| {
             let traffic = &variant.settings.traffic;
-            // The stamp makes the smallest frame of IPv6 larger.
-            let stands_for = if traffic.family == Family::Inet6 && size == 64 { 84 } else { size };
-            traffic.frame_size.one() == Some(stands_for)
+            // The stamp makes the smallest IPv6 frame larger.
+            let equivalent = if traffic.family == Family::Inet6 && size == 64 { 84 } else { size };
+            traffic.frame_size.one() == Some(equivalent)
         })
     };
-    let left: Vec<String> =
+    let missing: Vec<String> =
         SIZES.iter().filter(|&&size| !measured(size)).map(ToString::to_string).collect();
     let inet6 = plan.variants.iter().any(|v| v.settings.traffic.family == Family::Inet6);
     let smallest =
         if inet6 { " With IPv6 84 bytes, which the stamp needs, stand for 64." } else { "" };
-    match left.is_empty() {
+    match missing.is_empty() {
         true if smallest.is_empty() => None,
         true => Some(format!("Frame sizes (9.1; RFC 5180):{smallest}")),
-        false => Some(format!("Frame sizes (9.1): without {} bytes.{smallest}", left.join(", "))),
+        false => {
+            Some(format!("Frame sizes (9.1): without {} bytes.{smallest}", missing.join(", ")))
+        }
     }
 }
 
@@ -205,7 +208,7 @@ fn of_test(plan: &Plan, method: &Planned) -> Vec<String> {
     match method {
         Planned::Mlrsearch(search) => {
             let first = search.goals.first();
-            let short = first.filter(|goal| goal.final_ns < ASKED_NS).map(|goal| {
+            let short = first.filter(|goal| goal.final_ns < REQUIRED_NS).map(|goal| {
                 let (ns, sum) = (format_ns(goal.final_ns), format_ns(goal.sum_ns));
                 format!("Throughput (24, 26.1): trials of {ns}, {sum} of them at a load in doubt, instead of 60 s.")
             });
@@ -220,34 +223,35 @@ fn of_test(plan: &Plan, method: &Planned) -> Vec<String> {
             [short, lossy, exceeds].into_iter().flatten().collect()
         }
         Planned::LossCurve { step, .. } => {
-            let mut said = Vec::new();
-            if plan.trial.duration_ns < ASKED_NS {
+            let mut sentences = Vec::new();
+            if plan.trial.duration_ns < REQUIRED_NS {
                 let ns = format_ns(plan.trial.duration_ns);
-                said.push(format!("Frame loss rate (24, 26.3): trials of {ns} instead of 60 s."));
+                sentences
+                    .push(format!("Frame loss rate (24, 26.3): trials of {ns} instead of 60 s."));
             }
             if *step > 0.1 {
                 let step = crate::format::percent(*step, 0);
-                said.push(format!(
+                sentences.push(format!(
                     "Frame loss rate (26.3): steps of {step} instead of 10 % at most."
                 ));
             }
-            said
+            sentences
         }
         Planned::Delays { repeats, .. } => {
-            let mut said = vec![
+            let mut sentences = vec![
                 "Latency (26.2): every packet of the window is timed instead of one of the stream; \
                  from the time at which it was due until it was received, as a store-and-forward \
                  device's, whose frame is then complete at both ends."
                     .to_owned(),
             ];
-            if plan.trial.duration_ns < 2 * ASKED_NS {
+            if plan.trial.duration_ns < 2 * REQUIRED_NS {
                 let ns = format_ns(plan.trial.duration_ns);
-                said.push(format!("Latency (24, 26.2): streams of {ns} instead of 120 s."));
+                sentences.push(format!("Latency (24, 26.2): streams of {ns} instead of 120 s."));
             }
             if *repeats < TIMED {
-                said.push(format!("Latency (26.2): {repeats} trials instead of {TIMED}."));
+                sentences.push(format!("Latency (26.2): {repeats} trials instead of {TIMED}."));
             }
-            said
+            sentences
         }
         Planned::BackToBack { repeats, max_frames } => {
             let few = (*repeats < BURSTS).then(|| {
@@ -258,7 +262,7 @@ fn of_test(plan: &Plan, method: &Planned) -> Vec<String> {
             });
             few.into_iter().chain(short).collect()
         }
-        Planned::SystemRecovery { overload_ns, .. } if *overload_ns < ASKED_NS => {
+        Planned::SystemRecovery { overload_ns, .. } if *overload_ns < REQUIRED_NS => {
             let ns = format_ns(*overload_ns);
             vec![format!("System recovery (26.5): an overload of {ns} instead of 60 s.")]
         }
