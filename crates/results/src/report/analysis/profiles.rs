@@ -1,15 +1,15 @@
-//! CPU time by function: per variant, and per packet against its baseline.
+//! CPU time by function: per variant, and per packet compared with its baseline.
 //!
-//! Samples of the measured runs' windows are shares of the device's work there. A share times the
-//! CPU time per packet that the kernel accounts to the device in the same run is what a function
-//! costs, and blocks are the replicates of differences, so that the parts sum to the difference of
-//! the device alone.
+//! Samples of the measured runs' windows are shares of the device's work. A function's cost is its
+//! share times the CPU time per packet that the kernel accounts to the device in the same run.
+//! Blocks are the replicates of differences, so the parts sum to the difference of the device
+//! alone.
 //!
 //! An extra run contributes to no measured number. If a variant was profiled in several starts of
-//! the device, these are the replicates of differences; with one start its windows are, which show
-//! the precision within this start, not the variation between starts. If the rate of a start lies
-//! outside of the measured runs', it is not representative, and no difference is claimed. Imported
-//! sets have published profiles without windows, and so no intervals.
+//! the device, these are the replicates of differences; with a single start its windows are, which
+//! show the precision within this start, not the variation between starts. If the rate of a start
+//! is outside the range of the measured runs, it is not representative, and no difference is
+//! claimed. Imported sets have published profiles without windows, and therefore no intervals.
 
 mod differences;
 mod results;
@@ -31,14 +31,14 @@ pub use results::{
 };
 use source::{Source, Start};
 
-/// Functions that a table shows.
+/// Maximum number of functions in a table.
 const SHOWN: usize = 12;
 /// Folder of the report's flame graphs.
 pub(super) const FOLDER: &str = "flamegraphs";
-/// Share of the samples below which it is said that they are not of the traffic.
+/// Share of samples within the traffic below which a remark is added.
 const INSIDE: f64 = 0.95;
 
-/// Options of the pictures, and those drawn so far.
+/// Options of the plots, and those drawn so far.
 struct Drawing {
     table: Subsystems,
     is_icicle: bool,
@@ -46,7 +46,7 @@ struct Drawing {
 }
 
 impl Drawing {
-    /// Keeps a picture, and returns its name in the report.
+    /// Adds a plot, and returns its name in the report.
     fn keep(&mut self, stem: &str, svg: String) -> String {
         let name = format!("{FOLDER}/{stem}.svg");
         self.pictures.push((name.clone(), svg.into()));
@@ -54,7 +54,8 @@ impl Drawing {
     }
 }
 
-/// Analyses and draws all profiles of a store, whose runs are `results`; nothing without any.
+/// Analyses and draws all profiles of a store with the run results `results`; returns nothing
+/// without profiles.
 pub(super) fn profiles(
     contents: &Contents,
     results: &[RunResult],
@@ -91,8 +92,8 @@ pub(super) fn profiles(
     (Some(Profiles { variants: profiled, differences, notes }), drawing.pictures)
 }
 
-/// Takes out the remarks that every profile has, or that any measured run has, so that they are
-/// printed once.
+/// Removes remarks that are common to all profiles, or that belong to measured runs, and returns
+/// them once each.
 fn common_remarks(profiled: &mut [ProfiledVariant]) -> Vec<String> {
     let has = |variant: &ProfiledVariant, remark| variant.remarks.contains(remark);
     let mut common: Vec<String> = Vec::new();
@@ -111,12 +112,12 @@ fn common_remarks(profiled: &mut [ProfiledVariant]) -> Vec<String> {
     common
 }
 
-/// The table of subsystems and the direction of the pictures, as they were asked
-/// for when the profiles were taken.
+/// Returns the table of subsystems and the direction of the plots, as requested when the profiles
+/// were taken.
 fn options(profiles: &[StoredProfile], notes: &mut Vec<String>) -> (Subsystems, bool) {
     let fact = |name: &str| profiles.iter().find_map(|p| p.record.facts.get(name));
-    let table = fact("subsystems").map(|own| {
-        Subsystems::extended(own).unwrap_or_else(|error| {
+    let table = fact("subsystems").map(|text| {
+        Subsystems::extended(text).unwrap_or_else(|error| {
             notes.push(format!("the table of subsystems: {error}; the built-in one is used"));
             Subsystems::default()
         })
@@ -124,8 +125,8 @@ fn options(profiles: &[StoredProfile], notes: &mut Vec<String>) -> (Subsystems, 
     (table.unwrap_or_default(), fact("icicle").is_some_and(|value| value == "true"))
 }
 
-/// Stacks published with imported runs, one profile per variant: stacks before
-/// call graphs before pictures.
+/// Returns the stacks published with imported runs, one profile per variant, in order of
+/// preference: stacks, call graphs, pictures.
 fn published(contents: &Contents, variants: &[VariantResult]) -> Vec<Source> {
     let Some(import) = &contents.import else { return Vec::new() };
     let kinds = [DocumentKind::Stacks, DocumentKind::CallGraph, DocumentKind::FlameGraph];
@@ -220,8 +221,8 @@ fn profiled(source: &Source, variant: &VariantResult, drawing: &mut Drawing) -> 
     }
 }
 
-/// The counters of all starts together, in the order of the first; one that a start
-/// could not count is absent.
+/// Sums the counters of all starts, in the order of the first; a counter is absent if a start could
+/// not count it.
 fn counters(starts: &[Start], packets: f64) -> Vec<CounterPerPacket> {
     let mut counters: Vec<CounterPerPacket> = Vec::new();
     for (number, counter) in starts.iter().enumerate().flat_map(|(number, start)| {
@@ -248,7 +249,7 @@ fn counters(starts: &[Start], packets: f64) -> Vec<CounterPerPacket> {
     counters
 }
 
-/// Where packets were lost in all starts.
+/// Sums packet drops by place over all starts.
 fn drops(starts: &[Start]) -> Vec<DropPlace> {
     let mut drops: Vec<DropPlace> = Vec::new();
     for drop in starts.iter().flat_map(|start| &start.record.drops) {
@@ -260,7 +261,7 @@ fn drops(starts: &[Start]) -> Vec<DropPlace> {
     drops
 }
 
-/// What is to be known of the starts, each thing once.
+/// Returns the distinct remarks of the starts.
 fn remarks(starts: &[Start]) -> Vec<String> {
     let mut remarks: Vec<String> = Vec::new();
     for remark in starts.iter().flat_map(|start| &start.record.remarks) {
@@ -271,7 +272,7 @@ fn remarks(starts: &[Start]) -> Vec<String> {
     remarks
 }
 
-/// Share of the samples whose innermost function has a name.
+/// Returns the share of samples whose innermost function has a name.
 fn resolved_share(stacks: &Stacks) -> f64 {
     let named = stacks.iter().filter(|(frames, _)| frames.last().is_some_and(|f| is_resolved(f)));
     let named: u64 = named.map(|(_, count)| count).sum();

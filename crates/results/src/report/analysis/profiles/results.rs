@@ -6,7 +6,7 @@ use fwdlab_model::record::DropPlace;
 use fwdlab_model::units::format_pps;
 use serde::Serialize;
 
-/// Largest difference between rates of profiles at one stated load, as a share.
+/// Maximum relative difference between rates of profiles at one stated load.
 const ALIKE: f64 = 0.05;
 
 /// The profiles of an experiment.
@@ -14,9 +14,9 @@ const ALIKE: f64 = 0.05;
 pub struct Profiles {
     /// One per profiled variant.
     pub variants: Vec<ProfiledVariant>,
-    /// Each profiled variant against its profiled baseline.
+    /// Comparison of each profiled variant with its profiled baseline.
     pub differences: Vec<ProfileDifference>,
-    /// Remarks on the whole, e.g. a table of subsystems that can't be read.
+    /// General remarks, e.g. about a table of subsystems that can't be read.
     pub notes: Vec<String>,
 }
 
@@ -31,40 +31,40 @@ pub struct ProfiledVariant {
     pub source: String,
     /// Source of the samples.
     pub kind: ProfileKind,
-    /// Runs that were sampled.
+    /// Number of sampled runs.
     pub starts: usize,
-    /// The load that it was taken at; none for published profiles.
+    /// The load of the profile; `None` for published profiles.
     pub load: Option<ProfileLoad>,
     /// Rate of each profile run compared with the measured runs; empty if there are too few of
-    /// these.
+    /// them.
     pub agreements: Vec<Agreement>,
-    /// True when one of them ran otherwise than any measured run.
+    /// True if a profile run's rate was outside the range of the measured runs.
     pub is_marked: bool,
-    /// Samples in the window, and outside of it.
+    /// Number of samples in the window.
     pub samples: u64,
-    /// Samples outside of the window; they count for nothing.
+    /// Number of samples outside the window, which are ignored.
     pub outside: u64,
-    /// Share of all samples that lie in the window.
+    /// Share of all samples that are in the window.
     pub inside_share: f64,
-    /// Shares of the samples in the window: work, idle, harness.
+    /// Share of work among the samples in the window.
     pub work_share: f64,
-    /// Idle CPUs.
+    /// Share of idle CPUs.
     pub idle_share: f64,
-    /// Profiler, sender, receiver and whatever else ran there.
+    /// Share of profiler, sender, receiver and other programs.
     pub harness_share: f64,
     /// Share of the work whose innermost function has a name.
     pub resolved_share: f64,
     /// Unit of the costs: `ns`, `cycles` ...
     pub unit: String,
-    /// Packets forwarded in the window; none for published profiles.
+    /// Packets forwarded in the window; `None` for published profiles.
     pub forwarded: Option<u64>,
-    /// Work per packet, in the unit; none without packets.
+    /// Work per packet, in the unit; `None` without packets.
     pub per_packet: Option<f64>,
-    /// The costliest functions by themselves.
+    /// The most expensive functions by their own cost.
     pub functions: Vec<ProfiledFunction>,
-    /// The costliest functions with what they call.
+    /// The most expensive functions, including their callees.
     pub totals: Vec<ProfiledFunction>,
-    /// Subsystems by their own functions, the costliest first.
+    /// Subsystems by their functions' own cost, most expensive first.
     pub subsystems: Vec<ProfiledFunction>,
     /// Counters over the window.
     pub counters: Vec<CounterPerPacket>,
@@ -72,7 +72,7 @@ pub struct ProfiledVariant {
     pub drops: Vec<DropPlace>,
     /// Remarks and errors.
     pub remarks: Vec<String>,
-    /// The flame graph, a file of the report; none when there is nothing to draw.
+    /// The flame graph, a file of the report; `None` if there is nothing to draw.
     pub file: Option<String>,
 }
 
@@ -88,20 +88,20 @@ pub enum ProfileKind {
     Published,
 }
 
-/// The load that a profile was taken at.
+/// The load during a profile.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ProfileLoad {
-    /// Load that `[profile]` states; `None` if the profile ran as the measured runs.
+    /// Load that `[profile]` states; `None` if it was the load of the measured runs.
     pub stated: Option<String>,
     /// Packets sent in the window, per second.
     pub offered_pps: f64,
-    /// Packets that arrived in it, per second.
+    /// Packets that arrived in the window, per second.
     pub forwarded_pps: f64,
 }
 
 impl ProfileLoad {
-    /// Reason not to compare costs at another load with these; `None` if they are comparable.
-    /// Profiles without a stated load are compared with the measured runs instead.
+    /// Returns the reason not to compare costs at another load with these; `None` if they are
+    /// comparable. Profiles without a stated load are compared with the measured runs instead.
     pub(super) fn differs_from(&self, other: &ProfileLoad) -> Option<String> {
         let differs = |a: f64, b: f64| (a / b - 1.0).abs() > ALIKE;
         let is_alike = match (&self.stated, &other.stated) {
@@ -120,14 +120,14 @@ impl ProfileLoad {
     }
 }
 
-/// A function's, or a subsystem's, share.
+/// Share of a function or subsystem.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProfiledFunction {
     /// Name.
     pub name: String,
     /// Share of the work.
     pub share: f64,
-    /// Cost per packet, in the unit; none without packets.
+    /// Cost per packet, in the unit; `None` without packets.
     pub per_packet: Option<f64>,
 }
 
@@ -136,7 +136,7 @@ pub struct ProfiledFunction {
 pub struct CounterPerPacket {
     /// Name.
     pub name: String,
-    /// Increase; none when it could not be counted.
+    /// Increase; `None` if it could not be counted.
     pub value: Option<u64>,
     /// Increase per forwarded packet.
     pub per_packet: Option<f64>,
@@ -144,7 +144,7 @@ pub struct CounterPerPacket {
     pub why_absent: String,
 }
 
-/// A variant's profile against its baseline's.
+/// Comparison of a variant's profile with its baseline's.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProfileDifference {
     /// Label of the variant.
@@ -157,7 +157,7 @@ pub struct ProfileDifference {
     pub unit: String,
     /// Scope of the intervals.
     pub scope: String,
-    /// The functions that differ most, by what they spend in themselves.
+    /// The functions with the largest differences in own cost.
     pub functions: Changes,
     /// The subsystems.
     pub subsystems: Changes,
@@ -166,7 +166,7 @@ pub struct ProfileDifference {
 }
 
 impl ProfileDifference {
-    /// The function that costs most more per packet than in the baseline.
+    /// Returns the function with the largest increase in cost per packet.
     pub fn top_riser(&self) -> Option<&Change> {
         self.functions.risers().next()
     }

@@ -1,5 +1,4 @@
-//! Profiles as they are analysed: each variant's starts, divided into work, idle CPUs
-//! and harness.
+//! Input of the profile analysis: each variant's starts, divided into work, idle CPUs and harness.
 
 use super::super::VariantResult;
 use super::super::device::alone_ns_of_runs;
@@ -13,24 +12,24 @@ use crate::store::{Contents, StoredProfile};
 use fwdlab_model::record::ProfileRecord;
 use std::collections::BTreeMap;
 
-/// One run that was sampled: a start of the device.
+/// One sampled run: a start of the device.
 pub(super) struct Start {
     pub(super) record: ProfileRecord,
-    /// Block of a measured run; 0 for extra ones.
+    /// Block of a measured run; 0 for an extra run.
     block: u32,
     /// Cost of a sample of the device's work, in the source's unit.
     per_sample: f64,
     /// All samples of each window, and the packets forwarded in it.
     windows: Vec<(Split, f64)>,
     outside: u64,
-    /// Its rate beside the measured runs'; none where there are too few of those.
+    /// Its rate compared with the measured runs; `None` if there are too few of them.
     pub(super) agreement: Option<Agreement>,
 }
 
 /// A variant's sampled runs, one or more.
 pub(super) struct Source {
     pub(super) variant: usize,
-    /// Published profiles count a rate in place of packets.
+    /// Published profiles have a rate instead of a packet count.
     pub(super) kind: ProfileKind,
     pub(super) unit: String,
     pub(super) starts: Vec<Start>,
@@ -39,12 +38,12 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// The samples of measured runs, by variant. If the kernel accounts CPU time to the device,
-    /// only runs whose account is used have a cost.
+    /// Returns the samples of measured runs, by variant. If the kernel accounts CPU time to the
+    /// device, only runs whose account is used have a cost.
     pub(super) fn of_measured_runs(contents: &Contents, results: &[RunResult]) -> Vec<Source> {
         let blocks: BTreeMap<u32, u32> = results.iter().map(|run| (run.run, run.block)).collect();
         let alone_ns = alone_ns_of_runs(contents);
-        // A stream holds both variants.
+        // A stream includes both variants.
         let is_stream = contents.plan.design.alternate_ns.is_some();
         let start = |profile: &StoredProfile| {
             let run = profile.record.run?;
@@ -71,7 +70,7 @@ impl Source {
         .collect()
     }
 
-    /// The extra runs that a store holds, by variant.
+    /// Returns the extra runs in a store, by variant.
     pub(super) fn of_profile_runs(contents: &Contents) -> Vec<Source> {
         let is_extra = |profile: &&StoredProfile| profile.record.run.is_none();
         Source::by_variant(
@@ -85,7 +84,7 @@ impl Source {
         )
     }
 
-    /// Sources of the profiles by variant, of those that have starts.
+    /// Groups the profiles by variant; omits variants without starts.
     fn by_variant<'a>(
         profiles: impl Iterator<Item = &'a StoredProfile>,
         kind: ProfileKind,
@@ -94,7 +93,7 @@ impl Source {
         let mut variants: BTreeMap<usize, Vec<&StoredProfile>> = BTreeMap::new();
         for profile in profiles {
             let of_variant = variants.entry(profile.record.variant).or_default();
-            // Starts in another unit would be added up with these.
+            // Samples in different units can't be added.
             if of_variant.first().is_none_or(|first| first.unit == profile.unit) {
                 of_variant.push(profile);
             }
@@ -108,7 +107,7 @@ impl Source {
         variants.into_iter().filter_map(source).collect()
     }
 
-    /// Suffix of the names of its pictures.
+    /// Returns the suffix of the names of its plots.
     pub(super) fn suffix(&self) -> &'static str {
         match self.kind {
             ProfileKind::Starts => "-profile-runs",
@@ -116,8 +115,8 @@ impl Source {
         }
     }
 
-    /// A published profile. Samples of all CPUs over the rate of the variant are
-    /// time of the whole machine per packet.
+    /// Converts a published profile. The ratio of samples of all CPUs to the variant's rate is time
+    /// of the whole machine per packet.
     pub(super) fn published(
         variant: &VariantResult,
         profile: &Profile,
@@ -148,7 +147,7 @@ impl Source {
         })
     }
 
-    /// All starts together.
+    /// Merges all starts.
     pub(super) fn whole(&self) -> Split {
         let mut whole = Split::default();
         for (split, _) in self.windows() {
@@ -159,17 +158,17 @@ impl Source {
         whole
     }
 
-    /// Packets forwarded in all of them.
+    /// Returns the number of packets forwarded in all starts.
     pub(super) fn packets(&self) -> f64 {
         self.windows().map(|(_, packets)| packets).sum()
     }
 
-    /// Samples outside of every window.
+    /// Returns the number of samples outside all windows.
     pub(super) fn outside(&self) -> u64 {
         self.starts.iter().map(|start| start.outside).sum()
     }
 
-    /// Mean cost of a sample of work, in the unit.
+    /// Returns the mean cost of a sample of work, in the unit.
     pub(super) fn per_sample(&self) -> f64 {
         let weigh = |start: &Start| {
             let samples: u64 = start.windows.iter().map(|(split, _)| split.work.total()).sum();
@@ -187,14 +186,14 @@ impl Source {
         self.starts.iter().flat_map(|start| &start.windows)
     }
 
-    /// The start whose rate lies farthest outside of the measured runs'; none when all
-    /// ran as those did.
+    /// Returns the start with a rate farthest outside the range of the measured runs; `None` if all
+    /// are within it.
     pub(super) fn disagreement(&self) -> Option<&Agreement> {
         let all = self.starts.iter().filter_map(|start| start.agreement.as_ref());
         all.filter(|agreement| !agreement.holds()).max_by(|a, b| a.excess().total_cmp(&b.excess()))
     }
 
-    /// The load of all starts together; none where packets were not counted.
+    /// Returns the load over all starts; `None` if packets were not counted.
     pub(super) fn load(&self) -> Option<ProfileLoad> {
         let windows = || self.starts.iter().flat_map(|start| &start.record.windows);
         let span_ns: u64 = windows().map(|w| w.to_ns.saturating_sub(w.from_ns)).sum();
@@ -209,17 +208,17 @@ impl Source {
         })
     }
 
-    /// Windows in which packets were forwarded, of all starts.
+    /// Returns the windows of all starts in which packets were forwarded.
     pub(super) fn by_window(&self) -> Vec<Measured> {
         self.starts.iter().flat_map(Start::by_window).collect()
     }
 
-    /// Each start in which packets were forwarded, as a whole, with its block.
+    /// Returns each complete start in which packets were forwarded, with its block.
     pub(super) fn by_block(&self) -> Vec<(u32, Measured)> {
         self.starts.iter().filter_map(|start| Some((start.block, start.whole()?))).collect()
     }
 
-    /// Each start in which packets were forwarded, as a whole.
+    /// Returns each complete start in which packets were forwarded.
     pub(super) fn by_start(&self) -> Vec<Measured> {
         self.starts.iter().filter_map(Start::whole).collect()
     }

@@ -7,11 +7,11 @@ use fwdlab_model::record::{
 };
 use fwdlab_model::settings::Rate;
 
-/// One million packets a second, a little more from block to block.
+/// One million packets per second, slightly more in each later block.
 const RATE: u64 = 1_000_000;
 
-/// A profile run of a second at `rate`, in two parts, in which the firewall takes
-/// `firewall` samples of `60 + firewall`.
+/// A profile run of one second at `rate`, in two parts, in which the firewall takes `firewall`
+/// samples of `60 + firewall`.
 fn profile(variant: usize, start: u16, rate: u64, firewall: u64) -> StoredProfile {
     let window = |n: u64| ProfileWindow {
         from_ns: n * 500_000_000,
@@ -35,13 +35,13 @@ fn profile(variant: usize, start: u16, rate: u64, firewall: u64) -> StoredProfil
     }
 }
 
-/// Five measured blocks of two variants, and these profiles.
+/// Analyses five measured blocks of two variants with these profiles.
 fn analysed(profiles: Vec<StoredProfile>) -> Profiles {
     let contents = Contents { profiles, ..contents(&|_| DeviceTime::default()) };
     Analysis::of(&contents).profiles.expect("profiles")
 }
 
-/// Five measured blocks of two variants, whose runs have this account of CPU time.
+/// Five measured blocks of two variants, whose runs have this CPU time account.
 fn contents(device: &dyn Fn(&fwdlab_model::PlannedRun) -> DeviceTime) -> Contents {
     let text = "version = 1\n[[factor]]\nname = \"queues\"\nlevels = [1, 2]\n\
                 [design]\nblocks = 5\n[compare]\nbaseline = { queues = 1 }\n";
@@ -81,12 +81,13 @@ fn samples_of(run: &RunRecord, firewall: u64) -> StoredProfile {
     profile
 }
 
-/// The cost of a sample follows from the kernel's account, not from the sampler's period.
+/// The cost of a sample follows from the kernel's account, not from the sampling period.
 #[test]
-fn measured_runs_are_explained_by_block_and_parts_sum_to_the_account() {
+fn profile_differences_by_block_sum_to_cpu_time_account() {
     let account = |planned: &fwdlab_model::PlannedRun| {
         let packets = RATE + 1000 * u64::from(planned.block);
-        // 600 and 800 ns per packet, 50 more in each further block; in two of them 210 apart.
+        // 600 and 800 ns per packet, 50 more in each later block; in two blocks the difference is
+        // 210.
         let apart_ns = 200 + 10 * u64::from(planned.block % 2);
         let cost_ns = 600 + apart_ns * planned.variants[0] as u64 + 50 * u64::from(planned.block);
         DeviceTime {
@@ -115,20 +116,20 @@ fn measured_runs_are_explained_by_block_and_parts_sum_to_the_account() {
     assert!((alone.interval_ns.0 - low).abs() < 1e-9 && (alone.interval_ns.1 - high).abs() < 1e-9);
     let parts: Vec<(&str, f64)> =
         difference.functions.parts.iter().map(|p| (p.name.as_str(), p.difference)).collect();
-    // A quarter of 904 ns in the mean, and three quarters of it less 700.
+    // A quarter of the mean of 904 ns, and three quarters of it minus 700.
     assert_eq!(parts.len(), 2, "{parts:?}");
     assert!(parts[0].0 == "nft_do_chain" && (parts[0].1 - 226.0).abs() < 1e-9, "{parts:?}");
     assert!(parts[1].0 == "ip_rcv" && (parts[1].1 + 22.0).abs() < 1e-9, "{parts:?}");
 
-    // Samples of a run without an account explain nothing.
+    // Samples of a run without an account are not used.
     contents.runs[3].trial.device = DeviceTime::default();
     let found = Analysis::of(&contents).profiles.expect("profiles");
     assert_eq!(found.variants.iter().map(|variant| variant.starts).sum::<usize>(), 9);
 }
 
-/// Without an account a sample costs the time between two samples.
+/// Without an account, a sample costs the time between two samples.
 #[test]
-fn samples_without_an_account_stand_for_their_event() {
+fn samples_without_account_cost_the_sampling_interval() {
     let mut contents = contents(&|_| DeviceTime::default());
     let samples = contents.runs.iter().map(|run| samples_of(run, 20 * run.variants[0] as u64));
     contents.profiles = samples.collect();
@@ -142,7 +143,7 @@ fn samples_without_an_account_stand_for_their_event() {
 
 #[test]
 fn profiles_of_different_loads_claim_no_difference() {
-    // A tenth of what the measured runs are; `offered` and `rate` of the two halves.
+    // A tenth of the measured runs' load; `offered` and `rate` are for both halves together.
     let stated = |variant, forwarded: u64, offered: u64| {
         let mut profile = profile(variant, 0, forwarded, 20);
         profile.record.rate = Some(Rate::Pps(100_000.0));
@@ -154,7 +155,7 @@ fn profiles_of_different_loads_claim_no_difference() {
     let load = alike.variants[1].load.as_ref().expect("a load");
     assert_eq!((load.offered_pps, load.forwarded_pps), (100_000.0, 99_000.0));
     assert_eq!(load.stated.as_deref(), Some("100kpps"));
-    // Neither marked nor held against runs at full load.
+    // Neither marked nor compared with runs at full load.
     assert!(alike.variants.iter().all(|v| !v.is_marked && v.agreements.is_empty()));
     for (forwarded, offered) in [(80_000, 100_000), (90_000, 90_000)] {
         let found = analysed(vec![stated(0, 100_000, 100_000), stated(1, forwarded, offered)]);
@@ -166,7 +167,7 @@ fn profiles_of_different_loads_claim_no_difference() {
 }
 
 #[test]
-fn samples_outside_of_the_traffic_are_told() {
+fn samples_outside_the_traffic_add_a_remark() {
     let mut outside = profile(0, 0, RATE + 2000, 0);
     outside.outside = "napi/d0;veth_poll 60\n".to_owned();
     let found = analysed(vec![outside]);
@@ -190,14 +191,14 @@ fn a_marked_profile_claims_no_difference() {
     ] {
         let found = analysed(vec![profile(0, 0, baseline, 0), profile(1, 0, candidate, 20)]);
         assert!(found.differences.is_empty());
-        let said = found.notes.iter().any(|note| note.contains(words));
-        assert!(said, "{words}: {:?}", found.notes);
+        let is_reported = found.notes.iter().any(|note| note.contains(words));
+        assert!(is_reported, "{words}: {:?}", found.notes);
         assert_eq!(found.variants.iter().filter(|variant| variant.is_marked).count(), 1);
     }
 }
 
 #[test]
-fn several_starts_are_the_replicates_and_their_tables_are_added_up() {
+fn several_starts_are_replicates_and_are_summed() {
     let starts = |variant, firewall: [u64; 3]| -> Vec<StoredProfile> {
         let each = firewall.into_iter().enumerate();
         each.map(|(n, firewall)| profile(variant, n as u16, RATE + 2000, firewall)).collect()
@@ -215,17 +216,17 @@ fn several_starts_are_the_replicates_and_their_tables_are_added_up() {
     );
     let firewall = &difference.functions.parts[0];
     assert_eq!(firewall.name, "nft_do_chain");
-    // The mean of 36, 40 and 50 samples of 500 us over 1.002e6 packets each,
-    // and Welch's interval against three zeros.
+    // The mean of 36, 40 and 50 samples of 500 us over 1.002e6 packets each, and Welch's interval
+    // against three zeros.
     let (low, high) = firewall.interval.expect("an interval over starts");
     let cost = |samples: f64| samples * 500_000.0 / (RATE as f64 + 2000.0);
     assert!((firewall.difference - cost(42.0)).abs() < 1e-9, "{firewall:?}");
-    // s = 7.2111, over the root of 3: 4.1633; t with 2 degrees of freedom 4.30265.
+    // s = 7.2111, divided by the root of 3: 4.1633; t with 2 degrees of freedom 4.30265.
     let half = 4.302_652_729_911_275 * 4.163_331_998_932_266;
     assert!((low - cost(42.0 - half)).abs() < 1e-6, "{low} {high}");
     assert!((high - cost(42.0 + half)).abs() < 1e-6, "{low} {high}");
 
-    // One start of one of them has no scatter over starts: then windows are compared.
+    // A single start of one variant has no scatter over starts, so windows are compared.
     let one = [starts(0, [0, 0, 0]), vec![profile(1, 0, RATE + 2000, 20)]].concat();
     let found = analysed(one);
     assert!(found.differences[0].scope.contains("this start"), "{}", found.differences[0].scope);
