@@ -1,9 +1,8 @@
-//! Power analysis: what an experiment can detect, from the scatter of earlier runs.
+//! Power analysis: detectable effects of an experiment, from the scatter of earlier runs.
 //!
-//! The scatter of blocks depends on testbed and device, hardly on the variants: the
-//! runs of another experiment can be used ([`Known::of`]), those of a simulated
-//! device or another testbed can't. Not done here: finding stores, estimating
-//! durations.
+//! The scatter of blocks depends on testbed and device, but hardly on the variants, so runs of
+//! another experiment are usable ([`Known::of`]), unless they are from a simulated device or
+//! another testbed. Finding stores and estimating durations are elsewhere.
 
 use super::comparisons::{criteria, mode, of, streams};
 use super::figures::run_results;
@@ -20,34 +19,34 @@ use fwdlab_model::settings::{SimSettings, TestbedKind};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// With fewer degrees of freedom the scatter's upper limit is planned from.
+/// Degrees of freedom below which planning uses the scatter's upper limit.
 const ENOUGH_DF: f64 = 10.0;
 /// Confidence of that limit.
 const UPPER: f64 = 0.8;
-/// What a reader compares of two surroundings: section, name, what it is called.
+/// Compared properties of two environments: section, name, and displayed name.
 const SURROUNDINGS: [(&str, &str, &str); 2] =
     [("cpu", "model", "CPU"), ("kernel", "release", "kernel")];
 
 /// Scatter estimated from the runs of one store.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Known {
-    /// Hash of the plan that they were measured for.
+    /// Hash of the plan of these runs.
     pub plan_hash: String,
     /// True if it is the current plan.
     pub same_plan: bool,
-    /// Blocks (streams in an alternation) of the comparison that has most.
+    /// Blocks (in an alternation, streams) of the comparison that has most.
     pub blocks: usize,
-    /// What is different there: another plan, another machine.
+    /// Differences from the current experiment: another plan, another machine.
     pub remarks: Vec<String>,
     /// Log ratios of the blocks of each comparison.
     #[serde(skip)]
     log_ratios: Vec<Vec<f64>>,
 }
 
-/// Why a store can't be used to plan an experiment.
+/// Reason why a store can't be used to plan an experiment.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unusable {
-    /// Nothing was measured.
+    /// The store has no runs.
     #[error("it holds no runs")]
     NoRuns,
     /// The runs come from another kind of testbed.
@@ -55,13 +54,13 @@ pub enum Unusable {
     OtherTestbed {
         /// Testbed of the runs.
         stored: String,
-        /// Testbed that the plan asks for.
+        /// Testbed of the plan.
         asked: String,
     },
     /// Another device was tested.
     #[error("it is of another device under test")]
     OtherDevice,
-    /// Blocks there are streams here, or the other way round.
+    /// Only one of the experiments is an alternation, so blocks are streams in one of them.
     #[error("only one of the two alternates levels within streams")]
     OtherUnit,
     /// No comparison has two blocks.
@@ -69,17 +68,21 @@ pub enum Unusable {
     TooFew {
         /// Blocks or streams.
         unit: &'static str,
-        /// How many it takes.
+        /// Minimum number.
         need: usize,
     },
 }
 
 impl Known {
-    /// What a store tells about `plan` on the machine with the surroundings `here`.
+    /// Extracts the scatter from a store for `plan` on the machine with this `environment`.
     ///
     /// # Errors
-    /// When it is about another testbed or device, or has too few blocks.
-    pub fn of(contents: &Contents, plan: &Plan, here: &Environment) -> Result<Known, Unusable> {
+    /// If the store is of another testbed or device, or has too few blocks.
+    pub fn of(
+        contents: &Contents,
+        plan: &Plan,
+        environment: &Environment,
+    ) -> Result<Known, Unusable> {
         if contents.runs.is_empty() {
             return Err(Unusable::NoRuns);
         }
@@ -99,21 +102,21 @@ impl Known {
             plan_hash: contents.plan.hash.clone(),
             same_plan: contents.plan.hash == plan.hash,
             blocks,
-            remarks: remarks(contents, plan, here),
+            remarks: remarks(contents, plan, environment),
             log_ratios,
         })
     }
 }
 
-/// Where the testbed is chosen on the spot, only the plan's own runs can come
-/// from a simulated device: it stands for no other.
+/// Checks that the device is the same. If the testbed is chosen at run time, results of a simulated
+/// device are only used for the same plan.
 fn same_device(
     contents: &Contents,
     plan: &Plan,
     stored: Option<TestbedKind>,
 ) -> Result<(), Unusable> {
-    let asked = &plan.base.testbed;
-    let same_testbed = match asked.kind {
+    let testbed = &plan.base.testbed;
+    let same_testbed = match testbed.kind {
         TestbedKind::Auto => {
             use TestbedKind::{Archive, Memory, Sim};
             let alone = matches!(stored, Some(Memory | Sim | Archive));
@@ -123,21 +126,21 @@ fn same_device(
     };
     if !same_testbed {
         let stored = stored.map_or("none", TestbedKind::name).to_owned();
-        let asked = asked.kind.name().to_owned();
+        let asked = testbed.kind.name().to_owned();
         return Err(Unusable::OtherTestbed { stored, asked });
     }
     let simulated = |sim: &SimSettings| (sim.noise, sim.drift, sim.phi, sim.jitter);
-    let there = &contents.plan.base;
-    let other_law =
-        stored == Some(TestbedKind::Sim) && simulated(&there.testbed.sim) != simulated(&asked.sim);
-    if there.dut.kind != plan.base.dut.kind || other_law {
+    let stored_settings = &contents.plan.base;
+    let other_law = stored == Some(TestbedKind::Sim)
+        && simulated(&stored_settings.testbed.sim) != simulated(&testbed.sim);
+    if stored_settings.dut.kind != plan.base.dut.kind || other_law {
         return Err(Unusable::OtherDevice);
     }
     Ok(())
 }
 
-/// Candidate over baseline, block by block. Comparisons that can't be made (a
-/// variant that forwarded nothing) tell nothing.
+/// Returns the log ratio of candidate to baseline for each block. Skips impossible comparisons (a
+/// variant that forwarded nothing).
 fn log_ratios(contents: &Contents, figure: RunMetric) -> Vec<Vec<f64>> {
     let (runs, _) = run_results(contents, figure);
     let of_block = |block: &BlockLogs| mean(&block.b) - mean(&block.a);
@@ -159,7 +162,7 @@ fn log_ratios(contents: &Contents, figure: RunMetric) -> Vec<Vec<f64>> {
         .collect()
 }
 
-fn remarks(contents: &Contents, plan: &Plan, here: &Environment) -> Vec<String> {
+fn remarks(contents: &Contents, plan: &Plan, environment: &Environment) -> Vec<String> {
     let stored = &contents.plan;
     let mut remarks = Vec::new();
     if stored.hash != plan.hash {
@@ -173,43 +176,43 @@ fn remarks(contents: &Contents, plan: &Plan, here: &Environment) -> Vec<String> 
     }
     let used = contents.invocations.iter().filter(|i| contents.run_invocations.contains(&i.id));
     let environments: Vec<&Environment> = used.map(|i| &i.invocation.environment).collect();
-    for (section, name, called) in SURROUNDINGS {
+    for (section, name, label) in SURROUNDINGS {
         let value = |of: &Environment| of.0.get(section)?.get(name).cloned();
-        let Some(ours) = value(here) else { continue };
-        let theirs: BTreeSet<String> =
+        let Some(current) = value(environment) else { continue };
+        let others: BTreeSet<String> =
             environments.iter().filter_map(|there| value(there)).collect();
-        for theirs in theirs.iter().filter(|theirs| **theirs != ours) {
-            remarks.push(format!("measured with another {called}: {theirs}, here {ours}"));
+        for other in others.iter().filter(|other| **other != current) {
+            remarks.push(format!("measured with another {label}: {other}, here {current}"));
         }
     }
     remarks
 }
 
-/// Power of an experiment, given the scatter of earlier ones.
+/// Power of an experiment, given the scatter of earlier experiments.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PowerAnalysis {
-    /// Scatter of a block's log ratio, as it was estimated.
+    /// Estimated scatter of a block's log ratio.
     pub scatter: Scatter,
-    /// Standard deviation that all below is calculated with.
+    /// Standard deviation used for all results below.
     pub sd: f64,
-    /// True when that is the scatter's upper 80 % limit.
+    /// True if that is the scatter's upper 80 % limit.
     pub is_upper: bool,
-    /// What the planned blocks find; none for fewer than two.
+    /// Power of the planned blocks; `None` for fewer than two.
     pub design: Option<planning::PowerAnalysis>,
-    /// Blocks (at most, where it may end early) that find a change of the margin
-    /// with a chance of 90 %; none when `most_blocks` don't.
+    /// Number of blocks (the maximum, if the experiment may stop early) that detect a change of the
+    /// margin's size with a probability of 90 %; `None` if `most_blocks` are not enough.
     pub blocks_for_margin: Option<u32>,
-    /// Blocks that show two equal variants equivalent with a chance of 80 %, and
-    /// with one of 90 %.
+    /// Numbers of blocks that show equivalence of two equal variants with a probability of 80 % and
+    /// 90 %.
     pub blocks_for_equivalence: [Option<u32>; 2],
-    /// The most blocks that were considered.
+    /// Maximum number of blocks considered.
     pub most_blocks: u32,
 }
 
 impl PowerAnalysis {
-    /// What `plan` will find if blocks scatter as they did in `known`. A pilot,
-    /// like any history that is short, is believed only up to its upper limit.
-    /// None when nothing is compared, known, or scatters.
+    /// Predicts the power of `plan` if blocks scatter as in `known`. Uses the upper limit of the
+    /// scatter of a pilot or of a short history. `None` if there are no comparisons, no data or no
+    /// scatter.
     pub fn of(plan: &Plan, known: &[&Known], is_pilot: bool) -> Option<PowerAnalysis> {
         let comparisons: Vec<Vec<f64>> =
             known.iter().flat_map(|known| known.log_ratios.iter().cloned()).collect();
@@ -230,8 +233,8 @@ impl PowerAnalysis {
     }
 }
 
-/// The design of a plan for [`planning`]; none when nothing is compared, or revisions by their
-/// builds, where blocks decide nothing.
+/// Returns the design of a plan for [`planning`]; `None` without comparisons, and for revisions
+/// compared by builds, for which the number of blocks is irrelevant.
 pub fn design(plan: &Plan) -> Option<planning::Design> {
     (!plan.pairs().is_empty() && !plan.has_builds()).then(|| planning::Design {
         blocks: plan.design.blocks,

@@ -16,8 +16,7 @@ fn environment(cpu: &str) -> Environment {
     Environment(BTreeMap::from([("cpu".to_owned(), model)]))
 }
 
-/// A store of `plan` whose second variant forwards what `log_ratios` say, block
-/// by block.
+/// A store of `plan` whose second variant has the given log ratio in each block.
 fn contents(plan: &Plan, testbed: &str, log_ratios: &[f64]) -> Contents {
     let record = |run: &fwdlab_model::PlannedRun| {
         let log_ratio = log_ratios.get(run.block as usize)?;
@@ -65,61 +64,62 @@ fn contents(plan: &Plan, testbed: &str, log_ratios: &[f64]) -> Contents {
 }
 
 #[test]
-fn scatter_is_that_of_the_blocks() {
+fn scatter_is_computed_from_blocks() {
     let plan = plan(NETNS);
     let stored = contents(&plan, "netns", &[0.01, 0.03, 0.05]);
     let known = Known::of(&stored, &plan, &environment("Zen 3")).unwrap();
     assert!(known.same_plan && known.remarks.is_empty(), "{known:?}");
     assert_eq!(known.blocks, 3);
-    let outlook = PowerAnalysis::of(&plan, &[&known], false).unwrap();
-    assert!((outlook.scatter.sd - 0.02).abs() < 1e-6, "{outlook:?}");
-    assert_eq!(outlook.scatter.df, 2.0);
+    let analysis = PowerAnalysis::of(&plan, &[&known], false).unwrap();
+    assert!((analysis.scatter.sd - 0.02).abs() < 1e-6, "{analysis:?}");
+    assert_eq!(analysis.scatter.df, 2.0);
     // scipy 1.17.1: sqrt(2 / chi2.ppf(.2, 2)) = 2.1169.
-    assert!(outlook.is_upper && (outlook.sd / 0.02 - 2.1169).abs() < 1e-3, "{outlook:?}");
-    let design = outlook.design.unwrap();
+    assert!(analysis.is_upper && (analysis.sd / 0.02 - 2.1169).abs() < 1e-3, "{analysis:?}");
+    let design = analysis.design.unwrap();
     assert!(design.mde_90 > design.mde_80);
     assert_eq!(design.outcomes.len(), 5);
 }
 
 #[test]
-fn long_histories_are_believed_and_pilots_are_not() {
+fn pilot_uses_upper_limit_of_scatter() {
     let plan = plan(NETNS);
     let log_ratios: Vec<f64> = (0..12).map(|i| 0.01 * f64::from(i % 2)).collect();
     let stored = contents(&plan, "netns", &log_ratios);
     let known = Known::of(&stored, &plan, &Environment::default()).unwrap();
-    let believed = PowerAnalysis::of(&plan, &[&known], false).unwrap();
-    assert!(!believed.is_upper && believed.sd == believed.scatter.sd);
+    let history = PowerAnalysis::of(&plan, &[&known], false).unwrap();
+    assert!(!history.is_upper && history.sd == history.scatter.sd);
     let pilot = PowerAnalysis::of(&plan, &[&known], true).unwrap();
-    assert!(pilot.is_upper && pilot.sd > believed.sd);
-    assert!(pilot.blocks_for_margin >= believed.blocks_for_margin);
+    assert!(pilot.is_upper && pilot.sd > history.sd);
+    assert!(pilot.blocks_for_margin >= history.blocks_for_margin);
 }
 
 #[test]
-fn stores_are_pooled_each_around_its_mean() {
+fn stores_are_pooled_around_their_means() {
     let plan = plan(NETNS);
     let known = |log_ratios: &[f64]| {
         Known::of(&contents(&plan, "netns", log_ratios), &plan, &Environment::default()).unwrap()
     };
     let (one, two) = (known(&[0.0, 0.02]), known(&[0.5, 0.52]));
-    let outlook = PowerAnalysis::of(&plan, &[&one, &two], false).unwrap();
-    assert_eq!(outlook.scatter.df, 2.0);
-    assert!((outlook.scatter.sd - 0.02 / 2f64.sqrt()).abs() < 1e-6, "{outlook:?}");
+    let analysis = PowerAnalysis::of(&plan, &[&one, &two], false).unwrap();
+    assert_eq!(analysis.scatter.df, 2.0);
+    assert!((analysis.scatter.sd - 0.02 / 2f64.sqrt()).abs() < 1e-6, "{analysis:?}");
 }
 
 #[test]
-fn another_plan_of_the_same_device_tells_and_says_so() {
-    let (here, there) = (plan(NETNS), plan(&NETNS.replace("blocks = 12", "blocks = 4")));
-    let stored = contents(&there, "netns", &[0.0, 0.01]);
-    let known = Known::of(&stored, &here, &environment("Zen 4")).unwrap();
+fn other_plan_of_same_device_is_used_with_remark() {
+    let (current, other) = (plan(NETNS), plan(&NETNS.replace("blocks = 12", "blocks = 4")));
+    let stored = contents(&other, "netns", &[0.0, 0.01]);
+    let known = Known::of(&stored, &current, &environment("Zen 4")).unwrap();
     assert!(!known.same_plan);
     assert!(known.remarks[0].starts_with("another plan of the same device"), "{known:?}");
     assert_eq!(known.remarks[1], "measured with another CPU: Zen 3, here Zen 4");
 }
 
 #[test]
-fn other_testbeds_and_devices_tell_nothing() {
-    let here = Environment::default();
-    let refused = |stored: &Contents, plan: &Plan| Known::of(stored, plan, &here).unwrap_err();
+fn other_testbeds_and_devices_are_refused() {
+    let environment = Environment::default();
+    let refused =
+        |stored: &Contents, plan: &Plan| Known::of(stored, plan, &environment).unwrap_err();
     let netns = plan(NETNS);
     let sim = plan(&NETNS.replace("netns", "sim"));
     let auto = plan(&NETNS.replace("netns", "auto"));
@@ -127,8 +127,8 @@ fn other_testbeds_and_devices_tell_nothing() {
     for plan in [&netns, &auto] {
         assert!(matches!(refused(&simulated, plan), Unusable::OtherTestbed { .. }));
     }
-    // What the same file did where nothing but the simulation was possible.
-    assert!(Known::of(&contents(&auto, "sim", &[0.0, 0.01]), &auto, &here).is_ok());
+    // The same plan may use simulated runs.
+    assert!(Known::of(&contents(&auto, "sim", &[0.0, 0.01]), &auto, &environment).is_ok());
     let noisier = NETNS.replace("\"netns\"", "\"sim\"\n[testbed.sim]\nnoise = 0.2");
     assert_eq!(refused(&simulated, &plan(&noisier)), Unusable::OtherDevice);
     let one = contents(&netns, "netns", &[0.0]);
@@ -137,20 +137,20 @@ fn other_testbeds_and_devices_tell_nothing() {
 }
 
 #[test]
-fn stopping_rules_are_planned_with() {
+fn stopping_rule_affects_predicted_blocks() {
     let planned = plan(&NETNS.replace("blocks = 12", "stop = \"planned\"\nmax_blocks = 12"));
     assert_eq!(planned.design.stop, Some(Stop::Planned));
     let stored = contents(&planned, "netns", &[0.0, 0.01, 0.0, 0.01]);
     let known = Known::of(&stored, &planned, &Environment::default()).unwrap();
-    let outlook = PowerAnalysis::of(&planned, &[&known], false).unwrap();
+    let analysis = PowerAnalysis::of(&planned, &[&known], false).unwrap();
     let blocks: Vec<f64> =
-        outlook.design.unwrap().outcomes.iter().map(|outcome| outcome.blocks).collect();
-    // A change of 5 % ends it before one of 1 % does.
+        analysis.design.unwrap().outcomes.iter().map(|outcome| outcome.blocks).collect();
+    // A change of 5 % ends the experiment before a change of 1 %.
     assert!(blocks[4] < blocks[1] && blocks[1] <= 12.0, "{blocks:?}");
 }
 
 #[test]
-fn nothing_known_is_no_outlook() {
+fn unknown_or_zero_scatter_has_no_power_analysis() {
     let plan = plan(NETNS);
     assert_eq!(PowerAnalysis::of(&plan, &[], false), None);
     let same = contents(&plan, "netns", &[0.01, 0.01]);
