@@ -1,7 +1,6 @@
-//! The set-up as the list at the top of a report: one line per thing.
+//! The set-up as the list at the top of a report, one line per item.
 //!
-//! A setting that varies shows all its values, whatever the factor is called
-//! that varies it.
+//! A varied setting shows all its values, whatever the name of its factor.
 
 mod laboratory;
 mod router;
@@ -17,7 +16,7 @@ use fwdlab_model::record::Environment;
 use fwdlab_model::settings::{Arrangement, Directions, DutKind, Rate, TestbedKind};
 use fwdlab_model::units::format_pps;
 
-/// All lines, from the machine to the design.
+/// Returns all lines, from the machine to the design.
 pub(super) fn lines(contents: &Contents, testbed: &Testbed) -> Vec<String> {
     if let Some(import) = &contents.import {
         return imported(contents, import);
@@ -67,8 +66,7 @@ fn is_both(settings: &Settings) -> bool {
     settings.traffic.directions == Directions::Both
 }
 
-/// The set-up in three lines, for who knows nothing of it: the machine, the traffic, the
-/// design.
+/// Returns the set-up in three lines, for readers who don't know it: machine, traffic, design.
 pub(super) fn brief(contents: &Contents, testbed: &Testbed) -> Vec<String> {
     if let Some(import) = &contents.import {
         return imported(contents, import).into_iter().take(3).collect();
@@ -95,14 +93,14 @@ pub(super) fn brief(contents: &Contents, testbed: &Testbed) -> Vec<String> {
     vec![machine.join("; "), traffic.join(", "), design(contents)]
 }
 
-/// The revision that was measured, as the user gave it.
+/// The measured revision, as given by the user.
 fn revision_line(contents: &Contents) -> Option<String> {
     let mut environments = contents.invocations.iter().map(|stored| &stored.invocation.environment);
     Some(format!("Revision: {}", environments.find_map(revision)?))
 }
 
-/// Those of an imported experiment: what its logs, its configurations and its
-/// text say, and no word about settings that they don't show.
+/// Returns the lines of an imported experiment: contents of its logs, configurations and text,
+/// without settings that they don't contain.
 fn imported(contents: &Contents, import: &Import) -> Vec<String> {
     let about = &import.about;
     let place = [&about.machine, &about.interface, &about.topic, &about.label];
@@ -132,20 +130,20 @@ fn testbed_line(testbed: &Testbed) -> String {
              kernel forwarded them"
         }
         Some(TestbedKind::Ssh) => "hosts of a laboratory, reached over ssh",
-        // What it is worth, in the first sentence.
+        // The first sentence of the caption.
         Some(TestbedKind::Vm) if testbed.caption.starts_with("emulated") => {
             testbed.caption.split_once(". ").map_or(&*testbed.caption, |(first, _)| first)
         }
         Some(TestbedKind::Vm) => "virtual machine (QEMU, KVM) of this machine",
         Some(TestbedKind::Sim) => "simulated device",
-        // Never recorded of a run, and of an import nothing is said here.
+        // Runs never record these kinds, and imports don't have this line.
         Some(kind @ (TestbedKind::Auto | TestbedKind::Archive)) => kind.name(),
         None => "none was used yet",
     };
     format!("Testbed: {kind}")
 }
 
-/// CPU and kernel of the invocation that recorded the first run.
+/// Returns CPU and kernel of the invocation that recorded the first run.
 fn machine(contents: &Contents) -> Vec<String> {
     let used = contents.run_invocations.first();
     let Some(stored) = contents
@@ -156,13 +154,13 @@ fn machine(contents: &Contents) -> Vec<String> {
     else {
         return Vec::new();
     };
-    // What computes a simulation has no part in its figures.
+    // The machine that computes a simulation does not affect its results.
     if stored.invocation.testbed == TestbedKind::Sim {
         return Vec::new();
     }
     let environment = &stored.invocation.environment;
     let mut lines = Vec::new();
-    // Of several machines, that of the device under test.
+    // With several machines, the device under test's.
     let of = match stored.invocation.testbed {
         TestbedKind::Ssh => "DUT, ",
         TestbedKind::Vm => "machine that QEMU ran on, ",
@@ -184,12 +182,12 @@ fn value<'a>(environment: &'a Environment, section: &str, name: &str) -> Option<
     environment.0.get(section)?.get(name).map(String::as_str)
 }
 
-/// Facts that every run states, and states alike (e.g. the sender in use).
+/// Returns facts that are equal in all runs (e.g. the sender in use).
 fn facts(contents: &Contents) -> Vec<String> {
     let Some(first) = contents.runs.first() else {
         return Vec::new();
     };
-    let alike: Vec<String> = first
+    let common: Vec<String> = first
         .facts
         .iter()
         .filter(|(name, value)| {
@@ -197,13 +195,13 @@ fn facts(contents: &Contents) -> Vec<String> {
         })
         .map(|(name, value)| format!("{name} {value}"))
         .collect();
-    if alike.is_empty() {
+    if common.is_empty() {
         return Vec::new();
     }
-    vec![format!("As read back in every run: {}", alike.join(", "))]
+    vec![format!("As read back in every run: {}", common.join(", "))]
 }
 
-/// The load as it was measured, beside what was asked for.
+/// Formats the measured load, with the intended one.
 fn load(contents: &Contents) -> String {
     let rates: Vec<f64> = contents
         .runs
@@ -235,15 +233,14 @@ fn load(contents: &Contents) -> String {
     }
 }
 
-/// What was lost in the windows: as counted, whatever arrangement and rate promise.
+/// Formats the loss in the windows: as counted, not as expected from arrangement and rate.
 fn loss(contents: &Contents, is_loaded: bool) -> Option<String> {
     let runs = contents.runs.iter().filter(|run| run.trial.window.offered > 0);
     let lost: Vec<f64> = runs.map(|run| run.trial.window.loss_ratio()).collect();
     Some(format!("Packets lost in the windows, as counted: {}", loss_of(&lost, is_loaded)?))
 }
 
-/// The same of the loss ratios of runs, of a device that was loaded or went in lockstep;
-/// none of no run.
+/// Formats the loss ratios of runs of a loaded device or of one in lockstep; `None` without runs.
 fn loss_of(lost: &[f64], is_loaded: bool) -> Option<String> {
     let with_loss = lost.iter().filter(|ratio| **ratio > 0.0).count();
     let most = lost.iter().copied().fold(0.0, f64::max);
@@ -260,7 +257,7 @@ fn loss_of(lost: &[f64], is_loaded: bool) -> Option<String> {
     })
 }
 
-/// Rounding must not make loss of nothing, nor nothing of loss.
+/// Formats a percentage such that zero and small losses remain distinct.
 fn percent(ratio: f64) -> String {
     match 100.0 * ratio {
         zero if zero <= 0.0 => "0 %".to_owned(),
@@ -317,12 +314,12 @@ fn design(contents: &Contents) -> String {
     }
 }
 
-/// A line with all values that a setting takes in the plan's variants.
+/// Formats a line with all values of a setting in the plan's variants.
 fn varied(contents: &Contents, name: &str, describe: impl Fn(&Settings) -> String) -> String {
     varied_of(contents, |_| true, name, describe)
 }
 
-/// The same of those variants that have the setting at all.
+/// As [`varied`], for the variants that have the setting.
 fn varied_of(
     contents: &Contents,
     has: impl Fn(&Settings) -> bool,
@@ -341,7 +338,7 @@ fn varied_of(
     format!("{name}{}{mark}", listed(&values))
 }
 
-/// True when a variant has it.
+/// Returns true if any variant matches.
 fn is_any(contents: &Contents, has: impl Fn(&Settings) -> bool) -> bool {
     contents.plan.variants.iter().any(|variant| has(&variant.settings))
 }
@@ -351,20 +348,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loss_is_told_as_it_was_counted_whatever_the_plan_promised() {
+    fn loss_line_reports_counted_loss() {
         assert_eq!(loss_of(&[], true), None);
-        let told = |lost: &[f64]| loss_of(lost, true).unwrap_or_default();
-        assert!(told(&[0.0; 8]).starts_with("none in any of 8 runs"));
-        let most = told(&[0.69, 0.5, 0.695]);
+        let line = |lost: &[f64]| loss_of(lost, true).unwrap_or_default();
+        assert!(line(&[0.0; 8]).starts_with("none in any of 8 runs"));
+        let most = line(&[0.69, 0.5, 0.695]);
         assert_eq!(most, "in 3 of 3 runs, 50.00 % to 69.50 % of those offered");
-        // One packet of a run is loss, and not one of 0.00 %.
-        let one = told(&[0.0, 1e-7, 0.0]);
+        // One lost packet is reported as loss, not as 0.00 %.
+        let one = line(&[0.0, 1e-7, 0.0]);
         assert_eq!(one, "in 1 of 3 runs, 0 % to less than 0.01 % of those offered");
     }
 
     #[test]
-    fn each_kind_of_testbed_is_named() {
-        // That each kind has a line, the compiler sees.
+    fn testbed_line_names_each_kind() {
+        // The compiler checks that each kind has a line.
         for (kind, word) in [
             (TestbedKind::Netns, "namespaces"),
             (TestbedKind::Memory, "no kernel forwarded them"),

@@ -1,5 +1,5 @@
-//! Lines of the set-up that speak of a laboratory's hosts. There are none elsewhere, and
-//! none of what nothing was said of.
+//! Set-up lines about the hosts of a laboratory, for other testbeds empty. Settings that an
+//! experiment doesn't make have no line.
 
 use super::is_any;
 use super::rows::{self, as_found};
@@ -9,7 +9,7 @@ use fwdlab_model::Settings;
 use fwdlab_model::settings::{DutKind, Firewall, GeneratorKind, Reboot, Revision, TestbedKind};
 use fwdlab_model::words;
 
-/// What made and counted the traffic, where it was not fwdlab.
+/// Returns the traffic generator, unless it is fwdlab.
 pub(super) fn generator(contents: &Contents) -> Option<String> {
     let is_other = |s: &Settings| s.traffic.generator != GeneratorKind::Fwdlab;
     is_any(contents, is_other).then(|| {
@@ -27,7 +27,7 @@ pub(super) fn generator(contents: &Contents) -> Option<String> {
     })
 }
 
-/// How the device under test was set, as far as it was.
+/// Returns the settings of the device under test that the experiment makes.
 pub(super) fn lines(contents: &Contents) -> Vec<String> {
     let mut lines = Vec::new();
     if is_any(contents, |s| s.dut.remote.revision.is_some()) {

@@ -1,5 +1,4 @@
-//! Lines of the set-up that speak of fwdlab's own router. There are none where no
-//! variant's device is one.
+//! Set-up lines about fwdlab's own router; empty if no variant uses it.
 
 use super::{is_any, rows, varied};
 use crate::store::Contents;
@@ -7,7 +6,7 @@ use fwdlab_model::Settings;
 use fwdlab_model::settings::{DutKind, TestbedKind};
 use fwdlab_model::spec::keys::{self, Owner};
 
-/// What forwards, when it is not the kernel alone.
+/// Returns the forwarding device, unless it is the kernel alone.
 pub(super) fn device(contents: &Contents) -> Option<String> {
     let is_named =
         |s: &Settings| s.dut.kind != DutKind::Linux || s.testbed.kind == TestbedKind::Ssh;
@@ -19,7 +18,7 @@ pub(super) fn device(contents: &Contents) -> Option<String> {
     })
 }
 
-/// How it was set, as far as it matters.
+/// Returns the router's settings that have an effect.
 pub(super) fn lines(contents: &Contents) -> Vec<String> {
     keys::settings()
         .filter(|key| key.owner == Owner::Router && !key.title.is_empty())

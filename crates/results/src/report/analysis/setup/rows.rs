@@ -1,5 +1,5 @@
-//! Lines of the set-up that follow from the rows of the settings' tables: the row has the
-//! title, the kind of value, and what has the setting.
+//! Set-up lines from the rows of the settings' tables: the row contains the title, the kind of
+//! value, and the owner of the setting.
 
 use super::is_any;
 use super::{enabled, varied, varied_of};
@@ -11,15 +11,15 @@ use fwdlab_model::spec::keys::{self, Key, Owner};
 use fwdlab_model::spec::kind::Kind;
 use std::collections::BTreeSet;
 
-/// The line of the setting of this name, if any variant has it; of a table of names, a line
-/// for each name.
+/// Returns the line of the setting of this name, if any variant has it; for a table of names, one
+/// line per name.
 pub(super) fn lines(contents: &Contents, name: &str) -> Vec<String> {
     let Some(key) = keys::setting(name) else { return Vec::new() };
     if matches!(key.kind, Kind::Sysctls | Kind::Variables { .. }) {
         return entries(contents, key);
     }
     let has = |settings: &Settings| has(key, settings);
-    // A setting of hosts is as it was found where nothing is said of it.
+    // A setting of a host without a value is left as found.
     let is_shown = match key.owner {
         Owner::Host | Owner::Freebsd => {
             let default = value(&Settings::default(), key);
@@ -32,7 +32,7 @@ pub(super) fn lines(contents: &Contents, name: &str) -> Vec<String> {
     is_shown.then(line).into_iter().collect()
 }
 
-/// The entries of a table that any variant sets, each with all its values.
+/// Returns the entries of a table that any variant sets, each with all its values.
 fn entries(contents: &Contents, key: &Key) -> Vec<String> {
     let variants = contents.plan.variants.iter().filter(|variant| has(key, &variant.settings));
     let names: BTreeSet<String> = variants
@@ -42,14 +42,15 @@ fn entries(contents: &Contents, key: &Key) -> Vec<String> {
     let line = |name: String| {
         let entry = name.strip_prefix(key.name).unwrap_or(&name);
         varied(contents, &format!("{}{entry} = ", key.title), |settings| {
-            let mut own = of(settings, key).into_iter();
-            own.find(|own| own.name() == name).map_or_else(as_found, |own| own.value())
+            let mut all = of(settings, key).into_iter();
+            all.find(|setting| setting.name() == name)
+                .map_or_else(as_found, |setting| setting.value())
         })
     };
     names.into_iter().map(line).collect()
 }
 
-/// What the settings say of a row.
+/// Returns the settings of a row.
 fn of(settings: &Settings, key: &Key) -> Vec<Setting> {
     settings.all().into_iter().filter(|setting| setting.key() == key.name).collect()
 }
@@ -66,7 +67,7 @@ pub(super) fn as_found() -> String {
     "as found".to_owned()
 }
 
-/// True where a setting has an effect.
+/// Returns true if a setting has an effect.
 fn has(key: &Key, settings: &Settings) -> bool {
     let is_router = settings.dut.kind == DutKind::Router;
     match (key.owner, key.name) {
