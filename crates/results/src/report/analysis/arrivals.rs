@@ -10,57 +10,57 @@ use fwdlab_model::warning::{CheckedSample, faults_in_words};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Results of the receiver's checks of all runs.
+/// Results of the receiver's checks over all runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ArrivalResult {
-    /// How many packets were checked, e.g. `every packet was checked`.
+    /// Number of checked packets, e.g. `every packet was checked`.
     pub checked: String,
-    /// What was checked, and whether nothing was found.
+    /// The checks, with a statement if they found no fault.
     pub sentence: String,
-    /// By variant (set of variants in an alternation), those of which something was found.
+    /// Faults by variant (set of variants in an alternation); variants without faults are omitted.
     pub found: Vec<ArrivalsFound>,
 }
 
-/// What arrived otherwise than it was sent in the runs of one variant, whole trials.
+/// Faults of packets in the runs of one variant, over whole trials.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ArrivalsFound {
     /// Label.
     pub label: String,
-    /// Packets that arrived intact, each once.
+    /// Packets that arrived intact, without duplicates.
     pub intact: u64,
-    /// Packets that arrived damaged; part of those lost.
+    /// Packets that arrived damaged, which count as lost.
     pub damaged: u64,
-    /// The damaged ones by what is wrong with them.
+    /// Damaged packets by fault.
     pub faults: BTreeMap<String, u64>,
-    /// The same in words.
+    /// The faults in words.
     pub faults_in_words: String,
-    /// Where a sample was checked: how many of these were damaged. Damage among the others
-    /// counts as forwarded unless the stamp shows it.
+    /// Damage in the checked sample; `None` if every packet was checked. Damaged packets outside
+    /// the sample count as forwarded unless the stamp reveals the damage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampled: Option<SampledDamage>,
     /// Duplicate packets.
     pub duplicates: u64,
     /// Reordered packets: arrived after a later packet of their flow.
     pub reordered: u64,
-    /// The same as a share of those that arrived, 0 to 1.
+    /// Reordered packets as a share of arrived ones, 0 to 1.
     pub reordered_ratio: f64,
-    /// Runs in which flows did not arrive that chance does not explain.
+    /// Runs with missing flows that chance does not explain.
     pub runs_without_flows: usize,
 }
 
-/// Damage among the packets that were checked, in all runs with a sample together.
+/// Damage among the checked packets, over all runs with a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SampledDamage {
     /// The sample.
     pub sample: CheckedSample,
     /// Damaged share of it, 0 to 1.
     pub share: f64,
-    /// Its 95 % interval over the runs; `None` of a single run, and if all runs had the same
+    /// Its 95 % interval over the runs; `None` for a single run, or if all runs have the same
     /// share.
     pub interval: Option<Interval>,
 }
 
-/// What the runs' receivers found; none where no run's packets were checked.
+/// Summarises the receivers' checks; `None` if no run checked packets.
 pub(super) fn arrivals(contents: &Contents) -> Option<ArrivalResult> {
     let checked: Vec<Checked> =
         contents.runs.iter().map(|run| run.trial.arrivals.checked).collect();
@@ -73,7 +73,7 @@ pub(super) fn arrivals(contents: &Contents) -> Option<ArrivalResult> {
         checked.iter().filter(|checked| !matches!(checked, Checked::Packets { .. })).count();
     let samples: Vec<CheckedSample> =
         contents.runs.iter().filter_map(|run| run.trial.arrivals.sample).collect();
-    let sample = together(&samples);
+    let sample = sum_samples(&samples);
     let mut how_many = sample.map_or_else(|| EVERY.to_owned(), |sample| sample.sentence());
     if samples.len() < checked.len() - others && sample.is_some() {
         how_many += &format!(" in {} runs; in the others every packet was", samples.len());
@@ -121,8 +121,8 @@ pub(super) fn arrivals(contents: &Contents) -> Option<ArrivalResult> {
 
 const EVERY: &str = "every packet was checked";
 
-/// The samples of several runs as one; none of none.
-fn together(samples: &[CheckedSample]) -> Option<CheckedSample> {
+/// Sums the samples of several runs; `None` if there are none.
+fn sum_samples(samples: &[CheckedSample]) -> Option<CheckedSample> {
     let mut sum = *samples.first()?;
     for sample in &samples[1..] {
         sum.checked += sample.checked;
@@ -149,7 +149,7 @@ fn of_runs(label: String, runs: &[&RunRecord]) -> ArrivalsFound {
     found.reordered_ratio = found.reordered as f64 / (found.intact as f64).max(1.0);
     let samples: Vec<CheckedSample> =
         runs.iter().filter_map(|run| run.trial.arrivals.sample).collect();
-    found.sampled = together(&samples).map(|sample| {
+    found.sampled = sum_samples(&samples).map(|sample| {
         let rate = |sample: &CheckedSample| Rate { hits: sample.damaged, of: sample.checked };
         let rates: Vec<Rate> = samples.iter().map(rate).collect();
         let interval = interval_over_groups(&rates, 95.0);

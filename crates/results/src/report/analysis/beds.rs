@@ -1,15 +1,14 @@
 //! Beds: the machines (or laboratories) that an experiment's blocks were measured on.
 //!
-//! Blocks lie within a bed, so that verdicts between variants hold whatever the beds are like.
-//! Here stands what the beds themselves say: whether one of them is faster or slower than the
-//! others, whether a variant makes another difference there than elsewhere, and whether it
-//! drifts. Each bed is held against all others together (two beds: one against the other), by
-//! its blocks: their log ratios between two variants, and their mean logs over all variants. The
-//! bed that differs most is taken out of what the others are held against, and so on, until none
-//! differs. All that is asked of beds is adjusted together, apart from the verdicts between
-//! variants.
+//! Every block is from a single bed, so differences between beds do not affect verdicts between
+//! variants. This module compares the beds themselves: whether one is faster or slower than the
+//! others, whether a variant has a different effect there, and whether it drifts. Each bed is
+//! compared with all others together (of two beds, one with the other), by its blocks: their log
+//! ratios between two variants, and their mean logs over all variants. The most deviant bed is
+//! removed from the reference, and the test is repeated until no bed differs. All tests of beds are
+//! adjusted as one family, separate from the verdicts between variants.
 //!
-//! Left out: which bed is right. That two machines differ is a finding, not a fault.
+//! It does not decide which bed is right: a difference between machines is a result, not a fault.
 
 use super::comparisons::{Answer, Compared, Outcome, adjust, criteria};
 use super::figures::RunResult;
@@ -23,19 +22,19 @@ use crate::store::{Contents, UNNAMED};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Fewest blocks of a bed that are searched for a drift.
+/// Minimum number of blocks of a bed for a test of drift.
 const BLOCKS_OF_DRIFT: usize = 6;
-/// Beds whose names are spelled out.
+/// Maximum number of bed names in a sentence.
 const NAMED: usize = 8;
 
-/// The beds of an experiment, and how they differ.
+/// The beds of an experiment, and their differences.
 #[derive(Clone, Debug, Serialize)]
 pub struct Beds {
     /// Each bed.
     pub beds: Vec<BedResult>,
-    /// For each comparison of the plan and each bed the effect there.
+    /// The effect on each bed, for each comparison of the plan.
     pub effects: Vec<BedEffect>,
-    /// Confidence in percent of all that is asked of beds.
+    /// Joint confidence of all tests of beds, in percent.
     pub confidence: f64,
 }
 
@@ -44,27 +43,28 @@ pub struct Beds {
 pub struct BedResult {
     /// Its name.
     pub bed: String,
-    /// Its runs with a figure.
+    /// Number of its runs with a rate.
     pub runs: usize,
-    /// Its blocks in which every variant has a figure.
+    /// Number of its blocks with a rate of every variant.
     pub blocks: usize,
-    /// Median over these blocks of the geometric mean of the variants, packets per second; none
+    /// Median over these blocks of the geometric mean of the variants, packets per second; `None`
     /// without such blocks.
     pub level_pps: Option<f64>,
-    /// What it is held against: `the others`, or the other one's name.
+    /// Its reference: `the others`, or the other bed's name.
     pub against: String,
-    /// Its level against the others'; none of the first of two, which would be asked twice.
+    /// Its level compared with the reference; `None` for the first of two beds, since one test
+    /// covers both.
     pub level: Option<Outcome>,
-    /// Change of its level from its first block to its last, as a ratio; none where too few
-    /// blocks tell.
+    /// Change of its level from its first block to its last, as a ratio; `None` if there are too
+    /// few blocks.
     pub drift: Option<f64>,
-    /// p-value of the drift, for this bed alone.
+    /// p-value of the drift, unadjusted.
     pub drift_p: Option<f64>,
-    /// True where the drift is there with what is asked of all beds together.
+    /// True if the drift is significant after adjustment for the number of beds.
     pub drifts: bool,
 }
 
-/// What a variant does on one bed.
+/// Effect of a variant on one bed.
 #[derive(Clone, Debug, Serialize)]
 pub struct BedEffect {
     /// Label of the variant.
@@ -73,20 +73,20 @@ pub struct BedEffect {
     pub baseline_label: String,
     /// The bed.
     pub bed: String,
-    /// What it is held against.
+    /// The bed's reference.
     pub against: String,
-    /// The effect there, with an interval for this bed alone.
+    /// The effect on the bed, with an unadjusted interval.
     pub here: Outcome,
-    /// The effect there over the effect elsewhere; none of the first of two beds.
+    /// Ratio of the effect on the bed to the effect elsewhere; `None` for the first of two beds.
     pub difference: Option<Outcome>,
 }
 
-/// One variant's figure of a run, and where it was measured.
+/// One variant's rate in a run, with its bed and block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BedRun<'a> {
     /// The bed.
     pub bed: &'a str,
-    /// The block, which lies within the bed.
+    /// The block, which is unique to the bed.
     pub block: u32,
     /// The variant.
     pub variant: usize,
@@ -94,7 +94,7 @@ pub struct BedRun<'a> {
     pub pps: f64,
 }
 
-/// The beds of a report.
+/// Compares the beds of a report.
 pub(super) fn beds(
     contents: &Contents,
     runs: &[RunResult],
@@ -107,15 +107,15 @@ pub(super) fn beds(
     let mut counted: Vec<&RunResult> = runs.iter().filter(|run| run.left_out.is_none()).collect();
     counted.sort_by_key(|run| (&run.started_at, run.run));
     let figures: Vec<BedRun<'_>> = counted.into_iter().filter_map(figure).collect();
-    let asked = comparisons.iter().filter(|compared| compared.goal.is_none());
-    let pairs = asked
+    let with_first_goal = comparisons.iter().filter(|compared| compared.goal.is_none());
+    let pairs = with_first_goal
         .filter(|compared| matches!(compared.outcome, Outcome::Compared(_)))
         .map(|compared| (compared.baseline, compared.variant));
     let labels: Vec<&str> = plan.variants.iter().map(|variant| variant.label.as_str()).collect();
     beds_of(&figures, &labels, &pairs.collect::<Vec<_>>(), criteria(plan))
 }
 
-/// A run's figure, where it has one.
+/// Returns a run's rate with its bed; `None` if it has no valid rate.
 fn figure(run: &RunResult) -> Option<BedRun<'_>> {
     let pps = run.value_pps.filter(|pps| pps.is_finite() && *pps > 0.0)?;
     let bed = run.bed.as_deref().unwrap_or(UNNAMED);
@@ -129,25 +129,26 @@ struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// Mean log of a variant.
+    /// Returns the mean log of a variant.
     fn of(&self, variant: usize) -> Option<f64> {
         self.logs.get(&variant).map(|logs| mean(logs))
     }
 
-    /// Log ratio of the second to the first.
+    /// Returns the log ratio of the second variant to the first.
     fn ratio(&self, (baseline, variant): (usize, usize)) -> Option<f64> {
         Some(self.of(variant)? - self.of(baseline)?)
     }
 
-    /// Mean log over all variants; none where one lacks, since others would weigh more.
+    /// Returns the mean log over all variants; `None` if a variant is missing, since the others
+    /// would have more weight.
     fn level(&self, variants: usize) -> Option<f64> {
         let all: Vec<f64> = (0..variants).filter_map(|variant| self.of(variant)).collect();
         (all.len() == variants && variants > 0).then(|| mean(&all))
     }
 }
 
-/// What runs, in the order in which they were measured, say of their beds; none where there is
-/// only one. `labels` are those of the variants, `pairs` baselines with what is compared to them.
+/// Compares the beds of runs, which are in chronological order; `None` if there is only one bed.
+/// `labels` are the variants' labels, `pairs` baselines with their candidates.
 pub fn beds_of(
     runs: &[BedRun<'_>],
     labels: &[&str],
@@ -165,14 +166,14 @@ pub fn beds_of(
         [first, second] => (if bed == *first { *second } else { *first }).to_owned(),
         _ => "the others".to_owned(),
     };
-    // Levels and effects are one family: all of them are asked of the beds together.
+    // Levels and effects are one family of tests.
     let criteria = |family: usize| Criteria { family, ..plan };
-    let asked = if names.len() == 2 { 1 } else { names.len() };
-    let family = criteria(asked * (1 + pairs.len()));
+    let tested = if names.len() == 2 { 1 } else { names.len() };
+    let family = criteria(tested * (1 + pairs.len()));
     let by_bed = |figure: &dyn Fn(&Block<'_>) -> Option<f64>| -> Vec<Vec<f64>> {
         let of = |bed: &&str| {
-            let own = blocks.iter().filter(|block| block.bed == *bed);
-            own.filter_map(|block| figure(block).map(f64::exp)).collect()
+            let of_bed = blocks.iter().filter(|block| block.bed == *bed);
+            of_bed.filter_map(|block| figure(block).map(f64::exp)).collect()
         };
         names.iter().map(of).collect()
     };
@@ -204,8 +205,8 @@ pub fn beds_of(
     let mut effects = Vec::new();
     for &pair in pairs {
         for bed in &names {
-            let own = blocks.iter().filter(|block| block.bed == *bed);
-            let ratios: Vec<f64> = own.filter_map(|block| block.ratio(pair)).collect();
+            let of_bed = blocks.iter().filter(|block| block.bed == *bed);
+            let ratios: Vec<f64> = of_bed.filter_map(|block| block.ratio(pair)).collect();
             effects.push(BedEffect {
                 label: labels[pair.1].to_owned(),
                 baseline_label: labels[pair.0].to_owned(),
@@ -219,7 +220,7 @@ pub fn beds_of(
     Some(Beds { beds: results, effects, confidence: plan.confidence })
 }
 
-/// The blocks in the order in which they began.
+/// Groups runs into blocks, in the order in which they began.
 fn blocks<'a>(runs: &[BedRun<'a>]) -> Vec<Block<'a>> {
     let mut places: BTreeMap<u32, usize> = BTreeMap::new();
     let mut blocks: Vec<Block<'a>> = Vec::new();
@@ -233,13 +234,13 @@ fn blocks<'a>(runs: &[BedRun<'a>]) -> Vec<Block<'a>> {
     blocks
 }
 
-/// Something that is asked of every bed: its level, or the effect of a variant there.
+/// A test of every bed: its level, or the effect of a variant on it.
 struct Question {
-    /// For each bed the figures of its blocks.
+    /// Values of each bed's blocks.
     figures: Vec<Vec<f64>>,
-    /// Beds that are held against each other: those that were not found to differ.
+    /// Beds that have not been found to differ, which are compared with each other.
     alike: Vec<usize>,
-    /// The answers of those that were, by the beds that were left then.
+    /// Results of the deviant beds, from the comparison with the beds that remained at the time.
     apart: BTreeMap<usize, Comparison>,
 }
 
@@ -249,8 +250,8 @@ impl Question {
         Question { figures, alike, apart: BTreeMap::new() }
     }
 
-    /// For each bed its answer; none for the first of two that are left, which the second is held
-    /// against.
+    /// Returns the result for each bed; `None` for the first of two remaining beds, since the
+    /// second is compared with it.
     fn answers(&self, criteria: Criteria) -> Vec<Option<Result<Comparison, Unanswerable>>> {
         let of = |bed: usize| {
             if let Some(answer) = self.apart.get(&bed) {
@@ -266,10 +267,10 @@ impl Question {
         (0..self.figures.len()).map(of).collect()
     }
 
-    /// Takes those that differ most of `found` (bed and unadjusted answer) out of what others are
-    /// held against; true if there were any. One bed that is unlike all others makes each of them
-    /// a little unlike the rest, and must not be what they are accused by. Several of very many
-    /// at a time, or it would take long.
+    /// Moves the most deviant of the beds in `found` (with their unadjusted results) out of the
+    /// reference; returns true if there were any. A single deviant bed makes each other bed differ
+    /// slightly from the rest, and must not cause findings against them. With very many beds it
+    /// moves several at a time, to save time.
     fn set_apart(&mut self, mut found: Vec<(usize, Comparison)>) -> bool {
         found.retain(|(bed, _)| !self.apart.contains_key(bed));
         found.sort_by(|a, b| a.1.p.total_cmp(&b.1.p));
@@ -281,7 +282,7 @@ impl Question {
     }
 }
 
-/// Asks every question of every bed, adjusted together; question by question, bed by bed.
+/// Runs every test on every bed, adjusted together; results are ordered by test, then by bed.
 fn answers(
     questions: &mut [Question],
     criteria: Criteria,
@@ -292,7 +293,7 @@ fn answers(
         adjust(&mut adjusted, criteria.adjustment);
         let mut adjusted = adjusted.into_iter();
         let mut answered = Vec::new();
-        let mut goes_on = false;
+        let mut changed = false;
         for (question, raw) in questions.iter_mut().zip(raw) {
             let mut found = Vec::new();
             for (bed, raw) in raw.into_iter().enumerate() {
@@ -304,15 +305,15 @@ fn answers(
                 }
                 answered.push(answer);
             }
-            goes_on |= question.set_apart(found);
+            changed |= question.set_apart(found);
         }
-        if !goes_on {
+        if !changed {
             return answered;
         }
     }
 }
 
-/// The effect within one bed, with Student's interval of its blocks' log ratios.
+/// Returns the effect within one bed, with Student's interval of its blocks' log ratios.
 fn effect(ratios: &[f64], criteria: Criteria) -> Result<Comparison, Unanswerable> {
     let n = ratios.len();
     if n < 2 {
@@ -324,7 +325,7 @@ fn effect(ratios: &[f64], criteria: Criteria) -> Result<Comparison, Unanswerable
     Comparison::from_estimate(estimate, criteria, sizes, Method::BlockedT, Scope::AcrossStarts)
 }
 
-/// The trend of a bed's levels over its blocks.
+/// Tests for a trend of a bed's levels over its blocks.
 fn drift(levels: &[f64]) -> Option<Trend> {
     if levels.len() < BLOCKS_OF_DRIFT {
         return None;
@@ -339,10 +340,10 @@ fn drift(levels: &[f64]) -> Option<Trend> {
 }
 
 impl Beds {
-    /// What was found of the beds, a sentence each; that nothing was found comes with what could
-    /// have been.
+    /// Describes the findings on beds, one sentence each. If nothing was found, it reports the
+    /// smallest effect that would have been detected.
     pub fn sentences(&self) -> Vec<String> {
-        let mut said = vec![self.named()];
+        let mut sentences = vec![self.named()];
         let effects = self.effects.iter().filter_map(|effect| {
             let answer = found(effect.difference.as_ref()?)?;
             let Outcome::Compared(here) = &effect.here else { return None };
@@ -360,27 +361,27 @@ impl Beds {
         });
         let effects: Vec<String> = effects.collect();
         match effects.is_empty() {
-            true => said.extend(self.nothing()),
-            false => said.extend(effects),
+            true => sentences.extend(self.nothing()),
+            false => sentences.extend(effects),
         }
         let levels = self.beds.iter().filter_map(|bed| {
             let answer = found(bed.level.as_ref()?)?;
             let size = percent((answer.comparison.ratio - 1.0).abs(), 1);
-            let way = if answer.comparison.ratio > 1.0 { "faster" } else { "slower" };
+            let direction = if answer.comparison.ratio > 1.0 { "faster" } else { "slower" };
             let (bed, against, interval) = (&bed.bed, &bed.against, &answer.shown.interval);
             Some(format!(
-                "bed {bed} is {size} {way} than {against} {interval}: a difference between beds, which \
+                "bed {bed} is {size} {direction} than {against} {interval}: a difference between beds, which \
                  enters no verdict between variants"
             ))
         });
-        said.extend(levels);
+        sentences.extend(levels);
         let drifting = self.beds.iter().filter(|bed| bed.drifts);
-        said.extend(drifting.filter_map(|bed| {
+        sentences.extend(drifting.filter_map(|bed| {
             let change = signed_percent(bed.drift? - 1.0, 1);
             let (bed, p) = (&bed.bed, crate::format::p_value(bed.drift_p?));
             Some(format!("bed {bed} drifts: {change} from its first block to its last (p {p})"))
         }));
-        said
+        sentences
     }
 
     fn named(&self) -> String {
@@ -392,12 +393,13 @@ impl Beds {
         format!("{} beds ({names}); variants are compared within each", self.beds.len())
     }
 
-    /// That no effect was found to differ, with what would have been found.
+    /// States that no effect differs between beds, with the smallest difference that would have
+    /// been detected.
     fn nothing(&self) -> Option<String> {
-        let asked = self.effects.iter().filter_map(|effect| effect.difference.as_ref());
+        let tested = self.effects.iter().filter_map(|effect| effect.difference.as_ref());
         let mut mde = None;
         let mut unanswered = None;
-        for outcome in asked {
+        for outcome in tested {
             match outcome {
                 Outcome::Compared(answer) => {
                     mde = Some(mde.unwrap_or(0.0_f64).max(answer.comparison.mde));
@@ -420,7 +422,7 @@ impl Beds {
     }
 }
 
-/// The answer of a difference that was found.
+/// Returns the result if it is a difference.
 fn found(outcome: &Outcome) -> Option<&Answer> {
     match outcome {
         Outcome::Compared(answer) => {
@@ -429,7 +431,7 @@ fn found(outcome: &Outcome) -> Option<&Answer> {
         _ => None,
     }
 }
-/// What they say of beds; none where there is only one.
+/// Compares the beds of the runs of a store; `None` if there is only one.
 pub(crate) fn beds_of_runs(contents: &Contents, runs: &[RunResult]) -> Option<Beds> {
     if contents.beds().len() < 2 {
         return None;

@@ -1,4 +1,4 @@
-//! One ministat block per comparison: a factor within each level of the others.
+//! One ministat block per comparison: the levels of a factor, for each level of the other factors.
 
 use super::VariantResult;
 use crate::format::listed;
@@ -7,29 +7,29 @@ use fwdlab_model::plan::RunMetric;
 use fwdlab_model::{Plan, Variant};
 use serde::Serialize;
 
-/// Sets that ministat can show at once.
+/// Maximum number of sets in a ministat block.
 const MAX_SETS: usize = 7;
-/// Values that a set needs for ministat.
+/// Minimum number of values per set for ministat.
 const MIN_VALUES: usize = 3;
 
-/// A block of ministat's text and where it comes from.
+/// A ministat block and its input files.
 #[derive(Clone, Debug, Serialize)]
 pub struct MinistatBlock {
-    /// What is compared, e.g. `queues (family = inet)`.
+    /// The comparison, e.g. `queues (family = inet)`.
     pub title: String,
-    /// The files that give the same text, the reference first.
+    /// Files from which ministat produces the same text, the reference first.
     pub files: Vec<String>,
-    /// ministat's text; empty when nothing could be compared.
+    /// ministat's text; empty if nothing could be compared.
     pub text: String,
-    /// What is missing from the block and why.
+    /// Reasons for missing sets.
     pub notes: Vec<String>,
 }
 
-/// All blocks, factor by factor.
+/// Returns all blocks, by factor.
 pub(super) fn ministat_blocks(plan: &Plan, variants: &[VariantResult]) -> Vec<MinistatBlock> {
     let mut blocks = Vec::new();
     for (title, sets) in groups(plan) {
-        // The reference (the first set) stands in each part.
+        // Each part includes the reference (the first set).
         let rest = sets.get(1..).unwrap_or_default();
         let parts = rest.chunks(MAX_SETS - 1).count().max(1);
         for part in 0..parts {
@@ -46,7 +46,7 @@ pub(super) fn ministat_blocks(plan: &Plan, variants: &[VariantResult]) -> Vec<Mi
     blocks
 }
 
-/// Titles and variants (baseline first) of the blocks.
+/// Returns titles and variants (baseline first) of the blocks.
 fn groups(plan: &Plan) -> Vec<(String, Vec<usize>)> {
     let compared: Vec<(usize, usize)> = plan
         .compare
@@ -74,7 +74,7 @@ fn groups(plan: &Plan) -> Vec<(String, Vec<usize>)> {
     groups
 }
 
-/// True when two variants differ in `factor` at most.
+/// Returns true if two variants differ at most in `factor`.
 fn differs_in(variant: &Variant, reference: &Variant, factor: usize) -> bool {
     let mut pairs = variant.levels.iter().zip(&reference.levels).enumerate();
     pairs.all(|(i, (a, b))| i == factor || a == b)
@@ -94,19 +94,19 @@ fn title(plan: &Plan, factor: usize, levels: &[usize]) -> String {
 }
 
 fn block(title: String, members: &[&VariantResult], plan: &Plan) -> MinistatBlock {
-    let (enough, lacking): (Vec<&VariantResult>, Vec<&VariantResult>) =
+    let (enough, too_few): (Vec<&VariantResult>, Vec<&VariantResult>) =
         members.iter().partition(|variant| variant.values.len() >= MIN_VALUES);
     let mut notes = Vec::new();
-    if !lacking.is_empty() {
-        let each: Vec<String> = lacking
+    if !too_few.is_empty() {
+        let each: Vec<String> = too_few
             .iter()
             .map(|variant| format!("{} ({})", variant.label, variant.values.len()))
             .collect();
         notes.push(format!("fewer runs than the {MIN_VALUES} of ministat: {}", listed(&each)));
     }
     let mut block = MinistatBlock { title, files: Vec::new(), text: String::new(), notes };
-    // Everything is compared with the first set: without the reference the text
-    // would compare with something else.
+    // Everything is compared with the first set: without the reference, the text would compare
+    // other sets.
     let has_reference = members.first().is_some_and(|first| first.values.len() >= MIN_VALUES);
     if !has_reference {
         return block;
@@ -121,8 +121,8 @@ fn block(title: String, members: &[&VariantResult], plan: &Plan) -> MinistatBloc
     block
 }
 
-/// As in the file, so that ministat run on the files says the same: whole packets,
-/// and of imported runs what the archive's rule printed.
+/// Rounds values as in the file, so that ministat prints the same for the files: whole packets, and
+/// for imported runs the output of the archive's rule.
 fn data_set(variant: &VariantResult, plan: &Plan) -> DataSet {
     let is_printed = matches!(plan.metric(), RunMetric::Netbenches | RunMetric::NetbenchesUpper);
     let printed = |value: &f64| if is_printed { *value } else { value.round() };

@@ -1,15 +1,15 @@
-//! The runs of two variants, and whether they permit a verdict.
+//! The runs of two variants, and checks that they permit a verdict.
 //!
-//! A run whose sender fell short of its load is excluded. Without loss at a paced rate there
-//! is nothing to compare. If most runs were disturbed, or limited by the generator, the
-//! difference can't be attributed to the device.
+//! A run whose sender fell short of its load is excluded. Without loss at a paced rate there is
+//! nothing to compare. If most runs were disturbed, or limited by the generator, the difference
+//! can't be attributed to the device.
 
 use super::figures::RunResult;
 use crate::stats::comparison::{Capacity, Doubtful};
 use crate::stats::{BlockedRun, Comparison, Unanswerable};
 use fwdlab_model::units::format_pps;
 
-/// Gives the figures of a variant's runs that count.
+/// Returns the values of a variant's included runs.
 pub(crate) type FiguresOf<'a> = &'a dyn Fn(usize) -> Vec<BlockedRun>;
 
 /// Both sides of a comparison.
@@ -19,14 +19,14 @@ pub(crate) struct ComparisonInputs<'a> {
 }
 
 impl<'a> ComparisonInputs<'a> {
-    /// The runs of the variants on both sides: one each, or the builds of a revision.
+    /// Selects the runs of both sides: of one variant each, or of the builds of a revision.
     pub(crate) fn of(runs: &'a [RunResult], sides: [Vec<usize>; 2]) -> ComparisonInputs<'a> {
         let is_on = |run: &&RunResult| sides.iter().any(|side| side.contains(&run.variant));
         ComparisonInputs { runs: runs.iter().filter(is_on).collect(), sides }
     }
 
-    /// Compares with `compare`, which is given the figures of a variant's runs that
-    /// count; once by the rate and, where it means something, by capacity.
+    /// Compares by rate and, if meaningful, by capacity. `compare` receives a function that returns
+    /// the values of a variant's included runs.
     pub(crate) fn judge(
         &self,
         compare: &dyn Fn(FiguresOf<'_>) -> Result<Comparison, Unanswerable>,
@@ -47,12 +47,13 @@ impl<'a> ComparisonInputs<'a> {
         Ok(Comparison { capacity, doubtful: self.doubtful(), ..found })
     }
 
-    /// Reason why these runs can't be compared.
+    /// Fails if these runs can't be compared.
     fn refuse(&self) -> Result<(), Unanswerable> {
         for side in &self.sides {
-            let mut own = self.runs.iter().filter(|run| side.contains(&run.variant)).peekable();
-            let first = own.peek().and_then(|run| run.left_out.clone());
-            if let Some(why) = first.filter(|_| own.all(|run| run.left_out.is_some())) {
+            let mut side_runs =
+                self.runs.iter().filter(|run| side.contains(&run.variant)).peekable();
+            let first = side_runs.peek().and_then(|run| run.left_out.clone());
+            if let Some(why) = first.filter(|_| side_runs.all(|run| run.left_out.is_some())) {
                 return Err(Unanswerable::NoValidRun { why });
             }
         }
@@ -73,7 +74,7 @@ impl<'a> ComparisonInputs<'a> {
         self.runs.iter().copied().filter(|run| run.left_out.is_none())
     }
 
-    /// Capacity is that of a device under full load, of which samples tell.
+    /// Returns true if capacity is defined: for a device under full load, with samples.
     fn have_capacity(&self) -> bool {
         self.counted().all(|run| run.intended_pps.is_none() && run.has_capacity)
     }
@@ -89,7 +90,7 @@ impl<'a> ComparisonInputs<'a> {
     }
 }
 
-/// The figures of one variant's runs that count.
+/// Returns the values of one variant's included runs.
 pub(crate) fn figures(
     runs: &[RunResult],
     variant: usize,

@@ -1,4 +1,4 @@
-//! Each variant against its baseline: one family, adjusted together.
+//! Comparisons of each variant with its baseline: one family, adjusted together.
 
 use super::comparison_inputs::{self, ComparisonInputs, FiguresOf};
 use super::counts;
@@ -31,14 +31,14 @@ pub struct Compared {
     pub baseline: usize,
     /// Its label.
     pub baseline_label: String,
-    /// The variants whose runs are compared, of baseline and candidate: one each, or the
-    /// builds of a revision.
+    /// The variants whose runs are compared, of baseline and candidate: one each, or the builds of
+    /// a revision.
     #[serde(skip)]
     pub(crate) sides: [Vec<usize>; 2],
-    /// The goal of a search by which they are compared, where it is another than the first.
+    /// The goal of a search by which they are compared; `None` for the first goal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goal: Option<String>,
-    /// The goal to name in a row; `None` if the experiment has a single one, or none.
+    /// The goal to name in a row; `None` if the experiment has at most one.
     #[serde(skip)]
     pub(crate) named_goal: Option<String>,
     /// Result of the comparison.
@@ -49,7 +49,7 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// A comparison by counts. Baseline and candidate are an index and a label each.
+    /// Creates a comparison by counts. Baseline and candidate are an index and a label each.
     pub fn counted(
         baseline: (usize, String),
         candidate: (usize, String),
@@ -68,7 +68,7 @@ impl Compared {
         }
     }
 
-    /// The result of the comparison as a test.
+    /// Returns the result of the comparison as a test.
     pub fn judgement(&self) -> Judgement {
         match self.is_distrusted {
             true => Judgement::Skip("not to be trusted, see the warnings".to_owned()),
@@ -76,7 +76,7 @@ impl Compared {
         }
     }
 
-    /// The candidate's label, with the goal if there are several.
+    /// Returns the candidate's label, with the goal if there are several.
     pub(crate) fn candidate(&self) -> String {
         match &self.named_goal {
             Some(goal) => format!("{}, {goal}", self.label),
@@ -84,7 +84,7 @@ impl Compared {
         }
     }
 
-    /// Remark if rate over capacity differs between the two.
+    /// Returns a remark if the ratio of rate to capacity differs between the two.
     pub(super) fn unequal_steadiness(&self) -> Option<String> {
         let Outcome::Compared(answer) = &self.outcome else { return None };
         let share = answer.comparison.capacity?.unequal_steadiness?;
@@ -100,23 +100,23 @@ impl Compared {
     }
 }
 
-/// A comparison, or why there is none.
+/// Result of a comparison, or the reason why there is none.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// Compared.
+    /// Comparison of rates.
     Compared(Box<Answer>),
-    /// Compared by exact counts.
+    /// Comparison of exact counts.
     Counted(Box<Exact>),
-    /// There is no answer yet.
+    /// There is no result yet.
     Unanswerable {
-        /// Why.
+        /// Reason.
         reason: String,
     },
 }
 
 impl Outcome {
-    /// An outcome of counts.
+    /// Creates an outcome of counts.
     pub(crate) fn counted(outcome: Result<Exact, Unanswerable>) -> Outcome {
         match outcome {
             Ok(exact) => Outcome::Counted(Box::new(exact)),
@@ -124,7 +124,7 @@ impl Outcome {
         }
     }
 
-    /// An outcome with everything that is printed of it.
+    /// Creates an outcome with all printed texts.
     pub(crate) fn of(outcome: Result<Comparison, Unanswerable>) -> Outcome {
         match outcome {
             Ok(comparison) => Outcome::Compared(Box::new(Answer {
@@ -138,8 +138,8 @@ impl Outcome {
         }
     }
 
-    /// The outcome for a figure. The margin is one of rates, so at a paced rate a difference, which
-    /// is one in loss, lies never within it.
+    /// Adapts the outcome to a metric. The margin applies to rates; at a paced rate the difference
+    /// is a difference in loss, so it is never within the margin.
     fn at(mut self, figure: RunMetric) -> Outcome {
         if let Outcome::Compared(answer) = &mut self
             && figure == RunMetric::Delivered
@@ -150,12 +150,12 @@ impl Outcome {
         self
     }
 
-    /// True if the comparison has an answer.
+    /// Returns true if the comparison has a result.
     pub fn is_answered(&self) -> bool {
         !matches!(self, Outcome::Unanswerable { .. })
     }
 
-    /// The result of the comparison as a test, if its figures can be trusted.
+    /// Returns the result of the comparison as a test, assuming that its numbers can be trusted.
     pub fn judgement(&self) -> Judgement {
         let (verdict, is_within_margin, words) = match self {
             Outcome::Compared(answer) => {
@@ -174,18 +174,18 @@ impl Outcome {
     }
 }
 
-/// A comparison and how it is printed.
+/// Result of a comparison, with its printed form.
 #[derive(Clone, Debug, Serialize)]
 pub struct Answer {
     /// The numbers.
     pub comparison: Comparison,
     /// Verdict: better, worse, equivalent or inconclusive.
     pub verdict: Verdict,
-    /// True when the effect, whether there or not, lies within the margin.
+    /// True if the effect is within the margin, even if it is significant.
     pub within_margin: bool,
-    /// All of it in one line.
+    /// Summary in one line.
     pub sentence: String,
-    /// The numbers as they are printed in tables.
+    /// The numbers as printed in tables.
     pub shown: Shown,
 }
 
@@ -208,14 +208,14 @@ pub struct Shown {
     pub mde: String,
     /// Verdict with its qualification.
     pub verdict: String,
-    /// How it was computed.
+    /// Statistical method.
     pub method: String,
     /// Secondary results; may be empty.
     pub beside: String,
 }
 
-/// Compares every variant that has a baseline: by the run's figure, and by what a search found
-/// for each goal after the first. All of it is one family.
+/// Compares every variant with its baseline: by the run's metric, and by the search result for each
+/// goal after the first. All comparisons are one family.
 pub(super) fn compare(contents: &Contents, runs: &[RunResult]) -> Vec<Compared> {
     let plan = &contents.plan;
     let pairs = plan.pairs();
@@ -236,13 +236,13 @@ pub(super) fn compare(contents: &Contents, runs: &[RunResult]) -> Vec<Compared> 
         found
     });
     let by_goal: Vec<Vec<RunResult>> = by_goal.collect();
-    let asked = std::iter::once(runs).chain(by_goal.iter().map(Vec::as_slice));
-    let asked = asked.flat_map(|runs| pairs.iter().map(move |&pair| (runs, pair)));
-    let mut outcomes: Vec<Result<Comparison, Unanswerable>> = asked
+    let tests = std::iter::once(runs).chain(by_goal.iter().map(Vec::as_slice));
+    let tests = tests.flat_map(|runs| pairs.iter().map(move |&pair| (runs, pair)));
+    let mut outcomes: Vec<Result<Comparison, Unanswerable>> = tests
         .map(|(runs, (variant, baseline))| {
             let sides = [baseline, variant].map(|variant| plan.builds_of(variant));
-            let arms = ComparisonInputs::of(runs, sides);
-            arms.judge(&|figure| match plan.design.stop {
+            let inputs = ComparisonInputs::of(runs, sides);
+            inputs.judge(&|figure| match plan.design.stop {
                 _ if alternates => {
                     let streams = streams(contents, baseline, variant);
                     compare_alternation(&streams, baseline, variant, criteria)
@@ -259,8 +259,8 @@ pub(super) fn compare(contents: &Contents, runs: &[RunResult]) -> Vec<Compared> 
         .collect();
     adjust(&mut outcomes, plan.compare.adjust.into());
     let names = std::iter::once(None).chain(goals.into_iter().map(Some));
-    let asked = names.flat_map(|goal| pairs.iter().map(move |pair| (goal.clone(), *pair)));
-    asked
+    let tests = names.flat_map(|goal| pairs.iter().map(move |pair| (goal.clone(), *pair)));
+    tests
         .zip(outcomes)
         .map(|((goal, (variant, baseline)), outcome)| Compared {
             named_goal: goal.clone().or_else(|| first_goal.clone()),
@@ -270,17 +270,17 @@ pub(super) fn compare(contents: &Contents, runs: &[RunResult]) -> Vec<Compared> 
         .collect()
 }
 
-/// Names of the goals after the first, where what a search found stands for a run.
+/// Returns the names of the goals after the first, if a run's metric is a search result.
 pub(super) fn further_goals(plan: &Plan) -> Vec<String> {
     goals(plan).skip(1).map(|goal| goal.name.clone()).collect()
 }
 
-/// Name of the first goal, where what a search found stands for a run.
+/// Returns the name of the first goal, if a run's metric is a search result.
 fn first_goal(plan: &Plan) -> Option<String> {
     goals(plan).next().map(|goal| goal.name.clone())
 }
 
-/// The goals of a search whose result stands for a run.
+/// Returns the goals of a search whose result is the run's metric.
 fn goals(plan: &Plan) -> impl Iterator<Item = &Goal> {
     let is_searched = plan.metric() == RunMetric::Throughput;
     let method = plan.method.iter().filter(move |_| is_searched);
@@ -288,8 +288,8 @@ fn goals(plan: &Plan) -> impl Iterator<Item = &Goal> {
     goals.into_iter().find(|goals| !goals.is_empty()).into_iter().flatten()
 }
 
-/// A variant against its baseline by a figure of their runs, in the way that the plan's design
-/// asks for where nothing is switched live and no rule stops it.
+/// Compares a variant with its baseline by a metric of their runs, by the method for the plan's
+/// design; for designs without live switching and stopping rule.
 pub(super) fn compare_figures(
     plan: &Plan,
     (variant, baseline): (usize, usize),
@@ -311,7 +311,7 @@ pub(super) fn compare_figures(
     compare_blocked(&a, &b, criteria)
 }
 
-/// The plan's parameters of each comparison.
+/// Returns the plan's parameters for each comparison.
 pub(super) fn criteria(plan: &Plan) -> Criteria {
     Criteria {
         confidence: plan.compare.confidence,
@@ -321,7 +321,7 @@ pub(super) fn criteria(plan: &Plan) -> Criteria {
     }
 }
 
-/// The rule of statistics that a plan's rule names.
+/// Returns the statistical rule of a plan's stopping rule.
 pub(crate) fn mode(stop: Stop) -> Mode {
     match stop {
         Stop::Planned => Mode::Planned,
@@ -329,12 +329,12 @@ pub(crate) fn mode(stop: Stop) -> Mode {
     }
 }
 
-/// The figures of one variant's runs that count.
+/// Returns the rates of one variant's included runs.
 pub(super) fn of(runs: &[RunResult], variant: usize) -> Vec<BlockedRun> {
     comparison_inputs::figures(runs, variant, |run| run.value_pps)
 }
 
-/// The streams in which both variants alternated.
+/// Returns the streams in which both variants alternated.
 pub(super) fn streams(contents: &Contents, baseline: usize, candidate: usize) -> Vec<Vec<Slice>> {
     contents
         .runs
@@ -344,27 +344,27 @@ pub(super) fn streams(contents: &Contents, baseline: usize, candidate: usize) ->
         .collect()
 }
 
-/// Each variant of what was read from a store against its baseline, and nothing else.
+/// Compares each variant of a store's contents with its baseline.
 pub fn verdicts(contents: &Contents) -> Vec<Compared> {
     rated(contents).1
 }
 
-/// The runs of what was read from a store, and each variant against its baseline.
+/// Returns the run results of a store's contents, and each variant's comparison with its baseline.
 pub fn rated(contents: &Contents) -> (Vec<RunResult>, Vec<Compared>) {
     let (runs, _) = figures::run_results(contents, contents.plan.metric());
     let compared = compare(contents, &runs);
     (runs, compared)
 }
 
-/// The slices of one stream.
+/// Returns the slices of one stream.
 pub fn slices_of_run(run: &RunRecord) -> Vec<Slice> {
     let trial = &run.trial;
     let pps = trial.intended.map(|n| n as f64 * 1e9 / trial.window_ns.max(1) as f64);
     slices_of(&trial.samples, Roles::of(&trial.cpus), pps)
 }
 
-/// Adjusts the comparisons that have an answer: what was asked in one
-/// experiment, or in one command, is one family.
+/// Adjusts the comparisons that have a result: all comparisons of one experiment or command are one
+/// family.
 pub(crate) fn adjust(outcomes: &mut [Result<Comparison, Unanswerable>], adjustment: Adjustment) {
     let mut family: Vec<Comparison> = outcomes.iter().flatten().cloned().collect();
     adjust_family(&mut family, adjustment);

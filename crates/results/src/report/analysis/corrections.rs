@@ -1,8 +1,7 @@
-//! Corrections of rates for the time taken from the device, and reasons to leave them out.
+//! Corrections of rates for the time taken from the device, and reasons to omit them.
 //!
-//! A correction needs a kernel's account of CPU time that does not contradict itself, and a
-//! device limited by its CPU. Variants that are compared follow one rule: if one of them can't
-//! be corrected, none is.
+//! A correction requires a consistent CPU time account from the kernel, and a device limited by its
+//! CPU. All compared variants follow one rule: if one can't be corrected, none is.
 
 use crate::stats::contention::{CpuBound, is_account_contradicted};
 use crate::stats::stolen_time::{Roles, StolenTime};
@@ -13,13 +12,13 @@ use fwdlab_model::record::{Ring, Sample};
 use fwdlab_model::{Plan, RunRecord};
 use std::collections::BTreeMap;
 
-/// Runs of a variant from which on one of them can contradict the others.
+/// Minimum number of a variant's runs for detecting a contradicting one.
 const FEWEST: usize = 3;
 
 /// Corrections of an experiment's rates.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Corrections {
-    /// By run: why the kernel's account of its CPU time is not used.
+    /// By run: reason why the kernel's CPU time account is not used.
     contradicted: BTreeMap<u32, String>,
     /// By variant: true if its mean rate is not corrected.
     uncorrected: Vec<bool>,
@@ -30,7 +29,7 @@ pub(super) struct Corrections {
 }
 
 impl Corrections {
-    /// Those of the runs in a store.
+    /// Determines the corrections of the runs in a store.
     pub(super) fn of(contents: &Contents) -> Corrections {
         let plan = &contents.plan;
         let contradicted = contradicted(contents);
@@ -44,7 +43,7 @@ impl Corrections {
         let is_mixed = knows.contains(&Some(true)) && knows.contains(&Some(false));
         let unfit = |(variant, knows): (usize, &Option<bool>)| match knows {
             Some(false) if is_mixed => Some("the kernel does not report how long it waited"),
-            // Steal is booked in steps of 10 ms, which samples of 20 ms can't be compared with.
+            // Steal is booked in steps of 10 ms, which can't be compared with samples of 20 ms.
             Some(true) if !found.is_cpu_bound(&contents.runs, variant) => {
                 Some("its CPU does not limit it")
             }
@@ -64,29 +63,30 @@ impl Corrections {
         found
     }
 
-    /// Reason why the account of a run is not used; `None` if it is.
+    /// Returns the reason why a run's account is not used; `None` if it is used.
     pub(super) fn contradiction(&self, run: u32) -> Option<&str> {
         self.contradicted.get(&run).map(String::as_str)
     }
 
-    /// True if the rate of a variant is the mean of the window.
+    /// Returns true if the rate of a variant is the mean of the window.
     pub(super) fn is_uncorrected(&self, variant: usize) -> bool {
         self.uncorrected.get(variant).copied().unwrap_or(false)
     }
 
-    /// A corrected rate, no higher than the rate without a device unless the mean is.
+    /// Limits a corrected rate to the ceiling (rate without a device), or to the mean if that is
+    /// higher.
     pub(super) fn below_ceiling(&self, variant: usize, corrected: f64, mean: f64) -> f64 {
         let ceiling = self.ceilings.get(variant).copied().flatten();
         ceiling.map_or(corrected, |ceiling| corrected.min(ceiling.max(mean)))
     }
 
-    /// True if a rate is within a tenth of the rate without a device.
+    /// Returns true if a rate is within 10 % of the ceiling.
     pub(super) fn is_at_ceiling(&self, variant: usize, pps: f64) -> bool {
         let ceiling = self.ceilings.get(variant).copied().flatten();
         ceiling.is_some_and(|ceiling| pps > 0.9 * ceiling)
     }
 
-    /// The runs of a variant at full load whose account is used.
+    /// Returns the runs of a variant at full load whose account is used.
     fn runs<'a>(
         &'a self,
         runs: &'a [RunRecord],
@@ -99,8 +99,8 @@ impl Corrections {
         })
     }
 
-    /// True if the kernel reports in all runs of a variant how long its threads waited; `None`
-    /// without runs.
+    /// Returns true if the kernel reports its threads' waiting time in all runs of a variant;
+    /// `None` without runs.
     fn knows_waiting(&self, runs: &[RunRecord], variant: usize) -> Option<bool> {
         let knows = |run: &RunRecord| {
             let samples = run.trial.samples.iter().filter(|sample| sample.valid);
@@ -120,9 +120,9 @@ impl Corrections {
     }
 }
 
-/// Spreads the lack of a correction to all variants that are compared with each other.
+/// Marks all variants that are compared, directly or indirectly, with an uncorrectable one.
 fn uncorrected(plan: &Plan, unfit: &[Option<&str>]) -> Vec<bool> {
-    // A paced rate is not corrected, whatever it is compared with.
+    // A paced rate is never corrected.
     let is_full = |variant: usize| !plan.variants[variant].settings.is_paced();
     let groups: Vec<Vec<usize>> = plan
         .pairs()
@@ -156,8 +156,8 @@ struct Cost {
     taken: f64,
 }
 
-/// Runs whose CPU time per packet is far below that of their variant's other runs, although the
-/// runs before and after them show no spell in which the whole machine was as fast.
+/// Finds runs whose CPU time per packet is far below that of their variant's other runs, although
+/// the neighbouring runs show no period in which the whole machine was that fast.
 fn contradicted(contents: &Contents) -> BTreeMap<u32, String> {
     let mut by_variant: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     let mut costs = Vec::new();
@@ -168,28 +168,28 @@ fn contradicted(contents: &Contents) -> BTreeMap<u32, String> {
         }
     }
     let usual = |(variant, cost): &(usize, Cost)| {
-        let own = by_variant.get(variant).filter(|own| own.len() >= FEWEST)?;
-        Some(Cost { usual_ns: median(own)?, ..*cost })
+        let costs = by_variant.get(variant).filter(|costs| costs.len() >= FEWEST)?;
+        Some(Cost { usual_ns: median(costs)?, ..*cost })
     };
     let costs: Vec<Cost> = costs.iter().filter_map(usual).collect();
     let is_contradicted = |(at, cost): &(usize, &Cost)| {
-        let usual = cost.usual_ns * spell(&costs, *at);
+        let usual = cost.usual_ns * relative_cost(&costs, *at);
         is_account_contradicted(cost.ns, usual, cost.taken)
     };
-    let named = |(_, Cost { run, ns, usual_ns, .. }): (usize, &Cost)| {
+    let reason = |(_, Cost { run, ns, usual_ns, .. }): (usize, &Cost)| {
         let why = format!(
             "the kernel's account of CPU time contradicts itself: {ns:.0} ns per packet, \
              {usual_ns:.0} ns in the variant's other runs"
         );
         (*run, why)
     };
-    costs.iter().enumerate().filter(is_contradicted).map(named).collect()
+    costs.iter().enumerate().filter(is_contradicted).map(reason).collect()
 }
 
-/// Speed of the machine at a run, by the three runs before and the three after it: their cost
-/// over the usual one of their variants, 1 at most, on the faster side. Where there are any, only
-/// runs from which little was taken count: their account is right.
-fn spell(costs: &[Cost], at: usize) -> f64 {
+/// Returns the relative cost at a run, from the three runs before and the three after it: their
+/// cost over the usual cost of their variants, at most 1, of the faster side. Uses only runs from
+/// which little time was taken, if there are any, because their account is reliable.
+fn relative_cost(costs: &[Cost], at: usize) -> f64 {
     let side = |runs: &[Cost]| {
         let ratios = |most: f64| -> Vec<f64> {
             let reliable = runs.iter().filter(|cost| cost.taken <= most);
@@ -202,15 +202,15 @@ fn spell(costs: &[Cost], at: usize) -> f64 {
     before.min(after).min(1.0)
 }
 
-/// Packets that the device took from its receive ring in a trial, and how many of them it did not
-/// forward; `None` without a counter of packets taken in and dropped before.
+/// Returns the number of packets that the device took from its receive ring in a trial, and how
+/// many of them it did not forward; `None` without a counter of packets taken in and dropped.
 fn taken_in(run: &RunRecord) -> Option<(u64, u64)> {
     let taken_in = Ring::of(&run.trial.counters)?.taken_in;
     Some((taken_in, taken_in.saturating_sub(run.trial.total.forwarded)))
 }
 
-/// CPU time per forwarded packet of a run at full load, nanoseconds, and the share of the time
-/// taken from the device; `None` if the kernel does not report it.
+/// Returns the CPU time per forwarded packet of a run at full load, in nanoseconds, and the share
+/// of time taken from the device; `None` if the kernel does not report it.
 fn cost(run: &RunRecord) -> Option<(f64, f64)> {
     let trial = &run.trial;
     let valid: Vec<Sample> = trial.samples.iter().copied().filter(|sample| sample.valid).collect();
@@ -221,7 +221,7 @@ fn cost(run: &RunRecord) -> Option<(f64, f64)> {
     Some((ran as f64 / forwarded as f64, taken))
 }
 
-/// The newest ceiling that holds for a variant; `None` if its beds differ.
+/// Returns the newest ceiling for a variant; `None` if there are several beds.
 fn ceiling_pps(contents: &Contents, variant: usize) -> Option<f64> {
     let traffic = &contents.plan.variants.get(variant)?.settings.traffic;
     let of = |c: &&fwdlab_model::record::Calibration| {

@@ -1,4 +1,4 @@
-//! What emulated devices executed, by variant, and each variant against its baseline.
+//! Instructions of emulated devices by variant, and comparisons of each variant with its baseline.
 
 use super::figures::RunResult;
 use super::pictures::Pictures;
@@ -17,62 +17,62 @@ use serde::Serialize;
 /// The counts of an experiment.
 #[derive(Clone, Debug, Serialize)]
 pub struct Counts {
-    /// Unit of every figure.
+    /// Unit of all counts.
     pub unit: &'static str,
-    /// What must stand beside them.
+    /// Caveat to print with them.
     pub caution: &'static str,
     /// The variants that were counted.
     pub variants: Vec<CountedVariant>,
 }
 
-/// What one variant executes, a packet: medians over its runs.
+/// Counts of one variant, per packet: medians over its runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct CountedVariant {
     /// Index of the variant.
     pub variant: usize,
     /// Its label.
     pub label: String,
-    /// Least and most of the bursts of its runs.
+    /// Minimum and maximum of the bursts of its runs.
     pub bursts: (f64, f64),
     /// Atomic instructions.
     pub atomics: f64,
-    /// Bytes that repeated string instructions moved.
+    /// Bytes moved by repeated string instructions.
     pub bytes: f64,
-    /// Instructions of the idle device in as much time, which are in no total.
+    /// Instructions of the idle device in the same time, included in no total.
     pub background: f64,
-    /// Packets that were counted in all runs.
+    /// Number of packets counted in all runs.
     pub packets: u64,
-    /// Packets that the device found at once.
+    /// Number of packets that the device found simultaneously.
     pub batch: u16,
-    /// Batches that it did not find at once, of so many, in all runs.
+    /// Batches that the device did not find simultaneously, and the number of all batches, over all
+    /// runs.
     pub scattered: (u64, u64),
-    /// By function, dearest first; what runs as background is not among them.
+    /// Functions, most expensive first, without background.
     pub functions: Vec<FunctionCount>,
-    /// The flame graph, a file of the report; none when there is nothing to draw.
+    /// The flame graph, a file of the report; `None` if there is nothing to draw.
     pub file: Option<String>,
-    /// Who calls whom; none where that was not followed.
+    /// Call stacks; `None` if calls were not followed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls: Option<Called>,
-    /// What a model of caches missed; none where there was none.
+    /// Misses of a model of caches; `None` without a model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caches: Option<Modelled>,
 }
 
-/// Stacks of calls of a variant.
+/// Call stacks of a variant.
 #[derive(Clone, Debug, Serialize)]
 pub struct Called {
     /// The flame graph, a file of the report.
     pub file: String,
-    /// Share (0 to 1) of the instructions whose callers are not known, the largest of the runs.
+    /// Share (0 to 1) of the instructions with unknown callers, maximum over the runs.
     pub unknown_share: f64,
-    /// Instructions by which stacks and functions differ, of all runs: 0 unless something is
-    /// wrong.
+    /// Instructions by which stacks and functions differ, over all runs: 0 unless there is a fault.
     pub unaccounted: u64,
     #[serde(skip)]
     stacks: Stacks,
 }
 
-/// What was counted in each variant's runs that count.
+/// Counts of each variant's included runs.
 struct Counted<'a> {
     contents: &'a Contents,
     runs: &'a [RunResult],
@@ -87,18 +87,19 @@ impl<'a> Counted<'a> {
         Counted { contents, runs, foregrounds, table: Subsystems::default() }
     }
 
-    /// Those of one variant, or of the builds of a revision.
+    /// Returns the runs of one variant, or of the builds of a revision.
     fn runs<'s>(
         &'s self,
         variants: &'s [usize],
     ) -> impl Iterator<Item = (&'a RunResult, &'a Total)> + 's {
-        let own = |run: &&RunResult| variants.contains(&run.variant) && run.left_out.is_none();
-        self.runs.iter().filter(own).filter_map(|run| Some((run, run.counted.as_ref()?)))
+        let is_included =
+            |run: &&RunResult| variants.contains(&run.variant) && run.left_out.is_none();
+        self.runs.iter().filter(is_included).filter_map(|run| Some((run, run.counted.as_ref()?)))
     }
 
     fn executed(&self, variants: &[usize]) -> Vec<&'a Executed> {
-        let own: Vec<u32> = self.runs(variants).map(|(run, _)| run.run).collect();
-        let records = self.contents.runs.iter().filter(|record| own.contains(&record.run));
+        let indices: Vec<u32> = self.runs(variants).map(|(run, _)| run.run).collect();
+        let records = self.contents.runs.iter().filter(|record| indices.contains(&record.run));
         records.filter_map(|record| record.trial.executed.as_ref()).collect()
     }
 
@@ -106,8 +107,8 @@ impl<'a> Counted<'a> {
         counts::costs(&self.executed(&[variant]), &self.foregrounds[variant], &self.table)
     }
 
-    /// The mean over the runs of what they executed by stack, of functions that are no
-    /// background in any; none where a run has no stacks.
+    /// Averages the stacks of the runs over the foreground functions; `None` if a run has no
+    /// stacks.
     fn calls(&self, variant: &CountedVariant) -> Option<Called> {
         let executed = self.executed(&[variant.variant]);
         let runs = executed.iter().map(|executed| executed.stacks.as_ref());
@@ -130,7 +131,7 @@ impl<'a> Counted<'a> {
     }
 }
 
-/// Each variant that has a baseline, by what both execute.
+/// Compares each variant with its baseline by their counts.
 pub(super) fn compare(
     contents: &Contents,
     runs: &[RunResult],
@@ -139,7 +140,7 @@ pub(super) fn compare(
     let counted = Counted::of(contents, runs);
     let plan = &contents.plan;
     let margin = plan.compare.margin;
-    // Builds of a revision repeat as its boots do: their differences are scatter.
+    // Builds of a revision repeat like boots: their differences are scatter.
     let executed = |variant: usize| counted.executed(&plan.builds_of(variant));
     let outcome = |&(variant, baseline): &(usize, usize)| {
         let (a, b) = (executed(baseline), executed(variant));
@@ -148,7 +149,7 @@ pub(super) fn compare(
     pairs.iter().map(outcome).collect()
 }
 
-/// The counts by variant, and the pictures; the comparisons learn the names of theirs.
+/// Returns the counts by variant and the pictures, and adds the pictures' names to the comparisons.
 pub(super) fn counts(
     contents: &Contents,
     runs: &[RunResult],

@@ -1,8 +1,8 @@
 //! The device alone: its CPU time per forwarded packet, without the receiver's.
 //!
-//! On a testbed of one machine the rate is that of the device only if nothing else uses its
-//! CPUs. The scheduler's account of the forwarding threads gives the CPU time per packet,
-//! independent of other load on the CPU.
+//! On a single-machine testbed the rate is the device's only if nothing else uses its CPUs. The
+//! scheduler's account of the forwarding threads gives the CPU time per packet, independent of
+//! other load on the CPU.
 
 use super::comparisons::{compare_figures, criteria};
 use super::corrections::Corrections;
@@ -18,18 +18,18 @@ use fwdlab_model::{Plan, RunRecord};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The device alone, if its runs have the data.
+/// CPU time of the device alone, for runs with the necessary data.
 #[derive(Clone, Debug, Serialize)]
 pub struct DeviceAlone {
-    /// Whose CPU receiver and frame pool used, in words.
+    /// Description of the CPU that receiver and frame pool used.
     pub receiver: String,
-    /// Each variant that ran.
+    /// Results of each variant that ran.
     pub variants: Vec<DeviceRow>,
-    /// Each variant against its baseline.
+    /// Comparison of each variant with its baseline.
     pub effects: Vec<DeviceEffect>,
 }
 
-/// One variant.
+/// Results of one variant.
 #[derive(Clone, Debug, Serialize)]
 pub struct DeviceRow {
     /// Index of the variant.
@@ -38,8 +38,8 @@ pub struct DeviceRow {
     pub label: String,
     /// CPU time of the device per forwarded packet, nanoseconds: median of the runs.
     pub per_packet_ns: Option<f64>,
-    /// The largest share of the device's CPU time that was the receiver's; none where it
-    /// can't be told.
+    /// The largest share of the device's CPU time that the receiver used; `None` if it can't be
+    /// determined.
     pub receiver_share: Option<f64>,
     /// Offered over forwarded: median of the runs.
     pub overload: Option<f64>,
@@ -54,18 +54,18 @@ pub struct DeviceEffect {
     pub label: String,
     /// Label of the baseline.
     pub baseline_label: String,
-    /// Packets per second of the device's CPU time, as a ratio to the baseline's, less one.
+    /// Packets per second of the device's CPU time, as a ratio to the baseline's, minus one.
     pub effect: f64,
-    /// Interval of the effect, at the experiment's confidence and for this one comparison.
+    /// Interval of the effect, at the experiment's confidence, unadjusted.
     pub interval: (f64, f64),
-    /// The same as time per packet, candidate less baseline, nanoseconds.
+    /// Time per packet, candidate minus baseline, nanoseconds.
     pub difference_ns: f64,
     /// Its interval.
     pub interval_ns: (f64, f64),
 }
 
-/// Of the runs of a store, whose results say in which block of which bed each is; none where no
-/// run tells.
+/// Computes the device's CPU time from the runs of a store; `results` contain the block of each
+/// run. `None` if no run has the data.
 pub(super) fn device(contents: &Contents, results: &[RunResult]) -> Option<DeviceAlone> {
     let plan = &contents.plan;
     let blocks: BTreeMap<u32, u32> = results.iter().map(|run| (run.run, run.block)).collect();
@@ -86,7 +86,7 @@ pub(super) fn device(contents: &Contents, results: &[RunResult]) -> Option<Devic
             let (difference_ns, interval_ns) = match difference_ns(plan, (variant, baseline), &of) {
                 Some(found) => (found.difference, (found.low, found.high)),
                 None => {
-                    // More packets a second of CPU time are less time a packet.
+                    // More packets per second of CPU time mean less time per packet.
                     let more_ns = |ratio: f64| base_ns * (1.0 / ratio - 1.0);
                     (more_ns(found.ratio), (more_ns(found.high), more_ns(found.low)))
                 }
@@ -106,8 +106,8 @@ pub(super) fn device(contents: &Contents, results: &[RunResult]) -> Option<Devic
     Some(DeviceAlone { receiver, variants: rows, effects })
 }
 
-/// Difference in nanoseconds per packet over the blocks of both variants, of which profiles name
-/// the parts; `None` for variants of several builds.
+/// Returns the difference in nanoseconds per packet over the blocks of both variants, which
+/// profiles break down by function; `None` for variants of several builds.
 fn difference_ns(
     plan: &Plan,
     (variant, baseline): (usize, usize),
@@ -128,7 +128,7 @@ fn difference_ns(
     difference_of_blocks(&blocks, criteria(plan))
 }
 
-/// Runs whose account of CPU time is used.
+/// Returns the runs whose CPU time account is used.
 fn with_account(contents: &Contents) -> Vec<&RunRecord> {
     let corrections = Corrections::of(contents);
     let has_account = |run: &&RunRecord| {
@@ -138,7 +138,8 @@ fn with_account(contents: &Contents) -> Vec<&RunRecord> {
     contents.runs.iter().filter(has_account).collect()
 }
 
-/// CPU time of the device alone, nanoseconds, by run; of runs of one variant whose account is used.
+/// Returns the CPU time of the device alone by run, in nanoseconds; for runs of one variant whose
+/// account is used.
 pub(super) fn alone_ns_of_runs(contents: &Contents) -> BTreeMap<u32, u64> {
     let of_run = |run: &RunRecord| {
         let is_of_one = run.variants.len() == 1 && run.trial.window.forwarded > 0;
@@ -148,7 +149,7 @@ pub(super) fn alone_ns_of_runs(contents: &Contents) -> BTreeMap<u32, u64> {
 }
 
 impl DeviceEffect {
-    /// In one line.
+    /// Formats the effect in one line.
     pub fn sentence(&self) -> String {
         let percent = |change: f64| format::signed_percent(change, 1);
         format!(
@@ -171,20 +172,21 @@ fn row(
     variant: usize,
     label: &str,
 ) -> Option<DeviceRow> {
-    let own: Vec<&&RunRecord> = runs.iter().filter(|run| run.variants.contains(&variant)).collect();
-    if own.is_empty() {
+    let variant_runs: Vec<&&RunRecord> =
+        runs.iter().filter(|run| run.variants.contains(&variant)).collect();
+    if variant_runs.is_empty() {
         return None;
     }
     let shares: Option<Vec<f64>> =
-        own.iter().map(|run| run.trial.device.receiver_share()).collect();
-    let overloads: Vec<f64> = own
+        variant_runs.iter().map(|run| run.trial.device.receiver_share()).collect();
+    let overloads: Vec<f64> = variant_runs
         .iter()
         .map(|run| run.trial.window)
         .filter(|window| window.forwarded > 0)
         .map(|window| window.offered as f64 / window.forwarded as f64)
         .collect();
-    let own = figures(runs, blocks, variant);
-    let times: Vec<f64> = own.iter().map(|figure| 1e9 / figure.pps).collect();
+    let rates = figures(runs, blocks, variant);
+    let times: Vec<f64> = rates.iter().map(|figure| 1e9 / figure.pps).collect();
     Some(DeviceRow {
         variant,
         label: label.to_owned(),
@@ -194,7 +196,7 @@ fn row(
     })
 }
 
-/// Packets per second of the device's CPU time, of runs of this variant alone.
+/// Returns packets per second of the device's CPU time, for runs of this variant alone.
 fn figures(runs: &[&RunRecord], blocks: &BTreeMap<u32, u32>, variant: usize) -> Vec<BlockedRun> {
     let figure = |run: &&RunRecord| {
         let forwarded = Some(run.trial.window.forwarded).filter(|&forwarded| forwarded > 0)?;
@@ -228,8 +230,8 @@ mod tests {
     use fwdlab_model::plan::RunMetric;
     use fwdlab_model::record::{Counts, DeviceTime, TrialRecord};
 
-    /// Runs of two variants in five blocks: 400 and 500 ns of CPU a packet, a little
-    /// dearer from block to block.
+    /// Runs of two variants in five blocks: 400 and 500 ns of CPU time per packet, slightly more in
+    /// each later block.
     fn contents(receiver: ReceiverPlace, receiver_ns: u64) -> Contents {
         let text = "version = 1\n[[factor]]\nname = \"queues\"\nlevels = [1, 2]\n\
                     [design]\nblocks = 5\n[compare]\nbaseline = { queues = 1 }\n";
@@ -274,16 +276,16 @@ mod tests {
     }
 
     #[test]
-    fn the_devices_time_per_packet_is_compared_without_the_receivers() {
+    fn device_time_per_packet_excludes_the_receiver() {
         for (place, words) in [
             (ReceiverPlace::Sender, "0 % of the DUT's CPU (they work on the sender's)"),
             (ReceiverPlace::Own, "0 % of the DUT's CPU (they have a CPU of their own)"),
         ] {
             let found = device(&contents(place, 700_000_000)).expect("told");
             assert!(found.receiver.contains(words), "{}", found.receiver);
-            for (row, wanted) in found.variants.iter().zip([402.0, 502.0]) {
+            for (row, expected) in found.variants.iter().zip([402.0, 502.0]) {
                 let cost = row.per_packet_ns.expect("a cost");
-                assert!((cost - wanted).abs() < 1e-6, "{row:?}");
+                assert!((cost - expected).abs() < 1e-6, "{row:?}");
             }
             assert_eq!(found.variants[0].overload, Some(3.0));
             let [effect] = found.effects.as_slice() else { panic!("{:?}", found.effects) };
@@ -298,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_apart_is_said_and_not_compared() {
+    fn indistinguishable_device_time_is_reported_without_effects() {
         let within = device(&contents(ReceiverPlace::Within, 0)).expect("said");
         assert!(within.receiver.contains("can't be told"), "{}", within.receiver);
         assert!(within.effects.is_empty());

@@ -1,6 +1,6 @@
-//! Findings about the runs, and the steady state within each.
+//! Findings about the runs, and the steady state of each.
 //!
-//! Nothing is left out of a comparison because of what is found here.
+//! Comparisons exclude nothing because of these findings.
 
 use super::Analysis;
 use super::figures::{RunResult, figure_pps};
@@ -20,13 +20,13 @@ use fwdlab_model::{RunRecord, Warning};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A last sample shorter than this share of the others is ignored.
+/// A last sample shorter than this ratio to the others is ignored.
 const PARTIAL: f64 = 0.9;
 
-/// A finding and how it is printed.
+/// A finding with its printed form.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
-    /// The bed whose runs it is about, where several measured.
+    /// The bed of the runs; `None` if there is only one bed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bed: Option<String>,
     /// One sentence with the evidence.
@@ -42,31 +42,30 @@ pub struct RunSteadiness {
     pub run: u32,
     /// Label of the variant.
     pub label: String,
-    /// What was found, in samples.
+    /// The steady state, in samples.
     pub steady: Steady,
     /// Share of the window before the steady state, 0 to 1.
     pub head_share: f64,
-    /// The compared figure, of the whole window, packets per second.
+    /// The compared value over the whole window, packets per second.
     pub value_pps: Option<f64>,
-    /// The same figure of the steady part alone; none when the run never gets
-    /// steady.
+    /// The same value over the steady part alone; `None` if the run never becomes steady.
     pub steady_pps: Option<f64>,
-    /// One sentence when the window holds a warm-up or never gets steady.
+    /// Remark if the window includes a warm-up or never becomes steady.
     pub sentence: Option<String>,
 }
 
 impl Analysis {
-    /// A run by its number, with its bed where several measured.
+    /// Returns the run's name: its number, with its bed if there are several.
     pub(crate) fn run_name(&self, run: u32) -> String {
-        let own = self.runs.iter().find(|result| result.run == run);
-        match own.and_then(|own| own.bed.as_deref()).filter(|_| self.beds.is_some()) {
+        let result = self.runs.iter().find(|candidate| candidate.run == run);
+        match result.and_then(|result| result.bed.as_deref()).filter(|_| self.beds.is_some()) {
             Some(bed) => format!("run {run} on bed {bed}"),
             None => format!("run {run}"),
         }
     }
 }
 
-/// The figures that have a logarithm, in the order of the runs.
+/// Returns the logs of the positive values, in the order of the runs.
 pub(super) fn log_figures<'a>(runs: impl IntoIterator<Item = &'a RunResult>) -> Vec<RunFigure> {
     let positive = |run: &RunResult| run.value_pps.filter(|pps| pps.is_finite() && *pps > 0.0);
     runs.into_iter()
@@ -77,9 +76,8 @@ pub(super) fn log_figures<'a>(runs: impl IntoIterator<Item = &'a RunResult>) -> 
         .collect()
 }
 
-/// Everything found in the runs of an experiment. Where several beds measured, each is looked at
-/// by itself: what differs between machines is no trend, no second mode and no outlier, and each
-/// has limits of its own.
+/// Returns all findings about the runs of an experiment. Tests each bed separately: differences
+/// between machines are neither trend, second mode nor outlier, and each bed has its own limits.
 pub(super) fn diagnoses(contents: &Contents, runs: &[RunResult]) -> Vec<Finding> {
     let beds = by_bed(runs);
     let level = level_of_beds(beds.len());
@@ -97,8 +95,8 @@ pub(super) fn diagnoses(contents: &Contents, runs: &[RunResult]) -> Vec<Finding>
     beds.into_iter().flat_map(of_bed).collect()
 }
 
-/// The runs of each bed in the order in which it measured them; all as they are, without a name,
-/// where there is only one.
+/// Groups the runs by bed, each in chronological order. If there is only one bed, returns all runs
+/// in their order, without a name.
 fn by_bed(runs: &[RunResult]) -> Vec<(Option<String>, Vec<&RunResult>)> {
     let mut beds: BTreeMap<&str, Vec<&RunResult>> = BTreeMap::new();
     for run in runs {
@@ -114,12 +112,12 @@ fn by_bed(runs: &[RunResult]) -> Vec<(Option<String>, Vec<&RunResult>)> {
     beds.collect()
 }
 
-/// What was found in the runs of one bed.
+/// Returns the findings about the runs of one bed.
 fn of_one(contents: &Contents, runs: &[&RunResult], level: f64) -> Vec<Diagnosis> {
     let figures = log_figures(runs.iter().copied());
     let mut found = diagnose(&figures, level);
     if contents.plan.design.sequential {
-        // Between variants a trend can't be told from a difference.
+        // Trends between variants can't be distinguished from differences.
         found.retain(|diagnosis| !matches!(diagnosis, Diagnosis::Trend { .. }));
         let trend = trend_within_variants(&figures).filter(|trend| trend.p < level);
         let trend = trend.map(|Trend { slope, p }| Diagnosis::Trend { slope, p });
@@ -130,9 +128,9 @@ fn of_one(contents: &Contents, runs: &[&RunResult], level: f64) -> Vec<Diagnosis
     found
 }
 
-/// Runs of `variant` that were bounded by the generator, or by the links' line rate.
+/// Finds runs of `variant` that were limited by the generator or by the links' line rate.
 fn censored(contents: &Contents, runs: &[&RunResult], variant: usize) -> Option<Diagnosis> {
-    let own: BTreeSet<u32> =
+    let indices: BTreeSet<u32> =
         runs.iter().filter(|run| run.variant == variant).map(|run| run.run).collect();
     let mut ceilings = Vec::new();
     let rates: Vec<RunRate> = runs
@@ -146,11 +144,11 @@ fn censored(contents: &Contents, runs: &[&RunResult], variant: usize) -> Option<
         })
         .collect();
     let label = &contents.plan.variants[variant].label;
-    let line = line_pps_of(contents, variant, |run| own.contains(&run));
+    let line = line_pps_of(contents, variant, |run| indices.contains(&run));
     censoring(label, &rates, line, median(&ceilings)).map(Diagnosis::Censored)
 }
 
-/// The ceiling that a run's warning names, in packets per second.
+/// Returns the ceiling in a run's warning, in packets per second.
 fn ceiling_pps(record: &RunRecord) -> Option<f64> {
     record.warnings.iter().find_map(|warning| match warning {
         Warning::GeneratorLimited { ceiling_pps, .. } => Some(*ceiling_pps),
@@ -158,8 +156,8 @@ fn ceiling_pps(record: &RunRecord) -> Option<f64> {
     })
 }
 
-/// Warm-up and steady state of every run that has samples enough. Streams of an
-/// alternation are not judged: their slices switch.
+/// Computes warm-up and steady state of every run with enough samples. Skips streams of an
+/// alternation, because their slices switch variants.
 pub(super) fn steadiness(
     contents: &Contents,
     runs: &[RunResult],
@@ -189,14 +187,14 @@ fn steadiness_of(record: &RunRecord, run: &RunResult, figure: RunMetric) -> Opti
     let head_share = lengths[..found.from].iter().fold(0.0, |sum, length| sum + length) / whole;
     let steady_pps = match found {
         Steady { reached: false, .. } => None,
-        // The window's own count, not that of the samples: packets that arrived
-        // during the drain belong to it.
+        // The window's own count, not the sum over samples: it includes packets that arrived during
+        // the drain.
         Steady { from: 0, .. } => run.value_pps,
         Steady { from, .. } => {
             figure_pps(&samples[from..], figure, Roles::of(&record.trial.cpus), run.intended_pps)
         }
     };
-    let mut judged = RunSteadiness {
+    let mut result = RunSteadiness {
         run: run.run,
         label: run.label.clone(),
         steady: found,
@@ -205,17 +203,17 @@ fn steadiness_of(record: &RunRecord, run: &RunResult, figure: RunMetric) -> Opti
         steady_pps,
         sentence: None,
     };
-    judged.sentence = judged.finding(figure);
-    Some(judged)
+    result.sentence = result.finding(figure);
+    Some(result)
 }
 
-/// True if two figures of a run differ by less than 0.5 %.
+/// Returns true if two values of a run differ by less than 0.5 %.
 fn is_alike((steady, whole): (f64, f64)) -> bool {
     (steady / whole - 1.0).abs() < 0.005
 }
 
 impl RunSteadiness {
-    /// What has to be said of it, if anything.
+    /// Returns the remark, if one is needed.
     fn finding(&self, figure: RunMetric) -> Option<String> {
         let Steady { from, reached, head_ratio, .. } = self.steady;
         if from == 0 && reached {
@@ -224,7 +222,7 @@ impl RunSteadiness {
         let whole = self.value_pps.map_or("-".to_owned(), format_pps);
         let is_archived = matches!(figure, RunMetric::Netbenches | RunMetric::NetbenchesUpper);
         if is_archived && self.steady_pps.zip(self.value_pps).is_some_and(is_alike) {
-            // The archive's rule drops the first lines, and takes a median.
+            // The archive's rule drops the first lines and takes a median.
             return None;
         }
         let compared = match is_archived {

@@ -1,5 +1,5 @@
-//! The directions of traffic that goes both ways at once (RFC 2544, section 14), each by
-//! itself: results are the sums.
+//! Results per direction for simultaneous bidirectional traffic (RFC 2544, section 14); the main
+//! results are sums.
 
 use super::quality::groups;
 use crate::stats::summary::median;
@@ -7,41 +7,42 @@ use crate::store::Contents;
 use fwdlab_model::record::{Counts, RunRecord};
 use serde::Serialize;
 
-/// One direction in the runs of one variant.
+/// Results of one direction in the runs of one variant.
 #[derive(Clone, Debug, Serialize)]
 pub struct DirectionRate {
     /// The variant's label.
     pub label: String,
-    /// From which end to which.
+    /// Sending and receiving end.
     pub direction: String,
-    /// Median rate that was offered in the windows, over runs, packets per second.
+    /// Median offered rate in the windows, over the runs, packets per second.
     pub offered_pps: Option<f64>,
-    /// Median rate that was forwarded.
+    /// Median forwarded rate.
     pub forwarded_pps: Option<f64>,
-    /// Packets of all windows that were lost, over those offered; none if none were.
+    /// Ratio of lost to offered packets over all windows; `None` if none were offered.
     pub loss_ratio: Option<f64>,
-    /// Packets of all runs that arrived damaged.
+    /// Damaged packets over all runs.
     pub damaged: u64,
-    /// Packets that arrived a second time.
+    /// Duplicate packets over all runs.
     pub duplicates: u64,
 }
 
-/// The directions, and which of them is the reverse one.
+/// Names of the directions; true for the reverse one.
 pub(super) const WAYS: [(&str, bool); 2] =
     [("sender to receiver", false), ("receiver to sender", true)];
 
-/// Both directions of every variant, or set of variants that share streams, that has two.
+/// Returns both directions of every variant, or set of variants that share streams, with
+/// bidirectional traffic.
 pub(super) fn directions(contents: &Contents) -> Vec<DirectionRate> {
     let all = groups(contents).into_iter().flat_map(|(label, runs)| {
-        let both: Vec<&RunRecord> =
+        let bidirectional: Vec<&RunRecord> =
             runs.into_iter().filter(|run| run.trial.arrivals.reverse.is_some()).collect();
-        let ways: &[(&str, bool)] = if both.is_empty() { &[] } else { &WAYS };
-        ways.iter().map(move |&(name, is_back)| rate(&label, name, is_back, &both))
+        let directions: &[(&str, bool)] = if bidirectional.is_empty() { &[] } else { &WAYS };
+        directions.iter().map(move |&(name, is_back)| rate(&label, name, is_back, &bidirectional))
     });
     all.collect()
 }
 
-/// Counts of the window, damaged packets and duplicates of one direction of a run.
+/// Returns the counts of the window, damaged packets and duplicates of one direction of a run.
 fn counts(run: &RunRecord, is_back: bool) -> (Counts, u64, u64) {
     let (trial, all) = (&run.trial, &run.trial.arrivals);
     let reverse = all.reverse.as_deref().cloned().unwrap_or_default();
@@ -76,17 +77,17 @@ fn rate(label: &str, direction: &str, is_back: bool, runs: &[&RunRecord]) -> Dir
     }
 }
 
-/// What one direction did in some windows.
+/// Results of one direction over several windows.
 pub(super) struct Way {
-    /// Median rate that was offered, packets per second.
+    /// Median offered rate, packets per second.
     pub(super) offered_pps: Option<f64>,
-    /// Median rate that was forwarded.
+    /// Median forwarded rate.
     pub(super) forwarded_pps: Option<f64>,
-    /// Packets lost in all of them over those offered; none if none were.
+    /// Ratio of lost to offered packets over all windows; `None` if none were offered.
     pub(super) loss_ratio: Option<f64>,
 }
 
-/// One direction by its counts in windows and their lengths in seconds.
+/// Summarises one direction from its counts in windows and their lengths in seconds.
 pub(super) fn way(windows: &[(Counts, f64)]) -> Way {
     let mut sum = Counts::default();
     for (window, _) in windows {
@@ -94,8 +95,8 @@ pub(super) fn way(windows: &[(Counts, f64)]) -> Way {
         sum.forwarded = sum.forwarded.saturating_add(window.forwarded);
     }
     let rate = |of: fn(&Counts) -> u64| {
-        let known = windows.iter().filter(|(_, seconds)| *seconds > 0.0);
-        let rates: Vec<f64> = known.map(|(window, seconds)| of(window) as f64 / seconds).collect();
+        let valid = windows.iter().filter(|(_, seconds)| *seconds > 0.0);
+        let rates: Vec<f64> = valid.map(|(window, seconds)| of(window) as f64 / seconds).collect();
         median(&rates)
     };
     Way {
@@ -111,7 +112,7 @@ mod tests {
     use fwdlab_model::record::{Arrivals, Reverse, TrialRecord};
 
     #[test]
-    fn each_direction_is_told_by_itself_and_both_are_the_whole() {
+    fn directions_are_reported_separately_and_sum_to_the_whole() {
         let run = |lost: u64| {
             let window = Counts { offered: 1000, forwarded: 1000 - lost };
             let arrivals = Arrivals { damaged: 3, duplicates: 1, ..Arrivals::default() };

@@ -1,4 +1,4 @@
-//! The figure that stands for a run.
+//! The value of a run: the number that comparisons use.
 
 use super::bed_blocks;
 use super::corrections::Corrections;
@@ -18,70 +18,69 @@ use fwdlab_model::{Plan, RunRecord, Warning};
 use fwdlab_search::GoalResult;
 use serde::Serialize;
 
-/// One run; in an alternation one variant's part of it.
+/// Result of one run; in an alternation, of one variant's part of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunResult {
     /// Index in the plan.
     pub run: u32,
-    /// Block; in an alternation the stream.
+    /// Block; in an alternation, the stream.
     pub block: u32,
     /// Index of the variant.
     pub variant: usize,
     /// Label of the variant.
     pub label: String,
-    /// The bed that it was measured on; none where that has no name.
+    /// The bed that it was measured on; `None` if the bed has no name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bed: Option<String>,
-    /// Wall clock at the start.
+    /// Wall-clock start.
     pub started_at: String,
-    /// The compared figure in packets per second; none when the run has no
-    /// valid sample.
+    /// The compared value in packets per second; `None` if the run has no valid sample.
     pub value_pps: Option<f64>,
-    /// What the device executed, a packet, where that is what is compared: then there are no
-    /// rates, which mean nothing of an emulated device.
+    /// Instructions that the device executed per packet; `None` unless the experiment compares
+    /// counts. It then has no rates, which are meaningless for an emulated device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counted: Option<Total>,
-    /// Mean rate forwarded.
+    /// Mean forwarded rate.
     pub mean_pps: Option<f64>,
-    /// Share of the window that was provably taken from the device, 0 to 1.
+    /// Share of the window that was certainly taken from the device, 0 to 1.
     pub taken: f64,
     /// 90th percentile of the samples.
     pub p90_pps: Option<f64>,
-    /// Mean rate offered.
+    /// Mean offered rate.
     pub offered_pps: Option<f64>,
-    /// Packets offered in the window (an alternation: in the variant's valid samples).
+    /// Packets offered in the window (in an alternation: in the variant's valid samples).
     pub offered: u64,
-    /// Packets forwarded, likewise.
+    /// Packets forwarded in the same time.
     pub forwarded: u64,
-    /// Intended load in packets per second; none at the maximum rate.
+    /// Intended load in packets per second; `None` at the maximum rate.
     pub intended_pps: Option<f64>,
     /// Number of warnings of the run.
     pub warnings: usize,
-    /// Why the run is no part of any verdict about the device; none when it is.
+    /// Reason for excluding the run from all verdicts on the device; `None` if it is included.
     pub left_out: Option<String>,
-    /// What a search found for the goals after the first, in their order.
+    /// Search results for the goals after the first, in order.
     #[serde(skip)]
     pub further: Vec<Further>,
-    /// Other work on the device's CPUs may have changed the figure.
+    /// True if other work on the device's CPUs may have changed the value.
     pub disturbed: bool,
-    /// The sender was the limit.
+    /// True if the sender was the limit.
     pub generator_limited: bool,
-    /// True where the samples' best tenth is what the device reaches: fwdlab's own runs
-    /// at full load.
+    /// True if the best tenth of the samples shows the device's capacity: for fwdlab's own runs at
+    /// full load.
     pub has_capacity: bool,
 }
 
-/// What a run's search found for a goal after the first.
+/// Result of a run's search for a goal after the first.
 #[derive(Clone, Debug)]
 pub struct Further {
     /// Conditional throughput, packets per second.
     pub pps: Option<f64>,
-    /// Why the run is no part of a verdict about this goal; none when it is.
+    /// Reason for excluding the run from verdicts on this goal; `None` if it is included.
     pub left_out: Option<String>,
 }
 
 impl RunResult {
-    /// The run by what was found for the goal at place `number` after the first.
+    /// Returns the run with the result for a goal after the first; `number` counts from 0.
     pub(super) fn by_goal(&self, number: usize) -> RunResult {
         let further = self.further.get(number);
         RunResult {
@@ -91,25 +90,25 @@ impl RunResult {
         }
     }
 
-    /// The compared figure, a rate or instructions per packet.
+    /// Returns the compared value: a rate or instructions per packet.
     pub fn value(&self) -> Option<f64> {
         self.value_pps.or(self.counted.as_ref().map(|counted| counted.instructions))
     }
 
-    /// Why the run enters no verdict, whatever the reason; none when it does.
+    /// Returns the reason for excluding the run from verdicts; `None` if it is included.
     pub fn absence(&self, figure: RunMetric) -> Option<&str> {
         let without = || self.value().is_none().then(|| without_figure(figure));
         self.left_out.as_deref().or_else(without)
     }
 
-    /// Packets lost over packets offered; none when nothing was offered.
+    /// Ratio of lost to offered packets; `None` if none were offered.
     pub fn loss_ratio(&self) -> Option<f64> {
         let lost = self.offered.saturating_sub(self.forwarded);
         (self.offered > 0).then(|| lost as f64 / self.offered as f64)
     }
 }
 
-/// The figures of all runs in their order, and remarks on runs without one.
+/// Returns the results of all runs in order, and remarks on runs without a value.
 pub(super) fn run_results(contents: &Contents, figure: RunMetric) -> (Vec<RunResult>, Vec<String>) {
     let mut results = Vec::new();
     let mut notes = Vec::new();
@@ -146,7 +145,7 @@ pub(super) fn run_results(contents: &Contents, figure: RunMetric) -> (Vec<RunRes
     (results, notes)
 }
 
-/// What a run lacks that has no figure.
+/// Describes the missing data of a run without a value.
 fn without_figure(figure: RunMetric) -> &'static str {
     match figure.is_rate() {
         true => "no valid sample, or hardly any time on a CPU",
@@ -154,7 +153,7 @@ fn without_figure(figure: RunMetric) -> &'static str {
     }
 }
 
-/// The figure of one variant's part of a run.
+/// Computes the result of one variant's part of a run.
 pub(super) fn run_result(
     plan: &Plan,
     run: &RunRecord,
@@ -187,8 +186,8 @@ pub(super) fn run_result(
     let taken = StolenTime::of(&valid, roles).and_of_window(&trial.cpus, trial.window_ns, roles);
     let intended = trial.intended.filter(|_| has_time);
     let intended_pps = intended.map(|packets| packets as f64 * 1e9 / trial.window_ns.max(1) as f64);
-    // A run of one variant is its whole window; a part of an alternation only
-    // the samples that were taken while the variant was in force.
+    // A run of one variant is its whole window; a part of an alternation only includes the samples
+    // of this variant.
     let (offered, forwarded, window_ns) = if figure == RunMetric::Slices {
         (
             valid.iter().map(|sample| sample.offered).sum(),
@@ -218,8 +217,8 @@ pub(super) fn run_result(
         bed: None,
         started_at: run.started_at.clone(),
         value_pps: match figure {
-            // Everything at once: of packets that were still on their way when the
-            // window closed, the window's counts know and its samples don't.
+            // Use the window's counts, not the samples: they include packets that were in transit
+            // when the window closed.
             RunMetric::Corrected | RunMetric::Delivered => match intended_pps {
                 Some(intended) => delivered_pps(offered, forwarded, intended),
                 None if is_corrected => corrected(),
@@ -231,7 +230,8 @@ pub(super) fn run_result(
             RunMetric::Throughput => goal.and_then(throughput),
             _ => figure_pps(&trial.samples, figure, roles, intended_pps),
         }
-        // Only samples that don't count: an imported log without a steady state, say.
+        // A run with only invalid samples has no value, such as an imported log without a steady
+        // state.
         .filter(|_| trial.samples.is_empty() || !valid.is_empty()),
         counted: match &trial.executed {
             Some(executed) if !has_time => foreground.total(executed),
@@ -280,18 +280,17 @@ pub(super) fn run_result(
     }
 }
 
-/// What a search has found for a goal; none of a result that is not regular, which stands beside
-/// no other.
+/// Returns the search result for a goal; `None` for an irregular result, which is not comparable.
 fn throughput(goal: &GoalResult) -> Option<f64> {
     goal.conditional_throughput.filter(|_| goal.has_rate())
 }
 
-/// The share of the packets offered that was forwarded, as a rate at the intended load.
+/// Returns the delivered share of the intended load, as a rate.
 fn delivered_pps(offered: u64, forwarded: u64, intended_pps: f64) -> Option<f64> {
     (offered > 0).then(|| intended_pps * forwarded as f64 / offered as f64)
 }
 
-/// The figure of a part of a run: of these samples alone, packets per second.
+/// Computes the value of a part of a run, from these samples alone, in packets per second.
 pub(super) fn figure_pps(
     samples: &[Sample],
     figure: RunMetric,
@@ -328,7 +327,7 @@ fn rate_pps(sample: &Sample) -> f64 {
     sample.forwarded as f64 * 1e9 / sample.duration_ns as f64
 }
 
-/// The variants of a run, each once, in order of appearance.
+/// Returns the distinct variants of a run, in order of appearance.
 pub(super) fn distinct(variants: &[usize]) -> Vec<usize> {
     let mut seen = Vec::new();
     for &variant in variants {

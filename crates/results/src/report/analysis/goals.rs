@@ -1,18 +1,18 @@
-//! What a run's trials say of the goals that were searched for.
+//! Evaluation of a run's trials for the goals of a search.
 
 use fwdlab_model::record::MethodRecord;
 use fwdlab_model::units::format_pps;
 use fwdlab_model::{Plan, RunRecord};
 use fwdlab_search::{Ending, Goal, GoalResult, Irregular, Limits, SearchResult};
 
-/// What a run's trials say of the plan's goals; none if nothing was searched for.
+/// Evaluates a run's trials for the plan's goals; `None` if the method is not a search.
 pub(super) fn of_run(plan: &Plan, run: &RunRecord) -> Option<SearchResult> {
     let (method, record) = (plan.method.as_ref()?, run.method.as_ref()?);
     let mut parts = method.parts().iter().zip(record.parts());
     parts.find_map(|(method, record)| result_of(method.goals(), record))
 }
 
-/// What trials say of goals; none without goals.
+/// Evaluates trials for goals; `None` without goals.
 pub(super) fn result_of(goals: &[Goal], record: &MethodRecord) -> Option<SearchResult> {
     if goals.is_empty() {
         return None;
@@ -22,7 +22,8 @@ pub(super) fn result_of(goals: &[Goal], record: &MethodRecord) -> Option<SearchR
     Some(SearchResult::of(goals.to_vec(), &limits, outcomes, record.ended.as_ref()))
 }
 
-/// Reason why a goal of a run has no regular result, and the remedy; empty for a regular one.
+/// Returns the reason why a goal of a run has no regular result, and the remedy; empty for a
+/// regular one.
 pub(super) fn reason(run: &RunRecord, goal: &GoalResult) -> String {
     match &goal.irregular {
         None => String::new(),
@@ -34,7 +35,7 @@ pub(super) fn reason(run: &RunRecord, goal: &GoalResult) -> String {
     }
 }
 
-/// What a run's search found, in words; none if nothing was searched for.
+/// Describes a run's search result in words; `None` if the method is not a search.
 pub fn found_in_words(plan: &Plan, run: &RunRecord) -> Option<String> {
     let result = of_run(plan, run)?;
     let goals = result.goals.iter().map(|goal| {

@@ -1,7 +1,7 @@
-//! Bits a second of runs whose frames are a mix of sizes, by the bytes that arrived.
+//! Bit rates of runs with a mix of frame sizes, from the bytes that arrived.
 //!
-//! Packets a second say nothing about bits there: a device may lose more of one size than of
-//! another. What arrived is counted in bytes, window by window.
+//! Packets per second do not determine the bit rate of a mix: a device may lose more frames of one
+//! size than of another. The receiver therefore counts bytes per window.
 
 use super::quality::groups;
 use crate::stats::summary::median;
@@ -9,26 +9,27 @@ use crate::store::Contents;
 use fwdlab_model::units::{FCS_BYTES, WIRE_OVERHEAD_BYTES};
 use serde::Serialize;
 
-/// What arrived of a mix in the runs of one variant.
+/// Arrivals of a mix in the runs of one variant.
 #[derive(Clone, Debug, Serialize)]
 pub struct MixRates {
     /// Label.
     pub label: String,
-    /// The sizes, as an experiment file writes them.
+    /// The sizes, in the syntax of experiment files.
     pub mix: String,
-    /// How many frames of each size its sequence has.
+    /// Number of frames of each size in its sequence.
     pub proportions: String,
-    /// Mean frame with FCS as it was sent, bytes.
+    /// Mean size of the sent frames with FCS, bytes.
     pub sent_bytes: f64,
-    /// Mean frame with FCS of what arrived in the windows, bytes; none where nobody counted.
+    /// Mean size of the frames that arrived in the windows with FCS, bytes; `None` if bytes were
+    /// not counted.
     pub arrived_bytes: Option<f64>,
-    /// Median L1 rate of what arrived, over runs, bit/s.
+    /// Median L1 rate of the arrivals, over runs, bit/s.
     pub l1_bps: Option<f64>,
-    /// Median L2 rate of what arrived, over runs, bit/s.
+    /// Median L2 rate of the arrivals, over runs, bit/s.
     pub l2_bps: Option<f64>,
 }
 
-/// Every variant with a mix, or set of variants that share streams.
+/// Returns the rates of every variant with a mix, or set of variants that share streams.
 pub(super) fn mixes(contents: &Contents) -> Vec<MixRates> {
     let mixed = groups(contents).into_iter().filter_map(|(label, runs)| {
         let variant = *runs.first()?.variants.first()?;

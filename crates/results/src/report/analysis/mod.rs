@@ -1,9 +1,8 @@
 //! Analysis of a store: raw observations in, typed results out.
 //!
-//! README, HTML, JSON and the terminal show the same [`Analysis`]; each number is
-//! computed once, here. It is a pure function of the store's contents: the same
-//! contents give the same analysis. Figures and page layout are left to the rest
-//! of [`super`].
+//! README, HTML, JSON and terminal output show the same [`Analysis`]; each number is computed once,
+//! here. The analysis is a pure function of the store's contents. The rest of [`super`] draws the
+//! plots and lays out the pages.
 
 mod archive;
 mod arrivals;
@@ -101,69 +100,68 @@ pub struct Analysis {
     pub plan_hash: String,
     /// Seed of the random order.
     pub seed: u64,
-    /// Blocks of the design; streams in an alternation.
+    /// Blocks of the design; in an alternation, streams.
     pub blocks: u32,
-    /// True when levels were switched within streams of traffic.
+    /// True if levels were switched within streams of traffic.
     pub alternation: bool,
-    /// True when each variant's runs followed one another, without blocks.
+    /// True if each variant's runs followed one another, without blocks.
     pub sequential: bool,
-    /// What is known of an imported experiment; none for fwdlab's own.
+    /// Data of an imported experiment; `None` for fwdlab's own runs.
     pub archive: Option<ArchiveResult>,
-    /// The device's own CPU time per packet; none where no run tells.
+    /// CPU time of the device alone per packet; `None` if no run has the data.
     pub device: Option<DeviceAlone>,
-    /// The beds and how they differ; none of one bed, or of beds without names.
+    /// Comparison of the beds; `None` for a single bed or beds without names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beds: Option<Beds>,
-    /// What the devices executed; none where that is not what is compared.
+    /// Counts of executed instructions; `None` if the experiment compares rates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counts: Option<Counts>,
-    /// The trials beside the runs' own ones; none where a run is one trial.
+    /// Results of the method; `None` if a run is a single trial.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<Method>,
-    /// Where the CPU's time went; none without profiles.
+    /// CPU time by function; `None` without profiles.
     pub profiles: Option<Profiles>,
     /// The pictures of profiles and counts: name in the report and SVG.
     #[serde(skip)]
     pub(crate) profile_pictures: pictures::Pictures,
-    /// Runs that the plan asks for.
+    /// Number of runs in the plan.
     pub runs_planned: usize,
-    /// Runs that the store holds.
+    /// Number of runs in the store.
     pub runs_recorded: usize,
-    /// The testbed and what its figures are worth.
+    /// The testbed, with a caveat about its numbers.
     pub testbed: Testbed,
-    /// The figure that stands for a run wherever runs are compared.
+    /// Metric of a run that comparisons use.
     pub figure: RunMetric,
     /// Confidence in percent.
     pub confidence: f64,
     /// Margin of equivalence as a ratio.
     pub margin: f64,
-    /// How p-values were adjusted for the number of comparisons.
+    /// Adjustment of p-values for the number of comparisons.
     pub adjustment: String,
-    /// How far an experiment with a stopping rule has come; none without a rule.
+    /// Progress of an experiment with a stopping rule; `None` without a rule.
     pub stopping: Option<Stopping>,
     /// The set-up, one line each.
     pub setup: Vec<String>,
-    /// The same in three lines.
+    /// The set-up in three lines.
     #[serde(skip)]
     pub setup_brief: Vec<String>,
-    /// Remarks on the whole: incomplete, changed surroundings, the planner's notes.
+    /// Remarks on the experiment: incomplete runs, changed environment, the planner's notes.
     pub notes: Vec<String>,
     /// The factors.
     pub factors: Vec<FactorResult>,
     /// The variants in the order of the plan.
     pub variants: Vec<VariantResult>,
-    /// The recorded runs in their order; in an alternation one line per stream
-    /// and variant.
+    /// The recorded runs in order; in an alternation, one row per stream and variant.
     pub runs: Vec<RunResult>,
-    /// Each variant against its baseline.
+    /// Comparison of each variant with its baseline.
     pub comparisons: Vec<Compared>,
-    /// How the rate scales over queues, cores, senders or workers.
+    /// Scaling of the rate over queues, cores, senders or workers.
     pub scaling: Vec<Scaling>,
-    /// ministat's text per comparison.
+    /// ministat's output per comparison.
     pub ministat: Vec<MinistatBlock>,
-    /// What sender and receiver reach without a DUT.
+    /// Rates that sender and receiver reach without a DUT.
     pub calibrations: Vec<CalibrationResult>,
-    /// Frame size with FCS in bytes where all variants have the same.
+    /// Frame size with FCS in bytes; `None` if it differs between variants.
     pub frame_size: Option<FrameSize>,
     /// The ceiling, packets per second, if it is the same for all variants.
     pub ceiling_pps: Option<f64>,
@@ -171,31 +169,31 @@ pub struct Analysis {
     pub warnings: Vec<WarningGroup>,
     /// Packets offered, forwarded, lost.
     pub conservation: Vec<Conservation>,
-    /// Bits a second of variants whose frames are a mix of sizes.
+    /// Bit rates of variants with a mix of frame sizes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mixes: Vec<MixRates>,
-    /// Rates by frame size; none where that is not varied.
+    /// Rates by frame size; `None` if the size is not varied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sizes: Option<Sizes>,
-    /// Each direction of variants whose traffic goes both ways.
+    /// Results per direction of variants with bidirectional traffic.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub directions: Vec<DirectionRate>,
-    /// Results of the receiver's checks; none if packets were not checked.
+    /// Results of the receiver's checks; `None` if packets were not checked.
     pub arrivals: Option<ArrivalResult>,
-    /// The DUT's own counters against ours.
+    /// The DUT's counters compared with the testbed's counts.
     pub counters: Vec<CounterCheck>,
-    /// Packets by queue of the DUT; empty where none had more than one.
+    /// Packets by queue of the DUT; empty if no variant had several queues.
     pub queues: Vec<QueueShares>,
-    /// Flows and states when the windows opened, and why the drains ended.
+    /// Flows and states at the start of the windows, and reasons for the ends of drains.
     pub openings: Vec<Opened>,
     /// CPU time that the hypervisor took from the measured CPUs.
     pub steal: Vec<Steal>,
     /// Drift over the runs.
     pub order: Option<RunOrder>,
-    /// What a reader should know about the runs before believing their means.
+    /// Findings that qualify the runs' means.
     pub diagnoses: Vec<Finding>,
-    /// Within each run, where its steady state begins; nothing in an
-    /// alternation, whose slices each settle by themselves.
+    /// Start of the steady state of each run; empty for an alternation, whose slices each have
+    /// their own.
     pub steadiness: Vec<RunSteadiness>,
     /// Time outside the traffic.
     pub overhead: Vec<Overhead>,
@@ -208,11 +206,11 @@ pub struct Analysis {
 pub struct FactorResult {
     /// Name.
     pub name: String,
-    /// The name as it is shown: of what was really varied, where counts say so.
+    /// Displayed name: the quantity that really varied, if counters show it.
     pub shown: String,
     /// Labels of the levels.
     pub levels: Vec<String>,
-    /// The levels as numbers; none when one of them isn't one.
+    /// The levels as numbers; `None` if a level is not a number.
     pub numbers: Option<Vec<f64>>,
 }
 
@@ -221,19 +219,19 @@ pub struct FactorResult {
 pub struct InvocationResult {
     /// Number, from 1.
     pub id: i64,
-    /// Wall clock at its start.
+    /// Wall-clock start.
     pub started_at: String,
     /// Version of fwdlab.
     pub fwdlab_version: String,
-    /// Runs that it recorded.
+    /// Number of runs that it recorded.
     pub runs: usize,
-    /// The bed that they were measured on, where it has a name.
+    /// The bed of these runs; `None` if it has no name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bed: Option<String>,
 }
 
 impl Analysis {
-    /// What its figures are of.
+    /// Returns the label of its numbers.
     pub fn label(&self) -> Label {
         let mut versions: Vec<&str> = Vec::new();
         let used = self.invocations.iter().filter(|invocation| invocation.runs > 0);
@@ -253,13 +251,12 @@ impl Analysis {
     /// Analyses everything in `store`.
     ///
     /// # Errors
-    /// When the store holds no plan or can't be read.
+    /// If the store holds no plan or can't be read.
     pub fn of_store(store: &Store) -> Result<Analysis, StoreError> {
         Ok(Analysis::of(&store.contents()?))
     }
 
-    /// Analyses what was read from a store. A store without runs has results
-    /// too, empty ones.
+    /// Analyses the contents of a store. Without runs, all results are empty.
     pub fn of(contents: &Contents) -> Analysis {
         let plan = &contents.plan;
         let testbed = testbed::testbed(contents);
@@ -314,7 +311,7 @@ impl Analysis {
                 true => scaling::scaling(contents, &runs),
                 false => Vec::new(),
             },
-            // What was published is shown in its own grouping instead.
+            // Published blocks are shown in their own grouping instead.
             ministat: match archive.as_ref().is_some_and(|archive| !archive.blocks.is_empty()) {
                 false if figure.is_rate() => blocks::ministat_blocks(plan, &variants),
                 _ => Vec::new(),
@@ -332,7 +329,7 @@ impl Analysis {
             queues: queues::queues(contents),
             openings: window_start::openings(contents),
             steal: quality::steal(contents),
-            // Between beds the order says nothing; each has its drift.
+            // Between beds the order has no meaning; each bed is tested for drift.
             order: match contents.beds().len() < 2 {
                 true => order(plan, &diagnostics::log_figures(&runs)),
                 false => None,
@@ -354,8 +351,8 @@ impl Analysis {
     }
 }
 
-/// The figure of each of `runs`, in their order, or the reason why it has none. Counts are over
-/// the foreground of all of them: a search orders its candidates by differences of these figures.
+/// Returns the value of each of `runs` in order, or the reason why it has none. Counts are over the
+/// foreground of all of them, because a search sorts its candidates by differences of these values.
 pub fn figures_of_runs<'a>(
     plan: &Plan,
     runs: impl Iterator<Item = &'a RunRecord> + Clone,
@@ -376,25 +373,25 @@ pub fn figures_of_runs<'a>(
     runs.map(of).collect()
 }
 
-/// The same with what stands for its runs.
+/// Compares each variant with its baseline, given the results of the runs.
 pub(crate) fn compared(contents: &Contents, runs: &[RunResult]) -> Vec<Compared> {
     comparisons::compare(contents, runs)
 }
 
-/// The figures of a store's runs without the rest of a report.
+/// The results of a store's runs, without the rest of a report.
 pub(crate) struct Figures {
     /// The testbed.
     pub(crate) testbed: Testbed,
-    /// What stands for a run.
+    /// Metric of a run.
     pub(crate) figure: RunMetric,
-    /// The runs in their order.
+    /// The runs in order.
     pub(crate) runs: Vec<RunResult>,
-    /// Remarks on runs without a figure.
+    /// Remarks on runs without a value.
     pub(crate) notes: Vec<String>,
 }
 
 impl Figures {
-    /// Those of `store`, reading no more than they need.
+    /// Computes the results of the runs in `store`, reading only the necessary tables.
     pub(crate) fn of_store(store: &Store) -> Result<(Contents, Figures), StoreError> {
         let needs_samples = |plan: &Plan| plan.metric() != RunMetric::Mean;
         let contents = store.figures_only(needs_samples)?;
@@ -402,7 +399,7 @@ impl Figures {
         Ok((contents, figures))
     }
 
-    /// Those of what was read from a store.
+    /// Computes the results of the runs in a store's contents.
     pub(crate) fn of(contents: &Contents) -> Figures {
         let testbed = testbed::testbed(contents);
         let figure = contents.plan.metric();
@@ -411,7 +408,7 @@ impl Figures {
     }
 }
 
-/// What the order did; where variants followed one another, only within them.
+/// Tests the effect of the run order; within variants only for a sequential design.
 fn order(plan: &Plan, figures: &[RunFigure]) -> Option<RunOrder> {
     let order = run_order(figures)?;
     if !plan.design.sequential {
@@ -462,15 +459,15 @@ fn notes(contents: &Contents, stopping: Option<&Stopping>) -> Vec<String> {
         .collect();
     if let Some((first, rest)) = used.split_first() {
         let first = &first.invocation;
-        // Each bed has surroundings of its own.
-        let changed = |stored: &&StoredInvocation| {
-            let own = &stored.invocation;
+        // Each bed has its own environment.
+        let is_changed = |stored: &&StoredInvocation| {
+            let current = &stored.invocation;
             let mut earlier = used.iter().map(|earlier| &earlier.invocation);
             earlier
-                .find(|earlier| earlier.bed == own.bed)
-                .is_some_and(|earlier| earlier.environment != own.environment)
+                .find(|earlier| earlier.bed == current.bed)
+                .is_some_and(|earlier| earlier.environment != current.environment)
         };
-        if rest.iter().any(changed) {
+        if rest.iter().any(is_changed) {
             notes.push(
                 "the surroundings changed between invocations; environment.json holds each"
                     .to_owned(),

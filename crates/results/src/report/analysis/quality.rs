@@ -19,7 +19,7 @@ pub struct RunWarning {
     pub kind: String,
     /// One sentence with the evidence.
     pub sentence: String,
-    /// The warning as it was recorded.
+    /// The recorded warning.
     pub evidence: Warning,
 }
 
@@ -28,23 +28,23 @@ pub struct RunWarning {
 pub struct WarningGroup {
     /// Kind.
     pub kind: String,
-    /// How often.
+    /// Number of warnings.
     pub count: usize,
-    /// In how many runs.
+    /// Number of runs with a warning.
     pub runs: usize,
-    /// True when the number itself can't be trusted.
+    /// True if the number itself can't be trusted.
     pub fatal: bool,
-    /// Each of them, by run.
+    /// The warnings, by run.
     pub warnings: Vec<RunWarning>,
 }
 
-/// Packets of all runs of one variant (one set of variants in an alternation),
-/// whole trials with their warm-up.
+/// Packets of all runs of one variant (in an alternation, of one set of variants), over whole
+/// trials including the warm-up.
 #[derive(Clone, Debug, Serialize)]
 pub struct Conservation {
     /// Label.
     pub label: String,
-    /// Runs counted.
+    /// Number of runs.
     pub runs: usize,
     /// Packets that left the sender.
     pub offered: u64,
@@ -52,13 +52,13 @@ pub struct Conservation {
     pub forwarded: u64,
     /// Offered minus forwarded.
     pub lost: i64,
-    /// Lost over offered.
+    /// Ratio of lost to offered packets.
     pub loss_ratio: f64,
     /// Packets of other runs.
     pub foreign: u64,
     /// Packets without a stamp.
     pub unstamped: u64,
-    /// Unsent packets of the windows; none at the maximum rate.
+    /// Unsent packets of the windows; `None` at the maximum rate.
     pub unsent: Option<u64>,
 }
 
@@ -69,16 +69,16 @@ pub struct CounterCheck {
     pub name: String,
     /// Its increase over all trials.
     pub counted: u64,
-    /// Expected increase by our own counts: packets offered for a receive counter,
-    /// packets forwarded for a transmit counter, else none.
+    /// Expected increase by the testbed's counts: packets offered for a receive counter, packets
+    /// forwarded for a transmit counter, otherwise `None`.
     pub expected: Option<u64>,
     /// Counted minus expected.
     pub difference: Option<i64>,
-    /// The largest difference of a single run, without its sign.
+    /// The largest absolute difference in a single run.
     pub largest_in_a_run: Option<u64>,
 }
 
-/// What sender and receiver reach without a DUT.
+/// The ceiling: rates that sender and receiver reach without a DUT.
 #[derive(Clone, Debug, Serialize)]
 pub struct CalibrationResult {
     /// Calibration key of the ceiling.
@@ -91,14 +91,14 @@ pub struct CalibrationResult {
     pub median_pps: f64,
     /// Rates of the trials.
     pub rates_pps: Vec<f64>,
-    /// Wall clock.
+    /// Wall-clock time.
     pub measured_at: String,
 }
 
 /// Time of a step of a run outside the traffic.
 #[derive(Clone, Debug, Serialize)]
 pub struct Overhead {
-    /// Step, e.g. `namespaces`; `all together` for the whole of a run.
+    /// Step, e.g. `namespaces`; `all together` for the sum of a run.
     pub step: String,
     /// Median over the runs, milliseconds.
     pub median_ms: f64,
@@ -106,12 +106,12 @@ pub struct Overhead {
     pub max_ms: f64,
 }
 
-/// CPU time that was stolen from measured CPUs in the runs of one variant.
+/// Steal of measured CPUs in the runs of one variant.
 #[derive(Clone, Debug, Serialize)]
 pub struct Steal {
     /// Label.
     pub label: String,
-    /// Runs counted.
+    /// Number of runs.
     pub runs: usize,
     /// Mean share of the window, 0 to 1, over runs and measured CPUs.
     pub mean_share: f64,
@@ -119,7 +119,7 @@ pub struct Steal {
     pub max_share: f64,
 }
 
-/// All warnings by kind, kinds that break trust first, then by name.
+/// Returns all warnings by kind, fatal kinds first, then by name.
 pub(super) fn warnings(contents: &Contents) -> Vec<WarningGroup> {
     let mut kinds: BTreeMap<(bool, String), Vec<RunWarning>> = BTreeMap::new();
     for run in &contents.runs {
@@ -144,7 +144,7 @@ pub(super) fn warnings(contents: &Contents) -> Vec<WarningGroup> {
         .collect()
 }
 
-/// The warnings of the runs in which `variant` was measured.
+/// Returns the warnings of the runs in which `variant` was measured.
 pub(super) fn warnings_of(contents: &Contents, variant: usize) -> Vec<RunWarning> {
     contents
         .runs
@@ -163,7 +163,7 @@ fn run_warning(run: &RunRecord, warning: &Warning) -> RunWarning {
     }
 }
 
-/// Packets per variant (or set of variants that share streams).
+/// Returns packet counts by variant (or set of variants that share streams).
 pub(super) fn conservation(contents: &Contents) -> Vec<Conservation> {
     groups(contents)
         .into_iter()
@@ -192,11 +192,11 @@ pub(super) fn conservation(contents: &Contents) -> Vec<Conservation> {
         .collect()
 }
 
-/// The DUT's counters over all runs, by name.
+/// Returns the DUT's counters over all runs, by name.
 pub(super) fn counters(contents: &Contents) -> Vec<CounterCheck> {
     let mut checks: BTreeMap<&str, CounterCheck> = BTreeMap::new();
     for run in &contents.runs {
-        // Queues are shown by variant.
+        // Queue counters are reported by variant.
         let by_queue = |name: &str| parse_name(name).is_some();
         for counter in run.trial.counters.iter().filter(|counter| !by_queue(&counter.name)) {
             let expected = counter.expected;
@@ -220,7 +220,7 @@ pub(super) fn counters(contents: &Contents) -> Vec<CounterCheck> {
     checks.into_values().collect()
 }
 
-/// Time outside the traffic by step, in the order of a run, and all together.
+/// Returns the time outside the traffic by step, in the order of a run, followed by the sum.
 pub(super) fn overhead(contents: &Contents) -> Vec<Overhead> {
     let mut steps: Vec<(String, Vec<f64>)> = Vec::new();
     let mut add = |step: &str, ns: u64| {
@@ -232,7 +232,7 @@ pub(super) fn overhead(contents: &Contents) -> Vec<Overhead> {
     };
     for run in contents.runs.iter().filter(|run| !run.overhead_ns.is_empty()) {
         run.overhead_ns.iter().for_each(|(step, ns)| add(step, *ns));
-        // After the steps of the first run, so that it comes last.
+        // Added after the steps of the first run, so that it is last.
         add("all together", run.overhead_ns.iter().map(|(_, ns)| ns).sum());
     }
     let row = |(step, times): (String, Vec<f64>)| Overhead {
@@ -243,7 +243,7 @@ pub(super) fn overhead(contents: &Contents) -> Vec<Overhead> {
     steps.into_iter().map(row).collect()
 }
 
-/// The calibrations, with the median that the reports show.
+/// Returns the calibrations, with their medians.
 pub(super) fn calibrations(contents: &Contents) -> Vec<CalibrationResult> {
     contents
         .calibrations
@@ -259,14 +259,14 @@ pub(super) fn calibrations(contents: &Contents) -> Vec<CalibrationResult> {
         .collect()
 }
 
-/// The frame size with FCS in bytes, where all variants have the same.
+/// Returns the frame size with FCS in bytes; `None` if it differs between variants.
 pub(super) fn common_frame_size(contents: &Contents) -> Option<FrameSize> {
     common(contents).map(|(_, frame_size)| frame_size)
 }
 
-/// The newest ceiling that holds for all variants alike, packets per second.
+/// Returns the newest ceiling, packets per second; `None` if it differs between variants.
 pub(super) fn common_ceiling_pps(contents: &Contents) -> Option<f64> {
-    // Each bed has its own.
+    // Each bed has its own ceiling.
     if contents.beds().len() > 1 {
         return None;
     }
@@ -280,7 +280,7 @@ pub(super) fn common_ceiling_pps(contents: &Contents) -> Option<f64> {
         .filter(|pps| pps.is_finite())
 }
 
-/// Address family and frame size of all variants, where they are the same.
+/// Returns address family and frame size; `None` if they differ between variants.
 fn common(contents: &Contents) -> Option<(&'static str, FrameSize)> {
     let mut kinds = contents.plan.variants.iter().map(|variant| {
         let traffic = &variant.settings.traffic;
@@ -290,7 +290,7 @@ fn common(contents: &Contents) -> Option<(&'static str, FrameSize)> {
     kinds.all(|kind| kind == first).then_some(first)
 }
 
-/// Stolen CPU time; nothing where no CPU was observed.
+/// Returns the steal; empty if no CPU was observed.
 pub(super) fn steal(contents: &Contents) -> Vec<Steal> {
     groups(contents)
         .into_iter()
@@ -314,7 +314,7 @@ pub(super) fn steal(contents: &Contents) -> Vec<Steal> {
         .collect()
 }
 
-/// Runs by what they measured, in the order of the variants.
+/// Groups runs by their variants, in the order of the variants.
 pub(super) fn groups(contents: &Contents) -> Vec<(String, Vec<&RunRecord>)> {
     let mut groups: BTreeMap<Vec<usize>, Vec<&RunRecord>> = BTreeMap::new();
     for run in &contents.runs {

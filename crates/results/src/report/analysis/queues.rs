@@ -1,4 +1,4 @@
-//! Packets of each queue of the DUT by variant, and what a factor over queues really swept.
+//! Packets by queue of the DUT and variant, and the real effect of a factor over queues.
 
 use super::quality::groups;
 use crate::store::Contents;
@@ -8,7 +8,7 @@ use fwdlab_model::record::queues::{Direction, QueuePackets, of_counters};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The packets of one interface's queues in one direction, over all runs of a variant.
+/// Packets by queue of one interface in one direction, over all runs of a variant.
 #[derive(Clone, Debug, Serialize)]
 pub struct QueueShares {
     /// Label of the variant.
@@ -17,17 +17,17 @@ pub struct QueueShares {
     pub interface: String,
     /// `receive` or `transmit`.
     pub direction: String,
-    /// Queues.
+    /// Number of queues.
     pub queues: usize,
-    /// Queues with packets in every run.
+    /// Number of queues with packets in every run.
     pub used: usize,
     /// Share of each queue, 0 to 1, from queue 0.
     pub shares: Vec<f64>,
-    /// The shares as they are printed.
+    /// The shares as printed.
     pub shown: String,
 }
 
-/// Queues of every variant; nothing where no run has more than one of an interface.
+/// Returns the queues of every variant; empty if no interface has several queues in any run.
 pub(super) fn queues(contents: &Contents) -> Vec<QueueShares> {
     let mut all = Vec::new();
     for (label, runs) in groups(contents) {
@@ -63,15 +63,15 @@ pub(super) fn queues(contents: &Contents) -> Vec<QueueShares> {
     }
 }
 
-/// True when a factor's levels set the DUT's queues and nothing else.
+/// Returns true if a factor's levels set the DUT's queues and nothing else.
 pub(super) fn is_of_queues(factor: &Factor) -> bool {
     factor.levels.iter().all(|level| {
         !level.changes.is_empty() && level.changes.iter().all(|change| change.setting == "queues")
     })
 }
 
-/// A factor's name as a report shows it: what was swept, where the runs' counts say that
-/// it was not the receive queues.
+/// Returns a factor's displayed name: the quantity that really varied, if the runs' counters show
+/// that it was not the receive queues.
 pub(super) fn shown_name(contents: &Contents, factor: &Factor) -> String {
     let is_idle = |run: &RunRecord| {
         let mut found = of_counters(&run.trial.counters).into_iter();
@@ -83,8 +83,8 @@ pub(super) fn shown_name(contents: &Contents, factor: &Factor) -> String {
     }
 }
 
-/// Why a run at `level` queues is no point of a scalability law, as is said of so many
-/// queues; none when it is one, and where its counters don't tell.
+/// Returns the reason why a run at `level` queues is not a point of a scalability law, phrased to
+/// follow a number of queues; `None` if it is one, or if its counters don't show it.
 pub(super) fn not_swept(run: &RunRecord, level: u32) -> Option<String> {
     let found = of_counters(&run.trial.counters);
     let received = found.iter().find(|queues| {

@@ -1,10 +1,9 @@
-//! How the rate scales over a sweep of queues, cores, senders or workers.
+//! Scaling of the rate over a sweep of queues, cores, senders or workers.
 //!
-//! The law speaks of parallel resources only, so a factor counts when it is
-//! named as one (or all its levels change a setting that is one), is numeric,
-//! and has at least four levels, whole numbers from 1 on. Routes, flows and
-//! frame sizes are numbers too, but nothing that works in parallel.
-//! Alternations are left out: what scales needs a restart.
+//! The law applies to parallel resources only. A factor is a sweep if it has the name of one (or
+//! all its levels change such a setting), is numeric, and has at least four levels, all whole
+//! numbers from 1. Routes, flows and frame sizes are also numbers, but don't work in parallel.
+//! Alternations are omitted, because scaling requires a restart.
 
 use super::figures::RunResult;
 use super::queues::{is_of_queues, not_swept, shown_name};
@@ -16,9 +15,9 @@ use fwdlab_model::{RunRecord, Warning};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Fewest levels of a factor that is taken for a sweep.
+/// Minimum number of levels of a sweep.
 const MIN_LEVELS: usize = 4;
-/// Last words of the names of parallel resources.
+/// Last words in the names of parallel resources.
 const RESOURCES: [&str; 10] = [
     "queues",
     "cores",
@@ -32,54 +31,53 @@ const RESOURCES: [&str; 10] = [
     "instances",
 ];
 
-/// A sweep: one factor, each combination of the others a series.
+/// A sweep of one factor, with a series for each combination of the other factors.
 #[derive(Clone, Debug, Serialize)]
 pub struct Scaling {
-    /// Position of the factor that is swept.
+    /// Position of the swept factor.
     pub factor: usize,
     /// Its name.
     pub name: String,
-    /// The series in the order of their first variants.
+    /// The series, in the order of their first variants.
     pub series: Vec<ScaledSeries>,
 }
 
 /// One series of a sweep.
 #[derive(Clone, Debug, Serialize)]
 pub struct ScaledSeries {
-    /// Labels of the other factors' levels; empty where there is no other factor.
+    /// Labels of the other factors' levels; empty if there are none.
     pub label: String,
     /// Variants of the series.
     pub variants: Vec<usize>,
-    /// Why levels are no points of the law: queues that were idle, or shared CPUs. Empty
-    /// where all are.
+    /// Reasons why levels are not points of the law: idle queues or shared CPUs. Empty if all are.
     pub left_out: String,
     /// Result of the fit.
     pub outcome: ScalingOutcome,
 }
 
-/// A fit, or why there is none.
+/// Result of a fit, or the reason why there is none.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScalingOutcome {
-    /// Fitted.
+    /// The fit.
     Fitted(Box<FittedLaw>),
     /// There is no fit yet.
     Unanswerable {
-        /// Why.
+        /// Reason.
         reason: String,
     },
 }
 
-/// A fit and how it is printed.
+/// A fit with its printed form.
 #[derive(Clone, Debug, Serialize)]
 pub struct FittedLaw {
     /// The numbers.
     pub law: Scalability,
-    /// False when the law does not describe the series.
+    /// False if the law does not describe the series.
     pub holds: bool,
-    /// All of it in one line.
+    /// Summary in one line.
     pub sentence: String,
-    /// The numbers as they are printed in tables.
+    /// The numbers as printed in tables.
     pub shown: ShownLaw,
 }
 
@@ -92,15 +90,15 @@ pub struct ShownLaw {
     pub sigma: String,
     /// Coherency with its interval.
     pub kappa: String,
-    /// Where the rate turns.
+    /// Level at which the rate peaks.
     pub peak: String,
-    /// Lack of fit; `-` where it can't be tested.
+    /// Lack of fit; `-` if it can't be tested.
     pub lack_of_fit: String,
-    /// Levels left out, or empty.
+    /// Excluded levels; may be empty.
     pub censored: String,
 }
 
-/// The sweeps among the plan's factors.
+/// Returns the sweeps among the plan's factors.
 pub(super) fn scaling(contents: &Contents, runs: &[RunResult]) -> Vec<Scaling> {
     let plan = &contents.plan;
     if plan.design.alternate_ns.is_some() {
@@ -124,9 +122,9 @@ pub(super) fn scaling(contents: &Contents, runs: &[RunResult]) -> Vec<Scaling> {
                 false => None,
             };
             let fit = |variants: Vec<usize>| {
-                let own = runs.iter().filter(|run| variants.contains(&run.variant));
+                let series_runs = runs.iter().filter(|run| variants.contains(&run.variant));
                 let mut left_out: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
-                let scaled: Vec<ScaledRun> = own
+                let scaled: Vec<ScaledRun> = series_runs
                     .filter_map(|run| {
                         let level = counts[plan.variants[run.variant].levels[factor]];
                         if let Some(why) = records.get(&run.run).and_then(|run| of(run, level)) {
@@ -156,7 +154,7 @@ pub(super) fn scaling(contents: &Contents, runs: &[RunResult]) -> Vec<Scaling> {
         .collect()
 }
 
-/// The levels of a factor that the law may speak of.
+/// Returns the levels of a factor; `None` if the factor is not a sweep.
 fn counts(factor: &Factor) -> Option<Vec<u32>> {
     let counts: Vec<u32> = factor
         .levels
@@ -179,7 +177,7 @@ fn counts(factor: &Factor) -> Option<Vec<u32>> {
     (distinct >= MIN_LEVELS && (is_resource(&factor.name) || sets_one)).then_some(counts)
 }
 
-/// Variants that differ in `factor` alone, together.
+/// Groups variants that differ only in `factor`.
 fn series_of(contents: &Contents, factor: usize) -> Vec<Vec<usize>> {
     let variants = &contents.plan.variants;
     let alike = |a: usize, b: usize| {
@@ -259,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn only_parallel_resources_are_swept() {
+    fn sweep_requires_parallel_resource_and_four_levels() {
         let four = [1.0, 2.0, 4.0, 8.0];
         assert_eq!(counts(&factor("queues", "queues", &four)), Some(vec![1, 2, 4, 8]));
         assert_eq!(counts(&factor("rx-queues", "sysctl x", &four)), Some(vec![1, 2, 4, 8]));

@@ -1,5 +1,5 @@
-//! Rates by frame size, each with an interval over its runs: what RFC 2544 (section 26.1) and
-//! RFC 5180 have drawn.
+//! Rates by frame size, each with an interval over its runs, as RFC 2544 (section 26.1) and RFC
+//! 5180 plot them.
 
 use super::figures::RunResult;
 use super::line_rate::line_pps;
@@ -11,10 +11,10 @@ use fwdlab_model::Variant;
 use fwdlab_model::units::FrameSize;
 use serde::Serialize;
 
-/// The picture of a report.
+/// Name of the plot in the report.
 pub(crate) const SIZES_PICTURE: &str = "frame-sizes.svg";
 
-/// A line rate further above the greatest rate than this factor is not drawn.
+/// A line rate above the highest rate by more than this factor is not drawn.
 const LINE_IN_RANGE: f64 = 1.6;
 
 /// Rates by frame size.
@@ -22,19 +22,19 @@ const LINE_IN_RANGE: f64 = 1.6;
 pub struct Sizes {
     /// Confidence of the intervals, percent.
     pub confidence: f64,
-    /// A line for each set of other levels, and each goal of a search.
+    /// A line for each combination of other levels, and each goal of a search.
     pub series: Vec<SizeSeries>,
-    /// The picture.
+    /// The plot.
     #[serde(skip)]
     drawing: Drawing,
 }
 
-/// One line.
+/// One line of the plot.
 #[derive(Clone, Debug, Serialize)]
 pub struct SizeSeries {
-    /// Levels of the other factors, and the goal; empty where there are none.
+    /// Levels of the other factors, and the goal; may be empty.
     pub name: String,
-    /// From the smallest frame to the largest.
+    /// Points from the smallest frame to the largest.
     pub points: Vec<SizePoint>,
 }
 
@@ -43,22 +43,22 @@ pub struct SizeSeries {
 pub struct SizePoint {
     /// Bytes of a frame with FCS.
     pub frame_size: FrameSize,
-    /// Runs with a result.
+    /// Number of runs with a result.
     pub runs: usize,
     /// Geometric mean of their rates, packets per second.
     pub rate: f64,
-    /// Its interval by Student's t on logarithms; none for fewer than three runs.
+    /// Its interval by Student's t on logarithms; `None` for fewer than three runs.
     pub interval: Option<(f64, f64)>,
-    /// The same as bits per second on the link, with preamble and gap (L1), and without (L2).
+    /// The rate in bits per second on the link, with preamble and gap (L1), and without (L2).
     pub bits: (f64, f64),
-    /// Packets per second that the links take at most; none where no line rate is known.
+    /// Line rate in packets per second; `None` if the line rate is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line_pps: Option<f64>,
-    /// Packets lost over those offered in the runs' own trials.
+    /// Ratio of lost to offered packets in the runs' own trials.
     pub loss: Option<f64>,
 }
 
-/// Rates by frame size, where that is what an experiment varies; none else.
+/// Returns the rates by frame size; `None` if the experiment does not vary it.
 pub(super) fn sizes(
     contents: &Contents,
     results: &[RunResult],
@@ -96,8 +96,8 @@ pub(super) fn sizes(
     let confidence = plan.compare.confidence;
     let series = names.iter().flat_map(|name| goals.iter().map(move |&goal| (name, goal)));
     let series = series.map(|(name, goal)| {
-        let own = plan.variants.iter().filter(|variant| others(variant) == *name);
-        let points = own.filter_map(|variant| {
+        let variants = plan.variants.iter().filter(|variant| others(variant) == *name);
+        let points = variants.filter_map(|variant| {
             size(variant)?;
             let frame_size = variant.settings.traffic.frame_size;
             let runs = || results.iter().filter(|run| run.variant == variant.index);
@@ -126,30 +126,30 @@ pub(super) fn sizes(
         SizeSeries { name, points }
     });
     let series: Vec<SizeSeries> = series.filter(|one| one.points.len() > 1).collect();
-    let what = match search {
+    let quantity = match search {
         Some(_) => "conditional throughput (RFC 9971)",
         None => metric.description(),
     };
     let mut sizes = Sizes { confidence, series, drawing: Drawing::default() };
-    sizes.drawing = sizes.draw(what, caption);
+    sizes.drawing = sizes.draw(quantity, caption);
     (!sizes.series.is_empty()).then_some(sizes)
 }
 
-/// Conditional throughputs of a variant's runs with a regular result, or at line rate.
+/// Returns the conditional throughputs of a variant's runs with a regular result, or at line rate.
 fn found(runs: &[MethodRun], variant: usize, goal: usize) -> Vec<f64> {
-    let own = runs.iter().filter(|run| run.variant == variant);
-    let found = own.filter_map(|run| run.found.get(goal));
+    let variant_runs = runs.iter().filter(|run| run.variant == variant);
+    let found = variant_runs.filter_map(|run| run.found.get(goal));
     found.filter(|found| found.has_rate()).filter_map(|found| found.throughput).collect()
 }
 
 impl Sizes {
-    /// The picture, with its name in the report.
+    /// Returns the plot with its name in the report.
     pub(super) fn picture(&self) -> (String, Drawing) {
         (SIZES_PICTURE.to_owned(), self.drawing.clone())
     }
 
-    /// Rate against frame size, with the intervals, and the line rate where it is known and near.
-    fn draw(&self, what: &str, caption: &str) -> Drawing {
+    /// Plots rate against frame size, with intervals, and the line rate if it is known and near.
+    fn draw(&self, quantity: &str, caption: &str) -> Drawing {
         let points = || self.series.iter().flat_map(|series| &series.points);
         let mut bytes: Vec<u16> = points().filter_map(|point| point.frame_size.one()).collect();
         bytes.sort_unstable();
@@ -166,7 +166,7 @@ impl Sizes {
         };
         let greatest = points().map(|point| point.rate).fold(0.0, f64::max);
         let most = |point: &SizePoint| {
-            // What lies far above would press the rates to the ground.
+            // A distant line would compress the scale of the rates.
             let pps = point.line_pps.filter(|pps| *pps <= LINE_IN_RANGE * greatest)?;
             Some(Point { median_pps: pps, min_pps: pps, max_pps: pps })
         };
@@ -191,7 +191,7 @@ impl Sizes {
             true => format!("with {} % intervals (three runs and more)", self.confidence),
             false => "without intervals, for which there are too few".to_owned(),
         };
-        let what = format!("Geometric means of the runs {intervals}; per run: {what}.");
+        let what = format!("Geometric means of the runs {intervals}; per run: {quantity}.");
         let footnote = match caption.trim_end_matches('.') {
             "" => what,
             caption => format!("{caption}. {what}"),

@@ -1,5 +1,5 @@
-//! The end of an experiment with a stopping rule: every comparison of its report has a verdict
-//! other than *inconclusive*.
+//! End of an experiment with a stopping rule: every comparison of its report has a verdict other
+//! than *inconclusive*.
 
 use super::comparisons::{Compared, Outcome, mode, rated};
 use crate::stats::Verdict;
@@ -10,40 +10,40 @@ use fwdlab_model::{Plan, RunRecord};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// How far an experiment with a stopping rule has come.
+/// Progress of an experiment with a stopping rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Stopping {
     /// Rule: `planned` or `open`.
     pub rule: String,
-    /// Blocks that are complete.
+    /// Number of complete blocks.
     pub blocks: u32,
-    /// Blocks at most.
+    /// Maximum number of blocks.
     pub max_blocks: u32,
-    /// Comparisons that found a difference.
+    /// Number of comparisons that found a difference.
     pub different: usize,
-    /// Comparisons that found equivalence.
+    /// Number of comparisons that found equivalence.
     pub equivalent: usize,
-    /// Comparisons that are not decided.
+    /// Number of undecided comparisons.
     pub open: usize,
-    /// True when nothing more has to be measured.
+    /// True if no further run is needed.
     pub done: bool,
-    /// All of it in a sentence.
+    /// Summary in one sentence.
     pub sentence: String,
 }
 
-/// An experiment with a stopping rule, followed run by run.
+/// An experiment with a stopping rule, updated run by run.
 #[derive(Debug)]
 pub struct StoppingWatch {
     contents: Contents,
     recorded: BTreeSet<u32>,
-    /// Runs of the plan, from the first on, that are all recorded.
+    /// Length of the plan's longest prefix of recorded runs.
     complete: usize,
     stopping: Stopping,
 }
 
 impl StoppingWatch {
-    /// Begins with the runs of `plan` that are in `store`. Returns `None`, and reads nothing, for
-    /// a plan without a rule.
+    /// Begins with the runs of `plan` in `store`. Returns `None` without reading anything if the
+    /// plan has no rule.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -59,7 +59,7 @@ impl StoppingWatch {
         Ok(Some(watch))
     }
 
-    /// Takes in a run that was recorded.
+    /// Adds a recorded run.
     pub fn add(&mut self, run: &RunRecord) {
         self.recorded.insert(run.run);
         let at = self.contents.runs.partition_point(|known| known.run < run.run);
@@ -73,18 +73,18 @@ impl StoppingWatch {
         }
     }
 
-    /// True if nothing more has to be measured.
+    /// Returns true if no further run is needed.
     pub fn is_done(&self) -> bool {
         self.stopping.done
     }
 
-    /// State at the last look.
+    /// Returns the state at the last look.
     pub fn stopping(&self) -> &Stopping {
         &self.stopping
     }
 
-    /// A look costs as much as all runs so far: beyond a hundred blocks looks are a percent of
-    /// the blocks apart.
+    /// Returns true if a look is due. A look costs as much as all runs so far, so beyond one
+    /// hundred blocks the distance between looks is 1 % of the blocks.
     fn is_due(&self) -> bool {
         let (blocks, last) = (self.blocks(), self.stopping.blocks);
         blocks >= last + 1 + last / 100 || blocks == self.contents.plan.design.blocks
@@ -96,25 +96,25 @@ impl StoppingWatch {
         self.complete += rest.iter().take_while(|run| recorded.contains(&run.index)).count();
     }
 
-    /// Blocks of which every run was recorded, from the first on.
+    /// Returns the number of complete blocks from the start of the plan.
     fn blocks(&self) -> u32 {
         blocks(&self.contents.plan, self.complete)
     }
 }
 
-/// Complete blocks of a plan whose first `complete` runs are recorded.
+/// Returns the number of complete blocks of a plan whose first `complete` runs are recorded.
 fn blocks(plan: &Plan, complete: usize) -> u32 {
     plan.runs.get(complete).map_or(plan.design.blocks, |run| run.block)
 }
 
-/// Judges the runs of a store; `None` without a rule.
+/// Evaluates the runs of a store; `None` without a rule.
 fn judge(contents: &Contents) -> Option<Stopping> {
     contents.plan.design.stop?;
     let (_, comparisons) = rated(contents);
     stopping(contents, &comparisons)
 }
 
-/// State of an experiment whose runs give these comparisons; `None` without a rule.
+/// Returns the state of an experiment with these comparisons; `None` without a rule.
 pub(super) fn stopping(contents: &Contents, comparisons: &[Compared]) -> Option<Stopping> {
     let plan = &contents.plan;
     let mode = mode(plan.design.stop?);

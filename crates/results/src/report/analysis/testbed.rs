@@ -1,4 +1,4 @@
-//! The testbed of the runs, and what its figures are worth.
+//! The testbed of the runs, with a caveat about its numbers.
 
 use crate::label;
 use crate::store::Contents;
@@ -9,19 +9,19 @@ use serde::Serialize;
 /// The testbed of a store.
 #[derive(Clone, Debug, Serialize)]
 pub struct Testbed {
-    /// Its kind; none where nothing was measured yet.
+    /// Its kind; `None` if nothing was measured yet.
     pub kind: Option<TestbedKind>,
-    /// Why it was chosen.
+    /// Reason for choosing it.
     pub reason: String,
-    /// True when no packet was really sent.
+    /// True if no packets were sent.
     pub simulated: bool,
     /// Caveat to print with every number; empty for hardware.
     pub caption: String,
 }
 
-/// Of the runs, if there are any.
+/// Returns the testbed of the runs, or the one of the last invocation if there are no runs.
 pub(super) fn testbed(contents: &Contents) -> Testbed {
-    // Of the runs, if any: an invocation that recorded nothing says nothing.
+    // An invocation without runs is not representative.
     let used = contents.run_invocations.first();
     let invocation = contents
         .invocations
@@ -31,10 +31,10 @@ pub(super) fn testbed(contents: &Contents) -> Testbed {
         .map(|stored| &stored.invocation);
     let kind = invocation.map(|i| i.testbed);
     let simulated = invocation.is_some_and(|i| i.simulated);
-    // The environment of a laboratory is its DUT's.
+    // In a laboratory, the environment is the DUT's.
     let hypervisor = invocation.and_then(|i| i.environment.0.get("cpu")?.get("hypervisor"));
     let below = match kind {
-        // One emulated run among others, and the figures are no machine's.
+        // With any emulated run, the results are not a real machine's.
         Some(TestbedKind::Vm) => !contents.runs.iter().any(is_emulated),
         _ => hypervisor.is_some(),
     };
@@ -47,7 +47,7 @@ pub(super) fn testbed(contents: &Contents) -> Testbed {
     }
 }
 
-/// True for a run of a machine that QEMU emulated.
+/// Returns true for a run on a machine that QEMU emulated.
 fn is_emulated(run: &RunRecord) -> bool {
     run.facts.get("executed by").is_some_and(|by| by.contains("TCG"))
 }

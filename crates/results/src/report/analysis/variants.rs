@@ -1,4 +1,4 @@
-//! The figures of each variant, and what it lost.
+//! Results and loss of each variant.
 
 use super::archive;
 use super::figures::RunResult;
@@ -14,53 +14,52 @@ use fwdlab_model::units::FrameSize;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// One variant's figures.
+/// One variant's results.
 #[derive(Clone, Debug, Serialize)]
 pub struct VariantResult {
     /// Position in the plan.
     pub index: usize,
     /// Label.
     pub label: String,
-    /// File with its figures, `<label>.pps`.
+    /// File with its values, `<label>.pps`.
     pub file: String,
-    /// For each factor the index of the level.
+    /// Index of the level of each factor.
     pub levels: Vec<usize>,
     /// Label of the level of each factor, by the factor's name.
     pub settings: BTreeMap<String, String>,
-    /// Index of the baseline it is compared with; none for a baseline.
+    /// Index of its baseline; `None` for a baseline.
     pub baseline: Option<usize>,
-    /// The compared figure, one per run in run order.
+    /// The compared values, one per run in run order.
     pub values: Vec<f64>,
     /// Mean rates of the same runs.
     pub means: Vec<f64>,
     /// 90th percentiles of the samples of the same runs.
     pub p90s: Vec<f64>,
-    /// Summary of `values`; none without runs.
+    /// Summary of `values`; `None` without runs.
     pub summary: Option<SummaryResult>,
     /// Median of `means`.
     pub mean_median: Option<f64>,
     /// Median of `p90s`.
     pub p90_median: Option<f64>,
-    /// Mean share of the windows that was provably taken from the device, 0 to 1.
+    /// Mean share of the windows that was certainly taken from the device, 0 to 1.
     pub taken: Option<f64>,
-    /// Packets lost in the windows of its runs that count.
+    /// Loss in the windows of its included runs.
     pub loss: Option<Loss>,
-    /// Frame with FCS that it is sent; none where nothing says, as of some imports.
+    /// Frame size with FCS; `None` if unknown, as for some imports.
     pub frame_size: Option<FrameSize>,
-    /// Packets per second that its links take at most, in all directions together; none where no
-    /// line rate is known.
+    /// Line rate in packets per second over all directions; `None` if the line rate is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line_pps: Option<f64>,
-    /// Doubts about its runs.
+    /// Warnings about its runs.
     pub warnings: Vec<RunWarning>,
 }
 
-/// Ratio of a corrected rate to the counted one from which both are printed.
+/// Ratio of the corrected to the counted rate above which both are printed.
 pub const CORRECTED: f64 = 1.05;
 
 impl VariantResult {
-    /// Median of the rates that were counted over the whole windows, packets per second, and the
-    /// ratio of the compared rate to it; `None` if the two are alike, or another figure is
+    /// Returns the median of the rates counted over the whole windows, packets per second, and the
+    /// ratio of the compared rate to it; `None` if the two are close, or if another metric is
     /// compared.
     pub fn counted(&self, figure: RunMetric) -> Option<(f64, f64)> {
         let corrected = self.summary.filter(|_| figure == RunMetric::Corrected)?.median;
@@ -69,19 +68,19 @@ impl VariantResult {
     }
 }
 
-/// Packets of one variant that were offered and not forwarded.
+/// Lost packets of one variant.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Loss {
-    /// Packets lost, of all runs that count.
+    /// Packets lost, over all included runs.
     pub lost: u64,
     /// Packets offered.
     pub offered: u64,
-    /// Lost over offered.
+    /// Ratio of lost to offered packets.
     pub ratio: f64,
-    /// Ends of its 95 % interval over the runs; `None` of a single run, and if all runs lost the
+    /// Ends of its 95 % interval over the runs; `None` for a single run, or if all runs lost the
     /// same share.
     pub interval: Option<(f64, f64)>,
-    /// As tables show it: the ratio, at a paced rate with its interval.
+    /// Text for tables: the ratio, with its interval at a paced rate.
     pub shown: String,
 }
 
@@ -112,25 +111,25 @@ impl Loss {
     }
 }
 
-/// Summary of one variant's figures.
+/// Summary of one variant's values.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SummaryResult {
     /// Number of runs.
     pub n: usize,
     /// Median.
     pub median: f64,
-    /// Smallest.
+    /// Minimum.
     pub min: f64,
-    /// Largest.
+    /// Maximum.
     pub max: f64,
     /// Mean.
     pub mean: f64,
-    /// Standard deviation over its mean; none for one run.
+    /// Ratio of standard deviation to mean; `None` for one run.
     pub cv: Option<f64>,
 }
 
 impl SummaryResult {
-    /// Summarises `values`; none when there are none or one isn't finite.
+    /// Summarises `values`; `None` if there are none or one isn't finite.
     pub(crate) fn of(values: &[f64]) -> Option<SummaryResult> {
         Summary::of(values).map(|summary| SummaryResult {
             n: summary.n,
@@ -143,7 +142,7 @@ impl SummaryResult {
     }
 }
 
-/// All variants in the order of the plan.
+/// Returns all variants in the order of the plan.
 pub(super) fn variants(contents: &Contents, runs: &[RunResult]) -> Vec<VariantResult> {
     let plan = &contents.plan;
     let median = |values: &[f64]| crate::stats::summary::median(values);
@@ -154,19 +153,19 @@ pub(super) fn variants(contents: &Contents, runs: &[RunResult]) -> Vec<VariantRe
         .iter()
         .zip(files)
         .map(|(variant, file)| {
-            let mut own: Vec<&RunResult> =
+            let mut variant_runs: Vec<&RunResult> =
                 runs.iter().filter(|run| run.variant == variant.index).collect();
             if contents.import.is_some() {
                 // The archive's lists are in the order of `ls`: 1, 10, 2.
-                own.sort_by_key(|run| (run.block + 1).to_string());
+                variant_runs.sort_by_key(|run| (run.block + 1).to_string());
             }
-            // One set of runs for a row: those that enter verdicts, if there are any.
-            if own.iter().any(|run| run.left_out.is_none()) {
-                own.retain(|run| run.left_out.is_none());
+            // All columns use the same runs: the included ones, if there are any.
+            if variant_runs.iter().any(|run| run.left_out.is_none()) {
+                variant_runs.retain(|run| run.left_out.is_none());
             }
-            let values: Vec<f64> = own.iter().filter_map(|run| run.value()).collect();
-            let means: Vec<f64> = own.iter().filter_map(|run| run.mean_pps).collect();
-            let p90s: Vec<f64> = own.iter().filter_map(|run| run.p90_pps).collect();
+            let values: Vec<f64> = variant_runs.iter().filter_map(|run| run.value()).collect();
+            let means: Vec<f64> = variant_runs.iter().filter_map(|run| run.mean_pps).collect();
+            let p90s: Vec<f64> = variant_runs.iter().filter_map(|run| run.p90_pps).collect();
             VariantResult {
                 index: variant.index,
                 label: variant.label.clone(),
@@ -184,9 +183,11 @@ pub(super) fn variants(contents: &Contents, runs: &[RunResult]) -> Vec<VariantRe
                 summary: SummaryResult::of(&values),
                 mean_median: median(&means),
                 p90_median: median(&p90s),
-                taken: (!own.is_empty())
-                    .then(|| own.iter().map(|run| run.taken).sum::<f64>() / own.len() as f64),
-                loss: Loss::of(&own),
+                taken: (!variant_runs.is_empty()).then(|| {
+                    variant_runs.iter().map(|run| run.taken).sum::<f64>()
+                        / variant_runs.len() as f64
+                }),
+                loss: Loss::of(&variant_runs),
                 frame_size: Some(variant.settings.traffic.frame_size),
                 line_pps: line_pps(contents, variant.index),
                 values,

@@ -1,4 +1,4 @@
-//! Flows and states when the windows opened, and why the drains ended.
+//! Flows and states at the start of the windows, and reasons for the ends of drains.
 
 use super::quality::groups;
 use crate::stats::summary::median;
@@ -7,33 +7,33 @@ use fwdlab_model::RunRecord;
 use fwdlab_model::record::DrainEnd;
 use serde::Serialize;
 
-/// Openings and drains of one variant's runs.
+/// Window starts and drains of one variant's runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Opened {
     /// Label of the variant.
     pub label: String,
-    /// Runs.
+    /// Number of runs.
     pub runs: usize,
     /// Median length of the warm-up, seconds.
     pub warmup_s: f64,
     /// Flows of the traffic.
     pub flows: u32,
-    /// Fewest flows received at an opening; none where they were not counted.
+    /// Minimum number of flows received at the start; `None` if they were not counted.
     pub received: Option<u32>,
-    /// Fewest states of the device at an opening; none where it has none, or didn't tell.
+    /// Minimum number of the device's states at the start; `None` if it has none, or did not report
+    /// them.
     pub states: Option<u64>,
-    /// Fewest states when a window closed.
+    /// Minimum number of states at the end of a window.
     pub states_closing: Option<u64>,
-    /// Runs in which flows were missing at the opening, or not counted.
+    /// Number of runs with missing or uncounted flows at the start.
     pub early: usize,
     /// Reasons for the end of drains, with the number of runs.
     pub drained: String,
-    /// Maximum of packets unaccounted for in a run; none if the device does not report
-    /// drops.
+    /// Maximum of packets unaccounted for in a run; `None` if the device does not report drops.
     pub unaccounted: Option<i64>,
 }
 
-/// Those of every variant; nothing for records that don't say.
+/// Returns the window starts of every variant; empty if the records don't contain them.
 pub(super) fn openings(contents: &Contents) -> Vec<Opened> {
     let of = |(label, runs): (String, Vec<&RunRecord>)| {
         let opened: Vec<_> = runs.iter().map(|run| &run.trial.opening).collect();
@@ -59,9 +59,9 @@ fn drained(ends: &[DrainEnd]) -> String {
     let all = [DrainEnd::Accounted, DrainEnd::Silence, DrainEnd::Limit];
     let counts = all.iter().map(|end| (end, ends.iter().filter(|other| *other == end).count()));
     let counts: Vec<(&DrainEnd, usize)> = counts.filter(|(_, count)| *count > 0).collect();
-    let said = counts.iter().map(|(end, count)| match counts.len() {
+    let reasons = counts.iter().map(|(end, count)| match counts.len() {
         1 => end.words().to_owned(),
         _ => format!("{} ({count})", end.words()),
     });
-    said.collect::<Vec<_>>().join(", ")
+    reasons.collect::<Vec<_>>().join(", ")
 }
