@@ -1,5 +1,5 @@
-//! The first screen of a report: what was found, how sure it is, where in the code, and what
-//! was asked. Never more than the verdicts hold: the words are theirs.
+//! The first screen of a report: the result, its certainty, its place in the code, and the
+//! experiment. It claims no more than the verdicts.
 
 mod places;
 
@@ -14,10 +14,10 @@ use crate::text::Tone;
 use fwdlab_model::units::format_pps;
 pub(super) use places::places;
 
-/// Variants whose levels are named one by one.
+/// Maximum number of levels listed by name.
 const LEVELS: usize = 8;
 
-/// What was found, in a sentence or two.
+/// States the result in a sentence or two.
 pub(super) fn found(analysis: &Analysis) -> Block {
     let text = match analysis.comparisons.as_slice() {
         [] => Inline::default().strong(rates(analysis, "; no variant is compared with another")),
@@ -33,8 +33,8 @@ pub(super) fn found(analysis: &Analysis) -> Block {
     let text = match distrusted.is_empty() {
         true => text,
         false => {
-            let mut said = analysis.warnings.iter().flat_map(|group| &group.warnings);
-            let why = match said.find(|warning| warning.evidence.is_translation()) {
+            let mut warnings = analysis.warnings.iter().flat_map(|group| &group.warnings);
+            let why = match warnings.find(|warning| warning.evidence.is_translation()) {
                 Some(warning) => format!("Not to be trusted: {}.", warning.sentence),
                 None => format!("Not to be trusted ({}).", listed(&distrusted)),
             };
@@ -46,7 +46,7 @@ pub(super) fn found(analysis: &Analysis) -> Block {
     Block::Paragraph(text, Tone::Heading)
 }
 
-/// What the figures say where no comparison says anything; of several variants `besides`, too.
+/// States the rates if no comparison has a result; for several variants followed by `besides`.
 fn rates(analysis: &Analysis, besides: &str) -> String {
     let shown = |value: f64| match analysis.figure.is_rate() {
         true => format_pps(value),
@@ -96,7 +96,7 @@ fn single(analysis: &Analysis, compared: &Compared) -> Inline {
     }
 }
 
-/// The rates, and why no comparison has an answer; none where one has.
+/// States the rates, and the reason why no comparison has a result; `None` if one has.
 fn unanswered(analysis: &Analysis, all: &[Compared]) -> Option<Inline> {
     let has_none = |one: &Compared| matches!(one.outcome, Outcome::Unanswerable { .. });
     if !all.iter().all(has_none) {
@@ -110,7 +110,7 @@ fn unanswered(analysis: &Analysis, all: &[Compared]) -> Option<Inline> {
     Some(Inline::default().strong(rates(analysis, "")).text(text))
 }
 
-/// How many of which verdict, and the largest effect that was found.
+/// States the number of comparisons by verdict, and the largest effect.
 fn several(analysis: &Analysis, all: &[Compared]) -> Inline {
     let mut counts: Vec<(String, usize)> = Vec::new();
     for compared in all {
@@ -168,8 +168,8 @@ fn several(analysis: &Analysis, all: &[Compared]) -> Inline {
     }
 }
 
-/// Sentence about comparisons whose verdict is withheld because most of their runs are doubtful;
-/// `None` if all are judged. It makes no claim about the size of their differences.
+/// Explains why verdicts are withheld: most of the runs are doubtful. `None` if all comparisons are
+/// judged. Makes no claim about the size of differences.
 fn not_judged(all: &[Compared]) -> Option<String> {
     let doubts = all.iter().filter_map(|compared| match &compared.outcome {
         Outcome::Compared(answer) => answer.comparison.doubtful,
@@ -180,7 +180,7 @@ fn not_judged(all: &[Compared]) -> Option<String> {
     Some(format!(" Why they are not judged: {example}. The table has the estimates."))
 }
 
-/// The largest of the minimum detectable effects.
+/// Returns the largest of the minimum detectable effects.
 fn least_detectable(all: &[Compared]) -> Option<String> {
     let answers = all.iter().filter_map(|compared| match &compared.outcome {
         Outcome::Compared(answer) => Some(answer),
@@ -197,16 +197,16 @@ fn effect(answer: &Answer) -> String {
         n => format!(" of all {n} together"),
     };
     let (effect, interval) = (&answer.shown.effect, &answer.shown.interval);
-    let said = format!("{effect}, {} % interval{together} {interval}", comparison.confidence);
+    let text = format!("{effect}, {} % interval{together} {interval}", comparison.confidence);
     match answer.verdict {
         Verdict::Inconclusive => {
-            format!("{said}; nine of ten such experiments find {}", answer.shown.mde)
+            format!("{text}; nine of ten such experiments find {}", answer.shown.mde)
         }
-        _ => said,
+        _ => text,
     }
 }
 
-/// The medians of both, where what is compared is what stands for a run.
+/// Returns the medians of both, if the comparison uses the runs' metric.
 fn medians(analysis: &Analysis, compared: &Compared) -> String {
     let of = |variant: usize| median(analysis, compared, variant);
     match (of(compared.baseline), of(compared.variant)) {
@@ -231,11 +231,11 @@ fn counted(exact: &Exact) -> String {
     format!("{} ({:.1} and {:.1})", exact.differences(), exact.baseline, exact.candidate)
 }
 
-/// How sure it is, where in the code, and what was asked of what: a point each.
+/// Returns certainty, place in the code, and design of the experiment, as one list item each.
 pub(super) fn beside(analysis: &Analysis) -> Vec<Inline> {
     let mut points: Vec<Inline> = Vec::new();
-    points.extend(places(analysis).into_iter().map(|said| labelled("Where in the code", said)));
-    points.extend(layouts(analysis).into_iter().map(|said| labelled("Code layout", said)));
+    points.extend(places(analysis).into_iter().map(|text| labelled("Where in the code", text)));
+    points.extend(layouts(analysis).into_iter().map(|text| labelled("Code layout", text)));
     points.push(labelled("How sure", surety(analysis)));
     points.extend(analysis.beds.as_ref().map(super::beds::point));
     points.push(labelled("Varied", varied(analysis)));
@@ -252,7 +252,7 @@ fn labelled(label: &str, text: String) -> Inline {
     }
 }
 
-/// The factors with their levels.
+/// Lists the factors with their levels.
 fn varied(analysis: &Analysis) -> String {
     let factors = analysis.factors.iter().map(|factor| {
         let levels = &factor.levels;
@@ -264,7 +264,7 @@ fn varied(analysis: &Analysis) -> String {
     factors.collect::<Vec<String>>().join(", ")
 }
 
-/// Runs, order, doubts.
+/// Summarises runs, order and warnings.
 fn surety(analysis: &Analysis) -> String {
     let Analysis { runs_recorded, runs_planned, blocks, .. } = analysis;
     let runs = match runs_recorded == runs_planned {
@@ -297,15 +297,19 @@ fn surety(analysis: &Analysis) -> String {
     format!("{runs}, {order}; {doubts}{diagnoses}")
 }
 
-/// What the layout of code does, where revisions were compared by their builds.
+/// Describes the effect of code layout, if revisions were compared by builds.
 fn layouts(analysis: &Analysis) -> Vec<String> {
     let all = &analysis.comparisons;
-    let said = all.iter().filter_map(|compared| match &compared.outcome {
+    let sentences = all.iter().filter_map(|compared| match &compared.outcome {
         Outcome::Compared(answer) => {
-            let said = answer.comparison.builds_sentence()?;
-            Some(format!("{} against {}: {said}", compared.candidate(), compared.baseline_label))
+            let sentence = answer.comparison.builds_sentence()?;
+            Some(format!(
+                "{} against {}: {sentence}",
+                compared.candidate(),
+                compared.baseline_label
+            ))
         }
         _ => None,
     });
-    said.collect()
+    sentences.collect()
 }

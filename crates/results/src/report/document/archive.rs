@@ -1,4 +1,4 @@
-//! What an imported experiment was, and what its published text said.
+//! Details of an imported experiment, and comparison with its published text.
 
 use super::DETAILS;
 use crate::document::table::{Cell, Digits};
@@ -9,7 +9,7 @@ use crate::report::analysis::{
 };
 use crate::text::Tone;
 
-/// Everything that is known of the archive only.
+/// Returns the sections that only imported experiments have.
 pub(super) fn sections(archive: &ArchiveResult) -> Vec<Block> {
     let mut sections = vec![
         Block::section("Against the published text", published(archive)),
@@ -35,14 +35,14 @@ fn published(archive: &ArchiveResult) -> Vec<Block> {
     let contradicted: Vec<Inline> = contradicted
         .map(|c| Inline::default().strong(&c.label).text(format!(": {}", c.sentence)))
         .collect();
-    let said = match (contradicted.is_empty(), archive.blocks.is_empty()) {
+    let block = match (contradicted.is_empty(), archive.blocks.is_empty()) {
         (false, _) => Block::list(contradicted),
         (true, false) => {
             Block::text("Nothing in the published text is contradicted by the analysis above.")
         }
         (true, true) => Block::text("No ministat text was published with these runs."),
     };
-    let mut blocks = vec![said];
+    let mut blocks = vec![block];
     let differences = differences(archive);
     if !differences.is_empty() {
         blocks.push(Block::text("What of the published text does not come out again, and why:"));
@@ -53,7 +53,7 @@ fn published(archive: &ArchiveResult) -> Vec<Block> {
     blocks
 }
 
-/// Lists, blocks and rows that the logs do not give again, each with the reason.
+/// Lists published lists, blocks and rows that the logs don't reproduce, each with the reason.
 fn differences(archive: &ArchiveResult) -> Vec<String> {
     let lists = archive.groups.iter().filter_map(|group| {
         let ArchivedVariant { label, published, list_equal, .. } = group;
@@ -76,7 +76,7 @@ fn differences(archive: &ArchiveResult) -> Vec<String> {
     lists.chain(blocks).chain(rows).collect()
 }
 
-/// Effect of the patch of this set; `None` if the set is not patched.
+/// States the effect of the patch of this set; `None` if the set is not patched.
 pub(super) fn patch_found(archive: &ArchiveResult) -> Option<Block> {
     let patch = archive.patch.as_ref()?;
     let (label, unpatched) = (&archive.label, &patch.unpatched);
@@ -94,7 +94,7 @@ pub(super) fn patch_found(archive: &ArchiveResult) -> Option<Block> {
     Some(Block::Paragraph(text, Tone::Heading))
 }
 
-/// The table of a patched set against the one without the patch, and the command that compares
+/// Returns the comparison of a patched set with the unpatched set, and the command that compares
 /// their stores.
 pub(super) fn patch(archive: &ArchiveResult) -> Option<Block> {
     let patch = archive.patch.as_ref()?;

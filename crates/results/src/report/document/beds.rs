@@ -1,4 +1,4 @@
-//! Beds: what an experiment's machines say of themselves.
+//! Comparison of the beds of an experiment.
 
 use crate::document::table::{Cell, Digits};
 use crate::document::{Block, Inline, Table};
@@ -6,12 +6,12 @@ use crate::format::signed_percent;
 use crate::report::analysis::{Answer, BedEffect, BedResult, Beds, Outcome};
 use crate::stats::Verdict;
 
-/// The point among those beside the answer.
+/// Returns the list item of the first screen.
 pub(super) fn point(beds: &Beds) -> Inline {
     Inline::default().strong("Beds:").text(format!(" {}", beds.sentences().join("; ")))
 }
 
-/// Each bed against the others, and each comparison on each bed.
+/// Compares each bed with the others, and each comparison between beds.
 pub(super) fn section(beds: &Beds) -> Block {
     let levels = Table::of(&beds.beds)
         .words("bed", |bed| Cell::text(&bed.bed))
@@ -82,7 +82,7 @@ fn compared(outcome: Option<&Outcome>) -> Option<&Answer> {
     }
 }
 
-/// What is shown of a difference between beds: a word where one was found.
+/// Formats the verdict on a difference between beds, with a word for its direction.
 fn verdict(outcome: Option<&Outcome>, [more, less]: [&str; 2]) -> Cell {
     match outcome {
         Some(Outcome::Compared(answer)) => Cell::text(match answer.verdict {

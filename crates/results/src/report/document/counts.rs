@@ -1,4 +1,4 @@
-//! What was executed: the figures of emulated devices.
+//! Counts of executed instructions: the results of emulated devices.
 
 use crate::counts::{NOT_TIME, OF_A_MODEL, Total};
 use crate::document::table::{Cell, Digits, Rows};
@@ -8,11 +8,11 @@ use crate::report::counted;
 use fwdlab_model::record::Misses;
 
 const DIGITS: Digits = Digits::Decimals(1);
-/// Functions that forms without room for all show, and misses below which none does.
+/// Maximum number of functions in compact output formats, and minimum of displayed misses.
 const FUNCTIONS: usize = 12;
 const MISSES_SHOWN: f64 = 0.05;
 
-/// A row per variant.
+/// Returns a table with one row per variant.
 pub(super) fn figures(analysis: &Analysis, counts: &Counts) -> Block {
     let counts_of = |variant: &VariantResult| {
         counts.variants.iter().find(|counted| counted.variant == variant.index)
@@ -41,7 +41,7 @@ pub(super) fn figures(analysis: &Analysis, counts: &Counts) -> Block {
     Block::section("Figures", vec![Block::text(text), table.block()])
 }
 
-/// What differs, function by function, and what each variant executes.
+/// Returns the differences by function, and the functions of each variant.
 pub(super) fn sections(analysis: &Analysis, counts: &Counts) -> Vec<Block> {
     let differences: Vec<Block> =
         analysis.comparisons.iter().filter_map(|c| counted::differences(c, true)).collect();
@@ -51,7 +51,7 @@ pub(super) fn sections(analysis: &Analysis, counts: &Counts) -> Vec<Block> {
     }
     sections.extend(modelled(counts));
     let variants = counts.variants.iter().filter(|variant| !variant.functions.is_empty());
-    let variants: Vec<Block> = variants.map(dearest).collect();
+    let variants: Vec<Block> = variants.map(costs).collect();
     if !variants.is_empty() {
         let executed = Block::section("What is executed", variants);
         sections.push(executed.folded().on_page(super::PROFILES));
@@ -59,7 +59,7 @@ pub(super) fn sections(analysis: &Analysis, counts: &Counts) -> Vec<Block> {
     sections
 }
 
-fn dearest(variant: &CountedVariant) -> Block {
+fn costs(variant: &CountedVariant) -> Block {
     let mut blocks = Vec::new();
     if let Some(file) = &variant.file {
         let text = Inline::default().link("Flame graph", file);
@@ -84,7 +84,7 @@ fn dearest(variant: &CountedVariant) -> Block {
     Block::section(title, blocks).folded()
 }
 
-/// Misses in modelled caches, of every variant; none where none were modelled.
+/// Returns the misses in modelled caches of every variant; `None` without a model.
 fn modelled(counts: &Counts) -> Option<Block> {
     let all = || counts.variants.iter().filter_map(|v| Some((v, v.caches.as_ref()?)));
     let (_, first) = all().next()?;
@@ -92,30 +92,30 @@ fn modelled(counts: &Counts) -> Option<Block> {
         all().map(|(variant, caches)| (variant.label.as_str(), &caches.total)).collect();
     let mut blocks = vec![
         Block::text(format!("{}. {OF_A_MODEL}", first.model)),
-        missing("variant", &totals).set(|table| table.name = Some("misses")).block(),
+        misses("variant", &totals).set(|table| table.name = Some("misses")).block(),
     ];
     for (variant, caches) in all() {
         let shown = caches.functions.iter().map(|f| (f.name.as_str(), &f.misses));
         let shown = shown.filter(|(_, m)| m.code + m.data + m.last >= MISSES_SHOWN);
         let rows: Vec<(&str, &Misses)> = shown.collect();
-        let table = missing("function", &rows).set(|table| table.brief = Some(FUNCTIONS)).block();
+        let table = misses("function", &rows).set(|table| table.brief = Some(FUNCTIONS)).block();
         let title = format!("{}: misses a packet by function", variant.label);
         blocks.push(Block::section(title, vec![table]).folded());
     }
     Some(Block::section("Misses in modelled caches", blocks))
 }
 
-fn missing<'t>(what: &str, rows: &'t [(&'t str, &'t Misses)]) -> Rows<'t, (&'t str, &'t Misses)> {
+fn misses<'t>(title: &str, rows: &'t [(&'t str, &'t Misses)]) -> Rows<'t, (&'t str, &'t Misses)> {
     let number = |value: f64| Cell::number(value, Digits::Decimals(2));
     Table::of(rows)
-        .words(what, |(name, _)| Cell::text(*name))
+        .words(title, |(name, _)| Cell::text(*name))
         .numbers("reads and writes", move |(_, m)| number(m.references))
         .numbers("L1I misses", move |(_, m)| number(m.code))
         .numbers("L1D misses", move |(_, m)| number(m.data))
         .numbers("L2 misses", move |(_, m)| number(m.last))
 }
 
-/// Every run.
+/// Returns a table of all runs.
 pub(super) fn runs(analysis: &Analysis) -> Table {
     let of = |get: fn(&Total) -> Cell| {
         move |run: &RunResult| run.counted.as_ref().map_or(Cell::None, get)

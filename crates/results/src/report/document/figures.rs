@@ -1,4 +1,4 @@
-//! What was measured: figures, how they scale, and the device alone.
+//! Results: rates, scaling, and the device alone.
 
 use crate::document::table::{Cell, Digits, Row};
 use crate::document::{Block, Inline, Table};
@@ -11,7 +11,7 @@ use crate::report::verdicts::variants;
 use fwdlab_model::plan::RunMetric;
 use fwdlab_model::units::{FrameSize, format_bps, format_pps};
 
-/// A row per variant, below the picture of their rates where it stands here.
+/// Returns a table with one row per variant, below the graph if it is in this section.
 pub(super) fn section(analysis: &Analysis, graph: Option<Block>) -> Block {
     let text = Inline::from("One figure stands for a run. Compared is ")
         .strong(word_of(analysis.figure).replace('-', " "))
@@ -49,22 +49,22 @@ pub(super) fn section(analysis: &Analysis, graph: Option<Block>) -> Block {
     Block::section("Figures", blocks.collect())
 }
 
-/// The median rate as a share of the line rate, where one is known; none of a mix, of which one
-/// size may be lost more than another.
+/// Returns the ratio of the median rate to the line rate; `None` if the line rate is unknown, and
+/// for a mix, since a device may lose more frames of one size than of another.
 fn of_line(variant: &VariantResult) -> Option<f64> {
     variant.frame_size.filter(|size| !size.is_mix())?;
     Some(variant.summary?.median / variant.line_pps?)
 }
 
-/// The median rate in bits a second; none of a mix, of which one size may be lost more than
-/// another.
+/// Returns the median rate in bits per second; empty for a mix, since a device may lose more frames
+/// of one size than of another.
 fn bits(variant: &VariantResult, of: fn(&FrameSize, f64) -> f64) -> Cell {
     let size = variant.frame_size.filter(|size| !size.is_mix());
     let bps = size.zip(variant.summary).map(|(size, summary)| of(&size, summary.median));
     bps.map_or(Cell::None, |bps| Cell::Values(format_bps(bps).into(), vec![bps.into()]))
 }
 
-/// A section per factor that is swept.
+/// Returns a section per swept factor.
 pub(super) fn scaling(analysis: &Analysis) -> impl Iterator<Item = Block> {
     let several = analysis.scaling.len() > 1;
     analysis.scaling.iter().map(move |sweep| {
@@ -79,15 +79,15 @@ pub(super) fn scaling(analysis: &Analysis) -> impl Iterator<Item = Block> {
             sweep.name, analysis.confidence
         ));
         let mut blocks = vec![text, laws(sweep)];
-        let beside = beside(sweep);
-        if !beside.is_empty() {
-            blocks.push(Block::list(beside));
+        let remarks = remarks(sweep);
+        if !remarks.is_empty() {
+            blocks.push(Block::list(remarks));
         }
         Block::section(title, blocks)
     })
 }
 
-/// A row per series with the law that fits it.
+/// Returns a table of the fitted laws, one row per series.
 pub(super) fn laws(sweep: &Scaling) -> Block {
     let of = |get: fn(&FittedLaw) -> Cell| {
         move |series: &ScaledSeries| fitted(series).map_or(Cell::None, get)
@@ -149,8 +149,8 @@ fn named(sweep: &Scaling, series: &ScaledSeries) -> String {
     format!("{}{of}{}", sweep.name, series.label)
 }
 
-/// What must be known of a law: points that it leaves out, and why it says nothing.
-fn beside(sweep: &Scaling) -> Vec<String> {
+/// Returns remarks on the laws: excluded points, and reasons for doubts.
+fn remarks(sweep: &Scaling) -> Vec<String> {
     let laws = || sweep.series.iter().filter_map(|series| Some((series, fitted(series)?)));
     let left_out = laws().filter(|(series, _)| !series.left_out.is_empty()).map(|(series, _)| {
         let (name, left_out) = (named(sweep, series), &series.left_out);
@@ -162,7 +162,7 @@ fn beside(sweep: &Scaling) -> Vec<String> {
     left_out.chain(doubts).collect()
 }
 
-/// CPU time of the device's own threads.
+/// Returns the CPU time of the device's own threads.
 pub(super) fn device(device: &DeviceAlone) -> Block {
     let text = format!(
         "CPU time of the threads that forward, per forwarded packet: median of the runs. {}.",

@@ -1,6 +1,6 @@
-//! The report as a document: the answer first, then figures, doubts and how it was made.
+//! The report as a document: the result first, then rates, doubts and the method.
 //!
-//! [`super::analysis`] has computed all of it; here it is put into sections and tables, and
+//! [`super::analysis`] computes all results; this module arranges them in sections and tables, and
 //! [`crate::document::form`] writes them.
 
 mod answer;
@@ -30,38 +30,38 @@ use crate::plot::Drawing;
 use crate::stats::Verdict;
 use fwdlab_model::plan::RunMetric;
 
-/// Version of the shape of `results.json`; raised when something that was there
-/// is named otherwise or means something else.
+/// Version of the fields of `results.json`; raised when an existing field is renamed or changes its
+/// meaning.
 const VERSION: u32 = 1;
 
-/// Page of a report that doesn't fold: how it was measured, and what was checked.
+/// Separate page, in formats that can't fold, for the method and the checks of the data.
 const DETAILS: &str = "DETAILS.md";
-/// Page of it for every verdict, where there are many.
+/// Separate page for all verdicts, if there are many.
 const VERDICTS: &str = "VERDICTS.md";
-/// Verdicts and variants from which on a table of them is no reading.
+/// Maximum number of verdicts or variants in a readable table.
 const MANY: usize = 8;
-/// Differences that are shown of many.
+/// Number of differences shown if there are many.
 const LARGEST: usize = 8;
-/// Files of variants that are named of many.
+/// Number of variants' files named if there are many.
 const NAMED: usize = 3;
-/// Invocations that are listed: one for each share there may be a thousand of.
+/// Maximum number of listed invocations: with one per share there may be a thousand.
 const INVOCATIONS: usize = 20;
-/// Page of it for where the time goes.
+/// Separate page for profiles.
 const PROFILES: &str = "PROFILES.md";
 
-/// The pictures of a report.
+/// The plots of a report.
 #[derive(Clone, Debug, Default)]
 pub struct Pictures {
     /// The rates of the variants.
     pub graph: Drawing,
-    /// The runs in their order.
+    /// The runs in order.
     pub order: Drawing,
-    /// The effects with their intervals; none where no rates are compared.
+    /// The effects with their intervals; `None` if no rates are compared.
     pub effects: Option<Drawing>,
 }
 
-/// The report of an analysis with its pictures: the answer first, with what it rests on below,
-/// folded or on pages of its own.
+/// Returns the report of an analysis with its plots: the result first, with its evidence below,
+/// folded or on separate pages.
 pub fn document<'a>(analysis: &'a Analysis, pictures: &Pictures) -> Document<'a> {
     let mut conclusion: Vec<Block> =
         Block::caption(&analysis.testbed.caption).into_iter().collect();
@@ -72,20 +72,20 @@ pub fn document<'a>(analysis: &'a Analysis, pictures: &Pictures) -> Document<'a>
         let (title, file, drawing) = (title.to_owned(), Some(file.to_owned()), drawing.clone());
         Block::Figure(Figure { title, file, drawing })
     };
-    // A report of a loss curve begins with it, its section has the table.
+    // A report of a loss curve begins with the plot, and the curve's section has the table.
     let drawn = &analysis.profile_pictures;
     let first = analysis.method.as_ref().and_then(|of| method::first_figure(of, drawn));
     let is_shown = first.is_some();
     blocks.extend(first);
     let mut graph = Some(figure(&analysis.title, "graph.png", &pictures.graph));
-    // The answer of a search is its rates.
+    // The result of a search is its rates.
     if is_searched(analysis) {
         blocks.extend(graph.take());
     }
     if let Some(effects) = &pictures.effects {
         blocks.push(figure("Effects with their intervals", "effects.svg", effects));
     }
-    // Where effects are drawn they come first, and rates with the figures.
+    // Effects come first if they are drawn, and the graph is then next to the rates.
     let are_many = analysis.variants.len() > MANY;
     if pictures.effects.is_none() || are_many {
         blocks.extend(graph.take());
@@ -113,8 +113,8 @@ pub fn document<'a>(analysis: &'a Analysis, pictures: &Pictures) -> Document<'a>
             blocks.push(counts::figures(analysis, counts));
             blocks.extend(counts::sections(analysis, counts));
         }
-        // The table of a search has the same figures, next to what its goals mean. What the runs'
-        // own trials lost at the maximum load has no place among rates without loss.
+        // A search's table has the same rates, next to its goals. Losses of the runs' own trials at
+        // the maximum load don't belong among rates without loss.
         None if is_searched(analysis) => {}
         None => {
             let section = figures::section(analysis, graph);
@@ -129,7 +129,7 @@ pub fn document<'a>(analysis: &'a Analysis, pictures: &Pictures) -> Document<'a>
     blocks.extend(analysis.device.as_ref().map(figures::device));
     blocks.extend(analysis.beds.as_ref().map(|found| {
         let section = beds::section(found);
-        // Of many beds those that are remarkable are said at the top.
+        // With many beds, the remarkable ones are listed at the start.
         if found.beds.len() > MANY { section.on_page(DETAILS) } else { section }
     }));
     blocks.extend(quality::doubts(analysis));
@@ -150,13 +150,13 @@ pub fn document<'a>(analysis: &'a Analysis, pictures: &Pictures) -> Document<'a>
     Document { title: analysis.title.clone(), conclusion, blocks, data: analysis, version: VERSION }
 }
 
-/// True if the throughput that a search found stands for a run.
+/// Returns true if the runs' metric is the throughput of a search.
 fn is_searched(analysis: &Analysis) -> bool {
     let search = analysis.method.as_ref().and_then(Method::search);
     analysis.figure == RunMetric::Throughput && search.is_some()
 }
 
-/// How each verdict was computed; none where there are none.
+/// Returns the method of each verdict; `None` without verdicts.
 fn computed(analysis: &Analysis) -> Option<Block> {
     let mut computed = analysis.comparisons.iter().filter_map(|compared| {
         let how = how(compared)?;
@@ -167,7 +167,7 @@ fn computed(analysis: &Analysis) -> Option<Block> {
     Some(Block::section("Method, and secondary estimates", vec![Block::list(all)]))
 }
 
-/// The largest of many differences; none where none was found.
+/// Returns the largest of many differences; `None` if no difference was found.
 fn largest(analysis: &Analysis) -> Option<Block> {
     let size = |compared: &&Compared| match &compared.outcome {
         Outcome::Compared(answer) if matches!(answer.verdict, Verdict::Better | Verdict::Worse) => {
@@ -208,11 +208,11 @@ fn largest(analysis: &Analysis) -> Option<Block> {
         .numbers(unit, |compared| rates(compared, compared.variant))
         .words("against", |compared| Cell::text(&compared.baseline_label))
         .numbers(unit, |compared| rates(compared, compared.baseline));
-    let what = match all > shown.len() {
+    let text = match all > shown.len() {
         true => format!("The {} largest of {all} differences that were found.", shown.len()),
         false => "All differences that were found.".to_owned(),
     };
-    Some(Block::section("Verdicts", vec![Block::text(what), table.block()]))
+    Some(Block::section("Verdicts", vec![Block::text(text), table.block()]))
 }
 
 fn answers(analysis: &Analysis) -> Vec<Block> {
@@ -242,14 +242,14 @@ fn answers(analysis: &Analysis) -> Vec<Block> {
 
 fn ministat(analysis: &Analysis) -> Block {
     let published = analysis.archive.as_ref().map_or(&[][..], |archive| &archive.blocks);
-    let what = match published.is_empty() {
+    let text = match published.is_empty() {
         true => "The same figures, without their blocks, as ministat shows them.",
         false => {
             "The published blocks, made again from the values of the logs; order of the sets, \
              width and legends are those of the published text."
         }
     };
-    let mut blocks = vec![Block::text(what)];
+    let mut blocks = vec![Block::text(text)];
     blocks.extend(published.iter().map(|block| {
         let heading = match block.heading.as_str() {
             "" => "A block without a heading",

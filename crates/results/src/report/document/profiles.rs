@@ -1,4 +1,4 @@
-//! Where the CPU's time went.
+//! CPU time by function.
 
 use crate::document::table::{Cell, Digits};
 use crate::document::{Block, Inline, Remark, Table};
@@ -11,10 +11,10 @@ use crate::report::analysis::{
 };
 use fwdlab_model::units::format_pps;
 
-/// Functions of a difference that forms without room for all show.
+/// Maximum number of functions of a difference in compact output formats.
 const FUNCTIONS: usize = 12;
 
-/// Summary of all variants, the differences, then each variant.
+/// Returns a summary of all variants, the differences, and details of each variant.
 pub(super) fn section(profiles: &Profiles, imported: bool) -> Block {
     let has = |kind| profiles.variants.iter().any(|variant| variant.kind == kind);
     let mut text: Vec<&str> = Vec::new();
@@ -76,7 +76,7 @@ fn overview(profiles: &Profiles) -> Block {
         .block()
 }
 
-/// The load that a profile was taken at.
+/// Describes the load during a profile.
 fn words(load: &ProfileLoad) -> String {
     let share = 100.0 * load.forwarded_pps / load.offered_pps;
     let offered = format_pps(load.offered_pps);
@@ -86,7 +86,7 @@ fn words(load: &ProfileLoad) -> String {
     }
 }
 
-/// The runs whose samples a row shows.
+/// Describes the runs whose samples are in a row.
 fn sampled(variant: &ProfiledVariant) -> String {
     let of = |what: &str| match variant.starts {
         1 => format!("1 {what}"),

@@ -1,5 +1,4 @@
-//! Whether the numbers can be believed: doubts, packets counted twice over, drift, and what
-//! the testbed can do at most.
+//! Quality of the data: doubts, packet conservation, drift, and the testbed's ceiling.
 
 use crate::document::table::{Cell, Digits};
 use crate::document::{Block, DetailLevel, Figure, Inline, Item, List, Table};
@@ -11,12 +10,12 @@ use crate::report::analysis::{
 use crate::stats::diagnostics::level_of_beds;
 use fwdlab_model::units::{FrameSize, format_bps};
 
-/// Warnings of one kind that forms without room for all spell out.
+/// Maximum number of warnings of one kind in compact output formats.
 const WARNINGS: usize = 2;
-/// Runs without a steady state that they spell out, likewise.
+/// Maximum number of runs without a steady state in compact output formats.
 const UNSTEADY: usize = 3;
 
-/// Doubts about runs, and what the diagnostics found.
+/// Returns warnings about runs, and findings of the diagnostics.
 pub(super) fn doubts(analysis: &Analysis) -> Vec<Block> {
     let mut doubts = vec![Block::section("Warnings", vec![warnings(analysis)])];
     if has_findings(analysis) {
@@ -30,8 +29,8 @@ fn has_findings(analysis: &Analysis) -> bool {
     analysis.counts.is_none() && (is_unsteady || !analysis.diagnoses.is_empty())
 }
 
-/// From the packets to every run, folded; `order` is the picture (SVG) of the runs in
-/// their order.
+/// Returns the folded sections, from packet conservation to the list of runs; `order` is the plot
+/// of the runs in order.
 pub(super) fn sections(analysis: &Analysis, order: &Drawing) -> Vec<Block> {
     let mut sections = vec![Block::section("Conservation", conservation(analysis))];
     let has_time = analysis.counts.is_none();
@@ -50,7 +49,7 @@ pub(super) fn sections(analysis: &Analysis, order: &Drawing) -> Vec<Block> {
     sections.push(Block::section("Runs", vec![runs(analysis)]));
     let mut sections: Vec<Block> =
         sections.into_iter().map(|section| section.folded().on_page(super::DETAILS)).collect();
-    // Every run is in runs.csv.
+    // runs.csv contains every run.
     if let Some(runs) = sections.pop() {
         sections.push(Block::Where(DetailLevel::All, vec![runs]));
     }
@@ -227,7 +226,7 @@ fn openings(analysis: &Analysis) -> Option<Block> {
     (!analysis.openings.is_empty()).then(|| Block::section("Before and after the windows", blocks))
 }
 
-/// Bits a second of mixes of frame sizes, by the bytes that arrived.
+/// Returns the bit rates of mixes of frame sizes, from the bytes that arrived.
 fn mixes(analysis: &Analysis) -> Vec<Block> {
     if analysis.mixes.is_empty() {
         return Vec::new();
@@ -248,7 +247,7 @@ fn mixes(analysis: &Analysis) -> Vec<Block> {
     vec![Block::text(text), table.block()]
 }
 
-/// Each direction of traffic that goes both ways.
+/// Returns the results per direction of bidirectional traffic.
 fn directions(analysis: &Analysis) -> Vec<Block> {
     if analysis.directions.is_empty() {
         return Vec::new();
@@ -257,23 +256,23 @@ fn directions(analysis: &Analysis) -> Vec<Block> {
                 elsewhere is that of both together. Each by itself (medians over runs; loss and \
                 faults of all runs):";
     let table = Table::of(&analysis.directions)
-        .words("variant", |way| Cell::text(&way.label))
-        .words("direction", |way| Cell::text(&way.direction))
-        .numbers("offered", |way| Cell::rate(way.offered_pps))
-        .numbers("forwarded", |way| Cell::rate(way.forwarded_pps))
-        .numbers("loss", |way| Cell::number(way.loss_ratio, Digits::Percent(2)))
-        .numbers("damaged", |way| Cell::count(way.damaged))
-        .numbers("duplicates", |way| Cell::count(way.duplicates))
+        .words("variant", |row| Cell::text(&row.label))
+        .words("direction", |row| Cell::text(&row.direction))
+        .numbers("offered", |row| Cell::rate(row.offered_pps))
+        .numbers("forwarded", |row| Cell::rate(row.forwarded_pps))
+        .numbers("loss", |row| Cell::number(row.loss_ratio, Digits::Percent(2)))
+        .numbers("damaged", |row| Cell::count(row.damaged))
+        .numbers("duplicates", |row| Cell::count(row.duplicates))
         .set(|table| table.name = Some("directions"));
     vec![Block::text(text), table.block()]
 }
 
-/// Bits a second.
+/// Formats bits per second.
 fn bits(bps: Option<f64>) -> Cell {
     bps.map_or(Cell::None, |bps| Cell::Values(format_bps(bps).into(), vec![bps.into()]))
 }
 
-/// Bytes of all frames, or the mix.
+/// Formats the frame size in bytes, or the mix.
 pub(super) fn frame_size(size: FrameSize) -> Cell {
     size.one().map_or_else(|| Cell::text(size.text()), Cell::count)
 }
@@ -324,7 +323,7 @@ fn time(analysis: &Analysis, order: &Drawing) -> Vec<Block> {
     blocks
 }
 
-/// The runs one after the other, and what took time beside their traffic.
+/// Returns the plot of the runs in order, and the time outside their traffic.
 fn in_order(analysis: &Analysis, order: &Drawing) -> Vec<Block> {
     let mut blocks = Vec::new();
     if !analysis.runs.is_empty() {
@@ -352,8 +351,8 @@ fn runs(analysis: &Analysis) -> Block {
     Block::section(title, blocks).folded()
 }
 
-/// The figure of a run, marked where it enters no comparison: a search without a regular result
-/// has one too.
+/// Formats the value of a run, with a mark if comparisons exclude it: a search without a regular
+/// result also has a value.
 fn compared(run: &RunResult) -> Cell {
     match (run.value_pps, &run.left_out) {
         (Some(pps), Some(_)) => {

@@ -7,7 +7,7 @@ use crate::plot::Drawing;
 use crate::report::analysis::{SIZES_PICTURE, SizePoint, Sizes};
 use fwdlab_model::units::{format_bps, format_pps};
 
-/// The section with its picture.
+/// Returns the section with its plot.
 pub(super) fn section(sizes: &Sizes, pictures: &[(String, Drawing)]) -> Block {
     let rows: Vec<(&str, &SizePoint)> = sizes
         .series

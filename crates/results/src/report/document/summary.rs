@@ -1,4 +1,4 @@
-//! What a terminal shows of a report: figures, verdicts and doubts.
+//! Summary of a report for terminals: rates, verdicts and doubts.
 
 use crate::document::form::text;
 use crate::document::{Block, Data, Document, Remark};
@@ -9,11 +9,11 @@ use crate::report::rows::median;
 use crate::report::verdicts::{compared, variants};
 use fwdlab_model::units::format_pps;
 
-/// Version of the shape of what programs get; raised when something that was there is named
-/// otherwise or means something else.
+/// Version of the machine-readable output; raised when an existing field is renamed or changes its
+/// meaning.
 const VERSION: u32 = 1;
 
-/// The summary as a document; `data` is what programs get.
+/// Returns the summary as a document; `data` is the machine-readable content.
 pub fn summary<'a>(analysis: &'a Analysis, data: &'a dyn Data) -> Document<'a> {
     let mut blocks: Vec<Block> = Block::caption(&analysis.testbed.caption).into_iter().collect();
     blocks.push(Block::Mail(analysis.setup_brief.iter().map(Block::text).collect()));
@@ -29,14 +29,14 @@ pub fn summary<'a>(analysis: &'a Analysis, data: &'a dyn Data) -> Document<'a> {
         Some(_) => counted::figures(&analysis.variants, of).block(),
         None => variants(&analysis.variants, of).block(),
     };
-    // The rows of comparisons have the medians, too.
+    // The rows of comparisons also contain the medians.
     blocks.push(match analysis.comparisons.is_empty() {
         true => figures,
         false => Block::Screen(vec![figures]),
     });
     blocks.extend(counted_rates(analysis));
     blocks.extend(analysis.method.as_ref().and_then(super::method::table));
-    // What it was measured on is read before what was found.
+    // Warnings about the measurement precede the results.
     blocks.extend(analysis.warnings.iter().map(|group| {
         let example = group.warnings.first().map_or("", |warning| warning.sentence.as_str());
         let trust = if group.fatal { "NOT TO BE TRUSTED: " } else { "" };
@@ -53,7 +53,9 @@ pub fn summary<'a>(analysis: &'a Analysis, data: &'a dyn Data) -> Document<'a> {
     }));
     blocks.extend(analysis.comparisons.iter().filter_map(|c| counted::differences(c, false)));
     if let Some(beds) = &analysis.beds {
-        blocks.extend(beds.sentences().into_iter().map(|said| Block::text(format!("{said}."))));
+        blocks.extend(
+            beds.sentences().into_iter().map(|sentence| Block::text(format!("{sentence}."))),
+        );
     }
     let mut on_screen = Vec::new();
     if let Some(device) = &analysis.device {
@@ -80,8 +82,8 @@ pub fn summary<'a>(analysis: &'a Analysis, data: &'a dyn Data) -> Document<'a> {
     }
 }
 
-/// The rates that were counted, if other work had so much of the device's CPU that the compared
-/// ones are another number.
+/// Returns the counted rates, if other programs used so much of the device's CPU that the compared
+/// rates differ from them.
 fn counted_rates(analysis: &Analysis) -> Option<Block> {
     let counted = analysis.variants.iter().filter_map(|variant| {
         let (pps, factor) = variant.counted(analysis.figure)?;
@@ -100,7 +102,7 @@ fn counted_rates(analysis: &Analysis) -> Option<Block> {
     })
 }
 
-/// The summary as lines of at most `width` columns (words longer than that stay whole).
+/// Formats the summary in lines of at most `width` columns; longer words are not split.
 pub fn summary_text(analysis: &Analysis, width: usize) -> String {
     text::render(&summary(analysis, &()), width)
 }

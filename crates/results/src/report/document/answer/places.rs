@@ -1,4 +1,4 @@
-//! Where in the code: the parts of the differences that were found.
+//! Places in the code: the parts of the differences that were found.
 
 use crate::counts::{CountVerdict, signed};
 use crate::format::{listed, signed as signed_number};
@@ -6,14 +6,14 @@ use crate::profile::compare::{Change, Changes};
 use crate::report::analysis::{Analysis, DeviceEffect, Outcome, ProfileDifference, ProfileKind};
 use crate::stats::Verdict;
 
-/// Parts of a difference that are named.
+/// Maximum number of parts listed.
 const PARTS: usize = 3;
 /// Unit of profiles by time.
 const NANOSECONDS: &str = "ns";
 
-/// For each difference that was found, the parts of it that are surely there.
+/// Returns the significant parts of each difference that was found.
 pub(in crate::report::document) fn places(analysis: &Analysis) -> Vec<String> {
-    let mut said = Vec::new();
+    let mut sentences = Vec::new();
     for compared in &analysis.comparisons {
         match &compared.outcome {
             Outcome::Compared(answer)
@@ -29,7 +29,7 @@ pub(in crate::report::document) fn places(analysis: &Analysis) -> Vec<String> {
                     effect.label == compared.label
                         && effect.baseline_label == compared.baseline_label
                 });
-                said.extend(differences.find(of).and_then(|found| match found.kind {
+                sentences.extend(differences.find(of).and_then(|found| match found.kind {
                     ProfileKind::Runs => place_in_runs(found),
                     ProfileKind::Starts | ProfileKind::Published => place(found, alone),
                 }));
@@ -45,24 +45,24 @@ pub(in crate::report::document) fn places(analysis: &Analysis) -> Vec<String> {
                 if !parts.is_empty() {
                     let (label, baseline) = (&compared.label, &compared.baseline_label);
                     let parts = listed(&parts);
-                    said.push(format!(
+                    sentences.push(format!(
                         "{label} against {baseline}: {parts} instructions per packet"
                     ));
                 }
             }
             _ => {}
         }
-        if said.len() == PARTS {
+        if sentences.len() == PARTS {
             break;
         }
     }
-    said
+    sentences
 }
 
-/// Sentence that names the largest parts of a difference between measured runs; `None` if their
-/// samples show no difference. Every part named differs surely, all of them together.
+/// Names the largest parts of a difference between measured runs; `None` if their samples show no
+/// difference. Only names parts that differ significantly, jointly over all parts.
 fn place_in_runs(difference: &ProfileDifference) -> Option<String> {
-    let is_sure =
+    let is_significant =
         |change: &&Change| change.interval.is_some_and(|(low, high)| low > 0.0 || high < 0.0);
     let shown = |change: &Change| {
         let interval = change.interval.map_or(String::new(), |(low, high)| {
@@ -70,14 +70,14 @@ fn place_in_runs(difference: &ProfileDifference) -> Option<String> {
         });
         format!("{}{interval}", signed_number(change.difference))
     };
-    let whole = Some(&difference.functions.whole).filter(is_sure)?;
-    let same_way = |part: &&Change| (part.difference > 0.0) == (whole.difference > 0.0);
-    let sure = |changes: &Changes, most: usize| -> Vec<String> {
-        let parts = changes.parts.iter().filter(is_sure).filter(same_way).take(most);
+    let whole = Some(&difference.functions.whole).filter(is_significant)?;
+    let same_sign = |part: &&Change| (part.difference > 0.0) == (whole.difference > 0.0);
+    let significant = |changes: &Changes, most: usize| -> Vec<String> {
+        let parts = changes.parts.iter().filter(is_significant).filter(same_sign).take(most);
         parts.map(|part| format!("{} {}", part.name, shown(part))).collect()
     };
-    let subsystem = sure(&difference.subsystems, 1).into_iter();
-    let functions = sure(&difference.functions, PARTS);
+    let subsystem = significant(&difference.subsystems, 1).into_iter();
+    let functions = significant(&difference.functions, PARTS);
     let functions = match functions.is_empty() {
         true => "no single function is shown to differ".to_owned(),
         false => listed(&functions),
@@ -88,11 +88,11 @@ fn place_in_runs(difference: &ProfileDifference) -> Option<String> {
     Some(format!("{label} against {baseline_label}: {} {unit} a packet; {parts}", shown(whole)))
 }
 
-/// Sentence that names the largest parts of a difference; `None` if the profile shows none.
+/// Names the largest parts of a difference; `None` if the profile shows none.
 ///
-/// A profile is one start of each variant, and a slow spell of the machine can move it by more
-/// than the difference itself. The difference of the measured runs has an interval over blocks,
-/// so it is printed as the sum, and a profile outside that interval names no parts.
+/// A profile is from one start of each variant, and a slow period of the machine can shift it by
+/// more than the difference itself. The difference of the measured runs has an interval over
+/// blocks, so it is printed as the sum, and a profile outside that interval names no parts.
 fn place(difference: &ProfileDifference, alone: Option<&DeviceEffect>) -> Option<String> {
     let whole = &difference.functions.whole;
     let pair = format!("{} against {}", difference.label, difference.baseline_label);
@@ -117,13 +117,13 @@ fn place(difference: &ProfileDifference, alone: Option<&DeviceEffect>) -> Option
             measured
         }
     };
-    // Published profiles have no windows, and so no intervals.
-    let is_there = |part: &&Change| match part.interval {
+    // Published profiles have no windows, and therefore no intervals.
+    let is_significant = |part: &&Change| match part.interval {
         Some((low, high)) => low > 0.0 || high < 0.0,
         None => part.difference != 0.0,
     };
-    let same_way = |part: &&Change| (part.difference > 0.0) == (whole.difference > 0.0);
-    let parts = difference.functions.parts.iter().filter(is_there).filter(same_way);
+    let same_sign = |part: &&Change| (part.difference > 0.0) == (whole.difference > 0.0);
+    let parts = difference.functions.parts.iter().filter(is_significant).filter(same_sign);
     let parts: Vec<String> = parts
         .take(PARTS)
         .map(|part| format!("{} {}", part.name, signed_number(part.difference)))
@@ -135,7 +135,8 @@ fn place(difference: &ProfileDifference, alone: Option<&DeviceEffect>) -> Option
 mod tests {
     use super::*;
 
-    /// A profile of 100 ns more in one function, 0.5 less in another and 3 that may be none.
+    /// A profile with 100 ns more in one function, 0.5 less in another, and an insignificant 3 in a
+    /// third.
     fn profiled() -> ProfileDifference {
         let change = |name: &str, difference: f64, interval| Change {
             name: name.into(),
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_of_measured_runs_name_what_surely_differs() {
+    fn samples_of_measured_runs_name_significant_parts() {
         let mut sampled = ProfileDifference { kind: ProfileKind::Runs, ..profiled() };
         assert_eq!(
             place_in_runs(&sampled).as_deref(),
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn difference_that_was_not_measured_is_not_explained() {
+    fn unmeasured_difference_names_no_parts() {
         assert_eq!(place(&profiled(), Some(&measured(50.0, (-30.0, 130.0)))), None);
     }
 }

@@ -1,11 +1,11 @@
-//! The longest bursts that lost nothing.
+//! The longest bursts without loss.
 
 use super::seconds;
 use crate::document::table::{Cell, Digits};
 use crate::document::{Block, Table};
 use crate::report::analysis::Bursts;
 
-/// A row for each variant.
+/// Returns a table with one row per variant.
 pub(super) fn table(rows: &[Bursts]) -> Block {
     let whole = |value: Option<f64>| Cell::number(value, Digits::Decimals(0));
     Table::of(rows)
@@ -30,7 +30,7 @@ pub(super) fn table(rows: &[Bursts]) -> Block {
         .block()
 }
 
-/// What bursts say, without the variant's name.
+/// States the result for bursts, without the variant's name.
 pub(super) fn sentence(row: &Bursts) -> String {
     let Some(found) = row.frames else {
         return "no search for the longest burst came to its end".to_owned();

@@ -1,5 +1,4 @@
-//! How fast a stateful device sets connections up, how fast it removes them, and how many it
-//! holds.
+//! Connection establishment rate, teardown rate and table capacity of a stateful device.
 
 use super::{search, seconds};
 use crate::document::table::Cell;
@@ -7,7 +6,7 @@ use crate::document::{Block, Table};
 use crate::report::analysis::{Held, Searched, TeardownRate};
 use fwdlab_model::units::format_pps;
 
-/// Rates at which connections were set up: a row for each variant and goal.
+/// Returns a table of the establishment rates, with one row per variant and goal.
 pub(super) fn established(rows: &[Searched]) -> Block {
     search::rates(rows, "set up a second")
         .numbers("forwarding rate", |row| Cell::rate(row.frmol))
@@ -23,7 +22,7 @@ pub(super) fn established(rows: &[Searched]) -> Block {
         .block()
 }
 
-/// The same, without the variant's name.
+/// States the establishment rate, without the variant's name.
 pub(super) fn established_sentence(row: &Searched) -> String {
     match row.regular.1 {
         0 => "no connections were opened".to_owned(),
@@ -41,7 +40,7 @@ pub(super) fn established_sentence(row: &Searched) -> String {
     }
 }
 
-/// Rates at which connections were removed: a row for each variant.
+/// Returns a table of the teardown rates, with one row per variant.
 pub(super) fn torn_down(rows: &[TeardownRate]) -> Block {
     Table::of(rows)
         .words("variant", |row| Cell::text(&row.label))
@@ -58,7 +57,7 @@ pub(super) fn torn_down(rows: &[TeardownRate]) -> Block {
         .block()
 }
 
-/// The same, without the variant's name.
+/// States the teardown rate, without the variant's name.
 pub(super) fn torn_down_sentence(row: &TeardownRate) -> String {
     let Some((rate, connections)) = row.rate.zip(row.connections) else {
         return match row.at_least {
@@ -77,12 +76,12 @@ pub(super) fn torn_down_sentence(row: &TeardownRate) -> String {
     )
 }
 
-/// A rate as people read it, without its unit.
+/// Formats a rate without its unit.
 pub(super) fn per_second(rate: f64) -> String {
     format_pps(rate).replace("pps", "").trim_end().to_owned()
 }
 
-/// Connections that were held: a row for each variant.
+/// Returns a table of the capacities, with one row per variant.
 pub(super) fn held(rows: &[Held]) -> Block {
     let count = |value: Option<f64>| value.map_or(Cell::None, |n| Cell::count(n as u64));
     Table::of(rows)
@@ -100,7 +99,7 @@ pub(super) fn held(rows: &[Held]) -> Block {
         .block()
 }
 
-/// The same, without the variant's name.
+/// States the capacity, without the variant's name.
 pub(super) fn held_sentence(row: &Held) -> String {
     match &row.connections {
         Some(found) => {

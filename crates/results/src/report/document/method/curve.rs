@@ -1,4 +1,4 @@
-//! Loss against load, in figures.
+//! Loss against load, as a table.
 
 use crate::document::table::{Cell, Digits};
 use crate::document::{Block, Table};
@@ -6,7 +6,7 @@ use crate::format::percent;
 use crate::report::analysis::LossCurveOutcome;
 use fwdlab_model::units::format_pps;
 
-/// A row for each variant.
+/// Returns a table with one row per variant.
 pub(super) fn table(rows: &[LossCurveOutcome]) -> Block {
     Table::of(rows)
         .words("variant", |row| Cell::text(&row.label))
@@ -24,14 +24,14 @@ pub(super) fn table(rows: &[LossCurveOutcome]) -> Block {
         .block()
 }
 
-/// What a curve says, without the variant's name.
+/// States the result of a curve, without the variant's name.
 pub(super) fn sentence(row: &LossCurveOutcome) -> String {
-    let nothing = match row.lossless {
+    let lossless = match row.lossless {
         Some(pps) => format!("no loss of its own up to {}", format_pps(pps)),
         None => "losses at every load that was tried".to_owned(),
     };
     let most = row.loss.map_or(String::new(), |loss| {
         format!(", {} at {}", percent(loss, 1), format_pps(row.greatest))
     });
-    format!("{nothing}{most}")
+    format!("{lossless}{most}")
 }

@@ -1,10 +1,11 @@
-//! Each direction of traffic that goes both ways at once.
+//! Results per direction for simultaneous bidirectional traffic.
 
 use crate::document::table::{Cell, Digits};
 use crate::document::{Block, Table};
 use crate::report::analysis::Method;
 
-/// A row for each direction at each load that a result names; none of traffic that goes one way.
+/// Returns a table with one row per direction and load of a result; `None` for unidirectional
+/// traffic.
 pub(super) fn section(method: &Method) -> Option<Block> {
     let table = Table::of(&method.directions)
         .words("variant", |row| Cell::text(&row.label))

@@ -1,4 +1,4 @@
-//! What new flows beside it did to the traffic, in figures.
+//! Effect of a flood of new flows on the traffic, as a table.
 
 use super::connections::per_second;
 use crate::document::table::{Cell, Digits};
@@ -7,7 +7,7 @@ use crate::format::percent;
 use crate::report::analysis::{FloodOutcome, FloodSummary};
 use fwdlab_model::units::format_pps;
 
-/// A row for each variant and flood.
+/// Returns a table with one row per variant and flood.
 pub(super) fn table(rows: &[FloodOutcome]) -> Block {
     let lost = |value: Option<f64>| Cell::number(value, Digits::Percent(2));
     Table::of(rows)
@@ -34,7 +34,7 @@ pub(super) fn table(rows: &[FloodOutcome]) -> Block {
         .block()
 }
 
-/// What a variant's traffic bore, without the variant's name.
+/// States the effect of floods on a variant's traffic, without the variant's name.
 pub(super) fn sentence(row: &FloodSummary) -> String {
     let Some((greatest, loss)) = &row.greatest else {
         return "no trial beside a flood says anything of the device".to_owned();
@@ -46,7 +46,7 @@ pub(super) fn sentence(row: &FloodSummary) -> String {
         Some(loss) => format!("no more than the {} that it loses anyway", percent(loss, 2)),
         None => return format!("it is not known what traffic at {traffic} loses without a flood"),
     };
-    let borne = match (row.harmless, row.harmful) {
+    let harm = match (row.harmless, row.harmful) {
         (Some(flows), _) => {
             format!("traffic at {traffic} loses {without} beside up to {}", per_second(flows))
         }
@@ -67,7 +67,7 @@ pub(super) fn sentence(row: &FloodSummary) -> String {
         .passed
         .map_or(String::new(), |passed| format!(", of which {} get through", percent(passed, 1)));
     match row.harmful {
-        Some(_) => format!("{borne}, and {most}{passed}"),
-        None => format!("{borne}{passed}"),
+        Some(_) => format!("{harm}, and {most}{passed}"),
+        None => format!("{harm}{passed}"),
     }
 }

@@ -1,11 +1,11 @@
-//! How long packets were lost after an overload, or around a reset.
+//! Duration of loss after an overload, or around a reset.
 
 use super::seconds;
 use crate::document::table::Cell;
 use crate::document::{Block, Table};
 use crate::report::analysis::Interrupted;
 
-/// A row for each variant.
+/// Returns a table with one row per variant.
 pub(super) fn table(rows: &[Interrupted], name: &'static str) -> Block {
     Table::of(rows)
         .words("variant", |row| Cell::text(&row.label))
@@ -24,9 +24,9 @@ pub(super) fn table(rows: &[Interrupted], name: &'static str) -> Block {
         .block()
 }
 
-/// What interruptions say, without the variant's name.
+/// States the result for interruptions, without the variant's name.
 pub(super) fn sentence(row: &Interrupted) -> String {
-    let what = match (&row.how, row.loads.0) {
+    let cause = match (&row.how, row.loads.0) {
         (Some(_), _) => "around a reset packets were lost for",
         (None, Some(_)) => "after an overload packets were lost for",
         (None, None) => return "the device was not reset: this kind can't be under traffic".into(),
@@ -36,5 +36,5 @@ pub(super) fn sentence(row: &Interrupted) -> String {
     };
     let least = if row.open > 0 { "at least " } else { "" };
     let [median, mean] = [found.median, found.mean].map(crate::format::duration);
-    format!("{what} {least}{median} (median of {}, mean {mean})", found.n)
+    format!("{cause} {least}{median} (median of {}, mean {mean})", found.n)
 }

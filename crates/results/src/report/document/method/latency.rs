@@ -1,4 +1,4 @@
-//! How long packets took.
+//! One-way delays.
 
 use super::seconds;
 use crate::document::measure::{LATENCY, LATENCY_P99};
@@ -7,7 +7,7 @@ use crate::document::{Block, Table};
 use crate::format::{duration, percent, signed_percent};
 use crate::report::analysis::{DelayEffect, Timed, TimedFigure};
 
-/// A row for each variant and share.
+/// Returns a table with one row per variant and share.
 pub(super) fn table(rows: &[Timed]) -> Block {
     let figure = |name: &'static str| {
         move |row: &Timed| seconds(row.figure(name).and_then(|found| found.seconds))
@@ -43,7 +43,7 @@ pub(super) fn table(rows: &[Timed]) -> Block {
         .block()
 }
 
-/// Every figure with its interval, beside that of the instrument alone.
+/// Returns every statistic with its interval, next to the instrument's alone.
 pub(super) fn intervals(rows: &[Timed], confidence: f64) -> Option<Block> {
     let all: Vec<(&Timed, &TimedFigure)> =
         rows.iter().flat_map(|row| row.figures.iter().map(move |figure| (row, figure))).collect();
@@ -73,7 +73,7 @@ pub(super) fn intervals(rows: &[Timed], confidence: f64) -> Option<Block> {
         .then(|| Block::section("Delays with intervals", vec![Block::text(text), table.block()]))
 }
 
-/// Each variant against its baseline.
+/// Returns the comparisons of each variant with its baseline.
 pub(super) fn effects(rows: &[DelayEffect], confidence: f64) -> Option<Block> {
     let table = Table::of(rows)
         .words("variant", |row| Cell::text(&row.label))
@@ -99,7 +99,7 @@ pub(super) fn effects(rows: &[DelayEffect], confidence: f64) -> Option<Block> {
         .then(|| Block::section("Delays compared", vec![Block::text(text), table.block()]))
 }
 
-/// What packets tell of a share, without the variant's name.
+/// States the delays at a share, without the variant's name.
 pub(super) fn sentence(row: &Timed) -> String {
     let of = |name: &str| row.figure(name).and_then(|figure| figure.seconds);
     let share = percent(row.share, 0);

@@ -1,5 +1,5 @@
-//! The trials beside the runs' own ones: rates that were searched for, loss against load, how
-//! one load was held.
+//! Results of methods with several trials per run: rates found by searches, loss against load,
+//! stability at one load.
 
 mod burst;
 mod connections;
@@ -19,7 +19,7 @@ use crate::report::analysis::{CURVES, Method, MethodPoint};
 use fwdlab_model::design::MethodKind;
 use fwdlab_model::units::format_pps;
 
-/// Searches on their own, as a document.
+/// Returns a document about searches without a report.
 pub fn searches<'a>(title: &str, method: &'a Method) -> Document<'a> {
     Document {
         title: title.to_owned(),
@@ -30,7 +30,7 @@ pub fn searches<'a>(title: &str, method: &'a Method) -> Document<'a> {
     }
 }
 
-/// The section of a report.
+/// Returns the section of a report.
 pub(super) fn section(method: &Method, pictures: &[(String, Drawing)]) -> Block {
     let mut blocks: Vec<Block> = introduction(method.kind).map(Block::text).into_iter().collect();
     if let Some(suite) = &method.suite {
@@ -43,7 +43,7 @@ pub(super) fn section(method: &Method, pictures: &[(String, Drawing)]) -> Block 
         return Block::section("RFC 9693", blocks);
     }
     if !method.parts.is_empty() {
-        // What was asked comes first, then what it rests on.
+        // The requested latencies come first, then the search that they are based on.
         let parts = method.parts.iter().rev().map(|part| section(part, pictures));
         return Block::section("Latency at shares of the throughput", parts.collect());
     }
@@ -53,9 +53,9 @@ pub(super) fn section(method: &Method, pictures: &[(String, Drawing)]) -> Block 
     blocks.extend(latency::effects(&method.delay_effects, method.confidence));
     blocks.extend(latency::intervals(&method.timed, method.confidence));
     blocks.extend(doubts(method));
-    let (what, title) = picture(method.kind);
-    let own = pictures.iter().filter(|(name, _)| is_of(what, name));
-    blocks.extend(own.map(|(name, drawing)| figure(title, name, drawing)));
+    let (stem, title) = picture(method.kind);
+    let method_pictures = pictures.iter().filter(|(name, _)| is_of(stem, name));
+    blocks.extend(method_pictures.map(|(name, drawing)| figure(title, name, drawing)));
     let heading = match method.kind {
         MethodKind::Mlrsearch => "Throughput",
         MethodKind::LossCurve => "Frame loss rate",
@@ -75,17 +75,17 @@ pub(super) fn section(method: &Method, pictures: &[(String, Drawing)]) -> Block 
     Block::section(heading, blocks)
 }
 
-/// The picture to begin a report with: loss against load. `None` for other methods.
+/// Returns the first plot of a report: loss against load. `None` for other methods.
 pub(super) fn first_figure(method: &Method, pictures: &[(String, Drawing)]) -> Option<Block> {
     let (_, title) = picture(method.kind);
     let (name, drawing) = pictures.iter().find(|(name, _)| name == CURVES)?;
     (method.kind == MethodKind::LossCurve).then(|| figure(title, name, drawing))
 }
 
-/// True if the file `name` is a picture of the trials that `what` names: one of all variants, or of
+/// Returns true if the file `name` is a plot with this stem, either of all variants or of a single
 /// one.
-fn is_of(what: &str, name: &str) -> bool {
-    name.strip_prefix(what).is_some_and(|rest| rest == ".svg" || rest.starts_with('-'))
+fn is_of(stem: &str, name: &str) -> bool {
+    name.strip_prefix(stem).is_some_and(|rest| rest == ".svg" || rest.starts_with('-'))
 }
 
 fn figure(title: &str, name: &str, drawing: &Drawing) -> Block {
@@ -93,7 +93,7 @@ fn figure(title: &str, name: &str, drawing: &Drawing) -> Block {
     Block::Figure(Figure { title, file, drawing })
 }
 
-/// What is measured, and against which document.
+/// Describes the measurement and its standard.
 fn introduction(kind: MethodKind) -> Option<&'static str> {
     match kind {
         MethodKind::Mlrsearch => Some(
@@ -166,7 +166,7 @@ fn introduction(kind: MethodKind) -> Option<&'static str> {
     }
 }
 
-/// How pictures of a method's trials begin, and what they are called.
+/// Returns the stem of the names of a method's plots, and their title.
 fn picture(kind: MethodKind) -> (&'static str, &'static str) {
     match kind {
         MethodKind::Mlrsearch => ("search", "How loads were found"),
@@ -182,7 +182,7 @@ fn picture(kind: MethodKind) -> (&'static str, &'static str) {
     }
 }
 
-/// What was found, a row each.
+/// Returns the table of results.
 pub(super) fn table(method: &Method) -> Option<Block> {
     match method.kind {
         MethodKind::Mlrsearch => Some(search::table(&method.searched)),
@@ -202,14 +202,14 @@ pub(super) fn table(method: &Method) -> Option<Block> {
         MethodKind::EstablishmentRate => Some(connections::established(&method.searched)),
         MethodKind::TearDownRate => Some(connections::torn_down(&method.torn_down)),
         MethodKind::TableCapacity => Some(connections::held(&method.held)),
-        // Its tests have tables of their own.
+        // Its tests have their own tables.
         MethodKind::Rfc9693 | MethodKind::Blast | MethodKind::Fixed => None,
     }
 }
 
-/// What was found, a sentence for each variant: what a report says first.
+/// States the results of each variant in one sentence, for the start of a report.
 pub(super) fn sentences(method: &Method) -> Vec<String> {
-    let of = |label: &str, what: String| format!("{label}: {what}.");
+    let of = |label: &str, text: String| format!("{label}: {text}.");
     if let Some(suite) = &method.suite {
         return suite.rows.iter().map(|row| of(&row.label, suite::sentence(row))).collect();
     }
@@ -219,13 +219,13 @@ pub(super) fn sentences(method: &Method) -> Vec<String> {
     if let Some(delays) = method.parts.last() {
         return sentences(delays);
     }
-    let said = match method.kind {
+    let established = match method.kind {
         MethodKind::EstablishmentRate => connections::established_sentence,
         _ => search::sentence,
     };
-    let searched = method.searched.iter().map(|row| of(&row.label, said(row)));
+    let searched = method.searched.iter().map(|row| of(&row.label, established(row)));
     let curved = method.curved.iter().map(|row| of(&row.label, curve::sentence(row)));
-    let borne = method.borne.iter().map(|row| of(&row.label, flood::sentence(row)));
+    let floods = method.borne.iter().map(|row| of(&row.label, flood::sentence(row)));
     let soaked = method.soaked.iter().map(|row| of(&row.label, soak::sentence(row)));
     let bursts = method.bursts.iter().map(|row| of(&row.label, burst::sentence(row)));
     let others = method.interrupted.iter();
@@ -235,41 +235,41 @@ pub(super) fn sentences(method: &Method) -> Vec<String> {
     let torn_down = torn_down.map(|row| of(&row.label, connections::torn_down_sentence(row)));
     let held = method.held.iter().map(|row| of(&row.label, connections::held_sentence(row)));
     let tables = torn_down.chain(held);
-    let all = searched.chain(curved).chain(borne).chain(soaked).chain(bursts).chain(others);
+    let all = searched.chain(curved).chain(floods).chain(soaked).chain(bursts).chain(others);
     all.chain(timed).chain(tables).collect()
 }
 
-/// A time in seconds, in the unit that suits it.
+/// Formats a time in seconds with a suitable unit.
 fn seconds(value: Option<f64>) -> Cell {
-    let said = |s: f64| Cell::Values(crate::format::duration(s).into(), vec![s.into()]);
-    value.map_or(Cell::None, said)
+    let cell = |s: f64| Cell::Values(crate::format::duration(s).into(), vec![s.into()]);
+    value.map_or(Cell::None, cell)
 }
 
-/// Irregular results, drifting devices and trials that say nothing, each run by its number.
+/// Lists irregular results, drifting devices and invalid trials, by run.
 fn doubts(method: &Method) -> Option<Block> {
     let mut lines = Vec::new();
     for run in &method.runs {
         let bed = run.bed.as_ref().map_or(String::new(), |bed| format!(", bed {bed}"));
-        let who = format!("run {} ({}{bed})", run.run, run.label);
+        let name = format!("run {} ({}{bed})", run.run, run.label);
         for found in &run.found {
             lines.extend(
                 found
                     .irregular
                     .as_ref()
-                    .map(|why| format!("{who}, {}: irregular, {why}", found.goal)),
+                    .map(|why| format!("{name}, {}: irregular, {why}", found.goal)),
             );
         }
-        lines.extend(run.above_line.map(|asked| {
+        lines.extend(run.above_line.map(|max_load| {
             format!(
-                "{who}: loads end at the links' line rate: the {} that max_load asks for \
+                "{name}: loads end at the links' line rate: the {} that max_load asks for \
                  are above it",
-                format_pps(asked as f64)
+                format_pps(max_load as f64)
             )
         }));
         let offered = |count: fn(&MethodPoint) -> u64| run.points.iter().map(count).sum::<u64>();
         if offered(|point| point.offered) > 0 && offered(|point| point.forwarded) == 0 {
             lines.push(format!(
-                "{who}: of {} packets offered in {} trials none arrived: it forwards nothing, \
+                "{name}: of {} packets offered in {} trials none arrived: it forwards nothing, \
                  or what it forwards does not get to the receiver",
                 offered(|point| point.offered),
                 run.points.len()
@@ -277,20 +277,20 @@ fn doubts(method: &Method) -> Option<Block> {
         }
         if method.kind == MethodKind::Latency && run.points.is_empty() {
             lines.push(format!(
-                "{who}: no packet was timed, as no rate was found to take shares of, or sender \
+                "{name}: no packet was timed, as no rate was found to take shares of, or sender \
                  and receiver have no clock in common"
             ));
         }
         lines.extend(run.drift.map(|change| {
             format!(
-                "{who}: the device's rate changed by {} during the search, so that its \
+                "{name}: the device's rate changed by {} during the search, so that its \
                  bounds hold for no one moment",
                 crate::format::signed_percent(change, 1)
             )
         }));
         lines.extend(run.loss_floor.map(|floor| {
             format!(
-                "{who}: the loss stays while the load falls: half of the trials at {} lost {} % or \
+                "{name}: the loss stays while the load falls: half of the trials at {} lost {} % or \
                  more, at {} at most twice that, so it is not of too high a load. Where the device, \
                  or the machine under it, stands still now and then, shorter trials lose less often; \
                  where it drops packets of any load, they don't",
@@ -301,7 +301,7 @@ fn doubts(method: &Method) -> Option<Block> {
         }));
         lines.extend(run.loss_dip.map(|dip| {
             format!(
-                "{who}: the loss falls while the load rises: {} % at {}, {} % at {} (medians). \
+                "{name}: the loss falls while the load rises: {} % at {}, {} % at {} (medians). \
                  Another search may find the border below or above, and be as regular",
                 crate::format::significant(100.0 * dip.loss_ratio),
                 format_pps(dip.load as f64),
@@ -309,13 +309,13 @@ fn doubts(method: &Method) -> Option<Block> {
                 format_pps(dip.higher as f64)
             )
         }));
-        // A table is full or not, whatever others did while it was filled.
-        let told = method.kind != MethodKind::TearDownRate;
+        // Other load while filling the table does not make a teardown trial doubtful.
+        let is_listed = method.kind != MethodKind::TearDownRate;
         let invalid: Vec<&str> =
             run.points.iter().filter_map(|point| point.invalid.as_deref()).collect();
-        if let Some(first) = invalid.first().filter(|_| told) {
+        if let Some(first) = invalid.first().filter(|_| is_listed) {
             let count = invalid.len();
-            lines.push(format!("{who}: {count} invalid trials, e.g. {first}"));
+            lines.push(format!("{name}: {count} invalid trials, e.g. {first}"));
         }
     }
     (!lines.is_empty()).then(|| Block::list(lines))

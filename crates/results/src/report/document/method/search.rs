@@ -1,4 +1,4 @@
-//! Rates that were searched for, and what they had to hold.
+//! Results of searches, and the goals.
 
 use crate::document::measure::THROUGHPUT;
 use crate::document::table::{Cell, Digits, Rows};
@@ -8,7 +8,7 @@ use crate::report::analysis::{Method, Searched};
 use fwdlab_model::spec::format_ns;
 use fwdlab_model::units::{format_bps, format_pps};
 
-/// What was found for each variant and goal: the first columns of a row.
+/// Starts a table with one row per variant and goal.
 pub(super) fn rates<'r>(rows: &'r [Searched], what: &'static str) -> Rows<'r, Searched> {
     Table::of(rows)
         .words("variant", |row| Cell::text(&row.label))
@@ -23,12 +23,12 @@ pub(super) fn rates<'r>(rows: &'r [Searched], what: &'static str) -> Rows<'r, Se
         .numbers("upper bound", |row| Cell::rate(row.upper))
 }
 
-/// A mean number of trials: of one run it is a number.
+/// Formats a mean number of trials, without decimals if it is whole.
 pub(super) fn mean(trials: f64) -> Cell {
     Cell::number(trials, Digits::Decimals(usize::from(trials.fract() != 0.0)))
 }
 
-/// Runs with a regular result, of all.
+/// Formats the number of runs with a regular result, and of all runs.
 pub(super) fn regular(row: &Searched) -> Cell {
     let (regular, all) = row.regular;
     let line = match row.at_line {
@@ -38,7 +38,7 @@ pub(super) fn regular(row: &Searched) -> Cell {
     Cell::Values(format!("{regular} of {all}{line}").into(), vec![regular.into(), all.into()])
 }
 
-/// A row for each variant and goal.
+/// Returns a table with one row per variant and goal.
 pub(super) fn table(rows: &[Searched]) -> Block {
     let table = rates(rows, "throughput")
         .numbers("L1", |row| bits(row.bits.map(|(l1, _)| l1)))
@@ -64,7 +64,7 @@ pub(super) fn table(rows: &[Searched]) -> Block {
         .block()
 }
 
-/// What was found for a goal.
+/// States the result for a goal.
 fn found(row: &Searched) -> String {
     match &row.throughput {
         Some(found) => format!(
@@ -84,12 +84,12 @@ fn found(row: &Searched) -> String {
     }
 }
 
-/// A share of the line rate in words; empty where none is known.
+/// Formats a share of the line rate; empty if the line rate is unknown.
 pub(super) fn of_line(share: Option<f64>) -> String {
     share.map_or(String::new(), |share| format!(", {} of line rate", percent(share, 1)))
 }
 
-/// What it says of a device that so many of `all` runs held at line rate; nothing of none.
+/// States how many of `all` runs were at line rate; empty if none were.
 pub(super) fn at_line(runs: usize, all: usize) -> String {
     match runs {
         0 => String::new(),
@@ -98,7 +98,7 @@ pub(super) fn at_line(runs: usize, all: usize) -> String {
     }
 }
 
-/// What a search says of a goal, without the variant's name.
+/// States the result of a search for a goal, without the variant's name.
 pub(super) fn sentence(row: &Searched) -> String {
     format!("{} {}", row.goal, found(row))
 }
@@ -107,7 +107,7 @@ fn bits(bps: Option<f64>) -> Cell {
     bps.map_or(Cell::None, |bps| Cell::Values(format_bps(bps).into(), vec![bps.into()]))
 }
 
-/// What a load had to hold, since every attribute of a goal must be reported.
+/// Returns the goals with all their attributes, since every attribute must be reported.
 pub(super) fn goals(method: &Method) -> Option<Block> {
     let ratio = |value: f64| Cell::number(value, Digits::Percent(2));
     let time = |ns: u64| Cell::text(format_ns(ns));
@@ -119,11 +119,11 @@ pub(super) fn goals(method: &Method) -> Option<Block> {
         .numbers("final trial", move |goal| time(goal.final_ns))
         .numbers("duration sum", move |goal| time(goal.sum_ns))
         .numbers("width", move |goal| ratio(goal.width));
-    let ways = match method.directions.is_empty() {
+    let directions = match method.directions.is_empty() {
         true => "in one direction",
         false => "of both directions together where packets go both ways",
     };
-    let text = format!("Loads are packets per second into the device, {ways}. {GOALS}");
+    let text = format!("Loads are packets per second into the device, {directions}. {GOALS}");
     (!method.goals.is_empty())
         .then(|| Block::section("Goals", vec![Block::text(text), table.block()]))
 }

@@ -1,4 +1,4 @@
-//! How one load was held.
+//! Stability at one load.
 
 use crate::document::table::{Cell, Digits};
 use crate::document::{Block, Table};
@@ -7,7 +7,7 @@ use crate::report::analysis::SoakOutcome;
 use fwdlab_model::units::format_pps;
 use serde_json::Value;
 
-/// A row for each variant.
+/// Returns a table with one row per variant.
 pub(super) fn table(rows: &[SoakOutcome]) -> Block {
     Table::of(rows)
         .words("variant", |row| Cell::text(&row.label))
@@ -39,9 +39,9 @@ pub(super) fn table(rows: &[SoakOutcome]) -> Block {
         .block()
 }
 
-/// How a load was held, without the variant's name.
+/// States the stability at a load, without the variant's name.
 pub(super) fn sentence(row: &SoakOutcome) -> String {
-    // "None" would be too much where losses are in doubt.
+    // "None" would overstate the result if losses are in doubt.
     let doubt = match row.in_doubt {
         0 => String::new(),
         packets => format!(" for sure ({packets} packets lost while others had its CPU)"),

@@ -8,7 +8,7 @@ use crate::document::{Block, Table};
 use crate::report::analysis::{Suite, SuiteRow};
 use fwdlab_model::units::{format_bps, format_pps};
 
-/// What was found, variant by variant, and what deviates from the RFC.
+/// Returns the results by variant, and the deviations from the RFC.
 pub(super) fn blocks(suite: &Suite) -> Vec<Block> {
     let line = match suite.rows.iter().any(|row| row.of_line.is_some()) {
         true => "Shares are of the links' line rate, and",
@@ -24,7 +24,7 @@ pub(super) fn blocks(suite: &Suite) -> Vec<Block> {
     ]
 }
 
-/// A row for each variant.
+/// Returns a table with one row per variant.
 pub(super) fn table(rows: &[SuiteRow]) -> Block {
     let bits = |bps: Option<f64>| {
         bps.map_or(Cell::None, |bps| Cell::Values(format_bps(bps).into(), vec![bps.into()]))
@@ -53,7 +53,7 @@ pub(super) fn table(rows: &[SuiteRow]) -> Block {
         .block()
 }
 
-/// What a variant's tests say, without its name.
+/// States the results of a variant's tests, without its name.
 pub(super) fn sentence(row: &SuiteRow) -> String {
     let throughput = match row.throughput {
         Some(pps) if row.at_line > 0 => {
@@ -71,7 +71,7 @@ pub(super) fn sentence(row: &SuiteRow) -> String {
         row.bits.map_or(String::new(), |(l1, _)| format!(" ({} on the link)", format_bps(l1)));
     let burst = row.burst.map_or(String::new(), |frames| format!(", bursts of {frames:.0} frames"));
     let line = of_line(row.of_line);
-    // Where nothing else is varied the variant's name is the size.
+    // If nothing else is varied, the variant's name is the size.
     let size = match row.frame_size.to_string() == format!("{} bytes", row.label) {
         true => String::new(),
         false => format!("{}: ", row.frame_size),
