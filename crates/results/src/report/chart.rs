@@ -1,4 +1,4 @@
-//! The report's pictures: the graph of all variants, and the runs in their order.
+//! The report's plots: the graph of all variants, and the runs in order.
 
 use super::ReportError;
 use super::analysis::{Analysis, Scaling, ScalingOutcome, SummaryResult, VariantResult};
@@ -10,10 +10,10 @@ use crate::stats::Scalability;
 use fwdlab_model::plan::RunMetric;
 use fwdlab_search::Goal;
 
-/// Pixels of `graph.png` per unit of the SVG: sharp on screens of twice the
-/// usual density, and about as wide as the archive's pictures.
+/// Pixels of `graph.png` per unit of the SVG: sharp on high-density screens, and about as wide as
+/// the archive's pictures.
 const PNG_SCALE: f32 = 2.0;
-/// Variants up to which the bars of one goal form a group.
+/// Maximum number of variants for which the bars are grouped by goal.
 const GROUPED: usize = 6;
 /// Name of the forwarding rate at the maximum offered load.
 const FRMOL: &str = "FRMOL, maximum load";
@@ -23,9 +23,8 @@ const SEARCHED: &str = "the rate forwarded at the greatest load at which the goa
 /// Points of a fitted curve.
 const CURVE_POINTS: u32 = 97;
 
-/// The graph: one factor on the x axis (the first that is swept, else the first
-/// numeric one, else the first), a series per combination of the others, with
-/// the law fitted to it.
+/// Draws the graph: one factor on the x axis (the first sweep, otherwise the first numeric factor,
+/// otherwise the first), a series per combination of the others, with the fitted law.
 pub(super) fn graph(analysis: &Analysis) -> Drawing {
     let scaling = analysis.scaling.first();
     let numeric = analysis.factors.iter().position(|factor| factor.numbers.is_some());
@@ -67,8 +66,9 @@ pub(super) fn graph(analysis: &Analysis) -> Drawing {
     chart(analysis, &factor.shown, x, all_series, analysis.figure.description()).drawing()
 }
 
-/// The rates that a search found for each goal, next to those at the maximum offered load: a group
-/// for each goal, or for each variant if there are many. `None` if no such rates stand for the runs.
+/// Draws the rates that a search found for each goal, next to the rates at the maximum offered
+/// load: grouped by goal, or by variant if there are many. `None` if the runs' metric is not a
+/// search result.
 fn goals(analysis: &Analysis) -> Option<Chart> {
     let search = analysis.method.as_ref().filter(|_| analysis.figure == RunMetric::Throughput);
     let search = search?.search()?;
@@ -104,7 +104,7 @@ fn goals(analysis: &Analysis) -> Option<Chart> {
     Some(chart(analysis, "", XAxis::Categories(x), series, SEARCHED))
 }
 
-/// Every run in the order of execution, to see drift.
+/// Draws all runs in order of execution, which shows drift.
 pub(super) fn order(analysis: &Analysis) -> Drawing {
     let variants = analysis.variants.iter().map(|variant| variant.label.clone()).collect();
     let runs: Vec<(u32, usize, f64)> = analysis
@@ -116,22 +116,23 @@ pub(super) fn order(analysis: &Analysis) -> Drawing {
         .drawing()
 }
 
-/// The graph as PNG, of as many pixels as fit.
+/// Renders the graph as PNG, as large as the limit permits.
 pub(super) fn png(svg: &str) -> Result<Vec<u8>, ReportError> {
     png::render_at_most(svg, PNG_SCALE).map_err(|error| ReportError::Picture(error.to_string()))
 }
 
-/// The axis on the right: as published, else the L2 rate of the frames sent.
+/// Returns the right axis: as published, otherwise the L2 rate of the frames sent.
 fn right_axis(analysis: &Analysis) -> Option<RightAxis> {
     let is_imix = analysis.archive.as_ref().is_some_and(|archive| archive.imix_axis);
     if is_imix {
         return Some(RightAxis::Imix);
     }
-    // Of a mix, a device may lose more of one size than of another: packets are no bits.
+    // Packets of a mix have no bit rate, because a device may lose more frames of one size than of
+    // another.
     analysis.frame_size.filter(|size| !size.is_mix()).map(RightAxis::L2Rate)
 }
 
-/// A chart of medians; `what` describes the number that stands for a run.
+/// Creates a chart of medians; `what` describes the metric of a run.
 fn chart(analysis: &Analysis, x_label: &str, x: XAxis, series: Vec<Series>, what: &str) -> Chart {
     let ends = match quantity(analysis) {
         Quantity::Rate | Quantity::Load => "the slowest and the fastest",
@@ -161,8 +162,8 @@ fn quantity(analysis: &Analysis) -> Quantity {
     if analysis.figure.is_rate() { Quantity::Rate } else { Quantity::Instructions }
 }
 
-/// The series of `members`, one per level of the axis; none where the
-/// combination was not measured.
+/// Creates the series of `members`, one per level of the axis; `None` if a combination was not
+/// measured.
 fn series(name: &str, members: Vec<Option<&VariantResult>>, scaling: Option<&Scaling>) -> Series {
     let of = |first: &&VariantResult| fit(scaling?, first.index);
     Series {
@@ -172,12 +173,12 @@ fn series(name: &str, members: Vec<Option<&VariantResult>>, scaling: Option<&Sca
     }
 }
 
-/// The median of runs with the least and the greatest.
+/// Creates a point from the median, minimum and maximum of runs.
 fn point(runs: SummaryResult) -> Point {
     Point { median_pps: runs.median, min_pps: runs.min, max_pps: runs.max }
 }
 
-/// The law of the series that holds `variant`, where there is one.
+/// Returns the fitted law of the series of `variant`, if there is one.
 fn fit(scaling: &Scaling, variant: usize) -> Option<Fit> {
     let series = scaling.series.iter().find(|series| series.variants.contains(&variant))?;
     let ScalingOutcome::Fitted(fitted) = &series.outcome else { return None };
@@ -186,13 +187,13 @@ fn fit(scaling: &Scaling, variant: usize) -> Option<Fit> {
     Some(Fit { curve: curve(law)?, best, confidence: law.confidence, holds: fitted.holds })
 }
 
-/// The law between its smallest and largest level, in steps of equal ratio: fine
-/// enough on a linear and on a logarithmic axis.
+/// Samples the law between its smallest and largest level, in steps of equal ratio: fine enough on
+/// a linear and on a logarithmic axis.
 fn curve(law: &Scalability) -> Option<Vec<CurvePoint>> {
     let (first, last) = (f64::from(*law.levels.first()?), f64::from(*law.levels.last()?));
     let steps = f64::from(CURVE_POINTS - 1);
     let point = |i: u32| {
-        // Rounding must not carry the last point beyond the axis.
+        // Rounding must not move the last point beyond the axis.
         let x = (first * (last / first).powf(f64::from(i) / steps)).clamp(first, last);
         let (pps, interval) = law.predict(x);
         CurvePoint { x, pps, low_pps: interval.low, high_pps: interval.high }
@@ -200,7 +201,7 @@ fn curve(law: &Scalability) -> Option<Vec<CurvePoint>> {
     Some((0..CURVE_POINTS).map(point).collect())
 }
 
-/// The levels of a variant's factors without the one on the axis.
+/// Returns the levels of a variant's factors, except the factor on the axis.
 fn others(variant: &VariantResult, axis: usize) -> Vec<usize> {
     let all = variant.levels.iter().enumerate();
     all.filter(|(factor, _)| *factor != axis).map(|(_, &level)| level).collect()

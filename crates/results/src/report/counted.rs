@@ -1,4 +1,4 @@
-//! Counts as tables: totals, verdicts, what differs by function.
+//! Counts as tables: totals, verdicts, and differences by function.
 
 use super::analysis::{Compared, Outcome, SummaryResult};
 use crate::counts::{
@@ -11,9 +11,9 @@ use crate::document::{Block, Inline, Table};
 use crate::text::Tone;
 use serde_json::json;
 
-/// Functions that forms without room for all show.
+/// Maximum number of functions in compact output formats.
 const FUNCTIONS: usize = 20;
-/// Where a line of a table of verdicts begins for programs.
+/// First columns of the verdict table in machine-readable output.
 const FIRST_KEYS: &[&str] = &[
     "baseline",
     "candidate",
@@ -35,10 +35,10 @@ const FIRST_KEYS: &[&str] = &[
     "reason",
 ];
 const DIGITS: Digits = Digits::Decimals(1);
-/// Smallest number of instructions that [`signed`] prints.
+/// Smallest number of instructions that [`signed`] prints as nonzero.
 const LEAST: f64 = 0.05;
 
-/// The rule behind the table of verdicts.
+/// Explains the rule behind the table of verdicts.
 pub(crate) fn terms(margin: f64) -> String {
     let margin = Digits::Percent(1).print(margin);
     format!(
@@ -51,7 +51,7 @@ pub(crate) fn terms(margin: f64) -> String {
     )
 }
 
-/// The beginning of a table of variants: how many runs each has, and their totals.
+/// Starts a table of variants: number of runs, and totals.
 pub(crate) fn figures<'t, T>(
     variants: impl IntoIterator<Item = &'t T>,
     of: impl Fn(&'t T) -> (&'t str, Option<&'t SummaryResult>) + Copy,
@@ -75,7 +75,7 @@ pub(crate) fn figures<'t, T>(
         .set(|table| table.measures = &[INSTRUCTIONS])
 }
 
-/// A row per comparison, the answer first.
+/// A table with one row per comparison, verdict first.
 pub fn verdicts(comparisons: &[Compared]) -> Block {
     let of = |get: fn(&Exact) -> Cell| {
         move |compared: &Compared| exact(compared).map_or(Cell::None, get)
@@ -177,7 +177,8 @@ fn exact(compared: &Compared) -> Option<&Exact> {
     }
 }
 
-/// Differences between two variants, by function and by subsystem; `None` if only totals are known.
+/// Returns differences between two variants by function and by subsystem; `None` if only totals are
+/// known.
 pub(crate) fn differences(compared: &Compared, with_pictures: bool) -> Option<Block> {
     let found = exact(compared)?.functions.as_ref()?;
     let pictures = [
@@ -198,7 +199,7 @@ pub(crate) fn differences(compared: &Compared, with_pictures: bool) -> Option<Bl
     Some(Block::section(format!("{} against {}", compared.label, compared.baseline_label), blocks))
 }
 
-/// The functions that differ between two variants, at most `limit` of them, and the sum of the
+/// Returns the functions that differ between two variants, at most `limit`, and the sum of the
 /// others; `None` if only totals are known.
 pub fn functions_that_differ(compared: &Compared, limit: usize) -> Option<Vec<Block>> {
     let exact = exact(compared)?;
@@ -217,7 +218,7 @@ pub fn functions_that_differ(compared: &Compared, limit: usize) -> Option<Vec<Bl
 
 fn table(
     compared: &Compared,
-    what: &str,
+    kind: &str,
     name: &'static str,
     list: &[FunctionDifference],
 ) -> Block {
@@ -225,8 +226,8 @@ fn table(
     let mut rows = Table::of(list)
         .hidden("baseline", |_| Cell::text(before.as_str()))
         .hidden("candidate", |_| Cell::text(after.as_str()))
-        .words(what, |f: &FunctionDifference| Cell::text(f.name.as_str()));
-    if what == "function" {
+        .words(kind, |f: &FunctionDifference| Cell::text(f.name.as_str()));
+    if kind == "function" {
         rows = rows.words("subsystem", |f| Cell::text(f.subsystem.as_str())).spare();
     }
     rows.numbers(before, |f| Cell::number(f.before, DIGITS))
@@ -244,7 +245,7 @@ fn difference(number: f64) -> Cell {
     Cell::Values(signed(number).into(), vec![number.into()])
 }
 
-/// How many functions differ, and by how much together.
+/// States the number of differing functions and the sum of their differences.
 fn sentence(found: &Differences) -> String {
     match found.differing.len() {
         0 => format!("No function differs by {SHOWN} instructions and more than it scatters."),
@@ -259,12 +260,12 @@ fn sentence(found: &Differences) -> String {
     }
 }
 
-/// Functions that the table leaves out, so that all parts add up to the difference.
+/// Summarises the functions that the table omits, so that all parts add up to the difference.
 fn rest(exact: &Exact, found: &Differences, shown: usize) -> String {
-    let mut said = Vec::new();
+    let mut sentences = Vec::new();
     if let more @ [_, ..] = &found.differing[shown..] {
         let sum: f64 = more.iter().map(|function| function.difference).sum();
-        said.push(format!("{} more functions differ: {} in total.", more.len(), signed(sum)));
+        sentences.push(format!("{} more functions differ: {} in total.", more.len(), signed(sum)));
     }
     if !found.scattering.is_empty() {
         let each: Vec<String> = found
@@ -275,11 +276,11 @@ fn rest(exact: &Exact, found: &Differences, shown: usize) -> String {
             .collect();
         let more = found.scattering.len().saturating_sub(each.len());
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        said.push(format!("Within noise: {}{more}.", each.join(", ")));
+        sentences.push(format!("Within noise: {}{more}.", each.join(", ")));
     }
     if found.others > 0 {
         let (others, sum) = (found.others, signed(found.others_sum));
-        said.push(match others {
+        sentences.push(match others {
             1 => format!("1 other function differs by less than {SHOWN}: {sum}."),
             _ => format!(
                 "The other {others} functions differ by less than {SHOWN} each: {sum} in total."
@@ -290,18 +291,19 @@ fn rest(exact: &Exact, found: &Differences, shown: usize) -> String {
     if !found.differing.is_empty() {
         let (named, total) = (signed(found.named()), signed(exact.total_difference));
         let rest = signed(rest);
-        said.push(format!("In the functions that differ {named}, in all others {rest}: {total}."));
+        sentences
+            .push(format!("In the functions that differ {named}, in all others {rest}: {total}."));
     }
     if exact.half_background.abs() >= SHOWN {
-        said.push(format!(
+        sentences.push(format!(
             "Functions that are background in one of the two are in its total only: {}.",
             signed(exact.half_background)
         ));
     }
-    said.join(" ")
+    sentences.join(" ")
 }
 
-/// The dearest functions and the subsystems of one variant.
+/// Returns tables of the most expensive functions and of the subsystems of one variant.
 pub(crate) fn functions(functions: &[FunctionCount]) -> Vec<Block> {
     let total: f64 = functions.iter().map(|function| function.instructions).sum();
     let shown = functions.iter().filter(|function| function.instructions >= SHOWN);

@@ -1,4 +1,4 @@
-//! The picture of comparisons: the effect of each with its interval, of counts with their range.
+//! The plot of comparisons: each effect with its interval, or the range of counts.
 
 use super::analysis::{Analysis, Answer, Compared, Outcome, RunResult};
 use crate::counts::{Exact, signed};
@@ -7,7 +7,7 @@ use crate::plot::{Draw, Drawing, Effect, Effects, Found};
 use crate::stats::Verdict;
 use crate::stats::summary::median;
 
-/// Everything about comparisons that their picture explains.
+/// Parameters of the comparisons for the plot's caption.
 pub(crate) struct Terms<'a> {
     /// Confidence of the intervals, percent.
     pub(crate) confidence: f64,
@@ -15,11 +15,11 @@ pub(crate) struct Terms<'a> {
     pub(crate) margin: f64,
     /// Caveat to print with every number; may be empty.
     pub(crate) caption: &'a str,
-    /// Denominator of single runs of rates.
+    /// Description of the reference of single runs' rates.
     pub(crate) against: &'a str,
 }
 
-/// The effects of a report's comparisons. `None` if none has an answer.
+/// Draws the effects of a report's comparisons. `None` if none has a result.
 pub(super) fn of_report(analysis: &Analysis) -> Option<Drawing> {
     let terms = Terms {
         confidence: analysis.confidence,
@@ -41,8 +41,8 @@ pub(super) fn of_report(analysis: &Analysis) -> Option<Drawing> {
     })
 }
 
-/// The effects of comparisons; `runs` gives the single runs of each as ratios. `None` if none has
-/// an answer.
+/// Draws the effects of comparisons; `runs` returns the single runs of each as ratios. `None` if
+/// none has a result.
 pub(crate) fn effects(
     comparisons: &[Compared],
     terms: &Terms<'_>,
@@ -58,7 +58,7 @@ pub(crate) fn effects(
     };
     let rows: Vec<Effect> = answered.iter().filter_map(effect).collect();
     let is_counted = matches!(answered.first()?.outcome, Outcome::Counted(_));
-    let (what, bars) = match is_counted {
+    let (quantity, bars) = match is_counted {
         false => {
             let together = if rows.len() > 1 { ", of all comparisons together" } else { "" };
             let Terms { confidence, against, .. } = terms;
@@ -76,7 +76,7 @@ pub(crate) fn effects(
         "" => bars,
         caption => format!("{caption}. {bars}"),
     };
-    let (title, what, margin) = ("Effects".to_owned(), what.to_owned(), terms.margin);
+    let (title, what, margin) = ("Effects".to_owned(), quantity.to_owned(), terms.margin);
     Some(Effects { title, rows, what, margin, footnote }.drawing())
 }
 
@@ -116,8 +116,8 @@ fn found(verdict: Verdict) -> Found {
     }
 }
 
-/// Names of the comparisons: by both variants, by the candidate alone where that would be
-/// too long and tells them apart.
+/// Returns the names of the comparisons: both variants, or the candidate alone if the full name is
+/// too long and the candidate is unique.
 fn labels(answered: &[&Compared]) -> impl Fn(&Compared) -> String + use<> {
     let whole = |c: &Compared| format!("{} against {}", c.candidate(), c.baseline_label);
     let fits = answered.iter().all(|compared| Effects::label_fits(&whole(compared)));
@@ -130,8 +130,8 @@ fn labels(answered: &[&Compared]) -> impl Fn(&Compared) -> String + use<> {
     }
 }
 
-/// Every run of a comparison over what the baseline did beside it; none where another figure
-/// than the runs' own is compared.
+/// Returns the ratio of every run of a comparison to its baseline's runs; empty if the comparison
+/// is not by the runs' own metric.
 fn single_runs(analysis: &Analysis, compared: &Compared) -> Vec<f64> {
     if compared.goal.is_some() {
         return Vec::new();
@@ -142,8 +142,9 @@ fn single_runs(analysis: &Analysis, compared: &Compared) -> Vec<f64> {
     });
     let baseline: Vec<(u32, f64)> = of_baseline.collect();
     let values = |block: Option<u32>| -> Vec<f64> {
-        let wanted = baseline.iter().filter(|(own, _)| block.is_none_or(|block| block == *own));
-        wanted.map(|(_, value)| *value).collect()
+        let matching =
+            baseline.iter().filter(|(other, _)| block.is_none_or(|block| block == *other));
+        matching.map(|(_, value)| *value).collect()
     };
     let runs = of_variant.filter_map(|(block, value)| {
         let block = (!analysis.sequential).then_some(block);

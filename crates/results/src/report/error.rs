@@ -1,9 +1,9 @@
-//! Why a report could not be written.
+//! Errors of writing a report.
 
 use crate::store::StoreError;
 use std::path::PathBuf;
 
-/// A report that could not be made or written.
+/// A report that could not be computed or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReportError {

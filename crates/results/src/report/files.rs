@@ -1,4 +1,4 @@
-//! Plain files: figures for ministat and gnuplot, a table, the surroundings.
+//! Plain files: values for ministat and gnuplot, a table, and the environment.
 
 use super::analysis::Analysis;
 use crate::document::form::csv::line as csv_line;
@@ -11,8 +11,8 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 
-/// `<variant>.pps`: what the figures are of, as a comment, and one whole number per run, in
-/// run order, as ministat reads it.
+/// Formats `<variant>.pps`: the label of the values as a comment, and one integer per run, in run
+/// order, as ministat reads it.
 pub(super) fn pps(label: &Label, values: &[f64]) -> String {
     values.iter().fold(format!("{label}\n"), |mut text, value| {
         let _ = writeln!(text, "{}", value.round());
@@ -20,19 +20,19 @@ pub(super) fn pps(label: &Label, values: &[f64]) -> String {
     })
 }
 
-/// `<variant>.instructions`: the same in instructions per packet, as many digits as repeat.
+/// Formats `<variant>.instructions`: instructions per packet, with as many digits as repeat.
 pub(super) fn instructions(label: &Label, values: &[f64]) -> String {
     let lines = values.iter().map(|value| format!("{value:.3}\n"));
     format!("{label}\n{}", lines.collect::<String>())
 }
 
-/// The list of an imported variant: eight significant digits, as the archive's
-/// own lists have them.
+/// Formats the list of an imported variant with eight significant digits, as in the archive's
+/// lists.
 pub(super) fn archived(label: &Label, values: &[f64]) -> String {
     values.iter().fold(format!("{label}\n"), |text, value| text + &log_rule::printed(*value) + "\n")
 }
 
-/// `gnuplot.data`: a line per variant with its median and its extremes.
+/// Formats `gnuplot.data`: a line per variant with median, minimum and maximum.
 pub(super) fn gnuplot(analysis: &Analysis) -> String {
     let mut text = format!("{}\n#index median minimum maximum\n", analysis.label());
     for variant in &analysis.variants {
@@ -55,7 +55,7 @@ pub(super) fn gnuplot(analysis: &Analysis) -> String {
     text
 }
 
-/// A label as one column: quoted where gnuplot would see two, or a comment.
+/// Formats a label as one column, in quotes if gnuplot would read several columns or a comment.
 fn gnuplot_word(label: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '+' | ':' | '/');
     if !label.is_empty() && label.chars().all(plain) {
@@ -64,10 +64,10 @@ fn gnuplot_word(label: &str) -> String {
     format!("\"{}\"", label.replace(['"', '\n', '\r'], "'").replace('\\', "\\\\"))
 }
 
-/// The column that says why a run enters no verdict; empty when it does.
+/// Name of the column with the reason for excluding a run from verdicts; empty for included runs.
 pub(crate) const LEFT_OUT: &str = "left_out";
 
-/// `runs.csv` (RFC 4180, lines end in LF): a line per run.
+/// Formats `runs.csv` (RFC 4180, lines end in LF): a line per run.
 pub(super) fn runs_csv(analysis: &Analysis) -> String {
     let mut header = vec!["run", "block", "variant"];
     header.extend(analysis.factors.iter().map(|factor| factor.name.as_str()));
@@ -108,7 +108,7 @@ pub(super) fn runs_csv(analysis: &Analysis) -> String {
     text
 }
 
-/// `environment.json`: the surroundings of each invocation.
+/// Returns `environment.json`: the environment of each invocation.
 pub(super) fn environment(contents: &Contents) -> Value {
     contents
         .invocations
@@ -128,8 +128,7 @@ pub(super) fn environment(contents: &Contents) -> Value {
         .collect()
 }
 
-/// Writes `bytes` to `path` so that a reader sees the old file or the new one,
-/// never a part: into a file beside it, then one rename.
+/// Writes `bytes` to `path` atomically: into a temporary file next to it, followed by a rename.
 pub(super) fn write_atomically(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
@@ -139,7 +138,7 @@ pub(super) fn write_atomically(path: &Path, bytes: &[u8]) -> std::io::Result<()>
         .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
         .and_then(|()| std::fs::rename(&temporary, path));
     if written.is_err() {
-        // Only the temporary file: the existing file stays unchanged.
+        // Removes only the temporary file; an existing file is not changed.
         let _ = std::fs::remove_file(&temporary);
     }
     written
@@ -150,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gnuplot_sees_one_column_per_label() {
+    fn gnuplot_word_quotes_labels_as_one_column() {
         assert_eq!(gnuplot_word("r368287.inet4"), "r368287.inet4");
         assert_eq!(gnuplot_word("4, inet6"), "\"4, inet6\"");
         assert_eq!(gnuplot_word("#1"), "\"#1\"");
@@ -159,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_packets_one_per_line() {
+    fn pps_file_has_one_integer_per_line() {
         let label = Label {
             testbed: "sim".parse().expect("a testbed"),
             simulated: true,
@@ -175,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_write_leaves_the_old_file_and_no_litter() {
+    fn failed_write_keeps_old_file_and_removes_temporary() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("file");
         write_atomically(&path, b"old").unwrap();

@@ -1,4 +1,4 @@
-//! The analysis for programs.
+//! The analysis as JSON.
 
 use super::analysis::Analysis;
 use super::document::{Pictures, document, summary};
@@ -7,20 +7,20 @@ use crate::label::unit;
 use fwdlab_model::settings::TestbedKind;
 use serde_json::{Value, json};
 
-/// What `fwdlab show --json` and `run --json` print: what the figures are of, each variant's,
-/// the comparisons with their verdicts, and what was found about the runs.
+/// Returns the output of `fwdlab show --json` and `run --json`: the label of the results, the
+/// variants, the comparisons with their verdicts, and the findings about the runs.
 ///
 /// # Errors
-/// Never for an analysis that was made by this crate.
+/// Never for an analysis from this crate.
 pub fn show_json(analysis: &Analysis) -> Result<Value, serde_json::Error> {
     as_json::value(&summary(analysis, &shown(analysis)?))
 }
 
-/// The data of a [`summary`]. A variant without runs has no values and null for median, min,
-/// max. The rest is as in `results.json`.
+/// Returns the data of a [`summary`]. A variant without runs has no values, and null as median, min
+/// and max. The rest is as in `results.json`.
 ///
 /// # Errors
-/// Never for an analysis that was made by this crate.
+/// Never for an analysis from this crate.
 pub fn shown(analysis: &Analysis) -> Result<Value, serde_json::Error> {
     let variants: Vec<Value> = analysis
         .variants
@@ -59,10 +59,10 @@ pub fn shown(analysis: &Analysis) -> Result<Value, serde_json::Error> {
     Ok(shown)
 }
 
-/// The whole analysis: `results.json`.
+/// Returns the complete analysis: `results.json`.
 ///
 /// # Errors
-/// Never for an analysis that was made by this crate.
+/// Never for an analysis from this crate.
 pub fn results_json(analysis: &Analysis) -> Result<Value, serde_json::Error> {
     as_json::value(&document(analysis, &Pictures::default()))
 }

@@ -1,11 +1,10 @@
 //! Reports, rebuilt from a store alone.
 //!
-//! [`write()`] leaves a directory that a reviewer can read: `README.md`,
-//! `index.html`, the graph, and the figures as files for other programs. The
-//! same store gives the same bytes: the only times in it are stored ones, and
-//! nothing is asked of the machine. [`analysis`] computes, [`document()`] says it.
-//! What is deliberately left out: measuring, and any judgement that isn't
-//! already in [`crate::stats`].
+//! [`write()`] creates a directory for reviewers: `README.md`, `index.html`, the graph, and the
+//! values as files for other programs. The same store gives the same bytes: all times in a report
+//! are stored ones, and it depends on nothing else on the machine. [`analysis`] computes the
+//! results, [`document()`] formats them. This module deliberately leaves out measuring, and any
+//! judgement that isn't already in [`crate::stats`].
 
 pub mod analysis;
 mod chart;
@@ -42,19 +41,19 @@ pub struct ReportFile {
     pub bytes: Vec<u8>,
 }
 
-/// Writes the report of `store` into `directory` (made when there is none) and
-/// returns what it says. Each file is replaced as a whole or not at all.
+/// Writes the report of `store` into `directory`, creating it if necessary, and returns its
+/// analysis. Replaces each file atomically.
 ///
 /// # Errors
-/// When the store can't be read or the directory can't be written.
+/// If the store can't be read or the directory can't be written.
 pub fn write(store: &Store, directory: &Path) -> Result<Analysis, ReportError> {
     write_contents(&store.contents()?, directory)
 }
 
-/// Writes the report of what was read from a store, as [`write()`] does.
+/// Writes the report of a store's contents, like [`write()`].
 ///
 /// # Errors
-/// When the directory can't be written.
+/// If the directory can't be written.
 pub fn write_contents(contents: &Contents, directory: &Path) -> Result<Analysis, ReportError> {
     let mut analysis = Analysis::of(contents);
     analysis.relate_pictures(directory);
@@ -62,10 +61,10 @@ pub fn write_contents(contents: &Contents, directory: &Path) -> Result<Analysis,
     Ok(analysis)
 }
 
-/// Writes the report of an analysis of `contents`, as [`write()`] does.
+/// Writes the report of an analysis of `contents`, like [`write()`].
 ///
 /// # Errors
-/// When the directory can't be written.
+/// If the directory can't be written.
 pub fn write_analysed(
     contents: &Contents,
     analysis: &Analysis,
@@ -76,11 +75,10 @@ pub fn write_analysed(
     write_files(directory, files)
 }
 
-/// Writes files into `directory` (made when there is none), each as a whole or
-/// not at all.
+/// Writes files into `directory`, creating it if necessary, each atomically.
 ///
 /// # Errors
-/// When the directory can't be written.
+/// If the directory can't be written.
 pub fn write_files(
     directory: &Path,
     files: impl IntoIterator<Item = ReportFile>,
@@ -89,7 +87,7 @@ pub fn write_files(
         .map_err(|source| ReportError::Write { path: directory.to_path_buf(), source })?;
     for file in files {
         let path = directory.join(&file.name);
-        // Pictures lie in a folder of their own.
+        // Plots have their own folder.
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)
                 .map_err(|source| ReportError::Write { path: folder.to_path_buf(), source })?;
@@ -100,9 +98,9 @@ pub fn write_files(
     Ok(())
 }
 
-/// Removes what an earlier report of other variants left: only lists of figures that
-/// its own results.json names, and only if this report does not write them again.
-/// Best effort: a file that stays is clutter, not a fault.
+/// Removes files of an earlier report with other variants: only lists of values that its own
+/// results.json names and this report does not write. Ignores errors, since a remaining file is
+/// harmless.
 fn remove_stale(directory: &Path, files: &[ReportFile]) {
     let old = std::fs::read(directory.join("results.json")).unwrap_or_default();
     let old: Value = serde_json::from_slice(&old).unwrap_or_default();
@@ -116,7 +114,7 @@ fn remove_stale(directory: &Path, files: &[ReportFile]) {
     }
 }
 
-/// All files of the report of `contents`, sorted by name.
+/// Returns all files of the report of `contents`, sorted by name.
 ///
 /// # Errors
 /// Never for contents of a store.

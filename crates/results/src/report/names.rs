@@ -1,9 +1,9 @@
-//! File names made of labels.
+//! File names from labels.
 
 use std::collections::BTreeSet;
 
-/// One name of a file with figures per label, `<label>.<suffix>`, all different also
-/// where case doesn't count.
+/// Returns one name of a file of values per label, `<label>.<suffix>`, distinct even on
+/// case-insensitive file systems.
 pub(crate) fn list_files<'a>(
     labels: impl IntoIterator<Item = &'a str>,
     suffix: &str,
@@ -24,8 +24,8 @@ pub(crate) fn list_files<'a>(
         .collect()
 }
 
-/// A label as part of a file name that needs no quoting anywhere: letters,
-/// digits, `.`, `_`, `-`; anything between becomes one `-`.
+/// Converts a label to a part of a file name that never needs quoting: letters, digits, `.`, `_`,
+/// `-`; any other sequence becomes one `-`.
 pub fn safe(label: &str) -> String {
     let mut name = String::new();
     for c in label.chars() {
@@ -37,7 +37,7 @@ pub fn safe(label: &str) -> String {
     }
     // A leading dot hides a file, a leading dash looks like a flag.
     let name = name.trim_matches(['-', '.']);
-    // File names end at 255 bytes on common systems; the suffixes need room.
+    // File names are limited to 255 bytes on common systems, and the suffixes need space.
     let name: String = name.chars().take(120).collect();
     if name.is_empty() { "variant".to_owned() } else { name }
 }
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_become_plain_names() {
+    fn safe_keeps_only_plain_characters() {
         assert_eq!(safe("4, inet6"), "4-inet6");
         assert_eq!(safe("../../etc/passwd"), "etc-passwd");
         assert_eq!(safe("rules:100"), "rules-100");
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_all_different() {
+    fn list_files_returns_distinct_names() {
         let names = list_files(["a:b", "a/b", "a-b-2", "A-B", "c"], "pps");
         assert_eq!(names, ["a-b.pps", "a-b-2.pps", "a-b-2-2.pps", "A-B-3.pps", "c.pps"]);
     }

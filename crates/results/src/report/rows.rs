@@ -1,4 +1,4 @@
-//! One row a comparison, as benchstat has it: for terminals and mails.
+//! One row per comparison, in the layout of benchstat, for terminals and mails.
 
 use super::analysis::{Analysis, Answer, Compared, Outcome};
 use crate::document::table::{Cell, Digits, Table};
@@ -7,19 +7,19 @@ use crate::format::percent;
 use crate::stats::{Layout, Verdict, summary};
 use crate::text::Tone;
 
-/// Columns that a title may have in any case: there is room for them.
+/// Minimum width of the title column, in characters.
 const WIDE: usize = 12;
 
-/// The median rates that are compared, of the baseline and of the candidate, packets per second.
+/// Median rates of baseline and candidate, packets per second.
 pub(crate) type Rates<'r> = &'r dyn Fn(&Compared) -> [Option<f64>; 2];
 
-/// The rate of a variant in a comparison: what was found for its goal, where that is not what
-/// stands for a run anyway.
+/// Returns the median rate of a variant in a comparison: the search result for its goal, or by
+/// default the runs' metric.
 pub(crate) fn median(analysis: &Analysis, compared: &Compared, variant: usize) -> Option<f64> {
     let Some(goal) = &compared.goal else {
-        let own = compared.sides.iter().find(|side| side.contains(&variant))?;
+        let side = compared.sides.iter().find(|side| side.contains(&variant))?;
         let of = |variant: &usize| Some(analysis.variants.get(*variant)?.values.iter().copied());
-        return summary::median(&own.iter().filter_map(of).flatten().collect::<Vec<f64>>());
+        return summary::median(&side.iter().filter_map(of).flatten().collect::<Vec<f64>>());
     };
     let method = analysis.method.as_ref()?;
     let mut searched = method.search().unwrap_or(method).searched.iter();
@@ -27,7 +27,7 @@ pub(crate) fn median(analysis: &Analysis, compared: &Compared, variant: usize) -
     Some(found.throughput?.median)
 }
 
-/// The rows, what they mean, and what must be read with some of them.
+/// Returns the rows with their explanation and qualifications.
 pub(crate) fn rows(comparisons: &[Compared], rates: Rates<'_>) -> Vec<Block> {
     if comparisons.is_empty() {
         return Vec::new();
@@ -75,7 +75,7 @@ fn answer(compared: &Compared) -> Option<&Answer> {
     }
 }
 
-/// Unit that suits the largest rate, and how many packets a second it is.
+/// Returns the unit that suits the largest rate, and its value in packets per second.
 pub(crate) fn scale(most: f64) -> (&'static str, f64) {
     match most {
         pps if pps >= 1e6 => ("Mpps", 1e6),
@@ -108,8 +108,8 @@ fn tone(compared: &Compared) -> Tone {
     }
 }
 
-/// What stands above the variants: what they are held against, where that is one and makes the
-/// column no wider.
+/// Returns the title of the variants' column: the common baseline, if there is one and it doesn't
+/// widen the column.
 fn title(comparisons: &[Compared]) -> String {
     let longest = comparisons.iter().map(|compared| compared.candidate().chars().count()).max();
     baseline(comparisons)
@@ -118,13 +118,13 @@ fn title(comparisons: &[Compared]) -> String {
         .unwrap_or_else(|| "variant".to_owned())
 }
 
-/// The one baseline of all comparisons.
+/// Returns the common baseline of all comparisons, if there is one.
 fn baseline(comparisons: &[Compared]) -> Option<&str> {
     let first = comparisons.first()?.baseline_label.as_str();
     comparisons.iter().all(|compared| compared.baseline_label == first).then_some(first)
 }
 
-/// Why there is no answer: each reason once, with those that it keeps from one.
+/// Groups the comparisons without a result by reason.
 pub(crate) fn reasons(comparisons: &[Compared]) -> Vec<(String, Vec<String>)> {
     let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
     for compared in comparisons {
@@ -138,37 +138,37 @@ pub(crate) fn reasons(comparisons: &[Compared]) -> Vec<(String, Vec<String>)> {
     reasons
 }
 
-/// Why there is no answer, as notes.
+/// Returns the reasons for missing results, as notes.
 fn no_answer(comparisons: &[Compared]) -> Vec<Block> {
-    let said = |(reason, labels): (String, Vec<String>)| {
-        let who = match labels.len() {
+    let note = |(reason, labels): (String, Vec<String>)| {
+        let names = match labels.len() {
             n if n == comparisons.len() && n > 1 => "all".to_owned(),
             _ => labels.join(", "),
         };
-        Block::remark(Remark::Note, format!("{who}: no answer: {reason}"))
+        Block::remark(Remark::Note, format!("{names}: no answer: {reason}"))
     };
-    reasons(comparisons).into_iter().map(said).collect()
+    reasons(comparisons).into_iter().map(note).collect()
 }
 
-/// What must be read with a row: what qualifies its answer, and what would have been found where
-/// nothing was.
+/// Returns a remark on a row: the qualification of its verdict, and the minimum detectable effect
+/// if no effect was found.
 fn note(compared: &Compared) -> Option<Block> {
     let label = compared.candidate();
     let answer = answer(compared)?;
     let is_usual = answer.comparison.is_beyond_margin() && answer.comparison.doubtful.is_none();
     let found = matches!(answer.verdict, Verdict::Better | Verdict::Worse);
-    // The row says as much.
+    // The row contains this already.
     if found && (is_usual || answer.shown.verdict == answer.verdict.to_string()) {
         return None;
     }
-    let mut said = format!("{label}: {}", answer.shown.verdict);
+    let mut text = format!("{label}: {}", answer.shown.verdict);
     if !found {
-        said += &format!("; nine of ten such experiments find {}", answer.shown.mde);
+        text += &format!("; nine of ten such experiments find {}", answer.shown.mde);
     }
-    Some(Block::text(said))
+    Some(Block::text(text))
 }
 
-/// What the columns mean, and what could have been found.
+/// Explains the columns, with the minimum detectable effects.
 fn terms(comparisons: &[Compared]) -> Option<String> {
     let answers: Vec<&Answer> = comparisons.iter().filter_map(answer).collect();
     let first = &answers.first()?.comparison;
@@ -181,7 +181,7 @@ fn terms(comparisons: &[Compared]) -> Option<String> {
         Layout::Streams | Layout::Pairs => "slices",
         Layout::Blocks | Layout::Unblocked => "runs",
     };
-    // A mail may leave the column out.
+    // Mails may omit the column of run counts.
     let sizes = |pick: fn(usize, usize) -> usize, start: usize| {
         answers.iter().flat_map(|a| [a.comparison.n_a, a.comparison.n_b]).fold(start, pick)
     };

@@ -1,4 +1,4 @@
-//! Comparisons as a table: what reports and `fwdlab compare` say of each pair.
+//! Comparisons as a table, for reports and `fwdlab compare`.
 
 use super::analysis::{Answer, Compared, Outcome, Shown, SummaryResult};
 use super::counted;
@@ -12,7 +12,7 @@ use crate::text::Tone;
 use fwdlab_model::units::format_pps;
 use serde_json::json;
 
-/// Where a line of a table of verdicts begins for programs.
+/// First columns of the verdict table in machine-readable output.
 const FIRST_KEYS: &[&str] = &[
     "baseline",
     "candidate",
@@ -36,7 +36,7 @@ const FIRST_KEYS: &[&str] = &[
     "reason",
 ];
 
-/// What the table below says, in a sentence or two.
+/// Explains the table in a sentence or two.
 pub(crate) fn terms(confidence: f64, margin: f64, adjustment: &str, comparisons: usize) -> String {
     let family = match comparisons {
         1 => ", 1 comparison".to_owned(),
@@ -49,7 +49,7 @@ pub(crate) fn terms(confidence: f64, margin: f64, adjustment: &str, comparisons:
     )
 }
 
-/// What terminals show of the comparisons, and what pages show.
+/// Returns the comparisons for terminals and for pages.
 pub(crate) fn compared(comparisons: &[Compared], rates: Rates<'_>) -> Vec<Block> {
     let whole = vec![verdicts(comparisons, rates, true)];
     let is_counted = |compared: &Compared| matches!(compared.outcome, Outcome::Counted(_));
@@ -59,18 +59,18 @@ pub(crate) fn compared(comparisons: &[Compared], rates: Rates<'_>) -> Vec<Block>
     }
 }
 
-/// How a comparison was computed, and what stands beside its answer; none where there is none.
+/// Describes the method of a comparison and its secondary results; `None` without a result.
 pub(crate) fn how(compared: &Compared) -> Option<String> {
     let Outcome::Compared(answer) = &compared.outcome else { return None };
     let method = format!("{}.", answer.shown.method);
     Some(match answer.shown.beside.as_str() {
         "" => method,
-        beside => format!("{method} Beside it: {beside}."),
+        secondary => format!("{method} Beside it: {secondary}."),
     })
 }
 
-/// A row per comparison, the answer first, with the median rates of both; below it how each
-/// was computed where `with_how` says so.
+/// Returns a table with one row per comparison, verdict first, with both median rates; with
+/// `with_how` it also describes each method.
 pub(crate) fn verdicts(comparisons: &[Compared], rates: Rates<'_>, with_how: bool) -> Block {
     if comparisons.iter().any(|compared| matches!(compared.outcome, Outcome::Counted(_))) {
         return counted::verdicts(comparisons);
@@ -81,7 +81,7 @@ pub(crate) fn verdicts(comparisons: &[Compared], rates: Rates<'_>, with_how: boo
             Outcome::Counted(_) | Outcome::Unanswerable { .. } => Cell::None,
         }
     };
-    // What holds for starts of the device, as most things do, need not be said in each row.
+    // The usual scope, across starts of the device, needs no column.
     let is_usual = comparisons.iter().all(|compared| match &compared.outcome {
         Outcome::Compared(answer) => answer.comparison.scope == Scope::AcrossStarts,
         _ => true,
@@ -150,7 +150,7 @@ pub(crate) fn verdicts(comparisons: &[Compared], rates: Rates<'_>, with_how: boo
             Outcome::Unanswerable { reason } => Cell::text(reason),
             _ => Cell::None,
         })
-        .said(say)
+        .said(describe)
         .set(|table| {
             table.name = Some("verdicts");
             table.in_words = true;
@@ -168,19 +168,19 @@ fn shown(text: &str, values: serde_json::Value) -> Cell {
     Cell::Values(text.into(), values.as_array().cloned().unwrap_or_default())
 }
 
-/// The adjusted p-value, and the one before where that is another.
+/// Formats the adjusted p-value, followed by the unadjusted one if it differs.
 fn p(answer: &Answer) -> String {
     let Shown { p, p_adjusted, .. } = &answer.shown;
     if p == p_adjusted { p.clone() } else { format!("{p_adjusted} ({p})") }
 }
 
-/// Runs of both sides and their blocks.
+/// Formats the runs of both sides and their blocks.
 fn n(answer: &Answer) -> String {
     let Shown { n, blocks, .. } = &answer.shown;
     if blocks == "-" { n.clone() } else { format!("{n} ({blocks})") }
 }
 
-fn say(compared: &Compared, row: &mut Row) {
+fn describe(compared: &Compared, row: &mut Row) {
     row.judgement = Some(compared.judgement());
     row.name = format!("{} against {}", compared.candidate(), compared.baseline_label);
     match &compared.outcome {
@@ -205,7 +205,7 @@ fn say(compared: &Compared, row: &mut Row) {
     }
 }
 
-/// The beginning of a table of variants: how many runs each has, and their rates.
+/// Starts a table of variants: number of runs, and rates.
 pub(crate) fn variants<'t, T>(
     variants: impl IntoIterator<Item = &'t T>,
     of: impl Fn(&'t T) -> (&'t str, Option<&'t SummaryResult>) + Copy,
@@ -221,11 +221,11 @@ pub(crate) fn variants<'t, T>(
         .numbers("maximum", summary(|s| Cell::rate(s.max)))
         .numbers("CV", summary(|s| Cell::number(s.cv, Digits::Percent(2))))
         .said(move |variant, row| {
-            let said = of(variant).1.map_or("no runs yet".to_owned(), |summary| {
+            let text = of(variant).1.map_or("no runs yet".to_owned(), |summary| {
                 let cv = summary.cv.map_or("-".to_owned(), |cv| percent(cv, 1));
                 format!("{} (n = {}, CV {cv})", format_pps(summary.median), summary.n)
             });
-            row.words.push(said);
+            row.words.push(text);
         })
         .set(|table| table.measures = &[FORWARDING_RATE])
 }
