@@ -62,7 +62,7 @@ pub struct Sums {
 }
 
 impl Template {
-    /// Lays out a frame of `frame_size` bytes with FCS, or the frames of a mix of sizes.
+    /// Lays out the frame of a stream, with the run's identity.
     ///
     /// # Panics
     /// If the stream's `frame_size` is below [`Template::smallest_frame`]: the plan raises it.

@@ -104,7 +104,7 @@ pub struct PowerAnalysis {
 impl Design {
     /// Returns the power of the design if one block's log ratio has a standard deviation of `sd`;
     /// `None` for invalid arguments.
-    pub fn outlook(&self, sd: f64) -> Option<Outlook> {
+    pub fn outlook(&self, sd: f64) -> Option<PowerAnalysis> {
         let changes = std::iter::once(0.0).chain(CHANGES);
         Some(PowerAnalysis {
             outcomes: changes.map(|change| self.outcome(sd, change)).collect::<Option<_>>()?,

@@ -285,16 +285,6 @@ impl Store {
             .transpose()
     }
 
-    fn knows_imports(&self) -> Result<bool, StoreError> {
-        self.has_version(2)
-    }
-
-    /// Returns true if the schema version is at least `version`. A read-only store of an older
-    /// program may lack some tables.
-    pub(super) fn has_version(&self, version: i64) -> Result<bool, StoreError> {
-        schema::version(&self.connection).map(|found| found >= version).map_err(|e| self.failed(e))
-    }
-
     fn insert_import(&mut self, import: &Import) -> Result<(), StoreError> {
         let json = self.to_json("what is imported", &import.about)?;
         self.transaction(|tx| {

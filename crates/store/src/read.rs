@@ -193,8 +193,7 @@ impl Store {
             |row| row.get(1),
         )?;
         self.rows("SELECT * FROM calibration ORDER BY id", |row| {
-            // Stores older than version 8 have no column of mixes.
-            let mix: Option<String> = row.get("mix").unwrap_or_default();
+            let mix: Option<String> = row.get("mix")?;
             let mix = mix.and_then(|json| serde_json::from_str(&json).ok());
             let bytes: u16 = row.get("frame_size")?;
             Ok(Calibration {
@@ -296,8 +295,7 @@ pub(super) fn invocation(row: &Row<'_>) -> rusqlite::Result<StoredInvocation> {
         testbed_reason: row.get("testbed_reason")?,
         simulated: row.get("simulated")?,
         environment: Environment::default(),
-        // Stores older than version 9 have no such column.
-        bed: row.get("bed").unwrap_or_default(),
+        bed: row.get("bed")?,
     };
     Ok(StoredInvocation { id: row.get("id")?, invocation })
 }
@@ -372,8 +370,6 @@ fn read_figures(
     with_samples: bool,
 ) -> Result<Vec<RunRecord>, Failure> {
     let mut warnings = warnings(store)?;
-    // In a read-only store of an older version, SQLite builds these lists from tables. Lists that
-    // are not needed are not selected.
     let samples = if with_samples { ", samples" } else { "" };
     let mut statement = connection.prepare(&format!(
         "SELECT run, block, variants, window_ns, intended, window_offered, window_forwarded, \
@@ -426,16 +422,12 @@ fn scalars(row: &Row<'_>) -> rusqlite::Result<TrialRecord> {
     })
 }
 
-/// Reads a JSON column that stores of earlier versions lack.
+/// Reads a JSON column that may be NULL.
 fn optional_json<T: DeserializeOwned + Default>(
     store: &Store,
     row: &Row<'_>,
     column: &str,
 ) -> Result<T, Failure> {
-    // A read-only store can't be migrated, so the column may be missing.
-    if row.as_ref().column_index(column).is_err() {
-        return Ok(T::default());
-    }
     let Some(json) = row.get::<_, Option<String>>(column)? else { return Ok(T::default()) };
     Ok(store.parse_json(&format!("a run's {column}"), &json)?)
 }
