@@ -37,7 +37,7 @@ impl Burst {
     /// Starts the agent; its frames go to `to`.
     ///
     /// # Errors
-    /// When it can't be started or has no way to send.
+    /// Fails if the agent cannot be started or has no way to send.
     pub(crate) fn ready(
         end: &End<'_>,
         to: [u8; 6],
@@ -71,32 +71,32 @@ impl Burst {
     /// Sends until the given number of packets is reached, if any, or the time limit.
     ///
     /// # Errors
-    /// When the agent fails.
+    /// Fails if the agent fails.
     pub(crate) fn fire(
         mut self,
         packets: Option<u64>,
         at_most: Duration,
     ) -> Result<Fired, BenchError> {
-        let begun = self.ask(&Order::Start)?;
+        let begun = self.query(&Order::Start)?;
         match packets {
-            // Queries would only disturb it.
+            // Queries would only disturb the sender.
             None => std::thread::sleep(at_most),
             Some(packets) => {
                 let deadline = Instant::now() + at_most;
-                while total(&self.ask(&Order::Report { flows: false })?) < packets
+                while total(&self.query(&Order::Report { flows: false })?) < packets
                     && Instant::now() < deadline
                 {
                     std::thread::sleep(TICK);
                 }
             }
         }
-        let ended = self.ask(&Order::Stop)?;
+        let ended = self.query(&Order::Stop)?;
         self.agent.end()?;
         let seconds = ended.at_ns.saturating_sub(begun.at_ns) as f64 / 1e9;
         Ok(Fired { packets: total(&ended), seconds })
     }
 
-    fn ask(&mut self, order: &Order) -> Result<Sent, BenchError> {
+    fn query(&mut self, order: &Order) -> Result<Sent, BenchError> {
         self.agent.tell(order)?;
         self.agent.sent()
     }
@@ -113,7 +113,7 @@ mod tests {
     use std::sync::PoisonError;
 
     #[test]
-    fn a_burst_ends_with_its_packets_or_its_time() {
+    fn burst_ends_at_its_packet_or_time_limit() {
         let wire = Shared::default();
         let host = Threads { name: "near", wire: wire.clone() };
         let fire = |packets, at_most| {
@@ -123,7 +123,7 @@ mod tests {
             assert_eq!(burst.facts["sender"], "fake");
             burst.fire(packets, Duration::from_millis(at_most)).expect("fired")
         };
-        // Ten packets a question: one at the start, four reports, one at the end.
+        // Ten packets per query: one query at the start, four reports, one at the end.
         assert_eq!(fire(Some(50), 60_000).packets, 60);
         let timed = fire(None, 30);
         assert!(timed.packets == 20 && (0.029..30.0).contains(&timed.seconds), "{timed:?}");

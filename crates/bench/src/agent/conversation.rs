@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Time limit for a started agent to say hello.
+/// Time limit for the hello of a started agent.
 const HELLO: Duration = Duration::from_secs(20);
 /// Time limit for opening senders or a receiver; some drivers restart the link.
 const READY: Duration = Duration::from_secs(45);
@@ -27,8 +27,8 @@ pub(super) struct Conversation {
 }
 
 impl Conversation {
-    /// Starts `program` with `command` (`send` or `receive`) on the host and gives it
-    /// its first order; returns its facts when it is ready.
+    /// Starts `program` with `command` (`send` or `receive`) on the host and sends it its first
+    /// order; returns the agent's facts when it is ready.
     pub(super) fn begin(
         host: &dyn Host,
         program: &str,
@@ -43,13 +43,13 @@ impl Conversation {
         let hello: Hello = conversation.read(HELLO)?;
         hello.check(&format!("the agent on {}", conversation.host))?;
         conversation.tell(order)?;
-        match conversation.hear(READY)? {
+        match conversation.answer(READY)? {
             Answer::Ready { facts } => Ok((conversation, facts)),
             other => Err(conversation.failed(&format!("it says {other:?} instead of ready"))),
         }
     }
 
-    /// Name of its host.
+    /// Name of the agent's host.
     pub(super) fn host(&self) -> &str {
         &self.host
     }
@@ -59,17 +59,17 @@ impl Conversation {
         self.write(order)
     }
 
-    /// The answer of an agent that sends.
+    /// Reads the answer of a sending agent.
     pub(super) fn sent(&mut self) -> Result<Sent, BenchError> {
-        match self.hear(ANSWER)? {
+        match self.answer(ANSWER)? {
             Answer::Sent(sent) => Ok(sent),
             other => Err(self.failed(&format!("it says {other:?} instead of what it has sent"))),
         }
     }
 
-    /// The answer of an agent that receives.
+    /// Reads the answer of a receiving agent.
     pub(super) fn received(&mut self) -> Result<Received, BenchError> {
-        match self.hear(ANSWER)? {
+        match self.answer(ANSWER)? {
             Answer::Received(received) => Ok(*received),
             other => {
                 Err(self.failed(&format!("it says {other:?} instead of what it has received")))
@@ -88,15 +88,15 @@ impl Conversation {
         }
     }
 
-    fn write<T: Serialize>(&mut self, what: &T) -> Result<(), BenchError> {
-        let line = serde_json::to_string(what)
+    fn write<T: Serialize>(&mut self, message: &T) -> Result<(), BenchError> {
+        let line = serde_json::to_string(message)
             .map_err(|error| BenchError::Refused(format!("an order for an agent: {error}")))?;
         // An agent that has exited can't read this: its last message is the error to report.
         let _ = self.program.tell(&line);
         Ok(())
     }
 
-    fn hear(&mut self, patience: Duration) -> Result<Answer, BenchError> {
+    fn answer(&mut self, patience: Duration) -> Result<Answer, BenchError> {
         match self.read(patience)? {
             Answer::Failed { what, next } => {
                 let what = format!("{}: {what} (`{}`)", self.host, self.command);
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
     use crate::host::Ended;
 
-    /// Lives and says nothing.
+    /// A program that runs and prints nothing.
     struct Mute;
 
     impl Running for Mute {
@@ -166,10 +166,10 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_is_silent_is_named_with_its_last_words() {
+    fn silent_agent_error_quotes_its_last_output() {
         let (host, command) = ("far".into(), "fwdlab send --control".into());
         let mut mute = Conversation { program: Box::new(Mute), host, command };
-        let error = mute.hear(Duration::from_millis(20)).expect_err("silence").to_string();
+        let error = mute.answer(Duration::from_millis(20)).expect_err("silence").to_string();
         assert_eq!(
             error,
             "fwdlab send --control on far failed: no answer within 20ms; it was killed; loading \

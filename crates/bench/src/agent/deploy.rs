@@ -9,22 +9,22 @@ use std::path::{Path, PathBuf};
 pub struct Own<'a> {
     /// Its file on this machine.
     pub program: &'a Path,
-    /// Its version as `--version` says it, without the name: `0.1.0 (73212c1)`.
+    /// Version as printed by `--version`, without the name: `0.1.0 (73212c1)`.
     pub version: &'a str,
 }
 
-/// Makes this program available on `host` and returns its path there: the same path as
-/// here, one in `PATH`, or a copy in `folder` (default `~/.cache/fwdlab`), made if missing
-/// or different. A copy keeps symbols, which profiles need, but no debugging information.
+/// Makes this program available on `host` and returns its path there: the same path as on this
+/// machine, one in `PATH`, or a copy in `folder` (default `~/.cache/fwdlab`), created if missing or
+/// different. A copy keeps symbols, which profiles need, but no debugging information.
 ///
 /// # Errors
-/// When it can't be copied, or does not run there: both systems are named.
+/// Fails if the program cannot be copied or does not run there; the error names both systems.
 pub fn program(host: &dyn Host, own: Own<'_>, folder: Option<&str>) -> Result<String, BenchError> {
     let here = own.program.to_string_lossy();
     let same = |ours: &Path, path: &str| -> Result<bool, BenchError> {
         let sum = LocalHost.run(&["cksum", &ours.to_string_lossy()], "")?;
-        let there = host.run(&["cksum", path], "");
-        Ok(there.is_ok_and(|there| numbers(&there) == numbers(&sum)))
+        let remote = host.run(&["cksum", path], "");
+        Ok(remote.is_ok_and(|remote| numbers(&remote) == numbers(&sum)))
     };
     if same(own.program, &here)? {
         return Ok(here.into_owned());
@@ -43,18 +43,23 @@ pub fn program(host: &dyn Host, own: Own<'_>, folder: Option<&str>) -> Result<St
     let path = format!("{folder}/{}", file_name(own.version));
     let copy = Parcel::of(own.program);
     if !same(&copy.path, &path)? {
-        let (theirs, ours) = (system(host)?, system(&LocalHost)?);
-        if theirs != ours {
-            return Err(wrong_system(host, &theirs, &ours, "it is not copied there"));
+        let (remote_system, local_system) = (system(host)?, system(&LocalHost)?);
+        if remote_system != local_system {
+            return Err(wrong_system(
+                host,
+                &remote_system,
+                &local_system,
+                "it is not copied there",
+            ));
         }
         host.run(&["mkdir", "-p", &folder], "")?;
         host.send_file(&copy.path, &path)?;
         host.run(&["chmod", "755", &path], "")?;
     }
     match version(host, &path) {
-        Ok(said) if said == own.version => Ok(path),
-        Ok(said) => Err(BenchError::environment(
-            format!("{path} on {} is fwdlab {said}, not {}", host.name(), own.version),
+        Ok(installed) if installed == own.version => Ok(path),
+        Ok(installed) => Err(BenchError::environment(
+            format!("{path} on {} is fwdlab {installed}, not {}", host.name(), own.version),
             "remove it there",
         )),
         Err(why) => Err(wrong_system(host, &system(host)?, &system(&LocalHost)?, &why)),
@@ -88,16 +93,16 @@ impl Parcel {
 impl Drop for Parcel {
     fn drop(&mut self) {
         if self.is_temporary {
-            // It lies among temporary files anyway.
+            // A leftover is harmless: it is in the directory for temporary files.
             let _ = std::fs::remove_file(&self.path);
         }
     }
 }
 
-fn wrong_system(host: &dyn Host, theirs: &str, ours: &str, why: &str) -> BenchError {
+fn wrong_system(host: &dyn Host, remote: &str, local: &str, why: &str) -> BenchError {
     BenchError::environment(
         format!(
-            "this fwdlab does not run on {}: it was built on {ours}, and that is {theirs}: {why}",
+            "this fwdlab does not run on {}: it was built on {local}, and that is {remote}: {why}",
             host.name()
         ),
         "build the same revision there (`cargo build --release`), or here without libraries for \
@@ -111,11 +116,11 @@ fn system(host: &dyn Host) -> Result<String, BenchError> {
     host.run(&["uname", "-sm"], "").map(|text| text.trim().to_owned())
 }
 
-/// What `PROGRAM --version` says after its name, or why it does not.
+/// Output of `PROGRAM --version` without the name, or the reason for its failure.
 fn version(host: &dyn Host, program: &str) -> Result<String, String> {
-    let said = host.run(&[program, "--version"], "").map_err(|error| error.to_string())?;
-    let said = said.trim();
-    Ok(said.strip_prefix("fwdlab ").unwrap_or(said).to_owned())
+    let output = host.run(&[program, "--version"], "").map_err(|error| error.to_string())?;
+    let output = output.trim();
+    Ok(output.strip_prefix("fwdlab ").unwrap_or(output).to_owned())
 }
 
 /// Checksum and size that cksum(1) prints before the name.
@@ -138,7 +143,7 @@ mod tests {
 
     const VERSION: &str = "0.1.0 (73212c1)";
 
-    /// Any file that is here will do; one that can't be stripped is sent as it is.
+    /// Any existing file works; one that cannot be stripped is sent unchanged.
     const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
 
     fn own() -> Own<'static> {
@@ -165,37 +170,37 @@ mod tests {
     }
 
     #[test]
-    fn the_same_file_is_used_where_it_is() {
+    fn program_at_the_same_path_is_reused() {
         let here = std::env::current_exe().expect("this test");
         let own = Own { program: &here, version: "any" };
         assert_eq!(program(&LocalHost, own, None).expect("here"), here.to_string_lossy());
     }
 
     #[test]
-    fn what_is_installed_is_used_unless_it_can_not_be_told_apart() {
+    fn installed_version_is_used_unless_it_is_dirty() {
         let mut host = bare();
         host.failures.clear();
         host.outputs.insert("fwdlab --version".into(), format!("fwdlab {VERSION}\n"));
         assert_eq!(program(&host, own(), None).expect("installed"), "fwdlab");
         let dirty = Own { version: "0.1.0 (73212c1-dirty)", ..own() };
         let path = "/x/fwdlab-0.1.0-73212c1-dirty";
-        let said = format!("fwdlab {}\n", dirty.version);
-        host.outputs.insert(format!("{path} --version"), said);
+        let output = format!("fwdlab {}\n", dirty.version);
+        host.outputs.insert(format!("{path} --version"), output);
         assert_eq!(program(&host, dirty, Some("/x")).expect("copied"), path);
     }
 
     #[test]
-    fn it_is_copied_once() {
+    fn program_is_copied_only_once() {
         let mut host = bare();
         let path = program(&host, own(), None).expect("copied");
         assert_eq!(path, "/h/.cache/fwdlab/fwdlab-0.1.0-73212c1");
-        let said = commands(&host);
+        let executed = commands(&host);
         for command in [
             "mkdir -p /h/.cache/fwdlab".to_owned(),
             format!("send-file {path}"),
             format!("chmod 755 {path}"),
         ] {
-            assert!(said.contains(&command), "{command} in {said:?}");
+            assert!(executed.contains(&command), "{command} in {executed:?}");
         }
         let sum = LocalHost.run(&["cksum", PROGRAM], "").expect("cksum");
         host.outputs.insert(format!("cksum {path}"), sum);
@@ -224,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn other_machines_are_told_with_both_names() {
+    fn wrong_system_error_names_both_systems() {
         let mut host = bare();
         host.outputs.insert("uname -sm".into(), "FreeBSD amd64\n".into());
         let error = program(&host, own(), None).expect_err("another system").to_string();

@@ -1,5 +1,5 @@
-//! Agents without a network: those of this program on threads of a test, and those that
-//! say what a script says.
+//! Agents without a network: this program's agents on threads of a test, and agents that follow a
+//! script.
 
 use super::protocol::{Answer, Hello, Sent};
 use super::{serve_receive, serve_send};
@@ -18,13 +18,13 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What lies between senders and receiver: all that is sent arrives.
+/// Link between senders and receiver: all packets sent arrive.
 #[derive(Debug, Default)]
 pub(super) struct Wire {
     pub(super) packets: [u64; PHASES],
-    /// Packets of others.
+    /// Packets of other runs.
     pub(super) foreign: u64,
-    /// Senders that send now.
+    /// Number of senders that are sending.
     pub(super) sending: usize,
     /// A sender fails when it is halted.
     pub(super) fails: bool,
@@ -36,7 +36,7 @@ fn with<T>(wire: &Shared, work: impl FnOnce(&mut Wire) -> T) -> T {
     work(&mut wire.lock().expect("the wire"))
 }
 
-/// Sends ten packets whenever it is asked how many it has sent.
+/// Sends ten packets at every query of its counters.
 pub(super) struct FakeSender {
     wire: Shared,
     sent: Mutex<(usize, bool, [u64; PHASES])>,
@@ -125,21 +125,21 @@ impl Host for Threads {
     }
     fn spawn(&self, argv: &[&str]) -> Result<Box<dyn Running>, BenchError> {
         let (theirs, input) = pipe().expect("a pipe");
-        let (output, mut says) = pipe().expect("a pipe");
+        let (output, mut agent_output) = pipe().expect("a pipe");
         let (wire, sends) = (self.wire.clone(), argv[1] == "send");
         std::thread::spawn(move || match sends {
-            true => serve_send::serve(theirs, &mut says, &|| false, |_| {
+            true => serve_send::serve(theirs, &mut agent_output, &|| false, |_| {
                 Ok((vec![Box::new(FakeSender::new(&wire)) as Box<dyn Sender>], facts("sender")))
             }),
-            false => serve_receive::serve(theirs, &mut says, &|| false, |_| {
+            false => serve_receive::serve(theirs, &mut agent_output, &|| false, |_| {
                 let receiver: Box<dyn Receiver> = Box::new(FakeReceiver(wire.clone()));
                 Ok((receiver, facts("receiver"), Checked::Stamp))
             }),
         });
-        let (said, lines) = mpsc::channel();
+        let (sender, lines) = mpsc::channel();
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
-                let _ = said.send(line);
+                let _ = sender.send(line);
             }
         });
         Ok(Box::new(Agent { input: Some(input), lines }))
@@ -180,19 +180,19 @@ impl Running for Agent {
     }
 }
 
-/// A host whose one agent says these lines in turn, one after each that it is told but
-/// for the first, which it says at once; then it is silent.
+/// A host whose only agent prints these lines in turn: the first immediately, then one per line it
+/// receives. After that it is silent.
 #[derive(Clone, Default)]
 pub(super) struct Script {
     lines: VecDeque<String>,
-    /// How it ends.
+    /// Exit of the agent.
     pub(super) ended: Ended,
-    /// All that it was told.
+    /// All lines that the agent received.
     pub(super) told: Arc<Mutex<Vec<String>>>,
 }
 
 impl Script {
-    /// Says hello and ready, then these.
+    /// An agent that prints hello, ready and then these answers.
     pub(super) fn ready(answers: impl IntoIterator<Item = Answer>) -> Script {
         let hello = serde_json::to_string(&Hello::own()).expect("JSON");
         let ready = Answer::Ready { facts: BTreeMap::new() };
@@ -250,12 +250,12 @@ impl Running for Script {
     }
 }
 
-/// A sender's answer at this time of its clock.
+/// A sender's answer at this time of the agent's clock.
 pub(super) fn sent_at(at_ns: u64) -> Answer {
     Answer::Sent(Sent { at_ns, ..Sent::default() })
 }
 
-/// A receiver's answer with nothing in it.
+/// A receiver's answer with all counters at zero.
 pub(super) fn nothing_received() -> Answer {
     Answer::Received(Box::default())
 }

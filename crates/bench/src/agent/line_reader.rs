@@ -22,10 +22,10 @@ pub(super) enum Heard {
 impl Lines {
     /// Starts reading. The thread ends with the input.
     pub(super) fn of(input: impl Read + Send + 'static) -> Lines {
-        let (said, lines) = channel();
+        let (sender, lines) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(input).lines().map_while(Result::ok) {
-                if said.send(line).is_err() {
+                if sender.send(line).is_err() {
                     return;
                 }
             }
@@ -33,7 +33,7 @@ impl Lines {
         Lines(lines)
     }
 
-    /// The next line.
+    /// Waits for the next line.
     pub(super) fn next(&self, patience: Duration) -> Heard {
         match self.0.recv_timeout(patience) {
             Ok(line) => Heard::Line(line),

@@ -1,7 +1,7 @@
 //! Opens senders and receivers on existing interfaces, in the namespace of the process.
 //!
-//! All changes to the interface end with the process: the receiver's XDP program, sockets.
-//! The receiver is not promiscuous: frames must be addressed to its MAC.
+//! All changes to the interface end with the process: the receiver's XDP program, sockets. The
+//! receiver is not promiscuous: frames must be addressed to its MAC.
 
 use super::protocol::{ReceiveOrder, SendOrder};
 use super::{serve_receive, serve_send};
@@ -20,35 +20,35 @@ use std::time::Duration;
 
 /// Batch size in frames at the maximum rate, as in the testbed of namespaces.
 const BATCH: u32 = 64;
-/// Sending threads that a stamp can tell apart.
+/// Maximum number of sending threads that a stamp can distinguish.
 const SENDERS_MAX: usize = 16;
-/// Flows that a stamp can tell apart.
+/// Maximum number of flows that a stamp can distinguish.
 const FLOWS_MAX: u64 = 1 << 24;
 /// Run id of the packets that probe a mechanism.
 const TRIAL_ID: u32 = 0x7472_7900;
 /// Number of packets that probe a mechanism.
 const TRIAL_PACKETS: u64 = 200;
 const TRIAL_PPS: f64 = 100_000.0;
-/// Time limit for sending them: a sender on a busy machine starts late.
+/// Time limit for sending the probe packets: a sender on a busy machine starts late.
 const TRIAL_SENDING: Duration = Duration::from_secs(2);
-/// Time limit for the interface's counters: some drivers read them from the card every two
+/// Time limit for the interface's counters: some drivers read them from the card only every two
 /// seconds.
 const TRIAL_COUNTING: Duration = Duration::from_millis(2500);
 /// Time limit for the link to return after a driver has resized its rings for XDP.
 const LINK: Duration = Duration::from_secs(15);
 
-/// Opens the senders of an order; they wait to be started. [`Engine::Auto`] probes which
-/// mechanism the driver supports with a few packets to the interface's own MAC, which no
-/// host accepts.
+/// Opens the senders of an order; they wait for the order to start. [`Engine::Auto`] probes which
+/// mechanism the driver supports with a few packets to the interface's own MAC, which no host
+/// accepts.
 ///
 /// # Errors
-/// When the order is invalid, the interface is missing, or no mechanism works.
+/// Fails if the order is invalid, the interface is missing, or no mechanism works.
 pub fn senders(order: &SendOrder) -> Result<serve_send::Opened, BenchError> {
     check(order)?;
     let namespace = NetNs::current()?;
     let allowed = affinity::allowed_cpus()?;
     let cpus = match order.cpus.as_slice() {
-        // The last one: interrupts prefer the first.
+        // The last CPU: interrupts prefer the first.
         [] => allowed.iter().rev().take(1).copied().collect(),
         cpus => cpus.to_vec(),
     };
@@ -93,7 +93,7 @@ pub fn senders(order: &SendOrder) -> Result<serve_send::Opened, BenchError> {
             }
             engine
         }
-        named => named,
+        configured => configured,
     };
     let rate = sender::share_of_rate(order.rate_pps, cpus.len());
     let template = template(order.run_id, order.next_hop_mac);
@@ -141,7 +141,7 @@ fn check_packets(stream: &Stream) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// The fastest working mechanism, and why faster ones don't work.
+/// Returns the fastest working mechanism, and why faster ones do not work.
 fn find(trial: &SenderConfig) -> Result<(Engine, Vec<String>), BenchError> {
     let mut failures = Vec::new();
     for engine in [Engine::Xdp, Engine::Xsk, Engine::Packet] {
@@ -156,7 +156,7 @@ fn find(trial: &SenderConfig) -> Result<(Engine, Vec<String>), BenchError> {
     ))
 }
 
-/// Sends some packets, and waits until the interface has counted them.
+/// Sends some packets and waits until the interface has counted them.
 fn attempt(engine: Engine, trial: &SenderConfig) -> Result<(), String> {
     let counted = || counter(&trial.interface, "tx_packets");
     let before = counted();
@@ -179,7 +179,7 @@ fn attempt(engine: Engine, trial: &SenderConfig) -> Result<(), String> {
 /// Opens the receiver of an order; on return the link is up and packets are counted.
 ///
 /// # Errors
-/// When the interface is missing, or no mechanism works.
+/// Fails if the interface is missing or no mechanism works.
 pub fn receiver(order: &ReceiveOrder) -> Result<serve_receive::Opened, BenchError> {
     interface_is_here(&order.interface)?;
     let namespace = NetNs::current()?;
@@ -205,7 +205,7 @@ pub fn receiver(order: &ReceiveOrder) -> Result<serve_receive::Opened, BenchErro
     ))
 }
 
-/// The packets to count, from the order.
+/// The packets to count according to the order.
 fn watch(order: &ReceiveOrder) -> Result<Watch, BenchError> {
     let Some(expected) = &order.expected else {
         return Ok(Watch::Stamps { run_id: order.run_id, flows: order.flows });
@@ -218,8 +218,8 @@ fn watch(order: &ReceiveOrder) -> Result<Watch, BenchError> {
         )));
     }
     Ok(Watch::Packets(Box::new(Expected {
-        // Its MACs are the sender's.
-        template: Template::new(&expected.stream, order.run_id, [0; 6], [0; 6]),
+        // The template has the sender's MACs; they are not compared.
+        template: Template::new(family, expected.frame_size, flows, order.run_id, [0; 6], [0; 6]),
         destination_mac: Some(expected.destination_mac),
         source_mac: expected.source_mac,
         translated: expected.translated,
@@ -239,8 +239,8 @@ fn facts(receiving: Receiving, failures: &[String]) -> BTreeMap<String, String> 
     facts
 }
 
-/// Waits for carrier: some drivers take the link down when an XDP program is attached, here
-/// or at the other end.
+/// Waits for carrier: some drivers take the link down when an XDP program is attached at either
+/// end.
 fn wait_for_link(interface: &str) -> Result<(), BenchError> {
     let carrier = format!("/sys/class/net/{interface}/carrier");
     match wait_until(LINK, || LocalHost.get(&carrier).is_ok_and(|carrier| carrier == "1")) {
@@ -256,10 +256,10 @@ fn interface_is_here(interface: &str) -> Result<(), BenchError> {
     mac_of(interface).map(drop)
 }
 
-/// MAC of an interface of this machine.
+/// Returns the MAC of an interface of this machine.
 ///
 /// # Errors
-/// [`BenchError::Environment`] when there is none of this name, or it has none.
+/// [`BenchError::Environment`] if there is no interface of this name or it has no MAC.
 pub fn mac_of(interface: &str) -> Result<[u8; 6], BenchError> {
     let missing = || {
         BenchError::environment(
@@ -276,18 +276,18 @@ pub fn mac_of(interface: &str) -> Result<[u8; 6], BenchError> {
     Ok(text.0)
 }
 
-/// A counter of an interface of this machine, if it exists.
+/// Reads an interface counter of this machine; `None` if it does not exist.
 fn counter(interface: &str, name: &str) -> Option<u64> {
     let path = format!("/sys/class/net/{interface}/statistics/{name}");
     LocalHost.get(&path).ok()?.parse().ok()
 }
 
-/// Polls a condition every millisecond until it holds (true) or the time is over (false).
-fn wait_until(patience: Duration, mut is_so: impl FnMut() -> bool) -> bool {
+/// Polls a condition every millisecond; returns true once it holds, false after the time limit.
+fn wait_until(patience: Duration, mut condition: impl FnMut() -> bool) -> bool {
     let deadline = clock::monotonic_ns() + patience.as_nanos() as u64;
     loop {
         let now = clock::monotonic_ns();
-        if is_so() {
+        if condition() {
             return true;
         }
         if now >= deadline {
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_that_can_not_be_are_refused_before_anything_is_opened() {
+    fn invalid_orders_are_refused_before_opening() {
         let why = |order: SendOrder| check(&order).expect_err("refused").to_string();
         assert!(
             why(SendOrder { stream: stream(64, 10, 10), ..order() })
@@ -339,7 +339,7 @@ mod tests {
         assert!(why(SendOrder { first_number: 15, cpus: vec![0, 1], ..order() }).contains("16"));
         assert!(why(SendOrder { rate_pps: Some(f64::NAN), ..order() }).contains("rate"));
         for name in ["no-such-one", "../lo", "lo"] {
-            // The loopback's MAC is none.
+            // The loopback interface has no valid MAC.
             let error = why(SendOrder { interface: name.into(), ..order() });
             assert!(error.contains(name) && error.contains("ip -br link"), "{error}");
         }

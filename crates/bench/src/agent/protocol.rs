@@ -1,6 +1,6 @@
 //! Protocol between controller and agents: lines of JSON.
 //!
-//! Both begin with a [`Hello`]. Then the controller gives orders, the first of them
+//! Both sides begin with a [`Hello`]. The controller then sends orders, starting with
 //! [`Order::Send`] or [`Order::Receive`], and the agent answers each with one line.
 
 use crate::error::BenchError;
@@ -16,7 +16,7 @@ pub const PROTOCOL: u32 = 1;
 /// Version of the program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The first line of both sides.
+/// First line of both sides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     /// Version of the program.
@@ -26,23 +26,23 @@ pub struct Hello {
 }
 
 impl Hello {
-    /// This program's.
+    /// Versions of this program.
     pub fn own() -> Hello {
         Hello { fwdlab: VERSION.into(), protocol: PROTOCOL }
     }
 
-    /// Fails unless the peer `whoever` has the same versions.
+    /// Fails unless the other side, named `peer`, has the same versions.
     ///
     /// # Errors
     /// [`BenchError::Environment`] with both versions.
-    pub fn check(&self, whoever: &str) -> Result<(), BenchError> {
+    pub fn check(&self, peer: &str) -> Result<(), BenchError> {
         if *self == Hello::own() {
             return Ok(());
         }
         let Hello { fwdlab, protocol } = self;
         Err(BenchError::environment(
             format!(
-                "{whoever} is fwdlab {fwdlab} with protocol {protocol}, this is fwdlab {VERSION} \
+                "{peer} is fwdlab {fwdlab} with protocol {protocol}, this is fwdlab {VERSION} \
                  with protocol {PROTOCOL}"
             ),
             "let the same fwdlab run on both machines",
@@ -60,15 +60,14 @@ pub enum Order {
     Receive(ReceiveOrder),
     /// Start sending.
     Start,
-    /// Packets sent from now on carry this phase; the answer contains the time of the
-    /// change.
+    /// Set the phase of packets sent from now on; the answer contains the time of the change.
     Phase {
         /// 0 to 2, see [`fwdlab_packet::Phase`].
         phase: u8,
     },
-    /// Packets are sent at another rate from now on, per second of this agent.
+    /// Change the sending rate of this agent.
     Rate {
-        /// Above 0.
+        /// Packets per second, above 0.
         rate_pps: f64,
     },
     /// Report the counters.
@@ -88,29 +87,35 @@ pub struct SendOrder {
     pub interface: String,
     /// Source MAC.
     pub source_mac: [u8; 6],
-    /// MAC that frames go to.
+    /// Destination MAC of frames.
     pub next_hop_mac: [u8; 6],
-    /// The packets.
-    pub stream: Stream,
+    /// Address family.
+    pub family: Family,
+    /// Bytes of a frame with FCS, or of the frames of a mix.
+    pub frame_size: FrameSize,
+    /// Number of source addresses.
+    pub sources: u32,
+    /// Number of destination addresses.
+    pub destinations: u32,
     /// Identity of the run.
     pub run_id: u32,
-    /// Number of the first sending thread among all that send.
+    /// Number of the first sending thread among the threads of all agents.
     pub first_number: u8,
-    /// Packets per second of this agent; none for as fast as possible.
+    /// Packets per second of this agent; `None` for as fast as possible.
     pub rate_pps: Option<f64>,
-    /// Packets that this agent sends, and no more; none for no end.
+    /// Packets that this agent sends; `None` for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
-    /// The flow of the first of them.
+    /// Flow of the first packet.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub first_flow: u32,
     /// Write the sending time into every packet.
     pub timestamps: bool,
     /// Mechanism.
     pub engine: Engine,
-    /// CPU of each sending thread; none: one thread on a CPU that the agent chooses.
+    /// CPU of each sending thread; if empty, one thread on a CPU that the agent chooses.
     pub cpus: Vec<u16>,
-    /// Time after which the agent ends by itself, nanoseconds.
+    /// Time after which the agent exits without an order, nanoseconds.
     pub at_most_ns: u64,
 }
 
@@ -125,38 +130,44 @@ pub struct ReceiveOrder {
     pub interface: String,
     /// Identity of the run.
     pub run_id: u32,
-    /// Number of flows to distinguish if packets are identified by their stamp alone; 0: none.
+    /// Number of flows to distinguish if packets are identified by their stamp alone; 0 for none.
     pub flows: u32,
-    /// Expected packets; none: packets are identified by their stamp alone.
+    /// Expected packets; `None` if packets are identified by their stamp alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<ExpectedPackets>,
-    /// Mechanism: `packet`, or any other for XDP where it works and AF_PACKET elsewhere.
+    /// Mechanism: `packet`, or any other for XDP if it works and AF_PACKET if not.
     pub engine: Engine,
-    /// CPUs of the receiving thread, where there is one; none: any.
+    /// CPUs of the receiving thread, if there is one; empty for any.
     pub cpus: Vec<u16>,
-    /// Time after which the agent ends by itself, nanoseconds.
+    /// Time after which the agent exits without an order, nanoseconds.
     pub at_most_ns: u64,
 }
 
 /// Expected packets at the receiver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExpectedPackets {
-    /// The packets.
-    pub stream: Stream,
-    /// MAC that frames go to.
+    /// Address family.
+    pub family: Family,
+    /// Bytes of a frame with FCS, or of the frames of a mix.
+    pub frame_size: FrameSize,
+    /// Number of source addresses.
+    pub sources: u32,
+    /// Number of destination addresses.
+    pub destinations: u32,
+    /// Destination MAC of frames.
     pub destination_mac: [u8; 6],
-    /// MAC that frames come from; none: any.
+    /// Source MAC of frames; `None` for any.
     pub source_mac: Option<[u8; 6]>,
-    /// The source address that the device gives every packet; `None` if they keep theirs.
+    /// Source address that the device gives every packet; `None` if packets keep theirs.
     #[serde(default)]
     pub translated: Option<[u8; 4]>,
-    /// Routers on the way.
+    /// Routers on the path.
     pub hops: u8,
     /// Sending threads of all senders, 1 to 16.
     pub senders: u8,
-    /// The sending time is in every packet.
+    /// Every packet contains its sending time.
     pub timestamps: bool,
-    /// All senders are on the receiver's host: sending times are of its clock.
+    /// All senders are on the receiver's host, so sending times are from the receiver's clock.
     #[serde(default)]
     pub same_clock: bool,
     /// A receiver in the kernel checks a sample.
@@ -170,7 +181,7 @@ pub struct ExpectedPackets {
 pub enum Answer {
     /// Senders or receiver are open.
     Ready {
-        /// What is used, by name.
+        /// Mechanisms in use, by name.
         facts: BTreeMap<String, String>,
     },
     /// A sender's counters.
@@ -179,9 +190,9 @@ pub enum Answer {
     Received(Box<Received>),
     /// The agent exits with an error.
     Failed {
-        /// What is wrong.
+        /// Description of the fault.
         what: String,
-        /// What to do about it; may be empty.
+        /// Next step for the user; may be empty.
         next: String,
     },
 }
@@ -189,7 +200,7 @@ pub enum Answer {
 /// A sender's counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sent {
-    /// When, nanoseconds of the agent's monotonic clock.
+    /// Time of the reading, nanoseconds of the agent's monotonic clock.
     pub at_ns: u64,
     /// Packets sent, by phase.
     pub packets: [u64; PHASES],
@@ -200,15 +211,15 @@ pub struct Sent {
 /// A receiver's counters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Received {
-    /// When, nanoseconds of the agent's monotonic clock.
+    /// Time of the reading, nanoseconds of the agent's monotonic clock.
     pub at_ns: u64,
-    /// Packets of this run that arrived intact, each once, by the phase they were sent in.
+    /// Intact packets of this run, each counted once, by their sending phase.
     pub packets: [u64; PHASES],
-    /// Bytes of this run's packets, without FCS.
+    /// Bytes of this run's packets without FCS.
     pub bytes: u64,
     /// Packets of other runs.
     pub foreign: u64,
-    /// Packets without stamp.
+    /// Packets without a stamp.
     pub unstamped: u64,
     /// Frames that are not test traffic.
     #[serde(default)]
@@ -224,8 +235,8 @@ pub struct Received {
     /// Results of the receiver's checks, if flows were requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<Arrivals>,
-    /// How long the window's packets took, if flows were requested and the sender's clock is the
-    /// receiver's.
+    /// Delays of the window's packets, if flows were requested and senders and receiver share a
+    /// clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delays: Option<Latency>,
 }
@@ -235,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_version_is_refused_with_both_named() {
+    fn version_mismatch_error_names_both_versions() {
         Hello::own().check("the agent").expect("the same");
         for other in [
             Hello { protocol: PROTOCOL + 1, ..Hello::own() },
@@ -248,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_and_answers_are_lines_of_json() {
+    fn orders_and_answers_are_json_lines() {
         let phase = Order::Phase { phase: 1 };
         let line = serde_json::to_string(&phase).expect("JSON");
         assert_eq!(line, r#"{"order":"phase","phase":1}"#);
@@ -261,12 +272,14 @@ mod tests {
     }
 
     #[test]
-    fn what_older_lines_lack_is_nothing() {
+    fn missing_fields_of_older_versions_have_defaults() {
         let line = r#"{"order":"receive","interface":"r0","run_id":7,"flows":16,"engine":"auto","cpus":[],"at_most_ns":9}"#;
         let Ok(Order::Receive(order)) = serde_json::from_str(line) else { panic!("an order") };
         assert_eq!((order.expected, order.flows), (None, 16));
         let line = r#"{"answer":"received","at_ns":1,"packets":[1,2,3,0],"bytes":60,"foreign":0,"unstamped":0,"dropped":0,"flows":5}"#;
-        let Ok(Answer::Received(said)) = serde_json::from_str(line) else { panic!("an answer") };
-        assert_eq!((said.flows, said.damaged, said.arrivals), (Some(5), 0, None));
+        let Ok(Answer::Received(received)) = serde_json::from_str(line) else {
+            panic!("an answer")
+        };
+        assert_eq!((received.flows, received.damaged, received.arrivals), (Some(5), 0, None));
     }
 }

@@ -17,7 +17,7 @@ pub(super) trait Agent {
     /// Executes an order.
     ///
     /// # Errors
-    /// When it can't; the agent then exits.
+    /// Fails if the order cannot be executed; the agent then exits.
     fn obey(&mut self, order: Order) -> Result<Answer, BenchError>;
 }
 
@@ -30,8 +30,8 @@ pub(super) struct Begun<A> {
 
 /// Result of waiting for the next line.
 enum Next<T> {
-    Said(T),
-    /// The controller is gone, or the user interrupted the agent.
+    Message(T),
+    /// The controller has disconnected, or the user interrupted the agent.
     Over,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn serve<A: Agent>(
     begin: impl FnOnce(Order) -> Result<Begun<A>, BenchError>,
 ) -> Result<(), BenchError> {
     let lines = Lines::of(input);
-    if !say(output, &Hello::own()) {
+    if !write_line(output, &Hello::own()) {
         return Ok(());
     }
     let result = converse(&lines, output, stopped, begin);
@@ -57,7 +57,7 @@ pub(super) fn serve<A: Agent>(
             BenchError::Environment { what, next } => (what.clone(), next.clone()),
             other => (other.to_string(), String::new()),
         };
-        say(output, &Answer::Failed { what, next });
+        write_line(output, &Answer::Failed { what, next });
     }
     result
 }
@@ -68,22 +68,22 @@ fn converse<A: Agent>(
     stopped: &dyn Fn() -> bool,
     begin: impl FnOnce(Order) -> Result<Begun<A>, BenchError>,
 ) -> Result<(), BenchError> {
-    let Next::Said(hello) = hear::<Hello>(lines, None, stopped)? else { return Ok(()) };
+    let Next::Message(hello) = next_message::<Hello>(lines, None, stopped)? else { return Ok(()) };
     hello.check("whoever gives orders")?;
-    let Next::Said(order) = hear::<Order>(lines, None, stopped)? else { return Ok(()) };
+    let Next::Message(order) = next_message::<Order>(lines, None, stopped)? else { return Ok(()) };
     let Begun { mut agent, facts, at_most } = begin(order)?;
     let end = Instant::now() + at_most;
-    let mut said = say(output, &Answer::Ready { facts });
-    while said {
-        let Next::Said(order) = hear::<Order>(lines, Some(end), stopped)? else { break };
+    let mut continues = write_line(output, &Answer::Ready { facts });
+    while continues {
+        let Next::Message(order) = next_message::<Order>(lines, Some(end), stopped)? else { break };
         let last = order == Order::Stop;
-        said = say(output, &agent.obey(order)?) && !last;
+        continues = write_line(output, &agent.obey(order)?) && !last;
     }
     Ok(())
 }
 
-/// The next line, before the time is over.
-fn hear<T: DeserializeOwned>(
+/// Waits for the next message until `end`.
+fn next_message<T: DeserializeOwned>(
     lines: &Lines,
     end: Option<Instant>,
     stopped: &dyn Fn() -> bool,
@@ -91,10 +91,10 @@ fn hear<T: DeserializeOwned>(
     while !stopped() {
         match lines.next(TICK) {
             Heard::Line(line) => {
-                let said = serde_json::from_str(&line).map_err(|error| {
+                let message = serde_json::from_str(&line).map_err(|error| {
                     BenchError::Refused(format!("told `{line}`, which is no order here: {error}"))
                 })?;
-                return Ok(Next::Said(said));
+                return Ok(Next::Message(message));
             }
             Heard::Nothing if end.is_some_and(|end| Instant::now() >= end) => {
                 return Err(BenchError::environment(
@@ -110,12 +110,12 @@ fn hear<T: DeserializeOwned>(
 }
 
 /// Writes a line; false if the other side has closed.
-fn say<T: Serialize>(output: &mut dyn Write, what: &T) -> bool {
-    let Ok(line) = serde_json::to_string(what) else { return false };
+fn write_line<T: Serialize>(output: &mut dyn Write, message: &T) -> bool {
+    let Ok(line) = serde_json::to_string(message) else { return false };
     writeln!(output, "{line}").and_then(|()| output.flush()).is_ok()
 }
 
-/// An order that comes at the wrong time.
+/// Error for an order at the wrong time.
 pub(super) fn misplaced(order: &Order) -> BenchError {
     let line = serde_json::to_string(order).unwrap_or_default();
     BenchError::Refused(format!("this agent can't do that now: {line}"))

@@ -10,15 +10,15 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::time::Duration;
 
-/// An open receiver, facts about it, and what it checks of packets.
+/// An open receiver, facts about it, and its checks of packets.
 pub type Opened = (Box<dyn Receiver>, BTreeMap<String, String>, Checked);
 
-/// Serves one controller, as [`super::serve_send::serve`] does. `open` makes the
-/// receiver: [`super::open::receiver`], or a test's.
+/// Serves one controller, like [`super::serve_send::serve`]. `open` opens the receiver:
+/// [`super::open::receiver`], or a test's.
 ///
 /// # Errors
-/// What receiver and orders meet, and time that is over. A controller that is gone is no
-/// error.
+/// Failures of the receiver and of orders, and the time limit. A controller that disconnects is not
+/// an error.
 pub fn serve(
     input: impl Read + Send + 'static,
     output: &mut dyn Write,
@@ -33,7 +33,7 @@ pub fn serve(
     })
 }
 
-/// Counters of a receiver as they are now; with `flows`, also how packets arrived.
+/// Reads a receiver's counters; with `flows`, also the results of its checks.
 pub fn count(receiver: &dyn Receiver, checked: Checked, flows: bool) -> Received {
     let counted = receiver.received();
     let arrivals = flows.then(|| arrivals::found(receiver, checked));
@@ -53,7 +53,7 @@ pub fn count(receiver: &dyn Receiver, checked: Checked, flows: bool) -> Received
 }
 
 struct Receiving {
-    /// None once it was stopped.
+    /// `None` after the order to stop.
     receiver: Option<Box<dyn Receiver>>,
     checked: Checked,
 }
@@ -68,7 +68,7 @@ impl Agent for Receiving {
         let Some(receiver) = &self.receiver else { return Err(misplaced(&order)) };
         let received = count(receiver.as_ref(), self.checked, flows);
         if last {
-            self.receiver = None; // off the interface before the answer says so
+            self.receiver = None; // off the interface before the answer is sent
         }
         Ok(Answer::Received(Box::new(received)))
     }

@@ -12,12 +12,12 @@ use std::time::Duration;
 /// Senders that wait to be started, and facts about them.
 pub type Opened = (Vec<Box<dyn Sender>>, BTreeMap<String, String>);
 
-/// Serves one controller on `input` and `output` until it says stop, is gone, or the
-/// time of its order is over; `stopped` is asked some times a second. `open` makes the
-/// senders: [`super::open::senders`], or a test's.
+/// Serves one controller on `input` and `output` until it sends the order to stop, disconnects, or
+/// the time limit of its order is reached; `stopped` is polled several times a second. `open` opens
+/// the senders: [`super::open::senders`], or a test's.
 ///
 /// # Errors
-/// What senders and orders meet, and time that is over. A controller that is gone is no
+/// Failures of senders and of orders, and the time limit. A controller that disconnects is not an
 /// error.
 pub fn serve(
     input: impl Read + Send + 'static,
@@ -34,7 +34,7 @@ pub fn serve(
 }
 
 struct Sending {
-    /// None once they were stopped.
+    /// Empty after the order to stop.
     senders: Vec<Box<dyn Sender>>,
     last: Sent,
 }
@@ -51,7 +51,7 @@ impl Sending {
 
     fn stop(&mut self) -> Result<Sent, BenchError> {
         let mut sent = self.last;
-        // All are asked to end even when one fails.
+        // Stops all senders even if one fails.
         let mut failed = None;
         for sender in std::mem::take(&mut self.senders) {
             sent.missed += sender.missed();

@@ -16,36 +16,40 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::time::Duration;
 
-/// Time beyond [`AgentLoad::at_most`] after which unattended agents exit.
+/// Time beyond [`AgentLoad::at_most`] after which agents without a controller exit.
 const LEFT_ALONE: Duration = Duration::from_secs(5);
-/// Maximum difference of two clocks over the window: 1 ms plus 0.1 % of its length.
-/// Oscillators differ by less than a tenth of that.
+/// Maximum difference of two clocks over the window: 1 ms plus 0.1 % of the window's length.
+/// Oscillators differ by less than a tenth of this limit.
 const SLACK_NS: u64 = 1_000_000;
 
 /// A host that sends or receives.
 pub struct End<'a> {
     /// Connection to the host.
     pub host: &'a dyn Host,
-    /// fwdlab's path there, see [`super::program()`].
+    /// Path of fwdlab there, see [`super::program()`].
     pub program: String,
     /// Interface.
     pub interface: String,
-    /// Its MAC.
+    /// MAC of the interface.
     pub mac: [u8; 6],
-    /// CPUs for traffic; empty: the agent chooses one.
+    /// CPUs for traffic; if empty, the agent chooses one.
     pub cpus: Vec<u16>,
 }
 
 /// The load to send.
 #[derive(Clone, Debug)]
 pub struct AgentLoad {
-    /// The packets.
-    pub stream: Stream,
+    /// Address family.
+    pub family: Family,
+    /// Bytes of a frame with FCS, or of the frames of a mix.
+    pub frame_size: FrameSize,
+    /// Sources and destinations.
+    pub flows: Flows,
     /// Identity of the run.
     pub run_id: u32,
-    /// Packets per second of all senders together; none for as fast as possible.
+    /// Packets per second of all senders together; `None` for as fast as possible.
     pub rate_pps: Option<f64>,
-    /// Packets of a burst of all senders together; none for no end.
+    /// Packets of a burst of all senders together; `None` for no limit.
     pub limit: Option<u64>,
     /// Write the sending time into every packet.
     pub timestamps: bool,
@@ -53,24 +57,24 @@ pub struct AgentLoad {
     pub sampled: bool,
     /// Sending mechanism.
     pub engine: Engine,
-    /// Routers on the way.
+    /// Routers on the path.
     pub hops: u8,
-    /// Source MAC of frames at the receiver; none: any.
+    /// Source MAC of frames at the receiver; `None` for any.
     pub last_mac: Option<[u8; 6]>,
-    /// The source address that the device gives every packet; `None` if they keep theirs.
+    /// Source address that the device gives every packet; `None` if packets keep theirs.
     pub translated: Option<[u8; 4]>,
-    /// Maximum duration of the traffic from arming on: agents exit soon after it if their
-    /// controller has died.
+    /// Maximum duration of the traffic after arming; agents exit soon after it if their controller
+    /// has died.
     pub at_most: Duration,
 }
 
-/// When a phase began: nanoseconds of this machine's clock before and after, and of the
-/// sender's.
+/// Start of a phase: times of this machine's clock before and after the order, and of the sender's
+/// clock, nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Edge {
     before_ns: u64,
     after_ns: u64,
-    theirs_ns: u64,
+    sender_ns: u64,
 }
 
 struct SendingAgent {
@@ -84,31 +88,31 @@ struct SendingAgent {
 
 /// Sending and receiving agents. Dropping it ends them.
 ///
-/// Counters are read on demand: a snapshot takes the round trip to the slowest agent. A
-/// snapshot can't fail, so its error is returned by the next call that can.
+/// Counters are read on demand: a snapshot takes the round trip to the slowest agent. A snapshot
+/// cannot fail, so the next call that can fail returns its error.
 pub struct AgentTraffic<'a> {
     senders: Vec<SendingAgent>,
-    /// Sending threads of each.
+    /// Number of sending threads of each sender.
     threads: Vec<usize>,
     receiver: Option<Conversation>,
-    /// Other packets that the receiver counted before the trial started.
+    /// The receiver's counters before the trial started: packets of other traffic.
     idle: Received,
     last: Received,
     flows: Option<u32>,
     arrivals: Arrivals,
     delays: Option<Latency>,
     facts: BTreeMap<String, String>,
-    trouble: Option<BenchError>,
+    pending_error: Option<BenchError>,
     hosts: PhantomData<&'a dyn Host>,
 }
 
 impl<'a> AgentTraffic<'a> {
-    /// Starts the agents, the receiver first, and waits until all are ready. Each sender is
-    /// paired with its destination MAC.
+    /// Starts the agents, the receiver first, and waits until all are ready. Each sender is paired
+    /// with its destination MAC.
     ///
     /// # Errors
-    /// When an agent can't be started, has another version, or is not ready in time: names
-    /// host, command and its last output.
+    /// Fails if an agent cannot be started, has another version, or is not ready in time; the error
+    /// names the host and the command and quotes the last output.
     pub fn arm(
         senders: &[(End<'a>, [u8; 6])],
         receiver: &End<'a>,
@@ -140,14 +144,14 @@ impl<'a> AgentTraffic<'a> {
         let mut first_number = 0;
         let mut armed = Vec::new();
         for (end, next_hop_mac) in senders {
-            let own = end.cpus.len().max(1);
-            let share = own as f64 / threads as f64;
+            let thread_count = end.cpus.len().max(1);
+            let share = thread_count as f64 / threads as f64;
             let counted = load.limit.map(|packets| {
                 counted_of(
                     packets,
-                    first_number..first_number + own,
+                    first_number..first_number + thread_count,
                     threads,
-                    load.stream.flows.count(),
+                    load.flows.count(),
                 )
             });
             let order = Order::Send(SendOrder {
@@ -165,7 +169,7 @@ impl<'a> AgentTraffic<'a> {
                 cpus: end.cpus.clone(),
                 at_most_ns,
             });
-            first_number += own;
+            first_number += thread_count;
             let (agent, more) = Conversation::begin(end.host, &end.program, "send", &order)?;
             for (name, value) in more {
                 // Two senders may use different mechanisms.
@@ -188,7 +192,7 @@ impl<'a> AgentTraffic<'a> {
             arrivals: Arrivals::default(),
             delays: None,
             facts,
-            trouble: None,
+            pending_error: None,
             hosts: PhantomData,
         })
     }
@@ -198,8 +202,8 @@ impl<'a> AgentTraffic<'a> {
         self.facts.clone()
     }
 
-    /// Length of the window by the senders' own clocks, nanoseconds, their mean; none
-    /// before it has closed.
+    /// Mean length of the window by the senders' own clocks, nanoseconds; `None` before the window
+    /// has closed.
     pub fn window_ns(&self) -> Option<u64> {
         let lengths: Option<Vec<u64>> = self.senders.iter().map(SendingAgent::window_ns).collect();
         let lengths = lengths.filter(|lengths| !lengths.is_empty())?;
@@ -207,7 +211,7 @@ impl<'a> AgentTraffic<'a> {
         Some(sum / lengths.len() as u64)
     }
 
-    /// Sends an order to all senders at once and reads their counters.
+    /// Sends an order to all senders in parallel and reads their counters.
     fn all_senders(&mut self, order: &Order) -> Result<(), BenchError> {
         for sender in &mut self.senders {
             sender.agent.tell(order)?;
@@ -223,7 +227,7 @@ impl<'a> AgentTraffic<'a> {
         self.all_senders(&Order::Phase { phase: phase as u8 })?;
         let after_ns = clock::monotonic_ns();
         for sender in &mut self.senders {
-            let edge = Edge { before_ns, after_ns, theirs_ns: sender.last.at_ns };
+            let edge = Edge { before_ns, after_ns, sender_ns: sender.last.at_ns };
             match phase {
                 Phase::WarmUp => {}
                 Phase::Window => sender.opened = Some(edge),
@@ -233,7 +237,7 @@ impl<'a> AgentTraffic<'a> {
         Ok(())
     }
 
-    fn ask(&mut self, flows: bool) -> Result<(), BenchError> {
+    fn query(&mut self, flows: bool) -> Result<(), BenchError> {
         let order = Order::Report { flows };
         for sender in self.senders.iter_mut().filter(|sender| !sender.stopped) {
             sender.agent.tell(&order)?;
@@ -255,23 +259,23 @@ impl<'a> AgentTraffic<'a> {
         Ok(())
     }
 
-    /// Keeps the first error for a call that can return it; agents are not queried after it.
-    fn note(&mut self, work: impl FnOnce(&mut Self) -> Result<(), BenchError>) {
-        if self.trouble.is_none() {
-            self.trouble = work(self).err();
+    /// Keeps the first error for a call that can return it. Agents are not queried after an error.
+    fn keep_error(&mut self, work: impl FnOnce(&mut Self) -> Result<(), BenchError>) {
+        if self.pending_error.is_none() {
+            self.pending_error = work(self).err();
         }
     }
 
-    /// Returns the error that was kept.
-    fn take_trouble(&mut self) -> Result<(), BenchError> {
-        self.trouble.take().map_or(Ok(()), Err)
+    /// Returns the kept error.
+    fn take_pending_error(&mut self) -> Result<(), BenchError> {
+        self.pending_error.take().map_or(Ok(()), Err)
     }
 }
 
 impl SendingAgent {
     fn window_ns(&self) -> Option<u64> {
         let (opened, closed) = (self.opened?, self.closed?);
-        closed.theirs_ns.checked_sub(opened.theirs_ns)
+        closed.sender_ns.checked_sub(opened.sender_ns)
     }
 
     /// Fails if this machine's clock and the sender's disagree about the window's length.
@@ -280,15 +284,15 @@ impl SendingAgent {
         let least = closed.before_ns.saturating_sub(opened.after_ns);
         let most = closed.after_ns.saturating_sub(opened.before_ns);
         let slack = SLACK_NS + most / 1000;
-        let theirs = self.window_ns();
-        if theirs.is_some_and(|ns| (least.saturating_sub(slack)..=most + slack).contains(&ns)) {
+        let by_sender = self.window_ns();
+        if by_sender.is_some_and(|ns| (least.saturating_sub(slack)..=most + slack).contains(&ns)) {
             return Ok(());
         }
-        let theirs =
-            theirs.map_or("less than nothing".into(), |ns| format!("{:.4} s", seconds(ns)));
+        let by_sender =
+            by_sender.map_or("less than nothing".into(), |ns| format!("{:.4} s", seconds(ns)));
         Err(BenchError::environment(
             format!(
-                "the window took {theirs} by the clock of {}, but {:.4} to {:.4} s by this \
+                "the window took {by_sender} by the clock of {}, but {:.4} to {:.4} s by this \
                  machine's: one of them jumps",
                 self.agent.host(),
                 seconds(least),
@@ -301,11 +305,11 @@ impl SendingAgent {
     }
 }
 
-/// The part of counted packets for the agent with these of all `threads`.
-fn counted_of(packets: u64, own: Range<usize>, threads: usize, flows: u32) -> Counted {
+/// Share of counted packets for the agent with these threads out of `threads`.
+fn counted_of(packets: u64, numbers: Range<usize>, threads: usize, flows: u32) -> Counted {
     let share = |number| Counted::packets(packets).share(number, threads, flows);
-    let packets = own.clone().map(|number| share(number).packets).sum();
-    Counted { packets, ..share(own.start) }
+    let packets = numbers.clone().map(|number| share(number).packets).sum();
+    Counted { packets, ..share(numbers.start) }
 }
 
 fn seconds(ns: u64) -> f64 {
@@ -314,22 +318,22 @@ fn seconds(ns: u64) -> f64 {
 
 impl Traffic for AgentTraffic<'_> {
     fn start(&mut self) -> Result<(), BenchError> {
-        self.take_trouble()?;
+        self.take_pending_error()?;
         self.all_senders(&Order::Start)
     }
 
     fn set_phase(&mut self, phase: Phase) {
-        // The trial says it again before it stops.
+        // The trial sets the last phase again before it stops.
         let closed = self.senders.iter().all(|sender| sender.closed.is_some() || sender.stopped);
         if phase != Phase::After || !closed {
-            self.note(|traffic| traffic.begin_phase(phase));
+            self.keep_error(|traffic| traffic.begin_phase(phase));
         }
     }
 
     fn set_rate(&mut self, rate_pps: f64) -> Result<(), BenchError> {
-        self.take_trouble()?;
+        self.take_pending_error()?;
         let threads = self.threads.iter().sum::<usize>().max(1);
-        let shares = self.threads.iter().map(|&own| rate_pps * own as f64 / threads as f64);
+        let shares = self.threads.iter().map(|&count| rate_pps * count as f64 / threads as f64);
         for (sender, share) in self.senders.iter_mut().zip(shares) {
             sender.agent.tell(&Order::Rate { rate_pps: share })?;
         }
@@ -340,7 +344,7 @@ impl Traffic for AgentTraffic<'_> {
     }
 
     fn snapshot(&mut self) -> Snapshot {
-        self.note(|traffic| traffic.ask(false));
+        self.keep_error(|traffic| traffic.query(false));
         let mut sent = [0_u64; PHASES];
         for sender in &self.senders {
             for (sum, packets) in sent.iter_mut().zip(sender.last.packets) {
@@ -361,14 +365,14 @@ impl Traffic for AgentTraffic<'_> {
     }
 
     fn stop(&mut self) -> Result<(), BenchError> {
-        // Senders are stopped in spite of earlier errors.
-        let (mut stopped, before) = (Ok(()), self.trouble.is_some());
+        // Stops the senders even after earlier errors.
+        let (mut stopped, before) = (Ok(()), self.pending_error.is_some());
         for sender in &mut self.senders {
             let _ = sender.agent.tell(&Order::Stop);
         }
         for sender in &mut self.senders {
             sender.stopped = true;
-            // After an error don't wait for an agent: dropping it ends it.
+            // After an error don't wait for the agent: dropping it ends it.
             if before {
                 continue;
             }
@@ -377,19 +381,19 @@ impl Traffic for AgentTraffic<'_> {
                 Err(error) => stopped = stopped.and(Err(error)),
             }
         }
-        self.take_trouble()?;
+        self.take_pending_error()?;
         stopped?;
         self.senders.iter().try_for_each(SendingAgent::check_clock)?;
-        self.ask(false)
+        self.query(false)
     }
 
     fn flows_seen(&mut self) -> Option<u32> {
-        self.note(|traffic| traffic.ask(true));
+        self.keep_error(|traffic| traffic.query(true));
         self.flows
     }
 
     fn arrivals(&mut self) -> Arrivals {
-        self.note(|traffic| traffic.ask(true));
+        self.keep_error(|traffic| traffic.query(true));
         self.arrivals.clone()
     }
 
@@ -398,7 +402,7 @@ impl Traffic for AgentTraffic<'_> {
     }
 
     fn evidence(&mut self) -> Evidence {
-        // The DUT is another machine, whose own reading covers the window.
+        // The DUT is on another machine; its own readings cover the window.
         Evidence::default()
     }
 
@@ -407,7 +411,7 @@ impl Traffic for AgentTraffic<'_> {
     }
 
     fn finish(&mut self) -> Result<(), BenchError> {
-        self.take_trouble()?;
+        self.take_pending_error()?;
         if let Some(mut receiver) = self.receiver.take() {
             receiver.tell(&Order::Stop)?;
             self.last = receiver.received()?;

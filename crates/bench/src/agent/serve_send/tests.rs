@@ -57,7 +57,7 @@ fn sent(line: &str) -> Sent {
 const LONG: Duration = Duration::from_secs(60);
 
 #[test]
-fn orders_are_carried_out_in_turn_and_answered_each() {
+fn orders_are_executed_in_turn_with_one_answer_each() {
     let orders = [
         order(LONG),
         Order::Report { flows: false },
@@ -70,33 +70,36 @@ fn orders_are_carried_out_in_turn_and_answered_each() {
         Order::Start,
     ];
     let wire = Shared::default();
-    let (result, said) = served(Cursor::new(lines(&orders)), &|| false, &wire);
+    let (result, answers) = served(Cursor::new(lines(&orders)), &|| false, &wire);
     result.expect("served");
-    assert_eq!(said.len(), 2 + 6, "{said:?}");
-    assert_eq!(serde_json::from_str::<Hello>(&said[0]).expect("hello"), Hello::own());
-    assert!(said[1].contains(r#""answer":"ready""#) && said[1].contains("fake"), "{said:?}");
-    // Two senders, each of which sends ten packets when it is asked.
-    let counts: Vec<[u64; 4]> = said[2..].iter().map(|line| sent(line).packets).collect();
+    assert_eq!(answers.len(), 2 + 6, "{answers:?}");
+    assert_eq!(serde_json::from_str::<Hello>(&answers[0]).expect("hello"), Hello::own());
+    assert!(
+        answers[1].contains(r#""answer":"ready""#) && answers[1].contains("fake"),
+        "{answers:?}"
+    );
+    // Two senders, each of which sends ten packets per query.
+    let counts: Vec<[u64; 4]> = answers[2..].iter().map(|line| sent(line).packets).collect();
     assert_eq!(
         counts,
         [[0; 4], [20, 0, 0, 0], [20, 20, 0, 0], [20, 40, 0, 0], [20, 40, 20, 0], [20, 40, 40, 0]]
     );
-    let times: Vec<u64> = said[2..].iter().map(|line| sent(line).at_ns).collect();
+    let times: Vec<u64> = answers[2..].iter().map(|line| sent(line).at_ns).collect();
     assert!(times.is_sorted() && times[0] > 0, "{times:?}");
-    assert_eq!(sent(&said[7]).missed, 2);
+    assert_eq!(sent(&answers[7]).missed, 2);
     assert_eq!(wire.lock().expect("the wire").sending, 0);
 }
 
 #[test]
-fn a_controller_that_is_gone_ends_the_traffic() {
+fn disconnected_controller_ends_the_traffic() {
     let wire = Shared::default();
     let orders = lines(&[order(LONG), Order::Start]);
-    let (result, said) = served(Cursor::new(orders), &|| false, &wire);
+    let (result, answers) = served(Cursor::new(orders), &|| false, &wire);
     result.expect("no error");
-    assert_eq!(said.len(), 3);
+    assert_eq!(answers.len(), 3);
     assert_eq!(wire.lock().expect("the wire").sending, 0);
 
-    // The same when nobody reads what is said.
+    // The same if the output is closed.
     let (reader, mut closed) = pipe().expect("a pipe");
     drop(reader);
     let orders = lines(&[order(LONG), Order::Start]);
@@ -105,20 +108,23 @@ fn a_controller_that_is_gone_ends_the_traffic() {
 }
 
 #[test]
-fn time_that_is_over_ends_the_traffic_aloud() {
+fn time_limit_ends_the_traffic_with_an_error() {
     let wire = Shared::default();
     let (theirs, mut ours) = pipe().expect("a pipe");
     let orders = lines(&[order(Duration::from_millis(1)), Order::Start]);
     ours.write_all(orders.as_bytes()).expect("written");
-    let (result, said) = served(theirs, &|| false, &wire);
+    let (result, answers) = served(theirs, &|| false, &wire);
     assert!(result.expect_err("an error").to_string().contains("time that the order gave"));
-    assert!(said[3].contains(r#""answer":"failed""#) && said[3].contains("over"), "{said:?}");
+    assert!(
+        answers[3].contains(r#""answer":"failed""#) && answers[3].contains("over"),
+        "{answers:?}"
+    );
     assert_eq!(wire.lock().expect("the wire").sending, 0);
     drop(ours);
 }
 
 #[test]
-fn a_signal_ends_the_traffic() {
+fn signal_ends_the_traffic() {
     let (wire, stop) = (Shared::default(), Arc::new(AtomicBool::new(false)));
     let (theirs, mut ours) = pipe().expect("a pipe");
     ours.write_all(lines(&[order(LONG), Order::Start]).as_bytes()).expect("written");
@@ -127,13 +133,13 @@ fn a_signal_ends_the_traffic() {
         std::thread::sleep(Duration::from_millis(100));
         flag.store(true, Ordering::Relaxed);
     });
-    let (result, said) = served(theirs, &|| stop.load(Ordering::Relaxed), &wire);
+    let (result, answers) = served(theirs, &|| stop.load(Ordering::Relaxed), &wire);
     result.expect("no error");
-    assert_eq!((said.len(), wire.lock().expect("the wire").sending), (3, 0));
+    assert_eq!((answers.len(), wire.lock().expect("the wire").sending), (3, 0));
 }
 
 #[test]
-fn what_is_no_order_is_told_back() {
+fn invalid_orders_are_answered_with_an_error() {
     let wire = Shared::default();
     let hello = lines(&[]);
     for (text, what) in [
@@ -144,18 +150,18 @@ fn what_is_no_order_is_told_back() {
         (lines(&[order(LONG), Order::Phase { phase: 3 }]), "can't do that now"),
         (lines(&[order(LONG), order(LONG)]), "can't do that now"),
     ] {
-        let (result, said) = served(Cursor::new(text), &|| false, &wire);
+        let (result, answers) = served(Cursor::new(text), &|| false, &wire);
         assert!(result.expect_err(what).to_string().contains(what), "{what}");
-        assert!(said.last().is_some_and(|line| line.contains("failed")), "{said:?}");
+        assert!(answers.last().is_some_and(|line| line.contains("failed")), "{answers:?}");
     }
-    // What can't be opened is told with its next step.
+    // A failure to open is sent with its next step.
     let mut output = Vec::new();
     let orders = Cursor::new(lines(&[order(LONG)]));
     let refused = |_: &SendOrder| Err(BenchError::environment("no way to send", "be root"));
     serve(orders, &mut output, &|| false, refused).expect_err("refused");
-    let said = String::from_utf8(output).expect("text");
+    let output = String::from_utf8(output).expect("text");
     assert!(
-        said.ends_with(
+        output.ends_with(
             "{\"answer\":\"failed\",\"what\":\"no way to send\",\"next\":\"be root\"}\n"
         )
     );

@@ -47,9 +47,9 @@ fn failure<T>(result: Result<T, BenchError>) -> String {
 }
 
 #[test]
-fn a_trial_over_agents_counts_exactly() {
+fn trial_with_agents_counts_exactly() {
     let wire = Shared::default();
-    wire.lock().expect("the wire").foreign = 5; // before we came
+    wire.lock().expect("the wire").foreign = 5; // sent before this run
     let (one, two) =
         (Threads { name: "one", wire: wire.clone() }, Threads { name: "two", wire: wire.clone() });
     let far = Threads { name: "far", wire: wire.clone() };
@@ -72,27 +72,31 @@ fn a_trial_over_agents_counts_exactly() {
         awaited: trial::Awaited::default(),
         account: &mut trial::Unasked,
     };
-    let seen = trial::run(&mut traffic, &SystemClock, order, &mut NoopObserver).expect("a trial");
-    assert_eq!(seen.window.offered, seen.window.forwarded);
-    assert_eq!(seen.total.offered, seen.total.forwarded);
-    assert!(seen.window.offered >= 60 && seen.total.offered > seen.window.offered, "{seen:?}");
-    assert_eq!((seen.foreign, seen.unstamped, seen.flows_seen), (0, 0, Some(16)));
-    assert_eq!(Some(seen.window_ns), traffic.window_ns());
+    let outcome =
+        trial::run(&mut traffic, &SystemClock, order, &mut NoopObserver).expect("a trial");
+    assert_eq!(outcome.window.offered, outcome.window.forwarded);
+    assert_eq!(outcome.total.offered, outcome.total.forwarded);
+    assert!(
+        outcome.window.offered >= 60 && outcome.total.offered > outcome.window.offered,
+        "{outcome:?}"
+    );
+    assert_eq!((outcome.foreign, outcome.unstamped, outcome.flows_seen), (0, 0, Some(16)));
+    assert_eq!(Some(outcome.window_ns), traffic.window_ns());
     let delays = traffic.delays().expect("the receiver's");
     assert_eq!((delays.packets(), delays.sum_ns), (1, 1500));
-    assert!(seen.window_ns >= 59 * MS, "{} ns", seen.window_ns);
+    assert!(outcome.window_ns >= 59 * MS, "{} ns", outcome.window_ns);
     assert_eq!(wire.lock().expect("the wire").sending, 0);
 }
 
 #[test]
-fn senders_share_rate_and_numbers() {
+fn senders_share_rate_and_thread_numbers() {
     let (near, far) = (Script::ready([]), Script::ready([nothing_received()]));
     let two = [(&near, vec![1, 2]), (&near, vec![5])];
     let senders: Vec<_> =
         two.map(|(host, cpus)| (End { cpus, ..end(host as &dyn Host) }, [2, 0, 0, 0, 0, 9])).into();
     AgentTraffic::arm(&senders, &end(&far), &load()).expect("armed");
-    let told = near.told.lock().expect("told");
-    let orders: Vec<SendOrder> = [&told[1], &told[3]]
+    let lines = near.told.lock().expect("told");
+    let orders: Vec<SendOrder> = [&lines[1], &lines[3]]
         .map(|line| match serde_json::from_str(line) {
             Ok(Order::Send(order)) => order,
             other => panic!("{line}: {other:?}"),
@@ -107,7 +111,7 @@ fn senders_share_rate_and_numbers() {
 }
 
 #[test]
-fn another_version_is_refused() {
+fn receiver_of_another_version_is_rejected() {
     let hello = r#"{"fwdlab":"0.0.1","protocol":9}"#.to_owned();
     let (near, far) = (Script::ready([]), Script::saying([hello]));
     let error = failure(arm(&[&near], &far));
@@ -117,7 +121,7 @@ fn another_version_is_refused() {
 }
 
 #[test]
-fn a_receiver_that_is_never_ready_is_named_with_its_last_words() {
+fn receiver_that_is_never_ready_is_reported_with_its_last_output() {
     let hello = serde_json::to_string(&crate::agent::protocol::Hello::own()).expect("JSON");
     let far = Script::saying([hello]).ending("exit status: 3", "1\n2\n\n3\n4\n5\n6: no BPF\n");
     let error = failure(arm(&[], &far));
@@ -126,16 +130,16 @@ fn a_receiver_that_is_never_ready_is_named_with_its_last_words() {
         "{error}"
     );
     assert!(error.ends_with("exit status: 3; 2; 3; 4; 5; 6: no BPF"), "{error}");
-    // One that can't be found says nothing at all.
+    // A program that is not installed prints nothing on standard output.
     let none = Script::default().ending("exit status: 127", "not found");
     assert!(failure(arm(&[], &none)).contains("not found"));
-    // Neither is garbage an answer.
+    // Other output is not an answer.
     let error = failure(arm(&[], &Script::saying(["Welcome!".into()])));
     assert!(error.contains("it says `Welcome!`, which is no answer"), "{error}");
 }
 
 #[test]
-fn what_an_agent_can_not_do_has_its_next_step() {
+fn failure_of_an_agent_has_a_next_step() {
     let failed = Answer::Failed { what: "no interface".into(), next: "look".into() };
     let hello = serde_json::to_string(&crate::agent::protocol::Hello::own()).expect("JSON");
     let line = serde_json::to_string(&failed).expect("JSON");
@@ -145,7 +149,7 @@ fn what_an_agent_can_not_do_has_its_next_step() {
 }
 
 #[test]
-fn a_receiver_killed_in_the_trial_is_an_error_of_stop_and_senders_are_stopped() {
+fn receiver_killed_during_the_trial_fails_stop() {
     let near = Script::ready((0..10).map(sent_at));
     let counted = Received { packets: [5, 0, 0, 0], ..Received::default() };
     let far = Script::ready([nothing_received(), Answer::Received(Box::new(counted))])
@@ -154,7 +158,7 @@ fn a_receiver_killed_in_the_trial_is_an_error_of_stop_and_senders_are_stopped() 
     traffic.start().expect("started");
     let begin = Instant::now();
     assert_eq!(traffic.snapshot().received, [5, 0, 0, 0]);
-    // From now on it is dead; counters stay as they were.
+    // From here on the receiver is dead; its counters stay unchanged.
     assert_eq!(traffic.snapshot().received, [5, 0, 0, 0]);
     traffic.set_phase(Phase::Window);
     assert_eq!(traffic.snapshot().received, [5, 0, 0, 0]);
@@ -168,7 +172,7 @@ fn a_receiver_killed_in_the_trial_is_an_error_of_stop_and_senders_are_stopped() 
 }
 
 #[test]
-fn a_receiver_that_dies_after_the_senders_is_an_error_of_the_end() {
+fn receiver_killed_after_the_senders_stop_fails_finish() {
     let near = Script::ready((0..10).map(sent_at));
     let far = Script::ready((0..2).map(|_| nothing_received())).ending("signal: 9", "");
     let mut traffic = arm(&[&near], &far).expect("armed");
@@ -180,8 +184,8 @@ fn a_receiver_that_dies_after_the_senders_is_an_error_of_the_end() {
 }
 
 #[test]
-fn the_window_is_the_mean_of_the_senders_clocks() {
-    // After ready: start, window, after, stop; the second clock began long ago.
+fn window_is_the_mean_over_the_senders_clocks() {
+    // Times after ready: start, window, after, stop. The second clock started long ago.
     let one = Script::ready([0, 100_000, 400_000, 500_000].map(sent_at));
     let far_ahead = [7 << 50; 4].iter().zip([0, 0, 500_000, 500_000]);
     let two = Script::ready(far_ahead.map(|(base, ns)| sent_at(base + ns)));
@@ -191,14 +195,14 @@ fn the_window_is_the_mean_of_the_senders_clocks() {
     traffic.set_phase(Phase::Window);
     assert_eq!(traffic.window_ns(), None);
     traffic.set_phase(Phase::After);
-    traffic.set_phase(Phase::After); // heard by nobody
+    traffic.set_phase(Phase::After); // not sent again
     assert_eq!(traffic.window_ns(), Some(400_000));
     traffic.stop().expect("stopped");
     assert_eq!(one.told.lock().expect("told").len(), 6);
 }
 
 #[test]
-fn a_clock_that_jumps_is_an_error() {
+fn clock_jump_is_an_error() {
     for closed in [10_000 * MS, 0] {
         let near = Script::ready([5 * MS, 10 * MS, closed, closed].map(sent_at));
         let far = Script::ready((0..9).map(|_| nothing_received()));
@@ -215,7 +219,7 @@ fn a_clock_that_jumps_is_an_error() {
 }
 
 #[test]
-fn what_a_sender_meets_is_said_by_stop() {
+fn sender_failure_is_returned_by_stop() {
     let wire = Shared::default();
     let near = Threads { name: "near", wire: wire.clone() };
     let far = Threads { name: "far", wire: wire.clone() };
@@ -228,7 +232,7 @@ fn what_a_sender_meets_is_said_by_stop() {
 }
 
 #[test]
-fn counts_of_unsent_traffic_are_nothing() {
+fn counters_are_zero_before_the_start() {
     let wire = Shared::default();
     let host = Threads { name: "any", wire };
     let mut traffic = arm(&[&host], &host).expect("armed");
