@@ -4,14 +4,14 @@ use crate::agent::End;
 use crate::host::Host;
 use fwdlab_model::lab::System;
 
-/// The end of a cable that packets are sent from.
+/// Sending end of a cable.
 pub(super) struct FarEnd<'a> {
     /// `host:interface`.
     pub(super) name: String,
     pub(super) end: End<'a>,
 }
 
-/// The end of a cable at the DUT.
+/// End of a cable at the DUT.
 pub(super) struct DutEnd<'a> {
     /// `host:interface`.
     pub(super) name: String,
@@ -19,6 +19,6 @@ pub(super) struct DutEnd<'a> {
     pub(super) mac: [u8; 6],
     pub(super) host: &'a dyn Host,
     pub(super) system: System,
-    /// All interfaces of the DUT that have cables.
+    /// All interfaces of the DUT with cables.
     pub(super) interfaces: &'a [String],
 }

@@ -19,19 +19,19 @@ const SENDING: Duration = Duration::from_secs(2);
 /// Ceiling of one sender.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CeilingReport {
-    /// `host:interface` that sent.
+    /// Sending `host:interface`.
     pub from: String,
-    /// `host:interface` of the DUT that counted.
+    /// Counting `host:interface` of the DUT.
     pub to: String,
     /// Bytes of a frame with FCS.
     pub frame_size: u16,
-    /// Seconds, by the sender's clock.
+    /// Duration by the sender's clock, seconds.
     pub seconds: Option<f64>,
-    /// Packets a second that were sent.
+    /// Packets sent per second.
     pub sent_pps: Option<f64>,
-    /// Packets a second that came in at the DUT: the ceiling.
+    /// Packets received by the DUT per second: the ceiling.
     pub arrived_pps: Option<f64>,
-    /// The verdict.
+    /// Verdict.
     #[serde(flatten)]
     pub probe: Probe,
 }
@@ -62,7 +62,7 @@ pub(super) fn measure(far: &FarEnd<'_>, dut: &DutEnd<'_>, run_id: u32) -> Ceilin
                 dut.name,
                 Burst::FRAME
             );
-            // Packets that the card drops are a finding; no packets at all are an error.
+            // Packets dropped by the card are a finding; no packets at all are an error.
             report.probe = match arrived < sent / 100 {
                 false => good(&name, detail),
                 true => bad(&name, detail, next(arrived)),
@@ -72,11 +72,11 @@ pub(super) fn measure(far: &FarEnd<'_>, dut: &DutEnd<'_>, run_id: u32) -> Ceilin
     report
 }
 
-/// What to look at when almost nothing of what was sent came in.
+/// Next step if almost none of the sent packets arrived.
 fn next(arrived: u64) -> &'static str {
     match arrived {
         0 => "see above where the cable leads",
-        // The cable is right: something came along it.
+        // The cable is right: something arrived.
         _ => {
             "the interface takes no more, or the DUT is a virtual machine whose tap drops the \
              rest (`ip -s link` on its host counts them): measure at a rate that it takes \
@@ -99,13 +99,13 @@ fn attempt(far: &FarEnd<'_>, dut: &DutEnd<'_>, run_id: u32) -> Result<Rates, Ben
     if let Some(why) = fact("sender falls back") {
         engine += &format!("; tried in vain: {why}");
     }
-    let own = std::slice::from_ref(&dut.interface);
-    let before = counter::read(dut.host, dut.system, own)?;
+    let interfaces = std::slice::from_ref(&dut.interface);
+    let before = counter::read(dut.host, dut.system, interfaces)?;
     let fired = burst.fire(None, SENDING)?;
     let count = |received: &counter::Received| received.get(&dut.interface).copied().unwrap_or(0);
     let received =
         counter::since(dut.host, dut.system, &before, |received| count(received) >= fired.packets)?;
-    // Before a card has counted anything there is a time, but no rate.
+    // Avoids a division by zero if the card has counted nothing yet.
     let seconds = fired.seconds.max(1e-9);
     Ok(Rates { sent: fired.packets, arrived: count(&received), seconds, engine })
 }
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_right_cable_is_not_sent_back_to_the_cables() {
+    fn hint_names_the_cable_only_without_any_arrival() {
         assert!(next(0).contains("cable"));
         assert!(next(88_200).contains("tap") && !next(88_200).contains("where the cable leads"));
     }

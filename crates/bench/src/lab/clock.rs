@@ -8,7 +8,7 @@ use jiff::Timestamp;
 /// Maximum acceptable offset, in seconds.
 const LIMIT: f64 = 1.0;
 
-/// Bounds of a difference in seconds, host less this machine.
+/// Bounds of a difference in seconds: the host's time minus this machine's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Difference {
     low: f64,
@@ -16,10 +16,10 @@ struct Difference {
 }
 
 impl Difference {
-    /// From whole seconds that a host told between two moments here, all since 1970. It
-    /// told them within the second that begins with them.
-    fn new(told: f64, before: f64, after: f64) -> Difference {
-        Difference { low: told - after, high: told + 1.0 - before }
+    /// From whole seconds that the host reported between two moments of this machine, all since
+    /// 1970. The host's time was within the second that starts with the reported value.
+    fn new(reported: f64, before: f64, after: f64) -> Difference {
+        Difference { low: reported - after, high: reported + 1.0 - before }
     }
 
     /// False if the offset is certainly beyond the limit.
@@ -28,18 +28,18 @@ impl Difference {
     }
 }
 
-/// Queries a host's time.
+/// Queries the host's time.
 pub(super) fn probe(host: &dyn Host) -> Probe {
     let before = now();
-    let told = match host.run(&["date", "+%s"], "") {
-        Ok(told) => told,
+    let output = match host.run(&["date", "+%s"], "") {
+        Ok(output) => output,
         Err(error) => return failed("clock", error),
     };
     let after = now();
-    let Ok(seconds) = told.trim().parse::<u32>() else {
+    let Ok(seconds) = output.trim().parse::<u32>() else {
         return bad(
             "clock",
-            format!("`{}` is no time", told.trim()),
+            format!("`{}` is no time", output.trim()),
             "see what `date +%s` says there",
         );
     };
@@ -65,7 +65,7 @@ mod tests {
     use crate::host::FakeHost;
 
     #[test]
-    fn differences_are_bounded_by_the_round_trip_and_the_second() {
+    fn difference_is_bounded_by_the_round_trip_and_the_second() {
         let difference = Difference::new(1000.0, 1000.2, 1000.5);
         assert!((difference.low + 0.5).abs() < 1e-9 && (difference.high - 0.8).abs() < 1e-9);
         assert!(difference.is_small());
@@ -77,16 +77,16 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_lives_in_another_time_is_told() {
-        let says = |text: &str| {
+    fn host_with_a_wrong_clock_is_reported() {
+        let probe_with = |text: &str| {
             let mut host = FakeHost::default();
             host.outputs.insert("date +%s".into(), text.into());
             probe(&host)
         };
         let here = format!("{}\n", Timestamp::now().as_second());
-        assert!(says(&here).works);
-        let other = says("86400\n");
+        assert!(probe_with(&here).works);
+        let other = probe_with("86400\n");
         assert!(!other.works && other.next.contains("NTP"), "{other:?}");
-        assert!(says("noon\n").detail.contains("`noon` is no time"));
+        assert!(probe_with("noon\n").detail.contains("`noon` is no time"));
     }
 }

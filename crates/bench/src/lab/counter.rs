@@ -1,4 +1,4 @@
-//! Received frames of an interface, by its system's counters.
+//! Frames received by an interface, from its system's counters.
 
 use crate::error::BenchError;
 use crate::host::Host;
@@ -18,7 +18,7 @@ pub(super) type Received = BTreeMap<String, u64>;
 /// Reads the counters of a host's interfaces.
 ///
 /// # Errors
-/// When one is missing, or what the host says is not understood.
+/// Fails if a counter is missing or the host's output cannot be parsed.
 pub(super) fn read(
     host: &dyn Host,
     system: System,
@@ -34,11 +34,11 @@ pub(super) fn read(
     interfaces.iter().map(one).collect()
 }
 
-/// Reads until `is_enough` of what was received since `before`, or time is over: what was
-/// received by then.
+/// Reads until `is_enough` accepts the frames received since `before`, or the time limit; returns
+/// the frames received.
 ///
 /// # Errors
-/// As [`read`].
+/// The errors of [`read`].
 pub(super) fn since(
     host: &dyn Host,
     system: System,
@@ -62,23 +62,23 @@ pub(super) fn since(
 fn linux(host: &dyn Host, name: &str) -> Result<u64, BenchError> {
     let path = format!("/sys/class/net/{name}/statistics/rx_packets");
     let text = host.get(&path)?;
-    text.parse().map_err(|_| odd(host, &path, &text))
+    text.parse().map_err(|_| unreadable(host, &path, &text))
 }
 
-/// `netstat -I` has a row for each address of an interface; that of its link counts all
+/// `netstat -I` prints a row for each address of an interface; the row of its link counts all
 /// frames (netstat(1)).
 fn freebsd(host: &dyn Host, name: &str) -> Result<u64, BenchError> {
     let argv = ["netstat", "-I", name, "-b", "-n", "--libxo", "json"];
     let text = host.run(&argv, "")?;
-    let said: Option<Value> = serde_json::from_str(&text).ok();
-    let rows = said.as_ref().and_then(|said| said["statistics"]["interface"].as_array());
+    let json: Option<Value> = serde_json::from_str(&text).ok();
+    let rows = json.as_ref().and_then(|json| json["statistics"]["interface"].as_array());
     let is_link = |row: &&Value| row["network"].as_str().is_some_and(|n| n.starts_with("<Link"));
     rows.and_then(|rows| rows.iter().find(is_link))
         .and_then(|row| row["received-packets"].as_u64())
-        .ok_or_else(|| odd(host, &argv.join(" "), &text))
+        .ok_or_else(|| unreadable(host, &argv.join(" "), &text))
 }
 
-fn odd(host: &dyn Host, command: &str, text: &str) -> BenchError {
+fn unreadable(host: &dyn Host, command: &str, text: &str) -> BenchError {
     let first = text.lines().next().unwrap_or_default();
     BenchError::Program {
         command: command.into(),
@@ -92,13 +92,13 @@ mod tests {
     use super::*;
     use crate::host::{FakeHost, LocalHost};
 
-    /// In the form of FreeBSD's netstat(1), whose link row comes first.
+    /// Format of FreeBSD's netstat(1), whose link row comes first.
     const NETSTAT: &str = r#"{"__version": "2", "statistics": {"interface": [
         {"name":"cxl0","flags":"0x8843","mtu":1500,"network":"<Link#5>","address":"00:07:43:2e:e4:70","received-packets":123456,"received-errors":0,"dropped-packets":0,"received-bytes":7407360,"sent-packets":9,"send-errors":0,"sent-bytes":540,"collisions":0},
         {"name":"cxl0","network":"198.18.0.0/24","address":"198.18.0.10","received-packets":7,"received-bytes":420,"sent-packets":3,"sent-bytes":180}]}}"#;
 
     #[test]
-    fn netstat_is_understood_or_quoted() {
+    fn netstat_is_parsed_or_quoted() {
         let mut host = FakeHost::default();
         host.outputs.insert("netstat -I".into(), NETSTAT.into());
         let names = ["cxl0".to_owned()];
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn sysfs_is_understood_or_quoted() {
+    fn sysfs_is_parsed_or_quoted() {
         assert!(read(&LocalHost, System::Linux, &["lo".into()]).is_ok());
         let host = FakeHost::default();
         let path = "/sys/class/net/eth1/statistics/rx_packets".to_owned();

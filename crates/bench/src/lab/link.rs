@@ -5,7 +5,7 @@ use crate::error::BenchError;
 use crate::host::Host;
 use fwdlab_model::lab::System;
 
-/// The command that lists a system's interfaces.
+/// Command that lists a system's interfaces.
 pub(super) fn listing(system: System) -> &'static str {
     match system {
         System::Linux => "ip -br link",
@@ -18,19 +18,19 @@ pub(super) fn listing(system: System) -> &'static str {
 pub(super) struct InterfaceState {
     /// MAC in lower case.
     pub(super) mac: Option<String>,
-    /// Up, and with carrier.
+    /// True if up with carrier.
     pub(super) up: bool,
-    /// That, in words.
+    /// Description of the state.
     pub(super) state: String,
     /// Largest packet, bytes.
     pub(super) mtu: Option<u32>,
 }
 
-/// Of a Linux or FreeBSD interface that is not up.
+/// State of a Linux or FreeBSD interface that is not up.
 const OFF: &str = "switched off";
 
 impl InterfaceState {
-    /// What to do about an interface that is not up.
+    /// Next step for an interface that is not up.
     pub(super) fn next(&self, system: System, name: &str) -> String {
         let command = match system {
             System::Linux => format!("ip link set {name} up"),
@@ -46,7 +46,7 @@ impl InterfaceState {
 /// Queries an interface.
 ///
 /// # Errors
-/// When there is none of this name.
+/// Fails if there is no interface of this name.
 pub(super) fn interface_state(
     host: &dyn Host,
     system: System,
@@ -58,14 +58,14 @@ pub(super) fn interface_state(
     }
 }
 
-/// Line rate that an interface has negotiated, bits per second; none where there is no medium,
-/// or a virtual machine's card names one that bounds nothing.
+/// Negotiated line rate of an interface, bits per second; `None` without a medium, or if a virtual
+/// machine's card reports a rate that limits nothing.
 pub(crate) fn line_rate_bps(host: &dyn Host, system: System, name: &str) -> Option<u64> {
     match system {
         System::Linux => {
             let cpus = host.get("/proc/cpuinfo").ok()?;
             let is_virtual = cpus.split_whitespace().any(|flag| flag == "hypervisor");
-            // Mbit/s; -1 where nothing is known.
+            // Mbit/s; -1 if unknown.
             let speed = host.get(&format!("/sys/class/net/{name}/speed")).ok()?;
             let speed = speed.trim().parse::<i64>().ok().filter(|speed| *speed > 0)?;
             (!is_virtual).then_some(speed as u64 * 1_000_000)
@@ -78,7 +78,7 @@ pub(crate) fn line_rate_bps(host: &dyn Host, system: System, name: &str) -> Opti
     }
 }
 
-/// The speed in `media: Ethernet autoselect (40Gbase-CR4 <full-duplex>)` (ifmedia(4)).
+/// Speed from `media: Ethernet autoselect (40Gbase-CR4 <full-duplex>)` (ifmedia(4)).
 fn medium_bps(text: &str) -> Option<u64> {
     let media = text.lines().find_map(|line| line.trim().strip_prefix("media:"))?;
     let active = media.split_once('(').map_or(media, |(_, active)| active);
@@ -91,7 +91,7 @@ fn medium_bps(text: &str) -> Option<u64> {
 fn linux(host: &dyn Host, name: &str) -> Result<InterfaceState, BenchError> {
     let get = |file: &str| host.get(&format!("/sys/class/net/{name}/{file}"));
     let mac = get("address")?;
-    // It can't be read while the interface is switched off.
+    // The file is unreadable while the interface is down.
     let (up, state) = match get("carrier").as_deref() {
         Ok("1") => (true, "up"),
         Ok(_) => (false, "no signal"),
@@ -101,7 +101,7 @@ fn linux(host: &dyn Host, name: &str) -> Result<InterfaceState, BenchError> {
     Ok(InterfaceState { mac: Some(mac.to_lowercase()), up, state: state.into(), mtu })
 }
 
-/// What `ifconfig NAME` prints. Interfaces without a medium (lo0) have no status.
+/// Parses the output of `ifconfig NAME`. Interfaces without a medium (lo0) have no status.
 fn freebsd(text: &str) -> InterfaceState {
     let Interface { flags, ether, status, mtu, .. } = Interface::parse(text);
     let (up, state) = match (flags.contains("UP") && flags.contains("RUNNING"), status.as_str()) {
@@ -129,7 +129,7 @@ cxl0: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 mt
 ";
 
     #[test]
-    fn ifconfig_is_understood() {
+    fn ifconfig_output_is_parsed() {
         let mac = Some("00:07:43:2e:e4:70".to_owned());
         let link = InterfaceState { mac, up: true, state: "up".into(), mtu: Some(1500) };
         assert_eq!(freebsd(CXL0), link);
@@ -137,7 +137,7 @@ cxl0: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 mt
         assert_eq!((unplugged.up, unplugged.state.as_str()), (false, "no carrier"));
         let off = freebsd(&CXL0.replace("<UP,", "<"));
         assert_eq!((off.up, off.state.as_str()), (false, "switched off"));
-        // As FreeBSD 13.2 says of one that nothing has configured.
+        // Output of FreeBSD 13.2 for an unconfigured interface.
         let fresh = freebsd(
             "vtnet1: flags=8822<BROADCAST,SIMPLEX,MULTICAST> metric 0 mtu 1500\n\toptions=80028<VLAN_MTU,JUMBO_MTU,LINKSTATE>\n\tether 02:00:c6:12:00:01\n\tmedia: Ethernet autoselect (10Gbase-T <full-duplex>)\n\tstatus: active\n\tnd6 options=29<PERFORMNUD,IFDISABLED,AUTO_LINKLOCAL>\n",
         );
@@ -151,7 +151,7 @@ cxl0: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 mt
     }
 
     #[test]
-    fn sysfs_is_understood() {
+    fn sysfs_state_is_parsed() {
         let host = FakeHost::default();
         let set = |file: &str, text: &str| {
             let path = format!("/sys/class/net/eth1/{file}");
@@ -160,17 +160,17 @@ cxl0: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 mt
         assert!(interface_state(&host, System::Linux, "eth1").is_err());
         set("address", "02:00:00:00:00:0A");
         set("mtu", "9000");
-        let seen = || interface_state(&host, System::Linux, "eth1").expect("a link");
-        assert_eq!((seen().up, seen().state.as_str()), (false, "switched off"));
+        let state_now = || interface_state(&host, System::Linux, "eth1").expect("a link");
+        assert_eq!((state_now().up, state_now().state.as_str()), (false, "switched off"));
         set("carrier", "0");
-        assert_eq!((seen().up, seen().state.as_str()), (false, "no signal"));
+        assert_eq!((state_now().up, state_now().state.as_str()), (false, "no signal"));
         set("carrier", "1");
         let (mac, state) = (Some("02:00:00:00:00:0a".into()), "up".into());
-        assert_eq!(seen(), InterfaceState { mac, up: true, state, mtu: Some(9000) });
+        assert_eq!(state_now(), InterfaceState { mac, up: true, state, mtu: Some(9000) });
     }
 
     #[test]
-    fn a_line_rate_is_what_hardware_has_negotiated() {
+    fn line_rate_is_the_rate_negotiated_by_hardware() {
         let host = FakeHost::default();
         let set = |path: &str, text: &str| {
             host.files.lock().expect("files").insert(path.to_owned(), text.to_owned());
@@ -203,7 +203,7 @@ cxl0: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 mt
     }
 
     #[test]
-    fn this_machine_has_a_loopback() {
+    fn loopback_of_this_machine_is_found() {
         let lo = interface_state(&LocalHost, System::Linux, "lo").expect("lo");
         assert_eq!(lo.mac.as_deref(), Some("00:00:00:00:00:00"));
         assert!(interface_state(&LocalHost, System::Linux, "no-such-one").is_err());

@@ -1,8 +1,8 @@
 //! `lab check`: verifies that the hosts of a laboratory match its file.
 //!
 //! All hosts are queried in parallel; nothing is changed. Checking cables and measuring the
-//! senders' ceilings needs packets: [`traffic()`]. Not checked: the receiver's ceiling, and
-//! the direction of cables away from the DUT, which would have to send.
+//! senders' ceilings needs packets: [`traffic()`]. Not checked: the receiver's ceiling, and the
+//! direction of cables away from the DUT, which would have to send.
 
 mod cable;
 mod cable_ends;
@@ -33,20 +33,20 @@ const MTU_MIN: u32 = 1500;
 /// Results of one host.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct HostReport {
-    /// Name in the lab's file.
+    /// Name in the lab file.
     pub host: String,
-    /// What was looked at, in order. One probe only where the host can't be reached.
+    /// Probes, in order. A single probe if the host cannot be reached.
     pub probes: Vec<Probe>,
 }
 
 impl HostReport {
-    /// True when everything works.
+    /// True if everything works.
     pub fn is_fine(&self) -> bool {
         self.probes.iter().all(|probe| probe.works)
     }
 }
 
-/// ssh settings of the lab's hosts: those of the lab file over the defaults. `folder` is the
+/// ssh settings of the lab's hosts: settings of the lab file over the defaults. `folder` is the
 /// file's directory, for the configuration file that it names.
 pub fn ssh_settings(lab: &Lab, folder: &Path) -> SshSettings {
     let (ssh, default) = (&lab.ssh, SshSettings::default());
@@ -61,10 +61,10 @@ pub fn ssh_settings(lab: &Lab, folder: &Path) -> SshSettings {
     }
 }
 
-/// The MAC of an interface as its host says it.
+/// MAC of an interface as reported by its host.
 ///
 /// # Errors
-/// When there is no such interface, or it has none.
+/// Fails if there is no such interface, or it has no MAC.
 pub fn mac_of(host: &dyn Host, system: System, interface: &str) -> Result<[u8; 6], BenchError> {
     let found =
         interface_state(host, system, interface)?.mac.and_then(|mac| mac.parse::<Mac>().ok());
@@ -79,12 +79,12 @@ pub fn mac_of(host: &dyn Host, system: System, interface: &str) -> Result<[u8; 6
 /// Queries every host; reports are in the order of the file.
 pub fn check(lab: &Lab, settings: &SshSettings) -> Vec<HostReport> {
     std::thread::scope(|scope| {
-        let asked: Vec<_> = lab
+        let threads: Vec<_> = lab
             .hosts
             .iter()
             .map(|described| scope.spawn(|| report(described, settings.clone())))
             .collect();
-        let joined = asked.into_iter().map(|thread| thread.join());
+        let joined = threads.into_iter().map(|thread| thread.join());
         joined
             .map(|report| report.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
             .collect()
@@ -97,13 +97,13 @@ fn report(described: &LabHost, settings: SshSettings) -> HostReport {
     match &described.ssh {
         None => {
             probes.push(good("reach", "this machine"));
-            probes.extend(ask(&LocalHost, described));
+            probes.extend(probe_host(&LocalHost, described));
         }
         Some(destination) => match SshHost::connect(destination, settings) {
             Ok(host) => {
                 let seconds = begin.elapsed().as_secs_f64();
                 probes.push(good("reach", format!("ssh {destination} in {seconds:.1} s")));
-                probes.extend(ask(&host, described));
+                probes.extend(probe_host(&host, described));
                 probes.push(clock::probe(&host));
             }
             Err(error) => probes.push(failed("reach", error)),
@@ -116,7 +116,7 @@ fn report(described: &LabHost, settings: SshSettings) -> HostReport {
 }
 
 /// Checks of a connected host.
-fn ask(host: &dyn Host, described: &LabHost) -> Vec<Probe> {
+fn probe_host(host: &dyn Host, described: &LabHost) -> Vec<Probe> {
     let found = match facts(host) {
         Ok(facts) => facts,
         Err(error) => return vec![failed("system", error)],
@@ -141,15 +141,16 @@ fn system_probe(found: &Facts, system: System, described: &LabHost) -> Probe {
     let noun = if *cpus == 1 { "CPU" } else { "CPUs" };
     let detail = format!("{name} {release}, {machine}, {cpus} {noun}");
     match described.system {
-        Some(wanted) if wanted != system => {
-            let next = format!("write system = \"{}\", or boot {}", system.name(), wanted.uname());
+        Some(expected) if expected != system => {
+            let next =
+                format!("write system = \"{}\", or boot {}", system.name(), expected.uname());
             bad("system", detail, next)
         }
         _ => good("system", detail),
     }
 }
 
-/// The CPUs for traffic are there and online.
+/// Checks that the CPUs for traffic exist and are online.
 fn cpus(host: &dyn Host, found: &Facts, system: System, described: &LabHost) -> Probe {
     let online = match system {
         System::Linux => match host.get("/sys/devices/system/cpu/online") {
@@ -175,18 +176,17 @@ fn cpus(host: &dyn Host, found: &Facts, system: System, described: &LabHost) -> 
     }
 }
 
-/// Script that prints which of its arguments are executable programs.
+/// Script that prints those of its arguments that are executable programs.
 const FIND: &str =
     r#"for program; do command -v "$program" >/dev/null 2>&1 && echo "$program"; done; true"#;
 
 fn installed(host: &dyn Host, programs: &[&str]) -> Result<Vec<String>, BenchError> {
-    let said = host.run(&[&["/bin/sh", "-c", FIND, "find"], programs].concat(), "")?;
-    Ok(said.lines().map(str::to_owned).collect())
+    let output = host.run(&[&["/bin/sh", "-c", FIND, "find"], programs].concat(), "")?;
+    Ok(output.lines().map(str::to_owned).collect())
 }
 
-/// Programs that fwdlab runs, with Debian's package of each; FreeBSD has its own in the
-/// base system.
-fn needed(system: System, described: &LabHost) -> Vec<(&'static str, &'static str)> {
+/// Programs that fwdlab runs, with the Debian package of each; FreeBSD has them in the base system.
+fn required_programs(system: System, described: &LabHost) -> Vec<(&'static str, &'static str)> {
     match (system, described.is(Role::Dut)) {
         (System::Linux, true) => {
             vec![("ip", "iproute2"), ("ethtool", "ethtool"), ("nft", "nftables")]
@@ -200,14 +200,15 @@ fn needed(system: System, described: &LabHost) -> Vec<(&'static str, &'static st
 const GENERATORS: [&str; 2] = ["fwdlab", "pkt-gen"];
 
 fn programs(host: &dyn Host, system: System, described: &LabHost) -> Vec<Probe> {
-    let needed = needed(system, described);
-    let names: Vec<&str> = needed.iter().map(|(name, _)| *name).chain(GENERATORS).collect();
+    let required_programs = required_programs(system, described);
+    let names: Vec<&str> =
+        required_programs.iter().map(|(name, _)| *name).chain(GENERATORS).collect();
     let found = match installed(host, &names) {
         Ok(found) => found,
         Err(error) => return vec![failed("programs", error)],
     };
     let has = |name: &str| found.iter().any(|found| found == name);
-    let mut probes: Vec<Probe> = needed
+    let mut probes: Vec<Probe> = required_programs
         .into_iter()
         .map(|(name, package)| match (has(name), package) {
             (true, _) => good(format!("program {name}"), "installed"),
@@ -224,12 +225,12 @@ fn programs(host: &dyn Host, system: System, described: &LabHost) -> Vec<Probe> 
         })
         .collect();
     if described.is(Role::Sender) || described.is(Role::Receiver) {
-        let mut there: Vec<&str> = GENERATORS.into_iter().filter(|name| has(name)).collect();
-        if described.ssh.is_none() && !there.contains(&"fwdlab") {
-            there.insert(0, "fwdlab (this program)");
+        let mut installed: Vec<&str> = GENERATORS.into_iter().filter(|name| has(name)).collect();
+        if described.ssh.is_none() && !installed.contains(&"fwdlab") {
+            installed.insert(0, "fwdlab (this program)");
         }
-        probes.push(match (there.is_empty(), system) {
-            (false, _) => good("generator", there.join(", ")),
+        probes.push(match (installed.is_empty(), system) {
+            (false, _) => good("generator", installed.join(", ")),
             (true, System::Linux) => {
                 good("generator", "none installed; fwdlab is copied there when it is needed")
             }
@@ -243,7 +244,7 @@ fn programs(host: &dyn Host, system: System, described: &LabHost) -> Vec<Probe> 
     probes
 }
 
-/// A command that this machine runs for the host.
+/// Checks a command that this machine runs for the host.
 fn own_command(name: &str, argv: &[String]) -> Option<Probe> {
     let program = argv.first()?;
     Some(match installed(&LocalHost, &[program]) {
@@ -263,14 +264,14 @@ fn interface_probes(host: &dyn Host, system: System, interface: &LabInterface) -
             return vec![probe];
         }
     };
-    let there = link.mac.as_deref().unwrap_or("without MAC");
+    let reported = link.mac.as_deref().unwrap_or("without MAC");
     let mac = match &interface.mac {
         Some(mac) if link.mac.as_deref() != Some(mac.to_string().as_str()) => bad(
             named("interface"),
-            format!("its MAC is {there}, in the file {mac}"),
+            format!("its MAC is {reported}, in the file {mac}"),
             "correct the file, or see whether names of interfaces have changed places",
         ),
-        _ => good(named("interface"), there),
+        _ => good(named("interface"), reported),
     };
     let state = match link.up {
         true => good(named("link"), &link.state),

@@ -15,35 +15,35 @@ fn described(text: &str) -> LabHost {
     lab.hosts[0].clone()
 }
 
-/// A FreeBSD host with everything, whose second interface has no signal.
+/// A FreeBSD host with all programs, whose second interface has no signal.
 fn freebsd() -> FakeHost {
     let mut host = FakeHost::default();
-    let mut says = |command: &str, text: &str| host.outputs.insert(command.into(), text.into());
-    says("uname -s", "FreeBSD\n");
-    says("uname -r", "15.0-CURRENT\n");
-    says("uname -m", "amd64\n");
-    says("getconf _NPROCESSORS_ONLN", "8\n");
-    says("/bin/sh -c", "ifconfig\nnetstat\nsysctl\n");
-    says(
+    let mut set = |command: &str, text: &str| host.outputs.insert(command.into(), text.into());
+    set("uname -s", "FreeBSD\n");
+    set("uname -r", "15.0-CURRENT\n");
+    set("uname -m", "amd64\n");
+    set("getconf _NPROCESSORS_ONLN", "8\n");
+    set("/bin/sh -c", "ifconfig\nnetstat\nsysctl\n");
+    set(
         "ifconfig cxl0",
         "cxl0: flags=8843<UP,RUNNING> metric 0 mtu 1500\n\tether 00:07:43:2e:e4:70\n\tstatus: active\n",
     );
-    says(
+    set(
         "ifconfig cxl1",
         "cxl1: flags=8843<UP,RUNNING> metric 0 mtu 1280\n\tether 00:07:43:2e:e4:78\n\tstatus: no carrier\n",
     );
     host
 }
 
-fn bad_ones(probes: &[Probe]) -> Vec<&str> {
+fn failing(probes: &[Probe]) -> Vec<&str> {
     assert!(probes.iter().all(|probe| probe.works == probe.next.is_empty()), "{probes:?}");
     probes.iter().filter(|probe| !probe.works).map(|probe| probe.name.as_str()).collect()
 }
 
 #[test]
-fn a_host_is_told_what_is_wrong_with_it() {
-    let probes = ask(&freebsd(), &described("system = \"freebsd\"\ncpus = [0, 7]"));
-    assert_eq!(bad_ones(&probes), ["link cxl1", "MTU cxl1"], "{probes:#?}");
+fn probes_name_the_faults_of_a_host() {
+    let probes = probe_host(&freebsd(), &described("system = \"freebsd\"\ncpus = [0, 7]"));
+    assert_eq!(failing(&probes), ["link cxl1", "MTU cxl1"], "{probes:#?}");
     assert_eq!(probes[0].detail, "FreeBSD 15.0-CURRENT, amd64, 8 CPUs");
 
     let mut host = freebsd();
@@ -52,39 +52,39 @@ fn a_host_is_told_what_is_wrong_with_it() {
     let other =
         "cxl0: flags=8843<UP,RUNNING> mtu 1500\n\tether 00:07:43:2e:e4:71\n\tstatus: active\n";
     host.outputs.insert("ifconfig cxl0".into(), other.into());
-    let probes = ask(&host, &described("system = \"linux\"\ncpus = [8]"));
+    let probes = probe_host(&host, &described("system = \"linux\"\ncpus = [8]"));
     let expected = ["system", "cpus", "program netstat", "interface cxl0", "interface cxl1"];
-    assert_eq!(bad_ones(&probes), expected, "{probes:#?}");
+    assert_eq!(failing(&probes), expected, "{probes:#?}");
     let mac = probes.iter().find(|probe| probe.name == "interface cxl0").expect("the probe");
     assert_eq!(mac.detail, "its MAC is 00:07:43:2e:e4:71, in the file 00:07:43:2e:e4:70");
     assert!(probes.last().is_some_and(|probe| probe.next.contains("ifconfig -l")), "{probes:#?}");
 }
 
 #[test]
-fn a_system_that_is_not_known_ends_the_questions() {
+fn unknown_system_ends_the_probes() {
     let mut host = freebsd();
     host.outputs.insert("uname -s".into(), "Darwin\n".into());
-    assert_eq!(bad_ones(&ask(&host, &described(""))), ["system"]);
+    assert_eq!(failing(&probe_host(&host, &described(""))), ["system"]);
     host.failures.insert("uname -s".into(), "no".into());
-    assert_eq!(bad_ones(&ask(&host, &described(""))), ["system"]);
+    assert_eq!(failing(&probe_host(&host, &described(""))), ["system"]);
 }
 
 #[test]
-fn cpus_may_have_holes_between_them() {
+fn online_cpus_may_have_gaps() {
     let mut host = freebsd();
     host.outputs.insert("uname -s".into(), "Linux\n".into());
     let path = "/sys/devices/system/cpu/online".to_owned();
     host.files.lock().expect("files").insert(path, "0-3,8-11,15".into());
     let wrong = |cpus: &str| {
-        let probes = ask(&host, &described(&format!("cpus = {cpus}")));
-        bad_ones(&probes).contains(&"cpus")
+        let probes = probe_host(&host, &described(&format!("cpus = {cpus}")));
+        failing(&probes).contains(&"cpus")
     };
     assert!(!wrong("[0, 3, 8, 11, 15]"));
     assert!(wrong("[0, 4]") && wrong("[16]"));
 }
 
 #[test]
-fn settings_of_the_file_go_over_the_defaults() {
+fn ssh_settings_of_the_file_override_the_defaults() {
     let mut lab = Lab {
         name: "t".into(),
         ssh: Default::default(),
@@ -107,7 +107,7 @@ fn settings_of_the_file_go_over_the_defaults() {
 }
 
 #[test]
-fn commands_of_this_machine_are_looked_for_here() {
+fn controller_commands_are_looked_up_locally() {
     let argv = |word: &str| vec![word.to_owned(), "x".to_owned()];
     assert!(own_command("console", &argv("sh")).is_some_and(|probe| probe.works));
     let missing = own_command("power_cycle", &argv("no-such-program")).expect("a probe");

@@ -1,9 +1,9 @@
 //! `lab check --traffic`: verifies a laboratory's cabling and measures the senders'
 //! ceilings by sending packets.
 //!
-//! Agents send on the other hosts, over each cable; on the DUT only counters are read.
-//! The hosts are leased meanwhile: packets would spoil what another measures. Nothing remains
-//! on any host but a copy of fwdlab (see [`crate::agent::program()`]).
+//! Agents send on the other hosts, over each cable; on the DUT only counters are read. The hosts
+//! are leased during the check: its packets would disturb other measurements. Nothing remains on
+//! any host but a copy of fwdlab (see [`crate::agent::program()`]).
 
 use super::cable::{self, CableReport};
 use super::cable_ends::{DutEnd, FarEnd};
@@ -28,9 +28,9 @@ const FIRST_RUN_ID: u32 = 0x6c61_6200;
 pub struct TrafficReport {
     /// Errors that prevented checks; usually empty.
     pub obstacles: Vec<Probe>,
-    /// Each cable, in the order of the file.
+    /// Results of each cable, in the order of the file.
     pub cables: Vec<CableReport>,
-    /// Each sender's interface, in the order of its cables.
+    /// Results of each sender's interface, in the order of its cables.
     pub ceilings: Vec<CeilingReport>,
 }
 
@@ -44,17 +44,17 @@ impl TrafficReport {
             .chain(self.ceilings.iter().map(|ceiling| &ceiling.probe))
     }
 
-    /// True when everything works.
+    /// True if everything works.
     pub fn is_fine(&self) -> bool {
         self.probes().all(|probe| probe.works)
     }
 }
 
-/// Sends packets along each cable, one after the other, and then as many as possible from
-/// each sender, until `stopped`.
+/// Sends packets along each cable in turn, and then as many as possible from each sender, until
+/// `stopped`.
 ///
 /// # Errors
-/// When another controller has a host ([`BenchError::Held`]), or leases can't be had.
+/// Fails if another controller holds a host ([`BenchError::Held`]), or if leases are unavailable.
 pub fn traffic(
     lab: &Lab,
     settings: &SshSettings,
@@ -65,19 +65,19 @@ pub fn traffic(
     let mut hosts: BTreeMap<&str, ConnectedHost> = BTreeMap::new();
     for described in &lab.hosts {
         match ConnectedHost::connect(described, settings) {
-            Ok(reached) => drop(hosts.insert(&described.name, reached)),
+            Ok(connected) => drop(hosts.insert(&described.name, connected)),
             Err(error) => report.obstacles.push(failed(format!("host {}", described.name), error)),
         }
     }
-    // Of those that can be reached: whoever wants all has none of these either.
+    // Leases the reachable hosts: a controller that needs all hosts then cannot take any of them.
     let leases = Leases::take_even_sick(hosts.values(), lab)?;
-    hosts.retain(|name, reached| {
+    hosts.retain(|name, connected| {
         // The DUT needs no program.
-        if reached.described.is(Role::Dut) {
+        if connected.described.is(Role::Dut) {
             return true;
         }
-        match agent::program(reached.host(), own, None) {
-            Ok(program) => reached.program = program,
+        match agent::program(connected.host(), own, None) {
+            Ok(program) => connected.program = program,
             Err(error) => {
                 report.obstacles.push(failed(format!("host {name}"), error));
                 return false;
@@ -90,8 +90,8 @@ pub fn traffic(
     let interfaces: Vec<String> = interfaces.into_iter().collect();
     let mut run_id = FIRST_RUN_ID;
     let mut ceilings = Vec::new();
-    // True while the hosts are ours.
-    let goes_on = |report: &mut TrafficReport| match leases.renew() {
+    // True while this process holds the hosts.
+    let may_continue = |report: &mut TrafficReport| match leases.renew() {
         Ok(()) => !stopped(),
         Err(error) => {
             report.obstacles.push(failed("leases".to_owned(), error));
@@ -102,9 +102,9 @@ pub fn traffic(
         let (Some(near), Some(far)) =
             (hosts.get(cable.dut.host.as_str()), hosts.get(cable.far.host.as_str()))
         else {
-            continue; // said above
+            continue; // reported above
         };
-        if !goes_on(&mut report) {
+        if !may_continue(&mut report) {
             return Ok(report);
         }
         let (far, dut) = match (far_end(far, cable), dut_end(near, cable, &interfaces)) {
@@ -122,7 +122,7 @@ pub fn traffic(
         }
     }
     for (far, dut) in &ceilings {
-        if !goes_on(&mut report) {
+        if !may_continue(&mut report) {
             break;
         }
         report.ceilings.push(ceiling::measure(far, dut, run_id));
@@ -137,7 +137,7 @@ fn side(lab: &Lab, cable: &Cable) -> Option<Side> {
     Some(interface.side)
 }
 
-/// The far end of a cable; `far` is its host.
+/// Far end of a cable; `far` is its host.
 fn far_end<'a>(far: &'a ConnectedHost, cable: &Cable) -> Result<FarEnd<'a>, BenchError> {
     let interface = cable.far.interface.clone();
     let mac = mac(far, &interface)?;
@@ -146,7 +146,7 @@ fn far_end<'a>(far: &'a ConnectedHost, cable: &Cable) -> Result<FarEnd<'a>, Benc
     Ok(FarEnd { name: cable.far.to_string(), end })
 }
 
-/// The end of a cable at the DUT.
+/// End of a cable at the DUT.
 fn dut_end<'a>(
     dut: &'a ConnectedHost,
     cable: &Cable,
@@ -157,11 +157,11 @@ fn dut_end<'a>(
     Ok(DutEnd { name: cable.dut.to_string(), interface, mac, host: dut.host(), system, interfaces })
 }
 
-/// The value of the lab file, else the one that the host reports.
-fn mac(reached: &ConnectedHost, interface: &str) -> Result<[u8; 6], BenchError> {
-    let described = reached.described.interfaces.iter().find(|i| i.name == interface);
+/// MAC from the lab file, otherwise the one that the host reports.
+fn mac(connected: &ConnectedHost, interface: &str) -> Result<[u8; 6], BenchError> {
+    let described = connected.described.interfaces.iter().find(|i| i.name == interface);
     match described.and_then(|described| described.mac) {
         Some(mac) => Ok(mac.0),
-        None => mac_of(reached.host(), reached.system, interface),
+        None => mac_of(connected.host(), connected.system, interface),
     }
 }
