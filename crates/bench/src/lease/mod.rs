@@ -1,14 +1,14 @@
-//! Leases: a laboratory's hosts are one controller's for a time, which it renews.
+//! Leases: one controller holds a laboratory's hosts for a limited time, and renews the lease.
 //!
-//! All hosts are taken in one order, or none. The record is kept by each host itself, whose
-//! clock decides (`script.rs`). A thread for each host renews it; where that fails for so long
-//! that another could have the host soon, or another has had it, [`Watch::lost`] says so, and
-//! the run ends. A controller that dies frees its hosts within one lease time; one of this
-//! machine that has died is known to be gone at once (`owner.rs`). A host that is marked sick
-//! is not taken (`health.rs`).
+//! A controller takes all hosts, always in the same order, or none. Each host stores its own
+//! record, and its clock decides (`script.rs`). A thread for each host renews it; if renewing fails
+//! for so long that another controller could soon take the host, or if another has had it,
+//! [`Watch::lost`] reports that, and the run ends. The hosts of a dead controller become free
+//! within one lease time; if it ran on this machine, immediately (`owner.rs`). A host that is
+//! marked sick is not taken (`health.rs`).
 //!
-//! Left out: waiting (whoever wants a host asks again), and clocks of the controller but the
-//! one that goes on while it is suspended.
+//! Not supported: waiting (the caller retries), and any clock of the controller other than the one
+//! that continues while it is suspended.
 
 mod health;
 mod owner;
@@ -33,29 +33,29 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A lease is renewed after this part of it.
-const RENEWED_AFTER: u32 = 3;
-/// Before a run it is renewed after this part of it already: runs as long as the difference
-/// never meet the thread that renews.
-const RENEWED_BEFORE_A_RUN: u32 = 6;
-/// A renewal that failed is tried again after this part of the lease.
-const TRIED_AGAIN_AFTER: u32 = 12;
-/// The last part of a lease in which its holder does not rely on it: traffic that flows still
-/// has to be stopped before another may have the host.
-const NOT_RELIED_ON: u32 = 4;
+/// Fraction of a lease after which it is renewed.
+const RENEW_AFTER: u32 = 3;
+/// Fraction of a lease after which it is already renewed before a run: runs no longer than the
+/// difference never coincide with the renewing thread.
+const RENEW_BEFORE_A_RUN: u32 = 6;
+/// Fraction of a lease after which a failed renewal is retried.
+const RETRY_AFTER: u32 = 12;
+/// Last fraction of a lease, on which its holder does not rely: traffic must be stopped before
+/// another controller may take the host.
+const SAFETY_MARGIN: u32 = 4;
 
-/// The owner of a lease that the host knows nothing of.
+/// Owner of a lease that the host has no record of.
 const FORGOTTEN: &str = "-";
 
-/// How a lease stands, as its holder knows it.
+/// State of a lease as known to its holder.
 #[derive(Clone, Debug)]
 enum Standing {
-    /// Asked for at this time (CLOCK_BOOTTIME, nanoseconds), and granted after that; what
-    /// failed since.
-    Held { asked_ns: u64, trouble: Option<String> },
-    /// The host is being rebooted: nobody can have it, and nobody relies on it.
+    /// Requested at this time (CLOCK_BOOTTIME, nanoseconds) and granted later, with the last error
+    /// since.
+    Held { requested_ns: u64, last_error: Option<String> },
+    /// The host is rebooting: no controller can take it, and none relies on it.
     Away,
-    /// Another has had it, it was ended by hand, or the host has forgotten it.
+    /// Another controller has had it, it was ended by hand, or the host has forgotten it.
     Lost { why: String, is_forgotten: bool },
 }
 
@@ -67,7 +67,7 @@ struct Held {
     standing: Mutex<Standing>,
 }
 
-/// What threads and holder share.
+/// State shared by the threads and the holder.
 struct Shared {
     owner: Owner,
     length: Duration,
@@ -76,18 +76,18 @@ struct Shared {
     woken: Condvar,
 }
 
-/// The leases that this process has of all hosts of a laboratory. Dropping them gives them back.
+/// Leases of this process on all hosts of a laboratory. Dropping them releases the hosts.
 pub struct Leases {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// A look at leases that another part of the program holds.
+/// A view of leases held by another part of the program.
 #[derive(Clone)]
 pub struct Watch(Arc<Shared>);
 
 impl Watch {
-    /// Why the hosts can't be relied on any more, if so.
+    /// Error that explains why the hosts cannot be relied on any more, if so.
     pub fn lost(&self) -> Option<BenchError> {
         self.0.hosts.iter().find_map(|held| held.lost(self.0.length))
     }
@@ -97,15 +97,17 @@ impl Leases {
     /// Takes every host, or none.
     ///
     /// # Errors
-    /// When another has one ([`BenchError::Held`]), one is marked sick, or can't be asked.
+    /// Fails if another controller holds a host ([`BenchError::Held`]), or if a host is marked sick
+    /// or cannot be queried.
     pub(crate) fn take(hosts: &[ConnectedHost], lab: &Lab) -> Result<Leases, BenchError> {
         Leases::of(hosts.iter(), lab, Some(&lab.name))
     }
 
-    /// The same for whoever wants to find out how hosts are: sick ones, too.
+    /// Like [`Leases::take`], but also takes sick hosts, to examine them.
     ///
     /// # Errors
-    /// When another has one ([`BenchError::Held`]), or one can't be asked.
+    /// Fails if another controller holds a host ([`BenchError::Held`]), or if a host cannot be
+    /// queried.
     pub(crate) fn take_even_sick<'a>(
         hosts: impl Iterator<Item = &'a ConnectedHost>,
         lab: &Lab,
@@ -116,31 +118,32 @@ impl Leases {
     fn of<'a>(
         hosts: impl Iterator<Item = &'a ConnectedHost>,
         lab: &Lab,
-        judged: Option<&str>,
+        checked_lab: Option<&str>,
     ) -> Result<Leases, BenchError> {
-        let held = |reached: &ConnectedHost| Held {
-            name: reached.described.name.clone(),
-            host: reached.shared(),
-            ledger: Ledger::of(reached.system),
+        let held = |connected: &ConnectedHost| Held {
+            name: connected.described.name.clone(),
+            host: connected.shared(),
+            ledger: Ledger::of(connected.system),
             standing: Mutex::new(Standing::Away),
         };
-        // The order of destinations is that of every controller, whatever its file's order is.
+        // Sorted by destination, so that every controller uses the same order regardless of its
+        // file.
         let mut sorted: Vec<&ConnectedHost> = hosts.collect();
         sorted.sort_by(|one, other| one.described.ssh.cmp(&other.described.ssh));
         let hosts = sorted.into_iter().map(held).collect();
-        Leases::begin(Owner::this(), Duration::from_nanos(lab.lease_ns), hosts, judged)
+        Leases::begin(Owner::this(), Duration::from_nanos(lab.lease_ns), hosts, checked_lab)
     }
 
-    /// Takes hosts; where they are `judged`, as those of this laboratory, none may be sick.
+    /// Takes hosts. With `checked_lab`, none of them may be marked sick in that laboratory.
     fn begin(
         owner: Owner,
         length: Duration,
         hosts: Vec<Held>,
-        judged: Option<&str>,
+        checked_lab: Option<&str>,
     ) -> Result<Leases, BenchError> {
         let (over, woken) = (Mutex::new(false), Condvar::new());
         let shared = Arc::new(Shared { owner, length, hosts, over, woken });
-        let judge = || judged.map_or(Ok(()), |lab| health::judge(&shared, lab));
+        let judge = || checked_lab.map_or(Ok(()), |lab| health::judge(&shared, lab));
         let taken = shared.take().and_then(|()| judge());
         if let Err(error) = taken {
             shared.release();
@@ -154,18 +157,18 @@ impl Leases {
         Ok(Leases { shared, threads })
     }
 
-    /// For whoever has to end when they are lost.
+    /// A view for code that must end when the leases are lost.
     pub(crate) fn watch(&self) -> Watch {
         Watch(self.shared.clone())
     }
 
-    /// Renews those that have not been renewed for a while.
+    /// Renews the leases that have not been renewed for a while.
     ///
     /// # Errors
-    /// When one is lost, or its host can't be asked.
+    /// Fails if a lease is lost, or its host cannot be queried.
     pub(crate) fn renew(&self) -> Result<(), BenchError> {
         for held in &self.shared.hosts {
-            if held.age().is_some_and(|age| age * RENEWED_BEFORE_A_RUN >= self.shared.length) {
+            if held.age().is_some_and(|age| age * RENEW_BEFORE_A_RUN >= self.shared.length) {
                 self.shared.renew(held)?;
             }
         }
@@ -175,32 +178,32 @@ impl Leases {
         }
     }
 
-    /// A host is about to be rebooted: until [`Leases::back`] its lease is not renewed, and
-    /// that it can't be is no loss.
+    /// Suspends the renewal of a host's lease until [`Leases::back`], because the host is about to
+    /// be rebooted; being unreachable is then not a loss.
     pub(crate) fn away(&self, name: &str) {
-        if let Some(held) = self.shared.named(name) {
+        if let Some(held) = self.shared.find(name) {
             held.set(Standing::Away);
         }
     }
 
-    /// A host is there again.
+    /// Takes a host again after its reboot.
     ///
     /// # Errors
-    /// As [`Leases::take`].
+    /// The errors of [`Leases::take`].
     pub(crate) fn back(&self, name: &str) -> Result<(), BenchError> {
-        self.shared.named(name).map_or(Ok(()), |held| self.shared.take_one(held))
+        self.shared.find(name).map_or(Ok(()), |held| self.shared.take_one(held))
     }
 
-    /// After a failure: all are this process's again, unless another has had one, or somebody
-    /// has ended one by hand, who wants this process to end.
+    /// Takes all hosts again after a failure, unless another controller has had one, or a user has
+    /// ended a lease by hand in order to end this process.
     ///
     /// # Errors
-    /// As [`Leases::take`].
+    /// The errors of [`Leases::take`].
     pub(crate) fn again(&self) -> Result<(), BenchError> {
         for held in &self.shared.hosts {
             self.shared.renew(held)?;
             if let Standing::Lost { why, is_forgotten: false } = &*lock(&held.standing) {
-                return Err(lost(&held.name, why));
+                return Err(lost_error(&held.name, why));
             }
         }
         self.shared.take()
@@ -219,7 +222,7 @@ impl Drop for Leases {
 }
 
 impl Shared {
-    fn named(&self, name: &str) -> Option<&Held> {
+    fn find(&self, name: &str) -> Option<&Held> {
         self.hosts.iter().find(|held| held.name == name)
     }
 
@@ -230,11 +233,11 @@ impl Shared {
     fn take_one(&self, held: &Held) -> Result<(), BenchError> {
         let mut gone = String::new();
         loop {
-            let asked_ns = boottime_ns();
+            let requested_ns = boottime_ns();
             let host = held.host.as_ref();
             match held.ledger.take(host, self.owner.text(), self.length, &gone, false)? {
                 Answer::Yours => {
-                    held.set(Standing::Held { asked_ns, trouble: None });
+                    held.set(Standing::Held { requested_ns, last_error: None });
                     return Ok(());
                 }
                 Answer::Held(holder) if holder.owner != gone && owner::is_gone(&holder.owner) => {
@@ -252,35 +255,38 @@ impl Shared {
                         ),
                     });
                 }
-                Answer::Lost(owner) => return Err(lost(&held.name, &why(&owner))),
+                Answer::Lost(owner) => return Err(lost_error(&held.name, &reason_of_loss(&owner))),
             }
         }
     }
 
-    /// Extends a lease; what comes of it is what [`Held::lost`] says afterwards.
+    /// Extends a lease; [`Held::lost`] reports the outcome afterwards.
     fn renew(&self, held: &Held) -> Result<(), BenchError> {
-        let asked_ns = boottime_ns();
+        let requested_ns = boottime_ns();
         let host = held.host.as_ref();
         let answer = held.ledger.take(host, self.owner.text(), self.length, "", true);
         let mut standing = lock(&held.standing);
-        let Standing::Held { trouble, .. } = &mut *standing else { return Ok(()) };
+        let Standing::Held { last_error, .. } = &mut *standing else { return Ok(()) };
         match answer {
-            Ok(Answer::Yours) => *standing = Standing::Held { asked_ns, trouble: None },
+            Ok(Answer::Yours) => *standing = Standing::Held { requested_ns, last_error: None },
             Ok(Answer::Held(Holder { owner, .. }) | Answer::Lost(owner)) => {
-                *standing = Standing::Lost { why: why(&owner), is_forgotten: owner == FORGOTTEN };
+                *standing = Standing::Lost {
+                    why: reason_of_loss(&owner),
+                    is_forgotten: owner == FORGOTTEN,
+                };
             }
             Err(error) => {
-                *trouble = Some(error.to_string());
+                *last_error = Some(error.to_string());
                 return Err(error);
             }
         }
         Ok(())
     }
 
-    /// Renews a lease until all is over.
+    /// Renews a lease until the leases are released.
     fn keep(&self, index: usize) {
         let held = &self.hosts[index];
-        let mut pause = self.length / RENEWED_AFTER;
+        let mut pause = self.length / RENEW_AFTER;
         let mut over = lock(&self.over);
         while !*over {
             let waited = self.woken.wait_timeout(over, pause);
@@ -289,22 +295,22 @@ impl Shared {
                 return;
             }
             drop(over);
-            let due = self.length / RENEWED_AFTER;
+            let due = self.length / RENEW_AFTER;
             pause = match held.age() {
                 None => due,
                 Some(age) if age < due => due - age,
                 Some(_) => match self.renew(held) {
                     Ok(()) => due,
-                    Err(_) => self.length / TRIED_AGAIN_AFTER,
+                    Err(_) => self.length / RETRY_AFTER,
                 },
             };
             over = lock(&self.over);
         }
     }
 
-    /// Gives back what it has; the lease of a host that can't be reached ends by itself. A shell
-    /// over which all commands of a host run is gone where a thread that renewed had begun it:
-    /// that is noticed once, and the second attempt begins another.
+    /// Releases the hosts; the lease of an unreachable host expires. A shell that runs all commands
+    /// of a host (`one_shell`) is gone if a renewing thread had started it: the first attempt then
+    /// fails, and the second one starts another shell.
     fn release(&self) {
         for held in &self.hosts {
             let release = || held.ledger.release(held.host.as_ref(), self.owner.text());
@@ -318,36 +324,38 @@ impl Held {
         *lock(&self.standing) = standing;
     }
 
-    /// Time since the lease was asked for; none where it is not held.
+    /// Time since the lease was requested; `None` if it is not held.
     fn age(&self) -> Option<Duration> {
         match &*lock(&self.standing) {
-            Standing::Held { asked_ns, .. } => Some(since(*asked_ns)),
+            Standing::Held { requested_ns, .. } => Some(since(*requested_ns)),
             _ => None,
         }
     }
 
     fn lost(&self, length: Duration) -> Option<BenchError> {
         match &*lock(&self.standing) {
-            Standing::Held { asked_ns, trouble } if since(*asked_ns) > relied_on(length) => {
-                let why = trouble.as_deref().unwrap_or("this process was held up for too long");
-                Some(lost(&self.name, &format!("it could not be renewed: {why}")))
+            Standing::Held { requested_ns, last_error }
+                if since(*requested_ns) > relied_on(length) =>
+            {
+                let why = last_error.as_deref().unwrap_or("this process was held up for too long");
+                Some(lost_error(&self.name, &format!("it could not be renewed: {why}")))
             }
             Standing::Held { .. } | Standing::Away => None,
-            Standing::Lost { why, .. } => Some(lost(&self.name, why)),
+            Standing::Lost { why, .. } => Some(lost_error(&self.name, why)),
         }
     }
 }
 
-/// How long a holder relies on a lease.
+/// Time for which a holder relies on a lease.
 fn relied_on(length: Duration) -> Duration {
-    length - length / NOT_RELIED_ON
+    length - length / SAFETY_MARGIN
 }
 
-fn since(asked_ns: u64) -> Duration {
-    Duration::from_nanos(boottime_ns().saturating_sub(asked_ns))
+fn since(requested_ns: u64) -> Duration {
+    Duration::from_nanos(boottime_ns().saturating_sub(requested_ns))
 }
 
-fn why(owner: &str) -> String {
+fn reason_of_loss(owner: &str) -> String {
     match owner {
         "nobody" => "it was ended by `fwdlab lab free`, or by another that had it since".to_owned(),
         FORGOTTEN => "the host has forgotten it, as it does where /var is memory".to_owned(),
@@ -355,7 +363,7 @@ fn why(owner: &str) -> String {
     }
 }
 
-fn lost(host: &str, why: &str) -> BenchError {
+fn lost_error(host: &str, why: &str) -> BenchError {
     BenchError::environment(
         format!("the lease of {host} is lost: {why}"),
         "`fwdlab lab leases` says who has which host; a longer `lease` in the lab's file bears \

@@ -1,12 +1,12 @@
-//! Who holds a lease: one process of one controller.
+//! Owner of a lease: one process of one controller.
 
 use crate::host::{Host, LocalHost};
 use crate::journal;
 use std::fs;
 
-/// A controller's process, as the records of leases name it: `USER@MACHINE:PID-START:WHERE`.
-/// `WHERE` tells machines of one name apart, and boots of a machine: only there do the numbers
-/// of processes mean something.
+/// A controller's process in the records of leases: `USER@MACHINE:PID-START:WHERE`. `WHERE`
+/// distinguishes machines of the same name, and boots of a machine: process ids are meaningful only
+/// within one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner(String);
 
@@ -16,26 +16,26 @@ impl Owner {
         Owner(format!("{}:{}:{}", person(), journal::identity(), here()))
     }
 
-    /// One of that text.
+    /// An owner with this text.
     #[cfg(test)]
     pub(super) fn named(text: String) -> Owner {
         Owner(text)
     }
 
-    /// Its text.
+    /// Text of the owner.
     pub fn text(&self) -> &str {
         &self.0
     }
 }
 
-/// Who says something, `USER@MACHINE`.
+/// User and machine, `USER@MACHINE`.
 pub(super) fn person() -> String {
     let user = ["SUDO_USER", "USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
     let machine = LocalHost.run(&["uname", "-n"], "").unwrap_or_default();
     format!("{}@{}", word(user.as_deref().unwrap_or("root")), word(machine.trim()))
 }
 
-/// The owner for people: `USER@MACHINE, process PID`.
+/// Owner in readable form: `USER@MACHINE, process PID`.
 pub fn named(owner: &str) -> String {
     let mut parts = owner.splitn(3, ':');
     let (person, process) = (parts.next().unwrap_or(owner), parts.next().unwrap_or_default());
@@ -54,11 +54,11 @@ pub(super) fn is_gone(owner: &str) -> bool {
     }
 }
 
-/// True for a process of this machine that has ended: now, or with an earlier boot. For what is
-/// noted on this machine's own disk.
+/// True for a process of this machine that has ended, in this boot or an earlier one. For records
+/// on this machine's own disk.
 pub(crate) fn is_gone_from_here(owner: &str) -> bool {
     let machine = |owner: &str| owner.split(':').next()?.split_once('@').map(|p| p.1.to_owned());
-    // A boot has dashes, a namespace none.
+    // A boot id contains dashes, a namespace does not.
     let boot = |owner: &str| {
         let place = owner.splitn(3, ':').nth(2)?;
         place.rsplit_once('-').map(|(boot, _)| boot.to_owned())
@@ -69,7 +69,7 @@ pub(crate) fn is_gone_from_here(owner: &str) -> bool {
     is_gone(owner) || (is_of_this_machine && is_of_another_boot)
 }
 
-/// This boot of this machine, and the namespace in which processes have their numbers.
+/// This boot of this machine, and the namespace of process ids.
 fn here() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let space = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
@@ -77,7 +77,7 @@ fn here() -> String {
     format!("{}-{}", word(boot.trim()), digits(&space.to_string_lossy()))
 }
 
-/// Without what separates words here.
+/// Replaces the characters that separate words in records.
 fn word(text: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
     let word: String = text.chars().map(plain).collect();
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_owner_is_gone_only_where_its_process_could_be_seen() {
+    fn owner_is_gone_only_if_its_process_would_be_visible() {
         let this = Owner::this();
         assert!(!is_gone(this.text()), "{this:?}");
         let dead = format!("someone@here:4194305-77:{}", here());
@@ -97,7 +97,8 @@ mod tests {
         // Another machine of the same name, another boot, another namespace of processes.
         assert!(!is_gone("someone@here:4194305-77:e0d1-4026531836"));
         assert!(!is_gone("nobody") && !is_gone("a:b") && !is_gone(""));
-        // On this machine's own disk an earlier boot is gone, another machine's not.
+        // On this machine's own disk an owner of an earlier boot is gone, one of another machine is
+        // not.
         let person = person();
         for (owner, gone) in [
             (dead.clone(), true),

@@ -1,4 +1,4 @@
-//! The hosts of a laboratory, as far as they can be reached.
+//! Parallel access to the hosts of a laboratory.
 
 use crate::error::BenchError;
 use crate::host::SshSettings;
@@ -6,30 +6,30 @@ use crate::host::connected::ConnectedHost;
 use fwdlab_model::Lab;
 use fwdlab_model::lab::LabHost;
 
-/// Connects to these hosts at the same time, and asks each what is to be asked; answers are in
-/// their order. Each is connected to, asked and left in a thread of its own: a shell over which
-/// all commands of a host run (`one_shell`) ends with the thread that began it.
+/// Connects to these hosts in parallel and runs `ask` for each; results are in the order of the
+/// hosts. Connecting, querying and disconnecting use one thread per host: a shell that runs all
+/// commands of a host (`one_shell`) ends with the thread that started it.
 pub(super) fn reach<'a, T: Send>(
     hosts: impl Iterator<Item = &'a LabHost>,
     settings: &SshSettings,
-    ask: impl Fn(&LabHost, Result<&ConnectedHost, BenchError>) -> T + Sync,
+    query: impl Fn(&LabHost, Result<&ConnectedHost, BenchError>) -> T + Sync,
 ) -> Vec<T> {
-    let ask = &ask;
+    let query = &query;
     let one = move |host: &'a LabHost| match ConnectedHost::connect(host, settings) {
-        Ok(reached) => ask(host, Ok(&reached)),
-        Err(error) => ask(host, Err(error)),
+        Ok(reached) => query(host, Ok(&reached)),
+        Err(error) => query(host, Err(error)),
     };
     std::thread::scope(|scope| {
-        let asked: Vec<_> = hosts.map(|host| scope.spawn(move || one(host))).collect();
-        let joined = asked.into_iter().map(|thread| thread.join());
+        let threads: Vec<_> = hosts.map(|host| scope.spawn(move || one(host))).collect();
+        let joined = threads.into_iter().map(|thread| thread.join());
         joined.map(|one| one.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
     })
 }
 
-/// The laboratory has a host of this name.
+/// Finds a host of the laboratory by name.
 ///
 /// # Errors
-/// Names those that it has.
+/// Names the existing hosts.
 pub(super) fn is_host<'a>(lab: &'a Lab, name: &str) -> Result<&'a LabHost, BenchError> {
     if let Some(host) = lab.host(name) {
         return Ok(host);

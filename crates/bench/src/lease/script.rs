@@ -1,26 +1,25 @@
-//! The protocol of a lease, as it runs on the host itself: lines of sh(1), nothing installed.
+//! Protocol of a lease, executed on the host itself as lines of sh(1); nothing is installed.
 //!
-//! A directory on the host's disk holds numbered files. The highest number is the current
-//! record: until when (by the host's clock), for how long, in which boot, since when, by whom.
-//! Files are never modified, and numbers never used again: who takes, renews or gives back
-//! makes the file with the next number by a hard link to a complete file, which one process
-//! alone can do. So nothing lies between looking and taking: a process whose number is no
-//! longer the highest fails, and looks again.
+//! A directory on the host's disk contains numbered files. The file with the highest number is the
+//! current record: end (by the host's clock), length, boot, start, owner. Files are never modified,
+//! and numbers never reused: to take, renew or release, a process creates the file with the next
+//! number as a hard link to a complete file, which only one process can do. So there is no gap
+//! between checking and taking: a process whose number is no longer the highest fails and checks
+//! again.
 //!
-//! The clock is the host's time since its boot, in hundredths of a second, which nobody can
-//! set. A record of an earlier boot counts from the present boot on: later than it would have
-//! ended, never sooner, so that a holder may reboot the host. A host that loses its disk
-//! (a `/var` in memory, a power failure) forgets the lease; its holder learns that with the
-//! next renewal.
+//! The clock is the host's time since its boot, in hundredths of a second, which cannot be set. A
+//! record of an earlier boot counts from the start of the present boot: it ends later than it would
+//! have, never sooner, so a holder may reboot the host. A host that loses its disk (a `/var` in
+//! memory, a power failure) forgets the lease; its holder detects that at the next renewal.
 
 use crate::error::BenchError;
 use crate::host::Host;
 use fwdlab_model::lab::System;
 use std::time::Duration;
 
-/// Sets `now`, `boot`, and `grain`: by how much `now` may be wrong. Not FreeBSD's wall clock
-/// alone: who sets it moves `kern.boottime` by as much. Without `kern.boot_id` (before 13) a
-/// file that `/var/run` loses with each boot names the boot.
+/// Script that sets `now`, `boot`, and `grain`: the possible error of `now`. FreeBSD's wall clock
+/// alone is not enough: setting it moves `kern.boottime` by the same amount. Without `kern.boot_id`
+/// (before 13) a file that `/var/run` loses with each boot identifies the boot.
 pub(super) const CLOCK: &str = r#"clock() {
 if read -r now rest 2>/dev/null </proc/uptime &&
 read -r boot 2>/dev/null </proc/sys/kernel/random/boot_id; then
@@ -34,9 +33,9 @@ while now=$(date +%s) again=$(started); [ "$began" != "$again" ]; do began=$agai
 now=$(((now - began) * 100)) grain=200; }
 "#;
 
-/// `highest` sets `at` to the highest number, 0 where there is none; `load` reads its record,
-/// and sets `left`, what is left of it; `next` makes the file after it with the record `$1`,
-/// and fails when another was quicker. By cat, which says why it can't be written; shells
+/// Functions: `highest` sets `at` to the highest number, or 0 without a record; `load` reads its
+/// record, and sets `left`, the remaining time; `next` creates the next file with the record `$1`,
+/// and fails if another process was faster. It uses cat, which reports why writing fails; shells
 /// don't.
 const FUNCTIONS: &str = r#"highest() { at=0; for file in "$lock"/[0-9]*; do number=${file##*/}
 case $number in *[!0-9]*) continue;; esac
@@ -61,9 +60,9 @@ for file in "$lock"/new-*; do kill -0 "${file##*-}" 2>/dev/null || rm -f "$file"
 lock=$1 owner=$2 tries=0
 "#;
 
-/// Takes the lease `$1` for the owner `$2` for `$3` hundredths of a second, or prints whose it
-/// is. `$4` is an owner that is known to have ended. With `renew` as `$5` it is extended
-/// where nobody else had it since, and nothing else.
+/// Script that takes the lease `$1` for the owner `$2` for `$3` hundredths of a second, or prints
+/// the current owner. `$4` is an owner that is known to have ended. With `renew` as `$5` it only
+/// extends a lease that no one else has had since.
 const TAKE: &str = r#"mkdir -p "$lock" || exit 1
 while highest; do clock; load
 if [ "$theirs" = "$owner" ]; then since=$taken
@@ -74,81 +73,83 @@ else since=$(date +%s); fi
 if next "$((now + $3 + grain)) $3 $boot $since $owner"; then echo yours; exit 0; fi
 done"#;
 
-/// Gives the lease `$1` back if `$2` has it.
+/// Script that releases the lease `$1` if `$2` holds it.
 const RELEASE: &str = r#"while highest; do clock; load
 [ "$theirs" = "$owner" ] || exit 0
 if next "0 0 - 0 nobody"; then exit 0; fi
 done"#;
 
-/// Ends the lease `$1` if its record is still the number `$3`.
+/// Script that ends the lease `$1` if its record still has the number `$3`.
 const FREE: &str = r#"highest
 if [ "$at" = "$3" ] && next "0 0 - 0 nobody"; then echo freed; else echo changed; fi"#;
 
-/// Prints the record of the lease `$1`, and what is said of the host's health: not by echo, which
-/// makes something else of `\n`.
+/// Script that prints the record of the lease `$1`, and the marks of the host's health; it does not
+/// use echo, which interprets `
+/// `.
 const SHOW: &str = r#"clock; highest; load
 echo "lease $at $left $length $taken $(date +%s) $theirs"
 for file in "$lock"/sick*; do
 [ ! -s "$file" ] || printf '%s %s\n' "${file##*/}" "$(cat "$file")"; done"#;
 
-/// Writes the mark `$3` of health: `$4` is its text, without which the mark is removed.
+/// Script that writes the mark `$3` of health with the text `$4`; without a text it removes the
+/// mark.
 const MARK: &str = r#"[ -n "$4" ] || { rm -f "$lock/$3"; exit; }
 mkdir -p "$lock" && printf '%s\n' "$(date +%s) $2 $4" | cat >"$lock/mark-$$" &&
 mv "$lock/mark-$$" "$lock/$3""#;
 
-/// Who has a host.
+/// Holder of a host's lease.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Holder {
     /// The controller's process, see [`Owner`](super::Owner).
     pub owner: String,
-    /// Time that is left of the lease, seconds; 0: it is over, and nobody else has taken it.
+    /// Remaining time of the lease, seconds; 0 if it has expired and no one else has taken it.
     pub left_s: f64,
-    /// Time for which it was taken last, seconds.
+    /// Length of the last request, seconds.
     pub length_s: f64,
-    /// When it was taken, seconds since 1970 by the host's clock.
+    /// Start of the lease, seconds since 1970 by the host's clock.
     pub since_s: i64,
 }
 
-/// What taking a lease came to.
+/// Result of taking a lease.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Answer {
-    /// It is the caller's.
+    /// The caller holds it.
     Yours,
-    /// Another has it.
+    /// Another controller holds it.
     Held(Holder),
-    /// It was to be renewed, and another has had it since: `nobody` where it was ended by hand,
-    /// `-` where the host has forgotten it.
+    /// A renewal failed because another controller has had it since: `nobody` if it was ended by
+    /// hand, `-` if the host has forgotten it.
     Lost(String),
 }
 
-/// What somebody said of a host's health.
+/// A user's mark about a host's health.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Mark {
-    /// `sick` for the host that keeps it, or `sick-LABORATORY.HOST` for one that could not be
-    /// reached.
+    /// `sick` for the host that stores it, or `sick-LABORATORY.HOST` for a host that was
+    /// unreachable.
     pub name: String,
-    /// When, seconds since 1970 by the clock of the host that keeps it.
+    /// Time of the mark, seconds since 1970 by the clock of the host that stores it.
     pub at_s: i64,
-    /// Who said so.
+    /// Author of the mark.
     pub by: String,
-    /// Why.
+    /// Reason for the mark.
     pub why: String,
 }
 
-/// What a host says of its lease.
+/// A host's record of its lease.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Seen {
     /// Number of the record.
     pub(super) number: String,
-    /// Who has it, or had it last without giving it back.
+    /// Current holder, or the last one if it did not release the lease.
     pub(super) holder: Option<Holder>,
     /// The host's wall clock, seconds since 1970.
     pub(super) now_s: i64,
-    /// Marks of its own and of others.
+    /// Marks of this host and of others.
     pub(super) marks: Vec<Mark>,
 }
 
-/// The lease of a host: where it is kept, and the lines that run there.
+/// Access to the lease of a host: its directory, and the script for its clock.
 #[derive(Clone, Debug)]
 pub(super) struct Ledger {
     path: String,
@@ -156,7 +157,7 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// That of a host.
+    /// The lease of a host with this system.
     pub(super) fn of(system: System) -> Ledger {
         let path = match system {
             System::Linux => "/var/lib/fwdlab-lease",
@@ -165,7 +166,7 @@ impl Ledger {
         Ledger::at(path, CLOCK)
     }
 
-    /// In a directory, with other lines for the function `clock`.
+    /// A lease in a directory, with another script for the function `clock`.
     pub(super) fn at(path: &str, clock: &str) -> Ledger {
         Ledger { path: path.into(), clock: clock.into() }
     }
@@ -173,7 +174,7 @@ impl Ledger {
     /// Takes or, with `renew`, extends the lease. `gone` is an owner that has ended.
     ///
     /// # Errors
-    /// When the host can't be asked, or keeps no file.
+    /// Fails if the host cannot be queried, or cannot store the file.
     pub(super) fn take(
         &self,
         host: &dyn Host,
@@ -184,45 +185,45 @@ impl Ledger {
     ) -> Result<Answer, BenchError> {
         let hundredths = (length.as_millis() / 10).to_string();
         let mode = if renew { "renew" } else { "take" };
-        let said = self.run(host, TAKE, &[owner, &hundredths, gone, mode])?;
-        let (word, rest) = said.split_once(' ').unwrap_or((said.as_str(), ""));
-        match (word, holder(rest)) {
+        let output = self.run(host, TAKE, &[owner, &hundredths, gone, mode])?;
+        let (word, rest) = output.split_once(' ').unwrap_or((output.as_str(), ""));
+        match (word, parse_holder(rest)) {
             ("yours", _) => Ok(Answer::Yours),
             ("lost", _) => Ok(Answer::Lost(rest.to_owned())),
             ("held", Some(holder)) => Ok(Answer::Held(holder)),
-            _ => Err(self.unreadable(host, &said)),
+            _ => Err(self.unreadable(host, &output)),
         }
     }
 
-    /// Gives it back.
+    /// Releases the lease.
     ///
     /// # Errors
-    /// As [`Ledger::take`].
+    /// The errors of [`Ledger::take`].
     pub(super) fn release(&self, host: &dyn Host, owner: &str) -> Result<(), BenchError> {
         self.run(host, RELEASE, &[owner]).map(drop)
     }
 
-    /// Ends it where its record is still the one of this number; false where it is another.
+    /// Ends the lease if its record still has this number; false if it has changed.
     ///
     /// # Errors
-    /// As [`Ledger::take`].
+    /// The errors of [`Ledger::take`].
     pub(super) fn free(&self, host: &dyn Host, number: &str) -> Result<bool, BenchError> {
         Ok(self.run(host, FREE, &["", number])? == "freed")
     }
 
-    /// What the host says of it.
+    /// Reads the record of the lease.
     ///
     /// # Errors
-    /// As [`Ledger::take`].
+    /// The errors of [`Ledger::take`].
     pub(super) fn show(&self, host: &dyn Host) -> Result<Seen, BenchError> {
-        let said = self.run(host, SHOW, &[""])?;
-        seen(&said).ok_or_else(|| self.unreadable(host, &said))
+        let output = self.run(host, SHOW, &[""])?;
+        parse_record(&output).ok_or_else(|| self.unreadable(host, &output))
     }
 
     /// Writes a mark of health, or removes it.
     ///
     /// # Errors
-    /// As [`Ledger::take`].
+    /// The errors of [`Ledger::take`].
     pub(super) fn mark(
         &self,
         host: &dyn Host,
@@ -234,22 +235,22 @@ impl Ledger {
         self.run(host, MARK, &[by, name, &why]).map(drop)
     }
 
-    fn run(&self, host: &dyn Host, what: &str, words: &[&str]) -> Result<String, BenchError> {
-        let text = [self.clock.as_str(), FUNCTIONS, what].concat();
+    fn run(&self, host: &dyn Host, script: &str, words: &[&str]) -> Result<String, BenchError> {
+        let text = [self.clock.as_str(), FUNCTIONS, script].concat();
         let argv = [&["/bin/sh", "-c", &text, "lease", &self.path], words].concat();
-        host.run(&argv, "").map(|said| said.trim().to_owned())
+        host.run(&argv, "").map(|output| output.trim().to_owned())
     }
 
-    fn unreadable(&self, host: &dyn Host, said: &str) -> BenchError {
+    fn unreadable(&self, host: &dyn Host, output: &str) -> BenchError {
         BenchError::environment(
-            format!("the lease of {} can't be understood: `{said}`", host.name()),
+            format!("the lease of {} can't be understood: `{output}`", host.name()),
             format!("look into {} there", self.path),
         )
     }
 }
 
-/// `LEFT LENGTH TAKEN OWNER`.
-fn holder(text: &str) -> Option<Holder> {
+/// Parses `LEFT LENGTH TAKEN OWNER`.
+fn parse_holder(text: &str) -> Option<Holder> {
     let mut words = text.split(' ');
     let mut number = || words.next()?.parse::<i64>().ok();
     let (left, length, since_s) = (number()?, number()?, number()?);
@@ -258,12 +259,12 @@ fn holder(text: &str) -> Option<Holder> {
     Some(Holder { owner, left_s: seconds(left), length_s: seconds(length), since_s })
 }
 
-/// What [`SHOW`] prints.
-fn seen(text: &str) -> Option<Seen> {
+/// Parses the output of [`SHOW`].
+fn parse_record(text: &str) -> Option<Seen> {
     let mut lines = text.lines();
     let words: Vec<&str> = lines.next()?.split(' ').collect();
     let ["lease", number, left, length, taken, now, owner] = words[..] else { return None };
-    let held = holder(&[left, length, taken, owner].join(" "))?;
+    let held = parse_holder(&[left, length, taken, owner].join(" "))?;
     let marks = lines.filter_map(|line| {
         let mut words = line.splitn(4, ' ');
         let mut word = || words.next().map(str::to_owned);

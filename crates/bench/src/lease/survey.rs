@@ -1,4 +1,4 @@
-//! Who holds a laboratory's hosts, asked from outside, and leases ended by hand.
+//! Holders of a laboratory's hosts, queried from outside, and leases ended by hand.
 
 use super::health::find;
 use super::owner::{is_gone, named};
@@ -10,90 +10,91 @@ use crate::host::connected::ConnectedHost;
 use fwdlab_model::Lab;
 use serde::Serialize;
 
-/// How a lease stands.
+/// State of a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// Nobody's.
+    /// No one holds it.
     Free,
-    /// Somebody's.
+    /// A controller holds it.
     Held,
-    /// Of somebody who is gone, or has not renewed it in time: the next one takes it.
+    /// Its holder has ended, or has not renewed it in time: the next controller takes it.
     Dead,
-    /// Not to be learned: the host can't be asked.
+    /// The host cannot be queried.
     Unknown,
 }
 
 /// The lease of one host, and its health.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HostLease {
-    /// Name in the lab's file.
+    /// Name in the lab file.
     pub host: String,
-    /// How it stands.
+    /// State of the lease.
     pub state: State,
-    /// Who has it, or had it last without giving it back.
+    /// Current holder, or the last one if it did not release the lease.
     pub holder: Option<Holder>,
-    /// When it ends unless it is renewed, seconds since 1970 by the host's clock.
+    /// End of the lease unless renewed, seconds since 1970 by the host's clock.
     pub until_s: Option<i64>,
-    /// The mark that says that the host is sick.
+    /// Mark of a sick host.
     pub sick: Option<Mark>,
-    /// Why it can't be learned.
+    /// Reason why the state is unknown.
     pub trouble: Option<String>,
 }
 
-/// What came of ending a lease.
+/// Result of ending a lease.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Freed {
-    /// Name in the lab's file.
+    /// Name in the lab file.
     pub host: String,
-    /// Whether the host is nobody's now.
+    /// True if no one holds the host now.
     pub is_free: bool,
-    /// What was done, or why nothing was.
+    /// Action taken, or the reason for none.
     pub said: String,
 }
 
-fn state(seen: &Seen) -> State {
-    match &seen.holder {
+fn state(record: &Seen) -> State {
+    match &record.holder {
         None => State::Free,
         Some(holder) if holder.left_s <= 0.0 || is_gone(&holder.owner) => State::Dead,
         Some(_) => State::Held,
     }
 }
 
-/// Asks every host; in the order of the file.
+/// Queries every host; results are in the order of the file.
 pub fn survey(lab: &Lab, settings: &SshSettings) -> Vec<HostLease> {
-    let seen: Vec<Result<Seen, BenchError>> = reach(lab.hosts.iter(), settings, |_, reached| {
-        reached.and_then(|host| Ledger::of(host.system).show(host.host()))
-    });
-    let marks: Vec<(usize, &Mark)> = seen
+    let records: Vec<Result<Seen, BenchError>> =
+        reach(lab.hosts.iter(), settings, |_, connected| {
+            connected.and_then(|host| Ledger::of(host.system).show(host.host()))
+        });
+    let marks: Vec<(usize, &Mark)> = records
         .iter()
         .enumerate()
-        .flat_map(|(keeper, seen)| {
-            seen.iter().flat_map(move |seen| &seen.marks).map(move |m| (keeper, m))
+        .flat_map(|(keeper, record)| {
+            record.iter().flat_map(move |record| &record.marks).map(move |m| (keeper, m))
         })
         .collect();
-    let leases = lab.hosts.iter().zip(&seen).enumerate().map(|(index, (host, seen))| {
+    let leases = lab.hosts.iter().zip(&records).enumerate().map(|(index, (host, record))| {
         let sick = marks.iter().find(|(keeper, mark)| {
             find(std::slice::from_ref(mark), &lab.name, &host.name, *keeper == index).is_some()
         });
-        let holder = seen.as_ref().ok().and_then(|seen| seen.holder.clone());
-        let ends = seen.as_ref().ok().zip(holder.as_ref());
+        let holder = record.as_ref().ok().and_then(|record| record.holder.clone());
+        let ends = record.as_ref().ok().zip(holder.as_ref());
         HostLease {
             host: host.name.clone(),
-            state: seen.as_ref().map_or(State::Unknown, state),
-            until_s: ends.map(|(seen, holder)| seen.now_s + holder.left_s.ceil() as i64),
+            state: record.as_ref().map_or(State::Unknown, state),
+            until_s: ends.map(|(record, holder)| record.now_s + holder.left_s.ceil() as i64),
             holder,
             sick: sick.map(|(_, mark)| (*mark).clone()),
-            trouble: seen.as_ref().err().map(ToString::to_string),
+            trouble: record.as_ref().err().map(ToString::to_string),
         }
     });
     leases.collect()
 }
 
-/// Ends the leases of one host, or of all: those of the dead, with `force` others too.
+/// Ends the leases of one host, or of all: leases of ended holders, with `force` all others too.
 ///
 /// # Errors
-/// When there is no such host.
+/// Fails if there is no such host.
 pub fn free(
     lab: &Lab,
     settings: &SshSettings,
@@ -101,36 +102,36 @@ pub fn free(
     force: bool,
 ) -> Result<Vec<Freed>, BenchError> {
     let only = only.map(|name| is_host(lab, name)).transpose()?;
-    let wanted = lab.hosts.iter().filter(|host| only.is_none_or(|only| only.name == host.name));
-    Ok(reach(wanted, settings, |host, reached| {
-        let (is_free, said) = match reached.and_then(|reached| end(reached, force)) {
+    let selected = lab.hosts.iter().filter(|host| only.is_none_or(|only| only.name == host.name));
+    Ok(reach(selected, settings, |host, connected| {
+        let (is_free, message) = match connected.and_then(|connected| end(connected, force)) {
             Ok(done) => done,
             Err(error) => (false, error.to_string()),
         };
-        Freed { host: host.name.clone(), is_free, said }
+        Freed { host: host.name.clone(), is_free, said: message }
     }))
 }
 
-fn end(reached: &ConnectedHost, force: bool) -> Result<(bool, String), BenchError> {
-    let ledger = Ledger::of(reached.system);
-    let seen = ledger.show(reached.host())?;
-    let stands = state(&seen);
-    let Some(holder) = seen.holder else { return Ok((true, "it was free".into())) };
+fn end(connected: &ConnectedHost, force: bool) -> Result<(bool, String), BenchError> {
+    let ledger = Ledger::of(connected.system);
+    let record = ledger.show(connected.host())?;
+    let state = state(&record);
+    let Some(holder) = record.holder else { return Ok((true, "it was free".into())) };
     let (owner, left) = (named(&holder.owner), holder.left_s.ceil());
-    if stands == State::Held && !force {
-        let said = format!(
+    if state == State::Held && !force {
+        let message = format!(
             "{owner} has it, for {left} s more at most, and may be measuring: see that it has \
              ended; --force ends its lease, and its measurement with an error"
         );
-        return Ok((false, said));
+        return Ok((false, message));
     }
-    if !ledger.free(reached.host(), &seen.number)? {
+    if !ledger.free(connected.host(), &record.number)? {
         return Ok((false, "it was renewed or taken just now: nothing was done".into()));
     }
-    let said = match stands {
+    let message = match state {
         State::Dead if left > 0.0 => format!("ended the lease of {owner}, which has ended"),
         State::Dead => format!("ended the lease of {owner}, which was over"),
         _ => format!("ended the lease of {owner}, which had {left} s left"),
     };
-    Ok((true, said))
+    Ok((true, message))
 }

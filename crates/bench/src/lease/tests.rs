@@ -1,5 +1,5 @@
-//! The protocol: its lines of sh against a model of them, the model against a slow oracle over
-//! all that happened, and processes that are killed while they hold.
+//! Tests of the protocol: its sh scripts against a model, the model against a slow oracle over all
+//! events, and processes that are killed while they hold a lease.
 
 mod killed;
 mod model;
@@ -17,11 +17,11 @@ fn directory(purpose: &str) -> String {
     path.display().to_string()
 }
 
-/// A clock that a file sets: hundredths of a second, and the boot.
+/// A clock set by a file: hundredths of a second, and the boot.
 const SET: &str = "clock() { read -r now boot <\"$lock.clock\"; grain=2; }\n";
 
 #[test]
-fn the_lines_of_sh_do_what_the_model_does_whatever_the_clock() {
+fn scripts_match_the_model_for_any_clock() {
     let path = directory("model");
     let ledger = Ledger::at(&path, SET);
     let mut random = Xoshiro256PlusPlus::seed_from_u64(20261126);
@@ -39,16 +39,16 @@ fn the_lines_of_sh_do_what_the_model_does_whatever_the_clock() {
         std::fs::write(format!("{path}.clock"), clock).expect("a clock");
         let (owner, length) = (owners[below(3) as usize], 50 + below(200));
         let gone = if below(8) == 0 { owners[below(3) as usize] } else { "" };
-        let said = match below(8) {
+        let action = match below(8) {
             0 => {
                 ledger.release(&LocalHost, owner).expect("released");
                 host.release(owner);
                 format!("{owner} released")
             }
             1 => {
-                let seen = ledger.show(&LocalHost).expect("shown");
-                assert!(ledger.free(&LocalHost, &seen.number).expect("freed") || host.is_new());
-                assert!(!ledger.free(&LocalHost, &seen.number).expect("not again"));
+                let record = ledger.show(&LocalHost).expect("shown");
+                assert!(ledger.free(&LocalHost, &record.number).expect("freed") || host.is_new());
+                assert!(!ledger.free(&LocalHost, &record.number).expect("not again"));
                 host.free();
                 "freed".to_owned()
             }
@@ -56,24 +56,24 @@ fn the_lines_of_sh_do_what_the_model_does_whatever_the_clock() {
                 let renew = kind > 5;
                 let length_of = Duration::from_millis(length * 10);
                 let answer = ledger.take(&LocalHost, owner, length_of, gone, renew);
-                let told = match answer.expect("an answer") {
+                let outcome = match answer.expect("an answer") {
                     Answer::Yours => Took::Yours,
                     Answer::Held(holder) => {
                         Took::Held(holder.owner, (holder.left_s * 100.0).round() as u64)
                     }
                     Answer::Lost(owner) => Took::Lost(owner),
                 };
-                assert_eq!(told, host.take(owner, length, gone, renew), "step {step}: {host:?}");
-                outcomes.insert(format!("{told:?}").chars().next());
-                format!("{told:?}")
+                assert_eq!(outcome, host.take(owner, length, gone, renew), "step {step}: {host:?}");
+                outcomes.insert(format!("{outcome:?}").chars().next());
+                format!("{outcome:?}")
             }
         };
-        let seen = ledger.show(&LocalHost).expect("shown");
+        let record = ledger.show(&LocalHost).expect("shown");
         let left = (host.left(), host.owner().map(str::to_owned));
-        let shown = seen.holder.map_or((0, None), |holder| {
+        let shown = record.holder.map_or((0, None), |holder| {
             ((holder.left_s * 100.0).round() as u64, Some(holder.owner))
         });
-        assert_eq!(shown, left, "step {step}, {said}: {host:?}");
+        assert_eq!(shown, left, "step {step}, {action}: {host:?}");
     }
     assert_eq!(outcomes.len(), 3, "each answer was given");
     let files = std::fs::read_dir(&path).expect("there").count();
@@ -82,8 +82,8 @@ fn the_lines_of_sh_do_what_the_model_does_whatever_the_clock() {
     std::fs::remove_file(format!("{path}.clock")).ok();
 }
 
-/// `date` and `sysctl` of a machine whose wall clock is set by hours just when it is read, once for
-/// each file `jump`. FreeBSD's time of the boot is moved by as much.
+/// `date` and `sysctl` of a machine whose wall clock is set by hours during a reading, once for
+/// each file `jump`. FreeBSD's boot time moves by the same amount.
 const JUMPING: &str = r#"jump() { rm "$tools/jump" 2>/dev/null || return 0
 [ "$(cat "$tools/offset")" -gt 0 ] && offset=-18000 || offset=7200
 echo "$offset" >"$tools/offset"; }
@@ -95,13 +95,13 @@ esac; }
 "#;
 
 #[test]
-fn a_wall_clock_that_is_set_again_and_again_changes_no_lease() {
+fn setting_the_wall_clock_changes_no_lease() {
     let path = directory("wall");
     std::fs::create_dir_all(&path).expect("a directory");
     let tools = format!("tools='{path}.tools'\n");
     std::fs::create_dir_all(format!("{path}.tools")).expect("a directory");
     std::fs::write(format!("{path}.tools/offset"), "0\n").expect("written");
-    // As on Linux, and as where there is no /proc.
+    // With /proc as on Linux, and without.
     for (clock, grain_s) in [(CLOCK.to_owned(), 0.02), (CLOCK.replace("/proc/", "/no/"), 2.0)] {
         let ledger = Ledger::at(&path, &[&tools, JUMPING, &clock].concat());
         let take = |owner, renew| {

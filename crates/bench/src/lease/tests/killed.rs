@@ -1,5 +1,5 @@
-//! Controllers that are killed while they take, hold and renew: processes of this test, which
-//! write down when they rely on which host.
+//! Controllers that are killed while they take, hold and renew: processes of this test, which log
+//! when they rely on which host.
 
 use super::super::{Held, Leases, Owner, Standing};
 use super::{CLOCK, Ledger, directory};
@@ -16,27 +16,27 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Says to a process of this test where the hosts are, and how long leases last.
+/// Environment variable for a process of this test: directory of the hosts, and length of leases.
 const HOLDER: &str = "FWDLAB_TEST_LEASE_HOLDER";
 const HOSTS: [&str; 3] = ["dut", "receiver", "sender"];
-/// Processes that want the hosts.
+/// Number of processes that compete for the hosts.
 const HOLDERS: usize = 3;
-/// What a busy machine may add to a lease.
+/// Delay that a busy machine may add to a lease.
 const SLACK: Duration = Duration::from_secs(5);
 const MS: u64 = 1_000_000;
 
-/// A process that takes all hosts again and again, for as long as it is let.
+/// A process that takes all hosts repeatedly until it is killed.
 #[test]
 fn a_holder() {
-    let Ok(asked) = std::env::var(HOLDER) else { return };
-    let (path, length_ms) = asked.split_once('|').expect("a directory and a length");
+    let Ok(arguments) = std::env::var(HOLDER) else { return };
+    let (path, length_ms) = arguments.split_once('|').expect("a directory and a length");
     let length = Duration::from_millis(length_ms.parse().expect("a number"));
-    // It is of no machine that another here could look into.
+    // The owner is on a machine that other processes here cannot inspect.
     let process = journal::identity();
     let owner = Owner::named(format!("holder@nowhere:{process}:{process}"));
     let test = std::os::unix::process::parent_id();
     let mut log = fs::File::create(format!("{path}/log-{process}")).expect("a log");
-    // It ends with the test, however that ends.
+    // Ends with the test, however the test ends.
     while std::os::unix::process::parent_id() == test {
         let hosts = HOSTS.map(|name| Held {
             name: name.into(),
@@ -48,7 +48,7 @@ fn a_holder() {
             std::thread::sleep(Duration::from_millis(20));
             continue;
         };
-        // Some are given back before they end, some are held for several of their lengths.
+        // Some leases are released before they expire, some are held for several lengths.
         let until = boottime_ns() + (length.as_nanos() as u64) * (1 + boottime_ns() % 4);
         while boottime_ns() < until && std::os::unix::process::parent_id() == test {
             let now = boottime_ns();
@@ -70,23 +70,23 @@ fn start(path: &str, length: Duration) -> Child {
     command.spawn().expect("a holder")
 }
 
-/// When each process relied on the hosts, nanoseconds of CLOCK_BOOTTIME.
+/// Times at which each process relied on the hosts, nanoseconds of CLOCK_BOOTTIME.
 fn beats(path: &str) -> Vec<(u64, String)> {
     let mut beats = Vec::new();
     for entry in fs::read_dir(path).expect("a directory").flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        if let Some(who) = name.strip_prefix("log-") {
+        if let Some(process) = name.strip_prefix("log-") {
             let text = fs::read_to_string(entry.path()).unwrap_or_default();
-            // The last line of one that was killed may be cut off.
+            // The last line of a killed process may be cut off.
             let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
-            beats.extend(whole.lines().map(|line| (line.parse().expect("a time"), who.into())));
+            beats.extend(whole.lines().map(|line| (line.parse().expect("a time"), process.into())));
         }
     }
     beats.sort_unstable();
     beats
 }
 
-/// Who has each host now, as its record says.
+/// Current owner of each host according to its record.
 fn owners(path: &str) -> Vec<Option<String>> {
     let owner = |name: &&str| {
         let seen = Ledger::at(&format!("{path}/{name}"), CLOCK).show(&LocalHost).expect("shown");
@@ -96,7 +96,7 @@ fn owners(path: &str) -> Vec<Option<String>> {
 }
 
 #[test]
-fn of_killed_holders_no_host_is_held_twice_and_each_is_free_within_its_lease() {
+fn killed_holders_never_share_a_host_and_free_it_within_one_lease() {
     let number = |name: &str, default: u64| {
         std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
     };
@@ -111,13 +111,17 @@ fn of_killed_holders_no_host_is_held_twice_and_each_is_free_within_its_lease() {
     while killed < kills {
         assert!(begin.elapsed() < Duration::from_secs(60 + 5 * kills), "nobody takes the hosts");
         std::thread::sleep(Duration::from_millis(random.next_u64() % 400));
-        // Whoever holds something at this instant: in turn all, or some on the way to it.
-        let held = owners(&path);
+        // Current holders: in turn of all hosts, or of some of them while taking the rest.
+        let owners_now = owners(&path);
         let pid = |owner: &str| owner.split(':').nth(1)?.split('-').next()?.parse::<u32>().ok();
-        if killed % 2 == 0 && held.iter().any(|owner| owner.is_none() || *owner != held[0]) {
+        if killed % 2 == 0
+            && owners_now.iter().any(|owner| owner.is_none() || *owner != owners_now[0])
+        {
             continue;
         }
-        let Some(victim) = held.iter().flatten().find_map(|owner| pid(owner)) else { continue };
+        let Some(victim) = owners_now.iter().flatten().find_map(|owner| pid(owner)) else {
+            continue;
+        };
         let Some(index) = holders.iter().position(|child| child.id() == victim) else { continue };
         holders[index].kill().expect("killed");
         holders[index].wait().expect("ended");
@@ -136,11 +140,11 @@ fn of_killed_holders_no_host_is_held_twice_and_each_is_free_within_its_lease() {
         holder.wait().expect("ended");
     }
     let beats = beats(&path);
-    // From its first beat of a spell to the last, a process had all hosts: no other beat lies
-    // there. A spell ends where nothing was heard for longer than a lease is relied on.
+    // From the first to the last beat of a spell a process held all hosts: no other process has a
+    // beat in between. A spell ends after a gap longer than a lease is relied on.
     let mut spells: BTreeMap<&str, Vec<(u64, u64)>> = BTreeMap::new();
-    for (time, who) in &beats {
-        let spells = spells.entry(who).or_default();
+    for (time, process) in &beats {
+        let spells = spells.entry(process).or_default();
         match spells.last_mut() {
             Some((_, last)) if *time - *last < 60 * MS => *last = *time,
             _ => spells.push((*time, *time)),
@@ -148,12 +152,12 @@ fn of_killed_holders_no_host_is_held_twice_and_each_is_free_within_its_lease() {
     }
     let mut all: Vec<(u64, u64, &str)> = spells
         .iter()
-        .flat_map(|(who, spells)| spells.iter().map(|(from, to)| (*from, *to, *who)))
+        .flat_map(|(process, spells)| spells.iter().map(|(from, to)| (*from, *to, *process)))
         .collect();
     all.sort_unstable();
     for pair in all.windows(2) {
-        let [(_, to, who), (from, _, other)] = pair else { continue };
-        assert!(who == other || to < from, "{who} until {to}, {other} from {from}");
+        let [(_, to, process), (from, _, other)] = pair else { continue };
+        assert!(process == other || to < from, "{process} until {to}, {other} from {from}");
     }
     let takers = all.windows(2).filter(|pair| pair[0].2 != pair[1].2).count();
     assert!(takers as u64 >= kills / 4, "only {takers} of {kills} were followed by another");
@@ -170,9 +174,9 @@ fn of_killed_holders_no_host_is_held_twice_and_each_is_free_within_its_lease() {
     fs::remove_dir_all(&path).ok();
 }
 
-/// Of many that come at once for a host that is new, was given back or left over, one has it.
+/// One of many simultaneous takers gets a host that is new, was released or has expired.
 #[test]
-fn of_many_at_once_one_takes_it() {
+fn one_of_many_simultaneous_takers_gets_the_host() {
     let path = directory("many");
     let ledger = Ledger::at(&path, CLOCK);
     let take = |owner: &str, ms: u64| {
@@ -184,7 +188,7 @@ fn of_many_at_once_one_takes_it() {
         match round % 4 {
             0 => drop(fs::remove_dir_all(&path)),
             1 => ledger.release(&LocalHost, &winner).expect("released"),
-            // Left over: its time is over.
+            // Expired.
             2 => drop(take(&winner, 0)),
             _ => drop((take(&winner, 0), take("other", 0))),
         }
@@ -197,12 +201,12 @@ fn of_many_at_once_one_takes_it() {
             let takers: Vec<_> = takers.collect();
             takers.into_iter().map(|taker| taker.join().expect("no panic")).collect()
         });
-        let had: Vec<&String> = taken
+        let winners: Vec<&String> = taken
             .iter()
             .filter(|(answer, _)| *answer == super::Answer::Yours)
             .map(|(_, owner)| owner)
             .collect();
-        let [one] = had[..] else { panic!("round {round}: {taken:?}") };
+        let [one] = winners[..] else { panic!("round {round}: {taken:?}") };
         winner.clone_from(one);
         for (answer, _) in &taken {
             let is_winners = |owner: &str| owner == winner;
@@ -215,16 +219,16 @@ fn of_many_at_once_one_takes_it() {
     fs::remove_dir_all(&path).expect("clean");
 }
 
-/// One that has looked and is held up before it takes, wherever and however much happens
-/// meanwhile, looks again.
+/// A process that is delayed between checking and taking checks again, wherever the delay and
+/// whatever happens during it.
 #[test]
-fn who_is_held_up_between_looking_and_taking_looks_again() {
+fn taker_delayed_after_checking_checks_again() {
     let path = directory("held-up");
     let tools = directory("held-up-tools");
     fs::create_dir_all(&tools).expect("a directory");
     let ledger = Ledger::at(&path, CLOCK);
     for program in ["cat", "ln"] {
-        // The first one waits until it is told to go on.
+        // The first one waits for the file `go`.
         let script = format!(
             "#!/bin/sh\nif mkdir \"{tools}/waits\" 2>/dev/null; then\n\
              until [ -e \"{tools}/go\" ]; do sleep 0.02; done; fi\n\
@@ -234,7 +238,7 @@ fn who_is_held_up_between_looking_and_taking_looks_again() {
         fs::write(&tool, script).expect("written");
         Command::new("chmod").args(["+x", &tool]).status().expect("executable");
         let slow = Ledger::at(&path, &format!("PATH={tools}:/usr/bin:/bin\n{CLOCK}"));
-        for more in [0, 1, 40] {
+        for changes in [0, 1, 40] {
             let _ =
                 (fs::remove_file(format!("{tools}/go")), fs::remove_dir(format!("{tools}/waits")));
             let take = |ledger: &Ledger, owner: &str, ms: u64| {
@@ -250,7 +254,7 @@ fn who_is_held_up_between_looking_and_taking_looks_again() {
                     assert!(Instant::now() < until, "{program} was never called");
                     std::thread::sleep(Duration::from_millis(5));
                 }
-                for _ in 0..more {
+                for _ in 0..changes {
                     assert_eq!(take(&ledger, "quick", 100_000), super::Answer::Yours);
                     ledger.release(&LocalHost, "quick").expect("released");
                 }
@@ -258,7 +262,7 @@ fn who_is_held_up_between_looking_and_taking_looks_again() {
                 fs::write(format!("{tools}/go"), "").expect("written");
                 match late.join().expect("no panic") {
                     super::Answer::Held(holder) => assert_eq!(holder.owner, "quick"),
-                    other => panic!("{program}, {more}: {other:?}"),
+                    other => panic!("{program}, {changes}: {other:?}"),
                 }
             });
             ledger.release(&LocalHost, "quick").expect("released");

@@ -1,12 +1,12 @@
-//! A host's lease as a pure state machine, and controllers that hold it, against an oracle
-//! that looks through all that has happened, in real time.
+//! A host's lease as a pure state machine, and controllers that hold it, against an oracle that
+//! inspects the whole history in real time.
 
 use proptest::prelude::*;
 
-/// By how much the clock may be wrong, as in the lines of sh on Linux.
+/// Possible error of the clock, as in the sh script on Linux.
 const GRAIN: u64 = 2;
 
-/// What taking came to.
+/// Result of taking a lease.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Took {
     Yours,
@@ -32,12 +32,12 @@ pub(super) struct Host {
 }
 
 impl Host {
-    /// It boots: the clock begins again.
+    /// Boots the host: its clock restarts.
     pub(super) fn boot(&mut self) {
         (self.boot, self.now) = (self.boot + 1, 0);
     }
 
-    /// Nobody has ever taken it.
+    /// True if the host was never taken.
     pub(super) fn is_new(&self) -> bool {
         !self.has_record
     }
@@ -46,23 +46,23 @@ impl Host {
         self.record.as_ref().map(|record| record.owner.as_str())
     }
 
-    /// What is left of the lease.
+    /// Remaining time of the lease.
     pub(super) fn left(&self) -> u64 {
         let Some(record) = &self.record else { return 0 };
-        let anew = (record.length + GRAIN).saturating_sub(self.now);
+        let remaining_after_boot = (record.length + GRAIN).saturating_sub(self.now);
         match record.boot == self.boot {
             true => record.ends.saturating_sub(self.now),
-            false => anew,
+            false => remaining_after_boot,
         }
     }
 
     pub(super) fn take(&mut self, owner: &str, length: u64, gone: &str, renew: bool) -> Took {
-        let theirs = self.owner().unwrap_or("nobody").to_owned();
-        if theirs != owner && renew {
-            return Took::Lost(if self.is_new() { "-".into() } else { theirs });
+        let holder = self.owner().unwrap_or("nobody").to_owned();
+        if holder != owner && renew {
+            return Took::Lost(if self.is_new() { "-".into() } else { holder });
         }
-        if theirs != owner && theirs != gone && self.left() > 0 {
-            return Took::Held(theirs, self.left());
+        if holder != owner && holder != gone && self.left() > 0 {
+            return Took::Held(holder, self.left());
         }
         let (ends, boot) = (self.now + length + GRAIN, self.boot);
         self.record = Some(Record { owner: owner.into(), ends, length, boot });
@@ -82,46 +82,47 @@ impl Host {
     }
 }
 
-/// Length of the leases here.
+/// Length of all leases in this test.
 const LENGTH: u64 = 100;
-/// How long a holder relies on one.
+/// Time for which a holder relies on a lease.
 const RELIED_ON: u64 = LENGTH - LENGTH / 4;
 const CONTROLLERS: usize = 3;
 
-/// What happens next.
+/// Next event.
 #[derive(Clone, Debug)]
 enum Event {
-    /// Time passes; the host's clock stands still for a part of it (a machine that is paused).
+    /// Time passes; the host's clock stops for a part of it (a paused machine).
     Passes { time: u64, paused: u64 },
-    /// A controller asks, and the host does it after a while, and the answer takes another.
-    Asks { who: usize, renew: bool, there: u64, back: u64 },
-    /// A controller gives it back.
-    GivesBack { who: usize },
+    /// A controller sends a request; the host executes it after one delay, and the answer takes
+    /// another.
+    Requests { controller: usize, renew: bool, there: u64, back: u64 },
+    /// A controller releases the lease.
+    Releases { controller: usize },
     /// The host is down for a time, and boots.
     Boots { down: u64 },
 }
 
 fn event() -> impl Strategy<Value = Event> {
-    let who = 0..CONTROLLERS;
+    let controller = 0..CONTROLLERS;
     prop_oneof![
         3 => (1..60u64, 0..20u64).prop_map(|(time, paused)| Event::Passes { time, paused: paused.min(time) }),
         1 => (60..300u64).prop_map(|time| Event::Passes { time, paused: 0 }),
-        8 => (who.clone(), any::<bool>(), 0..30u64, 0..30u64)
-            .prop_map(|(who, renew, there, back)| Event::Asks { who, renew, there, back }),
-        1 => who.prop_map(|who| Event::GivesBack { who }),
+        8 => (controller.clone(), any::<bool>(), 0..30u64, 0..30u64)
+            .prop_map(|(controller, renew, there, back)| Event::Requests { controller, renew, there, back }),
+        1 => controller.prop_map(|controller| Event::Releases { controller }),
         1 => (0..200u64).prop_map(|down| Event::Boots { down }),
     ]
 }
 
-/// Something that was granted: who, when it was done there, in real time.
+/// A granted lease: controller and times.
 #[derive(Clone, Debug)]
 struct Granted {
-    who: usize,
-    asked: u64,
-    /// Real time in which the host did it, and its clock since that boot began.
+    controller: usize,
+    requested: u64,
+    /// Real time at which the host granted it.
     done: u64,
     known: u64,
-    /// Real time from which on it is not relied on for another reason: given back.
+    /// Real time after which it is not relied on for another reason: released.
     until: u64,
 }
 
@@ -129,7 +130,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_host_is_held_twice_and_the_dead_are_outlived_by_one_lease_time(
+    fn host_is_never_held_twice_and_dead_holders_expire_within_one_lease(
         events in proptest::collection::vec(event(), 1..60),
     ) {
         let mut host = Host::default();
@@ -151,25 +152,25 @@ proptest! {
                     real += down;
                     host.boot();
                 }
-                Event::GivesBack { who } => {
-                    host.release(&who.to_string());
-                    for one in granted.iter_mut().filter(|one| one.who == who) {
+                Event::Releases { controller } => {
+                    host.release(&controller.to_string());
+                    for one in granted.iter_mut().filter(|one| one.controller == controller) {
                         one.until = one.until.min(real);
                     }
                 }
-                Event::Asks { who, renew, there, back } => {
-                    let asked = real;
+                Event::Requests { controller, renew, there, back } => {
+                    let requested = real;
                     run(&mut host, &mut real, &mut ran, there);
                     let before = host.clone();
-                    match host.take(&who.to_string(), LENGTH, "", renew) {
+                    match host.take(&controller.to_string(), LENGTH, "", renew) {
                         Took::Yours => granted.push(Granted {
-                            who, asked, done: real, known: real + back, until: u64::MAX,
+                            controller, requested, done: real, known: real + back, until: u64::MAX,
                         }),
                         Took::Held(owner, left) => {
                             prop_assert!(left <= LENGTH + GRAIN);
-                            // The oracle: its clock has not run for a lease in this boot since
-                            // the last thing that the owner was granted.
-                            let last = granted.iter().rfind(|one| one.who.to_string() == owner);
+                            // The oracle: since the last grant to the owner, the clock of this boot
+                            // has run for less than one lease.
+                            let last = granted.iter().rfind(|one| one.controller.to_string() == owner);
                             let last = last.expect("held by one who was granted it");
                             let passed: u64 = ran.iter()
                                 .filter(|(boot, ..)| *boot == before.boot)
@@ -178,16 +179,16 @@ proptest! {
                             prop_assert!(passed < LENGTH + GRAIN, "{passed} of {owner}'s lease");
                         }
                         Took::Lost(owner) => {
-                            prop_assert!(renew && owner != who.to_string());
+                            prop_assert!(renew && owner != controller.to_string());
                         }
                     }
                 }
             }
         }
-        // Nobody relied on it while another did.
-        let relied = |one: &Granted| (one.known, one.until.min(one.asked + RELIED_ON));
+        // No two controllers relied on it at the same time.
+        let relied = |one: &Granted| (one.known, one.until.min(one.requested + RELIED_ON));
         for (index, one) in granted.iter().enumerate() {
-            for other in granted[index + 1..].iter().filter(|other| other.who != one.who) {
+            for other in granted[index + 1..].iter().filter(|other| other.controller != one.controller) {
                 let ((from, to), (other_from, other_to)) = (relied(one), relied(other));
                 prop_assert!(
                     to <= from || other_to <= other_from || to <= other_from || other_to <= from,
