@@ -1,8 +1,8 @@
-//! Settings that are applied without a reboot, and read back: interfaces, routes, neighbours
-//! and sysctls.
+//! Settings that are applied without a reboot and read back: interfaces, routes, neighbours and
+//! sysctls.
 //!
-//! Only differences are changed, so that reapplying the same variant costs no more than the
-//! reading. Other addresses of the DUT are left alone.
+//! Only differences are changed, so reapplying a variant costs no more than reading. Other
+//! addresses of the DUT are left alone.
 
 use super::backup::Backup;
 use super::fib;
@@ -19,20 +19,20 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Maximum number of routes that one command adds or removes.
 const ROUTES_AT_ONCE: usize = 2000;
-/// Capabilities of an interface that are switched by `offloads`, as ifconfig(8) lists them;
+/// Capabilities of an interface controlled by `offloads`, in the spelling of ifconfig(8);
 /// [`OFFLOADS_OFF`] switches them off.
 const OFFLOADS: [&str; 4] = ["TSO4", "TSO6", "LRO", "VLAN_HWTSO"];
 
-/// Which sources entropy is harvested from.
+/// Sysctl that selects the sources of entropy.
 const HARVEST: &str = "kern.random.harvest.mask";
-/// Its writable bits (random(4), `RANDOM_ENVIRONMENTAL_END`); higher bits are hardware
-/// generators, which can't be changed.
-const CHOSEN: u32 = 0x7ff;
+/// Writable bits of the mask (random(4), `RANDOM_ENVIRONMENTAL_END`); higher bits are hardware
+/// generators, which cannot be changed.
+const HARVEST_WRITABLE: u32 = 0x7ff;
 
 /// State of an interface as ifconfig(8) reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interface {
-    /// `flags=` of its first line: `UP`, `RUNNING`.
+    /// Flags from `flags=` of the first line: `UP`, `RUNNING`.
     pub flags: BTreeSet<String>,
     /// Largest packet, bytes.
     pub mtu: Option<u32>,
@@ -40,11 +40,11 @@ pub struct Interface {
     pub options: BTreeSet<String>,
     /// Capabilities: `capabilities=`, with `ifconfig -m`.
     pub capabilities: BTreeSet<String>,
-    /// Its MAC as written.
+    /// MAC as printed.
     pub ether: String,
-    /// Addresses with the lengths of their prefixes.
+    /// Addresses with prefix lengths.
     pub addresses: Vec<(IpAddr, u8)>,
-    /// `active` where there is a signal; empty where there is no medium (lo0).
+    /// `active` if there is a signal; empty if there is no medium (lo0).
     pub status: String,
 }
 
@@ -90,16 +90,16 @@ impl Interface {
     }
 }
 
-/// `options=6c07bb<RXCSUM,TXCSUM>`.
+/// Flags of a line such as `options=6c07bb<RXCSUM,TXCSUM>`.
 fn flags(line: &str) -> BTreeSet<String> {
     let inner = line.split_once('<').map_or("", |(_, rest)| rest.trim_end_matches('>'));
     inner.split(',').filter(|flag| !flag.is_empty()).map(str::to_owned).collect()
 }
 
-/// Addresses and offloads of both interfaces.
+/// Sets addresses and offloads of both interfaces.
 ///
 /// # Errors
-/// When an interface is missing or refuses something.
+/// Fails if an interface is missing or rejects a setting.
 pub fn interfaces(
     host: &dyn Host,
     plan: &Plan,
@@ -119,12 +119,12 @@ pub fn interfaces(
         let name = &link.interface;
         findings.expect(&format!("{name} mac"), &mac::text(link.mac), &found.ether);
         for (address, length) in &link.addresses {
-            let there = found.addresses.contains(&(*address, *length));
+            let is_set = found.addresses.contains(&(*address, *length));
             let text = format!("{address}/{length}");
             findings.expect(
                 &format!("{name} {text}"),
                 "set",
-                if there { "set" } else { "missing" },
+                if is_set { "set" } else { "missing" },
             );
         }
         let on: Vec<&str> =
@@ -161,7 +161,7 @@ fn set_interface(
     let argv: Vec<&str> = [&["ifconfig", name][..], &switches, &["up"]].concat();
     host.run(&argv, "")?;
     if link.addresses.iter().any(|(address, _)| address.is_ipv6()) {
-        // Without an address at boot, IPv6 is off on it.
+        // IPv6 is disabled on an interface without an IPv6 address at boot.
         host.run(&["ifconfig", name, "inet6", "-ifdisabled"], "")?;
     }
     for (address, length) in &link.addresses {
@@ -180,7 +180,7 @@ fn set_interface(
     Ok(())
 }
 
-/// A destination of the routing table: address and length of its prefix.
+/// Destination of a route: address and prefix length.
 pub type Prefix = (IpAddr, u8);
 
 fn prefix(text: &str) -> Option<Prefix> {
@@ -189,21 +189,22 @@ fn prefix(text: &str) -> Option<Prefix> {
         None => (text, None),
     };
     let address: IpAddr = address.parse().ok()?;
-    let whole = if address.is_ipv4() { 32 } else { 128 };
-    Some((address, length.unwrap_or(whole))).filter(|(_, length)| *length <= whole)
+    let max_length = if address.is_ipv4() { 32 } else { 128 };
+    Some((address, length.unwrap_or(max_length))).filter(|(_, length)| *length <= max_length)
 }
 
-/// Destinations with next hops of `netstat -rnW`; those of links are left out.
+/// Destinations with next hops from the output of `netstat -rnW`; directly connected ones are left
+/// out.
 pub fn routing_table(text: &str) -> BTreeMap<Prefix, IpAddr> {
     let rows = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     rows.filter_map(|row| Some((prefix(row.first()?)?, row.get(1)?.parse().ok()?))).collect()
 }
 
-/// Static routes: to both sides for IPv4 and IPv6, and the experiment's further ones for the
-/// traffic's address family.
+/// Sets static routes: to both sides for IPv4 and IPv6, plus the experiment's additional ones for
+/// the traffic's address family.
 ///
 /// # Errors
-/// When the table can't be read, or a route is refused.
+/// Fails if the table cannot be read or a route is rejected.
 pub fn routes(
     host: &dyn Host,
     plan: &Plan,
@@ -213,7 +214,7 @@ pub fn routes(
 ) -> Result<(), BenchError> {
     let gateways = plan::gateways(links);
     let traffic = settings.traffic.family;
-    let mut wanted = BTreeMap::new();
+    let mut expected = BTreeMap::new();
     for family in [Family::Inet, Family::Inet6] {
         let of_family: Vec<_> = gateways.iter().filter(|entry| entry.family == family).collect();
         let count = if family == traffic { settings.dut.routes } else { 2 };
@@ -231,19 +232,19 @@ pub fn routes(
         table::keep_ways(&all, links)?;
         for (index, route) in all.iter().enumerate() {
             let gateway = if index == 0 { sender.gateway } else { receiver.gateway };
-            wanted.insert(route.prefix, gateway);
+            expected.insert(route.prefix, gateway);
         }
     }
     let read = || {
         let text = host.run(&["netstat", "-rnW"], "")?;
         Ok::<_, BenchError>(routing_table(&text))
     };
-    let ours: BTreeSet<IpAddr> = gateways.iter().map(|entry| entry.gateway).collect();
+    let gateways_in_use: BTreeSet<IpAddr> = gateways.iter().map(|entry| entry.gateway).collect();
     let found = read()?;
     let stale = found.iter().filter(|(p, gateway)| {
-        wanted.get(p).map_or(ours.contains(gateway), |wanted| wanted != *gateway)
+        expected.get(p).map_or(gateways_in_use.contains(gateway), |expected| expected != *gateway)
     });
-    let missing = wanted.iter().filter(|(prefix, gateway)| found.get(prefix) != Some(gateway));
+    let missing = expected.iter().filter(|(prefix, gateway)| found.get(prefix) != Some(gateway));
     let mut lines: Vec<String> = stale.map(|(p, _)| route_words("delete", p, None)).collect();
     lines.extend(missing.map(|(p, gateway)| route_words("add", p, Some(gateway))));
     if !(plan.governs(RC) && settings.dut.routes <= 2) {
@@ -253,13 +254,13 @@ pub fn routes(
     }
     let found = if lines.is_empty() { found } else { read()? };
     let inet = traffic == Family::Inet;
-    let of_traffic = wanted.iter().filter(|((address, _), _)| address.is_ipv4() == inet);
-    let there = of_traffic.filter(|(prefix, gateway)| found.get(prefix) == Some(gateway)).count();
-    findings.expect("routes", &settings.dut.routes.max(2).to_string(), &there.to_string());
+    let of_traffic = expected.iter().filter(|((address, _), _)| address.is_ipv4() == inet);
+    let count = of_traffic.filter(|(prefix, gateway)| found.get(prefix) == Some(gateway)).count();
+    findings.expect("routes", &settings.dut.routes.max(2).to_string(), &count.to_string());
     Ok(())
 }
 
-/// A line of words for route(8).
+/// A line of arguments for route(8).
 fn route_words(verb: &str, (address, length): &Prefix, gateway: Option<&IpAddr>) -> String {
     let gateway = gateway.map(|gateway| format!(" {gateway}")).unwrap_or_default();
     match address {
@@ -268,10 +269,10 @@ fn route_words(verb: &str, (address, length): &Prefix, gateway: Option<&IpAddr>)
     }
 }
 
-/// Permanent entries for all peers in the tables of ARP and NDP.
+/// Adds permanent entries for all peers to the ARP and NDP tables.
 ///
 /// # Errors
-/// When an entry is refused.
+/// Fails if an entry is rejected.
 pub fn neighbours(
     host: &dyn Host,
     plan: &Plan,
@@ -286,14 +287,14 @@ pub fn neighbours(
         Ok::<_, BenchError>(permanent(&all))
     };
     let before = read()?;
-    let wanted: Vec<(IpAddr, [u8; 6])> = links
+    let expected: Vec<(IpAddr, [u8; 6])> = links
         .both()
         .into_iter()
         .flat_map(|link| &link.peers)
         .flat_map(|peer| peer.addresses.iter().map(|address| (*address, peer.mac)))
         .collect();
     let mut changed = false;
-    for (address, hardware) in &wanted {
+    for (address, hardware) in &expected {
         if before.get(address) == Some(hardware) || plan.governs(RC) {
             continue;
         }
@@ -306,15 +307,15 @@ pub fn neighbours(
         changed = true;
     }
     let after = if changed { read()? } else { before };
-    for (address, hardware) in wanted {
+    for (address, hardware) in expected {
         let found = after.get(&address).map_or("none".to_owned(), |found| mac::text(*found));
         findings.expect(&format!("neighbour {address}"), &mac::text(hardware), &found);
     }
     Ok(())
 }
 
-/// Permanent entries of `arp -an` (`? (198.18.0.2) at 00:07:43:2f:fe:b1 on cxl0 permanent`)
-/// and `ndp -an` (`2001:2::2 00:07:43:2f:fe:b1 cxl0 permanent`).
+/// Permanent entries from the output of `arp -an` (`? (198.18.0.2) at 00:07:43:2f:fe:b1 on cxl0
+/// permanent`) and `ndp -an` (`2001:2::2 00:07:43:2f:fe:b1 cxl0 permanent`).
 pub fn permanent(text: &str) -> BTreeMap<IpAddr, [u8; 6]> {
     let entry = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -327,39 +328,39 @@ pub fn permanent(text: &str) -> BTreeMap<IpAddr, [u8; 6]> {
     text.lines().filter_map(entry).collect()
 }
 
-/// A MAC with or without leading zeros.
+/// Parses a MAC with or without leading zeros.
 fn hardware(word: &str) -> Option<[u8; 6]> {
     let bytes: Vec<u8> =
         word.split(':').map(|part| u8::from_str_radix(part, 16).ok()).collect::<Option<_>>()?;
     bytes.try_into().ok()
 }
 
-/// Sets sysctls, recording their old values, and restores those that an earlier variant has
-/// set and this one does not.
+/// Sets sysctls and records their old values; restores those that an earlier variant set and this
+/// one does not.
 ///
 /// # Errors
-/// When one does not exist or is refused.
+/// Fails if a sysctl does not exist or its value is rejected.
 pub fn sysctls(
     host: &dyn Host,
-    memory: &Backup,
+    backup: &Backup,
     plan: &Plan,
     findings: &mut Findings,
 ) -> Result<(), BenchError> {
     let read = |name: &str| {
         let text = host.run(&["sysctl", "-n", name], "")?;
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        Ok::<_, BenchError>(if name == HARVEST { chosen_sources(&text) } else { text })
+        Ok::<_, BenchError>(if name == HARVEST { writable_sources(&text) } else { text })
     };
     let set = |name: &str, value: &str| host.run(&["sysctl", &format!("{name}={value}")], "");
-    let mut wanted = plan.sysctls.clone();
+    let mut expected = plan.sysctls.clone();
     if !plan.governs(RC) {
-        wanted.extend(plan.implied.clone());
-        wanted.extend(plan.sysctls.clone());
+        expected.extend(plan.implied.clone());
+        expected.extend(plan.sysctls.clone());
     }
-    for (name, old) in memory.sysctls()? {
-        if !wanted.contains_key(&name) {
-            match put_back(host, memory, &name, &old) {
-                // A warning about this variant, but not fatal.
+    for (name, old) in backup.sysctls()? {
+        if !expected.contains_key(&name) {
+            match put_back(host, backup, &name, &old) {
+                // Not fatal: a warning about this variant.
                 Err(BenchError::Program { .. }) => {
                     findings.expect(&format!("sysctl {name}"), &old, &read(&name)?);
                 }
@@ -367,11 +368,11 @@ pub fn sysctls(
             }
         }
     }
-    for (name, value) in &wanted {
+    for (name, value) in &expected {
         let old = read(name)?;
         if old != *value {
-            memory.remember_sysctl(name, &old)?;
-            fib::before_setting(host, memory, name, value)?;
+            backup.remember_sysctl(name, &old)?;
+            fib::before_setting(host, backup, name, value)?;
             set(name, value)?;
         }
     }
@@ -379,26 +380,26 @@ pub fn sysctls(
         let value = plan.sysctls.get(name).unwrap_or(value);
         findings.expect(&format!("sysctl {name}"), value, &read(name)?);
     }
-    fib::unload(host, memory, plan)?;
-    fib::read_back(host, memory, plan, findings)
+    fib::unload(host, backup, plan)?;
+    fib::read_back(host, backup, plan, findings)
 }
 
-/// Restores a sysctl. One that no longer exists, because its module is unloaded, is
-/// skipped.
+/// Restores a sysctl. Skips one that no longer exists because its module is unloaded.
 ///
 /// # Errors
-/// When it is refused.
-pub fn put_back(host: &dyn Host, memory: &Backup, name: &str, old: &str) -> Result<(), BenchError> {
+/// Fails if the value is rejected.
+pub fn put_back(host: &dyn Host, backup: &Backup, name: &str, old: &str) -> Result<(), BenchError> {
     match host.run(&["sysctl", &format!("{name}={old}")], "") {
         Err(BenchError::Program { why, .. }) if why.contains("unknown oid") => {}
         other => drop(other?),
     }
-    memory.forget_sysctl(name)
+    backup.forget_sysctl(name)
 }
 
-/// A harvest mask as far as it can be chosen.
-fn chosen_sources(mask: &str) -> String {
-    mask.parse::<u32>().map_or_else(|_| mask.to_owned(), |mask| (mask & CHOSEN).to_string())
+/// The writable part of a harvest mask.
+fn writable_sources(mask: &str) -> String {
+    mask.parse::<u32>()
+        .map_or_else(|_| mask.to_owned(), |mask| (mask & HARVEST_WRITABLE).to_string())
 }
 
 #[cfg(test)]
@@ -406,18 +407,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_harvest_mask_reads_back_without_hardware_generators() {
-        // What a mask of 351 became on FreeBSD 16 on an Atom with RDRAND (netbenches).
-        assert_eq!(chosen_sources("16735"), "351");
-        assert_eq!(chosen_sources("351"), "351");
-        assert_eq!(chosen_sources("none"), "none");
+    fn harvest_mask_reads_back_without_hardware_generators() {
+        // Mask 351 read back as 16735 on FreeBSD 16 on an Atom with RDRAND (netbenches).
+        assert_eq!(writable_sources("16735"), "351");
+        assert_eq!(writable_sources("351"), "351");
+        assert_eq!(writable_sources("none"), "none");
     }
 
-    /// Written after ifconfig(8) and the sources of its printing.
+    /// Composed from ifconfig(8) and its source code.
     const IFCONFIG: &str = "cxl0: flags=8843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST> metric 0 mtu 1500\n\toptions=6ec07bb<RXCSUM,TXCSUM,VLAN_MTU,TSO4,LRO>\n\tcapabilities=6ec07bb<RXCSUM,TXCSUM,TSO4,TSO6,LRO,VLAN_HWTSO>\n\tether 00:07:43:2e:e4:70\n\tinet 198.18.0.10 netmask 0xffffff00 broadcast 198.18.0.255\n\tinet6 fe80::207:43ff:fe2e:e470%cxl0 prefixlen 64 scopeid 0x1\n\tinet6 2001:2::10 prefixlen 64\n\tnd6 options=21<PERFORMNUD,AUTO_LINKLOCAL>\n\tmedia: Ethernet 40Gbase-LR4 <full-duplex>\n\tstatus: no carrier\n";
 
     #[test]
-    fn an_interface_is_read() {
+    fn interface_parses_ifconfig_output() {
         let found = Interface::parse(IFCONFIG);
         let address = |text: &str| prefix(text).expect("a prefix");
         assert_eq!(found.addresses, [address("198.18.0.10/24"), address("2001:2::10/64")]);
@@ -429,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_read() {
+    fn routing_and_neighbour_tables_are_parsed() {
         let text = "Routing tables\n\nInternet:\nDestination        Gateway            Flags     Netif Expire\ndefault            192.168.1.1        UGS       igb1\n198.18.0.0/16      198.18.0.108       UGS       cxl0\n198.18.0.0/24      link#1             U         cxl0\n198.19.1.7         198.19.0.108       UGHS      cxl1\n\nInternet6:\n2001:2::/49        2001:2::108        UGS       cxl0\n";
         let found = routing_table(text);
         assert_eq!(found.len(), 3, "{found:?}");

@@ -1,8 +1,8 @@
-//! The settings of each variant of the archive's experiments, and the configuration trees
-//! that its own harness laid over the DUT: do they say the same?
+//! Compares the settings of each variant of the archive's experiments with the configuration trees
+//! that the archive's own harness copied over the DUT.
 //!
-//! A DUT begins with what a tree says of the machine itself (its name, its management);
-//! everything else must come from the settings.
+//! The DUT starts with the tree's settings for the machine itself (name, management); everything
+//! else must come from the variant's settings.
 
 use super::scripted::ScriptedHost;
 use super::*;
@@ -11,7 +11,7 @@ use crate::links::{Link, Peer};
 use fwdlab_model::settings::{FirewallProgram, Overlay};
 use std::path::{Path, PathBuf};
 
-/// One experiment: what a laboratory's file and the experiment itself would say.
+/// One experiment with the facts that a laboratory file and the experiment file would contain.
 struct Experiment {
     directory: &'static str,
     release: u32,
@@ -25,14 +25,14 @@ fn mac(text: &str) -> [u8; 6] {
     bytes.try_into().expect("six bytes")
 }
 
-fn link(interface: &str, own: &str, addresses: &[&str], peer: (&str, &[&str])) -> Link {
+fn link(interface: &str, own_mac: &str, addresses: &[&str], peer: (&str, &[&str])) -> Link {
     let parsed = addresses.iter().map(|text| {
         let (address, length) = text.split_once('/').expect("a prefix");
         (address.parse().expect("an address"), length.parse().expect("a length"))
     });
     Link {
         interface: interface.into(),
-        mac: mac(own),
+        mac: mac(own_mac),
         addresses: parsed.collect(),
         peers: vec![Peer {
             host: "tester".into(),
@@ -43,7 +43,7 @@ fn link(interface: &str, own: &str, addresses: &[&str], peer: (&str, &[&str])) -
     }
 }
 
-/// The laboratory of the first two.
+/// The laboratory of the first two experiments.
 pub(super) fn hp() -> Links {
     Links {
         ingress: link(
@@ -119,7 +119,7 @@ fn experiments() -> Vec<Experiment> {
     ]
 }
 
-/// What differs on purpose: experiment, file, names that begin so, why.
+/// Intended differences: experiment, file, prefix of names, reason.
 const INTENDED: &[(&str, &str, &str, &str)] = &[
     ("", RC, "icmp_drop_redirect", "said in any case; the default is the release's own"),
     ("", LOADER, "net.inet.ip.fw.default_to_accept", "without it a flush cuts the connection"),
@@ -157,7 +157,7 @@ fn map(path: &str, text: &str) -> BTreeMap<String, String> {
     document.assignments().map(|(n, v)| (n.to_owned(), v.to_owned())).collect()
 }
 
-/// The settings that a variant stands for.
+/// The settings equivalent to a variant.
 fn settings(experiment: &Experiment, name: &str, files: &BTreeMap<String, String>) -> Settings {
     let mut settings = Settings::default();
     let (loader, rc) = (map(LOADER, &files[LOADER]), map(RC, &files[RC]));
@@ -168,8 +168,8 @@ fn settings(experiment: &Experiment, name: &str, files: &BTreeMap<String, String
     dut.offloads = experiment.offloads;
     dut.icmp_redirect = sysctl.get("net.inet.ip.redirect").is_none_or(|value| value != "0");
     dut.remote.harvest_mask = rc.get("harvest_mask").map(|mask| mask.parse().expect("a mask"));
-    let own = |name: &str| !name.starts_with("hw.cxgbe.n");
-    dut.remote.loader = loader.into_iter().filter(|(name, _)| own(name)).collect();
+    let is_extra = |name: &str| !name.starts_with("hw.cxgbe.n");
+    dut.remote.loader = loader.into_iter().filter(|(name, _)| is_extra(name)).collect();
     dut.sysctl = sysctl.into_iter().filter(|(name, _)| !name.ends_with(".redirect")).collect();
     if let Some((program, state)) = name.split_once('-') {
         dut.firewall = if state == "stateful" { Firewall::Stateful } else { Firewall::Stateless };
@@ -182,7 +182,7 @@ fn settings(experiment: &Experiment, name: &str, files: &BTreeMap<String, String
     settings
 }
 
-/// A DUT that has what the tree says of the machine itself.
+/// A DUT with the tree's settings for the machine itself.
 fn host(experiment: &Experiment, files: &BTreeMap<String, String>) -> ScriptedHost {
     let links = &experiment.links;
     let interfaces =
@@ -194,7 +194,7 @@ fn host(experiment: &Experiment, files: &BTreeMap<String, String>) -> ScriptedHo
     }
     let mut rc = Document::parse(Format::Rc, "# The machine's own.\n");
     for (name, value) in map(RC, &files[RC]) {
-        // Names of the tree's own choice for neighbours.
+        // Names that the tree chose for neighbours.
         let neighbour = ["static_arp_", "static_ndp_"].iter().any(|p| name.starts_with(p));
         if !plan::is_runtime(&name, links) && !neighbour {
             rc.set(&name, &value);
@@ -205,7 +205,7 @@ fn host(experiment: &Experiment, files: &BTreeMap<String, String>) -> ScriptedHo
     host
 }
 
-/// Prepares as a testbed does: until nothing is left.
+/// Prepares the DUT like a testbed, rebooting until it is ready.
 pub(super) fn bring_up(dut: &mut FreebsdDut, host: &ScriptedHost, settings: &Settings) -> Findings {
     for _ in 0..3 {
         if dut.prepare(host, settings).expect("prepared") == Prepared::Ready {
@@ -220,8 +220,8 @@ pub(super) fn bring_up(dut: &mut FreebsdDut, host: &ScriptedHost, settings: &Set
     panic!("it wants to reboot forever");
 }
 
-/// rc.conf(5) with lists replaced by what they lead to, and words in one spelling.
-fn meaning(rc: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+/// Assignments of rc.conf(5) with lists replaced by their entries, and words in a uniform spelling.
+fn normalised(rc: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let lists = [
         ("static_routes", "route_"),
         ("ipv6_static_routes", "ipv6_route_"),
@@ -238,8 +238,8 @@ fn meaning(rc: &BTreeMap<String, String>) -> BTreeMap<String, String> {
         {
             words = ["inet6", address, "prefixlen", length].map(String::from).to_vec();
         }
-        // Ours says it everywhere, the trees only since FreeBSD 13: TSO in VLANs changes
-        // nothing for packets without one.
+        // fwdlab always sets this flag, the trees only since FreeBSD 13: TSO in VLANs changes
+        // nothing for packets without a tag.
         words.retain(|word| word != "-vlanhwtso");
         all.insert(name.clone(), words.join(" "));
     }
@@ -273,7 +273,7 @@ fn differences(
         .collect()
 }
 
-/// Lines of rules that mean something, each once: a rule that stands twice is one.
+/// Significant lines of rules, without duplicates.
 fn rules(text: &str) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for line in text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')) {
@@ -286,7 +286,7 @@ fn rules(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_variant_of_the_archive_becomes_what_its_tree_says() {
+fn settings_reproduce_every_archived_variant() {
     for archive in fwdlab_testdata::archives() {
         let (mut compared, mut wrong) = (0, Vec::new());
         for experiment in experiments() {
@@ -300,8 +300,8 @@ fn every_variant_of_the_archive_becomes_what_its_tree_says() {
                 let theirs = map(LOADER, &files[LOADER]);
                 found.extend(differences(experiment.directory, LOADER, &ours, &theirs));
                 compared += theirs.len();
-                let ours = meaning(&map(RC, &host.file(RC).expect("variables")));
-                let theirs = meaning(&map(RC, &files[RC]));
+                let ours = normalised(&map(RC, &host.file(RC).expect("variables")));
+                let theirs = normalised(&map(RC, &files[RC]));
                 found.extend(differences(experiment.directory, RC, &ours, &theirs));
                 compared += theirs.len();
                 for (sysctl, value) in map("/etc/sysctl.conf", &files["/etc/sysctl.conf"]) {
@@ -337,7 +337,7 @@ fn every_variant_of_the_archive_becomes_what_its_tree_says() {
 }
 
 #[test]
-fn a_tree_laid_over_the_dut_stands_there_to_the_byte_until_it_is_taken_away() {
+fn overlay_is_written_byte_for_byte_and_removed_by_undo() {
     for archive in fwdlab_testdata::archives() {
         for experiment in experiments() {
             let mut trees = variants(&archive.path().join(experiment.directory));

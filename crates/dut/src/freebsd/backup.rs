@@ -1,27 +1,27 @@
 //! Backup store on the DUT itself, a directory of plain files, so that a later process can
 //! restore the DUT.
 //!
-//! | name | holds |
+//! | name | contents |
 //! |---|---|
-//! | `files` | a line for each file that is ours now: `saved PATH` or `absent PATH` |
-//! | `originals/PATH` | what stood there before, with its owner and mode |
-//! | `written/PATH` | what we wrote there last |
-//! | `boot/PATH` | what of the file counted when the running system booted |
+//! | `files` | a line for each file that fwdlab currently owns: `saved PATH` or `absent PATH` |
+//! | `originals/PATH` | original content, with owner and mode |
+//! | `written/PATH` | content that fwdlab wrote last |
+//! | `boot/PATH` | settings in effect since the running system booted |
 //! | `sysctls` | `name=value` as found before the first change |
 //! | others | notes, by their names |
 //!
-//! A file is copied here before it is changed, and listed before it is written, so that
-//! changes can be undone even if the process dies in between.
+//! A file is copied here before it is changed and listed before it is written, so changes can be
+//! undone even if the process dies in between.
 
 use super::system::System;
 use fwdlab_host::Host;
 use fwdlab_host::error::BenchError;
 use std::collections::BTreeMap;
 
-/// Added to a file's name while it is written.
+/// Suffix of a file's name while it is written.
 const PART: &str = ".fwdlab";
 
-/// The directory on one host.
+/// The backup directory on one host.
 pub struct Backup<'a> {
     host: &'a dyn Host,
     home: &'static str,
@@ -29,25 +29,25 @@ pub struct Backup<'a> {
 }
 
 impl<'a> Backup<'a> {
-    /// The directory of `host`. Nothing is made before something is remembered.
+    /// The directory of `host`. It is created on first use.
     pub fn new(host: &'a dyn Host, system: &System) -> Backup<'a> {
         Backup { host, home: system.home, nanobsd: system.nanobsd }
     }
 
-    /// The host that it is kept on.
+    /// Host that contains the directory.
     pub fn host(&self) -> &'a dyn Host {
         self.host
     }
 
-    /// Path of an entry, also for messages.
+    /// Path of an entry; also used in messages.
     pub fn path(&self, name: &str) -> String {
         format!("{}/{}", self.home, name.trim_start_matches('/'))
     }
 
-    /// A file's text to the byte; none when there is no such file.
+    /// Reads a file byte for byte; `None` if there is no such file.
     ///
     /// # Errors
-    /// When it is there and can't be read.
+    /// Fails if the file exists and cannot be read.
     pub fn read(&self, path: &str) -> Result<Option<String>, BenchError> {
         match self.host.run(&["cat", path], "") {
             Ok(text) => Ok(Some(text)),
@@ -56,10 +56,11 @@ impl<'a> Backup<'a> {
         }
     }
 
-    /// Writes a file whole or not at all; owner and mode of one that is there stay.
+    /// Writes a file atomically; an existing file keeps its owner and mode.
     ///
     /// # Errors
-    /// When it can't be written: the error names host, command and the system's words.
+    /// Fails if the file cannot be written; the error names host and command and quotes the
+    /// system's message.
     pub fn write(&self, path: &str, text: &str) -> Result<(), BenchError> {
         let part = format!("{path}{PART}");
         if let Some((directory, _)) = path.rsplit_once('/').filter(|(d, _)| !d.is_empty()) {
@@ -77,10 +78,10 @@ impl<'a> Backup<'a> {
         written.map(drop)
     }
 
-    /// A note; none when there is none.
+    /// Reads a note; `None` if there is none.
     ///
     /// # Errors
-    /// When it can't be read.
+    /// Fails if the note cannot be read.
     pub fn note(&self, name: &str) -> Result<Option<String>, BenchError> {
         self.read(&self.path(name))
     }
@@ -88,7 +89,7 @@ impl<'a> Backup<'a> {
     /// Writes a note unless it is unchanged.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// Fails if the note cannot be written.
     pub fn set_note(&self, name: &str, text: &str) -> Result<(), BenchError> {
         if self.note(name)?.as_deref() == Some(text) {
             return Ok(());
@@ -96,18 +97,18 @@ impl<'a> Backup<'a> {
         self.write(&self.path(name), text)
     }
 
-    /// Forgets a note, or all below it.
+    /// Removes a note, or all notes below it.
     ///
     /// # Errors
-    /// When it can't be removed.
+    /// Fails if the note cannot be removed.
     pub fn forget(&self, name: &str) -> Result<(), BenchError> {
         self.host.run(&["rm", "-rf", &self.path(name)], "").map(drop)
     }
 
-    /// The files that are ours now, each with whether it existed before.
+    /// Files that fwdlab currently owns; true if the file existed before.
     ///
     /// # Errors
-    /// When the list can't be read.
+    /// Fails if the list cannot be read.
     pub fn files(&self) -> Result<BTreeMap<String, bool>, BenchError> {
         let list = self.note("files")?.unwrap_or_default();
         let lines = list.lines().filter_map(|line| line.split_once(' '));
@@ -121,11 +122,11 @@ impl<'a> Backup<'a> {
         self.set_note("files", &files.iter().map(line).collect::<String>())
     }
 
-    /// Original content of `path`. A file that was changed since we wrote it (by an image or an
+    /// Original content of `path`. A file that was changed after fwdlab wrote it (by an image or an
     /// administrator) becomes the new original.
     ///
     /// # Errors
-    /// When something can't be read.
+    /// Fails if something cannot be read.
     pub fn original(&self, path: &str, now: Option<&str>) -> Result<Option<String>, BenchError> {
         let Some(existed) = self.files()?.get(path).copied() else {
             return Ok(now.map(str::to_owned));
@@ -136,11 +137,11 @@ impl<'a> Backup<'a> {
         if existed { self.note(&format!("originals{path}")) } else { Ok(None) }
     }
 
-    /// Writes a file of the DUT's, with what stood there before kept. `now` is what stands
-    /// there, `original` what [`Backup::original`] says.
+    /// Writes a file of the DUT and keeps its original. `now` is the current content, `original`
+    /// the result of [`Backup::original`].
     ///
     /// # Errors
-    /// When it can't be kept or written.
+    /// Fails if the original cannot be kept or the file cannot be written.
     pub fn take(
         &self,
         path: &str,
@@ -149,7 +150,8 @@ impl<'a> Backup<'a> {
         text: &str,
     ) -> Result<(), BenchError> {
         let mut files = self.files()?;
-        // Equal means that what stands there is not ours: the first time, or again.
+        // If equal, fwdlab does not own the current content: this is the first time, or it was
+        // changed since.
         if now == original {
             if now.is_some() {
                 let kept = self.path(&format!("originals{path}"));
@@ -164,10 +166,10 @@ impl<'a> Backup<'a> {
         self.writable(path, || self.write(path, text))
     }
 
-    /// Restores the original of `path`, unless the file was changed since we wrote it.
+    /// Restores the original of `path`, unless the file was changed after fwdlab wrote it.
     ///
     /// # Errors
-    /// When it can't be restored.
+    /// Fails if the original cannot be restored.
     pub fn give_back(&self, path: &str) -> Result<(), BenchError> {
         let mut files = self.files()?;
         let Some(existed) = files.get(path).copied() else { return Ok(()) };
@@ -189,7 +191,7 @@ impl<'a> Backup<'a> {
         self.forget(&format!("originals{path}"))
     }
 
-    /// Runs `work` with `/` mounted writable, which on nanobsd it normally is not.
+    /// Runs `change` with `/` mounted writable; on nanobsd it is normally read-only.
     fn writable(
         &self,
         path: &str,
@@ -200,29 +202,29 @@ impl<'a> Backup<'a> {
         }
         self.host.run(&["mount", "-uw", "/"], "")?;
         let changed = change();
-        // Busy is no fault: a reboot follows.
+        // A busy file system is no error: a reboot follows.
         let _ = self.host.run(&["mount", "-ur", "/"], "");
         changed
     }
 
-    /// Makes files in `/etc` survive a reboot where a command is needed: BSDRP's `config
-    /// save`, or the script of nanobsd(8).
+    /// Makes files in `/etc` survive a reboot on systems that need a command for it: BSDRP's
+    /// `config save`, or the script of nanobsd(8).
     ///
     /// # Errors
-    /// When neither works.
+    /// Fails if neither works.
     pub fn persist(&self) -> Result<(), BenchError> {
         if !self.nanobsd {
             return Ok(());
         }
         let saved = self.host.run(&["config", "save"], "");
-        let own_script = ["/bin/sh", "-c", "exec \"$HOME/save_cfg\""];
-        saved.or_else(|_| self.host.run(&own_script, "")).map(drop)
+        let user_script = ["/bin/sh", "-c", "exec \"$HOME/save_cfg\""];
+        saved.or_else(|_| self.host.run(&user_script, "")).map(drop)
     }
 
     /// Records a sysctl's value unless an older one is recorded.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// Fails if the value cannot be written.
     pub fn remember_sysctl(&self, name: &str, value: &str) -> Result<(), BenchError> {
         let mut sysctls = self.sysctls()?;
         if sysctls.contains_key(name) {
@@ -232,19 +234,19 @@ impl<'a> Backup<'a> {
         self.set_sysctls(&sysctls)
     }
 
-    /// Forgets a sysctl's value.
+    /// Removes a recorded sysctl.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// Fails if the record cannot be written.
     pub fn forget_sysctl(&self, name: &str) -> Result<(), BenchError> {
         let mut sysctls = self.sysctls()?;
         if sysctls.remove(name).is_some() { self.set_sysctls(&sysctls) } else { Ok(()) }
     }
 
-    /// Values of sysctls before we changed them.
+    /// Values of sysctls before fwdlab changed them.
     ///
     /// # Errors
-    /// When they can't be read.
+    /// Fails if the record cannot be read.
     pub fn sysctls(&self) -> Result<BTreeMap<String, String>, BenchError> {
         let text = self.note("sysctls")?.unwrap_or_default();
         let lines = text.lines().filter_map(|line| line.split_once('='));
@@ -264,9 +266,9 @@ mod tests {
     use fwdlab_host::LocalHost;
     use std::os::unix::fs::PermissionsExt;
 
-    /// With this machine's own programs, which take the same words as FreeBSD's.
+    /// Uses this machine's own programs, which take the same arguments as FreeBSD's.
     #[test]
-    fn files_are_taken_and_given_back_with_their_modes() {
+    fn files_are_written_and_restored_with_their_modes() {
         let root = std::env::temp_dir().join(format!("fwdlab-memory-{}", std::process::id()));
         let home: &'static str = root.join("home").display().to_string().leak();
         let directory = root.join("etc");
@@ -279,30 +281,30 @@ mod tests {
         std::fs::set_permissions(&kept, mode).expect("a mode");
         let boot = Boot("1".into());
         let system = System { release: 1_400_097, boot, nanobsd: false, home };
-        let memory = Backup::new(&LocalHost, &system);
-        let read = |path: &str| memory.read(path).expect("read");
+        let backup = Backup::new(&LocalHost, &system);
+        let read = |path: &str| backup.read(path).expect("read");
         let take = |path: &str, text: &str| {
             let now = read(path);
-            let original = memory.original(path, now.as_deref()).expect("original");
-            memory.take(path, now.as_deref(), original.as_deref(), text).expect("taken");
+            let original = backup.original(path, now.as_deref()).expect("original");
+            backup.take(path, now.as_deref(), original.as_deref(), text).expect("taken");
         };
         for round in ["one\n", "two"] {
             take(&kept, round);
             take(&new, round);
             assert_eq!((read(&kept).as_deref(), read(&new).as_deref()), (Some(round), Some(round)));
-            let original = memory.original(&kept, Some(round)).expect("original");
+            let original = backup.original(&kept, Some(round)).expect("original");
             assert_eq!(original.as_deref(), Some(text));
-            assert_eq!(memory.original(&new, Some(round)).expect("original"), None);
+            assert_eq!(backup.original(&new, Some(round)).expect("original"), None);
         }
-        assert_eq!(memory.files().expect("files").len(), 2);
+        assert_eq!(backup.files().expect("files").len(), 2);
         for path in [&kept, &new, &kept] {
-            memory.give_back(path).expect("given back");
+            backup.give_back(path).expect("given back");
         }
         assert_eq!((read(&kept).as_deref(), read(&new)), (Some(text), None));
         let mode = std::fs::metadata(&kept).expect("there").permissions().mode();
         assert_eq!(mode & 0o777, 0o640);
-        assert_eq!(memory.files().expect("files").len(), 0);
-        let error = memory.write("/proc/nothing", "x").expect_err("no such place").to_string();
+        assert_eq!(backup.files().expect("files").len(), 0);
+        let error = backup.write("/proc/nothing", "x").expect_err("no such place").to_string();
         assert!(error.contains("/proc/nothing.fwdlab") && error.contains("tee"), "{error}");
         let _ = std::fs::remove_dir_all(&root);
     }

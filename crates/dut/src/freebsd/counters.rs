@@ -8,13 +8,13 @@
 //! | `netisr NAME dropped` | `netstat -Q`: QDrops of a protocol's queues |
 //! | `irq NAME` | `vmstat -ai` |
 //!
-//! netstat speaks JSON since FreeBSD 11 (libxo); before, and where a field is missing, its
-//! sentences are read, which have not changed since 4.4BSD. All is read by one command: over
-//! ssh each takes a round trip.
+//! netstat prints JSON since FreeBSD 11 (libxo). On older releases, or if a field is missing, its
+//! sentences are parsed; they have not changed since 4.4BSD. One command reads everything: over ssh
+//! each command takes a round trip.
 //!
-//! `ip InReceives` says little: what is tried on the fast path is counted twice there
-//! (ip_input.c, ip_fastfwd.c; seen on FreeBSD 13.2), also what the firewall then drops, while
-//! `ip6 InReceives` counts once. And what found no route is also `NotForwardable`.
+//! `ip InReceives` is unreliable: packets tried on the fast path are counted twice (ip_input.c,
+//! ip_fastfwd.c; observed on FreeBSD 13.2), including packets that the firewall then drops, whereas
+//! `ip6 InReceives` counts once. Packets without a route also count as `NotForwardable`.
 
 use super::interrupts;
 use super::queues::driver;
@@ -28,8 +28,8 @@ use fwdlab_model::record::{Counter, CpuTime, DropPlace};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Our name, netstat's names in JSON, and what its sentences say after the number. Several
-/// of one name are added.
+/// fwdlab's name, netstat's names in JSON, and the text of its sentences after the number. Entries
+/// with the same name are summed.
 pub const NAMES: &[(&str, &[&str], &str)] = &[
     ("InReceives", &["received-packets"], "total packet"),
     ("InHdrErrors", &["dropped-bad-checksum"], "bad header checksum"),
@@ -53,11 +53,11 @@ pub const NAMES: &[(&str, &[&str], &str)] = &[
     ("OutNoRoutes", &["discard-no-route"], "output packet discarded due to no route"),
 ];
 
-/// The sentence of FreeBSD's `forwarded` that is in brackets: `(120 packets fast forwarded)`.
+/// Sentence in parentheses after FreeBSD's `forwarded`: `(120 packets fast forwarded)`.
 const FAST: &str = "packet fast forwarded";
 
-/// Prints the counters of the interfaces that are its arguments, and of the machine, each
-/// part after a line with its name.
+/// Script that prints the counters of the interfaces given as arguments, and of the machine; each
+/// part follows a line with its name.
 pub(super) const READ: &str = r#"for name; do echo "== $name"; netstat -I "$name" -bdnW || exit 1; done
 for name in ip ip6; do echo "== $name"
 netstat --libxo json -s -p $name 2>/dev/null || netstat -s -p $name || [ $name = ip6 ] || exit 1
@@ -66,10 +66,10 @@ echo "== netisr"; netstat -Q 2>/dev/null
 echo "== irq"; vmstat -ai 2>/dev/null
 true"#;
 
-/// Reads everything of both interfaces.
+/// Reads all counters of both interfaces.
 ///
 /// # Errors
-/// When netstat fails.
+/// Fails if netstat fails.
 pub fn read(host: &dyn Host, links: &Links) -> Result<Reading, BenchError> {
     let names = links.both().map(|link| link.interface.as_str());
     let text = host.run(&[&["/bin/sh", "-c", READ, "sh"][..], &names].concat(), "")?;
@@ -99,14 +99,14 @@ pub fn read(host: &dyn Host, links: &Links) -> Result<Reading, BenchError> {
     all.extend(netisr_counters(part("netisr")));
     let totals = interrupts::parse(part("irq"));
     for (_, name, total) in totals {
-        // A vtnet's interrupts have one name.
+        // All interrupts of a vtnet have the same name.
         let sum = all.entry(format!("irq {name}")).or_default();
         *sum = sum.saturating_add(total);
     }
     Ok(all)
 }
 
-/// Packets that the queues of a protocol had no room for, by `netstat -Q`.
+/// Packets dropped because a protocol's queue was full, from `netstat -Q`.
 pub fn netisr_counters(text: &str) -> Vec<(String, u64)> {
     let mut lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     let Some(header) = lines.find(|row| row.first() == Some(&"WSID")) else { return Vec::new() };
@@ -122,7 +122,7 @@ pub fn netisr_counters(text: &str) -> Vec<(String, u64)> {
     all.into_iter().collect()
 }
 
-/// The line of the interface's link of `netstat -I IF -bdnW`. Columns are counted from the
+/// Parses the link line of the interface from `netstat -I IF -bdnW`. Columns are counted from the
 /// right: an interface without an address has one fewer.
 pub fn interface_counters(interface: &str, text: &str) -> Vec<(String, u64)> {
     let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
@@ -152,7 +152,7 @@ pub fn interface_counters(interface: &str, text: &str) -> Vec<(String, u64)> {
     named.collect()
 }
 
-/// Statistics of a protocol as netstat's JSON has them.
+/// Statistics of a protocol from netstat's JSON.
 pub fn json_counters(protocol: &str, text: &str) -> Vec<(String, u64)> {
     let Ok(json) = serde_json::from_str::<Value>(text) else { return Vec::new() };
     let Some(fields) = json.get("statistics").and_then(|all| all.get(protocol)) else {
@@ -165,7 +165,8 @@ pub fn json_counters(protocol: &str, text: &str) -> Vec<(String, u64)> {
     })
 }
 
-/// The same from netstat's sentences: `123 packets forwarded (120 packets fast forwarded)`.
+/// The same statistics from netstat's sentences: `123 packets forwarded (120 packets fast
+/// forwarded)`.
 pub fn text_counters(protocol: &str, text: &str) -> Vec<(String, u64)> {
     let singular = |sentence: &str| {
         ["packets", "datagrams", "checksums"]
@@ -196,17 +197,17 @@ fn sums(protocol: &str, value: impl Fn(&Name) -> Option<u64>) -> Vec<(String, u6
     all.into_iter().collect()
 }
 
-/// True for the driver of a virtual machine's interface: it counts what it is given, not what
-/// the machine around it had no room for.
+/// True for the driver of a virtual machine's interface: it counts packets it receives, but not
+/// those that the hypervisor dropped for lack of room.
 fn is_virtual(interface: &str) -> bool {
     ["vtnet", "vmx", "hn", "xn"].contains(&driver(interface).0)
 }
 
-/// Packets that vtnet(4) may not have counted yet: it does when the next ones are sent.
-const VTNET_UNTOLD: u64 = 256;
+/// Packets that vtnet(4) may not have counted yet: it counts them when the next ones are sent.
+const VTNET_UNCOUNTED: u64 = 256;
 
-/// As [`compare`](crate::dut::counters::compare), but less than was offered may come to an
-/// interface of a virtual machine: the rest is a place of loss ([`drops`]).
+/// Like [`compare`](crate::counters::compare), except that an interface of a virtual machine
+/// may receive fewer packets than were offered: the difference is a drop place ([`drops`]).
 pub fn compare(
     before: &crate::Reading,
     after: &crate::Reading,
@@ -215,34 +216,34 @@ pub fn compare(
 ) -> Vec<Counter> {
     let mut all = crate::counters::compare(before, after, totals, links);
     let [ingress, egress] = links.both().map(|link| link.interface.as_str());
-    let came = format!("{ingress} rx_packets + rx_dropped");
+    let received = format!("{ingress} rx_packets + rx_dropped");
     let (sent, is_vtnet) = (format!("{egress} tx_packets"), driver(egress).0 == "vtnet");
     for counter in &mut all {
         let delta = counter.delta();
-        counter.expected = counter.expected.filter(|&ours| match &counter.name {
-            name if *name == came && is_virtual(ingress) => delta > ours,
-            name if *name == sent && is_vtnet => delta.abs_diff(ours) > VTNET_UNTOLD,
+        counter.expected = counter.expected.filter(|&own_count| match &counter.name {
+            name if *name == received && is_virtual(ingress) => delta > own_count,
+            name if *name == sent && is_vtnet => delta.abs_diff(own_count) > VTNET_UNCOUNTED,
             _ => true,
         });
     }
     all
 }
 
-/// Where packets of a run were lost along their path; the last place is the remainder.
+/// Places where packets of a run were lost along their path; the last one is the remainder.
 pub fn drops(loss: &Loss<'_>, has_firewall: bool, links: &Links) -> Vec<DropPlace> {
     let (ingress, egress) = (links.ingress.interface.as_str(), links.egress.interface.as_str());
     let risen = Risen::in_machine(loss);
     let errors = risen.errors();
     let no_route = risen.ip("OutNoRoutes");
-    let refused = (risen.ip("NotForwardable") - no_route).max(0);
+    let not_forwardable = (risen.ip("NotForwardable") - no_route).max(0);
     let (output, sent) = (risen.ip("OutDiscards"), risen.at(egress, "tx_packets"));
     let unsent = risen.at(egress, "tx_dropped") + risen.at(egress, "tx_errors");
     let netisr: i64 =
         ["ether", "ip", "ip6"].iter().map(|name| risen.of(&format!("netisr {name} dropped"))).sum();
-    let [came, full, broken] =
+    let [received, full, broken] =
         ["rx_packets", "rx_dropped", "rx_errors"].map(|column| risen.at(ingress, column));
     let outside = match is_virtual(ingress) {
-        true => (clamp_count(loss.total.offered) - came - full - broken).max(0),
+        true => (clamp_count(loss.total.offered) - received - full - broken).max(0),
         false => 0,
     };
     let mut places = vec![
@@ -251,17 +252,18 @@ pub fn drops(loss: &Loss<'_>, has_firewall: bool, links: &Links) -> Vec<DropPlac
         (format!("errors at {ingress}"), broken),
         ("netisr queue full".to_owned(), netisr),
         errors.clone(),
-        ("IP input: not forwardable".to_owned(), refused),
+        ("IP input: not forwardable".to_owned(), not_forwardable),
         ("no route".to_owned(), no_route),
         ("IP output: no buffers".to_owned(), output),
         (format!("output of {egress}: queue full"), unsent),
     ];
     if has_firewall {
-        // Packets that came in and were neither rejected nor passed on were dropped; no more
-        // than are missing, for not all that comes in is of the test.
-        let between = came - netisr - errors.1 - refused - no_route - output - sent - unsent;
-        let told: i64 = places.iter().map(|(_, packets)| *packets).sum();
-        let missing = loss.total.lost() - told - clamp_count(loss.receiver);
+        // The firewall dropped packets that were received and neither rejected nor passed on, but
+        // at most the missing ones: not all received packets belong to the test.
+        let between =
+            received - netisr - errors.1 - not_forwardable - no_route - output - sent - unsent;
+        let explained: i64 = places.iter().map(|(_, packets)| *packets).sum();
+        let missing = loss.total.lost() - explained - clamp_count(loss.receiver);
         let is_known = loss.total.lost() != 0;
         let dropped = if is_known { between.min(missing) } else { between };
         places.insert(7, ("firewall".to_owned(), dropped.max(0)));
@@ -269,23 +271,23 @@ pub fn drops(loss: &Loss<'_>, has_firewall: bool, links: &Links) -> Vec<DropPlac
     with_unexplained(places, loss)
 }
 
-/// Time of one CPU, in ticks of the statistics clock (`kern.clockrate`, stathz).
+/// CPU time of one CPU in ticks of the statistics clock (`kern.clockrate`, stathz).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTicks {
-    /// Programs.
+    /// User programs.
     pub user: u64,
-    /// Programs of low priority.
+    /// User programs of low priority.
     pub nice: u64,
     /// The kernel.
     pub system: u64,
-    /// Interrupts: a router's work.
+    /// Interrupts, which include a router's work.
     pub interrupt: u64,
-    /// Nothing.
+    /// Idle time.
     pub idle: u64,
 }
 
-/// The time of each CPU in their order, from `sysctl -n kern.cp_times`; none when it is not
-/// five numbers a CPU.
+/// Times of each CPU in order, from `sysctl -n kern.cp_times`; `None` unless there are five numbers
+/// per CPU.
 pub fn cpu_times(text: &str) -> Option<Vec<CpuTicks>> {
     let words = text.split_whitespace().map(str::parse);
     let numbers: Vec<u64> = words.collect::<Result<_, _>>().ok()?;
@@ -302,8 +304,8 @@ pub fn cpu_times(text: &str) -> Option<Vec<CpuTicks>> {
     })
 }
 
-/// Times of all CPUs from `kern.cp_times`, which counts at the rate `stathz` of
-/// `kern.clockrate` (clocks(7)); FreeBSD's interrupts are Linux's softirqs.
+/// Times of all CPUs from `kern.cp_times`, which counts at the rate `stathz` of `kern.clockrate`
+/// (clocks(7)); FreeBSD's interrupt time corresponds to Linux's softirq time.
 pub fn times(text: &str) -> Option<Vec<CpuTime>> {
     let (times, rates) = text.split_once('{')?;
     let rate = rates.split("stathz =").nth(1)?;
@@ -332,8 +334,8 @@ mod tests {
     use fwdlab_model::settings::Settings;
 
     #[test]
-    fn an_interface_is_read_with_and_without_an_address() {
-        // As netstat(1) of FreeBSD 14 prints it.
+    fn interface_counters_parse_with_and_without_an_address() {
+        // Format of netstat(1) on FreeBSD 14.
         let text = "Name    Mtu Network       Address              Ipkts Ierrs Idrop     Ibytes    Opkts Oerrs     Obytes  Coll  Drop\n\
             cxl0   1500 <Link#1>      00:07:43:2e:e4:70  1000     1    20      60000      900     2      54000     0     3\n\
             cxl0      - 198.18.0.0/24 198.18.0.10           5     -     -        300        5     -        300     -     -\n";
@@ -355,8 +357,8 @@ mod tests {
     }
 
     #[test]
-    fn statistics_read_alike_from_json_and_from_sentences() {
-        // Field names and sentences are those of netstat's ip_stats() in FreeBSD 14.
+    fn json_and_text_statistics_agree() {
+        // Field names and sentences are from netstat's ip_stats() in FreeBSD 14.
         let json = r#"{"statistics": {"ip": {"received-packets": 1000, "dropped-bad-checksum": 2,
             "dropped-bad-version": 3, "forwarded-packets": 900, "fast-forwarded-packets": 890,
             "packets-cannot-forward": 4,
@@ -375,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_agree_is_expected_and_places_sum_to_what_was_lost() {
+    fn counters_have_expected_values_and_drops_sum_to_the_loss() {
         let before = Reading::from([("cxl0 rx_dropped".into(), 7), ("cxl0 rx_packets".into(), 0)]);
         let mut before = before;
         before.insert("cxl1 tx_packets".into(), 0);
@@ -384,7 +386,7 @@ mod tests {
             ("cxl0 rx_dropped".into(), 67),
             ("cxl1 tx_packets".into(), 700),
             ("cxl1 tx_dropped".into(), 30),
-            // As FreeBSD 13.2 counts: twice on the fast path, and ssh's own packets.
+            // FreeBSD 13.2 counts twice on the fast path, and includes ssh's own packets.
             ("ip InReceives".into(), 935 * 2 + 321),
             ("ip OutNoRoutes".into(), 5),
             ("ip NotForwardable".into(), 5),
@@ -411,12 +413,12 @@ mod tests {
         assert!(without.iter().all(|drop| drop.place != "firewall"));
     }
 
-    fn machine_readings(came: u64, sent: u64) -> [crate::Reading; 2] {
+    fn machine_readings(received: u64, sent: u64) -> [crate::Reading; 2] {
         let counters = |factor: u64| {
             Reading::from([
-                ("vtnet1 rx_packets".into(), factor * came),
+                ("vtnet1 rx_packets".into(), factor * received),
                 ("vtnet2 tx_packets".into(), factor * sent),
-                ("ip InReceives".into(), factor * (2 * came + 900)),
+                ("ip InReceives".into(), factor * (2 * received + 900)),
                 ("ip ForwDatagrams".into(), factor * sent),
             ])
         };
@@ -431,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_full_tap_dropped_is_no_doubt_and_no_firewalls() {
+    fn drops_at_a_full_tap_raise_no_doubt_and_spare_the_firewall() {
         let (links, settings) = (virtual_links(), Settings::default());
         let [before, after] = machine_readings(808_090, 808_000);
         let total = Counts { offered: 1_473_659, forwarded: 808_000 };
@@ -441,11 +443,11 @@ mod tests {
             sum.expect("the sum").expected
         };
         assert_eq!(sum(&super::compare(&before, &after, totals, &links)), None);
-        // More than was offered stays one.
+        // More packets than offered still raise a doubt.
         let few = Counts { offered: 1000, forwarded: 1000 };
         let few = Totals { passed: few, at_interfaces: few, ..Totals::default() };
         assert_eq!(sum(&super::compare(&before, &after, few, &links)), Some(1000));
-        // What vtnet has not counted yet is no doubt.
+        // Packets that vtnet has not counted yet raise no doubt.
         let sent = |forwarded| {
             let near = Counts { forwarded, ..total };
             let totals = Totals { at_interfaces: near, ..totals };
@@ -463,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_of_protocols_are_summed_over_workstreams() {
+    fn netisr_drops_are_summed_over_workstreams() {
         // `netstat -Q` of FreeBSD 13.2, with drops and a second CPU.
         let text = "Configuration:\nSetting                        Current        Limit\nThread count                         1            1\n\nProtocols:\nName   Proto QLimit Policy Dispatch Flags\nip         1    256   flow  default   ---\n\nWorkstreams:\nWSID CPU   Name     Len WMark   Disp'd  HDisp'd   QDrops   Queued  Handled\n   0   0   ip         0     0      111        0        3        0      111\n   0   0   ether      0     0      112        0        0        0      112\n   1   1   ip         0     0        0        0        4        0        0\n";
         let found = netisr_counters(text);
@@ -473,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_five_numbers_a_cpu() {
+    fn cpu_times_require_five_numbers_per_cpu() {
         let found = cpu_times("116 0 85 4 30896 205 0 103 6 30787\n").expect("two CPUs");
         assert_eq!(found.len(), 2);
         assert_eq!((found[1].user, found[1].interrupt, found[1].idle), (205, 6, 30787));
@@ -483,13 +485,13 @@ mod tests {
     }
 
     #[test]
-    fn ticks_become_nanoseconds() {
+    fn times_converts_ticks_to_nanoseconds() {
         let text = "1 2 3 4 5 10 20 30 40 50\n{ hz = 1000, tick = 1000, profhz = 8128, stathz = \
                     100 }\n";
         let found = times(text).expect("two CPUs");
         assert_eq!((found[1].cpu, found[1].user_ns), (1, 300_000_000));
         assert_eq!((found[0].softirq_ns, found[0].idle_ns), (40_000_000, 50_000_000));
-        // In one line too, as FreeBSD 13.2 answers.
+        // FreeBSD 13.2 prints everything on one line.
         let line = "5527 18 2256 145 14500 { hz = 100, tick = 10000, profhz = 8128, stathz = 127 }";
         let found = times(line).expect("one CPU");
         assert_eq!(crate::cpu::passed_ns(&found[0]), (5527 + 18 + 2256 + 145 + 14500) * 7_874_015);

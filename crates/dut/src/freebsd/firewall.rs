@@ -1,8 +1,8 @@
-//! Firewalls in the syntax of pf.conf(5), ipfw(8) and ipf(5), and how they are loaded
-//! without a reboot.
+//! Firewalls in the syntax of pf.conf(5), ipfw(8) and ipf(5), and how to load them without a
+//! reboot.
 //!
-//! All of them pass all packets: the cost of filtering is what is measured. Rules that must
-//! not match name a UDP port that no test packet carries.
+//! All of them pass all packets: the experiment measures the cost of filtering. Rules that must not
+//! match name a UDP port that no test packet carries.
 
 use super::backup::Backup;
 use super::modules;
@@ -13,19 +13,19 @@ use fwdlab_model::settings::{Firewall, FirewallProgram, Settings};
 use fwdlab_model::warning::Warning;
 use std::fmt::Write;
 
-/// States that pf holds by default (pf.conf(5), `limit states`).
+/// Default limit of states in pf (pf.conf(5), `limit states`).
 const PF_STATES: u64 = 100_000;
-/// Dynamic rules that ipfw holds by default in the oldest release that is known
+/// Default limit of dynamic rules in ipfw in the oldest supported release
 /// (`net.inet.ip.fw.dyn_max`; 16384 since FreeBSD 12).
 const IPFW_STATES: u64 = 4096;
-/// States that ipf holds by default (ipf(8), `state_max`).
+/// Default limit of states in ipf (ipf(8), `state_max`).
 const IPF_STATES: u64 = 4013;
-/// Tunable: what ipfw's last rule does. Read when the module is loaded.
+/// Tunable for the action of ipfw's last rule. Read when the module is loaded.
 pub const DEFAULT_TO_ACCEPT: &str = "net.inet.ip.fw.default_to_accept";
-/// First port of the rules that don't match, and how many ports they go through.
+/// First port of the rules that do not match, and the number of ports they cycle through.
 const PORTS: (u32, u32) = (10_000, 50_000);
 
-/// A program that makes a firewall on FreeBSD.
+/// A firewall program of FreeBSD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
     /// pf(4).
@@ -37,13 +37,13 @@ pub enum Program {
 }
 
 impl Program {
-    /// All of them.
+    /// All programs.
     pub const ALL: [Program; 3] = [Program::Pf, Program::Ipfw, Program::Ipf];
 
-    /// The program that the settings ask for; none without a firewall.
+    /// Program that the settings require; `None` without a firewall.
     ///
     /// # Errors
-    /// When it is one of Linux.
+    /// Fails if the settings name a program of Linux.
     pub fn of(settings: &Settings) -> Result<Option<Program>, BenchError> {
         if settings.dut.firewall == Firewall::None {
             return Ok(None);
@@ -58,7 +58,7 @@ impl Program {
         }
     }
 
-    /// Its name, as experiments write it.
+    /// Name of the program in experiments.
     pub fn name(self) -> &'static str {
         match self {
             Program::Pf => "pf",
@@ -67,7 +67,7 @@ impl Program {
         }
     }
 
-    /// The file that its rules stand in.
+    /// File that contains the rules.
     pub fn path(self) -> &'static str {
         match self {
             Program::Pf => "/etc/pf.conf",
@@ -76,7 +76,7 @@ impl Program {
         }
     }
 
-    /// The variables of rc.conf(5) that switch it on and name its file.
+    /// Variables of rc.conf(5) that enable the program and name its file.
     pub fn variables(self) -> [&'static str; 2] {
         match self {
             Program::Pf => ["pf_enable", "pf_rules"],
@@ -85,7 +85,7 @@ impl Program {
         }
     }
 
-    /// The file of its kernel module, and the module's name.
+    /// File of the kernel module, and the module's name.
     pub(super) fn module(self) -> (&'static str, &'static str) {
         match self {
             Program::Pf => ("pf", "pf"),
@@ -95,8 +95,8 @@ impl Program {
     }
 }
 
-/// Text of a firewall's file, and the number of rules expected on reading back; none for a
-/// user's own file.
+/// Text of a firewall's file and the number of rules expected on reading back; the number is `None`
+/// for a user's own file.
 pub fn ruleset(program: Program, settings: &Settings) -> (String, Option<usize>) {
     let firewall = &settings.dut.firewall;
     if let Firewall::Ruleset { text, .. } = firewall {
@@ -112,7 +112,7 @@ pub fn ruleset(program: Program, settings: &Settings) -> (String, Option<usize>)
     match program {
         Program::Pf => {
             text.push_str("set skip on lo0\n");
-            // What pf would join or drop would not be tried.
+            // Without this, pf would merge or remove some of the rules.
             if blocked > 0 {
                 text.push_str("set ruleset-optimization none\n");
             }
@@ -143,8 +143,8 @@ pub fn ruleset(program: Program, settings: &Settings) -> (String, Option<usize>)
     (text, Some(rules + blocked as usize))
 }
 
-/// The rules that pass everything. ipf keeps the states of UDP where packets go out: a
-/// packet that comes in passes by default, and finds the state from its second on.
+/// Rules that pass everything. ipf creates UDP states on output: an incoming packet passes by
+/// default and finds the state from the second packet on.
 fn rules_of(program: Program, stateful: bool) -> &'static [&'static str] {
     match (program, stateful) {
         (Program::Pf, true) => &["pass"],
@@ -168,7 +168,7 @@ fn needed_states(settings: &Settings) -> u64 {
     u64::from(settings.traffic.flows.count()) * 5 / 4 + 1024
 }
 
-/// Sysctls that give the program room for the flows' states.
+/// Sysctls that make room for the flows' states.
 pub fn sysctls(program: Program, settings: &Settings) -> Vec<(String, String)> {
     let needed = needed_states(settings);
     let short = program == Program::Ipfw
@@ -177,23 +177,23 @@ pub fn sysctls(program: Program, settings: &Settings) -> Vec<(String, String)> {
     short.then(|| ("net.inet.ip.fw.dyn_max".into(), needed.to_string())).into_iter().collect()
 }
 
-/// Loads the rules of the file, and disables the other firewall programs. What of them was
-/// loaded for an earlier variant is unloaded: a kernel with the module is not one without it.
+/// Loads the rules of the file and disables the other firewall programs. Their modules that an
+/// earlier variant loaded are unloaded: a kernel with the module is not the same as one without.
 ///
 /// # Errors
-/// When the program is missing or refuses the rules.
+/// Fails if the program is missing or rejects the rules.
 pub fn apply(
     host: &dyn Host,
-    memory: &Backup,
+    backup: &Backup,
     settings: &Settings,
     findings: &mut Findings,
 ) -> Result<(), BenchError> {
-    let wanted = Program::of(settings)?;
-    let there = loaded(host)?;
-    let others = || there.iter().copied().filter(|program| Some(*program) != wanted);
+    let selected = Program::of(settings)?;
+    let available = loaded(host)?;
+    let others = || available.iter().copied().filter(|program| Some(*program) != selected);
     others().try_for_each(|program| stop(host, program))?;
-    let kept = modules::unload(host, memory, |file| others().any(|p| p.module().0 == file))?;
-    let Some(program) = wanted else {
+    let kept = modules::unload(host, backup, |file| others().any(|p| p.module().0 == file))?;
+    let Some(program) = selected else {
         let idle: Vec<&str> = others().filter(|p| kept(p.module().0)).map(Program::name).collect();
         let idle = if idle.is_empty() { String::new() } else { format!(" ({})", idle.join(", ")) };
         findings.facts.insert("firewall".into(), "none".into());
@@ -202,7 +202,7 @@ pub fn apply(
         }
         return Ok(());
     };
-    start(host, memory, program, there.contains(&program), None)?;
+    start(host, backup, program, available.contains(&program), None)?;
     verify(host, settings, findings)?;
     let needed = u64::from(settings.traffic.flows.count());
     if program == Program::Ipf && settings.dut.firewall == Firewall::Stateful && needed > IPF_STATES
@@ -216,26 +216,26 @@ pub fn apply(
     Ok(())
 }
 
-/// Loads the rules of a variant while traffic flows, without changing their file: first the
-/// new rules, then the other firewall programs are disabled. Modules stay.
+/// Loads the rules of a variant while traffic flows, without changing their file: first the new
+/// rules, then the other firewall programs are disabled. Modules stay loaded.
 ///
 /// # Errors
-/// As [`apply`].
-pub fn switch(host: &dyn Host, memory: &Backup, settings: &Settings) -> Result<(), BenchError> {
-    let wanted = Program::of(settings)?;
-    let there = loaded(host)?;
-    if let Some(program) = wanted {
+/// The errors of [`apply`].
+pub fn switch(host: &dyn Host, backup: &Backup, settings: &Settings) -> Result<(), BenchError> {
+    let selected = Program::of(settings)?;
+    let available = loaded(host)?;
+    if let Some(program) = selected {
         let rules = ruleset(program, settings).0;
-        start(host, memory, program, there.contains(&program), Some(&rules))?;
+        start(host, backup, program, available.contains(&program), Some(&rules))?;
     }
-    let mut others = there.into_iter().filter(|program| Some(*program) != wanted);
+    let mut others = available.into_iter().filter(|program| Some(*program) != selected);
     others.try_for_each(|program| stop(host, program))
 }
 
-/// Reads back which program is active, with how many rules.
+/// Reads back the active program and its number of rules.
 ///
 /// # Errors
-/// When it can't be read.
+/// Fails if the state cannot be read.
 pub fn verify(
     host: &dyn Host,
     settings: &Settings,
@@ -263,14 +263,15 @@ pub fn verify(
     Ok(())
 }
 
-/// Prints which of its arguments are modules of the kernel, compiled in or loaded.
+/// Script that prints those of its arguments that name modules of the kernel, compiled in or
+/// loaded.
 pub(super) const LOADED: &str = r#"for name; do kldstat -q -m "$name" && echo "$name"; done; true"#;
 
-/// The programs that the kernel has.
+/// Programs available in the kernel.
 pub(super) fn loaded(host: &dyn Host) -> Result<Vec<Program>, BenchError> {
     let names = Program::ALL.map(|program| program.module().1);
-    let said = host.run(&[&["/bin/sh", "-c", LOADED, "sh"][..], &names].concat(), "")?;
-    let is_there = |program: &Program| said.lines().any(|line| line == program.module().1);
+    let output = host.run(&[&["/bin/sh", "-c", LOADED, "sh"][..], &names].concat(), "")?;
+    let is_there = |program: &Program| output.lines().any(|line| line == program.module().1);
     Ok(Program::ALL.into_iter().filter(is_there).collect())
 }
 
@@ -282,7 +283,7 @@ fn is_running(host: &dyn Host, program: Program) -> Result<bool, BenchError> {
     })
 }
 
-/// Disables a program that the kernel has.
+/// Disables a program that is available in the kernel.
 pub(super) fn stop(host: &dyn Host, program: Program) -> Result<(), BenchError> {
     if !is_running(host, program)? {
         return Ok(());
@@ -295,31 +296,32 @@ pub(super) fn stop(host: &dyn Host, program: Program) -> Result<(), BenchError> 
     host.run(argv, "").map(drop)
 }
 
-/// Runs a script of ipfw. Between its flush and its rules the default rule counts, which may
-/// deny: a rule of set 31, which flush spares (ipfw(8)), keeps our own connection meanwhile.
+/// Runs an ipfw script. Between its flush and its rules the default rule applies, which may deny: a
+/// rule in set 31, which flush spares (ipfw(8)), keeps fwdlab's own connection alive during that
+/// time.
 pub(super) const UNCUT: &str = "ipfw -q add 65533 set 31 allow ip from any to any || exit 1\n\
                      /bin/sh \"$0\"; status=$?\n\
                      ipfw -q delete 65533; exit $status";
 
-/// With the rules of its file, or with `rules`.
+/// Starts a program with the rules of its file, or with `rules`.
 fn start(
     host: &dyn Host,
-    memory: &Backup,
+    backup: &Backup,
     program: Program,
     is_loaded: bool,
     rules: Option<&str>,
 ) -> Result<(), BenchError> {
-    // All three read standard input where a file is called so; sh by `-s`.
+    // All three read standard input: pf and ipf for the file name `-`, sh with `-s`.
     let (path, rules) = match rules {
         Some(rules) => ("-", rules),
         None => (program.path(), ""),
     };
     if !is_loaded {
         if program == Program::Ipfw {
-            // Otherwise the module's default rule would cut our own connection.
+            // Otherwise the module's default rule would cut fwdlab's own connection.
             host.run(&["kenv", &format!("{DEFAULT_TO_ACCEPT}=1")], "")?;
         }
-        modules::load(host, memory, program.module().0)?;
+        modules::load(host, backup, program.module().0)?;
     }
     match program {
         Program::Pf => {
@@ -351,7 +353,7 @@ fn rules_in_force(host: &dyn Host, program: Program) -> Result<usize, BenchError
         Program::Ipf => &["ipfstat", "-io"],
     };
     let text = host.run(argv, "")?;
-    // ipfstat's `# empty list for ipfilter(out)` is none.
+    // `# empty list for ipfilter(out)` from ipfstat is not a rule.
     let others = ["65535 ", "#"];
     let is_rule = |line: &&str| {
         !line.trim().is_empty() && !others.iter().any(|other| line.starts_with(other))
@@ -359,8 +361,8 @@ fn rules_in_force(host: &dyn Host, program: Program) -> Result<usize, BenchError
     Ok(text.lines().filter(is_rule).count())
 }
 
-/// rc.conf(5)'s variables: the one program is on, and no other that the DUT's own file
-/// (`is_on`) switches on.
+/// Variables of rc.conf(5) that enable this program and disable those that the DUT's own file
+/// enables (`is_on`).
 pub fn variables(program: Option<Program>, is_on: impl Fn(&str) -> bool) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for known in Program::ALL {
@@ -388,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_of_linux_are_refused_and_pf_is_the_default() {
+    fn linux_programs_are_rejected_and_pf_is_the_default() {
         let of = |program| Program::of(&settings(Firewall::Stateless, program));
         assert_eq!(of(FirewallProgram::Auto).expect("pf"), Some(Program::Pf));
         let error = of(FirewallProgram::Nft).expect_err("Linux's").to_string();
@@ -398,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_that_do_not_match_come_first() {
+    fn rules_that_do_not_match_precede_the_pass_rule() {
         let settings = settings(Firewall::Rules(3), FirewallProgram::Auto);
         for (program, rule, rules) in [
             (Program::Pf, "block drop quick proto udp from any to any port 10002", 4),
@@ -415,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn many_flows_get_room_for_their_states() {
+    fn state_limits_grow_with_the_number_of_flows() {
         let mut many = settings(Firewall::Stateful, FirewallProgram::Auto);
         assert_eq!(ruleset(Program::Pf, &many).0, "set skip on lo0\npass\n");
         assert_eq!(sysctls(Program::Ipfw, &many), []);

@@ -1,11 +1,11 @@
 //! Interrupts of the queues of the DUT's interfaces, and the CPUs that serve them.
 //!
-//! Their names are the drivers' own: `irq284: t5nex0:0a3` is queue 3 of port 0 of a Chelsio
-//! adapter, `irq264: ix0:rxq1` queue 1 of an interface made with iflib(4), `irq276: igb1:que
-//! 3` of one before it. Those of vtnet(4) all have the name of their bus, `irq27: virtio_pci1`:
-//! first that of the configuration, then one for each queue, `rxq0`, `txq0`, `rxq1` ... (seen
-//! on FreeBSD 13.2 with MSI-X). Left out: drivers that name theirs otherwise, and a vtnet
-//! whose queues share an interrupt; they are refused.
+//! Interrupt names depend on the driver: `irq284: t5nex0:0a3` is queue 3 of port 0 of a Chelsio
+//! adapter, `irq264: ix0:rxq1` queue 1 of an interface that uses iflib(4), `irq276: igb1:que 3` of
+//! an older one. All interrupts of vtnet(4) have the name of their bus, `irq27: virtio_pci1`: first
+//! the configuration interrupt, then one for each queue, `rxq0`, `txq0`, `rxq1` ... (observed on
+//! FreeBSD 13.2 with MSI-X). Other drivers, and a vtnet whose queues share an interrupt, are
+//! rejected.
 
 use super::backup::Backup;
 use super::queues::driver;
@@ -14,40 +14,40 @@ use crate::links::Links;
 use fwdlab_host::Host;
 use fwdlab_host::error::BenchError;
 
-/// What is noted of the interrupts that are bound.
+/// Note of the bound interrupts.
 const NOTE: &str = "interrupts";
 
-/// An interrupt of a queue.
+/// Interrupt of a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interrupt {
-    /// Number.
+    /// Interrupt number.
     pub irq: u32,
     /// Queue.
     pub queue: u16,
 }
 
-/// Numbers, names and totals of `vmstat -ai`.
+/// Numbers, names and totals from the output of `vmstat -ai`.
 pub fn parse(text: &str) -> Vec<(u32, String, u64)> {
     let line = |line: &str| {
         let (irq, rest) = line.trim().strip_prefix("irq")?.split_once(':')?;
         let words: Vec<&str> = rest.split_whitespace().collect();
         let (name, numbers) = words.split_at(words.len().checked_sub(2)?);
         let total = numbers.first()?.parse().ok()?;
-        // Nobody's interrupt has no name.
+        // An unassigned interrupt has no name.
         Some((irq.parse().ok()?, name.join(" "), total)).filter(|(_, name, _)| !name.is_empty())
     };
     text.lines().filter_map(line).collect()
 }
 
-/// The interrupts of an interface's queues, in the order of queues.
+/// Interrupts of an interface's queues, ordered by queue.
 ///
 /// # Errors
-/// When they can't be listed, or none has a name that is known.
+/// Fails if interrupts cannot be listed or no name is recognised.
 pub fn of(host: &dyn Host, interface: &str) -> Result<Vec<Interrupt>, BenchError> {
     let all = parse(&host.run(&["vmstat", "-ai"], "")?);
     let (name, unit) = driver(interface);
     let oid = |last: &str| host.run(&["sysctl", "-n", &format!("dev.{name}.{unit}.{last}")], "");
-    // Chelsio's are the adapter's, with the port in their names.
+    // Chelsio's interrupts are named after the adapter and the port.
     let (parent, port) = match name {
         "cxgbe" | "cxl" | "cc" => {
             let location = oid("%location").unwrap_or_default();
@@ -79,7 +79,7 @@ pub fn of(host: &dyn Host, interface: &str) -> Result<Vec<Interrupt>, BenchError
     Ok(found)
 }
 
-/// The interrupts of a vtnet's queues by the name of its bus; none when they share one.
+/// Interrupts of a vtnet's queues by the name of its bus; empty if the queues share one.
 fn virtio_queues(all: &[(u32, String, u64)], bus: &str) -> Vec<Interrupt> {
     let of_bus = all.iter().filter(|(_, name, _)| name == bus);
     let mut numbers: Vec<u32> = of_bus.map(|(irq, ..)| *irq).collect();
@@ -93,7 +93,7 @@ fn virtio_queues(all: &[(u32, String, u64)], bus: &str) -> Vec<Interrupt> {
     }
 }
 
-/// `0a3` (port, virtual interface, queue, in hexadecimal) or, up to FreeBSD 10, `0.3`.
+/// Parses `0a3` (port, virtual interface, queue in hexadecimal) or, up to FreeBSD 10, `0.3`.
 pub fn chelsio_queue(text: &str, port: &str) -> Option<u16> {
     let rest = text.strip_prefix(port)?;
     match rest.strip_prefix('a') {
@@ -102,7 +102,7 @@ pub fn chelsio_queue(text: &str, port: &str) -> Option<u16> {
     }
 }
 
-/// `rxq3`, `rxq3:txq3`, `q3`, `que 3`, `queue 3`.
+/// Parses `rxq3`, `rxq3:txq3`, `q3`, `que 3`, `queue 3`.
 pub fn plain_queue(text: &str) -> Option<u16> {
     let rest = ["rxq", "queue", "que", "q"].iter().find_map(|word| text.strip_prefix(word))?;
     let rest = rest.trim_start();
@@ -110,26 +110,27 @@ pub fn plain_queue(text: &str) -> Option<u16> {
     rest[..end].parse().ok()
 }
 
-/// Binds queue n of both interfaces to CPU n, or lets all CPUs serve what was bound before.
+/// Binds queue n of both interfaces to CPU n, or releases interrupts that were bound before to all
+/// CPUs.
 ///
 /// # Errors
-/// When they are not found, or a CPU is refused.
+/// Fails if interrupts are not found or a CPU is rejected.
 pub fn apply(
     host: &dyn Host,
-    memory: &Backup,
+    backup: &Backup,
     links: &Links,
     bind: bool,
     findings: &mut Findings,
 ) -> Result<(), BenchError> {
     let cpus: u16 = host.run(&["sysctl", "-n", "hw.ncpu"], "")?.trim().parse().unwrap_or(1).max(1);
     if !bind {
-        // The numbers are of a boot that may be over: those that are gone are left.
-        if let Some(bound) = memory.note(NOTE)? {
+        // The numbers may be from an earlier boot: interrupts that no longer exist are skipped.
+        if let Some(bound) = backup.note(NOTE)? {
             let all = format!("0-{}", cpus - 1);
             for irq in bound.split_whitespace() {
                 let _ = host.run(&["cpuset", "-l", &all, "-x", irq], "");
             }
-            memory.forget(NOTE)?;
+            backup.forget(NOTE)?;
         }
         return Ok(());
     }
@@ -145,11 +146,11 @@ pub fn apply(
         }
     }
     let numbers: Vec<&str> = bound.iter().map(|(_, irq, ..)| irq.as_str()).collect();
-    memory.set_note(NOTE, &numbers.join(" "))?;
+    backup.set_note(NOTE, &numbers.join(" "))?;
     for (interface, irq, queue, cpu) in &bound {
         host.run(&["cpuset", "-l", cpu, "-x", irq], "")?;
         let answer = host.run(&["cpuset", "-g", "-x", irq], "")?;
-        // `irq 284 mask: 3`
+        // Example: `irq 284 mask: 3`
         let found = answer.rsplit_once(':').map_or("", |(_, mask)| mask.trim());
         findings.expect(&format!("{interface} queue {queue} (irq {irq}) CPU"), cpu, found);
     }
@@ -160,12 +161,13 @@ pub fn apply(
 mod tests {
     use super::*;
 
-    /// As `vmstat -i` printed it on a router with adapters of Intel and Chelsio.
+    /// Output of `vmstat -i` on a router with adapters of Intel and Chelsio.
     const VMSTAT: &str = "interrupt                          total       rate\nirq276: igb1:que 3                  1246          1\nirq281: igb1:link                      2          0\nirq283: t5nex0:evt                     4          0\nirq284: t5nex0:0a0                608689        474\nirq285: t5nex0:0a1                281882        219\nirq292: t5nex0:1a0                     5          0\ncpu0:timer                        100000        100\nTotal                             900000        700\n";
 
     #[test]
-    fn a_vtnets_queues_are_found_by_their_order() {
-        // FreeBSD 13.2 in QEMU, two pairs of queues behind a PCI Express port, and without.
+    fn vtnet_queues_are_found_by_their_order() {
+        // FreeBSD 13.2 in QEMU: two pairs of queues behind a PCI Express port, and an interface
+        // without.
         let text = "irq16:                                 0          0\nstray irq16                            0          0\nirq26: virtio_pci0                     1          0\nirq27: virtio_pci1                     0          0\nirq28: virtio_pci1                     7          0\nirq29: virtio_pci1                     0          0\nirq30: virtio_pci1                     9          0\nirq31: virtio_pci1                     0          0\nirq22: virtio_pci4+                  880          5\n";
         let all = parse(text);
         assert_eq!(all.len(), 7, "{all:?}");
@@ -177,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_are_found_by_name() {
+    fn queues_are_found_by_interrupt_name() {
         let all = parse(VMSTAT);
         assert_eq!(all.len(), 6);
         assert_eq!(all[0], (276, "igb1:que 3".into(), 1246));

@@ -1,9 +1,9 @@
 //! Forwarding by the FreeBSD kernel, on a machine of a laboratory.
 //!
-//! [`plan`] computes the contents of files, [`memory`] writes them and keeps the originals on
-//! the DUT, [`apply`], [`firewall`] and [`interrupts`] apply settings that need no reboot and
-//! read them back, [`counters`] reads the kernel's counters. [`FreebsdDut::prepare`] is
-//! called again after each reboot, until no further reboot is needed.
+//! [`plan`] computes the contents of files, [`backup`] writes them and keeps the originals on the
+//! DUT, [`apply`], [`firewall`] and [`interrupts`] apply settings that need no reboot and read them
+//! back, [`counters`] reads the kernel's counters. [`FreebsdDut::prepare`] is called again after
+//! each reboot until no further reboot is needed.
 //!
 //! Not supported: users other than root, virtual interfaces (VLANs, bridges, tunnels: use an
 //! overlay's rc.conf), routing daemons.
@@ -55,77 +55,77 @@ use system::System;
 
 pub use counters::{CpuTicks, cpu_times};
 
-/// Note of the boot that the notes below `boot/` are of.
+/// Note that identifies the boot of the notes below `boot/`.
 const BOOT: &str = "boot-second";
-/// Read after [`RC`]: what it sets wins.
+/// Read after [`RC`]; its assignments take precedence.
 const RC_LOCAL: &str = "/etc/rc.conf.local";
 
-/// A FreeBSD machine as DUT. Persistent data is kept on the machine itself.
+/// A FreeBSD machine as DUT. Persistent data is stored on the machine itself.
 #[derive(Clone, Debug)]
 pub struct FreebsdDut {
     links: Links,
     experiment: PathBuf,
-    /// As it was found when it was configured.
+    /// System found during configuration.
     system: Option<System>,
 }
 
 impl FreebsdDut {
-    /// The DUT between these links. Images that an experiment names lie in the directory
-    /// `experiment`.
+    /// A DUT between these links. The directory `experiment` contains the images that an experiment
+    /// names.
     pub fn new(links: Links, experiment: PathBuf) -> FreebsdDut {
         FreebsdDut { links, experiment, system: None }
     }
 
-    /// Writes all files for the settings, and returns the changes that the running system has
-    /// not read yet.
+    /// Writes all files for the settings; returns the changes that the running system has not read
+    /// yet.
     fn files(
         &self,
-        memory: &Backup,
+        backup: &Backup,
         system: &System,
         plan: &mut Plan,
     ) -> Result<Vec<String>, BenchError> {
-        self.check_rc_local(memory, plan)?;
-        let boot = memory.note(BOOT)?.unwrap_or_default();
+        self.check_rc_local(backup, plan)?;
+        let boot = backup.note(BOOT)?.unwrap_or_default();
         if !system.boot.is(&boot) {
-            memory.forget("boot")?;
-            memory.set_note(BOOT, &system.boot.0)?;
+            backup.forget("boot")?;
+            backup.set_note(BOOT, &system.boot.0)?;
         }
-        self.spare_tunables(memory, plan)?;
-        let mut standing = BTreeMap::new();
-        let wanted = plan.files(|path| {
-            let now = memory.read(path)?;
-            let original = memory.original(path, now.as_deref())?;
-            standing.insert(path.to_owned(), (now, original.clone()));
+        self.drop_needless_tunables(backup, plan)?;
+        let mut contents = BTreeMap::new();
+        let expected = plan.files(|path| {
+            let now = backup.read(path)?;
+            let original = backup.original(path, now.as_deref())?;
+            contents.insert(path.to_owned(), (now, original.clone()));
             Ok(original)
         })?;
-        let remembered = memory.files()?;
-        let paths: BTreeSet<&String> = wanted.keys().chain(remembered.keys()).collect();
+        let owned = backup.files()?;
+        let paths: BTreeSet<&String> = expected.keys().chain(owned.keys()).collect();
         let (mut reasons, mut changed) = (Vec::new(), false);
         for path in paths {
-            let (now, original) = match standing.remove(path) {
-                Some(both) => both,
+            let (now, original) = match contents.remove(path) {
+                Some(found) => found,
                 None => {
-                    let now = memory.read(path)?;
-                    let original = memory.original(path, now.as_deref())?;
+                    let now = backup.read(path)?;
+                    let original = backup.original(path, now.as_deref())?;
                     (now, original)
                 }
             };
-            // What the running system has read is what stood there when it was first seen.
+            // The running system has read the content that was there at its first inspection.
             let note = format!("boot{path}");
-            let read = match memory.note(&note)? {
+            let read = match backup.note(&note)? {
                 Some(read) => read,
                 None => {
                     let read = plan::at_boot(path, now.as_deref(), &self.links);
-                    memory.set_note(&note, &read)?;
+                    backup.set_note(&note, &read)?;
                     read
                 }
             };
-            let target = wanted.get(path).cloned().or(original.clone());
-            if target != now || (!wanted.contains_key(path) && remembered.contains_key(path)) {
+            let target = expected.get(path).cloned().or(original.clone());
+            if target != now || (!expected.contains_key(path) && owned.contains_key(path)) {
                 changed = true;
-                match wanted.get(path) {
-                    Some(text) => memory.take(path, now.as_deref(), original.as_deref(), text)?,
-                    None => memory.give_back(path)?,
+                match expected.get(path) {
+                    Some(text) => backup.take(path, now.as_deref(), original.as_deref(), text)?,
+                    None => backup.give_back(path)?,
                 }
             }
             let loaded_later = plan.rules.as_ref().is_some_and(|(rules, _)| rules == path)
@@ -136,43 +136,42 @@ impl FreebsdDut {
             }
         }
         if changed {
-            memory.persist()?;
-            // The next boot loads what we have just written.
+            backup.persist()?;
+            // The next boot loads the module because of the files just written.
             if let Some(program) = plan.firewall
-                && !firewall::loaded(memory.host())?.contains(&program)
+                && !firewall::loaded(backup.host())?.contains(&program)
             {
-                modules::note(memory, program.module().0)?;
+                modules::note(backup, program.module().0)?;
             }
         }
         Ok(reasons)
     }
 
-    /// Leaves tunables out for interfaces that have as many queues as wanted without one: it
-    /// would only cost a reboot.
-    fn spare_tunables(&self, memory: &Backup, plan: &mut Plan) -> Result<(), BenchError> {
+    /// Removes tunables of interfaces that already have the required number of queues without them:
+    /// they would only cost a reboot.
+    fn drop_needless_tunables(&self, backup: &Backup, plan: &mut Plan) -> Result<(), BenchError> {
         if plan.queues.is_empty() {
             return Ok(());
         }
-        let read = match memory.note(&format!("boot{LOADER}"))? {
+        let read = match backup.note(&format!("boot{LOADER}"))? {
             Some(read) => read,
             None => {
-                let now = memory.read(LOADER)?;
+                let now = backup.read(LOADER)?;
                 plan::at_boot(LOADER, now.as_deref(), &self.links)
             }
         };
-        let is_said =
-            |name: &String| read.lines().any(|line| line.starts_with(&format!("{name}=")));
-        let host = memory.host();
+        let is_set = |name: &String| read.lines().any(|line| line.starts_with(&format!("{name}=")));
+        let host = backup.host();
         let needless: Vec<String> = plan
             .queues
             .iter()
-            .filter(|(interface, (wanted, tunables))| {
-                !tunables.iter().any(is_said)
-                    && queues::found(host, interface).as_deref() == Some(wanted)
+            .filter(|(interface, (expected, tunables))| {
+                !tunables.iter().any(is_set)
+                    && queues::found(host, interface).as_deref() == Some(expected)
             })
             .flat_map(|(_, (_, tunables))| tunables.clone())
             .collect();
-        // Some tunables are of both interfaces' adapter.
+        // Both interfaces may share an adapter and its tunables.
         let needed: BTreeSet<&String> = plan
             .queues
             .values()
@@ -183,15 +182,16 @@ impl FreebsdDut {
         Ok(())
     }
 
-    /// Checks that no file that is read later overrides our settings silently.
-    fn check_rc_local(&self, memory: &Backup, plan: &Plan) -> Result<(), BenchError> {
+    /// Checks that no file read later silently overrides fwdlab's settings.
+    fn check_rc_local(&self, backup: &Backup, plan: &Plan) -> Result<(), BenchError> {
         if plan.governs(RC) || plan.governs(RC_LOCAL) {
             return Ok(());
         }
-        let text = memory.read(RC_LOCAL)?.unwrap_or_default();
+        let text = backup.read(RC_LOCAL)?.unwrap_or_default();
         let document = Document::parse(Format::Rc, &text);
-        let ours = |name: &str| plan.rc.contains_key(name) || plan.lists.contains_key(name);
-        match document.assignments().find(|(name, _)| ours(name)) {
+        let is_set_by_plan =
+            |name: &str| plan.rc.contains_key(name) || plan.lists.contains_key(name);
+        match document.assignments().find(|(name, _)| is_set_by_plan(name)) {
             Some((name, _)) => Err(BenchError::Refused(format!(
                 "{RC_LOCAL} on the DUT sets {name}, which fwdlab sets in {RC}; the later file \
                  would win\n  next step: remove the line there"
@@ -208,16 +208,16 @@ impl FreebsdDut {
         findings: &mut Findings,
     ) {
         for link in self.links.both() {
-            let (name, wanted) = (&link.interface, settings.dut.queues.to_string());
+            let (name, expected) = (&link.interface, settings.dut.queues.to_string());
             let setting = format!("{name} queues");
             match queues::found(host, name) {
-                Some(found) => findings.expect(&setting, &wanted, &found),
+                Some(found) => findings.expect(&setting, &expected, &found),
                 None if plan.loader.is_empty() || settings.dut.queues == 1 => {
                     findings.facts.insert(setting, "not told by the driver".into());
                 }
                 None => findings.warnings.push(Warning::NotVerified {
                     setting,
-                    wanted,
+                    wanted: expected,
                     found: "not told by the driver".into(),
                 }),
             }
@@ -225,19 +225,19 @@ impl FreebsdDut {
     }
 }
 
-/// What the loader has given the kernel of the experiment's `loader` (kenv(1)): a file that the
-/// loader reads later, or does not read at all, shows here.
+/// Reads back the experiment's `loader` settings from the kernel environment (kenv(1)); this
+/// reveals a file that the loader reads later or does not read at all.
 fn read_back_loader(
     host: &dyn Host,
     settings: &Settings,
     findings: &mut Findings,
 ) -> Result<(), BenchError> {
-    let wanted = &settings.dut.remote.loader;
-    if wanted.is_empty() {
+    let expected = &settings.dut.remote.loader;
+    if expected.is_empty() {
         return Ok(());
     }
     let all = host.run(&["kenv"], "")?;
-    for (name, value) in wanted {
+    for (name, value) in expected {
         let mut lines = all.lines().filter_map(|line| line.split_once('='));
         let found = lines.find(|(found, _)| found == name).map(|(_, found)| found.trim());
         let found = found.map(|found| found.trim_matches('"')).unwrap_or("unset");
@@ -246,12 +246,12 @@ fn read_back_loader(
     Ok(())
 }
 
-/// A firewall's rules are loaded without a reboot.
+/// True for a file of firewall rules, which are loaded without a reboot.
 fn is_rules(path: &str) -> bool {
     firewall::Program::ALL.iter().any(|program| program.path() == path)
 }
 
-/// Difference between a file's contents at boot and now.
+/// Describes the difference between a file's contents at boot and now.
 fn reason(path: &str, read: &str, now: &str) -> String {
     let lines = |text: &str| -> BTreeMap<String, String> {
         let pairs = text.lines().filter_map(|line| line.split_once('='));
@@ -277,26 +277,26 @@ impl Dut for FreebsdDut {
     fn prepare(&mut self, host: &dyn Host, settings: &Settings) -> Result<Prepared, BenchError> {
         let system = System::ask(host)?;
         let mut plan = Plan::new(settings, &self.links, &system)?;
-        let memory = Backup::new(host, &system);
+        let backup = Backup::new(host, &system);
         if let Some(revision) = &settings.dut.remote.revision
             && let Some(why) =
-                revision::prepare(host, &memory, &system, revision, &self.experiment)?
+                revision::prepare(host, &backup, &system, revision, &self.experiment)?
         {
             return Ok(Prepared::Reboot(vec![why]));
         }
-        let mut reasons = self.files(&memory, &system, &mut plan)?;
+        let mut reasons = self.files(&backup, &system, &mut plan)?;
         if settings.dut.remote.reboot != Reboot::Never {
-            let pinned = fib::pinned(&memory, &plan)?.into_iter();
+            let pinned = fib::pinned(&backup, &plan)?.into_iter();
             reasons.extend(pinned.map(|name| format!("{name}: set by name, only a boot ends it")));
         }
         Ok(if reasons.is_empty() { Prepared::Ready } else { Prepared::Reboot(reasons) })
     }
 
     fn reboot(&mut self, host: &dyn Host) -> Result<(), BenchError> {
-        // Who can't be reached has not been told.
+        // Fails early if the DUT is unreachable.
         host.run(&["true"], "")?;
         match host.run(&["shutdown", "-r", "now"], "") {
-            // The connection went with it.
+            // The reboot closed the connection.
             Err(BenchError::Environment { .. }) => Ok(()),
             other => other.map(drop),
         }
@@ -327,7 +327,7 @@ impl Dut for FreebsdDut {
     ) -> Result<(), BenchError> {
         let system = System::ask(host)?;
         let plan = Plan::new(settings, &self.links, &system)?;
-        let memory = Backup::new(host, &system);
+        let backup = Backup::new(host, &system);
         self.system = Some(system.clone());
         keep_ways_of(settings, &self.links)?;
         let kernel = host.run(&["uname", "-v"], "")?;
@@ -339,15 +339,15 @@ impl Dut for FreebsdDut {
         apply::interfaces(host, &plan, &self.links, settings, findings)?;
         apply::routes(host, &plan, &self.links, settings, findings)?;
         apply::neighbours(host, &plan, &self.links, findings)?;
-        // An overlay's rc.conf may bring a firewall that no word of the experiment names.
+        // An overlay's rc.conf may enable a firewall that the experiment does not name.
         if plan.governs(RC) && settings.dut.firewall == Firewall::None {
             findings.facts.insert("firewall".into(), format!("as the overlay's {RC} says"));
         } else {
-            firewall::apply(host, &memory, settings, findings)?;
+            firewall::apply(host, &backup, settings, findings)?;
         }
-        apply::sysctls(host, &memory, &plan, findings)?;
+        apply::sysctls(host, &backup, &plan, findings)?;
         let bind = settings.dut.bind_queues || settings.dut.remote.bind_interrupts;
-        interrupts::apply(host, &memory, &self.links, bind, findings)?;
+        interrupts::apply(host, &backup, &self.links, bind, findings)?;
         self.read_back_queues(host, &plan, settings, findings);
         read_back_loader(host, settings, findings)?;
         if plan.governs(LOADER) {
@@ -356,8 +356,8 @@ impl Dut for FreebsdDut {
         Ok(())
     }
 
-    /// Files stay as they are: what differs is put in force, and read back by
-    /// [`Dut::verify`]. What only the other level sets goes back to what was found.
+    /// Leaves files unchanged. Applies the differences, to be read back by [`Dut::verify`].
+    /// Settings that only the other level sets return to their original values.
     fn switch(
         &mut self,
         host: &dyn Host,
@@ -368,9 +368,9 @@ impl Dut for FreebsdDut {
             Some(system) => system.clone(),
             None => System::ask(host)?,
         };
-        let memory = Backup::new(host, &system);
+        let backup = Backup::new(host, &system);
         if from.dut.firewall != to.dut.firewall {
-            firewall::switch(host, &memory, to)?;
+            firewall::switch(host, &backup, to)?;
         }
         let [old, new] = [from, to].map(|settings| {
             let plan = Plan::new(settings, &self.links, &system)?;
@@ -381,13 +381,13 @@ impl Dut for FreebsdDut {
         let (old, new) = (old?, new?);
         for (name, value) in new.iter().filter(|(name, value)| old.get(*name) != Some(value)) {
             let found = host.run(&["sysctl", "-n", name], "")?;
-            memory.remember_sysctl(name, found.trim())?;
-            fib::before_setting(host, &memory, name, value)?;
+            backup.remember_sysctl(name, found.trim())?;
+            fib::before_setting(host, &backup, name, value)?;
             host.run(&["sysctl", &format!("{name}={value}")], "")?;
         }
         for name in old.keys().filter(|name| !new.contains_key(*name)) {
-            // Still remembered: the other level sets it again.
-            if let Some(found) = memory.sysctls()?.get(name) {
+            // The record is kept: the other level sets the sysctl again.
+            if let Some(found) = backup.sysctls()?.get(name) {
                 host.run(&["sysctl", &format!("{name}={found}")], "")?;
             }
         }
@@ -444,40 +444,40 @@ impl Dut for FreebsdDut {
 
     fn undo(&mut self, host: &dyn Host) -> Result<(), BenchError> {
         let system = System::ask(host)?;
-        let memory = Backup::new(host, &system);
-        // Each is tried, whatever became of the others, unless the DUT is gone.
-        let mut refusals = Vec::new();
-        let mut note = |result: Result<(), BenchError>| match result {
+        let backup = Backup::new(host, &system);
+        // Each step is tried even if others fail, unless the DUT is unreachable.
+        let mut failures = Vec::new();
+        let mut collect = |result: Result<(), BenchError>| match result {
             Err(BenchError::Program { why, command, .. }) => {
-                refusals.push(format!("`{command}`: {}", why.trim()));
+                failures.push(format!("`{command}`: {}", why.trim()));
                 Ok(())
             }
             other => other,
         };
-        let files = memory.files()?;
+        let files = backup.files()?;
         for path in files.keys() {
-            note(memory.give_back(path))?;
+            collect(backup.give_back(path))?;
         }
         if !files.is_empty() {
-            note(memory.persist())?;
+            collect(backup.persist())?;
         }
         for program in firewall::loaded(host)? {
-            if modules::is_noted(&memory, program.module().0)? {
-                note(firewall::stop(host, program))?;
+            if modules::is_noted(&backup, program.module().0)? {
+                collect(firewall::stop(host, program))?;
             }
         }
-        for (name, value) in memory.sysctls()? {
-            note(apply::put_back(host, &memory, &name, &value))?;
+        for (name, value) in backup.sysctls()? {
+            collect(apply::put_back(host, &backup, &name, &value))?;
         }
-        note(interrupts::apply(host, &memory, &self.links, false, &mut Findings::default()))?;
-        note(modules::unload(host, &memory, |_| true).map(drop))?;
-        match refusals.is_empty() {
+        collect(interrupts::apply(host, &backup, &self.links, false, &mut Findings::default()))?;
+        collect(modules::unload(host, &backup, |_| true).map(drop))?;
+        match failures.is_empty() {
             true => Ok(()),
             false => Err(BenchError::NotPutBack {
                 host: host.name().to_owned(),
-                why: refusals.join("; ").replace('\n', " "),
+                why: failures.join("; ").replace('\n', " "),
                 instead: "",
-                journal: memory.path(""),
+                journal: backup.path(""),
             }),
         }
     }

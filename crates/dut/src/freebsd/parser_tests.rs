@@ -1,5 +1,5 @@
-//! Parsers of FreeBSD's outputs against texts that are made from known values, and against
-//! nonsense, which must not bring them down.
+//! Tests the parsers of FreeBSD's outputs with texts generated from known values, and with random
+//! text, which must not cause a panic.
 
 use super::apply::{self, Interface};
 use super::system::Boot;
@@ -17,7 +17,7 @@ fn runner(cases: u32) -> TestRunner {
 }
 
 #[test]
-fn nonsense_brings_no_parser_down() {
+fn parsers_do_not_panic_on_random_text() {
     let words = "(irq|[0-9]{1,3}|:|<Link#1>|Name|Ipkts|cxl0|inet6?|netmask|0x|options=|<|>|,|permanent|sec = |=|\"|'|\\\\|\n|\t| |é|[ -~]){0,30}";
     runner(4000)
         .run(&words, |text| {
@@ -40,7 +40,7 @@ fn nonsense_brings_no_parser_down() {
 }
 
 #[test]
-fn what_can_t_be_true_is_left_out_or_the_largest() {
+fn impossible_values_are_dropped_or_saturated() {
     let addresses = "inet ::1 netmask 0xffffff00\ninet6 198.18.0.1 prefixlen 24\n\
                      inet6 2001:2::1 prefixlen 129\n";
     assert_eq!(Interface::parse(addresses).addresses, []);
@@ -54,9 +54,9 @@ fn what_can_t_be_true_is_left_out_or_the_largest() {
 }
 
 #[test]
-fn counters_read_back_from_both_forms() {
+fn counters_read_back_from_json_and_text() {
     let values = prop::collection::vec(0..1_u64 << 62, counters::NAMES.len());
-    // One of each kind of header error in 64 bits: they are added.
+    // The shift keeps the sum of all header errors within 64 bits.
     let values = values.prop_map(|values| values.iter().map(|v| v >> 4).collect::<Vec<u64>>());
     runner(500)
         .run(&values, |values| {
@@ -67,7 +67,7 @@ fn counters_read_back_from_both_forms() {
                 let many = ["packet", "datagram", "checksum"].iter().fold(
                     (*sentence).to_owned(),
                     |text, word| {
-                        // Only what is counted stands in the plural.
+                        // Only counted nouns take the plural.
                         text.replacen(
                             word,
                             &format!("{word}s"),

@@ -1,6 +1,6 @@
 //! Contents of a FreeBSD DUT's configuration files for given settings.
 //!
-//! Pure functions: a file's text depends only on its original contents and on the settings,
+//! All functions are pure: a file's text depends only on its original contents and on the settings,
 //! never on an earlier variant.
 
 use super::firewall::{self, DEFAULT_TO_ACCEPT, Program};
@@ -15,9 +15,9 @@ use fwdlab_packet::address::{Family, Side, routed_prefix};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// Tunables of the boot.
+/// File of boot tunables.
 pub const LOADER: &str = "/boot/loader.conf.local";
-/// Variables of the system's start.
+/// File of startup variables.
 pub const RC: &str = "/etc/rc.conf";
 /// Arguments of ifconfig(8) that switch offloads off.
 pub const OFFLOADS_OFF: [&str; 4] = ["-tso4", "-tso6", "-lro", "-vlanhwtso"];
@@ -29,22 +29,22 @@ const NAMES: [&str; 2] = ["generator", "receiver"];
 pub struct Plan {
     /// Lines of loader.conf(5).
     pub loader: BTreeMap<String, String>,
-    /// The number of queues that each interface shall have, with the names of the tunables in
-    /// `loader` that say so; none where the experiment names one of them itself.
+    /// Required number of queues of each interface, with the names of the tunables in `loader` that
+    /// set it; no entry if the experiment sets one of them itself.
     pub queues: BTreeMap<String, (String, Vec<String>)>,
     /// Lines of rc.conf(5).
     pub rc: BTreeMap<String, String>,
-    /// Lists of rc.conf(5), in which the DUT may have its own names: ours are added.
+    /// Lists of rc.conf(5); fwdlab's entries are added to the DUT's own.
     pub lists: BTreeMap<String, Vec<String>>,
     /// Path and text of the firewall's rules.
     pub rules: Option<(&'static str, String)>,
-    /// The firewall's program.
+    /// The firewall program.
     pub firewall: Option<Program>,
     /// Overlay files, copied unchanged.
     pub overlay: BTreeMap<String, String>,
     /// Sysctls that the experiment or its firewall names.
     pub sysctls: BTreeMap<String, String>,
-    /// Sysctls that say the same as our lines of rc.conf(5).
+    /// Sysctls equivalent to fwdlab's lines of rc.conf(5).
     pub implied: BTreeMap<String, String>,
 }
 
@@ -52,10 +52,10 @@ impl Plan {
     /// The plan for these settings on this machine.
     ///
     /// # Errors
-    /// When a setting has no meaning there.
+    /// Fails if a setting has no meaning on FreeBSD.
     pub fn new(settings: &Settings, links: &Links, system: &System) -> Result<Plan, BenchError> {
         let remote = &settings.dut.remote;
-        refuse(settings)?;
+        check_supported(settings)?;
         let mut plan = Plan { firewall: Program::of(settings)?, ..Plan::default() };
         if let Some(overlay) = &remote.overlay {
             for (path, text) in &overlay.files {
@@ -80,7 +80,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// True if an overlay contains the file: the settings in it are then only read back.
+    /// True if an overlay contains the file; its settings are then only read back.
     pub fn governs(&self, path: &str) -> bool {
         self.overlay.contains_key(path)
     }
@@ -114,7 +114,7 @@ impl Plan {
         let remote = &settings.dut.remote;
         if self.governs(LOADER) {
             return match remote.loader.keys().next() {
-                Some(name) => Err(twice(&format!("loader.{name}"), LOADER)),
+                Some(name) => Err(overlay_conflict(&format!("loader.{name}"), LOADER)),
                 None => Ok(()),
             };
         }
@@ -144,7 +144,7 @@ impl Plan {
         let remote = &settings.dut.remote;
         if self.governs(RC) {
             return match remote.rc.keys().next() {
-                Some(name) => Err(twice(&format!("rc.{name}"), RC)),
+                Some(name) => Err(overlay_conflict(&format!("rc.{name}"), RC)),
                 None => Ok(()),
             };
         }
@@ -209,11 +209,11 @@ impl Plan {
         }
     }
 
-    /// The texts of all files that must differ from what stood there before us, by path;
-    /// `original` says what that was.
+    /// Texts of all files that must differ from their original contents, by path; `original`
+    /// returns the original content of a path.
     ///
     /// # Errors
-    /// Those of `original`.
+    /// The errors of `original`.
     pub fn files(
         &self,
         mut original: impl FnMut(&str) -> Result<Option<String>, BenchError>,
@@ -246,11 +246,11 @@ impl Plan {
         for (name, value) in self.rc.iter().chain(firewall.iter().map(|(n, v)| (n, v))) {
             document.set(name, value);
         }
-        for (name, ours) in &self.lists {
-            let theirs = document.get(name).unwrap_or_default().to_owned();
-            // `NO` is how rc.conf(5) writes an empty list.
-            let mut names: Vec<&str> = theirs.split_whitespace().filter(|n| *n != "NO").collect();
-            names.extend(ours.iter().map(String::as_str));
+        for (name, additions) in &self.lists {
+            let existing = document.get(name).unwrap_or_default().to_owned();
+            // rc.conf(5) writes an empty list as `NO`.
+            let mut names: Vec<&str> = existing.split_whitespace().filter(|n| *n != "NO").collect();
+            names.extend(additions.iter().map(String::as_str));
             let mut seen = BTreeSet::new();
             names.retain(|name| seen.insert(*name));
             document.set(name, &names.join(" "));
@@ -259,8 +259,8 @@ impl Plan {
     }
 }
 
-/// Refuses settings that FreeBSD does not have.
-fn refuse(settings: &Settings) -> Result<(), BenchError> {
+/// Rejects settings that FreeBSD does not support.
+fn check_supported(settings: &Settings) -> Result<(), BenchError> {
     if !settings.dut.rps.is_empty() {
         return Err(BenchError::Refused(
             "rps: FreeBSD has no receive packet steering\n  next step: leave it out; \
@@ -292,19 +292,19 @@ fn check(format: Format, table: &str, name: &str, value: &str) -> Result<(), Ben
     Ok(())
 }
 
-fn twice(name: &str, path: &str) -> BenchError {
+fn overlay_conflict(name: &str, path: &str) -> BenchError {
     BenchError::Refused(format!(
         "{name}: the overlay has a {path} of its own, which is laid down as it is\n  next step: \
          write it into that file"
     ))
 }
 
-/// Families that both sides have addresses of.
+/// Address families that both links have addresses of.
 pub fn families(links: &Links) -> Vec<Family> {
     let has = |link: &Link, inet: bool| link.addresses.iter().any(|(a, _)| a.is_ipv4() == inet);
-    let both = |inet| links.both().into_iter().all(|link| has(link, inet));
+    let both_have = |inet| links.both().into_iter().all(|link| has(link, inet));
     let all = [(Family::Inet, true), (Family::Inet6, false)];
-    all.into_iter().filter(|(_, inet)| both(*inet)).map(|(family, _)| family).collect()
+    all.into_iter().filter(|(_, inet)| both_have(*inet)).map(|(family, _)| family).collect()
 }
 
 /// A route to one side's half of the test network.
@@ -312,24 +312,24 @@ pub fn families(links: &Links) -> Vec<Family> {
 pub struct Entry<'a> {
     /// Family.
     pub family: Family,
-    /// Its name in rc.conf(5).
+    /// Name of the route in rc.conf(5).
     pub name: &'static str,
     /// Next hop.
     pub gateway: IpAddr,
     /// Prefix with its length.
     pub prefix: &'static str,
-    /// Interface that leads there.
+    /// Interface that leads to the gateway.
     pub interface: &'a str,
 }
 
-/// The routes to both sides, of each family that the peers have.
+/// Routes to both sides, for each family that the peers have.
 pub fn gateways(links: &Links) -> Vec<Entry<'_>> {
     let sides = links.both().into_iter().zip(NAMES).zip([Side::Sender, Side::Receiver]);
     let mut all = Vec::new();
     for ((link, name), side) in sides {
         for family in [Family::Inet, Family::Inet6] {
-            let is_it = |address: &&IpAddr| address.is_ipv4() == (family == Family::Inet);
-            let gateway = link.peers.iter().flat_map(|peer| &peer.addresses).find(is_it);
+            let is_of_family = |address: &&IpAddr| address.is_ipv4() == (family == Family::Inet);
+            let gateway = link.peers.iter().flat_map(|peer| &peer.addresses).find(is_of_family);
             let prefix = routed_prefix(family, side);
             let interface = link.interface.as_str();
             all.extend(gateway.map(|&gateway| Entry { family, name, gateway, prefix, interface }));
@@ -350,12 +350,12 @@ pub fn peers(links: &Links) -> Vec<(String, &Peer)> {
     all
 }
 
-/// An interface's name as variables of rc.conf(5) spell it (rc.subr(8)).
+/// Spelling of an interface's name in variables of rc.conf(5) (rc.subr(8)).
 fn variable(interface: &str) -> String {
     interface.replace(['.', '-', '/', '+'], "_")
 }
 
-/// The variables of an interface: first addresses, then aliases in their order.
+/// Variables of an interface: first addresses, then aliases in order.
 fn addresses(link: &Link, offloads: bool) -> Vec<(String, String)> {
     let name = format!("ifconfig_{}", variable(&link.interface));
     let off = if offloads { String::new() } else { format!(" {}", OFFLOADS_OFF.join(" ")) };
@@ -394,24 +394,24 @@ pub fn is_runtime(name: &str, links: &Links) -> bool {
     ];
     let of_firewall = || Program::ALL.iter().any(|program| program.variables().contains(&name));
     let of_link = |link: &&Link| {
-        let own = format!("ifconfig_{}", variable(&link.interface));
-        let rest = name.strip_prefix(&own);
+        let variable_name = format!("ifconfig_{}", variable(&link.interface));
+        let rest = name.strip_prefix(&variable_name);
         rest.is_some_and(|rest| rest.is_empty() || rest == "_ipv6" || rest.starts_with("_alias"))
     };
     let of_peer = || {
         let prefixes = ["route_", "ipv6_route_", "static_arp_", "static_ndp_"];
         let rest = prefixes.iter().find_map(|prefix| name.strip_prefix(prefix));
-        let ours = |rest: &str| {
+        let is_peer_name = |rest: &str| {
             let number = NAMES.iter().find_map(|name| rest.strip_prefix(name));
             number.is_some_and(|number| number.chars().all(|c| c.is_ascii_digit()))
         };
-        rest.is_some_and(ours)
+        rest.is_some_and(is_peer_name)
     };
     WHOLE.contains(&name) || of_firewall() || links.both().iter().any(of_link) || of_peer()
 }
 
-/// What of a file counts at boot: its lines but for comments and what is also put in force
-/// without a reboot; of other files all. Nothing for a file that is not there.
+/// Parts of a file that take effect only at boot: assignments without comments and without settings
+/// that are also applied at run time; of other files the whole text. Empty for a missing file.
 pub fn at_boot(path: &str, text: Option<&str>, links: &Links) -> String {
     let Some(text) = text else { return String::new() };
     let Some(format) = Format::of(path) else { return format!("present\n{text}") };

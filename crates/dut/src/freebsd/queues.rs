@@ -1,8 +1,8 @@
-//! How many queues an interface has: which tunables say so, by driver and release.
+//! Number of queues of an interface: the tunables that set it, by driver and release.
 //!
-//! Sources: cxgbe(4), iflib(4), igb(4) and ixgbe(4) of FreeBSD 11, vtnet(4), and
-//! `dev.mce.N.conf` of the driver mlx5en. A driver that is not listed is refused rather
-//! than guessed at; `loader` in the experiment sets its tunables by name.
+//! Sources: cxgbe(4), iflib(4), igb(4) and ixgbe(4) of FreeBSD 11, vtnet(4), and `dev.mce.N.conf`
+//! of the driver mlx5en. Unlisted drivers are rejected rather than guessed at; `loader` in the
+//! experiment sets their tunables by name.
 
 use crate::counters::Reading;
 use fwdlab_host::Host;
@@ -10,24 +10,24 @@ use fwdlab_host::error::BenchError;
 use fwdlab_model::record::queues::{Direction, counter_name};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// First release whose Intel, Broadcom and VMware drivers are made with iflib(4).
+/// First release whose Intel, Broadcom and VMware drivers use iflib(4).
 const IFLIB: u32 = 1_200_000;
-/// First release that all knows cxgbe(4)'s tunables without a speed in their names; in the
-/// twelve before, some do and some don't.
+/// First release whose cxgbe(4) tunables never have a speed in their names; in FreeBSD 12 some do
+/// and some do not.
 const CXGBE_ONE_NAME: u32 = 1_300_000;
 
-/// What drives an interface, and its number: `cxl0` is (`cxl`, `0`).
+/// Driver and unit number of an interface: (`cxl`, `0`) for `cxl0`.
 pub fn driver(interface: &str) -> (&str, &str) {
     let parent = interface.split('.').next().unwrap_or(interface);
     let name = parent.trim_end_matches(|c: char| c.is_ascii_digit());
     parent.split_at(name.len())
 }
 
-/// Tunables that give `interface` as many queues of each direction. None for one queue of
-/// a driver that is not known, and where `loader` speaks of an unknown driver itself.
+/// Tunables that give `interface` this number of queues in each direction. Empty for one queue of
+/// an unknown driver, and if `loader` itself sets tunables of an unknown driver.
 ///
 /// # Errors
-/// When more than one queue is asked of a driver that is not known.
+/// Fails if more than one queue is requested of an unknown driver.
 pub fn tunables(
     interface: &str,
     queues: u16,
@@ -50,9 +50,10 @@ pub fn tunables(
         "igb" | "ix" | "ixv" => vec![format!("hw.{name}.num_queues")],
         "ixl" => vec!["hw.ixl.max_queues".into()],
         _ => {
-            let own = [format!("hw.{name}."), format!("dev.{name}.")];
-            let spoken = loader.keys().any(|key| own.iter().any(|own| key.starts_with(own)));
-            if queues == 1 || spoken {
+            let prefixes = [format!("hw.{name}."), format!("dev.{name}.")];
+            let is_set_by_loader =
+                loader.keys().any(|key| prefixes.iter().any(|prefix| key.starts_with(prefix)));
+            if queues == 1 || is_set_by_loader {
                 return Ok(Vec::new());
             }
             return Err(BenchError::Refused(format!(
@@ -74,8 +75,8 @@ fn is_iflib(driver: &str) -> bool {
     ["em", "igb", "igc", "ix", "ixv", "ixl", "iavf", "ice", "bnxt", "vmx"].contains(&driver)
 }
 
-/// The queues that an interface has now: one number, or both directions'; none when the
-/// driver does not tell.
+/// Current number of queues of an interface, or of both directions if they differ; `None` if the
+/// driver does not report it.
 pub fn found(host: &dyn Host, interface: &str) -> Option<String> {
     let (name, unit) = driver(interface);
     let oid = |last: &str| {
@@ -88,7 +89,7 @@ pub fn found(host: &dyn Host, interface: &str) -> Option<String> {
             Some(if receive == transmit { receive } else { format!("{receive} rx, {transmit} tx") })
         }
         "mce" => oid("conf.channels"),
-        // None is active before the interface is first up.
+        // No pair is active before the interface is first up.
         "vtnet" => oid("act_vq_pairs").filter(|pairs| pairs != "0").or_else(|| oid("req_vq_pairs")),
         _ => {
             let names = host.run(&["sysctl", "-N", &format!("dev.{name}.{unit}")], "").ok()?;
@@ -97,8 +98,8 @@ pub fn found(host: &dyn Host, interface: &str) -> Option<String> {
     }
 }
 
-/// Receive queues that sysctls are named after: `dev.ix.0.iflib.rxq03.cpu` (iflib(4)),
-/// `dev.igb.0.queue3.rx_packets` (before).
+/// Number of receive queues in the names of sysctls: `dev.ix.0.iflib.rxq03.cpu` (iflib(4)),
+/// `dev.igb.0.queue3.rx_packets` (older drivers).
 pub fn counted(names: &str) -> usize {
     let number = |part: &str| {
         let number = part.strip_prefix("rxq").or_else(|| part.strip_prefix("queue"))?;
@@ -109,9 +110,9 @@ pub fn counted(names: &str) -> usize {
 }
 
 /// Packets of each queue of `interface` since boot, under the names of
-/// [`fwdlab_model::record::queues`], for the drivers that count them by sysctl: igb(4) before
-/// FreeBSD 12, ix(4), ixl(4), mlx5en (`mce`), vmx(4) and vtnet(4); cxgbe(4) counts what was
-/// sent only. The others of iflib(4) don't.
+/// [`fwdlab_model::record::queues`], for drivers that count them by sysctl: igb(4) before FreeBSD
+/// 12, ix(4), ixl(4), mlx5en (`mce`), vmx(4) and vtnet(4); cxgbe(4) counts sent packets only. The
+/// other drivers of iflib(4) do not count them.
 pub fn packets(host: &dyn Host, interface: &str) -> Reading {
     let (name, unit) = driver(interface);
     if !COUNTING.contains(&name) {
@@ -125,21 +126,21 @@ pub fn packets(host: &dyn Host, interface: &str) -> Reading {
     });
     let mut all = Reading::new();
     for (name, packets) in found {
-        // By how they were sent, in several places.
+        // cxgbe(4) counts sent packets in several sysctls, by the way they were sent.
         let sum: &mut u64 = all.entry(name).or_default();
         *sum = sum.saturating_add(packets);
     }
     all
 }
 
-/// Drivers whose sysctls count the packets of queues.
+/// Drivers whose sysctls count packets per queue.
 const COUNTING: [&str; 12] =
     ["cc", "cxgbe", "cxl", "iavf", "igb", "ix", "ixl", "ixv", "mce", "vcxl", "vmx", "vtnet"];
 
-/// The queue that a sysctl counts the packets of: `dev.ix.0.queue3.rx_packets`,
-/// `dev.mce.0.rxstat3.packets`, `dev.mce.0.txstat3tc0.packets`, `dev.vtnet.0.rxq3.ipackets`
-/// (`packets` before FreeBSD 13), `dev.ixl.0.pf.rxq03.packets`,
-/// `dev.vmx.0.rxq3.hstats.ucast_packets`, `dev.cxl.0.txq.3.txpkts1_pkts`.
+/// Queue whose packets a sysctl counts: `dev.ix.0.queue3.rx_packets`, `dev.mce.0.rxstat3.packets`,
+/// `dev.mce.0.txstat3tc0.packets`, `dev.vtnet.0.rxq3.ipackets` (`packets` before FreeBSD 13),
+/// `dev.ixl.0.pf.rxq03.packets`, `dev.vmx.0.rxq3.hstats.ucast_packets`,
+/// `dev.cxl.0.txq.3.txpkts1_pkts`.
 fn queue_of(oid: &str) -> Option<(Direction, u16)> {
     let (receive, transmit) = (Direction::Receive, Direction::Transmit);
     let (beginning, what) = oid.rsplit_once('.')?;
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn tunables_by_driver_and_release() {
+    fn tunables_depend_on_driver_and_release() {
         assert_eq!(names("cxl1", 1_002_000), ["hw.cxgbe.nrxq10g", "hw.cxgbe.ntxq10g"]);
         assert_eq!(names("cc0", 1_400_097), ["hw.cxgbe.nrxq", "hw.cxgbe.ntxq"]);
         assert_eq!(names("cxl0", 1_200_015).len(), 4);
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_driver_is_named_with_the_way_out() {
+    fn unknown_driver_error_names_the_workaround() {
         let mut loader = BTreeMap::new();
         let error = tunables("ena0", 4, 1_400_097, &loader).expect_err("unknown").to_string();
         assert!(error.contains("`ena`") && error.contains("`loader`"), "{error}");
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_are_counted_by_the_names_of_sysctls() {
+    fn queues_are_counted_from_sysctl_names() {
         let iflib = "dev.ix.0.iflib.rxq00.cpu\ndev.ix.0.iflib.rxq00.rxq_fl0.credits\ndev.ix.0.iflib.rxq01.cpu\ndev.ix.0.iflib.txq00.cpu\n";
         assert_eq!(counted(iflib), 2);
         assert_eq!(counted("dev.igb.0.queue0.rx_packets\ndev.igb.0.queue1.rx_packets\n"), 2);
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_that_a_queue_counts_by_how_it_sent_them_are_added() {
+    fn packets_of_all_send_methods_are_summed_per_queue() {
         let text = "dev.cxl.0.txq.1.txpkts1_pkts: 3\ndev.cxl.0.txq.1.txpkts0_pkts: 20\n\
                     dev.cxl.0.txq.1.txpkt_wrs: 100\ndev.cxl.0.txq.1.txpkts1_wrs: 7\n\
                     dev.cxl.0.txq.0.txpkt_wrs: 5\n";
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_of_queues_by_the_names_of_sysctls() {
+    fn queue_of_recognises_packet_counters() {
         let (rx, tx) = (Direction::Receive, Direction::Transmit);
         for (oid, expected) in [
             ("dev.ix.0.queue3.rx_packets", Some((rx, 3))),

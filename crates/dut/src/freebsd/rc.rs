@@ -1,27 +1,26 @@
-//! rc.conf(5), loader.conf(5) and sysctl.conf(5) as text that is read and changed without
-//! being run.
+//! Text of rc.conf(5), loader.conf(5) and sysctl.conf(5), read and changed without executing it.
 //!
-//! What is not understood is kept as it is. Of several assignments of a name the last
-//! counts. Left out: what a shell would make of variables and commands within values
-//! (they are read as written), and assignments within compound commands (whether they
-//! happen is not known; a value that is set comes after them).
+//! Text that is not understood is kept unchanged. Of several assignments of a name the last one
+//! takes effect. Not handled: variables and commands within values, which a shell would expand
+//! (they are read literally), and assignments within compound commands (they may or may not be
+//! executed; new values are written after them).
 
 use fwdlab_model::shell::{self, Form};
 use std::fmt::Write;
 
-/// Format, with its rules of quoting.
+/// Format, including its quoting rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// rc.conf(5): assignments of sh(1).
     Rc,
-    /// loader.conf(5): names have dots, values are quoted.
+    /// loader.conf(5): names contain dots, values are quoted.
     Loader,
     /// sysctl.conf(5): `name=value` to the end of the line or a comment.
     Sysctl,
 }
 
 impl Format {
-    /// The format of a file by its path; none for other files.
+    /// Format of a file by its path; `None` for other files.
     pub fn of(path: &str) -> Option<Format> {
         let name = path.rsplit('/').next().unwrap_or(path);
         let is = |base: &str| {
@@ -35,7 +34,7 @@ impl Format {
         }
     }
 
-    /// True when this can be a name in such a file.
+    /// True if this is a valid name in this format.
     pub fn is_name(self, name: &str) -> bool {
         let more: &[char] = if self == Format::Rc { &[] } else { &['.', '-', '%'] };
         let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || more.contains(&c);
@@ -43,7 +42,7 @@ impl Format {
             && name.chars().all(is_of_name)
     }
 
-    /// True when a file of this format can hold this value, and it reads back.
+    /// True if a file of this format can contain this value and reads it back unchanged.
     pub fn is_value(self, value: &str) -> bool {
         match self {
             Format::Rc => !value.contains(['\0', '\r']),
@@ -86,11 +85,11 @@ pub struct Document {
     pieces: Vec<Piece>,
 }
 
-/// A statement with the line's end that follows it, or what stands between.
+/// A statement including its line end, or text between statements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Piece {
     text: String,
-    /// The name that it sets, the value, and what follows it (a comment).
+    /// Name, value, and the text after the value (a comment).
     assigned: Option<(String, String, String)>,
 }
 
@@ -106,29 +105,29 @@ impl Document {
         Document { format, pieces }
     }
 
-    /// The value of a name, as written but for quotes; none when nothing sets it.
+    /// Value of a name without its quotes; `None` if nothing sets it.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.assignments().filter(|(known, _)| *known == name).last().map(|(_, value)| value)
     }
 
-    /// Names and values in the order of the file, also those that are overridden.
+    /// Names and values in the order of the file, including overridden ones.
     pub fn assignments(&self) -> impl Iterator<Item = (&str, &str)> {
         let assigned = self.pieces.iter().filter_map(|piece| piece.assigned.as_ref());
         assigned.map(|(name, value, _)| (name.as_str(), value.as_str()))
     }
 
-    /// The lines that say something and assign nothing that is understood.
+    /// Lines other than comments that contain no recognised assignment.
     pub fn other_lines(&self) -> impl Iterator<Item = &str> {
         let others = self.pieces.iter().filter(|piece| piece.assigned.is_none());
         let lines = others.flat_map(|piece| piece.text.lines()).map(str::trim);
         lines.filter(|line| !line.is_empty() && !line.starts_with('#'))
     }
 
-    /// Sets a name in place of its last assignment, or at the end. Name and value must be
-    /// such as [`Format::is_name`] and [`Format::is_value`] permit.
+    /// Sets a name in place of its last assignment, or at the end. Name and value must satisfy
+    /// [`Format::is_name`] and [`Format::is_value`].
     pub fn set(&mut self, name: &str, value: &str) {
-        let is_it = |piece: &Piece| piece.assigned.as_ref().is_some_and(|(n, ..)| n == name);
-        let last = self.pieces.iter().rposition(is_it);
+        let sets_name = |piece: &Piece| piece.assigned.as_ref().is_some_and(|(n, ..)| n == name);
+        let last = self.pieces.iter().rposition(sets_name);
         if last.is_some() && self.get(name) == Some(value) {
             return;
         }
@@ -161,8 +160,8 @@ impl Document {
     }
 }
 
-/// The lines of a sh(1) script. Statements that share a line, or that a quote or a
-/// backslash joins, are one piece.
+/// Lines of a sh(1) script. Statements that share a line, or that a quote or a backslash joins,
+/// form one piece.
 fn statements(text: &str) -> Vec<Piece> {
     let (mut pieces, mut start, mut count) = (Vec::new(), 0, 0);
     for (statement, depth) in shell::statements(text) {
@@ -190,7 +189,7 @@ fn statements(text: &str) -> Vec<Piece> {
 }
 
 impl Piece {
-    /// A line of a format whose statements never go on in the next one.
+    /// Parses a line of a format whose statements never continue on the next line.
     fn of_line(format: Format, line: &str) -> Piece {
         let assigned = line.split_once('=').and_then(|(name, value)| {
             let (name, value_start) = (name.trim_matches([' ', '\t']), name.len() + 1);
@@ -198,10 +197,10 @@ impl Piece {
                 Format::Sysctl => plain_value(value),
                 _ => quoted_value(value)?,
             };
-            // What else the line holds must be nothing, or a comment.
+            // The rest of the line must be empty or a comment.
             let after = &line[value_start + end..];
-            let remark = after.trim();
-            let alone = remark.is_empty() || (remark.starts_with('#') && !after.starts_with('#'));
+            let rest = after.trim();
+            let alone = rest.is_empty() || (rest.starts_with('#') && !after.starts_with('#'));
             let found = || (name.to_owned(), value, after.to_owned());
             (alone && format.is_name(name)).then(found)
         });
@@ -209,16 +208,16 @@ impl Piece {
     }
 }
 
-/// A value without quotes up to a comment or the end of the line, and where it ends.
+/// A value without quotes, up to a comment or the end of the line, and its length.
 fn plain_value(text: &str) -> (String, usize) {
     let line = text.trim_end_matches('\n');
-    let written = line.find('#').map_or(line, |at| &line[..at]).trim_end();
-    let value = written.trim();
+    let content = line.find('#').map_or(line, |at| &line[..at]).trim_end();
+    let value = content.trim();
     let bare = value.strip_prefix('"').and_then(|v| v.strip_suffix('"')).unwrap_or(value);
-    (bare.to_owned(), written.len())
+    (bare.to_owned(), content.len())
 }
 
-/// A word with the quotes of sh(1), and where it ends; none where it is more than that.
+/// A word with the quotes of sh(1), and its length; `None` if the text is more than one word.
 fn quoted_value(text: &str) -> Option<(String, usize)> {
     let statement = shell::statements(text).next().map(|(statement, _)| statement);
     let statement = statement.unwrap_or_default();
@@ -244,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_read_as_their_programs_read_them() {
+    fn each_format_is_parsed_like_its_program_does() {
         check(Format::Rc, "a=\"x y\" # why\n#b=1\nc='$d'\n", &[("a", "x y"), ("c", "$d")]);
         check(
             Format::Rc,
@@ -267,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_takes_the_place_of_the_last_and_the_rest_stays() {
+    fn set_replaces_the_last_assignment_and_keeps_the_rest() {
         let text = "# head\na=\"1\"\nb=2 # two\na=3 # last\nif x; then\na=4\nfi";
         let mut document = Document::parse(Format::Rc, text);
         document.set("a", "$5 `x`");
@@ -280,16 +279,16 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_between_quotes_is_no_statement() {
+    fn quoted_text_is_not_a_statement() {
         check(Format::Rc, "a=\"\nb=1\n\" run\nc=2\n", &[("c", "2")]);
         check(Format::Rc, "a=1\nb='\nc=2\n", &[("a", "1")]);
         check(Format::Rc, "a='\nf() {\n' run\nc=2\n", &[("c", "2")]);
     }
 
-    /// Each of these lines leaves a quote open that no other one closes: a reader that
-    /// begins anew with every line does not come back here.
+    /// Each of these lines leaves a quote open that no other one closes: a parser that restarts at
+    /// every line would take forever.
     #[test]
-    fn open_quotes_are_read_once() {
+    fn open_quotes_are_parsed_in_linear_time() {
         let text = "a='\"\\'\"\n".repeat(64 * 1024);
         assert_eq!(pairs(Format::Rc, &text), []);
     }
@@ -300,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn any_text_is_kept_to_the_byte() {
+    fn any_text_is_preserved_byte_for_byte() {
         let text = "[ -~\\t\\n]{0,60}|([a-c]{1,2}=[\"'a-z0-9 $#\\\\]{0,6}[\"']?[ #\\n]{0,3}){0,6}";
         let case = (text, 0..3_usize);
         runner(4000)
@@ -313,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_reads_back_and_nothing_else_changes() {
+    fn set_reads_back_and_changes_nothing_else() {
         let names = ["aa", "bb", "cc", "dd"];
         let case = (
             prop::collection::vec((0..4_usize, "[ -~]{0,12}"), 0..6),
@@ -344,7 +343,7 @@ mod tests {
 
     /// The oracle is this machine's sh(1).
     #[test]
-    fn a_shell_reads_the_values_that_were_set() {
+    fn shell_reads_the_values_that_were_set() {
         let mut runner = runner(1);
         let values = prop::collection::vec("[ -~\\n]{0,12}", 60);
         runner
@@ -367,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn names_by_format() {
+    fn names_and_paths_depend_on_the_format() {
         assert!(Format::Rc.is_name("ifconfig_cxl0") && !Format::Rc.is_name("hw.x"));
         assert!(Format::Loader.is_name("hw.cxgbe.nrxq10g") && !Format::Loader.is_name("a;b"));
         assert!(!Format::Rc.is_name("") && !Format::Rc.is_name("1a") && !Format::Rc.is_name("a b"));

@@ -1,10 +1,9 @@
 //! Installs and verifies the software revision of a FreeBSD DUT.
 //!
-//! An image is unpacked on this machine and fed to the DUT's own upgrade program, as
-//! nanobsd's are. After either way of installing the DUT boots before anything else is
-//! written: files of `/boot` would go to the system that is being left. A revision that nothing
-//! installs is only read back, once everything else is in place: a line of loader.conf(5) may
-//! be what chooses it.
+//! An image is unpacked on this machine and piped into the DUT's own upgrade program, such as
+//! nanobsd's. After installing in either way the DUT reboots before anything else is written: until
+//! then, files of `/boot` would be written to the old system. A revision that fwdlab does not
+//! install is only read back, after all other settings: a line of loader.conf(5) may select it.
 
 use super::backup::Backup;
 use super::system::System;
@@ -16,66 +15,67 @@ use fwdlab_model::words;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Note of what was installed last.
+/// Note of the revision installed last.
 const NOTE: &str = "revision";
-/// Note of the boot that it was installed in.
+/// Note of the boot during which it was installed.
 const BOOT: &str = "revision-boot";
-/// Note of what was installed and then seen running: some ways of installing last for one boot
-/// (nextboot(8)), and another boot needs them again.
+/// Note of the revision that was installed and then seen running: some ways of installing last for
+/// one boot (nextboot(8)) and must be repeated before the next.
 const SEEN: &str = "revision-seen";
 
 /// Installs a missing revision; returns the reason for a reboot, if one is needed.
 ///
 /// # Errors
-/// When installing fails, or what runs after it and a reboot is not what was expected.
+/// Fails if installing fails, or if another revision runs after the installation and a reboot.
 pub fn prepare(
     host: &dyn Host,
-    memory: &Backup,
+    backup: &Backup,
     system: &System,
     revision: &Revision,
     experiment: &Path,
 ) -> Result<Option<String>, BenchError> {
-    let commands = commands(revision)?;
+    let commands = install_commands(revision)?;
     if !is_installed_by_us(revision) {
         return Ok(None);
     }
-    let wanted = describe(revision);
-    let is_noted = |name: &str| Ok::<_, BenchError>(memory.note(name)?.as_deref() == Some(&wanted));
-    let said = match verify(host, revision) {
-        // The revision may be what brings the command.
+    let description = describe(revision);
+    let is_noted =
+        |name: &str| Ok::<_, BenchError>(backup.note(name)?.as_deref() == Some(&description));
+    let output = match verify(host, revision) {
+        // The revision may contain the command.
         Err(BenchError::Program { why, .. }) => Err(why),
         other => Ok(other?.unwrap_or_default()),
     };
-    if let Ok(said) = &said
+    if let Ok(output) = &output
         && !revision.expect.is_empty()
-        && said.contains(&revision.expect)
+        && output.contains(&revision.expect)
     {
         if is_noted(NOTE)? {
-            memory.set_note(SEEN, &wanted)?;
+            backup.set_note(SEEN, &description)?;
         }
         return Ok(None);
     }
     if is_noted(NOTE)? && !is_noted(SEEN)? {
-        let boot = memory.note(BOOT)?.unwrap_or_default();
+        let boot = backup.note(BOOT)?.unwrap_or_default();
         if system.boot.is(&boot) {
             return Ok(Some("the revision was installed and does not run yet".into()));
         }
         if revision.expect.is_empty() {
             return Ok(None);
         }
-        let said = said.unwrap_or_else(|why| why);
+        let output = output.unwrap_or_else(|why| why);
         return Err(BenchError::environment(
             format!(
                 "{}: after the revision was installed and the DUT rebooted, `{}` says `{}`, not `{}`",
                 host.name(),
                 revision.verify,
-                said.trim(),
+                output.trim(),
                 revision.expect
             ),
             format!(
                 "look whether it was installed where the DUT boots from; `rm {}` there makes \
                  fwdlab install it again",
-                memory.path(NOTE)
+                backup.path(NOTE)
             ),
         ));
     }
@@ -86,13 +86,13 @@ pub fn prepare(
     for command in &commands {
         host.run(&refs(command), "")?;
     }
-    memory.forget(SEEN)?;
-    memory.set_note(BOOT, &system.boot.0)?;
-    memory.set_note(NOTE, &wanted)?;
+    backup.forget(SEEN)?;
+    backup.set_note(BOOT, &system.boot.0)?;
+    backup.set_note(NOTE, &description)?;
     Ok(Some("the revision was installed".into()))
 }
 
-fn commands(revision: &Revision) -> Result<Vec<Vec<String>>, BenchError> {
+fn install_commands(revision: &Revision) -> Result<Vec<Vec<String>>, BenchError> {
     if revision.image.is_some() && revision.upgrade.trim().is_empty() {
         return Err(BenchError::Refused(
             "revision.image: no `upgrade` says what reads it on the DUT (nanobsd's is \
@@ -111,7 +111,7 @@ fn refs(command: &[String]) -> Vec<&str> {
     command.iter().map(String::as_str).collect()
 }
 
-/// A revision as text, to compare with the one that was installed.
+/// A revision as text, for comparison with the installed one.
 fn describe(revision: &Revision) -> String {
     let image = revision.image.as_deref().unwrap_or_default();
     let lines = revision.install.iter().map(String::as_str);
@@ -119,7 +119,7 @@ fn describe(revision: &Revision) -> String {
     all.map(|line| format!("{line}\n")).collect()
 }
 
-/// The program that unpacks a file, by its name.
+/// Program that unpacks a file, by the file's extension.
 fn unpacker(image: &Path) -> Option<&'static str> {
     match image.extension()?.to_str()? {
         "xz" => Some("xz"),
@@ -129,20 +129,20 @@ fn unpacker(image: &Path) -> Option<&'static str> {
     }
 }
 
-/// Feeds an image to a program of the DUT, unpacked.
+/// Unpacks an image and pipes it into a program of the DUT.
 fn feed(host: &dyn Host, upgrade: &[String], image: &Path) -> Result<(), BenchError> {
-    let here = |path: &Path, source| BenchError::File {
+    let file_error = |path: &Path, source| BenchError::File {
         path: path.display().to_string(),
         host: "this machine".into(),
         source,
     };
     let Some(program) = unpacker(image) else {
-        std::fs::File::open(image).map_err(|source| here(image, source))?;
+        std::fs::File::open(image).map_err(|source| file_error(image, source))?;
         return host.feed(&refs(upgrade), image).map(drop);
     };
-    // Its length must be known before it is sent, hence a file.
+    // The length must be known before sending, hence a temporary file.
     let part = Unpacked::new();
-    let output = std::fs::File::create(&part.0).map_err(|source| here(&part.0, source))?;
+    let output = std::fs::File::create(&part.0).map_err(|source| file_error(&part.0, source))?;
     let failed = |why: String| BenchError::Program {
         command: format!("{program} -dc {}", image.display()),
         host: "this machine".into(),
@@ -166,7 +166,7 @@ fn feed(host: &dyn Host, upgrade: &[String], image: &Path) -> Result<(), BenchEr
     host.feed(&refs(upgrade), &part.0).map(drop)
 }
 
-/// A file of this machine that is removed with its owner.
+/// A temporary file of this machine, removed on drop.
 struct Unpacked(PathBuf);
 
 impl Unpacked {

@@ -1,9 +1,9 @@
-//! A FreeBSD machine in memory, for tests: a tree of files, sysctls, interfaces, a routing
-//! table, neighbours and firewalls that commands change and show.
+//! A FreeBSD machine in memory, for tests: files, sysctls, interfaces, a routing table, neighbours
+//! and firewalls that commands change and print.
 //!
-//! Its answers are written after the manual pages ifconfig(8), netstat(1), arp(8), ndp(8),
-//! pfctl(8), ipfw(8), ipf(8), vmstat(8) and the programs' sources, and corrected by what
-//! FreeBSD 13.2 answers; what `uname -v` says is the archive's.
+//! Its answers are composed from the manual pages ifconfig(8), netstat(1), arp(8), ndp(8),
+//! pfctl(8), ipfw(8), ipf(8), vmstat(8) and the programs' sources, and corrected by answers of
+//! FreeBSD 13.2; the output of `uname -v` is from the archive.
 
 use super::rc::{Document, Format};
 use super::{counters, firewall, system};
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::{Mutex, MutexGuard};
 
-/// What changes on the machine.
+/// Mutable state of the machine.
 #[derive(Clone, Debug, Default)]
 pub(super) struct State {
     pub(super) files: BTreeMap<String, String>,
@@ -26,23 +26,23 @@ pub(super) struct State {
     pub(super) modules: BTreeSet<String>,
     pub(super) running: BTreeMap<&'static str, usize>,
     pub(super) masks: BTreeMap<String, String>,
-    /// What the loader gave the kernel, and what was added since.
+    /// Kernel environment: the loader's variables and later additions.
     pub(super) kenv: BTreeMap<String, String>,
     pub(super) commands: Vec<Vec<String>>,
     pub(super) stdin: Vec<String>,
     pub(super) booted: u64,
-    /// What fails, by the beginning of the command line, and with which words.
+    /// Failures: prefix of the command line, and the error message.
     pub(super) failures: Vec<(String, String)>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct ScriptedHost {
     pub(super) state: Mutex<State>,
-    /// Sysctls that a boot begins with.
+    /// Sysctls after a boot.
     pub(super) defaults: BTreeMap<String, String>,
     /// MACs by interface.
     pub(super) interfaces: BTreeMap<String, String>,
-    /// The output of `uname -v`.
+    /// Output of `uname -v`.
     pub(super) kernel: String,
 }
 
@@ -74,7 +74,7 @@ impl ScriptedHost {
         self.state.lock().expect("no test panics with it")
     }
 
-    /// Everything but files is as after a boot.
+    /// Resets everything but files to the state after a boot.
     pub(super) fn boot(&self) {
         let mut state = self.now();
         let (files, booted) = (std::mem::take(&mut state.files), state.booted.max(1_700_000_000));
@@ -125,7 +125,7 @@ impl ScriptedHost {
         self.now().files.insert(path.into(), text.into());
     }
 
-    /// Files that are not our own memory.
+    /// Files outside fwdlab's backup directory.
     pub(super) fn visible(&self) -> BTreeMap<String, String> {
         let files = self.now().files.clone();
         files.into_iter().filter(|(path, _)| !path.starts_with("/var/db/fwdlab/")).collect()
@@ -139,7 +139,7 @@ impl ScriptedHost {
         self.now().commands.clear();
     }
 
-    /// Command lines that begin so.
+    /// Executed command lines with this prefix.
     pub(super) fn ran(&self, beginning: &str) -> Vec<String> {
         let lines: Vec<String> = self.now().commands.iter().map(|words| words.join(" ")).collect();
         lines.into_iter().filter(|line| line.starts_with(beginning)).collect()
@@ -160,8 +160,8 @@ impl State {
             ["uname", "-v"] => Ok(format!("{}\n", host.kernel)),
             ["id", "-u"] => Ok("0\n".into()),
             ["test", _, path] => {
-                let there = self.files.contains_key(*path) || self.directories.contains(*path);
-                if there { Ok(String::new()) } else { Err("exit status: 1".into()) }
+                let exists = self.files.contains_key(*path) || self.directories.contains(*path);
+                if exists { Ok(String::new()) } else { Err("exit status: 1".into()) }
             }
             ["cat" | "mkdir" | "cp" | "tee" | "mv" | "rm", ..] => self.files(argv, stdin),
             ["sysctl", rest @ ..] => self.sysctl(rest),
@@ -237,20 +237,20 @@ impl State {
         }
     }
 
-    /// The scripts that are not files.
+    /// Runs the scripts that are passed as arguments.
     fn script(&mut self, script: &str, arguments: &[&str], stdin: &str) -> Answer {
         match script {
             system::ASK => {
                 let release = self.sysctls["kern.osreldate"].as_str();
-                let yes = |is_there: bool| if is_there { "yes" } else { "no" };
+                let yes = |exists: bool| if exists { "yes" } else { "no" };
                 let nanobsd = yes(self.files.contains_key("/etc/nanobsd.conf"));
                 let data = yes(self.directories.contains("/data"));
                 Ok(format!("FreeBSD\n0\n{release}\n{nanobsd}\n{data}\n"))
             }
             system::BOOT => Ok(format!("Format: Length:16 Dump:{:#034x}\n", self.booted)),
             firewall::LOADED => {
-                let there = arguments[1..].iter().filter(|name| self.modules.contains(**name));
-                Ok(there.map(|name| format!("{name}\n")).collect())
+                let loaded = arguments[1..].iter().filter(|name| self.modules.contains(**name));
+                Ok(loaded.map(|name| format!("{name}\n")).collect())
             }
             firewall::UNCUT => self.firewall(&["/bin/sh", arguments[0]], stdin),
             counters::READ => {
@@ -259,10 +259,10 @@ impl State {
                     text += &format!("== {name}\n{}", self.netstat(&["-I", name, "-bdnW"])?);
                 }
                 for name in ["ip", "ip6"] {
-                    // As READ does where there is no libxo.
+                    // Like the script READ without libxo.
                     let json = self.netstat(&["--libxo", "json", "-s", "-p", name]);
-                    let said = json.or_else(|_| self.netstat(&["-s", "-p", name]))?;
-                    text += &format!("== {name}\n{said}\n");
+                    let statistics = json.or_else(|_| self.netstat(&["-s", "-p", name]))?;
+                    text += &format!("== {name}\n{statistics}\n");
                 }
                 Ok(text + "== netisr\n" + NETISR + "== irq\n" + &vmstat())
             }
@@ -282,7 +282,7 @@ impl State {
                 Ok(names.map(|name| format!("{name}\n")).collect())
             }
             pairs => {
-                let mut said = String::new();
+                let mut output = String::new();
                 for (name, value) in pairs.iter().filter_map(|pair| pair.split_once('=')) {
                     let list = self.sysctls.get(&format!("{name}_list"));
                     if list.is_some_and(|list| !list.split(", ").any(|known| known == value)) {
@@ -290,13 +290,13 @@ impl State {
                     }
                     match self.sysctls.get_mut(name) {
                         Some(old) => {
-                            let _ = writeln!(said, "{name}: {old} -> {value}");
+                            let _ = writeln!(output, "{name}: {old} -> {value}");
                             *old = value.to_owned();
                         }
                         None => return unknown(name),
                     }
                 }
-                Ok(said)
+                Ok(output)
             }
         }
     }
@@ -407,7 +407,7 @@ impl State {
                 ("add", Some(gateway)) if !self.routes.contains_key(&prefix) => {
                     self.routes.insert(prefix, gateway.to_owned());
                 }
-                // With -q it says nothing of one that is there.
+                // With -q nothing is printed for an existing route.
                 ("add", Some(_)) => return Err(String::new()),
                 ("delete", None) if self.routes.remove(&prefix).is_some() => {}
                 _ => return Err("route: route has not been found".into()),
@@ -427,17 +427,17 @@ impl State {
     }
 }
 
-/// First release whose netstat(1) speaks JSON.
+/// First release whose netstat(1) prints JSON.
 const LIBXO: u32 = 1_100_000;
 
-/// What `netstat -Q` says of a machine that dispatches directly.
+/// Output of `netstat -Q` on a machine with direct dispatch.
 const NETISR: &str = "Configuration:\nSetting                        Current        Limit\n\
 Thread count                         1            1\n\nProtocols:\n\
 Name   Proto QLimit Policy Dispatch Flags\nip         1    256   flow  default   ---\n\nWorkstreams:\n\
 WSID CPU   Name     Len WMark   Disp'd  HDisp'd   QDrops   Queued  Handled\n   \
 0   0   ip         0     0      304        0        0        0      304\n";
 
-/// Two ports with eight queues each.
+/// Output of `vmstat -ai`: two ports with eight queues each.
 fn vmstat() -> String {
     let mut text = String::from("interrupt                          total       rate\n");
     for (index, port) in [0, 1].into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The kernel's modules and the firewalls of the machine in memory.
+//! Kernel modules and firewalls of the machine in memory.
 
 use super::scripted::{Answer, State};
 
@@ -88,7 +88,8 @@ impl State {
             ["ipf", "-Fa", "-f", _] => drop(self.running.insert("ipf", lines(&["pass", "block"]))),
             ["ipfstat", "-io"] => {
                 let count = of(self, "ipf").unwrap_or(0);
-                let none = ["in", "out"].map(|way| format!("# empty list for ipfilter({way})\n"));
+                let none = ["in", "out"]
+                    .map(|direction| format!("# empty list for ipfilter({direction})\n"));
                 return Ok(if count == 0 { none.concat() } else { rules(count) });
             }
             _ => return Err(format!("usage: {}", argv[0])),

@@ -1,16 +1,16 @@
-//! The connections that a firewall of FreeBSD keeps: counted, and removed at once.
+//! Connection states of FreeBSD's firewalls: counting, and removing all of them.
 
 use super::firewall::Program;
 use fwdlab_host::Host;
 use fwdlab_host::error::BenchError;
 use fwdlab_model::settings::Settings;
 
-/// States that the firewall holds for connections through the device; none where there is none,
-/// or it does not tell.
+/// Number of forwarded connections that the firewall tracks; `None` without a firewall, or if it
+/// does not report the number.
 pub(super) fn count(host: &dyn Host, settings: &Settings) -> Option<u64> {
     match Program::of(settings).ok()?? {
-        // A connection that is forwarded has two: where it comes in, and where it goes out.
-        // `current entries` of `-s info` has those too that were removed and are not freed yet.
+        // A forwarded connection has two states: one where it enters and one where it leaves.
+        // `current entries` of `-s info` also includes states that are removed but not freed yet.
         Program::Pf => of_pf(&host.run(&["/bin/sh", "-c", "pfctl -s states | wc -l"], "").ok()?),
         Program::Ipfw => {
             of_ipfw(&host.run(&["sysctl", "-n", "net.inet.ip.fw.dyn_count"], "").ok()?)
@@ -19,10 +19,10 @@ pub(super) fn count(host: &dyn Host, settings: &Settings) -> Option<u64> {
     }
 }
 
-/// Removes all of them; the command in words.
+/// Removes all states; returns the command.
 ///
 /// # Errors
-/// When the program refuses.
+/// Fails if the program fails.
 pub(super) fn forget(host: &dyn Host, settings: &Settings) -> Result<Option<String>, BenchError> {
     let Some(program) = Program::of(settings)? else { return Ok(None) };
     let argv: &[&str] = match program {
@@ -35,12 +35,12 @@ pub(super) fn forget(host: &dyn Host, settings: &Settings) -> Result<Option<Stri
     Ok(Some(argv.join(" ")))
 }
 
-/// Returns when removed states take no room any more, after half a minute at most. pf's thread frees
-/// them when it comes by (`interval` of pf.conf(5), 10 s), ipfw's once a second; until then they
-/// count towards the limit of the kernel's zone that they lie in, which vmstat(8) shows.
+/// Waits until removed states no longer take room, for half a minute at most. pf's thread frees
+/// them at its `interval` (pf.conf(5), 10 s), ipfw's once a second; until then they count towards
+/// the limit of the kernel's zone that contains them, which vmstat(8) prints.
 ///
 /// # Errors
-/// When nobody can be asked.
+/// Fails if the host cannot be queried.
 pub(super) fn await_room(host: &dyn Host, settings: &Settings) -> Result<(), BenchError> {
     let (zone, live) = match Program::of(settings)? {
         Some(Program::Pf) => ("pf states", "pfctl -s states | wc -l"),
@@ -59,17 +59,17 @@ done"#
     host.run(&["/bin/sh", "-c", &script], "").map(drop)
 }
 
-/// Connections by the number of pf's states, as `wc -l` writes it.
+/// Number of connections from pf's number of states, in the format of `wc -l`.
 fn of_pf(text: &str) -> Option<u64> {
     text.trim().parse::<u64>().ok().map(|states| states / 2)
 }
 
-/// What sysctl says of the number of ipfw's dynamic rules.
+/// Number of ipfw's dynamic rules, from sysctl.
 fn of_ipfw(text: &str) -> Option<u64> {
     text.trim().parse().ok()
 }
 
-/// The first line of `ipfstat -s`, a number before its name.
+/// Number in the first line of `ipfstat -s`, before its name.
 fn of_ipf(text: &str) -> Option<u64> {
     let number = |line: &str| {
         let (number, name) = line.trim().split_once(char::is_whitespace)?;
@@ -84,8 +84,12 @@ mod tests {
     use fwdlab_host::FakeHost;
     use fwdlab_model::settings::{Firewall, FirewallProgram};
 
-    /// A host whose firewall, `program`, says `text` of its states.
-    fn saying(program: FirewallProgram, command: &str, text: &str) -> (FakeHost, Settings) {
+    /// A host whose firewall `program` prints `text` for its states.
+    fn host_with_output(
+        program: FirewallProgram,
+        command: &str,
+        text: &str,
+    ) -> (FakeHost, Settings) {
         let mut host = FakeHost::default();
         host.outputs.insert(command.into(), text.into());
         let mut settings = Settings::default();
@@ -94,33 +98,33 @@ mod tests {
         (host, settings)
     }
 
-    /// FreeBSD's wc pads its numbers; a sysctl that is unknown, as without ipfw.ko, says nothing.
+    /// FreeBSD's wc pads its numbers; an unknown sysctl, as without ipfw.ko, prints nothing.
     #[test]
-    fn each_firewall_is_asked_for_its_states_in_its_own_words() {
-        let asked = |program, command, text| {
-            let (host, settings) = saying(program, command, text);
+    fn states_are_counted_with_each_firewalls_own_command() {
+        let counted = |program, command, text| {
+            let (host, settings) = host_with_output(program, command, text);
             let found = count(&host, &settings);
             let commands = host.commands.lock().expect("commands");
             (found, commands[0].0.join(" "))
         };
         let pf = "/bin/sh -c pfctl -s states | wc -l";
-        let of_pf = |text| asked(FirewallProgram::Pf, "/bin/sh -c", text);
+        let of_pf = |text| counted(FirewallProgram::Pf, "/bin/sh -c", text);
         assert_eq!(of_pf("   20000\n"), (Some(10_000), pf.into()), "two of each connection");
         assert_eq!(of_pf("       0\n").0, Some(0));
         assert_eq!(of_pf("pfctl: /dev/pf: No such file or directory\n").0, None);
-        let of_ipfw = |text| asked(FirewallProgram::Ipfw, "sysctl -n", text);
+        let of_ipfw = |text| counted(FirewallProgram::Ipfw, "sysctl -n", text);
         let ipfw = "sysctl -n net.inet.ip.fw.dyn_count";
         assert_eq!(of_ipfw("16384\n"), (Some(16_384), ipfw.into()));
         assert_eq!(of_ipfw("").0, None);
         let ipf = "3\tactive state table entries\n0\tadd bad\n";
-        let of_ipf = asked(FirewallProgram::Ipf, "ipfstat -s", ipf);
+        let of_ipf = counted(FirewallProgram::Ipf, "ipfstat -s", ipf);
         assert_eq!(of_ipf, (Some(3), "ipfstat -s".into()));
     }
 
-    /// What is not told is none, and no number that another program has.
+    /// A missing number is `None`; it is not taken from another program.
     #[test]
-    fn without_a_firewall_or_an_answer_no_number_is_told() {
-        let (mut host, mut settings) = saying(FirewallProgram::Pf, "/bin/sh -c", "4\n");
+    fn states_are_unknown_without_a_firewall_or_an_answer() {
+        let (mut host, mut settings) = host_with_output(FirewallProgram::Pf, "/bin/sh -c", "4\n");
         host.failures.insert("/bin/sh -c".into(), "exit code 1".into());
         assert_eq!(count(&host, &settings), None);
         settings.dut.firewall = Firewall::None;
@@ -128,11 +132,11 @@ mod tests {
         assert_eq!(host.commands.lock().expect("commands").len(), 1, "nobody is asked");
     }
 
-    /// Each by the zone of its own states.
+    /// Each firewall by the zone of its own states.
     #[test]
-    fn states_are_waited_for_until_their_zone_is_empty() {
+    fn await_room_watches_the_zone_of_the_firewall() {
         let waits = |program| {
-            let (host, settings) = saying(program, "", "");
+            let (host, settings) = host_with_output(program, "", "");
             await_room(&host, &settings).expect("room");
             let commands = host.commands.lock().expect("commands");
             commands.iter().map(|command| command.0.join(" ")).collect::<String>()
@@ -142,21 +146,21 @@ mod tests {
         assert_eq!(waits(FirewallProgram::Ipf), "");
     }
 
-    /// What was removed is said by the command that removed it.
+    /// The result names the command that removed the states.
     #[test]
-    fn states_are_removed_by_the_firewalls_own_command() {
+    fn states_are_removed_with_each_firewalls_own_command() {
         for (program, command) in [
             (FirewallProgram::Pf, "pfctl -F states"),
             (FirewallProgram::Ipfw, "ipfw -q -D delete 1-65534"),
             (FirewallProgram::Ipf, "ipf -FS"),
         ] {
-            let (host, settings) = saying(program, "", "");
+            let (host, settings) = host_with_output(program, "", "");
             assert_eq!(forget(&host, &settings).expect("removed").as_deref(), Some(command));
         }
     }
 
     #[test]
-    fn the_number_is_found_in_what_ipfstat_says() {
+    fn ipf_states_are_parsed_from_ipfstat() {
         let ipf = "3\tactive state table entries\n0\tadd bad\n7\tcheck success\n";
         assert_eq!(of_ipf(ipf), Some(3));
         assert_eq!((of_ipf("active"), of_ipf("0\tadd bad\n")), (None, None));

@@ -7,7 +7,7 @@ use crate::findings::Findings;
 use fwdlab_model::settings::Firewall;
 
 #[test]
-fn levels_are_switched_without_files_and_without_a_boot() {
+fn levels_switch_without_file_changes_or_reboots() {
     let mut host = machine();
     host.defaults.insert("net.inet.ip.maxfragpackets".into(), "1000".into());
     host.boot();
@@ -33,7 +33,7 @@ fn levels_are_switched_without_files_and_without_a_boot() {
     }
     assert_eq!(host.visible(), files, "no file is written while traffic flows");
     assert_eq!(host.ran("shutdown"), [""; 0]);
-    // A kernel module that was loaded stays loaded.
+    // A loaded kernel module stays loaded.
     dut.undo(&host).expect("undone");
     assert_eq!(host.visible(), before);
     assert_eq!(value(), "1000");

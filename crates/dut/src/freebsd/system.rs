@@ -5,7 +5,7 @@ use fwdlab_host::error::BenchError;
 
 /// Directory for persistent data on stock FreeBSD.
 const HOME: &str = "/var/db/fwdlab";
-/// The same on nanobsd, whose `/var` is memory.
+/// The same on nanobsd, whose `/var` is a memory file system.
 const NANOBSD_HOME: &str = "/data/fwdlab";
 
 /// A FreeBSD machine.
@@ -15,21 +15,22 @@ pub struct System {
     pub release: u32,
     /// Identity of the current boot.
     pub boot: Boot,
-    /// True for nanobsd(8): `/` is read-only, `/etc` is memory that is saved on demand.
+    /// True for nanobsd(8): `/` is read-only, `/etc` is a memory file system that is saved on
+    /// demand.
     pub nanobsd: bool,
     /// Directory for persistent data.
     pub home: &'static str,
 }
 
-/// Prints what tells one machine from another, a line each: over ssh each command takes a
+/// Script that prints the properties of a machine, one per line: over ssh each command takes a
 /// round trip.
 pub(super) const ASK: &str = "uname -s; id -u; sysctl -n kern.osreldate 2>/dev/null || echo none
 test -e /etc/nanobsd.conf && echo yes || echo no
 test -d /data && echo yes || echo no";
 
-/// Script that identifies the boot of a FreeBSD host. `kern.boot_id` is there since FreeBSD
-/// 13, and opaque: without `-x` nothing is printed, and nothing either before the random
-/// device is seeded, without an error.
+/// Script that identifies the boot of a FreeBSD host. `kern.boot_id` exists since FreeBSD 13 and is
+/// opaque: without `-x` nothing is printed, nor before the random device is seeded, without an
+/// error.
 pub const BOOT: &str = "if sysctl -N kern.boot_id >/dev/null 2>&1; then \
                         sysctl -nx kern.boot_id; else sysctl -n kern.boottime; fi";
 
@@ -38,18 +39,18 @@ pub const BOOT: &str = "if sysctl -N kern.boot_id >/dev/null 2>&1; then \
 pub struct Boot(pub String);
 
 impl Boot {
-    /// The current boot of a FreeBSD host.
+    /// Current boot of a FreeBSD host.
     ///
     /// # Errors
-    /// When it does not tell.
+    /// Fails if the host does not report it.
     pub fn of(host: &dyn Host) -> Result<Boot, BenchError> {
         Boot::by_script(host, BOOT)
     }
 
-    /// The boot that a script of sh(1) prints.
+    /// Boot that a script of sh(1) prints.
     ///
     /// # Errors
-    /// When it fails, or says nothing: that would be everybody's boot.
+    /// Fails if the script fails or prints nothing: an empty identity would match every boot.
     pub fn by_script(host: &dyn Host, script: &str) -> Result<Boot, BenchError> {
         let text = host.run(&["/bin/sh", "-c", script], "")?;
         match boot_of(&text) {
@@ -62,8 +63,8 @@ impl Boot {
         }
     }
 
-    /// True when both are the same boot. A clock that is set moves the time of the boot a
-    /// little: ten seconds are less than any machine takes to boot.
+    /// True if both are the same boot. Setting the clock moves the boot time a little: the
+    /// tolerance of ten seconds is less than any machine takes to boot.
     pub fn is(&self, other: &str) -> bool {
         let seconds = |text: &str| text.parse::<i64>().ok();
         match (seconds(&self.0), seconds(other)) {
@@ -77,7 +78,7 @@ impl System {
     /// Queries the host.
     ///
     /// # Errors
-    /// When it does not run FreeBSD, or we are not root there.
+    /// Fails if the host does not run FreeBSD, or if the user is not root.
     pub fn ask(host: &dyn Host) -> Result<System, BenchError> {
         let text = host.run(&["/bin/sh", "-c", ASK], "")?;
         let mut lines = text.lines().map(str::trim);
@@ -119,7 +120,7 @@ impl System {
     }
 }
 
-/// Words of a kernel's configuration that change how it forwards, or how fast.
+/// Options of a kernel's configuration that affect how, or how fast, it forwards.
 const OPTIONS: [&str; 17] = [
     "DEBUG",
     "FIB_ALGO",
@@ -140,12 +141,11 @@ const OPTIONS: [&str; 17] = [
     "WITNESS",
 ];
 
-/// Prints the kernel's file, and its configuration where it was compiled with it.
+/// Script that prints the kernel's file, and its configuration if compiled in.
 const KERNEL: &str = "sysctl -n kern.bootfile; sysctl -n kern.conftxt 2>/dev/null; true";
 
-/// The running kernel's file, name and options that matter (config(5)), so that one with a
-/// wrong label is noticed: `kern.bootfile` and `kern.conftxt`. Nothing where they are not
-/// told.
+/// The running kernel's file, name and relevant options (config(5)), from `kern.bootfile` and
+/// `kern.conftxt`, so that a kernel with a wrong label is noticed. Empty if they are unavailable.
 pub fn kernel_facts(host: &dyn Host) -> Vec<(String, String)> {
     let text = host.run(&["/bin/sh", "-c", KERNEL], "").unwrap_or_default();
     let (file, text) = text.split_once('\n').unwrap_or_default();
@@ -155,11 +155,11 @@ pub fn kernel_facts(host: &dyn Host) -> Vec<(String, String)> {
     facts
 }
 
-/// Name and options in the text of a kernel's configuration.
+/// Name and options from the text of a kernel's configuration.
 fn configuration(text: &str) -> [(String, String); 2] {
-    let words = |wanted: &'static str| {
+    let words = |expected_kind: &'static str| {
         let lines = text.lines().filter_map(|line| line.split_once(char::is_whitespace));
-        lines.filter(move |(kind, _)| *kind == wanted).map(|(_, value)| value.trim())
+        lines.filter(move |(kind, _)| *kind == expected_kind).map(|(_, value)| value.trim())
     };
     let mut options: Vec<&str> = words("options")
         .filter(|option| OPTIONS.contains(&option.split('=').next().unwrap_or(option)))
@@ -169,9 +169,8 @@ fn configuration(text: &str) -> [(String, String); 2] {
     [("kernel ident".into(), ident), ("kernel options".into(), options.join(" "))]
 }
 
-/// What tells a boot apart in what [`Boot::of`] asks for: the bytes of `Format: Length:16
-/// Dump:0x4d2d...`, or the second of `{ sec = 1789900651, usec = 837885 } Sun Sep 20 ...`;
-/// else the whole text.
+/// Identity of a boot from the output of [`BOOT`]: the bytes of `Format: Length:16 Dump:0x4d2d...`,
+/// or the second of `{ sec = 1789900651, usec = 837885 } Sun Sep 20 ...`; otherwise the whole text.
 pub fn boot_of(text: &str) -> String {
     let text = text.trim();
     let dump = text.split_once("Dump:").map(|(_, bytes)| bytes);
@@ -184,8 +183,8 @@ mod tests {
     use super::*;
     use fwdlab_host::FakeHost;
 
-    /// The fake host knows the first two words of a command only: one output for both
-    /// questions.
+    /// The fake host distinguishes commands by their first two words only: both queries get the
+    /// same output.
     fn host(system: &str, user: &str) -> FakeHost {
         let mut host = FakeHost::default();
         let boot = "Format: Length:16 Dump:0x4d2d1cb8e37736eafa887c18f6581ad0";
@@ -195,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn only_root_of_a_freebsd_is_served() {
+    fn ask_requires_root_on_freebsd() {
         let system = System::ask(&host("FreeBSD", "0")).expect("a system");
         assert_eq!((system.release, system.home), (1_400_097, HOME));
         assert_eq!(system.boot.0, "0x4d2d1cb8e37736eafa887c18f6581ad0");
@@ -208,20 +207,20 @@ mod tests {
     }
 
     #[test]
-    fn boots_are_told_apart_by_their_id_or_their_second() {
+    fn boots_differ_by_id_or_by_second() {
         let text = "{ sec = 1789900651, usec = 837885 } Sun Sep 20 10:37:31 2026\n";
         let boot = Boot(boot_of(text));
         assert_eq!(boot.0, "1789900651");
         assert!(boot.is("1789900652") && !boot.is("1789900690") && !boot.is(""));
-        // As FreeBSD 13.2 answers `sysctl -nx kern.boot_id`.
+        // Output of `sysctl -nx kern.boot_id` on FreeBSD 13.2.
         let id = |bytes: &str| Boot(boot_of(&format!("Format: Length:16 Dump:{bytes}\n")));
         let one = id("0x4d2d1cb8e37736eafa887c18f6581ad0");
         assert!(one.is(&one.0) && !one.is(&id("0x4d2d1cb8e37736eafa887c18f6581ad1").0));
     }
 
     #[test]
-    fn a_kernels_configuration_is_read() {
-        // Some lines of FreeBSD 13.2's `kern.conftxt`.
+    fn kernel_configuration_is_parsed() {
+        // Some lines of `kern.conftxt` on FreeBSD 13.2.
         let text = "options\tCONFIG_AUTOGENERATED\nident\tFWDLAB\nmachine\tamd64\noptions\tSMP\noptions\tPRINTF_BUFR_SIZE=128\noptions\tFIB_ALGO\noptions\tINET6\noptions\tINET\ndevice\tvtnet\n\n";
         let [ident, options] = configuration(text);
         assert_eq!((ident.1.as_str(), options.1.as_str()), ("FWDLAB", "FIB_ALGO INET INET6 SMP"));
@@ -232,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_boot_without_a_name_is_no_boot() {
+    fn empty_boot_identity_is_an_error() {
         let mut host = host("FreeBSD", "0");
         host.outputs.insert("/bin/sh -c".into(), "\n".into());
         let error = Boot::of(&host).expect_err("nobody's boot").to_string();

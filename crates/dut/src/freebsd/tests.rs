@@ -1,4 +1,4 @@
-//! What happens to a FreeBSD DUT over the variants of an experiment, and when things fail.
+//! A FreeBSD DUT over the variants of an experiment, and its failures.
 
 use super::archive_tests::{bring_up, hp};
 use super::scripted::ScriptedHost;
@@ -26,8 +26,8 @@ pub(super) fn queues(queues: u16) -> Settings {
     settings
 }
 
-/// One reboot must do.
-fn boot_into(host: &ScriptedHost, settings: &Settings) {
+/// Prepares the settings with at most one reboot.
+fn prepare_with_one_reboot(host: &ScriptedHost, settings: &Settings) {
     if dut().prepare(host, settings).expect("prepared") != Prepared::Ready {
         host.boot();
     }
@@ -39,7 +39,7 @@ fn refused(host: &ScriptedHost, settings: &Settings) -> String {
 }
 
 #[test]
-fn settings_in_force_cost_no_reboot_and_write_nothing() {
+fn settings_in_effect_need_no_reboot_or_write() {
     let host = machine();
     let findings = bring_up(&mut dut(), &host, &queues(4));
     assert_eq!(findings.warnings, []);
@@ -58,7 +58,7 @@ fn settings_in_force_cost_no_reboot_and_write_nothing() {
 }
 
 #[test]
-fn the_machines_own_lines_stay() {
+fn existing_lines_of_rc_conf_are_kept() {
     let host = machine();
     bring_up(&mut dut(), &host, &queues(4));
     let text = host.file(RC).expect("rc.conf");
@@ -76,7 +76,7 @@ fn the_machines_own_lines_stay() {
 }
 
 #[test]
-fn a_reboot_is_asked_for_with_its_reason_until_it_happened() {
+fn reboot_is_requested_with_its_reason_until_it_happens() {
     let host = machine();
     let mut dut = dut();
     bring_up(&mut dut, &host, &queues(1));
@@ -84,12 +84,12 @@ fn a_reboot_is_asked_for_with_its_reason_until_it_happened() {
         Prepared::Reboot(vec![format!("{LOADER}: hw.cxgbe.nrxq 1 -> 4, hw.cxgbe.ntxq 1 -> 4")]);
     assert_eq!(dut.prepare(&host, &queues(4)).expect("prepared"), expected);
     assert_eq!(dut.prepare(&host, &queues(4)).expect("again"), expected);
-    // Back again before the reboot: the running system has what is asked for.
+    // Back to the first settings before the reboot: the running system already has them.
     assert_eq!(dut.prepare(&host, &queues(1)).expect("back"), Prepared::Ready);
     assert_eq!(dut.prepare(&host, &queues(4)).expect("forth"), expected);
     host.boot();
     assert_eq!(dut.prepare(&host, &queues(4)).expect("booted"), Prepared::Ready);
-    // What is also set at runtime needs none.
+    // Settings that are also applied at run time need no reboot.
     let mut other = queues(4);
     other.dut.firewall = Firewall::Stateful;
     other.dut.icmp_redirect = true;
@@ -101,7 +101,7 @@ fn a_reboot_is_asked_for_with_its_reason_until_it_happened() {
 }
 
 #[test]
-fn another_process_puts_everything_back() {
+fn undo_by_another_process_restores_everything() {
     let host = machine();
     host.write("/etc/pf.conf", "block all\n");
     let before = (host.visible(), host.now().sysctls.clone());
@@ -122,10 +122,10 @@ fn another_process_puts_everything_back() {
 }
 
 #[test]
-fn what_cannot_be_put_back_keeps_nothing_else_and_no_variant() {
+fn failed_restore_does_not_block_other_settings_or_variants() {
     let host = machine();
     let mut settings = queues(1);
-    boot_into(&host, &settings);
+    prepare_with_one_reboot(&host, &settings);
     for name in ["kern.a", "kern.b", "kern.c"] {
         settings.dut.sysctl.insert(name.into(), "1".into());
         host.now().sysctls.insert(name.into(), "0".into());
@@ -146,7 +146,7 @@ fn what_cannot_be_put_back_keeps_nothing_else_and_no_variant() {
             assert_eq!(host.now().sysctls[other], "0", "{other}");
         }
     }
-    // A variant that says nothing of it is measured with a doubt.
+    // A variant that does not set this sysctl is measured with a warning.
     let other = queues(1);
     let mut findings = Findings::default();
     dut().configure(&host, &other, &Placement::of_dut(vec![0]), &mut findings).expect("configured");
@@ -160,7 +160,7 @@ fn what_cannot_be_put_back_keeps_nothing_else_and_no_variant() {
 }
 
 #[test]
-fn a_route_over_the_controller_is_refused_before_anything_is_changed() {
+fn route_over_the_controllers_network_is_rejected_before_changes() {
     let host = machine();
     let mut links = hp();
     let network = crate::links::prefix("10.192.0.5/32").expect("an address");
@@ -168,7 +168,7 @@ fn a_route_over_the_controller_is_refused_before_anything_is_changed() {
     let mut dut = FreebsdDut::new(links, PathBuf::new());
     let mut settings = queues(1);
     settings.dut.routes = 2 + settings.traffic.flows.destinations + 2;
-    boot_into(&host, &settings);
+    prepare_with_one_reboot(&host, &settings);
     host.forget_commands();
     let error = dut
         .configure(&host, &settings, &Placement::of_dut(vec![0]), &mut Findings::default())
@@ -181,7 +181,7 @@ fn a_route_over_the_controller_is_refused_before_anything_is_changed() {
 }
 
 #[test]
-fn what_somebody_changed_since_is_not_taken_from_them() {
+fn undo_keeps_files_changed_by_others() {
     let host = machine();
     bring_up(&mut dut(), &host, &queues(4));
     host.write(RC, "hostname=\"new\"\n");
@@ -195,7 +195,7 @@ fn what_somebody_changed_since_is_not_taken_from_them() {
 }
 
 #[test]
-fn a_variant_leaves_nothing_to_the_next() {
+fn variant_does_not_affect_the_next() {
     let host = machine();
     let mut first = queues(1);
     first.dut.sysctl.insert("net.inet.ip.redirect".into(), "1".into());
@@ -225,14 +225,14 @@ fn a_variant_leaves_nothing_to_the_next() {
     assert_eq!(state.routes.len(), 4);
     assert_eq!(state.sysctls["kern.random.harvest.mask"], "511");
     assert_eq!(state.sysctls["net.inet.ip.redirect"], "0");
-    // A module that is not needed any more is unloaded: a fresh none is without it.
+    // A module that is no longer needed is unloaded, so the firewall state is that of a fresh boot.
     assert_eq!(state.modules, BTreeSet::from(["ipfilter".to_owned()]));
     assert!(state.masks.values().all(|mask| mask == "0-7"));
     assert!(!state.files.contains_key("/etc/ipfw.rules"));
 }
 
 #[test]
-fn a_sysctl_that_went_with_its_module_needs_nothing() {
+fn sysctl_of_an_unloaded_module_needs_no_restore() {
     let host = machine();
     let mut settings = queues(8);
     settings.dut.firewall = Firewall::Stateful;
@@ -247,7 +247,7 @@ fn a_sysctl_that_went_with_its_module_needs_nothing() {
 }
 
 #[test]
-fn lines_that_are_not_understood_count_at_boot_too() {
+fn unparsed_lines_take_effect_at_boot() {
     let host = machine();
     let text = "if true; then\nx=1\nfi\n";
     let mut settings = queues(8);
@@ -265,7 +265,7 @@ fn lines_that_are_not_understood_count_at_boot_too() {
 }
 
 #[test]
-fn what_the_machine_refuses_is_told_with_host_command_and_words() {
+fn dut_errors_name_host_command_and_message() {
     let read_only = "tee: /boot/loader.conf.local.fwdlab: Read-only file system";
     let full = "/: write failed, filesystem is full";
     for (command, why) in [
@@ -297,7 +297,7 @@ fn what_the_machine_refuses_is_told_with_host_command_and_words() {
         if change == "firewall" {
             settings.dut.firewall = Firewall::Stateful;
         }
-        boot_into(&host, &settings);
+        prepare_with_one_reboot(&host, &settings);
         host.fail(command, why);
         let error = dut().configure(
             &host,
@@ -314,11 +314,11 @@ fn what_the_machine_refuses_is_told_with_host_command_and_words() {
 }
 
 #[test]
-fn a_sysctl_that_does_not_exist_is_named() {
+fn missing_sysctl_is_named() {
     let host = machine();
     let mut settings = queues(8);
     settings.dut.sysctl.insert("net.inet.ip.fastforwarding".into(), "1".into());
-    boot_into(&host, &settings);
+    prepare_with_one_reboot(&host, &settings);
     let error =
         dut().configure(&host, &settings, &Placement::of_dut(vec![0]), &mut Findings::default());
     let error = error.expect_err("unknown").to_string();
@@ -327,7 +327,7 @@ fn a_sysctl_that_does_not_exist_is_named() {
 }
 
 #[test]
-fn what_has_no_meaning_is_refused_before_anything_is_written() {
+fn unsupported_settings_are_rejected_before_writing() {
     type Change = fn(&mut Settings);
     let cases: [(Change, &str); 9] = [
         (|s| s.dut.napi = Napi::Threaded, "napi"),
@@ -378,7 +378,7 @@ fn revision() -> Revision {
 }
 
 #[test]
-fn a_revision_is_installed_once_and_files_wait_for_its_boot() {
+fn revision_is_installed_once_and_files_wait_for_its_boot() {
     let mut host = machine();
     let mut settings = queues(4);
     settings.dut.remote.revision = Some(revision());
@@ -399,7 +399,7 @@ fn a_revision_is_installed_once_and_files_wait_for_its_boot() {
 }
 
 #[test]
-fn an_image_is_unpacked_here_and_fed_to_the_duts_own_program() {
+fn image_is_unpacked_locally_and_piped_into_the_upgrade_program() {
     let directory = std::env::temp_dir().join(format!("fwdlab-image-test-{}", std::process::id()));
     std::fs::create_dir_all(&directory).expect("a directory");
     let plain = directory.join("r1.img");
@@ -445,7 +445,7 @@ fn an_image_is_unpacked_here_and_fed_to_the_duts_own_program() {
 }
 
 #[test]
-fn nanobsd_is_written_to_where_it_survives() {
+fn nanobsd_data_is_written_to_persistent_storage() {
     let host = machine();
     host.write("/etc/nanobsd.conf", "");
     assert!(refused(&host, &queues(4)).contains("nanobsd without /data"));
@@ -457,7 +457,7 @@ fn nanobsd_is_written_to_where_it_survives() {
 }
 
 #[test]
-fn a_doubt_is_told_where_something_reads_back_otherwise() {
+fn setting_that_reads_back_differently_raises_a_warning() {
     let host = machine();
     let mut other = hp();
     other.egress.mac = [0, 7, 0x43, 1, 2, 3];
@@ -478,7 +478,7 @@ fn a_doubt_is_told_where_something_reads_back_otherwise() {
 }
 
 #[test]
-fn counters_are_read_and_a_lost_machine_is_not_told_to_reboot() {
+fn counters_are_read_and_unreachable_dut_is_not_rebooted() {
     let host = machine();
     let reading = dut().read(&host).expect("read");
     assert_eq!(reading.machine["cxl0 rx_dropped"], 20);

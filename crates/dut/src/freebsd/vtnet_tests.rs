@@ -1,4 +1,4 @@
-//! A FreeBSD that is a virtual machine, as FreeBSD 13.2 in QEMU answers.
+//! A FreeBSD virtual machine, with the answers of FreeBSD 13.2 in QEMU.
 
 use super::archive_tests::{bring_up, hp};
 use super::scripted::ScriptedHost;
@@ -25,7 +25,7 @@ fn shutdowns(host: &ScriptedHost) -> usize {
 }
 
 #[test]
-fn what_is_as_it_should_be_needs_no_boot() {
+fn matching_queue_count_needs_no_reboot() {
     let host = machine();
     let before = host.visible();
     let findings = bring_up(&mut dut(), &host, &queues(1));
@@ -35,7 +35,8 @@ fn what_is_as_it_should_be_needs_no_boot() {
     assert_eq!(host.visible(), before);
     bring_up(&mut dut(), &host, &queues(1));
     assert_eq!(shutdowns(&host), 0);
-    // Two need one, and so does the way back; then the tunable stays, whatever reads back.
+    // Two queues need a reboot, and so does returning to one; from then on the tunable stays,
+    // whatever the value read back.
     bring_up(&mut dut(), &host, &queues(2));
     assert_eq!(shutdowns(&host), 1);
     let findings = bring_up(&mut dut(), &host, &queues(1));
@@ -46,7 +47,7 @@ fn what_is_as_it_should_be_needs_no_boot() {
 }
 
 #[test]
-fn ipfw_never_cuts_the_connection_and_needs_no_boot() {
+fn ipfw_keeps_the_connection_and_needs_no_reboot() {
     let host = machine();
     let mut settings = queues(1);
     settings.dut.firewall = Firewall::Stateless;
@@ -55,13 +56,13 @@ fn ipfw_never_cuts_the_connection_and_needs_no_boot() {
     assert_eq!((findings.facts["firewall"].as_str(), shutdowns(&host)), ("ipfw, 1 rules", 0));
     let tunables = host.file(LOADER).expect("tunables");
     assert!(tunables.contains("net.inet.ip.fw.default_to_accept=\"1\""), "{tunables}");
-    // The rule that flush spares comes first, and goes last.
+    // The rule that flush spares is added first and deleted last.
     let script = host.ran("/bin/sh -c ipfw -q add 65533 set 31 allow");
     assert!(script[0].trim_end().ends_with("exit $status /etc/ipfw.rules"), "{script:?}");
 }
 
 #[test]
-fn an_algorithm_is_loaded_unloaded_and_leaves_the_choice_to_the_next_boot() {
+fn fib_algorithm_module_is_loaded_and_unloaded_and_reset_by_a_reboot() {
     let host = machine();
     let with = |algorithm: &str| {
         let mut settings = queues(1);
@@ -77,7 +78,7 @@ fn an_algorithm_is_loaded_unloaded_and_leaves_the_choice_to_the_next_boot() {
     bring_up(&mut dut(), &host, &with("radix4"));
     assert!(host.now().modules.is_empty());
     assert_eq!((shutdowns(&host), findings.warnings), (0, vec![]));
-    // A kernel that was told does not choose any more.
+    // After an algorithm was set by name the kernel no longer chooses.
     let mut never = plain.clone();
     never.dut.remote.reboot = Reboot::Never;
     let findings = bring_up(&mut dut(), &host, &never);
@@ -96,7 +97,7 @@ fn an_algorithm_is_loaded_unloaded_and_leaves_the_choice_to_the_next_boot() {
 }
 
 #[test]
-fn what_was_loaded_for_a_variant_goes_when_it_is_put_back() {
+fn undo_unloads_modules_of_a_variant() {
     let host = machine();
     let mut settings = queues(1);
     settings.dut.firewall = Firewall::Stateful;
@@ -104,7 +105,7 @@ fn what_was_loaded_for_a_variant_goes_when_it_is_put_back() {
     assert!(host.now().modules.contains("pf"));
     dut().undo(&host).expect("undone");
     assert!(host.now().modules.is_empty() && host.now().running.is_empty());
-    // What was there before is not ours, and what the kernel keeps is told.
+    // A module loaded before is not fwdlab's; modules that the kernel keeps are reported.
     host.now().modules.insert("pf".into());
     let findings = bring_up(&mut dut(), &host, &queues(1));
     assert!(host.now().modules.contains("pf"));
@@ -112,7 +113,7 @@ fn what_was_loaded_for_a_variant_goes_when_it_is_put_back() {
 }
 
 #[test]
-fn a_revision_that_nothing_installs_is_read_back_and_reboots_nothing() {
+fn revision_without_installer_is_only_read_back() {
     let mut host = machine();
     let mut settings = queues(1);
     let (verify, expect) = ("uname -v".into(), "r295802".into());
@@ -125,7 +126,7 @@ fn a_revision_that_nothing_installs_is_read_back_and_reboots_nothing() {
     };
     let error = configure(&host, &settings).expect_err("another runs");
     assert!(error.contains("`uname -v` says `FreeBSD 14.1-RELEASE"), "{error}");
-    // A line of its loader may be what chooses it: that is laid, and read, first.
+    // A line of the loader's file may select the revision: it is written, and takes effect, first.
     settings.dut.remote.loader.insert("kernel".into(), "kernel.r2".into());
     let expected = vec![format!("{LOADER}: kernel unset -> kernel.r2")];
     let prepared = dut().prepare(&host, &settings).expect("laid");
@@ -138,7 +139,7 @@ fn a_revision_that_nothing_installs_is_read_back_and_reboots_nothing() {
 }
 
 #[test]
-fn a_kernel_that_boots_once_is_chosen_again_for_the_next_boot() {
+fn one_time_boot_is_selected_again_for_the_next_boot() {
     let host = machine();
     let mut settings = queues(1);
     settings.dut.remote.revision = Some(Revision {
@@ -147,38 +148,38 @@ fn a_kernel_that_boots_once_is_chosen_again_for_the_next_boot() {
         expect: "kernel.other".into(),
         ..Revision::default()
     });
-    // As nextboot(8): the next boot has it, and no other.
-    let boot = |has_it: bool| {
+    // Like nextboot(8): only the next boot uses the kernel.
+    let boot = |is_selected: bool| {
         host.boot();
-        let file = if has_it { "/boot/kernel.other/kernel" } else { "/boot/kernel/kernel" };
+        let file = if is_selected { "/boot/kernel.other/kernel" } else { "/boot/kernel/kernel" };
         host.now().sysctls.insert("kern.bootfile".into(), file.into());
     };
     boot(false);
     let installed = || host.ran("upgrade").len();
-    let asks = |settings: &Settings, what: &str| {
+    let expect_reboot = |settings: &Settings, what: &str| {
         let prepared = dut().prepare(&host, settings).expect("prepared");
         let Prepared::Reboot(reasons) = prepared else { panic!("it is ready") };
         assert!(reasons[0].contains(what), "{reasons:?}");
     };
-    asks(&settings, "the revision was installed");
+    expect_reboot(&settings, "the revision was installed");
     boot(true);
     settings.dut.remote.loader.insert("a.b".into(), "1".into());
-    asks(&settings, "a.b unset -> 1");
+    expect_reboot(&settings, "a.b unset -> 1");
     boot(false);
-    asks(&settings, "the revision was installed");
+    expect_reboot(&settings, "the revision was installed");
     boot(true);
     assert_eq!(dut().prepare(&host, &settings).expect("prepared"), Prepared::Ready);
     assert_eq!(installed(), 2);
-    // What never ran is told at once.
+    // A revision that never ran is reported immediately.
     boot(false);
-    asks(&settings, "the revision was installed");
+    expect_reboot(&settings, "the revision was installed");
     boot(false);
     let error = dut().prepare(&host, &settings).expect_err("it never ran").to_string();
     assert!(error.contains("after the revision was installed"), "{error}");
 }
 
 #[test]
-fn what_the_loader_gave_the_kernel_is_read_back() {
+fn loader_settings_are_read_back_from_the_kernel() {
     let host = machine();
     let mut settings = queues(1);
     settings.dut.remote.loader.insert("hw.vtnet.lro_disable".into(), "1".into());
