@@ -1,4 +1,4 @@
-//! A Linux DUT's firewall: our own tables, separate from the machine's other rules.
+//! A Linux DUT's firewall: fwdlab's own tables, separate from the machine's other rules.
 
 use super::nft;
 use crate::findings::Findings;
@@ -9,16 +9,16 @@ use fwdlab_model::settings::{Family, Firewall, FirewallProgram, Settings};
 use fwdlab_packet::address::{Side, routed_prefix};
 use std::fmt::Write;
 
-/// Commands of iptables by family: the program, and those that load and save its rules.
+/// Programs of iptables by family: the main program, and those that restore and save rules.
 const IPTABLES: [(Family, &str, &str, &str); 2] = [
     (Family::Inet, "iptables", "iptables-restore", "iptables-save"),
     (Family::Inet6, "ip6tables", "ip6tables-restore", "ip6tables-save"),
 ];
 
-/// Keeps what `$1` (iptables-save or ip6tables-save) says of the filter table, and beside it
-/// what takes away again what loading and restoring will add to nftables' family `$2`: each
-/// hook that is not there now. Packets would meet it, although it is empty.
-/// A copy that is there is of what could not be restored: nothing takes its place.
+/// Script that saves the output of `$1` (iptables-save or ip6tables-save) for the filter table,
+/// together with commands that remove the objects which loading and restoring will add to nftables'
+/// family `$2`: each hook that does not exist yet. Packets would traverse it, although it is empty.
+/// An existing copy belongs to a restore that failed; it is never overwritten.
 const KEEP: &str = r#"mkdir -p /run/fwdlab-dut || exit 1
 [ ! -e "/run/fwdlab-dut/$1" ] || exit 0
 for chain in INPUT FORWARD OUTPUT; do
@@ -27,14 +27,14 @@ done >"/run/fwdlab-dut/$1.new"
 nft list table "$2" filter >/dev/null 2>&1 || echo "nft delete table $2 filter" >>"/run/fwdlab-dut/$1.new"
 "$1" -t filter >"/run/fwdlab-dut/$1.part" && mv "/run/fwdlab-dut/$1.part" "/run/fwdlab-dut/$1""#;
 
-/// What is loaded now; the next load replaces it.
+/// Currently loaded rules; the next load replaces them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Loaded {
-    /// nft was used at least once.
+    /// True if nft was used at least once.
     nft: bool,
-    /// Its tables that are ours, each `FAMILY NAME`.
+    /// fwdlab's tables, each `FAMILY NAME`.
     tables: Vec<String>,
-    /// We loaded iptables' chain at least once.
+    /// True if fwdlab loaded the chain of iptables at least once.
     iptables: bool,
 }
 
@@ -42,7 +42,7 @@ impl Loaded {
     /// Replaces the rules loaded before; atomically with nft.
     ///
     /// # Errors
-    /// When the program is missing or refuses the rules.
+    /// Fails if the program is missing or rejects the rules.
     pub fn load(
         &mut self,
         host: &dyn Host,
@@ -74,12 +74,12 @@ impl Loaded {
         let mut text = String::new();
         let old = std::mem::take(&mut self.tables);
         if keeper.is_namespace() {
-            // A user's text may make tables that no line of it names.
+            // A user's ruleset may create tables that none of its lines names.
             text.push_str(nft::FLUSH);
         } else {
             text.extend(old.iter().map(|table| format!("delete table {table}\n")));
         }
-        // Only a user's own ruleset may touch tables that are not ours.
+        // Only a user's own ruleset may touch other tables.
         let rules = nft::ruleset(firewall, settings.traffic.directions).text;
         self.tables = nft::tables_of(&rules);
         let undo = self.tables.iter().map(|t| format!("nft delete table {t} 2>/dev/null || :"));
@@ -114,10 +114,10 @@ impl Loaded {
         Ok(())
     }
 
-    /// Reads the rules back, and checks whether rules that are not ours see the traffic too.
+    /// Reads the rules back, and checks whether other rules also see the traffic.
     ///
     /// # Errors
-    /// When it can't be read.
+    /// Fails if the rules cannot be read.
     pub(super) fn verify(
         &self,
         host: &dyn Host,
@@ -126,47 +126,47 @@ impl Loaded {
         findings: &mut Findings,
     ) -> Result<(), BenchError> {
         let firewall = &settings.dut.firewall;
-        let wanted = nft::ruleset(firewall, settings.traffic.directions).rules;
-        let mut verified = |name: &str, wanted: Option<String>, found: String| match wanted {
-            Some(wanted) => findings.expect(name, &wanted, &found),
+        let expected = nft::ruleset(firewall, settings.traffic.directions).rules;
+        let mut verify = |name: &str, expected: Option<String>, found: String| match expected {
+            Some(expected) => findings.expect(name, &expected, &found),
             None => drop(findings.facts.insert(name.into(), found)),
         };
         if self.iptables {
             for (_, program, ..) in IPTABLES {
                 let shown = host.run(&[program, "-S", "FORWARD"], "")?;
                 let found = shown.lines().filter(|line| line.starts_with("-A ")).count();
-                // Each program has the rules of its family only.
+                // Each program has only the rules of its family.
                 let of_both = matches!(firewall, Firewall::Stateless | Firewall::Stateful);
-                let wanted = wanted.map(|rules| (rules - usize::from(of_both)).to_string());
-                verified(&format!("{program} rules"), wanted, found.to_string());
+                let expected = expected.map(|rules| (rules - usize::from(of_both)).to_string());
+                verify(&format!("{program} rules"), expected, found.to_string());
             }
             return Ok(());
         }
         if keeper.is_namespace() && !self.nft {
-            verified("firewall", None, "none".into());
+            verify("firewall", None, "none".into());
             return Ok(());
         }
         let json = match host.run(&["nft", "-j", "list", "ruleset"], "") {
             Err(BenchError::Program { why, .. }) if why.contains("not installed") => {
-                verified("firewall", None, "none (nft is not installed)".into());
+                verify("firewall", None, "none (nft is not installed)".into());
                 return Ok(());
             }
             other => other?,
         };
-        let ours = (!keeper.is_namespace()).then_some(self.tables.as_slice());
-        let found = nft::census(&json, ours).unwrap_or_default();
+        let own_tables = (!keeper.is_namespace()).then_some(self.tables.as_slice());
+        let found = nft::census(&json, own_tables).unwrap_or_default();
         let text = |tables: usize, rules: usize| format!("{tables} tables, {rules} rules");
         let tables = usize::from(*firewall != Firewall::None);
-        let wanted = wanted.map(|rules| text(tables, rules));
-        verified("firewall", wanted, text(found.tables, found.rules));
+        let expected = expected.map(|rules| text(tables, rules));
+        verify("firewall", expected, text(found.tables, found.rules));
         if !keeper.is_namespace() {
-            verified("other firewall hooks", Some("0".into()), found.other_hooks.to_string());
+            verify("other firewall hooks", Some("0".into()), found.other_hooks.to_string());
         }
         Ok(())
     }
 }
 
-/// An error that says which package has a program that is missing.
+/// Adds the package that contains the program to an error about a missing program.
 pub(super) fn of_program(error: BenchError, program: &str, package: &str) -> BenchError {
     match error {
         BenchError::Program { why, host, .. } if why.contains("not installed") => {
@@ -218,7 +218,7 @@ mod tests {
     use crate::undo::Undo;
     use fwdlab_host::FakeHost;
 
-    /// Commands run on a host for a firewall, and then for none.
+    /// Commands run on a host for a firewall and then for none.
     fn commands(keeper: &dyn SettingRestorer) -> Vec<(String, String)> {
         let (host, mut loaded) = (FakeHost::default(), Loaded::default());
         let mut settings = Settings::default();
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_namespace_all_rules_go_and_elsewhere_only_ours() {
+    fn load_flushes_all_rules_only_in_a_namespace() {
         let folder = std::env::temp_dir().join(format!("fwdlab-rules-{}", std::process::id()));
         let journal = Journal::open(&folder).expect("a journal");
         let found = commands(&journal);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn iptables_gets_the_same_words() {
+    fn iptables_rules_match_those_of_nft() {
         let text = iptables_text(&Firewall::Stateful, Family::Inet);
         assert!(text.starts_with("*filter\n:FORWARD DROP [0:0]\n-F FORWARD\n"), "{text}");
         assert!(text.contains("-s 198.18.0.0/16 -d 198.19.0.0/16 -p udp -m conntrack"), "{text}");

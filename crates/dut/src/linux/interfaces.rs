@@ -12,10 +12,10 @@ use fwdlab_model::settings::Settings;
 use std::fmt::Write;
 use std::net::IpAddr;
 
-/// Sets both interfaces up. Returns the threads that poll, as [`scheduling::apply`].
+/// Sets both interfaces up. Returns the polling threads of [`scheduling::apply`].
 ///
 /// # Errors
-/// When something is not there or refused.
+/// Fails if something is missing or rejected.
 pub(super) fn configure(
     host: &dyn Host,
     keeper: &dyn SettingRestorer,
@@ -25,7 +25,7 @@ pub(super) fn configure(
     findings: &mut Findings,
 ) -> Result<Vec<u32>, BenchError> {
     for link in links.both() {
-        // First of all: some drivers take the link down for it.
+        // The queues come first: some drivers take the link down to change them.
         queues(host, keeper, &link.interface, settings.dut.queues, findings)?;
     }
     addresses(host, keeper, links)?;
@@ -42,28 +42,28 @@ pub(super) fn configure(
     Ok(threads)
 }
 
-/// Pairs of queues by `ethtool -L`, read back.
+/// Sets the number of queue pairs with `ethtool -L` and reads it back.
 fn queues(
     host: &dyn Host,
     keeper: &dyn SettingRestorer,
     interface: &str,
-    wanted: u16,
+    expected: u16,
     findings: &mut Findings,
 ) -> Result<(), BenchError> {
-    let ask = || host.run(&["ethtool", "-l", interface], "").map(|text| Channels::current(&text));
-    let found = match ask() {
-        // A driver without channels has what it has.
+    let read = || host.run(&["ethtool", "-l", interface], "").map(|text| Channels::current(&text));
+    let found = match read() {
+        // Without channels the number of queues cannot be changed.
         Err(_) => queues_in_sysfs(host, interface)?,
-        Ok(now) if now.pairs() == wanted => wanted.to_string(),
+        Ok(now) if now.pairs() == expected => expected.to_string(),
         Ok(now) => {
             keeper.note(host, &[format!("ethtool -L {interface} {}", now.words())])?;
-            let words = now.with(wanted).words();
+            let words = now.with(expected).words();
             let argv = ["ethtool", "-L", interface].into_iter().chain(words.split(' '));
             host.run(&argv.collect::<Vec<_>>(), "")?;
-            ask()?.pairs().to_string()
+            read()?.pairs().to_string()
         }
     };
-    findings.expect(&format!("{interface} queues"), &wanted.to_string(), &found);
+    findings.expect(&format!("{interface} queues"), &expected.to_string(), &found);
     Ok(())
 }
 
@@ -73,19 +73,19 @@ fn queues_in_sysfs(host: &dyn Host, interface: &str) -> Result<String, BenchErro
     Ok(found.trim().to_owned())
 }
 
-/// What `ethtool -l` shows as current.
+/// Current channels from `ethtool -l`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Channels {
-    /// Queues that receive only.
+    /// Receive-only queues.
     pub rx: u16,
-    /// Queues that send only.
+    /// Transmit-only queues.
     pub tx: u16,
     /// Queues of both directions.
     pub combined: u16,
 }
 
 impl Channels {
-    /// Reads the second half of the output; what is not applicable is 0.
+    /// Parses the second half of the output; values that are not applicable are 0.
     pub fn current(text: &str) -> Channels {
         let current = text.split("Current hardware settings:").nth(1).unwrap_or("");
         let value = |name: &str| {
@@ -95,7 +95,7 @@ impl Channels {
         Channels { rx: value("RX"), tx: value("TX"), combined: value("Combined") }
     }
 
-    /// How many queues of both directions there are.
+    /// Number of queues of both directions.
     pub fn pairs(self) -> u16 {
         self.combined.saturating_add(self.rx.min(self.tx))
     }
@@ -116,11 +116,11 @@ impl Channels {
     }
 }
 
-/// Sets both interfaces up if they are down, without an automatic link-local address, which
-/// the interface would announce to its neighbours.
+/// Sets both interfaces up if they are down, without an automatic link-local address, which the
+/// interface would announce to its neighbours.
 ///
 /// # Errors
-/// When an interface is not there.
+/// Fails if an interface is missing.
 pub(crate) fn switch_on(
     host: &dyn Host,
     keeper: &dyn SettingRestorer,
@@ -130,8 +130,8 @@ pub(crate) fn switch_on(
         if is_up(&flags(host, interface)?) {
             continue;
         }
-        // What is noted last is undone first: an interface gets an address when
-        // `addr_gen_mode` is put back, although it is down.
+        // The last note is undone first: an interface gets an address when `addr_gen_mode` is
+        // restored, even while it is down.
         let flush = format!("ip -6 addr flush dev {interface} scope link 2>/dev/null || :");
         keeper.note(host, &[flush])?;
         let path = format!("/proc/sys/net/ipv6/conf/{interface}/addr_gen_mode");
@@ -158,7 +158,7 @@ fn addresses(
         let shown = host.run(&["ip", "-o", "addr", "show", "dev", interface], "")?;
         for (address, length) in missing(link, &shown, has_inet6) {
             let nodad = if address.is_ipv6() { " nodad" } else { "" };
-            // IPv6 addresses go with a link that goes down.
+            // The kernel removes IPv6 addresses when a link goes down.
             undo.push(format!("ip addr del {address}/{length} dev {interface} 2>/dev/null || :"));
             let _ = writeln!(text, "addr add {address}/{length} dev {interface}{nodad}");
         }
@@ -175,7 +175,7 @@ fn addresses(
     host.run(&["ip", "-batch", "-"], &text).map(drop)
 }
 
-/// Flags of an interface (netdevice(7)), as sysfs shows them.
+/// Flags of an interface (netdevice(7)) from sysfs.
 pub(crate) fn flags(host: &dyn Host, interface: &str) -> Result<String, BenchError> {
     host.get(&format!("/sys/class/net/{interface}/flags"))
 }
@@ -187,15 +187,15 @@ pub fn is_up(flags: &str) -> bool {
 
 /// Addresses of a link that are missing in the output of `ip -o addr show`.
 fn missing(link: &Link, shown: &str, has_inet6: bool) -> Vec<(IpAddr, u8)> {
-    let has = |address: IpAddr, length: u8| {
-        let wanted = format!("{address}/{length}");
-        shown.split_whitespace().any(|word| word == wanted)
+    let is_shown = |address: IpAddr, length: u8| {
+        let expected = format!("{address}/{length}");
+        shown.split_whitespace().any(|word| word == expected)
     };
     let of_kernel = link.addresses.iter().filter(|(address, _)| address.is_ipv4() || has_inet6);
-    of_kernel.copied().filter(|(address, length)| !has(*address, *length)).collect()
+    of_kernel.copied().filter(|(address, length)| !is_shown(*address, *length)).collect()
 }
 
-/// Features by their long names, with the names that `ethtool -K` takes.
+/// Features by their long names, with the names for `ethtool -K`.
 const FEATURES: [(&str, &str); 5] = [
     ("generic-receive-offload", "gro"),
     ("tcp-segmentation-offload", "tso"),
@@ -211,11 +211,11 @@ fn offloads(
     allowed: bool,
     findings: &mut Findings,
 ) -> Result<(), BenchError> {
-    // A virtual interface polls (NAPI) with GRO only: without it live frames vanish. It
-    // merges no UDP without the features that are named after it.
+    // A virtual interface polls (NAPI) only with GRO; without it frames would be lost during
+    // operation. UDP is merged only if the features named after it are on.
     let device = format!("/sys/class/net/{interface}/device/uevent");
     let is_virtual = host.get(&device).is_err();
-    let wanted = |feature: &str| match feature {
+    let expected = |feature: &str| match feature {
         "generic-receive-offload" if is_virtual => "on",
         "rx-gro-list" => "off",
         _ if allowed => "on",
@@ -226,11 +226,11 @@ fn offloads(
     for (feature, name) in FEATURES {
         match feature_state(&before, feature) {
             "absent" => {}
-            // Again even where it is on: the kernel marks the peer as a target of redirects
-            // when it is switched on while the link is up.
+            // Set even if it is already on: switching it on while the link is up makes the kernel
+            // mark the peer as a target of redirects.
             "on" if name == "gro" && is_virtual => change.extend([name, "on"]),
-            found if found != wanted(feature) => {
-                change.extend([name, wanted(feature)]);
+            found if found != expected(feature) => {
+                change.extend([name, expected(feature)]);
                 undo.push(format!("ethtool -K {interface} {name} {found}"));
             }
             _ => {}
@@ -244,16 +244,16 @@ fn offloads(
     let after = host.run(&["ethtool", "-k", interface], "")?;
     for (feature, _) in FEATURES.iter().filter(|(f, _)| feature_state(&after, f) != "absent") {
         let found = feature_state(&after, feature);
-        let remark = match *feature {
+        let note = match *feature {
             "generic-receive-offload" if is_virtual => " (polling needs it; it merges no UDP)",
             _ => "",
         };
-        findings.expect(&format!("{interface} {feature}{remark}"), wanted(feature), found);
+        findings.expect(&format!("{interface} {feature}{note}"), expected(feature), found);
     }
     Ok(())
 }
 
-/// `on` or `off` of a feature in the output of `ethtool -k`; `absent` where it has no line.
+/// State of a feature in the output of `ethtool -k`: `on`, `off`, or `absent` if it has no line.
 pub fn feature_state<'a>(features: &'a str, feature: &str) -> &'a str {
     features
         .lines()
@@ -282,17 +282,17 @@ fn interrupts(
     }
     let pairs = numbers.iter().zip(cpus.iter().cycle());
     let path = |number: &u32| format!("/proc/irq/{number}/smp_affinity_list");
-    let wanted: Vec<(String, String)> =
+    let affinities: Vec<(String, String)> =
         pairs.map(|(number, cpu)| (path(number), cpu.to_string())).collect();
-    keeper.put(host, &wanted)?;
-    for (number, (path, cpu)) in numbers.iter().zip(&wanted) {
+    keeper.put(host, &affinities)?;
+    for (number, (path, cpu)) in numbers.iter().zip(&affinities) {
         findings.expect(&format!("{interface} interrupt {number} CPU"), cpu, &host.get(path)?);
     }
     Ok(())
 }
 
-/// Numbers of the interrupts of an interface's queues in `/proc/interrupts`: those that
-/// are named after the interface, else all of its device's but those for control.
+/// Numbers of the interrupts of an interface's queues in `/proc/interrupts`: those named after the
+/// interface, otherwise all of its device except those for control.
 pub fn queue_interrupts(text: &str, interface: &str, of_device: &str) -> Vec<u32> {
     let lines = text.lines().filter_map(|line| {
         let (number, rest) = line.split_once(':')?;
@@ -318,7 +318,7 @@ pub fn queue_interrupts(text: &str, interface: &str, of_device: &str) -> Vec<u32
 /// Waits until both links have carrier; changing the queues may have reset them.
 ///
 /// # Errors
-/// When one has no carrier within the time limit.
+/// Fails if a link has no carrier within the time limit.
 pub(crate) fn wait_for_signal(host: &dyn Host, links: &Links) -> Result<(), BenchError> {
     const WAIT: &str = r#"for name; do left=100
 until [ "$(cat "/sys/class/net/$name/carrier" 2>/dev/null)" = 1 ]; do
@@ -332,7 +332,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn channels_are_read_and_changed_as_the_driver_has_them() {
+    fn channels_are_parsed_and_changed_in_the_drivers_form() {
         let text = |rx, tx, combined: &str| {
             format!(
                 "Channel parameters for x:\nPre-set maximums:\nRX:\t\tn/a\nCombined:\t64\n\
@@ -343,12 +343,12 @@ mod tests {
         let combined = Channels::current(&text("n/a", "n/a", "8"));
         assert_eq!((combined.pairs(), combined.words().as_str()), (8, "combined 8"));
         assert_eq!(combined.with(4).words(), "combined 4");
-        let apart = Channels::current(&text("2", "2", "n/a"));
-        assert_eq!((apart.pairs(), apart.with(4).words().as_str()), (2, "rx 4 tx 4"));
+        let separate = Channels::current(&text("2", "2", "n/a"));
+        assert_eq!((separate.pairs(), separate.with(4).words().as_str()), (2, "rx 4 tx 4"));
     }
 
     #[test]
-    fn interrupts_of_queues_are_told_from_others() {
+    fn queue_interrupts_exclude_others() {
         let text = "           CPU0       CPU1\n  0:  1  2  IO-APIC   2-edge  timer\n \
                     24:  1  2  PCI-MSI 1-edge  enp1s0-TxRx-0\n \
                     25:  1  2  PCI-MSI 2-edge  enp1s0-TxRx-1\n \
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_missing_is_added() {
+    fn only_missing_addresses_are_added() {
         let mut links = Links::of_namespaces();
         links.ingress.addresses.truncate(2);
         let shown = "2: d0    inet 198.18.0.1/24 brd 198.18.0.255 scope global d0\\       valid\n";

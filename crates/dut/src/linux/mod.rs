@@ -1,12 +1,12 @@
 //! Forwarding by the Linux kernel: in a namespace of this machine, or on a machine of a
 //! laboratory.
 //!
-//! The [`SettingRestorer`](super::keeper::Keeper) records each old value before it is changed, so that
-//! a later process can restore it, and knows whether the machine is dedicated to the test.
-//! Each variant starts from the same machine state.
+//! The [`SettingRestorer`](super::restore::SettingRestorer) records each old value before it is
+//! changed, so that a later process can restore it. It also distinguishes a namespace from a whole
+//! machine. Each variant starts from the same machine state.
 //!
-//! Not managed: the machine's own firewall rules and addresses. They stay, and rules that
-//! forwarded packets would traverse are reported.
+//! Not managed: the machine's own firewall rules and addresses. They stay; rules that forwarded
+//! packets would traverse are reported.
 
 pub mod firewall;
 pub mod interfaces;
@@ -29,23 +29,23 @@ use std::collections::BTreeMap;
 
 /// The DUT.
 pub(super) struct LinuxDut<'a> {
-    ground: DutContext<'a>,
+    context: DutContext<'a>,
     loaded: Loaded,
     /// Sysctl values before the first change; switching levels restores them.
-    found: BTreeMap<String, String>,
+    original_sysctls: BTreeMap<String, String>,
     /// NAPI threads of this machine's kernel that poll for the DUT, bound to CPUs.
     threads: Vec<u32>,
 }
 
 impl Dut for LinuxDut<'_> {
     fn prepare(&mut self, host: &dyn Host, settings: &Settings) -> Result<Prepared, BenchError> {
-        if self.ground.keeper.is_namespace() {
+        if self.context.keeper.is_namespace() {
             return Ok(Prepared::Ready);
         }
         let remote = &settings.dut.remote;
         let mut reasons = software::lay(host, remote.overlay.as_ref())?;
         if let Some(revision) = &remote.revision {
-            reasons.extend(software::install(host, revision, self.ground.experiment)?);
+            reasons.extend(software::install(host, revision, self.context.experiment)?);
         }
         let reasons = reboot_for(host, &reasons)?;
         Ok(if reasons.is_empty() { Prepared::Ready } else { Prepared::Reboot(reasons) })
@@ -58,15 +58,15 @@ impl Dut for LinuxDut<'_> {
         placement: &Placement,
         findings: &mut Findings,
     ) -> Result<(), BenchError> {
-        let DutContext { links, keeper, .. } = self.ground;
+        let DutContext { links, keeper, .. } = self.context;
         match keeper.undo(host) {
-            // The others are restored, and this variant's own settings are read back below.
+            // The other settings are restored, and this variant's own settings are read back below.
             Err(left @ BenchError::NotPutBack { .. }) => {
                 findings.warnings.push(not_put_back(left));
             }
             other => other?,
         }
-        *self = LinuxDut::new(self.ground);
+        *self = LinuxDut::new(self.context);
         if let Some(revision) = settings.dut.configured_revision() {
             super::revision::read_back(host, revision, findings)?;
         }
@@ -90,7 +90,7 @@ impl Dut for LinuxDut<'_> {
         from: &Settings,
         to: &Settings,
     ) -> Result<(), BenchError> {
-        let keeper = self.ground.keeper;
+        let keeper = self.context.keeper;
         if from.dut.firewall != to.dut.firewall {
             self.loaded.load(host, keeper, to)?;
         }
@@ -98,7 +98,7 @@ impl Dut for LinuxDut<'_> {
             self.redirects(host, to)?;
         }
         if from.dut.rps != to.dut.rps {
-            let (ingress, dut) = (&self.ground.links.ingress.interface, &to.dut);
+            let (ingress, dut) = (&self.context.links.ingress.interface, &to.dut);
             keeper.put(host, &scheduling::steering(ingress, dut.queues, &dut.rps))?;
         }
         for (name, value) in &to.dut.sysctl {
@@ -108,7 +108,7 @@ impl Dut for LinuxDut<'_> {
         }
         // Sysctls that only the other level sets return to their original values.
         for name in from.dut.sysctl.keys().filter(|name| !to.dut.sysctl.contains_key(*name)) {
-            if let Some(value) = self.found.get(name).cloned() {
+            if let Some(value) = self.original_sysctls.get(name).cloned() {
                 self.set_sysctl(host, name, &value)?;
             }
         }
@@ -135,7 +135,7 @@ impl Dut for LinuxDut<'_> {
         placement: &Placement,
         findings: &mut Findings,
     ) -> Result<Option<String>, BenchError> {
-        for link in self.ground.links.both() {
+        for link in self.context.links.both() {
             host.run(&["ip", "link", "set", &link.interface, "down"], "")?;
         }
         self.configure(host, settings, placement, findings)?;
@@ -147,12 +147,12 @@ impl Dut for LinuxDut<'_> {
     }
 
     fn read(&mut self, host: &dyn Host) -> Result<Reading, BenchError> {
-        let machine = counters::read(host, self.ground.links)?;
+        let machine = counters::read(host, self.context.links)?;
         Ok(Reading { machine, ..Reading::default() })
     }
 
     fn queues(&self, host: &dyn Host) -> counters::Reading {
-        queues::of_both(host, self.ground.links)
+        queues::of_both(host, self.context.links)
     }
 
     fn states(&mut self, host: &dyn Host, settings: &Settings) -> Option<u64> {
@@ -176,16 +176,16 @@ impl Dut for LinuxDut<'_> {
     }
 
     fn compare(&self, before: &Reading, after: &Reading, totals: Totals) -> Vec<Counter> {
-        counters::compare(before, after, totals, self.ground.links)
+        counters::compare(before, after, totals, self.context.links)
     }
 
     fn drops(&self, loss: &Loss<'_>) -> Vec<DropPlace> {
         let has_firewall = loss.settings.dut.firewall != Firewall::None;
-        drop_accounting::drops(loss, has_firewall, self.ground.links)
+        drop_accounting::drops(loss, has_firewall, self.context.links)
     }
 
     fn undo(&mut self, host: &dyn Host) -> Result<(), BenchError> {
-        let keeper = self.ground.keeper;
+        let keeper = self.context.keeper;
         let undone = keeper.undo(host);
         self.loaded = Loaded::default();
         if keeper.is_namespace() {
@@ -202,38 +202,38 @@ impl Dut for LinuxDut<'_> {
 }
 
 impl<'a> LinuxDut<'a> {
-    pub(super) fn new(ground: DutContext<'a>) -> LinuxDut<'a> {
-        let (loaded, found, threads) = (Loaded::default(), BTreeMap::new(), Vec::new());
-        LinuxDut { ground, loaded, found, threads }
+    pub(super) fn new(context: DutContext<'a>) -> LinuxDut<'a> {
+        let (loaded, original_sysctls, threads) = (Loaded::default(), BTreeMap::new(), Vec::new());
+        LinuxDut { context, loaded, original_sysctls, threads }
     }
 
     fn put_all(&self, host: &dyn Host, settings: &[(String, &str)]) -> Result<(), BenchError> {
         let paths = settings.iter().map(|(name, value)| (sysctl_path(name), (*value).to_owned()));
-        self.ground.keeper.put(host, &paths.collect::<Vec<_>>())
+        self.context.keeper.put(host, &paths.collect::<Vec<_>>())
     }
 
-    /// The same setting of both interfaces.
+    /// Paths of the same setting for both interfaces.
     fn of_both(&self, family: &str, key: &str) -> [String; 2] {
-        // With slashes: names of interfaces may hold dots.
-        let links = self.ground.links.both();
+        // With slashes: interface names may contain dots.
+        let links = self.context.links.both();
         links.map(|link| format!("net/{family}/conf/{}/{key}", link.interface))
     }
 
     fn forwarding(&self, host: &dyn Host, settings: &Settings) -> Result<(), BenchError> {
-        // The interfaces' own values first: a value of `default` propagates to interfaces
-        // without one, and the original could then no longer be read.
-        let mut wanted: Vec<(String, &str)> =
+        // The interfaces' own values come first: a value of `default` propagates to interfaces
+        // without their own, and the original could then no longer be read.
+        let mut expected: Vec<(String, &str)> =
             self.of_both("ipv4", "rp_filter").map(|name| (name, "0")).into();
         let plain = [("conf.default.rp_filter", "0"), ("conf.all.rp_filter", "0")];
         let plain = plain.into_iter().chain([("ip_forward", "1")]);
-        wanted.extend(plain.map(|(name, value)| (format!("net.ipv4.{name}"), value)));
-        self.put_all(host, &wanted)?;
+        expected.extend(plain.map(|(name, value)| (format!("net.ipv4.{name}"), value)));
+        self.put_all(host, &expected)?;
         self.redirects(host, settings)?;
         if has_inet6(host) {
             let of_both = |key, value| self.of_both("ipv6", key).map(|name| (name, value));
-            let mut wanted: Vec<(String, &str)> = of_both("accept_dad", "0").into();
-            wanted.push(("net.ipv6.conf.all.forwarding".to_owned(), "1"));
-            self.put_all(host, &wanted)
+            let mut expected: Vec<(String, &str)> = of_both("accept_dad", "0").into();
+            expected.push(("net.ipv6.conf.all.forwarding".to_owned(), "1"));
+            self.put_all(host, &expected)
         } else if settings.traffic.family == Family::Inet6 {
             need_inet6(host)
         } else {
@@ -243,7 +243,7 @@ impl<'a> LinuxDut<'a> {
 
     fn redirects(&self, host: &dyn Host, settings: &Settings) -> Result<(), BenchError> {
         let value = if settings.dut.icmp_redirect { "1" } else { "0" };
-        let names = ["default", "all"].map(|of| format!("net.ipv4.conf.{of}.send_redirects"));
+        let names = ["default", "all"].map(|scope| format!("net.ipv4.conf.{scope}.send_redirects"));
         let names = self.of_both("ipv4", "send_redirects").into_iter().chain(names);
         self.put_all(host, &names.map(|name| (name, value)).collect::<Vec<_>>())
     }
@@ -256,14 +256,14 @@ impl<'a> LinuxDut<'a> {
     ) -> Result<(), BenchError> {
         let (family, count) = (settings.traffic.family, settings.dut.routes);
         let destinations = settings.traffic.flows.destinations;
-        let wanted = routes::prefixes(family, count, destinations, self.ground.links);
-        let text = routes::batch(&wanted, self.ground.keeper.mark_routes(host)?);
+        let prefixes = routes::prefixes(family, count, destinations, self.context.links);
+        let text = routes::batch(&prefixes, self.context.keeper.mark_routes(host)?);
         host.run(&["ip", "-batch", "-"], &text)?;
         let found = match family {
             Family::Inet => routes::count_inet(&host.get("/proc/thread-self/net/fib_triestat")?),
             Family::Inet6 => routes::count_inet6(&host.get("/proc/thread-self/net/rt6_stats")?),
         };
-        // The table also holds the links' own prefixes: at least as many is right.
+        // The table also contains the links' own prefixes, so a larger number is correct.
         let found = found.unwrap_or(0);
         let enough = if found >= u64::from(count) { count.to_string() } else { found.to_string() };
         findings.expect("routes", &count.to_string(), &enough);
@@ -277,12 +277,12 @@ impl<'a> LinuxDut<'a> {
         settings: &Settings,
         findings: &mut Findings,
     ) -> Result<(), BenchError> {
-        let keeper = self.ground.keeper;
+        let keeper = self.context.keeper;
         self.loaded.verify(host, keeper, settings, findings)?;
         if settings.dut.firewall != Firewall::Stateful {
             return Ok(());
         }
-        // The machine's limit of connections is raised when the flows need it.
+        // The machine's limit of connections is raised if the flows need it.
         const PATH: &str = "/proc/sys/net/netfilter/nf_conntrack_max";
         let needed = u64::from(settings.traffic.flows.count()) * 5 / 4 + 1024;
         let limit: u64 = keeper.get(host, PATH)?.parse().unwrap_or(0);
@@ -301,20 +301,24 @@ impl<'a> LinuxDut<'a> {
         findings: &mut Findings,
     ) -> Result<(), BenchError> {
         for (name, value) in &settings.dut.sysctl {
-            findings.expect_sysctl(name, value, &self.ground.keeper.get(host, &sysctl_path(name))?);
+            findings.expect_sysctl(
+                name,
+                value,
+                &self.context.keeper.get(host, &sysctl_path(name))?,
+            );
         }
         Ok(())
     }
 
     fn set_sysctl(&mut self, host: &dyn Host, name: &str, value: &str) -> Result<(), BenchError> {
-        let (keeper, path) = (self.ground.keeper, sysctl_path(name));
+        let (keeper, path) = (self.context.keeper, sysctl_path(name));
         let old = keeper.get(host, &path).map_err(|error| match error {
             BenchError::File { .. } => BenchError::Refused(format!(
                 "sysctl {name}: this kernel has none of that name (`sysctl -a` lists them)"
             )),
             other => other,
         })?;
-        self.found.entry(name.to_owned()).or_insert(old);
+        self.original_sysctls.entry(name.to_owned()).or_insert(old);
         keeper.change(host, &path, value)
     }
 }
@@ -323,7 +327,7 @@ fn has_inet6(host: &dyn Host) -> bool {
     host.get("/proc/sys/net/ipv6/conf/all/forwarding").is_ok()
 }
 
-/// An error unless the kernel has IPv6.
+/// Fails unless the kernel supports IPv6.
 ///
 /// # Errors
 /// [`BenchError::Environment`].
@@ -337,8 +341,8 @@ pub fn need_inet6(host: &dyn Host) -> Result<(), BenchError> {
     ))
 }
 
-/// `/proc/sys` path of a sysctl. Dots separate, as sysctl(8) has it; a name that
-/// contains slashes is taken as a path (for interface names with dots).
+/// `/proc/sys` path of a sysctl. Dots are separators, as in sysctl(8); a name that contains slashes
+/// is taken as a path (for interface names with dots).
 fn sysctl_path(name: &str) -> String {
     let path = if name.contains('/') { name.to_owned() } else { name.replace('.', "/") };
     format!("/proc/sys/{path}")
@@ -349,7 +353,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sysctl_names() {
+    fn sysctl_path_accepts_dots_and_slashes() {
         assert_eq!(sysctl_path("net.ipv4.ip_forward"), "/proc/sys/net/ipv4/ip_forward");
         assert_eq!(sysctl_path("net/ipv4/conf/a.b/x"), "/proc/sys/net/ipv4/conf/a.b/x");
     }

@@ -1,4 +1,4 @@
-//! Firewalls as nft(8) reads them.
+//! Firewalls in the syntax of nft(8).
 
 use fwdlab_model::settings::{Directions, Family, Firewall};
 use fwdlab_packet::address::{Side, routed_prefix};
@@ -7,20 +7,20 @@ use std::fmt::Write;
 /// Removes every rule. Prepended to a ruleset, both load in one atomic transaction.
 pub const FLUSH: &str = "flush ruleset\n";
 
-/// A ruleset, and how to recognise it when it is read back.
+/// A ruleset, and the number of rules to verify when it is read back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ruleset {
     /// Input for `nft -f`.
     pub text: String,
-    /// Number of rules expected on reading back; none for a user's own file.
+    /// Number of rules expected on reading back; `None` for a user's own file.
     pub rules: Option<usize>,
 }
 
-/// The ruleset of a firewall, which lets traffic pass in these directions.
+/// Ruleset of a firewall that accepts traffic in these directions.
 pub fn ruleset(firewall: &Firewall, directions: Directions) -> Ruleset {
     let accepted = |state: &str| -> Vec<String> {
         let families = [Family::Inet, Family::Inet6];
-        let of = |way: &[Side; 2]| families.map(|family| accept(family, *way, state));
+        let of = |direction: &[Side; 2]| families.map(|family| accept(family, *direction, state));
         directions.ways().iter().flat_map(of).collect()
     };
     match firewall {
@@ -63,20 +63,20 @@ fn chain(policy: &str, rules: &[String]) -> Ruleset {
     Ruleset { text, rules: Some(rules.len()) }
 }
 
-/// What `nft -j list ruleset` shows.
+/// Summary of `nft -j list ruleset`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Census {
-    /// Number of our tables.
+    /// Number of fwdlab's tables.
     pub tables: usize,
-    /// Rules in them.
+    /// Number of rules in them.
     pub rules: usize,
     /// Chains in other tables that forwarded packets traverse.
     pub other_hooks: usize,
 }
 
-/// Counts what the output of `nft -j list ruleset` shows; `ours` are our tables, each
-/// `FAMILY NAME`: without them every table is.
-pub fn census(json: &str, ours: Option<&[String]>) -> Option<Census> {
+/// Summarises the output of `nft -j list ruleset`; `own_tables` are fwdlab's tables, each
+/// `FAMILY NAME`. With `None` every table counts as fwdlab's.
+pub fn census(json: &str, own_tables: Option<&[String]>) -> Option<Census> {
     let value: serde_json::Value = serde_json::from_str(json).ok()?;
     let objects = value.get("nftables")?.as_array()?;
     let text = |object: &serde_json::Value, key: &str| {
@@ -84,21 +84,23 @@ pub fn census(json: &str, ours: Option<&[String]>) -> Option<Census> {
     };
     let is_ours = |object: &serde_json::Value, key: &str| {
         let name = || format!("{} {}", text(object, "family"), text(object, key));
-        ours.is_none_or(|ours| ours.contains(&name()))
+        own_tables.is_none_or(|own_tables| own_tables.contains(&name()))
     };
     let of = |kind: &'static str| objects.iter().filter_map(move |object| object.get(kind));
-    let is_met = |chain: &&serde_json::Value| {
+    let is_traversed = |chain: &&serde_json::Value| {
         let hooks = ["prerouting", "forward", "postrouting", "ingress", "egress"];
         hooks.contains(&text(chain, "hook").as_str())
     };
     Some(Census {
         tables: of("table").filter(|table| is_ours(table, "name")).count(),
         rules: of("rule").filter(|rule| is_ours(rule, "table")).count(),
-        other_hooks: of("chain").filter(|chain| !is_ours(chain, "table") && is_met(chain)).count(),
+        other_hooks: of("chain")
+            .filter(|chain| !is_ours(chain, "table") && is_traversed(chain))
+            .count(),
     })
 }
 
-/// `FAMILY NAME` of the tables that a text makes. Without a family it is ip.
+/// `FAMILY NAME` of the tables that a text creates. The default family is ip.
 pub fn tables_of(text: &str) -> Vec<String> {
     let mut tables: Vec<String> = Vec::new();
     for line in text.lines().map(str::trim) {
@@ -123,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_never_match_the_benchmark() {
+    fn rules_never_match_test_packets() {
         let ruleset = ruleset(&Firewall::Rules(3), Directions::One);
         assert_eq!(ruleset.rules, Some(3));
         assert!(ruleset.text.contains("udp dport 10002 drop"));
@@ -136,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_both_ways_is_let_through_both_ways() {
+    fn both_directions_are_accepted_if_both_carry_traffic() {
         for firewall in [Firewall::Stateless, Firewall::Stateful] {
             let accepts = |directions| {
                 let text = ruleset(&firewall, directions).text;
@@ -149,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_found_in_a_text() {
+    fn tables_of_finds_all_table_statements() {
         let text =
             "table inet fwdlab {\n\tchain x {\n}}\nadd table ip6 b\ntable c{\n}\ntable ip c {}";
         assert_eq!(tables_of(text), ["inet fwdlab", "ip6 b", "ip c"]);
@@ -157,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn others_rules_count_where_forwarded_packets_meet_them() {
+    fn foreign_chains_count_only_at_forwarding_hooks() {
         let json = r#"{"nftables":[{"metainfo":{}},
             {"table":{"family":"inet","name":"fwdlab"}},
             {"table":{"family":"inet","name":"admin"}},

@@ -9,14 +9,12 @@ use fwdlab_host::error::BenchError;
 use fwdlab_model::settings::{Arrangement, Napi, Settings};
 use fwdlab_model::warning::Warning;
 
-/// Places polling, steering and queues as the settings say, and reads back. Returns the
-/// kernel threads (their ids) that poll for the DUT on CPUs given to them, where this
-/// machine's kernel knows them; none where softirqs do, or where threads run wherever the
-/// scheduler puts them.
+/// Configures polling, steering and queues according to the settings, and reads them back. Returns
+/// the ids of the kernel threads that poll for the DUT on CPUs assigned to them, if this machine's
+/// kernel knows them; empty if softirqs poll, or if the scheduler places the threads.
 ///
 /// # Errors
-/// When a placement that was named can't be had; `napi = "auto"` takes what it
-/// can get and says so.
+/// Fails if an explicit placement is not possible; `napi = "auto"` falls back with a warning.
 pub(crate) fn apply(
     host: &dyn Host,
     keeper: &dyn SettingRestorer,
@@ -26,17 +24,17 @@ pub(crate) fn apply(
     findings: &mut Findings,
 ) -> Result<Vec<u32>, BenchError> {
     let mut bound = Vec::new();
-    // Packets arrive on both interfaces where they go in both directions.
+    // With traffic in both directions packets arrive on both interfaces.
     let arriving = links.both().into_iter().take(settings.traffic.directions.count() as usize);
     for link in arriving {
         let interface = link.interface.as_str();
-        bound.extend(receiving(host, keeper, interface, settings, placement, findings)?);
+        bound.extend(configure_ingress(host, keeper, interface, settings, placement, findings)?);
     }
-    // A device of one queue has no map to write: there is nothing to bind.
+    // A device with one queue has no map to write.
     if settings.dut.bind_queues && settings.dut.queues > 1 {
-        let wanted = queue_maps(&links.egress.interface, settings.dut.queues, &placement.dut);
-        keeper.put(host, &wanted)?;
-        verify_queue_maps(host, &wanted, findings)?;
+        let expected = queue_maps(&links.egress.interface, settings.dut.queues, &placement.dut);
+        keeper.put(host, &expected)?;
+        verify_queue_maps(host, &expected, findings)?;
     }
     if !keeper.is_namespace() {
         bound.clear();
@@ -44,8 +42,8 @@ pub(crate) fn apply(
     Ok(bound)
 }
 
-/// Places what an interface receives; returns the threads that poll it.
-fn receiving(
+/// Configures the receive processing of an interface; returns the threads that poll it.
+fn configure_ingress(
     host: &dyn Host,
     keeper: &dyn SettingRestorer,
     ingress: &str,
@@ -58,8 +56,8 @@ fn receiving(
     let threaded = match dut.napi {
         Napi::Threaded => true,
         Napi::Softirq => false,
-        // A network card's softirqs run where its interrupts do, a veth's where it is sent
-        // from.
+        // A network card's softirqs run on the CPUs of its interrupts, a veth's on the sender's
+        // CPU.
         Napi::Auto => keeper.is_namespace() && placement.arrangement == Arrangement::Open,
     };
     let polling = if threaded {
@@ -74,7 +72,7 @@ fn receiving(
         }
     } else {
         let poll = poll(ingress, "0");
-        // Before Linux 5.12 there are no threads for it.
+        // Kernels before Linux 5.12 have no NAPI threads.
         if host.get(&poll[0].0).is_ok() {
             keeper.put(host, &poll)?;
         }
@@ -82,16 +80,16 @@ fn receiving(
     };
     findings.facts.insert(format!("{ingress} polling"), polling);
     if !dut.rps.is_empty() {
-        let wanted = steering(ingress, dut.queues, &dut.rps);
-        keeper.put(host, &wanted)?;
-        let found = host.get(&wanted[0].0)?;
+        let expected = steering(ingress, dut.queues, &dut.rps);
+        keeper.put(host, &expected)?;
+        let found = host.get(&expected[0].0)?;
         findings.expect("rps", short_mask(&dut.rps), short_mask(&found));
     }
     Ok(bound)
 }
 
-/// Fallbacks without permission to bind kernel threads: RPS, if permitted; else unbound NAPI
-/// threads; else the sender's softirq.
+/// Fallbacks without permission to bind kernel threads: RPS, if permitted; otherwise unbound NAPI
+/// threads; otherwise the sender's softirq.
 fn fall_back(
     host: &dyn Host,
     keeper: &dyn SettingRestorer,
@@ -121,11 +119,10 @@ fn poll(interface: &str, threaded: &str) -> [(String, String); 1] {
     [(format!("/sys/class/net/{interface}/threaded"), threaded.to_owned())]
 }
 
-/// Makes a temporary interface poll in NAPI threads and binds them to CPUs; returns their
-/// ids.
+/// Makes a temporary interface poll in NAPI threads and binds them to CPUs; returns their ids.
 ///
 /// # Errors
-/// Without the right to place kernel threads.
+/// Fails without permission to place kernel threads.
 pub fn thread_polling(
     host: &dyn Host,
     interface: &str,
@@ -135,16 +132,16 @@ pub fn thread_polling(
     bind(host, interface, cpus)
 }
 
-/// Binds the threads that poll an interface to CPUs; returns their ids there. Kernel threads
-/// are visible machine-wide, and the interface's name is the same in every testbed: the
-/// lock of the machine makes sure that there is one only.
+/// Binds the threads that poll an interface to CPUs; returns their ids there. Kernel threads are
+/// visible machine-wide, and the interface has the same name in every testbed: the lock of the
+/// machine ensures that there is only one.
 fn bind(host: &dyn Host, interface: &str, cpus: &[u16]) -> Result<Vec<u32>, BenchError> {
     const BIND: &str = r#"for file in /proc/[0-9]*/comm; do read -r name 2>/dev/null <"$file" || continue
 case $name in "napi/$1-"*) pid=${file#/proc/} pid=${pid%/comm}
 taskset -pc "$2" "$pid" >/dev/null || exit 1; echo "$pid";;
 esac; done"#;
-    let said = host.run(&["/bin/sh", "-c", BIND, "bind", interface, &cpu::list(cpus)], "")?;
-    let threads: Vec<u32> = said.split_whitespace().flat_map(str::parse).collect();
+    let output = host.run(&["/bin/sh", "-c", BIND, "bind", interface, &cpu::list(cpus)], "")?;
+    let threads: Vec<u32> = output.split_whitespace().flat_map(str::parse).collect();
     if threads.is_empty() {
         return Err(BenchError::environment(
             format!("the NAPI threads of {interface} do not show in /proc of {}", host.name()),
@@ -155,15 +152,15 @@ esac; done"#;
     Ok(threads)
 }
 
-/// Receive packet steering (RPS) of all queues as path and CPU mask; an empty mask is off.
+/// Paths and CPU mask for receive packet steering (RPS) of all queues; an empty mask disables it.
 pub(crate) fn steering(ingress: &str, queues: u16, mask: &str) -> Vec<(String, String)> {
     let mask = if mask.is_empty() { "0" } else { mask };
     let path = |queue| format!("/sys/class/net/{ingress}/queues/rx-{queue}/rps_cpus");
     (0..queues).map(|queue| (path(queue), mask.to_owned())).collect()
 }
 
-/// Transmit packet steering (XPS): transmit queue i belongs to the DUT's CPU i modulo the
-/// number of CPUs; path and mask of each queue.
+/// Paths and masks for transmit packet steering (XPS): transmit queue i belongs to the DUT's CPU i
+/// modulo the number of CPUs.
 fn queue_maps(egress: &str, queues: u16, cpus: &[u16]) -> Vec<(String, String)> {
     let path = |queue| format!("/sys/class/net/{egress}/queues/tx-{queue}/xps_cpus");
     let pairs = (0..queues).zip(cpus.iter().cycle());
@@ -173,13 +170,13 @@ fn queue_maps(egress: &str, queues: u16, cpus: &[u16]) -> Vec<(String, String)> 
 /// Reads [`queue_maps`] back.
 ///
 /// # Errors
-/// When one can't be read.
+/// Fails if a map cannot be read.
 fn verify_queue_maps(
     host: &dyn Host,
-    wanted: &[(String, String)],
+    expected: &[(String, String)],
     findings: &mut Findings,
 ) -> Result<(), BenchError> {
-    for (path, mask) in wanted {
+    for (path, mask) in expected {
         let found = host.get(path)?;
         let name = path.trim_start_matches("/sys/class/net/").replace("/queues/", " ");
         findings.expect(&name.replace('/', " "), mask, short_mask(&found));
@@ -187,12 +184,12 @@ fn verify_queue_maps(
     Ok(())
 }
 
-/// A CPU mask as sysfs takes it; only the CPUs below 64 are used here.
+/// A CPU mask in the format of sysfs; only CPUs below 64 are supported.
 fn cpu_mask(cpus: &[u16]) -> String {
     format!("{:x}", cpus.iter().filter(|&&cpu| cpu < 64).fold(0u64, |mask, cpu| mask | 1 << cpu))
 }
 
-/// A mask as sysfs prints it, without leading zeros.
+/// A mask printed by sysfs, without leading zeros.
 pub fn short_mask(mask: &str) -> &str {
     match mask.trim_start_matches(['0', ',']) {
         "" => "0",
@@ -205,14 +202,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn masks() {
+    fn cpu_masks_are_formatted_and_shortened() {
         assert_eq!(cpu_mask(&[0, 5]), "21");
         assert_eq!(short_mask("00000000,00000002"), "2");
         assert_eq!(short_mask("0"), "0");
     }
 
     #[test]
-    fn one_queue_has_nothing_to_bind_and_more_go_round_the_cpus() {
+    fn queue_maps_cycle_through_the_cpus() {
         let host = fwdlab_host::FakeHost::default();
         for queue in 0..3 {
             let path = format!("/sys/class/net/d1/queues/tx-{queue}/xps_cpus");
@@ -221,9 +218,9 @@ mod tests {
             }
         }
         let mut findings = Findings::default();
-        let wanted = queue_maps("d1", 3, &[0, 1]);
-        wanted.iter().for_each(|(path, mask)| host.put(path, mask).expect("bound"));
-        verify_queue_maps(&host, &wanted, &mut findings).expect("read back");
+        let expected = queue_maps("d1", 3, &[0, 1]);
+        expected.iter().for_each(|(path, mask)| host.put(path, mask).expect("bound"));
+        verify_queue_maps(&host, &expected, &mut findings).expect("read back");
         assert_eq!(findings.facts["d1 tx-2 xps_cpus"], "1");
         assert_eq!(findings.facts["d1 tx-1 xps_cpus"], "2");
         assert!(findings.warnings.is_empty());

@@ -11,10 +11,10 @@ use fwdlab_model::settings::{Overlay, Revision};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Where old files and the name of the revision are kept.
+/// Directory for original files and the identity of the installed revision.
 const KEPT: &str = "/var/lib/fwdlab";
 
-/// Writes standard input over the file `$1`; keeps the old one in `$2` the first time.
+/// Script that writes standard input to the file `$1`; keeps the original in `$2` the first time.
 const LAY: &str = r#"target=/$1 kept=$2/files/$1
 mkdir -p "$(dirname "$target")" "$(dirname "$kept")" || exit 1
 if [ ! -e "$kept" ] && [ ! -e "$kept.none" ]; then
@@ -22,42 +22,42 @@ if [ -e "$target" ]; then cp -p "$target" "$kept"; else : >"$kept.none"; fi || e
 fi
 if [ -e "$target" ]; then cat >"$target"; else cat >"$target.part" && mv "$target.part" "$target"; fi"#;
 
-/// Puts the file `$1` back from `$2`.
+/// Script that restores the file `$1` from `$2`.
 const LIFT: &str = r#"target=/$1 kept=$2/files/$1
 if [ -e "$kept" ]; then cp -p "$kept" "$target" && rm "$kept"
 elif [ -e "$kept.none" ]; then rm -f "$target" && rm "$kept.none"; fi"#;
 
-/// Lists the files that are laid over others.
+/// Script that lists the overlaid files.
 const LAID: &str = r#"cd "$1/files" 2>/dev/null || exit 0
 find . -type f | sed 's/^\.\///; s/\.none$//'"#;
 
-/// Applies an overlay and restores files that it does not contain; returns the names of the
-/// files that changed.
+/// Applies an overlay and restores files that it does not contain; returns the names of the files
+/// that changed.
 ///
 /// # Errors
-/// When one can't be read or written.
+/// Fails if a file cannot be read or written.
 pub(super) fn lay(host: &dyn Host, overlay: Option<&Overlay>) -> Result<Vec<String>, BenchError> {
     let none = BTreeMap::new();
-    let wanted = overlay.map_or(&none, |overlay| &overlay.files);
-    let laid = host.run(&["/bin/sh", "-c", LAID, "laid", KEPT], "")?;
+    let expected = overlay.map_or(&none, |overlay| &overlay.files);
+    let overlaid = host.run(&["/bin/sh", "-c", LAID, "laid", KEPT], "")?;
     let mut changed = Vec::new();
-    let mut refusals = Vec::new();
-    for name in laid.lines().filter(|name| !wanted.contains_key(*name)) {
+    let mut failures = Vec::new();
+    for name in overlaid.lines().filter(|name| !expected.contains_key(*name)) {
         match script(host, LIFT, [name, KEPT].into_iter()) {
             Ok(()) => changed.push(format!("/{name} is as it was")),
-            Err(BenchError::Program { why, .. }) => refusals.push(format!("/{name}: {why}")),
+            Err(BenchError::Program { why, .. }) => failures.push(format!("/{name}: {why}")),
             Err(error) => return Err(error),
         }
     }
-    if !refusals.is_empty() {
+    if !failures.is_empty() {
         return Err(BenchError::NotPutBack {
             host: host.name().to_owned(),
-            why: refusals.join("; "),
+            why: failures.join("; "),
             instead: "",
             journal: format!("{KEPT}/files"),
         });
     }
-    for (name, text) in wanted {
+    for (name, text) in expected {
         if host.run(&["cat", &format!("/{name}")], "").is_ok_and(|found| found == *text) {
             continue;
         }
@@ -67,22 +67,22 @@ pub(super) fn lay(host: &dyn Host, overlay: Option<&Overlay>) -> Result<Vec<Stri
     Ok(changed)
 }
 
-/// Installs a revision unless it is already installed; returns what was done.
+/// Installs a revision unless it is already installed; returns the actions taken.
 ///
 /// # Errors
-/// When a command fails, or the image can't be read.
+/// Fails if a command fails or the image cannot be read.
 pub(super) fn install(
     host: &dyn Host,
     revision: &Revision,
     experiment: &Path,
 ) -> Result<Vec<String>, BenchError> {
-    if !is_installed_by_us(revision) || is_there(host, revision)? {
+    if !is_installed_by_us(revision) || is_installed(host, revision)? {
         return Ok(Vec::new());
     }
     let mut done = Vec::new();
     if let Some(image) = &revision.image {
-        let (there, local) = ("/var/tmp/fwdlab-image", experiment.join(image));
-        host.send_file(&local, there)?;
+        let (remote, local) = ("/var/tmp/fwdlab-image", experiment.join(image));
+        host.send_file(&local, remote)?;
         let unpack = match image.rsplit('.').next() {
             Some("xz") => "xz -dc",
             Some("gz") => "gzip -dc",
@@ -92,7 +92,8 @@ pub(super) fn install(
         let upgrade =
             quote(&words(&revision.upgrade)?.iter().map(String::as_str).collect::<Vec<_>>())
                 .map_err(|why| BenchError::Refused(format!("upgrade: {why}")))?;
-        let line = format!("{unpack} <{there} | {upgrade}; status=$?; rm -f {there}; exit $status");
+        let line =
+            format!("{unpack} <{remote} | {upgrade}; status=$?; rm -f {remote}; exit $status");
         host.run(&["/bin/sh", "-c", &line], "")?;
         done.push(format!("{image} is installed"));
     }
@@ -107,10 +108,10 @@ pub(super) fn install(
 }
 
 /// True if the DUT reports this revision; without an expected report, if it was installed last.
-fn is_there(host: &dyn Host, revision: &Revision) -> Result<bool, BenchError> {
+fn is_installed(host: &dyn Host, revision: &Revision) -> Result<bool, BenchError> {
     if !revision.expect.is_empty() && !revision.verify.is_empty() {
-        let said = verify(host, revision).ok().flatten().unwrap_or_default();
-        return Ok(said.contains(&revision.expect));
+        let output = verify(host, revision).ok().flatten().unwrap_or_default();
+        return Ok(output.contains(&revision.expect));
     }
     Ok(host.get(&format!("{KEPT}/revision")).is_ok_and(|found| found == identity(revision)))
 }
@@ -131,7 +132,7 @@ mod tests {
     use fwdlab_host::FakeHost;
 
     #[test]
-    fn a_revision_that_runs_is_not_installed_again() {
+    fn running_revision_is_not_installed_again() {
         let mut host = FakeHost::default();
         host.outputs.insert("uname -v".into(), "#1 SMP abc123\n".into());
         let mut revision = Revision {
