@@ -3,7 +3,7 @@
 //! The commands come from the experiment; the testbed fills in interfaces and addresses.
 //! Counters are parsed from the output of one of them. The program runs on the DUT's CPUs.
 //!
-//! Not supported: reconfiguring the program while it runs, and so alternation.
+//! Not supported: reconfiguring a running program, and therefore alternation.
 
 use super::counters::{self, Own};
 use super::{Dut, DutContext, Loss, Reading, Totals, program, queues};
@@ -22,12 +22,12 @@ use std::time::{Duration, Instant};
 const START: Duration = Duration::from_secs(60);
 /// Interval of readiness checks.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Time limit for it to exit.
+/// Time limit for a program to exit.
 const END: Duration = Duration::from_secs(10);
 
 /// The DUT.
 pub(super) struct CommandDut<'a> {
-    ground: DutContext<'a>,
+    context: DutContext<'a>,
     /// Commands of the current variant, placeholders filled in.
     commands: CommandSettings,
     /// The program, if it stays in the foreground.
@@ -36,22 +36,22 @@ pub(super) struct CommandDut<'a> {
 }
 
 impl<'a> CommandDut<'a> {
-    pub(super) fn new(ground: DutContext<'a>) -> CommandDut<'a> {
+    pub(super) fn new(context: DutContext<'a>) -> CommandDut<'a> {
         let commands = CommandSettings::default();
-        CommandDut { ground, commands, running: None, is_started: false }
+        CommandDut { context, commands, running: None, is_started: false }
     }
 
-    /// Waits until the program reports ready, or until its start command exits with status 0.
+    /// Waits until the program reports ready or its start command exits with status 0.
     fn wait_until_ready(&mut self, host: &dyn Host) -> Result<(), BenchError> {
         let deadline = Instant::now() + START;
         loop {
-            self.has_not_failed(host)?;
+            self.check_running(host)?;
             let ready = match self.commands.ready.as_slice() {
                 [] => Ok(()),
                 ready => run(host, ready).map(drop),
             };
             match ready {
-                Ok(()) => return self.has_not_failed(host),
+                Ok(()) => return self.check_running(host),
                 Err(error) if Instant::now() >= deadline => {
                     return Err(BenchError::environment(
                         format!("not ready within {} s: {error}", START.as_secs()),
@@ -63,9 +63,9 @@ impl<'a> CommandDut<'a> {
         }
     }
 
-    /// Fails if the program has exited with a non-zero status. Status 0 is fine: the program
+    /// Fails if the program has exited with a non-zero status. Status 0 is accepted: the program
     /// may continue in the background.
-    fn has_not_failed(&mut self, host: &dyn Host) -> Result<(), BenchError> {
+    fn check_running(&mut self, host: &dyn Host) -> Result<(), BenchError> {
         let Some(program) = &mut self.running else { return Ok(()) };
         if !program.has_ended() {
             return Ok(());
@@ -75,17 +75,17 @@ impl<'a> CommandDut<'a> {
         if ended.well {
             return Ok(());
         }
-        let mut said: Vec<&str> = ended.errors.trim().lines().rev().take(8).collect();
-        said.reverse();
-        let why = match said.is_empty() {
+        let mut last_lines: Vec<&str> = ended.errors.trim().lines().rev().take(8).collect();
+        last_lines.reverse();
+        let why = match last_lines.is_empty() {
             true => ended.status,
-            false => format!("{}: {}", ended.status, said.join("; ")),
+            false => format!("{}: {}", ended.status, last_lines.join("; ")),
         };
         let command = self.commands.start.join(" ");
         Err(BenchError::Program { command, host: host.name().to_owned(), why })
     }
 
-    /// Stops the program, by its own stop command if there is one. Idempotent.
+    /// Stops the program, with its own stop command if there is one. Idempotent.
     fn end(&mut self, host: &dyn Host) -> Result<(), BenchError> {
         let stopped = match self.commands.stop.as_slice() {
             [] => Ok(()),
@@ -110,11 +110,12 @@ impl Dut for CommandDut<'_> {
         placement: &Placement,
         findings: &mut Findings,
     ) -> Result<(), BenchError> {
-        self.commands = filled(&settings.dut.command, &self.ground, settings, placement);
-        // An earlier process that was killed may have left the program running.
+        self.commands =
+            fill_placeholders(&settings.dut.command, &self.context, settings, placement);
+        // A killed earlier process may have left the program running.
         let _ = self.end(host);
         self.undo(host)?;
-        program::configure(host, &self.ground, settings, placement, findings)?;
+        program::configure(host, &self.context, settings, placement, findings)?;
         let cpus = list(&placement.dut);
         let pinned = ["taskset", "-c", &cpus].map(str::to_owned);
         let start = pinned.into_iter().filter(|_| !cpus.is_empty());
@@ -148,31 +149,31 @@ impl Dut for CommandDut<'_> {
     }
 
     fn read(&mut self, host: &dyn Host) -> Result<Reading, BenchError> {
-        self.has_not_failed(host)?;
-        let machine = counters::read(host, self.ground.links)?;
+        self.check_running(host)?;
+        let machine = counters::read(host, self.context.links)?;
         let own = match self.commands.statistics.as_slice() {
             [] => Vec::new(),
-            statistics => own(&run(host, statistics)?, &self.commands)?,
+            statistics => parse_counters(&run(host, statistics)?, &self.commands)?,
         };
         Ok(Reading { machine, own })
     }
 
     fn queues(&self, host: &dyn Host) -> counters::Reading {
-        queues::of_both(host, self.ground.links)
+        queues::of_both(host, self.context.links)
     }
 
     fn compare(&self, before: &Reading, after: &Reading, totals: Totals) -> Vec<Counter> {
-        counters::compare(before, after, totals, self.ground.links)
+        counters::compare(before, after, totals, self.context.links)
     }
 
     fn drops(&self, loss: &Loss<'_>) -> Vec<DropPlace> {
-        let who = self.commands.start.first().map_or("", String::as_str);
-        let who = who.rsplit('/').next().unwrap_or(who);
-        program::drops(who, loss, self.ground.links)
+        let program_name = self.commands.start.first().map_or("", String::as_str);
+        let program_name = program_name.rsplit('/').next().unwrap_or(program_name);
+        program::drops(program_name, loss, self.context.links)
     }
 
     fn stop(&mut self, host: &dyn Host) -> Result<(), BenchError> {
-        self.has_not_failed(host)?;
+        self.check_running(host)?;
         if self.is_started { self.end(host) } else { Ok(()) }
     }
 
@@ -180,7 +181,7 @@ impl Dut for CommandDut<'_> {
         if self.is_started {
             let _ = self.end(host);
         }
-        self.ground.keeper.undo(host)
+        self.context.keeper.undo(host)
     }
 }
 
@@ -188,15 +189,14 @@ fn run(host: &dyn Host, argv: &[String]) -> Result<String, BenchError> {
     host.run(&argv.iter().map(String::as_str).collect::<Vec<_>>(), "")
 }
 
-/// The commands with all
-/// [`PLACEHOLDERS`](fwdlab_model::settings::PLACEHOLDERS) filled in.
-fn filled(
+/// Returns the commands with all [`PLACEHOLDERS`](fwdlab_model::settings::PLACEHOLDERS) filled in.
+fn fill_placeholders(
     commands: &CommandSettings,
-    ground: &DutContext<'_>,
+    context: &DutContext<'_>,
     settings: &Settings,
     placement: &Placement,
 ) -> CommandSettings {
-    let links = ground.links;
+    let links = context.links;
     let [ingress, egress] = links.both();
     let peer = |peers: &[Peer]| peers.first().map(|peer| mac::text(peer.mac));
     let values = [
@@ -225,7 +225,7 @@ fn filled(
 }
 
 /// Parses the counters in the output of the program's counter command.
-fn own(text: &str, commands: &CommandSettings) -> Result<Vec<Own>, BenchError> {
+fn parse_counters(text: &str, commands: &CommandSettings) -> Result<Vec<Own>, BenchError> {
     let json: Option<Value> = serde_json::from_str(text).ok();
     let counters = commands.counters.iter().map(|(name, pattern)| {
         let class = match name.as_str() {
@@ -239,19 +239,19 @@ fn own(text: &str, commands: &CommandSettings) -> Result<Vec<Own>, BenchError> {
             false => matched(text, pattern),
         };
         found.map(|packets| Own::new(name, class, packets)).ok_or_else(|| {
-            let said: String = text.chars().take(300).collect();
+            let beginning: String = text.chars().take(300).collect();
             BenchError::Refused(format!(
                 "counter `{name}`: `{pattern}` finds no number in what `{}` prints\n  it begins: \
                  {}\n  next step: run it by hand while the program runs, and correct `counters`",
                 commands.statistics.join(" "),
-                said.trim().replace('\n', " | ")
+                beginning.trim().replace('\n', " | ")
             ))
         })
     });
     counters.collect()
 }
 
-/// The number at a JSON pointer, also one that is written as text.
+/// The number at a JSON pointer; it may be a string.
 fn at(json: &Value, pointer: &str) -> Option<u64> {
     match json.pointer(pointer)? {
         Value::String(text) => text.trim().parse().ok(),
@@ -284,11 +284,11 @@ mod tests {
     }
 
     #[test]
-    fn what_only_the_testbed_knows_is_filled_in() {
+    fn placeholders_are_filled_in() {
         let (links, wires) = (Links::of_namespaces(), Wires::Sockets);
         let placement = place(&[0, 1], Arrangement::Open, 1, 1);
         let here = Path::new("");
-        let ground = DutContext {
+        let context = DutContext {
             links: &links,
             experiment: here,
             program: here,
@@ -299,7 +299,7 @@ mod tests {
         settings.dut.queues = 2;
         let names = fwdlab_model::settings::PLACEHOLDERS.map(|(name, _)| name).join(" ");
         settings.dut.command.start = vec!["x".into(), names];
-        let found = filled(&settings.dut.command, &ground, &settings, &placement);
+        let found = fill_placeholders(&settings.dut.command, &context, &settings, &placement);
         assert!(
             found.start[1].starts_with(
                 "d0 d1 02:19:80:00:00:02 02:19:80:00:00:03 02:19:80:00:00:01 02:19:80:00:00:04 1 2 \
@@ -312,20 +312,24 @@ mod tests {
     }
 
     #[test]
-    fn counters_are_found_in_text_and_in_json() {
+    fn counters_are_parsed_from_text_or_json() {
         let text = "port 0: rx:10 drop:1\nport 1: rx:20 drop:2\n";
-        let found = own(text, &commands(&[("forwarded", r"rx:(\d+)"), ("dropped", r"drop:(\d+)")]));
+        let found = parse_counters(
+            text,
+            &commands(&[("forwarded", r"rx:(\d+)"), ("dropped", r"drop:(\d+)")]),
+        );
         let found = found.expect("both");
         assert_eq!((found[0].class, found[0].packets), (Class::Dropped, 3));
         assert_eq!((found[1].class, found[1].packets), (Class::Forwarded, 30));
         let json = r#"{"/ethdev/stats,0": {"ipackets": 7, "text": "8"}}"#;
-        let of = |pointer| own(json, &commands(&[("received", pointer)]));
+        let of = |pointer| parse_counters(json, &commands(&[("received", pointer)]));
         let packets = |pointer| of(pointer).expect("found")[0].packets;
         assert_eq!(packets("/~1ethdev~1stats,0/ipackets"), 7);
         assert_eq!(packets("/~1ethdev~1stats,0/text"), 8);
         let error = of("/nothing").expect_err("not there").to_string();
         assert!(error.contains("`/nothing` finds no number"), "{error}");
-        let error = own(text, &commands(&[("x", r"tx:(\d+)")])).expect_err("none").to_string();
+        let error =
+            parse_counters(text, &commands(&[("x", r"tx:(\d+)")])).expect_err("none").to_string();
         assert!(error.contains("counter `x`") && error.contains("port 0: rx:10"), "{error}");
     }
 }

@@ -1,5 +1,5 @@
-//! The DUT's own counters, read before and after a trial: those of the Linux kernel, or of
-//! a program that forwards instead of it.
+//! The DUT's own counters, read before and after a trial: counters of the Linux kernel, or of a
+//! program that forwards instead of it.
 
 use super::Totals;
 use crate::links::Links;
@@ -10,34 +10,34 @@ use fwdlab_model::settings::Directions;
 use fwdlab_packet::forwarding::Class;
 use std::collections::BTreeMap;
 
-/// Counters by name, as one reading gives them.
+/// Counter values of one reading, by name.
 pub type Reading = BTreeMap<String, u64>;
 
 /// A counter of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Own {
-    /// Its name.
+    /// Name of the counter.
     pub name: String,
-    /// What it counts.
+    /// Events that it counts.
     pub class: Class,
     /// Packets.
     pub packets: u64,
 }
 
 impl Own {
-    /// A counter.
+    /// Returns a counter.
     pub fn new(name: impl Into<String>, class: Class, packets: u64) -> Own {
         Own { name: name.into(), class, packets }
     }
 }
 
-/// Reads the counters of both interfaces, of the IP layer and, for the backlog, of the
-/// whole machine.
+/// Reads the counters of both interfaces, of the IP layer and, for the backlog, of the whole
+/// machine.
 ///
 /// # Errors
-/// When `/proc` can't be read.
+/// Fails if `/proc` cannot be read.
 pub fn read(host: &dyn Host, links: &Links) -> Result<Reading, BenchError> {
-    // Not /proc/net: that is the namespace of the process's first thread.
+    // Not `/proc/net`, which is the namespace of the process's first thread.
     let names = links.both().map(|link| link.interface.as_str());
     let mut all = interface_counters(&host.get("/proc/thread-self/net/dev")?, names);
     all.extend(snmp_counters(&host.get("/proc/thread-self/net/snmp")?));
@@ -48,8 +48,8 @@ pub fn read(host: &dyn Host, links: &Links) -> Result<Reading, BenchError> {
     Ok(all.into_iter().collect())
 }
 
-/// Counter differences between two readings, each with the value that our own count expects:
-/// ingress received or dropped = offered, egress sent = received by us; a program's forwarded
+/// Counter differences between two readings, each with the value expected from fwdlab's own counts:
+/// ingress received or dropped = offered, egress sent = received by fwdlab; a program's forwarded
 /// packets likewise.
 pub fn compare(
     before: &super::Reading,
@@ -57,12 +57,14 @@ pub fn compare(
     totals: Totals,
     links: &Links,
 ) -> Vec<Counter> {
-    let first = |name: &str| before.own.iter().find(|own| own.name == name).map(|own| own.packets);
-    let own = after.own.iter().map(|own| Counter {
-        name: own.name.clone(),
-        before: first(&own.name).unwrap_or(0),
-        after: own.packets,
-        expected: (own.class == Class::Forwarded).then_some(totals.passed.forwarded),
+    let first = |name: &str| {
+        before.own.iter().find(|counter| counter.name == name).map(|counter| counter.packets)
+    };
+    let of_program = after.own.iter().map(|counter| Counter {
+        name: counter.name.clone(),
+        before: first(&counter.name).unwrap_or(0),
+        after: counter.packets,
+        expected: (counter.class == Class::Forwarded).then_some(totals.passed.forwarded),
     });
     let (ingress, egress) = (&links.ingress.interface, &links.egress.interface);
     let both = totals.directions == Directions::Both;
@@ -72,7 +74,8 @@ pub fn compare(
         let expected = (*name == sent && !both).then_some(totals.at_interfaces.forwarded);
         Some(Counter { name: name.clone(), before, after, expected })
     });
-    // Of both directions the sum is known: what others send is counted at both ends together.
+    // With traffic in both directions only sums can be compared: both interfaces together count
+    // what all senders send.
     let (at, names) = match both {
         false => (vec![ingress], ingress.clone()),
         true => (vec![ingress, egress], format!("{ingress} + {egress}")),
@@ -81,11 +84,11 @@ pub fn compare(
         let all = at.iter().map(|link| reading.get(&format!("{link} {column}")).copied());
         all.sum()
     };
-    let came = |reading: &Reading| {
+    let received = |reading: &Reading| {
         Some(sum(reading, "rx_packets")?.saturating_add(sum(reading, "rx_dropped").unwrap_or(0)))
     };
     let (before, after) = (&before.machine, &after.machine);
-    let arrived = came(before).zip(came(after)).map(|(before, after)| Counter {
+    let arrived = received(before).zip(received(after)).map(|(before, after)| Counter {
         name: format!("{names} rx_packets + rx_dropped"),
         before,
         after,
@@ -103,20 +106,20 @@ pub fn compare(
         let is_queue = queues::parse_name(&counter.name).is_some();
         counter.delta() > 0 || counter.expected.is_some() || is_queue
     };
-    own.chain(machine).chain(sums).filter(is_shown).collect()
+    of_program.chain(machine).chain(sums).filter(is_shown).collect()
 }
 
-/// Connections that the kernel tracks in the host's namespace; none where it tracks none.
+/// Number of connections that the kernel tracks in the host's namespace; `None` if it tracks none.
 pub fn states(host: &dyn Host) -> Option<u64> {
     let text = host.get("/proc/sys/net/netfilter/nf_conntrack_count").ok()?;
     text.trim().parse().ok()
 }
 
 /// Packets and drops of two interfaces in `/proc/net/dev` (proc_pid_net(5)).
-pub fn interface_counters(text: &str, wanted: [&str; 2]) -> Vec<(String, u64)> {
+pub fn interface_counters(text: &str, interfaces: [&str; 2]) -> Vec<(String, u64)> {
     let mut all = Vec::new();
     for (name, values) in text.lines().filter_map(|line| line.trim().split_once(':')) {
-        if !wanted.contains(&name) {
+        if !interfaces.contains(&name) {
             continue;
         }
         let values: Vec<u64> = values.split_whitespace().map_while(|v| v.parse().ok()).collect();
@@ -132,7 +135,7 @@ pub fn interface_counters(text: &str, wanted: [&str; 2]) -> Vec<(String, u64)> {
 pub fn snmp_counters(text: &str) -> Vec<(String, u64)> {
     let mut lines = text.lines().filter(|line| line.starts_with("Ip:"));
     let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return Vec::new() };
-    let wanted = [
+    let names_to_read = [
         "InReceives",
         "InHdrErrors",
         "InAddrErrors",
@@ -148,14 +151,14 @@ pub fn snmp_counters(text: &str) -> Vec<(String, u64)> {
     names
         .split_whitespace()
         .zip(values.split_whitespace())
-        .filter(|(name, _)| wanted.contains(name))
+        .filter(|(name, _)| names_to_read.contains(name))
         .filter_map(|(name, value)| Some((format!("ip {name}"), value.parse().ok()?)))
         .collect()
 }
 
 /// Lines of `/proc/net/snmp6`: a name and a value each.
 pub fn snmp6_counters(text: &str) -> Vec<(String, u64)> {
-    let wanted = [
+    let names_to_read = [
         "Ip6InReceives",
         "Ip6InHdrErrors",
         "Ip6InAddrErrors",
@@ -171,15 +174,15 @@ pub fn snmp6_counters(text: &str) -> Vec<(String, u64)> {
     ];
     text.lines()
         .filter_map(|line| line.split_once(char::is_whitespace))
-        .filter(|(name, _)| wanted.contains(name))
+        .filter(|(name, _)| names_to_read.contains(name))
         .filter_map(|(name, value)| {
             Some((format!("ip6 {}", &name[3..]), value.trim().parse().ok()?))
         })
         .collect()
 }
 
-/// Packets that no CPU's backlog had room for, and polls cut short (first three
-/// columns of `/proc/net/softnet_stat`, summed over CPUs).
+/// Packets dropped because a CPU's backlog was full, and polls cut short (columns 2 and 3 of
+/// `/proc/net/softnet_stat`, summed over CPUs).
 pub fn softnet_counters(text: &str) -> Vec<(String, u64)> {
     let column = |line: &str, at| {
         line.split_whitespace().nth(at).and_then(|w| u64::from_str_radix(w, 16).ok()).unwrap_or(0)
@@ -215,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_that_has_no_number_is_the_largest() {
+    fn overflowing_sums_saturate() {
         let softnet = softnet_counters("0 ffffffffffffffff 1\n0 1 2\n");
         assert_eq!((softnet[0].1, softnet[1].1), (u64::MAX, 3));
         let full = [("d0 rx_packets".to_owned(), u64::MAX), ("d0 rx_dropped".to_owned(), 1)];
@@ -225,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_agree_is_expected() {
+    fn ingress_sum_is_expected_to_equal_the_offered_packets() {
         let before = Reading::from([("d0 rx_packets".into(), 5), ("d0 rx_dropped".into(), 1)]);
         let after = Reading::from([("d0 rx_packets".into(), 45), ("d0 rx_dropped".into(), 61)]);
         let counters = compared(before, after, (100, 40));
@@ -234,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_of_a_program_are_what_happened_meanwhile() {
+    fn program_counters_are_reported_as_differences() {
         let reading = |received, forwarded, refused| super::super::Reading {
             own: vec![
                 Own::new("received", Class::Received, received),

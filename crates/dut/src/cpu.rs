@@ -17,20 +17,19 @@ pub struct Placement {
     pub control: Vec<u16>,
     /// Arrangement in effect.
     pub arrangement: Arrangement,
-    /// Why the arrangement or the number of senders differs from the configured one.
+    /// Reason for an arrangement or a number of senders other than the configured one.
     pub fallback: Option<String>,
 }
 
 /// Places roles on `cpus`.
 ///
-/// Open: the senders get the first CPUs, the DUT the others; control shares the
-/// first sender's CPU, so that it does not disturb the DUT. Closed: each sender shares
-/// its CPU with the DUT; control gets a free CPU if there is one, else the last. The
-/// receiver gets none; see [`place_all`].
-pub fn place(cpus: &[u16], wanted: Arrangement, senders: u16, queues: u16) -> Placement {
-    let wanted_senders = usize::from(senders).max(1);
+/// Open: the senders get the first CPUs, the DUT the others; control shares the first sender's CPU,
+/// so that it does not disturb the DUT. Closed: each sender shares its CPU with the DUT; control
+/// gets a free CPU if there is one, otherwise the last. The receiver gets none; see [`place_all`].
+pub fn place(cpus: &[u16], requested: Arrangement, senders: u16, queues: u16) -> Placement {
+    let requested_senders = usize::from(senders).max(1);
     let mut fallback = None;
-    let arrangement = match wanted {
+    let arrangement = match requested {
         Arrangement::Open if cpus.len() < 2 => {
             fallback = Some("one CPU only: sender, DUT and receiver share it".to_owned());
             Arrangement::Closed
@@ -41,9 +40,9 @@ pub fn place(cpus: &[u16], wanted: Arrangement, senders: u16, queues: u16) -> Pl
         Arrangement::Open => cpus.len() - 1,
         Arrangement::Closed => cpus.len(),
     };
-    let count = wanted_senders.min(most).max(1);
-    if count < wanted_senders {
-        let text = format!("{count} of {wanted_senders} senders: this machine has no more CPUs");
+    let count = requested_senders.min(most).max(1);
+    if count < requested_senders {
+        let text = format!("{count} of {requested_senders} senders: this machine has no more CPUs");
         fallback.get_or_insert(text);
     }
     let senders = cpus[..count].to_vec();
@@ -60,18 +59,20 @@ pub fn place(cpus: &[u16], wanted: Arrangement, senders: u16, queues: u16) -> Pl
     Placement { senders, dut, receiver: Vec::new(), control, arrangement, fallback }
 }
 
-/// Places roles on `cpus`, the receiver's polling among them.
+/// Places roles on `cpus`, including the receiver's polling.
 ///
-/// Open: the receiver gets the last CPU if senders and DUT leave one, else it shares the
-/// first sender's. It never shares the DUT's, whose forwarding rate would drop. Measured on
-/// two CPUs: the device forwards a quarter to a third more if the receiver polls on the
-/// sender's CPU, although that slows the sender: offered over forwarded falls from nine to
-/// three. Closed: each CPU receives what it forwards.
-pub fn place_all(cpus: &[u16], wanted: Arrangement, senders: u16, queues: u16) -> Placement {
+/// Open: the receiver gets the last CPU if senders and DUT leave one, otherwise it shares the first
+/// sender's. It never shares a CPU of the DUT, whose forwarding rate would drop. Measured on two
+/// CPUs: the device forwards a quarter to a third more if the receiver polls on the sender's CPU,
+/// although that slows the sender: offered over forwarded falls from nine to three. Closed: each
+/// CPU receives what it forwards.
+pub fn place_all(cpus: &[u16], requested: Arrangement, senders: u16, queues: u16) -> Placement {
     let least = usize::from(senders).max(1) + 2;
-    let own = (wanted == Arrangement::Open && cpus.len() >= least).then(|| cpus.len() - 1);
-    let mut placement = place(&cpus[..own.unwrap_or(cpus.len())], wanted, senders, queues);
-    placement.receiver = match (placement.arrangement, own) {
+    let receiver_index =
+        (requested == Arrangement::Open && cpus.len() >= least).then(|| cpus.len() - 1);
+    let mut placement =
+        place(&cpus[..receiver_index.unwrap_or(cpus.len())], requested, senders, queues);
+    placement.receiver = match (placement.arrangement, receiver_index) {
         (Arrangement::Closed, _) => Vec::new(),
         (Arrangement::Open, Some(last)) => vec![cpus[last]],
         (Arrangement::Open, None) => placement.senders[..1].to_vec(),
@@ -104,12 +105,12 @@ impl Placement {
     }
 }
 
-/// CPUs as taskset(1) and sysfs take them: `1,2`.
+/// CPUs in the format of taskset(1) and sysfs: `1,2`.
 pub fn list(cpus: &[u16]) -> String {
     cpus.iter().map(u16::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// CPU times since boot as `/proc/stat` shows them, one per CPU.
+/// CPU times since boot from `/proc/stat`, one entry per CPU.
 pub fn times(text: &str) -> Vec<CpuTime> {
     text.lines().filter_map(parse_line).collect()
 }
@@ -133,13 +134,13 @@ fn parse_line(line: &str) -> Option<CpuTime> {
     })
 }
 
-/// Time stolen from these CPUs since boot by the text of `/proc/stat`, nanoseconds.
+/// Time stolen from these CPUs since boot according to the text of `/proc/stat`, nanoseconds.
 pub fn stolen_in(text: &str, cpus: &[u16]) -> u64 {
     times(text).iter().filter(|t| cpus.contains(&t.cpu)).map(|t| t.stolen_ns).sum()
 }
 
-/// Time that passed on a CPU between the readings that `time` is the difference of, or since
-/// its machine booted: the sum of all that it did, and of doing nothing.
+/// Time that passed on a CPU between the two readings whose difference is `time`, or since boot:
+/// the sum of all its times, including idle time.
 pub fn passed_ns(time: &CpuTime) -> u64 {
     let CpuTime { cpu: _, role: _, user_ns, system_ns, softirq_ns, idle_ns, stolen_ns } = time;
     [user_ns, system_ns, softirq_ns, idle_ns, stolen_ns]
@@ -147,7 +148,7 @@ pub fn passed_ns(time: &CpuTime) -> u64 {
         .fold(0, |sum, part| sum.saturating_add(*part))
 }
 
-/// CPU times between two readings, for the CPUs that have a role.
+/// CPU times between two readings, for the CPUs with a role.
 pub fn difference(before: &[CpuTime], after: &[CpuTime], placement: &Placement) -> Vec<CpuTime> {
     let pairs = after.iter().filter_map(|a| Some((before.iter().find(|b| b.cpu == a.cpu)?, a)));
     pairs
@@ -169,14 +170,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_cpus_open() {
+    fn two_open_cpus_separate_sender_and_dut() {
         let p = place(&[0, 1], Arrangement::Open, 1, 4);
         assert_eq!((p.senders, p.dut, p.control), (vec![0], vec![1], vec![0]));
         assert_eq!(p.fallback, None);
     }
 
     #[test]
-    fn the_receiver_has_a_cpu_of_its_own_where_there_is_one_and_never_the_duts() {
+    fn receiver_gets_a_spare_cpu_and_never_the_duts() {
         for (cpus, senders, queues, receiver, dut) in [
             (vec![0, 1], 1, 4, vec![0], vec![1]),
             (vec![0, 1, 2], 1, 4, vec![2], vec![1]),
@@ -191,14 +192,14 @@ mod tests {
         }
         let p = place_all(&[0, 1, 2], Arrangement::Open, 1, 1);
         assert_eq!([0, 1, 2, 3].map(|cpu| p.role(cpu)), ["sender", "dut", "receiver", "other"]);
-        // One CPU does everything, and so does each of a closed arrangement.
+        // A single CPU does everything, as does each CPU of a closed arrangement.
         assert!(place_all(&[4], Arrangement::Open, 1, 1).receiver.is_empty());
         let closed = place_all(&[0, 1, 2], Arrangement::Closed, 2, 2);
         assert_eq!((closed.receiver, closed.control), (vec![], vec![2]));
     }
 
     #[test]
-    fn one_cpu_can_only_be_closed() {
+    fn single_cpu_is_always_closed() {
         let p = place(&[3], Arrangement::Open, 1, 1);
         assert_eq!((p.senders.clone(), p.dut.clone()), (vec![3], vec![3]));
         assert_eq!(p.arrangement, Arrangement::Closed);
@@ -206,14 +207,14 @@ mod tests {
     }
 
     #[test]
-    fn too_many_senders_are_cut_and_said() {
+    fn excess_senders_are_dropped_with_a_reason() {
         let p = place(&[0, 1], Arrangement::Closed, 8, 8);
         assert_eq!(p.senders, [0, 1]);
         assert!(p.fallback.expect("said").contains("2 of 8"));
     }
 
     #[test]
-    fn proc_stat_is_read() {
+    fn times_parses_proc_stat() {
         let text = "cpu  1 2 3 4 5 6 7 8 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\nintr 5\n";
         let times = times(text);
         assert_eq!(times.len(), 1);

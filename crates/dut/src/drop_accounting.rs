@@ -1,5 +1,5 @@
-//! A Linux DUT's counters along the packet path: read around the window of a profile, and
-//! over the whole run to locate packet loss.
+//! A Linux DUT's counters along the packet path, read at both ends of a profile's window, and over
+//! the whole run to locate packet loss.
 
 use super::Loss;
 use super::counters::{self, Reading};
@@ -17,8 +17,8 @@ pub struct Readings {
 }
 
 impl Readings {
-    /// Reads all counters of `host`; softirqs and backlogs of `cpus`.
-    /// Counters that can't be read are listed with the reason.
+    /// Reads all counters of `host`; softirqs and backlogs of `cpus`. Counters that cannot be read
+    /// are listed with the reason.
     pub fn take(host: &dyn Host, links: &Links, cpus: &[u16]) -> Readings {
         let mut readings = Readings::default();
         let backlogs = |text: &str| softnet_counters(text, cpus);
@@ -86,7 +86,7 @@ impl<'a> Risen<'a> {
         self.of(&format!("{interface} {column}"))
     }
 
-    /// Packets that the IP layer discarded as erroneous, with the place's name.
+    /// Packets that the IP layer discarded as erroneous, with the name of the drop place.
     pub(super) fn errors(&self) -> (String, i64) {
         let all = ["InHdrErrors", "InAddrErrors", "InUnknownProtos"];
         let place = "IP input: bad header, address or protocol".to_owned();
@@ -94,7 +94,7 @@ impl<'a> Risen<'a> {
     }
 }
 
-/// Where the packets of a run were lost, along their path.
+/// Places where packets of a run were lost, along their path.
 pub fn drops(loss: &Loss<'_>, has_firewall: bool, links: &Links) -> Vec<DropPlace> {
     let (ingress, egress) = (links.ingress.interface.as_str(), links.egress.interface.as_str());
     let both = loss.settings.traffic.directions == Directions::Both;
@@ -104,20 +104,20 @@ pub fn drops(loss: &Loss<'_>, has_firewall: bool, links: &Links) -> Vec<DropPlac
         (risen.ip("InDiscards"), risen.ip("InNoRoutes") + risen.ip("OutNoRoutes"));
     let output = risen.ip("OutDiscards");
     let (sent, unsent) = (risen.at(egress, "tx_packets"), risen.at(egress, "tx_dropped"));
-    // The other direction's packets arrive where these leave.
+    // Packets of the opposite direction arrive at the egress interface.
     let back = |column: &str, at: &str| if both { risen.at(at, column) } else { 0 };
     let (sent_back, unsent_back) = (back("tx_packets", ingress), back("tx_dropped", ingress));
-    // The kernel does not count what a rule drops. What the IP layer took in, not for
-    // itself, and neither refused nor handed on was dropped in between: by the firewall,
-    // if any. What it handed on it counts itself since Linux 6.6 (OutTransmits); before,
-    // what still waits in a queue of the interface is taken for dropped.
-    let taken = risen.ip("InReceives") - risen.ip("InDelivers");
+    // The kernel does not count what a rule drops. The firewall, if any, dropped the packets that
+    // the IP layer received, not for itself, and neither rejected nor passed on. The IP layer
+    // counts the packets it passes on since Linux 6.6 (OutTransmits); with older kernels, packets
+    // still waiting in a queue of the interface count as dropped.
+    let received = risen.ip("InReceives") - risen.ip("InDelivers");
     let counts = ["ip OutTransmits", "ip6 OutTransmits"];
-    let handed_on = match counts.iter().any(|name| loss.after.machine.contains_key(*name)) {
+    let passed_on = match counts.iter().any(|name| loss.after.machine.contains_key(*name)) {
         true => risen.ip("OutTransmits") - risen.ip("OutRequests"),
         false => sent + unsent + sent_back + unsent_back,
     };
-    let between = (taken - errors.1 - input - no_route - output - handed_on).max(0);
+    let between = (received - errors.1 - input - no_route - output - passed_on).max(0);
     let places = [
         (ring(ingress), risen.at(ingress, "rx_dropped")),
         (ring(egress), back("rx_dropped", egress)),
@@ -138,7 +138,7 @@ pub fn ring(interface: &str) -> String {
     format!("receive ring of {interface} full")
 }
 
-/// Prepends a place to the drops, and subtracts its packets from the remainder.
+/// Prepends a place to the drops and subtracts its packets from the remainder.
 pub fn with_place(mut drops: Vec<DropPlace>, place: String, packets: i64) -> Vec<DropPlace> {
     if let Some(rest) = drops.last_mut()
         && packets > 0
@@ -191,23 +191,23 @@ pub fn softirqs(text: &str, cpus: &[u16]) -> Vec<(String, u64)> {
     rows.filter(|(name, _)| ["NET_RX", "NET_TX"].contains(&name.trim()))
         .map(|(name, values)| {
             let values: Vec<u64> = values.split_whitespace().flat_map(str::parse).collect();
-            let wanted = columns.iter().filter_map(|&column| values.get(column).copied());
-            let sum = wanted.fold(0, u64::saturating_add);
+            let selected = columns.iter().filter_map(|&column| values.get(column).copied());
+            let sum = selected.fold(0, u64::saturating_add);
             (format!("softirq {}", name.trim()), sum)
         })
         .collect()
 }
 
-/// The first three columns of `/proc/net/softnet_stat`, hexadecimal, of `cpus`. The
-/// kernel writes the CPU's number into column 13 (softnet_seq_show in
-/// net/core/net-procfs.c); before Linux 5.14 the lines are the CPUs in order.
+/// The first three columns of `/proc/net/softnet_stat`, hexadecimal, of `cpus`. The kernel writes
+/// the CPU's number into column 13 (softnet_seq_show in net/core/net-procfs.c); before Linux 5.14
+/// the lines are the CPUs in order.
 pub fn softnet_counters(text: &str, cpus: &[u16]) -> Vec<(String, u64)> {
     let mut sums = [0; 3];
     for (number, line) in text.lines().enumerate() {
         let columns: Vec<u64> =
             line.split_whitespace().flat_map(|word| u64::from_str_radix(word, 16)).collect();
         let cpu = columns.get(12).copied().unwrap_or(number as u64);
-        if cpus.iter().any(|wanted| u64::from(*wanted) == cpu) {
+        if cpus.iter().any(|selected| u64::from(*selected) == cpu) {
             let pairs = sums.iter_mut().zip(&columns);
             pairs.for_each(|(sum, value): (&mut u64, _)| *sum = sum.saturating_add(*value));
         }
@@ -233,8 +233,8 @@ pub fn conntrack_counters(text: &str) -> Vec<(String, u64)> {
     let mut lines = text.lines();
     let header: Vec<&str> = lines.next().unwrap_or_default().split_whitespace().collect();
     let rows: Vec<Vec<&str>> = lines.map(|line| line.split_whitespace().collect()).collect();
-    let wanted = ["invalid", "insert_failed", "drop", "early_drop"];
-    let columns = header.iter().enumerate().filter(|(_, name)| wanted.contains(name));
+    let drop_columns = ["invalid", "insert_failed", "drop", "early_drop"];
+    let columns = header.iter().enumerate().filter(|(_, name)| drop_columns.contains(name));
     columns
         .map(|(column, name)| {
             let value = |row: &Vec<&str>| u64::from_str_radix(row.get(column)?, 16).ok();
@@ -244,7 +244,7 @@ pub fn conntrack_counters(text: &str) -> Vec<(String, u64)> {
         .collect()
 }
 
-/// Named counters as `nft list counters` prints them.
+/// Named counters from the output of `nft list counters`.
 pub fn nft_counters(text: &str) -> Vec<(String, u64)> {
     let mut name = None;
     let mut all = Vec::new();
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_of_the_duts_cpus_are_taken() {
+    fn counters_of_the_duts_cpus_are_summed() {
         let text = "            CPU0       CPU1       CPU2\n  TIMER:  7  8  9\n  NET_TX:  1  20  300\n  NET_RX:  2  30  400\n";
         let found = softirqs(text, &[1, 2]);
         assert_eq!(found, [("softirq NET_TX".into(), 320), ("softirq NET_RX".into(), 430)]);
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_connections_and_named_counters_are_read() {
+    fn queue_conntrack_and_nft_counters_are_parsed() {
         let text = "NIC statistics:\n     peer_ifindex: 2\n     rx_queue_0_xdp_packets: 5\n     rx_queue_0_drops: 7\n     rx_queue_1_xdp_tx_errors: 1\n";
         let expected =
             [("d0 rx_queue_0_drops".to_owned(), 7), ("d0 rx_queue_1_xdp_tx_errors".to_owned(), 1)];
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told_with_its_reason() {
+    fn missing_counter_is_listed_with_its_reason() {
         let mut before = Readings::default();
         before.values.insert("a".into(), 5);
         let mut after = before.clone();
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_can_t_be_true_bring_nothing_down() {
+    fn extreme_counters_do_not_overflow() {
         let names = ["ip InReceives", "ip InDelivers", "ip OutDiscards", "ip6 OutDiscards"];
         let after: Reading = names.map(|name| (name.to_owned(), u64::MAX)).into();
         let total = Counts { offered: 1 << 63, forwarded: 1 };
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn places_and_the_rest_sum_to_what_was_lost() {
+    fn drop_places_sum_to_the_loss() {
         let before = Reading::from([("d0 rx_dropped".into(), 7)]);
         let after = Reading::from([
             ("d0 rx_packets".into(), 940),

@@ -16,27 +16,27 @@ pub fn not_put_back(error: BenchError) -> Warning {
 /// Results of configuring a DUT.
 #[derive(Debug, Default)]
 pub struct Findings {
-    /// Settings as they read back.
+    /// Settings as read back.
     pub facts: BTreeMap<String, String>,
     /// Warnings about settings.
     pub warnings: Vec<Warning>,
 }
 
 impl Findings {
-    /// Records a setting as read back; adds a warning if it differs from `wanted`.
-    pub fn expect(&mut self, setting: &str, wanted: &str, found: &str) {
+    /// Records a setting as read back; adds a warning if it differs from `expected`.
+    pub fn expect(&mut self, setting: &str, expected: &str, found: &str) {
         self.facts.insert(setting.to_owned(), found.to_owned());
-        if wanted != found {
+        if expected != found {
             self.warnings.push(Warning::NotVerified {
                 setting: setting.to_owned(),
-                wanted: wanted.to_owned(),
+                wanted: expected.to_owned(),
                 found: found.to_owned(),
             });
         }
     }
-    /// [`Findings::expect`] for a sysctl; values of several numbers read back with tabs.
-    pub fn expect_sysctl(&mut self, name: &str, wanted: &str, found: &str) {
+    /// Like [`Findings::expect`] for a sysctl; values of several numbers read back with tabs.
+    pub fn expect_sysctl(&mut self, name: &str, expected: &str, found: &str) {
         let found = found.split_whitespace().collect::<Vec<_>>().join(" ");
-        self.expect(&format!("sysctl {name}"), wanted, &found);
+        self.expect(&format!("sysctl {name}"), expected, &found);
     }
 }

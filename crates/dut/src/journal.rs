@@ -1,10 +1,10 @@
 //! Journal: original values of machine-wide settings, recorded before they are changed.
 //!
-//! Settings within a namespace vanish with it. Machine-wide settings (sysctls that are not
-//! per namespace) do not: their old values are written to a journal file first. The next
-//! process restores the journals and removes the namespaces of processes that have ended
-//! or were killed. A value that can't be restored stays in its journal, the others are
-//! restored; each start reports it as a remark, not as an error.
+//! Settings within a namespace vanish with it. Machine-wide settings (sysctls that are not per
+//! namespace) do not: their old values are written to a journal file first. The next process
+//! restores the journals and removes the namespaces of processes that have ended or were killed. A
+//! value that cannot be restored stays in its journal while the others are restored; each start
+//! reports it as a remark, not as an error.
 
 use fwdlab_host::error::BenchError;
 use fwdlab_host::{Host, LocalHost};
@@ -13,7 +13,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Beginning of every namespace's name: `fwdlab-PID-START-ROLE`.
+/// Prefix of every namespace's name: `fwdlab-PID-START-ROLE`.
 pub const PREFIX: &str = "fwdlab-";
 /// Prefix of temporary files that can be deleted after their process has ended:
 /// `temporary-PID-START-PURPOSE`.
@@ -29,11 +29,11 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Waits up to 30 s for another fwdlab on this machine to end, then cleans up after
-    /// processes that have ended.
+    /// Waits up to 30 s for another fwdlab on this machine to end, then cleans up after processes
+    /// that have ended.
     ///
     /// # Errors
-    /// When another fwdlab goes on measuring, or the directory can't be written.
+    /// Fails if another fwdlab is still measuring, or if the directory cannot be written.
     pub fn open(directory: &Path) -> Result<Journal, BenchError> {
         let at = |e: std::io::Error| {
             BenchError::environment(
@@ -58,9 +58,9 @@ impl Journal {
                     std::thread::sleep(Duration::from_millis(100));
                 }
                 Err(TryLockError::WouldBlock) => {
-                    let who = fs::read_to_string(directory.join("lock")).unwrap_or_default();
+                    let pid = fs::read_to_string(directory.join("lock")).unwrap_or_default();
                     return Err(BenchError::environment(
-                        format!("another fwdlab (process {}) measures on this machine", who.trim()),
+                        format!("another fwdlab (process {}) measures on this machine", pid.trim()),
                         "wait until it has ended: two would measure each other",
                     ));
                 }
@@ -70,12 +70,12 @@ impl Journal {
         fs::write(directory.join("lock"), format!("{}\n", std::process::id())).map_err(at)?;
         let (directory, left) = (directory.to_owned(), Vec::new());
         let mut journal = Journal { directory, identity: identity(), left, _lock: lock };
-        journal.clean_up_after_the_dead();
+        journal.clean_up_after_ended_processes();
         Ok(journal)
     }
 
-    /// Settings of earlier processes that could not be restored: each with its journal file and
-    /// the next step.
+    /// Settings of earlier processes that could not be restored, each with its journal file and the
+    /// next step.
     pub fn left(&self) -> &[String] {
         &self.left
     }
@@ -85,10 +85,10 @@ impl Journal {
         format!("{PREFIX}{}-{role}", self.identity)
     }
 
-    /// Writes a machine-wide setting, after its old value is on disk.
+    /// Writes a machine-wide setting after recording its old value on disk.
     ///
     /// # Errors
-    /// When the setting does not exist or refuses the value.
+    /// Fails if the setting does not exist or rejects the value.
     pub fn change(&self, path: &str, value: &str) -> Result<(), BenchError> {
         let old = LocalHost.get(path)?;
         let file = self.file();
@@ -107,7 +107,7 @@ impl Journal {
     /// Restores everything that [`Journal::change`] changed, newest first.
     ///
     /// # Errors
-    /// When a value can't be restored: the others are, and the journal is kept with it.
+    /// Fails if a value cannot be restored: the others are, and the journal keeps it.
     pub fn undo(&self) -> Result<(), BenchError> {
         undo_file(&self.file())
     }
@@ -121,7 +121,7 @@ impl Journal {
         self.directory.join(format!("journal-{}", self.identity))
     }
 
-    fn clean_up_after_the_dead(&mut self) {
+    fn clean_up_after_ended_processes(&mut self) {
         let mut left = Vec::new();
         for entry in fs::read_dir(&self.directory).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
@@ -150,16 +150,16 @@ impl Journal {
 
 impl Drop for Journal {
     fn drop(&mut self) {
-        // A journal that can't be undone now stays for the next process.
+        // A journal that cannot be undone now stays for the next process.
         let _ = self.undo();
     }
 }
 
-/// Restores every line in reverse order; lines that fail stay in the file, in their order.
-/// A setting that no longer exists is skipped.
+/// Restores every line in reverse order; failed lines stay in the file, in order. A setting that no
+/// longer exists is skipped.
 fn undo_file(file: &Path) -> Result<(), BenchError> {
     let Ok(text) = fs::read_to_string(file) else { return Ok(()) };
-    let (mut kept, mut refusals) = (Vec::new(), Vec::new());
+    let (mut kept, mut failures) = (Vec::new(), Vec::new());
     for line in text.lines().rev() {
         let Some((path, old)) = line.split_once('\t') else { continue };
         if !Path::new(path).exists() {
@@ -167,7 +167,7 @@ fn undo_file(file: &Path) -> Result<(), BenchError> {
         }
         if let Err(error) = LocalHost.put(path, old) {
             kept.push(line);
-            refusals.push(format!("{path} is not `{old}` again: {error}"));
+            failures.push(format!("{path} is not `{old}` again: {error}"));
         }
     }
     if kept.is_empty() {
@@ -175,19 +175,19 @@ fn undo_file(file: &Path) -> Result<(), BenchError> {
         return Ok(());
     }
     kept.reverse();
-    // Whole or not at all: what stands there is known nowhere else.
+    // Written atomically: these values are stored nowhere else.
     let part = file.with_extension("part");
     let written = fs::write(&part, kept.join("\n") + "\n").and_then(|()| fs::rename(&part, file));
     let _ = written.inspect_err(|_| drop(fs::remove_file(&part)));
     Err(BenchError::NotPutBack {
         host: LocalHost.name().to_owned(),
-        why: refusals.join("; "),
+        why: failures.join("; "),
         instead: ", or boot the machine, and remove the file",
         journal: file.display().to_string(),
     })
 }
 
-/// `PID-START` of a namespace's name.
+/// `PID-START` from a namespace's name.
 fn owner_of(namespace: &str) -> Option<&str> {
     owner_before_last_dash(namespace.strip_prefix(PREFIX)?)
 }
@@ -197,14 +197,14 @@ fn owner_before_last_dash(text: &str) -> Option<&str> {
     owner.contains('-').then_some(owner)
 }
 
-/// This process as `PID-START`; the start time (in clock ticks since boot)
-/// tells it from a later process with the same number.
+/// This process as `PID-START`; the start time (in clock ticks since boot) distinguishes it from a
+/// later process with the same process id.
 pub fn identity() -> String {
     let pid = std::process::id();
     format!("{pid}-{}", start_time(pid).unwrap_or(0))
 }
 
-/// True while the process `PID-START` lives.
+/// True while the process `PID-START` is alive.
 pub fn is_alive(owner: &str) -> bool {
     owner
         .split_once('-')
@@ -212,8 +212,7 @@ pub fn is_alive(owner: &str) -> bool {
         .is_some_and(|(pid, start)| start_time(pid) == Some(start))
 }
 
-/// Field 22 of `/proc/PID/stat` (proc(5)); none when there is no such process,
-/// or only its zombie is left.
+/// Field 22 of `/proc/PID/stat` (proc(5)); `None` if there is no such process, or only its zombie.
 fn start_time(pid: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = text[text.rfind(')')? + 2..].split(' ');
@@ -228,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_process_lives_and_an_impossible_one_does_not() {
+    fn this_process_is_alive_and_impossible_ones_are_not() {
         assert!(is_alive(&identity()));
         assert!(!is_alive(&format!("{}-1", std::process::id())));
         assert!(!is_alive("4194305-77"));
@@ -236,25 +235,25 @@ mod tests {
     }
 
     #[test]
-    fn owners_are_read_from_names() {
+    fn owners_are_parsed_from_namespace_names() {
         assert_eq!(owner_of("fwdlab-12-345-dut"), Some("12-345"));
         assert_eq!(owner_of("fwdlab-dut"), None);
         assert_eq!(owner_of("other-12-345-dut"), None);
     }
 
     #[test]
-    fn a_journal_of_the_dead_is_undone_and_removed() {
+    fn journal_of_an_ended_process_is_undone_and_removed() {
         let directory = std::env::temp_dir().join(format!("fwdlab-journal-{}", std::process::id()));
         fs::create_dir_all(&directory).expect("directory");
         let setting = directory.join("setting");
         fs::write(&setting, "changed twice").expect("write");
         let lines = format!("{0}\told\n{0}\tnew\n", setting.display());
         fs::write(directory.join("journal-4194305-77"), lines).expect("write");
-        let of_the_dead = directory.join("temporary-4194305-77-perf");
-        fs::write(&of_the_dead, "samples").expect("write");
+        let stale = directory.join("temporary-4194305-77-perf");
+        fs::write(&stale, "samples").expect("write");
         let journal = Journal::open(&directory).expect("open");
-        assert!(!of_the_dead.exists());
-        // Each line is written over the one before: the oldest value comes last.
+        assert!(!stale.exists());
+        // Each line overwrites the one before: the oldest value comes last.
         assert!(fs::read_to_string(&setting).expect("read").starts_with("old"));
         assert!(!directory.join("journal-4194305-77").exists());
         drop(journal);
@@ -262,38 +261,38 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_put_back_keeps_nothing_else_and_nobody_from_starting() {
+    fn failed_restore_does_not_block_other_settings_or_later_starts() {
         let directory = std::env::temp_dir().join(format!("fwdlab-stuck-{}", std::process::id()));
         fs::create_dir_all(&directory).expect("directory");
         let path = |name: &str| directory.join(name);
         for name in ["first", "last"] {
             fs::write(path(name), "?").expect("write");
         }
-        // A directory is there and can't be written, not even by root.
+        // A directory exists and cannot be written, not even by root.
         fs::create_dir_all(path("stuck")).expect("directory");
         let line = |name: &str, old: &str| format!("{}\t{old}\n", path(name).display());
         let stuck = line("stuck", "1") + &line("stuck", "2");
         let lines = line("first", "a") + &stuck + &line("gone", "x") + &line("last", "b");
-        let of_the_dead = path("journal-4194305-78");
-        fs::write(&of_the_dead, lines).expect("write");
+        let stale = path("journal-4194305-78");
+        fs::write(&stale, lines).expect("write");
         for _ in 0..2 {
             let journal = Journal::open(&directory).expect("a start");
             for (name, old) in [("first", "a"), ("last", "b")] {
-                // Written over, as files of the kernel are.
+                // Overwritten in place, like files of the kernel.
                 assert!(fs::read_to_string(path(name)).expect("read").starts_with(old));
             }
-            assert_eq!(fs::read_to_string(&of_the_dead).expect("kept"), stuck);
-            let [told] = journal.left() else { panic!("{:?}", journal.left()) };
-            let (setting, file) = (path("stuck"), of_the_dead.display().to_string());
+            assert_eq!(fs::read_to_string(&stale).expect("kept"), stuck);
+            let [notice] = journal.left() else { panic!("{:?}", journal.left()) };
+            let (setting, file) = (path("stuck"), stale.display().to_string());
             for word in [&*setting.to_string_lossy(), &*file, "next step", "`1`", "`2`"] {
-                assert!(told.contains(word), "{told}");
+                assert!(notice.contains(word), "{notice}");
             }
         }
-        // It can be written again.
+        // Now the setting can be written again.
         fs::remove_dir(path("stuck")).expect("removed");
         fs::write(path("stuck"), "3").expect("write");
         let journal = Journal::open(&directory).expect("a start");
-        assert!(journal.left().is_empty() && !of_the_dead.exists());
+        assert!(journal.left().is_empty() && !stale.exists());
         assert!(fs::read_to_string(path("stuck")).expect("read").starts_with('1'), "the oldest");
         drop(journal);
         fs::remove_dir_all(&directory).expect("clean");

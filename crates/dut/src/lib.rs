@@ -31,10 +31,10 @@ use restore::SettingRestorer;
 use router::Wires;
 use std::path::Path;
 
-/// What is needed before a variant takes effect.
+/// Remaining steps before a variant takes effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Prepared {
-    /// Nothing more.
+    /// No further step.
     Ready,
     /// A reboot, for these reasons.
     Reboot(Vec<String>),
@@ -43,32 +43,32 @@ pub enum Prepared {
 /// Counters of a DUT at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// Of its machine: interfaces, queues, IP layer.
+    /// Counters of its machine: interfaces, queues, IP layer.
     pub machine: counters::Reading,
-    /// Of the program that forwards, if any.
+    /// Counters of the forwarding program, if any.
     pub own: Vec<Own>,
 }
 
-/// Packets of a trial by our own count, as the DUT's counters should show them.
+/// Packets of a trial by fwdlab's own count, as the DUT's counters should report them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Forwarded by the DUT, including damaged and duplicate packets.
     pub passed: Counts,
-    /// The same at its interfaces: including packets from other senders and packets that the
+    /// The same at the DUT's interfaces, including packets from other senders and packets that the
     /// receiver dropped.
     pub at_interfaces: Counts,
-    /// The ways that packets went.
+    /// Directions of the traffic.
     pub directions: Directions,
 }
 
-/// Packets that were lost between two readings.
+/// Packets lost between two readings.
 #[derive(Clone, Copy, Debug)]
 pub struct Loss<'a> {
-    /// The reading before.
+    /// Reading before the loss.
     pub before: &'a Reading,
-    /// The reading after.
+    /// Reading after the loss.
     pub after: &'a Reading,
-    /// All packets lost, by our own count.
+    /// All packets lost, by fwdlab's own count.
     pub total: Counts,
     /// Packets that the receiver dropped.
     pub receiver: u64,
@@ -76,35 +76,36 @@ pub struct Loss<'a> {
     pub settings: &'a Settings,
 }
 
-/// A device under test; the methods are in the order in which a run calls them. A DUT may
-/// reboot, so it does not own its host: each method is passed the current connection.
+/// A device under test; the methods are in the order in which a run calls them. A DUT may reboot,
+/// so it does not own its host: each method receives the current connection.
 pub trait Dut {
-    /// Writes what the DUT reads at boot: files, images, packages. Skips what is already in
-    /// place.
+    /// Writes everything that the DUT reads at boot: files, images, packages. Skips items already
+    /// in place.
     ///
     /// # Errors
-    /// When a setting does not exist there or is refused.
+    /// Fails if a setting does not exist on the DUT or is rejected.
     fn prepare(&mut self, _host: &dyn Host, _settings: &Settings) -> Result<Prepared, BenchError> {
         Ok(Prepared::Ready)
     }
 
-    /// Reboots its machine. The connection may be lost.
+    /// Reboots the DUT's machine. The connection may be lost.
     ///
     /// # Errors
-    /// When it refuses; a lost connection is none.
+    /// Fails if the machine rejects the command; a lost connection is not an error.
     fn reboot(&mut self, host: &dyn Host) -> Result<(), BenchError> {
         match host.run(&["reboot"], "") {
-            // The connection went with the machine.
+            // The reboot closed the connection.
             Ok(_) | Err(BenchError::Environment { .. }) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// Sets what holds without a reboot (interfaces, routes, neighbours, firewall,
-    /// sysctls), or starts the program that forwards, and reads everything back.
+    /// Applies settings that need no reboot (interfaces, routes, neighbours, firewall, sysctls), or
+    /// starts the forwarding program, and reads everything back.
     ///
     /// # Errors
-    /// When a setting does not exist there or is refused, or the program does not start.
+    /// Fails if a setting does not exist on the DUT or is rejected, or if the program does not
+    /// start.
     fn configure(
         &mut self,
         host: &dyn Host,
@@ -113,11 +114,10 @@ pub trait Dut {
         findings: &mut Findings,
     ) -> Result<(), BenchError>;
 
-    /// Switches from one variant to another while traffic flows. Only what differs is
-    /// touched.
+    /// Switches from one variant to another while traffic flows. Changes only the differences.
     ///
     /// # Errors
-    /// As [`Dut::configure`], and where nothing can be switched.
+    /// The errors of [`Dut::configure`]; fails if the DUT cannot be switched.
     fn switch(
         &mut self,
         host: &dyn Host,
@@ -132,10 +132,10 @@ pub trait Dut {
         )))
     }
 
-    /// Reads back what [`Dut::switch`] has just changed.
+    /// Reads back the changes of [`Dut::switch`].
     ///
     /// # Errors
-    /// When something can't be read.
+    /// Fails if a setting cannot be read.
     fn verify(
         &mut self,
         _host: &dyn Host,
@@ -146,11 +146,12 @@ pub trait Dut {
         Ok(())
     }
 
-    /// Resets what forwards while traffic flows, and configures it anew (RFC 6201); what was
-    /// done, in words. None where that is not known to be possible: nothing was done then.
+    /// Resets the forwarding component while traffic flows and configures it again (RFC 6201);
+    /// returns a description of the reset, or `None`, without doing anything, if the DUT does not
+    /// support it.
     ///
     /// # Errors
-    /// As [`Dut::configure`].
+    /// The errors of [`Dut::configure`].
     fn reset(
         &mut self,
         _host: &dyn Host,
@@ -161,49 +162,50 @@ pub trait Dut {
         Ok(None)
     }
 
-    /// True if it forwards as soon as [`Dut::configure`] returns.
+    /// True if the DUT forwards as soon as [`Dut::configure`] returns.
     fn tells_when_ready(&self) -> bool {
         true
     }
 
-    /// True when a program forwards, so that CPU time of programs is the DUT's own.
+    /// True if a program forwards, so that CPU time of programs is the DUT's own.
     fn is_program(&self) -> bool {
         false
     }
 
-    /// Ids of the threads that forward, where this machine's kernel knows them: kernel
-    /// threads that poll for it on its CPUs, or the program's. None where softirqs forward.
+    /// Ids of the forwarding threads, if this machine's kernel knows them: kernel threads that poll
+    /// for the DUT on its CPUs, or the program's threads. Empty if softirqs forward.
     fn threads(&self) -> Vec<u32> {
         Vec::new()
     }
 
-    /// Its counters as they are now.
+    /// Reads the DUT's counters.
     ///
     /// # Errors
-    /// When they can't be read.
+    /// Fails if the counters cannot be read.
     fn read(&mut self, host: &dyn Host) -> Result<Reading, BenchError>;
 
-    /// Packets of each queue of both interfaces; empty where a driver doesn't tell.
+    /// Packets of each queue of both interfaces; empty if a driver does not report them.
     fn queues(&self, _host: &dyn Host) -> counters::Reading {
         counters::Reading::new()
     }
 
-    /// States that its firewall holds; none where it has none, or doesn't tell.
+    /// Number of states in the DUT's firewall; `None` without a firewall, or if it does not report
+    /// the number.
     fn states(&mut self, _host: &dyn Host, _settings: &Settings) -> Option<u64> {
         None
     }
 
-    /// The same, exactly, of connections through it, however long counting takes: not while it
-    /// is loaded.
+    /// Exact number of states of connections through the DUT, however long counting takes; not for
+    /// use under load.
     fn connections(&mut self, host: &dyn Host, settings: &Settings) -> Option<u64> {
         self.states(host, settings)
     }
 
-    /// Removes all states of its firewall at once, and returns when they are gone; what was done,
-    /// in words. None where that is not known to be possible: nothing was done then.
+    /// Removes all states of the DUT's firewall and returns after they are gone, with a description
+    /// of the action; returns `None`, without doing anything, if the DUT does not support it.
     ///
     /// # Errors
-    /// When it refuses, or a program for it is missing.
+    /// Fails if the command is rejected or its program is missing.
     fn forget_states(
         &mut self,
         _host: &dyn Host,
@@ -212,62 +214,62 @@ pub trait Dut {
         Ok(None)
     }
 
-    /// Returns when there is room again for states that were removed: a device may take its time
-    /// with it.
+    /// Waits until there is room again for states that were removed: a device may take some time
+    /// for it.
     ///
     /// # Errors
-    /// When it can't be asked.
+    /// Fails if the device cannot be queried.
     fn await_room(&mut self, _host: &dyn Host, _settings: &Settings) -> Result<(), BenchError> {
         Ok(())
     }
 
-    /// CPU times of its machine since boot; none where they can't be read.
+    /// CPU times of the DUT's machine since boot; empty if they cannot be read.
     fn cpu_times(&self, host: &dyn Host) -> Vec<CpuTime> {
         cpu::times(&host.get("/proc/stat").unwrap_or_default())
     }
 
-    /// Script of sh(1) that prints the CPU times once, for a machine that answers too late to
-    /// be asked while it is overloaded; [`Dut::cpu_times_of`] reads the words.
+    /// Script of sh(1) that prints the CPU times once, for a machine that answers too slowly under
+    /// overload to be queried; [`Dut::cpu_times_of`] parses the output.
     fn cpu_script(&self) -> Option<&'static str> {
         None
     }
 
-    /// CPU times in what [`Dut::cpu_script`] printed; none when it is something else.
+    /// CPU times from the output of [`Dut::cpu_script`]; empty for other text.
     fn cpu_times_of(&self, _text: &str) -> Vec<CpuTime> {
         Vec::new()
     }
 
-    /// Counter differences between two readings, each with the value that our own count expects.
+    /// Counter differences between two readings, each with the value expected from fwdlab's own
+    /// counts.
     fn compare(&self, before: &Reading, after: &Reading, totals: Totals) -> Vec<Counter>;
 
-    /// Where packets were lost; the last place is the unexplained remainder. Empty if the DUT
+    /// Places where packets were lost; the last one is the unexplained remainder. Empty if the DUT
     /// does not report drops.
     fn drops(&self, loss: &Loss<'_>) -> Vec<DropPlace>;
 
-    /// Stops what was started for this run; settings stay until [`Dut::undo`].
+    /// Stops programs that were started for this run; settings stay until [`Dut::undo`].
     ///
     /// # Errors
-    /// When a program had ended before, or does not end well.
+    /// Fails if a program had exited before, or exits with an error.
     fn stop(&mut self, _host: &dyn Host) -> Result<(), BenchError> {
         Ok(())
     }
 
-    /// Puts back what [`Dut::configure`] and [`Dut::prepare`] have changed, as far as files
-    /// and sysctls go; images and packages stay. Safe to repeat, and safe when nothing was
-    /// changed.
+    /// Restores the files and sysctls that [`Dut::configure`] and [`Dut::prepare`] have changed;
+    /// images and packages stay. Idempotent, and safe if nothing was changed.
     ///
     /// # Errors
-    /// [`BenchError::NotPutBack`] when a setting can't be restored: the others are, and its old
-    /// value stays recorded. Other errors when the DUT can't be reached.
+    /// [`BenchError::NotPutBack`] if a setting cannot be restored: the others are, and its old
+    /// value stays recorded. Other errors if the DUT cannot be reached.
     fn undo(&mut self, _host: &dyn Host) -> Result<(), BenchError> {
         Ok(())
     }
 }
 
-/// Environment of a DUT: links, paths, and how settings are restored.
+/// Environment of a DUT: links, paths, and the restorer of settings.
 #[derive(Clone, Copy)]
 pub struct DutContext<'a> {
-    /// Its links.
+    /// Links of the DUT.
     pub links: &'a Links,
     /// Directory of the experiment's files on this machine.
     pub experiment: &'a Path,
@@ -275,19 +277,19 @@ pub struct DutContext<'a> {
     pub program: &'a Path,
     /// Restores changed settings.
     pub keeper: &'a dyn SettingRestorer,
-    /// How packets reach a program.
+    /// Connection that carries packets to a program.
     pub wires: &'a Wires,
 }
 
-/// The DUT of a kind.
-pub fn open<'a>(kind: DutKind, ground: DutContext<'a>) -> Box<dyn Dut + 'a> {
+/// Opens a DUT of this kind.
+pub fn open<'a>(kind: DutKind, context: DutContext<'a>) -> Box<dyn Dut + 'a> {
     match kind {
-        DutKind::Linux => Box::new(linux::LinuxDut::new(ground)),
+        DutKind::Linux => Box::new(linux::LinuxDut::new(context)),
         DutKind::Freebsd => Box::new(freebsd::FreebsdDut::new(
-            ground.links.clone(),
-            ground.experiment.to_path_buf(),
+            context.links.clone(),
+            context.experiment.to_path_buf(),
         )),
-        DutKind::Router => Box::new(router::RouterDut::new(ground)),
-        DutKind::Command => Box::new(command::CommandDut::new(ground)),
+        DutKind::Router => Box::new(router::RouterDut::new(context)),
+        DutKind::Command => Box::new(command::CommandDut::new(context)),
     }
 }

@@ -1,4 +1,4 @@
-//! The DUT's interfaces and their peers at the other ends of the cables.
+//! Interfaces of the DUT, and their peers at the other ends of the cables.
 
 use fwdlab_model::settings::Nat;
 use fwdlab_packet::Family;
@@ -14,17 +14,17 @@ pub const EGRESS: &str = "d1";
 /// Both sides of a DUT.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Links {
-    /// Towards the senders.
+    /// Link towards the senders.
     pub ingress: Link,
-    /// Towards the receiver.
+    /// Link towards the receiver.
     pub egress: Link,
-    /// Addresses and networks that the DUT must keep reaching by other interfaces; none in
+    /// Addresses and networks that the DUT must keep reaching through other interfaces; empty in
     /// namespaces.
     pub ways: Vec<ProtectedRoute>,
 }
 
 impl Links {
-    /// The links of a testbed of namespaces, by the address plan.
+    /// Links of a testbed of namespaces, with the default addresses.
     pub fn of_namespaces() -> Links {
         let families = [Family::Inet, Family::Inet6];
         let link = |side, interface: &str, mac, peer: (&str, &str, [u8; 6])| Link {
@@ -49,13 +49,13 @@ impl Links {
         }
     }
 
-    /// Both, the senders' first.
+    /// Both links, the senders' first.
     pub fn both(&self) -> [&Link; 2] {
         [&self.ingress, &self.egress]
     }
 }
 
-/// An address with the length of its prefix, from `ADDRESS/LENGTH`.
+/// Parses an address with its prefix length from `ADDRESS/LENGTH`.
 pub fn prefix(text: &str) -> Option<(IpAddr, u8)> {
     let (address, length) = text.split_once('/')?;
     Some((address.parse().ok()?, length.parse().ok()?))
@@ -66,17 +66,17 @@ pub fn prefix(text: &str) -> Option<(IpAddr, u8)> {
 pub struct Link {
     /// The DUT's interface.
     pub interface: String,
-    /// Its MAC.
+    /// MAC of the interface.
     pub mac: [u8; 6],
-    /// Its addresses with the lengths of their prefixes.
+    /// Addresses with prefix lengths.
     pub addresses: Vec<(IpAddr, u8)>,
     /// Peers: one, or two senders behind a switch.
     pub peers: Vec<Peer>,
 }
 
 impl Link {
-    /// Returns the source address of packets that a device translates and sends by this link;
-    /// `None` if it translates none.
+    /// Source address of packets that a device translates and sends on this link; `None` if it
+    /// translates none.
     pub fn translated(&self, nat: Nat) -> Option<[u8; 4]> {
         let first = self.addresses.iter().find_map(|(address, _)| match address {
             IpAddr::V4(address) => Some(address.octets()),
@@ -89,13 +89,13 @@ impl Link {
 /// An interface at the other end of a cable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// Host's name in the laboratory's file.
+    /// Host's name in the lab file.
     pub host: String,
-    /// Its interface.
+    /// Interface of the host.
     pub interface: String,
-    /// Its MAC.
+    /// MAC of the interface.
     pub mac: [u8; 6],
-    /// Its addresses, at most one of a family.
+    /// Addresses, at most one per family.
     pub addresses: Vec<IpAddr>,
 }
 
@@ -104,13 +104,13 @@ pub struct Peer {
 pub struct ProtectedRoute {
     /// The address with full prefix length, or the network.
     pub network: (IpAddr, u8),
-    /// Its owner, for messages.
+    /// Owner, for messages.
     pub whose: String,
 }
 
 impl ProtectedRoute {
-    /// True if a route to `prefix` would divert its packets. For an attached network only equal
-    /// or longer prefixes do.
+    /// True if a route to `prefix` would divert traffic from this address or network. For an
+    /// attached network only equal or longer prefixes do.
     pub fn is_lost_by(&self, prefix: (IpAddr, u8)) -> bool {
         let (address, length) = self.network;
         let is_one = length == bits(address);
@@ -128,7 +128,7 @@ impl fmt::Display for ProtectedRoute {
     }
 }
 
-/// True when one of two prefixes lies within the other.
+/// True if one of two prefixes contains the other.
 pub fn overlaps(one: (IpAddr, u8), other: (IpAddr, u8)) -> bool {
     let shorter = u32::from(one.1.min(other.1));
     match (one.0, other.0) {
@@ -142,7 +142,7 @@ pub fn overlaps(one: (IpAddr, u8), other: (IpAddr, u8)) -> bool {
     }
 }
 
-/// Length of an address, bits.
+/// Length of an address in bits.
 pub fn bits(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
@@ -158,7 +158,7 @@ pub mod mac {
     /// Receiver.
     pub const RECEIVER: [u8; 6] = [2, 0x19, 0x80, 0, 0, 4];
 
-    /// A MAC address as text.
+    /// Formats a MAC address.
     pub fn text(mac: [u8; 6]) -> String {
         mac.map(|byte| format!("{byte:02x}")).join(":")
     }
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prefixes_within_each_other_overlap() {
+    fn overlaps_detects_containment_in_both_orders() {
         let at = |text| prefix(text).expect("a prefix");
         for (one, other, expected) in [
             ("10.0.0.0/8", "10.255.255.255/32", true),

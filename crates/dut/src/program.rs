@@ -12,26 +12,28 @@ use fwdlab_host::error::BenchError;
 use fwdlab_model::record::DropPlace;
 use fwdlab_model::settings::Settings;
 
-/// Where packets were lost between two readings of the program `who`: by its own counters,
-/// and before it; the last place is the unexplained remainder.
-pub(super) fn drops(who: &str, loss: &Loss<'_>, links: &Links) -> Vec<DropPlace> {
+/// Places where packets were lost between two readings of `program`: by the program's own
+/// counters, and before the program; the last place is the unexplained remainder.
+pub(super) fn drops(program: &str, loss: &Loss<'_>, links: &Links) -> Vec<DropPlace> {
     let Loss { before, after, .. } = *loss;
-    let first = |name: &str| before.own.iter().find(|own| own.name == name).map(|own| own.packets);
-    let dropped = after.own.iter().filter(|own| own.class.is_loss());
-    let places = dropped.map(|own| {
-        let packets = own.packets.saturating_sub(first(&own.name).unwrap_or(0));
-        (format!("{who}: {}", own.name), packets as i64)
+    let first = |name: &str| {
+        before.own.iter().find(|counter| counter.name == name).map(|counter| counter.packets)
+    };
+    let dropped = after.own.iter().filter(|counter| counter.class.is_loss());
+    let places = dropped.map(|counter| {
+        let packets = counter.packets.saturating_sub(first(&counter.name).unwrap_or(0));
+        (format!("{program}: {}", counter.name), packets as i64)
     });
     let mut drops = with_unexplained(places, loss);
-    // Packets arrive on both interfaces where they go in both directions.
+    // With traffic in both directions packets arrive on both interfaces.
     let arriving = links.both().into_iter().take(loss.settings.traffic.directions.count() as usize);
     let rings = arriving.map(|link| {
         (format!("{} rx_dropped", link.interface), drop_accounting::ring(&link.interface))
     });
     for (counter, place) in rings.chain([(WIRE_FULL.to_owned(), WIRE_FULL.to_owned())]) {
         if after.machine.contains_key(&counter) {
-            let risen = drop_accounting::risen(&before.machine, &after.machine, &counter);
-            drops = drop_accounting::with_place(drops, place, risen);
+            let increment = drop_accounting::risen(&before.machine, &after.machine, &counter);
+            drops = drop_accounting::with_place(drops, place, increment);
         }
     }
     drops
@@ -40,20 +42,20 @@ pub(super) fn drops(who: &str, loss: &Loss<'_>, links: &Links) -> Vec<DropPlace>
 /// Drop place on testbed `memory` at a paced rate: no free slot on the wire.
 pub const WIRE_FULL: &str = "wire full";
 
-/// Sets up the interfaces for a program so that the kernel neither answers nor forwards, and
-/// in a namespace assigns CPUs to their NAPI threads. Returns those, as [`scheduling::apply`]:
-/// what brings the program its packets is as much a part of the device as the program.
+/// Sets up the interfaces for a program so that the kernel neither answers nor forwards, and in a
+/// namespace assigns CPUs to their NAPI threads. Returns those threads, like [`scheduling::apply`]:
+/// they deliver the program's packets and are therefore part of the device.
 ///
 /// # Errors
-/// When something is not there or refused.
+/// Fails if something is missing or rejected.
 pub(super) fn configure(
     host: &dyn Host,
-    ground: &DutContext<'_>,
+    context: &DutContext<'_>,
     settings: &Settings,
     placement: &Placement,
     findings: &mut Findings,
 ) -> Result<Vec<u32>, BenchError> {
-    let DutContext { links, keeper, .. } = *ground;
+    let DutContext { links, keeper, .. } = *context;
     let mut polling = Vec::new();
     let names = links.both().map(|link| link.interface.as_str());
     for interface in names {
@@ -61,7 +63,7 @@ pub(super) fn configure(
         if !is_promiscuous(&interfaces::flags(host, interface)?) {
             keeper.note(host, &[format!("ip link set {interface} promisc off")])?;
         }
-        // If the kernel's forwarding were on, it would forward every packet a second time.
+        // With forwarding enabled the kernel would forward every packet a second time.
         for family in ["ipv4", "ipv6"] {
             let path = format!("/proc/sys/net/{family}/conf/{interface}/forwarding");
             if host.get(&path).is_ok() {
@@ -72,7 +74,7 @@ pub(super) fn configure(
     interfaces::switch_on(host, keeper, links)?;
     if keeper.is_namespace() {
         for interface in names {
-            // GRO makes veth poll, which frames that are redirected into it need.
+            // GRO makes veth poll, which frames redirected into it require.
             host.run(&["ethtool", "-K", interface, "gro", "on", "tso", "off", "gso", "off"], "")?;
         }
         polling = scheduling::apply(host, keeper, links, settings, placement, findings)?;
@@ -96,7 +98,7 @@ mod tests {
     use fwdlab_packet::forwarding::Class;
 
     #[test]
-    fn what_a_program_dropped_is_told_with_the_rest() {
+    fn program_drops_and_the_remainder_are_reported() {
         let reading = |refused| Reading {
             own: vec![
                 Own::new("forwarded", Class::Forwarded, 90),

@@ -1,20 +1,20 @@
 //! Per-queue packet counters from `ethtool -S`; the counter names depend on the driver.
 //!
-//! Sources: the drivers' `get_strings` of Linux 6.1 to 6.18. For other drivers there are no
-//! counters; nothing is estimated. `virtio_net` since Linux 6.10 reports the packets of its queues
-//! through netlink only (`NETDEV_CMD_QSTATS_GET`).
+//! Sources: the drivers' `get_strings` of Linux 6.1 to 6.18. Other drivers have no counters;
+//! nothing is estimated. `virtio_net` since Linux 6.10 reports the packets of its queues only
+//! through netlink (`NETDEV_CMD_QSTATS_GET`).
 
 use super::counters::Reading;
 use crate::links::Links;
 use fwdlab_host::Host;
 use fwdlab_model::record::queues::{Direction, counter_name};
 
-/// Packets of each queue of both interfaces, under the names of
-/// [`fwdlab_model::record::queues`]; empty if the driver does not report them.
+/// Packets of each queue of both interfaces, under the names of [`fwdlab_model::record::queues`];
+/// empty if the driver does not report them.
 pub fn of_both(host: &dyn Host, links: &Links) -> Reading {
     let of = |interface: &str| {
         let text = host.run(&["ethtool", "-S", interface], "").unwrap_or_default();
-        let name = |(way, queue)| counter_name(interface, way, queue);
+        let name = |(direction, queue)| counter_name(interface, direction, queue);
         packets(&text).into_iter().map(|(key, n)| (name(key), n)).collect::<Reading>()
     };
     links.both().into_iter().flat_map(|link| of(&link.interface)).collect()
@@ -29,14 +29,13 @@ pub fn packets(text: &str) -> Vec<((Direction, u16), u64)> {
             Some(((direction, queue), is_xdp, value.trim().parse().ok()?))
         })
         .collect();
-    // Other drivers than veth count packets of an XDP program apart from the others.
+    // Drivers other than veth count the packets of an XDP program separately.
     let is_veth = text.lines().any(|line| line.trim_start().starts_with("peer_ifindex:"));
     let kept = found.iter().filter(|(_, is_xdp, _)| !is_xdp || is_veth);
     kept.map(|(key, _, packets)| (*key, *packets)).collect()
 }
 
-/// The queue that a counter of packets belongs to, and whether it may count an XDP program's
-/// only:
+/// Queue of a packet counter, and true if the counter may include only an XDP program's packets:
 ///
 /// | driver | names |
 /// |---|---|
@@ -44,7 +43,7 @@ pub fn packets(text: &str) -> Vec<((Direction, u16), u64)> {
 /// | i40e | `rx-0.packets`, `tx-0.packets` |
 /// | mlx4, mlx5, virtio_net (newer) | `rx0_packets`, `tx0_packets` |
 /// | ena | `queue_0_rx_cnt`, `queue_0_tx_cnt` |
-/// | veth | `rx_queue_0_xdp_packets`: packets polled, with or without an XDP program. What it sends is counted by its peer |
+/// | veth | `rx_queue_0_xdp_packets`: packets polled, with or without an XDP program. Its peer counts the packets that it sends |
 fn queue_of(name: &str) -> Option<(Direction, u16, bool)> {
     if let Some(rest) = name.strip_prefix("queue_") {
         let (queue, what) = rest.split_once('_')?;
@@ -76,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_of_queues_by_the_names_of_drivers() {
+    fn queue_packets_are_parsed_for_each_driver() {
         let (rx, tx) = (Direction::Receive, Direction::Transmit);
         let veth = "NIC statistics:\n     peer_ifindex: 6\n     rx_queue_0_xdp_packets: 12\n     \
                     rx_queue_0_drops: 3\n     rx_queue_11_xdp_packets: 0\n     \

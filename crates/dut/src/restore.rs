@@ -1,9 +1,8 @@
-//! Restores a DUT's original settings, and knows whether the machine is dedicated to the
-//! test.
+//! Restores a DUT's original settings; distinguishes a dedicated namespace from a whole machine.
 //!
-//! A namespace vanishes with all its settings. On another machine, each old value is
-//! recorded there before it is changed ([`super::undo`]), so that the next process can
-//! restore it if this one is killed.
+//! A namespace vanishes with all its settings. On another machine, each old value is recorded there
+//! before it is changed ([`super::undo`]), so that the next process can restore it if this one is
+//! killed.
 
 use crate::journal::Journal;
 use fwdlab_host::error::BenchError;
@@ -18,38 +17,38 @@ pub trait SettingRestorer {
     /// Records commands that undo the next change; they run in reverse order.
     ///
     /// # Errors
-    /// When they can't be recorded; the caller must then change nothing.
+    /// Fails if they cannot be recorded; the caller must then change nothing.
     fn note(&self, host: &dyn Host, commands: &[String]) -> Result<(), BenchError>;
 
     /// Writes settings (path, value) in the order given.
     ///
     /// # Errors
-    /// When one does not exist or refuses its value.
+    /// Fails if a setting does not exist or rejects its value.
     fn put(&self, host: &dyn Host, settings: &[(String, String)]) -> Result<(), BenchError>;
 
     /// Writes a setting that may be machine-wide.
     ///
     /// # Errors
-    /// As [`SettingRestorer::put`].
+    /// The errors of [`SettingRestorer::put`].
     fn change(&self, host: &dyn Host, path: &str, value: &str) -> Result<(), BenchError>;
 
     /// Reads a setting that may be machine-wide.
     ///
     /// # Errors
-    /// When it does not exist.
+    /// Fails if the setting does not exist.
     fn get(&self, host: &dyn Host, path: &str) -> Result<String, BenchError>;
 
-    /// Arguments for ip(8) that mark our routes, so that they can be removed later. Call it
-    /// before adding routes.
+    /// Arguments for ip(8) that mark fwdlab's routes, so that they can be removed later. Must be
+    /// called before adding routes.
     ///
     /// # Errors
-    /// When it can't be recorded.
+    /// Fails if the mark cannot be recorded.
     fn mark_routes(&self, host: &dyn Host) -> Result<&'static str, BenchError>;
 
-    /// Restores everything that was recorded.
+    /// Restores all recorded settings.
     ///
     /// # Errors
-    /// [`BenchError::NotPutBack`] when a setting can't be restored; the others are.
+    /// [`BenchError::NotPutBack`] if a setting cannot be restored; the others are.
     fn undo(&self, host: &dyn Host) -> Result<(), BenchError>;
 }
 
@@ -69,7 +68,7 @@ impl SettingRestorer for Journal {
     }
 
     fn change(&self, host: &dyn Host, path: &str, value: &str) -> Result<(), BenchError> {
-        // Only `net` has values per namespace; all else is the machine's.
+        // Only `net` has values per namespace; all other sysctls belong to the machine.
         let is_of_namespace = path.starts_with("/proc/sys/net/") && host.put(path, value).is_ok();
         if is_of_namespace { Ok(()) } else { Journal::change(self, path, value) }
     }

@@ -1,8 +1,7 @@
 //! fwdlab's software router as DUT: a separate process, `fwdlab route --control`.
 //!
-//! Set-up and counters are exchanged as lines of JSON over pipes. Apart from these and the
-//! wires or sockets that carry packets, the router shares nothing with the measuring
-//! process.
+//! The setup and the counters are exchanged as lines of JSON over pipes. Apart from these and the
+//! wires or sockets that carry packets, the router shares nothing with the measuring process.
 
 use super::counters::{self, Own};
 use super::findings::Findings;
@@ -26,22 +25,22 @@ use std::time::{Duration, Instant};
 
 /// Time limit for building tables: a million routes take a few seconds.
 const START: Duration = Duration::from_secs(60);
-/// Time limit for its threads to have begun.
+/// Time limit for the threads of the router to start.
 const NAMING: Duration = Duration::from_secs(2);
 /// Time limit for an answer.
 const ANSWER: Duration = Duration::from_secs(5);
 
 /// The router as a DUT.
 pub(super) struct RouterDut<'a> {
-    ground: DutContext<'a>,
+    context: DutContext<'a>,
     process: Option<Process>,
-    /// The kernel's threads that bring it its packets, bound to its CPUs.
+    /// Kernel threads that deliver the router's packets, bound to its CPUs.
     polling: Vec<u32>,
 }
 
 impl<'a> RouterDut<'a> {
-    pub(super) fn new(ground: DutContext<'a>) -> RouterDut<'a> {
-        RouterDut { ground, process: None, polling: Vec::new() }
+    pub(super) fn new(context: DutContext<'a>) -> RouterDut<'a> {
+        RouterDut { context, process: None, polling: Vec::new() }
     }
 
     fn process(&mut self, host: &dyn Host) -> Result<&mut Process, BenchError> {
@@ -61,15 +60,15 @@ impl Dut for RouterDut<'_> {
         placement: &Placement,
         findings: &mut Findings,
     ) -> Result<(), BenchError> {
-        let DutContext { links, wires, experiment, .. } = self.ground;
+        let DutContext { links, wires, experiment, .. } = self.context;
         self.undo(host)?;
         if matches!(wires, Wires::Sockets) {
-            self.polling = program::configure(host, &self.ground, settings, placement, findings)?;
+            self.polling = program::configure(host, &self.context, settings, placement, findings)?;
         }
         let setup = setup(settings, &placement.dut, wires, links, experiment);
-        let (process, stats) = Process::start(host, self.ground.program, &setup)?;
-        let is_here = self.ground.keeper.is_namespace() || matches!(wires, Wires::Memory(_));
-        if is_here && !process.shows_workers(setup.workers) {
+        let (process, stats) = Process::start(host, self.context.program, &setup)?;
+        let is_here = self.context.keeper.is_namespace() || matches!(wires, Wires::Memory(_));
+        if is_here && !process.wait_for_workers(setup.workers) {
             let why = "its threads do not show: whose CPU time it was is not known";
             findings.facts.insert("router threads".into(), why.into());
         }
@@ -87,8 +86,8 @@ impl Dut for RouterDut<'_> {
         placement: &Placement,
         findings: &mut Findings,
     ) -> Result<Option<String>, BenchError> {
-        // What lies in memory that is shared with the generator can't be left alone.
-        if matches!(self.ground.wires, Wires::Memory(_)) {
+        // Memory shared with the generator cannot be abandoned.
+        if matches!(self.context.wires, Wires::Memory(_)) {
             return Ok(None);
         }
         self.stop(host)?;
@@ -102,25 +101,25 @@ impl Dut for RouterDut<'_> {
 
     fn threads(&self) -> Vec<u32> {
         match self.process.as_ref().map(Process::workers).unwrap_or_default() {
-            // Without them nothing is known of the device's time.
+            // Without the workers' ids the device's time is unknown.
             none if none.is_empty() => none,
-            // While those poll, a worker on the same CPU does not wait for others.
+            // While the polling threads run, a worker on the same CPU is not waiting for others.
             workers => [workers, self.polling.clone()].concat(),
         }
     }
 
     fn read(&mut self, host: &dyn Host) -> Result<Reading, BenchError> {
-        let links = self.ground.links;
-        let machine = match self.ground.wires {
+        let links = self.context.links;
+        let machine = match self.context.wires {
             Wires::Sockets => counters::read(host, links)?,
             Wires::Memory(_) => counters::Reading::new(),
         };
-        Ok(Reading { machine, own: own(&self.process(host)?.stats()?) })
+        Ok(Reading { machine, own: program_counters(&self.process(host)?.stats()?) })
     }
 
     fn queues(&self, host: &dyn Host) -> counters::Reading {
-        match self.ground.wires {
-            Wires::Sockets => queues::of_both(host, self.ground.links),
+        match self.context.wires {
+            Wires::Sockets => queues::of_both(host, self.context.links),
             Wires::Memory(_) => counters::Reading::new(),
         }
     }
@@ -144,11 +143,11 @@ impl Dut for RouterDut<'_> {
     }
 
     fn compare(&self, before: &Reading, after: &Reading, totals: Totals) -> Vec<Counter> {
-        counters::compare(before, after, totals, self.ground.links)
+        counters::compare(before, after, totals, self.context.links)
     }
 
     fn drops(&self, loss: &Loss<'_>) -> Vec<DropPlace> {
-        program::drops("router", loss, self.ground.links)
+        program::drops("router", loss, self.context.links)
     }
 
     fn stop(&mut self, _host: &dyn Host) -> Result<(), BenchError> {
@@ -157,8 +156,8 @@ impl Dut for RouterDut<'_> {
 
     fn undo(&mut self, host: &dyn Host) -> Result<(), BenchError> {
         self.process = None;
-        match self.ground.wires {
-            Wires::Sockets => self.ground.keeper.undo(host),
+        match self.context.wires {
+            Wires::Sockets => self.context.keeper.undo(host),
             Wires::Memory(_) => Ok(()),
         }
     }
@@ -174,7 +173,7 @@ impl Process {
     /// Starts `program` (fwdlab itself) as a router and waits until it forwards.
     ///
     /// # Errors
-    /// When it can't be started, or refuses its set-up: what it says is quoted.
+    /// Fails if the router cannot be started or rejects its setup; the error quotes its message.
     pub fn start(
         host: &dyn Host,
         program: &Path,
@@ -187,34 +186,34 @@ impl Process {
         };
         let setup = serde_json::to_string(setup)
             .map_err(|error| BenchError::Refused(format!("a router's set-up: {error}")))?;
-        // A router that exits at once breaks this pipe: its own message is the error to report.
+        // A router that exits immediately breaks this pipe: its own message is the error to report.
         let _ = dut.program.tell(&setup);
-        let stats = dut.hear(START)?;
+        let stats = dut.receive_stats(START)?;
         Ok((dut, stats))
     }
 
-    /// Its counters as they are now.
+    /// Reads the router's counters.
     ///
     /// # Errors
-    /// When it has ended.
+    /// Fails if the router has exited.
     pub fn stats(&mut self) -> Result<RouterStats, BenchError> {
-        // As above.
+        // A router that has exited breaks this pipe, too.
         let _ = self.program.tell("stats");
-        self.hear(ANSWER)
+        self.receive_stats(ANSWER)
     }
 
-    /// Removes all states of its firewall, and waits until every worker has.
+    /// Removes all states of the router's firewall, and waits until every worker has done so.
     ///
     /// # Errors
-    /// When it has ended, or a worker does not answer.
+    /// Fails if the router has exited or a worker does not answer.
     pub fn forget_states(&mut self) -> Result<RouterStats, BenchError> {
         let _ = self.program.tell("forget");
-        self.hear(ANSWER)
+        self.receive_stats(ANSWER)
     }
 
-    /// Waits until the threads of so many workers show by their names, which each gives itself
-    /// when it first runs; false if they do not in time.
-    fn shows_workers(&self, workers: u16) -> bool {
+    /// Waits until this number of workers is visible by thread name, which each thread sets when it
+    /// first runs; false if the time limit passes.
+    fn wait_for_workers(&self, workers: u16) -> bool {
         let deadline = Instant::now() + NAMING;
         while self.workers().len() < usize::from(workers) {
             if Instant::now() >= deadline {
@@ -225,7 +224,7 @@ impl Process {
         true
     }
 
-    /// Thread ids of its workers.
+    /// Thread ids of the router's workers.
     pub fn workers(&self) -> Vec<u32> {
         self.program.threads("router/")
     }
@@ -233,15 +232,15 @@ impl Process {
     /// Stops the router and returns its final counters.
     ///
     /// # Errors
-    /// When it exited earlier, or with an error.
+    /// Fails if the router exited earlier, or with an error.
     pub fn stop(mut self) -> Result<RouterStats, BenchError> {
         let _ = self.program.tell("stop");
-        let stats = self.hear(ANSWER)?;
+        let stats = self.receive_stats(ANSWER)?;
         let ended = self.program.wait(ANSWER);
         if ended.well { Ok(stats) } else { Err(self.failed(&ended.errors, &ended.status)) }
     }
 
-    fn hear(&mut self, patience: Duration) -> Result<RouterStats, BenchError> {
+    fn receive_stats(&mut self, patience: Duration) -> Result<RouterStats, BenchError> {
         let line = match self.program.hear(patience) {
             Some(line) => line,
             None => {
@@ -258,13 +257,14 @@ impl Process {
     }
 
     fn failed(&self, errors: &str, status: &str) -> BenchError {
-        let said = errors.trim();
-        let why = if said.is_empty() { format!("it ended: {status}") } else { said.to_owned() };
+        let message = errors.trim();
+        let why =
+            if message.is_empty() { format!("it ended: {status}") } else { message.to_owned() };
         BenchError::Program { command: "fwdlab route".into(), host: self.name.clone(), why }
     }
 }
 
-/// How packets reach the router.
+/// Connection that carries packets to the router.
 #[derive(Clone, Debug)]
 pub enum Wires {
     /// Shared memory: one file path per queue.
@@ -273,8 +273,8 @@ pub enum Wires {
     Sockets,
 }
 
-/// The set-up of a router between `links` for a variant, bound to `cpus`. Files that the
-/// experiment names lie in the directory `files`.
+/// Setup of a router between `links` for a variant, bound to `cpus`. The directory `files` contains
+/// the files that the experiment names.
 pub fn setup(
     settings: &Settings,
     cpus: &[u16],
@@ -284,11 +284,11 @@ pub fn setup(
 ) -> RouterSetup {
     let (dut, router) = (&settings.dut, &settings.dut.router);
     let family = settings.traffic.family;
-    // The first routes are those of a Linux DUT; routes beyond the traffic's own
-    // destinations have prefix lengths distributed as in the Internet.
+    // The first routes are those of a Linux DUT; routes beyond the traffic's own destinations have
+    // prefix lengths distributed like the Internet's.
     let destinations = settings.traffic.flows.destinations;
-    let written = dut.routes.clamp(2, destinations + 2);
-    let listed = routes::prefixes(family, written, destinations, links);
+    let listed_count = dut.routes.clamp(2, destinations + 2);
+    let listed = routes::prefixes(family, listed_count, destinations, links);
     let mut setup = RouterSetup {
         workers: dut.queues,
         cpus: cpus.to_vec(),
@@ -298,7 +298,7 @@ pub fn setup(
         firewall: rules(&dut.firewall, settings.traffic.directions),
         state: router.state,
         state_limit: router.state_limit,
-        // What is measured is a table that holds what it holds.
+        // Drop new states if the table is full: evicting old ones would change what is measured.
         state_full: FullTable::Drop,
         entropy_harvest: router.entropy_harvest,
         icmp_redirect: dut.icmp_redirect,
@@ -309,7 +309,7 @@ pub fn setup(
                 format!("{address}/{length} via {via}")
             })
             .collect(),
-        synthesised: synthesised(family, dut.routes.saturating_sub(written)),
+        synthesised: synthesised(family, dut.routes.saturating_sub(listed_count)),
         routes_file: router
             .routes_file
             .as_ref()
@@ -318,7 +318,7 @@ pub fn setup(
     };
     match wires {
         Wires::Memory(paths) => setup.circuits = paths.clone(),
-        // What the kernel gave a queue says little about flows.
+        // The queue that the kernel chose says little about flows.
         Wires::Sockets => setup.rss = dut.queues > 1,
     }
     let port = match router.port {
@@ -332,7 +332,7 @@ pub fn setup(
             port,
             mac: Some(mac::text(*mac)),
             mtu: Some(1500),
-            // Our own senders leave none to a device, and looking at them costs time.
+            // fwdlab's senders never leave checksums to a device, and checking them costs time.
             checksums: ChecksumKind::Trust,
             addresses: addresses.iter().map(|(a, length)| format!("{a}/{length}")).collect(),
             ..InterfaceSetup::default()
@@ -357,13 +357,13 @@ fn synthesised(family: Family, count: u32) -> Option<Synthesised> {
     (count > 0).then_some(Synthesised { inet, inet6, via, seed: 1 })
 }
 
-/// A firewall in the router's syntax, equivalent rule by rule to [`super::nft`].
+/// A firewall in the router's syntax, equivalent rule by rule to [`super::linux::nft`].
 fn rules(firewall: &Firewall, directions: Directions) -> String {
     let mut text = String::new();
     let mut pass = |state: &str| {
-        for way in directions.ways() {
+        for direction in directions.ways() {
             for (words, family) in [("inet", Family::Inet), ("inet6", Family::Inet6)] {
-                let [from, to] = way.map(|side| routed_prefix(family, side));
+                let [from, to] = direction.map(|side| routed_prefix(family, side));
                 text += &format!("pass in {words} proto udp from {from} to {to}{state}\n");
             }
         }
@@ -379,13 +379,13 @@ fn rules(firewall: &Firewall, directions: Directions) -> String {
             }
             text += "pass in\n";
         }
-        Firewall::Ruleset { text: written, .. } => text.clone_from(written),
+        Firewall::Ruleset { text: ruleset, .. } => text.clone_from(ruleset),
     }
     text
 }
 
-/// What a router counts, each counter with its class.
-fn own(stats: &RouterStats) -> Vec<Own> {
+/// Counters of a router with their classes.
+fn program_counters(stats: &RouterStats) -> Vec<Own> {
     let mut all = vec![Own::new("received", Class::Received, stats.received)];
     all.extend(stats.counters.iter().map(|(name, n, of)| Own::new(name, *of, *n)));
     let missed = stats.missed.iter();
@@ -403,7 +403,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_set_up_says_what_the_settings_say() {
+    fn setup_follows_the_settings() {
         let mut settings = Settings::default();
         settings.dut.queues = 3;
         settings.dut.routes = 1000;
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_router_answers_is_no_loss() {
+    fn answered_packets_are_not_counted_as_loss() {
         let stats = RouterStats {
             received: 10,
             counters: vec![
@@ -432,7 +432,10 @@ mod tests {
             missed: vec![("d0".into(), 3)],
             ..RouterStats::default()
         };
-        let classes: Vec<_> = own(&stats).into_iter().map(|own| (own.name, own.class)).collect();
+        let classes: Vec<_> = program_counters(&stats)
+            .into_iter()
+            .map(|counter| (counter.name, counter.class))
+            .collect();
         let expected = [
             ("received", Class::Received),
             ("forwarded", Class::Forwarded),

@@ -1,12 +1,11 @@
 //! Static routes, as text for `ip -batch`.
 //!
-//! The first two lead to the two sides. The next are host routes to the traffic's
-//! destinations, so that lookups match them; the rest fill the table with prefixes
-//! that no test packet matches: /30 within 10.192.0.0/10 (IPv4), /80 within
-//! 2001:2:0:c000::/56 (IPv6). A kernel's table gets no routes outside of these ranges:
-//! they could divert the management traffic of the machine.
+//! The first two lead to the two sides. The next are host routes to the traffic's destinations, so
+//! that lookups match them; the rest fill the table with prefixes that no test packet matches: /30
+//! within 10.192.0.0/10 (IPv4), /80 within 2001:2:0:c000::/56 (IPv6). A kernel's table gets no
+//! routes outside these ranges: they could divert the management traffic of the machine.
 //!
-//! Does not apply to the software router, whose table no other traffic uses.
+//! These limits do not apply to the software router, whose table no other traffic uses.
 
 use crate::links::overlaps;
 use crate::links::{Link, Links};
@@ -15,10 +14,10 @@ use fwdlab_packet::address::{Family, Side, flow_address, peer_address, routed_pr
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Where IPv4 routes that fill the table lie.
+/// Range of the IPv4 routes that fill the table.
 pub const FILLED_INET: (Ipv4Addr, u8) = (Ipv4Addr::new(10, 192, 0, 0), 10);
-/// Where IPv6 routes that fill the table lie: in the benchmark's own prefix, where it has
-/// neither links nor flows.
+/// Range of the IPv6 routes that fill the table: the part of the benchmark's own prefix without
+/// links or flows.
 pub const FILLED_INET6: (Ipv6Addr, u8) = (Ipv6Addr::new(0x2001, 2, 0, 0xc000, 0, 0, 0, 0), 56);
 /// Prefix length of the IPv4 routes that fill the table.
 const FILLER_INET: u8 = 30;
@@ -34,15 +33,15 @@ pub struct Route {
     pub prefix: (IpAddr, u8),
     /// Next hop.
     pub via: String,
-    /// Interface that leads there.
+    /// Interface that leads to the next hop.
     pub interface: String,
 }
 
-/// `count` routes (at least two) of one address family; `destinations` is the number of
+/// Returns `count` routes (at least two) of one address family; `destinations` is the number of
 /// destination addresses of the traffic. At most [`FILLERS_MAX`] fill the table.
 pub fn prefixes(family: Family, count: u32, destinations: u32, links: &Links) -> Vec<Route> {
     let sides = [(Side::Sender, &links.ingress), (Side::Receiver, &links.egress)];
-    let (length, whole) = match family {
+    let (length, full_length) = match family {
         Family::Inet => (FILLER_INET, 32),
         Family::Inet6 => (FILLER_INET6, 128),
     };
@@ -55,18 +54,18 @@ pub fn prefixes(family: Family, count: u32, destinations: u32, links: &Links) ->
         let prefix = crate::links::prefix(routed_prefix(family, side));
         prefix.map(|prefix| route(prefix, side, link))
     });
-    let further = count.saturating_sub(2).min(destinations.saturating_add(FILLERS_MAX));
-    let further = (0..further).map(|n| {
+    let additional = count.saturating_sub(2).min(destinations.saturating_add(FILLERS_MAX));
+    let additional = (0..additional).map(|n| {
         let prefix = match n.checked_sub(destinations) {
-            None => (flow_address(family, Side::Receiver, n), whole),
+            None => (flow_address(family, Side::Receiver, n), full_length),
             Some(n) => (filler(family, n), length),
         };
         route(prefix, Side::Receiver, &links.egress)
     });
-    first.into_iter().flatten().chain(further).collect()
+    first.into_iter().flatten().chain(additional).collect()
 }
 
-/// Address of prefix `n` of those that fill the table.
+/// Address of the `n`th prefix that fills the table.
 fn filler(family: Family, n: u32) -> IpAddr {
     match family {
         Family::Inet => Ipv4Addr::from(FILLED_INET.0.to_bits() + (n << (32 - FILLER_INET))).into(),
@@ -77,8 +76,7 @@ fn filler(family: Family, n: u32) -> IpAddr {
     }
 }
 
-/// Fails if one of the routes covers an address that the laboratory's management traffic
-/// uses.
+/// Fails if a route covers an address that the laboratory's management traffic uses.
 ///
 /// # Errors
 /// Names the route, the address that it covers, and the remedy.
@@ -107,11 +105,11 @@ pub fn keep_ways(routes: &[Route], links: &Links) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// [`keep_ways`] for every route that a variant's DUT gets: those of its traffic's family,
-/// and both of the other one.
+/// Applies [`keep_ways`] to every route of a variant's DUT: the routes of its traffic's family, and
+/// both routes of the other family.
 ///
 /// # Errors
-/// As there.
+/// The errors of [`keep_ways`].
 pub fn keep_ways_of(
     settings: &fwdlab_model::settings::Settings,
     links: &Links,
@@ -119,21 +117,21 @@ pub fn keep_ways_of(
     if links.ways.is_empty() {
         return Ok(());
     }
-    let own = settings.traffic.family;
+    let traffic_family = settings.traffic.family;
     [Family::Inet, Family::Inet6].into_iter().try_for_each(|family| {
-        let count = if family == own { settings.dut.routes } else { 2 };
+        let count = if family == traffic_family { settings.dut.routes } else { 2 };
         keep_ways(&prefixes(family, count, settings.traffic.flows.destinations, links), links)
     })
 }
 
-/// The first peer of a side; the plan's address where it has none.
+/// The first peer of a side; the default address if it has none.
 fn next_hop(family: Family, side: Side, link: &Link) -> String {
     let addresses = link.peers.iter().flat_map(|peer| &peer.addresses);
     let mut of_family = addresses.filter(|a| a.is_ipv4() == (family == Family::Inet));
     of_family.next().map_or_else(|| peer_address(family, side).to_owned(), ToString::to_string)
 }
 
-/// Text that adds routes, each with `more` words for ip(8).
+/// Text that adds routes, each with additional arguments `more` for ip(8).
 pub fn batch(routes: &[Route], more: &str) -> String {
     let mut text = String::new();
     for Route { prefix: (address, length), via, interface } in routes {
@@ -142,15 +140,15 @@ pub fn batch(routes: &[Route], more: &str) -> String {
     text
 }
 
-/// Number of prefixes in the main table by `/proc/net/fib_triestat`, which shows
-/// it without listing a million routes.
+/// Number of prefixes in the main table according to `/proc/net/fib_triestat`, which avoids listing
+/// a million routes.
 pub fn count_inet(fib_triestat: &str) -> Option<u64> {
     let main = fib_triestat.split("Main:").nth(1).unwrap_or(fib_triestat);
     let line = main.lines().find(|line| line.trim_start().starts_with("Prefixes:"))?;
     line.rsplit(char::is_whitespace).find(|w| !w.is_empty())?.parse().ok()
 }
 
-/// Number of entries by `/proc/net/rt6_stats` (fourth field, hexadecimal).
+/// Number of entries according to `/proc/net/rt6_stats` (fourth field, hexadecimal).
 pub fn count_inet6(rt6_stats: &str) -> Option<u64> {
     u64::from_str_radix(rt6_stats.split_whitespace().nth(3)?, 16).ok()
 }
@@ -164,10 +162,10 @@ mod tests {
     use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
     use std::collections::HashSet;
 
-    /// The most that the key `routes` takes.
+    /// Maximum value of the key `routes`.
     const ROUTES_MAX: u32 = FILLERS_MAX;
 
-    /// Everything that a kernel's table may get a route to.
+    /// All prefixes that a kernel's table may get routes to.
     fn allowed() -> [(IpAddr, u8); 3] {
         ["198.18.0.0/15", "10.192.0.0/10", "2001:2::/48"]
             .map(|text| crate::links::prefix(text).expect("a prefix"))
@@ -186,36 +184,36 @@ mod tests {
                 allowed.iter().any(|part| overlaps(route.prefix, *part) && length >= part.1);
             assert!(inside, "{address}/{length} of {count}");
         }
-        // Of an address of the traffic only its own route, and that to its side, know.
+        // Only its own route and its side's route match an address of the traffic.
         let fillers = &routes[(2 + destinations as usize).min(routes.len())..];
         let (first, last) = (fillers.first(), fillers.last());
         for n in [0, destinations / 2, destinations - 1] {
             for side in [Side::Sender, Side::Receiver] {
                 let flow = flow_address(family, side, n);
-                let whole = if flow.is_ipv4() { 32 } else { 128 };
+                let full_length = if flow.is_ipv4() { 32 } else { 128 };
                 let part = match family {
                     Family::Inet => (FILLED_INET.0.into(), FILLED_INET.1),
                     Family::Inet6 => (FILLED_INET6.0.into(), FILLED_INET6.1),
                 };
-                assert!(!overlaps((flow, whole), part), "{flow}");
+                assert!(!overlaps((flow, full_length), part), "{flow}");
                 for filler in [first, last].into_iter().flatten() {
                     assert!(overlaps(filler.prefix, part) && filler.prefix.1 >= part.1);
-                    assert!(!overlaps(filler.prefix, (flow, whole)));
+                    assert!(!overlaps(filler.prefix, (flow, full_length)));
                 }
             }
         }
         for link in links.both() {
             for &(address, length) in &link.addresses {
-                let whole = if address.is_ipv4() { 32 } else { 128 };
+                let full_length = if address.is_ipv4() { 32 } else { 128 };
                 for filler in fillers.iter().take(1000) {
-                    assert!(!overlaps(filler.prefix, (address, whole)), "{address}/{length}");
+                    assert!(!overlaps(filler.prefix, (address, full_length)), "{address}/{length}");
                 }
             }
         }
     }
 
     #[test]
-    fn routes_that_fill_a_table_lie_where_they_harm_nobody() {
+    fn fillers_never_overlap_traffic_or_links() {
         let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
         let mut runner = TestRunner::new_with_rng(Config { cases: 8, ..Config::default() }, rng);
         let counts = prop_oneof![2_u32..5000, 2_u32..200_000];
@@ -231,9 +229,9 @@ mod tests {
         }
     }
 
-    /// More routes than have a place are a fault of the file, by the key's own range.
+    /// The key's own range rejects more routes than fit.
     #[test]
-    fn an_experiment_can_ask_for_no_more_routes_than_have_a_place() {
+    fn routes_key_is_limited_to_the_fillers() {
         let text = |count: u32| format!("version = 1\n[dut]\nroutes = {count}\n");
         let load = |count| {
             fwdlab_model::load("e.toml", &text(count), &|_| Ok(Vec::new()))
@@ -245,9 +243,9 @@ mod tests {
     }
 
     #[test]
-    fn a_route_over_who_administers_is_refused() {
+    fn route_over_a_management_address_is_rejected() {
         let mut links = Links::of_namespaces();
-        let way = |text: &str, whose: &str| ProtectedRoute {
+        let protected = |text: &str, whose: &str| ProtectedRoute {
             network: crate::links::prefix(text).expect("a prefix"),
             whose: whose.to_owned(),
         };
@@ -255,24 +253,25 @@ mod tests {
             let found = prefixes(Family::Inet, routes, destinations, links);
             keep_ways(&found, links).err().map(|error| error.to_string())
         };
-        links.ways = vec![way("10.200.0.9/32", "the controller")];
+        links.ways = vec![protected("10.200.0.9/32", "the controller")];
         assert_eq!(refused(&links, 1000, 10), None, "so few do not reach that far");
         let error = refused(&links, 1_000_000, 10).expect("refused");
         for word in ["10.200.0.8/30", "the controller", "10.200.0.9", "fewer routes"] {
             assert!(error.contains(word), "{error}");
         }
-        links.ways = vec![way("198.19.9.9/32", "sender")];
+        links.ways = vec![protected("198.19.9.9/32", "sender")];
         assert!(refused(&links, 2, 10).expect("refused").contains("198.19.0.0/16"));
-        // A network of the DUT's own: what is longer takes addresses from it; what is
-        // shorter does not, the longest prefix wins.
-        links.ways = vec![way("10.192.1.0/24", "the DUT")];
+        // For a network of the DUT itself, a longer prefix takes addresses away; a shorter one does
+        // not, because the longest prefix wins.
+        links.ways = vec![protected("10.192.1.0/24", "the DUT")];
         assert!(refused(&links, 1000, 10).expect("refused").contains("10.192.1.0/30"));
-        links.ways = vec![way("198.18.7.0/24", "the DUT"), way("192.0.2.0/24", "the DUT")];
+        links.ways =
+            vec![protected("198.18.7.0/24", "the DUT"), protected("192.0.2.0/24", "the DUT")];
         assert_eq!(refused(&links, 1_000_000, 10), None);
     }
 
     #[test]
-    fn proc_files_are_read() {
+    fn route_counts_are_parsed_from_proc() {
         let text = "Basic info: size of leaf:\nMain:\n\tAver depth: 1\n\tLeaves: 3\n\tPrefixes:       1002\n";
         assert_eq!(count_inet(text), Some(1002));
         assert_eq!(count_inet6("000a 0005 0123 00ff 0000 0040 0000"), Some(255));

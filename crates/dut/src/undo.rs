@@ -1,22 +1,23 @@
 //! Undo list of a Linux DUT's changed settings, kept on the DUT itself.
 //!
-//! Each line of a file in `/run` undoes one change and is written before the change is
-//! made. If this process, its machine or the network fails, the next process restores
-//! everything. A reboot reverts the changes and clears `/run`, and so the list.
+//! Each line of a file in `/run` undoes one change and is written before the change is made. If
+//! this process, its machine or the network fails, the next process restores everything. A reboot
+//! reverts the changes and clears `/run`, including the list.
 
 use super::restore::SettingRestorer;
 use fwdlab_host::Host;
 use fwdlab_host::error::BenchError;
 
-/// Protocol number that marks our routes (ip-route(8)). Any number that is not assigned in
-/// /etc/iproute2/rt_protos will do.
+/// Protocol number that marks fwdlab's routes (ip-route(8)). Any number not assigned in
+/// /etc/iproute2/rt_protos works.
 const PROTOCOL: &str = "198";
 
-/// Notes lines. By cat, which says why they can't be written; shells don't.
+/// Script that appends lines to the list. It uses cat, which reports why writing fails; shells
+/// don't.
 const NOTE: &str = r#"mkdir -p /run/fwdlab-dut || exit 1
 for line; do printf '%s\n' "$line"; done | cat >>/run/fwdlab-dut/undo"#;
 
-/// Writes settings (pairs of path and value), recording each old value first.
+/// Script that writes settings (pairs of path and value), recording each old value first.
 const SET: &str = r#"mkdir -p /run/fwdlab-dut || exit 1
 while [ $# -gt 1 ]; do
 path=$1 value=$2; shift 2
@@ -27,8 +28,8 @@ printf 'set %s %s\n' "$path" "$old" | cat >>/run/fwdlab-dut/undo || exit 1
 printf '%s\n' "$value" >"$path" || { echo "$path: it refuses '$value'" >&2; exit 1; }
 done"#;
 
-/// Runs the undo lines in reverse order and reports failures: failed lines stay in the list,
-/// the others are removed.
+/// Script that runs the undo lines in reverse order and reports failures: failed lines stay in the
+/// list, the others are removed.
 const UNDO: &str = r#"list=/run/fwdlab-dut/undo; [ -e "$list" ] || exit 0
 rm -f "$list.kept"
 sed -n '1!G;h;$p' "$list" | while IFS= read -r line; do rest=${line#* }
@@ -45,7 +46,7 @@ esac; printf '%s\n' "$line" >>"$list.kept"; done
 sed -n '1!G;h;$p' "$list.kept" >"$list.new" && mv "$list.new" "$list" && rm "$list.kept"
 exit 1"#;
 
-/// The list on the DUT.
+/// Undo list on the DUT.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Undo;
 
@@ -84,15 +85,15 @@ impl SettingRestorer for Undo {
     }
 
     fn undo(&self, host: &dyn Host) -> Result<(), BenchError> {
-        script(host, UNDO, [].into_iter()).map_err(left)
+        script(host, UNDO, [].into_iter()).map_err(restore_error)
     }
 }
 
-/// Records why the DUT must be rebooted, and returns all reasons since the last boot: a
-/// reboot that failed or was interrupted is still due.
+/// Records the reasons for a reboot, and returns all reasons since the last boot: a reboot that
+/// failed or was interrupted is still due.
 ///
 /// # Errors
-/// When they can't be written or read.
+/// Fails if the reasons cannot be written or read.
 pub(super) fn reboot_for(host: &dyn Host, reasons: &[String]) -> Result<Vec<String>, BenchError> {
     const ADD: &str = r#"file=/run/fwdlab-reboot
 [ $# -eq 0 ] || for line; do printf '%s\n' "$line"; done | cat >>"$file" || exit 1
@@ -104,8 +105,8 @@ pub(super) fn reboot_for(host: &dyn Host, reasons: &[String]) -> Result<Vec<Stri
     Ok(host.run(&argv, "")?.lines().map(str::to_owned).collect())
 }
 
-/// The error for settings that a host refused to restore, with the place of the undo list.
-fn left(error: BenchError) -> BenchError {
+/// Error for settings that a host refused to restore, with the path of the undo list.
+fn restore_error(error: BenchError) -> BenchError {
     match error {
         BenchError::Program { host, why, .. } => BenchError::NotPutBack {
             host,
@@ -117,7 +118,7 @@ fn left(error: BenchError) -> BenchError {
     }
 }
 
-/// Runs a few lines of sh with arguments.
+/// Runs a short sh script with arguments.
 pub(super) fn script<'a>(
     host: &dyn Host,
     text: &'a str,
@@ -133,20 +134,20 @@ mod tests {
     use fwdlab_host::LocalHost;
     use std::fs;
 
-    /// The lines themselves, with another folder than `/run/fwdlab-dut`.
+    /// Runs a script with another directory than `/run/fwdlab-dut`.
     fn run(folder: &str, text: &str, arguments: &[&str]) -> Result<(), BenchError> {
         script(&LocalHost, &text.replace("/run/fwdlab-dut", folder), arguments.iter().copied())
     }
 
     #[test]
-    fn what_was_changed_comes_back_in_reverse_order() {
+    fn changes_are_undone_in_reverse_order() {
         let base = std::env::temp_dir().join(format!("fwdlab-undo-{}", std::process::id()));
         fs::create_dir_all(&base).expect("a directory");
         let path = |name: &str| base.join(name).display().to_string();
         let (folder, a, b) = (path("list"), path("a"), path("b"));
         fs::write(&a, "1 2\t3\n").expect("a");
         fs::write(&b, "same\n").expect("b");
-        // Nothing to undo, twice.
+        // Nothing to undo.
         run(&folder, UNDO, &[]).expect("nothing");
         run(&folder, SET, &[&a, "new", &b, "same", &a, "newer"]).expect("set");
         assert_eq!(fs::read_to_string(&a).expect("a"), "newer\n");
@@ -158,14 +159,14 @@ mod tests {
         assert_eq!(fs::read_to_string(&a).expect("a"), "1 2\t3\n");
         assert_eq!(fs::read_to_string(&b).expect("b"), "newer\n", "noted last, undone first");
         assert!(!base.join("list").exists());
-        // One that fails keeps the others from nothing.
+        // A failing line does not prevent the others.
         run(&folder, SET, &[&a, "x"]).expect("set");
         run(&folder, NOTE, &["run false"]).expect("noted");
         fs::create_dir(path("stuck")).expect("a directory, which can't be written");
         let stuck = format!("set {} old", path("stuck"));
         run(&folder, NOTE, &["run true", &stuck, &format!("set {} x", path("gone"))]).expect("ok");
         for _ in 0..2 {
-            let error = left(run(&folder, UNDO, &[]).expect_err("told")).to_string();
+            let error = restore_error(run(&folder, UNDO, &[]).expect_err("told")).to_string();
             for word in ["failed: false", "/stuck", "'old'", "/run/fwdlab-dut/undo", "next step"] {
                 assert!(error.contains(word), "{error}");
             }
@@ -173,7 +174,7 @@ mod tests {
             let list = fs::read_to_string(path("list/undo")).expect("the list");
             assert_eq!(list, format!("run false\n{stuck}\n"), "what was refused, in its order");
         }
-        // New changes come after what is left, and go by themselves.
+        // New changes follow the remaining lines and are undone independently.
         run(&folder, SET, &[&a, "y"]).expect("set");
         run(&folder, UNDO, &[]).expect_err("told");
         assert_eq!(fs::read_to_string(&a).expect("a"), "1 2\t3\n");
