@@ -3,7 +3,7 @@
 use fwdlab_packet::Flows;
 use std::fmt;
 
-/// How a generator iterates over a source and a destination range.
+/// Iteration of a generator over a source and a destination range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlowPattern {
     /// One range advances when the other wraps: every pair occurs.
@@ -15,7 +15,7 @@ pub enum FlowPattern {
 }
 
 impl FlowPattern {
-    /// The pattern that reaches all flows, for a generator without nested ranges.
+    /// Pattern that reaches all flows, for a generator without nested ranges.
     pub fn reaching_all(flows: Flows) -> FlowPattern {
         match FlowPattern::Lockstep.flows(flows)
             == u64::from(flows.sources) * u64::from(flows.destinations)
@@ -34,7 +34,7 @@ impl FlowPattern {
         }
     }
 
-    /// Pattern and number of flows in words, for the record's facts.
+    /// Pattern and number of flows as text, for the record's facts.
     pub fn describe(self, flows: Flows) -> String {
         format!("{} of {}: {self}", self.flows(flows), FlowPattern::Nested.flows(flows))
     }
@@ -65,7 +65,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn together_is_what_counting_finds(sources in 1u32..40, destinations in 1u32..40) {
+        fn lockstep_flows_match_an_enumeration(sources in 1u32..40, destinations in 1u32..40) {
             let pairs: BTreeSet<(u32, u32)> =
                 (0..sources * destinations).map(|n| (n % sources, n % destinations)).collect();
             let flows = Flows { sources, destinations };
@@ -76,10 +76,10 @@ mod tests {
     }
 
     #[test]
-    fn twenty_by_a_hundred_is_a_hundred_for_some() {
+    fn lockstep_of_20_by_100_reaches_only_100_flows() {
         let flows = Flows { sources: 20, destinations: 100 };
         assert_eq!(FlowPattern::reaching_all(flows), FlowPattern::RandomDestination);
-        let told = FlowPattern::Lockstep.describe(flows);
-        assert_eq!(told, "100 of 2000: both ranges advance with every packet");
+        let description = FlowPattern::Lockstep.describe(flows);
+        assert_eq!(description, "100 of 2000: both ranges advance with every packet");
     }
 }

@@ -1,8 +1,8 @@
-//! Interface counters: the receiver for generators without one, and a cross-check for the
+//! Interface counters: they replace the receiver for generators without one and cross-check the
 //! others.
 //!
-//! Sources: Linux, `Documentation/ABI/testing/sysfs-class-net-statistics`; FreeBSD,
-//! netstat(1). They count every packet, not only the generator's.
+//! Sources: Linux, `Documentation/ABI/testing/sysfs-class-net-statistics`; FreeBSD, netstat(1). The
+//! counters include every packet, not only the generator's.
 
 use fwdlab_host::Host;
 use fwdlab_host::error::BenchError;
@@ -36,7 +36,7 @@ impl<'a> InterfaceCounter<'a> {
     /// Detects the host's operating system and checks that the counters can be read.
     ///
     /// # Errors
-    /// When there is no such interface.
+    /// Fails if there is no such interface.
     pub fn new(host: &'a dyn Host, interface: &str) -> Result<InterfaceCounter<'a>, BenchError> {
         let is_linux = host.run(&["uname", "-s"], "")?.trim() == "Linux";
         let counter = InterfaceCounter { host, interface: interface.to_owned(), is_linux };
@@ -44,15 +44,15 @@ impl<'a> InterfaceCounter<'a> {
         Ok(counter)
     }
 
-    /// Counters now.
+    /// Reads the counters.
     ///
     /// # Errors
-    /// When the host doesn't answer, or not as expected.
+    /// Fails if the host does not answer, or answers in another format.
     pub fn read(&self) -> Result<InterfaceReading, BenchError> {
         let (text, reading) = if self.is_linux {
             let directory = format!("/sys/class/net/{}/statistics", self.interface);
             let files = FILES.map(|file| format!("{directory}/{file}"));
-            // One program reads all: over ssh each call takes a round trip.
+            // A single program reads all files: over ssh each call takes a round trip.
             let mut argv = vec!["cat"];
             argv.extend(files.iter().map(String::as_str));
             let text = self.host.run(&argv, "")?;
@@ -71,7 +71,7 @@ impl<'a> InterfaceCounter<'a> {
     }
 }
 
-/// The files of [`InterfaceReading`], one number each.
+/// Parses the files of [`InterfaceReading`], one number each.
 pub fn parse_sysfs(text: &str) -> Option<InterfaceReading> {
     let values: Vec<u64> =
         text.split_whitespace().map(|word| word.parse().ok()).collect::<Option<_>>()?;
@@ -80,16 +80,15 @@ pub fn parse_sysfs(text: &str) -> Option<InterfaceReading> {
     };
     Some(InterfaceReading {
         received,
-        // Drivers that count what their ring had no room for as dropped, too, count it
-        // in both.
+        // Some drivers count packets dropped because of a full ring in both counters.
         receiver_dropped: dropped.max(missed),
         sent,
         unsent: tx_dropped.saturating_add(tx_errors),
     })
 }
 
-/// The link's row of `netstat -I IF -b -n`. A column is found by its heading counted from
-/// the right: interfaces without a MAC leave the address empty.
+/// Parses the link's row of `netstat -I IF -b -n`. A column is found by the position of its heading
+/// from the right: interfaces without a MAC have an empty address.
 pub fn parse_netstat(text: &str) -> Option<InterfaceReading> {
     let mut lines = text.lines();
     let heading: Vec<&str> = lines.next()?.split_whitespace().collect();
@@ -107,7 +106,7 @@ pub fn parse_netstat(text: &str) -> Option<InterfaceReading> {
     })
 }
 
-/// Interface counters before and after, to cross-check a generator.
+/// Interface counters before and after a trial, to cross-check a generator.
 #[derive(Default)]
 pub(super) struct InterfaceCounters<'a> {
     counter: Option<InterfaceCounter<'a>>,
@@ -115,15 +114,15 @@ pub(super) struct InterfaceCounters<'a> {
 }
 
 impl<'a> InterfaceCounters<'a> {
-    /// First reading; an interface that can't be read is not an error.
+    /// Takes the first reading; an interface that cannot be read is not an error.
     pub(super) fn new(host: &'a dyn Host, interface: &str) -> InterfaceCounters<'a> {
         let counter = InterfaceCounter::new(host, interface).ok();
         let before = counter.as_ref().and_then(|counter| counter.read().ok()).unwrap_or_default();
         InterfaceCounters { counter, before }
     }
 
-    /// The increment of the counter that `column` selects, with the expected value; or a remark
-    /// why it is not available.
+    /// Increment of the counter that `column` selects, with the expected value; the error is a
+    /// remark that explains why it is unavailable.
     pub(super) fn testify(
         &self,
         name: &str,
@@ -163,7 +162,7 @@ ix0       - 198.18.0.0/24 198.18.0.2              12     -     -       1008     
 ";
 
     #[test]
-    fn freebsd_s_counters_are_those_of_the_link() {
+    fn freebsd_counters_are_parsed_from_the_link_row() {
         let reading =
             InterfaceReading { received: 123_456, receiver_dropped: 7, sent: 654_321, unsent: 3 };
         assert_eq!(parse_netstat(NETSTAT), Some(reading));
@@ -178,33 +177,33 @@ ix0       - 198.18.0.0/24 198.18.0.2              12     -     -       1008     
     }
 
     #[test]
-    fn linux_s_counters_are_read_where_they_are() {
+    fn linux_counters_are_read_from_sysfs() {
         let counter = InterfaceCounter::new(&LocalHost, "lo").expect("an interface");
         let before = counter.read().expect("counters");
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
-        let there = socket.local_addr().expect("an address");
-        socket.send_to(b"x", there).expect("sent");
+        let address = socket.local_addr().expect("an address");
+        socket.send_to(b"x", address).expect("sent");
         let after = counter.read().expect("counters");
         assert!(after.sent > before.sent && after.received > before.received);
         assert!(InterfaceCounter::new(&LocalHost, "no-such-interface").is_err());
     }
 
     #[test]
-    fn a_witness_that_stands_still_is_told() {
+    fn stalled_interface_counter_is_reported() {
         let mut host = FakeHost::default();
         host.outputs.insert("uname -s".into(), "FreeBSD\n".into());
         host.outputs.insert("netstat -I".into(), NETSTAT.into());
-        let witness = InterfaceCounters::new(&host, "ix0");
-        let remark = witness.testify("sent", 5, |reading| reading.sent).expect_err("stands still");
+        let counters = InterfaceCounters::new(&host, "ix0");
+        let remark = counters.testify("sent", 5, |reading| reading.sent).expect_err("stands still");
         assert!(remark.contains("counters of ix0 stand still"), "{remark}");
-        assert!(witness.testify("sent", 0, |reading| reading.sent).is_ok());
+        assert!(counters.testify("sent", 0, |reading| reading.sent).is_ok());
         let none = InterfaceCounters::new(&LocalHost, "no-such-interface");
         assert!(none.testify("sent", 5, |reading| reading.sent).is_err());
     }
 
     proptest! {
         #[test]
-        fn any_text_is_survived(text in "(<Link#|Ipkts|Opkts|[ \n0-9a-z])*") {
+        fn parsers_accept_any_text(text in "(<Link#|Ipkts|Opkts|[ \n0-9a-z])*") {
             let _ = parse_netstat(&text);
             let _ = parse_sysfs(&text);
         }

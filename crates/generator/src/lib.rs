@@ -1,8 +1,8 @@
 //! External traffic generators, behind one trait.
 //!
-//! Their packets carry no phase, so the counts of the window are the differences between
-//! readings at its edges. Packets in flight at an edge are in neither count or in both:
-//! [`Capabilities::edges`] says how exact that is.
+//! Their packets carry no phase, so the counts of the window are the differences between readings
+//! at its edges. Packets in flight at an edge are in neither count or in both:
+//! [`Capabilities::edges`] describes the accuracy.
 
 mod flow_pattern;
 pub mod interface;
@@ -41,26 +41,26 @@ pub struct Load {
     pub stream: Stream,
     /// MAC of the sending interface.
     pub source_mac: [u8; 6],
-    /// MAC that frames are sent to: the DUT's, or the receiver's for the ceiling.
+    /// Destination MAC of frames: the DUT's, or the receiver's when measuring the ceiling.
     pub next_hop_mac: [u8; 6],
-    /// Packets per second of this sender; none for as fast as possible.
+    /// Packets per second of this sender; `None` for as fast as possible.
     pub rate_pps: Option<f64>,
     /// Maximum duration of the traffic: a generator stops by then if its controller has died.
     pub at_most: Duration,
 }
 
-/// What a generator can do.
+/// Capabilities of a generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     /// Supports a paced rate.
     pub paced: bool,
     /// Supports IPv6.
     pub inet6: bool,
-    /// How exactly its counts can be divided among phases.
+    /// Accuracy of dividing its counts among phases.
     pub edges: Edges,
 }
 
-/// How exactly a generator's counts can be divided among phases.
+/// Accuracy of dividing a generator's counts among phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edges {
     /// Each packet carries its phase.
@@ -72,7 +72,7 @@ pub enum Edges {
 }
 
 impl Edges {
-    /// How exact the window's counts are, in words for a report.
+    /// Accuracy of the window's counts as text for a report.
     pub fn describe(self) -> String {
         match self {
             Edges::Exact => "exact: each packet says its phase".to_owned(),
@@ -105,7 +105,7 @@ pub struct Counted {
 pub struct Outcome {
     /// Final counters.
     pub counted: Counted,
-    /// Its own and the interfaces' counters, with expected values.
+    /// The generator's own and the interfaces' counters, with expected values.
     pub counters: Vec<Counter>,
     /// Facts for the record: version, build, options, ...
     pub facts: BTreeMap<String, String>,
@@ -113,22 +113,22 @@ pub struct Outcome {
     pub remarks: Vec<String>,
 }
 
-/// Where a generator sends and where it receives.
+/// Hosts, interfaces and CPUs of a generator's sender and receiver.
 #[derive(Clone)]
 pub struct GeneratorHosts<'a> {
-    /// Host that sends.
+    /// Sending host.
     pub sender: &'a dyn Host,
-    /// Its interface (of testpmd also a PCI address, of a server its port's name).
+    /// Sending interface (also a PCI address for testpmd, a port name for a server).
     pub sender_interface: String,
-    /// CPUs that send; none for the generator's own choice.
+    /// Sending CPUs; empty for the generator's own choice.
     pub sender_cpus: Vec<u16>,
-    /// Host that receives.
+    /// Receiving host.
     pub receiver: &'a dyn Host,
-    /// Its interface.
+    /// Receiving interface.
     pub receiver_interface: String,
-    /// CPUs that receive.
+    /// Receiving CPUs.
     pub receiver_cpus: Vec<u16>,
-    /// Where a server listens: `host:port` of TRex, the URL of an OTG server.
+    /// Address of a server: `host:port` of TRex, the URL of an OTG server.
     pub server: Option<String>,
     /// Further options; their meaning depends on the generator.
     pub options: Vec<String>,
@@ -146,11 +146,11 @@ impl fmt::Debug for GeneratorHosts<'_> {
     }
 }
 
-/// The generator of a kind; nothing is started yet.
+/// Creates a generator of this kind without starting anything.
 ///
 /// # Errors
-/// For fwdlab's own senders, which are no [`Generator`], and for a server that is not
-/// named.
+/// Fails for fwdlab's own senders, which do not implement [`Generator`], and if a required server
+/// is not named.
 pub fn open<'a>(
     kind: GeneratorKind,
     ends: GeneratorHosts<'a>,
@@ -169,13 +169,13 @@ pub fn open<'a>(
     })
 }
 
-/// Six bytes as `02:00:00:00:00:01`.
+/// Formats six bytes as `02:00:00:00:00:01`.
 pub fn mac(bytes: [u8; 6]) -> String {
     bytes.map(|byte| format!("{byte:02x}")).join(":")
 }
 
-/// Counters of a server that refreshes them now and then: reads until they change, which
-/// they should within `longest`.
+/// Reads counters of a server with periodic updates: repeats until they change, for at most
+/// `longest`.
 fn until_changed(
     longest: Duration,
     mut read: impl FnMut() -> Result<Counted, BenchError>,
@@ -196,32 +196,32 @@ pub trait Generator {
     /// Name as in experiment files.
     fn name(&self) -> &'static str;
 
-    /// What it can do.
+    /// Capabilities of the generator.
     fn capabilities(&self) -> Capabilities;
 
     /// Starts the receiver, then the sender, up to the moment before the first packet.
     ///
     /// # Errors
-    /// When a program is missing, or one is not ready in time.
+    /// Fails if a program is missing or not ready in time.
     fn prepare(&mut self, load: &Load) -> Result<(), BenchError>;
 
     /// Starts sending.
     ///
     /// # Errors
-    /// When it can't.
+    /// Fails if sending cannot start.
     fn start(&mut self) -> Result<(), BenchError>;
 
     /// Counters so far.
     ///
     /// # Errors
-    /// When one end has died, with its last lines.
+    /// Fails if one end has died; the error quotes its last lines.
     fn counted(&mut self) -> Result<Counted, BenchError>;
 
-    /// Counters newer than this call: for a generator with periodic reports this waits for the
-    /// next report of both ends, so that two such calls enclose a whole number of reports.
+    /// Counters newer than this call: a generator with periodic reports waits for the next report
+    /// of both ends, so that two such calls enclose a whole number of reports.
     ///
     /// # Errors
-    /// As [`Generator::counted`].
+    /// The errors of [`Generator::counted`].
     fn fresh(&mut self) -> Result<Counted, BenchError> {
         self.counted()
     }
@@ -229,12 +229,12 @@ pub trait Generator {
     /// Stops sending; the receiver continues.
     ///
     /// # Errors
-    /// When the sender has failed.
+    /// Fails if the sender has failed.
     fn stop(&mut self) -> Result<(), BenchError>;
 
     /// Stops the receiver.
     ///
     /// # Errors
-    /// When it has failed.
+    /// Fails if the receiver has failed.
     fn finish(&mut self) -> Result<Outcome, BenchError>;
 }

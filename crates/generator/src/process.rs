@@ -5,7 +5,7 @@ use fwdlab_host::{Ended, Host, Running};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Lines that an error quotes.
+/// Number of lines that an error quotes.
 const LAST: usize = 5;
 
 /// Result of waiting for a line.
@@ -25,11 +25,11 @@ pub(super) struct Talk {
 }
 
 impl Talk {
-    /// Starts a program and reads standard error too: some generators report there. The words
-    /// are passed as arguments and not interpreted by a shell.
+    /// Starts a program and also reads its standard error: some generators report there. The words
+    /// are passed as arguments, without interpretation by a shell.
     ///
     /// # Errors
-    /// As [`Host::spawn`].
+    /// The errors of [`Host::spawn`].
     pub(super) fn start(host: &dyn Host, words: &[String]) -> Result<Talk, BenchError> {
         let mut argv = vec!["sh", "-c", "exec \"$@\" 2>&1", "sh"];
         argv.extend(words.iter().map(String::as_str));
@@ -38,7 +38,7 @@ impl Talk {
         Ok(Talk { running, command, host, last: VecDeque::new() })
     }
 
-    /// The next line, unless it times out.
+    /// Waits for the next line.
     pub(super) fn hear(&mut self, patience: Duration) -> Heard {
         let begin = Instant::now();
         match self.running.hear(patience) {
@@ -49,27 +49,27 @@ impl Talk {
                 self.last.push_back(line.clone());
                 Heard::Line(line)
             }
-            // Only the silence of a program that has ended is shorter than was waited for.
+            // Only a program that has exited returns before the timeout.
             None if begin.elapsed() < patience => Heard::Ended,
             None => Heard::Silence,
         }
     }
 
-    /// Reads until `is_it` accepts a line, and returns it.
+    /// Reads until `is_it` accepts a line, and returns the line.
     ///
     /// # Errors
-    /// When it ends before, or takes longer than `patience`.
+    /// Fails if the program exits first or `patience` runs out.
     pub(super) fn hear_until(
         &mut self,
         what: &str,
         patience: Duration,
-        mut is_it: impl FnMut(&str) -> bool,
+        mut accepts: impl FnMut(&str) -> bool,
     ) -> Result<String, BenchError> {
         let deadline = Instant::now() + patience;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.hear(left.max(Duration::from_millis(1))) {
-                Heard::Line(line) if is_it(&line) => return Ok(line),
+                Heard::Line(line) if accepts(&line) => return Ok(line),
                 Heard::Line(_) if !left.is_zero() => {}
                 Heard::Ended => return Err(self.died()),
                 Heard::Line(_) | Heard::Silence => {
@@ -80,25 +80,25 @@ impl Talk {
         }
     }
 
-    /// As [`Running::tell`].
+    /// Like [`Running::tell`].
     ///
     /// # Errors
-    /// When it reads no more, with its last lines.
+    /// Fails if the program no longer reads.
     pub(super) fn tell(&mut self, line: &str) -> Result<(), BenchError> {
         self.running.tell(line)
     }
 
-    /// As [`Running::interrupt`].
+    /// Like [`Running::interrupt`].
     pub(super) fn interrupt(&mut self) {
         self.running.interrupt();
     }
 
-    /// As [`Running::wait`].
+    /// Like [`Running::wait`].
     pub(super) fn wait(&mut self, patience: Duration) -> Ended {
         self.running.wait(patience)
     }
 
-    /// An error of this program with its last lines.
+    /// An error of this program that quotes its last lines.
     pub(super) fn error(&self, why: &str) -> BenchError {
         let last = self.last.iter().map(|line| line.trim()).filter(|line| !line.is_empty());
         let last = last.collect::<Vec<_>>().join("; ");
@@ -109,7 +109,7 @@ impl Talk {
         BenchError::Program { command: self.command.clone(), host: self.host.clone(), why }
     }
 
-    /// The error of a program that should still run.
+    /// Error for a program that should still be running.
     pub(super) fn died(&mut self) -> BenchError {
         let ended = self.running.wait(Duration::from_secs(1));
         self.error(&format!("it ended before its time ({})", ended.status))

@@ -1,16 +1,15 @@
 //! DPDK's testpmd as a sender (forward mode `txonly`), at its prompt.
 //!
-//! It sends IPv4 as fast as it can; on an interface of a Linux kernel that kernel keeps a rate for
-//! it (`pace.rs`), and what the interface counts is what was sent. Its flows differ from the load's: with
-//! `--txonly-multi-flow` it derives source addresses from the destination (DPDK 22.11:
-//! 198.19.1.1, 198.19.3.1, ..., 128 per sending CPU). It does not receive here: arrivals
-//! are counted at the receiver's interface. Its rates (`Tx-pps`) are not used: the first
-//! one after clearing the counters is meaningless.
-//! Source: the testpmd application user guide of DPDK.
+//! testpmd sends IPv4 as fast as it can. On an interface of the Linux kernel the kernel paces it
+//! (`shaper.rs`), and the interface's counter is the number of packets sent. Its flows differ from
+//! the load's: with `--txonly-multi-flow` it derives source addresses from the destination (DPDK
+//! 22.11: 198.19.1.1, 198.19.3.1, ..., 128 per sending CPU). It does not receive here: the
+//! receiver's interface counts arrivals. Its rates (`Tx-pps`) are not used: the first one after
+//! clearing the counters is meaningless. Source: the testpmd application user guide of DPDK.
 //!
-//! `options` are further words, those of the EAL before `--`, testpmd's own after it. An
-//! interface `0000:05:00.0` is a PCI device; another name is one of the kernel's, which
-//! DPDK drives by AF_PACKET unless the options name a device (`-a`, `--vdev`).
+//! `options` are further arguments: arguments of the EAL before `--`, testpmd's own after it. An
+//! interface `0000:05:00.0` is a PCI device; any other name is an interface of the kernel, which
+//! DPDK drives through AF_PACKET unless the options name a device (`-a`, `--vdev`).
 
 use super::interface::{InterfaceCounter, InterfaceCounters, InterfaceReading};
 use super::load_check::LoadCheck;
@@ -26,9 +25,9 @@ use std::time::{Duration, Instant};
 
 /// Time limit for the first prompt: DPDK clears hugepages first.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Longest that what it has handed over may take to leave a paced interface.
+/// Time limit for packets to leave a paced interface after testpmd has stopped.
 const DRAINED: Duration = Duration::from_secs(10);
-/// Silence of that interface after which nothing more is to come.
+/// Interval without transmission after which the interface counts as drained.
 const STILL: Duration = Duration::from_millis(100);
 
 /// A testpmd that sends, and an interface that receives.
@@ -38,16 +37,16 @@ pub struct Testpmd<'a> {
     talk: Option<Talk>,
     receiver: Option<InterfaceCounter<'a>>,
     before: InterfaceReading,
-    /// The rate that the kernel keeps for it, and what its interface had sent before.
+    /// Pacing by the kernel, with the interface's counter and its value before sending.
     pace: Option<(Pace, InterfaceCounter<'a>, u64)>,
     sent: PortStats,
     has_stopped: bool,
-    account: LoadCheck,
-    witness: InterfaceCounters<'a>,
+    load_check: LoadCheck,
+    interface_counters: InterfaceCounters<'a>,
     outcome: Outcome,
 }
 
-/// Counters of all ports, as `show port stats all` and `stop` print them.
+/// Counters of all ports, printed by `show port stats all` and `stop`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortStats {
     /// Packets sent.
@@ -59,7 +58,7 @@ pub struct PortStats {
 }
 
 impl<'a> Testpmd<'a> {
-    /// Nothing is started yet.
+    /// Creates the generator without starting anything.
     pub fn new(ends: GeneratorHosts<'a>) -> Testpmd<'a> {
         Testpmd {
             ends,
@@ -70,13 +69,13 @@ impl<'a> Testpmd<'a> {
             pace: None,
             sent: PortStats::default(),
             has_stopped: false,
-            account: LoadCheck::open(None, Duration::ZERO),
-            witness: InterfaceCounters::default(),
+            load_check: LoadCheck::open(None, Duration::ZERO),
+            interface_counters: InterfaceCounters::default(),
             outcome: Outcome::default(),
         }
     }
 
-    /// Longest time until its prompt, and for each answer.
+    /// Sets the time limit for the prompt, and for each answer.
     pub fn patience(mut self, patience: Duration) -> Testpmd<'a> {
         self.patience = patience;
         self
@@ -87,7 +86,7 @@ impl<'a> Testpmd<'a> {
         self.talk.as_mut().ok_or_else(|| BenchError::Refused(why.into()))
     }
 
-    /// `show port stats all`, answered.
+    /// Runs `show port stats all` and parses the answer.
     fn port_stats(&mut self) -> Result<PortStats, BenchError> {
         let patience = self.patience;
         let talk = self.talk()?;
@@ -98,7 +97,7 @@ impl<'a> Testpmd<'a> {
             read_stats(line, &mut stats);
             line.trim_start().starts_with("Tx-pps:")
         })?;
-        // Ports that follow are there already or come in a moment.
+        // Statistics of further ports are already available or follow shortly.
         loop {
             match talk.hear(Duration::from_millis(20)) {
                 Heard::Line(line) => read_stats(&line, &mut stats),
@@ -108,8 +107,8 @@ impl<'a> Testpmd<'a> {
         }
     }
 
-    /// Packets that have left: by its own account, where it is paced by the interface's.
-    fn left(&mut self) -> Result<u64, BenchError> {
+    /// Number of packets that have left: the interface's counter if paced, otherwise testpmd's.
+    fn count_sent(&mut self) -> Result<u64, BenchError> {
         if let Some((_, interface, before)) = &self.pace {
             return Ok(interface.read()?.sent.saturating_sub(*before));
         }
@@ -119,13 +118,13 @@ impl<'a> Testpmd<'a> {
         Ok(self.sent.sent)
     }
 
-    /// Waits until nothing that it has handed over is still to leave.
-    fn drained(&mut self) -> Result<(), BenchError> {
+    /// Waits until all packets handed over have left.
+    fn wait_until_drained(&mut self) -> Result<(), BenchError> {
         let deadline = Instant::now() + DRAINED;
-        let mut before = self.left()?;
+        let mut before = self.count_sent()?;
         while self.pace.is_some() && Instant::now() < deadline {
             std::thread::sleep(STILL);
-            let now = self.left()?;
+            let now = self.count_sent()?;
             if now == std::mem::replace(&mut before, now) {
                 break;
             }
@@ -155,13 +154,13 @@ impl Generator for Testpmd<'_> {
         let facts = &mut self.outcome.facts;
         facts.insert("testpmd command".into(), words.join(" "));
         facts.insert("received".into(), "at the interface: every packet counts".into());
-        if load.stream.flows.count() > 1 {
-            let told = "it makes source addresses of the destination's (--txonly-multi-flow), \
+        if load.flows.count() > 1 {
+            let note = "it makes source addresses of the destination's (--txonly-multi-flow), \
                         up to 256 for each CPU; the destination does not vary";
-            facts.insert("testpmd flows".into(), told.into());
+            facts.insert("testpmd flows".into(), note.into());
             self.outcome.remarks.push(format!(
-                "testpmd can't send the {} flows that were asked for: {told}",
-                load.stream.flows.count()
+                "testpmd can't send the {} flows that were asked for: {note}",
+                load.flows.count()
             ));
         }
         let receiver = InterfaceCounter::new(self.ends.receiver, &self.ends.receiver_interface)?;
@@ -177,11 +176,11 @@ impl Generator for Testpmd<'_> {
             let counter = InterfaceCounter::new(host, interface)?;
             let before = counter.read()?.sent;
             self.pace = Some((pace, counter, before));
-            let told =
+            let note =
                 "by the kernel's token bucket (tc-tbf) on its interface, which counts what left";
-            self.outcome.facts.insert("testpmd paced".into(), told.into());
+            self.outcome.facts.insert("testpmd paced".into(), note.into());
         }
-        // Its output is block-buffered over a pipe.
+        // testpmd's output is block-buffered over a pipe.
         let mut all: Vec<String> = ["stdbuf", "-oL"].map(str::to_owned).to_vec();
         all.extend(words);
         let mut talk = Talk::start(self.ends.sender, &all)?;
@@ -189,9 +188,10 @@ impl Generator for Testpmd<'_> {
         self.talk = Some(talk);
         self.talk()?.tell("clear port stats all")?;
         self.port_stats()?;
-        self.account = LoadCheck::open(load.rate_pps, Duration::from_secs(2));
+        self.load_check = LoadCheck::open(load.rate_pps, Duration::from_secs(2));
         self.before = self.received()?;
-        self.witness = InterfaceCounters::new(self.ends.sender, &self.ends.sender_interface);
+        self.interface_counters =
+            InterfaceCounters::new(self.ends.sender, &self.ends.sender_interface);
         Ok(())
     }
 
@@ -202,13 +202,13 @@ impl Generator for Testpmd<'_> {
         talk.hear_until("packet forwarding", patience, |line| {
             line.contains("txonly packet forwarding")
         })?;
-        self.account.begin();
+        self.load_check.begin();
         Ok(())
     }
 
     fn counted(&mut self) -> Result<Counted, BenchError> {
-        let sent = self.left()?;
-        self.account.saw(sent);
+        let sent = self.count_sent()?;
+        self.load_check.saw(sent);
         let received = self.received()?;
         Ok(Counted {
             sent,
@@ -216,7 +216,7 @@ impl Generator for Testpmd<'_> {
             receiver_dropped: received
                 .receiver_dropped
                 .saturating_sub(self.before.receiver_dropped),
-            unsent: self.account.unsent(sent, None),
+            unsent: self.load_check.unsent(sent, None),
         })
     }
 
@@ -236,12 +236,13 @@ impl Generator for Testpmd<'_> {
             }
             line.trim() == "Done."
         })?;
-        self.account.end();
+        self.load_check.end();
         let stats = self.port_stats()?;
         self.has_stopped = true;
         self.sent = PortStats { dropped: total.dropped, ..stats };
-        self.drained()?;
-        // Its two counters: packets that the application enqueued, packets that the port sent.
+        self.wait_until_drained()?;
+        // testpmd has two counters: packets enqueued by the application, and packets sent by the
+        // port.
         let name = "testpmd TX-packets (forward statistics)".to_owned();
         let expected = Some(stats.sent);
         let counter = Counter { name, before: 0, after: total.sent, expected };
@@ -270,25 +271,25 @@ impl Generator for Testpmd<'_> {
             let name = format!("testpmd {name}");
             outcome.counters.push(Counter { name, before: 0, after, expected: None });
         }
-        // Frames that it handed over last may still have waited when it ended.
-        let witnessed = if is_paced { "paced packets" } else { "sent packets" };
-        match self.witness.testify(witnessed, counted.sent, |reading| reading.sent) {
+        // The last frames handed over may still have been queued at the end.
+        let counter_name = if is_paced { "paced packets" } else { "sent packets" };
+        match self.interface_counters.testify(counter_name, counted.sent, |reading| reading.sent) {
             Ok(counter) => outcome.counters.push(counter),
-            // A port that DPDK owns is none of the kernel's.
+            // The kernel does not know a port that DPDK owns.
             Err(remark) => {
                 outcome.facts.insert("sender's interface".into(), remark);
             }
         }
-        outcome.remarks.extend(self.account.remarks(counted.sent, None));
+        outcome.remarks.extend(self.load_check.remarks(counted.sent, None));
         outcome.counted = counted;
         Ok(outcome)
     }
 }
 
-/// Its command line.
+/// Command line of testpmd.
 ///
 /// # Errors
-/// When the load is none that it can send.
+/// Fails if testpmd cannot send the load.
 fn command(ends: &GeneratorHosts<'_>, load: &Load) -> Result<Vec<String>, BenchError> {
     let refused = |why: &str| Err(BenchError::Refused(why.into()));
     if load.rate_pps.is_some() && !is_paceable(ends) {
@@ -304,7 +305,7 @@ fn command(ends: &GeneratorHosts<'_>, load: &Load) -> Result<Vec<String>, BenchE
         return refused("testpmd needs a CPU for its prompt beside those that send: name two");
     }
     let mut parts = ends.options.splitn(2, |word| word == "--");
-    let (eal, own) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let (eal, own_options) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let mut words = vec!["dpdk-testpmd".to_owned()];
     if !ends.sender_cpus.is_empty() {
         let cpus = ends.sender_cpus.iter().map(u16::to_string).collect::<Vec<_>>().join(",");
@@ -314,16 +315,16 @@ fn command(ends: &GeneratorHosts<'_>, load: &Load) -> Result<Vec<String>, BenchE
     if !names_device && is_pci(&ends.sender_interface) {
         words.extend(["-a".into(), ends.sender_interface.clone()]);
     } else if !names_device {
-        // Past the queueing discipline it would go past its pace.
+        // Bypassing the queueing discipline would bypass the pacing.
         let bypass = if load.rate_pps.is_some() { ",qdisc_bypass=0" } else { "" };
         words.push(format!("--vdev=net_af_packet0,iface={}{bypass}", ends.sender_interface));
     }
     words.extend(eal.iter().cloned());
     words.extend(["--", "-i", "--forward-mode=txonly"].map(str::to_owned));
     words.push(format!("--eth-peer=0,{}", mac(load.next_hop_mac)));
-    // Its sizes don't count the FCS.
-    words.push(format!("--txpkts={}", load.stream.frame_size.most().saturating_sub(4)));
-    let address = |side| flow_address(load.stream.family, side, 0);
+    // testpmd's sizes exclude the FCS.
+    words.push(format!("--txpkts={}", load.frame_size.saturating_sub(4)));
+    let address = |side| flow_address(load.family, side, 0);
     words.push(format!("--tx-ip={},{}", address(Side::Sender), address(Side::Receiver)));
     words.push(format!("--tx-udp={SOURCE_PORT},{DESTINATION_PORT}"));
     if load.stream.flows.count() > 1 {
@@ -335,29 +336,29 @@ fn command(ends: &GeneratorHosts<'_>, load: &Load) -> Result<Vec<String>, BenchE
         words.push(format!("--txq={senders}"));
         words.push(format!("--rxq={senders}"));
     }
-    words.extend(own.iter().cloned());
+    words.extend(own_options.iter().cloned());
     Ok(words)
 }
 
-/// True when words of the EAL name the device.
+/// True if arguments of the EAL name the device.
 fn names_device(eal: &[String]) -> bool {
     eal.iter().any(|word| word.starts_with("-a") || word.starts_with("--vdev"))
 }
 
-/// True when it sends through a kernel, which can keep a rate for it.
+/// True if packets go through a kernel, which can pace them.
 fn is_paceable(ends: &GeneratorHosts<'_>) -> bool {
     let eal = ends.options.split(|word| word == "--").next().unwrap_or_default();
     !is_pci(&ends.sender_interface) && !names_device(eal)
 }
 
-/// `0000:05:00.0` or `05:00.0`.
+/// Matches `0000:05:00.0` or `05:00.0`.
 fn is_pci(name: &str) -> bool {
     let Some((bus, function)) = name.rsplit_once('.') else { return false };
     let is_hex = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_hexdigit());
     is_hex(function) && matches!(bus.split(':').count(), 2 | 3) && bus.split(':').all(is_hex)
 }
 
-/// Adds the line's counters: `TX-packets: 2112  TX-errors: 0  TX-bytes: 126720`.
+/// Adds the line's counters: `TX-packets: 2112 TX-errors: 0 TX-bytes: 126720`.
 pub fn read_stats(line: &str, stats: &mut PortStats) {
     let mut words = line.split_whitespace();
     while let Some(word) = words.next() {
@@ -379,7 +380,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn statistics_of_several_ports_add_up() {
+    fn statistics_of_several_ports_are_summed() {
         let text = "\n  ######################## NIC statistics for port 0  ####\n  \
                     RX-packets: 3          RX-missed: 0          RX-bytes:  230\n  \
                     TX-packets: 2112       TX-errors: 1          TX-bytes:  126720\n  \
@@ -390,14 +391,14 @@ mod tests {
     }
 
     #[test]
-    fn pci_addresses_are_told_from_interfaces() {
+    fn pci_addresses_differ_from_interface_names() {
         assert!(is_pci("0000:05:00.0") && is_pci("05:00.1"));
         assert!(!is_pci("eth0") && !is_pci("vlan.0") && !is_pci("eth0:1.5"));
     }
 
     proptest! {
         #[test]
-        fn any_line_is_survived(line in "(TX-packets:|TX-dropped:|[ 0-9a-z:-])*") {
+        fn any_line_is_accepted(line in "(TX-packets:|TX-dropped:|[ 0-9a-z:-])*") {
             read_stats(&line, &mut PortStats { sent: u64::MAX, ..PortStats::default() });
         }
     }

@@ -1,4 +1,4 @@
-//! The configuration of an Open Traffic Generator that sends a load (its data model, 1.x).
+//! Configuration of an Open Traffic Generator that sends a load (its data model, 1.x).
 
 use crate::{Load, mac};
 use fwdlab_packet::Family;
@@ -28,7 +28,7 @@ pub(super) fn config(load: &Load, sender: &str, receiver: &str) -> Value {
         ),
     };
     let rate = match load.rate_pps {
-        // 64-bit numbers travel as text.
+        // The API encodes 64-bit numbers as strings.
         Some(rate) => {
             let pps = (rate.round().max(1.0) as u64).to_string();
             json!({ "choice": "pps", "pps": pps })
@@ -51,10 +51,10 @@ pub(super) fn config(load: &Load, sender: &str, receiver: &str) -> Value {
             { "choice": version, version: address },
             { "choice": "udp", "udp": udp },
         ],
-        // With FCS, as ours.
-        "size": { "choice": "fixed", "fixed": load.stream.frame_size.most() },
+        // Includes the FCS, like fwdlab's sizes.
+        "size": { "choice": "fixed", "fixed": load.frame_size },
         "rate": rate,
-        // Nobody may be there to stop it.
+        // A limit in case the controller dies.
         "duration": {
             "choice": "fixed_seconds",
             "fixed_seconds": { "seconds": load.at_most.as_secs_f64() },
@@ -70,7 +70,7 @@ pub(super) fn config(load: &Load, sender: &str, receiver: &str) -> Value {
     })
 }
 
-/// To start or stop our flow.
+/// Request to start or stop the flow.
 pub(super) fn transmit(state: &str) -> Value {
     json!({
         "choice": "traffic",

@@ -13,15 +13,15 @@ pub(super) struct Server {
     verified: bool,
 }
 
-/// What a request sends.
+/// Method and body of a request.
 enum Request<'a> {
     Get,
     Post(&'a Value),
 }
 
 impl Server {
-    /// Nothing is sent yet. Unless `verified`, any certificate will do: those that
-    /// generators come with are their own.
+    /// Creates a client without sending anything. Unless `verified`, any certificate is accepted:
+    /// generators ship with self-signed ones.
     pub(super) fn new(url: &str, timeout: Duration, verified: bool) -> Server {
         let url = if url.contains("://") { url.to_owned() } else { format!("https://{url}") };
         let url = url.trim_end_matches('/').to_owned();
@@ -31,20 +31,20 @@ impl Server {
     /// Gets a document.
     ///
     /// # Errors
-    /// As [`Server::post`].
+    /// The errors of [`Server::post`].
     pub(super) fn get(&self, path: &str) -> Result<Value, BenchError> {
-        self.answered(path, Request::Get)
+        self.send(path, Request::Get)
     }
 
     /// Sends a document and returns the answer.
     ///
     /// # Errors
-    /// When the server does not answer, or with an error.
+    /// Fails if the server does not answer, or answers with an error.
     pub(super) fn post(&self, path: &str, body: &Value) -> Result<Value, BenchError> {
-        self.answered(path, Request::Post(body))
+        self.send(path, Request::Post(body))
     }
 
-    fn answered(&self, path: &str, request: Request<'_>) -> Result<Value, BenchError> {
+    fn send(&self, path: &str, request: Request<'_>) -> Result<Value, BenchError> {
         let failed = |why: String| BenchError::Program {
             command: format!("OTG's {path}"),
             host: self.url.clone(),
@@ -52,7 +52,7 @@ impl Server {
         };
         let seconds = self.timeout.as_secs().max(1).to_string();
         let url = format!("{}{path}", self.url);
-        // No file of the user's changes what is asked; the status comes after the answer.
+        // No configuration file of the user affects the request; the status follows the answer.
         let mut argv = vec!["curl", "--disable", "--silent", "--show-error", "--globoff"];
         argv.extend(["--max-time", &seconds, "--write-out", "\n%{http_code}"]);
         argv.extend((!self.verified).then_some("--insecure"));
@@ -65,7 +65,7 @@ impl Server {
             }
         };
         argv.extend(["--url", &url]);
-        let said = LocalHost.run(&argv, &body).map_err(|error| match error {
+        let output = LocalHost.run(&argv, &body).map_err(|error| match error {
             BenchError::Program { why, .. } if why.contains("not installed") => {
                 BenchError::environment(
                     format!("OTG at {} is spoken to by curl, which is not installed", self.url),
@@ -82,7 +82,7 @@ impl Server {
             BenchError::Program { why, .. } => failed(why),
             other => other,
         })?;
-        let (text, status) = said.rsplit_once('\n').unwrap_or(("", &said));
+        let (text, status) = output.rsplit_once('\n').unwrap_or(("", &output));
         if !status.starts_with('2') {
             return Err(failed(format!("status {status}: {}", complaint(text))));
         }
@@ -93,7 +93,7 @@ impl Server {
     }
 }
 
-/// The words of an error `{code, kind, errors}`, or the text as it stands.
+/// Text of an error `{code, kind, errors}`, or the unchanged text.
 pub fn complaint(text: &str) -> String {
     let Ok(error) = serde_json::from_str::<Value>(text) else {
         return text.chars().take(200).collect();

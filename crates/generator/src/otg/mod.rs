@@ -1,10 +1,9 @@
 //! Any server of the Open Traffic Generator API (<https://otg.dev>), over HTTP.
 //!
-//! Ports are named by the server's location strings. Frame sizes include the FCS, as in
-//! fwdlab. Each packet field varies independently, so both addresses advance in lockstep.
-//! The flow's counters are cross-checked with the ports' counters. The API does not report
-//! the age of counters, so readings wait until they change. The option `insecure` accepts
-//! any certificate.
+//! Ports are named by the server's location strings. Frame sizes include the FCS, as in fwdlab.
+//! Each packet field varies independently, so both addresses advance in lockstep. The flow's
+//! counters are cross-checked with the ports' counters. The API does not report the age of
+//! counters, so readings wait until they change. The option `insecure` accepts any certificate.
 
 mod config;
 pub mod http;
@@ -34,15 +33,15 @@ pub struct Otg<'a> {
     has_begun: bool,
     has_metrics: bool,
     is_sending: bool,
-    account: LoadCheck,
+    load_check: LoadCheck,
     outcome: Outcome,
 }
 
 impl<'a> Otg<'a> {
-    /// Nothing is asked yet.
+    /// Creates the generator without sending a request.
     ///
     /// # Errors
-    /// When no server is named.
+    /// Fails if no server is named.
     pub fn new(ends: GeneratorHosts<'a>) -> Result<Otg<'a>, BenchError> {
         let Some(url) = &ends.server else {
             let why = "an Open Traffic Generator is a server: name its URL, e.g. https://host:8443";
@@ -57,12 +56,12 @@ impl<'a> Otg<'a> {
             has_begun: false,
             has_metrics: false,
             is_sending: false,
-            account: LoadCheck::open(None, Duration::ZERO),
+            load_check: LoadCheck::open(None, Duration::ZERO),
             outcome: Outcome::default(),
         })
     }
 
-    /// Metrics of one kind whose name is `name`.
+    /// The metric of this kind with the name `name`.
     fn metric(&self, kind: &str, names: &str, name: &str) -> Result<Option<Value>, BenchError> {
         let request = json!({ "choice": kind, kind: { names: [name] } });
         let answer = self.server.post("/monitor/metrics", &request)?;
@@ -74,13 +73,13 @@ impl<'a> Otg<'a> {
         self.metric("flow", "flow_names", FLOW)
     }
 
-    /// Waits until the flow's transmission has this state.
+    /// Waits until the flow's transmission has one of these states.
     fn wait_for(&self, states: &[&str]) -> Result<(), BenchError> {
         let deadline = Instant::now() + self.timeout;
         loop {
             let flow = self.flow()?;
             let state = flow.as_ref().and_then(|flow| flow["transmit"].as_str());
-            // A server need not say it.
+            // Reporting the state is optional for servers.
             if state.is_none_or(|state| states.contains(&state)) {
                 return Ok(());
             }
@@ -107,18 +106,18 @@ impl Generator for Otg<'_> {
 
     fn prepare(&mut self, load: &Load) -> Result<(), BenchError> {
         let facts = &mut self.outcome.facts;
-        // Servers of old have no versions to tell.
+        // Old servers do not report versions.
         if let Ok(version) = self.server.get("/capabilities/version") {
             facts.insert("otg version".into(), version.to_string());
         }
-        let variety = FlowPattern::Lockstep;
-        facts.insert("otg flows".into(), variety.describe(load.stream.flows));
-        let asked = FlowPattern::Nested.flows(load.stream.flows);
-        if variety.flows(load.stream.flows) < asked {
+        let pattern = FlowPattern::Lockstep;
+        facts.insert("otg flows".into(), pattern.describe(load.flows));
+        let requested = FlowPattern::Nested.flows(load.flows);
+        if pattern.flows(load.flows) < requested {
             self.outcome.remarks.push(format!(
                 "the server may send only {}: choose numbers of sources and destinations without \
                  a common divisor",
-                variety.describe(load.stream.flows)
+                pattern.describe(load.flows)
             ));
         }
         let (sender, receiver) = (&self.ends.sender_interface, &self.ends.receiver_interface);
@@ -126,16 +125,16 @@ impl Generator for Otg<'_> {
         let warnings = answer["warnings"].as_array().cloned().unwrap_or_default();
         let warnings = warnings.iter().filter_map(Value::as_str);
         self.outcome.remarks.extend(warnings.map(|text| format!("the server warns: {text}")));
-        self.account = LoadCheck::open(load.rate_pps, Duration::from_secs(3));
+        self.load_check = LoadCheck::open(load.rate_pps, Duration::from_secs(3));
         Ok(())
     }
 
     fn start(&mut self) -> Result<(), BenchError> {
         self.is_sending = true;
         self.server.post("/control/state", &transmit("start"))?;
-        // Counters begin anew at a start; before, they are another's.
+        // Counters restart from zero at a start; before it they belong to another run.
         self.has_begun = true;
-        self.account.begin();
+        self.load_check.begin();
         Ok(())
     }
 
@@ -146,12 +145,12 @@ impl Generator for Otg<'_> {
         let flow = self.flow()?.unwrap_or(Value::Null);
         self.has_metrics |= flow.get("frames_tx").is_some();
         let sent = number(&flow, "frames_tx");
-        self.account.saw(sent);
+        self.load_check.saw(sent);
         Ok(Counted {
             sent,
             received: number(&flow, "frames_rx"),
             receiver_dropped: 0,
-            unsent: self.account.unsent(sent, None),
+            unsent: self.load_check.unsent(sent, None),
         })
     }
 
@@ -164,7 +163,7 @@ impl Generator for Otg<'_> {
             return Ok(());
         }
         let stopped = self.server.post("/control/state", &transmit("stop"));
-        self.account.end();
+        self.load_check.end();
         stopped?;
         self.is_sending = false;
         self.wait_for(&["stopped"])
@@ -195,7 +194,7 @@ impl Generator for Otg<'_> {
                 counted.received, counted.sent
             ));
         }
-        outcome.remarks.extend(self.account.remarks(counted.sent, None));
+        outcome.remarks.extend(self.load_check.remarks(counted.sent, None));
         outcome.counted = counted;
         Ok(outcome)
     }
@@ -209,7 +208,7 @@ impl Drop for Otg<'_> {
     }
 }
 
-/// A 64-bit number by its name: text or number. 0 when it is missing.
+/// Reads a 64-bit number by its name: string or number. 0 if missing.
 pub fn number(metric: &Value, name: &str) -> u64 {
     let value = &metric[name];
     let text = || value.as_str().and_then(|text| text.trim().parse().ok());
@@ -222,14 +221,14 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn numbers_come_as_text_or_number() {
+    fn numbers_are_parsed_from_strings_and_numbers() {
         let metric = json!({ "a": "18446744073709551615", "b": 7, "c": 7.9, "d": null, "e": "x" });
         let numbers = ["a", "b", "c", "d", "e", "f"].map(|name| number(&metric, name));
         assert_eq!(numbers, [u64::MAX, 7, 7, 0, 0, 0]);
     }
 
     #[test]
-    fn complaints_are_the_server_s_words() {
+    fn error_text_is_extracted_from_the_answer() {
         let text = r#"{"code":400,"kind":"validation","errors":["flow 1: no rate",{"x":1}]}"#;
         assert_eq!(http::complaint(text), "validation: flow 1: no rate; {\"x\":1}");
         assert_eq!(http::complaint("<html>"), "<html>");
@@ -237,7 +236,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_answer_is_survived(text: String) {
+        fn parsers_accept_any_answer(text: String) {
             let _ = http::complaint(&text);
             let _ = number(&json!({ "a": text }), "a");
         }

@@ -11,26 +11,26 @@ pub(super) const REPORT_MS: u32 = 100;
 /// Batch size without a rate: pkt-gen's default.
 const BURST: f64 = 512.0;
 
-/// The sender's command line.
+/// Command line of the sender.
 ///
 /// # Errors
-/// When its CPUs are not neighbours.
+/// Fails if its CPUs are not consecutive.
 pub(super) fn sender(ends: &GeneratorHosts<'_>, load: &Load) -> Result<Vec<String>, BenchError> {
     let mut words = common("tx", &ends.sender_interface);
-    // A packet limit for the case that the controller dies. Without a rate it ends when its
-    // output pipe closes.
+    // A packet limit in case the controller dies. Without a rate pkt-gen exits when its output pipe
+    // closes.
     let count = load.rate_pps.map_or(0, |rate| (rate * load.at_most.as_secs_f64()).ceil() as u64);
     words.extend(["-n".into(), count.to_string()]);
-    words.push(if load.stream.family == Family::Inet6 { "-6" } else { "-4" }.into());
-    // Its sizes don't count the FCS.
-    words.extend(["-l".into(), load.stream.frame_size.most().saturating_sub(4).to_string()]);
+    words.push(if load.family == Family::Inet6 { "-6" } else { "-4" }.into());
+    // pkt-gen's sizes exclude the FCS.
+    words.extend(["-l".into(), load.frame_size.saturating_sub(4).to_string()]);
     words.extend(["-s".into(), range(load, Side::Sender)]);
     words.extend(["-d".into(), range(load, Side::Receiver)]);
     words.extend(["-S".into(), mac(load.source_mac)]);
     words.extend(["-D".into(), mac(load.next_hop_mac)]);
     if let Some(rate) = load.rate_pps {
         words.extend(["-R".into(), (rate.round().max(1.0) as u64).to_string()]);
-        // It sends whole bursts: with 512 packets a slow rate would be very bursty.
+        // pkt-gen sends whole bursts: with 512 packets a slow rate would be very bursty.
         words.extend(["-b".into(), burst(rate).to_string()]);
     }
     words.extend(threads(&ends.sender_cpus)?);
@@ -38,10 +38,10 @@ pub(super) fn sender(ends: &GeneratorHosts<'_>, load: &Load) -> Result<Vec<Strin
     Ok(words)
 }
 
-/// The receiver's command line.
+/// Command line of the receiver.
 ///
 /// # Errors
-/// When its CPUs are not neighbours.
+/// Fails if its CPUs are not consecutive.
 pub(super) fn receiver(ends: &GeneratorHosts<'_>) -> Result<Vec<String>, BenchError> {
     let mut words = common("rx", &ends.receiver_interface);
     words.extend(threads(&ends.receiver_cpus)?);
@@ -50,7 +50,7 @@ pub(super) fn receiver(ends: &GeneratorHosts<'_>) -> Result<Vec<String>, BenchEr
 
 fn common(function: &str, interface: &str) -> Vec<String> {
     let report = REPORT_MS.to_string();
-    // -N: figures without units, which would be rounded ones.
+    // -N prints numbers without unit prefixes, which would be rounded.
     let words =
         ["pkt-gen", "-N", "-f", function, "-i", interface, "-w", "2", "-T", report.as_str()];
     words.map(str::to_owned).to_vec()
@@ -61,8 +61,8 @@ pub(super) fn burst(rate: f64) -> u32 {
     (rate / 1000.0).clamp(1.0, BURST) as u32
 }
 
-/// One thread for each CPU. The first one is named by `-a`, the others follow; `-c` says
-/// how many CPUs it may count, without which all threads are bound to the first.
+/// One thread per CPU. `-a` names the first CPU and the others follow; `-c` is the number of CPUs
+/// that pkt-gen assumes, without which all threads are bound to the first.
 fn threads(cpus: &[u16]) -> Result<Vec<String>, BenchError> {
     let (Some(&first), Some(&last)) = (cpus.first(), cpus.last()) else { return Ok(Vec::new()) };
     if !cpus.windows(2).all(|pair| pair[1] == pair[0].saturating_add(1)) {
@@ -75,7 +75,7 @@ fn threads(cpus: &[u16]) -> Result<Vec<String>, BenchError> {
     Ok(words.iter().map(|word| word.to_string()).chain([first.to_string()]).collect())
 }
 
-/// `198.18.1.0:49184-198.18.1.19:49184`; IPv6 addresses stand in brackets.
+/// Address range such as `198.18.1.0:49184-198.18.1.19:49184`; IPv6 addresses are in brackets.
 fn range(load: &Load, side: Side) -> String {
     let (count, port) = match side {
         Side::Sender => (load.stream.flows.sources, SOURCE_PORT),
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpus_are_neighbours() {
+    fn threads_require_consecutive_cpus() {
         let words = |cpus: &[u16]| threads(cpus).map(|words| words.join(" "));
         assert_eq!(words(&[]).expect("none"), "");
         assert_eq!(words(&[3]).expect("one"), "-p 1 -c 4 -a 3");
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_rates_come_packet_by_packet() {
+    fn burst_shrinks_with_the_rate() {
         assert_eq!([10.0, 5e3, 1e9].map(burst), [1, 5, 512]);
     }
 }

@@ -1,11 +1,11 @@
 //! netmap's pkt-gen, on FreeBSD and Linux, at both ends.
 //!
-//! It reports counters ten times a second, and totals only on SIGINT (not on SIGTERM). Its
-//! receiver counts every packet. Its sender counts packets put into a ring, not transmitted
-//! ones, so they are cross-checked with the interface's counters. Opening an interface for
-//! netmap may take its link down for seconds, so both ends wait before they are ready; the
-//! receiver is opened first. `options` are appended to the sender's command line, e.g. `-U`
-//! (compute UDP checksums) or `-w 4`.
+//! It reports counters ten times a second, and totals only on SIGINT (not on SIGTERM). Its receiver
+//! counts every packet. Its sender counts packets put into a ring, not transmitted ones, so they
+//! are cross-checked with the interface's counters. Opening an interface for netmap may take its
+//! link down for seconds, so both ends wait before they are ready; the receiver is opened first.
+//! `options` are appended to the sender's command line, e.g. `-U` (compute UDP checksums) or `-w
+//! 4`.
 
 mod command;
 pub mod tally;
@@ -25,7 +25,7 @@ use tally::Tally;
 
 /// Time limit for an end to become ready: drivers reset their link.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Missing reports after which we check whether the program is alive.
+/// Number of missing reports after which the program is checked for being alive.
 const MISSED: u32 = 3;
 
 /// A pkt-gen at each end.
@@ -35,25 +35,25 @@ pub struct PktGen<'a> {
     load: Option<Load>,
     sender: Option<End>,
     receiver: Option<End>,
-    account: LoadCheck,
-    /// Its first packets were reported.
+    load_check: LoadCheck,
+    /// True after the sender reported its first packets.
     has_begun: bool,
-    witnesses: [InterfaceCounters<'a>; 2],
+    interface_counters: [InterfaceCounters<'a>; 2],
     facts: BTreeMap<String, String>,
     remarks: Vec<String>,
 }
 
-/// One end: the program and what it has reported.
+/// One end: the program and its reports so far.
 struct End {
     talk: Talk,
     tally: Tally,
-    heard: Instant,
+    last_output: Instant,
     has_ended: bool,
     was_stopped: bool,
 }
 
 impl<'a> PktGen<'a> {
-    /// Nothing is started yet.
+    /// Creates the generator without starting anything.
     pub fn new(ends: GeneratorHosts<'a>) -> PktGen<'a> {
         PktGen {
             ends,
@@ -61,15 +61,15 @@ impl<'a> PktGen<'a> {
             load: None,
             sender: None,
             receiver: None,
-            account: LoadCheck::open(None, Duration::ZERO),
+            load_check: LoadCheck::open(None, Duration::ZERO),
             has_begun: false,
-            witnesses: Default::default(),
+            interface_counters: Default::default(),
             facts: BTreeMap::new(),
             remarks: Vec::new(),
         }
     }
 
-    /// Longest time that an end may take to be ready, and to end.
+    /// Sets the time limit for an end to become ready, and to exit.
     pub fn patience(mut self, patience: Duration) -> PktGen<'a> {
         self.patience = patience;
         self
@@ -87,7 +87,7 @@ impl<'a> PktGen<'a> {
             let word = line.split_whitespace().next()?;
             (word.len() == 64 && word.bytes().all(|b| b.is_ascii_hexdigit())).then_some(word)
         });
-        let (build, variety) = match is_port {
+        let (build, pattern) = match is_port {
             true => ("FreeBSD's port (knows -U)", FlowPattern::Nested),
             false => ("netmap's own (no -U)", FlowPattern::Lockstep),
         };
@@ -95,29 +95,29 @@ impl<'a> PktGen<'a> {
         if let Some(hash) = hash {
             self.facts.insert("pkt-gen sha256".into(), hash.to_owned());
         }
-        self.facts.insert("pkt-gen flows".into(), variety.describe(load.stream.flows));
+        self.facts.insert("pkt-gen flows".into(), pattern.describe(load.flows));
         let recomputes = self.ends.options.iter().any(|option| option == "-U");
         if recomputes && load.stream.family == Family::Inet6 {
             let remark = "with -U, pkt-gen's own source doubts its UDP checksums of IPv6";
             self.remarks.push(remark.into());
         }
-        if variety.flows(load.stream.flows) < FlowPattern::Nested.flows(load.stream.flows) {
+        if pattern.flows(load.flows) < FlowPattern::Nested.flows(load.flows) {
             self.remarks.push(format!(
                 "this build of pkt-gen makes {}: choose numbers of sources and destinations \
                  without a common divisor",
-                variety.describe(load.stream.flows)
+                pattern.describe(load.flows)
             ));
         }
         Ok(())
     }
 
-    /// A paced sender waits for a full second, and so sends up to two after it was ready:
-    /// it owes nothing for that time.
-    fn look_whether_it_sends(&mut self) {
+    /// Detects the first packets. A paced sender waits for a full second and so starts up to two
+    /// seconds after it was ready; that time is not counted as a shortfall.
+    fn detect_start(&mut self) {
         let Some(tally) = self.sender.as_ref().map(|end| &end.tally) else { return };
         if !self.has_begun && tally.packets > 0 {
             self.has_begun = true;
-            self.account.began_ago(tally.busy);
+            self.load_check.began_ago(tally.busy);
         }
     }
 
@@ -129,8 +129,8 @@ impl<'a> PktGen<'a> {
     fn counts(&self) -> Counted {
         let count = |end: &Option<End>| end.as_ref().map_or(0, |end| end.tally.count());
         let sent = count(&self.sender);
-        let own = self.sender.as_ref().and_then(|end| end.tally.time());
-        let unsent = self.account.unsent(sent, own);
+        let reported_time = self.sender.as_ref().and_then(|end| end.tally.time());
+        let unsent = self.load_check.unsent(sent, reported_time);
         Counted { sent, received: count(&self.receiver), receiver_dropped: 0, unsent }
     }
 }
@@ -147,7 +147,7 @@ impl Generator for PktGen<'_> {
     fn prepare(&mut self, load: &Load) -> Result<(), BenchError> {
         self.identify(load)?;
         let reports = Duration::from_millis(u64::from(MISSED * REPORT_MS)) * 4;
-        self.account = LoadCheck::open(load.rate_pps, reports);
+        self.load_check = LoadCheck::open(load.rate_pps, reports);
         let receiver = command::receiver(&self.ends)?;
         self.facts.insert("pkt-gen receiver".into(), receiver.join(" "));
         self.receiver = Some(End::start(self.ends.receiver, &receiver, self.patience)?);
@@ -161,23 +161,23 @@ impl Generator for PktGen<'_> {
         })?;
         let sender = command::sender(&self.ends, load)?;
         self.facts.insert("pkt-gen sender".into(), sender.join(" "));
-        self.witnesses = [
+        self.interface_counters = [
             InterfaceCounters::new(self.ends.sender, &self.ends.sender_interface),
             InterfaceCounters::new(self.ends.receiver, &self.ends.receiver_interface),
         ];
         self.sender = Some(End::start(self.ends.sender, &sender, self.patience)?);
-        self.account.begin();
+        self.load_check.begin();
         Ok(())
     }
 
     fn counted(&mut self) -> Result<Counted, BenchError> {
         for (name, end) in self.ends() {
-            // A sender may have reached its number of packets.
+            // The sender may have reached its packet limit.
             end.listen(name == "sender")?;
         }
-        self.look_whether_it_sends();
+        self.detect_start();
         let counted = self.counts();
-        self.account.saw(counted.sent);
+        self.load_check.saw(counted.sent);
         Ok(counted)
     }
 
@@ -195,13 +195,13 @@ impl Generator for PktGen<'_> {
         if sender.has_ended && !sender.was_stopped {
             self.remarks.push("the sender had ended before it was stopped".into());
         }
-        // Before its last words: how long ago it began is known by its reports.
-        // One that has died is told below.
+        // Before its final output, because only the reports contain the start time. A dead sender
+        // is reported below.
         let _ = sender.listen(true);
-        self.look_whether_it_sends();
+        self.detect_start();
         let Some(sender) = &mut self.sender else { return Ok(()) };
         sender.end(patience);
-        self.account.end();
+        self.load_check.end();
         match sender.tally.reports == 0 && sender.tally.total.is_none() {
             true => Err(sender.talk.error("it ended without a report")),
             false => Ok(()),
@@ -222,8 +222,8 @@ impl Generator for PktGen<'_> {
             facts: std::mem::take(&mut self.facts),
             remarks: std::mem::take(&mut self.remarks),
         };
-        let own = self.sender.as_ref().and_then(|end| end.tally.time());
-        outcome.remarks.extend(self.account.remarks(counted.sent, own));
+        let reported_time = self.sender.as_ref().and_then(|end| end.tally.time());
+        outcome.remarks.extend(self.load_check.remarks(counted.sent, reported_time));
         for (name, end) in self.ends() {
             outcome.remarks.extend(end.tally.remarks(name));
             if let Some(version) = end.tally.version {
@@ -234,12 +234,12 @@ impl Generator for PktGen<'_> {
                 outcome.facts.insert(format!("pkt-gen {name} says"), flows);
             }
         }
-        let [sender, receiver] = &self.witnesses;
-        for testimony in [
+        let [sender, receiver] = &self.interface_counters;
+        for result in [
             sender.testify("sent packets", counted.sent, |reading| reading.sent),
             receiver.testify("received packets", counted.received, |reading| reading.received),
         ] {
-            match testimony {
+            match result {
                 Ok(counter) => outcome.counters.push(counter),
                 Err(remark) => outcome.remarks.push(remark),
             }
@@ -253,25 +253,26 @@ impl End {
     /// Starts one end and waits until it is ready.
     fn start(host: &dyn Host, words: &[String], patience: Duration) -> Result<End, BenchError> {
         let talk = Talk::start(host, words)?;
-        let (tally, heard) = (Tally::default(), Instant::now());
-        let mut end = End { talk, tally, heard, has_ended: false, was_stopped: false };
+        let (tally, last_output) = (Tally::default(), Instant::now());
+        let mut end = End { talk, tally, last_output, has_ended: false, was_stopped: false };
         let tally = &mut end.tally;
         end.talk.hear_until("Ready...", patience, |line| {
             tally.read(line);
             tally.is_ready
         })?;
-        end.heard = Instant::now();
+        end.last_output = Instant::now();
         Ok(end)
     }
 
     /// Reads pending output; a program that has exited is an error unless `may_end`.
     fn listen(&mut self, may_end: bool) -> Result<(), BenchError> {
         while !self.has_ended {
-            let is_late = self.heard.elapsed() > Duration::from_millis((MISSED * REPORT_MS).into());
+            let is_late =
+                self.last_output.elapsed() > Duration::from_millis((MISSED * REPORT_MS).into());
             let wait = if is_late { Duration::from_millis(2) } else { Duration::ZERO };
             match self.talk.hear(wait) {
                 Heard::Line(line) => {
-                    self.heard = Instant::now();
+                    self.last_output = Instant::now();
                     self.tally.read(&line);
                 }
                 Heard::Silence => return Ok(()),
@@ -284,18 +285,18 @@ impl End {
         }
     }
 
-    /// Waits for a report that is not there yet.
+    /// Waits for the next new report.
     fn next_report(&mut self, patience: Duration) -> Result<(), BenchError> {
         if self.has_ended {
             return Ok(());
         }
         self.listen(true)?;
         let (before, deadline) = (self.tally.reports, Instant::now() + patience);
-        // A receiver says nothing before its first packet.
+        // A receiver prints nothing before its first packet.
         while !self.has_ended && self.tally.reports == before && Instant::now() < deadline {
             match self.talk.hear(Duration::from_millis(REPORT_MS.into())) {
                 Heard::Line(line) => {
-                    self.heard = Instant::now();
+                    self.last_output = Instant::now();
                     self.tally.read(&line);
                 }
                 Heard::Silence => {}
@@ -305,7 +306,7 @@ impl End {
         Ok(())
     }
 
-    /// Interrupts it and reads its totals.
+    /// Interrupts the program and reads its totals.
     fn end(&mut self, patience: Duration) {
         self.was_stopped = true;
         if !self.has_ended {

@@ -3,36 +3,36 @@
 use fwdlab_model::log::{GeneratorLog, Total};
 use std::time::Duration;
 
-/// Number of error messages that are kept.
+/// Maximum number of error messages to keep.
 const KEPT: usize = 5;
 
-/// Figures of one end.
+/// Counts of one end.
 #[derive(Debug, Default)]
 pub struct Tally {
     /// Packets of all intervals.
     pub packets: u64,
-    /// Intervals heard.
+    /// Number of reported intervals.
     pub reports: u32,
     /// Length of all intervals with packets.
     pub busy: Duration,
-    /// The totals at its end.
+    /// Totals at the end.
     pub total: Option<Total>,
-    /// It has reported ready.
+    /// True after the program has reported ready.
     pub is_ready: bool,
-    /// Some number had a unit prefix, so was rounded.
+    /// True if a number had a unit prefix and was therefore rounded.
     pub is_rounded: bool,
-    /// Line of the source that reports: tells versions apart.
+    /// Source line that prints the reports; identifies the version.
     pub version: Option<u32>,
-    /// Flows as it describes them.
+    /// Flows in the program's own description.
     pub flows: Option<String>,
-    /// Its complaints.
+    /// Error messages of the program.
     pub errors: Vec<String>,
 }
 
 impl Tally {
     /// Reads a line of its output.
     pub fn read(&mut self, line: &str) {
-        // Said before packets come: netmap's own words of two generations.
+        // Messages of two generations of netmap before packets arrive.
         let ready = ["Ready...", "waiting for initial packets", "reading from "];
         self.is_ready |= ready.iter().any(|words| line.contains(words));
         let Ok(log) = GeneratorLog::parse(line.as_bytes()) else { return };
@@ -52,13 +52,13 @@ impl Tally {
         self.errors.extend(log.errors.into_iter().take(room).map(|line| line.text));
     }
 
-    /// Packets: the totals once there are any, else what the intervals add up to.
+    /// Number of packets: the totals if there are any, otherwise the sum of the intervals.
     pub fn count(&self) -> u64 {
-        // A thread that broke off leaves a total of nothing behind its reports.
+        // A thread that aborted prints a total of zero after its reports.
         self.total.as_ref().map_or(self.packets, |total| total.packets.max(self.packets))
     }
 
-    /// Sending time that it reports; none if implausible.
+    /// Sending time that the program reports; `None` if implausible.
     pub fn time(&self) -> Option<Duration> {
         let seconds = self.total.as_ref().and_then(|total| total.seconds);
         seconds.and_then(|s| Duration::try_from_secs_f64(s).ok())
@@ -91,7 +91,7 @@ mod tests {
                           usec) 3.10 avg_batch 99999 min_space";
 
     #[test]
-    fn totals_take_the_place_of_reports() {
+    fn totals_replace_reports() {
         let mut tally = Tally::default();
         tally.read("833.395992 start_threads [2847] Ready...");
         tally.read(REPORT);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn complaints_are_kept() {
+    fn error_messages_are_kept_up_to_a_limit() {
         let mut tally = Tally::default();
         for _ in 0..9 {
             tally.read("578.882170 main_thread [2541] ouch, thread 0 exited with error");
@@ -123,7 +123,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_line_is_survived(
+        fn any_line_is_accepted(
             line in "(main_thread|Sent|Received|pps|[ \\[\\]().0-9a-zA-Z\u{0}\u{fe}-])*"
         ) {
             let mut tally = Tally::default();
@@ -133,16 +133,16 @@ mod tests {
         }
     }
 
-    /// Real logs, line by line, come to what the whole log says.
+    /// Real logs, read line by line, give the same result as the whole log.
     #[test]
-    fn logs_of_ten_years_are_tallied() {
+    fn archived_logs_are_tallied_line_by_line() {
         for archive in fwdlab_testdata::archives() {
-            assert_eq!(tallied(archive.path()), 440);
+            assert_eq!(tally_logs(archive.path()), 440);
         }
     }
 
-    /// How many logs are below a folder.
-    fn tallied(root: &std::path::Path) -> usize {
+    /// Number of logs below a directory.
+    fn tally_logs(root: &std::path::Path) -> usize {
         let mut directories = vec![root.to_path_buf()];
         let mut logs = 0;
         while let Some(directory) = directories.pop() {

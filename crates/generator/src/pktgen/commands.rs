@@ -1,4 +1,4 @@
-//! The commands that make a device send a load.
+//! Commands that configure a device to send a load.
 
 use crate::flow_pattern::FlowPattern;
 use crate::{Load, mac};
@@ -6,10 +6,10 @@ use fwdlab_packet::Family;
 use fwdlab_packet::address::{Side, flow_address};
 use fwdlab_packet::template::{DESTINATION_PORT, SOURCE_PORT};
 
-/// Commands for each device, and what they can't do.
+/// Commands for each device, and limitations.
 pub(super) struct Settings {
     pub(super) commands: Vec<String>,
-    /// Flows that come of it.
+    /// Description of the resulting flows.
     pub(super) flows: String,
     pub(super) remarks: Vec<String>,
 }
@@ -17,21 +17,22 @@ pub(super) struct Settings {
 /// Commands for each of `threads` devices.
 pub(super) fn device(load: &Load, threads: usize, options: &[String]) -> Settings {
     let mut settings = Settings { commands: Vec::new(), flows: String::new(), remarks: Vec::new() };
-    let mut order = |command: String| settings.commands.push(command);
+    let mut add = |command: String| settings.commands.push(command);
     let per_thread = load.rate_pps.map(|rate| rate / threads.max(1) as f64);
-    // Nobody may be there to stop it: without a rate its starter's time is limited.
+    // A limit in case the controller dies; without a rate the time of the starter process is
+    // limited instead.
     let count = per_thread.map_or(0, |rate| (rate * load.at_most.as_secs_f64()).ceil() as u64);
-    order(format!("count {count}"));
-    order("clone_skb 0".into()); // each packet anew, or flows would not vary
-    order(format!("pkt_size {}", load.stream.frame_size.most().saturating_sub(4))); // without FCS
-    order(format!("src_mac {}", mac(load.source_mac)));
-    order(format!("dst_mac {}", mac(load.next_hop_mac)));
+    add(format!("count {count}"));
+    add("clone_skb 0".into()); // a new packet each time, otherwise flows would not vary
+    add(format!("pkt_size {}", load.frame_size.saturating_sub(4))); // without FCS
+    add(format!("src_mac {}", mac(load.source_mac)));
+    add(format!("dst_mac {}", mac(load.next_hop_mac)));
     for (name, port) in [("udp_src", SOURCE_PORT), ("udp_dst", DESTINATION_PORT)] {
-        order(format!("{name}_min {port}"));
-        order(format!("{name}_max {port}"));
+        add(format!("{name}_min {port}"));
+        add(format!("{name}_max {port}"));
     }
-    order("flag QUEUE_MAP_CPU".into());
-    match load.stream.family {
+    add("flag QUEUE_MAP_CPU".into());
+    match load.family {
         Family::Inet => inet(load, &mut settings),
         Family::Inet6 => inet6(load, &mut settings),
     }
@@ -40,40 +41,40 @@ pub(super) fn device(load: &Load, threads: usize, options: &[String]) -> Setting
         option.strip_prefix("burst ").and_then(|burst| burst.trim().parse::<f64>().ok())
     });
     if let Some(rate) = per_thread {
-        // It counts bursts, not packets.
+        // pktgen's rate counts bursts, not packets.
         pace(rate / burst.unwrap_or(1.0).max(1.0), &mut settings);
     }
     settings
 }
 
-/// `ratep` where the rate is a whole number, `delay` otherwise. The kernel keeps both as
-/// whole nanoseconds between two packets.
+/// Adds `ratep` if the rate is a whole number, `delay` otherwise. The kernel stores both as whole
+/// nanoseconds between two packets.
 fn pace(rate: f64, settings: &mut Settings) {
-    let whole = rate.round();
-    if whole < 1.0 || (rate - whole).abs() > rate * 1e-4 {
+    let rounded = rate.round();
+    if rounded < 1.0 || (rate - rounded).abs() > rate * 1e-4 {
         let delay = (1e9 / rate.max(1e-9)).round().max(1.0);
         return settings.commands.push(format!("delay {}", delay as u64));
     }
-    settings.commands.push(format!("ratep {whole}"));
-    let kept = 1e9 / (1e9 / whole).floor().max(1.0);
-    if kept > rate * 1.001 {
+    settings.commands.push(format!("ratep {rounded}"));
+    let actual = 1e9 / (1e9 / rounded).floor().max(1.0);
+    if actual > rate * 1.001 {
         settings.remarks.push(format!(
             "pktgen keeps whole nanoseconds: {rate:.0} packets per second of a thread become \
-             {kept:.0}"
+             {actual:.0}"
         ));
     }
 }
 
 fn inet(load: &Load, settings: &mut Settings) {
-    let variety = FlowPattern::reaching_all(load.stream.flows);
-    settings.flows = variety.describe(load.stream.flows);
-    let sides = [("src", Side::Sender, load.stream.flows.sources)];
+    let pattern = FlowPattern::reaching_all(load.flows);
+    settings.flows = pattern.describe(load.flows);
+    let sides = [("src", Side::Sender, load.flows.sources)];
     for (name, side, count) in
         sides.into_iter().chain([("dst", Side::Receiver, load.stream.flows.destinations)])
     {
         let count = count.max(1);
-        // The last address is never drawn.
-        let last = match (variety, side) {
+        // A random destination never equals the upper limit.
+        let last = match (pattern, side) {
             (FlowPattern::RandomDestination, Side::Receiver) => count,
             _ => count - 1,
         };
@@ -81,29 +82,30 @@ fn inet(load: &Load, settings: &mut Settings) {
         settings.commands.push(format!("{name}_min {}", address(0)));
         settings.commands.push(format!("{name}_max {}", address(last)));
     }
-    if variety == FlowPattern::RandomDestination {
+    if pattern == FlowPattern::RandomDestination {
         settings.commands.push("flag IPDST_RND".into());
     }
 }
 
-/// A destination is drawn as `(random | min) & max`: ranges are powers of two.
+/// pktgen chooses a destination as `(random | min) & max`, so ranges are powers of two.
 fn inet6(load: &Load, settings: &mut Settings) {
     let address = |side, index| flow_address(Family::Inet6, side, index);
-    settings.commands.push("flag UDPCSUM".into()); // IPv6 has no packets without (RFC 8200)
+    settings.commands.push("flag UDPCSUM".into()); // IPv6 requires a checksum (RFC 8200)
     settings.commands.push(format!("src6 {}", address(Side::Sender, 0)));
-    let destinations = load.stream.flows.destinations.max(1);
-    let drawn = 1 << destinations.ilog2();
-    if drawn == 1 {
+    let destinations = load.flows.destinations.max(1);
+    let random_count = 1 << destinations.ilog2();
+    if random_count == 1 {
         settings.commands.push(format!("dst6 {}", address(Side::Receiver, 0)));
     } else {
         settings.commands.push(format!("dst6_min {}", address(Side::Receiver, 0)));
-        settings.commands.push(format!("dst6_max {}", address(Side::Receiver, drawn - 1)));
+        settings.commands.push(format!("dst6_max {}", address(Side::Receiver, random_count - 1)));
     }
-    let asked = FlowPattern::Nested.flows(load.stream.flows);
-    settings.flows = format!("{drawn} of {asked}: destinations are drawn, the source is one");
-    if u64::from(drawn) != asked {
+    let requested = FlowPattern::Nested.flows(load.flows);
+    settings.flows =
+        format!("{random_count} of {requested}: destinations are drawn, the source is one");
+    if u64::from(random_count) != requested {
         settings.remarks.push(format!(
-            "pktgen sends {drawn} of the {asked} flows: with IPv6 it varies the destination only, \
+            "pktgen sends {random_count} of the {requested} flows: with IPv6 it varies the destination only, \
              by powers of two"
         ));
     }
@@ -130,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_that_share_a_divisor_are_drawn() {
+    fn ranges_with_a_common_divisor_use_random_destinations() {
         let settings = device(&load(Family::Inet, 20, 100, None), 1, &[]);
         let text = settings.commands.join("\n");
         assert!(text.contains("count 0\n") && text.contains("pkt_size 80\n"), "{text}");
@@ -145,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn ipv6_varies_powers_of_two() {
+    fn ipv6_destinations_vary_by_powers_of_two() {
         let settings = device(&load(Family::Inet6, 2, 100, None), 1, &[]);
         let text = settings.commands.join("\n");
         assert!(text.contains("dst6_min 2001:2:0:8001::1:0\ndst6_max 2001:2:0:8001::1:3f"));
@@ -154,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_shares_and_count_bursts() {
+    fn rates_are_per_thread_and_count_bursts() {
         let last = |rate, threads, options: &[String]| {
             let load = load(Family::Inet, 1, 1, Some(rate));
             let settings = device(&load, threads, options);

@@ -1,10 +1,10 @@
 //! The Linux kernel's pktgen, one kernel thread for each sending CPU.
 //!
-//! It is controlled through files, one command per write, with the status in the file's
-//! `Result:`. Counters can be read at any time; start and end times have a resolution of a
-//! microsecond. It does not receive: arrivals are counted at the receiver's interface. With
-//! IPv6 only the destination varies, bitwise. `options` are further commands for each
-//! device, one per element, e.g. `"clone_skb 100"` or `"burst 32"`.
+//! It is controlled through files, one command per write, with the status in the file's `Result:`.
+//! Counters can be read at any time; start and end times have a resolution of a microsecond. It
+//! does not receive: the receiver's interface counts arrivals. With IPv6 only the destination
+//! varies, bitwise. `options` are further commands for each device, one per element, e.g.
+//! `"clone_skb 100"` or `"burst 32"`.
 
 mod commands;
 pub mod text;
@@ -18,10 +18,10 @@ use fwdlab_model::record::Counter;
 use std::time::{Duration, Instant};
 use text::Device;
 
-/// Where its files are. Not `/proc/net`, which is the namespace of the process's first
+/// Directory of pktgen's files. Not `/proc/net`, which is the namespace of the process's first
 /// thread.
 const FILES: &str = "/proc/thread-self/net/pktgen";
-/// Longest time until its threads have started or stopped.
+/// Time limit for the threads to start or stop.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The kernel's pktgen at one end, an interface's counters at the other.
@@ -34,13 +34,13 @@ pub struct Pktgen<'a> {
     at_most: Duration,
     receiver: Option<InterfaceCounter<'a>>,
     before: InterfaceReading,
-    account: LoadCheck,
-    witness: InterfaceCounters<'a>,
+    load_check: LoadCheck,
+    interface_counters: InterfaceCounters<'a>,
     outcome: Outcome,
 }
 
 impl<'a> Pktgen<'a> {
-    /// Nothing is configured yet.
+    /// Creates the generator without configuring anything.
     pub fn new(ends: GeneratorHosts<'a>) -> Pktgen<'a> {
         let threads = if ends.sender_cpus.is_empty() { vec![0] } else { ends.sender_cpus.clone() };
         Pktgen {
@@ -52,36 +52,36 @@ impl<'a> Pktgen<'a> {
             at_most: Duration::ZERO,
             receiver: None,
             before: InterfaceReading::default(),
-            account: LoadCheck::open(None, Duration::ZERO),
-            witness: InterfaceCounters::default(),
+            load_check: LoadCheck::open(None, Duration::ZERO),
+            interface_counters: InterfaceCounters::default(),
             outcome: Outcome::default(),
         }
     }
 
-    /// `eth4@3`: a device of thread 3.
+    /// Name of the device of a thread, e.g. `eth4@3`.
     fn device(&self, thread: u16) -> String {
         format!("{}@{thread}", self.ends.sender_interface)
     }
 
-    /// Writes one command. The kernel takes the last byte of a write to `pgctrl` for a
-    /// line feed, whatever it is.
-    fn tell(&self, file: &str, command: &str) -> Result<(), BenchError> {
+    /// Writes one command. The kernel treats the last byte of a write to `pgctrl` as a line feed,
+    /// whatever it is.
+    fn write(&self, file: &str, command: &str) -> Result<(), BenchError> {
         self.ends.sender.put(&format!("{FILES}/{file}"), &format!("{command}\n"))
     }
 
     /// Writes one command and checks its result.
-    fn order(&self, file: &str, command: &str) -> Result<(), BenchError> {
-        let answered = match self.tell(file, command) {
+    fn execute(&self, file: &str, command: &str) -> Result<(), BenchError> {
+        let status = match self.write(file, command) {
             Ok(()) => text::result(&self.ends.sender.get(&format!("{FILES}/{file}"))?),
             Err(BenchError::File { source, .. }) => source.to_string(),
             Err(error) => return Err(error),
         };
-        match answered.starts_with("OK") {
+        match status.starts_with("OK") {
             true => Ok(()),
             false => Err(BenchError::Program {
                 command: format!("pktgen's `{command}` for {file}"),
                 host: self.ends.sender.name().to_owned(),
-                why: if answered.is_empty() { "no answer".into() } else { answered },
+                why: if status.is_empty() { "no answer".into() } else { status },
             }),
         }
     }
@@ -91,9 +91,9 @@ impl<'a> Pktgen<'a> {
         if let Ok(version) = host.get(&control) {
             return Ok(version);
         }
-        let tried = host.run(&["modprobe", "pktgen"], "");
+        let loaded = host.run(&["modprobe", "pktgen"], "");
         host.get(&control).map_err(|_| {
-            let why = tried.err().map(|error| format!(" ({error})")).unwrap_or_default();
+            let why = loaded.err().map(|error| format!(" ({error})")).unwrap_or_default();
             BenchError::environment(
                 format!("{} has no pktgen in its kernel{why}", host.name()),
                 "as root: modprobe pktgen; it needs a kernel with CONFIG_NET_PKTGEN, and a host, \
@@ -117,14 +117,14 @@ impl<'a> Pktgen<'a> {
         }
     }
 
-    /// Removes its devices. Errors are ignored: they recur at the next use.
+    /// Removes the devices. Errors are ignored: they recur at the next use.
     fn clean(&mut self) {
         if std::mem::take(&mut self.is_sending) {
-            let _ = self.tell("pgctrl", "stop");
+            let _ = self.write("pgctrl", "stop");
         }
         if std::mem::take(&mut self.is_configured) {
             for thread in &self.threads {
-                let _ = self.tell(&format!("kpktgend_{thread}"), "rem_device_all");
+                let _ = self.write(&format!("kpktgend_{thread}"), "rem_device_all");
             }
         }
     }
@@ -148,27 +148,28 @@ impl Generator for Pktgen<'_> {
         facts.insert("pktgen flows".into(), settings.flows);
         facts.insert("received".into(), "at the interface: every packet counts".into());
         self.outcome.remarks.extend(settings.remarks);
-        self.tell("pgctrl", "reset")?;
+        self.write("pgctrl", "reset")?;
         self.is_configured = true;
         for &thread in &self.threads {
             let (file, device) = (format!("kpktgend_{thread}"), self.device(thread));
-            self.order(&file, &format!("add_device {device}"))?;
+            self.execute(&file, &format!("add_device {device}"))?;
             for command in &settings.commands {
-                self.order(&device, command)?;
+                self.execute(&device, command)?;
             }
         }
         let receiver = InterfaceCounter::new(self.ends.receiver, &self.ends.receiver_interface)?;
         self.before = receiver.read()?;
         self.receiver = Some(receiver);
-        self.witness = InterfaceCounters::new(self.ends.sender, &self.ends.sender_interface);
-        self.account = LoadCheck::open(load.rate_pps, Duration::from_secs(1));
+        self.interface_counters =
+            InterfaceCounters::new(self.ends.sender, &self.ends.sender_interface);
+        self.load_check = LoadCheck::open(load.rate_pps, Duration::from_secs(1));
         self.at_most = load.at_most;
         Ok(())
     }
 
     fn start(&mut self) -> Result<(), BenchError> {
-        // The write returns when all have sent; timeout(1) ends it in any case, and with
-        // it the threads.
+        // The write returns after all threads have sent; timeout(1) ends it in any case, and the
+        // threads with it.
         let seconds = self.at_most.as_secs().max(1).to_string();
         let write = format!("echo start > {FILES}/pgctrl");
         let argv = ["timeout", "-s", "INT", &seconds, "sh", "-c", &write];
@@ -186,7 +187,7 @@ impl Generator for Pktgen<'_> {
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        self.account.begin();
+        self.load_check.begin();
         self.starter = Some(starter);
         Ok(())
     }
@@ -194,14 +195,14 @@ impl Generator for Pktgen<'_> {
     fn counted(&mut self) -> Result<Counted, BenchError> {
         let devices = if self.is_configured { self.devices()? } else { Vec::new() };
         let sent = devices.iter().map(|device| device.sent).fold(0, u64::saturating_add);
-        self.account.saw(sent);
+        self.load_check.saw(sent);
         let now = self.received()?;
         let before = &self.before;
         Ok(Counted {
             sent,
             received: now.received.saturating_sub(before.received),
             receiver_dropped: now.receiver_dropped.saturating_sub(before.receiver_dropped),
-            unsent: self.account.unsent(sent, longest(&devices)),
+            unsent: self.load_check.unsent(sent, longest(&devices)),
         })
     }
 
@@ -209,8 +210,8 @@ impl Generator for Pktgen<'_> {
         if !std::mem::take(&mut self.is_sending) {
             return Ok(());
         }
-        let stopped = self.tell("pgctrl", "stop");
-        self.account.end();
+        let stopped = self.write("pgctrl", "stop");
+        self.load_check.end();
         if let Some(mut starter) = self.starter.take() {
             if stopped.is_err() {
                 starter.interrupt();
@@ -243,12 +244,13 @@ impl Generator for Pktgen<'_> {
                 outcome.counters.push(Counter { name, before: 0, after: packets, expected });
             }
             if let Some(time) = device.time {
-                let told = format!("{:.6} s", time.as_secs_f64());
-                outcome.facts.insert(format!("pktgen time of thread {thread}"), told);
+                let text = format!("{:.6} s", time.as_secs_f64());
+                outcome.facts.insert(format!("pktgen time of thread {thread}"), text);
             }
         }
-        outcome.remarks.extend(self.account.remarks(counted.sent, longest(&devices)));
-        match self.witness.testify("sent packets", counted.sent, |reading| reading.sent) {
+        outcome.remarks.extend(self.load_check.remarks(counted.sent, longest(&devices)));
+        match self.interface_counters.testify("sent packets", counted.sent, |reading| reading.sent)
+        {
             Ok(counter) => outcome.counters.push(counter),
             Err(remark) => outcome.remarks.push(remark),
         }
@@ -264,7 +266,7 @@ impl Drop for Pktgen<'_> {
     }
 }
 
-/// Sending time: the longest of all threads, since each sends a share of the rate.
+/// Sending time: the maximum over all threads, since each sends a share of the rate.
 fn longest(devices: &[Device]) -> Option<Duration> {
     devices.iter().filter_map(|device| device.time).max()
 }

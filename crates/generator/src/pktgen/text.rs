@@ -1,22 +1,22 @@
-//! What the files of `/proc/net/pktgen` say (Linux, `Documentation/networking/pktgen.rst`).
+//! Parses the files of `/proc/net/pktgen` (Linux, `Documentation/networking/pktgen.rst`).
 
 use std::time::Duration;
 
-/// A device's file, read while it sends or afterwards.
+/// File of a device, read during or after sending.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Device {
     /// `pkts-sofar`.
     pub sent: u64,
-    /// `errors`: attempts that the driver refused; most are tried again.
+    /// `errors`: attempts that the driver rejected; most are retried.
     pub errors: u64,
-    /// Time from `started` to `stopped`; none before it has stopped.
+    /// Time from `started` to `stopped`; `None` before the device has stopped.
     pub time: Option<Duration>,
-    /// The text behind `Result:`.
+    /// Text after `Result:`.
     pub result: String,
 }
 
 impl Device {
-    /// Reads the file of a device. What is missing is 0.
+    /// Parses the file of a device. Missing values are 0.
     pub fn parse(text: &str) -> Device {
         let mut device = Device::default();
         let words: Vec<&str> = text.split_whitespace().collect();
@@ -36,7 +36,7 @@ impl Device {
         device
     }
 
-    /// Figures of its last run: `OK: T(cA+dB) usec, N (60byte,0frags)`.
+    /// Time and packets of the last run: `OK: T(cA+dB) usec, N (60byte,0frags)`.
     pub fn last_run(&self) -> Option<(Duration, u64)> {
         let (time, rest) = self.result.strip_prefix("OK: ")?.split_once('(')?;
         let (_, rest) = rest.split_once("usec, ")?;
@@ -45,7 +45,7 @@ impl Device {
     }
 }
 
-/// The text behind `Result:`, without line feeds.
+/// Text after `Result:`, without line feeds.
 pub fn result(text: &str) -> String {
     let result = text.rsplit_once("Result:").map_or("", |(_, result)| result);
     result.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// In the form of `Documentation/networking/pktgen.rst`, with figures that agree.
+    /// Format of `Documentation/networking/pktgen.rst`, with consistent values.
     const SENT: &str = "\
 Params: count 0  min_pkt_size: 60  max_pkt_size: 60
      frags: 0  delay: 10000  clone_skb: 0  ifname: eth4@0
@@ -81,7 +81,7 @@ Result: OK: 10000500(c9990624+d9876) usec, 1000010 (60byte,0frags)
 ";
 
     #[test]
-    fn a_device_tells_its_packets_and_its_time() {
+    fn device_file_is_parsed() {
         let device = Device::parse(SENT);
         assert_eq!((device.sent, device.errors), (1_000_010, 3));
         assert_eq!(device.time, Some(Duration::from_micros(10_000_500)));
@@ -94,7 +94,7 @@ Result: OK: 10000500(c9990624+d9876) usec, 1000010 (60byte,0frags)
 
     proptest! {
         #[test]
-        fn any_text_is_survived(text in "(pkts-sofar:|started:|stopped:|Result:|OK: |usec, |[ (0-9a-z\n])*") {
+        fn parser_accepts_any_text(text in "(pkts-sofar:|started:|stopped:|Result:|OK: |usec, |[ (0-9a-z\n])*") {
             let _ = Device::parse(&text).last_run();
         }
     }

@@ -1,10 +1,10 @@
-//! A TRex server in stateless mode, spoken to over its JSON-RPC: no Python is needed.
+//! A TRex server in stateless mode, controlled over its JSON-RPC: no Python is needed.
 //!
-//! Ports are named by their MAC, PCI address or number. The server's counters are never
-//! reset, so the first reading is subtracted. Its packet sizes exclude the FCS. A port is
-//! acquired, and released on every exit path; the option `force` takes it from another
-//! user. Traffic stops after the load's maximum duration.
-//! Source: TRex stateless RPC; the traps are those of its issues 442 and 1212.
+//! Ports are named by their MAC, PCI address or number. The server's counters are never reset, so
+//! the first reading is subtracted. Its packet sizes exclude the FCS. A port is acquired, and
+//! released on every exit path; the option `force` takes it from another user. Traffic stops after
+//! the load's maximum duration. Source: TRex stateless RPC; the pitfalls are described in its
+//! issues 442 and 1212.
 
 pub mod rpc;
 mod stream;
@@ -20,7 +20,7 @@ use rpc::Rpc;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// Time limit for one answer, work in progress included.
+/// Time limit for one answer, including work in progress.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// User name under which ports are acquired.
 const USER: &str = "fwdlab";
@@ -40,7 +40,7 @@ pub struct Trex<'a> {
     at_most: Duration,
     is_sending: bool,
     before: Ports,
-    account: LoadCheck,
+    load_check: LoadCheck,
     outcome: Outcome,
 }
 
@@ -55,10 +55,10 @@ struct Ports {
 }
 
 impl<'a> Trex<'a> {
-    /// Nothing is asked yet.
+    /// Creates the generator without sending a request.
     ///
     /// # Errors
-    /// When no server is named.
+    /// Fails if no server is named.
     pub fn new(ends: GeneratorHosts<'a>) -> Result<Trex<'a>, BenchError> {
         let Some(server) = ends.server.clone() else {
             let why = "TRex is a server: name it as host:port (its RPC port is 4501)";
@@ -75,12 +75,12 @@ impl<'a> Trex<'a> {
             at_most: Duration::ZERO,
             is_sending: false,
             before: Ports::default(),
-            account: LoadCheck::open(None, Duration::ZERO),
+            load_check: LoadCheck::open(None, Duration::ZERO),
             outcome: Outcome::default(),
         })
     }
 
-    /// Longest time for one answer.
+    /// Sets the time limit for one answer.
     pub fn timeout(mut self, timeout: Duration) -> Trex<'a> {
         self.timeout = timeout;
         self
@@ -93,8 +93,8 @@ impl<'a> Trex<'a> {
         }
     }
 
-    /// Calls a method for the port that we have acquired.
-    fn order(&mut self, method: &str, more: Value) -> Result<Value, BenchError> {
+    /// Calls a method for the acquired port.
+    fn call_port(&mut self, method: &str, more: Value) -> Result<Value, BenchError> {
         let mut params = json!({ "handler": self.handler, "port_id": self.ports.0 });
         if let (Some(params), Value::Object(more)) = (params.as_object_mut(), more) {
             params.extend(more);
@@ -140,25 +140,25 @@ impl<'a> Trex<'a> {
         }
     }
 
-    /// Gives the port back.
+    /// Releases the port.
     fn release(&mut self) {
         if self.handler.is_none() {
             return;
         }
         if std::mem::take(&mut self.is_sending) {
-            self.order_with_retry("stop_traffic", json!({ "profile_id": PROFILE }));
+            self.call_port_with_retry("stop_traffic", json!({ "profile_id": PROFILE }));
         }
-        self.order_with_retry("remove_all_streams", json!({ "profile_id": PROFILE }));
-        self.order_with_retry("release", json!({}));
+        self.call_port_with_retry("remove_all_streams", json!({ "profile_id": PROFILE }));
+        self.call_port_with_retry("release", json!({}));
         self.handler = None;
     }
 
-    /// Sends an order and ignores its result; after an error it retries once on a new
-    /// connection, since one with a late answer can't be used any more.
-    fn order_with_retry(&mut self, method: &str, params: Value) {
-        if self.order(method, params.clone()).is_err() {
+    /// Sends an order and ignores its result; after an error it retries once on a new connection,
+    /// because a connection with a late answer is unusable.
+    fn call_port_with_retry(&mut self, method: &str, params: Value) {
+        if self.call_port(method, params.clone()).is_err() {
             self.rpc = Rpc::open(&self.server, self.timeout).ok();
-            let _ = self.order(method, params);
+            let _ = self.call_port(method, params);
         }
     }
 }
@@ -191,18 +191,18 @@ impl Generator for Trex<'_> {
             "port_id": sender, "user": USER, "session_id": session, "force": force,
         });
         self.handler = Some(self.call("acquire", params)?);
-        self.order("remove_all_streams", json!({ "profile_id": PROFILE }))?;
-        let (stream, variety) = stream::stream(load);
+        self.call_port("remove_all_streams", json!({ "profile_id": PROFILE }))?;
+        let (stream, pattern) = stream::stream(load);
         let params = json!({ "profile_id": PROFILE, "stream_id": 1, "stream": stream });
-        self.order("add_stream", params)?;
+        self.call_port("add_stream", params)?;
         let facts = &mut self.outcome.facts;
         facts.insert("trex ports".into(), format!("{sender} sends, {receiver} receives"));
-        facts.insert("trex flows".into(), variety.describe(load.stream.flows));
+        facts.insert("trex flows".into(), pattern.describe(load.flows));
         if let Some(core) = system["core_type"].as_str() {
             facts.insert("trex machine".into(), core.to_owned());
         }
         self.before = Ports { queue_full: self.queue_full(), ..self.read()? };
-        self.account = LoadCheck::open(load.rate_pps, Duration::from_secs(2));
+        self.load_check = LoadCheck::open(load.rate_pps, Duration::from_secs(2));
         self.at_most = load.at_most;
         Ok(())
     }
@@ -216,20 +216,20 @@ impl Generator for Trex<'_> {
             "core_mask": u64::MAX,
         });
         self.is_sending = true;
-        self.order("start_traffic", params)?;
-        self.account.begin();
+        self.call_port("start_traffic", params)?;
+        self.load_check.begin();
         Ok(())
     }
 
     fn counted(&mut self) -> Result<Counted, BenchError> {
         let (now, before) = (self.read()?, self.before);
         let sent = now.sent.saturating_sub(before.sent);
-        self.account.saw(sent);
+        self.load_check.saw(sent);
         Ok(Counted {
             sent,
             received: now.received.saturating_sub(before.received),
             receiver_dropped: now.not_received.saturating_sub(before.not_received),
-            unsent: self.account.unsent(sent, None),
+            unsent: self.load_check.unsent(sent, None),
         })
     }
 
@@ -241,8 +241,8 @@ impl Generator for Trex<'_> {
         if !self.is_sending {
             return Ok(());
         }
-        let stopped = self.order("stop_traffic", json!({ "profile_id": PROFILE }));
-        self.account.end();
+        let stopped = self.call_port("stop_traffic", json!({ "profile_id": PROFILE }));
+        self.load_check.end();
         stopped?;
         self.is_sending = false;
         self.wait_idle()
@@ -261,7 +261,7 @@ impl Generator for Trex<'_> {
         ] {
             outcome.counters.push(Counter { name: name.into(), before, after, expected: None });
         }
-        outcome.remarks.extend(self.account.remarks(counted.sent, None));
+        outcome.remarks.extend(self.load_check.remarks(counted.sent, None));
         outcome.counted = counted;
         self.release();
         Ok(outcome)
@@ -274,30 +274,29 @@ impl Drop for Trex<'_> {
     }
 }
 
-/// A counter by its name; large ones may come as floating-point numbers or text. 0 when it
-/// is missing.
+/// Reads a counter by its name; large ones may be floating-point numbers or strings. 0 if missing.
 pub fn number(stats: &Value, name: &str) -> u64 {
     let value = &stats[name];
     let text = || value.as_str().and_then(|text| text.parse().ok());
     value.as_u64().or_else(|| value.as_f64().map(|number| number as u64)).or_else(text).unwrap_or(0)
 }
 
-/// The port with this number, or with this MAC or PCI address wherever it says so, in an
-/// answer to `get_system_info`.
+/// Finds the port with this number, or with this MAC or PCI address in any field, in an answer to
+/// `get_system_info`.
 ///
 /// # Errors
-/// With the ports that there are.
+/// Lists the existing ports.
 pub fn find(system: &Value, name: &str, server: &str) -> Result<u64, BenchError> {
     let nothing = Vec::new();
     let ports = system["ports"].as_array().unwrap_or(&nothing);
-    let is_it = |port: &&Value| {
+    let matches = |port: &&Value| {
         port["index"].as_u64().map(|index| index.to_string()).as_deref() == Some(name)
             || port.as_object().is_some_and(|port| {
                 let mut texts = port.values().filter_map(Value::as_str);
                 texts.any(|text| text.eq_ignore_ascii_case(name))
             })
     };
-    if let Some(index) = ports.iter().find(is_it).and_then(|port| port["index"].as_u64()) {
+    if let Some(index) = ports.iter().find(matches).and_then(|port| port["index"].as_u64()) {
         return Ok(index);
     }
     let known = ports.iter().map(|port| {

@@ -1,8 +1,8 @@
-//! JSON-RPC 2.0 as TRex's server speaks it: over ZeroMQ, perhaps compressed.
+//! JSON-RPC 2.0 of TRex's server: over ZeroMQ, optionally compressed.
 //!
-//! A long answer comes as magic, length and zlib data; requests are never compressed.
-//! Errors -32001 (try again) and -32002 (work in progress, with a ticket) are waited
-//! for. Source: TRex RPC server specification.
+//! A long answer consists of magic, length and zlib data; requests are never compressed. Errors
+//! -32001 (try again) and -32002 (work in progress, with a ticket) are retried. Source: TRex RPC
+//! server specification.
 
 use super::zmtp::Requester;
 use flate2::read::ZlibDecoder;
@@ -33,10 +33,10 @@ pub(super) struct Rpc {
 }
 
 impl Rpc {
-    /// Connects and agrees on the API's version.
+    /// Connects and negotiates the API's version.
     ///
     /// # Errors
-    /// When there is no server, or one of another generation.
+    /// Fails if there is no server, or its API version differs.
     pub(super) fn open(server: &str, timeout: Duration) -> Result<Rpc, BenchError> {
         let requester = Requester::connect(server, timeout).map_err(|error| {
             BenchError::environment(
@@ -53,15 +53,15 @@ impl Rpc {
         Ok(rpc)
     }
 
-    /// Calls a method and returns its result, once the server has finished.
+    /// Calls a method and returns its result after the server has finished.
     ///
     /// # Errors
-    /// What the server says; that it does not answer; that it takes too long.
+    /// Fails if the server reports an error, does not answer, or takes too long.
     pub(super) fn call(&mut self, method: &str, params: Value) -> Result<Value, BenchError> {
         let deadline = Instant::now() + self.timeout;
-        let (mut asked, mut with) = (method.to_owned(), params);
+        let (mut current_method, mut current_params) = (method.to_owned(), params);
         loop {
-            let answer = self.once(&asked, &with)?;
+            let answer = self.call_once(&current_method, &current_params)?;
             let Some(error) = answer.get("error").filter(|error| !error.is_null()) else {
                 let result = answer.get("result").cloned();
                 return result.ok_or_else(|| self.failed(method, "neither result nor error"));
@@ -76,13 +76,14 @@ impl Rpc {
                 && let Some(ticket) = ticket(error)
             {
                 // From now on poll for the result.
-                (asked, with) = ("get_async_results".into(), json!({ "ticket_id": ticket }));
+                (current_method, current_params) =
+                    ("get_async_results".into(), json!({ "ticket_id": ticket }));
             }
             std::thread::sleep(PAUSE);
         }
     }
 
-    fn once(&mut self, method: &str, params: &Value) -> Result<Value, BenchError> {
+    fn call_once(&mut self, method: &str, params: &Value) -> Result<Value, BenchError> {
         let mut params = params.clone();
         if let (Some(handle), Some(params)) = (&self.handle, params.as_object_mut()) {
             params.insert("api_h".into(), json!(handle));
@@ -98,14 +99,14 @@ impl Rpc {
         let answer = unpacked(&answer).map_err(|why| self.failed(method, &why))?;
         let answer: Value = serde_json::from_slice(&answer)
             .map_err(|error| self.failed(method, &format!("no JSON: {error}")))?;
-        // Ids are strings, yet a server may answer with what it read out of them.
-        let theirs = match &answer["id"] {
+        // Ids are strings, but a server may return them as numbers.
+        let answer_id = match &answer["id"] {
             Value::String(text) => text.clone(),
             other => other.to_string(),
         };
-        match theirs == id {
+        match answer_id == id {
             true => Ok(answer),
-            false => Err(self.failed(method, &format!("an answer to {theirs}, not to {id}"))),
+            false => Err(self.failed(method, &format!("an answer to {answer_id}, not to {id}"))),
         }
     }
 
@@ -118,7 +119,7 @@ impl Rpc {
     }
 }
 
-/// The ticket of work in progress, wherever this generation of servers puts it.
+/// Ticket of work in progress; its field depends on the server's version.
 pub fn ticket(error: &Value) -> Option<Value> {
     let places = [&error["ticket_id"], &error["data"]["ticket_id"], &error["specific_err"]];
     places.into_iter().find_map(|place| match place {
@@ -131,10 +132,10 @@ pub fn ticket(error: &Value) -> Option<Value> {
     })
 }
 
-/// Undoes the compression of an answer that has any.
+/// Decompresses an answer if it is compressed.
 ///
 /// # Errors
-/// When it is damaged, or not as long as it says.
+/// Fails if the data is damaged or differs in length from its header.
 pub fn unpacked(bytes: &[u8]) -> Result<Vec<u8>, String> {
     let Some(rest) = bytes.strip_prefix(&MAGIC) else { return Ok(bytes.to_vec()) };
     let (length, data) = rest.split_first_chunk::<4>().ok_or("a compressed answer cut short")?;
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn compressed_answers_are_unpacked_or_refused() {
+    fn compressed_answers_are_unpacked_or_rejected() {
         assert_eq!(unpacked(b"{}").as_deref(), Ok(&b"{}"[..]));
         assert_eq!(unpacked(&packed(b"{\"a\":1}", 7)).as_deref(), Ok(&b"{\"a\":1}"[..]));
         for wrong in [packed(b"abc", 2), packed(b"abc", 4), MAGIC.to_vec(), packed(b"a", u32::MAX)]
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn tickets_are_found() {
+    fn tickets_are_found_in_all_known_fields() {
         assert_eq!(ticket(&json!({ "code": -32002, "ticket_id": 7 })), Some(json!(7)));
         assert_eq!(ticket(&json!({ "specific_err": "ticket 12" })), Some(json!(12)));
         assert_eq!(ticket(&json!({ "specific_err": "busy" })), None);
@@ -187,7 +188,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_survived(bytes: Vec<u8>) {
+        fn unpacked_accepts_any_bytes(bytes: Vec<u8>) {
             let _ = unpacked(&[&MAGIC[..], &bytes].concat());
         }
     }

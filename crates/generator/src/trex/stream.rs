@@ -1,7 +1,6 @@
-//! The stream that sends a load: packet, rate, and the field engine's program.
+//! Stream that sends a load: packet, rate, and the field engine's program.
 //!
-//! Source: TRex stateless RPC, `add_stream`, as the server's `trex_stl_rpc_cmds.cpp` reads
-//! it.
+//! Source: TRex stateless RPC, `add_stream`, according to the server's `trex_stl_rpc_cmds.cpp`.
 
 use crate::Load;
 use crate::flow_pattern::FlowPattern;
@@ -9,18 +8,18 @@ use fwdlab_packet::address::Side;
 use fwdlab_packet::{Family, Phase, Stamp};
 use serde_json::{Value, json};
 
-/// Both MACs are the packet's own, not the port's.
+/// Flag: both MACs are taken from the packet, not from the port.
 const MACS_OF_PACKET: u8 = 0b11;
-/// UDP in the instruction that has the card compute a checksum.
+/// Code for UDP in the instruction that offloads a checksum to the card.
 const L4_UDP: u8 = 11;
 
-/// The stream, and how its flows vary.
+/// The stream and its flow pattern.
 pub(super) fn stream(load: &Load) -> (Value, FlowPattern) {
-    let variety = FlowPattern::reaching_all(load.stream.flows);
+    let pattern = FlowPattern::reaching_all(load.flows);
     let mut frame = load.template.frame(0, 0, &stamp(load));
-    let instructions = program(load, variety);
-    if load.stream.family == Family::Inet && !instructions.is_empty() {
-        // The addresses vary, the checksum would not: none is needed (RFC 768).
+    let instructions = program(load, pattern);
+    if load.family == Family::Inet && !instructions.is_empty() {
+        // The addresses vary but the checksum would not; IPv4 does not require one (RFC 768).
         let at = load.template.udp_offset() + 6;
         frame[at..at + 2].fill(0);
     }
@@ -42,7 +41,7 @@ pub(super) fn stream(load: &Load) -> (Value, FlowPattern) {
         "vm": { "instructions": instructions, "split_by_var": "" },
         "flow_stats": { "enabled": false },
     });
-    (stream, variety)
+    (stream, pattern)
 }
 
 fn stamp(load: &Load) -> Stamp {
@@ -50,8 +49,8 @@ fn stamp(load: &Load) -> Stamp {
     Stamp { run_id, sender: 0, phase: Phase::WarmUp as u8, flow: 0, sequence: 0, time_ns: 0 }
 }
 
-/// The last 32 bits of each address that varies, then the checksum.
-fn program(load: &Load, variety: FlowPattern) -> Vec<Value> {
+/// Instructions that vary the last 32 bits of each address, then the checksum.
+fn program(load: &Load, pattern: FlowPattern) -> Vec<Value> {
     let (source, destination) = load.template.bases();
     let addresses = match load.stream.family {
         Family::Inet => 26,
@@ -64,12 +63,12 @@ fn program(load: &Load, variety: FlowPattern) -> Vec<Value> {
     ];
     let mut program = Vec::new();
     for (name, side, base, count) in sides.into_iter().filter(|(.., count)| *count > 1) {
-        let drawn = variety == FlowPattern::RandomDestination && side == Side::Receiver;
+        let is_random = pattern == FlowPattern::RandomDestination && side == Side::Receiver;
         program.push(json!({
             "type": "flow_var",
             "name": name,
             "size": 4,
-            "op": if drawn { "random" } else { "inc" },
+            "op": if is_random { "random" } else { "inc" },
             "init_value": base,
             "min_value": base,
             "max_value": base + (count - 1),
@@ -98,7 +97,7 @@ fn program(load: &Load, variety: FlowPattern) -> Vec<Value> {
     program
 }
 
-/// RFC 4648, section 4.
+/// Base64 encoding of RFC 4648, section 4.
 fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
@@ -133,9 +132,9 @@ mod tests {
         }
     }
 
-    /// The examples of RFC 4648, section 10.
+    /// Examples of RFC 4648, section 10.
     #[test]
-    fn base64_is_that_of_the_rfc() {
+    fn base64_matches_the_rfc_examples() {
         let pairs = [
             ("", ""),
             ("f", "Zg=="),
@@ -151,10 +150,10 @@ mod tests {
     }
 
     #[test]
-    fn addresses_vary_where_they_lie() {
-        let (stream, variety) = stream(&load(Family::Inet, 20, 100));
+    fn flow_variables_are_written_at_the_address_offsets() {
+        let (stream, pattern) = stream(&load(Family::Inet, 20, 100));
         let program = stream["vm"]["instructions"].as_array().expect("a program");
-        assert_eq!((program.len(), variety), (5, FlowPattern::RandomDestination));
+        assert_eq!((program.len(), pattern), (5, FlowPattern::RandomDestination));
         assert_eq!(program[0]["max_value"], 0xc612_0100_u32 + 19);
         assert_eq!((&program[0]["op"], &program[2]["op"]), (&json!("inc"), &json!("random")));
         assert_eq!(

@@ -1,16 +1,17 @@
-//! The little of ZeroMQ that a client of one server needs: a REQ socket over TCP.
+//! Subset of ZeroMQ for a client of one server: a REQ socket over TCP.
 //!
-//! ZMTP 3.0 (RFC 23/ZMTP): greeting, mechanism NULL, READY, then messages of frames. A
-//! request is an empty delimiter frame and a body (RFC 28/REQREP), and so is its answer.
-//! Every wait has an end. Checked against libzmq (pyzmq 27.3.0). Left out: other mechanisms and socket types, reconnecting.
+//! ZMTP 3.0 (RFC 23/ZMTP): greeting, mechanism NULL, READY, then messages of frames. A request is
+//! an empty delimiter frame and a body (RFC 28/REQREP), and so is its answer. Every wait has a time
+//! limit. Checked against libzmq (pyzmq 27.3.0). Not supported: other mechanisms and socket types,
+//! reconnecting.
 
 use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
-/// Bytes of the greeting.
+/// Length of the greeting in bytes.
 pub(super) const GREETING: usize = 64;
-/// More than any answer of a generator has.
+/// Maximum answer size; no answer of a generator is larger.
 const LARGEST: u64 = 64 << 20;
 
 const MORE: u8 = 1;
@@ -25,10 +26,10 @@ pub(super) struct Requester {
 }
 
 impl Requester {
-    /// Connects to `host:port` and shakes hands; no step takes longer than `timeout`.
+    /// Connects to `host:port` and performs the handshake; no step takes longer than `timeout`.
     ///
     /// # Errors
-    /// When no server listens there, or it does not speak ZMTP 3.
+    /// Fails if no server listens there, or the server does not speak ZMTP 3.
     pub(super) fn connect(server: &str, timeout: Duration) -> Result<Requester> {
         let mut last = Error::new(ErrorKind::NotFound, "the name has no address");
         for address in server.to_socket_addrs()? {
@@ -49,7 +50,7 @@ impl Requester {
     /// Sends a request and waits for its answer.
     ///
     /// # Errors
-    /// When the answer is late or none; the connection is of no use then.
+    /// Fails if the answer is late or missing; the connection is then unusable.
     pub(super) fn ask(&mut self, body: &[u8]) -> Result<Vec<u8>> {
         let mut bytes = vec![MORE, 0];
         put_frame(&mut bytes, 0, body);
@@ -70,13 +71,13 @@ impl Requester {
         read_ready(&mut self.until(deadline))
     }
 
-    /// What comes before the deadline, however slowly.
+    /// Reader with a deadline for the whole read, however slowly bytes arrive.
     fn until(&self, deadline: Instant) -> Until<'_> {
         Until { stream: &self.stream, deadline }
     }
 }
 
-/// A stream that is read up to a moment.
+/// A stream that is readable until a deadline.
 struct Until<'a> {
     stream: &'a TcpStream,
     deadline: Instant,
@@ -98,28 +99,28 @@ impl Read for Until<'_> {
     }
 }
 
-/// Reads the other side's greeting.
+/// Reads the peer's greeting.
 ///
 /// # Errors
-/// When it speaks no ZMTP 3, or wants another mechanism than NULL.
+/// Fails if the peer does not speak ZMTP 3, or requires a mechanism other than NULL.
 pub fn read_greeting(input: &mut impl Read) -> Result<()> {
-    let theirs: [u8; GREETING] = bytes(input)?;
-    if theirs[0] != 0xff || theirs[9] & 1 == 0 {
+    let greeting: [u8; GREETING] = bytes(input)?;
+    if greeting[0] != 0xff || greeting[9] & 1 == 0 {
         return Err(invalid("what listens there does not speak ZeroMQ"));
     }
-    if theirs[10] < 3 {
+    if greeting[10] < 3 {
         return Err(invalid("its ZeroMQ is older than 4.0"));
     }
-    if &theirs[12..17] != b"NULL\0" {
+    if &greeting[12..17] != b"NULL\0" {
         return Err(invalid("its ZeroMQ wants another security mechanism than NULL"));
     }
     Ok(())
 }
 
-/// Reads the command by which the other side is ready.
+/// Reads the command that reports the peer ready.
 ///
 /// # Errors
-/// When it says something else.
+/// Fails on any other command.
 pub fn read_ready(input: &mut impl Read) -> Result<()> {
     let (flags, command) = frame(input, LARGEST)?;
     match flags & COMMAND != 0 && command.starts_with(b"\x05READY") {
@@ -128,16 +129,16 @@ pub fn read_ready(input: &mut impl Read) -> Result<()> {
     }
 }
 
-/// Reads the frames of an answer, and returns those behind the delimiter as one.
+/// Reads the frames of an answer, and returns the frames after the delimiter as one.
 ///
 /// # Errors
-/// When it ends too early, has no delimiter, or is larger than any answer.
+/// Fails if the answer ends too early, has no delimiter, or exceeds the maximum size.
 pub fn read_answer(input: &mut impl Read) -> Result<Vec<u8>> {
     let (mut answer, mut is_body) = (Vec::new(), false);
     loop {
         let (flags, frame) = frame(input, LARGEST - answer.len() as u64)?;
         if flags & COMMAND != 0 {
-            continue; // heartbeats (RFC 37) want an answer only from those who ask for them
+            continue; // heartbeats (RFC 37) need an answer only if both sides use them
         }
         if is_body {
             answer.extend_from_slice(&frame);
@@ -151,7 +152,7 @@ pub fn read_answer(input: &mut impl Read) -> Result<Vec<u8>> {
     }
 }
 
-/// Flags and body of the next frame, of `longest` bytes at most.
+/// Reads flags and body of the next frame, of at most `longest` bytes.
 fn frame(input: &mut impl Read, longest: u64) -> Result<(u8, Vec<u8>)> {
     let [flags] = bytes(input)?;
     let length = match flags & LONG {
@@ -162,7 +163,7 @@ fn frame(input: &mut impl Read, longest: u64) -> Result<(u8, Vec<u8>)> {
         return Err(invalid(&format!("a frame of {length} bytes")));
     }
     let mut body = Vec::new();
-    // Memory is taken as bytes come: a length alone costs none.
+    // Memory grows with the bytes received: a large length alone allocates nothing.
     match input.take(length).read_to_end(&mut body)? as u64 == length {
         true => Ok((flags, body)),
         false => Err(closed()),
@@ -181,7 +182,7 @@ fn closed() -> Error {
     Error::new(ErrorKind::UnexpectedEof, "it closed the connection")
 }
 
-/// Signature, version 3.0, mechanism NULL, not as a server.
+/// Greeting: signature, version 3.0, mechanism NULL, not as a server.
 pub(super) fn greeting() -> [u8; GREETING] {
     let mut bytes = [0; GREETING];
     (bytes[0], bytes[9]) = (0xff, 0x7f);
@@ -221,8 +222,8 @@ mod tests {
 
     const SHORT: Duration = Duration::from_millis(200);
 
-    /// A server that says `bytes` whatever it hears, and then keeps its peace.
-    fn server_saying(bytes: Vec<u8>) -> String {
+    /// A server that sends `bytes` regardless of its input, and then nothing more.
+    fn server_sending(bytes: Vec<u8>) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
         spawn(move || {
@@ -240,13 +241,13 @@ mod tests {
     }
 
     #[test]
-    fn answers_come_in_short_and_long_frames_between_commands() {
+    fn answers_are_read_from_short_and_long_frames_between_commands() {
         let mut bytes = hello();
         put_frame(&mut bytes, COMMAND, b"\x04PING\0\0");
         bytes.extend([MORE, 0]);
         put_frame(&mut bytes, MORE, b"left ");
         put_frame(&mut bytes, 0, &[b'x'; 300]);
-        let mut requester = Requester::connect(&server_saying(bytes), SHORT).expect("connected");
+        let mut requester = Requester::connect(&server_sending(bytes), SHORT).expect("connected");
         let answer = requester.ask(&[b'y'; 300]).expect("an answer");
         assert_eq!((&answer[..5], answer.len()), (&b"left "[..], 305));
         let error = requester.ask(b"again").expect_err("silence");
@@ -254,27 +255,27 @@ mod tests {
     }
 
     #[test]
-    fn who_speaks_otherwise_is_told_apart() {
+    fn incompatible_peers_are_distinguished() {
         let with = |at: usize, byte: u8| {
             let mut bytes = hello();
             bytes[at] = byte;
-            let connected = Requester::connect(&server_saying(bytes), SHORT);
+            let connected = Requester::connect(&server_sending(bytes), SHORT);
             connected.expect_err("refused").to_string()
         };
         assert!(with(0, b'H').contains("does not speak ZeroMQ"));
         assert!(with(10, 2).contains("older than 4.0"));
         assert!(with(12, b'P').contains("another security mechanism"));
         assert!(with(GREETING, 0).contains("it refused"));
-        let silent = Requester::connect(&server_saying(Vec::new()), SHORT).expect_err("late");
+        let silent = Requester::connect(&server_sending(Vec::new()), SHORT).expect_err("late");
         assert_eq!(silent.kind(), ErrorKind::TimedOut);
         let mut huge = hello();
         huge.extend([LONG, 0xff, 0, 0, 0, 0, 0, 0, 0]);
-        let mut requester = Requester::connect(&server_saying(huge), SHORT).expect("connected");
+        let mut requester = Requester::connect(&server_sending(huge), SHORT).expect("connected");
         assert!(requester.ask(b"x").expect_err("too much").to_string().contains("a frame of"));
     }
 
     #[test]
-    fn an_answer_has_a_size_however_many_frames_it_is_made_of() {
+    fn answer_size_is_limited_over_all_frames() {
         let half = vec![0_u8; LARGEST as usize / 2 + 1];
         let mut frames = vec![MORE, 0];
         put_frame(&mut frames, MORE, &half);
@@ -291,13 +292,13 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+        fn any_bytes_are_accepted(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
             let wait = Duration::from_millis(5);
             let after_greeting = [&greeting()[..], &bytes].concat();
             let after_ready = [hello(), bytes].concat();
-            let _ = Requester::connect(&server_saying(after_greeting), wait);
-            // A busy machine may be late even with its greeting.
-            if let Ok(mut requester) = Requester::connect(&server_saying(after_ready), wait) {
+            let _ = Requester::connect(&server_sending(after_greeting), wait);
+            // On a busy machine even the greeting may be late.
+            if let Ok(mut requester) = Requester::connect(&server_sending(after_ready), wait) {
                 let _ = requester.ask(b"x");
             }
         }
