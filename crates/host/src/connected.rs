@@ -7,17 +7,17 @@ use std::sync::Arc;
 
 /// A connected host.
 pub struct ConnectedHost {
-    /// Its entry in the lab file.
+    /// Entry in the lab file.
     pub described: LabHost,
-    /// Its operating system.
+    /// Operating system.
     pub system: System,
-    /// Its release, e.g. `6.12.0`.
+    /// Release, e.g. `6.12.0`.
     pub release: String,
     /// Number of CPUs.
     pub cpus: u32,
-    /// fwdlab's path there; empty where it is not needed.
+    /// Path of fwdlab there; empty if it is not needed.
     pub program: String,
-    /// None: this machine.
+    /// `None` for this machine.
     ssh: Option<Arc<SshHost>>,
 }
 
@@ -25,7 +25,7 @@ impl ConnectedHost {
     /// Connects to a host and detects its system.
     ///
     /// # Errors
-    /// When it can't be reached, or runs another system than the file says.
+    /// Fails if the host cannot be reached, or runs a system other than the one in the lab file.
     pub fn connect(
         described: &LabHost,
         settings: &SshSettings,
@@ -46,7 +46,7 @@ impl ConnectedHost {
                 "use Linux or FreeBSD there",
             )
         })?;
-        if described.system.is_some_and(|wanted| wanted != system) {
+        if described.system.is_some_and(|expected| expected != system) {
             return Err(BenchError::environment(
                 format!("{} runs {}, the lab's file says otherwise", described.name, found.system),
                 format!("write system = \"{}\", or boot the other one", system.name()),
@@ -62,7 +62,7 @@ impl ConnectedHost {
         })
     }
 
-    /// The host itself.
+    /// The host for running commands.
     pub fn host(&self) -> &dyn Host {
         match &self.ssh {
             Some(ssh) => ssh.as_ref(),
@@ -70,7 +70,7 @@ impl ConnectedHost {
         }
     }
 
-    /// The same for a thread of its own, over the same connection.
+    /// The same host for another thread, over the same connection.
     pub fn shared(&self) -> Arc<dyn Host + Send + Sync> {
         match &self.ssh {
             Some(ssh) => ssh.clone(),
@@ -78,7 +78,7 @@ impl ConnectedHost {
         }
     }
 
-    /// True if all commands succeed that the lab file defines as the test that the host is up.
+    /// Runs the commands that the lab file defines as the test that the host is up.
     ///
     /// # Errors
     /// The first command that fails.
@@ -91,8 +91,8 @@ impl ConnectedHost {
         Ok(())
     }
 
-    /// Forgets the connection, which may be dead without knowing it: the next command
-    /// opens another.
+    /// Drops the connection, which may be dead without an error so far; the next command opens
+    /// another.
     pub fn reconnect(&self) {
         if let Some(ssh) = &self.ssh {
             ssh.close();

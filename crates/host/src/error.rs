@@ -3,28 +3,28 @@
 use fwdlab_netio::NetioError;
 use std::time::Duration;
 
-/// An error of the laboratory. Its message names the object, the place and the next step.
+/// An error of the laboratory. The message names the object, the place and the next step.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
     /// The machine lacks something.
     #[error("{what}\n  next step: {next}")]
     Environment {
-        /// What is missing.
+        /// The missing thing.
         what: String,
-        /// What to do about it.
+        /// Next step for the user.
         next: String,
     },
-    /// The experiment asks for something impossible.
+    /// The experiment requires something impossible.
     #[error("{0}")]
     Refused(String),
     /// A program failed.
     #[error("{command} on {host} failed: {why}")]
     Program {
-        /// Command line as it was run.
+        /// Executed command line.
         command: String,
         /// Host.
         host: String,
-        /// Its last output.
+        /// Last output of the program.
         why: String,
     },
     /// A file could not be read or written.
@@ -45,42 +45,43 @@ pub enum BenchError {
     NotPutBack {
         /// Host.
         host: String,
-        /// The setting, and the system's error.
+        /// The setting and the system's error.
         why: String,
-        /// What else helps, with what introduces it; or nothing.
+        /// Alternative remedy with its introductory words; may be empty.
         instead: &'static str,
         /// File or directory with the original values.
         journal: String,
     },
-    /// Another controller has a host of the laboratory.
+    /// Another controller holds a host of the laboratory.
     #[error(
         "{what}\n  next step: wait until it is free (`fwdlab run --wait 60min` does): two would \
          measure each other; `fwdlab lab leases` says who has which host"
     )]
     Held {
-        /// Who has which host, until when.
+        /// Holder and expiry of each host's lease.
         what: String,
-        /// Time after which it may be free, unless its holder goes on; none where nobody knows.
+        /// Time after which the host may be free unless the holder renews its lease; `None` if
+        /// unknown.
         left: Option<Duration>,
     },
-    /// A variant can't be measured now; others can.
+    /// A variant cannot be measured now; others can.
     #[error("variant {variant} is given up for now: {why}")]
     GivenUp {
-        /// Its index in the plan.
+        /// Index of the variant in the plan.
         variant: usize,
-        /// The reason of the second failure.
+        /// Reason of the second failure.
         why: String,
     },
     /// Sockets, BPF, namespaces.
     #[error(transparent)]
     Port(#[from] NetioError),
-    /// The user asked to stop.
+    /// The user requested a stop.
     #[error("interrupted")]
     Interrupted,
 }
 
 impl BenchError {
-    /// Something lacking, and what to do about it.
+    /// Error for something missing, with the next step.
     pub fn environment(what: impl Into<String>, next: impl Into<String>) -> BenchError {
         BenchError::Environment { what: what.into(), next: next.into() }
     }

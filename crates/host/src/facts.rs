@@ -8,20 +8,20 @@ use crate::error::BenchError;
 pub struct Facts {
     /// Operating system, e.g. `Linux` or `FreeBSD`.
     pub system: String,
-    /// Its release.
+    /// Release of the operating system.
     pub release: String,
     /// Machine, e.g. `x86_64` or `amd64`.
     pub machine: String,
-    /// CPUs that are online.
+    /// Number of CPUs online.
     pub cpus: u32,
 }
 
-/// Reads them by uname(1) and getconf(1), which Linux and the BSDs have.
+/// Reads the facts with uname(1) and getconf(1), which Linux and the BSDs have.
 ///
 /// # Errors
-/// When the host doesn't answer, or not as expected.
+/// Fails if the host does not answer, or answers in another format.
 pub fn facts(host: &dyn Host) -> Result<Facts, BenchError> {
-    // One call an answer: releases may hold spaces.
+    // One call per value: releases may contain spaces.
     let uname = |what: &str| host.run(&["uname", what], "").map(|text| text.trim().to_owned());
     let cpus = host.run(&["getconf", "_NPROCESSORS_ONLN"], "")?;
     let cpus = cpus.trim().parse().map_err(|_| BenchError::Program {
@@ -38,16 +38,16 @@ mod tests {
     use crate::{FakeHost, LocalHost};
 
     #[test]
-    fn a_host_says_what_it_is_or_is_not_believed() {
+    fn facts_are_read_and_invalid_ones_rejected() {
         let here = facts(&LocalHost).expect("facts");
         assert_eq!(
             (here.system.as_str(), here.machine.as_str()),
             ("Linux", std::env::consts::ARCH)
         );
         assert!(here.cpus >= 1 && here.release.contains('.'), "{here:?}");
-        let mut odd = FakeHost::default();
-        odd.outputs.insert("getconf _NPROCESSORS_ONLN".into(), "undefined\n".into());
-        let error = facts(&odd).expect_err("no number").to_string();
+        let mut invalid = FakeHost::default();
+        invalid.outputs.insert("getconf _NPROCESSORS_ONLN".into(), "undefined\n".into());
+        let error = facts(&invalid).expect_err("no number").to_string();
         assert!(error.contains("`undefined` is no number of CPUs"), "{error}");
     }
 }

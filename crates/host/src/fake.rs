@@ -15,9 +15,9 @@ pub struct FakeHost {
     pub commands: Mutex<Vec<(Vec<String>, String)>>,
     /// Outputs by the first two words of a command.
     pub outputs: BTreeMap<String, String>,
-    /// What running a command fails with, by its first two words.
+    /// Error messages of commands, by their first two words.
     pub failures: BTreeMap<String, String>,
-    /// What happens to a program that is started, by its first two words.
+    /// Behaviour of started programs, by their first two words.
     pub programs: BTreeMap<String, FakeProgram>,
 }
 

@@ -30,17 +30,17 @@ pub trait Host {
     /// Name for messages.
     fn name(&self) -> &str;
 
-    /// Runs a program to its end with `stdin` as its input; returns its output.
+    /// Runs a program to completion with `stdin` as its input; returns its output.
     ///
     /// # Errors
-    /// When it is missing, or ends with another status than 0.
+    /// Fails if the program is missing or exits with a non-zero status.
     fn run(&self, argv: &[&str], stdin: &str) -> Result<String, BenchError>;
 
-    /// Runs a program to its end with a file of this machine as its input; returns its
-    /// output. A host that has no better way reads the file as text.
+    /// Runs a program to completion with a file of this machine as its input; returns its output.
+    /// The default implementation reads the file as text.
     ///
     /// # Errors
-    /// As [`Host::run`], and when the file can't be read.
+    /// The errors of [`Host::run`]; fails if the file cannot be read.
     fn feed(&self, argv: &[&str], file: &Path) -> Result<String, BenchError> {
         let text = std::fs::read_to_string(file).map_err(|source| BenchError::File {
             path: file.display().to_string(),
@@ -53,24 +53,24 @@ pub trait Host {
     /// Starts a program with pipes to its input and output.
     ///
     /// # Errors
-    /// When it is missing.
+    /// Fails if the program is missing.
     fn spawn(&self, argv: &[&str]) -> Result<Box<dyn Running>, BenchError>;
 
-    /// Writes a file that exists (a sysctl, an attribute in sysfs).
+    /// Writes an existing file (a sysctl, an attribute in sysfs).
     ///
     /// # Errors
-    /// When it is missing or refuses the value.
+    /// Fails if the file is missing or rejects the value.
     fn put(&self, path: &str, text: &str) -> Result<(), BenchError>;
 
     /// Reads a file; surrounding white space is removed.
     ///
     /// # Errors
-    /// When it is missing or unreadable.
+    /// Fails if the file is missing or unreadable.
     fn get(&self, path: &str) -> Result<String, BenchError>;
 
-    /// Copies a file of this machine there, whole or not at all. The folder must exist.
+    /// Copies a file of this machine to the host, atomically. The directory must exist.
     ///
     /// # Errors
-    /// When it can't be read here or written there.
+    /// Fails if the file cannot be read here or written there.
     fn send_file(&self, from: &Path, to: &str) -> Result<(), BenchError>;
 }

@@ -38,8 +38,8 @@ pub(super) fn run_here(host: &str, argv: &[&str], stdin: &str) -> Result<String,
         |why: String| BenchError::Program { command: argv.join(" "), host: host.to_owned(), why };
     let stdio = if stdin.is_empty() { Stdio::null() } else { Stdio::piped() };
     let mut child = program::start(argv, stdio).map_err(failed)?;
-    // A long input goes in on a thread of its own, so that neither side waits
-    // for the other's full pipe. A program that stops reading says why itself.
+    // A separate thread writes the input, so that neither side blocks on a full pipe. A program
+    // that stops reading reports the reason itself.
     let writer = child.stdin.take().map(|mut pipe| {
         let text = stdin.to_owned();
         std::thread::spawn(move || {
@@ -51,15 +51,15 @@ pub(super) fn run_here(host: &str, argv: &[&str], stdin: &str) -> Result<String,
         let _ = writer.join();
     }
     if !output.status.success() {
-        let words = String::from_utf8_lossy(&output.stderr);
-        let words = words.trim().lines().take(5).collect::<Vec<_>>().join("; ");
-        return Err(failed(if words.is_empty() { output.status.to_string() } else { words }));
+        let message = String::from_utf8_lossy(&output.stderr);
+        let message = message.trim().lines().take(5).collect::<Vec<_>>().join("; ");
+        return Err(failed(if message.is_empty() { output.status.to_string() } else { message }));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 pub(super) fn put_here(host: &str, path: &str, text: &str) -> Result<(), BenchError> {
-    // No O_CREAT: a name that the kernel does not offer is an error, not a file.
+    // No O_CREAT: a name that the kernel does not offer is an error, not a new file.
     fs::OpenOptions::new()
         .write(true)
         .open(path)
@@ -75,8 +75,7 @@ pub(super) fn get_here(host: &str, path: &str) -> Result<String, BenchError> {
     })
 }
 
-/// Copies beside the old file, then takes its place: a program that runs can't be
-/// written to.
+/// Copies next to the old file, then renames: a running program cannot be overwritten.
 pub(super) fn copy_here(host: &str, from: &Path, to: &str) -> Result<(), BenchError> {
     let part = format!("{to}.part");
     let copied = fs::copy(from, &part).and_then(|_| fs::rename(&part, to));
@@ -92,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_copied_whole_or_not_at_all() {
+    fn files_are_copied_atomically() {
         let directory = std::env::temp_dir().join(format!("fwdlab-copy-{}", std::process::id()));
         fs::create_dir_all(&directory).expect("a directory");
         let (from, to) = (directory.join("from"), directory.join("to"));

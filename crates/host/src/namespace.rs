@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A network namespace with its own `/sys`, served by one thread that lives in it.
+/// A network namespace with its own `/sys`, served by one thread inside it.
 #[derive(Debug)]
 pub struct NamespaceHost {
     name: String,
@@ -19,11 +19,11 @@ pub struct NamespaceHost {
 }
 
 impl NamespaceHost {
-    /// Enters the namespace with a new thread, bound to `cpus` unless empty:
-    /// programs that it starts inherit both.
+    /// Enters the namespace with a new thread, bound to `cpus` unless empty. Programs that it
+    /// starts inherit both.
     ///
     /// # Errors
-    /// When the namespace can't be entered.
+    /// Fails if the namespace cannot be entered.
     pub fn new(namespace: &NetNs, cpus: &[u16]) -> Result<NamespaceHost, BenchError> {
         let (jobs, queue) = channel::<Job>();
         let (ready, entered) = channel();
@@ -98,7 +98,7 @@ impl Host for NamespaceHost {
     }
 
     fn send_file(&self, from: &Path, to: &str) -> Result<(), BenchError> {
-        // Files have no namespaces of the network.
+        // Files are independent of network namespaces.
         copy_here(&self.name, from, to)
     }
 }

@@ -7,42 +7,43 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A program that was started. Dropping it kills it.
+/// A started program. Dropping it kills the program.
 pub trait Running {
-    /// Writes a line to its standard input.
+    /// Writes a line to the program's standard input.
     ///
     /// # Errors
-    /// When it reads no more.
+    /// Fails if the program no longer reads.
     fn tell(&mut self, line: &str) -> Result<(), BenchError>;
 
-    /// The next line of its standard output; none after the timeout, or if it has exited.
+    /// Next line of the program's standard output; `None` after the timeout, or if the program has
+    /// exited.
     fn hear(&mut self, patience: Duration) -> Option<String>;
 
-    /// Asks it to end, as Ctrl-C does.
+    /// Interrupts the program, like Ctrl-C.
     fn interrupt(&mut self);
 
-    /// True if it has exited.
+    /// True if the program has exited.
     fn has_ended(&mut self) -> bool;
 
-    /// Waits until it exits; kills it after `patience`.
+    /// Waits until the program exits; kills it after `patience`.
     fn wait(&mut self, patience: Duration) -> Ended;
 
-    /// Ids of its threads with this name; empty for a program on another machine.
+    /// Ids of the program's threads with this name; empty for a program on another machine.
     fn threads(&self, _name: &str) -> Vec<u32> {
         Vec::new()
     }
 }
 
-/// How a program ended.
+/// Exit of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ended {
-    /// True when it ended with status 0.
+    /// True if it exited with status 0.
     pub well: bool,
-    /// Its exit code; none where a signal ended it, or on another machine.
+    /// Exit code; `None` if a signal ended it, or on another machine.
     pub code: Option<i32>,
-    /// Its status in words.
+    /// Description of the exit status.
     pub status: String,
-    /// What it wrote to standard error.
+    /// Output on standard error.
     pub errors: String,
 }
 
@@ -60,7 +61,7 @@ pub struct Program {
 /// Starts a program that does not outlive the calling thread.
 ///
 /// # Errors
-/// The reason in words.
+/// Describes the reason.
 pub(super) fn start(argv: &[&str], stdin: Stdio) -> Result<Child, String> {
     let mut command = Command::new(argv[0]);
     fwdlab_netio::process::die_with_us(&mut command)
@@ -77,10 +78,10 @@ pub(super) fn start(argv: &[&str], stdin: Stdio) -> Result<Child, String> {
 }
 
 impl Program {
-    /// Starts it.
+    /// Starts a program of this machine.
     ///
     /// # Errors
-    /// When it is missing.
+    /// Fails if it is missing.
     pub fn start(host: &str, argv: &[&str]) -> Result<Program, BenchError> {
         let (command, host) = (argv.join(" "), host.to_owned());
         let mut child = start(argv, Stdio::piped()).map_err(|why| BenchError::Program {
@@ -88,13 +89,13 @@ impl Program {
             host: host.clone(),
             why,
         })?;
-        // Both outputs are read continuously, so that the program never blocks on a full pipe.
-        let (heard, lines) = channel();
+        // Both outputs are read continuously, so the program never blocks on a full pipe.
+        let (sender, lines) = channel();
         if let Some(output) = child.stdout.take() {
             std::thread::spawn(move || {
                 let lines = BufReader::new(output).lines().map_while(Result::ok);
                 for line in lines {
-                    if heard.send(line).is_err() {
+                    if sender.send(line).is_err() {
                         return;
                     }
                 }
@@ -174,21 +175,21 @@ impl Drop for Program {
     }
 }
 
-/// A program that answers as it was told to, for tests.
+/// A program with predefined answers, for tests.
 #[derive(Clone, Debug, Default)]
 pub struct FakeProgram {
-    /// What it answers to every line; nothing when it has died.
+    /// Answer to every line; `None` for a program that has exited.
     pub answer: Option<String>,
-    /// Lines after which it is silent.
+    /// Number of lines after which it is silent.
     pub lives_for: Option<usize>,
-    /// How it ends.
+    /// Exit of the program.
     pub ended: Ended,
-    /// Lines that it was told.
+    /// Number of lines received.
     pub told: usize,
 }
 
 impl FakeProgram {
-    /// Answers `answer` to every line and ends as `ended` says.
+    /// A program that answers `answer` to every line and exits with `ended`.
     pub fn answering(answer: &str, ended: Ended) -> FakeProgram {
         FakeProgram { answer: Some(answer.into()), lives_for: None, ended, told: 0 }
     }
@@ -219,7 +220,7 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(10);
 
     #[test]
-    fn a_program_is_told_heard_interrupted_and_waited_for() {
+    fn program_exchanges_lines_and_can_be_interrupted() {
         let mut cat = Program::start("here", &["cat"]).expect("cat");
         cat.tell("one").expect("told");
         assert_eq!(cat.hear(PATIENCE).as_deref(), Some("one"));
@@ -229,10 +230,10 @@ mod tests {
         assert!(!ended.well && ended.status.contains("signal: 2"), "{ended:?}");
     }
 
-    /// However it ends, a laboratory leaves no program behind: here the thread that
-    /// started it ends without a word.
+    /// A program never outlives its laboratory: here the thread that started it exits without
+    /// cleaning up.
     #[test]
-    fn a_program_does_not_outlive_whoever_started_it() {
+    fn program_does_not_outlive_the_thread_that_started_it() {
         let started = std::thread::spawn(|| {
             let sleep = Program::start("here", &["sleep", "600"]).expect("sleep");
             let pid = sleep.child.id();
@@ -249,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_end_is_killed_and_what_is_missing_is_named() {
+    fn program_is_killed_after_the_timeout_and_a_missing_one_is_named() {
         let mut sleep = Program::start("here", &["sleep", "60"]).expect("sleep");
         let ended = sleep.wait(Duration::from_millis(20));
         assert!(!ended.well && ended.status.contains("was killed"), "{ended:?}");

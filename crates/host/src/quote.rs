@@ -1,45 +1,43 @@
-//! Argument vectors as text that every login shell reads alike.
+//! Argument vectors as text that every login shell interprets alike.
 //!
-//! `ssh` hands one string to the login shell of the other side, and which shell
-//! that is nobody knows: sh, bash, zsh, csh (root's on FreeBSD for decades), fish.
-//! They agree on little. Between single quotes they all take a character for
-//! itself, but for these: the quote, the backslash (fish), `!` and the line's end
-//! (csh), and bytes that are no text in the shell's locale. So the vector is first
-//! written for sh, by the rules of POSIX; what is dangerous in that text becomes an
-//! octal escape; and the login shell is made to exec a sh that undoes the escapes:
-//!
+//! `ssh` passes one string to the login shell of the remote host, which may be any of sh, bash,
+//! zsh, csh (root's on FreeBSD for decades), fish. They agree on little. Between single quotes all
+//! of them take a character literally, except for the quote, the backslash (fish), `!` and the line
+//! feed (csh), and bytes that are not text in the shell's locale. So the vector is first written
+//! for sh, by the rules of POSIX; then dangerous characters in that text become octal escapes; and
+//! the login shell execs a sh that decodes the escapes:
 //! ```text
 //! exec /bin/sh -c 'eval "$(printf %b "$@")"' sh 'exec \0047echo\0047 \0047a b\0047'
 //! ```
 //!
 //! A long text is passed in parts, which `printf %b` joins: a word of BSD's csh (Debian's package
-//! `csh`) holds at most 1023 bytes.
+//! `csh`) has at most 1023 bytes.
 //!
-//! An escape begins with `\0`, which no shell takes for one of its own.
-//! Left out: a NUL (no argument can hold it), and a program whose name begins with
-//! `-` (`exec` would take it for an option).
+//! An escape starts with `\0`, which no shell treats as its own escape. Not supported: a NUL (no
+//! argument can contain it), and a program whose name starts with `-` (`exec` would take it for an
+//! option).
 
 use std::fmt::Write;
 
-/// Why an argument vector can't be a command.
+/// Reason why an argument vector cannot be a command.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuoteError {
     /// No program is named, or its name is empty.
     #[error("no program is named")]
     NoProgram,
-    /// Its name is an option to whoever starts it.
+    /// The program's name would be taken for an option.
     #[error("the program's name `{0}` begins with `-`")]
     Option(String),
-    /// An argument holds a NUL.
+    /// An argument contains a NUL.
     #[error("argument {0} holds a NUL, which no argument can")]
     Nul(usize),
 }
 
-/// The vector as one line of printable ASCII that runs it, arguments untouched, in
-/// any login shell. The shell makes room for the program (`exec`).
+/// Returns one line of printable ASCII that runs the vector, with unchanged arguments, in any login
+/// shell. The program replaces the shell (`exec`).
 ///
 /// # Errors
-/// When there is no program, or what no shell can pass on.
+/// Fails if there is no program, or an argument that no shell can pass.
 pub fn quote(argv: &[&str]) -> Result<String, QuoteError> {
     let command = words(argv)?;
     let mut line = String::from(r#"exec /bin/sh -c 'eval "$(printf %b "$@")"' sh"#);
@@ -49,7 +47,7 @@ pub fn quote(argv: &[&str]) -> Result<String, QuoteError> {
     Ok(line)
 }
 
-/// The vector as sh alone reads it, with lines where its arguments have some.
+/// The vector in the syntax of sh alone; arguments may contain line feeds.
 pub(super) fn words(argv: &[&str]) -> Result<String, QuoteError> {
     match argv.first() {
         None | Some(&"") => return Err(QuoteError::NoProgram),
@@ -70,11 +68,11 @@ pub(super) fn words(argv: &[&str]) -> Result<String, QuoteError> {
     Ok(command)
 }
 
-/// Longest part of a text, in bytes.
+/// Maximum length of a part, in bytes.
 const PART: usize = 1000;
 
-/// Text as `printf %b` reads it, without what some shell reads differently, in parts. No escape is
-/// divided.
+/// Input of `printf %b` without characters that shells interpret differently, in parts. No escape
+/// is split.
 fn escaped(text: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     for byte in text.bytes() {
@@ -97,10 +95,10 @@ mod tests {
     use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
     use std::process::Command;
 
-    /// Login shells of the systems that a laboratory may hold.
+    /// Login shells of systems that a laboratory may contain.
     const SHELLS: [&str; 8] = ["sh", "dash", "bash", "ksh", "zsh", "csh", "tcsh", "fish"];
 
-    /// The installed ones; records the others as left out.
+    /// Installed shells; records the others as skipped.
     fn shells() -> Vec<&'static str> {
         let is_here = |shell: &&str| {
             let found = Command::new(shell).args(["-c", "exit 0"]).status().is_ok();
@@ -112,7 +110,7 @@ mod tests {
         SHELLS.into_iter().filter(is_here).collect()
     }
 
-    /// The arguments as a program sees them that this shell starts.
+    /// Arguments received by a program that this shell starts.
     fn through(shell: &str, arguments: &[String]) -> Result<Vec<u8>, String> {
         let mut argv = vec!["printf", "%s\\0"];
         argv.extend(arguments.iter().map(String::as_str));
@@ -130,7 +128,7 @@ mod tests {
         arguments.iter().flat_map(|argument| [argument.as_bytes(), b"\0"].concat()).collect()
     }
 
-    /// Words that some shell has something to say about.
+    /// Words with a special meaning in some shell.
     const HOSTILE: [&str; 40] = [
         "",
         " ",
@@ -175,7 +173,7 @@ mod tests {
     ];
 
     #[test]
-    fn hostile_words_pass_every_shell_untouched() {
+    fn hostile_words_pass_every_shell_unchanged() {
         let words: Vec<String> = HOSTILE.map(String::from).into();
         for shell in shells() {
             let all = through(shell, &words).unwrap_or_else(|error| panic!("{shell}: {error}"));
@@ -188,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn any_words_pass_every_shell_untouched() {
+    fn any_words_pass_every_shell_unchanged() {
         let word = prop_oneof![
             prop::collection::vec(prop::sample::select(HOSTILE.as_slice()), 0..4)
                 .prop_map(|parts| parts.concat()),
@@ -210,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn long_arguments_pass_and_the_shell_makes_room() {
+    fn long_arguments_pass_and_the_program_replaces_the_shell() {
         let long = "x'!".repeat(1000);
         for shell in shells() {
             let one = std::slice::from_ref(&long);
@@ -220,13 +218,13 @@ mod tests {
             command.args(["-c", &line]).stdout(std::process::Stdio::piped());
             let child = command.spawn().expect("a shell");
             let pid = child.id().to_string();
-            let said = child.wait_with_output().expect("its output").stdout;
-            assert_eq!(String::from_utf8_lossy(&said).trim(), pid, "{shell}");
+            let output = child.wait_with_output().expect("its output").stdout;
+            assert_eq!(String::from_utf8_lossy(&output).trim(), pid, "{shell}");
         }
     }
 
     #[test]
-    fn what_no_shell_can_pass_on_is_refused() {
+    fn invalid_vectors_are_rejected() {
         assert_eq!(quote(&[]), Err(QuoteError::NoProgram));
         assert_eq!(quote(&["", "a"]), Err(QuoteError::NoProgram));
         assert_eq!(quote(&["-x"]), Err(QuoteError::Option("-x".into())));
@@ -234,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_is_as_the_header_shows_it() {
+    fn quoted_line_matches_the_module_documentation() {
         let line = quote(&["echo", "a b"]).expect("a line");
         let shown =
             r#"exec /bin/sh -c 'eval "$(printf %b "$@")"' sh 'exec \0047echo\0047 \0047a b\0047'"#;

@@ -1,21 +1,21 @@
 //! CPU time and run delay of threads: the first two numbers of `/proc/TID/schedstat`
 //! (Documentation/scheduler/sched-stats.rst of Linux).
 //!
-//! Both are sums since the thread began. The kernel brings the time of a thread that
-//! runs on another CPU up to date at its timer tick only, so a reading may be one tick
-//! old (1 to 10 ms): differences are for windows much longer than that. Time in
-//! interrupts is not part of it where the kernel accounts for interrupts apart
-//! (`CONFIG_IRQ_TIME_ACCOUNTING`); softirqs that run within the thread are.
+//! Both are sums since the thread started. The kernel updates the time of a thread that runs on
+//! another CPU only at its timer tick, so a reading may be one tick old (1 to 10 ms): use
+//! differences only for windows much longer than that. Time in interrupts is not included if the
+//! kernel accounts for interrupts separately (`CONFIG_IRQ_TIME_ACCOUNTING`); softirqs that run
+//! within the thread are.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Times of one thread since it began.
+/// Times of one thread since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadTimes {
     /// Time on a CPU, nanoseconds.
     pub ran_ns: u64,
-    /// Run delay: time that it was runnable without a CPU, nanoseconds.
+    /// Run delay: time runnable without a CPU, nanoseconds.
     pub waited_ns: u64,
 }
 
@@ -30,33 +30,33 @@ impl ThreadTimes {
     }
 }
 
-/// Threads whose times are read repeatedly: their files stay open, so a reading is one
-/// system call per thread.
+/// Threads whose times are read repeatedly: their files stay open, so a reading is one system call
+/// per thread.
 #[derive(Debug, Default)]
 pub struct Threads {
     files: Vec<Option<File>>,
 }
 
 impl Threads {
-    /// Opens threads (or, by their process id, main threads). One that there is not, or
-    /// no longer, is none in every reading: that it ended is no reason to end a run.
+    /// Opens threads (or, by process id, main threads). A thread that does not exist, or has ended,
+    /// reads as `None`: a thread's end is no reason to end a run.
     pub fn open(ids: &[u32]) -> Threads {
         let open = |id: &u32| File::open(format!("/proc/{id}/schedstat")).ok();
         Threads { files: ids.iter().map(open).collect() }
     }
 
-    /// How many were asked for.
+    /// Number of threads passed to [`Threads::open`].
     pub fn len(&self) -> usize {
         self.files.len()
     }
 
-    /// True when none was asked for.
+    /// True if no threads were passed to [`Threads::open`].
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
 
-    /// The times now, in the order of [`Threads::open`]; none for a thread that ended,
-    /// or where the kernel keeps no such times (`CONFIG_SCHED_INFO`).
+    /// Current times, in the order of [`Threads::open`]; `None` for a thread that has ended, or if
+    /// the kernel does not keep them (`CONFIG_SCHED_INFO`).
     pub fn read(&self) -> Vec<Option<ThreadTimes>> {
         let mut text = [0; 80];
         let mut read = |file: &File| {
@@ -66,7 +66,7 @@ impl Threads {
         self.files.iter().map(|file| read(file.as_ref()?)).collect()
     }
 
-    /// The times of all of them together; threads that ended count for nothing.
+    /// Sum of the times of all threads; threads that have ended count as zero.
     pub fn total(&self) -> ThreadTimes {
         self.read().into_iter().flatten().fold(ThreadTimes::default(), |sum, times| ThreadTimes {
             ran_ns: sum.ran_ns.saturating_add(times.ran_ns),
@@ -75,8 +75,8 @@ impl Threads {
     }
 }
 
-/// Tasks that a directory of procfs lists (`/proc` itself: processes and kernel threads;
-/// `/proc/PID/task`: threads of a process) and whose name begins so, ascending.
+/// Ids, in ascending order, of the tasks in a directory of procfs whose names start with `name`
+/// (`/proc` itself: processes and kernel threads; `/proc/PID/task`: threads of a process).
 pub fn tasks(directory: &str, name: &str) -> Vec<u32> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let number = |entry: std::fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
@@ -89,7 +89,7 @@ pub fn tasks(directory: &str, name: &str) -> Vec<u32> {
     ids
 }
 
-/// `RAN WAITED SLICES`, nanoseconds and a count.
+/// Parses `RAN WAITED SLICES`, nanoseconds and a count.
 fn parse(text: &[u8]) -> Option<ThreadTimes> {
     let text = std::str::from_utf8(text).ok()?;
     let mut numbers = text.split_ascii_whitespace().map_while(|word| word.parse().ok());
@@ -102,28 +102,28 @@ mod tests {
     use std::sync::mpsc;
 
     #[test]
-    fn the_kernels_line_is_read() {
+    fn schedstat_line_is_parsed() {
         let times = parse(b"123456789012 4567 89\n");
         assert_eq!(times, Some(ThreadTimes { ran_ns: 123_456_789_012, waited_ns: 4567 }));
         assert_eq!(parse(b"18446744073709551615 0 0\n").map(|t| t.ran_ns), Some(u64::MAX));
-        for odd in ["", "12\n", "a b c\n", "-1 2 3\n", "18446744073709551616 1 1\n"] {
-            assert_eq!(parse(odd.as_bytes()), None, "{odd}");
+        for invalid in ["", "12\n", "a b c\n", "-1 2 3\n", "18446744073709551616 1 1\n"] {
+            assert_eq!(parse(invalid.as_bytes()), None, "{invalid}");
         }
     }
 
     #[test]
-    fn times_rise_while_a_thread_works_and_end_with_it() {
-        let (told, id) = mpsc::channel();
+    fn times_grow_while_a_thread_works_and_end_with_it() {
+        let (id_sender, id) = mpsc::channel();
         let (go, wait) = mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {
-            told.send(fwdlab_netio::affinity::this_task()).expect("sent");
-            // Works until it has run, by the kernel's own account, then ends when told.
+            id_sender.send(fwdlab_netio::affinity::this_task()).expect("sent");
+            // Works until the kernel has accounted enough time, then waits for the signal to end.
             let begin = ran();
             while ran() < begin + 20_000_000 {}
             wait.recv().expect("told to end");
         });
         let id: u32 = id.recv().expect("a thread id");
-        // 0 is no thread: it is missing, and the others are read all the same.
+        // 0 is not a thread id: its times are `None`, and the others are still read.
         let threads = Threads::open(&[id, 0]);
         assert_eq!((threads.len(), threads.is_empty()), (2, false));
         let first = threads.read();
@@ -139,7 +139,7 @@ mod tests {
         assert!(threads.total().ran_ns >= last.ran_ns);
         go.send(()).expect("sent");
         thread.join().expect("ended");
-        // Joined is not yet gone from /proc: the kernel reaps the thread just after.
+        // A joined thread may still be in /proc: the kernel reaps it shortly afterwards.
         while threads.read()[0].is_some() {
             std::thread::yield_now();
         }
@@ -147,11 +147,11 @@ mod tests {
     }
 
     #[test]
-    fn threads_are_found_by_the_beginning_of_their_name() {
-        let (told, id) = mpsc::channel();
+    fn tasks_are_found_by_a_prefix_of_their_name() {
+        let (id_sender, id) = mpsc::channel();
         let (go, wait) = mpsc::channel::<()>();
         let work = move || {
-            told.send(fwdlab_netio::affinity::this_task()).expect("sent");
+            id_sender.send(fwdlab_netio::affinity::this_task()).expect("sent");
             wait.recv().expect("told to end");
         };
         let named = std::thread::Builder::new().name("sought/0".into()).spawn(work);
@@ -163,7 +163,7 @@ mod tests {
         named.expect("started").join().expect("ended");
     }
 
-    /// What the calling thread has run.
+    /// Time that the calling thread has run.
     fn ran() -> u64 {
         let text = std::fs::read("/proc/thread-self/schedstat").expect("schedstat");
         parse(&text).expect("three numbers").ran_ns

@@ -1,18 +1,18 @@
-//! What `ssh` says when it fails, and what to do about it.
+//! Error messages of `ssh`, and the next step for each.
 //!
-//! It has one exit status (255) for everything, and a text for each cause; the
-//! texts are those of OpenSSH 7 to 10, which run without translations.
+//! `ssh` has one exit status (255) for all failures, and a message for each cause; the messages are
+//! from OpenSSH 7 to 10, which has no translations.
 
 use crate::error::BenchError;
 
-/// Lines of output that an error quotes.
+/// Number of lines of output that an error quotes.
 const LAST_LINES: usize = 5;
 
-/// One cause: what its text contains, what it is called, and the next step, where
-/// `HOST` stands for the destination.
+/// A cause: substrings of its messages, its description, and the next step, in which `HOST` is
+/// replaced by the destination.
 type Cause = (&'static [&'static str], &'static str, &'static str);
 
-/// The first that fits counts.
+/// Known causes; the first match is used.
 const CAUSES: &[Cause] = &[
     (
         &["REMOTE HOST IDENTIFICATION HAS CHANGED"],
@@ -64,23 +64,24 @@ const CAUSES: &[Cause] = &[
     ),
 ];
 
-/// What the connection was needed for when it failed.
+/// Use of the connection when it failed.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum During<'a> {
-    /// For itself.
+    /// Opening the connection.
     Opening,
-    /// For this command, and `ssh` says that it failed.
+    /// This command; `ssh` reported the failure.
     Command(&'a str),
-    /// For this command, and `ssh` ended as if it had carried out another.
+    /// This command; `ssh` exited as if it had run another one.
     Other(&'a str),
 }
 
-/// The error for a connection that did not come about or did not last. `log` is what `ssh` said of the connection;
-/// `said` may hold words of the program too, so it counts where `log` says nothing.
-pub(super) fn connection(host: &str, during: During<'_>, log: &str, said: &str) -> BenchError {
+/// Error for a connection that could not be opened or was lost. `log` is the output of `ssh` about
+/// the connection; `output` may also contain output of the program, so it is used only if `log`
+/// contains no known cause.
+pub(super) fn connection(host: &str, during: During<'_>, log: &str, output: &str) -> BenchError {
     let cause_in =
         |text: &str| CAUSES.iter().find(|(texts, ..)| texts.iter().any(|t| text.contains(t)));
-    let cause = cause_in(log).or_else(|| cause_in(said));
+    let cause = cause_in(log).or_else(|| cause_in(output));
     let (cause, next) = match (cause, during) {
         (Some((_, cause, next)), _) => (*cause, *next),
         (None, During::Opening) => ("no connection", "try it by hand: `ssh HOST true`"),
@@ -94,26 +95,26 @@ pub(super) fn connection(host: &str, during: During<'_>, log: &str, said: &str) 
     if let During::Command(command) | During::Other(command) = during {
         what.push_str(&format!(" (during `{command}`)"));
     }
-    let lines = last_lines(&format!("{said}\n{log}"));
+    let lines = last_lines(&format!("{output}\n{log}"));
     if !lines.is_empty() {
         what.push_str(&format!(": {lines}"));
     }
     BenchError::environment(what, next.replace("HOST", host))
 }
 
-/// The last lines of a text in one.
+/// Joins the last lines of a text into one.
 pub(super) fn last_lines(text: &str) -> String {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !is_frame(line));
     let lines: Vec<&str> = lines.collect();
     lines[lines.len().saturating_sub(LAST_LINES)..].join("; ")
 }
 
-/// The rows of `@` around a warning.
+/// Matches the rows of `@` around a warning.
 fn is_frame(line: &str) -> bool {
     line.bytes().all(|byte| byte == b'@')
 }
 
-/// A command as messages name it.
+/// A command in the form used by messages.
 pub(super) fn shortened(argv: &[&str]) -> String {
     const LONGEST: usize = 160;
     let command = argv.join(" ").replace(|c: char| c.is_control(), " ");
@@ -128,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_cause_has_its_name_and_next_step() {
+    fn every_cause_has_a_description_and_a_next_step() {
         for (text, cause, next) in [
             ("ssh: connect to host b port 22: Connection refused", "refuses", "start sshd there"),
             ("ssh: connect to host b port 22: No route to host", "can't be reached", "cable"),
@@ -159,7 +160,7 @@ mod tests {
         }
         let error = connection("bsd7", During::Other("uname -s"), "", "gone").to_string();
         assert!(error.contains("during `uname -s`") && error.contains(": gone\n"), "{error}");
-        // What a program said of its own connections is not the cause of ours.
+        // A program's message about its own connections is not the cause of ours.
         let log = "Timeout, server bsd7 not responding.";
         let error = connection("bsd7", During::Command("curl x"), log, "curl: Connection refused")
             .to_string();

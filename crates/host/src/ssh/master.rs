@@ -1,8 +1,7 @@
 //! The ssh connection to a host, shared by all commands.
 //!
-//! `ssh` keeps it as a background process (ControlMaster). It is opened separately before
-//! the first command, so that connection errors are distinguished from command errors, and
-//! reopened after it is lost.
+//! `ssh` runs it as a background process (ControlMaster). It is opened separately before the first
+//! command, to distinguish connection errors from command errors, and reopened after it is lost.
 
 use super::hints::{self, During};
 use crate::SshSettings;
@@ -18,10 +17,10 @@ use std::time::{Duration, Instant};
 
 /// Idle time in seconds after which the master exits, in case fwdlab was killed.
 const PERSIST_S: u32 = 60;
-/// A socket's path may have 103 bytes (FreeBSD's `sun_path`), of which `ssh` needs
-/// 17 for a temporary name.
+/// A socket's path may have 103 bytes (FreeBSD's `sun_path`), of which `ssh` needs 17 for a
+/// temporary name.
 const LONGEST_PATH: usize = 103 - 17;
-/// What the master may take to obey, or the other side to close a session.
+/// Time limit for the master to execute a request, or for the remote host to close a session.
 pub(super) const GRACE: Duration = Duration::from_secs(3);
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -49,15 +48,15 @@ impl Master {
         Ok(master)
     }
 
-    /// The beginning of every command line of `ssh`, up to the destination.
+    /// Start of every command line of `ssh`, up to and including the destination.
     pub(super) fn command(&self, more: &[&str]) -> Vec<String> {
         let settings = &self.settings;
         let mut words = vec!["ssh".to_owned()];
         if let Some(file) = &settings.config {
             words.extend(["-F".to_owned(), file.display().to_string()]);
         }
-        // No terminal, nothing forwarded, no command but ours: whatever else the
-        // user's configuration says (host keys above all) is followed.
+        // No terminal, no forwarding, no command but ours; otherwise the user's configuration
+        // applies (above all host keys).
         words.extend(["-T", "-x", "-a"].map(String::from));
         words.extend(["-S".to_owned(), self.socket().display().to_string().replace('%', "%%")]);
         for option in [
@@ -83,7 +82,7 @@ impl Master {
         if UnixStream::connect(self.socket()).is_ok() {
             return Ok(());
         }
-        // A master that was killed leaves its socket.
+        // A killed master leaves its socket behind.
         let _ = fs::remove_file(self.socket());
         let host = self.destination.as_str();
         let failed = |why: &str| hints::connection(host, During::Opening, why, "");
@@ -95,19 +94,19 @@ impl Master {
         let mut child = start(&self.command(&more), stderr.into()).map_err(|why| failed(&why))?;
         let patience = self.settings.connect + GRACE;
         let status = wait(&mut child, Instant::now() + patience);
-        let said = || self.said() + &fs::read_to_string(&errors).unwrap_or_default();
+        let output = || self.said() + &fs::read_to_string(&errors).unwrap_or_default();
         match status {
             Some(status) if status.success() => Ok(()),
-            Some(_) => Err(failed(&said())),
+            Some(_) => Err(failed(&output())),
             None => {
                 end(&mut child);
-                let late = format!("{}\nthe connection timed out after {patience:?}", said());
+                let late = format!("{}\nthe connection timed out after {patience:?}", output());
                 Err(failed(&late))
             }
         }
     }
 
-    /// What the master has said, also after it went to the background.
+    /// Output of the master, including its output from the background.
     pub(super) fn said(&self) -> String {
         fs::read_to_string(self.log()).unwrap_or_default()
     }
@@ -124,7 +123,7 @@ impl Master {
         {
             end(&mut child);
         }
-        // It removes its socket as the last thing that it does.
+        // Removing its socket is the last thing the master does.
         let deadline = Instant::now() + GRACE;
         while self.socket().exists() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(2));
@@ -158,14 +157,14 @@ fn private_directory(parent: &Path) -> Result<PathBuf, (PathBuf, std::io::Error)
         }
         match DirBuilder::new().mode(0o700).create(&path) {
             Ok(()) => return Ok(path),
-            // Left by a process that had our number.
+            // Left behind by a process with the same process id.
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err((path, error)),
         }
     }
 }
 
-/// Starts an `ssh` that says nothing on standard output.
+/// Starts an `ssh` that prints nothing on standard output.
 fn start(words: &[String], stderr: Stdio) -> Result<Child, String> {
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
@@ -175,7 +174,7 @@ fn start(words: &[String], stderr: Stdio) -> Result<Child, String> {
     })
 }
 
-/// Waits for a program's end; none when it goes on.
+/// Waits for a program's exit; `None` if it is still running at the deadline.
 pub(super) fn wait(child: &mut Child, deadline: Instant) -> Option<ExitStatus> {
     loop {
         match child.try_wait() {
@@ -186,7 +185,7 @@ pub(super) fn wait(child: &mut Child, deadline: Instant) -> Option<ExitStatus> {
     }
 }
 
-/// Ends a program at once.
+/// Kills a program immediately.
 pub(super) fn end(child: &mut Child) {
     let _ = child.kill();
     let _ = child.wait();

@@ -1,20 +1,18 @@
-//! A machine reached by OpenSSH's `ssh`, the program.
+//! A machine reached through OpenSSH's `ssh` program.
 //!
-//! The user's ssh configuration applies: names, ports, keys, agents, jump hosts, and
-//! strictness of host key checking. There are no prompts: a password or confirmation
-//! request is an error. All commands of a host share one connection (`master.rs`),
-//! each program has a guard on the remote side (`remote.rs`), and each error names
-//! host, command and the last lines of output (`trouble.rs`). The remote side needs an
-//! OpenSSH server and a POSIX `/bin/sh` with the standard utilities, as on Linux and the
-//! BSDs.
+//! The user's ssh configuration applies: names, ports, keys, agents, jump hosts, and strictness of
+//! host key checking. There are no prompts: a request for a password or confirmation is an error.
+//! All commands of a host share one connection (`master.rs`), each program has a guard on the
+//! remote host (`remote.rs`), and each error names host, command and the last lines of output
+//! (`hints.rs`). The remote host needs an OpenSSH server and a POSIX `/bin/sh` with the standard
+//! utilities, as on Linux and the BSDs.
 //!
-//! Files are copied through `cat`, byte for byte: no sftp server is needed, and no second
+//! Files are copied through `cat`, byte for byte: this needs neither an sftp server nor a second
 //! way of quoting.
 //!
-//! Not supported: port forwarding, terminals, privilege escalation (sudo), waiting for a
-//! booting machine. An idle connection sends keepalives every [`SshSettings::alive`];
-//! [`SshHost::close`] closes it where even these would disturb. The next command reopens
-//! it.
+//! Not supported: port forwarding, terminals, privilege escalation (sudo), waiting for a booting
+//! machine. An idle connection sends keepalives every [`SshSettings::alive`]; [`SshHost::close`]
+//! closes it when even these would disturb. The next command reopens it.
 
 mod hints;
 mod master;
@@ -33,24 +31,23 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-/// How a host is reached.
+/// Settings of the connection to a host.
 #[derive(Clone, Debug)]
 pub struct SshSettings {
-    /// A configuration file instead of the user's own (`ssh -F`).
+    /// Configuration file to use instead of the user's own (`ssh -F`).
     pub config: Option<PathBuf>,
     /// Time limit of a command, after which it is killed.
     pub deadline: Duration,
-    /// Time to connect, whole seconds.
+    /// Time limit for connecting, whole seconds.
     pub connect: Duration,
     /// Keepalive interval (`ServerAliveInterval`), whole seconds.
     pub alive: Duration,
     /// Unanswered keepalives after which the connection is closed (`ServerAliveCountMax`).
     pub alive_count: u32,
-    /// Whether one shell there runs all commands, in place of one guard each: for a machine
-    /// that is emulated, where a program's start takes long.
+    /// True to run all commands in one remote shell instead of with one guard each: for an emulated
+    /// machine, on which starting a program takes long.
     pub one_shell: bool,
-    /// Where the directory of the connection's socket is made, instead of among temporary
-    /// files.
+    /// Parent directory for the connection's socket, instead of the directory for temporary files.
     pub directory: Option<PathBuf>,
 }
 
@@ -70,25 +67,23 @@ impl Default for SshSettings {
 
 /// Minimum transfer rate in bytes per second, which extends the deadline of file copies.
 const SLOWEST: u64 = 1_000_000;
-/// Bytes of input from which on a session of its own is the shorter way: a shell reads a
-/// pipe byte by byte.
+/// Input size in bytes from which a separate session is faster: a shell reads a pipe byte by byte.
 const LARGE: usize = 16 * 1024;
 
-/// Writes to a file that exists, in one piece and without cutting it off: for
-/// sysctls and sysfs as for files.
+/// Script that writes to an existing file with a single write and without truncating it: for
+/// sysctls and sysfs as well as for files.
 const PUT: &str = r#"[ -e "$1" ] || { echo "No such file or directory" >&2; exit 1; }
 exec dd of="$1" bs=65536 conv=notrunc"#;
 
-/// Writes a new file beside the old one, then takes its place.
+/// Script that writes a new file next to the old one, then renames it.
 const SEND: &str = r#"cat >"$1.part" && mv -f "$1.part" "$1" || { rm -f "$1.part"; exit 1; }"#;
 
-/// Another machine. Dropping it closes its connection, and with it ends the
-/// programs that run over it.
+/// A remote machine. Dropping it closes its connection, which ends the programs that run over it.
 #[derive(Debug)]
 pub struct SshHost {
     destination: String,
     settings: SshSettings,
-    /// Ends before the connection does.
+    /// Dropped before the connection.
     shell: Shell,
     master: Master,
 }
@@ -98,8 +93,8 @@ impl SshHost {
     /// `ssh://user@host:port`.
     ///
     /// # Errors
-    /// When it is not a valid destination ([`BenchError::Refused`]), or can't be reached, its
-    /// host key has changed, or login is denied ([`BenchError::Environment`]).
+    /// Fails if the destination is invalid ([`BenchError::Refused`]), cannot be reached, has a
+    /// changed host key, or denies login ([`BenchError::Environment`]).
     pub fn connect(destination: &str, settings: SshSettings) -> Result<SshHost, BenchError> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-:@%/[]+=,~".contains(c);
         if destination.is_empty()
@@ -113,28 +108,27 @@ impl SshHost {
         Ok(SshHost { destination, settings, shell, master })
     }
 
-    /// Closes the connection and ends what runs over it; the next command opens it
-    /// again.
+    /// Closes the connection and ends the programs that run over it; the next command reopens it.
     pub fn close(&self) {
         self.shell.close();
         self.master.close();
     }
 
-    /// Copies a file of this machine there, whole or not at all.
+    /// Copies a file of this machine to the host, atomically.
     ///
     /// # Errors
-    /// When it can't be read here or written there.
+    /// Fails if the file cannot be read here or written there.
     pub fn send_file(&self, local: &Path, remote: &str) -> Result<(), BenchError> {
-        let file = File::open(local).map_err(|source| here(local, source))?;
-        let size = file.metadata().map_err(|source| here(local, source))?.len();
+        let file = File::open(local).map_err(|source| local_error(local, source))?;
+        let size = file.metadata().map_err(|source| local_error(local, source))?.len();
         let argv = ["/bin/sh", "-c", SEND, "send", &operand(remote)];
-        self.carry(&argv, size, file.take(size), std::io::sink(), self.time_for(size))
+        self.run_with_io(&argv, size, file.take(size), std::io::sink(), self.time_for(size))
     }
 
-    /// Copies a file from there to this machine, whole or not at all.
+    /// Copies a file of the host to this machine, atomically.
     ///
     /// # Errors
-    /// When it can't be read there or written here.
+    /// Fails if the file cannot be read there or written here.
     pub fn fetch_file(&self, remote: &str, local: &Path) -> Result<(), BenchError> {
         let remote = operand(remote);
         let size = self.run(&["wc", "-c", &remote], "")?;
@@ -142,10 +136,10 @@ impl SshHost {
         let mut part = local.as_os_str().to_owned();
         part.push(".part");
         let part = PathBuf::from(part);
-        let file = File::create(&part).map_err(|source| here(&part, source))?;
+        let file = File::create(&part).map_err(|source| local_error(&part, source))?;
         let fetched = self
-            .carry(&["cat", &remote], 0, std::io::empty(), file, self.time_for(size))
-            .and_then(|()| fs::rename(&part, local).map_err(|source| here(local, source)));
+            .run_with_io(&["cat", &remote], 0, std::io::empty(), file, self.time_for(size))
+            .and_then(|()| fs::rename(&part, local).map_err(|source| local_error(local, source)));
         if fetched.is_err() {
             let _ = fs::remove_file(&part);
         }
@@ -156,8 +150,8 @@ impl SshHost {
         self.settings.deadline + Duration::from_secs(bytes / SLOWEST)
     }
 
-    /// Runs a program to its end.
-    fn carry(
+    /// Runs a program to completion, with this input and output.
+    fn run_with_io(
         &self,
         argv: &[&str],
         size: u64,
@@ -168,8 +162,8 @@ impl SshHost {
         let until = Instant::now() + deadline;
         let (mut session, mut pipe, from) =
             Session::start(&self.master, &self.destination, argv, Mode::Run(size))?;
-        // The pipe stays open when all is written: its end is the program's. So it is
-        // when there is less to write than was promised.
+        // The pipe stays open after all input is written, because its end would end the program;
+        // likewise if the input is shorter than announced.
         let (_end, held) = channel::<()>();
         std::thread::spawn(move || {
             if matches!(std::io::copy(&mut input, &mut pipe), Ok(written) if written == size) {
@@ -191,16 +185,16 @@ impl SshHost {
         let (errors, verdict) = session.verdict();
         let copied = copied.recv_timeout(GRACE);
         let last = last.0.lock().map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        let said = if errors.trim().is_empty() { last.unwrap_or_default() } else { errors };
+        let message = if errors.trim().is_empty() { last.unwrap_or_default() } else { errors };
         if !in_time && verdict.is_none() {
-            let lines = hints::last_lines(&said);
+            let lines = hints::last_lines(&message);
             let lines = if lines.is_empty() { "it said nothing".into() } else { lines };
             return Err(session.failed(format!("killed after {} s: {lines}", deadline.as_secs())));
         }
         if let Ok(Err(error)) = &copied {
             return Err(session.failed(format!("its output can't be kept: {error}")));
         }
-        session.judge(&self.master, argv[0], verdict, &said)?;
+        session.judge(&self.master, argv[0], verdict, &message)?;
         copied.map(|_| ()).map_err(|_| session.failed("its output did not end"))
     }
 
@@ -215,12 +209,12 @@ impl SshHost {
         let output = Shared::default();
         let input = Cursor::new(stdin.to_owned().into_bytes());
         let deadline = self.time_for(stdin.len() as u64);
-        self.carry(argv, stdin.len() as u64, input, output.clone(), deadline)?;
+        self.run_with_io(argv, stdin.len() as u64, input, output.clone(), deadline)?;
         let bytes = output.0.lock().map(|mut bytes| std::mem::take(&mut *bytes));
         Ok(bytes.unwrap_or_default())
     }
 
-    /// An error of a file rather than of the program that was sent for it.
+    /// Turns an error of the program that accessed a file into an error of the file.
     fn of_file(&self, path: &str, error: BenchError) -> BenchError {
         let BenchError::Program { why, .. } = &error else { return error };
         use std::io::{Error, ErrorKind};
@@ -248,10 +242,10 @@ impl Host for SshHost {
     }
 
     fn feed(&self, argv: &[&str], file: &Path) -> Result<String, BenchError> {
-        let input = File::open(file).map_err(|source| here(file, source))?;
-        let size = input.metadata().map_err(|source| here(file, source))?.len();
+        let input = File::open(file).map_err(|source| local_error(file, source))?;
+        let size = input.metadata().map_err(|source| local_error(file, source))?.len();
         let output = Shared::default();
-        self.carry(argv, size, input.take(size), output.clone(), self.time_for(size))?;
+        self.run_with_io(argv, size, input.take(size), output.clone(), self.time_for(size))?;
         let bytes = output.0.lock().map(|mut bytes| std::mem::take(&mut *bytes));
         Ok(String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned())
     }
@@ -285,19 +279,19 @@ impl Host for SshHost {
     }
 }
 
-/// A path that no program takes for an option.
+/// Returns a path that no program takes for an option.
 fn operand(path: &str) -> String {
     if path.starts_with('-') { format!("./{path}") } else { path.to_owned() }
 }
 
-fn here(path: &Path, source: std::io::Error) -> BenchError {
+fn local_error(path: &Path, source: std::io::Error) -> BenchError {
     BenchError::File { path: path.display().to_string(), host: "this machine".into(), source }
 }
 
-/// Bytes of output that are kept for a message.
+/// Bytes of output to keep for a message.
 const LAST_BYTES: usize = 4096;
 
-/// Copies to the end, and keeps the last bytes beside.
+/// Copies to the end, and keeps the last bytes in addition.
 fn copy(
     from: &mut impl Read,
     to: &mut impl Write,

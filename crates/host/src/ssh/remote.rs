@@ -1,32 +1,30 @@
 //! The guard: a few lines of sh around each remote program.
 //!
-//! Without a terminal `ssh` passes no signals on, and a program whose connection
-//! has gone lives on until it happens to write. With one (`-tt`) bytes are changed,
-//! input is echoed, and both outputs are one. So each program gets a guard that
-//! reads the session's standard input:
+//! Without a terminal `ssh` forwards no signals, and a program whose connection is lost continues
+//! until it happens to write. With a terminal (`-tt`) bytes are changed, input is echoed, and both
+//! outputs are merged. So each program gets a guard that reads the session's standard input:
 //!
-//! - End of input means that the controller is gone: a closed pipe, a killed `ssh`, a
-//!   lost connection. The guard then kills (SIGKILL) the process group, which is the
-//!   whole session: OpenSSH's server gives each one its own session and group (servers
-//!   that don't are not supported).
-//! - `run SIZE`: that many bytes come first and are kept in a file that has no
-//!   name any more; the program begins when all of them are there, never with half
-//!   its input. Nothing that it leaves unread stands in the guard's way.
-//! - `talk 0`: a line `tTEXT` is passed on to the program without its `t`, the line
-//!   `i` is an interrupt (SIGINT) for the whole group, as Ctrl-C is.
-//! - What is left of the group when the program has ended is killed. A daemon has
-//!   a session of its own and stays.
+//! - End of input means that the controller is gone: a closed pipe, a killed `ssh`, a lost
+//!   connection. The guard then kills (SIGKILL) the process group, which is the whole session:
+//!   OpenSSH's server gives each session its own session id and group (servers that don't are not
+//!   supported).
+//! - `run SIZE`: this number of bytes arrives first and is stored in an unlinked file; the program
+//!   starts after all of them have arrived, never with partial input. Input that the program leaves
+//!   unread does not block the guard.
+//! - `talk 0`: a line `tTEXT` is passed to the program without the `t`; the line `i` is an
+//!   interrupt (SIGINT) for the whole group, like Ctrl-C.
+//! - When the program has exited, the guard kills the rest of the group. A daemon has its own
+//!   session and stays.
 //!
-//! Both outputs are the program's own, but for a line before its output (whatever
-//! the login shell's files said before is not the program's) and one after its
-//! errors. That line says how it ended: the exit status of `ssh` itself may be 255
-//! for its own failures as well as for the program's.
+//! Both outputs are the program's own, except for a line before its output (earlier output is from
+//! the login shell's files) and a line after its errors. The latter contains the exit status: the
+//! exit status 255 of `ssh` itself may mean its own failure or the program's.
 //!
-//! Written for any POSIX shell without job control: a program in the foreground of
-//! a pipeline has SIGINT as it should be, one in the background had it ignored.
+//! The guard runs in any POSIX shell without job control: a foreground program of a pipeline has
+//! the default SIGINT, a background one would ignore it.
 
-/// The guard. `$0` is the mark that begins its own lines, then come mode, size of
-/// the input, and the program with its arguments.
+/// The guard. `$0` is the mark at the start of the guard's own lines, followed by mode, size of the
+/// input, and the program with its arguments.
 pub(super) const GUARD: &str = r#"mark=$0 mode=$1 size=$2; shift 2
 LC_ALL=C; export LC_ALL
 trap : INT
@@ -51,27 +49,27 @@ esac; done; kill -KILL 0; } |
 { trap : INT; (exec "$@") 3<&-; finish "$?"; }
 fi"#;
 
-/// Begins the guard's own lines.
+/// Start of the guard's own lines.
 pub(super) const MARK: &str = "fwdlab-guard";
 
-/// How a program on the other side ended.
+/// Exit of a remote program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// With this status; 128 and a signal's number when one ended it.
+    /// Exited with this status; 128 plus the signal's number if a signal ended it.
     Status(u32),
-    /// It is not there.
+    /// The program is not installed.
     Missing,
-    /// Its input did not arrive as a whole: no room, or no connection.
+    /// The input did not arrive completely: no room, or no connection.
     Short,
 }
 
-/// What a program wrote to standard error, and the guard's verdict after it;
-/// none when the guard never came to that.
+/// Splits standard error into the program's output and the guard's verdict; the verdict is `None`
+/// if the guard never wrote it.
 pub(super) fn verdict(errors: &[u8]) -> (String, Option<Verdict>) {
     let text = String::from_utf8_lossy(errors);
     let begin = format!("\n{MARK} ");
     let found = text.rfind(&begin).and_then(|at| {
-        // A line without its end was cut off.
+        // A line without a line feed was cut off.
         let (word, _) = text[at + begin.len()..].split_once('\n')?;
         let verdict = match word {
             "missing" => Verdict::Missing,
@@ -83,7 +81,7 @@ pub(super) fn verdict(errors: &[u8]) -> (String, Option<Verdict>) {
     found.unwrap_or_else(|| (text.into_owned(), None))
 }
 
-/// True for the line before a program's own output, with its end or without.
+/// True for the line before a program's own output, with or without its line feed.
 pub(super) fn begins(line: &[u8]) -> bool {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.strip_prefix(MARK.as_bytes()) == Some(b" begins")
@@ -94,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_verdict_is_the_last_whole_line_of_the_guard() {
+    fn verdict_is_the_last_complete_line_of_the_guard() {
         let of = |text: &str| verdict(text.as_bytes());
         let status = |text: &str, status| (text.to_owned(), Some(Verdict::Status(status)));
         assert_eq!(of("\nfwdlab-guard 0\n"), status("", 0));
@@ -108,9 +106,9 @@ mod tests {
         assert!(begins(b"fwdlab-guard begins\n") && !begins(b"fwdlab-guard begins here\n"));
     }
 
-    /// What runs the guard elsewhere is not the sh of this machine.
+    /// The remote shell may differ from this machine's sh.
     #[test]
-    fn the_guard_is_understood_by_every_sh() {
+    fn guard_runs_in_every_sh() {
         for shell in ["dash", "bash", "ksh", "zsh", "busybox"] {
             let mut words = vec!["-w", shell];
             words.extend((shell == "busybox").then_some("sh"));
@@ -124,16 +122,16 @@ mod tests {
                 .spawn();
             let mut child = started.expect("setsid");
             let mut input = child.stdin.take().expect("a pipe");
-            // A shell that is missing reads nothing.
+            // A missing shell reads nothing.
             let _ = std::io::Write::write_all(&mut input, b"a\nb\n!");
             let output = child.wait_with_output().expect("output");
             drop(input);
-            let (said, verdict) = verdict(&output.stderr);
-            if said.contains("failed to execute") {
+            let (errors, verdict) = verdict(&output.stderr);
+            if errors.contains("failed to execute") {
                 fwdlab_testdata::skip_part(&format!("{shell} is not installed"));
                 continue;
             }
-            assert_eq!((said.as_str(), verdict), ("err\n", Some(Verdict::Status(7))), "{shell}");
+            assert_eq!((errors.as_str(), verdict), ("err\n", Some(Verdict::Status(7))), "{shell}");
             assert_eq!(output.stdout, b"\nfwdlab-guard begins\na\nb\n!", "{shell}");
         }
     }

@@ -1,4 +1,4 @@
-//! One program on the other side, with its input and outputs.
+//! One remote program with its input and outputs.
 
 use super::hints::{self, During};
 use super::master::{self, GRACE, Master};
@@ -12,12 +12,12 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How a program's input reaches it.
+/// Delivery of a program's input.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Mode {
-    /// So many bytes before it begins.
+    /// This number of bytes, before the program starts.
     Run(u64),
-    /// Line by line, while it runs.
+    /// Line by line, while the program runs.
     Talk,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Session {
     host: String,
     command: String,
     child: Child,
-    /// How `ssh` ended.
+    /// Exit status of `ssh`.
     status: Option<ExitStatus>,
     errors: Collected,
 }
@@ -65,7 +65,7 @@ impl Session {
         }
     }
 
-    /// Waits for its end; false when it went on and was killed.
+    /// Waits until `ssh` exits; kills it and returns false at the deadline.
     pub(super) fn wait(&mut self, deadline: Instant) -> bool {
         self.status = master::wait(&mut self.child, deadline);
         if self.status.is_none() {
@@ -74,32 +74,32 @@ impl Session {
         self.status.is_some()
     }
 
-    /// True when it runs no more.
+    /// True if `ssh` has exited.
     pub(super) fn has_ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// What it wrote to standard error, and how it ended.
+    /// The program's standard error, and its exit.
     pub(super) fn verdict(&mut self) -> (String, Option<Verdict>) {
         remote::verdict(&self.errors.take(GRACE))
     }
 
-    /// An error of the program, in words.
+    /// An error of the program with this description.
     pub(super) fn failed(&self, why: impl Into<String>) -> BenchError {
         let (command, host) = (self.command.clone(), self.host.clone());
         BenchError::Program { command, host, why: why.into() }
     }
 
-    /// The error for an end that was not well; none for one that was. `said` is
-    /// what the program said last.
+    /// Returns an error unless the program exited with status 0. `output` is the program's last
+    /// output.
     pub(super) fn judge(
         &self,
         master: &Master,
         program: &str,
         verdict: Option<Verdict>,
-        said: &str,
+        output: &str,
     ) -> Result<(), BenchError> {
-        let lines = hints::last_lines(said);
+        let lines = hints::last_lines(output);
         let lines = if lines.is_empty() { lines } else { format!(": {lines}") };
         match verdict {
             Some(Verdict::Status(0)) => Ok(()),
@@ -111,12 +111,12 @@ impl Session {
                 Err(self.failed(format!("its input did not arrive as a whole{lines}")))
             }
             None => {
-                // Where it can't be known, the connection is the likelier cause.
+                // If the cause cannot be determined, the connection is more likely.
                 let during = match self.status.and_then(|status| status.code()) {
                     None | Some(255) => During::Command(&self.command),
                     Some(_) => During::Other(&self.command),
                 };
-                Err(hints::connection(&self.host, during, &master.said(), said))
+                Err(hints::connection(&self.host, during, &master.said(), output))
             }
         }
     }
@@ -128,8 +128,8 @@ impl Drop for Session {
     }
 }
 
-/// Reads past what the login shell said, up to the program's own output; false
-/// when that never begins.
+/// Skips the login shell's output, up to the program's own; false if the program's output never
+/// starts.
 pub(super) fn skip_to_output(output: &mut impl BufRead) -> bool {
     let mut line = Vec::new();
     loop {
@@ -142,7 +142,7 @@ pub(super) fn skip_to_output(output: &mut impl BufRead) -> bool {
     }
 }
 
-/// A program on the other side that is talked to.
+/// A remote program that exchanges lines.
 #[derive(Debug)]
 pub(super) struct RemoteProgram {
     session: Session,
@@ -152,7 +152,7 @@ pub(super) struct RemoteProgram {
 }
 
 impl RemoteProgram {
-    /// Starts it, and returns when it has begun.
+    /// Starts the program and waits until it has begun.
     pub(super) fn start(
         master: &Master,
         host: &str,
@@ -161,7 +161,7 @@ impl RemoteProgram {
     ) -> Result<RemoteProgram, BenchError> {
         let (mut session, input, output) = Session::start(master, host, argv, Mode::Talk)?;
         let (ready, begun) = channel();
-        let (heard, lines) = channel();
+        let (sender, lines) = channel();
         std::thread::spawn(move || {
             let mut output = BufReader::new(output);
             if !skip_to_output(&mut output) || ready.send(()).is_err() {
@@ -171,7 +171,7 @@ impl RemoteProgram {
             let mut line = Vec::new();
             while matches!(output.read_until(b'\n', &mut line), Ok(1..)) {
                 let end = line.iter().rposition(|b| !b"\r\n".contains(b)).map_or(0, |at| at + 1);
-                if heard.send(String::from_utf8_lossy(&line[..end]).into_owned()).is_err() {
+                if sender.send(String::from_utf8_lossy(&line[..end]).into_owned()).is_err() {
                     return;
                 }
                 line.clear();
@@ -185,15 +185,15 @@ impl RemoteProgram {
             }
             Err(RecvTimeoutError::Disconnected) => {
                 session.wait(Instant::now() + GRACE);
-                let (said, verdict) = session.verdict();
-                session.judge(master, argv[0], verdict, &said)?;
+                let (errors, verdict) = session.verdict();
+                session.judge(master, argv[0], verdict, &errors)?;
                 Err(session.failed("it ended before it began"))
             }
         }
     }
 
-    /// What it wrote to standard error up to a text, which is taken away; none when that does
-    /// not come in time.
+    /// Takes the standard error up to and including `end`, and returns the text before it; `None`
+    /// if `end` does not arrive in time.
     pub(super) fn errors_until(&mut self, end: &str, until: Instant) -> Option<String> {
         loop {
             let is_over = self.session.errors.thread.is_finished() || Instant::now() >= until;
@@ -242,7 +242,7 @@ impl Running for RemoteProgram {
             return ended.clone();
         }
         let in_time = self.session.wait(Instant::now() + patience);
-        self.input = None; // the end of the other side, if it goes on
+        self.input = None; // ends the remote program if it is still running
         let (errors, verdict) = self.session.verdict();
         let status = match verdict {
             Some(Verdict::Status(status)) => format!("exit status: {status}"),
@@ -255,7 +255,7 @@ impl Running for RemoteProgram {
     }
 }
 
-/// What comes out of a pipe, read as it comes.
+/// Output of a pipe, collected by a thread.
 #[derive(Debug)]
 struct Collected {
     bytes: Arc<Mutex<Vec<u8>>>,
@@ -272,7 +272,7 @@ impl Collected {
         Collected { bytes, thread }
     }
 
-    /// What has come before a text, which is taken away with it.
+    /// Takes the bytes up to and including `end`; returns the text before it.
     fn up_to(&self, end: &str) -> Option<String> {
         let mut bytes = self.bytes.lock().ok()?;
         let at = bytes.windows(end.len()).position(|found| found == end.as_bytes())?;
@@ -281,8 +281,8 @@ impl Collected {
         Some(text)
     }
 
-    /// Everything up to the pipe's end, or what there is after so much patience:
-    /// the master may hold a pipe as long as the network is silent.
+    /// Takes everything up to the pipe's end, or the bytes available after `patience`: the master
+    /// may hold a pipe open as long as the network is silent.
     fn take(&mut self, patience: Duration) -> Vec<u8> {
         let deadline = Instant::now() + patience;
         while !self.thread.is_finished() && Instant::now() < deadline {
@@ -292,7 +292,7 @@ impl Collected {
     }
 }
 
-/// Bytes that one thread writes and another reads.
+/// Bytes written by one thread and read by another.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shared(pub(super) Arc<Mutex<Vec<u8>>>);
 

@@ -1,12 +1,12 @@
-//! One shell on the other side that runs all commands of a host.
+//! One remote shell that runs all commands of a host.
 //!
-//! A command of its own costs a session of the server, a login shell and a guard: some ten
-//! programs, which take seconds on a machine that is emulated. Here it costs a fork. The shell
-//! reads its commands line by line; an exec in a subshell leaves nothing of one to the next,
-//! and a line on each output says where it ends, and how.
+//! A separate session per command costs a server session, a login shell and a guard: about ten
+//! programs, which take seconds on an emulated machine. Here a command costs a fork. The shell
+//! reads its commands line by line; an exec in a subshell isolates commands from each other, and a
+//! line on each output marks the end of a command and contains its status.
 //!
-//! Limits: what a command leaves in the background is not ended with it but with the shell,
-//! and of each line of output white space before its end (`\r`) is cut off.
+//! Limits: background processes of a command end with the shell, not with the command, and trailing
+//! white space (`\r`) of each line of output is removed.
 
 use super::hints::{self, During};
 use super::master::{GRACE, Master};
@@ -18,33 +18,33 @@ use crate::{Ended, Running};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Begins the lines that say how a command ended.
+/// Start of the lines that mark the end of a command.
 const MARK: &str = "fwdlab-shell";
 
-/// The shell, from the first command on.
+/// The shell, started by the first command.
 #[derive(Debug, Default)]
 pub(super) struct Shell(Mutex<Option<Open>>);
 
 #[derive(Debug)]
 struct Open {
     program: RemoteProgram,
-    /// Commands so far.
+    /// Number of commands so far.
     count: u64,
 }
 
-/// What a command wrote, and how it ended.
-struct Said {
+/// Output and exit of a command.
+struct CommandResult {
     output: String,
     errors: String,
     verdict: Verdict,
 }
 
 impl Shell {
-    /// Runs a command to its end with `stdin` as its input; returns its output.
+    /// Runs a command to completion with `stdin` as its input; returns its output.
     ///
     /// # Errors
-    /// As [`Host::run`](crate::host::Host::run); also when the shell is gone, with which the
-    /// next command begins another.
+    /// The errors of [`Host::run`](crate::Host::run); fails if the shell has exited, in which
+    /// case the next command starts another one.
     pub(super) fn run(
         &self,
         master: &Master,
@@ -70,9 +70,9 @@ impl Shell {
             Err(BenchError::Program { command, host, why })
         };
         open.count += 1;
-        // Where it takes nothing, its end below says why.
+        // If the shell reads nothing, its exit below gives the reason.
         let _ = open.program.tell(&script(open.count, argv[0], &words, stdin));
-        let Ok(said) = open.answer(until) else {
+        let Ok(result) = open.answer(until) else {
             let is_late = Instant::now() >= until && !open.program.has_ended();
             let patience = if is_late { Duration::ZERO } else { GRACE };
             let Ended { errors, .. } = open.program.wait(patience);
@@ -85,25 +85,25 @@ impl Shell {
             return Err(hints::connection(host, during, &master.said(), &errors));
         };
         *shell = Some(open);
-        let last = if said.errors.trim().is_empty() { &said.output } else { &said.errors };
+        let last = if result.errors.trim().is_empty() { &result.output } else { &result.errors };
         let lines = hints::last_lines(last);
         let lines = if lines.is_empty() { lines } else { format!(": {lines}") };
-        match said.verdict {
-            Verdict::Status(0) => Ok(said.output),
+        match result.verdict {
+            Verdict::Status(0) => Ok(result.output),
             Verdict::Status(status) => failed(format!("exit status {status}{lines}")),
             Verdict::Missing | Verdict::Short => failed(format!("{} is not installed", argv[0])),
         }
     }
 
-    /// Ends it; the next command begins another.
+    /// Ends the shell; the next command starts another one.
     pub(super) fn close(&self) {
         drop(self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take());
     }
 }
 
 impl Open {
-    /// What the last command says; none when it does not end in time.
-    fn answer(&mut self, until: Instant) -> Result<Said, ()> {
+    /// Result of the last command; an error if it does not finish in time.
+    fn answer(&mut self, until: Instant) -> Result<CommandResult, ()> {
         let mark = format!("{MARK} {} ", self.count);
         let mut lines = Vec::new();
         let verdict = loop {
@@ -116,11 +116,11 @@ impl Open {
             }
         };
         let errors = self.program.errors_until(&format!("\n{mark}\n"), until).ok_or(())?;
-        Ok(Said { output: lines.join("\n"), errors, verdict })
+        Ok(CommandResult { output: lines.join("\n"), errors, verdict })
     }
 }
 
-/// The lines that run a command (`words`, as sh reads them) and say how it ended.
+/// Lines that run a command (`words`, in the syntax of sh) and report its exit.
 fn script(count: u64, program: &str, words: &str, stdin: &str) -> String {
     let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
     let run = match stdin {
