@@ -1,5 +1,5 @@
-//! The environment of an invocation: hardware and software that a reader needs to judge or
-//! repeat the experiment. Values that can't be read are left out, never guessed.
+//! Environment of an invocation: hardware and software that a reader needs to judge or repeat the
+//! experiment. Values that cannot be read are left out, never guessed.
 
 use crate::host::{Host, LocalHost};
 use fwdlab_model::record::Environment;
@@ -18,7 +18,7 @@ const SYSCTLS: &[&str] = &[
     "kernel/unprivileged_bpf_disabled",
 ];
 
-/// Sysctls that are read on FreeBSD: section, name, sysctl.
+/// Sysctls read on FreeBSD: section, name, sysctl.
 const FREEBSD: &[(&str, &str, &str)] = &[
     ("cpu", "model", "hw.model"),
     ("cpu", "count", "hw.ncpu"),
@@ -37,20 +37,20 @@ const FREEBSD: &[(&str, &str, &str)] = &[
     ("sysctl", "kern.random.harvest.mask", "kern.random.harvest.mask"),
 ];
 
-/// The environment of this machine. `version` is fwdlab's.
+/// Environment of this machine. `version` is fwdlab's.
 pub fn capture(version: &str) -> Environment {
     of_linux(&LocalHost, version)
 }
 
-/// The environment of a FreeBSD host.
+/// Environment of a FreeBSD host.
 pub fn of_freebsd(host: &dyn Host, version: &str) -> Environment {
-    // Names that a release does not have are passed over (sysctl(8), -i).
+    // Names that a release lacks are skipped (sysctl(8), -i).
     let mut argv = vec!["sysctl", "-i"];
     argv.extend(FREEBSD.iter().map(|(_, _, name)| *name));
-    let said = host.run(&argv, "").unwrap_or_default();
+    let output = host.run(&argv, "").unwrap_or_default();
     let mut sections: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
     for (section, key, name) in FREEBSD {
-        let value = said.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+        let value = output.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
         let value = value.filter(|value| !["", "none"].contains(&value.trim()));
         if let Some(value) = value {
             let section = sections.entry((*section).to_owned()).or_default();
@@ -62,7 +62,7 @@ pub fn of_freebsd(host: &dyn Host, version: &str) -> Environment {
     Environment(sections)
 }
 
-/// The environment of a Linux host.
+/// Environment of a Linux host.
 pub fn of_linux(host: &dyn Host, version: &str) -> Environment {
     let mut sections = BTreeMap::new();
     let mut section = |name: &str, pairs: Vec<(String, Option<String>)>| {
@@ -138,9 +138,9 @@ pub fn of_linux(host: &dyn Host, version: &str) -> Environment {
 }
 
 fn mitigations(host: &dyn Host) -> Vec<(String, Option<String>)> {
-    let said = host.run(&["grep", "-r", ".", "/sys/devices/system/cpu/vulnerabilities"], "");
-    let said = said.unwrap_or_default();
-    let entries = said.lines().filter_map(|line| {
+    let output = host.run(&["grep", "-r", ".", "/sys/devices/system/cpu/vulnerabilities"], "");
+    let output = output.unwrap_or_default();
+    let entries = output.lines().filter_map(|line| {
         let (path, text) = line.split_once(':')?;
         Some((path.rsplit('/').next()?.to_owned(), text.trim().to_owned()))
     });
@@ -156,7 +156,7 @@ mod tests {
     use crate::host::FakeHost;
 
     #[test]
-    fn what_a_machine_says_of_itself_is_kept_by_section() {
+    fn capture_groups_facts_by_section() {
         let Environment(here) = capture("fwdlab 1");
         assert_eq!(here["tools"]["fwdlab"], "fwdlab 1");
         assert!(here["cpu"]["count"].parse::<u32>().is_ok_and(|count| count > 0), "{here:?}");
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_freebsd_machine_is_asked_once_and_gaps_are_left_out() {
+    fn freebsd_host_is_queried_once_and_gaps_are_omitted() {
         let mut host = FakeHost::default();
         host.outputs.insert(
             "sysctl -i".into(),

@@ -14,32 +14,32 @@ use fwdlab_netio::{NetNs, tun};
 use std::fmt::Write;
 use std::os::fd::OwnedFd;
 
-/// Largest MTU that every frame of a trial fits in (1518 with FCS).
+/// Maximum MTU; every frame of a trial fits in it (1518 bytes with FCS).
 const MTU: u16 = 1500;
 
-/// A wired testbed; [`Wiring::down`] takes it away, and so does dropping it.
+/// Namespaces and links of a testbed; [`Wiring::down`] or dropping removes them.
 #[derive(Debug)]
 pub struct Wiring {
     names: Vec<String>,
-    /// Sender's namespace, with g0.
+    /// Sender's namespace, which contains g0.
     pub sender: NetNs,
-    /// DUT's namespace, with d0 and d1.
+    /// DUT's namespace, which contains d0 and d1.
     pub dut: Option<NetNs>,
-    /// Receiver's namespace, with r0.
+    /// Receiver's namespace, which contains r0.
     pub receiver: NetNs,
-    /// True where a guest of QEMU is between g0 and r0, which are taps.
+    /// True if a guest of QEMU is between g0 and r0, which are then taps.
     pub has_guest: bool,
 }
 
-/// The descriptors of the queues of both taps: the sender's, and the receiver's.
+/// Descriptors of the queues of both taps: the sender's and the receiver's.
 pub type Taps = [Vec<OwnedFd>; 2];
 
 impl Wiring {
-    /// Makes namespaces and links, with `queues` queue pairs on every interface;
-    /// what a predecessor of the same name left is removed first.
+    /// Creates namespaces and links, with `queues` queue pairs on every interface, after removing
+    /// the remains of a predecessor of the same name.
     ///
     /// # Errors
-    /// When ip(8) is missing or the kernel refuses.
+    /// Fails if ip(8) is missing or the kernel rejects a command.
     pub fn up(journal: &Journal, queues: u16, with_dut: bool) -> Result<Wiring, BenchError> {
         let roles: &[&str] = if with_dut { &["g", "d", "r"] } else { &["g", "r"] };
         let names: Vec<String> = roles.iter().map(|role| journal.namespace(role)).collect();
@@ -79,25 +79,25 @@ impl Wiring {
         }
         let wiring = made?;
         wiring.ends_up()?;
-        // Veth hands what a socket sends to the peer's queue, and so to whoever polls it,
-        // only where nothing could be merged (`veth_skb_is_eligible_for_gro`): else it
-        // goes to the backlog of the sending CPU, which does the DUT's work then.
+        // A veth passes sent packets to the peer's queue, and so to its polling thread, only if
+        // nothing can be merged (`veth_skb_is_eligible_for_gro`). Otherwise they go to the backlog
+        // of the sending CPU, which then does the DUT's work.
         let exec = ["ip", "netns", "exec", g, "ethtool", "-K", "g0", "tso", "off"];
         LocalHost.run(&exec, "")?;
         if !with_dut {
-            // Makes r0 poll whatever receives there; see `offloads` in `dut/linux/interfaces.rs`.
+            // Makes r0 poll its received packets; see `offloads` in `dut/linux/interfaces.rs`.
             let exec = ["ip", "netns", "exec", r, "ethtool", "-K", "r0", "gro", "on"];
             LocalHost.run(&exec, "")?;
         }
         Ok(wiring)
     }
 
-    /// Makes the namespaces of sender and receiver with a tap each, of `queues` queues, for the
-    /// guest `number` of this process; the taps are there as long as anybody holds their
-    /// descriptors, QEMU or the caller.
+    /// Creates the namespaces of sender and receiver with one tap each, with `queues` queues, for
+    /// the guest `number` of this process. The taps exist as long as their descriptors are open, in
+    /// QEMU or the caller.
     ///
     /// # Errors
-    /// When ip(8) or `/dev/net/tun` is missing, or the kernel refuses.
+    /// Fails if ip(8) or `/dev/net/tun` is missing, or the kernel rejects a command.
     pub fn taps(journal: &Journal, number: u32, queues: u16) -> Result<(Wiring, Taps), BenchError> {
         let names = ["g", "r"].map(|role| journal.namespace(&format!("{role}{number}")));
         remove(&names)?;
@@ -126,7 +126,7 @@ impl Wiring {
         Ok((wiring, taps))
     }
 
-    /// Brings both ends up, which send and hear nothing of their own.
+    /// Brings both ends up without any traffic of their own.
     fn ends_up(&self) -> Result<(), BenchError> {
         for (namespace, interface) in [(&self.sender, "g0"), (&self.receiver, "r0")] {
             let text = format!("link set {interface} addrgenmode none\nlink set {interface} up\n");
@@ -138,7 +138,7 @@ impl Wiring {
     /// Removes the namespaces and with them all links, routes, rules, threads.
     ///
     /// # Errors
-    /// When ip(8) fails; the names are tried again by the next testbed.
+    /// Fails if ip(8) fails; the next testbed tries again.
     pub fn down(mut self) -> Result<(), BenchError> {
         remove(&std::mem::take(&mut self.names))
     }
@@ -158,12 +158,12 @@ fn remove(names: &[String]) -> Result<(), BenchError> {
     if present.is_empty() {
         return Ok(());
     }
-    // What a DUT's commands have left in the background is ours: nobody else knows of the
+    // Background processes of a DUT's commands belong to this testbed: no other process knows the
     // namespace.
     for name in &present {
         let left = LocalHost.run(&["ip", "netns", "pids", name], "").unwrap_or_default();
-        let own = std::process::id().to_string();
-        for pid in left.split_whitespace().filter(|pid| *pid != own) {
+        let this_process = std::process::id().to_string();
+        for pid in left.split_whitespace().filter(|pid| *pid != this_process) {
             let _ = LocalHost.run(&["kill", "-9", pid], "");
         }
     }

@@ -1,10 +1,10 @@
 //! Any [`Generator`] as the [`Traffic`] of a trial.
 //!
-//! A generator's packets don't carry their phase, so counts are divided by time: packets
-//! counted before a phase begins belong to the previous phase. Packets that arrive after
-//! the sender has ended belong to the window as far as it is missing packets. If a phase
-//! received more than it sent, the surplus was in flight at an edge and is moved to the
-//! nearest phase that is missing packets. The sums over all phases never change.
+//! A generator's packets don't carry their phase, so counts are divided by time: packets counted
+//! before a phase begins belong to the previous phase. Packets that arrive after the sender has
+//! ended belong to the window as far as it is missing packets. If a phase received more than it
+//! sent, the surplus was in flight at an edge and is moved to the nearest phase that is missing
+//! packets. The sums over all phases never change.
 
 use crate::error::BenchError;
 use crate::trial::{Evidence, Snapshot, Traffic};
@@ -15,7 +15,7 @@ use fwdlab_packet::stamp::PHASES;
 /// Maximum number of reports to wait for until two agree.
 const SETTLING: u32 = 5;
 
-/// A generator as a trial drives it.
+/// A generator driven by a trial.
 ///
 /// `snapshot` can't fail: the first error of a generator is kept and returned by `stop`;
 /// until then `snapshot` returns the last counters.
@@ -30,7 +30,7 @@ impl<'a> CountedTraffic<'a> {
     /// Prepares the generator: on return its receiver is running.
     ///
     /// # Errors
-    /// As [`Generator::prepare`].
+    /// The errors of [`Generator::prepare`].
     pub fn new(
         mut generator: Box<dyn Generator + 'a>,
         load: &Load,
@@ -39,7 +39,7 @@ impl<'a> CountedTraffic<'a> {
         Ok(CountedTraffic { generator, ledger: None, last: Counted::default(), failed: None })
     }
 
-    /// What the generator can do.
+    /// Capabilities of the generator.
     pub fn capabilities(&self) -> Capabilities {
         self.generator.capabilities()
     }
@@ -47,7 +47,7 @@ impl<'a> CountedTraffic<'a> {
     /// Stops the receiver, after the trial.
     ///
     /// # Errors
-    /// What the generator met since [`Traffic::stop`].
+    /// Errors of the generator since [`Traffic::stop`].
     pub fn finish(mut self) -> Result<Outcome, BenchError> {
         let outcome = self.generator.finish();
         match self.failed.take() {
@@ -56,7 +56,7 @@ impl<'a> CountedTraffic<'a> {
         }
     }
 
-    /// Counters now; the last ones when the generator has failed.
+    /// Reads the counters; returns the last ones if the generator has failed.
     fn read(&mut self, fresh: bool) -> Counted {
         if self.failed.is_none() {
             let counted = if fresh { self.generator.fresh() } else { self.generator.counted() };
@@ -88,7 +88,7 @@ impl<'a> CountedTraffic<'a> {
 
 impl Traffic for CountedTraffic<'_> {
     fn start(&mut self) -> Result<(), BenchError> {
-        // Packets that arrived before do not belong to this run, e.g. neighbour discovery.
+        // Packets that arrived earlier do not belong to this run, e.g. neighbour discovery.
         let before = self.generator.counted()?;
         self.last = before;
         self.ledger = Some(Ledger::new(before));
@@ -108,7 +108,7 @@ impl Traffic for CountedTraffic<'_> {
         let Some(idle) = self.ledger.as_ref().map(|ledger| ledger.idle.is_some()) else {
             return Snapshot::default();
         };
-        // Two equal readings of one report would look like silence.
+        // Two readings of the same report would look like silence.
         let counted = self.read(idle && self.is_reporting());
         self.ledger.as_ref().map(|ledger| ledger.snapshot(counted)).unwrap_or_default()
     }
@@ -136,9 +136,9 @@ impl Traffic for CountedTraffic<'_> {
 
 /// Divides counts among phases.
 struct Ledger {
-    /// Phases with the counts at their beginning.
+    /// Phases with the counts at their start.
     begun: Vec<(Phase, Counted)>,
-    /// Counts when the sender had ended.
+    /// Counts after the sender had ended.
     idle: Option<Counted>,
 }
 
@@ -152,7 +152,7 @@ impl Ledger {
     }
 
     fn snapshot(&self, now: Counted) -> Snapshot {
-        // A counter that was reset in between makes any sum.
+        // Saturating: a counter that was reset in between can make any sum overflow.
         let add = u64::saturating_add;
         let mut sent = [0; PHASES];
         let mut received = [0; PHASES];
@@ -174,7 +174,7 @@ impl Ledger {
 
         let [first, middle, last] =
             [Phase::WarmUp, Phase::Window, Phase::After].map(|p| p as usize);
-        // The nearest phase first.
+        // The nearest phases first.
         let back = [(last, middle), (middle, first), (last, first)];
         let forth = [(first, middle), (middle, last), (first, last)];
         for (from, to) in back.into_iter().chain(forth) {
@@ -194,8 +194,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Counts ten packets a reading, dies after some, and reports late: only the third
-    /// reading after its end is final.
+    /// Counts ten packets per reading, fails after a number of readings, and reports late: only the
+    /// third reading after its end is final.
     struct Mortal {
         readings: u64,
         dies_at: u64,
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_death_is_kept_and_told_at_the_stop() {
+    fn generator_failure_is_returned_by_stop() {
         let mut mortal = traffic(4);
         assert_eq!(mortal.snapshot(), Snapshot::default());
         mortal.start().expect("alive");
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn late_reports_are_not_the_drain() {
+    fn late_reports_are_not_counted_as_drain() {
         let mut traffic = traffic(u64::MAX);
         traffic.start().expect("started");
         traffic.set_phase(Phase::Window);
@@ -274,27 +274,27 @@ mod tests {
         Ledger { begun, idle: Some(idle) }
     }
 
-    /// Nothing is lost, 7 packets are under way at the opening and 9 at the close.
+    /// No packet is lost; 7 packets are in flight at the opening and 9 at the close.
     #[test]
-    fn packets_under_way_at_the_edges_are_not_lost() {
+    fn packets_in_flight_at_the_edges_are_not_counted_as_lost() {
         let ledger = ledger([(0, 3), (100, 96), (1100, 1094), (1150, 1144)]);
         let snapshot = ledger.snapshot(counted(1150, 1153));
         assert_eq!(snapshot.sent, [100, 1000, 50, 0]);
         assert_eq!(snapshot.received, [100, 1000, 50, 0]);
     }
 
-    /// The device forwards every second packet: the window's rate is not touched by what
-    /// is sent until the sender has ended, and the device's buffer belongs to it.
+    /// The device forwards every second packet: packets sent after the window do not affect its
+    /// rate, and packets in the device's buffer count towards the window.
     #[test]
-    fn losses_stay_where_they_were_and_the_drain_is_the_window_s() {
+    fn losses_stay_in_their_phase_and_the_drain_belongs_to_the_window() {
         let ledger = ledger([(0, 0), (100, 50), (1100, 550), (1200, 600)]);
         let snapshot = ledger.snapshot(counted(1200, 604));
         assert_eq!((snapshot.sent, snapshot.received), ([100, 1000, 100, 0], [50, 504, 50, 0]));
     }
 
-    /// The receiver's reports come later than the sender's.
+    /// The receiver's reports are later than the sender's.
     #[test]
-    fn reports_that_are_not_aligned_lose_nothing() {
+    fn misaligned_reports_cause_no_loss() {
         let ledger = ledger([(0, 0), (100, 120), (1100, 1118), (1200, 1200)]);
         let snapshot = ledger.snapshot(counted(1200, 1200));
         assert_eq!((snapshot.sent, snapshot.received), ([100, 1000, 100, 0], [100, 1000, 100, 0]));
@@ -302,7 +302,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sums_are_never_touched(steps in prop::collection::vec((0u64..1000, 0u64..1000), 5)) {
+        fn sums_over_all_phases_are_preserved(steps in prop::collection::vec((0u64..1000, 0u64..1000), 5)) {
             let mut at = (0, 0);
             let edges: Vec<(u64, u64)> = steps
                 .iter()
