@@ -154,13 +154,13 @@ impl Generator for Testpmd<'_> {
         let facts = &mut self.outcome.facts;
         facts.insert("testpmd command".into(), words.join(" "));
         facts.insert("received".into(), "at the interface: every packet counts".into());
-        if load.flows.count() > 1 {
+        if load.stream.flows.count() > 1 {
             let note = "it makes source addresses of the destination's (--txonly-multi-flow), \
                         up to 256 for each CPU; the destination does not vary";
             facts.insert("testpmd flows".into(), note.into());
             self.outcome.remarks.push(format!(
                 "testpmd can't send the {} flows that were asked for: {note}",
-                load.flows.count()
+                load.stream.flows.count()
             ));
         }
         let receiver = InterfaceCounter::new(self.ends.receiver, &self.ends.receiver_interface)?;
@@ -323,8 +323,8 @@ fn command(ends: &GeneratorHosts<'_>, load: &Load) -> Result<Vec<String>, BenchE
     words.extend(["--", "-i", "--forward-mode=txonly"].map(str::to_owned));
     words.push(format!("--eth-peer=0,{}", mac(load.next_hop_mac)));
     // testpmd's sizes exclude the FCS.
-    words.push(format!("--txpkts={}", load.frame_size.saturating_sub(4)));
-    let address = |side| flow_address(load.family, side, 0);
+    words.push(format!("--txpkts={}", load.stream.frame_size.most().saturating_sub(4)));
+    let address = |side| flow_address(load.stream.family, side, 0);
     words.push(format!("--tx-ip={},{}", address(Side::Sender), address(Side::Receiver)));
     words.push(format!("--tx-udp={SOURCE_PORT},{DESTINATION_PORT}"));
     if load.stream.flows.count() > 1 {

@@ -219,7 +219,7 @@ fn watch(order: &ReceiveOrder) -> Result<Watch, BenchError> {
     }
     Ok(Watch::Packets(Box::new(Expected {
         // The template has the sender's MACs; they are not compared.
-        template: Template::new(family, expected.frame_size, flows, order.run_id, [0; 6], [0; 6]),
+        template: Template::new(&expected.stream, order.run_id, [0; 6], [0; 6]),
         destination_mac: Some(expected.destination_mac),
         source_mac: expected.source_mac,
         translated: expected.translated,

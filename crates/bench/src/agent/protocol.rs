@@ -89,14 +89,8 @@ pub struct SendOrder {
     pub source_mac: [u8; 6],
     /// Destination MAC of frames.
     pub next_hop_mac: [u8; 6],
-    /// Address family.
-    pub family: Family,
-    /// Bytes of a frame with FCS, or of the frames of a mix.
-    pub frame_size: FrameSize,
-    /// Number of source addresses.
-    pub sources: u32,
-    /// Number of destination addresses.
-    pub destinations: u32,
+    /// The packets.
+    pub stream: Stream,
     /// Identity of the run.
     pub run_id: u32,
     /// Number of the first sending thread among the threads of all agents.
@@ -146,14 +140,8 @@ pub struct ReceiveOrder {
 /// Expected packets at the receiver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExpectedPackets {
-    /// Address family.
-    pub family: Family,
-    /// Bytes of a frame with FCS, or of the frames of a mix.
-    pub frame_size: FrameSize,
-    /// Number of source addresses.
-    pub sources: u32,
-    /// Number of destination addresses.
-    pub destinations: u32,
+    /// The packets.
+    pub stream: Stream,
     /// Destination MAC of frames.
     pub destination_mac: [u8; 6],
     /// Source MAC of frames; `None` for any.

@@ -39,12 +39,8 @@ pub struct End<'a> {
 /// The load to send.
 #[derive(Clone, Debug)]
 pub struct AgentLoad {
-    /// Address family.
-    pub family: Family,
-    /// Bytes of a frame with FCS, or of the frames of a mix.
-    pub frame_size: FrameSize,
-    /// Sources and destinations.
-    pub flows: Flows,
+    /// The packets.
+    pub stream: Stream,
     /// Identity of the run.
     pub run_id: u32,
     /// Packets per second of all senders together; `None` for as fast as possible.
@@ -151,7 +147,7 @@ impl<'a> AgentTraffic<'a> {
                     packets,
                     first_number..first_number + thread_count,
                     threads,
-                    load.flows.count(),
+                    load.stream.flows.count(),
                 )
             });
             let order = Order::Send(SendOrder {

@@ -52,7 +52,7 @@ pub(super) fn config(load: &Load, sender: &str, receiver: &str) -> Value {
             { "choice": "udp", "udp": udp },
         ],
         // Includes the FCS, like fwdlab's sizes.
-        "size": { "choice": "fixed", "fixed": load.frame_size },
+        "size": { "choice": "fixed", "fixed": load.stream.frame_size.most() },
         "rate": rate,
         // A limit in case the controller dies.
         "duration": {

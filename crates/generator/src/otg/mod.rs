@@ -111,13 +111,13 @@ impl Generator for Otg<'_> {
             facts.insert("otg version".into(), version.to_string());
         }
         let pattern = FlowPattern::Lockstep;
-        facts.insert("otg flows".into(), pattern.describe(load.flows));
-        let requested = FlowPattern::Nested.flows(load.flows);
-        if pattern.flows(load.flows) < requested {
+        facts.insert("otg flows".into(), pattern.describe(load.stream.flows));
+        let requested = FlowPattern::Nested.flows(load.stream.flows);
+        if pattern.flows(load.stream.flows) < requested {
             self.outcome.remarks.push(format!(
                 "the server may send only {}: choose numbers of sources and destinations without \
                  a common divisor",
-                pattern.describe(load.flows)
+                pattern.describe(load.stream.flows)
             ));
         }
         let (sender, receiver) = (&self.ends.sender_interface, &self.ends.receiver_interface);

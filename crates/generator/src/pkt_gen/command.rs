@@ -21,9 +21,9 @@ pub(super) fn sender(ends: &GeneratorHosts<'_>, load: &Load) -> Result<Vec<Strin
     // closes.
     let count = load.rate_pps.map_or(0, |rate| (rate * load.at_most.as_secs_f64()).ceil() as u64);
     words.extend(["-n".into(), count.to_string()]);
-    words.push(if load.family == Family::Inet6 { "-6" } else { "-4" }.into());
+    words.push(if load.stream.family == Family::Inet6 { "-6" } else { "-4" }.into());
     // pkt-gen's sizes exclude the FCS.
-    words.extend(["-l".into(), load.frame_size.saturating_sub(4).to_string()]);
+    words.extend(["-l".into(), load.stream.frame_size.most().saturating_sub(4).to_string()]);
     words.extend(["-s".into(), range(load, Side::Sender)]);
     words.extend(["-d".into(), range(load, Side::Receiver)]);
     words.extend(["-S".into(), mac(load.source_mac)]);

@@ -95,17 +95,17 @@ impl<'a> PktGen<'a> {
         if let Some(hash) = hash {
             self.facts.insert("pkt-gen sha256".into(), hash.to_owned());
         }
-        self.facts.insert("pkt-gen flows".into(), pattern.describe(load.flows));
+        self.facts.insert("pkt-gen flows".into(), pattern.describe(load.stream.flows));
         let recomputes = self.ends.options.iter().any(|option| option == "-U");
         if recomputes && load.stream.family == Family::Inet6 {
             let remark = "with -U, pkt-gen's own source doubts its UDP checksums of IPv6";
             self.remarks.push(remark.into());
         }
-        if pattern.flows(load.flows) < FlowPattern::Nested.flows(load.flows) {
+        if pattern.flows(load.stream.flows) < FlowPattern::Nested.flows(load.stream.flows) {
             self.remarks.push(format!(
                 "this build of pkt-gen makes {}: choose numbers of sources and destinations \
                  without a common divisor",
-                pattern.describe(load.flows)
+                pattern.describe(load.stream.flows)
             ));
         }
         Ok(())

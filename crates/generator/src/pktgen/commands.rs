@@ -24,7 +24,7 @@ pub(super) fn device(load: &Load, threads: usize, options: &[String]) -> Setting
     let count = per_thread.map_or(0, |rate| (rate * load.at_most.as_secs_f64()).ceil() as u64);
     add(format!("count {count}"));
     add("clone_skb 0".into()); // a new packet each time, otherwise flows would not vary
-    add(format!("pkt_size {}", load.frame_size.saturating_sub(4))); // without FCS
+    add(format!("pkt_size {}", load.stream.frame_size.most().saturating_sub(4))); // without FCS
     add(format!("src_mac {}", mac(load.source_mac)));
     add(format!("dst_mac {}", mac(load.next_hop_mac)));
     for (name, port) in [("udp_src", SOURCE_PORT), ("udp_dst", DESTINATION_PORT)] {
@@ -32,7 +32,7 @@ pub(super) fn device(load: &Load, threads: usize, options: &[String]) -> Setting
         add(format!("{name}_max {port}"));
     }
     add("flag QUEUE_MAP_CPU".into());
-    match load.family {
+    match load.stream.family {
         Family::Inet => inet(load, &mut settings),
         Family::Inet6 => inet6(load, &mut settings),
     }
@@ -66,9 +66,9 @@ fn pace(rate: f64, settings: &mut Settings) {
 }
 
 fn inet(load: &Load, settings: &mut Settings) {
-    let pattern = FlowPattern::reaching_all(load.flows);
-    settings.flows = pattern.describe(load.flows);
-    let sides = [("src", Side::Sender, load.flows.sources)];
+    let pattern = FlowPattern::reaching_all(load.stream.flows);
+    settings.flows = pattern.describe(load.stream.flows);
+    let sides = [("src", Side::Sender, load.stream.flows.sources)];
     for (name, side, count) in
         sides.into_iter().chain([("dst", Side::Receiver, load.stream.flows.destinations)])
     {
@@ -92,7 +92,7 @@ fn inet6(load: &Load, settings: &mut Settings) {
     let address = |side, index| flow_address(Family::Inet6, side, index);
     settings.commands.push("flag UDPCSUM".into()); // IPv6 requires a checksum (RFC 8200)
     settings.commands.push(format!("src6 {}", address(Side::Sender, 0)));
-    let destinations = load.flows.destinations.max(1);
+    let destinations = load.stream.flows.destinations.max(1);
     let random_count = 1 << destinations.ilog2();
     if random_count == 1 {
         settings.commands.push(format!("dst6 {}", address(Side::Receiver, 0)));
@@ -100,7 +100,7 @@ fn inet6(load: &Load, settings: &mut Settings) {
         settings.commands.push(format!("dst6_min {}", address(Side::Receiver, 0)));
         settings.commands.push(format!("dst6_max {}", address(Side::Receiver, random_count - 1)));
     }
-    let requested = FlowPattern::Nested.flows(load.flows);
+    let requested = FlowPattern::Nested.flows(load.stream.flows);
     settings.flows =
         format!("{random_count} of {requested}: destinations are drawn, the source is one");
     if u64::from(random_count) != requested {

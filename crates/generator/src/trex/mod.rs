@@ -197,7 +197,7 @@ impl Generator for Trex<'_> {
         self.call_port("add_stream", params)?;
         let facts = &mut self.outcome.facts;
         facts.insert("trex ports".into(), format!("{sender} sends, {receiver} receives"));
-        facts.insert("trex flows".into(), pattern.describe(load.flows));
+        facts.insert("trex flows".into(), pattern.describe(load.stream.flows));
         if let Some(core) = system["core_type"].as_str() {
             facts.insert("trex machine".into(), core.to_owned());
         }

@@ -15,10 +15,10 @@ const L4_UDP: u8 = 11;
 
 /// The stream and its flow pattern.
 pub(super) fn stream(load: &Load) -> (Value, FlowPattern) {
-    let pattern = FlowPattern::reaching_all(load.flows);
+    let pattern = FlowPattern::reaching_all(load.stream.flows);
     let mut frame = load.template.frame(0, 0, &stamp(load));
     let instructions = program(load, pattern);
-    if load.family == Family::Inet && !instructions.is_empty() {
+    if load.stream.family == Family::Inet && !instructions.is_empty() {
         // The addresses vary but the checksum would not; IPv4 does not require one (RFC 768).
         let at = load.template.udp_offset() + 6;
         frame[at..at + 2].fill(0);
