@@ -9,7 +9,7 @@ pub(crate) enum CliError {
     /// The environment is missing something.
     #[error("{0}")]
     Environment(String),
-    /// Stopped by the user; says how to go on.
+    /// /// Stopped by the user; the message contains the command that continues.
     #[error("{0}")]
     Interrupted(String),
 }

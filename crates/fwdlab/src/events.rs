@@ -1,6 +1,8 @@
-//! What happens in an experiment while it runs, as a file that grows: a line of JSON for each
-//! event, in `live.jsonl` beside the store. Viewers read the file; nothing of what measures
-//! knows whether anybody looks, so that looking can't change a figure.
+//! Events of a running experiment: one JSON object per line, appended to `live.jsonl` next to the
+//! store.
+//!
+//! Viewers read the file. The measuring process does not know whether anyone does, so a viewer
+//! cannot change a result.
 
 use crate::stores::LIVE;
 use fwdlab_bench::Live;
@@ -11,25 +13,25 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Between two rates that are written: a day of them is some megabytes.
+/// Time between two recorded rates: a day of them takes some megabytes.
 const RATES: Duration = Duration::from_millis(500);
 
-/// Writes events. That one can't be written stops nothing: the store is what counts.
+/// Writes events. A failed write stops nothing: the store is what counts.
 pub(crate) struct Events {
     file: Option<File>,
-    /// When a rate was last written.
+    /// Time at which the last rate was written.
     rated: Option<Instant>,
 }
 
 impl Events {
-    /// No file.
+    /// Discards all events.
     pub(crate) fn none() -> Events {
         Events { file: None, rated: None }
     }
 
-    /// A new file in `directory`, instead of that of the session before.
+    /// Creates the file in `directory`, replacing the file of the previous session.
     pub(crate) fn create(directory: &Path) -> Events {
-        // Whoever reads the old one keeps it, and sees that there is another of this name.
+        // A reader of the old file keeps it, and notices that there is a new one of this name.
         let path = directory.join(LIVE);
         let _ = std::fs::remove_file(&path);
         Events { file: File::create(path).ok(), rated: None }
@@ -40,13 +42,13 @@ impl Events {
         let now = jiff::Timestamp::now().as_millisecond();
         fields["event"] = event.into();
         fields["at_ms"] = now.into();
-        // One write, so that a reader never sees the half of a line with the next one in it.
+        // A single write, so that a reader never sees half a line followed by the next one.
         if file.write_all(format!("{fields}\n").as_bytes()).is_err() {
             self.file = None;
         }
     }
 
-    /// The session begins; `done` runs are stored already.
+    /// The session begins; `done` runs are already stored.
     pub(crate) fn begin(&mut self, plan: &Plan, done: usize) {
         let fields = json!({
             "pid": std::process::id(), "title": plan.title, "hash": plan.hash,
@@ -55,7 +57,7 @@ impl Events {
         self.write("begin", fields);
     }
 
-    /// Something other than a run begins: a calibration, a profile.
+    /// A stage other than a run begins: a calibration, a profile.
     pub(crate) fn stage(&mut self, stage: &str, label: &str) {
         self.write("stage", json!({ "stage": stage, "label": label }));
     }
@@ -65,12 +67,12 @@ impl Events {
         self.write("run", json!({ "run": run.index, "stage": stage, "label": label }));
     }
 
-    /// What is being done.
+    /// The current step.
     pub(crate) fn step(&mut self, step: &str) {
         self.write("step", json!({ "step": step }));
     }
 
-    /// Rates of an interval of the traffic in packets per second, some of them a second.
+    /// Rates of one interval of the traffic in packets per second, some of them per second.
     pub(crate) fn rates(&mut self, live: &Live, label: &str) {
         if self.rated.is_some_and(|at| at.elapsed() < RATES) {
             return;
@@ -88,24 +90,24 @@ impl Events {
         self.write("trial", json!({ "said": said }));
     }
 
-    /// A run is stored; `value` stands for it in the report, `figure` is the same in words.
+    /// A run is stored; `value` is its number in the report, `figure` the same as text.
     pub(crate) fn done(&mut self, record: &RunRecord, value: Option<f64>, figure: &str) {
         self.write("done", done(record, value, figure));
     }
 
-    /// Something that is said once.
+    /// A note that appears once.
     pub(crate) fn note(&mut self, text: &str) {
         self.write("note", json!({ "text": text }));
     }
 
-    /// The session has ended; how stands in the store.
+    /// The session has ended; the store contains the outcome.
     pub(crate) fn end(&mut self) {
         self.write("end", json!({}));
         self.file = None;
     }
 }
 
-/// Fields of a stored run, for the file of events and for the page that follows it.
+/// Fields of a stored run, for the event file and for the page that follows it.
 pub(crate) fn done(record: &RunRecord, value: Option<f64>, figure: &str) -> Value {
     let doubts: Vec<String> = record.warnings.iter().map(|w| w.sentence()).collect();
     let seconds = record.trial.window_ns.max(1) as f64 / 1e9;

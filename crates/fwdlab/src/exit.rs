@@ -25,19 +25,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) enum Exit {
     /// Done.
     Done = 0,
-    /// A difference that the user asked to fail on.
+    /// A difference on which the user wants the program to fail.
     Difference = 1,
     /// The user's mistake (clap uses the same number for wrong arguments).
     Mistake = 2,
-    /// The environment lacks something.
+    /// The environment is missing something.
     Environment = 3,
     /// The measurement can't be trusted.
     Untrustworthy = 4,
     /// A bug of fwdlab (`EX_SOFTWARE` of sysexits(3)).
     Bug = 70,
-    /// With `--bisect`: this commit can't be told good or bad; git skips it.
+    /// With `--bisect`: this commit is neither good nor bad; git skips it.
     CannotTell = 125,
-    /// With `--bisect`: what failed says nothing of the commit; git stops.
+    /// With `--bisect`: a failure that is not the commit's fault; git stops.
     Stop = 128,
     /// Stopped by the user: 128 + SIGINT, as shells report it.
     Interrupted = 130,
@@ -89,9 +89,9 @@ pub(crate) fn guarded(command: impl FnOnce() -> anyhow::Result<Exit>) -> Exit {
     if PANICKED.load(Ordering::SeqCst) { Exit::Bug } else { exit }
 }
 
-/// The same with the exit codes that `git bisect run` understands (git-bisect(1)). To git 1 to
-/// 127 but 125 is "bad": there 2, 3, 4 and 70 would convict a commit of what the laboratory
-/// lacked. So 0 and 1 are an answer's only, and whatever else happens stops the search.
+/// As [`guarded`], with the exit codes that `git bisect run` understands (git-bisect(1)). To git, 1
+/// to 127 except 125 mean "bad", so 2, 3, 4 and 70 would blame a commit for a testbed failure. Only
+/// an answer exits with 0 or 1; any other failure stops the search.
 pub(crate) fn guarded_for_git(command: impl FnOnce() -> anyhow::Result<Exit>) -> Exit {
     let answer = Cell::new(None);
     let exit = guarded(|| {
@@ -109,7 +109,7 @@ pub(crate) fn guarded_for_git(command: impl FnOnce() -> anyhow::Result<Exit>) ->
     exit
 }
 
-/// `is_answer`: it comes from a measurement that was carried out, not from an error.
+/// `is_answer`: the code comes from a completed measurement, not from an error.
 fn for_git(exit: Exit, is_answer: bool) -> Exit {
     match exit {
         Exit::Done | Exit::Difference if is_answer => exit,
@@ -119,7 +119,7 @@ fn for_git(exit: Exit, is_answer: bool) -> Exit {
     }
 }
 
-/// Exit code of an error: the first known cause in its chain decides.
+/// Exit code of an error: the first known cause in its chain.
 pub(crate) fn of(error: &anyhow::Error) -> Exit {
     error.chain().find_map(of_cause).unwrap_or(Exit::Bug)
 }
@@ -224,7 +224,7 @@ fn of_store(error: &StoreError) -> Exit {
     }
 }
 
-/// Prints an error on standard error, as its exit code asks.
+/// Prints an error on standard error, in the style of its exit code.
 fn print(error: &anyhow::Error, exit: Exit) {
     if exit == Exit::Done {
         return;
@@ -240,7 +240,7 @@ fn print(error: &anyhow::Error, exit: Exit) {
     terminal::error(&text(error));
 }
 
-/// The error with its causes, leaving out those that it quotes already.
+/// The error with its causes, without those that it already quotes.
 fn text(error: &anyhow::Error) -> String {
     error.chain().fold(String::new(), |mut text, cause| {
         let cause = cause.to_string();
@@ -260,7 +260,7 @@ mod tests {
     use anyhow::Context;
 
     #[test]
-    fn the_table_names_every_code() {
+    fn exit_table_contains_every_code() {
         let codes = [
             Exit::Done,
             Exit::Difference,
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_known_cause_decides() {
+    fn exit_of_error_is_its_first_known_cause() {
         let context = |error: BenchError| of(&anyhow::Error::from(error).context("run 3"));
         assert_eq!(context(BenchError::environment("no ip", "install")), Exit::Environment);
         assert_eq!(context(BenchError::Refused("no".into())), Exit::Mistake);
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn git_is_told_good_or_bad_by_answers_alone() {
+    fn git_exit_is_good_or_bad_for_answers_only() {
         let all = [
             Exit::Done,
             Exit::Difference,
@@ -308,7 +308,7 @@ mod tests {
         ];
         let codes = |is_answer| all.map(|exit| for_git(exit, is_answer) as u8);
         assert_eq!(codes(true), [0, 1, 128, 128, 125, 128, 125, 128, 130]);
-        // The pipe that nobody reads any more ends as done elsewhere; here nothing was said.
+        // A broken pipe counts as done in normal use; here there was no answer.
         assert_eq!(codes(false), [128, 128, 128, 128, 125, 128, 125, 128, 130]);
         let broken = || Err(io::Error::from(io::ErrorKind::BrokenPipe).into());
         assert_eq!(guarded_for_git(broken), Exit::Stop);
@@ -316,14 +316,14 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_a_bug() {
+    fn panic_exits_with_the_bug_code() {
         assert_eq!(guarded(|| Ok(Exit::Done)), Exit::Done);
         assert_eq!(guarded(|| panic!("on purpose, by a test")), Exit::Bug);
         let _ = panic::take_hook();
     }
 
     #[test]
-    fn causes_are_told_once() {
+    fn error_text_contains_each_cause_once() {
         let inner = || io::Error::other("disk on fire");
         let outer = CliError::Mistake("can't write x: disk on fire".into());
         assert_eq!(

@@ -1,4 +1,4 @@
-//! From an experiment file to its plan, with what the command line overrides.
+//! From an experiment file to its plan, with the overrides of the command line.
 
 use crate::error::CliError;
 use crate::value_enum;
@@ -16,41 +16,41 @@ use std::{fs, io};
 
 /// Name of the store within an experiment's directory.
 pub(crate) const STORE: &str = "run.sqlite";
-/// Testbeds that need no more words than their names.
+/// Testbeds that need nothing but their names.
 const TESTBEDS: [TestbedKind; 4] =
     [TestbedKind::Auto, TestbedKind::Netns, TestbedKind::Memory, TestbedKind::Sim];
 
-/// What the command line says instead of the file. It is part of the plan, and
-/// so of its hash.
+/// Command-line values that replace values of the file. They are part of the plan and therefore of
+/// its hash.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
 pub(crate) struct Overrides {
-    /// A value of the file, instead of what it says: trial.duration=5s, dut.firewall=stateful,
+    /// Replace a value of the file: trial.duration=5s, dut.firewall=stateful,
     /// factor.firewall.levels='["none", "stateful"]'. May be given several times
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
     /// Testbed, instead of the file's
     #[arg(long, value_name = "KIND", value_parser = value_enum::some(&TESTBEDS))]
     pub(crate) testbed: Option<TestbedKind>,
-    /// A laboratory's file, instead of the experiment's testbed. No part of the hash: the
-    /// same plan runs in any laboratory
+    /// Lab file, instead of the experiment's testbed. Not part of the hash: the same plan runs in
+    /// any laboratory
     #[arg(long, value_name = "FILE", conflicts_with = "testbed")]
     pub(crate) lab: Option<PathBuf>,
-    /// Number of blocks, instead of the file's; the most of them (max_blocks) where
-    /// the file has a rule that ends early (stop)
+    /// Number of blocks, instead of the file's; the maximum (max_blocks) if the file has a stopping
+    /// rule (stop)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) blocks: Option<u32>,
     /// Seed of the random order, instead of the file's
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub(crate) seed: Option<u64>,
-    /// Search for these rates in each run (RFC 9971), whatever method the file has: ndr, pdr,
+    /// Search for these rates in each run (RFC 9971), whatever the file's method: ndr, pdr,
     /// rfc2544, tst009
     #[arg(long, value_name = "GOAL", value_delimiter = ',', value_parser = PRESETS)]
     pub(crate) search: Vec<String>,
 }
 
 impl Overrides {
-    /// The line that gives `command` the same experiment again: everything that is
-    /// part of the plan, and the directory.
+    /// The command line that passes the same experiment to `command`: everything that is part of
+    /// the plan, and the directory.
     pub(crate) fn command_line(
         &self,
         command: &str,
@@ -79,18 +79,17 @@ impl Overrides {
     }
 }
 
-/// The directory of an experiment's store and report: the one asked for, else
-/// `results/NAME`.
+/// The directory of an experiment's store and report: `out` if given, else `results/NAME`.
 pub(crate) fn directory(plan: &Plan, out: Option<&Path>) -> PathBuf {
     out.map_or_else(|| Path::new("results").join(&plan.name), Path::to_path_buf)
 }
 
-/// The directory that an experiment's files lie in.
+/// The directory of the experiment file.
 pub(crate) fn beside(experiment: &Path) -> PathBuf {
     experiment.parent().map_or_else(PathBuf::new, Path::to_path_buf)
 }
 
-/// A plan and the text that it was made from.
+/// A plan and the text from which it was made.
 pub(crate) struct Loaded {
     /// The plan.
     pub(crate) plan: Plan,
@@ -101,15 +100,15 @@ pub(crate) struct Loaded {
 /// Reads an experiment file (`-` is standard input) and plans it.
 ///
 /// # Errors
-/// When the file can't be read; else all of its faults at once.
+/// Fails if the file cannot be read; otherwise reports all of its faults together.
 pub(crate) fn load(path: &Path, overrides: &Overrides) -> Result<Loaded> {
     load_changed(path, overrides, &|text| Ok(text))
 }
 
-/// The same of a text that is changed before it is judged.
+/// As [`load`], of a text that is changed before it is validated.
 ///
 /// # Errors
-/// As those of [`load`], and of the change.
+/// As [`load`], and the errors of the change.
 pub(crate) fn load_changed(
     path: &Path,
     overrides: &Overrides,
@@ -130,11 +129,11 @@ pub(crate) fn load_changed(
     Ok(Loaded { plan, text })
 }
 
-/// The plan of an experiment that was read as `text` from `path`, with two levels of one
-/// factor alone: the first is the baseline.
+/// The plan of an experiment read as `text` from `path`, with only two levels of one factor: the
+/// first one is the baseline.
 ///
 /// # Errors
-/// As those of [`load`].
+/// As [`load`].
 pub(crate) fn of_pair(
     path: &Path,
     text: &str,
@@ -166,13 +165,13 @@ fn read(path: &Path) -> Result<String> {
     })?)
 }
 
-/// How an experiment's variants are profiled when the command line decides that they
-/// are (or are not) instead of the file, whose other keys hold all the same.
-pub(crate) fn profile(path: &Path, text: &str, wanted: bool) -> Option<ProfilePlan> {
+/// The profile plan if the command line decides whether variants are profiled. The file's other
+/// profile keys still apply.
+pub(crate) fn profile(path: &Path, text: &str, enabled: bool) -> Option<ProfilePlan> {
     let directory = path.parent().map_or_else(PathBuf::new, Path::to_path_buf);
     let loader = |name: &str| read_beside(&directory, name);
     let (spec, _) = spec::parse(text, &loader);
-    profile_of(&spec.unwrap_or_default(), Some(wanted))
+    profile_of(&spec.unwrap_or_default(), Some(enabled))
 }
 
 fn read_beside(directory: &Path, name: &str) -> std::result::Result<Vec<u8>, String> {
@@ -181,11 +180,11 @@ fn read_beside(directory: &Path, name: &str) -> std::result::Result<Vec<u8>, Str
     read.map_err(|error| format!("can't read {}: {error}", file.display()))
 }
 
-/// Deepest directory of an overlay: a link that leads back up must end somewhere.
+/// Maximum depth of an overlay: a link that points back up must end somewhere.
 const DEPTH_MAX: usize = 16;
 
-/// The files below a directory as [`spec::Loader`] wants them: each path from there,
-/// ended with a zero byte, in the order of their names.
+/// The files below a directory as [`spec::Loader`] expects them: each path relative to it,
+/// terminated by a zero byte, sorted by name.
 fn files_below(top: &Path) -> io::Result<Vec<u8>> {
     let mut found = Vec::new();
     let mut open = vec![(top.to_path_buf(), 0)];
@@ -205,8 +204,8 @@ fn files_below(top: &Path) -> io::Result<Vec<u8>> {
     Ok(found.into_iter().flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat()).collect())
 }
 
-/// The plan with other values than a faultless file's, or with a pair of levels of a factor
-/// alone; none without any of that.
+/// The plan with values that replace those of a valid file, or with only two levels of one factor.
+/// `None` without any of these.
 fn overridden(
     path: &str,
     text: &str,
@@ -223,7 +222,8 @@ fn overridden(
         spec.set_testbed(testbed);
     }
     if let Some(lab) = &overrides.lab {
-        // What an experiment names lies beside it; what the user names, where the user is.
+        // Files named by an experiment are relative to it, files named by the user to the working
+        // directory.
         let lab = std::path::absolute(lab).unwrap_or_else(|_| lab.clone());
         spec.set_lab(&lab.to_string_lossy());
     }
@@ -231,7 +231,7 @@ fn overridden(
         spec.set_search(&overrides.search);
     }
     let (mut experiment, faults) = Experiment::new(path, &spec);
-    // The file has none; but another testbed may lack what it asks for.
+    // The file has no faults, but another testbed may not support its settings.
     if !faults.is_empty() {
         return Err(Diagnostics::new(path, text, faults).into());
     }
@@ -264,7 +264,7 @@ fn overridden(
     Ok(Some(plan::plan(&experiment)))
 }
 
-/// A word as a shell reads it back.
+/// A word, quoted as a shell reads it back.
 pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -287,7 +287,7 @@ mod tests {
     const TWO: &str = "version = 1\n[[factor]]\nname = \"queues\"\nlevels = [1, 2]\n";
 
     #[test]
-    fn overriding_is_as_if_the_file_said_so() {
+    fn overrides_equal_values_in_the_file() {
         let set = ["trial.duration=700ms", "factor.queues.levels=[2, 4]"];
         let overrides = Overrides {
             set: set.map(str::to_owned).to_vec(),
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_is_judged_as_if_the_file_said_so() {
+    fn set_values_are_validated_like_file_values() {
         let set = |assignment: &str| {
             let overrides = Overrides { set: vec![assignment.to_owned()], ..Overrides::default() };
             plan_with(TWO, &overrides).unwrap_err().to_string()
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_testbed_that_lacks_the_device_is_refused() {
+    fn testbed_without_the_device_is_refused() {
         let overrides = Overrides { testbed: Some(TestbedKind::Memory), ..Overrides::default() };
         let refused = plan_with(TWO, &overrides).unwrap_err().to_string();
         assert!(refused.contains("no kernel forwards packets in memory"), "{refused}");
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn an_experiment_goes_into_any_laboratory_and_out_of_it() {
+    fn lab_override_sets_or_replaces_the_testbed() {
         let lab = Overrides { lab: Some("/racks/b.toml".into()), ..Overrides::default() };
         let ssh = format!("{TWO}[testbed]\nkind = \"ssh\"\nlab = \"a.toml\"\n");
         let (here, there) =
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overlay_is_read_from_its_directory() {
+    fn overlay_is_read_from_its_directory() {
         let directory = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| {
             let path = directory.path().join(path);
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_the_most_blocks_of_a_rule_that_ends_early() {
+    fn blocks_override_sets_max_blocks_of_a_stopping_rule() {
         let blocks = |n| Overrides { blocks: Some(n), ..Overrides::default() };
         let text = format!("{TWO}[design]\nstop = \"open\"\n");
         let got = plan_with(&text, &blocks(12)).unwrap();
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_runs_are_refused() {
+    fn too_many_runs_are_refused_with_a_reason() {
         let levels: Vec<String> = (1..=101).map(|n| format!("\"rules:{n}\"")).collect();
         let text = format!(
             "version = 1\n[[factor]]\nname = \"firewall\"\nlevels = [{}]\n",
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_quoted_where_a_shell_would_split() {
+    fn words_are_quoted_if_a_shell_would_split_them() {
         assert_eq!(quoted("results/demo"), "results/demo");
         assert_eq!(quoted("a b"), "'a b'");
         assert_eq!(quoted(""), "''");

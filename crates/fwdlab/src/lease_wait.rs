@@ -1,35 +1,35 @@
-//! Waiting for a laboratory's hosts that another controller has.
+//! Waiting for hosts of a laboratory that another controller holds.
 
 use crate::signal::Stop;
 use crate::terminal;
 use fwdlab_bench::BenchError;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Most time between two attempts to have hosts that another controller has, whose runs each
-/// attempt disturbs: it asks every host. Up to a second more by chance, so that two who wait don't
-/// keep step.
+/// Maximum time between two attempts to acquire held hosts. Each attempt queries every host and so
+/// disturbs the other controller's runs. A random extra of up to a second keeps two waiting
+/// controllers out of step.
 const ATTEMPTS: Duration = Duration::from_secs(30);
 
-/// A duration with its unit, as options have it.
+/// Parses a duration with its unit, as options have it.
 pub(crate) fn time(text: &str) -> Result<Duration, String> {
     fwdlab_model::spec::duration_ns(text).map(Duration::from_nanos)
 }
 
-/// What `open` gives; while another has a host it is tried again for as long as `wait`, which
-/// is told once, and until `stop`.
+/// Returns the result of `open`. While another controller holds a host, retries for up to `wait` or
+/// until `stop`; the wait is reported once through `report`.
 ///
 /// # Errors
 /// As `open`.
 pub(crate) fn once_free<T>(
     wait: Duration,
     stop: &Stop,
-    tell: impl Fn(&str),
+    report: impl Fn(&str),
     mut open: impl FnMut() -> Result<T, BenchError>,
 ) -> Result<T, BenchError> {
-    // Since the first refusal: asking the hosts takes a while, too.
+    // From the first refusal: querying the hosts also takes a while.
     let mut since: Option<Instant> = None;
     loop {
-        let is_told = since.is_some();
+        let is_reported = since.is_some();
         let (error, left) = match open() {
             Err(error @ BenchError::Held { left, .. })
                 if since.get_or_insert_with(Instant::now).elapsed() < wait && !stop.requested() =>
@@ -38,10 +38,10 @@ pub(crate) fn once_free<T>(
             }
             opened => return opened,
         };
-        if !is_told {
-            let told = error.to_string();
-            let what = told.lines().next().unwrap_or_default();
-            tell(&format!("waiting for {}: {what}", terminal::duration(wait.as_nanos() as u64)));
+        if !is_reported {
+            let text = error.to_string();
+            let what = text.lines().next().unwrap_or_default();
+            report(&format!("waiting for {}: {what}", terminal::duration(wait.as_nanos() as u64)));
         }
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let chance = Duration::from_nanos(now.subsec_nanos().into());

@@ -1,10 +1,10 @@
 //! fwdlab: a laboratory for packet-forwarding performance.
 //!
-//! The binary joins the crates and holds what only a command line needs:
-//! arguments, one file per command, progress, signals, exit codes. Nothing
-//! depends on it. Commands that measure are of Linux alone, the others of any Unix.
+//! The binary joins the crates and contains only what a command line needs: arguments, one file per
+//! command, progress, signals, exit codes. Nothing depends on it. Commands that measure exist on
+//! Linux only, the others on any Unix.
 
-// What only commands that measure use.
+// Items that only measuring commands use.
 #![cfg_attr(not(target_os = "linux"), allow(dead_code))]
 
 mod command;
@@ -43,7 +43,7 @@ use clap::Parser;
 use command::{Arguments, ministat};
 use std::process::ExitCode;
 
-/// Version, with the revision when it is known: `0.1.0 (73212c1-dirty)`.
+/// Version, with the revision if it is known: `0.1.0 (73212c1-dirty)`.
 pub(crate) const VERSION: &str = env!("FWDLAB_VERSION");
 
 fn main() -> ExitCode {
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
     }
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        // A mistake in the command line is no bad commit.
+        // A mistake in the command line does not make a commit bad.
         Err(error) if std::env::args_os().any(|argument| argument == "--bisect") => {
             return exit::guarded_for_git(|| {
                 error.print()?;

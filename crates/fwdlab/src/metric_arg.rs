@@ -1,14 +1,14 @@
-//! `--rule`: what one figure stands for an imported run.
+//! `--rule`: the number that represents an imported run.
 
 use crate::error::CliError;
 use fwdlab_model::plan::Rule;
 use fwdlab_results::store::{Contents, Store};
 use std::path::Path;
 
-/// Everything in the store at `path`; with a rule, imported figures are made by it.
+/// Reads the whole store at `path`; `rule` selects the number that represents imported runs.
 ///
 /// # Errors
-/// When there is no store, and when a rule is named for runs of fwdlab's own.
+/// Fails if there is no store, or if a rule is given for fwdlab's own runs.
 pub(crate) fn contents(path: &Path, rule: Option<Rule>) -> anyhow::Result<Contents> {
     let mut contents = Store::open_read_only(path)?.contents()?;
     fwdlab_archive::complete(&mut contents);

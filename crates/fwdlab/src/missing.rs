@@ -1,4 +1,4 @@
-//! Files that an experiment names and that do not exist. A plan contains their names only: the
+//! Files that an experiment names but that do not exist. A plan contains only their names: the
 //! kernels and disks of machines, and the laboratory.
 
 use fwdlab_model::Plan;

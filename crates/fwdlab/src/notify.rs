@@ -45,15 +45,15 @@ pub(crate) struct Message<'a> {
     pub(crate) outcome: Outcome,
     /// The report's file, or the directory where it would be.
     pub(crate) report: &'a Path,
-    /// The results, or what went wrong.
+    /// The results, or the error.
     pub(crate) summary: &'a str,
 }
 
-/// The receivers of notifications: those of the plan's laboratory, and the command given on
-/// the command line.
+/// The receivers of notifications: those of the plan's laboratory, and the command of the command
+/// line.
 ///
 /// # Errors
-/// When that command can't be divided into words.
+/// Fails if that command cannot be split into words.
 pub(crate) fn recipients(
     plan: &Plan,
     directory: &Path,
@@ -89,14 +89,14 @@ pub(crate) fn tell(recipients: &[Notify], message: &Message) {
     }
 }
 
-/// A word with what its placeholders stand for.
+/// A word with its placeholders replaced.
 fn filled(word: &str, message: &Message) -> String {
     let report = message.report.display().to_string();
     let values =
         [("{title}", message.title), ("{outcome}", message.outcome.name()), ("{report}", &report)];
     let mut out = String::new();
     let mut rest = word;
-    // From left to right, so that a title with braces in it stays what it is.
+    // From left to right, so that a title with braces in it stays unchanged.
     while let Some(at) = rest.find('{') {
         out += &rest[..at];
         rest = &rest[at..];
@@ -124,7 +124,7 @@ fn remark(words: &[String], result: io::Result<()>) {
     }
 }
 
-/// Runs a program that gets `input`.
+/// Runs a program with `input` on its standard input.
 fn run(words: &[String], input: &str) -> io::Result<()> {
     let Some((program, arguments)) = words.split_first() else { return Ok(()) };
     let mut child = Command::new(program)
@@ -134,8 +134,8 @@ fn run(words: &[String], input: &str) -> io::Result<()> {
         .spawn()?;
     let stdin = child.stdin.take();
     let input = input.to_owned();
-    // On its own, since a program that does not read would block us; one that reads only
-    // a part closes the pipe, which is its own affair.
+    // In a thread, since a program that does not read would block us; one that reads only a part
+    // closes the pipe, which is no failure.
     thread::spawn(move || stdin.map(|mut stdin| stdin.write_all(input.as_bytes())));
     let begun = Instant::now();
     loop {
@@ -165,21 +165,21 @@ mod tests {
     }
 
     #[test]
-    fn placeholders_are_filled_once() {
+    fn placeholders_are_replaced_once() {
         let message = message("a {report} b");
         let got = filled("fwdlab: {title} {outcome}, {report} {other} {", &message);
         assert_eq!(got, "fwdlab: a {report} b failed, results/x/README.md {other} {");
     }
 
     #[test]
-    fn the_body_is_json() {
+    fn hook_body_is_json() {
         let body: serde_json::Value = serde_json::from_str(&body(&message("t \"x\""))).unwrap();
         assert_eq!((&body["title"], &body["outcome"]), (&json!("t \"x\""), &json!("failed")));
         assert_eq!(body["summary"], "1.0 Mpps\n");
     }
 
     #[test]
-    fn programs_get_the_summary_and_their_failing_is_known() {
+    fn program_receives_the_summary_and_its_failure_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("got");
         let script = format!("cat > '{}'", file.display());

@@ -1,21 +1,21 @@
-//! The forms in which an answer is printed: all that documents have.
+//! Output formats of answers: all formats of a document.
 
 use crate::terminal;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use fwdlab_results::document::form::text::Detail;
 use fwdlab_results::document::{Document, FORMS, Form, form};
 
-/// How an answer is printed.
+/// The output format.
 #[derive(Clone, Copy, Debug, clap::Args)]
 #[group(multiple = false)]
 pub(crate) struct FormArguments {
-    /// Print it in this form
+    /// Print it in this format
     #[arg(long = "format", value_name = "FORM", value_parser = forms())]
     form: Option<Form>,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Print CSV, a line per row of the tables
+    /// Print CSV, one line per table row
     #[arg(long)]
     csv: bool,
     /// Print Markdown
@@ -23,12 +23,12 @@ pub(crate) struct FormArguments {
     markdown: bool,
 }
 
-/// The same, with how much a terminal is told.
+/// The output format, with the level of detail on a terminal.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct VerboseFormArguments {
     #[command(flatten)]
     form: FormArguments,
-    /// Say how each comparison was computed, and what stands beside its answer
+    /// Show how each comparison was computed, and its secondary results
     #[arg(long, short)]
     verbose: bool,
 }
@@ -39,29 +39,29 @@ fn forms() -> impl TypedValueParser<Value = Form> {
 }
 
 impl FormArguments {
-    /// The form; none for the terminal's own, in colours.
+    /// The format; `None` for the terminal's own, in colours.
     fn form(self) -> Option<Form> {
         let short = [(self.json, "json"), (self.csv, "csv"), (self.markdown, "markdown")];
-        let short = short.into_iter().find(|(asked, _)| *asked).map(|(_, name)| name);
+        let short = short.into_iter().find(|(is_set, _)| *is_set).map(|(_, name)| name);
         self.form.or(short.and_then(Form::named)).filter(|form| form.name != "text")
     }
 
-    /// True where JSON is asked for.
+    /// True if the format is JSON.
     pub(crate) fn is_json(self) -> bool {
         self.form().is_some_and(|form| form.name == "json")
     }
 
-    /// True for a form that programs read.
+    /// True for a machine-readable format.
     pub(crate) fn is_for_programs(self) -> bool {
         self.form().is_some_and(|form| matches!(form.name, "json" | "csv"))
     }
 
-    /// Name of a form of which a file contains one document. `None` for other forms.
+    /// Name of a format whose files contain a single document. `None` for other formats.
     pub(crate) fn single(self) -> Option<&'static str> {
         self.form().filter(|form| form.is_single).map(|form| form.name)
     }
 
-    /// True where pictures have to be drawn for it.
+    /// True if the format needs plots.
     pub(crate) fn has_pictures(self) -> bool {
         self.form().is_some_and(|form| form.has_pictures)
     }
@@ -69,7 +69,7 @@ impl FormArguments {
     /// Prints the document on standard output.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// Fails if it cannot be written.
     pub(crate) fn print(self, document: &Document<'_>) -> anyhow::Result<()> {
         self.print_with(document, Detail::Brief)
     }
@@ -88,17 +88,17 @@ impl FormArguments {
 }
 
 impl VerboseFormArguments {
-    /// True where a terminal is written to, in the form of its own.
+    /// True if the output is a terminal and uses its own format.
     pub(crate) fn is_of_terminal(self) -> bool {
         self.form.form().is_none()
     }
 
-    /// True where JSON is asked for.
+    /// True if the format is JSON.
     pub(crate) fn is_json(self) -> bool {
         self.form.is_json()
     }
 
-    /// Name of a form of which a file contains one document. `None` for other forms.
+    /// Name of a format whose files contain a single document. `None` for other formats.
     pub(crate) fn single(self) -> Option<&'static str> {
         self.form.single()
     }
@@ -106,7 +106,7 @@ impl VerboseFormArguments {
     /// Prints the document on standard output.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// Fails if it cannot be written.
     pub(crate) fn print(self, document: &Document<'_>) -> anyhow::Result<()> {
         let detail = if self.verbose { Detail::Whole } else { Detail::Brief };
         self.form.print_with(document, detail)

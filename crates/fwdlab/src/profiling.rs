@@ -14,7 +14,7 @@ use fwdlab_results::profile;
 use fwdlab_results::store::{ASKED, Store, StoredProfile};
 use std::collections::BTreeSet;
 
-/// Note for experiments with profile runs that are measured share by share.
+/// Note for experiments with profile runs that are measured in shares.
 pub(crate) const NOT_IN_SHARES: &str = "the profile runs that the experiment asks for are no part \
      of shares: after the merge, `fwdlab run` takes them on the machine where it is called";
 
@@ -25,26 +25,26 @@ pub(crate) struct PendingProfile {
     pub(crate) variant: usize,
     /// Number of the run among the variant's profile runs, from 0.
     pub(crate) start: u16,
-    /// Block that it is taken after.
+    /// Block after which it is taken.
     pub(crate) after_block: u32,
 }
 
-/// The profile runs that the plan wants and the store lacks. Starts are spread over the blocks,
-/// and the variants of each follow one another in an order drawn by the plan's seed, so that no
-/// spell of the machine meets one variant alone.
+/// The profile runs of the plan that are missing in the store. Starts are spread over the blocks.
+/// The variants of each start follow one another in an order drawn from the plan's seed, so that a
+/// disturbance of the machine never hits the same variant every time.
 ///
 /// # Errors
-/// When the store can't be read.
+/// Fails if the store cannot be read.
 pub(crate) fn missing(plan: &Plan, store: &Store) -> Result<Vec<PendingProfile>> {
-    let Some(asked) = &plan.profile else { return Ok(Vec::new()) };
-    let (starts, blocks) = (u32::from(asked.starts), plan.design.blocks);
-    let asked = serde_json::to_string(asked)?;
+    let Some(requested) = &plan.profile else { return Ok(Vec::new()) };
+    let (starts, blocks) = (u32::from(requested.starts), plan.design.blocks);
+    let requested = serde_json::to_string(requested)?;
     let stored = store.profiles()?;
     let is_there = |variant: usize, start: u16| {
         let mut records = stored.iter().map(|profile| &profile.record);
         records.any(|record| {
             (record.variant, record.start, record.run) == (variant, start, None)
-                && record.facts.get(ASKED) == Some(&asked)
+                && record.facts.get(ASKED) == Some(&requested)
         })
     };
     let mut all: Vec<PendingProfile> = Vec::new();
@@ -52,8 +52,8 @@ pub(crate) fn missing(plan: &Plan, store: &Store) -> Result<Vec<PendingProfile>>
         let mut order = plan.order_of_profiles(start);
         order.retain(|&variant| !is_there(variant, start as u16));
         let after_block = (2 * start + 1) * blocks / (2 * starts);
-        let wanted = |variant| PendingProfile { variant, start: start as u16, after_block };
-        all.extend(order.into_iter().map(wanted));
+        let pending = |variant| PendingProfile { variant, start: start as u16, after_block };
+        all.extend(order.into_iter().map(pending));
     }
     if starts == 0 {
         let unsampled = unsampled(plan, store, &stored)?;
@@ -63,7 +63,7 @@ pub(crate) fn missing(plan: &Plan, store: &Store) -> Result<Vec<PendingProfile>>
     Ok(all)
 }
 
-/// The variants whose runs are complete and without samples.
+/// The variants whose runs are complete and contain no samples.
 fn unsampled(plan: &Plan, store: &Store, stored: &[StoredProfile]) -> Result<BTreeSet<usize>> {
     let has_samples = |profile: &&StoredProfile| {
         profile.record.run.is_some() && profile.windows.iter().any(|folded| !folded.is_empty())
@@ -77,7 +77,7 @@ fn unsampled(plan: &Plan, store: &Store, stored: &[StoredProfile]) -> Result<BTr
     Ok((0..plan.variants.len()).filter(is_left).collect())
 }
 
-/// Says how many profiles follow the runs, and how long they take; empty for none.
+/// The number of profiles that follow the runs, and their duration; empty for none.
 pub(crate) fn announcement(plan: &Plan, profiles: usize) -> String {
     match extent(plan, profiles).as_str() {
         "" => String::new(),
@@ -85,19 +85,19 @@ pub(crate) fn announcement(plan: &Plan, profiles: usize) -> String {
     }
 }
 
-/// How many profiles there are, and how long they take; empty for none.
+/// The number of profiles, and their duration; empty for none.
 pub(crate) fn extent(plan: &Plan, profiles: usize) -> String {
-    let (Some(asked), 1..) = (&plan.profile, profiles) else { return String::new() };
-    let each_ns = plan.profile_ns(asked.duration_ns);
+    let (Some(requested), 1..) = (&plan.profile, profiles) else { return String::new() };
+    let each_ns = plan.profile_ns(requested.duration_ns);
     let time = duration(each_ns.saturating_mul(profiles as u64));
     let what = if profiles == 1 { "a profile".to_owned() } else { format!("{profiles} profiles") };
     format!("{what}, about {time}")
 }
 
-/// The run that profiles a variant: behind all runs of the plan, so that its packets carry an
-/// identity of their own.
-pub(crate) fn run_of(plan: &Plan, wanted: PendingProfile) -> PlannedRun {
-    let PendingProfile { variant, start, .. } = wanted;
+/// The run that profiles a variant. Its index is above those of all runs of the plan, so that its
+/// packets have their own identity.
+pub(crate) fn run_of(plan: &Plan, pending: PendingProfile) -> PlannedRun {
+    let PendingProfile { variant, start, .. } = pending;
     let index = plan.runs.len() + usize::from(start) * plan.variants.len() + variant;
     PlannedRun {
         index: u32::try_from(index).unwrap_or(u32::MAX),
@@ -106,10 +106,10 @@ pub(crate) fn run_of(plan: &Plan, wanted: PendingProfile) -> PlannedRun {
     }
 }
 
-/// Keeps a profile run in the store: its samples folded, by window.
+/// Stores a profile run: its samples folded, by window.
 ///
 /// # Errors
-/// When the store can't be written.
+/// Fails if the store cannot be written.
 #[cfg(target_os = "linux")]
 pub(crate) fn store_profile(
     store: &mut Store,
@@ -121,10 +121,10 @@ pub(crate) fn store_profile(
     Ok(store.insert_profile(&profile::fold(record, &raw.text))?)
 }
 
-/// Keeps the samples of a measured run in the store, those of each of its variants.
+/// Stores the samples of a measured run, separately for each of its variants.
 ///
 /// # Errors
-/// When the store can't be written.
+/// Fails if the store cannot be written.
 #[cfg(target_os = "linux")]
 pub(crate) fn store_samples(store: &mut Store, plan: &Plan, sampled: &Sampled) -> Result<()> {
     for record in &sampled.records {
@@ -134,12 +134,12 @@ pub(crate) fn store_samples(store: &mut Store, plan: &Plan, sampled: &Sampled) -
     Ok(())
 }
 
-/// The record with the plan's settings: a report is made of the store alone, later and elsewhere.
+/// The record with the plan's settings: a report is made from the store alone, later and elsewhere.
 fn with_facts(plan: &Plan, mut record: ProfileRecord) -> Result<ProfileRecord> {
-    let asked = plan.profile.clone().unwrap_or_default();
-    record.facts.insert(ASKED.to_owned(), serde_json::to_string(&asked)?);
-    record.facts.insert("icicle".to_owned(), asked.icicle.to_string());
-    if let Some(own) = asked.subsystems {
+    let requested = plan.profile.clone().unwrap_or_default();
+    record.facts.insert(ASKED.to_owned(), serde_json::to_string(&requested)?);
+    record.facts.insert("icicle".to_owned(), requested.icicle.to_string());
+    if let Some(own) = requested.subsystems {
         record.facts.insert("subsystems".to_owned(), own.text);
     }
     Ok(record)
@@ -166,7 +166,7 @@ mod tests {
         let missing = missing(plan, store).unwrap();
         let mut all: Vec<_> = missing
             .iter()
-            .map(|wanted| (wanted.variant, wanted.start, wanted.after_block))
+            .map(|pending| (pending.variant, pending.start, pending.after_block))
             .collect();
         all.sort_unstable_by_key(|&(variant, start, _)| (start, variant));
         all
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn profile_runs_are_taken_once_until_other_ones_are_wanted() {
+    fn profile_runs_are_missing_until_stored_or_settings_change() {
         let directory = tempfile::tempdir().unwrap();
         let plan = load("[profile]\nstarts = 2\n");
         let mut store = adopted(&directory, &plan);
@@ -210,18 +210,18 @@ mod tests {
             lacks(&load("[profile]\nstarts = 1\nwindows = 9\n"), &store),
             [(0, 0, 2), (1, 0, 2)]
         );
-        // Output without samples is kept as a remark.
-        let [kept] = store.profiles().unwrap().try_into().unwrap();
-        assert!(kept.record.remarks[0].contains("can't be read"), "{:?}", kept.record.remarks);
-        // Other settings of the profiler discard the variant's older profile runs.
+        // Output without samples is stored as a remark.
+        let [stored] = store.profiles().unwrap().try_into().unwrap();
+        assert!(stored.record.remarks[0].contains("can't be read"), "{:?}", stored.record.remarks);
+        // Other profiler settings discard the variant's older profile runs.
         let other = load("[profile]\nstarts = 1\nwindows = 9\n");
         store_profile(&mut store, &other, &profile_run(1, 4), &RawProfile::default()).unwrap();
-        let kept = store.profiles().unwrap();
-        assert_eq!(kept.iter().map(|p| p.record.start).collect::<Vec<_>>(), [4]);
+        let stored = store.profiles().unwrap();
+        assert_eq!(stored.iter().map(|p| p.record.start).collect::<Vec<_>>(), [4]);
     }
 
     #[test]
-    fn variant_without_samples_is_profiled_once_when_its_runs_are_done() {
+    fn variant_without_samples_is_profiled_once_after_its_runs() {
         let directory = tempfile::tempdir().unwrap();
         let plan = load("[profile]\n");
         let mut store = adopted(&directory, &plan);
@@ -246,7 +246,7 @@ mod tests {
         store_samples(&mut store, &plan, &sampled).unwrap();
         assert_eq!(store.profiles().unwrap().len(), 1, "the same run's samples");
         assert_eq!(lacks(&plan, &store), [(1, 0, 4)]);
-        // A sampler that failed leaves its remark and no samples.
+        // A failed sampler leaves its remark and no samples.
         let failed = ProfileRecord { run: Some(4), variant: 1, ..record };
         let sampled = Sampled { records: vec![failed], raw: RawProfile::default() };
         store_samples(&mut store, &plan, &sampled).unwrap();
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn variants_of_a_start_follow_in_a_random_order() {
+    fn variants_of_a_start_are_in_random_order() {
         let plan = load("[profile]\nstarts = 50\n");
         let directory = tempfile::tempdir().unwrap();
         let all = missing(&plan, &adopted(&directory, &plan)).unwrap();
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn profile_runs_have_identities_of_their_own() {
+    fn profile_runs_have_distinct_identities() {
         let plan = load("[profile]\nstarts = 3\n");
         let mut indexes: Vec<u32> = plan.runs.iter().map(|run| run.index).collect();
         for (start, variant) in (0..3).flat_map(|start| [(start, 0), (start, 1)]) {

@@ -1,5 +1,5 @@
-//! Progress of an experiment on standard error: a few lines that are rewritten on
-//! a terminal, else one line per finished run.
+//! Progress of an experiment on standard error: a few lines that are rewritten on a terminal,
+//! otherwise one line per finished run.
 
 mod figure;
 mod stage;
@@ -21,20 +21,20 @@ use std::time::{Duration, Instant};
 use trials::Pace;
 pub(crate) use trials::Trials;
 
-/// Narrower than this the rates get a line of their own.
+/// Below this width the rates get their own line.
 const WIDE: usize = 70;
 
-/// Between two drawings of a time that passes, where nothing is measured by time.
+/// Redraw interval of the elapsed time, while nothing is timed.
 const TICK: Duration = Duration::from_millis(500);
-/// Columns of a time that passes, with the space before it.
+/// Columns of the elapsed time, with the space before it.
 const TIME: usize = 10;
 
-/// True on a terminal that can't rewrite lines.
+/// True for a terminal that cannot rewrite lines.
 fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
-/// Shows beside the message how much time has passed, and draws it anew by a thread; or not.
+/// Shows the elapsed time next to the message and redraws it from a thread, or stops doing so.
 fn passing(bar: &ProgressBar, passes: bool) {
     let template = if passes { "{msg}  {elapsed}" } else { "{msg}" };
     if let Ok(style) = ProgressStyle::with_template(template) {
@@ -51,23 +51,23 @@ pub(crate) struct Progress<'a> {
     plan: &'a Plan,
     stop: &'a Stop,
     shown: Shown,
-    /// The same for viewers elsewhere.
+    /// Writes the same to viewers elsewhere.
     events: Events,
     state: State,
-    /// When the run in progress began.
+    /// Start of the current run.
     began: Instant,
     /// Wall time of the runs finished by this invocation, nanoseconds.
     spent_ns: u64,
     finished: u64,
-    /// Time of a run as long as none has finished, nanoseconds.
+    /// Expected duration of a run until one has finished, nanoseconds.
     guess_ns: u64,
-    /// Remarks of profilers that were shown.
+    /// Remarks of profilers that have been shown.
     remarks: BTreeSet<String>,
-    /// Decides which trials get a line where lines stay.
+    /// Decides which trials get a line if lines are not rewritten.
     trials: Pace,
 }
 
-/// How progress is shown.
+/// The form of the display.
 enum Shown {
     Nothing,
     Lines,
@@ -90,8 +90,8 @@ struct State {
 }
 
 impl<'a> Progress<'a> {
-    /// Shows runs of `plan`, `done` of which are stored already, and writes them to `events`.
-    /// `guess_ns` is the expected time of a run.
+    /// Shows runs of `plan`, `done` of which are already stored, and writes them to `events`.
+    /// `guess_ns` is the expected duration of a run.
     pub(crate) fn new(
         plan: &'a Plan,
         stop: &'a Stop,
@@ -125,7 +125,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// The ceiling is measured, once for each of these.
+    /// The measurement of a ceiling begins; `what` names it.
     pub(crate) fn begin_calibration(&mut self, what: &str) {
         self.state.stage = "calibrating".into();
         self.state.label = what.into();
@@ -138,10 +138,10 @@ impl<'a> Progress<'a> {
     /// A ceiling was measured.
     pub(crate) fn finish_calibration(&mut self, median_pps: f64) {
         let what = &self.state.label;
-        let said = format!("ceiling without DUT  {what}  {}", format_pps(median_pps));
-        self.events.note(&said);
+        let text = format!("ceiling without DUT  {what}  {}", format_pps(median_pps));
+        self.events.note(&text);
         if let Shown::Lines = self.shown {
-            terminal::note(&said);
+            terminal::note(&text);
         }
     }
 
@@ -164,10 +164,10 @@ impl<'a> Progress<'a> {
         if let Some(Checkpoint { started_at, .. }) = checkpoints.first() {
             let State { stage, label, .. } = &self.state;
             let trials = checkpoints.len();
-            let said = format!(
+            let text = format!(
                 "{stage}  {label}  continues after {trials} stored trials, begun {started_at}"
             );
-            self.above(&said);
+            self.above(&text);
         }
     }
 
@@ -199,10 +199,10 @@ impl<'a> Progress<'a> {
         self.draw();
     }
 
-    /// A profile is kept.
+    /// A profile is stored.
     pub(crate) fn finish_profile(&mut self, record: &ProfileRecord) {
-        let said = format!("profile  {}  {}", self.state.label, record.source);
-        self.above(&said);
+        let text = format!("profile  {}  {}", self.state.label, record.source);
+        self.above(&text);
         self.show_remarks(record.remarks.iter());
     }
 
@@ -215,23 +215,23 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// A run failed, and its variant is given up for this invocation.
+    /// A run failed; its variant is given up for this invocation.
     pub(crate) fn gave_up(&mut self, why: &str) {
         let label = &self.state.label;
-        let said = format!("{label} is given up for now, the others go on: {why}");
-        self.above(&said);
+        let text = format!("{label} is given up for now, the others go on: {why}");
+        self.above(&text);
     }
 
     /// A profile failed.
     pub(crate) fn failed_profile(&mut self, why: &str) {
         self.end();
         let label = &self.state.label;
-        let said = format!("no profile of {label}: {why}; the results stand without it");
-        self.events.note(&said);
-        terminal::warn(&said);
+        let text = format!("no profile of {label}: {why}; the results stand without it");
+        self.events.note(&text);
+        terminal::warn(&text);
     }
 
-    /// Says something that stays, above what is rewritten.
+    /// Prints text that stays, above the lines that are rewritten.
     fn above(&mut self, text: &str) {
         self.events.note(text);
         match &self.shown {
@@ -313,20 +313,20 @@ impl Drop for Progress<'_> {
     }
 }
 
-/// A bar that is text only: [`State::lines`] lays it out. It has no thread of
-/// its own, which would disturb what is measured.
+/// A text-only bar: [`State::lines`] lays it out. It has no thread of its own, which would disturb
+/// the measurement.
 fn bar() -> ProgressBar {
     let style =
         ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
     ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()).with_style(style)
 }
 
-/// The variant of a run, or those that alternate in it.
+/// The variant of a run, or the variants that alternate in it.
 fn label(plan: &Plan, run: &PlannedRun) -> String {
     match run.variants.as_slice() {
         [one] => plan.variants[*one].label.clone(),
         several => {
-            // A cycle A B B A: the first half names each once.
+            // A cycle A B B A: the first half contains each variant once.
             let half = &several[..several.len() / 2];
             let labels: Vec<&str> =
                 half.iter().map(|&variant| plan.variants[variant].label.as_str()).collect();
@@ -336,12 +336,12 @@ fn label(plan: &Plan, run: &PlannedRun) -> String {
 }
 
 impl State {
-    /// True while a machine boots: that takes a while, and nothing is measured meanwhile.
+    /// True while a machine boots, which takes a while and during which nothing is measured.
     fn is_booting(&self) -> bool {
         self.step.starts_with("booting")
     }
 
-    /// Laid out for `width` columns; no line is longer.
+    /// The display for `width` columns; no line is longer.
     fn lines(&self, width: usize) -> Vec<String> {
         let runs = format!("{}/{}", self.done, self.total);
         let left = format!("{} left", duration(self.left_ns));
@@ -374,7 +374,7 @@ impl State {
     }
 }
 
-/// Those that aren't empty, side by side.
+/// The parts that are not empty, side by side.
 fn joined(parts: &[&str]) -> String {
     let parts: Vec<&str> = parts.iter().copied().filter(|part| !part.is_empty()).collect();
     parts.join("  ")
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn two_lines_where_there_is_room() {
+    fn state_has_two_lines_on_a_wide_terminal() {
         assert_eq!(
             state().lines(100),
             [
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn search_has_one_more_line() {
+    fn search_adds_a_line() {
         let trial = "trial 57  812 kpps: 0.200 % lost  ndr 790 kpps to 812 kpps".to_owned();
         let state = State { trial: trial.clone(), ..state() };
         assert_eq!(state.lines(100)[2..], [trial]);
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn forty_columns_suffice() {
+    fn state_fits_forty_columns() {
         assert_eq!(
             state().lines(39),
             [
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_is_ever_wider() {
+    fn lines_never_exceed_the_width() {
         let mut state = state();
         state.label = "a label that goes on and on and on, inet6, 8 queues, bound".into();
         for width in 20..140 {
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn an_alternation_names_each_level_once() {
+    fn label_of_an_alternation_contains_each_level_once() {
         let text = "version = 1\n[[factor]]\nname = \"firewall\"\nlevels = [\"rules:0\", \"rules:1\"]\n[trial]\nduration = \"2s\"\n[design]\nalternate = \"170ms\"\n";
         let plan = fwdlab_model::load("x.toml", text, &|_| Ok(Vec::new())).unwrap();
         let label = label(&plan, &plan.runs[0]);
@@ -454,17 +454,17 @@ mod tests {
     }
 
     #[test]
-    fn only_a_boot_has_a_clock_of_its_own() {
+    fn elapsed_time_is_shown_during_boots_only() {
         let mut state = state();
         assert!(!state.is_booting());
         state.step = "booting newest.deb".into();
         assert!(state.is_booting());
-        // Its time fits beside the longest line.
+        // Its time fits next to the longest line.
         assert!(state.lines(50 - TIME).iter().all(|line| line.chars().count() + TIME <= 50));
     }
 
     #[test]
-    fn a_request_to_stop_reaches_the_run() {
+    fn stop_request_reaches_the_run() {
         let plan = fwdlab_model::load("x.toml", "version = 1", &|_| Ok(Vec::new())).unwrap();
         let stop = Stop::default();
         let progress = Progress::new(&plan, &stop, 0, 0, true, Events::none());

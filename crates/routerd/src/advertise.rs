@@ -1,4 +1,4 @@
-//! What interfaces advertise, as it is written.
+//! Router advertisements of interfaces, from the set-up.
 
 use super::interfaces::{Named, address};
 use super::mistake;
@@ -8,26 +8,26 @@ use fwdlab_router::path::{Advertisement, Advertiser, Interface};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-/// RFC 4861 section 6.2.1.
+/// `MaxRtrAdvInterval`, RFC 4861 section 6.2.1.
 const INTERVALS: RangeInclusive<u16> = 4..=1800;
 const LIFETIME_MAX: u16 = 9000;
-/// As many as a packet of the smallest MTU holds.
+/// Number of prefixes that fit into a packet of the smallest MTU.
 const PREFIXES_MAX: usize = 32;
 
-/// Reads what all interfaces advertise; none where no one does.
+/// Reads the advertisements of all interfaces; `None` if no interface advertises.
 ///
 /// # Errors
-/// The user's mistakes.
+/// User errors.
 pub(super) fn read(
     setup: &RouterSetup,
     interfaces: &[Named],
 ) -> anyhow::Result<Option<Arc<Advertiser>>> {
     let one = |(written, named): (&fwdlab_model::router::InterfaceSetup, &Named)| {
-        let Some(told) = &written.advertise else { return Ok(None) };
+        let Some(advertise) = &written.advertise else { return Ok(None) };
         if !setup.circuits.is_empty() {
             return Err(mistake("advertise: circuits have no hosts; leave it out".into()));
         }
-        let advertisement = of(told, &named.interface);
+        let advertisement = of(advertise, &named.interface);
         let fault = |what| mistake(format!("interface {}: advertise: {what}", written.name));
         advertisement.map(Some).map_err(fault)
     };
@@ -37,12 +37,12 @@ pub(super) fn read(
     Ok(any.then(|| Arc::new(Advertiser::new(all))))
 }
 
-fn of(told: &AdvertiseSetup, interface: &Interface) -> Result<Advertisement, String> {
-    let AdvertiseSetup { interval, valid, preferred, .. } = *told;
+fn of(setup: &AdvertiseSetup, interface: &Interface) -> Result<Advertisement, String> {
+    let AdvertiseSetup { interval, valid, preferred, .. } = *setup;
     if !INTERVALS.contains(&interval) {
         return Err(format!("interval = {interval}: it is 4 to 1800 seconds"));
     }
-    let lifetime = told.lifetime.unwrap_or(3 * interval);
+    let lifetime = setup.lifetime.unwrap_or(3 * interval);
     if lifetime != 0 && !(interval..=LIFETIME_MAX).contains(&lifetime) {
         return Err(format!(
             "lifetime = {lifetime}: it is 0, or {interval} (the interval) to {LIFETIME_MAX} seconds"
@@ -51,19 +51,19 @@ fn of(told: &AdvertiseSetup, interface: &Interface) -> Result<Advertisement, Str
     if preferred > valid {
         return Err(format!("preferred = {preferred} is longer than valid = {valid}"));
     }
-    let prefixes = match &told.prefixes {
+    let prefixes = match &setup.prefixes {
         None => own_prefixes(interface),
         Some(written) => written.iter().map(|text| prefix(text)).collect::<Result<_, _>>()?,
     };
     if prefixes.len() > PREFIXES_MAX {
         return Err(format!("{} prefixes: up to {PREFIXES_MAX} fit", prefixes.len()));
     }
-    let flags = (told.managed, told.other);
-    let tells_mtu = told.mtu;
+    let flags = (setup.managed, setup.other);
+    let tells_mtu = setup.mtu;
     Ok(Advertisement { prefixes, interval, lifetime, valid, preferred, tells_mtu, flags })
 }
 
-/// Those of the interface's addresses.
+/// The prefixes of the interface's addresses.
 fn own_prefixes(interface: &Interface) -> Vec<(V6, u8)> {
     let mut all: Vec<(V6, u8)> = Vec::new();
     for &(address, length) in &interface.addresses {
@@ -94,30 +94,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_written_is_the_interface_s_and_mistakes_are_named() {
+    fn advertisement_defaults_to_the_interface_and_mistakes_are_reported() {
         let addresses = ["2001:2::1", "198.18.0.1", "fe80::1", "2001:2::9", "2001:3::1"]
             .map(|text| text.parse().expect("an address"));
         let addresses = addresses.into_iter().zip([64, 24, 64, 64, 80]).collect();
         let interface = Interface { mac: [2; 6], mtu: 1500, addresses };
         let read = |change: &dyn Fn(&mut AdvertiseSetup)| {
-            let mut told = AdvertiseSetup::default();
-            change(&mut told);
-            of(&told, &interface)
+            let mut setup = AdvertiseSetup::default();
+            change(&mut setup);
+            of(&setup, &interface)
         };
         let plain = read(&|_| ()).expect("sound");
         let v6 = |text: &str| V6::from_ip(text.parse().expect("one")).expect("IPv6");
         assert_eq!(plain.prefixes, [(v6("2001:2::"), 64), (v6("2001:3::"), 80)]);
         assert_eq!((plain.interval, plain.lifetime), (600, 1800));
-        let says = |change: &dyn Fn(&mut AdvertiseSetup), words: &str| {
-            let said = read(change).expect_err("a mistake");
-            assert!(said.contains(words), "{said}");
+        let expect_error = |change: &dyn Fn(&mut AdvertiseSetup), words: &str| {
+            let error = read(change).expect_err("a mistake");
+            assert!(error.contains(words), "{error}");
         };
-        says(&|t| t.interval = 3, "4 to 1800");
-        says(&|t| t.lifetime = Some(599), "600 (the interval) to 9000");
-        assert_eq!(read(&|t| t.lifetime = Some(0)).map(|told| told.lifetime), Ok(0));
-        says(&|t| t.preferred = 2_592_001, "longer than valid");
+        expect_error(&|t| t.interval = 3, "4 to 1800");
+        expect_error(&|t| t.lifetime = Some(599), "600 (the interval) to 9000");
+        assert_eq!(read(&|t| t.lifetime = Some(0)).map(|setup| setup.lifetime), Ok(0));
+        expect_error(&|t| t.preferred = 2_592_001, "longer than valid");
         for wrong in ["2001:2::1/64", "10.0.0.0/8", "fe80::/64", "2001:2::/129", "x"] {
-            says(&|t| t.prefixes = Some(vec![wrong.into()]), "no IPv6 prefix");
+            expect_error(&|t| t.prefixes = Some(vec![wrong.into()]), "no IPv6 prefix");
         }
     }
 }

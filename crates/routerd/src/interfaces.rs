@@ -1,4 +1,4 @@
-//! Interfaces and neighbours as the router's path knows them.
+//! Interfaces and neighbours in the form of the router's path.
 
 use super::{mistake, vlans};
 use fwdlab_model::router::{
@@ -10,10 +10,10 @@ use fwdlab_router::routes::{NextHops, Via};
 use std::fs;
 use std::net::IpAddr;
 
-/// MTU where neither the set-up nor a device says one.
+/// MTU if neither the set-up nor a device specifies one.
 const MTU: u16 = 1500;
 
-/// An interface and how it is called.
+/// An interface and its name.
 #[derive(Clone, Debug)]
 pub(super) struct Named {
     pub(super) name: String,
@@ -23,7 +23,7 @@ pub(super) struct Named {
 /// Reads all interfaces.
 ///
 /// # Errors
-/// The user's mistakes, and devices that don't exist.
+/// User errors, and devices that do not exist.
 pub(super) fn read(setup: &RouterSetup) -> anyhow::Result<Vec<Named>> {
     vlans::check(setup)?;
     let mut all: Vec<Named> = Vec::new();
@@ -43,7 +43,7 @@ pub(super) fn read(setup: &RouterSetup) -> anyhow::Result<Vec<Named>> {
     Ok(all)
 }
 
-/// One that has MAC and MTU of its carrier's where it has none itself.
+/// Reads one interface; MAC and MTU default to those of its carrier.
 fn one(
     written: &InterfaceSetup,
     carrier: &InterfaceSetup,
@@ -62,20 +62,20 @@ fn one(
         Some(text) => text.clone(),
         None => attribute("address")?.ok_or("it needs a `mac`")?,
     };
-    let most = match carrier.mtu {
+    let limit = match carrier.mtu {
         Some(mtu) => mtu,
         None => attribute("mtu")?.and_then(|text| text.parse().ok()).unwrap_or(MTU),
     };
-    let mtu = written.mtu.unwrap_or(most);
-    if mtu > most && written.parent.is_some() {
-        return Err(format!("an MTU of {mtu}, and its parent's is {most}"));
+    let mtu = written.mtu.unwrap_or(limit);
+    if mtu > limit && written.parent.is_some() {
+        return Err(format!("an MTU of {mtu}, and its parent's is {limit}"));
     }
     let (mac, addresses) = (parse_mac(&mac)?, written.addresses.iter().map(|text| address(text)));
     Ok(Interface { mac, mtu, addresses: addresses.collect::<Result<_, _>>()? })
 }
 
-/// Adds the link-local address that the MAC makes (RFC 4291 appendix A), unless one is written:
-/// routing protocols of IPv6 speak from such addresses.
+/// Adds the link-local address derived from the MAC (RFC 4291 appendix A), unless the set-up
+/// contains one: IPv6 routing protocols send from link-local addresses.
 pub(super) fn add_link_local(interface: &mut Interface) {
     let is_link_local = |address: &IpAddr| match V6::from_ip(*address) {
         Some(V6(address)) => address >> 118 == 0xfe80 >> 6,
@@ -89,7 +89,7 @@ pub(super) fn add_link_local(interface: &mut Interface) {
     interface.addresses.push((V6(0xfe80 << 112 | u128::from(low)).to_ip(), 64));
 }
 
-/// `address/length`.
+/// Parses `address/length`.
 pub(super) fn address(text: &str) -> Result<(IpAddr, u8), String> {
     let parsed = text
         .split_once('/')
@@ -99,7 +99,7 @@ pub(super) fn address(text: &str) -> Result<(IpAddr, u8), String> {
     })
 }
 
-/// Six bytes in hexadecimal.
+/// Parses six bytes in hexadecimal.
 fn parse_mac(text: &str) -> Result<[u8; 6], String> {
     let bytes: Option<Vec<u8>> =
         text.split([':', '-']).map(|byte| u8::from_str_radix(byte, 16).ok()).collect();
@@ -107,11 +107,11 @@ fn parse_mac(text: &str) -> Result<[u8; 6], String> {
     mac.ok_or_else(|| format!("MAC `{text}`: write it as 02:00:00:00:00:01"))
 }
 
-/// Reads all neighbours. Every next hop of a route that lies on a link can be asked for
-/// its MAC; one that is given is taken.
+/// Reads all neighbours. The MAC of any next hop on a link can be resolved; a given MAC is used as
+/// it is.
 ///
 /// # Errors
-/// The user's mistakes.
+/// User errors.
 pub(super) fn neighbours(
     setup: &RouterSetup,
     interfaces: &[Named],
@@ -151,10 +151,10 @@ pub(super) fn neighbours(
     Ok(all)
 }
 
-/// What a next hop is: a gateway, or something else; nothing where no link has its address.
+/// The target of a next hop: a gateway, or something else; `None` if no link has its address.
 ///
 /// # Errors
-/// When it names an interface that there isn't.
+/// Fails if it names an interface that does not exist.
 pub(super) fn target(
     via: &Via,
     next_hops: &NextHops,
@@ -182,7 +182,7 @@ pub(super) fn target(
     }))
 }
 
-/// The filter of sources of each interface.
+/// The source filter of each interface.
 pub(super) fn reverse_paths(setup: &RouterSetup) -> Vec<ReversePath> {
     let of = |written: &InterfaceSetup| match written.reverse_path {
         ReversePathKind::Off => ReversePath::Off,
@@ -209,14 +209,14 @@ fn port_of(written: &NeighbourSetup, address: IpAddr, interfaces: &[Named]) -> R
     }
 }
 
-/// Number of the interface of a name.
+/// Number of the interface with this name.
 fn numbered(name: &str, interfaces: &[Named]) -> Result<u8, String> {
     let known = interfaces.iter().position(|other| other.name == *name);
     let known = known.and_then(|at| u8::try_from(at).ok());
     known.ok_or_else(|| format!("there is no interface `{name}`"))
 }
 
-/// True when both are addresses of a link whose prefix has this length.
+/// True if both are addresses of a link whose prefix has this length.
 fn same_link(own: IpAddr, other: IpAddr, length: u8) -> bool {
     match (V4::from_ip(own), V4::from_ip(other), V6::from_ip(own), V6::from_ip(other)) {
         (Some(a), Some(b), ..) => length <= V4::BITS && a.masked(length) == b.masked(length),
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_neighbour_is_where_its_link_is() {
+    fn neighbour_is_on_the_interface_of_its_link() {
         let interfaces =
             [("a", "02:00:00:00:00:01", "198.18.0.1/24"), ("b", "2-0-0-0-0-2", "2001:2::1/64")];
         let setup = setup(&interfaces, &[("2001:2::7", "02:00:00:00:00:09")]);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn interface_mistakes_are_reported() {
         let fault = |interfaces: &[(&str, &str, &str)], neighbour: (&str, &str)| {
             let setup = setup(interfaces, &[neighbour]);
             let found =

@@ -34,9 +34,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Most worker threads.
+/// Maximum number of worker threads.
 const WORKERS_MAX: u16 = 64;
-/// Time in which every worker looks whether states are to be removed.
+/// Time within which every worker checks for states to remove.
 const FORGETTING: Duration = Duration::from_secs(2);
 
 /// A running router. Dropping it ends its threads.
@@ -50,16 +50,16 @@ pub struct Running {
     wall: Option<Arc<SharedFirewall>>,
     pool: Option<Arc<Pool>>,
     facts: Vec<(String, String)>,
-    /// What whoever started the router should know.
+    /// Notes for the user.
     notes: Vec<String>,
-    /// Checksums that were completed, by interface.
+    /// Number of completed checksums, by interface.
     completed: Vec<(String, Arc<AtomicU64>)>,
-    /// How often the set-up was replaced.
+    /// Number of times that the set-up was replaced.
     reloads: u64,
     /// By worker.
     orders: Vec<Arc<Orders>>,
     threads: Vec<JoinHandle<Result<(), NetioError>>>,
-    /// Interfaces receive all groups as long as it lives.
+    /// Interfaces receive all groups while this exists.
     _groups: Vec<AllMulticast>,
     following: Option<Following>,
     watched: Vec<Watched>,
@@ -109,7 +109,7 @@ impl Running {
         Ok(running)
     }
 
-    /// A router for each worker.
+    /// One engine for each worker.
     fn engines(
         &self,
         config: &Config,
@@ -129,7 +129,7 @@ impl Running {
         self.routing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens ports and lets a worker each forward between them.
+    /// Opens ports and starts the workers that forward between them.
     fn between_ports(
         &mut self,
         setup: &RouterSetup,
@@ -150,19 +150,19 @@ impl Running {
             }
         }
         rights::drop_all()?;
-        // Its routes are there before the first packet.
+        // Its routes are in the tables before the first packet.
         self.following = host.map(|host| host.follow(&self.routing)).transpose()?;
         for (number, (engine, ports)) in engines.into_iter().zip(ports.workers).enumerate() {
             self.between(ports, engine, number, setup)?;
         }
-        // A kernel without filters is no reason not to forward.
+        // The router also forwards on a kernel without filters.
         if let Err(why) = seccomp::only_forwarding() {
             self.notes.push(why.to_string());
         }
         Ok(())
     }
 
-    /// Builds everything but ports and threads; says what there would be.
+    /// Builds everything except ports and threads; returns the facts about them.
     ///
     /// # Errors
     /// As [`Running::start`].
@@ -185,7 +185,7 @@ impl Running {
         Ok(facts)
     }
 
-    /// Starts a worker along a wire in memory.
+    /// Starts a worker on a link in memory.
     fn along(
         &mut self,
         circuit: Circuit,
@@ -237,15 +237,15 @@ impl Running {
         Ok(())
     }
 
-    /// True when no thread works any more.
+    /// True if all threads have ended.
     pub fn has_ended(&self) -> bool {
         self.threads.iter().all(JoinHandle::is_finished)
     }
 
-    /// Changes a route while packets are forwarded, as [`Routing::change`].
+    /// Changes a route during forwarding, as [`Routing::change`].
     ///
     /// # Errors
-    /// What is wrong with the words.
+    /// Errors of the command.
     pub fn change_route(&self, words: &str) -> Result<(), String> {
         self.locked().change(words)
     }
@@ -253,7 +253,7 @@ impl Running {
     /// Removes all states of the firewall.
     ///
     /// # Errors
-    /// When a worker does not follow.
+    /// Fails if a worker does not follow.
     pub fn forget_states(&self) -> anyhow::Result<()> {
         match &self.wall {
             Some(wall) if !wall.forget(FORGETTING) => {
@@ -328,7 +328,7 @@ impl Running {
         }
     }
 
-    /// What whoever started the router should know.
+    /// Notes for the user.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -360,18 +360,18 @@ impl Drop for Running {
     }
 }
 
-/// A router that is read and built, but for ports and threads.
+/// A router that is read and built, without ports and threads.
 struct Prepared {
     routing: Routing,
     interfaces: Vec<Named>,
     wall: Option<Arc<SharedFirewall>>,
     pool: Option<Arc<Pool>>,
     config: Config,
-    /// What the tables are.
+    /// Facts about the tables.
     facts: Vec<(String, String)>,
 }
 
-/// Reads and builds all that can be without rights.
+/// Reads and builds everything that needs no privileges.
 fn prepare(setup: &RouterSetup) -> anyhow::Result<Prepared> {
     if !(1..=WORKERS_MAX).contains(&setup.workers) {
         return Err(mistake(format!(
@@ -422,7 +422,7 @@ fn wall(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<Option<Arc<
     Ok(Some(wall.map_err(|error| mistake(format!("firewall: {error}")))?))
 }
 
-/// The rules, if there are any, and how states are kept.
+/// The rules, if any, and the settings of states.
 fn rules(
     setup: &RouterSetup,
     interfaces: &[Named],

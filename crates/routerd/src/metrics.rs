@@ -1,22 +1,22 @@
 //! Counters in Prometheus' text format, for a collector that reads files.
 //!
-//! A file rather than a socket: the router listens to nobody, and whoever collects (the
-//! textfile collector of `node_exporter`, for one) needs no way to it.
+//! A file rather than a socket: the router does not listen, and the collector (for example the
+//! textfile collector of `node_exporter`) needs no access to it.
 
 use anyhow::Context;
 use fwdlab_model::router::RouterStats;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Writes the counters; who reads the file finds all of them or those of before.
+/// Writes the counters; a reader finds either the new file or the previous one, always complete.
 ///
 /// # Errors
-/// When the file can't be written.
+/// Fails if the file cannot be written.
 pub fn write(path: &Path, stats: &RouterStats) -> anyhow::Result<()> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    std::fs::write(&beside, text(stats))
-        .and_then(|()| std::fs::rename(&beside, path))
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".new");
+    std::fs::write(&temporary, text(stats))
+        .and_then(|()| std::fs::rename(&temporary, path))
         .with_context(|| format!("writing counters to {}", path.display()))
 }
 
@@ -25,7 +25,7 @@ fn text(stats: &RouterStats) -> String {
         "# HELP fwdlab_router_packets_total Packets by what became of them.\n\
          # TYPE fwdlab_router_packets_total counter\n",
     );
-    // Writing to a string can't fail.
+    // Writing to a string cannot fail.
     for (reason, packets, class) in &stats.counters {
         let class = class.name();
         let _ = writeln!(
@@ -59,7 +59,7 @@ mod tests {
     use fwdlab_packet::forwarding::Class;
 
     #[test]
-    fn counters_have_names_and_labels() {
+    fn metrics_have_names_and_labels() {
         let name = "r\"0".to_owned();
         let interfaces = vec![InterfaceCounts { name, received: 7, ..InterfaceCounts::default() }];
         let counters = vec![("ipv4_checksum".to_owned(), 3, Class::Dropped)];

@@ -23,9 +23,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-/// Largest IP packet that AF_XDP's frames hold here: one without parts in further buffers.
+/// Largest IP packet in an AF_XDP frame here: one without further buffers.
 const XSK_MTU_MAX: u16 = (CAPACITY - 14) as u16;
-/// Batches that may wait on the way from one worker to another.
+/// Number of batches that may wait between two workers.
 const SPREAD_BATCHES: usize = 16;
 
 /// All ports, by worker and interface.
@@ -33,31 +33,31 @@ pub(super) struct Ports {
     pub(super) workers: Vec<Vec<Box<dyn Port>>>,
     /// The kind of port of each interface, for the statistics.
     pub(super) facts: Vec<(String, String)>,
-    /// What whoever started the router should know.
+    /// Notes for the user.
     pub(super) notes: Vec<String>,
-    /// Checksums that were completed, by interface.
+    /// Number of completed checksums, by interface.
     pub(super) completed: Vec<(String, Arc<AtomicU64>)>,
-    /// Whether interfaces are there, by their numbers.
+    /// Presence of interfaces, by their numbers.
     pub(super) presences: Vec<(u8, Arc<Presence>)>,
-    /// What lets interfaces receive all groups.
+    /// Memberships that let interfaces receive all groups.
     pub(super) groups: Vec<AllMulticast>,
 }
 
 /// The ports of an interface.
 struct Opened {
     ports: Vec<Box<dyn Port>>,
-    /// What they are.
+    /// Their kind.
     kind: String,
-    /// AF_PACKET, beside which the kernel sees every packet.
+    /// True for AF_PACKET, with which the kernel also sees every packet.
     beside_kernel: bool,
-    /// Why they are not what was hoped for.
+    /// The reason why they are not of the preferred kind.
     instead: Option<String>,
 }
 
-/// Says what is wrong with the ports of a set-up, without opening any.
+/// Checks the ports of a set-up, without opening any.
 ///
 /// # Errors
-/// The user's mistakes.
+/// User errors.
 pub(super) fn check(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<()> {
     for (written, Named { interface, .. }) in setup.interfaces.iter().zip(interfaces) {
         let fault = |what: String| mistake(format!("interface {}: {what}", written.name));
@@ -93,15 +93,15 @@ fn too_long_for_xsk(mtu: u16) -> String {
 const ONE_READER: &str = "a file is read by one worker: write workers = 1";
 
 fn valid_faults(written: &InterfaceSetup) -> Result<(), String> {
-    let both = [written.faults, written.sent_faults];
-    let valid = both.iter().flatten().all(Faults::is_valid);
+    let faults = [written.faults, written.sent_faults];
+    let valid = faults.iter().flatten().all(Faults::is_valid);
     if valid { Ok(()) } else { Err("faults: each is a probability from 0 to 1".into()) }
 }
 
 /// Opens the ports of all interfaces, in this thread's network namespace.
 ///
 /// # Errors
-/// The user's mistakes, and what the environment lacks.
+/// User errors, and missing requirements of the environment.
 pub(super) fn open(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<Ports> {
     check(setup, interfaces)?;
     let workers = usize::from(setup.workers);
@@ -139,7 +139,7 @@ pub(super) fn open(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<
             ports = lasting(ports, device, completed.as_ref(), &presence)?;
             all.groups.push(AllMulticast::at(name)?);
             if !vlans.is_empty() {
-                // Network cards drop tags that nobody asked them for.
+                // By default network cards drop unknown VLAN tags.
                 all.groups.push(AllMulticast::promiscuous(name)?);
             }
         }
@@ -164,7 +164,7 @@ pub(super) fn open(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<
         let is_silent = !beside_kernel && written.port != PortKind::Pcap && is_virtual(name);
         if let Some(completed) = completed.filter(|_| beside_kernel || is_silent) {
             if is_silent {
-                // AF_XDP doesn't tell which frames these are.
+                // AF_XDP does not report which frames need it.
                 let tap = |port| boxed(CompleteTap::new(port, Arc::clone(&completed)));
                 ports = ports.into_iter().map(tap).collect();
             }
@@ -199,7 +199,7 @@ pub(super) fn open(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<
     Ok(all)
 }
 
-/// Ports that outlive their interface, whose presence the first of them tells.
+/// Ports that outlive their interface; the first one reports its presence.
 fn lasting(
     ports: Vec<Box<dyn Port>>,
     (name, number, mtu): (&str, u8, u16),
@@ -223,7 +223,7 @@ fn none(setup: &RouterSetup) -> Vec<Option<Box<dyn Port>>> {
     setup.interfaces.iter().map(|_| None).collect()
 }
 
-/// From where the frame's type stands as without a tag.
+/// The frame from the offset at which its type is where an untagged frame has it.
 fn without_tag(frame: &Frame) -> &[u8] {
     match frame.bytes() {
         [_, _, _, _, rest @ ..] if rest.get(8..10) == Some(&[0x81, 0]) => rest,
@@ -235,17 +235,17 @@ fn boxed(port: impl Port + 'static) -> Box<dyn Port> {
     Box::new(port)
 }
 
-/// The MTU that a device has.
+/// MTU of a device.
 fn device_mtu(name: &str) -> Option<u16> {
     std::fs::read_to_string(format!("/sys/class/net/{name}/mtu")).ok()?.trim().parse().ok()
 }
 
-/// A device without hardware, at whose other end a stack may leave checksums to it.
+/// True for a device without hardware: a stack at its other end may leave checksums to it.
 fn is_virtual(name: &str) -> bool {
     !Path::new(&format!("/sys/class/net/{name}/device")).exists()
 }
 
-/// The setting by which this namespace's kernel forwards, if it does.
+/// The sysctl by which this namespace's kernel forwards, if it does.
 pub(super) fn kernel_forwards() -> Option<&'static str> {
     [
         ("net.ipv4.ip_forward", "ipv4/ip_forward"),
@@ -259,7 +259,7 @@ pub(super) fn kernel_forwards() -> Option<&'static str> {
     .map(|(setting, _)| setting)
 }
 
-/// One port for each worker, and of what kind they are.
+/// One port for each worker, and their kind.
 fn queues(
     written: &InterfaceSetup,
     (number, mtu): (u8, u16),
@@ -268,7 +268,7 @@ fn queues(
     vlans: &[(u16, u8)],
 ) -> anyhow::Result<Opened> {
     let opened = |(ports, kind)| Opened { ports, kind, beside_kernel: false, instead: None };
-    let beside = |(ports, kind)| Opened { beside_kernel: true, ..opened((ports, kind)) };
+    let with_kernel = |(ports, kind)| Opened { beside_kernel: true, ..opened((ports, kind)) };
     let name = &written.name;
     let refused = |error: NetioError| {
         RouterdError::Environment(format!(
@@ -278,7 +278,7 @@ fn queues(
     match written.port {
         PortKind::Xsk => Ok(opened(xsk(name, number, workers).map_err(refused)?)),
         PortKind::Packet => {
-            Ok(beside(packet(name, (number, mtu), workers, completed).map_err(refused)?))
+            Ok(with_kernel(packet(name, (number, mtu), workers, completed).map_err(refused)?))
         }
         PortKind::Auto => {
             let tried = match () {
@@ -292,7 +292,7 @@ fn queues(
             };
             let (ports, kind) = packet(name, (number, mtu), workers, completed).map_err(refused)?;
             let kind = format!("{kind} (no AF_XDP: {why})");
-            Ok(Opened { instead: Some(why), ..beside((ports, kind)) })
+            Ok(Opened { instead: Some(why), ..with_kernel((ports, kind)) })
         }
         PortKind::Pcap if workers > 1 => Err(mistake(format!("interface {name}: {ONE_READER}"))),
         PortKind::Pcap => {
@@ -324,11 +324,11 @@ fn packet(
     workers: usize,
     completed: Option<&Arc<AtomicU64>>,
 ) -> Result<(Vec<Box<dyn Port>>, String), NetioError> {
-    // Groups belong to the namespace: the process's number keeps two routers apart.
+    // Fanout groups belong to the namespace: the process ID keeps two routers apart.
     let group = (std::process::id() as u16).wrapping_mul(4).wrapping_add(number.into());
     let fanout = (workers > 1).then_some(group);
     let config = PacketConfig { interface: name.into(), number, fanout };
-    // A link may receive more than it is to send.
+    // A link may receive longer packets than it may send.
     let longest = device_mtu(name).unwrap_or(mtu).max(mtu);
     let port = |_| {
         let port = PacketPort::open_for(&config, longest)?;
@@ -341,7 +341,7 @@ fn packet(
     Ok((ports?, "af_packet".into()))
 }
 
-/// The port with the configured taps around it.
+/// The port with its configured taps.
 fn tapped(
     port: Box<dyn Port>,
     number: u8,
@@ -349,7 +349,7 @@ fn tapped(
     queue: usize,
 ) -> anyhow::Result<Box<dyn Port>> {
     let create = |path: &str| {
-        // Each worker has a file of its own: `x.pcap`, `x.pcap.1`, ...
+        // Each worker has its own file: `x.pcap`, `x.pcap.1`, ...
         let path = if queue == 0 { path.to_owned() } else { format!("{path}.{queue}") };
         let file = File::create(&path);
         let file =
@@ -358,12 +358,12 @@ fn tapped(
     };
     let mut port = port;
     if written.faults.is_some() || written.sent_faults.is_some() {
-        let both = [written.faults, written.sent_faults];
+        let faults = [written.faults, written.sent_faults];
         let fault = |what| mistake(format!("interface {}: {what}", written.name));
         valid_faults(written).map_err(fault)?;
-        let seed = both.iter().flatten().map(|faults| faults.seed).next().unwrap_or_default();
+        let seed = faults.iter().flatten().map(|faults| faults.seed).next().unwrap_or_default();
         let seed = seed.wrapping_add(queue as u64);
-        let [incoming, outgoing] = both.map(Option::unwrap_or_default);
+        let [incoming, outgoing] = faults.map(Option::unwrap_or_default);
         port = Box::new(FaultTap::new(port, number, incoming, outgoing, seed));
     }
     if let Some(path) = &written.capture {

@@ -1,13 +1,13 @@
 //! Interfaces that go away and come back while the router runs.
 //!
-//! Their ports find out by themselves ([`fwdlab_netio::packet_socket::LastingPort`]); here it is
-//! told, and what was known of the link's hosts is forgotten: they may be others now.
+//! Their ports notice by themselves ([`fwdlab_netio::packet_socket::LastingPort`]); this module
+//! reports it and forgets the link's hosts, which may have changed.
 
 use super::{Running, ports, vlans};
 use fwdlab_netio::packet_socket::Presence;
 use std::sync::Arc;
 
-/// An interface, and what was told of it.
+/// An interface, and the changes reported so far.
 pub(super) struct Watched {
     number: u8,
     presence: Arc<Presence>,
@@ -22,7 +22,7 @@ impl Watched {
 }
 
 impl Running {
-    /// What has become of interfaces since this was last asked. To be called now and then.
+    /// Changes of interfaces since the last call. To be called now and then.
     pub fn news(&mut self) -> Vec<String> {
         let (mut news, mut anew) = (Vec::new(), Vec::new());
         for watched in &mut self.watched {

@@ -1,27 +1,27 @@
-//! Another set-up while packets are forwarded.
+//! Replaces the set-up while packets are forwarded.
 //!
-//! Everything is built beside the router that runs; then each worker takes its new one between
-//! two batches, with what waits, what is known of neighbours, and the firewall's states. What
-//! is open stays open: interfaces and how they are opened can't change.
+//! Everything is built next to the running router. Each worker then switches to its new engine
+//! between two batches and takes over waiting packets, known neighbours and the firewall's states.
+//! Interfaces stay open; neither they nor the way they are opened can change.
 
 use super::{Prepared, Running, mistake, prepare, rules};
 use fwdlab_model::router::{InterfaceSetup, RouterSetup};
 use std::time::{Duration, Instant};
 
-/// Time that workers have to take a router.
+/// Time that workers have to switch.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Running {
-    /// Goes on as `setup` says. With an error everything stays as it was. What comes back is
-    /// said of workers that haven't followed yet.
+    /// Switches to `setup`. On error nothing changes. Returns a message about workers that have not
+    /// switched yet.
     ///
     /// # Errors
-    /// What is wrong with `setup`, or what can't change in a router that runs.
+    /// Errors of `setup`, and changes that a running router cannot make.
     pub fn reload(&mut self, setup: &RouterSetup) -> anyhow::Result<Option<String>> {
         can_follow(&self.setup, setup)?;
         let Prepared { mut routing, interfaces, mut wall, pool, mut config, mut facts } =
             prepare(setup)?;
-        // States are kept as long as both have rules.
+        // States are kept if both set-ups have rules.
         if let (Some(before), Some((rules, states))) = (&self.wall, rules(setup, &interfaces)?) {
             let renewed = before.with_other_rules(&rules, &states);
             wall = Some(renewed.map_err(|error| mistake(format!("firewall: {error}")))?);
@@ -43,7 +43,7 @@ impl Running {
             orders.replace(engine);
         }
         let begin = Instant::now();
-        // Those that have ended take nothing any more.
+        // Workers that have ended never switch.
         let workers = || self.orders.iter().zip(&self.threads).zip(&before).enumerate();
         let late = || {
             workers().filter(|(_, ((orders, thread), before))| {
@@ -54,7 +54,7 @@ impl Running {
             std::thread::sleep(Duration::from_millis(1));
         }
         let late: Vec<String> = late().map(|(number, _)| number.to_string()).collect();
-        // What the ports are has not changed.
+        // The ports have not changed.
         facts.extend(self.facts.drain(..).filter(|(name, _)| name.starts_with("interface ")));
         (self.facts, self.wall, self.setup) = (facts, wall, setup.clone());
         (self.pool, self.advertiser) = (pool, advertiser);
@@ -68,7 +68,7 @@ impl Running {
     }
 }
 
-/// Says what can't change.
+/// Refuses changes that need a restart.
 fn can_follow(before: &RouterSetup, after: &RouterSetup) -> anyhow::Result<()> {
     let restart =
         |what: &str| mistake(format!("{what} can't change while the router runs: restart it"));
@@ -87,13 +87,13 @@ fn can_follow(before: &RouterSetup, after: &RouterSetup) -> anyhow::Result<()> {
         }
     }
     for (old, new) in before.interfaces.iter().zip(&after.interfaces) {
-        // Addresses are the host's as well, and it is nobody's to change any more.
+        // The host also has these addresses, and can no longer be changed.
         let addresses = match after.host {
             Some(_) => old.addresses.clone(),
             None => new.addresses.clone(),
         };
-        let kept = InterfaceSetup { reverse_path: new.reverse_path, addresses, ..old.clone() };
-        if kept != *new {
+        let unchanged = InterfaceSetup { reverse_path: new.reverse_path, addresses, ..old.clone() };
+        if unchanged != *new {
             return Err(restart(&format!(
                 "interface {}: all but reverse_path (and addresses, without a [host])",
                 old.name

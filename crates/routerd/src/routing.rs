@@ -1,5 +1,4 @@
-//! Routes and next hops of a router that runs: what was written, what is told, and what the
-//! kernel has.
+//! Routes and next hops of a running router: from the set-up, from commands, and from the kernel.
 
 use super::interfaces::{self, Named};
 use super::tables::{Source, Tables, Written};
@@ -11,12 +10,12 @@ use fwdlab_router::routes::{NextHops, Routes, Via, text};
 use fwdlab_router::tables::Table;
 use std::sync::Arc;
 
-/// Tables, and all that is needed to change them.
+/// Tables, and everything needed to change them.
 pub(super) struct Routing {
     pub(super) inet: Arc<dyn Table<V4>>,
     pub(super) inet6: Arc<dyn Table<V6>>,
     next_hops: NextHops,
-    /// How many of them neighbours know of.
+    /// Number of next hops that the neighbours know.
     known: usize,
     pub(super) neighbours: Neighbours,
     interfaces: Vec<Named>,
@@ -31,24 +30,25 @@ impl Routing {
         Routing { inet, inet6, next_hops, known, neighbours, interfaces, written, kernel }
     }
 
-    /// Routes of the kernel's in use.
+    /// Number of kernel routes in use.
     pub(super) fn kernel_routes(&self) -> usize {
         self.kernel.len()
     }
 
-    /// Lets the kernel's routes be these from now on.
+    /// Replaces the kernel's routes.
     pub(super) fn follow(&mut self, kernel: KernelRoutes) -> Result<(), String> {
         self.kernel = kernel;
         let all = self.kernel.all();
         self.settle(&all)
     }
 
-    /// What is known of the kernel's routes.
+    /// Known routes of the kernel.
     pub(super) fn kernel(&self) -> &KernelRoutes {
         &self.kernel
     }
 
-    /// Follows changes of the kernel's. False when they don't say what it has now.
+    /// Applies changes of the kernel's routes. Returns false if they do not determine its present
+    /// state.
     pub(super) fn hear<'a>(
         &mut self,
         events: impl Iterator<Item = &'a RouteEvent>,
@@ -59,7 +59,7 @@ impl Routing {
         Ok(!changed.is_doubtful)
     }
 
-    /// Begins anew with all routes that the kernel has.
+    /// Starts again from all routes of the kernel.
     pub(super) fn begin_anew<'a>(
         &mut self,
         all: impl Iterator<Item = &'a RouteEvent>,
@@ -68,11 +68,10 @@ impl Routing {
         self.settle(&changed)
     }
 
-    /// Changes a route: `add PREFIX via NEXT-HOP` (or whatever a route's text may be), or
-    /// `delete PREFIX`.
+    /// Changes a route: `add PREFIX via NEXT-HOP` (or any other route text), or `delete PREFIX`.
     ///
     /// # Errors
-    /// What is wrong with the words.
+    /// Errors of the command.
     pub(super) fn change(&mut self, words: &str) -> Result<(), String> {
         let what = "say `add PREFIX via NEXT-HOP` or `delete PREFIX`";
         let (order, rest) = words.trim().split_once(' ').ok_or(what)?;
@@ -137,7 +136,7 @@ impl Routing {
         self.settle(&changed)
     }
 
-    /// The number of a next hop. One that no interface leads to is refused.
+    /// The number of a next hop. Refuses a next hop that no interface leads to.
     fn number_of(&mut self, via: Option<&Via>) -> Result<NextHop, String> {
         let via = via.ok_or("a route without a next hop")?;
         if self.next_hops.get(via).is_none() {
@@ -149,7 +148,7 @@ impl Routing {
         self.next_hops.number(via.clone()).ok_or_else(|| "too many next hops".to_owned())
     }
 
-    /// Tells neighbours of next hops that are new.
+    /// Introduces new next hops to the neighbours.
     fn introduce(&mut self) -> Result<(), String> {
         let new = self.next_hops.vias().get(self.known..).unwrap_or_default();
         if new.is_empty() {
@@ -166,7 +165,7 @@ impl Routing {
         self.neighbours.grow(all).map_err(|error| error.to_string())
     }
 
-    /// Puts into the tables what the prefixes' routes are now.
+    /// Puts the present routes of the prefixes into the tables.
     fn settle(&mut self, changed: &Changed) -> Result<(), String> {
         let Routing { kernel, next_hops, written, .. } = self;
         let Some(written) = written else { return Ok(()) };
@@ -187,7 +186,7 @@ impl Routing {
             let now = chosen(source, kernel.inet6(prefix), &mut number);
             put(&mut batches.1, prefix, now);
         }
-        // Routers know a next hop before a route that leads there.
+        // Neighbours know a next hop before a route leads to it.
         let introduced = self.introduce();
         self.update(&batches);
         introduced?;
@@ -209,7 +208,7 @@ impl Routing {
     }
 }
 
-/// Which of its routes a prefix has.
+/// The route in use among those of a prefix.
 fn chosen(
     source: Option<Source>,
     kernel: Option<&Via>,
@@ -260,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn routes_are_changed_by_word() {
+    fn change_adds_and_deletes_routes() {
         for host in [false, true] {
             let mut routing = routing(host);
             routing.change("add 198.19.1.0/24 via 192.0.2.9").expect("a next hop on the link");
@@ -277,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_counts_more_than_the_kernels_and_that_more_than_links() {
+    fn set_up_routes_precede_kernel_routes_and_those_precede_links() {
         let mut routing = routing(true);
         let kernel = KernelRoutes::new(254, [(7, "r0".to_owned())].into_iter().collect());
         routing.follow(kernel).expect("no routes yet");

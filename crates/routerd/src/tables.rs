@@ -17,9 +17,9 @@ pub(super) struct Tables {
     pub(super) inet: Arc<dyn Table<V4>>,
     pub(super) inet6: Arc<dyn Table<V6>>,
     pub(super) next_hops: NextHops,
-    /// What is in them, where the kernel's routes come and go beside it.
+    /// The routes in them, if kernel routes come and go as well.
     pub(super) written: Option<Written>,
-    /// The tables that were built, for the statistics.
+    /// Facts about the built tables, for the statistics.
     pub(super) facts: Vec<(String, String)>,
 }
 
@@ -30,12 +30,12 @@ pub(super) struct Written {
     pub(super) inet6: HashMap<Prefix<V6>, Source>,
 }
 
-/// Where a route comes from, with its next hop.
+/// Source of a route, with its next hop.
 #[derive(Clone, Copy)]
 pub(super) enum Source {
-    /// An interface's link: the kernel's routes count more.
+    /// An interface's link: the kernel's routes take precedence.
     Link(NextHop),
-    /// Somebody wrote it, and it counts more than the kernel's.
+    /// A route of the set-up, which takes precedence over the kernel's.
     File(NextHop),
 }
 
@@ -54,17 +54,18 @@ impl Written {
     }
 }
 
-/// Reads, makes and compiles all routes.
+/// Reads, generates and compiles all routes.
 ///
 /// # Errors
-/// What is wrong with routes or their file.
+/// Errors of routes or of their file.
 pub(super) fn build(setup: &RouterSetup) -> anyhow::Result<Tables> {
     let mut all = Routes::default();
-    // Later ones replace earlier ones of the same prefix: what was written counts most.
+    // Later routes replace earlier ones of the same prefix, so routes of the set-up take
+    // precedence.
     add(&mut all, connected(setup)?)?;
     let links = (all.inet.len(), all.inet6.len());
-    if let Some(wanted) = &setup.synthesised {
-        let made = synthesised(wanted)?;
+    if let Some(request) = &setup.synthesised {
+        let made = synthesised(request)?;
         add(&mut all, made)?;
     }
     if let Some(file) = &setup.routes_file {
@@ -81,7 +82,7 @@ pub(super) fn build(setup: &RouterSetup) -> anyhow::Result<Tables> {
     Ok(Tables { inet, inet6, next_hops: all.next_hops, written, facts })
 }
 
-/// Routes to the hosts of each interface's link: those that its addresses have.
+/// Routes to the hosts of each interface's link, by the prefixes of its addresses.
 fn connected(setup: &RouterSetup) -> anyhow::Result<Routes> {
     let mut routes = Routes::default();
     for written in &setup.interfaces {
@@ -96,7 +97,7 @@ fn connected(setup: &RouterSetup) -> anyhow::Result<Routes> {
             {
                 routes.inet.push((Prefix::containing(own, length), next_hop));
             }
-            // Packets to link-local addresses don't leave their link.
+            // Packets to link-local addresses do not leave their link.
             if let Some(own) = V6::from_ip(address)
                 && length < V6::BITS
                 && own.0 >> 118 != 0xfe80 >> 6
@@ -108,7 +109,7 @@ fn connected(setup: &RouterSetup) -> anyhow::Result<Routes> {
     Ok(routes)
 }
 
-/// The table, with what the statistics say of it.
+/// The table; its facts are added for the statistics.
 fn noted<A>(built: Built<A>, family: &str, facts: &mut Vec<(String, String)>) -> Arc<dyn Table<A>> {
     if let Some(algorithm) = built.chosen {
         facts.push((format!("fib {family}"), format!("auto: {algorithm}")));
@@ -128,7 +129,7 @@ fn add(all: &mut Routes, more: Routes) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Text or an MRT dump: a dump begins with a time, whose first byte is no text.
+/// Reads text or an MRT dump: a dump begins with a time, whose first byte is not text.
 fn from_file(file: &str) -> anyhow::Result<Routes> {
     let bytes = fs::read(file).map_err(|error| mistake(format!("routes file {file}: {error}")))?;
     let dump = mrt::read(&bytes);
@@ -147,29 +148,29 @@ fn from_file(file: &str) -> anyhow::Result<Routes> {
     }
 }
 
-/// Made-up routes, none of them for addresses of the benchmark.
-fn synthesised(wanted: &Synthesised) -> anyhow::Result<Routes> {
-    let via = wanted.via.iter().map(|address| {
+/// Generated routes, none of them for addresses of the benchmark.
+fn synthesised(request: &Synthesised) -> anyhow::Result<Routes> {
+    let via = request.via.iter().map(|address| {
         address
             .parse::<IpAddr>()
             .map_err(|_| mistake(format!("synthesised.via: `{address}` is no address")))
     });
     let via: Vec<IpAddr> = via.collect::<Result<_, _>>()?;
-    let (inet, inet6) = (wanted.inet as usize, wanted.inet6 as usize);
+    let (inet, inet6) = (request.inet as usize, request.inet6 as usize);
     if inet.max(inet6) > ROUTES_MAX {
         return Err(mistake(format!("synthesised: up to {ROUTES_MAX} routes of a family")));
     }
     let hops = u16::try_from(via.len()).ok().filter(|&count| count > 0);
     let next_hops =
         hops.ok_or_else(|| mistake("synthesised.via: name 1 to 65535 next hops".into()))?;
-    // Some more, for those that are left out.
+    // Some more, to replace those that are left out.
     let more =
         |count: usize| if count == 0 { 0 } else { (count + count / 64 + 64).min(ROUTES_MAX) };
     let made = synthesise(&Synthesis {
         inet: more(inet),
         inet6: more(inet6),
         next_hops,
-        seed: wanted.seed,
+        seed: request.seed,
     });
     let benchmark4: Prefix<V4> = "198.18.0.0/15".parse().context("a prefix")?;
     let benchmark6: Prefix<V6> = "2001:2::/48".parse().context("a prefix")?;
@@ -177,7 +178,7 @@ fn synthesised(wanted: &Synthesised) -> anyhow::Result<Routes> {
     let numbers: Option<Vec<NextHop>> =
         via.iter().map(|&address| routes.next_hops.number(address)).collect();
     let numbers = numbers.context("more next hops than there are numbers")?;
-    // The generator's next hops are numbered by family, one after the other.
+    // The generator numbers next hops consecutively by family.
     let of = |next_hop: NextHop| numbers[next_hop.number() as usize % numbers.len()];
     let apart4 = |prefix: &Prefix<V4>| !overlap(*prefix, benchmark4);
     let apart6 = |prefix: &Prefix<V6>| !overlap(*prefix, benchmark6);
@@ -193,7 +194,7 @@ fn synthesised(wanted: &Synthesised) -> anyhow::Result<Routes> {
     Ok(routes)
 }
 
-/// True when one lies within the other.
+/// True if one prefix contains the other.
 fn overlap<A: Address>(a: Prefix<A>, b: Prefix<A>) -> bool {
     let length = a.length().min(b.length());
     a.address().masked(length) == b.address().masked(length)
@@ -204,10 +205,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn made_up_routes_leave_the_benchmark_alone_and_are_as_many_as_asked_for() {
+    fn synthesised_routes_avoid_the_benchmark_and_match_the_count() {
         let via = vec!["198.19.0.2".into(), "2001:2:0:8000::2".into()];
-        let wanted = Synthesised { inet: 30_000, inet6: 5_000, via, seed: 3 };
-        let routes = synthesised(&wanted).expect("routes");
+        let request = Synthesised { inet: 30_000, inet6: 5_000, via, seed: 3 };
+        let routes = synthesised(&request).expect("routes");
         assert_eq!((routes.inet.len(), routes.inet6.len()), (30_000, 5_000));
         let benchmark: Prefix<V4> = "198.18.0.0/15".parse().expect("a prefix");
         assert!(routes.inet.iter().all(|&(prefix, _)| !overlap(prefix, benchmark)));
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn written_routes_replace_made_up_ones() {
+    fn routes_of_the_set_up_replace_synthesised_routes() {
         let setup = RouterSetup {
             synthesised: Some(Synthesised {
                 inet: 1000,
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_told_with_their_place() {
+    fn route_faults_are_reported_with_their_place() {
         let setup = RouterSetup { routes: vec!["x via y".into()], ..RouterSetup::default() };
         let error = build(&setup).err().expect("no routes").to_string();
         assert!(error.contains("routes: line 1"), "{error}");

@@ -1,13 +1,12 @@
-//! Interfaces that are VLANs of others: which, and what can't be.
+//! Interfaces that are VLANs of others.
 
 use super::mistake;
 use fwdlab_model::router::{ChecksumKind, InterfaceSetup, PortKind, RouterSetup};
 
-/// VLANs that there are (IEEE 802.1Q): 0 is none, and the last is reserved.
+/// Valid VLAN identifiers (IEEE 802.1Q): 0 is none, and 4095 is reserved.
 const NUMBERS: std::ops::RangeInclusive<u16> = 1..=4094;
 
-/// The interface at whose port an interface's frames pass: itself, or the one that it is a
-/// VLAN of.
+/// The interface whose port carries an interface's frames: itself, or its parent if it is a VLAN.
 pub(super) fn carrier<'a>(
     setup: &'a RouterSetup,
     written: &'a InterfaceSetup,
@@ -16,17 +15,17 @@ pub(super) fn carrier<'a>(
     parent.and_then(|name| setup.interfaces.iter().find(|i| i.name == *name)).unwrap_or(written)
 }
 
-/// The VLANs of an interface, and the numbers of theirs.
+/// The VLANs of an interface, with the numbers of their interfaces.
 pub(super) fn of(setup: &RouterSetup, parent: &InterfaceSetup) -> Vec<(u16, u8)> {
     let numbered = setup.interfaces.iter().zip(0u8..);
-    let own = numbered.filter(|(i, _)| i.parent.as_ref() == Some(&parent.name));
-    own.filter_map(|(i, number)| Some((i.vlan?, number))).collect()
+    let children = numbered.filter(|(i, _)| i.parent.as_ref() == Some(&parent.name));
+    children.filter_map(|(i, number)| Some((i.vlan?, number))).collect()
 }
 
-/// Says what is wrong with the VLANs of a set-up.
+/// Checks the VLANs of a set-up.
 ///
 /// # Errors
-/// The user's mistakes.
+/// User errors.
 pub(super) fn check(setup: &RouterSetup) -> anyhow::Result<()> {
     for (at, written) in setup.interfaces.iter().enumerate() {
         let fault = |what: String| Err(mistake(format!("interface {}: {what}", written.name)));
@@ -72,7 +71,7 @@ pub(super) fn check(setup: &RouterSetup) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Why VLANs aren't on such ports.
+/// The reason why VLANs do not work on these ports.
 pub(super) const NO_XSK: &str =
     "VLANs are on it, and AF_XDP doesn't tell the tags that devices take out of frames";
 
@@ -81,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mistakes_are_named() {
+    fn vlan_mistakes_are_reported() {
         let fault = |change: &dyn Fn(&mut RouterSetup)| {
             let interface = |name: &str| InterfaceSetup { name: name.into(), ..Default::default() };
             let tagged = |name: &str, vlan| InterfaceSetup {
@@ -95,17 +94,17 @@ mod tests {
             check(&setup).err().map(|error| error.to_string()).unwrap_or_default()
         };
         assert_eq!(fault(&|_| ()), "");
-        let says = |change: &dyn Fn(&mut RouterSetup), words: &str| {
-            let said = fault(change);
-            assert!(said.contains(words), "{said}");
+        let expect_fault = |change: &dyn Fn(&mut RouterSetup), words: &str| {
+            let error = fault(change);
+            assert!(error.contains(words), "{error}");
         };
-        says(&|s| s.interfaces[0].parent = None, "interface x: a VLAN has both");
-        says(&|s| s.interfaces[0].vlan = Some(4095), "1 to 4094");
-        says(&|s| s.interfaces[0].vlan = Some(4094), "`x` is VLAN 4094 of `r0` already");
-        says(&|s| s.interfaces[0].parent = Some("z".into()), "no interface `z`");
-        says(&|s| s.interfaces[0].parent = Some("y".into()), "is a VLAN itself");
-        says(&|s| s.interfaces[1].port = PortKind::Xsk, "write port = \"packet\" at `r0`");
-        says(&|s| s.interfaces[2].trace = Some("f".into()), "write it at `r0`");
-        says(&|s| s.circuits.push("c".into()), "circuits have no VLANs");
+        expect_fault(&|s| s.interfaces[0].parent = None, "interface x: a VLAN has both");
+        expect_fault(&|s| s.interfaces[0].vlan = Some(4095), "1 to 4094");
+        expect_fault(&|s| s.interfaces[0].vlan = Some(4094), "`x` is VLAN 4094 of `r0` already");
+        expect_fault(&|s| s.interfaces[0].parent = Some("z".into()), "no interface `z`");
+        expect_fault(&|s| s.interfaces[0].parent = Some("y".into()), "is a VLAN itself");
+        expect_fault(&|s| s.interfaces[1].port = PortKind::Xsk, "write port = \"packet\" at `r0`");
+        expect_fault(&|s| s.interfaces[2].trace = Some("f".into()), "write it at `r0`");
+        expect_fault(&|s| s.circuits.push("c".into()), "circuits have no VLANs");
     }
 }

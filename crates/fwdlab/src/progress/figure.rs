@@ -1,4 +1,4 @@
-//! The result of a run: the number that a report has, and one line.
+//! The result of a run: the number that a report shows for it, and one line.
 
 use fwdlab_model::plan::RunMetric;
 use fwdlab_model::units::format_pps;
@@ -30,8 +30,8 @@ pub(crate) fn figure(plan: &Plan, record: &RunRecord) -> String {
     })
 }
 
-/// The counted rate, and the corrected one if other work had so much of the device's CPU that it is
-/// another number.
+/// The counted rate, and the corrected rate if other work took so much of the device's CPU that the
+/// two differ.
 fn with_corrected(plan: &Plan, record: &RunRecord, counted_pps: f64) -> String {
     let counted = format_pps(counted_pps);
     match value(plan, record).filter(|_| plan.metric() == RunMetric::Corrected) {

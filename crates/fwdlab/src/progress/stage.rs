@@ -1,12 +1,12 @@
-//! Progress of one thing after the other, such as the boots of guests.
+//! Progress of consecutive stages, such as the boots of guests.
 
 use super::{TIME, bar, is_dumb, joined, passing};
 use crate::terminal::{self, cut};
 use indicatif::ProgressBar;
 use std::io::IsTerminal;
 
-/// One thing after the other, such as a guest's boot: on a terminal a line with what is being
-/// done and for how long, elsewhere a line for each as it begins.
+/// Consecutive stages, such as a guest's boot: on a terminal one line with the current stage and
+/// its elapsed time, elsewhere one line for each as it begins.
 pub(crate) struct Stage {
     bar: Option<ProgressBar>,
     what: String,
@@ -23,7 +23,7 @@ impl Stage {
         Stage { bar, what: String::new() }
     }
 
-    /// Something begins.
+    /// A stage begins.
     pub(crate) fn begin(&mut self, what: &str) {
         self.what = what.to_owned();
         match &self.bar {

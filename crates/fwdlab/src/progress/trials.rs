@@ -1,4 +1,4 @@
-//! Trials of a search: one line that is rewritten on a terminal, elsewhere few lines.
+//! Trials of a search: one line that is rewritten on a terminal, elsewhere a few lines.
 
 use super::{bar, is_dumb};
 use crate::terminal::{self, cut};
@@ -7,11 +7,11 @@ use indicatif::ProgressBar;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-/// Time between two lines where lines stay.
+/// Time between two lines if lines are not rewritten.
 const BETWEEN: Duration = Duration::from_secs(30);
 
-/// Decides which trials get a line where lines stay: one every half minute, and the first invalid
-/// one with its reason.
+/// Decides which trials get a line if lines are not rewritten: one every half minute, and the first
+/// invalid one with its reason.
 pub(super) struct Pace {
     last: Instant,
     has_invalid: bool,
@@ -34,7 +34,7 @@ impl Pace {
     }
 }
 
-/// Trials of a search that no run contains.
+/// Trials of a search outside any run.
 pub(crate) struct Trials {
     shown: Shown,
 }
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pace_lets_the_first_invalid_trial_through() {
+    fn pace_shows_the_first_invalid_trial() {
         let invalid = TrialReport { invalid: Some("busy".into()), ..TrialReport::default() };
         let mut pace = Pace::new();
         assert!(!pace.is_due(&TrialReport::default()));

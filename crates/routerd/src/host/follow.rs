@@ -1,9 +1,10 @@
-//! Following the kernel: its routes, and the carriers of its links.
+//! Follows the kernel: its routes, and the carriers of its links.
 //!
-//! What is told is applied as it comes. When some of it was lost, when it doesn't say what the
-//! kernel has now, or when the kernel has changed routes without telling (as it removes those of
-//! IPv4 whose address or next hop goes, and leaves out and takes back next hops of a link that
-//! loses its carrier or gets it back), all routes are asked for, and what is different is applied.
+//! Notifications are applied as they arrive. All routes are queried, and the differences applied,
+//! if notifications were lost, if they do not determine the kernel's state, or if the kernel may
+//! have changed routes silently: it sends no notification when it removes IPv4 routes whose address
+//! or next hop disappears, nor when it leaves out and takes back next hops of a link that loses its
+//! carrier or regains it.
 
 use super::Sockets;
 use crate::routing::Routing;
@@ -16,17 +17,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Longest wait: until the order to end is seen.
+/// Longest wait, after which the order to end is noticed.
 const LOOK: Duration = Duration::from_millis(100);
-/// Events that come so close that it is worth while to gather them, and for how long.
+/// Number of events in close succession from which on they are gathered, and for how long.
 const MANY: usize = 64;
 const GATHER: Duration = Duration::from_millis(5);
-/// Time after which routes are asked for that may have gone in silence, so that all that goes
-/// together is asked for once. Asking takes no more than a fourth of the time.
+/// Delay before routes are queried that may have disappeared silently, so that simultaneous changes
+/// cost one query. Queries take at most a fourth of the time.
 const DELAY: Duration = Duration::from_millis(50);
 
-/// Time for which the carrier of a host device is away at least when its link was deleted: the
-/// kernel looks after carriers once a second, and keeps the MACs that it knew until it has.
+/// Minimum time without a carrier for a host device whose link was deleted: the kernel checks
+/// carriers once a second, and keeps known MACs until then.
 const AWAY: Duration = Duration::from_millis(1200);
 
 pub(super) struct Follower {
@@ -35,19 +36,18 @@ pub(super) struct Follower {
     carriers: HashMap<String, Vec<Carrier>>,
     /// Names of the interfaces by number.
     names: HashMap<u32, String>,
-    /// Until when links that were deleted have no carrier, and whether they are to have one
-    /// then.
+    /// Time until which deleted links have no carrier, and whether they get one then.
     away: HashMap<String, (Instant, bool)>,
     routing: Arc<Mutex<Routing>>,
     stop: Arc<AtomicBool>,
     trouble: Arc<Mutex<Option<String>>>,
     follows_routes: bool,
-    /// Whether the host's links are up, and have a carrier.
+    /// True if a link of the host is up, and if it has a carrier.
     links: HashMap<u32, (bool, bool)>,
-    /// When all routes are asked for.
+    /// Time at which all routes are queried.
     due: Option<Instant>,
-    /// How long that took last.
-    took: Duration,
+    /// Duration of the last query of all routes.
+    query_time: Duration,
 }
 
 impl Follower {
@@ -73,27 +73,27 @@ impl Follower {
             follows_routes: false,
             links: HashMap::new(),
             due: None,
-            took: Duration::ZERO,
+            query_time: Duration::ZERO,
         }
     }
 
-    /// Takes over what there is.
+    /// Takes over the present links and routes.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Errors of the kernel.
     pub(super) fn begin(&mut self, kernel: KernelRoutes, routes: bool) -> anyhow::Result<()> {
         self.follows_routes = routes;
         for event in self.sockets.link_questions.links()? {
-            self.hear_of_link(event);
+            self.apply_link(event);
         }
         if routes {
             self.locked().follow(kernel).map_err(anyhow::Error::msg)?;
-            self.ask()?;
+            self.query()?;
         }
         Ok(())
     }
 
-    /// Follows until it is to end.
+    /// Follows the kernel until the order to end.
     pub(super) fn run(mut self) {
         while !self.stop.load(Ordering::Relaxed) {
             let done = self.round();
@@ -103,7 +103,7 @@ impl Follower {
                 *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
             }
             if failed {
-                // All is asked for once more.
+                // Query all routes once more.
                 self.due = Some(Instant::now() + Duration::from_secs(1));
                 thread::sleep(LOOK);
             }
@@ -116,36 +116,36 @@ impl Follower {
         wait_for(&[events, links], left.unwrap_or(LOOK).min(LOOK))?;
         let links = self.sockets.links.pending()?;
         for event in links.events {
-            self.hear_of_link(event);
+            self.apply_link(event);
         }
         if links.is_lost {
             for event in self.sockets.link_questions.links()? {
-                self.hear_of_link(event);
+                self.apply_link(event);
             }
         }
         self.bring_back();
-        self.hear_of_routes()?;
+        self.apply_routes()?;
         if self.due.is_some_and(|due| due <= Instant::now()) {
-            self.ask()?;
+            self.query()?;
         }
         Ok(())
     }
 
-    fn hear_of_routes(&mut self) -> anyhow::Result<()> {
+    fn apply_routes(&mut self) -> anyhow::Result<()> {
         loop {
             let pending = self.sockets.events.pending()?;
             if !self.follows_routes {
                 return Ok(());
             }
             if self.may_have_changed_more(&pending) {
-                self.ask_soon();
+                self.query_soon();
             }
             if pending.events.is_empty() {
                 return Ok(());
             }
-            let heard = self.locked().hear(routes(&pending.events));
-            if !heard.map_err(anyhow::Error::msg)? {
-                self.ask_soon();
+            let is_determined = self.locked().hear(routes(&pending.events));
+            if !is_determined.map_err(anyhow::Error::msg)? {
+                self.query_soon();
             }
             if pending.events.len() < MANY {
                 return Ok(());
@@ -154,7 +154,7 @@ impl Follower {
         }
     }
 
-    /// True when the kernel may have changed routes with this that it doesn't tell.
+    /// True if the kernel may have changed routes without a notification.
     fn may_have_changed_more(&mut self, pending: &Pending) -> bool {
         if pending.is_lost {
             self.links.clear();
@@ -167,7 +167,7 @@ impl Follower {
                     self.links.remove(index);
                     true
                 }
-                // Next hops go with a link's carrier, and come back with it.
+                // Next hops disappear with a link's carrier, and come back with it.
                 Event::Link(LinkState { index, is_up, has_carrier, .. }) => {
                     let now = (*is_up, *has_carrier);
                     self.links.insert(*index, now) != Some(now)
@@ -178,16 +178,17 @@ impl Follower {
         has
     }
 
-    fn ask_soon(&mut self) {
-        let delay = DELAY.max(3 * self.took);
+    fn query_soon(&mut self) {
+        let delay = DELAY.max(3 * self.query_time);
         self.due = self.due.or(Some(Instant::now() + delay));
     }
 
-    /// Asks for all routes.
-    fn ask(&mut self) -> anyhow::Result<()> {
+    /// Queries all routes.
+    fn query(&mut self) -> anyhow::Result<()> {
         self.due = None;
         let begin = Instant::now();
-        // What was told before is older than the answer; what is told meanwhile is heard after.
+        // Pending notifications are older than the answer; those that arrive during the query are
+        // applied after it.
         loop {
             let before = self.sockets.events.pending()?;
             self.may_have_changed_more(&before);
@@ -196,13 +197,13 @@ impl Follower {
             }
         }
         let all = self.sockets.questions.routes()?;
-        let anew = self.locked().begin_anew(routes(&all));
-        self.took = begin.elapsed();
-        anew.map_err(anyhow::Error::msg)
+        let result = self.locked().begin_anew(routes(&all));
+        self.query_time = begin.elapsed();
+        result.map_err(anyhow::Error::msg)
     }
 
-    /// An interface's carrier is its host device's.
-    fn hear_of_link(&mut self, event: Event) {
+    /// Sets an interface's carrier to the carrier of its host device.
+    fn apply_link(&mut self, event: Event) {
         match event {
             Event::Link(LinkState { index, name, is_up, has_carrier }) => {
                 if let Some(carriers) = self.carriers.get(&name) {
@@ -223,7 +224,7 @@ impl Follower {
         }
     }
 
-    /// Links that were deleted, and have been away for long enough.
+    /// Restores the carriers of links that were deleted long enough ago.
     fn bring_back(&mut self) {
         let now = Instant::now();
         let carriers = &self.carriers;
@@ -241,7 +242,7 @@ impl Follower {
     }
 }
 
-/// A device that somebody has deleted has no carrier.
+/// Sets the carriers; a deleted device has none.
 fn set_all(carriers: &[Carrier], is_there: bool) {
     for carrier in carriers {
         let _ = carrier.set(is_there);

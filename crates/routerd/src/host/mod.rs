@@ -1,4 +1,4 @@
-//! The kernel beside the router: a device for each interface, and its routes.
+//! The kernel that hosts the router: a device for each interface, and its routes.
 
 mod follow;
 
@@ -20,16 +20,16 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-/// Most bytes of a device's name.
+/// Maximum length of a device's name in bytes.
 const NAME_MAX: usize = 15;
-/// Most interfaces and devices together: each has a number of its own.
+/// Maximum number of interfaces and devices together: each has its own number.
 const PORTS_MAX: usize = 255;
 
-/// The devices of an interface each, and the sockets to follow the kernel with.
+/// The device of each interface, and the sockets that follow the kernel.
 pub(super) struct Host {
     /// By worker.
     pub(super) ports: Vec<Vec<Box<dyn Port>>>,
-    /// What whoever started the router should know.
+    /// Notes for the user.
     pub(super) notes: Vec<String>,
     carriers: Vec<(String, Carrier)>,
     sockets: Sockets,
@@ -38,26 +38,26 @@ pub(super) struct Host {
     setup: HostSetup,
 }
 
-/// Sockets of netlink.
+/// Netlink sockets.
 struct Sockets {
-    /// Hears of routes, where the devices are.
+    /// Receives route notifications, in the namespace of the devices.
     events: Netlink,
-    /// Asks for all of them.
+    /// Queries all routes.
     questions: Netlink,
-    /// Hears of links, where the interfaces are.
+    /// Receives link notifications, in the namespace of the interfaces.
     links: Netlink,
-    /// Asks for all of them.
+    /// Queries all links.
     link_questions: Netlink,
 }
 
-/// True of interfaces that have a host device.
+/// True for interfaces that have a host device.
 fn has_device(setup: &RouterSetup, at: usize) -> bool {
     let carrier = setup.interfaces.get(at).map(|written| vlans::carrier(setup, written));
     let is_device = carrier.is_some_and(|written| written.port != PortKind::Pcap);
     setup.host.is_some() && setup.circuits.is_empty() && is_device
 }
 
-/// The host's port of each interface: their numbers follow those of the interfaces.
+/// The host's port of each interface: their numbers follow the interfaces' numbers.
 pub(super) fn ports(setup: &RouterSetup) -> Vec<Option<u8>> {
     let count = setup.interfaces.len();
     let mut next = count;
@@ -70,10 +70,10 @@ pub(super) fn ports(setup: &RouterSetup) -> Vec<Option<u8>> {
     (0..count).map(one).collect()
 }
 
-/// Name of the device beside each interface.
+/// Name of each interface's host device.
 ///
 /// # Errors
-/// The user's mistakes.
+/// User errors.
 pub(super) fn names(setup: &RouterSetup) -> anyhow::Result<Vec<Option<String>>> {
     let Some(host) = &setup.host else {
         if let Some(written) = setup.interfaces.iter().find(|i| i.host_device.is_some()) {
@@ -122,10 +122,10 @@ pub(super) fn names(setup: &RouterSetup) -> anyhow::Result<Vec<Option<String>>> 
     Ok(names)
 }
 
-/// Makes the devices, if there are to be any, and opens the sockets.
+/// Creates the devices, if any, and opens the sockets.
 ///
 /// # Errors
-/// What is wrong with the set-up, or what the environment lacks.
+/// Errors of the set-up, and missing requirements of the environment.
 pub(super) fn open(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<Option<Host>> {
     let Some(host) = setup.host.clone() else { return Ok(None) };
     if !setup.circuits.is_empty() {
@@ -139,18 +139,18 @@ pub(super) fn open(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<
     let (links, link_questions) = (Netlink::open(Groups::Links)?, Netlink::open(Groups::None)?);
     let workers = setup.workers;
     let all = names(setup)?.into_iter().zip(interfaces).zip(&setup.interfaces);
-    let wanted = all.filter_map(|((name, named), written)| {
+    let desired = all.filter_map(|((name, named), written)| {
         Some(DesiredDevice::new(name?, named, written, host.namespace.clone()))
     });
-    let wanted: Vec<DesiredDevice> = wanted.collect();
+    let desired: Vec<DesiredDevice> = desired.collect();
     let (events, questions, made) = space.run(move || {
-        // Before there is anything to be heard of.
+        // Open before there are notifications.
         let (events, questions) = (Netlink::open(Groups::Routes)?, Netlink::open(Groups::None)?);
-        let one = |wanted: DesiredDevice| {
-            let (device, notes) = wanted.make(workers)?;
-            anyhow::Ok((wanted.of, device, notes))
+        let one = |desired: DesiredDevice| {
+            let (device, notes) = desired.make(workers)?;
+            anyhow::Ok((desired.of, device, notes))
         };
-        Ok((events, questions, wanted.into_iter().map(one).collect::<anyhow::Result<Vec<_>>>()))
+        Ok((events, questions, desired.into_iter().map(one).collect::<anyhow::Result<Vec<_>>>()))
     })?;
     let numbers: Vec<u8> = ports(setup).into_iter().flatten().collect();
     let mut all = Host {
@@ -174,15 +174,15 @@ pub(super) fn open(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<
     Ok(Some(all))
 }
 
-/// A device that is to be made.
+/// A device to create.
 struct DesiredDevice {
-    /// The interface that it stands beside.
+    /// The interface to which it belongs.
     of: String,
     name: String,
-    /// Name of its namespace, if it has one of its own.
+    /// Name of its namespace, if it has its own.
     space: Option<String>,
     link: ([u8; 6], u16),
-    /// Addresses that were written, and those that were added to them.
+    /// Addresses of the set-up, and addresses added to them.
     own: Vec<(IpAddr, u8)>,
     added: Vec<(IpAddr, u8)>,
 }
@@ -195,7 +195,7 @@ impl DesiredDevice {
         space: Option<String>,
     ) -> DesiredDevice {
         let Interface { mac, mtu, addresses } = &named.interface;
-        // Those that nobody wrote come last.
+        // Added addresses come last.
         let (own, added) = addresses.split_at(written.addresses.len().min(addresses.len()));
         DesiredDevice {
             of: named.name.clone(),
@@ -207,10 +207,10 @@ impl DesiredDevice {
         }
     }
 
-    /// Makes it. What the kernel refuses of what nobody wrote is a note.
+    /// Creates the device. If the kernel refuses an added address, that is a note.
     ///
     /// # Errors
-    /// What the kernel refuses of all else, with a next step.
+    /// Any other refusal of the kernel, with a next step.
     fn make(&self, workers: u16) -> anyhow::Result<(HostDevice, Vec<String>)> {
         let DesiredDevice { of, name, .. } = self;
         let what = |step: &str| format!("interface {of}: no host device `{name}`{step}");
@@ -273,7 +273,7 @@ impl Host {
     /// Puts the kernel's routes into the tables and follows them from then on.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Errors of the kernel.
     pub(super) fn follow(self, routing: &Arc<Mutex<Routing>>) -> anyhow::Result<Following> {
         let Host { carriers, sockets, indices, setup, .. } = self;
         let (stop, trouble) = (Arc::<AtomicBool>::default(), Arc::default());
@@ -287,7 +287,7 @@ impl Host {
 }
 
 impl Following {
-    /// What keeps it from following, if anything does.
+    /// The reason why it cannot follow, if any.
     pub(super) fn trouble(&self) -> Option<String> {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -297,7 +297,7 @@ impl Drop for Following {
     fn drop(&mut self) {
         self.stop.store(true, std::sync::atomic::Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // It has nothing to tell that isn't told.
+            // The thread has already reported its errors.
             let _ = thread.join();
         }
     }
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn interfaces_and_devices_together_have_numbers() {
+    fn interfaces_and_devices_share_the_port_numbers() {
         for (interfaces, files) in [(127, 0), (128, 1), (200, 145)] {
             let setup = setup(interfaces, files);
             assert_eq!(names(&setup).expect("few enough").len(), interfaces);
@@ -330,12 +330,12 @@ mod tests {
             assert_eq!(last, Some(2 * interfaces - files - 1));
         }
         let error = names(&setup(128, 0)).expect_err("one too many").to_string();
-        let said = "128 [[interface]], of which 128 have a device of the [host]";
-        assert!(error.contains(said) && error.contains("at most 127"), "{error}");
+        let expected = "128 [[interface]], of which 128 have a device of the [host]";
+        assert!(error.contains(expected) && error.contains("at most 127"), "{error}");
     }
 
     #[test]
-    fn what_keeps_a_device_from_being_made_has_a_next_step() {
+    fn device_errors_have_a_next_step() {
         let named = Named {
             name: "r0".into(),
             interface: Interface {
@@ -348,9 +348,9 @@ mod tests {
         };
         let written =
             InterfaceSetup { addresses: vec!["192.0.2.1/24".into()], ..InterfaceSetup::default() };
-        let wanted = DesiredDevice::new("up".into(), &named, &written, Some("routing".into()));
-        assert_eq!((wanted.own.len(), wanted.added.len()), (1, 1));
-        let step = |errno: Errno| wanted.next_step(&NetioError::system("making", errno));
+        let desired = DesiredDevice::new("up".into(), &named, &written, Some("routing".into()));
+        assert_eq!((desired.own.len(), desired.added.len()), (1, 1));
+        let step = |errno: Errno| desired.next_step(&NetioError::system("making", errno));
         assert!(step(Errno::BUSY).contains("another `host_device`, or ip -n routing link del up"));
         assert!(step(Errno::NOENT).ends_with("modprobe tun"));
         assert!(step(Errno::PERM).contains("CAP_NET_ADMIN"));
