@@ -1,6 +1,6 @@
-//! Executes the runs that a store lacks, and commits each at once.
+//! Executes the missing runs of a store and commits each one immediately.
 //!
-//! Which runs, and what is done with them, is the business of the commands.
+//! The commands choose the runs and use the results.
 
 mod keeping;
 
@@ -34,38 +34,37 @@ use std::time::Duration;
 pub(crate) struct Session<'a> {
     /// The plan.
     pub(crate) plan: &'a Plan,
-    /// The experiment file's directory: files that it names lie there.
+    /// The experiment file's directory, to which the files that it names are relative.
     pub(crate) directory: PathBuf,
-    /// Measure ceilings that are not yet known.
+    /// Measure unknown ceilings.
     pub(crate) calibrates: bool,
     /// Print errors only.
     pub(crate) quiet: bool,
     /// The command that resumes the experiment after an interruption.
     pub(crate) resume: String,
-    /// How many runs there are in all, in words: a number, or at most how many.
+    /// Total number of runs as text: a number, or a maximum.
     pub(crate) runs: String,
-    /// The name of the bed that is measured on, instead of the one that the plan has for it.
+    /// Name of the bed, instead of the plan's.
     pub(crate) bed: Option<String>,
     /// Revision of the software under test, if the user gave one.
     pub(crate) revision: Option<String>,
-    /// True to take the profile runs that the plan wants and the store lacks.
+    /// Take the plan's profile runs that the store does not contain.
     pub(crate) takes_profiles: bool,
-    /// Time to wait for hosts that another controller has.
+    /// Time to wait for hosts that another controller holds.
     pub(crate) wait: Duration,
 }
 
-/// Which run comes next, and who is told of it.
+/// Chooses the next run; notified of each result.
 pub(crate) trait RunSource {
-    /// The index of the next run in the plan; none when there is nothing more to measure.
+    /// The index of the next run in the plan; `None` if there is nothing more to measure.
     fn next(&mut self) -> Option<u32>;
     /// A run was measured and is stored.
     fn took(&mut self, run: &RunRecord);
-    /// A variant can't be measured.
+    /// A variant cannot be measured.
     fn gave_up(&mut self, given_up: &GivenUp);
 }
 
-/// The runs that are wanted in the order of the plan, until a rule says that no further block
-/// is needed.
+/// The requested runs in the order of the plan, until a rule needs no further block.
 struct Planned<'a> {
     plan: &'a Plan,
     runs: std::slice::Iter<'a, PlannedRun>,
@@ -111,7 +110,7 @@ impl RunSource for Planned<'_> {
     }
 }
 
-/// A variant that could not be measured in this invocation; it is tried again in the next.
+/// A variant that could not be measured in this invocation; the next one tries it again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct GivenUp {
     /// Its index in the plan.
@@ -120,11 +119,11 @@ pub(crate) struct GivenUp {
     pub(crate) why: String,
 }
 
-/// Opens the store in the directory `out`, which is made when there is none.
-/// With `fresh` an old one is set aside; what was said about it is returned.
+/// Opens the store in the directory `out`, creating it if needed. With `fresh`, sets an old store
+/// aside and returns a message about it.
 ///
 /// # Errors
-/// When `out` is no directory, or the store can't be opened.
+/// Fails if `out` is not a directory, or if the store cannot be opened.
 pub(crate) fn open_store(out: &Path, fresh: bool) -> Result<(Store, Option<String>)> {
     if out.exists() && !out.is_dir() {
         let why = format!("{} is not a directory; give another one with --out", out.display());
@@ -132,18 +131,18 @@ pub(crate) fn open_store(out: &Path, fresh: bool) -> Result<(Store, Option<Strin
     }
     let path = out.join(STORE);
     let aside = if fresh && path.exists() { Some(store::set_aside(&path)?) } else { None };
-    let said = aside.map(|aside| format!("the old store is kept as {}", aside.display()));
-    Ok((Store::open(&path)?, said))
+    let message = aside.map(|aside| format!("the old store is kept as {}", aside.display()));
+    Ok((Store::open(&path)?, message))
 }
 
 impl Session<'_> {
-    /// Opens the testbed and carries out `runs` (indices into the plan, in its
-    /// order), then the profiles. `watch` is told of every run and asked before each
-    /// block whether it is needed. Returns the variants that were given up: their runs are still
-    /// lacking, the others' are stored.
+    /// Opens the testbed and executes `runs` (indices into the plan, in its order), then the
+    /// profiles. `watch` receives every run and decides before each block whether it is needed.
+    /// Returns the variants that were given up: their runs are still missing, the others' are
+    /// stored.
     ///
     /// # Errors
-    /// Errors of the testbed, a store that can't be written, an interruption.
+    /// Errors of the testbed, a store that cannot be written, an interruption.
     pub(crate) fn measure(
         &self,
         store: &mut Store,
@@ -153,10 +152,10 @@ impl Session<'_> {
         self.follow(store, &mut Planned::new(self.plan, runs, watch))
     }
 
-    /// The same for the runs that `course` asks for, one after the other.
+    /// As [`Session::measure`], for the runs that `course` selects, one after the other.
     ///
     /// # Errors
-    /// As those of [`Session::measure`].
+    /// As [`Session::measure`].
     pub(crate) fn follow(
         &self,
         store: &mut Store,
@@ -170,8 +169,8 @@ impl Session<'_> {
         let done = store.recorded_runs()?.len();
         let guess_ns = plan.estimate().run_ns;
         // A store in memory has no directory.
-        let beside = store.path().parent().filter(|_| store.path().is_file());
-        let events = beside.map_or_else(Events::none, Events::create);
+        let directory = store.path().parent().filter(|_| store.path().is_file());
+        let events = directory.map_or_else(Events::none, Events::create);
         let mut progress = Progress::new(plan, &stop, done, guess_ns, self.quiet, events);
         let mut given_up = Vec::new();
         let result = self.calibrate(store, &mut testbed, &mut progress).and_then(|()| {
@@ -183,8 +182,8 @@ impl Session<'_> {
             terminal::warn(&error.to_string());
         }
         match result {
-            // Ctrl-C reaches the programs that the testbed runs as well, so that
-            // their failing may be seen before our own flag.
+            // Ctrl-C also reaches the programs of the testbed, so that their failure may be noticed
+            // before our own flag.
             Err(_) if stop.requested() => {
                 Err(CliError::Interrupted(self.interruption(store)?).into())
             }
@@ -223,15 +222,15 @@ impl Session<'_> {
         ))
     }
 
-    /// The bed that is measured on: the one that was named, else the laboratory's file; none
-    /// without one.
+    /// The bed of the measurement: the given name, or else the name of the lab file; `None` without
+    /// a laboratory.
     fn bed(&self) -> Option<String> {
         let laboratory = || Path::new(self.plan.base.testbed.lab.as_deref()?).file_stem();
         let of_plan = || Some(laboratory()?.to_string_lossy().into_owned());
         self.bed.clone().or_else(of_plan)
     }
 
-    /// Opens the testbed; where another controller has a host, once it is free.
+    /// Opens the testbed; waits for hosts that another controller holds.
     fn open_testbed(&self, stop: &Stop) -> Result<Runner> {
         let (privilege, paths) = ground(self.plan, &self.directory)?;
         let paths = Paths { stop: stop.shared(), ..paths };
@@ -242,7 +241,7 @@ impl Session<'_> {
             || Runner::open(self.plan, &privilege, &paths),
         );
         match opened {
-            // Ctrl-C reaches the programs that ask the hosts, too.
+            // Ctrl-C also reaches the programs that query the hosts.
             Err(_) if stop.requested() => {
                 let what = format!("interrupted; begin again with\n  {}", self.resume);
                 Err(CliError::Interrupted(what).into())
@@ -251,7 +250,7 @@ impl Session<'_> {
         }
     }
 
-    /// Measures every ceiling that the plan needs and the store lacks.
+    /// Measures every ceiling that the plan needs and the store does not contain.
     fn calibrate(
         &self,
         store: &mut Store,
@@ -327,7 +326,7 @@ impl Session<'_> {
             progress.show_remarks(sampled.iter().flat_map(|sampled| &sampled.raw.remarks));
             course.took(&record);
         }
-        // The measured runs without samples are known now.
+        // From here on it is known which measured runs have no samples.
         for wanted in self.missing_profiles(store)? {
             self.profile(store, testbed, progress, wanted)?;
         }
@@ -350,11 +349,11 @@ impl Session<'_> {
         wanted: PendingProfile,
     ) -> Result<()> {
         let plan = self.plan;
-        let Some(asked) = &plan.profile else { return Ok(()) };
+        let Some(profile_plan) = &plan.profile else { return Ok(()) };
         let run = profiling::run_of(plan, wanted);
         let ceiling_pps = ceiling(&store.calibrations()?, testbed, self.settings_of(&run));
         progress.begin_profile(wanted.variant);
-        match testbed.profile(Task { plan, run: &run, ceiling_pps }, asked, progress) {
+        match testbed.profile(Task { plan, run: &run, ceiling_pps }, profile_plan, progress) {
             Ok((record, raw)) => {
                 let record = ProfileRecord { start: wanted.start, ..record };
                 profiling::store_profile(store, plan, &record, &raw)?;
@@ -370,7 +369,7 @@ impl Session<'_> {
         &self.plan.variants[run.variants[0]].settings
     }
 
-    /// Says something unless asked to be quiet.
+    /// Prints a note unless quiet.
     pub(crate) fn say(&self, text: &str) {
         if !self.quiet {
             terminal::note(text);
@@ -378,10 +377,9 @@ impl Session<'_> {
     }
 }
 
-/// The rights and the directories that the plan's testbed is opened with.
+/// The privileges and directories with which the plan's testbed is opened.
 fn ground(plan: &Plan, directory: &Path) -> Result<(Privilege, Paths)> {
-    // A simulation needs no rights, no lock and no journal; nor do packets that
-    // stay in memory.
+    // A simulation needs no privileges, lock or journal; neither do packets that stay in memory.
     let (paths, privilege) = match plan.base.testbed.kind {
         TestbedKind::Sim | TestbedKind::Archive => (
             state_dir::nowhere()?,
@@ -398,7 +396,7 @@ fn ground(plan: &Plan, directory: &Path) -> Result<(Privilege, Paths)> {
             Paths { cache: state_dir::cache()?, ..state_dir::nowhere()? },
             Privilege::None { why: "not asked for, since a machine of QEMU needs none".into() },
         ),
-        // The paths first: in a user namespace they can't be told any more.
+        // The paths first: in a user namespace they can no longer be determined.
         TestbedKind::Auto | TestbedKind::Netns | TestbedKind::Ssh => {
             (state_dir::paths()?, Privilege::obtain())
         }
@@ -406,8 +404,8 @@ fn ground(plan: &Plan, directory: &Path) -> Result<(Privilege, Paths)> {
     Ok((privilege, Paths { experiment: directory.to_owned(), ..paths }))
 }
 
-/// What sender and receiver reach without a DUT under these settings, in packets
-/// per second, if it was measured.
+/// Rate that sender and receiver reach without a DUT under these settings, in packets per second;
+/// `None` if it was not measured.
 fn ceiling(stored: &[Calibration], testbed: &Runner, settings: &Settings) -> Option<f64> {
     let key = testbed.calibration_key(settings);
     let traffic = &settings.traffic;
@@ -431,9 +429,9 @@ fn description(choice: &Choice, width: usize) -> String {
 mod tests {
     use super::*;
 
-    /// Whoever measures in a laboratory, a pilot or the whole, measures on one bed: its own.
+    /// Pilots and complete experiments in a laboratory run on one bed: its own.
     #[test]
-    fn the_bed_of_a_laboratory_is_its_name_unless_another_is_given() {
+    fn bed_is_the_lab_file_name_unless_given() {
         let (mut plan, text) = crate::selftest::live::plan(TestbedKind::Sim).unwrap();
         plan.base.testbed.lab = Some("racks/rack7.toml".into());
         let mut store = Store::memory().unwrap();

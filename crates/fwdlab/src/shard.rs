@@ -1,8 +1,8 @@
-//! A share of an experiment: every nth block of its plan, measured by a process of its own into
-//! a store of its own. `fwdlab merge` makes one store of all shares.
+//! A share of an experiment: every nth block of its plan, measured by its own process into its own
+//! store. `fwdlab merge` combines the stores of all shares.
 //!
-//! Shares are blocks taken in turn, so that each of them is spread over the whole plan, and a
-//! share that is never measured leaves no gap at its end.
+//! Shares take blocks in turn, so that each of them is spread over the whole plan, and a share that
+//! is never measured leaves no gap at its end.
 
 use crate::error::CliError;
 use crate::session;
@@ -18,20 +18,20 @@ use std::str::FromStr;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Directory of shares in that of their experiment. What looks for stores in a tree passes it
-/// by, as its name begins with a dot: parts are no experiments.
+/// Directory of the shares within the experiment's directory. Searches for stores in a tree skip
+/// it, as its name begins with a dot: parts are not experiments.
 pub(crate) const SHARES: &str = ".shares";
-/// Most shares of an experiment; as many as there may be blocks.
+/// Maximum number of shares of an experiment, which is the maximum number of blocks.
 pub(crate) const MOST: u32 = 10_000;
-/// Between two looks at whether another process is done with a share.
+/// Polling interval while another process measures a share.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Which part of how many.
+/// A share of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share {
     /// Its number, from 1.
     pub(crate) number: u32,
-    /// How many there are.
+    /// Number of shares.
     pub(crate) of: u32,
 }
 
@@ -56,38 +56,38 @@ impl fmt::Display for Share {
 }
 
 impl Share {
-    /// True when the block is part of it.
+    /// True if the block is part of it.
     pub(crate) fn holds(self, block: u32) -> bool {
         block % self.of == self.number - 1
     }
 
-    /// The runs of it among these.
+    /// Its runs among `runs`.
     pub(crate) fn part_of(self, plan: &Plan, runs: &[u32]) -> Vec<u32> {
         let is_in = |run: &u32| self.holds(plan.runs[*run as usize].block);
         runs.iter().copied().filter(is_in).collect()
     }
 
-    /// How many runs of the plan are in it.
+    /// Number of runs of the plan in it.
     pub(crate) fn runs(self, plan: &Plan) -> usize {
         plan.runs.iter().filter(|run| self.holds(run.block)).count()
     }
 
-    /// Its directory in that of the experiment. One of another division has another.
+    /// Its directory within the experiment's. Shares of another division have other directories.
     pub(crate) fn directory(self, out: &Path) -> PathBuf {
         out.join(SHARES).join(format!("{:05}-of-{:05}", self.number, self.of))
     }
 
-    /// The share that has this name as its directory's.
+    /// The share with this directory name.
     fn named(directory: &str) -> Option<Share> {
         let (number, of) = directory.split_once("-of-")?;
         Some(Share { number: number.parse().ok()?, of: of.parse().ok()? })
     }
 
-    /// Refuses to go beside shares of another division in the experiment's directory `out`: runs
-    /// would be measured twice, and others never.
+    /// Refuses to join shares of another division in the experiment's directory `out`: runs would
+    /// be measured twice, and others never.
     ///
     /// # Errors
-    /// Names both.
+    /// Names both shares.
     pub(crate) fn fits(self, out: &Path) -> Result<()> {
         let shares = out.join(SHARES);
         let entries = fs::read_dir(&shares).into_iter().flatten().flatten();
@@ -105,18 +105,19 @@ impl Share {
         Err(CliError::Mistake(why).into())
     }
 
-    /// Opens its store in the experiment's directory `out`. While another process measures the
-    /// same share (a job that its queue believes lost, say) it waits: what that one stores needs
-    /// not be measured again.
+    /// Opens its store in the experiment's directory `out`. Waits while another process measures
+    /// the same share (for example a job that its queue believes lost), whose stored runs need not
+    /// be measured again.
     ///
     /// # Errors
-    /// When the store can't be opened, or others are of another division; an interruption.
+    /// Fails if the store cannot be opened, if other shares are of another division, or on an
+    /// interruption.
     pub(crate) fn open(self, out: &Path) -> Result<Store> {
         self.fits(out)?;
         let directory = self.directory(out);
-        // A signal that comes from here on is not forgotten: whoever listens later hears it.
+        // A signal from here on is not forgotten: a later listener receives it.
         let stop = Stop::on_signals().context("listening to signals")?;
-        let mut is_told = false;
+        let mut is_reported = false;
         loop {
             let locked = match session::open_store(&directory, false) {
                 Ok((store, _)) => return Ok(store),
@@ -125,7 +126,7 @@ impl Share {
             let Some(StoreError::Locked { .. }) = locked.downcast_ref::<StoreError>() else {
                 return Err(locked);
             };
-            if !std::mem::replace(&mut is_told, true) {
+            if !std::mem::replace(&mut is_reported, true) {
                 terminal::note(&format!("{self} waits: {locked}"));
             }
             if stop.requested() {
@@ -137,10 +138,10 @@ impl Share {
     }
 }
 
-/// Refuses a plan whose blocks can't be measured apart.
+/// Refuses a plan whose blocks cannot be measured separately.
 ///
 /// # Errors
-/// The reason, with the way out.
+/// The reason, with a next step.
 pub(crate) fn check(plan: &Plan) -> Result<()> {
     if plan.design.stop.is_some() {
         let why = format!(
@@ -154,10 +155,10 @@ pub(crate) fn check(plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// The name of a bed: fit for folders and columns.
+/// Parses the name of a bed, which must be fit for folders and columns.
 ///
 /// # Errors
-/// What it must be made of.
+/// The permitted characters.
 pub(crate) fn bed(name: &str) -> std::result::Result<String, String> {
     let is_fit = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
     if (1..=64).contains(&name.len()) && name.chars().all(is_fit) {
@@ -171,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_numbers_within_bounds() {
+    fn share_numbers_are_within_bounds() {
         assert_eq!("2/4".parse(), Ok(Share { number: 2, of: 4 }));
         for wrong in ["", "2", "0/4", "5/4", "1/0", "-1/2", "1/10001", "1/2/3", "a/b"] {
             assert!(wrong.parse::<Share>().is_err(), "{wrong}");
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_of_another_division_are_refused_by_name() {
+    fn share_of_another_division_is_refused_by_name() {
         let out = tempfile::tempdir().unwrap();
         let share = |number, of| Share { number, of };
         assert_ne!(share(1, 2).directory(out.path()), share(1, 4).directory(out.path()));
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn every_run_is_in_one_share() {
+    fn every_run_is_in_exactly_one_share() {
         let text = "version = 1\n[[factor]]\nname = \"queues\"\nlevels = [1, 2, 4]\n[design]\nblocks = 11\n";
         let plan = fwdlab_model::load("x.toml", text, &|_| Err("none".into())).unwrap();
         for of in [1, 2, 4, 11, 20] {
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_beds_are_fit_for_folders() {
+    fn bed_names_are_fit_for_folders() {
         assert_eq!(bed("rack-7.lab_2").as_deref(), Ok("rack-7.lab_2"));
         for wrong in ["", "a b", "a/b", "bett\u{e4}"] {
             assert!(bed(wrong).is_err(), "{wrong}");

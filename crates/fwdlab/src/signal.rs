@@ -1,5 +1,5 @@
-//! Ctrl-C and SIGTERM: the first ends the run in progress cleanly, a second one
-//! ends the program at once.
+//! Ctrl-C and SIGTERM: the first one ends the run in progress cleanly, a second one ends the
+//! program immediately.
 
 use crate::exit::Exit;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -9,21 +9,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Between two looks at whether a signal came.
+/// Polling interval for signals.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Whether the user asked to stop.
+/// Flag of the user's order to stop.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stop(Arc<AtomicBool>);
 
-/// The one of this process, from when somebody listens: whoever listens later hears of an earlier
-/// signal, too.
+/// The flag of this process, from the first listener on: later listeners also receive an earlier
+/// signal.
 static LISTENING: Mutex<Option<Stop>> = Mutex::new(None);
 
-/// Ends the program at the first signal, after `before`: for what has nothing to finish.
+/// Ends the program at the first signal, after `before`: for programs with nothing to finish.
 ///
 /// # Errors
-/// When the handlers can't be installed.
+/// Fails if the handlers cannot be installed.
 pub(crate) fn end_after(before: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let stop = Stop::on_signals()?;
     std::thread::spawn(move || {
@@ -36,22 +36,22 @@ pub(crate) fn end_after(before: impl FnOnce() + Send + 'static) -> io::Result<()
     Ok(())
 }
 
-/// Whether SIGHUP came: what was read is to be read anew.
+/// Flag of SIGHUP: the input is to be read again.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hangup(Arc<AtomicBool>);
 
 impl Hangup {
-    /// Listens from now on, in place of ending the program.
+    /// Listens from now on, instead of ending the program.
     ///
     /// # Errors
-    /// When the handler can't be installed.
+    /// Fails if the handler cannot be installed.
     pub(crate) fn on_signal() -> io::Result<Hangup> {
         let hangup = Hangup::default();
         flag::register(SIGHUP, hangup.0.clone())?;
         Ok(hangup)
     }
 
-    /// True once after each signal; several at once are one.
+    /// True once after each signal; simultaneous signals count once.
     pub(crate) fn take(&self) -> bool {
         self.0.swap(false, Ordering::Relaxed)
     }
@@ -61,7 +61,7 @@ impl Stop {
     /// Listens from now on.
     ///
     /// # Errors
-    /// When the handlers can't be installed.
+    /// Fails if the handlers cannot be installed.
     pub(crate) fn on_signals() -> io::Result<Stop> {
         let mut listening = LISTENING.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(stop) = &*listening {
@@ -69,7 +69,7 @@ impl Stop {
         }
         let stop = Stop::default();
         for signal in [SIGINT, SIGTERM] {
-            // In this order: the first signal finds the flag down, and raises it.
+            // In this order: the first signal finds the flag unset, and sets it.
             flag::register_conditional_shutdown(signal, Exit::Interrupted as i32, stop.0.clone())?;
             flag::register(signal, stop.0.clone())?;
         }
@@ -81,17 +81,17 @@ impl Stop {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// The same for threads that can't know this type.
+    /// The flag, for threads that cannot know this type.
     pub(crate) fn flag(&self) -> &AtomicBool {
         &self.0
     }
 
-    /// The same for what can't know this type and outlives the reference.
+    /// The flag, for code that cannot know this type and outlives the reference.
     pub(crate) fn shared(&self) -> Arc<AtomicBool> {
         self.0.clone()
     }
 
-    /// As a signal would.
+    /// Acts like a signal.
     #[cfg(test)]
     pub(crate) fn request(&self) {
         self.0.store(true, Ordering::Relaxed);
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_listens_later_hears_what_came_before() {
+    fn later_listener_shares_the_flag() {
         let (first, second) = (Stop::on_signals().unwrap(), Stop::on_signals().unwrap());
         assert!(Arc::ptr_eq(&first.0, &second.0));
     }

@@ -1,6 +1,6 @@
-//! State directory for lock and journal of testbeds: it outlives the process, and
-//! no other user may write to it, since the next process restores settings from
-//! the journal. What outlives a reboot of this machine, too, has another one.
+//! State directory for lock and journal of testbeds. It outlives the process. No other user may
+//! write to it, since the next process restores settings from the journal. State that outlives a
+//! reboot of this machine has another directory.
 
 use crate::error::CliError;
 use fwdlab_bench::testbed::Paths;
@@ -8,11 +8,11 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Finds the directory, and creates it if not root. Call it before entering a user
-/// namespace, in which `/run` is another one and every user is root.
+/// Finds the directory, and creates it if not root. Call it before entering a user namespace, in
+/// which `/run` is another directory and every user is root.
 ///
 /// # Errors
-/// When the directory can't be created, or belongs to another user.
+/// Fails if the directory cannot be created, or belongs to another user.
 pub(crate) fn paths() -> anyhow::Result<Paths> {
     let user = rustix::process::geteuid();
     if user.is_root() {
@@ -26,7 +26,7 @@ pub(crate) fn paths() -> anyhow::Result<Paths> {
     Ok(Paths { lasting, ..of_state(state)? })
 }
 
-/// The user's directory for what programs note for themselves; none without a home.
+/// The user's directory for state of programs; `None` without a home.
 fn kept_directory() -> Option<PathBuf> {
     let named = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty());
     let base = named("XDG_STATE_HOME").map(PathBuf::from);
@@ -34,10 +34,10 @@ fn kept_directory() -> Option<PathBuf> {
     base.map(|base| base.join("fwdlab"))
 }
 
-/// For testbeds that keep nothing on the machine.
+/// Paths of testbeds that keep nothing on the machine.
 ///
 /// # Errors
-/// When this program can't be found any more.
+/// Fails if the file of this program cannot be found.
 pub(crate) fn nowhere() -> anyhow::Result<Paths> {
     of_state(PathBuf::new())
 }
@@ -46,10 +46,11 @@ fn of_state(state: PathBuf) -> anyhow::Result<Paths> {
     Ok(Paths { state, program: program()?, ..Paths::default() })
 }
 
-/// Where what is made once is kept: unpacked packages and the compiled plugin.
+/// The cache directory: unpacked packages and the compiled plugin.
 ///
 /// # Errors
-/// When the user has no such place: it must be nobody else's, since QEMU loads the plugin.
+/// Fails if the user has no cache directory: no one else may write to it, since QEMU loads the
+/// plugin.
 pub(crate) fn cache() -> anyhow::Result<PathBuf> {
     let named = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty());
     let base = named("XDG_CACHE_HOME").map(PathBuf::from);
@@ -66,15 +67,15 @@ pub(crate) fn cache() -> anyhow::Result<PathBuf> {
     Ok(cache)
 }
 
-/// This program: it is started again as a router.
+/// This program, which is started again as a router.
 fn program() -> anyhow::Result<PathBuf> {
     Ok(std::env::current_exe().map_err(|error| {
         CliError::Environment(format!("this program's own file can't be found: {error}"))
     })?)
 }
 
-/// The first of the user's runtime directory, the directory for temporary files
-/// and `/tmp` that can still be reached in a user namespace of our own.
+/// The first of the user's runtime directory, the directory for temporary files and `/tmp` that is
+/// still reachable in our own user namespace.
 fn lasting_directory() -> PathBuf {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     runtime
@@ -107,7 +108,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn a_directory_of_others_is_refused() {
+    fn directory_of_another_user_is_refused() {
         let parent = tempfile::tempdir().unwrap();
         let user = rustix::process::geteuid().as_raw();
         let mine = parent.path().join("mine");

@@ -1,17 +1,17 @@
-//! Which of many experiments are meant: the same options wherever a directory of stores is read.
+//! Selects experiments: the same options wherever a directory of stores is read.
 
 use fwdlab_results::facts::Filter;
 
-/// What is selected of several experiments.
+/// The selection of experiments.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct FilterArguments {
-    /// Of several stores only those of a machine whose name holds this
+    /// Of several stores, only those of a machine whose name contains TEXT
     #[arg(long, value_name = "TEXT")]
     machine: Option<String>,
-    /// Only those of a network interface whose name holds this
+    /// Only those of a network interface whose name contains TEXT
     #[arg(long, value_name = "TEXT")]
     interface: Option<String>,
-    /// Only those of a topic (of fwdlab's own: the experiment's name) that holds this
+    /// Only those of a topic that contains TEXT (for fwdlab's own runs: the experiment's name)
     #[arg(long, value_name = "TEXT")]
     topic: Option<String>,
     /// Only those with this address family: inet (4) or inet6 (6)
@@ -23,7 +23,7 @@ pub(crate) struct FilterArguments {
 }
 
 impl FilterArguments {
-    /// The same for the library.
+    /// The filter of the library.
     pub(crate) fn filter(&self) -> Filter {
         Filter {
             machine: self.machine.clone(),

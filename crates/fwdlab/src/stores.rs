@@ -1,4 +1,4 @@
-//! The stores that a path stands for, one or all below a directory, and what they are in short.
+//! The stores of a path, one or all below a directory, and their catalogue.
 
 use crate::experiment::STORE;
 use fwdlab_results::catalogue::{Catalogue, Entry};
@@ -9,7 +9,7 @@ use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Name of the file of events beside a store ([`crate::serve`] follows it).
+/// Name of the event file next to a store ([`crate::serve`] follows it).
 pub(crate) const LIVE: &str = "live.jsonl";
 
 /// Wall clock, RFC 3339, UTC.
@@ -17,25 +17,24 @@ pub(crate) fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
 }
 
-/// The store that the user means: the file, or the one in the directory.
+/// The store at `path`: the file, or the one in the directory.
 pub(crate) fn store_at(path: &Path) -> PathBuf {
     if path.is_dir() { path.join(STORE) } else { path.to_path_buf() }
 }
 
-/// Title of a page over the stores below a directory, which it names also where that is `.`.
+/// Title of a page over the stores below a directory; names the directory even if it is `.`.
 pub(crate) fn title_of(directory: &Path) -> String {
     let absolute = fs::canonicalize(directory).unwrap_or_else(|_| directory.to_path_buf());
     let name = absolute.file_name().unwrap_or(absolute.as_os_str());
     format!("Experiments in {}", name.display())
 }
 
-/// The store that the user means, or those below a directory that holds none
-/// itself, sorted. A directory without any stands for the store that it lacks, so
-/// that opening it says what is wrong.
+/// The store at `path`, or the stores below a directory that contains none itself, sorted. For a
+/// directory without any, returns the missing store, so that opening it reports the error.
 pub(crate) fn stores_at(path: &Path) -> Vec<PathBuf> {
-    let own = store_at(path);
-    if !path.is_dir() || own.exists() {
-        return vec![own];
+    let direct = store_at(path);
+    if !path.is_dir() || direct.exists() {
+        return vec![direct];
     }
     let mut stores = Vec::new();
     let mut todo = vec![path.to_path_buf()];
@@ -52,16 +51,17 @@ pub(crate) fn stores_at(path: &Path) -> Vec<PathBuf> {
         }
     }
     stores.sort();
-    if stores.is_empty() { vec![own] } else { stores }
+    if stores.is_empty() { vec![direct] } else { stores }
 }
 
-/// What these stores are in short, those that `filter` admits and that hold every word.
+/// Catalogue of the stores that `filter` admits and that contain every word.
 pub(crate) fn catalogue(paths: &[PathBuf], root: &Path, filter: &Filter, words: &str) -> Catalogue {
     let read = in_parallel(paths, |path| Entry::of_store(path, root));
     Catalogue::of(read, filter, words)
 }
 
-/// What `work` makes of each item, in their order, on as many threads as there are CPUs.
+/// Applies `work` to each item, on as many threads as there are CPUs. Results are in the order of
+/// the items.
 pub(crate) fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let next = AtomicUsize::new(0);
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_stands_for_the_stores_below_it() {
+    fn stores_at_finds_the_stores_below_a_directory() {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path();
         assert_eq!(stores_at(root), [root.join(STORE)]);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_keep_the_order() {
+    fn in_parallel_keeps_the_order() {
         let items: Vec<usize> = (0..100).collect();
         assert_eq!(in_parallel(&items, |item| item * 2), (0..200).step_by(2).collect::<Vec<_>>());
         assert!(in_parallel(&[] as &[usize], |item| *item).is_empty());

@@ -9,24 +9,24 @@ use fwdlab_results::text::{self, Line, Tone};
 use std::io::{self, Write};
 use std::num::NonZeroU16;
 
-/// Works, better.
+/// Success, improvement.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 /// Warnings.
 pub(crate) const DOUBT: Style = AnsiColor::Yellow.on_default();
-/// Fails, worse.
+/// Failure, regression.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default();
 /// Headings.
 pub(crate) const HEADING: Style = Style::new().bold();
 
-/// Width of what is no terminal.
+/// Width if the output is not a terminal.
 const DEFAULT_WIDTH: usize = 80;
-/// Text is laid out for no less.
+/// Minimum width of the layout.
 const MIN_WIDTH: usize = 20;
 
-/// Colours or not.
+/// The use of colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Color {
-    /// On a terminal, unless the environment says otherwise.
+    /// On a terminal, unless the environment specifies otherwise.
     Auto,
     /// Always.
     Always,
@@ -49,7 +49,7 @@ impl Color {
 /// Prints results on standard output.
 ///
 /// # Errors
-/// When they can't be written; a broken pipe ends the program quietly.
+/// Fails if they cannot be written; a broken pipe ends the program quietly.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     let mut out = anstream::stdout().lock();
     out.write_all(text.as_bytes())?;
@@ -59,7 +59,7 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Prints a value for programs on standard output.
+/// Prints a machine-readable value on standard output.
 ///
 /// # Errors
 /// As [`print()`].
@@ -67,7 +67,7 @@ pub(crate) fn print_json(value: &serde_json::Value) -> io::Result<()> {
     print(&format!("{value:#}"))
 }
 
-/// Says something on standard error. That it can't be said stops nothing.
+/// Prints a note on standard error. A failure to print it is ignored.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{text}");
 }
@@ -77,7 +77,7 @@ pub(crate) fn warn(text: &str) {
     note(&format!("{}: {text}", styled("warning", DOUBT.bold())));
 }
 
-/// Says that something went wrong.
+/// Prints an error.
 pub(crate) fn error(text: &str) {
     note(&format!("{}: {text}", styled("error", BAD.bold())));
 }
@@ -87,7 +87,7 @@ pub(crate) fn styled(text: &str, style: Style) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// Lines of an answer, each in the style of what it means.
+/// Lines of an answer, each in the style of its tone.
 pub(crate) fn toned(lines: Vec<Line>) -> String {
     let style = |tone| match tone {
         Tone::Plain => None,
@@ -105,7 +105,7 @@ pub(crate) fn toned(lines: Vec<Line>) -> String {
         .collect()
 }
 
-/// Columns of standard output: what `COLUMNS` says, else the terminal, else 80.
+/// Columns of standard output: `COLUMNS` if set, else the terminal's, else 80.
 pub(crate) fn width() -> usize {
     width_or(terminal_size::terminal_size_of(io::stdout()))
 }
@@ -125,13 +125,13 @@ fn width_or(size: Option<(terminal_size::Width, terminal_size::Height)>) -> usiz
     width.max(MIN_WIDTH)
 }
 
-/// A paragraph as lines of at most `width` columns, those after the first
-/// indented; longer words stay whole. Styles take no room.
+/// A paragraph as lines of at most `width` columns, all but the first indented; longer words stay
+/// whole. Styles take no columns.
 pub(crate) fn wrap(paragraph: &str, width: usize, indent: &str) -> String {
     text::wrap(paragraph, width, indent).into_iter().map(|line| line + "\n").collect()
 }
 
-/// A duration for a person: `800 ms`, `1.2 s`, `45 s`, `3 min 5 s`, `2 h 10 min`.
+/// A human-readable duration: `800 ms`, `1.2 s`, `45 s`, `3 min 5 s`, `2 h 10 min`.
 pub(crate) fn duration(ns: u64) -> String {
     let seconds = ns as f64 / 1e9;
     let whole = seconds.round() as u64;
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_short() {
+    fn duration_is_short() {
         let shown = [0, 8e8 as u64, 1_200_000_000, 45_000_000_000, 185_000_000_000].map(duration);
         assert_eq!(shown, ["0 ms", "800 ms", "1.2 s", "45 s", "3 min 5 s"]);
         assert_eq!(duration(7_810_000_000_000), "2 h 10 min");

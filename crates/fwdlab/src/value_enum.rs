@@ -1,4 +1,4 @@
-//! Arguments that are one of a few names: those that the model's types have.
+//! Arguments that accept the names of a model type's values.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use fwdlab_packet::named::{Named, UnknownName};
@@ -17,8 +17,8 @@ pub(crate) fn some<T>(values: &[T]) -> impl TypedValueParser<Value = T> + use<T>
 where
     T: Named + FromStr<Err = UnknownName> + Send + Sync,
 {
-    let wanted = T::TABLE.iter().filter(|(value, ..)| values.contains(value));
-    parser(wanted.map(|&(_, name, doc)| possible(name, doc)).collect())
+    let offered = T::TABLE.iter().filter(|(value, ..)| values.contains(value));
+    parser(offered.map(|&(_, name, doc)| possible(name, doc)).collect())
 }
 
 fn parser<T>(values: Vec<PossibleValue>) -> impl TypedValueParser<Value = T> + use<T>
@@ -40,13 +40,13 @@ mod tests {
     use fwdlab_model::settings::TestbedKind;
 
     #[test]
-    fn help_is_the_first_sentence() {
+    fn value_help_is_the_first_sentence() {
         let value = possible("holm", " For decisions. Holm (1979) has it.");
         assert_eq!(value.get_help().map(ToString::to_string).as_deref(), Some("For decisions"));
     }
 
     #[test]
-    fn only_what_is_offered_is_taken() {
+    fn only_offered_values_are_accepted() {
         let command = clap::Command::new("x").arg(
             clap::Arg::new("kind").value_parser(some(&[TestbedKind::Netns, TestbedKind::Sim])),
         );

@@ -1,4 +1,5 @@
-//! Results that make the program fail (`--fail-on`), or that tell git of a commit (`--bisect`).
+//! Results that make the program fail (`--fail-on`), or that classify a commit for git
+//! (`--bisect`).
 
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -13,14 +14,15 @@ use fwdlab_results::stats::Verdict;
 pub(crate) enum FailOn {
     /// Any variant is significantly slower, unless the loss is certainly within the margin
     Worse,
-    /// The same for better or worse
+    /// Any variant is significantly slower or faster, unless the difference is certainly within the
+    /// margin
     Different,
     /// A variant is not shown to be equivalent to its baseline
     NotEquivalent,
 }
 
-/// Exit code of an analysis, the same for every command that shows it: 4 if its figures can't be
-/// trusted or a variant has no result, 1 if it found what the user asked to fail on.
+/// Exit code of an analysis, the same for every command that shows it: 4 if its results cannot be
+/// trusted or a variant has no result, 1 if it found the difference given with `--fail-on`.
 pub(crate) fn exit(analysis: &Analysis, fail_on: Option<FailOn>) -> Exit {
     if analysis.has_fatal_warning() {
         terminal::warn("some of these figures can't be trusted: see the warnings above");
@@ -33,7 +35,7 @@ pub(crate) fn exit(analysis: &Analysis, fail_on: Option<FailOn>) -> Exit {
     exit_of(analysis.comparisons.iter(), fail_on)
 }
 
-/// Exit code of several results: a difference to fail on, else the last code that isn't 0.
+/// Exit code of several results: a difference to fail on, else the last code that is not 0.
 pub(crate) fn exit_of_several(exits: impl Iterator<Item = Exit>) -> Exit {
     exits.fold(Exit::Done, |all, one| match (all, one) {
         (Exit::Difference, _) | (_, Exit::Done) => all,
@@ -41,11 +43,11 @@ pub(crate) fn exit_of_several(exits: impl Iterator<Item = Exit>) -> Exit {
     })
 }
 
-/// Answer to `git bisect run`: bad if a variant is worse than its baseline, good if none of them
-/// can be, else neither.
+/// Answer to `git bisect run`: bad if a variant is worse than its baseline, good if no variant can
+/// be worse, otherwise neither.
 ///
 /// # Errors
-/// When nothing is compared: then no commit is ever good or bad.
+/// Fails if nothing is compared: then no commit is ever good or bad.
 pub(crate) fn exit_for_git(comparisons: &[Compared]) -> anyhow::Result<Exit> {
     if comparisons.is_empty() {
         let what = "--bisect: nothing is compared\n  next step: give the experiment a level that is \
@@ -63,7 +65,7 @@ pub(crate) fn exit_for_git(comparisons: &[Compared]) -> anyhow::Result<Exit> {
     Ok(if is_answer { exit } else { Exit::CannotTell })
 }
 
-/// Known to be no worse than its baseline, or by less than matters.
+/// True if a variant is known to be no worse than its baseline, or by less than the margin.
 fn is_good(verdict: Verdict, within_margin: bool) -> bool {
     match verdict {
         Verdict::Better | Verdict::Equivalent => true,
@@ -72,8 +74,8 @@ fn is_good(verdict: Verdict, within_margin: bool) -> bool {
     }
 }
 
-/// Exit code of comparisons from any source: 4 if one of them rests on runs that can't be trusted,
-/// or if `fail_on` is given and one of them has no answer.
+/// Exit code of comparisons from any source: 4 if one of them depends on runs that cannot be
+/// trusted, or if `fail_on` is given and one of them has no answer.
 pub(crate) fn exit_of<'a>(
     comparisons: impl Iterator<Item = &'a Compared>,
     fail_on: Option<FailOn>,
@@ -119,8 +121,8 @@ pub(crate) fn exit_of<'a>(
     }
 }
 
-/// A difference that lies within the margin for certain is none to fail on:
-/// enough runs show the smallest one.
+/// True for a difference to fail on. A difference certainly within the margin is not one: with
+/// enough runs the smallest difference is significant.
 fn is_failure(fail_on: FailOn, verdict: Verdict, within_margin: bool) -> bool {
     let fails = match fail_on {
         FailOn::Worse => verdict == Verdict::Worse,
@@ -136,7 +138,7 @@ mod tests {
     use fwdlab_results::stats::Unanswerable;
 
     #[test]
-    fn each_asks_for_more() {
+    fn fail_on_levels_are_increasingly_strict() {
         use Verdict::{Better, Inconclusive, Worse};
         let of = |fail_on| [Better, Worse, Inconclusive].map(|v| is_failure(fail_on, v, false));
         assert_eq!(of(FailOn::Worse), [false, true, false]);
@@ -145,12 +147,12 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_is_good_bad_or_open() {
+    fn commit_is_good_bad_or_open() {
         use Verdict::{Better, Equivalent, Inconclusive, Worse};
         let all = [Better, Equivalent, Worse, Inconclusive];
         assert_eq!(all.map(|verdict| is_good(verdict, false)), [true, true, false, false]);
         assert_eq!(all.map(|verdict| is_good(verdict, true)), [true, true, true, false]);
-        // Nothing is good and bad at once, and what is neither is open.
+        // Nothing is both good and bad; anything that is neither is open.
         let open = |verdict| !is_good(verdict, false) && !is_failure(FailOn::Worse, verdict, false);
         assert_eq!(all.map(open), [false, false, false, true]);
         let none = || {
@@ -169,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_in_one_of_several_stores_decides() {
+    fn exit_of_several_is_a_difference_if_any() {
         use Exit::{Difference, Done, Untrustworthy};
         let of = |exits: &[Exit]| exit_of_several(exits.iter().copied());
         assert_eq!(of(&[Done, Untrustworthy, Done]), Untrustworthy);
@@ -179,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_within_the_margin_fails() {
+    fn difference_within_the_margin_does_not_fail() {
         for fail_on in FailOn::value_variants() {
             assert!(!is_failure(*fail_on, Verdict::Worse, true));
             assert!(!is_failure(*fail_on, Verdict::Equivalent, true));

@@ -1,9 +1,9 @@
-//! What this machine tells apart when settings are switched live.
+//! Smallest detectable difference on this machine when settings are switched live.
 //!
-//! Two variants that are the same and one with one firewall rule more alternate
-//! within streams of traffic. The scatter of streams' effects between the two
-//! that are the same says how many streams find a change of a size; the claim
-//! of such a comparison holds for the starts that were measured.
+//! Two identical variants and one with an additional firewall rule alternate within streams of
+//! traffic. The scatter of the effects between the identical variants determines how many streams
+//! find a change of a given size. The result of such a comparison holds for the starts that were
+//! measured.
 
 use super::detection::{Detection, detections, seconds_between};
 use fwdlab_model::Plan;
@@ -42,16 +42,16 @@ pub(crate) fn plan(testbed: TestbedKind) -> Result<(Plan, String), fwdlab_model:
     Ok((fwdlab_model::load("selftest-live.toml", &text, &loader)?, text))
 }
 
-/// What the streams say.
+/// Results of the streams.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Live {
-    /// The two that are the same, and the rule: label and comparison in one line.
+    /// The identical variants, and the rule: label and comparison in one line.
     pub(crate) effects: Vec<(String, String)>,
     /// Scatter of a stream's effect (0.01 = 1 %).
     pub(crate) scatter: f64,
-    /// Seconds that a stream takes, all of it; none when it can't be told.
+    /// Total duration of a stream in seconds; `None` if it is unknown.
     pub(crate) seconds_per_stream: Option<f64>,
-    /// Streams and time that find a change.
+    /// Number of streams, and time, that find a change.
     pub(crate) times: Vec<Detection>,
 }
 

@@ -1,14 +1,13 @@
 //! Error rates and power on this machine: real packets, a known truth.
 //!
-//! Six variants that are one and the same, and three with 1, 5 and 20 firewall
-//! rules more, run in many short blocks; so many blocks in a row are one
-//! experiment. Whatever the identical variants differ by is a false difference,
-//! whatever the others are told apart by is power. What runs scatter by, and how
-//! long they take, gives the time that this machine needs to find a change of a
-//! size. A second plan ([`super::live`]) does the same with levels switched live.
+//! Six identical variants, and three with 1, 5 and 20 additional firewall rules, run in many short
+//! blocks; [`BLOCKS`] consecutive blocks are one experiment. Any difference between identical
+//! variants is a false difference; differences found in the others are power. The scatter and the
+//! duration of runs give the time that this machine needs to find a change of a given size. A
+//! second plan ([`super::live`]) does the same with levels switched live.
 //!
-//! The stores stay in the directory, so that an interrupted self-test goes on,
-//! and `fwdlab report` shows them like any other.
+//! The stores stay in the directory, so that an interrupted self-test continues, and `fwdlab
+//! report` shows them like any other.
 
 use super::detection::{BLOCKS, Detection, detections, seconds_between};
 use super::live::Live;
@@ -23,14 +22,14 @@ use fwdlab_results::stats::summary::{Summary, median};
 use fwdlab_results::stats::{BlockedRun, Comparison, Criteria, Verdict, compare_blocked};
 use serde::Serialize;
 
-/// Pairs of identical variants in each block; they share no runs.
+/// Number of pairs of identical variants in each block; they share no runs.
 const PAIRS: usize = 3;
-/// Firewall rules of the variants that are slower.
+/// Numbers of firewall rules of the slower variants.
 const RULES: [u32; 3] = [1, 5, 20];
-/// From so many experiments on the false differences are held against a bar.
+/// Minimum number of experiments for comparing the false differences with a bar.
 const ENOUGH: u64 = 100;
 
-/// The plan of runs in blocks that gives `comparisons` of identical variants.
+/// The plan of runs in blocks with `comparisons` of identical variants.
 ///
 /// # Errors
 /// Never, unless the text below is broken.
@@ -61,26 +60,26 @@ pub(crate) fn plan(
     Ok((fwdlab_model::load("selftest.toml", &text, &loader)?, text))
 }
 
-/// What this machine's runs say.
+/// Results of this machine's runs.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Machine {
-    /// What the testbed's figures are worth.
+    /// Caption on the validity of the testbed's rates.
     pub(crate) caption: String,
     /// Rates of false and true differences.
     pub(crate) rates: Vec<Measured>,
-    /// What the rules cost over all blocks: label and the comparison in one line.
+    /// Costs of the rules over all blocks: label and comparison in one line.
     pub(crate) effects: Vec<(String, String)>,
     /// Median scatter of a block's log ratio within an experiment (0.01 = 1 %).
     pub(crate) scatter: f64,
-    /// Seconds that a run takes, all of it; none when it can't be told.
+    /// Total duration of a run in seconds; `None` if it is unknown.
     pub(crate) seconds_per_run: Option<f64>,
     /// Blocks and time that find a change with 90 % power.
     pub(crate) times: Vec<Detection>,
-    /// The same with levels switched live; none when it wasn't tried.
+    /// The same with levels switched live; `None` if it was not measured.
     pub(crate) live: Option<Live>,
 }
 
-/// Counts what the runs of [`plan`] show.
+/// Counts the results of the runs of [`plan`].
 pub(crate) fn evaluate(plan: &Plan, analysis: &Analysis) -> Machine {
     let experiments = analysis.runs.iter().map(|run| run.block / BLOCKS).max().map_or(0, |m| m + 1);
     let whole: Vec<Vec<&RunResult>> = (0..experiments)
@@ -151,9 +150,8 @@ fn power(plan: &Plan, experiments: &[Vec<&RunResult>], variant: usize) -> Measur
     Measured::new(&question, layout(), "this machine".to_owned(), rate)
 }
 
-/// Median over experiments of the standard deviation of a block's log ratio of
-/// identical variants: an experiment is one session, and its machine may be
-/// quieter or busier than that of the next.
+/// Median over experiments of the standard deviation of a block's log ratio of identical variants:
+/// an experiment is one session, and its machine may be quieter or busier than in the next one.
 fn scatter(experiments: &[Vec<&RunResult>]) -> f64 {
     let each: Vec<f64> = experiments
         .iter()
@@ -175,7 +173,7 @@ mod tests {
     use std::path::PathBuf;
 
     #[test]
-    fn identical_variants_are_the_same_and_rules_are_found() {
+    fn machine_finds_rules_and_no_difference_of_identical_variants() {
         let directory = tempfile::tempdir().unwrap();
         let (plan, text) = plan(6, TestbedKind::Sim).unwrap();
         let (mut store, _) = open_store(directory.path(), false).unwrap();
@@ -196,14 +194,13 @@ mod tests {
         session.measure(&mut store, &missing, None).unwrap();
 
         let found = evaluate(&plan, &Analysis::of_store(&store).unwrap());
-        // Two experiments of three pairs; the law of the simulated device says
-        // that twenty rules cost a third.
+        // Two experiments of three pairs; on the simulated device twenty rules cost a third.
         assert_eq!(found.rates[0].rate.of, 6);
         assert!(found.rates[0].rate.hits <= 2, "{:?}", found.rates[0]);
         assert_eq!(found.rates[0].bar, None, "six are too few to promise anything");
         assert_eq!(found.rates[3].rate, Rate { hits: 2, of: 2 });
         assert_eq!(found.effects.len(), RULES.len());
-        // Runs scatter by 2 %, ratios by sqrt(2) of that.
+        // Runs scatter by 2 %, ratios by sqrt(2) times as much.
         assert!((0.014..0.05).contains(&found.scatter), "{}", found.scatter);
         assert_eq!(found.times.len(), CHANGES.len());
         assert!(

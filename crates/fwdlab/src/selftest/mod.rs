@@ -1,10 +1,9 @@
 //! The laboratory measures its own error rates.
 //!
-//! A verdict is worth what its errors are: how often it finds a difference where
-//! there is none, how often it misses one that is there, how often its interval
-//! misses the truth. Here these rates are counted, on [`simulated`] runs whose
-//! law and truth are known, and on [`machine`] runs of this machine, against the
-//! bars that the method promises.
+//! Three rates determine the worth of a verdict: false differences, missed differences, and
+//! intervals that miss the truth. This module counts them, on [`simulated`] runs of known law and
+//! truth and on [`machine`] runs of this machine, and compares them with the bars that the method
+//! promises.
 
 mod detection;
 pub(crate) mod live;
@@ -19,32 +18,32 @@ use fwdlab_results::stats::binomial::Rate;
 use fwdlab_results::stats::summary::Interval;
 use serde::Serialize;
 
-/// Confidence of every interval that a rate is printed with, percent.
+/// Confidence of the interval printed with every rate, percent.
 pub(crate) const CONFIDENCE: f64 = 95.0;
 
-/// What is promised of a rate.
+/// The promise about a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Bar {
-    /// The whole interval lies at or below it.
+    /// The whole interval is at or below it.
     UpperLimitAtMost(f64),
-    /// The rate is not shown to lie above it.
+    /// The rate is not shown to be above it.
     AtMost(f64),
     /// The rate reaches it.
     AtLeast(f64),
-    /// The rate lies between the two.
+    /// The rate is between the two.
     Within(f64, f64),
 }
 
-/// Whether a promise is kept.
+/// State of a promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Held {
-    /// Yes.
+    /// Kept.
     Yes,
-    /// No: even the interval of the rate says so.
+    /// Broken, even by the interval of the rate.
     No,
-    /// More comparisons are needed to say.
+    /// Undecided: more comparisons are needed.
     Open,
 }
 
@@ -66,29 +65,29 @@ impl Bar {
     }
 }
 
-/// One rate that was measured.
+/// A measured rate.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Measured {
-    /// What was asked.
+    /// The question.
     pub(crate) question: String,
-    /// How the runs were laid out.
+    /// The layout of the runs.
     pub(crate) design: String,
-    /// How they scattered.
+    /// The scatter of the runs.
     pub(crate) noise: String,
-    /// How often it happened.
+    /// The number of events.
     pub(crate) rate: Rate,
     /// The rate, 0 to 1.
     pub(crate) share: f64,
-    /// Clopper and Pearson's interval of it.
+    /// Its Clopper-Pearson interval.
     pub(crate) interval: Interval,
-    /// The same of the classic practice (all runs of one, then all of the other,
-    /// pooled t test) on as many runs of the same law; none where it has no answer.
+    /// The same rate for the classic practice (all runs of one, then all of the other, pooled t
+    /// test) on the same number of runs of the same law; `None` if it has no answer.
     pub(crate) classic: Option<f64>,
     /// Mean blocks until the decision, for designs that may stop early.
     pub(crate) blocks: Option<f64>,
-    /// What is promised.
+    /// The promise.
     pub(crate) bar: Option<Bar>,
-    /// Whether it is kept; none without a promise.
+    /// State of the promise; `None` without one.
     pub(crate) held: Option<Held>,
 }
 
@@ -120,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_is_kept_broken_or_open() {
+    fn bar_is_kept_broken_or_open() {
         let rate = |hits, of| Rate { hits, of };
         let size = Bar::UpperLimitAtMost(0.062);
         assert_eq!(size.held(rate(1000, 20_000)), Held::Yes);

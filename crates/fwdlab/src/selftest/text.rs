@@ -1,4 +1,4 @@
-//! What the self-test says, in whatever form.
+//! Documents of the self-test, in any format.
 
 use super::detection::Detection;
 use super::machine::Machine;
@@ -9,7 +9,7 @@ use fwdlab_model::units::format_pps;
 use fwdlab_results::document::table::{Cell, Digits, Table};
 use fwdlab_results::document::{Block, Data, Document};
 
-/// Rates and what follows from them; `data` is the same for programs.
+/// Rates and their consequences; `data` is the same for programs.
 pub(crate) fn document<'a>(
     rates: &[Measured],
     machine: Option<&Machine>,
@@ -30,7 +30,7 @@ pub(crate) fn document<'a>(
     }
 }
 
-/// Devices of known truth against what was measured of them.
+/// Devices of known truth, compared with their measurements.
 pub(crate) fn of_truths(report: &Report) -> Document<'_> {
     let value = |truth: &Truth, value: f64| match truth.is_loss() {
         true => Cell::number(value, Digits::Percent(3)),
@@ -55,7 +55,7 @@ pub(crate) fn of_truths(report: &Report) -> Document<'_> {
     Document { title, conclusion: Vec::new(), blocks, data: report, version: 1 }
 }
 
-/// The questions in their order, each once.
+/// The questions in order, each once.
 fn questions(rates: &[Measured]) -> Vec<&str> {
     let mut questions: Vec<&str> = Vec::new();
     for row in rates {
@@ -123,7 +123,7 @@ fn of_machine(machine: &Machine) -> Vec<Block> {
     sections
 }
 
-/// What was found about each variant.
+/// Results about each variant.
 fn apart(effects: &[(String, String)], over: &str) -> impl Iterator<Item = Block> {
     effects.iter().map(move |(label, effect)| Block::text(format!("{label}{over}: {effect}")))
 }

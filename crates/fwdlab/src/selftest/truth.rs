@@ -1,10 +1,10 @@
-//! Devices of known truth on this machine: what is measured against what is so.
+//! Devices of known truth on this machine: measurement compared with truth.
 //!
-//! The device is this kernel with a ruleset that makes it known: a shaper that lets so
-//! many packets a second pass (its bucket holds 50 ms, so that time in which its CPU is
-//! taken is made up for), one that drops the first 80 of each 1000 packets (at
-//! 10,000 packets a second a stall of 8 of each 100 ms), and one that drops nothing. The
-//! truth follows from the ruleset alone; the rest is the laboratory's error.
+//! The device is this kernel with a ruleset that makes its behaviour known: a shaper of a given
+//! packet rate (its bucket holds 50 ms, which makes up for stolen CPU time), one that drops the
+//! first 80 of each 1000 packets (at 10,000 packets per second a stall of 8 of each 100 ms), and
+//! one that drops nothing. The truth follows from the ruleset alone; any difference is the
+//! laboratory's error.
 
 use fwdlab_model::Plan;
 use fwdlab_results::report::Analysis;
@@ -13,11 +13,11 @@ use fwdlab_results::stats::summary::median;
 use fwdlab_results::stats::{BlockedRun, Criteria, compare_blocked};
 use serde::Serialize;
 
-/// Errors up to here are the promise: of rates as ratios, of loss as differences.
+/// Promised maximum error: of rates as ratios, of loss as differences.
 const BAR: f64 = 0.01;
 const LOSS_BAR: f64 = 0.001;
 
-/// A ruleset, by the name that the plan calls it.
+/// A ruleset, by its name in the plan.
 fn ruleset(name: &str) -> Result<Vec<u8>, String> {
     let rule = match name {
         "shaper-10k.nft" => "limit rate over 10000/second burst 500 packets drop",
@@ -53,22 +53,22 @@ pub(crate) fn plan() -> Result<(Plan, String), fwdlab_model::Diagnostics> {
     Ok((fwdlab_model::load("selftest-truth.toml", &text, &ruleset)?, text))
 }
 
-/// One device: what is so, and what was measured.
+/// One device: truth and measurement.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Truth {
     /// The device.
     pub(crate) device: String,
-    /// What was measured of it: `rate`, `mean` or `loss`.
+    /// The measured quantity: `rate`, `mean` or `loss`.
     pub(crate) what: String,
-    /// What is so: packets a second, or a share of the packets.
+    /// The truth: packets per second, or a share of the packets.
     pub(crate) truth: f64,
-    /// What was measured, run by run.
+    /// The measurements, run by run.
     pub(crate) measured: Vec<f64>,
-    /// Median measured less truth; of rates over the truth.
+    /// Median measurement less truth; for rates, relative to the truth.
     pub(crate) error: f64,
     /// The largest error of a run, likewise.
     pub(crate) worst: f64,
-    /// Errors that are promised not to be exceeded by the median.
+    /// Promised maximum error of the median.
     pub(crate) bar: f64,
 }
 
@@ -86,7 +86,7 @@ impl Truth {
         Some(Truth { device, what, truth, measured, error, worst, bar })
     }
 
-    /// True when the median keeps what is promised.
+    /// True if the median keeps the promise.
     pub(crate) fn is_kept(&self) -> bool {
         self.error.abs() <= self.bar
     }
@@ -96,24 +96,24 @@ impl Truth {
         self.what == "loss"
     }
 
-    /// The median of what was measured.
+    /// The median of the measurements.
     pub(crate) fn median(&self) -> f64 {
         median(&self.measured).unwrap_or(f64::NAN)
     }
 }
 
-/// What the runs of [`plan`] say.
+/// Results of the runs of [`plan`].
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Report {
     /// Each device.
     pub(crate) truths: Vec<Truth>,
-    /// Runs that say nothing, because their sender fell short.
+    /// Runs without a result, because their sender fell short.
     pub(crate) left_out: usize,
-    /// What the comparisons say: the stall against the steady device, one rule.
+    /// The comparisons: the stall against the steady device, and one rule.
     pub(crate) verdicts: Vec<String>,
 }
 
-/// Holds the runs against the truth.
+/// Compares the runs with the truth.
 pub(crate) fn evaluate(analysis: &Analysis) -> Report {
     let of = |label: &str, figure: &dyn Fn(&RunResult) -> Option<f64>| -> Vec<f64> {
         let runs = analysis.runs.iter().filter(|run| run.label == label);
@@ -124,8 +124,8 @@ pub(crate) fn evaluate(analysis: &Analysis) -> Report {
         truths.extend(Truth::of(label, "loss", truth, of(label, &RunResult::loss_ratio)));
     }
     for (label, truth) in [("shaper 10 kpps", 1e4), ("shaper 100 kpps", 1e5)] {
-        // A shaper gathers its tokens by the clock, also while its CPU is taken: the report must
-        // not correct it.
+        // A shaper gathers its tokens by the clock, also during steal: the report must not correct
+        // its rate.
         truths.extend(Truth::of(label, "rate", truth, of(label, &|run| run.value_pps)));
     }
     let blocked = |label: &str| -> Vec<BlockedRun> {
@@ -162,14 +162,14 @@ mod tests {
     use fwdlab_results::document::form;
 
     #[test]
-    fn the_plan_is_sound() {
+    fn truth_plan_is_valid() {
         let (plan, _) = plan().unwrap_or_else(|faults| panic!("{}", faults.render(false)));
         assert_eq!(plan.variants.len(), 6);
         assert!(plan.variants[0].settings.is_paced() && !plan.variants[2].settings.is_paced());
     }
 
     #[test]
-    fn errors_are_told_with_their_sign() {
+    fn errors_are_reported_with_their_sign() {
         let truth = Truth::of("shaper", "mean", 1e4, vec![9_900.0, 10_020.0, 10_030.0]);
         let truth = truth.expect("measured");
         assert!((truth.error - 0.002).abs() < 1e-12 && truth.is_kept(), "{truth:?}");

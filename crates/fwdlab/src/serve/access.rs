@@ -1,25 +1,25 @@
-//! Who may look: on loopback everybody on this machine, elsewhere whoever has the token.
+//! Access control: on loopback for every user of this machine, elsewhere for holders of the token.
 
 use super::address::Address;
 use std::net::IpAddr;
 
-/// Bytes of a token, of the kernel's random numbers.
+/// Length of a token in bytes, from the kernel's random numbers.
 const TOKEN: usize = 16;
 /// Name of token and cookie.
 const NAME: &str = "token";
 
-/// Who may look.
+/// The access rule of a server.
 #[derive(Clone, Debug)]
 pub(crate) struct Access {
-    /// Asked of everyone; none on loopback.
+    /// Required of every viewer; `None` on loopback.
     token: Option<String>,
 }
 
-/// What is said to a request.
+/// The decision about a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Admitted,
-    /// Came with the token in its address: it gets this cookie instead.
+    /// The address contains the token: the viewer gets this cookie instead.
     Welcome(String),
     Refused(&'static str),
 }
@@ -28,23 +28,24 @@ impl Access {
     /// The rule for a server at this address.
     ///
     /// # Errors
-    /// When the kernel gives no random numbers.
+    /// Fails if the kernel provides no random numbers.
     pub(crate) fn at(address: IpAddr) -> std::io::Result<Access> {
         if address.is_loopback() {
             return Ok(Access { token: None });
         }
         let mut bytes = [0; TOKEN];
-        // Of every Unix, and of a server that has started long after the machine.
+        // Exists on every Unix; the server starts long after the machine has booted, so it is
+        // seeded.
         std::io::Read::read_exact(&mut std::fs::File::open("/dev/urandom")?, &mut bytes)?;
         Ok(Access { token: Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect()) })
     }
 
-    /// What stands behind the address that is shown to the user.
+    /// The query of the address that is shown to the user.
     pub(crate) fn query(&self) -> String {
         self.token.as_ref().map_or(String::new(), |token| format!("?{NAME}={token}"))
     }
 
-    /// Whether this request is answered.
+    /// Decides about a request.
     pub(super) fn admits(
         &self,
         host: Option<String>,
@@ -52,8 +53,8 @@ impl Access {
         address: &Address,
     ) -> Verdict {
         let Some(token) = &self.token else {
-            // A page from elsewhere whose name was made to mean this machine must not read:
-            // its requests carry that name.
+            // DNS rebinding: a foreign page whose name resolves to this machine must not read; its
+            // requests carry that name.
             return match host.as_deref().is_none_or(names_loopback) {
                 true => Verdict::Admitted,
                 false => Verdict::Refused("ask by the address 127.0.0.1, [::1] or localhost"),
@@ -74,7 +75,7 @@ impl Access {
     }
 }
 
-/// True for a Host (RFC 9110, 7.2) that is this machine by its own names.
+/// True for a Host (RFC 9110, section 7.2) that names this machine.
 fn names_loopback(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or(rest),
@@ -84,52 +85,52 @@ fn names_loopback(host: &str) -> bool {
         || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Takes the same time whatever the difference is.
-fn is_same(given: &str, wanted: &str) -> bool {
-    let (given, wanted) = (given.as_bytes(), wanted.as_bytes());
-    let differing = given.iter().zip(wanted).fold(0, |all, (a, b)| all | (a ^ b));
-    given.len() == wanted.len() && differing == 0
+/// Compares in constant time.
+fn is_same(given: &str, expected: &str) -> bool {
+    let (given, expected) = (given.as_bytes(), expected.as_bytes());
+    let differing = given.iter().zip(expected).fold(0, |all, (a, b)| all | (a ^ b));
+    given.len() == expected.len() && differing == 0
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn asked(access: &Access, host: &str, cookie: Option<&str>, url: &str) -> Verdict {
+    fn request(access: &Access, host: &str, cookie: Option<&str>, url: &str) -> Verdict {
         access.admits(Some(host.into()), cookie.map(str::to_owned), &Address::parse(url))
     }
 
     #[test]
-    fn on_loopback_a_foreign_name_is_refused() {
+    fn loopback_server_refuses_a_foreign_host() {
         let access = Access::at([127, 0, 0, 1].into()).unwrap();
         assert_eq!(access.query(), "");
         for host in ["127.0.0.1:8080", "localhost", "LOCALHOST:1", "[::1]:80", "127.1.2.3"] {
-            assert_eq!(asked(&access, host, None, "/"), Verdict::Admitted, "{host}");
+            assert_eq!(request(&access, host, None, "/"), Verdict::Admitted, "{host}");
         }
         for host in ["evil.example:8080", "127.0.0.1.evil.example", "10.0.0.1", "[fe80::1]"] {
-            assert!(matches!(asked(&access, host, None, "/"), Verdict::Refused(_)), "{host}");
+            assert!(matches!(request(&access, host, None, "/"), Verdict::Refused(_)), "{host}");
         }
     }
 
     #[test]
-    fn elsewhere_only_the_token_admits() {
+    fn public_server_admits_only_the_token() {
         let access = Access::at([0, 0, 0, 0].into()).unwrap();
         let token = access.query().strip_prefix("?token=").unwrap().to_owned();
         assert_eq!(token.len(), 32);
         assert_ne!(access.query(), Access::at([0, 0, 0, 0].into()).unwrap().query());
         let wrong = "0".repeat(32);
         for url in ["/", "/?token=", &format!("/?token={wrong}"), "/?token=a"] {
-            assert!(matches!(asked(&access, "h", None, url), Verdict::Refused(_)), "{url}");
+            assert!(matches!(request(&access, "h", None, url), Verdict::Refused(_)), "{url}");
         }
-        let Verdict::Welcome(cookie) = asked(&access, "h", None, &format!("/{}", access.query()))
+        let Verdict::Welcome(cookie) = request(&access, "h", None, &format!("/{}", access.query()))
         else {
             panic!("not admitted")
         };
         let cookie = cookie.split(';').next().unwrap();
-        assert_eq!(asked(&access, "h", Some(cookie), "/"), Verdict::Admitted);
+        assert_eq!(request(&access, "h", Some(cookie), "/"), Verdict::Admitted);
         let two = format!("a=b; {cookie}");
-        assert_eq!(asked(&access, "h", Some(&two), "/"), Verdict::Admitted);
+        assert_eq!(request(&access, "h", Some(&two), "/"), Verdict::Admitted);
         let wrong = format!("token={wrong}");
-        assert!(matches!(asked(&access, "h", Some(&wrong), "/"), Verdict::Refused(_)));
+        assert!(matches!(request(&access, "h", Some(&wrong), "/"), Verdict::Refused(_)));
     }
 }

@@ -1,18 +1,17 @@
-//! Addresses of pages: a path and what is asked of it (RFC 3986), decoded; and text as pages write
-//! it.
+//! Addresses of pages: a path and a query (RFC 3986), decoded; and text escaped for pages.
 
-/// What was asked for.
+/// The target of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Address {
     /// The parts of the path.
     pub(super) parts: Vec<String>,
-    /// Names and values behind the question mark, in their order.
+    /// Names and values after the question mark, in order.
     pub(super) query: Vec<(String, String)>,
 }
 
 impl Address {
-    /// Reads the line of a request. What is encoded wrongly stands for itself: no page has
-    /// such a name.
+    /// Parses the target of a request line. Invalid escapes are kept literally: no page has such a
+    /// name.
     pub(super) fn parse(url: &str) -> Address {
         let (path, query) = url.split_once('?').unwrap_or((url, ""));
         let parts = path.split('/').filter(|part| !part.is_empty());
@@ -24,20 +23,20 @@ impl Address {
         Address { parts: parts.map(decoded).collect(), query: query.collect() }
     }
 
-    /// The value of this name, where it is given and not empty.
+    /// The value of this name, if it is present and not empty.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         let found = self.query.iter().find(|(given, value)| given == name && !value.is_empty());
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The path as it is written, without the query.
+    /// The path as written, without the query.
     pub(super) fn path_encoded(&self) -> String {
         let parts: Vec<String> = self.parts.iter().map(|part| encoded(part)).collect();
         format!("/{}", parts.join("/"))
     }
 }
 
-/// A text as a part of a path or a value of a query.
+/// A text encoded as a part of a path or a value of a query.
 pub(super) fn encoded(text: &str) -> String {
     text.bytes().fold(String::new(), |mut encoded, byte| {
         match byte {
@@ -50,7 +49,7 @@ pub(super) fn encoded(text: &str) -> String {
     })
 }
 
-/// Text as it stands in HTML.
+/// Text escaped for HTML.
 pub(super) fn escaped(text: &str) -> String {
     let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     text.replace('"', "&quot;").replace('\'', "&#39;")
@@ -77,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_and_queries_are_decoded_once() {
+    fn paths_and_queries_are_decoded_exactly_once() {
         let address = Address::parse("/s/a%2Fb/c%20d?x=1&y=a+b%26c&z&x=2");
         assert_eq!(address.parts, ["s", "a/b", "c d"]);
         assert_eq!((address.get("x"), address.get("y")), (Some("1"), Some("a b&c")));
@@ -87,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_wrongly_stands_for_itself() {
+    fn invalid_escapes_are_kept_literally() {
         for text in ["%", "%4", "%zz", "a%+1", "%é"] {
             assert_eq!(decoded(text), text);
         }
@@ -95,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn encoding_is_undone_by_decoding() {
+    fn decoding_reverses_encoding() {
         for text in ["none, inet", "a/b?c=d&e#f", "é %41", ""] {
             assert_eq!(decoded(&encoded(text)), text);
         }

@@ -1,4 +1,4 @@
-//! A running experiment: the file of its events is followed, never written.
+//! A running experiment: the server follows its event file and never writes it.
 
 use super::address::{encoded, escaped};
 use super::places::Found;
@@ -13,16 +13,15 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Between two looks for new events.
+/// Polling interval for new events.
 const LOOK: Duration = Duration::from_millis(500);
-/// Something is sent at least so often, so that a viewer who has left is noticed.
+/// Maximum interval between two messages, so that a departed viewer is noticed.
 const SILENCE: Duration = Duration::from_secs(10);
-/// Of an old session so much is sent: the runs are in the store, rates of hours ago aren't
-/// drawn.
+/// Amount sent of an old session: the runs are in the store, and rates of hours ago are not drawn.
 const TAIL: u64 = 512 * 1024;
 const SCRIPT: &str = include_str!("live.js");
 
-/// True while the process that writes the file is there and has not ended its session.
+/// True while the process that writes the file exists and has not ended its session.
 pub(super) fn is_running(path: &Path) -> bool {
     let Ok(file) = File::open(path) else { return false };
     let mut first = String::new();
@@ -31,7 +30,7 @@ pub(super) fn is_running(path: &Path) -> bool {
     begun && !is_end(&end) && writer(&first).is_some_and(is_alive)
 }
 
-/// The process that the first event names.
+/// The process ID in the first event.
 fn writer(first: &str) -> Option<u64> {
     serde_json::from_str::<Value>(first).ok()?["pid"].as_u64()
 }
@@ -54,7 +53,7 @@ fn last_line(mut file: File) -> io::Result<String> {
     Ok(last)
 }
 
-/// A file that is followed.
+/// A followed file.
 struct Followed {
     inode: u64,
     reader: BufReader<File>,
@@ -62,8 +61,8 @@ struct Followed {
     pid: Option<u64>,
 }
 
-/// Sends what is in the file, then what comes, as server-sent events (WHATWG HTML, 9.2), and
-/// begins anew where another session has begun. Returns when the viewer has left.
+/// Sends the contents of the file, then new events, as server-sent events (WHATWG HTML, section
+/// 9.2), and starts again when another session begins. Returns when the viewer has left.
 pub(super) fn follow(path: &Path, viewer: &mut dyn Write) -> io::Result<()> {
     let mut following: Option<Followed> = None;
     let mut sent = Instant::now();
@@ -118,7 +117,7 @@ fn open(path: &Path) -> io::Result<Option<Followed>> {
     Ok(Some(Followed { inode: metadata.ino(), reader, pid }))
 }
 
-/// The next line, once its end is there.
+/// The next line, once it is complete.
 fn next<'l>(reader: &mut BufReader<File>, line: &'l mut String) -> io::Result<Option<&'l str>> {
     line.clear();
     let read = reader.read_line(line)?;
@@ -133,11 +132,11 @@ fn send(viewer: &mut dyn Write, event: &str) -> io::Result<()> {
     write!(viewer, "data: {event}\n\n")
 }
 
-/// Title and body of the page that follows it: the plan and the runs that are stored, and a
+/// Title and body of the page that follows the experiment: the plan and the stored runs, and a
 /// script that adds the events.
 ///
 /// # Errors
-/// Why the store can't be read, in words.
+/// Fails if the store cannot be read, with the reason.
 pub(super) fn page(found: &Found) -> Result<(String, String), String> {
     let contents = Store::open_read_only(&found.path).and_then(|store| store.contents());
     let contents = contents.map_err(|error| error.to_string())?;
@@ -148,7 +147,7 @@ pub(super) fn page(found: &Found) -> Result<(String, String), String> {
         .iter()
         .map(|run| json!({ "run": run.index, "block": run.block, "variant": run.variants[0] }))
         .collect();
-    // The numbers of the report, for which all runs count.
+    // The numbers of the report, which counts all runs.
     let (results, _) = rated(&contents);
     let done: Vec<Value> = contents
         .runs
@@ -163,7 +162,7 @@ pub(super) fn page(found: &Found) -> Result<(String, String), String> {
         "variants": labels, "runs": runs, "done": done, "unit": unit,
         "events": format!("/events/{}", encoded(&found.place)),
     });
-    // What stands in a script element must not end it.
+    // Data in a script element must not end it.
     let data = data.to_string().replace('<', "\\u003c");
     let place = encoded(&found.place);
     let what = escaped(plan.metric().description());
@@ -189,7 +188,7 @@ pub(super) fn page(found: &Found) -> Result<(String, String), String> {
 mod tests {
     use super::*;
 
-    /// A viewer who leaves after so many events.
+    /// A viewer who leaves after a number of events.
     struct Viewer {
         seen: Vec<String>,
         stays: usize,
@@ -204,7 +203,7 @@ mod tests {
             Ok(bytes.len())
         }
 
-        // Every event is one write here, whatever its pieces are.
+        // Makes every event a single write, whatever its parts are.
         fn write_fmt(&mut self, arguments: std::fmt::Arguments<'_>) -> io::Result<()> {
             self.write_all(arguments.to_string().as_bytes())
         }
@@ -225,11 +224,11 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_sent_whole_and_the_next_one_anew() {
+    fn follow_sends_the_session_and_then_the_next_one() {
         let directory = tempfile::tempdir().unwrap();
         let path = &directory.path().join("live.jsonl");
-        let own = begin(std::process::id());
-        std::fs::write(path, format!("{own}\n{{\"event\":\"step\"}}\n{{\"event\":")).unwrap();
+        let first = begin(std::process::id());
+        std::fs::write(path, format!("{first}\n{{\"event\":\"step\"}}\n{{\"event\":")).unwrap();
         assert!(is_running(path));
         let next = std::thread::scope(|scope| {
             let viewer = scope.spawn(|| seen(path, 6));
@@ -239,20 +238,20 @@ mod tests {
             std::thread::sleep(2 * LOOK);
             assert!(!is_running(path), "it has ended");
             std::fs::rename(path, directory.path().join("old")).unwrap();
-            std::fs::write(path, format!("{own}\n")).unwrap();
+            std::fs::write(path, format!("{first}\n")).unwrap();
             viewer.join().unwrap()
         });
         let reset = "{\"event\":\"reset\"}";
         let step = "{\"event\":\"step\"}";
-        assert_eq!(next, [reset, &own, step, "{\"event\":\"end\"}", reset, &own]);
+        assert_eq!(next, [reset, &first, step, "{\"event\":\"end\"}", reset, &first]);
     }
 
     #[test]
-    fn a_process_that_has_gone_is_told() {
+    fn is_running_detects_a_dead_writer() {
         let directory = tempfile::tempdir().unwrap();
         let path = &directory.path().join("live.jsonl");
         assert!(!is_running(path), "there is no file");
-        // Above the greatest number that a process may have.
+        // Above the maximum process ID.
         let gone = begin(4_194_305);
         std::fs::write(path, format!("{gone}\n")).unwrap();
         assert!(!is_running(path));
@@ -260,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_session_the_end_is_sent() {
+    fn follow_sends_the_end_of_a_long_session() {
         let directory = tempfile::tempdir().unwrap();
         let path = &directory.path().join("live.jsonl");
         let filler: String =

@@ -1,10 +1,10 @@
-//! `fwdlab serve`: pages of all stores below a directory, and of the experiment that runs.
+//! `fwdlab serve`: pages of all stores below a directory, and of the running experiment.
 //!
-//! Everything is read: a store is opened read-only, a running experiment writes its events
-//! into a file whether anybody looks or not ([`crate::events`]), and this process gives way
-//! to whatever measures on the same machine. [`access`] says who may look, [`places`] what
-//! there is, [`pages`] makes pages of the documents that the commands print, and [`live`]
-//! follows a running experiment.
+//! The server only reads. A store is opened read-only, a running experiment writes its events into
+//! a file whether or not it is watched ([`crate::events`]), and this process yields to anything
+//! that measures on the same machine. [`access`] decides about viewers, [`places`] finds the
+//! stores, [`pages`] makes pages of the documents that the commands print, and [`live`] follows a
+//! running experiment.
 
 mod access;
 mod address;
@@ -24,11 +24,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tiny_http::{Header, Method, Request, Response, Server};
 
-/// Between two looks at whether the user wants to stop.
+/// Polling interval for the user's order to stop.
 const LOOK: Duration = Duration::from_millis(200);
-/// Pages that are made at once; the others wait. One, so that at most one CPU is taken.
+/// Number of pages made simultaneously; the others wait. One, so that at most one CPU is in use.
 const MAKERS: usize = 1;
-/// Streams of events at once: each is a thread that sleeps.
+/// Maximum number of simultaneous event streams: each is a sleeping thread.
 const STREAMS_MAX: usize = 64;
 /// Nothing is loaded from elsewhere, and no other site may frame it.
 const POLICY: &str = "default-src 'none'; style-src 'self' 'unsafe-inline'; \
@@ -36,10 +36,10 @@ const POLICY: &str = "default-src 'none'; style-src 'self' 'unsafe-inline'; \
                       connect-src 'self'; frame-src 'self'; frame-ancestors 'self'; \
                       form-action 'self'; base-uri 'none'";
 
-/// Answers until the user stops it.
+/// Answers requests until the user stops it.
 ///
 /// # Errors
-/// When connections can't be accepted.
+/// Fails if connections cannot be accepted.
 pub(crate) fn serve(
     listener: TcpListener,
     site: Site,
@@ -71,9 +71,9 @@ pub(crate) fn serve(
     Ok(())
 }
 
-/// Lets everything else on this machine go first.
+/// Lowers the priority of this process below everything else on this machine.
 fn give_way() {
-    // Where that isn't permitted, pages come all the same.
+    // If that is not permitted, pages are served all the same.
     let _ = rustix::process::setpriority_process(None, 19);
 }
 
@@ -85,7 +85,7 @@ fn answer(request: Request, site: &Site, access: &Access, streams: &Arc<()>) {
     let address = Address::parse(request.url());
     let answer = match access.admits(header("Host"), header("Cookie"), &address) {
         access::Verdict::Refused(why) => Answer::text(403, why),
-        // The token leaves the line of addresses, and with it the browser's history.
+        // The token leaves the address bar, and with it the browser's history.
         access::Verdict::Welcome(cookie) => {
             return respond(request, Answer::redirect(&address.path_encoded()), Some(&cookie));
         }
@@ -110,7 +110,7 @@ fn answer(request: Request, site: &Site, access: &Access, streams: &Arc<()>) {
     respond(request, answer, None);
 }
 
-/// Sends what is in the file of events, and what comes, until the viewer leaves.
+/// Sends the contents of the event file, and new events, until the viewer leaves.
 fn stream(request: Request, path: &std::path::Path) -> io::Result<()> {
     let mut writer = request.into_writer();
     write!(
@@ -142,6 +142,6 @@ fn respond(request: Request, answer: Answer, cookie: Option<&str>) {
             response.add_header(header);
         }
     }
-    // Whoever asked may have left.
+    // The viewer may have left.
     let _ = request.respond(response);
 }

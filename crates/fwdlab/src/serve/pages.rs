@@ -18,15 +18,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-/// Reports that are kept: a page and the pictures that it asks for come from one.
+/// Number of cached reports: a page and the pictures that it requests come from one.
 const KEPT: usize = 4;
 
-/// What is said to a request.
+/// The answer to a request.
 #[derive(Debug)]
 pub(super) enum Answer {
     /// A page or a file.
     Page { status: u16, kind: &'static str, body: Vec<u8>, location: Option<String> },
-    /// The stream of what is written to this file.
+    /// The stream of events written to this file.
     Events(PathBuf),
 }
 
@@ -51,13 +51,13 @@ impl Answer {
     }
 }
 
-/// All pages of what lies below a directory.
+/// All pages of the stores below a directory.
 pub(crate) struct Site {
     root: PathBuf,
-    kept: Mutex<Vec<Kept>>,
+    cache: Mutex<Vec<Kept>>,
 }
 
-/// A report as it was when its store was this old.
+/// A cached report, with the stamp of its store.
 struct Kept {
     path: PathBuf,
     stamp: Vec<Option<(SystemTime, u64)>>,
@@ -66,10 +66,10 @@ struct Kept {
 
 impl Site {
     pub(crate) fn of(root: &Path) -> Site {
-        Site { root: root.to_owned(), kept: Mutex::default() }
+        Site { root: root.to_owned(), cache: Mutex::default() }
     }
 
-    /// What is at an address.
+    /// The answer for an address.
     pub(super) fn answer(&self, address: &Address) -> Answer {
         let parts: Vec<&str> = address.parts.iter().map(String::as_str).collect();
         match parts.as_slice() {
@@ -90,7 +90,7 @@ impl Site {
         }
     }
 
-    /// Every store that is asked for, the newest first, and those that run.
+    /// All stores that match the query, newest first, and the running experiments.
     fn index(&self, address: &Address) -> Answer {
         const FIELDS: [&str; 5] = ["machine", "interface", "topic", "family", "firewall"];
         let found = all(&self.root);
@@ -124,7 +124,7 @@ impl Site {
         with(&document, &format!("{running}{empty}<form>{form}<button>Show</button></form>\n"))
     }
 
-    /// A file of a store's report, the page itself where no name is given.
+    /// A file of a store's report; the page itself if `name` is empty.
     fn file(&self, found: &Found, name: &str) -> Answer {
         let files = match self.files(found) {
             Ok(files) => files,
@@ -148,7 +148,7 @@ impl Site {
         Answer::page(framed(&String::from_utf8_lossy(&file.bytes), &more))
     }
 
-    /// The files of a store's report, made anew when the store has changed.
+    /// The files of a store's report, made again when the store has changed.
     fn files(&self, found: &Found) -> Result<Arc<Vec<ReportFile>>, String> {
         let stamp_of = |suffix: &str| {
             let mut path = found.path.clone().into_os_string();
@@ -156,10 +156,10 @@ impl Site {
             let metadata = std::fs::metadata(path).ok()?;
             Some((metadata.modified().ok()?, metadata.len()))
         };
-        // What is written goes to the log first.
+        // New data goes to the log first.
         let stamp = vec![stamp_of(""), stamp_of("-wal")];
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(same) = kept.iter().find(|kept| kept.path == found.path && kept.stamp == stamp)
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(same) = cache.iter().find(|kept| kept.path == found.path && kept.stamp == stamp)
         {
             return Ok(same.files.clone());
         }
@@ -168,9 +168,9 @@ impl Site {
         let analysis = Analysis::of(&contents);
         let files = report::files(&contents, &analysis).map_err(|error| error.to_string())?;
         let files = Arc::new(files);
-        kept.retain(|kept| kept.path != found.path);
-        kept.truncate(KEPT - 1);
-        kept.insert(0, Kept { path: found.path.clone(), stamp, files: files.clone() });
+        cache.retain(|kept| kept.path != found.path);
+        cache.truncate(KEPT - 1);
+        cache.insert(0, Kept { path: found.path.clone(), stamp, files: files.clone() });
         Ok(files)
     }
 
@@ -182,16 +182,16 @@ impl Site {
         let names = short_names(&places);
         let mut form = String::from("<form class=\"choice\">");
         let mut sides = Vec::new();
-        for (name, said) in [("a", "baseline"), ("b", "candidate")] {
-            let wanted = address.get(name).unwrap_or("");
-            form += &format!("<label>{said} <select name=\"{name}\">");
+        for (name, side) in [("a", "baseline"), ("b", "candidate")] {
+            let selection = address.get(name).unwrap_or("");
+            form += &format!("<label>{side} <select name=\"{name}\">");
             for ((found, labels), short) in stores.iter().zip(&labels).zip(&names) {
                 form += &format!("<optgroup label=\"{}\">", escaped(&found.place));
                 let whole = std::iter::once(None).chain(labels.iter().map(Some));
                 for label in whole {
                     let choice = choice(&found.place, label.map(String::as_str));
-                    let is_wanted = choice == wanted;
-                    let selected = if is_wanted { " selected" } else { "" };
+                    let is_selected = choice == selection;
+                    let selected = if is_selected { " selected" } else { "" };
                     let shown = label.map_or("all variants", String::as_str);
                     form += &format!(
                         "<option value=\"{}\"{selected}>{}: {}</option>",
@@ -199,7 +199,7 @@ impl Site {
                         escaped(short),
                         escaped(shown)
                     );
-                    if is_wanted {
+                    if is_selected {
                         sides.push((found, label, short));
                     }
                 }
@@ -217,7 +217,7 @@ impl Site {
                 label.map_or(directory.to_string(), |label| format!("{directory}:{label}"))
             })
             .into();
-        // Both sides the same store as a whole: its variants, as its plan says.
+        // The same whole store on both sides: compare its variants as its plan requires.
         arguments.dedup();
         let question = Question { arguments, ..Default::default() };
         let blocks = match compare::compare(&question) {
@@ -227,12 +227,12 @@ impl Site {
             }
             Err(why) => vec![Block::text(why.to_string())],
         };
-        let said = |(found, label, short): &(&Found, Option<&String>, &String)| match label {
+        let side = |(found, label, short): &(&Found, Option<&String>, &String)| match label {
             Some(label) => format!("{short}: {label}"),
             None if names.len() == 1 => found.place.clone(),
             None => (*short).clone(),
         };
-        page(&format!("{} against {}", said(candidate), said(baseline)), blocks, &form)
+        page(&format!("{} against {}", side(candidate), side(baseline)), blocks, &form)
     }
 
     /// Two flame graphs side by side.
@@ -263,7 +263,7 @@ impl Site {
         page("Flame graphs side by side", Vec::new(), &(form + &frames))
     }
 
-    /// What the stores tell over revisions.
+    /// The history of the stores over revisions.
     fn history(&self, address: &Address) -> Answer {
         let mut collector = Collector::new();
         for found in all(&self.root) {
@@ -291,7 +291,7 @@ impl Site {
         }
     }
 
-    /// Two stores and one thing of each that `things` lists, and the form to choose others.
+    /// Two stores and one item of each from `things`, and the form to choose others.
     #[allow(clippy::type_complexity)]
     fn chosen(
         &self,
@@ -301,23 +301,23 @@ impl Site {
         let stores = all(&self.root);
         let mut form = String::from("<form class=\"choice\">");
         let mut ends = Vec::new();
-        for (store_name, thing_name, said) in [("a", "av", "baseline"), ("b", "bv", "candidate")] {
-            let wanted = address.get(store_name).unwrap_or("");
-            let found = stores.iter().find(|found| found.place == wanted);
-            form += &format!("<fieldset><legend>{said}</legend>");
+        for (store_name, thing_name, side) in [("a", "av", "baseline"), ("b", "bv", "candidate")] {
+            let selection = address.get(store_name).unwrap_or("");
+            let found = stores.iter().find(|found| found.place == selection);
+            form += &format!("<fieldset><legend>{side}</legend>");
             let places = stores.iter().map(|found| found.place.as_str());
-            // With a script the graphs of a store appear once it is chosen.
-            form += &select(store_name, places, wanted).replacen(
+            // With a script, the graphs of a store appear once it is chosen.
+            form += &select(store_name, places, selection).replacen(
                 "<select",
                 "<select onchange=\"this.form.submit()\"",
                 1,
             );
             if let Some(found) = found {
                 let things = things(found)?;
-                let wanted = address.get(thing_name).unwrap_or("");
-                form += &select(thing_name, things.iter().map(String::as_str), wanted);
-                if things.iter().any(|thing| thing == wanted) {
-                    ends.push((found.clone(), wanted.to_owned()));
+                let selection = address.get(thing_name).unwrap_or("");
+                form += &select(thing_name, things.iter().map(String::as_str), selection);
+                if things.iter().any(|thing| thing == selection) {
+                    ends.push((found.clone(), selection.to_owned()));
                 }
             }
             form += "</fieldset>";
@@ -327,13 +327,13 @@ impl Site {
     }
 }
 
-/// A page with these parts, and `more` behind its heading as it is.
+/// A page with these parts, and the HTML `more` after its heading.
 fn page(title: &str, blocks: Vec<Block>, more: &str) -> Answer {
     let (title, conclusion) = (title.to_owned(), Vec::new());
     with(&Document { title, conclusion, blocks, data: &Value::Null, version: 0 }, more)
 }
 
-/// A document as a page, and `more` behind its heading as it is.
+/// A document as a page, and the HTML `more` after its heading.
 fn with(document: &Document<'_>, more: &str) -> Answer {
     let html = html::render(document);
     Answer::page(framed(&html.replacen("</h1>\n", &format!("</h1>\n{more}\n"), 1), ""))
@@ -346,7 +346,7 @@ fn variants(found: &Found) -> Result<Vec<String>, String> {
     Ok(plan.variants.into_iter().map(|variant| variant.label).collect())
 }
 
-/// A store, or one variant of it, as the value of a form: no label contains the slash unencoded.
+/// A store, or one variant of it, as the value of a form: labels contain no unencoded slash.
 fn choice(place: &str, label: Option<&str>) -> String {
     match label {
         Some(label) => format!("{}/{}", encoded(place), encoded(label)),
@@ -354,19 +354,19 @@ fn choice(place: &str, label: Option<&str>) -> String {
     }
 }
 
-fn select<'a>(name: &str, values: impl Iterator<Item = &'a str>, wanted: &str) -> String {
+fn select<'a>(name: &str, values: impl Iterator<Item = &'a str>, selection: &str) -> String {
     let options = values.map(|value| {
-        let selected = if value == wanted { " selected" } else { "" };
+        let selected = if value == selection { " selected" } else { "" };
         format!("<option{selected}>{}</option>", escaped(value))
     });
     let options: String = options.collect();
     format!("<select name=\"{name}\" aria-label=\"{name}\">{options}</select>")
 }
 
-/// What stands above every page.
+/// The style sheet of every page.
 const STYLE: &str = include_str!("site.css");
 
-/// A page with the way to the others above it, and `more` beside that.
+/// A page with navigation above it and `more` next to that.
 fn framed(html: &str, more: &str) -> String {
     let nav = format!(
         "<style>{STYLE}</style><nav><a href=\"/\">Experiments</a> <a href=\"/compare\">Compare</a> \

@@ -1,5 +1,5 @@
-//! The stores that there are, by their places below the directory that is served. Only what
-//! was found by walking is opened: no address leads out of the directory.
+//! The stores below the served directory, by their relative paths. Only stores found by walking are
+//! opened: no address leads out of the directory.
 
 use crate::stores::{LIVE, stores_at};
 use std::path::{Path, PathBuf};
@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 /// A store.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
-    /// Its directory below the one that is served; `.` for that one itself.
+    /// Its directory relative to the served one; `.` for that one itself.
     pub(super) place: String,
     /// Its file.
     pub(super) path: PathBuf,
 }
 
 impl Found {
-    /// The file of events beside it.
+    /// The event file next to it.
     pub(super) fn live(&self) -> PathBuf {
         self.path.with_file_name(LIVE)
     }
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_lie_below_the_root() {
+    fn places_are_below_the_root() {
         let root = tempfile::tempdir().unwrap();
         let outside = tempfile::tempdir().unwrap();
         for directory in [root.path().join("a/b"), outside.path().to_path_buf()] {

@@ -15,7 +15,7 @@ pub(super) struct Keeping<'a, 'p> {
 }
 
 impl<'a, 'p> Keeping<'a, 'p> {
-    /// An observer of the run with this index in the plan.
+    /// Creates an observer of the run with this index in the plan.
     pub(super) fn new(progress: &'a mut Progress<'p>, store: &'a mut Store, run: u32) -> Self {
         Keeping { progress, store, run, failed: None }
     }

@@ -1,4 +1,4 @@
-//! How often a bed is named where all are alike, and where one of them is slower.
+//! Rates at which a bed is named if all are alike, and if one of them is slower.
 
 use super::law::QUIET;
 use super::{Runs, Table};
@@ -6,18 +6,18 @@ use crate::selftest::Bar;
 use fwdlab_results::report::analysis::{BedRun, Beds, Outcome, beds_of};
 use fwdlab_results::stats::{Criteria, Verdict};
 
-/// Experiments of a row: each asks many questions.
+/// Number of experiments per row: each one has many tests.
 const EXPERIMENTS: u64 = 1000;
 /// Names of beds.
 const NAMES: [&str; 10] =
     ["rack0", "rack1", "rack2", "rack3", "rack4", "rack5", "rack6", "rack7", "rack8", "rack9"];
-/// The bed that is slower, and its level.
+/// The slower bed, and its level.
 const SLOWER: (usize, f64) = (1, 0.98);
-/// What happens to a whole block, and the runs in it, scatter as much.
+/// Effects on a whole block scatter as much as effects on its runs.
 const NOISE: &str = "1 % in blocks, 1 % in runs";
 
 impl Table<'_> {
-    /// All that is asked of beds is one family beside the verdicts: levels and effects together,
+    /// All tests of beds are one family, separate from the verdicts: levels and effects together,
     /// and the drifts of all beds.
     pub(super) fn beds(&mut self) {
         let at_most = Some(Bar::AtMost(0.05));
@@ -62,7 +62,7 @@ impl Table<'_> {
     }
 }
 
-/// An experiment of two variants that are alike, one of whose beds has this level.
+/// An experiment of two identical variants, one of whose beds has this level.
 fn measured(seed: u64, beds: usize, blocks: u32, level: f64) -> Beds {
     let mut law = Runs::new(QUIET, seed);
     let mut runs = Vec::new();
@@ -81,7 +81,7 @@ fn measured(seed: u64, beds: usize, blocks: u32, level: f64) -> Beds {
     several.unwrap_or(Beds { beds: Vec::new(), effects: Vec::new(), confidence: 0.0 })
 }
 
-/// The beds that a level or an effect names, and whether it is a lower level.
+/// The beds named by a level or an effect, and true if that is a lower level.
 fn named(beds: &Beds) -> Vec<(&str, bool)> {
     let verdict = |outcome: &Option<Outcome>| match outcome {
         Some(Outcome::Compared(answer)) => Some(answer.verdict),
@@ -101,9 +101,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slower_bed_is_named_and_one_that_is_alike_seldom() {
+    fn slower_bed_is_named_and_equal_beds_rarely_are() {
         let any = (0..40).filter(|&seed| !named(&measured(seed, 4, 8, 1.0)).is_empty());
-        // 2 are expected; 8 or more happen in 1 of 1000 sets of 40.
+        // 2 are expected; 8 or more occur in 1 of 1000 sets of 40.
         assert!(any.count() < 8);
         let finds = |seed: &u64| {
             named(&measured(*seed, 4, 20, SLOWER.1)).contains(&(NAMES[SLOWER.0], true))

@@ -1,7 +1,7 @@
-//! Error rates of the functions that samples of measured runs name.
+//! Error rates of the functions named by samples of measured runs.
 //!
-//! Eleven blocks of two variants, of which each run is sampled 119 times (0.6 s at 199 Hz) in
-//! functions of known shares, and costs 1000 ns per packet with the scatter of the simulated runs.
+//! Eleven blocks of two variants. Each run is sampled 119 times (0.6 s at 199 Hz) in functions of
+//! known shares, and costs 1000 ns per packet with the scatter of the simulated runs.
 
 use super::law::{Design, QUIET};
 use super::runs::Runs;
@@ -14,7 +14,7 @@ use fwdlab_results::stats::Criteria;
 const BLOCKS: u32 = 11;
 /// Samples of a run.
 const SAMPLES: usize = 119;
-/// Functions, of equal shares.
+/// Number of functions, of equal shares.
 const FUNCTIONS: usize = 25;
 /// CPU time per packet of the baseline, nanoseconds.
 const COST_NS: f64 = 1000.0;
@@ -24,7 +24,7 @@ const ADDED: &str = "added";
 const ADDED_NS: f64 = 100.0;
 
 impl Table<'_> {
-    /// Rows about the functions that a difference names.
+    /// Rows about the functions named for a difference.
     pub(super) fn blame(&mut self) {
         let design = Design::Pairs(BLOCKS);
         let is_sure = |interval: Option<(f64, f64)>| {
@@ -51,7 +51,7 @@ impl Table<'_> {
     }
 }
 
-/// One experiment, whose candidate spends `added_ns` more per packet in one more function.
+/// One experiment, whose candidate spends `added_ns` more per packet in an additional function.
 fn compare(runs: &mut Runs, added_ns: f64) -> Changes {
     let mut sampled: [Vec<(u32, Measured)>; 2] = Default::default();
     for block in 0..BLOCKS {
@@ -65,7 +65,7 @@ fn compare(runs: &mut Runs, added_ns: f64) -> Changes {
     found.unwrap_or_else(|error| unreachable!("both variants have samples: {error}"))
 }
 
-/// The samples of a run, each for its share of the CPU time of a packet.
+/// The samples of a run, each with its share of the CPU time per packet.
 fn run(runs: &mut Runs, added_ns: f64) -> Measured {
     let cost_ns = (COST_NS + added_ns) / runs.next();
     let mut stacks = Stacks::default();

@@ -1,9 +1,9 @@
-//! The road from packets to a verdict: samples of a device of known truth go through
-//! the same figures and comparisons as those of a store.
+//! From samples to a verdict: samples of a device of known truth go through the same statistics and
+//! comparisons as the samples of a store.
 //!
-//! A device is a rate in each of a run's slices of 20 ms. What disturbs it is either its
-//! own (stalls, an unsteady pace) or taken from it (steal, which the machine reports or
-//! hides); a verdict must tell the one from the other.
+//! A device is a rate in each of a run's slices of 20 ms. Disturbances are either its own (stalls,
+//! an unsteady pace) or taken from it (steal, which the machine reports or hides); a verdict must
+//! distinguish the two.
 
 use super::Table;
 use super::law::CV;
@@ -20,20 +20,20 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// Blocks of an experiment.
 const BLOCKS: u32 = 10;
-/// Slices of a run, and their length.
+/// Number of slices of a run, and their length.
 const SLICES: u64 = 50;
 const SLICE_NS: u64 = 20_000_000;
-/// The kernel tells steal in ticks of 10 ms.
+/// The kernel reports steal in ticks of 10 ms.
 const TICK_NS: u64 = 10_000_000;
-/// What the undisturbed device forwards, packets per second.
+/// Rate of the undisturbed device, packets per second.
 const PPS: f64 = 1e6;
 /// Scatter of the slices of a steady device.
 const STEADY: f64 = 0.02;
 
-/// What becomes of a device's slices.
+/// Disturbances of a device's slices.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Device {
-    /// Rate over that of the baseline.
+    /// Rate relative to the baseline.
     ratio: f64,
     /// Share of slices in which it stalls, losing 85 % of them.
     stalls: f64,
@@ -50,29 +50,29 @@ struct Device {
 const STEADY_DEVICE: Device =
     Device { ratio: 1.0, stalls: 0.0, scatter: STEADY, sag: 0.0, bad_starts: 0.0, loss: 0.0 };
 
-/// What the machine does to device and sender alike.
+/// Effects of the machine on both device and sender.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Machine {
-    /// Share of slices of which a fifth to all is stolen.
+    /// Share of slices in which a fifth to all of the time is stolen.
     steal: f64,
-    /// The kernel tells of it.
-    tells: bool,
+    /// True if the kernel reports the steal.
+    reports_steal: bool,
     /// Scatter of a paced sender's rate.
     sender: f64,
-    /// A wave of 1 Hz in the machine's speed.
+    /// Amplitude of a wave of 1 Hz in the machine's speed.
     wave: f64,
 }
 
-const QUIET_MACHINE: Machine = Machine { steal: 0.0, tells: true, sender: 0.0, wave: 0.0 };
+const QUIET_MACHINE: Machine = Machine { steal: 0.0, reports_steal: true, sender: 0.0, wave: 0.0 };
 
-/// How the experiment is laid out.
+/// The layout of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// Runs at full load.
     Full,
     /// Runs at a paced rate.
     Paced,
-    /// Streams, switched every so many milliseconds.
+    /// Streams, switched at this interval in milliseconds.
     Streams(u32),
 }
 
@@ -85,7 +85,7 @@ impl Kind {
         }
     }
 
-    /// The plan that such an experiment has.
+    /// The plan of an experiment of this kind.
     fn plan(self) -> Plan {
         let mut text = String::from(
             "version = 1\n[testbed]\nkind = \"netns\"\n[[factor]]\nname = \"firewall\"\n\
@@ -104,7 +104,7 @@ impl Kind {
             ),
         };
         let nothing = |name: &str| Err(format!("no file {name} belongs to the self-test"));
-        // The text above is this program's own: a test loads every kind of it.
+        // The text above is constant: a test loads every kind of it.
         fwdlab_model::load("road.toml", &text, &nothing)
             .unwrap_or_else(|faults| panic!("{}", faults.render(false)))
     }
@@ -130,7 +130,7 @@ impl Draw {
         self.uniform() < share
     }
 
-    /// The runs of `plan`, the second variant being `candidate`.
+    /// The runs of `plan`; the second variant is `candidate`.
     fn contents(&mut self, plan: &Plan, candidate: Device, machine: Machine) -> Contents {
         let baseline = Device { ratio: 1.0, stalls: 0.0, scatter: STEADY, loss: 0.0, ..candidate };
         let devices = [baseline, candidate];
@@ -184,12 +184,12 @@ impl Draw {
         let start = if self.chance(device.bad_starts) { 0.96 * start } else { start };
         let paced = plan.variants[variant].settings.is_paced();
         let sender = self.factor(machine.sender.max(1e-9));
-        let mut told = 0;
+        let mut unreported_ns = 0;
         (0..SLICES)
             .map(|slice| {
-                let mut sample = self.slice(device, machine, SLICE_NS, start, &mut told);
+                let mut sample = self.slice(device, machine, SLICE_NS, start, &mut unreported_ns);
                 if paced {
-                    // The sender's own pace; the device keeps up but for its loss.
+                    // The sender's own pace; the device keeps up except for its loss.
                     let offered = 1e5 * sender.min(1.0) * SLICE_NS as f64 / 1e9;
                     sample.offered = offered as u64;
                     sample.forwarded = (sample.offered as f64 * (1.0 - device.loss)) as u64;
@@ -211,7 +211,7 @@ impl Draw {
         const SAMPLE_NS: u64 = 10_000_000;
         let phase = self.uniform();
         let length = run.variants.len() as u64;
-        let mut told = 0;
+        let mut unreported_ns = 0;
         let count = plan.trial.duration_ns / SAMPLE_NS;
         (0..count)
             .map(|n| {
@@ -221,21 +221,26 @@ impl Draw {
                 let variant = cycle[(slice % length) as usize];
                 let turns = at_ns as f64 / 1e9 + phase;
                 let wave = 1.0 + machine.wave * (std::f64::consts::TAU * turns).sin();
-                let sample =
-                    self.slice(devices[variant], machine, SAMPLE_NS, start * wave, &mut told);
+                let sample = self.slice(
+                    devices[variant],
+                    machine,
+                    SAMPLE_NS,
+                    start * wave,
+                    &mut unreported_ns,
+                );
                 Sample { at_ns, variant, slice: slice as u32, valid: true, ..sample }
             })
             .collect()
     }
 
-    /// What a device does in one slice; `told` is the steal not yet told by a tick.
+    /// One slice of a device; `unreported_ns` is the steal that no tick has reported yet.
     fn slice(
         &mut self,
         device: Device,
         machine: Machine,
         slice_ns: u64,
         start: f64,
-        told: &mut u64,
+        unreported_ns: &mut u64,
     ) -> Sample {
         let mut rate = PPS * start * device.ratio * self.factor(device.scatter);
         if self.chance(device.stalls) {
@@ -252,10 +257,10 @@ impl Draw {
             forwarded: (rate * (slice_ns - stolen_ns) as f64 / 1e9) as u64,
             ..Sample::default()
         };
-        if machine.tells {
-            *told += stolen_ns;
-            sample.stolen_ns = *told / TICK_NS * TICK_NS;
-            *told -= sample.stolen_ns;
+        if machine.reports_steal {
+            *unreported_ns += stolen_ns;
+            sample.stolen_ns = *unreported_ns / TICK_NS * TICK_NS;
+            *unreported_ns -= sample.stolen_ns;
             sample.ran_ns = Some(slice_ns - stolen_ns);
             sample.waited_ns = Some(0);
         }
@@ -263,7 +268,7 @@ impl Draw {
     }
 }
 
-/// A verdict, or none where there is nothing to judge.
+/// The verdict, or `None` if there is nothing to compare.
 fn verdict(plan: &Plan, seed: u64, candidate: Device, machine: Machine) -> Option<Verdict> {
     let mut draw = Draw { random: Xoshiro256StarStar::seed_from_u64(seed) };
     let contents = draw.contents(plan, candidate, machine);
@@ -277,15 +282,15 @@ fn verdict(plan: &Plan, seed: u64, candidate: Device, machine: Machine) -> Optio
 type Row<'a> = (&'a str, Kind, Device, Machine, Option<Bar>, &'a [Option<Verdict>]);
 
 impl Table<'_> {
-    /// The road's own rows.
+    /// The rows of this module.
     pub(super) fn road(&mut self) {
         use Verdict::{Better, Equivalent, Worse};
         let steal = Machine { steal: 0.08, ..QUIET_MACHINE };
-        let hidden = Machine { tells: false, ..steal };
+        let hidden = Machine { reports_steal: false, ..steal };
         let stalls = Device { stalls: 0.08, ..STEADY_DEVICE };
         let slower = Device { ratio: 0.98, ..STEADY_DEVICE };
         let unsteady = Device { scatter: 0.06, ..STEADY_DEVICE };
-        let both = Device { ratio: 0.97, ..unsteady };
+        let noisy = Device { ratio: 0.97, ..unsteady };
         let sagging = Device { sag: 0.03, ..STEADY_DEVICE };
         let starts = Device { bad_starts: 0.05, ..STEADY_DEVICE };
         let lossy = Device { loss: 0.01, ..STEADY_DEVICE };
@@ -359,11 +364,11 @@ impl Table<'_> {
                 size,
                 different,
             ),
-            ("3 % slower and unsteady: worse", Kind::Full, both, steal, found, &[Some(Worse)]),
+            ("3 % slower and unsteady: worse", Kind::Full, noisy, steal, found, &[Some(Worse)]),
             (
                 "3 % slower and unsteady: better",
                 Kind::Full,
-                both,
+                noisy,
                 steal,
                 Some(Bar::AtMost(0.01)),
                 &[Some(Better)],
@@ -386,12 +391,12 @@ impl Table<'_> {
             ),
             ("1 % lost at a paced rate: worse", Kind::Paced, lossy, wild, found, &[Some(Worse)]),
         ];
-        for (question, kind, device, machine, bar, wanted) in rows {
+        for (question, kind, device, machine, bar, expected) in rows {
             let plan = kind.plan();
             let happens = |seed: u64| {
-                wanted.contains(&verdict(&plan, seed, *device, *machine)) && !wanted.is_empty()
+                expected.contains(&verdict(&plan, seed, *device, *machine)) && !expected.is_empty()
             };
-            // Each goes through samples: a tenth of the experiments shows enough.
+            // Each one goes through samples: a tenth of the experiments is enough.
             let experiments = (self.experiments / 10).max(self.experiments.min(200));
             let noise = name(*device, *machine);
             self.add_counted(question, kind.name(), noise, *bar, experiments, &happens);
@@ -399,7 +404,7 @@ impl Table<'_> {
     }
 }
 
-/// What is special, in words.
+/// The distinctive properties as text.
 fn name(device: Device, machine: Machine) -> String {
     let mut parts = Vec::new();
     let mut add = |special: bool, text: &str| {
@@ -411,8 +416,8 @@ fn name(device: Device, machine: Machine) -> String {
     add(device.scatter > STEADY, "its slices scatter by 6 %");
     add(device.sag > 0.0, "one-sided tails");
     add(device.bad_starts > 0.0, "5 % bad starts");
-    add(machine.steal > 0.0 && machine.tells, "steal, told");
-    add(machine.steal > 0.0 && !machine.tells, "steal, hidden");
+    add(machine.steal > 0.0 && machine.reports_steal, "steal, told");
+    add(machine.steal > 0.0 && !machine.reports_steal, "steal, hidden");
     add(machine.wave > 0.0, "a wave of 1 Hz, 3 %");
     add(machine.sender > 0.0, "an unsteady sender");
     if parts.is_empty() { "steady".to_owned() } else { parts.join(", ") }
@@ -423,14 +428,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_has_a_plan() {
+    fn every_kind_has_a_valid_plan() {
         for kind in [Kind::Full, Kind::Paced, Kind::Streams(170), Kind::Streams(300)] {
             assert_eq!(kind.plan().variants.len(), 2, "{kind:?}");
         }
     }
 
     #[test]
-    fn stalls_are_seen_and_steal_is_not_the_devices() {
+    fn verdict_includes_stalls_and_excludes_steal() {
         let plan = Kind::Full.plan();
         let steal = Machine { steal: 0.08, ..QUIET_MACHINE };
         let stalls = Device { stalls: 0.08, ..STEADY_DEVICE };

@@ -1,5 +1,5 @@
-//! How often the detector of a history finds a change where there is none, and where one
-//! is: points of simulated series.
+//! Rates at which the change detector of a history alarms without a change, and finds a change:
+//! points of simulated series.
 
 use super::residuals::ARCHIVE;
 use super::{Table, count};
@@ -10,30 +10,30 @@ use rand_xoshiro::Xoshiro256StarStar;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Series of a row; more would only narrow its interval.
+/// Number of series per row; more would only narrow its interval.
 const SERIES: u64 = 4000;
-/// Series of a history.
+/// Number of series of a history.
 const FAMILY: usize = 60;
-/// Scatter between points.
+/// Scatter between points, as a ratio.
 const CV: f64 = 0.01;
-/// Points that one counts as found within.
+/// Maximum distance, in points, of a change that counts as found.
 const TOLERANCE: usize = 1;
-/// Seeds of these rows lie apart from those of the others.
+/// Seeds of these rows are disjoint from those of the other rows.
 const FIRST_ROW: u64 = 1 << 16;
 
-/// How points scatter.
+/// Distribution of the points.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Points {
     Independent,
-    /// Each resembles the one before it so much.
+    /// Correlation of each point with the previous one.
     Autoregressive(f64),
     T3,
-    /// Two of a hundred lie 5 to 10 standard deviations below.
+    /// Two of a hundred are 5 to 10 standard deviations lower.
     Outliers,
     Archive,
-    /// Three of ten lie three standard deviations lower.
+    /// Three of ten are three standard deviations lower.
     TwoModes,
-    /// A tail to below: exponential.
+    /// A lower tail: exponential.
     LowerTail,
 }
 
@@ -50,7 +50,7 @@ impl Points {
         }
     }
 
-    /// `n` of them, with standard deviation 1 (outliers apart).
+    /// Draws `n` points with standard deviation 1 (outliers excepted).
     fn draw(self, n: usize, random: &mut Xoshiro256StarStar) -> Vec<f64> {
         let mut last = normal(random);
         (0..n)
@@ -83,13 +83,13 @@ fn unit(random: &mut Xoshiro256StarStar) -> f64 {
     (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// Box and Muller's.
+/// A normal number, by Box and Muller's method.
 fn normal(random: &mut Xoshiro256StarStar) -> f64 {
     let radius = (-2.0 * (1.0 - unit(random)).ln()).sqrt();
     radius * (std::f64::consts::TAU * unit(random)).cos()
 }
 
-/// Logarithms of a series with steps of these sizes.
+/// Logarithms of a series with steps at these points and of these sizes.
 fn logs(points: Points, n: usize, seed: u64, steps: &[(usize, f64)]) -> Vec<f64> {
     let mut random = Xoshiro256StarStar::seed_from_u64(seed);
     let drawn = points.draw(n, &mut random);
@@ -105,7 +105,7 @@ fn found(points: Points, n: usize, seed: u64, steps: &[(usize, f64)]) -> Vec<usi
     change_points(&logs).map(|division| division.change_points).unwrap_or_default()
 }
 
-/// True if a flat series changes at a level that holds for [`FAMILY`] series together.
+/// True if a flat series changes at a level that holds jointly for [`FAMILY`] series.
 fn fails(points: Points, n: usize, seed: u64) -> bool {
     let logs = logs(points, n, seed, &[]);
     let Ok(division) = change_points(&logs) else { return false };
@@ -118,8 +118,9 @@ impl Table<'_> {
     pub(super) fn history(&mut self) {
         let series = self.experiments.min(SERIES);
         for n in [20, 50, 100] {
-            // Few points can't show that they resemble their neighbours: nothing is promised.
-            let correlated = |least: usize, most: f64| (n >= least).then_some(Bar::AtMost(most));
+            // A few points cannot show their correlation: nothing is promised.
+            let correlated =
+                |min_points: usize, limit: f64| (n >= min_points).then_some(Bar::AtMost(limit));
             for (points, bar) in [
                 (Points::Independent, Some(Bar::AtMost(0.06))),
                 (Points::Autoregressive(0.3), correlated(50, 0.1)),
@@ -133,7 +134,7 @@ impl Table<'_> {
                 let question = "history: a series without a change alarms";
                 let seed = self.seed_of(question, n, points);
                 let alarms = count(seed, series, &|seed| !found(points, n, seed, &[]).is_empty());
-                self.tell(question, n, points, alarms, bar);
+                self.push_row(question, n, points, alarms, bar);
             }
         }
         for points in [Points::Independent, Points::Archive] {
@@ -144,16 +145,16 @@ impl Table<'_> {
                 (0..FAMILY as u64).any(|one| fails(points, 20, seed * FAMILY as u64 + one))
             });
             let bar = Some(Bar::AtMost(0.1)).filter(|_| points == Points::Independent);
-            self.tell(question, 20, points, fails, bar);
+            self.push_row(question, 20, points, fails, bar);
         }
-        for (step, asked) in [
+        for (step, bars) in [
             (
                 0.02_f64,
                 [(Points::Independent, 0.78), (Points::Outliers, 0.78), (Points::Archive, 0.69)],
             ),
             (0.03, [(Points::Independent, 0.9), (Points::Outliers, 0.85), (Points::Archive, 0.8)]),
         ] {
-            for (points, bar) in asked {
+            for (points, bar) in bars {
                 let percent = 100.0 * step;
                 let question =
                     format!("history: finds two steps of {percent:.0} %, F1 within a point");
@@ -169,9 +170,9 @@ impl Table<'_> {
                     counted.fetch_add((places.len() + steps.len()) as u64, Ordering::Relaxed);
                     hits > 0
                 });
-                // F1 is twice the right ones over those marked and those there are.
+                // F1 is twice the correct changes divided by the sum of marked and true changes.
                 let rate = Rate { hits: right.into_inner(), of: counted.into_inner() };
-                self.tell(&question, 100, points, rate, Some(Bar::AtLeast(bar)));
+                self.push_row(&question, 100, points, rate, Some(Bar::AtLeast(bar)));
             }
         }
     }
@@ -181,7 +182,7 @@ impl Table<'_> {
         FIRST_ROW + self.rows.len() as u64
     }
 
-    fn tell(&mut self, question: &str, n: usize, points: Points, rate: Rate, bar: Option<Bar>) {
+    fn push_row(&mut self, question: &str, n: usize, points: Points, rate: Rate, bar: Option<Bar>) {
         let design = format!("{n} points");
         let row = Measured::new(question, design, points.name(), rate).against(bar);
         self.rows.push(row);

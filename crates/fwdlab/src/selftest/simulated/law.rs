@@ -1,24 +1,24 @@
-//! How simulated runs scatter, and how they are laid out.
+//! Scatter and layout of simulated runs.
 
 use fwdlab_results::stats::sequential::Mode;
 
-/// Scatter between runs that all designs are tried with: 1 %, the median of
-/// real forwarding benchmarks.
+/// Scatter between runs with which all designs are measured: 1 %, the median of real forwarding
+/// benchmarks.
 pub(super) const CV: f64 = 0.01;
 
-/// How runs scatter.
+/// Scatter of the runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Noise {
     /// Share of the variance that drifts from run to run, and its correlation.
     pub(super) drift: f64,
     pub(super) phi: f64,
-    /// Share of degraded runs, and how much slower they are.
+    /// Share of degraded runs, and their slowdown.
     pub(super) contamination: f64,
     pub(super) depth: f64,
     pub(super) tails: Tails,
 }
 
-/// Distribution of the part that doesn't drift.
+/// Distribution of the part that does not drift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tails {
     Normal,
@@ -30,7 +30,7 @@ pub(super) const QUIET: Noise =
     Noise { drift: 0.0, phi: 0.9, contamination: 0.0, depth: 0.04, tails: Tails::Normal };
 
 impl Noise {
-    /// Every law that false differences are counted under.
+    /// All laws under which false differences are counted.
     pub(super) fn all() -> Vec<Noise> {
         let mut all = vec![QUIET];
         for phi in [0.9, 0.98] {
@@ -57,7 +57,7 @@ impl Noise {
     }
 }
 
-/// How runs are laid out.
+/// Layout of the runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Design {
     /// Blocks of one run each, in random order.
@@ -66,9 +66,9 @@ pub(super) enum Design {
     Fours(u32),
     /// Two lists in one random order, without blocks.
     Lists(u32),
-    /// Streams of so many slices.
+    /// Streams of a number of slices.
     Streams { streams: u32, slices: u32 },
-    /// Blocks of one run each until a rule stops, at most so many.
+    /// Blocks of one run each until a rule stops, up to `max_blocks`.
     Until { mode: Mode, max_blocks: u32 },
 }
 
@@ -88,7 +88,7 @@ impl Design {
         }
     }
 
-    /// Runs of each variant.
+    /// Number of runs of each variant.
     pub(super) fn runs(self) -> u32 {
         match self {
             Design::Pairs(n) | Design::Lists(n) => n,

@@ -1,9 +1,8 @@
 //! Error rates on simulated runs: the law and the truth are known.
 //!
-//! The runs come from the law of the simulated testbed, one start after the
-//! other; no packets are simulated, because an error rate needs tens of
-//! thousands of experiments. Every experiment has a seed of its own, so that
-//! the rates are the same on every machine, whatever the number of threads.
+//! The runs come from the law of the simulated testbed, one start after the other. No packets are
+//! simulated, because an error rate needs tens of thousands of experiments. Every experiment has
+//! its own seed, so that the rates are the same on every machine, whatever the number of threads.
 
 mod beds;
 mod blame;
@@ -26,8 +25,7 @@ fn is_difference(comparison: &Comparison) -> bool {
     matches!(comparison.verdict(), Verdict::Better | Verdict::Worse)
 }
 
-/// Counts over `experiments` seeds, on all CPUs. The seeds of different rows
-/// differ by `row`.
+/// Counts over `experiments` seeds, on all CPUs. `row` makes the seeds of rows distinct.
 fn count(row: u64, experiments: u64, happens: &(dyn Fn(u64) -> bool + Sync)) -> Rate {
     let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     let hits = std::thread::scope(|scope| {
@@ -41,7 +39,7 @@ fn count(row: u64, experiments: u64, happens: &(dyn Fn(u64) -> bool + Sync)) -> 
                 })
             })
             .collect();
-        // A panic of a part is a bug; it goes on here.
+        // A panic of a part is a bug and continues here.
         parts
             .into_iter()
             .map(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
@@ -50,11 +48,10 @@ fn count(row: u64, experiments: u64, happens: &(dyn Fn(u64) -> bool + Sync)) -> 
     Rate { hits, of: experiments }
 }
 
-/// Rows that [`measure`] gives.
+/// Number of rows returned by [`measure`].
 pub(crate) const ROWS: u64 = 128 + 24 + 12 + 6 + 6 + 3 + 2;
 
-/// Everything that is promised of simulated runs, measured; `told` hears of each
-/// row before it is counted.
+/// Measures every promise about simulated runs; calls `told` with each row before counting it.
 pub(crate) fn measure(experiments: u64, told: &mut dyn FnMut(&str)) -> Vec<Measured> {
     let mut table = Table { experiments, rows: Vec::new(), told };
     for noise in Noise::all() {
@@ -85,10 +82,10 @@ struct Table<'a> {
     told: &'a mut dyn FnMut(&str),
 }
 
-/// What a comparison of a family may claim wrongly.
+/// Predicate of a wrong claim about a comparison of a family.
 type IsSo = fn(&Comparison, f64) -> bool;
 
-/// Claims of a family that must not be wrong more often than promised.
+/// Claims about a family, with a promised rate of errors.
 fn claims() -> Vec<(usize, &'static str, IsSo)> {
     let misses: IsSo = |c, truth| c.low > truth || c.high < truth;
     let equivalent: IsSo = |c, _| c.is_within_margin();
@@ -105,7 +102,7 @@ fn claims() -> Vec<(usize, &'static str, IsSo)> {
         .collect()
 }
 
-/// Upper limit that a rate of 5 % must stay below to be called kept.
+/// Bar for a rate of 5 %: the upper limit must stay below it.
 const SIZE: Bar = Bar::UpperLimitAtMost(0.062);
 
 impl Table<'_> {
@@ -122,7 +119,7 @@ impl Table<'_> {
         self.add_counted(question, design.name(), noise.name(), bar, experiments, &happens)
     }
 
-    /// A row whose experiments are made of their seeds.
+    /// Adds a row whose experiments follow from their seeds.
     fn add_counted(
         &mut self,
         question: &str,
@@ -154,7 +151,7 @@ impl Table<'_> {
             let finds = |runs: &mut Runs| {
                 runs.compare(design, 1.0, Criteria::default()).is_some_and(|c| is_difference(&c))
             };
-            // So many show the classic practice well enough.
+            // This number suffices for the classic practice.
             let experiments = self.experiments.min(4000);
             let classic = |seed| Runs::new(noise, seed).classic_finds(design.runs(), 1.0);
             let classic = count(self.rows.len() as u64, experiments, &classic);
@@ -165,7 +162,7 @@ impl Table<'_> {
         }
     }
 
-    /// Does the 95 % interval hold a true loss of 3 %.
+    /// Share of 95 % intervals that contain a true loss of 3 %.
     fn coverage(&mut self, noise: Noise) {
         let truth = 0.97;
         for design in [Design::Pairs(6), Design::Pairs(10), Design::Pairs(20), Design::Lists(10)] {
@@ -219,8 +216,8 @@ impl Table<'_> {
         }
     }
 
-    /// Rules that look at the result. The margin is next to nothing where false
-    /// differences are counted, so that equivalence doesn't end any early.
+    /// Rules that look at the result. The margin is almost zero where false differences are
+    /// counted, so that equivalence never stops early.
     fn stopping(&mut self) {
         let planned = Design::Until { mode: Mode::Planned, max_blocks: 20 };
         let open = Design::Until { mode: Mode::Open, max_blocks: 200 };
@@ -249,7 +246,7 @@ impl Table<'_> {
         }
     }
 
-    /// How often a rule ends so, and after how many blocks on average.
+    /// Rate at which a rule ends with a decision, and the mean number of blocks.
     fn add_until(
         &mut self,
         question: &str,
@@ -273,7 +270,7 @@ impl Table<'_> {
         row.blocks = Some(blocks.into_inner() as f64 / experiments);
     }
 
-    /// Any false difference among 20 variants against one baseline.
+    /// Any false difference among 20 variants compared with one baseline.
     fn families(&mut self) {
         const VARIANTS: usize = 20;
         for blocks in [5, 10, 20] {
@@ -295,7 +292,7 @@ impl Table<'_> {
             self.add(&question, design, QUIET, Some(Bar::AtMost(0.05)), &errs);
         }
         for variants in [5, VARIANTS] {
-            // What the report calls the minimum detectable effect, of a known scatter.
+            // The minimum detectable effect of the report, for a known scatter.
             let criteria = Criteria { family: variants, ..Criteria::default() };
             let se = law::CV * (2.0 / f64::from(blocks)).sqrt();
             let df = f64::from(blocks) - 1.0;
@@ -312,7 +309,7 @@ impl Table<'_> {
 }
 
 impl Table<'_> {
-    /// Any false claim among 20 lists against one baseline, of runs with two modes.
+    /// Any false claim among 20 lists compared with one baseline, of runs with two modes.
     fn lists_in_families(&mut self) {
         const VARIANTS: usize = 20;
         let experiments = self.experiments.min(2000);
@@ -333,7 +330,7 @@ impl Table<'_> {
         }
     }
 
-    /// Share of experiments that find the effect printed by another one as its smallest.
+    /// Share of experiments that find the smallest effect printed by another experiment.
     fn printed_effects(&mut self) {
         let design = Design::Pairs(7);
         let finds = |runs: &mut Runs| {
@@ -346,7 +343,7 @@ impl Table<'_> {
         self.add("finds the effect that another printed", design, QUIET, bar, &finds);
     }
 
-    /// Coverage of the interval of a loss ratio, for runs that scatter by more than independent
+    /// Coverage of the interval of a loss ratio, for runs that scatter more than independent
     /// packets would: by a fifth of the loss.
     fn losses(&mut self) {
         let covers = |runs: &mut Runs| {
@@ -368,7 +365,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_on_every_machine_and_never_far_off() {
+    fn error_rates_are_reproducible_and_near_their_promise() {
         let noise = Noise { drift: 0.5, ..QUIET };
         let finds = |seed| {
             let mut runs = Runs::new(noise, seed);
@@ -379,16 +376,16 @@ mod tests {
         assert_eq!(rate, count(7, 400, &finds));
         // 400 x 5 % = 20, four standard errors either way.
         assert!((3..=37).contains(&rate.hits), "{rate:?}");
-        // The classic practice on the same law: four times as often.
+        // The classic practice under the same law: four times as often.
         let classic = count(7, 400, &|seed| Runs::new(noise, seed).classic_finds(8, 1.0));
         assert!(classic.hits > 2 * rate.hits, "{classic:?} against {rate:?}");
     }
 
     #[test]
-    fn every_promise_is_among_the_rows() {
-        let mut heard = 0;
-        let rows = measure(2, &mut |_| heard += 1);
-        assert_eq!((rows.len(), heard), (ROWS as usize, ROWS as usize));
+    fn rows_contain_every_promise() {
+        let mut rows_reported = 0;
+        let rows = measure(2, &mut |_| rows_reported += 1);
+        assert_eq!((rows.len(), rows_reported), (ROWS as usize, ROWS as usize));
         for asked in [
             "false difference",
             "coverage",
@@ -403,7 +400,7 @@ mod tests {
         ] {
             assert!(rows.iter().any(|row| row.question.contains(asked)), "{asked}");
         }
-        // That of F1 has the steps marked and those there are below the line.
+        // The F1 row counts marked and true steps below the line.
         assert!(rows.iter().all(|row| row.rate.of == 2 || row.question.contains("F1")));
     }
 }

@@ -1,10 +1,10 @@
-//! How real runs scatter about the level of their variant: those of five published result
-//! sets of the netbenches archive (firewalls, queues and fast forwarding on FreeBSD 10 to
-//! 13, 2015 to 2020), imported by `fwdlab import`.
+//! Scatter of real runs about the level of their variant: the runs of five published result sets of
+//! the netbenches archive (firewalls, queues and fast forwarding on FreeBSD 10 to 13, 2015 to
+//! 2020), imported by `fwdlab import`.
 //!
-//! Of each run's figure the logarithm less the mean of its variant, times sqrt(n / (n - 1)),
-//! over the robust standard deviation of its set: machines scatter differently. All together
-//! have a standard deviation of 1; their fourth moment is 7.5, that of normal numbers 3.
+//! Each residual is the logarithm of a run's rate less the mean of its variant, times sqrt(n / (n -
+//! 1)), divided by the robust standard deviation of its set, since machines scatter differently.
+//! Together they have a standard deviation of 1 and a fourth moment of 7.5; normal numbers have 3.
 
 /// The residuals, in units of their standard deviation.
 pub(super) const ARCHIVE: [f64; 220] = [

@@ -1,4 +1,4 @@
-//! The runs of one simulated experiment, and what is made of them.
+//! The runs of one simulated experiment, and their evaluation.
 
 use super::law::{CV, Design, Noise, Tails};
 use fwdlab_bench::testbed::sim::RunLaw;
@@ -13,7 +13,7 @@ use fwdlab_results::stats::{
 use rand_xoshiro::Xoshiro256StarStar;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// The runs of one simulated experiment, rates relative to the baseline's truth.
+/// The runs of one simulated experiment, as rates relative to the true rate of the baseline.
 pub(super) struct Runs {
     law: RunLaw,
     noise: Noise,
@@ -42,7 +42,7 @@ impl Runs {
         let factor = self.law.factor();
         match self.noise.tails {
             Tails::Normal => factor,
-            // Normal over the root of chi-square / 3; variance 3 made 1.
+            // Normal over the root of chi-square / 3; its variance of 3 is scaled to 1.
             Tails::T3 => {
                 let squares: f64 = (0..3).map(|_| (self.law.factor().ln() / CV).powi(2)).sum();
                 (factor.ln() / squares.sqrt()).exp()
@@ -78,7 +78,7 @@ impl Runs {
         }
     }
 
-    /// Blocks until the rule decides, or looks after each of them.
+    /// Number of blocks until the rule decides; it looks after each of them.
     pub(super) fn until(&mut self, rule: &Rule, ratio: f64) -> (Decision, u32) {
         rule.play(|| {
             let first = self.next().ln();
@@ -113,7 +113,7 @@ impl Runs {
         compare_blocked(&a, &b, criteria).ok()
     }
 
-    /// Random order of so many runs of each variant; true is the candidate.
+    /// Random order of `each` runs of both variants; true is the candidate.
     pub(super) fn order(&mut self, each: usize) -> Vec<bool> {
         let mut order: Vec<bool> = (0..2 * each).map(|run| run < each).collect();
         for i in (1..order.len()).rev() {
@@ -131,8 +131,8 @@ impl Runs {
         (a, b)
     }
 
-    /// So many lists of `each` runs against one of `baseline` runs, of which three in ten are 5 %
-    /// slower. All lists are `ratio` times as fast as the baseline.
+    /// Compares `lists` lists of `each` runs with one of `baseline` runs, three in ten of which are
+    /// 5 % slower. All lists are `ratio` times as fast as the baseline.
     pub(super) fn family_of_lists(
         &mut self,
         baseline: usize,
@@ -152,11 +152,11 @@ impl Runs {
         family
     }
 
-    /// A stream A B B A. Its start has an own rate; its slices scatter, and drift
-    /// with a correlation of 0.8 from one to the next, half of the variance.
+    /// A stream A B B A. Its start has its own rate; its slices scatter, and half of their variance
+    /// drifts with a correlation of 0.8 from one slice to the next.
     pub(super) fn stream(&mut self, slices: u32, ratio: f64) -> Vec<Slice> {
         let start = self.next();
-        // What a start does to one variant and not to the other.
+        // The part of a start that affects only one variant.
         let sim = SimSettings { noise: 0.25 * CV, ..SimSettings::default() };
         let apart = RunLaw::new(&sim, self.random.next_u64()).factor();
         let sim = SimSettings { noise: 2.0 * CV, drift: 0.5, phi: 0.8, ..sim };
@@ -188,8 +188,8 @@ impl Runs {
 }
 
 impl Runs {
-    /// So many variants against one baseline, adjusted together; all are `ratio` times as
-    /// fast, or the first alone.
+    /// Compares `variants` variants with one baseline, adjusted jointly; all of them are `ratio`
+    /// times as fast, or only the first one.
     pub(super) fn family(
         &mut self,
         blocks: u32,
@@ -200,7 +200,7 @@ impl Runs {
         let criteria = Criteria { family: variants, ..Criteria::default() };
         let mut all: Vec<Vec<BlockedRun>> = vec![Vec::new(); variants + 1];
         for block in 0..blocks {
-            // The law doesn't know the order: every run of a block is alike.
+            // The law ignores the order: all runs of a block are alike.
             for (variant, runs) in all.iter_mut().enumerate() {
                 let is_faster = variant == 1 || variant > 1 && !first_alone;
                 let ratio = if is_faster { ratio } else { 1.0 };
