@@ -1,4 +1,4 @@
-//! Questions without a file, and files for questions.
+//! `fwdlab ab`: questions without a file, and files of questions.
 
 use crate::support::{INSTANT, Lab, is_root, machine};
 
@@ -13,7 +13,7 @@ table inet half {
 ";
 
 #[test]
-fn commands_run_in_the_device_before_each_run_and_are_read_back() {
+fn ab_runs_and_verifies_commands_in_the_device() {
     if !is_root("commands that need the rights of root in a namespace") {
         return;
     }
@@ -21,16 +21,16 @@ fn commands_run_in_the_device_before_each_run_and_are_read_back() {
     let lab = Lab::new(INSTANT);
     lab.write("half.nft", HALF);
     let short = ["--testbed", "netns", "--set", "trial.duration=300ms", "--no-calibration"];
-    let ask = ["ab", "", "nft -f half.nft", "--blocks", "3", "--json"];
-    let shown = lab.fwdlab(&[&ask[..], &short[..]].concat()).carried_out().json();
+    let arguments = ["ab", "", "nft -f half.nft", "--blocks", "3", "--json"];
+    let shown = lab.fwdlab(&[&arguments[..], &short[..]].concat()).carried_out().json();
     let [compared] = shown["comparisons"].as_array().expect("comparisons").as_slice() else {
         panic!("one comparison: {shown}");
     };
     let ratio = compared["outcome"]["compared"]["comparison"]["ratio"].as_f64().expect("a ratio");
-    // Half of them, times what the machine's other work took from three short runs.
+    // Half of them, times the effect of the machine's other work on three short runs.
     assert!((0.1..0.75).contains(&ratio), "half of the packets are dropped: {ratio}");
 
-    // The same as a file, with what the command did read back.
+    // The same as a file, with a read-back of the command.
     let verify = "dut.verify=nft list tables";
     for (expect, is_there) in [("table inet half", true), ("table inet whole", false)] {
         let expect = format!("dut.expect={expect}");
@@ -48,24 +48,24 @@ fn commands_run_in_the_device_before_each_run_and_are_read_back() {
 }
 
 #[test]
-fn a_question_is_kept_and_not_mixed_with_another() {
+fn ab_refuses_another_question_in_the_same_store() {
     let lab = Lab::new(INSTANT);
-    let ask = |other: &str, more: &[&str]| {
-        let ask = ["ab", "", other, "--testbed", "sim", "--blocks", "2"];
-        lab.fwdlab(&[&ask[..], more].concat())
+    let arguments = |other: &str, more: &[&str]| {
+        let arguments = ["ab", "", other, "--testbed", "sim", "--blocks", "2"];
+        lab.fwdlab(&[&arguments[..], more].concat())
     };
-    ask("one", &[]).expect(0);
-    let again = ask("one", &[]).expect(0);
+    arguments("one", &[]).expect(0);
+    let again = arguments("one", &[]).expect(0);
     assert!(again.stderr.contains("all of its 4 runs are stored already"), "{}", again.stderr);
-    let refused = ask("two", &[]).expect(2).stderr;
+    let refused = arguments("two", &[]).expect(2).stderr;
     assert!(refused.contains("holds the runs of other commands"), "{refused}");
-    ask("two", &["--fresh"]).expect(0);
+    arguments("two", &["--fresh"]).expect(0);
     let text = std::fs::read_to_string(lab.path("results/ab/ab.toml")).expect("the file");
     assert!(text.contains("setup = [\"two\"]"), "{text}");
 }
 
 #[test]
-fn questions_have_files_that_are_not_written_over() {
+fn ab_file_is_never_overwritten() {
     let lab = Lab::new(INSTANT);
     let listed = lab.fwdlab(&["new"]).expect(0).stdout;
     assert!(listed.contains("tunable") && listed.contains("laboratory"), "{listed}");

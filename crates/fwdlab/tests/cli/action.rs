@@ -1,10 +1,10 @@
-//! The script of the GitHub Action that counts two kernels, with a program in place of fwdlab.
+//! The script of the GitHub Action that counts two kernels, with a stand-in for fwdlab.
 
 use crate::support::Lab;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Counts of two kernels, in the shape of `fwdlab count --json`.
+/// Counts of two kernels, in the format of `fwdlab count --json`.
 fn counts(difference: f64) -> String {
     let (verdict, within_margin) = match difference {
         d if d.abs() <= 80.0 => ("more", true),
@@ -33,7 +33,7 @@ fn counts(difference: f64) -> String {
     )
 }
 
-/// The step's exit code, its summary and its outputs.
+/// Runs the step; returns its exit code, summary and outputs.
 fn step(lab: &Lab, variables: &[(&str, &str)]) -> (Option<i32>, String, String) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/action/count.sh");
     let path = std::env::var("PATH").unwrap_or_default();
@@ -58,7 +58,7 @@ fn step(lab: &Lab, variables: &[(&str, &str)]) -> (Option<i32>, String, String) 
     (ended.status.code(), read(&summary), read(&output))
 }
 
-/// A directory with a program that prints these counts. `None` without jq, which the script runs.
+/// A directory with a program that prints these counts. `None` without jq, which the script needs.
 fn lab(difference: f64, code: i32) -> Option<Lab> {
     if Command::new("jq").arg("--version").output().is_err() {
         fwdlab_testdata::skip("jq is not installed");

@@ -1,4 +1,4 @@
-//! `fwdlab bisect`, with devices whose truth is known.
+//! `fwdlab bisect`, with devices of known truth.
 
 use crate::support::{Ended, Lab, plan, simulated, store};
 use fwdlab_model::record::{Counts, Executed, ExecutedFunction, TrialRecord};
@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::process::Stdio;
 use std::time::Duration;
 
-/// Revisions r0, r1 ...; from `changes` (revision, factor) on each forwards that much.
+/// Revisions r0, r1 ...; each revision from the given one on forwards `factor` times as much.
 fn history(count: usize, changes: &[(usize, f64)], more: &str) -> String {
     let rate = |k: usize| -> f64 {
         changes.iter().filter(|change| k >= change.0).map(|change| change.1).product()
@@ -32,7 +32,7 @@ fn bisect(lab: &Lab, more: &[&str]) -> Ended {
 }
 
 #[test]
-fn the_guilty_revision_is_convicted_and_the_search_is_resumed() {
+fn bisect_convicts_the_slower_revision_and_resumes() {
     let lab = Lab::new(&history(16, &[(11, 0.97)], ""));
     let found = bisect(&lab, &["--json"]).expect(0);
     let json = found.json();
@@ -49,26 +49,29 @@ fn the_guilty_revision_is_convicted_and_the_search_is_resumed() {
     let again = bisect(&lab, &["--json", "--quiet"]).expect(0).json();
     assert_eq!((again["runs"].as_u64(), again["measured_now"].as_u64()), (Some(runs), Some(0)));
     assert_eq!(again["candidates"], json["candidates"]);
-    let said = bisect(&lab, &["--quiet"]).expect(0).stdout;
-    assert!(said.contains("convicted: r11") && said.contains("r11 against r10"), "{said}");
-    // Without a comparison nobody is convicted.
+    let summary = bisect(&lab, &["--quiet"]).expect(0).stdout;
+    assert!(summary.contains("convicted: r11") && summary.contains("r11 against r10"), "{summary}");
+    // Without a comparison no revision is convicted.
     let suspected = bisect(&lab, &["--quiet", "--no-confirm"]).expect(0).stdout;
     assert!(suspected.contains("nobody is convicted"), "{suspected}");
 }
 
 #[test]
-fn a_history_without_a_change_convicts_nobody() {
+fn bisect_without_a_change_convicts_no_revision() {
     let lab = Lab::new(&history(16, &[], "").replace("effect = {  }\n", ""));
     let json = bisect(&lab, &["--json", "--cap", "40"]).expect(0).json();
     assert_eq!(json["outcome"], "ends-alike", "{json}");
     assert_eq!(json["confirmed"], serde_json::json!([]));
     assert!(json["detectable"].as_f64().expect("a number") > 0.0);
-    let said = bisect(&lab, &["--quiet", "--cap", "40"]).expect(0).stdout;
-    assert!(said.contains("can't be told apart") && said.contains("nine times of ten"), "{said}");
+    let summary = bisect(&lab, &["--quiet", "--cap", "40"]).expect(0).stdout;
+    assert!(
+        summary.contains("can't be told apart") && summary.contains("nine times of ten"),
+        "{summary}"
+    );
 }
 
 #[test]
-fn two_changes_are_two() {
+fn bisect_finds_two_changes() {
     let lab = Lab::new(&history(16, &[(5, 0.96), (12, 0.95)], ""));
     let json = bisect(&lab, &["--json"]).expect(0).json();
     assert_eq!(json["outcome"], "convicted", "{json}");
@@ -77,7 +80,7 @@ fn two_changes_are_two() {
 }
 
 #[test]
-fn counts_are_searched_by_halving() {
+fn bisect_of_counts_halves_the_range() {
     let levels: Vec<String> = (0..16).map(|k| format!("{{ label = \"r{k}\" }}")).collect();
     let text = format!(
         "version = 1\n[testbed]\nkind = \"vm\"\n[vm]\nkernel = \"k.deb\"\n[[factor]]\nname = \"revision\"\n\
@@ -85,7 +88,7 @@ fn counts_are_searched_by_halving() {
         levels.join(", ")
     );
     let plan = plan(&text);
-    // A store that holds a run of each candidate already: nothing has to be executed here.
+    // A store that already contains a run of each candidate: nothing has to be executed here.
     let counted = |last: f64| {
         let lab = Lab::new(&text);
         let mut store = store(&lab.path("results/x-bisect/run.sqlite"), &plan, "vm");
@@ -107,7 +110,7 @@ fn counts_are_searched_by_halving() {
     assert_eq!(counted(1000.5)["outcome"], "ends-alike");
 }
 
-/// A run of an emulated machine that executed so many instructions per packet.
+/// A run of an emulated machine that executed `cost` instructions per packet.
 fn executed(run: &PlannedRun, cost: f64) -> RunRecord {
     let function = ExecutedFunction {
         name: "forward".into(),
@@ -118,7 +121,7 @@ fn executed(run: &PlannedRun, cost: f64) -> RunRecord {
         is_background: false,
         misses: None,
     };
-    // What is background in some runs counts in none, whatever is left of it in this one.
+    // A function that is background in some runs counts in none, whatever remains of it here.
     let idle = ExecutedFunction {
         name: "idle".into(),
         bursts: vec![f64::from(run.index % 7) * 100.0 - 900.0; 3],
@@ -146,7 +149,7 @@ fn executed(run: &PlannedRun, cost: f64) -> RunRecord {
 }
 
 #[test]
-fn interrupted_it_goes_on() {
+fn interrupted_bisect_continues() {
     let slow = "realtime = true\n";
     let trial = "[trial]\nwarmup = \"10ms\"\nduration = \"60ms\"\ndrain = \"20ms\"\n\
                  interval = \"20ms\"\nslice = \"5ms\"\n";
@@ -173,21 +176,21 @@ fn interrupted_it_goes_on() {
 }
 
 #[test]
-fn stores_of_a_history_are_searched_without_a_new_run() {
-    let said = |changes: &[(usize, f64)]| {
+fn bisect_of_stores_measures_nothing() {
+    let search = |changes: &[(usize, f64)]| {
         let text = history(12, changes, "").replace("effect = {  }\n", "");
         let lab = Lab::new(&text.replace("blocks = 12", "blocks = 4"));
         lab.fwdlab(&["run", "x.toml", "--quiet", "--no-report"]).expect(0);
-        let told = lab.fwdlab(&["bisect", "--stores", "results", "--out", "where"]).expect(0);
+        let ended = lab.fwdlab(&["bisect", "--stores", "results", "--out", "where"]).expect(0);
         let json = lab.fwdlab(&["bisect", "--stores", "results", "--json"]).expect(0).json();
         assert!(lab.path("where/bisect-1.svg").exists());
-        (told.stdout, json["series"][0].clone())
+        (ended.stdout, json["series"][0].clone())
     };
-    let (text, json) = said(&[(7, 0.97)]);
+    let (text, json) = search(&[(7, 0.97)]);
     assert_eq!((&json["outcome"], &json["set"]), (&"suspected".into(), &serde_json::json!(["r7"])));
     assert!(text.contains("came with r7") && text.contains("nobody is convicted"), "{text}");
     assert!(text.contains("next step: measure r6 and r7 in one experiment"), "{text}");
-    let (text, json) = said(&[]);
+    let (text, json) = search(&[]);
     assert_eq!(json["outcome"], "ends-alike", "{json}");
     assert!(text.contains("would have been seen nine times of ten"), "{text}");
     let refused = Lab::new("").fwdlab(&["bisect", "--stores", "nowhere"]).expect(2).stderr;
@@ -195,16 +198,16 @@ fn stores_of_a_history_are_searched_without_a_new_run() {
 }
 
 #[test]
-fn what_can_not_be_bisected_is_refused() {
+fn invalid_bisections_are_refused() {
     let lab = Lab::new(&history(3, &[(1, 0.9)], ""));
     let refused = lab.fwdlab(&["bisect", "x.toml", "--along", "kernel"]).expect(2);
     assert!(refused.stderr.contains("no such factor") && refused.stderr.contains("revision"));
     lab.write("two.toml", &history(2, &[(1, 0.9)], ""));
     let refused = lab.fwdlab(&["bisect", "two.toml", "--along", "revision"]).expect(2);
     assert!(refused.stderr.contains("nothing to search"), "{}", refused.stderr);
-    let both = history(3, &[(1, 0.9)], "")
+    let text = history(3, &[(1, 0.9)], "")
         .replace("[design]", "[[factor]]\nname = \"queues\"\nlevels = [1, 2]\n[design]");
-    lab.write("both.toml", &both);
+    lab.write("both.toml", &text);
     let refused = lab.fwdlab(&["bisect", "both.toml", "--along", "revision"]).expect(2);
     assert!(refused.stderr.contains("queues has 2 levels too"), "{}", refused.stderr);
 }

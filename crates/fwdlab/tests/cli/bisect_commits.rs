@@ -1,5 +1,5 @@
-//! `fwdlab bisect` over commits that are built, and over files: repositories whose simulated
-//! speed is known by commit.
+//! `fwdlab bisect` over commits that are built, and over files: repositories with a simulated speed
+//! for each commit.
 
 use crate::support::{Ended, Lab, plan, store};
 use fwdlab_results::store::Store;
@@ -22,7 +22,7 @@ fn git(lab: &Lab, arguments: &[&str]) -> String {
     Ended::from(output).expect(0).stdout.trim().to_owned()
 }
 
-/// The level that stands for all commits; those from the one with index `planted` on are slower.
+/// The level that represents all commits; commits from index `planted` on are slower.
 fn experiment(commits: &[String], planted: usize, more: &str) -> String {
     let slow: Vec<String> =
         commits[planted..].iter().map(|c| format!("\"commit={}\" = 0.96", &c[..12])).collect();
@@ -34,7 +34,7 @@ fn experiment(commits: &[String], planted: usize, more: &str) -> String {
     )
 }
 
-/// A repository with a commit for each index up to `count`, of which `broken` doesn't build.
+/// A repository with a commit for each index up to `count`, of which `broken` does not build.
 fn repository(count: usize, broken: usize) -> (Lab, Vec<String>) {
     let lab = Lab::new("");
     let lab = {
@@ -64,7 +64,7 @@ fn arguments<'a>(commits: &'a [String], build: &'a str) -> [&'a str; 8] {
     ["bisect", "x.toml", "--repo", "repo", "--good", &commits[0], "--build", build]
 }
 
-/// The places of commits below the cache.
+/// Build directories of commits in the cache.
 fn places(lab: &Lab) -> Vec<PathBuf> {
     let list = |path: PathBuf| {
         let entries = fs::read_dir(path).expect("a directory");
@@ -77,7 +77,7 @@ fn places(lab: &Lab) -> Vec<PathBuf> {
 }
 
 #[test]
-fn the_commit_is_convicted_and_the_checkout_untouched() {
+fn bisect_convicts_the_commit_and_leaves_the_checkout_untouched() {
     let (lab, commits) = repository(16, 7);
     lab.write("x.toml", &experiment(&commits, 11, ""));
     lab.write("repo/number", "what somebody is about to change");
@@ -87,7 +87,7 @@ fn the_commit_is_convicted_and_the_checkout_untouched() {
     assert_eq!(json["set"][0].as_str(), Some(&commits[11][..12]));
     let about = json["candidates"][11]["about"].as_str().expect("a text");
     assert!(about.starts_with("Change 11 (T, "), "{about}");
-    // The one that doesn't build is in the middle of the search, and says why.
+    // The commit that does not build is in the middle of the search, and reports why.
     let skipped = json["candidates"][7]["skipped"].as_str().expect("it was asked for");
     assert!(skipped.contains("does not build (exit status: 1)"), "{skipped}");
     assert!(found.stderr.contains("building "), "{}", found.stderr);
@@ -100,7 +100,7 @@ fn the_commit_is_convicted_and_the_checkout_untouched() {
     assert_eq!(git(&lab, &["worktree", "list"]).lines().count(), 1);
     assert_eq!(git(&lab, &["branch", "--show-current"]), "main");
 
-    // Nothing is built or measured again, also where HEAD has moved on.
+    // Nothing is built or measured again, even after HEAD has moved.
     git(&lab, &["commit", "-qam", "Change 16"]);
     let again = bisect(&lab, &commits, BUILD, &["--bad", &commits[15], "--quiet"]).expect(0);
     assert!(again.stdout.contains("Change 11 (T, "), "{}", again.stdout);
@@ -109,7 +109,7 @@ fn the_commit_is_convicted_and_the_checkout_untouched() {
 }
 
 #[test]
-fn a_gap_that_does_not_build_makes_the_answer_a_range() {
+fn bisect_reports_a_range_around_commits_that_do_not_build() {
     let (lab, commits) = repository(8, 4);
     lab.write("x.toml", &experiment(&commits, 4, ""));
     let json = bisect(&lab, &commits, BUILD, &["--json", "--quiet"]).expect(0).json();
@@ -121,13 +121,13 @@ fn a_gap_that_does_not_build_makes_the_answer_a_range() {
 }
 
 #[test]
-fn killed_while_it_builds_or_measures_it_goes_on() {
+fn bisect_killed_during_build_or_run_continues() {
     let (lab, commits) = repository(8, 99);
     let text = experiment(&commits, 3, "realtime = true\n").replace("blocks = 12", "blocks = 6");
     let trial = "[trial]\nwarmup = \"10ms\"\nduration = \"60ms\"\ndrain = \"20ms\"\n\
                  interval = \"20ms\"\nslice = \"5ms\"\n";
     lab.write("x.toml", &(text + trial));
-    // Two halves of a build, between which it is killed sooner or later.
+    // A build in two halves, so that a kill eventually hits between them.
     let build = "sh -c 'touch first; sleep 0.4; mv first second'";
     let arguments = arguments(&commits, build);
     let path = lab.path("results/x-bisect/run.sqlite");
@@ -155,17 +155,17 @@ fn killed_while_it_builds_or_measures_it_goes_on() {
 }
 
 #[test]
-fn interrupted_while_it_builds_it_ends_the_build_and_says_how_to_go_on() {
+fn bisect_interrupted_during_a_build_ends_it_and_prints_the_next_command() {
     let (lab, commits) = repository(4, 99);
     lab.write("x.toml", &experiment(&commits, 2, ""));
     let build = "sh -c 'sleep 60; touch never'";
     let mut command = lab.command(&arguments(&commits, build));
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     std::thread::sleep(Duration::from_millis(700));
-    let asked = Instant::now();
+    let interrupted = Instant::now();
     kill_process(Pid::from_child(&child), Signal::TERM).expect("a living child");
     let ended = Ended::from(child.wait_with_output().expect("its end")).expect(130);
-    assert!(asked.elapsed() < Duration::from_secs(20), "the build is not waited for");
+    assert!(interrupted.elapsed() < Duration::from_secs(20), "the build is not waited for");
     // HEAD may move: the command names the commit.
     assert!(ended.stderr.contains(&format!("--bad {}", commits[3])), "{}", ended.stderr);
     for place in places(&lab) {
@@ -174,7 +174,7 @@ fn interrupted_while_it_builds_it_ends_the_build_and_says_how_to_go_on() {
 }
 
 #[test]
-fn files_are_candidates_in_natural_order() {
+fn bisect_orders_files_naturally() {
     let lab = Lab::new("");
     fs::create_dir(lab.path("kernels")).expect("a directory");
     let names: Vec<String> = (0..12).map(|k| format!("k{k}.deb")).collect();
@@ -192,19 +192,19 @@ fn files_are_candidates_in_natural_order() {
     assert_eq!((&json["outcome"], &json["set"][0]), (&"convicted".into(), &"k9.deb".into()));
     let labels = json["candidates"].as_array().expect("a list").iter();
     assert!(labels.zip(&names).all(|(one, name)| one["label"] == name.as_str()), "{json}");
-    // Named one by one, in another order.
+    // Listed individually, in another order.
     let few = ["bisect", "x.toml", "--quiet", "--candidates", "kernels/k2.deb", "kernels/k0.deb"];
     let refused = lab.fwdlab(&few).expect(2).stderr;
     assert!(refused.contains("there are 2 candidates"), "{refused}");
 }
 
 #[test]
-fn what_can_not_be_searched_is_refused_by_name() {
+fn invalid_candidates_are_refused_by_name() {
     let (lab, commits) = repository(4, 99);
     lab.write("x.toml", &experiment(&commits, 2, ""));
-    let refused = |arguments: &[&str], says: &str| {
-        let told = lab.fwdlab(&[&["bisect", "x.toml"], arguments].concat()).expect(2).stderr;
-        assert!(told.contains(says), "{says}:\n{told}");
+    let refused = |arguments: &[&str], expected: &str| {
+        let output = lab.fwdlab(&[&["bisect", "x.toml"], arguments].concat()).expect(2).stderr;
+        assert!(output.contains(expected), "{expected}:\n{output}");
     };
     let good = &commits[3];
     refused(
@@ -224,8 +224,8 @@ fn what_can_not_be_searched_is_refused_by_name() {
 }
 
 #[test]
-fn levels_that_fail_are_skipped() {
-    // A store with three runs of the candidate in the middle that nothing is known of.
+fn bisect_skips_levels_that_fail() {
+    // A store with three runs of the middle candidate, which have no result.
     let levels: Vec<String> = (0..5).map(|k| format!("{{ label = \"r{k}\" }}")).collect();
     let text = format!(
         "version = 1\n[testbed]\nkind = \"sim\"\n[testbed.sim]\nnoise = 0.005\njitter = 0.0\n\

@@ -1,12 +1,11 @@
-//! The commands of docs/CI.md, run one after the other, with the output that the document
-//! shows.
+//! Runs the commands of docs/CI.md one after the other and compares their output with the document.
 
 use crate::support::{INSTANT, Lab, machine};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Beginnings of commands that this test can't run, with the reason.
+/// Beginnings of commands that this test cannot run, with the reason.
 const NOT_RUN: [(&str, &str); 7] = [
     ("apt-get ", "installs packages"),
     ("curl ", "needs the network"),
@@ -17,7 +16,7 @@ const NOT_RUN: [(&str, &str); 7] = [
     ("fwdlab run forwarding.toml --lab", "needs a laboratory"),
 ];
 
-/// A command of the document and the output that follows it there.
+/// A command of the document, and the output shown after it.
 #[derive(Debug, Default)]
 struct Shown {
     command: String,
@@ -59,7 +58,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the checkout")
 }
 
-/// A directory as the document assumes it: the repository's experiments, two lists and stores.
+/// A directory as the document expects it: the repository's experiments, two lists and stores.
 fn prepared() -> Lab {
     let lab = Lab::new(INSTANT);
     symlink(root().join("experiments"), lab.path("experiments")).expect("a link");
@@ -86,7 +85,7 @@ fn run(lab: &Lab, line: &str) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn commands_of_the_ci_document_work_and_print_what_it_shows() {
+fn ci_document_commands_print_the_documented_output() {
     let text = std::fs::read_to_string(root().join("docs/CI.md")).expect("a document");
     let _alone = machine();
     let lab = prepared();
@@ -97,7 +96,7 @@ fn commands_of_the_ci_document_work_and_print_what_it_shows() {
         }
         run_commands += 1;
         let (code, stdout, stderr) = run(&lab, &command);
-        // What was measured on this machine may be any result, and is one.
+        // A measurement on this machine may have any result.
         let is_measured = command.contains("forwarding.sh");
         let codes: &[i32] = if is_measured { &[0, 1, 4] } else { &[0] };
         assert!(code.is_some_and(|code| codes.contains(&code)), "{command}: {code:?} {stderr}");
@@ -113,7 +112,7 @@ fn commands_of_the_ci_document_work_and_print_what_it_shows() {
 }
 
 #[test]
-fn commands_are_read_from_blocks_of_a_document() {
+fn commands_are_read_from_code_blocks() {
     let text = "```\n$ a b\nout\n...\n$ c\n```\n```sh\n# no\nd \\\n  e\n```\n```yaml\n$ f\n```\n";
     let found = commands(text);
     let commands: Vec<&str> = found.iter().map(|shown| shown.command.as_str()).collect();

@@ -1,4 +1,4 @@
-//! `fwdlab compare`, as a user meets it.
+//! `fwdlab compare`, from the command line.
 
 use crate::support::{Ended, INSTANT, Lab, plan, store};
 
@@ -17,19 +17,23 @@ fn compare(lab: &Lab, arguments: &[&str]) -> Ended {
     lab.fwdlab(&all)
 }
 
-/// The arguments are refused as a mistake, with all of `said`.
+/// Asserts that the arguments are refused as a mistake, with all of `expected`.
 #[track_caller]
-fn refused(lab: &Lab, arguments: &[&str], said: &[&str]) {
+fn refused(lab: &Lab, arguments: &[&str], expected: &[&str]) {
     let ended = compare(lab, arguments).expect(2);
     assert_eq!(ended.stdout, "");
-    // clap puts what it says on several lines.
-    for said in said {
-        assert!(ended.stderr.contains(said), "{arguments:?}: no {said:?} in\n{}", ended.stderr);
+    // clap breaks its messages into lines.
+    for expected in expected {
+        assert!(
+            ended.stderr.contains(expected),
+            "{arguments:?}: no {expected:?} in\n{}",
+            ended.stderr
+        );
     }
 }
 
 #[test]
-fn two_files_are_compared_in_every_form() {
+fn compare_prints_two_files_in_every_format() {
     let lab = lab();
     let brief = compare(&lab, &["before.pps", "after.pps"]).expect(0).stdout;
     assert!(brief.contains("\nAgainst before. Medians; 95 % intervals;"), "{brief}");
@@ -38,7 +42,7 @@ fn two_files_are_compared_in_every_form() {
     assert_eq!((words[0], words[1], *words.last().expect("words")), ("after", "1.00", "worse"));
     assert!(!brief.contains("Hodges-Lehmann"), "{brief}");
     let text = compare(&lab, &["before.pps", "after.pps", "-v"]).expect(0).stdout;
-    for said in [
+    for expected in [
         "after against before\n",
         "Confidence 95 %, margin of equivalence 2.0 %, 1 comparison.",
         "MDE",
@@ -46,7 +50,7 @@ fn two_files_are_compared_in_every_form() {
         "beside it: Hodges-Lehmann (rank sum)",
     ] {
         let flat = text.replace("\n  ", " ").replace("\n    ", " ");
-        assert!(flat.contains(said) || text.contains(said), "no {said:?} in\n{text}");
+        assert!(flat.contains(expected) || text.contains(expected), "no {expected:?} in\n{text}");
     }
     let json = compare(&lab, &["before.pps", "after.pps", "--json"]).expect(0).json();
     assert_eq!((&json["version"], &json["unit"]), (&1.into(), &"pps".into()));
@@ -66,7 +70,7 @@ fn two_files_are_compared_in_every_form() {
 }
 
 #[test]
-fn the_verdict_may_be_the_exit_code() {
+fn compare_exits_with_the_verdict_if_requested() {
     let lab = lab();
     let with = |arguments: &[&str], code: i32| drop(compare(&lab, arguments).expect(code));
     with(&["before.pps", "after.pps", "--fail-on", "worse"], 1);
@@ -78,7 +82,7 @@ fn the_verdict_may_be_the_exit_code() {
 }
 
 #[test]
-fn stores_and_their_variants() {
+fn compare_accepts_stores_and_their_variants() {
     let lab = lab();
     lab.fwdlab(&["run", "x.toml", "--blocks", "8"]).expect(0);
     let whole = compare(&lab, &["results/x"]).expect(0).stdout;
@@ -121,9 +125,9 @@ fn stores_and_their_variants() {
 }
 
 #[test]
-fn bad_files_are_refused_with_place_and_next_step() {
+fn compare_refuses_bad_files_with_place_and_next_step() {
     let lab = lab();
-    for (text, said) in [
+    for (text, expected) in [
         ("", &["bad.pps: this file holds no figures", "one per line"][..]),
         ("1000000\n", &["bad.pps: one run", "at least twice"]),
         ("1000000\n\nfast\n", &["bad.pps:3: `fast` is not a number", "packets per second"]),
@@ -136,7 +140,7 @@ fn bad_files_are_refused_with_place_and_next_step() {
         ("second,pps\n0,1000000\n", &["no replicates", "add a column `run`"]),
     ] {
         lab.write("bad.pps", text);
-        refused(&lab, &["before.pps", "bad.pps"], said);
+        refused(&lab, &["before.pps", "bad.pps"], expected);
     }
     lab.write("short.pps", "1000000\n1010000\n");
     let lines = ["before.pps", "short.pps", "--blocked"];
@@ -153,7 +157,7 @@ fn bad_files_are_refused_with_place_and_next_step() {
 }
 
 #[test]
-fn samples_are_aggregated_and_that_is_said() {
+fn compare_reports_aggregated_samples() {
     let lab = lab();
     let mut text = String::from("run,second,pps\n");
     for run in 0..5 {
@@ -162,13 +166,13 @@ fn samples_are_aggregated_and_that_is_said() {
         }
     }
     lab.write("seconds.csv", &text);
-    let said = compare(&lab, &["before.pps", "seconds.csv", "-v"]).expect(0).stdout;
-    assert!(said.contains("15 samples of seconds.csv aggregated to 5 runs"), "{said}");
-    assert!(said.replace("\n  ", " ").contains("n = 6 + 5 runs"), "{said}");
+    let output = compare(&lab, &["before.pps", "seconds.csv", "-v"]).expect(0).stdout;
+    assert!(output.contains("15 samples of seconds.csv aggregated to 5 runs"), "{output}");
+    assert!(output.replace("\n  ", " ").contains("n = 6 + 5 runs"), "{output}");
 }
 
 #[test]
-fn forty_columns_and_colours() {
+fn compare_fits_forty_columns_in_colour() {
     let lab = lab().with("COLUMNS", "40");
     for line in compare(&lab, &["before.pps", "after.pps"]).expect(0).stdout.lines() {
         assert!(line.chars().count() <= 40 || line.split_whitespace().count() <= 1, "{line:?}");
@@ -179,14 +183,14 @@ fn forty_columns_and_colours() {
 }
 
 #[test]
-fn revisions_of_several_builds_are_compared_by_them() {
+fn compare_of_several_builds_uses_builds_as_units() {
     let builds = "{ label = \"before 1\", build_of = \"before\", routes = 2 }, \
                   { label = \"before 2\", build_of = \"before\", routes = 3 }, \
                   { label = \"before 3\", build_of = \"before\", routes = 4 }, \
                   { label = \"after 1\", build_of = \"after\", routes = 5 }, \
                   { label = \"after 2\", build_of = \"after\", routes = 6 }, \
                   { label = \"after 3\", build_of = \"after\", routes = 7 }";
-    // The layouts of one are faster by chance: on average by 1 %, where runs scatter by 0.1 %.
+    // By chance one build has faster layouts: by 1 % on average, and runs scatter by 0.1 %.
     let effects = [
         ("before 1", 1.01),
         ("before 2", 0.99),
@@ -212,14 +216,14 @@ fn revisions_of_several_builds_are_compared_by_them() {
     assert_eq!(compared[0]["baseline_label"], "before");
     let answer = &compared[0]["outcome"]["compared"];
     assert_eq!(answer["verdict"], "inconclusive", "{answer:#}");
-    // What six runs of each build say for certain, of these builds.
+    // The certain result of six runs of each build, for these builds only.
     let these = &answer["comparison"]["builds"]["these"];
     assert!(these["p"].as_f64().unwrap() < 0.01, "{these:#}");
     assert!((these["ratio"].as_f64().unwrap() - 1.01).abs() < 0.003, "{these:#}");
     let scatter = answer["comparison"]["builds"]["scatter"].as_f64().unwrap();
     assert!((0.008..0.02).contains(&scatter), "{scatter}");
     assert!(page.contains("builds of one revision scatter by"), "{page}");
-    // The store alone says the same.
+    // The store alone gives the same answer.
     let again = compare(&lab, &["results/x/run.sqlite", "--json"]).expect(0).json();
     let again = &again["comparisons"][0];
     assert_eq!(again["label"], "after", "{again:#}");

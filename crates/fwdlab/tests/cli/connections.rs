@@ -1,9 +1,9 @@
-//! Connections set up, removed and held (RFC 9693), by a simulated device of known rates.
+//! Connections established, torn down and held (RFC 9693), by a simulated device of known rates.
 
 use crate::support::Lab;
 use serde_json::Value;
 
-/// Sets up 300,000 connections a second, removes two million, holds 60,000.
+/// Establishes 300,000 connections per second, tears down two million, holds 60,000.
 const DEVICE: &str = "\
 version = 1
 [testbed]
@@ -28,7 +28,7 @@ fn lab(flows: &str, method: &str) -> Lab {
 }
 
 #[test]
-fn the_suite_finds_the_rates_and_the_size_of_the_table() {
+fn suite_finds_connection_rates_and_table_size() {
     let lab = lab("sources = 500, destinations = 100", "kind = \"rfc9693\"\nrepeats = 3\n");
     let (json, report) = lab.results(&[]);
     let parts = &json["method"]["parts"];
@@ -43,7 +43,7 @@ fn the_suite_finds_the_rates_and_the_size_of_the_table() {
     assert_eq!(removed["empty_s"], 0.002, "{removed}");
     let held = &parts[2]["held"][0];
     assert_eq!((&held["connections"]["min"], &held["at_least"]), (&50_000.0.into(), &6.into()));
-    for wanted in [
+    for expected in [
         "299 k connections a second are set up, ndr (n = 2",
         "2.00 M connections a second are removed, of a table of 50000 (median of 6)",
         "the table holds at least 50000 connections",
@@ -52,23 +52,23 @@ fn the_suite_finds_the_rates_and_the_size_of_the_table() {
         "filled-all.svg",
         "connections-all.svg",
     ] {
-        assert!(report.contains(wanted), "no {wanted:?} in {report}");
+        assert!(report.contains(expected), "no {expected:?} in {report}");
     }
 }
 
 #[test]
-fn a_table_that_is_too_small_is_measured() {
+fn capacity_test_measures_a_small_table() {
     let lab = lab("sources = 1000, destinations = 100", "kind = \"table-capacity\"\nrepeats = 2\n");
     let (json, report) = lab.results(&[]);
     let held = &json["method"]["held"][0];
-    let most = held["connections"]["median"].as_f64().expect("a number");
-    assert!((59_940.0..=60_000.0).contains(&most), "within a thousandth: {held}");
+    let median = held["connections"]["median"].as_f64().expect("a number");
+    assert!((59_940.0..=60_000.0).contains(&median), "within a thousandth: {held}");
     assert_eq!((&held["at_least"], &held["most_states"]), (&0.into(), &60_000.into()));
     assert!(report.contains("connections-all.svg"), "{report}");
 }
 
 #[test]
-fn where_the_table_is_too_small_no_rate_is_made_up() {
+fn rate_tests_report_no_rate_for_a_small_table() {
     let method = "kind = \"establishment-rate\"\n";
     let lab = lab("sources = 1000, destinations = 100", method);
     let (json, report) = lab.results(&[]);
@@ -77,10 +77,10 @@ fn where_the_table_is_too_small_no_rate_is_made_up() {
 }
 
 #[test]
-fn devices_without_states_and_few_flows_are_refused() {
+fn connection_tests_refuse_stateless_devices_and_few_flows() {
     let refused = |lab: &Lab, what: &str| {
-        let said = lab.fwdlab(&["plan", "x.toml"]).expect(2).stderr;
-        assert!(said.contains(what), "no {what:?} in {said}");
+        let output = lab.fwdlab(&["plan", "x.toml"]).expect(2).stderr;
+        assert!(output.contains(what), "no {what:?} in {output}");
     };
     let few = lab("sources = 9, destinations = 100", "kind = \"rfc9693\"\n");
     refused(&few, "900 flows: a trial that opens as many connections is over in a moment");

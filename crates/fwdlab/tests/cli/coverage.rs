@@ -1,5 +1,5 @@
-//! What the reports claim holds for what was simulated: of many experiments the
-//! 95 % intervals cover the truth in about 95 of 100.
+//! Coverage of reported intervals in simulation: of many experiments the 95 % intervals cover the
+//! truth in about 95 of 100.
 
 use crate::support::{begun, plan, simulated};
 use fwdlab_bench::testbed::sim::truth_pps;
@@ -18,8 +18,7 @@ fn experiment(seed: u32) -> Plan {
     ))
 }
 
-/// Carries the experiment out, and reads the interval of the ratio from its
-/// `results.json`.
+/// Runs the experiment, and reads the interval of the ratio from its `results.json`.
 fn interval(plan: &Plan) -> (f64, f64) {
     let mut store = begun(Store::memory().expect("a store"), plan, "sim");
     for run in &plan.runs {
@@ -33,7 +32,7 @@ fn interval(plan: &Plan) -> (f64, f64) {
 }
 
 #[test]
-fn intervals_cover_what_was_simulated() {
+fn reported_intervals_cover_the_simulated_truth() {
     let covered = (1..=EXPERIMENTS)
         .filter(|&seed| {
             let plan = experiment(seed);

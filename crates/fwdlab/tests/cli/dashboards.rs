@@ -1,4 +1,4 @@
-//! Forms that other programs' dashboards read: JUnit, Bencher, github-action-benchmark.
+//! Formats of other programs' dashboards: JUnit, Bencher, github-action-benchmark.
 
 use crate::support::{INSTANT, Lab};
 use serde_json::Value;
@@ -20,7 +20,7 @@ fn junit_agrees_with_the_exit_code() {
 }
 
 #[test]
-fn dashboards_read_the_figures_of_each_variant() {
+fn dashboard_formats_contain_each_variant() {
     let lab = Lab::new(INSTANT);
     lab.fwdlab(&["run", "x.toml", "--out", "stores/a"]).expect(0);
     let json = |arguments: &[&str]| -> Value {
@@ -42,7 +42,7 @@ fn dashboards_read_the_figures_of_each_variant() {
 }
 
 #[test]
-fn several_stores_are_refused_where_a_file_has_one_document() {
+fn single_document_formats_refuse_several_stores() {
     let lab = Lab::new(INSTANT);
     for store in ["stores/a", "stores/b"] {
         lab.fwdlab(&["run", "x.toml", "--out", store]).expect(0);
@@ -55,7 +55,7 @@ fn several_stores_are_refused_where_a_file_has_one_document() {
 }
 
 #[test]
-fn within_margin_loss_passes_in_every_form() {
+fn loss_within_the_margin_passes_in_every_format() {
     let lab = Lab::new("");
     lab.write("before.pps", "1000000\n1000100\n999900\n1000050\n");
     // Significantly slower by 1 %, within the margin of 2 %; and by 5 %.

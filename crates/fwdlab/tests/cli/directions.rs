@@ -1,10 +1,10 @@
-//! Traffic in both directions at once: a simulated device whose directions differ, the software
-//! router in memory, and what can't send both ways.
+//! Bidirectional traffic: a simulated device whose directions differ, the software router in
+//! memory, and set-ups that cannot send both ways.
 
 use crate::support::{Lab, is_root, machine};
 use serde_json::Value;
 
-/// Forwards a million packets a second one way, and half of that the other.
+/// Forwards a million packets per second one way, and half as many the other.
 const DEVICE: &str = "\
 version = 1
 [testbed]
@@ -24,17 +24,17 @@ duration = \"100ms\"
 blocks = 2
 ";
 
-/// `results.json` of an experiment that was carried out, and its report with details.
+/// Runs an experiment; returns its `results.json`, and its report with details.
 fn results(experiment: &str) -> (Value, String) {
     let lab = Lab::new(experiment);
     let (json, page) = lab.results(&["--no-calibration"]);
-    // Where all of it fits on one page there are no details.
+    // There are no details if everything fits on one page.
     let details = std::fs::read_to_string(lab.path("results/x/DETAILS.md"));
     (json, page + &details.unwrap_or_default())
 }
 
 #[test]
-fn a_report_shows_the_sum_and_each_direction_by_itself() {
+fn report_shows_the_sum_and_each_direction() {
     let (json, report) = results(&DEVICE.replace("directions", "rate = \"800kpps\"\ndirections"));
     let rows = json["directions"].as_array().expect("rows");
     let names: Vec<&str> = rows.iter().filter_map(|row| row["direction"].as_str()).collect();
@@ -51,20 +51,20 @@ fn a_report_shows_the_sum_and_each_direction_by_itself() {
         near(&row["forwarded_pps"], forwarded);
         near(&row["loss_ratio"], loss);
     }
-    for wanted in [
+    for expected in [
         "both directions",
         "the sum of both",
         "receiver to sender",
         "37.50 %",
         "in 2 of 2 runs, 18.75 %",
     ] {
-        assert!(report.contains(wanted), "{wanted} in {report}");
+        assert!(report.contains(expected), "{expected} in {report}");
     }
 }
 
-/// What the router forwards arrives at both ends, intact and once.
+/// Forwarded packets arrive at both ends, intact and once.
 #[test]
-fn both_directions_pass_the_router_in_memory() {
+fn memory_router_forwards_both_directions() {
     for (family, firewall, rate) in
         [("inet", "none", "max"), ("inet6", "none", "20kpps"), ("inet", "stateful", "20kpps")]
     {
@@ -79,16 +79,16 @@ fn both_directions_pass_the_router_in_memory() {
         for row in rows {
             assert!(row["forwarded_pps"].as_f64() > Some(1000.0), "{family} {firewall}: {row}");
             assert_eq!((&row["damaged"], &row["duplicates"]), (&0.into(), &0.into()), "{row}");
-            // How much is lost is the machine's: threads share its CPUs with other tests.
+            // The loss depends on the machine: threads share its CPUs with other tests.
         }
         let offered = rows.iter().filter_map(|row| row["offered_pps"].as_f64());
-        let (least, most) = offered.fold((f64::MAX, 0.0f64), |(a, b), n| (a.min(n), b.max(n)));
-        assert!(most - least <= 0.01 * most, "each gets as much: {least} and {most}");
+        let (lowest, highest) = offered.fold((f64::MAX, 0.0f64), |(a, b), n| (a.min(n), b.max(n)));
+        assert!(highest - lowest <= 0.01 * highest, "each gets as much: {lowest} and {highest}");
         assert!(!report.contains("counters disagree"), "{report}");
     }
 }
 
-/// What each direction did in the trials of a method, as (where, direction, loss).
+/// Results of each direction in the trials of a method, as (place, direction, loss).
 fn in_trials(json: &Value) -> Vec<(String, String, f64)> {
     let rows = json["method"]["directions"].as_array().expect("rows").iter();
     let text = |value: &Value| value.as_str().expect("text").to_owned();
@@ -99,10 +99,10 @@ fn in_trials(json: &Value) -> Vec<(String, String, f64)> {
     .collect()
 }
 
-/// A device that forwards half as much the other way: what limits a method is that direction, and
-/// the report says so.
+/// A device that forwards half as much the other way: that direction limits a method, and the
+/// report names it.
 #[test]
-fn methods_show_each_direction_beside_the_sum() {
+fn methods_report_each_direction_and_the_sum() {
     let method = |written: &str| {
         let text = DEVICE.replace("[design]\n", &format!("[method]\n{written}\n[design]\n"));
         results(&text.replace("reverse = 0.5", "reverse = 0.5\nlink_speed = \"1Gbit/s\""))
@@ -121,8 +121,8 @@ fn methods_show_each_direction_beside_the_sum() {
     }
     assert_eq!(rows.len(), 4, "{rows:?}");
     let of_line = format!("{:.1} % of line rate", 100.0 * share);
-    for wanted in ["### Each direction", &of_line, "line rate 1 Gbit/s"] {
-        assert!(report.contains(wanted), "{wanted} in {report}");
+    for expected in ["### Each direction", &of_line, "line rate 1 Gbit/s"] {
+        assert!(report.contains(expected), "{expected} in {report}");
     }
     let (json, _) = method("kind = \"loss-curve\"\nstep = \"20%\"\nmax_load = \"1Mpps\"");
     let rows = in_trials(&json);
@@ -136,23 +136,23 @@ fn methods_show_each_direction_beside_the_sum() {
     assert!(rows[0].2 == 0.0 && (rows[1].2 - 0.375).abs() < 1e-3 && rows.len() == 2, "{rows:?}");
 }
 
-/// A link bounds what is sent, and a device that forwards all of it is said to be limited so.
+/// A link limits the load, and a device that forwards all of it is reported as limited by the link.
 #[test]
-fn runs_at_line_rate_are_named() {
+fn report_names_runs_at_line_rate() {
     let link = "reverse = 1.0\nlink_speed = \"1Gbit/s\"";
     let fast = DEVICE.replace("capacity = \"1Mpps\"", "capacity = \"3Mpps\"");
     let (json, report) = results(&fast.replace("reverse = 0.5", link));
     let value = json["variants"][0]["values"][0].as_f64().expect("a rate");
     assert!((value / 2.976_190e6 - 1.0).abs() < 1e-3, "{value}");
-    for wanted in ["of line rate", "100.00 %", "at line rate (2.98 Mpps)"] {
-        assert!(report.contains(wanted), "{wanted} in {report}");
+    for expected in ["of line rate", "100.00 %", "at line rate (2.98 Mpps)"] {
+        assert!(report.contains(expected), "{expected} in {report}");
     }
 }
 
-/// The kernel's forwarding, and a shaper that lets less through from the receiver's side: of
-/// curve and soak it is the reverse direction that loses, by a share that is known.
+/// The kernel's forwarding, and a shaper that lets less through from the receiver's side: in curve
+/// and soak the reverse direction loses, by a known share.
 #[test]
-fn a_kernel_that_loses_in_one_direction_is_found_out_by_every_method() {
+fn every_method_attributes_loss_to_its_direction() {
     if !is_root("namespaces of this machine need root") {
         return;
     }
@@ -173,14 +173,14 @@ fn a_kernel_that_loses_in_one_direction_is_found_out_by_every_method() {
     let json = measured("4kpps", "kind = \"soak\"\nmax_trials = 3\n");
     let rows = in_trials(&json);
     let [(_, _, forth), (_, _, back)] = rows.as_slice() else { panic!("{json}") };
-    // What a busy machine loses beside it is lost in both.
+    // A busy machine also loses packets, in both directions.
     assert!(*back > 0.25 && back > forth && *back < 0.75, "{rows:?}");
     let json = measured("max", "kind = \"loss-curve\"\nstep = \"50%\"\nmax_load = \"8kpps\"\n");
     let rows = in_trials(&json);
     let [(at, _, forth), (_, _, back), ..] = rows.as_slice() else { panic!("{json}") };
     assert_eq!(at, "greatest load");
-    // A sender that lacks CPU time offers the same packets in more time, and the shaper lets
-    // more of them through.
+    // A sender short of CPU time offers the same packets in more time, so the shaper lets more of
+    // them through.
     assert!(*back > 0.1 && back > forth, "{rows:?}");
     let goal = "kind = \"mlrsearch\"\nmin_load = \"500pps\"\nmax_load = \"8kpps\"\nmax_trials = 40\n\
                 [[method.goal]]\nname = \"tenth\"\nloss_ratio = 0.1\nexceed_ratio = 0.5\ninitial_trial \
@@ -193,18 +193,22 @@ fn a_kernel_that_loses_in_one_direction_is_found_out_by_every_method() {
         assert!(reverse > 0 && reverse < all, "{point}");
     }
     match found["throughput"]["median"].as_f64() {
-        // A fifth of the reverse direction's is a tenth of both: 2500 each way, less that.
+        // A fifth of the reverse direction's load is a tenth of both: 2500 each way, less that.
         Some(median) => assert!((median / 4500.0 - 1.0).abs() < 0.25, "{found}"),
-        // On a busy machine no trial may say anything of the device: that is said.
+        // On a busy machine no trial may be valid: the report gives the reason.
         None => assert!(found["irregular"][0].as_str().is_some_and(|why| !why.is_empty())),
     }
 }
 
 #[test]
-fn what_can_t_send_both_ways_is_refused_with_the_way_out() {
-    let refused = |from: &str, to: &str, wanted: &[&str]| {
-        let said = Lab::new(&DEVICE.replace(from, to)).fwdlab(&["plan", "x.toml"]).expect(2).stderr;
-        assert!(wanted.iter().all(|wanted| said.contains(wanted)), "{wanted:?} in {said}");
+fn unidirectional_set_ups_refuse_both_directions_with_a_next_step() {
+    let refused = |from: &str, to: &str, expected: &[&str]| {
+        let output =
+            Lab::new(&DEVICE.replace(from, to)).fwdlab(&["plan", "x.toml"]).expect(2).stderr;
+        assert!(
+            expected.iter().all(|expected| output.contains(expected)),
+            "{expected:?} in {output}"
+        );
     };
     for kind in ["back-to-back", "system-recovery", "reset", "latency"] {
         let written = format!("[method]\nkind = \"{kind}\"\n[design]\n");
@@ -221,7 +225,7 @@ fn what_can_t_send_both_ways_is_refused_with_the_way_out() {
     Lab::new(&DEVICE.replace("[design]\n", some)).fwdlab(&["plan", "x.toml"]).expect(0);
     refused("kind = \"sim\"\n", "kind = \"vm\"\n", &["`directions`", "\"netns\" or \"memory\""]);
     refused("[testbed]\n", "[testbed]\nengine = \"xdp\"\n", &["live frames", "\"xsk\""]);
-    // One variant among others is enough: what it can't send would be missing silently.
+    // One variant is enough: packets that it cannot send would be missing silently.
     let levels = "[[factor]]\nname = \"engine\"\nlevels = [\"xsk\", \"xdp\"]\n[design]\n";
     refused("[design]\n", levels, &["`directions`", "live frames"]);
     refused(

@@ -1,23 +1,23 @@
-//! `fwdlab export`: tables of stores, and the questions of docs/QUERIES.md asked of them.
+//! `fwdlab export`: tables of stores, and the queries of docs/QUERIES.md run on them.
 
 use crate::support::{INSTANT, Lab};
 use std::process::{Command, Stdio};
 
-/// The questions of the document.
+/// The queries of the document.
 fn questions() -> Vec<String> {
     let text = include_str!("../../../../docs/QUERIES.md");
     let blocks = text.split("```sql\n").skip(1);
     blocks.map(|block| block.split("```").next().unwrap_or_default().to_owned()).collect()
 }
 
-/// Asks each question and prints how many rows it gave.
+/// Runs each query and prints its number of rows.
 const ASK: &str = "\
 import sys, duckdb
 for question in sys.stdin.read().split('\\0'):
     print(len(duckdb.sql(question).fetchall()))
 ";
 
-/// A Python with DuckDB: `FWDLAB_DUCKDB`, else `python3` where that has it.
+/// A Python with DuckDB: `FWDLAB_DUCKDB`, else `python3` if it has the module.
 fn python() -> Option<String> {
     let python = std::env::var("FWDLAB_DUCKDB").unwrap_or_else(|_| "python3".into());
     let found = Command::new(&python).args(["-c", "import duckdb"]).stderr(Stdio::null()).status();
@@ -30,28 +30,31 @@ fn python() -> Option<String> {
 }
 
 #[test]
-fn the_document_s_questions_are_answered() {
+fn documented_queries_return_rows() {
     let lab = Lab::new(INSTANT);
     for out in ["results/one", "results/deep/two"] {
         lab.fwdlab(&["run", "x.toml", "--out", out, "--quiet"]).expect(0);
     }
     let ended = lab.fwdlab(&["export", "results", "--parquet", "tables", "--json"]).expect(0);
-    let said: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
-    assert_eq!((&said["stores"], &said["runs"]), (&2.into(), &16.into()), "{said}");
-    assert_eq!(said["files"], 8, "two stores of one bed and month are one file a table: {said}");
+    let summary: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    assert_eq!((&summary["stores"], &summary["runs"]), (&2.into(), &16.into()), "{summary}");
+    assert_eq!(
+        summary["files"], 8,
+        "two stores of one bed and month are one file a table: {summary}"
+    );
     let Some(python) = python() else { return };
     let questions = questions();
     assert!(questions.len() >= 7, "{questions:?}");
-    let mut asked = Command::new(python)
+    let mut child = Command::new(python)
         .args(["-c", ASK])
         .current_dir(lab.path(""))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .expect("python");
-    std::io::Write::write_all(&mut asked.stdin.take().unwrap(), questions.join("\0").as_bytes())
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), questions.join("\0").as_bytes())
         .expect("asked");
-    let output = asked.wait_with_output().expect("answers");
+    let output = child.wait_with_output().expect("answers");
     assert!(output.status.success(), "a question fails");
     let rows: Vec<usize> = String::from_utf8_lossy(&output.stdout)
         .lines()
@@ -59,7 +62,7 @@ fn the_document_s_questions_are_answered() {
         .collect();
     assert_eq!(rows.len(), questions.len());
     // Two variants of one bed; a verdict of each store rests on 8 runs; simulated runs are not
-    // doubted.
+    // doubtful.
     let by = |words: &str| {
         let place = questions.iter().position(|question| question.contains(words));
         rows[place.unwrap_or_else(|| panic!("no question has {words}"))]
@@ -71,7 +74,7 @@ fn the_document_s_questions_are_answered() {
 }
 
 #[test]
-fn what_can_t_be_exported_is_named() {
+fn export_names_invalid_stores() {
     let lab = Lab::new(INSTANT);
     let ended = lab.fwdlab(&["export", "nothing", "--parquet", "tables"]).expect(2);
     assert!(ended.stderr.contains("nothing"), "{}", ended.stderr);

@@ -1,12 +1,12 @@
-//! Traffic beside a flood of new flows: a simulated device of known truth, the software router in
+//! Traffic with a flood of new flows: a simulated device of known truth, the software router in
 //! memory, the kernel's connection tracking.
 
 use crate::netns::results_as_root;
 use crate::support::Lab;
 use serde_json::Value;
 
-/// Forwards a million packets a second of known flows; one of a new flow takes it as long as two
-/// and a half of these. Its table has room for 30,000.
+/// Forwards a million packets per second of known flows; a packet of a new flow takes two and a
+/// half times as long. Its table has room for 30,000.
 const DEVICE: &str = "\
 version = 1
 [testbed]
@@ -36,7 +36,7 @@ blocks = 2
 ";
 
 #[test]
-fn a_flood_takes_as_much_of_the_traffic_as_its_flows_cost_the_device() {
+fn flood_reduces_traffic_by_the_cost_of_new_flows() {
     let (json, report) = Lab::new(DEVICE).results(&["--no-calibration"]);
     let rows = json["method"]["flooded"].as_array().expect("rows");
     let floods: Vec<u64> = rows.iter().map(|row| row["flood"].as_u64().expect("a load")).collect();
@@ -46,7 +46,7 @@ fn a_flood_takes_as_much_of_the_traffic_as_its_flows_cost_the_device() {
         let loss = row["loss"]["median"].as_f64().expect("a loss");
         assert!((loss - (1.0 - served)).abs() < 1e-3, "{row}");
         assert_eq!((&row["loss"]["n"], &row["load"]), (&2.into(), &100_000.into()), "{row}");
-        // Two thousand states are the traffic's, and what doesn't fit is not let through.
+        // The traffic owns two thousand states; new flows that do not fit are dropped.
         let new = (served * flood as f64 / 10.0).min(28_000.0);
         let states = row["states"].as_f64().expect("states");
         assert!((states - 2000.0 - new).abs() < 20.0, "{row}");
@@ -55,19 +55,19 @@ fn a_flood_takes_as_much_of_the_traffic_as_its_flows_cost_the_device() {
             None => assert_eq!(flood, 0, "{row}"),
         }
     }
-    for wanted in [
+    for expected in [
         "traffic at 100 kpps loses nothing beside up to 200 k new flows a second",
         "52.4 % (52.4 % to 52.4 %, n = 2) beside 800 k new flows a second",
         "of which 35.0 % get through",
         "flood-all.svg",
         "## New flows beside the traffic",
     ] {
-        assert!(report.contains(wanted), "{wanted} in {report}");
+        assert!(report.contains(expected), "{expected} in {report}");
     }
 }
 
 #[test]
-fn without_states_a_new_flow_costs_as_much_as_a_known_one() {
+fn new_flows_cost_no_more_without_states() {
     let plain = DEVICE.replace("effect = { \"firewall=stateful\" = 1 }\n", "");
     let (json, report) = Lab::new(&plain.replace("firewall = \"stateful\"", "firewall = \"none\""))
         .results(&["--no-calibration"]);
@@ -78,10 +78,14 @@ fn without_states_a_new_flow_costs_as_much_as_a_known_one() {
 }
 
 #[test]
-fn what_no_flood_can_be_asked_of_is_refused_with_the_way_out() {
-    let refused = |from: &str, to: &str, wanted: &[&str]| {
-        let said = Lab::new(&DEVICE.replace(from, to)).fwdlab(&["plan", "x.toml"]).expect(2).stderr;
-        assert!(wanted.iter().all(|wanted| said.contains(wanted)), "{wanted:?} in {said}");
+fn set_ups_without_floods_are_refused_with_a_next_step() {
+    let refused = |from: &str, to: &str, expected: &[&str]| {
+        let output =
+            Lab::new(&DEVICE.replace(from, to)).fwdlab(&["plan", "x.toml"]).expect(2).stderr;
+        assert!(
+            expected.iter().all(|expected| output.contains(expected)),
+            "{expected:?} in {output}"
+        );
     };
     refused("rate = \"100kpps\"\n", "", &["`flood` needs a load", "rate ="]);
     refused("max_load = \"800kpps\"\n", "", &["greatest load", "max_load ="]);
@@ -92,7 +96,7 @@ fn what_no_flood_can_be_asked_of_is_refused_with_the_way_out() {
     refused("kind = \"sim\"\n", lab, &["hosts of a laboratory", "\"netns\""]);
 }
 
-/// The traffic's own counts, and those of the flood beside it, trial by trial.
+/// Counts of the traffic, and of the flood during it, trial by trial.
 fn points(json: &Value) -> impl Iterator<Item = (&Value, [u64; 4])> {
     let runs = json["method"]["runs"].as_array().expect("runs").iter();
     runs.flat_map(|run| run["points"].as_array().expect("points")).map(|point| {
@@ -103,9 +107,9 @@ fn points(json: &Value) -> impl Iterator<Item = (&Value, [u64; 4])> {
     })
 }
 
-/// The router's table has room for two hundred: a hundred beside those of the traffic.
+/// The router's table has room for two hundred: a hundred more than the traffic needs.
 #[test]
-fn a_flood_in_memory_is_counted_apart_from_the_traffic() {
+fn memory_flood_is_counted_separately_from_the_traffic() {
     let experiment = "\
 version = 1
 [testbed]
@@ -137,16 +141,16 @@ blocks = 1
         let rate = point["flood"]["pps"][0].as_f64().expect("a rate");
         assert!(rate <= load as f64 * 1.1, "no more than asked for: {point}");
         assert_eq!(passed > 0, load > 0, "{point}");
-        // Whoever got a place first, new flow or known one, all others are turned away.
+        // New and known flows compete for the places; all others are dropped.
         let states = point["flood"]["states"].as_u64().expect("the router tells");
         assert!(states <= 201 && passed <= states, "{point}");
     }
     assert_eq!(trials, 3);
 }
 
-/// In a full table of the kernel new flows take others' places or find none.
+/// In a full table of the kernel new flows replace others or find no place.
 #[test]
-fn a_full_table_of_the_kernel_costs_the_traffic_its_states() {
+fn full_kernel_table_costs_the_traffic_its_states() {
     let experiment = "\
 version = 1
 [testbed]
@@ -179,7 +183,7 @@ levels = [
         let states = point["flood"]["states"].as_u64().expect("the kernel tells");
         let load = point["flood"]["load"].as_u64().expect("a load");
         assert_eq!(flood > 0, load > 0, "{point}");
-        // What is new is remembered or, where there is no room, mostly not let through.
+        // New flows get a state or, without room, are mostly dropped.
         assert!(passed <= states + flood / 2, "{point}");
     }
     let row = |label: &str, flood: u64| {
@@ -189,7 +193,7 @@ levels = [
     };
     let (small, large) = (row("small", 20_000), row("large", 20_000));
     assert!(small["states"].as_f64() < Some(600.0), "{small}");
-    // However few flows a busy machine sends: more than the other table can hold.
+    // Even the few flows of a busy machine exceed the other table.
     assert!(large["states"].as_f64() > Some(600.0), "{large}");
     let lost = |row: &Value| row["loss_at_most"].as_f64();
     match (lost(&small), lost(&large)) {

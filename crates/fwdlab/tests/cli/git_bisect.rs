@@ -1,12 +1,12 @@
-//! `--bisect`: a real `git bisect run` over small repositories, with a simulated router whose
-//! speed stands in a file of each commit.
+//! `--bisect`: a real `git bisect run` over small repositories, with a simulated router whose speed
+//! is in a file of each commit.
 
 use crate::support::{Ended, Lab, machine};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The level `stateful` stands for the commit under test, `none` for the good one.
+/// The level `stateful` is the commit under test, `none` the good one.
 const EXPERIMENT: &str = "\
 version = 1
 title = \"A commit against the last release\"
@@ -22,7 +22,7 @@ levels = [\"none\", \"stateful\"]
 blocks = 10
 ";
 
-/// A laboratory whose device nobody can reach: no name below .invalid exists (RFC 6761).
+/// A laboratory with an unreachable device: no name below .invalid exists (RFC 6761).
 const UNREACHABLE: &str = r#"
 version = 1
 name = "far-away"
@@ -57,7 +57,7 @@ a = "generator:x1"
 b = "dut:y1"
 "#;
 
-/// git in the laboratory's repository, without the user's preferences.
+/// Runs git in the laboratory's repository, without the user's preferences.
 fn git(lab: &Lab, arguments: &[&str]) -> Ended {
     let output = Command::new("git")
         .args(["-c", "user.name=T", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"])
@@ -72,8 +72,8 @@ fn git(lab: &Lab, arguments: &[&str]) -> Ended {
     Ended::from(output)
 }
 
-/// A repository of 12 commits, of which the one with an index is the first with `slow`; one
-/// before it does not build. A bisection has begun. Gives the commits' names, too.
+/// A repository of 12 commits: the one with index `planted` is the first with `slow`; an earlier
+/// one does not build. Starts a bisection. Returns also the commits' names.
 fn repository(slow: &str, planted: usize) -> (Lab, Vec<String>) {
     let lab = Lab::new(EXPERIMENT);
     fs::create_dir(lab.path("repo")).expect("a directory");
@@ -83,7 +83,7 @@ fn repository(slow: &str, planted: usize) -> (Lab, Vec<String>) {
             let effect = if number < planted { "1.0" } else { slow };
             lab.write("repo/effect", effect);
             lab.write("repo/number", &number.to_string());
-            // git asks for the one in the middle first.
+            // git tests the middle one first.
             lab.write("repo/builds", if number == 5 { "no" } else { "yes" });
             git(&lab, &["add", "."]).expect(0);
             git(&lab, &["commit", "-q", "-m", &format!("commit {number}")]).expect(0);
@@ -94,7 +94,7 @@ fn repository(slow: &str, planted: usize) -> (Lab, Vec<String>) {
     (lab, commits)
 }
 
-/// What is done with each commit; `options` are fwdlab's.
+/// The script for each commit; `options` are fwdlab's.
 fn script(options: &str) -> String {
     format!(
         "grep -q yes builds || exit 125
@@ -108,7 +108,7 @@ fn bisect(lab: &Lab, options: &str) -> Ended {
 }
 
 #[test]
-fn git_finds_the_commit_that_cost_something() {
+fn git_bisect_finds_the_slower_commit() {
     for planted in [3, 8] {
         let (lab, commits) = repository("0.9", planted);
         let found = bisect(&lab, "--bisect").expect(0);
@@ -118,7 +118,7 @@ fn git_finds_the_commit_that_cost_something() {
 }
 
 #[test]
-fn nobody_is_convicted_by_a_laboratory_that_cannot_be_reached() {
+fn git_bisect_convicts_no_commit_if_the_lab_is_unreachable() {
     let _machine = machine();
     let (lab, _) = repository("0.9", 8);
     let text = EXPERIMENT.replace("kind = \"sim\"", "kind = \"ssh\"\nlab = \"lab.toml\"");
@@ -126,21 +126,21 @@ fn nobody_is_convicted_by_a_laboratory_that_cannot_be_reached() {
     let (_, rest) = tail.split_once("[[factor]]").expect("the factor");
     lab.write("x.toml", &format!("{head}[[factor]]{rest}"));
     lab.write("lab.toml", UNREACHABLE);
-    let told = bisect(&lab, "--bisect");
-    assert_ne!(told.code, Some(0), "{}", told.stderr);
-    assert!(told.stderr.contains("dut.invalid"), "{}", told.stderr);
-    assert!(told.stderr.contains("128"), "{}", told.stderr);
-    assert!(!told.stdout.contains("is the first bad commit"), "{}", told.stdout);
+    let ended = bisect(&lab, "--bisect");
+    assert_ne!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(ended.stderr.contains("dut.invalid"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("128"), "{}", ended.stderr);
+    assert!(!ended.stdout.contains("is the first bad commit"), "{}", ended.stdout);
     let judged = git(&lab, &["bisect", "log"]).expect(0).stdout;
     assert_eq!(judged.matches("\ngit bisect bad").count(), 0, "{judged}");
 
-    // What it is for: without the option git takes the same for a verdict.
+    // The purpose of the option: without it git takes the same failure for a verdict.
     let convicted = bisect(&lab, "--fail-on worse").expect(0);
     assert!(convicted.stdout.contains("is the first bad commit"), "{}", convicted.stdout);
 }
 
 #[test]
-fn what_cannot_be_told_is_skipped() {
+fn git_bisect_skips_inconclusive_commits() {
     // Too few blocks and too much noise: no verdict is possible.
     let (lab, _) = repository("0.99", 8);
     let text = EXPERIMENT.replace("noise = 0.01", "noise = 0.2").replace("= 10", "= 3");
@@ -151,7 +151,7 @@ fn what_cannot_be_told_is_skipped() {
 }
 
 #[test]
-fn exit_codes_are_those_of_git() {
+fn bisect_option_uses_git_exit_codes() {
     let lab = Lab::new(&EXPERIMENT.replace("EFFECT", "0.9"));
     lab.fwdlab(&["run", "x.toml", "--bisect", "--no-report"]).expect(1);
     lab.write("x.toml", &EXPERIMENT.replace("EFFECT", "1.0"));
@@ -166,7 +166,7 @@ fn exit_codes_are_those_of_git() {
     lab.write("x.toml", &alone);
     let nothing = lab.fwdlab(&["run", "x.toml", "--bisect", "--no-report"]).expect(128);
     assert!(nothing.stderr.contains("nothing is compared"), "{}", nothing.stderr);
-    // A directory where there can be none.
+    // A path at which no directory can exist.
     let file = lab.path("file");
     fs::write(&file, "").expect("a file");
     lab.write("x.toml", &EXPERIMENT.replace("EFFECT", "1.0"));
@@ -175,13 +175,13 @@ fn exit_codes_are_those_of_git() {
 }
 
 #[test]
-fn runs_of_another_commit_are_no_answer() {
+fn bisect_option_discards_runs_of_another_commit() {
     let lab = Lab::new(&EXPERIMENT.replace("EFFECT", "1.0"));
-    // To the store the next commit is the same plan: its runs would be "stored already".
+    // The next commit has the same plan: the old store would report its runs as "stored already".
     let stored = |name: &str| lab.path("results/x").join(name).exists();
     for aside in 0..3 {
-        let said = lab.fwdlab(&["run", "x.toml", "--bisect", "--no-report"]).expect(0).stderr;
-        assert!(!said.contains("stored already"), "{said}");
+        let output = lab.fwdlab(&["run", "x.toml", "--bisect", "--no-report"]).expect(0).stderr;
+        assert!(!output.contains("stored already"), "{output}");
         assert_eq!(stored("run.sqlite.1"), aside > 0);
         assert_eq!(stored("run.sqlite.2"), aside > 1);
     }
@@ -190,7 +190,7 @@ fn runs_of_another_commit_are_no_answer() {
 }
 
 #[test]
-fn files_of_figures_answer_git_too() {
+fn bisect_option_accepts_text_files() {
     let lab = Lab::new("");
     let figures =
         |around: u32| (0..12).map(|k| format!("{}\n", around + 10 * (k % 5))).collect::<String>();
@@ -198,7 +198,7 @@ fn files_of_figures_answer_git_too() {
     lab.write("same.pps", &figures(10_001));
     lab.write("slow.pps", &figures(9_000));
     lab.write("wild.pps", "6000\n9900\n13000\n");
-    // One figure can't answer however the commit is: the script is wrong, not the commit.
+    // A single number cannot answer for any commit: the script is wrong, not the commit.
     lab.write("one.pps", "9000\n");
     let answers =
         [("same.pps", 0), ("slow.pps", 1), ("wild.pps", 125), ("one.pps", 128), ("none", 128)];

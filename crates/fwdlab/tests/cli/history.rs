@@ -1,4 +1,4 @@
-//! `fwdlab history`: stores in folders, found, put in order and divided.
+//! `fwdlab history`: stores found in folders, ordered and divided.
 
 use crate::support::{Lab, plan, simulated};
 use fwdlab_model::record::Environment;
@@ -6,7 +6,7 @@ use fwdlab_results::facts;
 use fwdlab_results::store::{Invocation, Store};
 use std::collections::BTreeMap;
 
-/// A simulated device of two firewalls, as many packets a second as it is given.
+/// A simulated device with two firewalls and the given capacity.
 fn experiment(capacity: &str, seed: usize) -> String {
     format!(
         "version = 1\n[testbed]\nkind = \"sim\"\n[testbed.sim]\nnoise = 0.005\n\
@@ -16,7 +16,7 @@ fn experiment(capacity: &str, seed: usize) -> String {
     )
 }
 
-/// Runs the experiment on a revision and keeps it in `folder`.
+/// Runs the experiment on a revision and stores it in `folder`.
 fn keep(lab: &Lab, folder: &str, capacity: &str, revision: &str, day: usize) {
     let plan = plan(&experiment(capacity, day));
     let folder = lab.path(folder);
@@ -26,7 +26,7 @@ fn keep(lab: &Lab, folder: &str, capacity: &str, revision: &str, day: usize) {
     let section = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), value.to_owned())]);
     let mut environment = Environment(BTreeMap::from([
         ("cpu".to_owned(), section("model", "Example CPU")),
-        // The host's, which forwards nothing here.
+        // The host's kernel, which forwards nothing here.
         ("kernel".to_owned(), section("release", "6.18.44")),
     ]));
     facts::set_revision(&mut environment, revision);
@@ -45,8 +45,7 @@ fn keep(lab: &Lab, folder: &str, capacity: &str, revision: &str, day: usize) {
     }
 }
 
-/// Twelve revisions, 6 % slower from 6.7 on, in folders of different depth and in
-/// no order.
+/// Twelve revisions, 6 % slower from 6.7 on, in folders of different depth and in no order.
 fn lab() -> Lab {
     let lab = Lab::new("");
     for i in 0..12 {
@@ -59,7 +58,7 @@ fn lab() -> Lab {
 }
 
 #[test]
-fn a_step_is_found_at_its_revision() {
+fn history_finds_a_step_at_its_revision() {
     let lab = lab();
     let history = lab.fwdlab(&["history", "all", "--json"]).expect(0).json();
     assert_eq!((&history["stores"], &history["version"]), (&12.into(), &1.into()));
@@ -86,11 +85,11 @@ fn a_step_is_found_at_its_revision() {
 }
 
 #[test]
-fn text_files_and_exit_codes() {
+fn history_reads_text_files_and_sets_exit_codes() {
     let lab = lab();
     let stateful = ["history", "all", "--series", "stateful"];
     let shown = lab.fwdlab(&stateful).expect(0).stdout;
-    for said in [
+    for expected in [
         "Example CPU, x, firewall = stateful\n",
         "SIMULATED",
         "12 points, 6.0.0 to 6.11.0",
@@ -98,7 +97,7 @@ fn text_files_and_exit_codes() {
         "to be confirmed: run 6.6.0 and 6.7.0 again",
         "12 stores; 1 series; 1 change (0 better, 1 worse)",
     ] {
-        assert!(shown.contains(said), "{said:?} is not in\n{shown}");
+        assert!(shown.contains(expected), "{expected:?} is not in\n{shown}");
     }
     let fails = [&stateful[..], &["--fail-on", "worse", "--format", "ktap"]].concat();
     let ktap = lab.fwdlab(&fails).expect(1).stdout;
@@ -108,7 +107,7 @@ fn text_files_and_exit_codes() {
     assert_eq!(files.keys().collect::<Vec<_>>(), ["history.md", "history.svg", "index.html"]);
     let page = String::from_utf8(files["history.md"].clone()).unwrap();
     assert!(page.contains("](history.svg)") && page.contains("| 6.6.0 | 6.7.0 | -"), "{page}");
-    // The better half alone has no change.
+    // The faster half alone contains no change.
     let before = ["all/0", "all/2", "all/deep/er/1", "all/deep/er/5", "all/10"];
     let steady = [&["history", "--fail-on", "different"], &before[..]].concat();
     assert!(lab.fwdlab(&steady).expect(0).stdout.contains("no change: "));
@@ -117,26 +116,26 @@ fn text_files_and_exit_codes() {
 }
 
 #[test]
-fn what_names_nothing_is_refused() {
+fn history_refuses_filters_without_a_match() {
     let lab = Lab::new("");
     std::fs::create_dir_all(lab.path("empty/deeper")).unwrap();
     lab.write("notes.txt", "no store");
-    for (arguments, said) in [
+    for (arguments, expected) in [
         (&["empty"][..], "neither this directory nor one below it holds a store"),
         (&["nowhere"], "nowhere doesn't exist"),
         (&["notes.txt"], "notes.txt is not a store of fwdlab"),
     ] {
         let ended = lab.fwdlab(&[&["history"], arguments].concat()).expect(2);
-        assert!(ended.stderr.contains(said), "{}", ended.stderr);
+        assert!(ended.stderr.contains(expected), "{}", ended.stderr);
     }
-    // A damaged store in a tree is said and does not spoil the others.
+    // A damaged store in a tree is reported and does not affect the others.
     keep(&lab, "tree/good", "1Mpps", "6.1", 1);
     std::fs::create_dir_all(lab.path("tree/bad")).unwrap();
     lab.write("tree/bad/run.sqlite", "no store");
-    let said = lab.fwdlab(&["history", "tree"]).expect(0).stdout;
-    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("left out: tree/bad/run.sqlite is not a store of fwdlab"), "{said}");
-    assert!(said.contains("1 store; 2 series"), "{said}");
+    let output = lab.fwdlab(&["history", "tree"]).expect(0).stdout;
+    let output = output.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(output.contains("left out: tree/bad/run.sqlite is not a store of fwdlab"), "{output}");
+    assert!(output.contains("1 store; 2 series"), "{output}");
     keep(&lab, "one", "1Mpps", "6.1", 1);
     let ended = lab.fwdlab(&["history", "one", "--series", "nothing"]).expect(2);
     assert!(ended.stderr.contains("no series' title holds `nothing`"), "{}", ended.stderr);
@@ -148,7 +147,7 @@ fn what_names_nothing_is_refused() {
 }
 
 #[test]
-fn a_store_is_of_the_revision_that_was_given() {
+fn store_keeps_the_given_revision() {
     let lab = Lab::new(&experiment("1Mpps", 1));
     let run = |revision| lab.fwdlab(&["run", "x.toml", "--quiet", "--revision", revision]);
     run("f3b1c0de9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c4d").expect(0);
@@ -156,7 +155,7 @@ fn a_store_is_of_the_revision_that_was_given() {
     assert!(shown.contains(" at f3b1c0de9a8b, "), "{shown}");
     let report = std::fs::read_to_string(lab.path("results/x/README.md")).expect("a report");
     assert!(report.contains("Revision: f3b1c0de9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c4d"), "{report}");
-    // Runs of two revisions have no place in one store.
+    // One store cannot contain runs of two revisions.
     let refused = run("another").expect(2).stderr;
     assert!(refused.contains("its runs are of revision f3b1c0de") && refused.contains("--fresh"));
 }

@@ -1,4 +1,4 @@
-//! `fwdlab import`, as a user meets it.
+//! `fwdlab import`, from the command line.
 
 #[path = "../../../archive/tests/support/archive_writer.rs"]
 mod archive_writer;
@@ -19,12 +19,12 @@ const FIRST: &str = "archive/Xeon_E5_8Cores/Chelsio_T5/firewalls/results/fbsd13"
 const STORES: &str = "results/archive/Xeon_E5_8Cores/Chelsio_T5/firewalls";
 
 #[test]
-fn an_archive_becomes_stores_that_other_commands_read() {
+fn import_creates_stores_that_other_commands_read() {
     let lab = lab();
     let first = lab.fwdlab(&["import", "archive"]).expect(0);
     assert_eq!(first.stderr, "");
-    for said in ["fbsd13", "2 sets: 2 imported", "40 logs", "4 equal", "`fwdlab show"] {
-        assert!(first.stdout.contains(said), "no {said:?} in\n{}", first.stdout);
+    for expected in ["fbsd13", "2 sets: 2 imported", "40 logs", "4 equal", "`fwdlab show"] {
+        assert!(first.stdout.contains(expected), "no {expected:?} in\n{}", first.stdout);
     }
     assert!(lab.path(STORES).join("fbsd14/run.sqlite").is_file());
     let again = lab.fwdlab(&["import", "archive"]).expect(0).stdout;
@@ -37,8 +37,8 @@ fn an_archive_becomes_stores_that_other_commands_read() {
     let one = lab.fwdlab(&["show", &format!("{STORES}/fbsd13"), "--json"]).expect(0).json();
     assert_eq!(&one, sizes[0]);
     let table = lab.fwdlab(&["show", "results/archive"]).expect(0).stdout;
-    for said in ["firewalls/fbsd13", "firewalls/fbsd14", "2 stores; "] {
-        assert!(table.contains(said), "no {said:?} in\n{table}");
+    for expected in ["firewalls/fbsd13", "firewalls/fbsd14", "2 stores; "] {
+        assert!(table.contains(expected), "no {expected:?} in\n{table}");
     }
     let some = lab.fwdlab(&["show", "results/archive", "--filter", "FBSD14 xeon"]).expect(0).stdout;
     assert!(some.contains("fbsd14") && !some.contains("fbsd13"), "{some}");
@@ -66,13 +66,13 @@ fn an_archive_becomes_stores_that_other_commands_read() {
     let readmes: Vec<String> =
         ["fbsd13", "fbsd14"].map(|label| format!("{STORES}/{label}/README.md")).to_vec();
     let page = "results/archive/index.html";
-    let told: Vec<&str> = readmes.iter().map(String::as_str).chain([page]).collect();
-    assert_eq!(reports.lines().collect::<Vec<_>>(), told);
-    // The page over all leads to each, in either form.
-    for (page, own) in [(page, "index.html"), ("results/archive/README.md", "README.md")] {
+    let linked: Vec<&str> = readmes.iter().map(String::as_str).chain([page]).collect();
+    assert_eq!(reports.lines().collect::<Vec<_>>(), linked);
+    // The page over all sets links to each of them, in both formats.
+    for (page, file_name) in [(page, "index.html"), ("results/archive/README.md", "README.md")] {
         let text = std::fs::read_to_string(lab.path(page)).expect("a page");
         for label in ["fbsd13", "fbsd14"] {
-            let link = format!("Xeon_E5_8Cores/Chelsio_T5/firewalls/{label}/{own}");
+            let link = format!("Xeon_E5_8Cores/Chelsio_T5/firewalls/{label}/{file_name}");
             assert!(text.contains(&link), "{link} is not in {page}");
             assert!(lab.path(&format!("results/archive/{link}")).is_file(), "{link}");
         }
@@ -86,7 +86,7 @@ fn an_archive_becomes_stores_that_other_commands_read() {
 }
 
 #[test]
-fn one_set_has_one_store() {
+fn import_of_one_set_creates_one_store() {
     let lab = lab();
     lab.fwdlab(&["import", FIRST]).expect(0);
     assert!(lab.path("results/fbsd13/run.sqlite").is_file());
@@ -100,13 +100,13 @@ fn one_set_has_one_store() {
 }
 
 #[test]
-fn a_wrong_place_is_refused_with_the_next_step() {
+fn import_refuses_a_wrong_directory_with_a_next_step() {
     let lab = lab();
-    let refused = |arguments: &[&str], said: &[&str]| {
+    let refused = |arguments: &[&str], expected: &[&str]| {
         let ended = lab.fwdlab(arguments).expect(2);
         assert_eq!(ended.stdout, "");
-        for said in said {
-            assert!(ended.stderr.contains(said), "no {said:?} in\n{}", ended.stderr);
+        for expected in expected {
+            assert!(ended.stderr.contains(expected), "no {expected:?} in\n{}", ended.stderr);
         }
     };
     refused(&["import", "archive", "--out", "x.toml"], &["x.toml is a file", "2 sets", "fbsd13"]);
@@ -125,18 +125,18 @@ fn a_wrong_place_is_refused_with_the_next_step() {
 }
 
 #[test]
-fn refused_files_are_named_with_their_line() {
+fn import_names_refused_files_with_their_line() {
     let lab = lab();
     let raw = format!("{FIRST}/RAW");
     lab.write(&format!("{raw}/bench.altq.1.receiver"), "CMD: pkt-gen\n\0\n");
     lab.write(&format!("{raw}/bench.altq.2.sender"), "");
-    let said = lab.fwdlab(&["import", "archive", "--list"]).expect(0).stdout;
-    let flat = said.replace("\n    ", " ");
-    assert!(flat.contains("RAW/bench.altq.1.receiver:2: a NUL byte"), "{said}");
-    assert!(flat.contains("RAW/bench.altq.2.sender: the log is empty"), "{said}");
-    assert!(flat.contains("1 different"), "{said}");
+    let output = lab.fwdlab(&["import", "archive", "--list"]).expect(0).stdout;
+    let flat = output.replace("\n    ", " ");
+    assert!(flat.contains("RAW/bench.altq.1.receiver:2: a NUL byte"), "{output}");
+    assert!(flat.contains("RAW/bench.altq.2.sender: the log is empty"), "{output}");
+    assert!(flat.contains("1 different"), "{output}");
 
-    // Where nothing is left, that is a mistake.
+    // If nothing is left, that is a mistake.
     for entry in std::fs::read_dir(lab.path(&raw)).expect("a folder") {
         std::fs::write(entry.expect("an entry").path(), "").expect("a file");
     }
@@ -144,7 +144,7 @@ fn refused_files_are_named_with_their_line() {
     assert!(ended.stdout.contains("1 set: 1 refused"), "{}", ended.stdout);
     assert!(ended.stderr.contains("none of 1 sets could be read"), "{}", ended.stderr);
     assert!(!lab.path("new.sqlite").exists());
-    // An older store of it is left as it is.
+    // An older store stays unchanged.
     let before = std::fs::read(lab.path(STORES).join("fbsd13/run.sqlite")).expect("a store");
     lab.fwdlab(&["import", "archive"]).expect(0);
     let after = std::fs::read(lab.path(STORES).join("fbsd13/run.sqlite")).expect("a store");
@@ -152,7 +152,7 @@ fn refused_files_are_named_with_their_line() {
 }
 
 #[test]
-fn narrow_terminals_are_told_in_sentences() {
+fn import_fits_narrow_terminals() {
     let lab = lab().with("COLUMNS", "40");
     for line in lab.fwdlab(&["import", "archive"]).expect(0).stdout.lines() {
         let fits = line.chars().count() <= 40 || line.split_whitespace().count() <= 2;

@@ -19,7 +19,7 @@ SENDER_START_CMD="pkt-gen -f tx -i ${SENDER_LAB_IF} -l 60 -s 198.18.2.1-198.18.2
 "#;
 
 #[test]
-fn what_is_written_is_drawn_and_planned_and_never_overwritten() {
+fn imported_lab_is_plannable_and_never_overwritten() {
     let lab = Lab::new("");
     lab.write("bench-lab.config", CONFIG);
     for name in ["2", "10", "1"] {
@@ -29,9 +29,9 @@ fn what_is_written_is_drawn_and_planned_and_never_overwritten() {
     }
     let arguments =
         ["import-lab", "bench-lab.config", "--out", "rack", "--configs", "rack/configs"];
-    let said = lab.fwdlab(&arguments).expect(0).stdout;
-    assert!(said.starts_with("written: rack/lab.toml and rack/experiment.toml\n"), "{said}");
-    assert!(said.contains("line 13: PMC_EVENT=\"cycles\""), "{said}");
+    let output = lab.fwdlab(&arguments).expect(0).stdout;
+    assert!(output.starts_with("written: rack/lab.toml and rack/experiment.toml\n"), "{output}");
+    assert!(output.contains("line 13: PMC_EVENT=\"cycles\""), "{output}");
 
     let drawn = lab.fwdlab(&["lab", "show", "rack/lab.toml"]).expect(0).stdout;
     assert!(drawn.contains("─ peer ─") && drawn.contains("ssh root@dut"), "{drawn}");
@@ -54,7 +54,7 @@ fn what_is_written_is_drawn_and_planned_and_never_overwritten() {
 }
 
 #[test]
-fn what_would_be_executed_is_refused_with_its_place() {
+fn executable_configuration_is_refused_with_its_place() {
     let lab = Lab::new("");
     lab.write("bench-lab.config", &format!("{CONFIG}reboot now\nA=$(date)\n"));
     let refused = lab.fwdlab(&["import-lab", "bench-lab.config"]).expect(2).stderr;

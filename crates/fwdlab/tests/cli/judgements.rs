@@ -3,12 +3,12 @@
 use crate::support::{INSTANT, Lab, plan, simulated, store};
 use fwdlab_model::Warning;
 
-/// A laboratory with a finished store in `results/x`, and its code with `--fail-on worse`.
+/// A laboratory with a finished store in `results/x`, and its exit code with `--fail-on worse`.
 struct Case {
     name: &'static str,
     lab: Lab,
     code: i32,
-    /// Tests that pass, fail and are skipped.
+    /// Numbers of tests that pass, fail and are skipped.
     counts: [usize; 3],
 }
 
@@ -34,7 +34,7 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// A store one of whose runs found another number of routes than planned.
+/// A store in which one run found another number of routes than planned.
 fn distrusted() -> Lab {
     let text = with_effect("0.8", "0.005");
     let lab = Lab::new(&text);
@@ -51,14 +51,14 @@ fn distrusted() -> Lab {
     lab
 }
 
-/// A store whose comparison has no answer: one block has no scatter.
+/// A store whose comparison has no answer: a single block has no scatter.
 fn one_block() -> Lab {
     let lab = Lab::new(&with_effect("0.8", "0.005"));
     lab.fwdlab(&["run", "x.toml", "--blocks", "1", "--quiet"]).expect(0);
     lab
 }
 
-/// Passed, failed and skipped tests of KTAP lines.
+/// Numbers of passed, failed and skipped tests in KTAP.
 fn of_ktap(text: &str) -> [usize; 3] {
     let starts =
         |start: &str| text.lines().filter(|line| line.starts_with(start)).collect::<Vec<_>>();
@@ -67,7 +67,7 @@ fn of_ktap(text: &str) -> [usize; 3] {
     [ok.len() - skipped, not_ok.len(), skipped]
 }
 
-/// The same of JUnit XML.
+/// Numbers of passed, failed and skipped tests in JUnit XML.
 fn of_junit(text: &str) -> [usize; 3] {
     let count = |what: &str| text.matches(what).count();
     let (failed, skipped) = (count("<failure"), count("<skipped"));
@@ -75,14 +75,14 @@ fn of_junit(text: &str) -> [usize; 3] {
 }
 
 #[test]
-fn every_command_and_form_reports_the_same() {
+fn commands_and_formats_agree_on_the_verdict() {
     for Case { name, lab, code, counts } in cases() {
         let run: &[&str] = match name {
             "one block" => &["run", "x.toml", "--quiet", "--blocks", "1"],
             _ => &["run", "x.toml", "--quiet"],
         };
         for command in [run, &["show", "results/x"], &["compare", "results/x"]] {
-            // Comparing the runs of one block is refused.
+            // A comparison of the runs of one block is refused.
             if name == "one block" && command[0] == "compare" {
                 let refused = lab.fwdlab(&[command, &["--fail-on", "worse"]].concat()).expect(2);
                 assert!(refused.stderr.contains("nothing can be compared"), "{}", refused.stderr);
@@ -98,14 +98,14 @@ fn every_command_and_form_reports_the_same() {
                 with(form);
             }
         }
-        // Without a question only what can't be trusted is a code.
+        // Without `--fail-on` only untrusted results have an exit code.
         let shown = if name == "distrusted" { 4 } else { 0 };
         lab.fwdlab(&["show", "results/x"]).expect(shown);
     }
 }
 
 #[test]
-fn a_store_that_differs_decides_among_several() {
+fn exit_of_several_stores_is_the_worst() {
     let lab = distrusted();
     lab.write("y.toml", &with_effect("0.8", "0.005"));
     lab.fwdlab(&["run", "y.toml", "--quiet"]).expect(0);

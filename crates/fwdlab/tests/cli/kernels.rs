@@ -1,9 +1,9 @@
-//! `fwdlab kernels` with an apt whose programs print what a mirror would have them print.
+//! `fwdlab kernels` with an apt whose programs print a mirror's answers.
 
 use crate::support::{INSTANT, Lab};
 use std::os::unix::fs::PermissionsExt;
 
-/// Packages that the mirror has, as `apt-cache show` prints them.
+/// Packages of the mirror, as `apt-cache show` prints them.
 const SHOW: &str = "\
 Package: linux-image-6.1.0-9-cloud-amd64
 Version: 6.1.27-1
@@ -38,8 +38,8 @@ Version: 7.3.4-1
 Size: 22918420
 ";
 
-/// `apt-get`: lists of sid are expired, and a download writes a file for each package, except
-/// of 6.1.27.
+/// `apt-get`: the lists of sid are expired, and a download writes a file for each package, except
+/// for 6.1.27.
 const APT_GET: &str = r#"#!/bin/sh
 case $1 in
 update)
@@ -67,7 +67,7 @@ done ;;
 esac
 "#;
 
-/// A directory with these programs before the machine's.
+/// A directory with these programs first in PATH.
 fn lab() -> Lab {
     let lab = Lab::new(INSTANT);
     std::fs::create_dir(lab.path("bin")).unwrap();
@@ -111,7 +111,7 @@ fn kernels_lists_suites_and_names_missing_packages() {
     assert_eq!(offers[3]["suites"][0], "bookworm");
     let trouble = listed["troubles"][0].as_str().unwrap();
     assert!(trouble.contains("sid") && trouble.contains("--allow-expired"), "{trouble}");
-    // Lists that are fresh are not fetched again.
+    // Fresh lists are not fetched again.
     let text = lab.fwdlab(&kernels(&["--series", "7.3"])).expect(0).stdout;
     assert!(text.contains("36.5 MB") && !text.contains("6.19.14"), "{text}");
     let calls = || std::fs::read_to_string(lab.path("calls")).unwrap();
@@ -135,7 +135,7 @@ fn kernels_fetches_the_newest_of_each_series_with_its_parts() {
         "linux-modules-7.3.4-cloud-amd64_7.3.4-1_amd64.deb",
     ];
     assert_eq!(names(&lab, "out"), expected);
-    // What is there is not fetched again.
+    // Existing files are not fetched again.
     let calls = || std::fs::read_to_string(lab.path("calls")).unwrap();
     let before = calls();
     lab.fwdlab(&kernels(&["--fetch", "out"])).expect(0);
@@ -165,12 +165,12 @@ fn kernels_refuses_what_it_cannot_do_with_the_next_step() {
     let lab = lab.with("PATH", "/nowhere");
     let refused = lab.fwdlab(&kernels(&[])).expect(3).stderr;
     assert!(refused.contains("apt-get: ") && refused.contains("dnf download"), "{refused}");
-    // What is on the machine needs no apt.
+    // Files on the machine need no apt.
     lab.fwdlab(&kernels(&["--offline"])).expect(0);
 }
 
 #[test]
-fn count_names_what_is_no_kernel() {
+fn count_names_files_that_are_not_kernels() {
     let lab = lab();
     let refused = lab.fwdlab(&["count", "0.0-none"]).expect(2).stderr;
     assert!(refused.contains("neither a file nor an installed kernel"), "{refused}");

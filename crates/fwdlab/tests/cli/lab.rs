@@ -1,4 +1,4 @@
-//! `fwdlab lab`: laboratories of several machines, for which this one stands in.
+//! `fwdlab lab`: laboratories of several machines, all of which are this machine.
 
 use crate::support::Lab;
 use fwdlab_bench::host::{Host, LocalHost};
@@ -45,7 +45,7 @@ fn lab(text: &str) -> Lab {
 }
 
 #[test]
-fn a_lab_is_drawn_and_is_json() {
+fn lab_show_draws_the_lab_or_prints_json() {
     let lab = lab(LOOPBACK);
     let drawn = lab.fwdlab(&["lab", "show", "lab.toml"]).expect(0).stdout;
     for line in [
@@ -64,7 +64,7 @@ fn a_lab_is_drawn_and_is_json() {
 }
 
 #[test]
-fn this_machine_is_checked_and_what_is_missing_has_a_next_step() {
+fn lab_check_reports_missing_requirements_with_a_next_step() {
     let lab = lab(LOOPBACK);
     // There is no second loopback.
     let ended = lab.fwdlab(&["lab", "check", "lab.toml"]).expect(3);
@@ -92,7 +92,7 @@ fn this_machine_is_checked_and_what_is_missing_has_a_next_step() {
 }
 
 #[test]
-fn a_system_that_is_another_is_told() {
+fn lab_check_reports_another_operating_system() {
     let lab =
         lab(&LOOPBACK.replace("name = \"router\"\n", "name = \"router\"\nsystem = \"freebsd\"\n"));
     let ended = lab.fwdlab(&["lab", "check", "lab.toml"]).expect(3);
@@ -101,15 +101,15 @@ fn a_system_that_is_another_is_told() {
 }
 
 #[test]
-fn faults_of_the_file_are_all_told() {
+fn lab_file_faults_are_reported_together() {
     let wrong = LOOPBACK.replace("router:lo\"", "roter:lo\"").replace("198.18.0.1", "8.8.8.8");
     let lab = lab(&wrong);
     for command in ["show", "check"] {
         let ended = lab.fwdlab(&["lab", command, "lab.toml"]).expect(2);
-        for said in
+        for expected in
             ["did you mean `router`?", "8.8.8.8/24 is not for benchmarks", "2 faults in lab.toml"]
         {
-            assert!(ended.stderr.contains(said), "{said} in\n{}", ended.stderr);
+            assert!(ended.stderr.contains(expected), "{expected} in\n{}", ended.stderr);
         }
     }
     let missing = lab.fwdlab(&["lab", "show", "nothing.toml"]).expect(2);
@@ -153,7 +153,7 @@ b = "router:d1"
 "#;
 
 #[test]
-fn packets_show_where_cables_lead_and_what_a_sender_can_do() {
+fn lab_check_traffic_finds_cables_and_ceilings() {
     let namespace = format!("lab-{}", std::process::id());
     let ip = |text: &str| LocalHost.run(&["ip", "-batch", "-"], text);
     let mut made = format!("netns add {namespace}\n");
@@ -197,21 +197,21 @@ fn packets_show_where_cables_lead_and_what_a_sender_can_do() {
     assert!(rate("arrived_pps") > 10.0 && rate("sent_pps") > 10.0, "{traffic:#}");
     assert!(rate("seconds") >= 1.9 && ceilings[0]["to"] == "router:d0", "{traffic:#}");
 
-    let said = String::from_utf8_lossy(&wrong.stdout);
-    assert_eq!(wrong.status.code(), Some(3), "{said}");
-    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let output = String::from_utf8_lossy(&wrong.stdout);
+    assert_eq!(wrong.status.code(), Some(3), "{output}");
+    let output = output.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in [
         "no cable generator:g0 to router:d1: 0 of ",
         "at d0 instead",
         "correct the cables",
         " ceiling of generator:g0: ",
     ] {
-        assert!(said.contains(part), "{part} in {said}");
+        assert!(output.contains(part), "{part} in {output}");
     }
 }
 
 #[test]
-fn the_schema_is_that_of_the_reader() {
+fn lab_schema_matches_the_reader() {
     let schema = lab("").fwdlab(&["lab", "schema"]).expect(0).json();
     assert_eq!(schema["title"], "fwdlab laboratory");
     assert!(schema["properties"]["host"]["items"]["properties"]["reboot_timeout"].is_object());

@@ -1,10 +1,10 @@
 //! Searches and curves on links of a known line rate: loads end at it, and a device as fast as its
-//! link has its rate.
+//! link reaches it.
 
 use crate::support::Lab;
 use serde_json::Value;
 
-/// What a link of 1 Gbit/s takes of frames of 64 bytes, packets per second.
+/// Rate of 64-byte frames on a link of 1 Gbit/s, packets per second.
 const LINE: f64 = 1e9 / (84.0 * 8.0);
 
 /// A device behind such a link, in two runs.
@@ -21,16 +21,16 @@ fn near(value: &Value, expected: f64) {
     assert!((found / expected - 1.0).abs() < 1e-3, "{found}, {expected} expected");
 }
 
-/// Thirty trials at a load that no sender can put on the link said nothing.
+/// Without the limit, thirty trials at a load that no sender can put on the link were inconclusive.
 #[test]
-fn a_search_above_the_link_ends_at_line_rate_and_says_so() {
-    let asked = "[method]\nkind = \"mlrsearch\"\nmax_load = \"5Mpps\"\n";
-    let (json, report) = Lab::new(&device("5Mpps", asked)).results(&[]);
+fn search_above_line_rate_ends_there_and_reports_it() {
+    let method = "[method]\nkind = \"mlrsearch\"\nmax_load = \"5Mpps\"\n";
+    let (json, report) = Lab::new(&device("5Mpps", method)).results(&[]);
     for row in json["method"]["searched"].as_array().expect("rows") {
         near(&row["throughput"]["median"], LINE);
         near(&row["of_line"], 1.0);
         assert_eq!((&row["at_line"], &row["regular"][0]), (&2.into(), &0.into()), "{row}");
-        // Both goals of the presets at one load: 21 s and the first short ones.
+        // Both goals of the presets at one load: 21 s and the first short trials.
         assert!(row["trials"].as_f64() < Some(25.0), "{row}");
     }
     for run in json["method"]["runs"].as_array().expect("runs") {
@@ -40,34 +40,34 @@ fn a_search_above_the_link_ends_at_line_rate_and_says_so() {
         }
     }
     near(&json["variants"][0]["values"][0], LINE);
-    for wanted in [
+    for expected in [
         "100.0 % of line rate: the device is as fast as its link, or faster",
         "0 of 2, 2 at line rate",
         "loads end at the links' line rate: the 5.00 Mpps that max_load asks for are above it",
         "the true rate may be higher",
     ] {
-        assert!(report.contains(wanted), "{wanted} in {report}");
+        assert!(report.contains(expected), "{expected} in {report}");
     }
-    // A slower device is found below it, whatever was asked.
-    let (json, report) = Lab::new(&device("800kpps", asked)).results(&[]);
+    // A slower device is found below line rate, whatever the maximum load.
+    let (json, report) = Lab::new(&device("800kpps", method)).results(&[]);
     near(&json["method"]["searched"][0]["throughput"]["median"], 0.798e6);
     assert_eq!(json["method"]["searched"][0]["regular"][0], 2, "{json}");
     assert!(report.contains("are above it"), "{report}");
 }
 
 #[test]
-fn a_search_that_begins_above_the_link_is_refused_with_the_line_rate() {
-    let asked = "[method]\nkind = \"mlrsearch\"\nmin_load = \"2Mpps\"\nmax_load = \"5Mpps\"\n";
-    let ended = Lab::new(&device("5Mpps", asked)).fwdlab(&["run", "x.toml", "--quiet"]).expect(2);
-    for wanted in ["1.49 Mpps, the links' line rate", "next step", "`min_load`"] {
-        assert!(ended.stderr.contains(wanted), "{wanted} in {}", ended.stderr);
+fn search_starting_above_line_rate_is_refused() {
+    let method = "[method]\nkind = \"mlrsearch\"\nmin_load = \"2Mpps\"\nmax_load = \"5Mpps\"\n";
+    let ended = Lab::new(&device("5Mpps", method)).fwdlab(&["run", "x.toml", "--quiet"]).expect(2);
+    for expected in ["1.49 Mpps, the links' line rate", "next step", "`min_load`"] {
+        assert!(ended.stderr.contains(expected), "{expected} in {}", ended.stderr);
     }
 }
 
-/// The suite of RFC 2544: throughput is the line rate, at each frame size, and the loss curve
-/// begins there.
+/// The suite of RFC 2544: throughput is the line rate at each frame size, and the loss curve begins
+/// there.
 #[test]
-fn the_suite_finds_line_rate_where_the_device_is_as_fast_as_its_link() {
+fn suite_finds_line_rate_of_a_device_as_fast_as_its_link() {
     let suite = "[method]\nkind = \"rfc2544\"\ngoals = [\"ndr\"]\nrepeats = 1\n\
                  tests = [\"throughput\", \"frame-loss-rate\"]\n\
                  [[factor]]\nname = \"frame_size\"\nlevels = [64, 1518]\n";
@@ -86,9 +86,9 @@ fn the_suite_finds_line_rate_where_the_device_is_as_fast_as_its_link() {
     assert!(!report.contains("no throughput found"), "{report}");
 }
 
-/// A sender slower than the link: the greatest load is its own, and no rate is made of it.
+/// A sender slower than the link: the maximum load is its own, and not a rate of the device.
 #[test]
-fn a_sender_that_does_not_fill_the_link_shows_what_the_device_forwards_at_least() {
+fn slow_sender_yields_a_lower_bound() {
     let suite = "[method]\nkind = \"rfc2544\"\ngoals = [\"ndr\"]\ntests = [\"throughput\"]\n";
     let slow = device("5Mpps", suite).replace("9Mpps", "1Mpps");
     let (json, report) = Lab::new(&slow).results(&[]);

@@ -1,4 +1,4 @@
-//! The built program, as a user meets it.
+//! The built program, run from the command line.
 
 mod ab;
 mod action;

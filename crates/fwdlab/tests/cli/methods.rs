@@ -1,9 +1,9 @@
-//! Bursts, overloads, resets and the suite of RFC 2544, of simulated devices.
+//! Bursts, overloads, resets and the suite of RFC 2544, on simulated devices.
 
 use crate::support::Lab;
 use serde_json::Value;
 
-/// A device that forwards a quarter of what its sender offers at most, and keeps 512 packets.
+/// A device that forwards at most a quarter of its sender's maximum load, and buffers 512 packets.
 const DEVICE: &str = "\
 version = 1
 [testbed]
@@ -19,14 +19,14 @@ blocks = 2
 ";
 
 #[test]
-fn the_longest_burst_is_that_of_the_devices_buffer() {
+fn longest_burst_is_limited_by_the_buffer() {
     let lab = Lab::new(&format!("{DEVICE}[method]\nkind = \"back-to-back\"\nrepeats = 5\n"));
     let (json, _) = lab.results(&[]);
     let found = &json["method"]["bursts"][0];
-    // While the burst arrives a quarter of it leaves: 512 / (1 - 1/4) frames.
+    // A quarter of the burst leaves while it arrives: 512 / (1 - 1/4) frames.
     assert_eq!(found["frames"]["min"], 682.0, "{found}");
     assert_eq!((&found["frames"]["max"], &found["frames"]["n"]), (&682.0.into(), &10.into()));
-    // RFC 9004: 682 frames at 4 Mpps, less the quarter that leaves meanwhile.
+    // RFC 9004: 682 frames at 4 Mpps, less the quarter that leaves during that time.
     let corrected = found["corrected_s"].as_f64().expect("a time");
     assert!((corrected - 128e-6).abs() < 1e-6, "{found}");
     let report = std::fs::read_to_string(lab.path("results/x/README.md")).expect("a report");
@@ -35,7 +35,7 @@ fn the_longest_burst_is_that_of_the_devices_buffer() {
 }
 
 #[test]
-fn a_device_that_takes_any_burst_is_said_to() {
+fn burst_test_reports_a_device_without_a_limit() {
     let fast = DEVICE.replace("capacity = \"1Mpps\"", "capacity = \"5Mpps\"");
     let method = "[method]\nkind = \"back-to-back\"\nrepeats = 2\nmax_frames = 1000\n";
     let lab = Lab::new(&format!("{fast}{method}"));
@@ -47,7 +47,7 @@ fn a_device_that_takes_any_burst_is_said_to() {
 }
 
 #[test]
-fn the_suite_measures_every_frame_size_and_names_what_deviates() {
+fn suite_measures_every_frame_size_and_names_deviations() {
     let method = "[method]\nkind = \"rfc2544\"\nrepeats = 3\n";
     let sizes = "[[factor]]\nname = \"frame_size\"\nlevels = [64, 1518]\n";
     let lab = Lab::new(&format!("{DEVICE}{method}{sizes}"));
@@ -57,7 +57,7 @@ fn the_suite_measures_every_frame_size_and_names_what_deviates() {
     for (row, size) in rows.iter().zip([64.0, 1518.0]) {
         let pps = row["throughput"].as_f64().expect("a rate");
         assert!((pps / 1e6 - 1.0).abs() < 0.01, "{row}");
-        // Figures have eight digits.
+        // Numbers have eight digits.
         for (bits, bytes) in [(&row["bits"][0], size + 20.0), (&row["bits"][1], size)] {
             let ratio = bits.as_f64().expect("a rate") / (pps * bytes * 8.0);
             assert!((ratio - 1.0).abs() < 1e-7, "{row}");
@@ -67,7 +67,7 @@ fn the_suite_measures_every_frame_size_and_names_what_deviates() {
         assert_eq!(row["reset_s"], Value::Null, "a law can't be reset: {row}");
     }
     let report = std::fs::read_to_string(lab.path("results/x/README.md")).expect("a report");
-    for wanted in [
+    for expected in [
         "## RFC 2544",
         "Deviations from RFC 2544",
         "without 128, 256, 512, 1024, 1280 bytes",
@@ -75,28 +75,28 @@ fn the_suite_measures_every_frame_size_and_names_what_deviates() {
         "can't be reset while it meets traffic",
         "64: throughput",
     ] {
-        assert!(report.contains(wanted), "{wanted} in {report}");
+        assert!(report.contains(expected), "{expected} in {report}");
     }
     assert!(!report.contains("Throughput (24"), "trials of 60 s are the RFC's: {report}");
 }
 
 #[test]
-fn what_cannot_be_asked_of_a_testbed_is_refused_with_the_way_out() {
+fn unsupported_methods_are_refused_with_a_next_step() {
     let refused = |text: &str| {
         let ended = Lab::new(text).fwdlab(&["plan", "x.toml"]).expect(2);
         ended.stderr
     };
     let memory = "version = 1\n[testbed]\nkind = \"memory\"\n[dut]\nkind = \"router\"\n";
-    let said = refused(&format!("{memory}[method]\nkind = \"back-to-back\"\n"));
-    assert!(said.contains("waits for free slots") && said.contains("netns"), "{said}");
-    let said = refused("version = 1\n[method]\nkind = \"rfc2544\"\ntests = []\n");
-    assert!(said.contains("a suite without a test"), "{said}");
-    let said = refused("version = 1\n[method]\nkind = \"reset\"\nstep = \"5%\"\n");
-    assert!(said.contains("`step` has no effect"), "{said}");
+    let message = refused(&format!("{memory}[method]\nkind = \"back-to-back\"\n"));
+    assert!(message.contains("waits for free slots") && message.contains("netns"), "{message}");
+    let message = refused("version = 1\n[method]\nkind = \"rfc2544\"\ntests = []\n");
+    assert!(message.contains("a suite without a test"), "{message}");
+    let message = refused("version = 1\n[method]\nkind = \"reset\"\nstep = \"5%\"\n");
+    assert!(message.contains("`step` has no effect"), "{message}");
 }
 
 #[test]
-fn delays_at_shares_of_the_rate_found_are_those_of_the_devices_queue() {
+fn latency_at_shares_of_the_rate_follows_the_queue() {
     let levels = "[[factor]]\nname = \"family\"\nlevels = [\"inet\", \"inet6\"]\n";
     let method = "[method]\nkind = \"latency\"\nshares = [\"10%\", \"80%\"]\nrepeats = 2\n";
     let three = DEVICE.replace("blocks = 2", "blocks = 3");
@@ -116,7 +116,7 @@ fn delays_at_shares_of_the_rate_found_are_those_of_the_devices_queue() {
         for figure in row["figures"].as_array().expect("figures") {
             let name = figure["name"].as_str().expect("a name");
             let seconds = figure["seconds"].as_f64().expect("a time");
-            // Packets of a flow are far apart: the differences of their delays have the same law.
+            // Packets of a flow are far apart: the differences of their delays follow the same law.
             let percentile = name.trim_start_matches("IPDV ").strip_prefix('p');
             let percentile = percentile.and_then(|name| name.parse::<f64>().ok());
             let truth = match (name, percentile) {
@@ -132,7 +132,7 @@ fn delays_at_shares_of_the_rate_found_are_those_of_the_devices_queue() {
             assert!(low.as_f64() <= Some(seconds) && high.as_f64() >= Some(seconds), "{figure}");
         }
     }
-    // The slower device takes as much longer as it is slower, at the same share of its rate.
+    // The slower device takes longer by its factor, at the same share of its rate.
     let effects = delays["delay_effects"].as_array().expect("effects");
     assert_eq!(effects.len(), 4, "two shares, p50 and p99");
     for effect in effects {
@@ -153,7 +153,7 @@ fn delays_at_shares_of_the_rate_found_are_those_of_the_devices_queue() {
 }
 
 #[test]
-fn without_a_rate_no_packet_is_timed_and_the_report_says_so() {
+fn latency_without_a_rate_is_reported_as_not_measured() {
     let lossy = DEVICE.replace("noise = 0.0", "noise = 0.0\nloss = 0.1");
     let lab = Lab::new(&format!("{lossy}[method]\nkind = \"latency\"\n"));
     let (json, _) = lab.results(&[]);

@@ -1,4 +1,4 @@
-//! `fwdlab ministat` beside the original: its arguments, messages, statuses.
+//! `fwdlab ministat` compared with the original: arguments, messages, statuses.
 
 use crate::support::{Ended, INSTANT, Lab};
 use fwdlab_testdata::{larger, ministat_cases};
@@ -26,7 +26,7 @@ fn ministat(lab: &Lab, arguments: &[&str]) -> Ended {
     lab.fwdlab(&[&["ministat"], arguments].concat())
 }
 
-/// Runs it with something on standard input.
+/// Runs it with `input` on standard input.
 fn with_input(lab: &Lab, input: &str, arguments: &[&str]) -> Ended {
     lab.write("input", input);
     let input = fs::File::open(lab.path("input")).expect("a file");
@@ -35,13 +35,13 @@ fn with_input(lab: &Lab, input: &str, arguments: &[&str]) -> Ended {
 }
 
 #[test]
-fn the_original_is_matched_in_every_generation() {
+fn ministat_matches_every_generation() {
     let cases = ministat_cases().swap_remove(0);
     for generation in GENERATIONS {
         let (mut compared, mut wrong) = (0, Vec::new());
         for case in fs::read_dir(cases.path()).expect("cases") {
             let case = case.expect("a case").path();
-            // Terminals are for the larger set: its script can make one.
+            // Cases with a terminal need the larger set, whose script can make one.
             if case.join("tty").exists() {
                 continue;
             }
@@ -55,7 +55,7 @@ fn the_original_is_matched_in_every_generation() {
     }
 }
 
-/// Runs a case as its files say and compares status and output.
+/// Runs a case from its files and compares status and output.
 fn matches(case: &Path, generation: &str) -> Result<(), String> {
     let arguments = fs::read_to_string(case.join("cmd")).expect("arguments");
     let mut command = Command::new(env!("CARGO_BIN_EXE_fwdlab"));
@@ -66,11 +66,13 @@ fn matches(case: &Path, generation: &str) -> Result<(), String> {
     let input = fs::File::open(case.join("stdin"));
     command.stdin(input.map_or_else(|_| Stdio::null(), Stdio::from));
     let output = command.output().expect("the program starts");
-    let own = format!("expected.{generation}");
-    let own = if case.join(&own).is_file() { own } else { "expected".to_owned() };
-    let status = fs::read_to_string(case.join(format!("{own}.exit"))).expect("a status");
-    let printed = fs::read(case.join(own)).expect("a text");
-    // The library's printf of some systems writes a sign before "nan".
+    let generation_file = format!("expected.{generation}");
+    let generation_file =
+        if case.join(&generation_file).is_file() { generation_file } else { "expected".to_owned() };
+    let status =
+        fs::read_to_string(case.join(format!("{generation_file}.exit"))).expect("a status");
+    let printed = fs::read(case.join(generation_file)).expect("a text");
+    // Some systems' printf writes a sign before "nan".
     let plain = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace("-nan", " nan");
     let same_status = output.status.code() == status.trim().parse().ok();
     if same_status && plain(&output.stdout) == plain(&printed) {
@@ -81,7 +83,7 @@ fn matches(case: &Path, generation: &str) -> Result<(), String> {
 }
 
 #[test]
-fn the_larger_set_is_matched_in_every_generation() {
+fn ministat_matches_every_generation_on_the_larger_set() {
     let Some(shared) = larger("conformance") else { return };
     let python = Command::new("python3").arg("--version").output();
     if !python.is_ok_and(|output| output.status.success()) {
@@ -95,12 +97,12 @@ fn the_larger_set_is_matched_in_every_generation() {
             .args(["--gen", generation])
             .output()
             .expect("python3");
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        let passed = said.trim_end().lines().last().is_some_and(|last| {
+        let message = String::from_utf8_lossy(&output.stdout).into_owned();
+        let passed = message.trim_end().lines().last().is_some_and(|last| {
             let count: u32 = last.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0);
             count > 400 && last.ends_with(" passed 0 failed")
         });
-        assert!(passed, "{generation}: {said}{}", String::from_utf8_lossy(&output.stderr));
+        assert!(passed, "{generation}: {message}{}", String::from_utf8_lossy(&output.stderr));
     };
     // The link is the default generation, scripts are the others.
     let scripts = GENERATIONS.into_iter().filter(|&generation| generation != "fbsd14");
@@ -122,7 +124,7 @@ fn the_larger_set_is_matched_in_every_generation() {
 }
 
 #[test]
-fn a_link_of_that_name_is_the_command() {
+fn link_named_ministat_runs_the_command() {
     let lab = lab();
     let linked = |arguments: &[&str]| {
         let mut command = Command::new(lab.path("ministat"));
@@ -140,7 +142,7 @@ fn a_link_of_that_name_is_the_command() {
 }
 
 #[test]
-fn mistakes_end_with_the_originals_words_and_nothing_else() {
+fn ministat_mistakes_print_only_the_original_message() {
     let lab = lab();
     for (arguments, status, message) in [
         (&["nosuch"][..], 2, "ministat: Cannot open nosuch: No such file or directory\n"),
@@ -164,8 +166,8 @@ fn mistakes_end_with_the_originals_words_and_nothing_else() {
         let ended = ministat(&lab, arguments).expect(status);
         assert_eq!(ended.stdout, "", "{arguments:?}");
         let exact = message.ends_with('\n') && !message.contains("option");
-        let said = &ended.stderr;
-        assert!(if exact { said == message } else { said.starts_with(message) }, "{said}");
+        let stderr = &ended.stderr;
+        assert!(if exact { stderr == message } else { stderr.starts_with(message) }, "{stderr}");
     }
     // A width matters only to a plot.
     ministat(&lab, &["-n", "-w", "0", "a"]).expect(0);
@@ -173,7 +175,7 @@ fn mistakes_end_with_the_originals_words_and_nothing_else() {
 }
 
 #[test]
-fn standard_input_has_a_name_for_each_generation() {
+fn standard_input_has_the_name_of_its_generation() {
     let lab = lab();
     let input = "1\n2\n4\n";
     assert!(with_input(&lab, input, &["-A"]).expect(0).stdout.starts_with("x <stdin>\n"));
@@ -185,7 +187,7 @@ fn standard_input_has_a_name_for_each_generation() {
 }
 
 #[test]
-fn names_and_tokens_need_not_be_text() {
+fn file_names_and_tokens_may_be_any_bytes() {
     let lab = lab();
     let name = OsStr::from_bytes(b"\xff.pps");
     let run = |content: &[u8]| {
@@ -199,7 +201,7 @@ fn names_and_tokens_need_not_be_text() {
 }
 
 #[test]
-fn there_is_a_help_as_well() {
+fn ministat_has_a_help_text() {
     let lab = lab();
     for help in [ministat(&lab, &["--help"]), lab.fwdlab(&["help", "ministat"])] {
         let help = help.expect(0).stdout;

@@ -1,10 +1,10 @@
-//! Killed while real namespaces, links and machine-wide settings exist.
+//! Kills the program while real namespaces, links and machine-wide settings exist.
 
 use crate::support::{Lab, is_root, machine, values_per_variant};
 use std::process::Stdio;
 use std::time::Duration;
 
-/// How often the program is killed before it may end.
+/// Number of kills before the program may end.
 const KILLS: usize = 5;
 const BUDGET: &str = "/proc/sys/net/core/netdev_budget";
 
@@ -36,7 +36,7 @@ fn namespaces_of(pid: u32) -> Vec<String> {
 }
 
 #[test]
-fn a_killed_laboratory_leaves_nothing_behind_and_loses_nothing() {
+fn killed_testbed_leaves_nothing_and_loses_no_run() {
     if !is_root("namespaces that outlive a process need root") {
         return;
     }
@@ -92,7 +92,7 @@ blocks = 1
 ";
 
 #[test]
-fn the_router_forwards_between_devices_of_the_kernel() {
+fn router_forwards_between_kernel_devices() {
     if !is_root("AF_XDP in namespaces needs root") {
         return;
     }
@@ -103,13 +103,13 @@ fn the_router_forwards_between_devices_of_the_kernel() {
     assert_eq!(values_per_variant(&result), [1, 1, 1, 1]);
     for variant in result["variants"].as_array().expect("variants") {
         let value = variant["values"][0].as_f64().expect("a rate");
-        // Few, so that debug builds on busy machines forward them all as well.
+        // Low, so that debug builds on busy machines also forward this many.
         assert!(value > 1000.0, "{result:#}");
     }
     let text = std::fs::read_to_string(lab.path("results/x/results.json")).expect("results");
     let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     for variant in json["device"]["variants"].as_array().expect("variants") {
-        // Known only where every thread of the router was found.
+        // Known only if all threads of the router were found.
         assert!(variant["per_packet_ns"].as_f64().is_some_and(|ns| ns > 0.0), "{variant}");
     }
     let readme = ["README.md", "DETAILS.md"]
@@ -163,7 +163,7 @@ width = \"1%\"
 blocks = 1
 ";
 
-/// 100,000 packets a second, and a bucket of 2 ms.
+/// 100,000 packets per second, and a bucket of 2 ms.
 const RULES: &str = "\
 table inet shaper {
 	chain forward {
@@ -173,9 +173,9 @@ table inet shaper {
 }
 ";
 
-/// Whatever else the machine does meanwhile: no rate is found but the right one.
+/// Whatever else the machine does during the test: no rate is found but the right one.
 #[test]
-fn a_search_finds_the_rate_of_a_shaper_or_says_what_kept_it() {
+fn search_finds_the_shaper_rate_or_reports_why_not() {
     let lab = Lab::new(SHAPER);
     lab.write("shaper.nft", RULES);
     let _alone = machine();
@@ -199,7 +199,8 @@ fn a_search_finds_the_rate_of_a_shaper_or_says_what_kept_it() {
     }
 }
 
-/// `results.json` of an experiment on this machine's kernel; none, said aloud, without root.
+/// `results.json` of an experiment on this machine's kernel; `None`, with a recorded skip, without
+/// root.
 pub(crate) fn results_as_root(experiment: &str, why: &str) -> Option<serde_json::Value> {
     let _alone = machine();
     is_root(why).then(|| Lab::new(experiment).results(&["--no-calibration"]).0)
@@ -229,18 +230,18 @@ levels = [
 ]
 ";
 
-/// Both devices are told how many connections they may hold.
+/// Both devices are configured with the number of connections that they may hold.
 #[test]
-fn tables_hold_as_many_connections_as_they_may() {
+fn table_capacity_equals_its_configured_limit() {
     let why = "connections in a namespace need root";
     let Some(json) = results_as_root(TABLES, why) else { return };
-    for held in json["method"]["held"].as_array().expect("a row a variant") {
-        match held["connections"]["median"].as_f64() {
-            Some(most) => assert!((4_990.0..=5_001.0).contains(&most), "{held}"),
-            None => eprintln!("the machine was too busy to find it: {held}"),
+    for row in json["method"]["held"].as_array().expect("a row a variant") {
+        match row["connections"]["median"].as_f64() {
+            Some(median) => assert!((4_990.0..=5_001.0).contains(&median), "{row}"),
+            None => eprintln!("the machine was too busy to find it: {row}"),
         }
-        let states = held["most_states"].as_u64().expect("the device tells");
-        assert!((4_990..=5_001).contains(&states), "{held}");
+        let states = row["most_states"].as_u64().expect("the device tells");
+        assert!((4_990..=5_001).contains(&states), "{row}");
     }
 }
 
@@ -261,10 +262,10 @@ max_frames = 1000000
 blocks = 1
 ";
 
-/// The ring of a veth holds 256 frames: a burst of that length passes, unless another program
-/// has the CPU at that moment, so that the longest of three counts.
+/// The ring of a veth holds 256 frames. A burst of that length passes unless another program has
+/// the CPU at that moment, so the longest of three counts.
 #[test]
-fn bursts_fill_a_known_ring_and_a_reset_interrupts_what_is_forwarded() {
+fn burst_fills_the_veth_ring_and_reset_interrupts_forwarding() {
     let Some(json) = results_as_root(BURSTS, "a kernel that is reset in a namespace needs root")
     else {
         return;
@@ -311,10 +312,10 @@ width = \"20%\"
 blocks = 1
 ";
 
-/// The device is a part of the way that the instrument alone does not have: no packet can be
-/// faster with it, whatever the machine does.
+/// The device adds to the path of the instrument alone: no packet can be faster with it, whatever
+/// the machine does.
 #[test]
-fn packets_through_the_kernel_take_longer_than_without_it() {
+fn latency_through_the_kernel_exceeds_the_instrument() {
     // While others use the device's CPU, fwdlab reports that no trial is valid.
     const ATTEMPTS: usize = 3;
     let why = "packets are timed by BPF programs, which need root";
@@ -339,10 +340,10 @@ fn packets_through_the_kernel_take_longer_than_without_it() {
             let figures = row["figures"].as_array().expect("figures");
             figures.iter().find(|figure| figure["name"] == name).expect("a figure").clone()
         };
-        let least = figure("minimum");
-        let (seconds, floor) = (least["seconds"].as_f64(), least["floor"].as_f64());
+        let minimum = figure("minimum");
+        let (seconds, floor) = (minimum["seconds"].as_f64(), minimum["floor"].as_f64());
         assert!(floor > Some(0.0) && seconds > floor, "{row}");
-        // The mean lies between the ends, and the percentiles rise.
+        // The mean is between the ends, and the percentiles rise.
         let rising = ["minimum", "p50", "p90", "p99", "maximum"]
             .map(|name| figure(name)["seconds"].as_f64());
         assert!(rising.iter().flatten().is_sorted(), "{row}");
@@ -352,7 +353,7 @@ fn packets_through_the_kernel_take_longer_than_without_it() {
 }
 
 #[test]
-fn a_firewall_is_what_rises_in_the_profile() {
+fn profile_difference_shows_the_firewall() {
     let has_perf = std::process::Command::new("perf").arg("version").output().is_ok();
     if !rustix::process::geteuid().is_root() || !has_perf {
         return fwdlab_testdata::skip("profiles of the kernel need root and perf (linux-perf)");
@@ -370,12 +371,12 @@ fn a_firewall_is_what_rises_in_the_profile() {
     let runs = of_kind("variants", "starts");
     let share = |variant: usize, name: &str| runs[variant][name].as_f64();
     for variant in 0..2 {
-        // Nine of ten and more on a machine of one's own; others' work delays perf's end.
+        // At least nine of ten on an otherwise idle machine; other work delays perf's end.
         assert!(share(variant, "inside_share") >= Some(0.6), "{profiles:#}");
         assert!(share(variant, "resolved_share") >= Some(0.9), "{profiles:#}");
         assert!(share(variant, "per_packet") > Some(0.0), "{profiles:#}");
     }
-    // Functions of the firewall cost the plain variant nothing.
+    // The plain variant spends nothing in functions of the firewall.
     let difference = of_kind("differences", "starts")[0];
     let firewall = |difference: &serde_json::Value| {
         let parts = difference["subsystems"]["parts"].as_array().expect("subsystems");
@@ -384,7 +385,7 @@ fn a_firewall_is_what_rises_in_the_profile() {
         firewall["difference"].as_f64()
     };
     assert!(firewall(difference) > Some(0.0), "{difference}");
-    // The samples of the measured runs explain the difference that these show.
+    // The samples of the measured runs explain their difference.
     let measured = of_kind("differences", "runs")[0];
     assert!(firewall(measured) > Some(0.0), "{measured}");
     let whole = measured["functions"]["whole"]["difference"].as_f64().expect("a difference");
@@ -417,7 +418,7 @@ fn a_firewall_is_what_rises_in_the_profile() {
 
 /// The experiment of the repository, once and short.
 #[test]
-fn any_program_that_forwards_is_measured_beside_kernel_and_router() {
+fn forwarding_programs_are_measured_alongside_kernel_and_router() {
     let is_there =
         |program: &str| std::process::Command::new(program).arg("--version").output().is_ok();
     let missing = ["dpdk-testpmd", "ovs-vswitchd", "ovsdb-server"];
@@ -433,7 +434,7 @@ fn any_program_that_forwards_is_measured_beside_kernel_and_router() {
     let lab = Lab::new(&format!("{short}\n[compare]\nbaseline = {{ forwarder = \"kernel\" }}\n"));
     let arguments = ["run", "x.toml", "--no-calibration", "--blocks", "1", "--json"];
     let result = lab.fwdlab(&arguments).carried_out().json();
-    // Eight forwarders, of either family.
+    // Eight forwarders, of both families.
     assert_eq!(values_per_variant(&result), [1; 16]);
     for variant in result["variants"].as_array().expect("variants") {
         assert!(variant["values"][0].as_f64().expect("a rate") > 500.0, "{variant:#}");

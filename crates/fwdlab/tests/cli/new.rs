@@ -1,4 +1,4 @@
-//! `fwdlab new`: every file that it writes can be planned, and runs as far as a test can tell.
+//! `fwdlab new`: every file that it writes can be planned, and runs where a test can run it.
 
 use crate::support::{Lab, is_root, machine, values_per_variant};
 
@@ -10,16 +10,16 @@ fn questions(lab: &Lab) -> Vec<String> {
 }
 
 #[test]
-fn every_question_is_written_planned_and_rehearsed() {
+fn new_writes_valid_files_for_every_question() {
     let lab = Lab::new("");
     lab.write("old.deb", "");
     lab.write("new.deb", "");
     let questions = questions(&lab);
-    for wanted in ["rules", "nat", "vlan", "forwarder", "kernel", "kernels", "throughput"] {
-        assert!(questions.iter().any(|question| question == wanted), "{wanted}: {questions:?}");
+    for expected in ["rules", "nat", "vlan", "forwarder", "kernel", "kernels", "throughput"] {
+        assert!(questions.iter().any(|question| question == expected), "{expected}: {questions:?}");
     }
     for question in &questions {
-        // Below the working directory: paths must be right from the file.
+        // In a subdirectory: paths must be relative to the file.
         let file = format!("some/where/{question}.toml");
         let kernels: &[&str] = match question.as_str() {
             "kernel" => &["--kernel", "new.deb"],
@@ -42,7 +42,7 @@ fn every_question_is_written_planned_and_rehearsed() {
 }
 
 #[test]
-fn kernels_are_found_where_they_were_fetched() {
+fn new_finds_fetched_kernels() {
     let lab = Lab::new("");
     let missing = lab.fwdlab(&["new", "kernels"]).expect(3).stderr;
     assert!(
@@ -69,7 +69,7 @@ fn kernels_are_found_where_they_were_fetched() {
 }
 
 #[test]
-fn a_plan_names_files_that_do_not_exist_and_a_run_refuses_them() {
+fn missing_files_are_named_by_plan_and_refused_by_run() {
     let lab = Lab::new(
         "version = 1\n[testbed]\nkind = \"vm\"\n[[factor]]\nname = \"revision\"\nlevels = [\n\
          { label = \"old\", kernel = \"none/old.deb\" },\n\
@@ -90,7 +90,7 @@ fn write_short(lab: &Lab, question: &str, file: &str, blocks: &str) {
 }
 
 #[test]
-fn files_of_namespaces_run_as_written() {
+fn namespace_files_run_unchanged() {
     if !is_root("files that `fwdlab new` writes are run in namespaces as root") {
         return;
     }
@@ -114,7 +114,7 @@ fn files_of_namespaces_run_as_written() {
 }
 
 #[test]
-fn a_device_that_translates_unexpectedly_is_named() {
+fn report_names_unexpected_address_translation() {
     if !is_root("translation is seen in namespaces as root") {
         return;
     }
@@ -124,9 +124,9 @@ fn a_device_that_translates_unexpectedly_is_named() {
     let text = std::fs::read_to_string(lab.path("nat.toml")).expect("written");
     lab.write("nat.toml", &text.replace(", nat = \"source\"", ""));
     let run = lab.fwdlab(&["run", "nat.toml", "--no-calibration"]).expect(4);
-    let said = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("every packet arrived with another source address"), "{said}");
-    assert!(said.contains("nat = \"source\""), "{said}");
-    assert!(said.contains("so there is nothing to compare"), "{said}");
-    assert!(!said.contains("has no ratio"), "{said}");
+    let output = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(output.contains("every packet arrived with another source address"), "{output}");
+    assert!(output.contains("nat = \"source\""), "{output}");
+    assert!(output.contains("so there is nothing to compare"), "{output}");
+    assert!(!output.contains("has no ratio"), "{output}");
 }

@@ -1,4 +1,4 @@
-//! How the program speaks: colours, widths, formats for other programs.
+//! Output of the program: colours, widths, machine-readable formats.
 
 use crate::support::{Ended, INSTANT, Lab};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ fn root() -> PathBuf {
 }
 
 #[test]
-fn nothing_is_coloured_in_a_pipe() {
+fn piped_output_has_no_colours() {
     let lab = Lab::new(INSTANT);
     for arguments in [["run", "x.toml"], ["plan", "x.toml"], ["run", "y.toml"], ["show", "--help"]]
     {
@@ -20,7 +20,7 @@ fn nothing_is_coloured_in_a_pipe() {
 }
 
 #[test]
-fn colours_can_be_forced_and_forbidden() {
+fn colours_follow_options_and_environment() {
     let plan = |lab: Lab, color: &str| {
         let ended = lab.fwdlab(&["plan", "x.toml", "--color", color]).expect(0);
         ended.stdout.contains('\u{1b}')
@@ -34,7 +34,7 @@ fn colours_can_be_forced_and_forbidden() {
 }
 
 #[test]
-fn forty_columns_suffice_for_every_experiment() {
+fn plans_fit_forty_columns() {
     let lab = Lab::new(INSTANT).with("COLUMNS", "40");
     let mut seen = 0;
     for entry in std::fs::read_dir(root().join("experiments")).expect("experiments") {
@@ -51,18 +51,18 @@ fn forty_columns_suffice_for_every_experiment() {
     assert_narrow(&lab.fwdlab(&["show", "results/x"]).expect(0).stdout);
 }
 
-/// No line is wider than forty columns, unless it is one word.
+/// Asserts that no line is wider than forty columns, unless it is one word.
 #[track_caller]
 fn assert_narrow(text: &str) {
     for line in text.lines() {
-        // A name stays with its value, as a word stays whole.
+        // A name stays with its value, and a word stays whole.
         let one_word = line.replace(" = ", "=").split_whitespace().count() <= 1;
         assert!(one_word || line.chars().count() <= 40, "{line:?} in\n{text}");
     }
 }
 
 #[test]
-fn a_plan_is_there_for_programs() {
+fn plan_prints_json() {
     let lab = Lab::new(INSTANT);
     let plan = lab.fwdlab(&["plan", "x.toml", "--json"]).expect(0).json();
     assert_eq!(plan["runs"].as_array().map(Vec::len), Some(8));
@@ -75,7 +75,7 @@ fn a_plan_is_there_for_programs() {
 }
 
 #[test]
-fn the_order_of_runs_is_shown_when_asked_for() {
+fn plan_shows_the_order_of_runs_if_requested() {
     let lab = Lab::new(INSTANT);
     let text = lab.fwdlab(&["plan", "x.toml", "--blocks", "50", "--order"]).expect(0).stdout;
     let (_, order) = text.split_once("order of runs\n").expect("the order");
@@ -86,7 +86,7 @@ fn the_order_of_runs_is_shown_when_asked_for() {
 }
 
 #[test]
-fn completions_know_the_commands() {
+fn completions_contain_the_commands() {
     let lab = Lab::new("");
     for shell in ["bash", "zsh", "fish", "elvish"] {
         let script = lab.fwdlab(&["completions", shell]).expect(0).stdout;
@@ -95,7 +95,7 @@ fn completions_know_the_commands() {
 }
 
 #[test]
-fn manual_pages_are_written() {
+fn man_writes_manual_pages() {
     let lab = Lab::new("");
     lab.fwdlab(&["man", "man1"]).expect(0);
     let pages = lab.files("man1");
@@ -105,22 +105,22 @@ fn manual_pages_are_written() {
 }
 
 #[test]
-fn the_schema_is_the_one_in_the_documents() {
+fn schema_matches_the_documented_one() {
     let printed = Lab::new("").fwdlab(&["schema"]).expect(0).stdout;
-    let kept = std::fs::read_to_string(root().join("docs/experiment.schema.json"));
-    assert_eq!(printed, kept.expect("docs/experiment.schema.json"));
+    let stored = std::fs::read_to_string(root().join("docs/experiment.schema.json"));
+    assert_eq!(printed, stored.expect("docs/experiment.schema.json"));
 }
 
 #[test]
-fn the_doctor_can_be_read_by_programs() {
+fn doctor_prints_json() {
     let lab = Lab::new("");
     let ended = lab.fwdlab(&["doctor", "--json"]);
     let found = ended.json();
     let probes = found["probes"].as_array().expect("probes");
     assert!(probes.iter().any(|probe| probe["name"] == "program ip"), "{found}");
     for probe in probes {
-        let told = !probe["next"].as_str().expect("text").is_empty();
-        assert!(probe["works"] == true || told, "what fails has a next step: {probe}");
+        let has_next_step = !probe["next"].as_str().expect("text").is_empty();
+        assert!(probe["works"] == true || has_next_step, "what fails has a next step: {probe}");
     }
     let simulated = found["testbed"]["simulated"].as_bool().expect("a truth value");
     assert_eq!(ended.code, Some(if simulated { 3 } else { 0 }), "{found}");
@@ -128,7 +128,7 @@ fn the_doctor_can_be_read_by_programs() {
 }
 
 #[test]
-fn tables_are_measured_and_their_figures_read_by_programs() {
+fn bench_fib_measures_tables_and_prints_json() {
     let lab = Lab::new("");
     let small = ["--routes", "100", "--family", "inet", "--seconds", "0.1"];
     let json: Vec<&str> = ["bench", "fib", "--json"].into_iter().chain(small).collect();
@@ -141,16 +141,16 @@ fn tables_are_measured_and_their_figures_read_by_programs() {
         assert_eq!(figure["routes"], 100);
     }
     let text: Vec<&str> = ["bench", "fib", "--fib", "bsearch"].into_iter().chain(small).collect();
-    let said = lab.fwdlab(&text).expect(0).stdout;
-    assert!(said.contains("100 routes, inet") && said.contains("bsearch"), "{said}");
-    assert!(!said.contains("poptrie"), "{said}");
+    let output = lab.fwdlab(&text).expect(0).stdout;
+    assert!(output.contains("100 routes, inet") && output.contains("bsearch"), "{output}");
+    assert!(!output.contains("poptrie"), "{output}");
     let other = ["bench", "fib", "--fib", "multibit", "--family", "inet"];
-    let said = lab.fwdlab(&other).expect(2).stderr;
-    assert!(said.contains("multibit"), "{said}");
+    let output = lab.fwdlab(&other).expect(2).stderr;
+    assert!(output.contains("multibit"), "{output}");
 }
 
 #[test]
-fn the_router_is_measured_and_its_figures_read_by_programs() {
+fn bench_route_measures_the_router_and_prints_json() {
     let lab = Lab::new("");
     let small = ["--routes", "2", "--fib", "poptrie", "--seconds", "0.1", "--rounds", "2"];
     let json: Vec<&str> = ["bench", "route", "--json", "--firewall", "none,stateful"]
@@ -171,21 +171,21 @@ fn the_router_is_measured_and_its_figures_read_by_programs() {
     }
     assert_eq!(variants[0]["router"]["median_ratio"], 1.0);
     let text: Vec<&str> = ["bench", "route", "--path", "full"].into_iter().chain(small).collect();
-    let said = lab.fwdlab(&text).expect(0).stdout;
-    assert!(said.contains("inet, 2 routes, poptrie, full path"), "{said}");
-    assert!(said.contains("load average") && said.contains("router  median"), "{said}");
+    let output = lab.fwdlab(&text).expect(0).stdout;
+    assert!(output.contains("inet, 2 routes, poptrie, full path"), "{output}");
+    assert!(output.contains("load average") && output.contains("router  median"), "{output}");
     let wrong = [["--path", "slow"], ["--fib", "multibit"], ["--routes", "1"]];
     for words in wrong.iter().chain(&[["--frame-size", "70000"]]) {
         let arguments: Vec<&str> = ["bench", "route"].iter().chain(words).copied().collect();
         lab.fwdlab(&arguments).expect(2);
     }
     let small = ["bench", "route", "--family", "inet6", "--frame-size", "64"];
-    let said = lab.fwdlab(&small).expect(2).stderr;
-    assert!(said.contains("--frame-size") && said.contains("84"), "{said}");
+    let output = lab.fwdlab(&small).expect(2).stderr;
+    assert!(output.contains("--frame-size") && output.contains("84"), "{output}");
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_error() {
+fn closed_pipe_is_not_an_error() {
     let lab = Lab::new("");
     let mut command = lab.command(&["schema"]);
     let mut child =
@@ -224,7 +224,7 @@ fn every_command_has_help_with_an_example() {
     assert!(version.starts_with(concat!("fwdlab ", env!("CARGO_PKG_VERSION"))), "{version}");
 }
 
-/// The script that is one of the kernel's driver tests, with these variables.
+/// Runs the script that is one of the kernel's driver tests, with these variables.
 fn driver_test(lab: &Lab, variables: &[(&str, &str)]) -> Ended {
     let program = Path::new(env!("CARGO_BIN_EXE_fwdlab")).parent().expect("a directory");
     let path = std::env::var("PATH").unwrap_or_default();
@@ -237,7 +237,7 @@ fn driver_test(lab: &Lab, variables: &[(&str, &str)]) -> Ended {
 }
 
 #[test]
-fn it_runs_as_one_of_the_kernels_driver_tests() {
+fn script_runs_as_a_kernel_driver_test() {
     let lab = Lab::new(INSTANT);
     let experiment = ("FWDLAB_EXPERIMENT", "x.toml");
     let worse = driver_test(&lab, &[experiment]).expect(1).stdout;
@@ -245,14 +245,14 @@ fn it_runs_as_one_of_the_kernels_driver_tests() {
     assert!(worse.contains("\nnot ok 1 stateful against none\n"), "{worse}");
     lab.write("x.toml", &INSTANT.replace("0.8", "1.25"));
     assert!(driver_test(&lab, &[experiment]).expect(0).stdout.contains("\nok 1 "));
-    // One link is no way through a device: said, and nothing is measured.
+    // One link does not lead through a device: reported, and nothing is measured.
     let netif = [experiment, ("NETIF", "eth7"), ("REMOTE_V4", "192.0.2.2")];
     let skipped = driver_test(&lab, &netif).expect(4).stdout;
     assert!(skipped.contains("ok 1 forwarding # SKIP eth7 has one link to 192.0.2.2"), "{skipped}");
     lab.write("lab.toml", "[[host.interface]]\nname = \"eth8\"\n");
     let other = [&netif[..], &[("FWDLAB_LAB", "lab.toml")]].concat();
     assert!(driver_test(&lab, &other).expect(4).stdout.contains("has no interface eth7"));
-    // What is wrong with the file is no property of the device, nor a reason to skip.
+    // A fault of the file is not a property of the device, nor a reason to skip.
     lab.write("x.toml", "version = 9\n");
     assert!(driver_test(&lab, &[experiment]).expect(1).stdout.contains("Bail out!"));
 }

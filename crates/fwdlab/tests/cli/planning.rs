@@ -1,10 +1,10 @@
-//! What an experiment will find, told before it is run.
+//! Predictions of an experiment's power before it runs.
 
 use crate::support::{INSTANT, Lab};
 use fwdlab_model::record::TrialRecord;
 use fwdlab_results::store::Store;
 
-/// One rule that comes and goes within streams.
+/// One rule that is added and removed within streams.
 const ALTERNATING: &str = "\
 version = 1
 [testbed]
@@ -21,7 +21,7 @@ alternate = \"170ms\"
 settle = \"40ms\"
 ";
 
-/// Hash of the plan, and what was observed in each run.
+/// Hash of the plan, and the record of each run.
 fn contents(lab: &Lab, directory: &str) -> (String, Vec<(u32, TrialRecord)>) {
     let store = Store::open_read_only(&lab.path(directory).join("run.sqlite")).expect("a store");
     let contents = store.contents().expect("contents");
@@ -29,20 +29,23 @@ fn contents(lab: &Lab, directory: &str) -> (String, Vec<(u32, TrialRecord)>) {
     (contents.plan.hash, observed)
 }
 
-/// Words as one line, since the terminal wraps them.
+/// The text as one line, since the terminal wraps it.
 fn unwrapped(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]
-fn a_pilot_is_the_beginning_of_the_experiment() {
+fn pilot_runs_are_part_of_the_experiment() {
     let lab = Lab::new(INSTANT);
     lab.fwdlab(&["run", "x.toml", "--out", "whole"]).expect(0);
 
     let planned = lab.fwdlab(&["plan", "x.toml", "--pilot"]).expect(0);
-    let said = unwrapped(&planned.stdout);
-    assert!(said.contains("2 blocks in results/x/run.sqlite"), "{said}");
-    assert!(said.contains("the upper 80 % limit") && said.contains("nine times in ten"), "{said}");
+    let output = unwrapped(&planned.stdout);
+    assert!(output.contains("2 blocks in results/x/run.sqlite"), "{output}");
+    assert!(
+        output.contains("the upper 80 % limit") && output.contains("nine times in ten"),
+        "{output}"
+    );
     assert_eq!(contents(&lab, "results/x").1.len(), 4);
     let again = lab.fwdlab(&["plan", "x.toml", "--pilot"]).expect(0);
     assert_eq!(again.stdout, planned.stdout);
@@ -54,10 +57,10 @@ fn a_pilot_is_the_beginning_of_the_experiment() {
 }
 
 #[test]
-fn without_runs_there_is_a_hint() {
+fn plan_without_runs_suggests_a_pilot() {
     let lab = Lab::new(INSTANT);
-    let said = unwrapped(&lab.fwdlab(&["plan", "x.toml"]).expect(0).stdout);
-    assert!(said.contains("where runs scatter by 2 %") && said.contains("--pilot"), "{said}");
+    let output = unwrapped(&lab.fwdlab(&["plan", "x.toml"]).expect(0).stdout);
+    assert!(output.contains("where runs scatter by 2 %") && output.contains("--pilot"), "{output}");
     let outlook = &lab.fwdlab(&["plan", "x.toml", "--json"]).expect(0).json()["outlook"];
     assert_eq!(outlook["stores"].as_array().map(Vec::len), Some(0));
     assert_eq!(outlook["generic"].as_array().map(Vec::len), Some(3));
@@ -66,7 +69,7 @@ fn without_runs_there_is_a_hint() {
 }
 
 #[test]
-fn programs_get_the_outlook_too() {
+fn plan_json_contains_the_power_analysis() {
     let lab = Lab::new(INSTANT);
     lab.fwdlab(&["run", "x.toml", "--blocks", "12"]).expect(0);
     // Another plan, since it has another number of blocks.
@@ -85,7 +88,7 @@ fn programs_get_the_outlook_too() {
 }
 
 #[test]
-fn other_stores_tell_when_they_are_of_the_same_device() {
+fn plan_uses_other_stores_of_the_same_device_only() {
     let lab = Lab::new(INSTANT);
     lab.write("quieter.toml", &INSTANT.replace("noise = 0.01", "noise = 0.001"));
     lab.write("other.toml", &INSTANT.replace("0.8 }", "0.9 }"));
@@ -93,31 +96,31 @@ fn other_stores_tell_when_they_are_of_the_same_device() {
     lab.fwdlab(&["run", "other.toml", "--quiet"]).expect(0);
     let arguments =
         ["plan", "x.toml", "--history", "results/quieter", "--history", "results/other/run.sqlite"];
-    let said = unwrapped(&lab.fwdlab(&arguments).expect(0).stdout);
-    assert!(said.contains("4 blocks in results/other/run.sqlite; another plan"), "{said}");
+    let output = unwrapped(&lab.fwdlab(&arguments).expect(0).stdout);
+    assert!(output.contains("4 blocks in results/other/run.sqlite; another plan"), "{output}");
     assert!(
-        said.contains("not used: results/quieter/run.sqlite: it is of another device"),
-        "{said}"
+        output.contains("not used: results/quieter/run.sqlite: it is of another device"),
+        "{output}"
     );
     let missing = lab.fwdlab(&["plan", "x.toml", "--history", "nowhere"]);
     assert!(missing.code != Some(0) && missing.stderr.contains("nowhere"), "{}", missing.stderr);
 }
 
 #[test]
-fn experiments_that_stop_early_are_told_their_mean_blocks() {
+fn plan_reports_mean_blocks_of_a_stopping_rule() {
     let text = INSTANT.replace("blocks = 4", "stop = \"planned\"\nmax_blocks = 8");
     let lab = Lab::new(&text);
-    let said = unwrapped(&lab.fwdlab(&["plan", "x.toml", "--pilot"]).expect(0).stdout);
-    assert!(said.contains("mean blocks") && said.contains("at most"), "{said}");
+    let output = unwrapped(&lab.fwdlab(&["plan", "x.toml", "--pilot"]).expect(0).stdout);
+    assert!(output.contains("mean blocks") && output.contains("at most"), "{output}");
 }
 
 #[test]
-fn an_alternation_takes_three_streams_to_tell() {
+fn alternation_needs_three_streams_for_its_power() {
     let lab = Lab::new(ALTERNATING);
     lab.fwdlab(&["run", "x.toml", "--blocks", "2", "--out", "two"]).expect(0);
-    let said = unwrapped(&lab.fwdlab(&["plan", "x.toml", "--history", "two"]).expect(0).stdout);
-    assert!(said.contains("no comparison there has 3 streams"), "{said}");
-    let said = unwrapped(&lab.fwdlab(&["plan", "x.toml", "--pilot"]).expect(0).stdout);
-    assert!(said.contains("3 streams in results/x/run.sqlite"), "{said}");
-    assert!(said.contains("a stream's log ratio"), "{said}");
+    let output = unwrapped(&lab.fwdlab(&["plan", "x.toml", "--history", "two"]).expect(0).stdout);
+    assert!(output.contains("no comparison there has 3 streams"), "{output}");
+    let output = unwrapped(&lab.fwdlab(&["plan", "x.toml", "--pilot"]).expect(0).stdout);
+    assert!(output.contains("3 streams in results/x/run.sqlite"), "{output}");
+    assert!(output.contains("a stream's log ratio"), "{output}");
 }

@@ -35,13 +35,14 @@ fn has(text: &str, said: &[&str]) {
 }
 
 #[test]
-fn functions_subsystems_and_neighbours() {
+fn profile_shows_functions_subsystems_and_callers() {
     let lab = lab();
     let text = lab.fwdlab(&["profile", "before.txt"]).expect(0).stdout;
     has(&text, &["folded stacks, 100 samples: work 45.0 %, idle 50.0 %, harness 5.0 %"]);
     has(&text, &["ip_rcv 66.7 % 100.0 % 30 45", "fib_table_lookup 33.3 % 33.3 % 15 15"]);
-    let kept = lab.fwdlab(&["profile", "before.txt", "--keep-idle", "--top", "1"]).expect(0).stdout;
-    has(&kept, &["acpi_safe_halt 50.0 % 50.0 % 50 50", "more; --top shows them"]);
+    let with_idle =
+        lab.fwdlab(&["profile", "before.txt", "--keep-idle", "--top", "1"]).expect(0).stdout;
+    has(&with_idle, &["acpi_safe_halt 50.0 % 50.0 % 50 50", "more; --top shows them"]);
     let parts = ["profile", "before.txt", "--by", "subsystem"];
     has(&lab.fwdlab(&parts).expect(0).stdout, &["ip_input 66.7 % 100.0 % 30 45", "lookup 33.3 %"]);
     lab.write("mine.toml", "trie = [\"fib_*\"]\n");
@@ -58,33 +59,33 @@ fn functions_subsystems_and_neighbours() {
 }
 
 #[test]
-fn two_profiles_are_compared_per_packet() {
+fn profiles_are_compared_per_packet() {
     let lab = lab();
-    let both = ["profile", "before.txt", "after.txt"];
-    let shares = lab.fwdlab(&both).expect(0).stdout;
+    let files = ["profile", "before.txt", "after.txt"];
+    let shares = lab.fwdlab(&files).expect(0).stdout;
     has(&shares, &["percent of the samples; give --packets", "fib_table_lookup 33.3 66.7 +33.3"]);
-    let counted = [&both[..], &["--packets", "1e6", "--packets-other", "4e6"]].concat();
+    let counted = [&files[..], &["--packets", "1e6", "--packets-other", "4e6"]].concat();
     let text = lab.fwdlab(&counted).expect(0).stdout;
     has(&text, &["samples per million packets", "ip_rcv 30.0 7.50 -22.5", "no interval"]);
     // Four times the samples for four times the packets is no difference.
     has(&text, &["all 45.0 22.5 -22.5"]);
     assert!(!text.contains("fib_table_lookup"), "{text}");
-    lab.fwdlab(&[&both[..], &["--packets", "1e6"]].concat()).expect(2);
+    lab.fwdlab(&[&files[..], &["--packets", "1e6"]].concat()).expect(2);
 }
 
 #[test]
-fn pictures_are_files_that_need_nothing() {
+fn flame_graphs_are_self_contained() {
     let lab = lab();
     let said = lab.fwdlab(&["flamegraph", "before.txt"]).expect(0).stdout;
     has(&said, &["before.flame.svg", "100 samples, 45.0 % of them work: ip_rcv 66.7 %"]);
     let svg = std::fs::read_to_string(lab.path("before.flame.svg")).unwrap();
     has(&svg, &["45 % of the samples are work; idle and harness left out", ">before.txt</text>"]);
     assert!(!svg.contains("acpi_safe_halt"));
-    // A picture is a profile again.
+    // A picture can be read as a profile again.
     let again = lab.fwdlab(&["profile", "before.flame.svg"]).expect(0).stdout;
     has(&again, &["a flame graph (SVG), 45 samples", "ip_rcv 66.7 % 100.0 % 30 45"]);
-    let both = ["flamegraph", "before.txt", "after.txt", "--out", "d/diff.svg", "--json"];
-    let counted = [&both[..], &["--packets", "1e6", "--packets-other", "4e6"]].concat();
+    let files = ["flamegraph", "before.txt", "after.txt", "--out", "d/diff.svg", "--json"];
+    let counted = [&files[..], &["--packets", "1e6", "--packets-other", "4e6"]].concat();
     let json = lab.fwdlab(&counted).expect(0).json();
     assert_eq!(
         (json["file"].as_str(), json["other"]["total"].as_f64()),
@@ -98,7 +99,7 @@ fn pictures_are_files_that_need_nothing() {
 }
 
 #[test]
-fn standard_input_is_a_file_too() {
+fn profile_reads_standard_input() {
     let lab = lab();
     let mut child = lab
         .command(&["flamegraph", "-", "--out", "x.svg", "--title", "Mine"])
@@ -113,7 +114,7 @@ fn standard_input_is_a_file_too() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_place_and_next_step() {
+fn profile_errors_have_place_and_next_step() {
     let lab = lab();
     lab.write("numbers.pps", "1000\n1001\n");
     lab.write("mixed.txt", &format!("{BEFORE}{PERF}"));

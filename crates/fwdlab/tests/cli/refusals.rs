@@ -1,10 +1,10 @@
-//! What can't be done is said with its next step, and with its exit code.
+//! Refusals: message, next step and exit code.
 
 use crate::support::{Ended, INSTANT, Lab, plan, simulated, store};
 use std::process::Command;
 
 #[test]
-fn another_plan_is_refused_until_the_old_store_is_set_aside() {
+fn another_plan_needs_fresh_to_use_the_directory() {
     let lab = Lab::new(INSTANT);
     lab.fwdlab(&["run", "x.toml"]).expect(0);
     lab.write("x.toml", &INSTANT.replace("blocks = 4", "blocks = 2"));
@@ -23,7 +23,7 @@ fn another_plan_is_refused_until_the_old_store_is_set_aside() {
 }
 
 #[test]
-fn all_faults_of_a_file_are_shown_with_carets() {
+fn file_faults_are_all_shown_with_carets() {
     let text = INSTANT.replace("noise = ", "nois = ").replace("blocks = 4", "blocks = \"four\"");
     let lab = Lab::new(&text);
     for command in ["run", "plan"] {
@@ -37,12 +37,12 @@ fn all_faults_of_a_file_are_shown_with_carets() {
 }
 
 #[test]
-fn what_is_not_there_is_the_users_mistake() {
+fn missing_file_is_a_user_error() {
     let lab = Lab::new(INSTANT);
-    let said = lab.fwdlab(&["run", "y.toml"]).expect(2).stderr;
-    assert!(said.contains("y.toml") && said.contains("next step"), "{said}");
-    let said = lab.fwdlab(&["show", "nowhere"]).expect(2).stderr;
-    assert!(said.contains("`fwdlab run` makes one"), "{said}");
+    let message = lab.fwdlab(&["run", "y.toml"]).expect(2).stderr;
+    assert!(message.contains("y.toml") && message.contains("next step"), "{message}");
+    let message = lab.fwdlab(&["show", "nowhere"]).expect(2).stderr;
+    assert!(message.contains("`fwdlab run` makes one"), "{message}");
     lab.fwdlab(&["report", "."]).expect(2);
     lab.fwdlab(&["show", "x.toml"]).expect(2);
     lab.fwdlab(&["rum"]).expect(2);
@@ -50,20 +50,20 @@ fn what_is_not_there_is_the_users_mistake() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_is_the_environments_fault() {
+fn unwritable_directory_is_an_environment_error() {
     let lab = Lab::new(INSTANT);
     lab.write("file", "not a directory");
-    let said = lab.fwdlab(&["run", "x.toml", "--out", "file"]).expect(3).stderr;
-    assert!(said.contains("file is not a directory") && said.contains("--out"), "{said}");
-    // Nobody can make directories there, not even root.
-    let said = lab.fwdlab(&["run", "x.toml", "--out", "/proc/fwdlab"]).expect(3).stderr;
-    assert!(said.contains("/proc/fwdlab") && said.contains("permissions"), "{said}");
+    let message = lab.fwdlab(&["run", "x.toml", "--out", "file"]).expect(3).stderr;
+    assert!(message.contains("file is not a directory") && message.contains("--out"), "{message}");
+    // No one can create directories there, not even root.
+    let message = lab.fwdlab(&["run", "x.toml", "--out", "/proc/fwdlab"]).expect(3).stderr;
+    assert!(message.contains("/proc/fwdlab") && message.contains("permissions"), "{message}");
     lab.fwdlab(&["run", "x.toml"]).expect(0);
     lab.fwdlab(&["report", "results/x", "--out", "file"]).expect(3);
 }
 
-/// The same command, which obeys the modes of directories for root as well: root may write
-/// everywhere by a capability only, see capabilities(7).
+/// The same command, subject to the modes of directories even for root: root may write everywhere
+/// only by a capability, see capabilities(7).
 fn without_override(command: Command) -> Command {
     if !rustix::process::geteuid().is_root() {
         return command;
@@ -78,7 +78,7 @@ fn without_override(command: Command) -> Command {
 }
 
 #[test]
-fn a_read_only_directory_can_be_shown_and_not_run_in() {
+fn read_only_directory_can_be_shown_but_not_used_for_runs() {
     use std::os::unix::fs::PermissionsExt;
     let lab = Lab::new(INSTANT);
     lab.fwdlab(&["run", "x.toml", "--blocks", "2"]).expect(0);
@@ -87,13 +87,13 @@ fn a_read_only_directory_can_be_shown_and_not_run_in() {
     set(0o555).expect("read-only");
     lab.fwdlab(&["show", "results/x"]).expect(0);
     let mut run = without_override(lab.command(&["run", "x.toml", "--blocks", "2"]));
-    let said = Ended::from(run.output().expect("setpriv runs")).expect(3).stderr;
+    let message = Ended::from(run.output().expect("setpriv runs")).expect(3).stderr;
     set(0o755).expect("writable again");
-    assert!(said.contains("permissions"), "{said}");
+    assert!(message.contains("permissions"), "{message}");
 }
 
 #[test]
-fn runs_of_two_kinds_of_testbed_are_not_mixed() {
+fn runs_of_different_testbeds_are_not_mixed() {
     let lab = Lab::new(INSTANT);
     let plan = plan(INSTANT);
     let mut store = store(&lab.path("results/x/run.sqlite"), &plan, "netns");

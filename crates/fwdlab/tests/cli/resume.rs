@@ -1,4 +1,4 @@
-//! What was measured survives whatever ends the program.
+//! Stored runs survive any end of the program.
 
 use crate::support::{Ended, INSTANT, Lab, plan, store, values_per_variant, without_version};
 use fwdlab_model::{RunRecord, Warning};
@@ -8,13 +8,13 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// How often the program is killed before it may end. Five catch what is likely;
-/// raise it to twenty to look for what isn't.
+/// Number of kills before the program may end. Five find likely failures; raise it to twenty to
+/// look for rare ones.
 const KILLS: usize = 5;
 /// Enough that some are left after all kills, each of which lets at most three pass.
 const RUNS: usize = 4 * KILLS;
 
-/// Short runs that take their time: about 0.1 s each.
+/// Short runs in real time: about 0.1 s each.
 fn slow() -> String {
     INSTANT
         .replace("noise = 0.01", "noise = 0.01\nrealtime = true")
@@ -27,14 +27,14 @@ fn start(lab: &Lab) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts")
 }
 
-/// Waits until the first run is stored; gives what was said until then.
+/// Waits until the first run is stored; returns the output so far.
 fn wait_for_a_run(child: &mut Child) -> (BufReader<std::process::ChildStderr>, String) {
     let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
-    let mut said = String::new();
-    while !said.lines().any(|line| line.starts_with("block ")) {
-        assert!(stderr.read_line(&mut said).expect("readable") > 0, "ended early:\n{said}");
+    let mut output = String::new();
+    while !output.lines().any(|line| line.starts_with("block ")) {
+        assert!(stderr.read_line(&mut output).expect("readable") > 0, "ended early:\n{output}");
     }
-    (stderr, said)
+    (stderr, output)
 }
 
 fn signal(child: &Child, signal: Signal) {
@@ -44,13 +44,13 @@ fn signal(child: &Child, signal: Signal) {
 fn stored(lab: &Lab) -> Vec<RunRecord> {
     match Store::open_read_only(&lab.path("results/x/run.sqlite")) {
         Ok(store) => store.runs().expect("a store that can be read"),
-        // Killed before there was one.
+        // Killed before there was a store.
         Err(_) => Vec::new(),
     }
 }
 
 #[test]
-fn killed_at_any_instant_it_goes_on_where_it_stopped() {
+fn killed_run_continues_where_it_stopped() {
     let lab = Lab::new(&slow());
     // Any instants will do; these are spread over starting and measuring.
     let mut random: u32 = 2463534242;
@@ -82,10 +82,10 @@ fn killed_at_any_instant_it_goes_on_where_it_stopped() {
 }
 
 #[test]
-fn a_resumed_simulation_gives_what_an_uninterrupted_one_gives() {
+fn resumed_simulation_equals_an_uninterrupted_one() {
     let lab = Lab::new(INSTANT);
     let whole = lab.fwdlab(&["run", "x.toml", "--json"]).expect(0).json();
-    // A store that lacks its last runs, as an interruption leaves it.
+    // A store without its last runs, as an interruption leaves it.
     let full = Store::open_read_only(&lab.path("results/x/run.sqlite")).expect("a store");
     let mut part = store(&lab.path("part/run.sqlite"), &plan(INSTANT), "sim");
     for record in full.runs().expect("runs").iter().take(3) {
@@ -126,13 +126,13 @@ levels = [\"none\", \"stateful\"]
 blocks = 1
 ";
 
-/// Trials of unfinished runs that the store contains.
+/// Number of trials of unfinished runs in the store.
 fn unfinished(lab: &Lab) -> u64 {
     let store = Store::open_read_only(&lab.path("results/x/run.sqlite"));
     store.and_then(|store| store.unfinished_trials()).unwrap_or(0)
 }
 
-/// Records without the marks of attempts, and the trials of earlier attempts.
+/// Records without the marks of attempts, and the number of trials of earlier attempts.
 fn without_attempts(lab: &Lab) -> (Vec<RunRecord>, u32) {
     let (mut records, mut continued) = (stored(lab), 0);
     for record in &mut records {
@@ -153,76 +153,79 @@ fn search_killed_within_a_run_continues_to_the_uninterrupted_result() {
     let whole = Lab::new(SEARCH);
     whole.fwdlab(&["run", "x.toml"]).expect(0);
     let lab = Lab::new(SEARCH);
-    let (mut kept, mut stops) = (0, 0);
+    let (mut stored_trials, mut stops) = (0, 0);
     for number in [Signal::KILL, Signal::INT, Signal::KILL, Signal::TERM] {
         let mut child = start(&lab);
         // A few trials further than the last attempt.
         let deadline = Instant::now() + Duration::from_secs(20);
-        while unfinished(&lab) < kept + 3 && stored(&lab).is_empty() {
+        while unfinished(&lab) < stored_trials + 3 && stored(&lab).is_empty() {
             assert!(Instant::now() < deadline, "no trial was stored");
             std::thread::sleep(Duration::from_millis(2));
         }
         signal(&child, number);
-        let mut said = String::new();
-        child.stderr.take().expect("piped").read_to_string(&mut said).expect("readable");
+        let mut output = String::new();
+        child.stderr.take().expect("piped").read_to_string(&mut output).expect("readable");
         child.wait().expect("its end");
         if !stored(&lab).is_empty() {
             break;
         }
         let now = unfinished(&lab);
-        assert!(now >= kept + 3, "{now} after {kept}");
-        if kept > 0 {
-            assert!(said.contains(&format!("continues after {kept} stored trials")), "{said}");
+        assert!(now >= stored_trials + 3, "{now} after {stored_trials}");
+        if stored_trials > 0 {
+            assert!(
+                output.contains(&format!("continues after {stored_trials} stored trials")),
+                "{output}"
+            );
         }
         if number != Signal::KILL {
             let finished = format!("0 of 2 runs are stored and {now} trials of another run");
-            assert!(said.contains(&finished), "{said}");
+            assert!(output.contains(&finished), "{output}");
         }
-        (kept, stops) = (now, stops + 1);
+        (stored_trials, stops) = (now, stops + 1);
     }
     assert!(stops > 1, "too fast a machine: plan longer trials");
-    // An unfinished run is no result.
+    // An unfinished run is not a result.
     assert!(stored(&lab).is_empty());
     lab.fwdlab(&["run", "x.toml"]).expect(0);
     assert_eq!(unfinished(&lab), 0);
     let (records, continued) = without_attempts(&lab);
-    assert_eq!(u64::from(continued), kept);
+    assert_eq!(u64::from(continued), stored_trials);
     assert_eq!(records, without_attempts(&whole).0);
     let shown = lab.fwdlab(&["show", "results/x", "-v"]).expect(0).stdout;
     assert!(shown.contains("continued"), "{shown}");
 }
 
 #[test]
-fn a_signal_ends_it_cleanly_and_says_how_to_go_on() {
+fn signal_ends_the_run_cleanly_and_prints_the_resume_command() {
     for number in [Signal::INT, Signal::TERM] {
         let lab = Lab::new(&slow());
         let mut child = start(&lab);
         let (mut stderr, _) = wait_for_a_run(&mut child);
         signal(&child, number);
-        let mut said = String::new();
-        stderr.read_to_string(&mut said).expect("readable");
-        assert_eq!(child.wait().expect("its end").code(), Some(130), "{said}");
+        let mut output = String::new();
+        stderr.read_to_string(&mut output).expect("readable");
+        assert_eq!(child.wait().expect("its end").code(), Some(130), "{output}");
         let count = stored(&lab).len();
         assert!((1..RUNS).contains(&count), "{count}");
-        assert!(said.contains(&format!("{count} of {RUNS} runs are stored")), "{said}");
-        assert!(said.contains("fwdlab run x.toml"), "{said}");
+        assert!(output.contains(&format!("{count} of {RUNS} runs are stored")), "{output}");
+        assert!(output.contains("fwdlab run x.toml"), "{output}");
         lab.fwdlab(&["run", "x.toml"]).expect(0);
         assert_eq!(stored(&lab).len(), RUNS);
     }
 }
 
 #[test]
-fn two_programs_never_write_to_one_store() {
+fn store_refuses_a_second_writer() {
     let lab = Lab::new(&slow());
     let mut first = start(&lab);
     let (mut stderr, _) = wait_for_a_run(&mut first);
     let second = lab.fwdlab(&["run", "x.toml"]).expect(3);
     assert!(second.stderr.contains(&format!("process {}", first.id())), "{}", second.stderr);
-    // Reading is possible meanwhile.
+    // Reading is possible during the run.
     let shown = lab.fwdlab(&["show", "results/x", "--json"]).expect(0).json();
     assert!(values_per_variant(&shown).iter().sum::<usize>() >= 1);
-    let mut said = String::new();
-    stderr.read_to_string(&mut said).expect("readable");
+    let mut output = String::new();
+    stderr.read_to_string(&mut output).expect("readable");
     let first = Ended::from(first.wait_with_output().expect("its end")).expect(0);
     assert!(first.stdout.contains(&format!("{RUNS} of {RUNS} runs")), "{}", first.stdout);
 }

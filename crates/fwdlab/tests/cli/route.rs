@@ -53,8 +53,8 @@ fn frame(source: u32, destination: u32) -> Vec<u8> {
     )
 }
 
-/// Sixteen packets, four of them of a source that the firewall blocks, one with a wrong
-/// checksum, one to nowhere.
+/// Sixteen packets, four of them from a source that the firewall blocks, one with a wrong checksum,
+/// one without a route.
 fn lab() -> Lab {
     let lab = Lab::new("");
     lab.write("r.toml", SETUP);
@@ -75,7 +75,7 @@ fn lab() -> Lab {
 }
 
 #[test]
-fn files_are_routed_and_every_packet_is_counted() {
+fn route_counts_every_packet_of_its_files() {
     let lab = lab();
     let ended = lab.fwdlab(&["route", "r.toml", "--json"]).expect(0);
     let stats: RouterStats = serde_json::from_str(ended.stdout.trim()).expect("statistics");
@@ -90,7 +90,7 @@ fn files_are_routed_and_every_packet_is_counted() {
     assert_eq!(far.receive(&mut batch).expect("frames"), 12);
     let first = batch.frames()[0].bytes();
     assert_eq!((&first[..6], first[22]), (&RECEIVER[..], 63));
-    // The tap saw what came in, and the answer that went back.
+    // The tap contains the received packets, and the answer that went back.
     let mut near = PcapPort::open(Some(&lab.path("near.pcap")), None, 0).expect("the capture");
     assert_eq!(near.receive(&mut batch).expect("frames"), 19);
     let trace = std::fs::read_to_string(lab.path("far.txt")).expect("the trace");
@@ -98,7 +98,7 @@ fn files_are_routed_and_every_packet_is_counted() {
 }
 
 #[test]
-fn counters_are_a_table_for_people_and_a_set_up_can_be_checked() {
+fn route_prints_a_table_and_checks_a_set_up() {
     let lab = lab();
     let ended = lab.fwdlab(&["route", "r.toml", "--stats"]).expect(0);
     for line in [
@@ -114,8 +114,8 @@ fn counters_are_a_table_for_people_and_a_set_up_can_be_checked() {
 }
 
 #[test]
-fn mistakes_name_their_place() {
-    for (from, to, said) in [
+fn route_mistakes_name_their_place() {
+    for (from, to, expected) in [
         ("pass in\n", "pas in\n", "firewall: line 2, column 1"),
         ("198.19.0.0/16 via", "198.19.0.1/16 via", "routes: line 1"),
         ("[[neighbour]]", "[[neighbor]]", "unknown field `neighbor`"),
@@ -127,15 +127,15 @@ fn mistakes_name_their_place() {
         assert!(SETUP.contains(from), "{from}");
         lab.write("r.toml", &SETUP.replace(from, to));
         let ended = lab.fwdlab(&["route", "r.toml"]).expect(2);
-        assert!(ended.stderr.contains(said), "{said} in\n{}", ended.stderr);
+        assert!(ended.stderr.contains(expected), "{expected} in\n{}", ended.stderr);
     }
     Lab::new("").fwdlab(&["route", "nothing.toml"]).expect(2);
     Lab::new("").fwdlab(&["route"]).expect(2);
 }
 
-/// As a testbed does it: told over pipes, packets over shared memory.
+/// As a testbed does it: commands over pipes, packets over shared memory.
 #[test]
-fn a_router_is_told_and_asked_over_pipes() {
+fn controlled_router_takes_commands_over_pipes() {
     let circuit = Circuit::new(4).expect("memory");
     let interface = |name: &str, mac: &str, address: &str| InterfaceSetup {
         name: name.into(),
@@ -161,15 +161,15 @@ fn a_router_is_told_and_asked_over_pipes() {
     let mut command = lab.command(&["route", "--control"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the program starts");
-    let mut told = child.stdin.take().expect("a pipe");
-    let mut said = BufReader::new(child.stdout.take().expect("a pipe")).lines();
-    let mut hear = || -> RouterStats {
-        let line = said.next().expect("a line").expect("text");
+    let mut input = child.stdin.take().expect("a pipe");
+    let mut output = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    let mut read_stats = || -> RouterStats {
+        let line = output.next().expect("a line").expect("text");
         serde_json::from_str(&line).expect("statistics")
     };
     let setup = serde_json::to_string(&setup).expect("JSON");
-    writeln!(told, "{setup}").expect("it listens");
-    let first = hear();
+    writeln!(input, "{setup}").expect("it listens");
+    let first = read_stats();
     assert_eq!(first.received, 0);
     assert!(first.facts.iter().any(|(name, _)| name == "fib inet"), "{:?}", first.facts);
 
@@ -184,50 +184,50 @@ fn a_router_is_told_and_asked_over_pipes() {
         }
     };
     assert_eq!((arrived.egress(), Frame::bytes(&arrived)[22]), (Some(FAR), 63));
-    // Counted after it was let go.
+    // Counted after it was released.
     let counted = loop {
-        writeln!(told, "stats").expect("it listens");
-        let stats = hear();
+        writeln!(input, "stats").expect("it listens");
+        let stats = read_stats();
         if stats.received > 0 {
             break stats;
         }
     };
     assert_eq!((counted.received, counted.forwarded), (1, 1));
-    // A route that is gone leads nowhere from the next packet on.
-    writeln!(told, "route delete 198.19.0.0/16").expect("it listens");
-    assert_eq!(hear().received, 1);
+    // A deleted route leads nowhere from the next packet on.
+    writeln!(input, "route delete 198.19.0.0/16").expect("it listens");
+    assert_eq!(read_stats().received, 1);
     drain.release();
     feeder.slot().expect("room")[0].receive(0, &frame(1, 2)).expect("it fits");
     feeder.publish(1);
     while drain.slot().is_none() {
         std::thread::yield_now();
     }
-    writeln!(told, "stop").expect("it listens");
-    let last = hear();
+    writeln!(input, "stop").expect("it listens");
+    let last = read_stats();
     assert_eq!((last.received, last.forwarded, last.slow), (2, 1, 1));
     assert!(child.wait().expect("it ends").success());
 }
 
 #[test]
-fn a_router_whose_master_is_gone_ends() {
+fn controlled_router_ends_with_its_controller() {
     let lab = Lab::new("");
     let mut command = lab.command(&["route", "--control"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().expect("the program starts");
-    let mut told = child.stdin.take().expect("a pipe");
+    let mut input = child.stdin.take().expect("a pipe");
     let circuit = Circuit::new(1).expect("memory");
     let setup = RouterSetup {
         circuits: vec![circuit.path().display().to_string()],
         ..RouterSetup::default()
     };
-    writeln!(told, "{}", serde_json::to_string(&setup).expect("JSON")).expect("it listens");
-    drop(told);
+    writeln!(input, "{}", serde_json::to_string(&setup).expect("JSON")).expect("it listens");
+    drop(input);
     assert!(child.wait().expect("it ends").success());
 }
 
-/// The whole way without privileges: generator, router process, sink, store, report.
+/// The complete path without privileges: generator, router process, sink, store, report.
 #[test]
-fn an_experiment_in_memory_measures_the_router() {
+fn memory_experiment_measures_the_router() {
     let lab = Lab::new(
         r#"
 version = 1
@@ -255,7 +255,7 @@ blocks = 2
     assert_eq!(variants.len(), 2);
     for variant in variants {
         let values = variant["values"].as_array().expect("values");
-        // Other tests on the same CPUs may take a whole window from one of both.
+        // Other tests on the same CPUs may take a whole window from either of them.
         assert!((1..=2).contains(&values.len()), "{result:#}");
         assert!(values.iter().all(|value| value.as_f64() > Some(1000.0)), "{result:#}");
     }
@@ -267,9 +267,9 @@ blocks = 2
     assert!(!readme.contains("can't be trusted"), "{readme}");
 }
 
-/// A rate below what the router can: nothing is lost, all is counted.
+/// A rate below the router's capacity: nothing is lost, everything is counted.
 #[test]
-fn a_paced_rate_is_kept_in_memory() {
+fn memory_experiment_keeps_a_paced_rate() {
     let lab = Lab::new(
         r#"
 version = 1
@@ -290,14 +290,14 @@ blocks = 1
     let arguments = ["run", "x.toml", "--json", "--out", "out", "--no-calibration"];
     let result = lab.fwdlab(&arguments).carried_out().json();
     let value = result["variants"][0]["values"][0].as_f64().expect("a rate");
-    // Less where another program had the CPU, never more than asked for.
+    // Less if another program had the CPU, never more than requested.
     assert!(value > 0.0 && value < 2500.0, "{result:#}");
     let csv = std::fs::read_to_string(lab.path("out/runs.csv")).expect("the runs");
     let columns: Vec<&str> = csv.lines().next().expect("a header").split(',').collect();
     let row: Vec<&str> = csv.lines().nth(1).expect("a run").split(',').collect();
     let at = |name| row[columns.iter().position(|&column| column == name).expect(name)];
-    // Its ring holds 16 ms at this rate: packets are lost where another program had a CPU for
-    // longer, and then the run says so.
+    // Its ring holds 16 ms at this rate: packets are lost if another program had a CPU for longer,
+    // and then the run reports it.
     let [offered, forwarded, lost] =
         ["offered", "forwarded", "lost"].map(|name| at(name).parse::<u64>().expect("a count"));
     assert_eq!(offered, forwarded + lost, "{csv}");

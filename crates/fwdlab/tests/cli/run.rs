@@ -5,7 +5,7 @@ use fwdlab_model::Warning;
 use fwdlab_results::store::Store;
 
 #[test]
-fn a_run_leaves_figures_and_a_report_that_can_be_rebuilt() {
+fn run_writes_results_and_a_rebuildable_report() {
     let lab = Lab::new(INSTANT);
     let run = lab.fwdlab(&["run", "x.toml"]).expect(0);
     assert!(run.stdout.contains("SIMULATED"), "{}", run.stdout);
@@ -37,7 +37,7 @@ fn a_run_leaves_figures_and_a_report_that_can_be_rebuilt() {
 }
 
 #[test]
-fn the_same_experiment_gives_the_same_figures() {
+fn simulated_run_is_reproducible() {
     let lab = Lab::new(INSTANT);
     let one = lab.fwdlab(&["run", "x.toml", "--out", "one", "--json"]).expect(0).json();
     let two = lab.fwdlab(&["run", "x.toml", "--out", "two", "--json"]).expect(0).json();
@@ -47,7 +47,7 @@ fn the_same_experiment_gives_the_same_figures() {
 }
 
 #[test]
-fn a_complete_store_is_left_as_it_is() {
+fn complete_store_stays_unchanged() {
     let lab = Lab::new(INSTANT);
     lab.fwdlab(&["run", "x.toml"]).expect(0);
     let before = lab.files("results/x");
@@ -57,7 +57,7 @@ fn a_complete_store_is_left_as_it_is() {
 }
 
 #[test]
-fn quiet_means_results_only() {
+fn quiet_run_prints_results_only() {
     let lab = Lab::new(INSTANT);
     let run = lab.fwdlab(&["run", "x.toml", "--quiet", "--no-report"]).expect(0);
     assert_eq!(run.stderr, "");
@@ -66,7 +66,7 @@ fn quiet_means_results_only() {
 }
 
 #[test]
-fn overrides_are_part_of_the_plan() {
+fn overrides_change_the_plan() {
     let lab = Lab::new(&INSTANT.replace("\"sim\"", "\"netns\""));
     let run = lab.fwdlab(&["run", "x.toml", "--testbed", "sim", "--blocks", "2", "--json"]);
     assert_eq!(values_per_variant(&run.expect(0).json()), [2, 2]);
@@ -75,7 +75,7 @@ fn overrides_are_part_of_the_plan() {
 }
 
 #[test]
-fn without_calibration_there_is_no_ceiling() {
+fn no_calibration_stores_no_ceiling() {
     let lab = Lab::new(INSTANT);
     lab.fwdlab(&["run", "x.toml", "--no-calibration"]).expect(0);
     let store = Store::open_read_only(&lab.path("results/x/run.sqlite")).expect("a store");
@@ -87,7 +87,7 @@ fn without_calibration_there_is_no_ceiling() {
 }
 
 #[test]
-fn the_invocation_is_stored_with_its_surroundings() {
+fn invocation_is_stored_with_its_environment() {
     let lab = Lab::new(INSTANT);
     lab.fwdlab(&["run", "x.toml"]).expect(0);
     let store = Store::open_read_only(&lab.path("results/x/run.sqlite")).expect("a store");
@@ -100,7 +100,7 @@ fn the_invocation_is_stored_with_its_surroundings() {
 }
 
 #[test]
-fn an_alternation_runs_too() {
+fn alternating_experiment_runs() {
     let text = INSTANT
         .replace("levels = [\"none\", \"stateful\"]", "levels = [\"rules:0\", \"rules:9\"]")
         .replace("effect = { \"firewall=stateful\" = 0.8 }\n", "")
@@ -112,7 +112,7 @@ fn an_alternation_runs_too() {
 }
 
 #[test]
-fn a_difference_fails_when_asked_to() {
+fn fail_on_exits_with_a_difference() {
     let lab = Lab::new(INSTANT);
     lab.fwdlab(&["run", "x.toml", "--fail-on", "worse"]).expect(1);
     lab.fwdlab(&["show", "results/x", "--fail-on", "different"]).expect(1);
@@ -123,7 +123,7 @@ fn a_difference_fails_when_asked_to() {
 }
 
 #[test]
-fn figures_that_cannot_be_trusted_exit_with_4() {
+fn untrusted_results_exit_with_4() {
     let lab = Lab::new(INSTANT);
     let plan = plan(INSTANT);
     let mut store = store(&lab.path("results/x/run.sqlite"), &plan, "sim");
@@ -142,7 +142,7 @@ fn figures_that_cannot_be_trusted_exit_with_4() {
 }
 
 #[test]
-fn somebody_is_told_how_it_ended() {
+fn notify_command_receives_the_outcome() {
     let lab = Lab::new(INSTANT);
     let got = lab.path("got");
     let command = format!(
@@ -150,20 +150,20 @@ fn somebody_is_told_how_it_ended() {
         got.display()
     );
     lab.fwdlab(&["run", "x.toml", "--notify-command", &command]).expect(0);
-    let told = std::fs::read_to_string(&got).expect("told");
-    assert!(told.starts_with("A simulated firewall finished|results/x/README.md\n"), "{told}");
-    assert!(told.contains("\nagainst none  old Mpps"), "{told}");
+    let notice = std::fs::read_to_string(&got).expect("told");
+    assert!(notice.starts_with("A simulated firewall finished|results/x/README.md\n"), "{notice}");
+    assert!(notice.contains("\nagainst none  old Mpps"), "{notice}");
 
-    // That nobody can be told is a remark and changes nothing.
+    // A failed notification is a remark and changes nothing.
     let failed = lab.fwdlab(&["run", "x.toml", "--notify-command", "/no/such/program {title}"]);
     assert!(failed.expect(0).stderr.contains("nobody was told by `/no/such/program"));
     let words = lab.fwdlab(&["run", "x.toml", "--notify-command", "a 'b"]).expect(2).stderr;
     assert!(words.contains("--notify-command: a ' that is never closed"), "{words}");
 
-    // Another plan in the same place.
+    // Another plan in the same directory.
     lab.write("y.toml", &INSTANT.replace("blocks = 4", "blocks = 5"));
     let arguments = ["run", "y.toml", "--out", "results/x", "--notify-command", &command];
     assert_ne!(lab.fwdlab(&arguments).code, Some(0));
-    let told = std::fs::read_to_string(&got).expect("told");
-    assert!(told.starts_with("A simulated firewall failed|"), "{told}");
+    let notice = std::fs::read_to_string(&got).expect("told");
+    assert!(notice.starts_with("A simulated firewall failed|"), "{notice}");
 }

@@ -1,5 +1,4 @@
-//! Profiles of a simulated device: when they are taken, where they lie, what the
-//! report makes of them.
+//! Profiles of a simulated device: their time, their place, and their report.
 
 use super::support::{INSTANT, Lab};
 use fwdlab_results::store::{Store, StoredProfile};
@@ -15,14 +14,14 @@ fn results(lab: &Lab, out: &str) -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// The same figures, to the last digit.
+/// The results without profiles, to the last digit.
 fn figures(text: &str) -> (Value, Value) {
     let json: Value = serde_json::from_str(text).expect("JSON");
     (json["variants"].clone(), json["comparisons"].clone())
 }
 
 #[test]
-fn measured_runs_are_sampled_and_keep_their_figures() {
+fn sampling_does_not_change_measured_runs() {
     let lab = Lab::new(INSTANT);
     let plain = lab.fwdlab(&["run", "x.toml", "--out", "plain", "--json"]);
     assert_eq!(plain.code, Some(0), "{}", plain.stderr);
@@ -45,7 +44,7 @@ fn measured_runs_are_sampled_and_keep_their_figures() {
 }
 
 #[test]
-fn profile_runs_are_taken_within_the_blocks_and_leave_the_runs_as_they_are() {
+fn profile_runs_between_blocks_do_not_change_the_runs() {
     let lab = Lab::new(INSTANT);
     let plain = lab.fwdlab(&["run", "x.toml", "--out", "plain", "--json"]);
     lab.write("x.toml", &format!("{INSTANT}[profile]\nsampling = 0\nstarts = 2\n"));
@@ -71,7 +70,7 @@ fn profile_runs_are_taken_within_the_blocks_and_leave_the_runs_as_they_are() {
 }
 
 #[test]
-fn the_report_says_where_the_time_goes_and_what_changed() {
+fn report_shows_costs_of_functions_and_their_differences() {
     let lab = Lab::new(INSTANT);
     let run = lab.fwdlab(&["run", "x.toml", "--out", "o", "--profile"]);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
@@ -101,7 +100,7 @@ fn the_report_says_where_the_time_goes_and_what_changed() {
 }
 
 #[test]
-fn a_profile_asked_for_later_finds_the_store_and_is_taken_once() {
+fn later_profile_request_uses_the_store_once() {
     let lab = Lab::new(INSTANT);
     assert_eq!(lab.fwdlab(&["run", "x.toml", "--out", "o"]).code, Some(0));
     lab.write("x.toml", &format!("{INSTANT}[profile]\n"));
@@ -114,6 +113,6 @@ fn a_profile_asked_for_later_finds_the_store_and_is_taken_once() {
     assert_eq!(profiles(&lab, "o").len(), 2);
     let second = lab.fwdlab(&["run", "x.toml", "--out", "o"]);
     assert!(!second.stderr.contains("profile  "), "{}", second.stderr);
-    let both = lab.fwdlab(&["run", "x.toml", "--profile", "--no-profile"]);
-    assert_eq!(both.code, Some(2), "{}", both.stderr);
+    let conflicting = lab.fwdlab(&["run", "x.toml", "--profile", "--no-profile"]);
+    assert_eq!(conflicting.code, Some(2), "{}", conflicting.stderr);
 }

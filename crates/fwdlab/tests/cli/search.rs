@@ -1,9 +1,9 @@
-//! Searches, loss curves and soaks, of simulated devices and of programs.
+//! Searches, loss curves and soaks, on simulated devices and with programs.
 
 use crate::support::Lab;
 use std::os::unix::fs::PermissionsExt;
 
-/// A device of 1 Mpps, and one of 0.8, that vary by half a percent from run to run.
+/// A device of 1 Mpps, and one of 0.8 Mpps, that vary by half a percent from run to run.
 const SEARCH: &str = "\
 version = 1
 title = \"A search\"
@@ -23,7 +23,7 @@ levels = [\"none\", \"stateful\"]
 blocks = 6
 ";
 
-/// A trial of a device that forwards 20,000 packets a second, as a program.
+/// A program as the trial of a device that forwards 20,000 packets per second.
 const TRIAL: &str = "\
 #!/bin/sh
 offered=$(($1 * ${2%.*})) most=$((20000 * ${2%.*}))
@@ -39,7 +39,7 @@ fn program(lab: &Lab, text: &str) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// The row of a table of the document `results.json` by variant and goal.
+/// The row of a table of `results.json` by variant and goal.
 fn found(json: &serde_json::Value, label: &str, goal: &str) -> serde_json::Value {
     let rows = json["method"]["searched"].as_array().expect("rows").iter();
     let row = rows.clone().find(|row| row["label"] == label && row["goal"] == goal);
@@ -47,14 +47,14 @@ fn found(json: &serde_json::Value, label: &str, goal: &str) -> serde_json::Value
 }
 
 #[test]
-fn searches_of_two_variants_are_compared_by_what_they_found() {
+fn searches_of_two_variants_are_compared_by_their_rates() {
     let lab = Lab::new(SEARCH);
     let ended = lab.fwdlab(&["run", "x.toml", "-v"]).expect(0);
     assert!(ended.stdout.contains("stateful, ndr against none: -2"), "{}", ended.stdout);
     assert!(ended.stdout.contains("worse by more than"), "{}", ended.stdout);
     // Each goal is compared, and all comparisons are one family.
     assert!(ended.stdout.contains("stateful, pdr against none: -2"), "{}", ended.stdout);
-    // Without a terminal there is no line for each trial; the events have all of them.
+    // Without a terminal there is no line for each trial; the events contain all of them.
     assert!(!ended.stderr.contains("  trial "), "{}", ended.stderr);
     let events = std::fs::read_to_string(lab.path("results/x/live.jsonl")).expect("events");
     let trials = events.lines().filter(|line| line.contains(r#""event":"trial""#)).count();
@@ -80,17 +80,17 @@ fn searches_of_two_variants_are_compared_by_what_they_found() {
         }
     }
     let report = std::fs::read_to_string(lab.path("results/x/README.md")).expect("a report");
-    for wanted in ["## Throughput", "search-none.svg", "RFC 9971", "lower bound"] {
-        assert!(report.contains(wanted), "{wanted} in {report}");
+    for expected in ["## Throughput", "search-none.svg", "RFC 9971", "lower bound"] {
+        assert!(report.contains(expected), "{expected} in {report}");
     }
-    // What was measured stays what it is: the report is made of the store alone.
+    // Measured values do not change: the report is made from the store alone.
     lab.fwdlab(&["report", "results/x", "--out", "again"]).expect(0);
     let again = std::fs::read_to_string(lab.path("again/results.json")).expect("results");
     assert_eq!(again, text);
 }
 
 #[test]
-fn the_command_line_asks_for_a_search_of_any_experiment() {
+fn search_option_searches_any_experiment() {
     let lab = Lab::new(&SEARCH.replace("[method]\nkind = \"mlrsearch\"\n", ""));
     let planned = lab.fwdlab(&["plan", "x.toml", "--search", "pdr"]).expect(0).stdout;
     let planned = planned.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -103,43 +103,49 @@ fn the_command_line_asks_for_a_search_of_any_experiment() {
 }
 
 #[test]
-fn a_device_that_forwards_nothing_or_more_than_can_be_sent_is_irregular() {
+fn search_outside_its_loads_is_irregular() {
     let lab = Lab::new(&SEARCH.replace("capacity = \"1Mpps\"", "capacity = \"20Mpps\""));
     let ended = lab.fwdlab(&["run", "x.toml", "--blocks", "2"]).expect(4);
     assert!(ended.stderr.contains("none has no result: "), "{}", ended.stderr);
     lab.fwdlab(&["show", "results/x", "--fail-on", "worse"]).expect(4);
-    let said = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("the greatest load is a lower bound"), "{said}");
-    assert!(!said.contains("worse by"), "no verdict on what was not found: {said}");
+    let output = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(output.contains("the greatest load is a lower bound"), "{output}");
+    assert!(!output.contains("worse by"), "no verdict on what was not found: {output}");
 }
 
-/// Devices that nothing can be found of: each has its reason, and none a figure.
+/// Devices without a result: each has its reason, and none a rate.
 #[test]
-fn what_forwards_next_to_nothing_is_said_to() {
+fn search_reports_a_nearly_dead_device() {
     let one = SEARCH.replace("capacity = \"1Mpps\"", "capacity = \"1pps\"");
     let effect = "effect = { \"firewall=stateful\" = 0.8 }\n";
     let factor = "[[factor]]\nname = \"firewall\"\nlevels = [\"none\", \"stateful\"]\n";
     let lab = Lab::new(&one.replace(effect, "").replace(factor, ""));
     let ended = lab.fwdlab(&["run", "x.toml", "--blocks", "1"]).expect(4);
-    let said = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("the least load is an upper bound: there may be nothing"), "{said}");
-    assert!(said.contains("No run produced a result. all: no regular result for ndr: "), "{said}");
-    assert!(!said.contains("Nothing is measured") && !said.contains("no valid sample"), "{said}");
+    let output = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(output.contains("the least load is an upper bound: there may be nothing"), "{output}");
+    assert!(
+        output.contains("No run produced a result. all: no regular result for ndr: "),
+        "{output}"
+    );
+    assert!(
+        !output.contains("Nothing is measured") && !output.contains("no valid sample"),
+        "{output}"
+    );
     let dead = program(&lab, "#!/bin/sh\necho $1 0\n");
     let command = ["search", "--max-load", "10kpps", "--", &dead, "{load}"];
-    let said = lab.fwdlab(&command).expect(4).stdout;
-    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("none arrived"), "{said}");
+    let output = lab.fwdlab(&command).expect(4).stdout;
+    let output = output.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(output.contains("none arrived"), "{output}");
     let impossible = "kind = \"mlrsearch\"\nmin_load = \"2Mpps\"\nmax_load = \"1Mpps\"\n";
     let lab = Lab::new(&SEARCH.replace("kind = \"mlrsearch\"\n", impossible));
-    let said = lab.fwdlab(&["plan", "x.toml"]).expect(2).stderr;
-    assert!(said.contains("min_load") && said.contains("max_load"), "{said}");
+    let output = lab.fwdlab(&["plan", "x.toml"]).expect(2).stderr;
+    assert!(output.contains("min_load") && output.contains("max_load"), "{output}");
 }
 
-/// A device that becomes slower with every trial: it is said by how much, which is never more
-/// than all, and that its bounds hold for no one moment.
+/// A device that becomes slower with every trial: the report gives the drift, at most 100 %, and
+/// notes that the bounds hold for no single moment.
 #[test]
-fn a_device_that_drifts_during_a_search_is_named() {
+fn search_reports_a_drifting_device() {
     let lab = Lab::new(SEARCH);
     let slower = "#!/bin/sh\nn=$(cat n 2>/dev/null || echo 0); echo $((n + 1)) >n\n\
                   most=$((20000 - 400 * n)); [ $most -lt 1000 ] && most=1000\n\
@@ -150,12 +156,12 @@ fn a_device_that_drifts_during_a_search_is_named() {
     let drift = json["runs"][0]["drift"].as_f64().expect("a drift");
     assert!((-1.0..-0.2).contains(&drift), "{drift}");
     let searched = json["searched"].as_array().expect("rows");
-    // It ends below where it began: whatever was found, was so then.
+    // The search ends below its start: the result holds for that time only.
     assert!(searched.iter().all(|row| row["upper"].as_f64() <= Some(20_000.0)), "{json}");
 }
 
 #[test]
-fn a_program_measures_trial_by_trial() {
+fn search_runs_a_program_for_each_trial() {
     let lab = Lab::new(SEARCH);
     let trial = program(&lab, TRIAL);
     let command =
@@ -169,9 +175,9 @@ fn a_program_measures_trial_by_trial() {
     assert!(!ended.stderr.contains("trial "), "{}", ended.stderr);
 }
 
-/// 10 Mbit/s take 14,880 frames of 64 bytes a second: less than the device forwards.
+/// 10 Mbit/s take 14,880 frames of 64 bytes per second: less than the device forwards.
 #[test]
-fn a_program_s_search_ends_at_the_line_rate_of_its_link() {
+fn search_with_a_program_ends_at_line_rate() {
     let lab = Lab::new(SEARCH);
     let trial = program(&lab, TRIAL);
     let link = |speed: &'static str, more: &[&'static str]| {
@@ -189,11 +195,11 @@ fn a_program_s_search_ends_at_the_line_rate_of_its_link() {
     }
     let shown = link("10Mbit/s", &["--max-load", "1Mpps"]).expect(0).stdout;
     let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-    for wanted in [
+    for expected in [
         "100.0 % of line rate: the device is as fast as its link, or faster",
         "the 1.00 Mpps that max_load asks for are above it",
     ] {
-        assert!(shown.contains(wanted), "{wanted} in {shown}");
+        assert!(shown.contains(expected), "{expected} in {shown}");
     }
     // A faster link: the device is the limit, and its rate a share of it.
     let json = link("1Gbit/s", &["--max-load", "100kpps", "--json"]).expect(0).json();
@@ -205,30 +211,31 @@ fn a_program_s_search_ends_at_the_line_rate_of_its_link() {
         lab.fwdlab(&command).expect(2);
     }
     lab.fwdlab(&["search", "--link-speed", "1Gbit/s", "--", "true"]).expect(2);
-    let said = lab.fwdlab(&["search", "--", "true"]).expect(2).stderr;
-    assert!(said.contains("--max-load") && said.contains("--link-speed"), "{said}");
+    let output = lab.fwdlab(&["search", "--", "true"]).expect(2).stderr;
+    assert!(output.contains("--max-load") && output.contains("--link-speed"), "{output}");
 }
 
 #[test]
-fn a_program_that_fails_or_says_nothing_is_named() {
+fn search_reports_a_failing_or_silent_program() {
     let lab = Lab::new(SEARCH);
     let silent = program(&lab, "#!/bin/sh\necho hello\n");
-    let asked = |trial: &str| lab.fwdlab(&["search", "--max-load", "1Mpps", "--", trial, "{load}"]);
-    let ended = asked(&silent).expect(2);
+    let search =
+        |trial: &str| lab.fwdlab(&["search", "--max-load", "1Mpps", "--", trial, "{load}"]);
+    let ended = search(&silent).expect(2);
     assert!(ended.stderr.contains("printed no counts: `hello`"), "{}", ended.stderr);
     let failing = program(&lab, "#!/bin/sh\necho the rack is on fire >&2\nexit 3\n");
-    let ended = asked(&failing).expect(4);
+    let ended = search(&failing).expect(4);
     assert!(ended.stdout.contains("the rack is on fire"), "{}", ended.stdout);
     let invalid =
         "trial 1  1.00 Mpps: invalid, exit status: 3: the rack is on fire  1 of 1 invalid";
     assert!(ended.stderr.contains(invalid), "{}", ended.stderr);
     assert_eq!(ended.stderr.matches("the rack is on fire").count(), 1, "{}", ended.stderr);
-    let ended = asked("/nowhere/at/all").expect(2);
+    let ended = search("/nowhere/at/all").expect(2);
     assert!(ended.stderr.contains("name a program after `--`"), "{}", ended.stderr);
 }
 
 #[test]
-fn a_loss_curve_ends_where_nothing_is_lost() {
+fn loss_curve_ends_at_zero_loss() {
     let curve = SEARCH.replace("mlrsearch", "loss-curve").replace("noise = 0.005", "noise = 0.0");
     let lab = Lab::new(&curve);
     lab.fwdlab(&["run", "x.toml", "--blocks", "1"]).expect(0);
@@ -246,7 +253,7 @@ fn a_loss_curve_ends_where_nothing_is_lost() {
 }
 
 #[test]
-fn a_soak_counts_the_trials_that_lose() {
+fn soak_counts_the_trials_with_loss() {
     let soak = SEARCH
         .replace("kind = \"mlrsearch\"", "kind = \"soak\"\nmax_trials = 7")
         .replace("[[factor]]", "[traffic]\nrate = \"900kpps\"\n[[factor]]");

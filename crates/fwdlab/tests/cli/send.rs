@@ -1,4 +1,4 @@
-//! `fwdlab send` and `fwdlab receive`, by hand and as agents, between two namespaces.
+//! `fwdlab send` and `fwdlab receive`, manually and as agents, between two namespaces.
 
 use crate::support::{Lab, is_root};
 use fwdlab_bench::NoopObserver;
@@ -23,7 +23,7 @@ pub(crate) const MS: u64 = 1_000_000;
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// Senders spin on the same CPU: two tests at once would starve each other.
+/// Senders spin on the same CPU: two tests at the same time would starve each other.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// Two namespaces and a cable from `g0` in one to `r0` in the other.
@@ -71,12 +71,12 @@ impl Wired {
         NamespaceHost::new(&namespace, &[]).expect("a host")
     }
 
-    /// What `ip link` says of the receiver's interface.
+    /// Output of `ip link` for the receiver's interface.
     pub(crate) fn receiver(&self) -> String {
         LocalHost.run(&["ip", "-n", &self.far, "-d", "link", "show", "r0"], "").expect("ip link")
     }
 
-    /// Frames that have come in at the far end.
+    /// Number of frames received at the far end.
     fn arrived(&self) -> u64 {
         let count = self.host(&self.far).get("/sys/class/net/r0/statistics/rx_packets");
         count.expect("a counter").parse().expect("a number")
@@ -118,7 +118,7 @@ pub(crate) fn trial(duration_ns: u64) -> Trial {
     Trial { warmup_ns, duration_ns, drain_ns, interval_ns: 100 * MS, slice_ns: 20 * MS }
 }
 
-/// One trial of a given number of senders through the veth pair.
+/// Runs one trial with a number of senders through the veth pair.
 fn observe(wired: &Wired, senders: usize, load: &AgentLoad) -> trial::Observed {
     let (near, far) = (wired.host(&wired.near), wired.host(&wired.far));
     let senders: Vec<_> = (0..senders).map(|_| (end(&near, "g0", NEAR), FAR)).collect();
@@ -141,7 +141,7 @@ fn observe(wired: &Wired, senders: usize, load: &AgentLoad) -> trial::Observed {
 }
 
 #[test]
-fn agents_count_every_packet_of_both_families_with_both_engines() {
+fn agents_count_every_packet_of_each_family_and_engine() {
     let Some(wired) = Wired::new() else { return };
     for family in [Family::Inet, Family::Inet6] {
         for engine in [Engine::Packet, Engine::Xdp] {
@@ -149,7 +149,7 @@ fn agents_count_every_packet_of_both_families_with_both_engines() {
             let what = format!("{family:?} {engine:?}: {seen:?}");
             assert_eq!(seen.window.offered, seen.window.forwarded, "{what}");
             assert_eq!(seen.total.offered, seen.total.forwarded, "{what}");
-            // More on a machine that is not busy; counted is the same.
+            // More on an idle machine; the counts agree either way.
             assert!(seen.window.offered >= 16, "{what}");
             assert_eq!((seen.foreign, seen.flows_seen), (0, Some(16)), "{what}");
             assert!((790 * MS..5000 * MS).contains(&seen.window_ns), "{what}");
@@ -163,14 +163,14 @@ fn two_senders_share_a_rate_and_auto_finds_an_engine() {
     let Some(wired) = Wired::new() else { return };
     let seen = observe(&wired, 2, &load(Family::Inet, Engine::Auto));
     assert_eq!(seen.window.offered, seen.window.forwarded, "{seen:?}");
-    // What was late when the window opened is sent within it.
+    // Packets that were late when the window opened are sent within it.
     let seconds = (seen.opening.warmup_ns + seen.window_ns) as f64 / 1e9;
     assert!(seen.total.offered as f64 <= 2000.0 * seconds * 1.02 + 4.0, "{seen:?}");
     assert_eq!(seen.foreign, 0, "packets by which engines were tried are not counted");
 }
 
 #[test]
-fn an_agent_killed_in_the_window_is_an_error_that_names_it() {
+fn killed_agent_is_named_in_the_error() {
     let Some(wired) = Wired::new() else { return };
     let (near, far) = (wired.host(&wired.near), wired.host(&wired.far));
     for (namespace, command) in [(&wired.near, "send"), (&wired.far, "receive")] {
@@ -199,8 +199,8 @@ fn an_agent_killed_in_the_window_is_an_error_that_names_it() {
         let begin = Instant::now();
         let error = trial::run(&mut traffic, &SystemClock, order, &mut NoopObserver);
         let error = error.expect_err("it is dead").to_string();
-        for said in [&format!("{command} --control on {namespace} failed"), "signal: 9"] {
-            assert!(error.contains(said), "{said} in {error}");
+        for expected in [&format!("{command} --control on {namespace} failed"), "signal: 9"] {
+            assert!(error.contains(expected), "{expected} in {error}");
         }
         assert!(begin.elapsed() < PATIENCE, "{:?}", begin.elapsed());
         drop(traffic);
@@ -209,7 +209,7 @@ fn an_agent_killed_in_the_window_is_an_error_that_names_it() {
 }
 
 #[test]
-fn a_missing_interface_is_named_with_its_host() {
+fn missing_interface_is_named_with_its_host() {
     let Some(wired) = Wired::new() else { return };
     let (near, far) = (wired.host(&wired.near), wired.host(&wired.far));
     let armed = |from, to| {
@@ -260,14 +260,14 @@ fn until(patience: Duration, mut is_so: impl FnMut() -> bool) -> bool {
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[test]
-fn a_killed_controller_ends_the_traffic_and_so_does_time() {
+fn traffic_ends_with_its_controller_or_time_limit() {
     let Some(wired) = Wired::new() else { return };
     let lab = Lab::new("");
     for (at_most, kill, code) in
         [(Duration::from_secs(600), true, Some(0)), (Duration::from_secs(1), false, Some(3))]
     {
         lab.write("orders", &orders(at_most));
-        // Gives its orders, and then says nothing any more.
+        // Sends its orders, and then nothing more.
         let mut controller = Command::new("sh")
             .args(["-c", "cat orders; exec sleep 600"])
             .current_dir(lab.path(""))
@@ -298,7 +298,7 @@ fn a_killed_controller_ends_the_traffic_and_so_does_time() {
 }
 
 #[test]
-fn traffic_by_hand_is_counted_by_hand() {
+fn manual_send_and_receive_agree() {
     let Some(wired) = Wired::new() else { return };
     let lab = Lab::new("");
     let start = |namespace: &str, arguments: &str| {
@@ -331,9 +331,9 @@ fn traffic_by_hand_is_counted_by_hand() {
 }
 
 #[test]
-fn what_can_not_be_is_refused_with_a_next_step() {
+fn invalid_send_arguments_are_refused_with_a_next_step() {
     let lab = Lab::new("");
-    for (arguments, code, said) in [
+    for (arguments, code, expected) in [
         ("send", 2, "--interface"),
         ("send --interface g0", 2, "--to"),
         ("send --interface g0 --to 01:00:5e:00:00:01", 2, "a group's MAC"),
@@ -351,12 +351,12 @@ fn what_can_not_be_is_refused_with_a_next_step() {
     ] {
         let arguments: Vec<&str> = arguments.split(' ').collect();
         let ended = lab.fwdlab(&arguments).expect(code);
-        assert!(ended.stderr.contains(said), "{said} in\n{}", ended.stderr);
+        assert!(ended.stderr.contains(expected), "{expected} in\n{}", ended.stderr);
     }
     for command in ["send", "receive"] {
         let help = lab.fwdlab(&[command, "--help"]).expect(0).stdout;
         assert!(help.contains("Examples:") && help.contains("--control"), "{help}");
-        // Nobody gives orders: nothing to do.
+        // No one sends orders: nothing to do.
         let ended = lab.fwdlab(&[command, "--control"]).expect(0);
         let hello: Hello = serde_json::from_str(ended.stdout.trim()).expect("hello");
         assert_eq!(hello, Hello::own());

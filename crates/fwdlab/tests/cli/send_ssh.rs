@@ -1,5 +1,5 @@
-//! Agents over ssh: both are this machine's, each in its namespace, reached through an
-//! OpenSSH server of the test.
+//! Agents over ssh: both run on this machine, each in its namespace, reached through an OpenSSH
+//! server of the test.
 
 use crate::send::{FAR, MS, NEAR, PROGRAM, Wired, end, load, trial};
 use crate::support::Lab;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 #[allow(dead_code, reason = "the tests of ssh itself use more of it")]
 mod server;
 
-/// The program in a namespace, as a program of one name.
+/// A script that runs the program in a namespace.
 fn within(lab: &Lab, namespace: &str) -> String {
     let name = format!("fwdlab-in-{namespace}");
     lab.write(&name, &format!("#!/bin/sh\nexec ip netns exec {namespace} {PROGRAM} \"$@\"\n"));
@@ -27,7 +27,7 @@ fn within(lab: &Lab, namespace: &str) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// A trial over two connections; `at` is called at its moments with the receiver's.
+/// Runs a trial over two connections; `at` is called at its moments with the receiver's connection.
 fn observe(
     lab: &Lab,
     wired: &Wired,
@@ -58,7 +58,7 @@ fn observe(
 }
 
 #[test]
-fn agents_over_ssh_count_exactly_and_end_with_their_connection() {
+fn ssh_agents_count_exactly_and_end_with_their_connection() {
     let Some(wired) = Wired::new() else { return };
     let Some(server) = Server::start("") else { return };
     let lab = Lab::new("");

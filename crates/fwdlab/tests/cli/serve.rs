@@ -1,4 +1,4 @@
-//! Pages of stores and of the experiment that runs, by plain HTTP and in a browser.
+//! Pages of stores and of the running experiment, by plain HTTP and in a browser.
 
 use crate::support::{INSTANT, Lab};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -6,12 +6,12 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// A server on loopback, ended with the test.
+/// A server on loopback that ends with the test.
 struct Server {
     child: Child,
     /// Address and port.
     at: String,
-    /// What stands behind the address that it printed.
+    /// The query of the address that it printed.
     query: String,
 }
 
@@ -41,7 +41,7 @@ impl Server {
         Server { child, at: at.to_owned(), query: query.to_owned() }
     }
 
-    fn ask(&self, request: &str) -> TcpStream {
+    fn send(&self, request: &str) -> TcpStream {
         let port = self.at.rsplit(':').next().expect("a port");
         let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).expect("a server");
         stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
@@ -53,7 +53,7 @@ impl Server {
         let request =
             format!("GET {path} HTTP/1.1\r\nHost: {}\r\n{more}Connection: close\r\n\r\n", self.at);
         let mut text = Vec::new();
-        self.ask(&request).read_to_end(&mut text).expect("an answer");
+        self.send(&request).read_to_end(&mut text).expect("an answer");
         let text = String::from_utf8_lossy(&text).into_owned();
         let (head, body) = text.split_once("\r\n\r\n").expect("a head and a body");
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
@@ -64,7 +64,7 @@ impl Server {
         self.get_with(path, "")
     }
 
-    /// The page's own text, where it is there.
+    /// The text of a page, which must exist.
     #[track_caller]
     fn page(&self, path: &str) -> String {
         let page = self.get(path);
@@ -82,7 +82,7 @@ fn measured() -> Lab {
 }
 
 #[test]
-fn every_store_has_its_pages_and_nothing_else_has() {
+fn every_store_has_pages_and_other_paths_have_none() {
     let lab = measured();
     lab.write("secret", "nobody reads this");
     let server = Server::start(&lab, "127.0.0.1:0");
@@ -96,7 +96,7 @@ fn every_store_has_its_pages_and_nothing_else_has() {
     let title = "<title>y: stateful against x: none</title>";
     assert!(found.contains(title) && found.contains("worse"), "{found}");
     assert!(found.contains("<figure>"), "{found}");
-    // Nothing was chosen yet: there is something to choose from, in one step.
+    // Nothing is chosen yet: the page offers both choices in one step.
     let empty = server.page("/compare");
     assert!(empty.contains("<option value=\"x/stateful\">x: stateful</option>"), "{empty}");
     assert!(empty.contains("<option value=\"deep%2Fy\">y: all variants</option>"), "{empty}");
@@ -120,7 +120,7 @@ fn every_store_has_its_pages_and_nothing_else_has() {
 }
 
 #[test]
-fn only_those_who_may_are_answered_and_nothing_is_written() {
+fn server_refuses_foreign_requests_and_writes_nothing() {
     let lab = measured();
     let loopback = Server::start(&lab, "127.0.0.1:0");
     let mut answer = String::new();
@@ -128,12 +128,12 @@ fn only_those_who_may_are_answered_and_nothing_is_written() {
         "POST / HTTP/1.1\r\nHost: {}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
         loopback.at
     );
-    loopback.ask(&post).read_to_string(&mut answer).unwrap();
+    loopback.send(&post).read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 405"), "{answer}");
-    // A name that was made to mean this machine.
+    // A foreign name that resolves to this machine.
     let mut answer = String::new();
     let foreign = "GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n";
-    loopback.ask(foreign).read_to_string(&mut answer).unwrap();
+    loopback.send(foreign).read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
 
     let server = Server::start(&lab, "0.0.0.0:0");
@@ -151,7 +151,7 @@ fn only_those_who_may_are_answered_and_nothing_is_written() {
 }
 
 #[test]
-fn what_can_not_be_served_is_refused_with_the_next_step() {
+fn invalid_serve_arguments_are_refused_with_a_next_step() {
     let lab = Lab::new(INSTANT);
     let ended = lab.fwdlab(&["serve"]).expect(2);
     assert!(ended.stderr.contains("results is no directory"), "{}", ended.stderr);
@@ -163,7 +163,7 @@ fn what_can_not_be_served_is_refused_with_the_next_step() {
 }
 
 #[test]
-fn a_running_experiment_is_followed_from_its_first_run_to_its_end() {
+fn events_follow_an_experiment_from_first_run_to_end() {
     let slow = INSTANT.replace("noise = 0.01", "noise = 0.01\nrealtime = true")
         + "[trial]\nwarmup = \"20ms\"\nduration = \"600ms\"\ndrain = \"20ms\"\n";
     let lab = Lab::new(&slow);
@@ -177,7 +177,7 @@ fn a_running_experiment_is_followed_from_its_first_run_to_its_end() {
     }
     let request = format!("GET /events/x HTTP/1.1\r\nHost: {}\r\n\r\n", server.at);
     let mut events = Vec::new();
-    for line in BufReader::new(server.ask(&request)).lines() {
+    for line in BufReader::new(server.send(&request)).lines() {
         let line = line.expect("an event");
         let Some(event) = line.strip_prefix("data: ") else { continue };
         let event: serde_json::Value = serde_json::from_str(event).expect("JSON");
@@ -197,8 +197,8 @@ fn a_running_experiment_is_followed_from_its_first_run_to_its_end() {
     assert!(!server.get("/").body.contains("href=\"/live/x\""), "it has ended");
 }
 
-/// Stands before a server so that a browser waits: it dumps a page when all of it is loaded,
-/// and this gives each page a picture that comes late. Returns where it listens.
+/// A proxy for a server that makes a browser wait: it dumps a page when everything is loaded, and
+/// this adds a late picture to each page. Returns its address.
 fn with_late_picture(server: &Server) -> String {
     const LATE: Duration = Duration::from_secs(3);
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -213,7 +213,7 @@ fn with_late_picture(server: &Server) -> String {
     at
 }
 
-/// Passes one request on. Whatever fails, the browser shows.
+/// Passes one request on. The browser shows any failure.
 fn pass(mut browser: TcpStream, behind: &str, late: Duration) -> std::io::Result<()> {
     let mut lines = BufReader::new(browser.try_clone()?).lines();
     let first = lines.next().transpose()?.unwrap_or_default();
@@ -245,7 +245,7 @@ fn pass(mut browser: TcpStream, behind: &str, late: Duration) -> std::io::Result
 }
 
 #[test]
-fn the_live_page_in_a_browser_shows_every_run() {
+fn live_page_shows_every_run_in_a_browser() {
     let browsers = ["chromium", "chromium-browser", "google-chrome"];
     let works = |program: &&str| {
         let version = Command::new(program).arg("--version").stdout(Stdio::null()).status();
@@ -268,7 +268,7 @@ fn the_live_page_in_a_browser_shows_every_run() {
             .output()
             .expect("the browser starts");
         let dom = String::from_utf8_lossy(&dom.stdout).into_owned();
-        // By the events, and without a fault of the script.
+        // From the events, and without a fault of the script.
         assert!(dom.contains("id=\"state\">ended<"), "{width}: {dom}");
         assert!(dom.contains("8 of 8 runs"), "{width}: {dom}");
         assert_eq!(dom.matches("<i class=\"done").count(), 8, "{width}: {dom}");

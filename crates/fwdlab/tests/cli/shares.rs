@@ -1,4 +1,4 @@
-//! Shares of an experiment, each measured by a process of its own, and their merge.
+//! Shares of an experiment, each measured by its own process, and their merge.
 
 use crate::support::{INSTANT, Lab};
 use fwdlab_results::store::Store;
@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What the store holds: for each run its number, figure and bed.
+/// Runs in the store, each with number, rate and bed.
 fn runs(lab: &Lab, store: &str) -> Vec<(u32, u64, Option<String>)> {
     let contents = Store::open_read_only(&lab.path(store)).unwrap().contents().unwrap();
     let beds = contents.run_beds().into_iter().map(|bed| bed.map(str::to_owned));
@@ -15,14 +15,14 @@ fn runs(lab: &Lab, store: &str) -> Vec<(u32, u64, Option<String>)> {
 }
 
 #[test]
-fn shares_of_two_beds_are_merged_to_what_one_would_have_measured() {
+fn merged_shares_equal_a_single_measurement() {
     let lab = Lab::new(INSTANT);
     for (share, bed) in [("1/2", "rack1"), ("2/2", "rack2")] {
         let ended = lab.fwdlab(&["run", "x.toml", "--share", share, "--bed", bed]).expect(0);
         assert!(ended.stderr.contains("4 of its 4 runs are left"), "{}", ended.stderr);
         assert!(ended.stdout.is_empty(), "a part has no verdict: {}", ended.stdout);
     }
-    // A part is no experiment: only the tree of shares itself names it.
+    // A part is not an experiment: only the tree of shares itself names it.
     lab.fwdlab(&["export", "results", "--parquet", "tables"]).expect(2);
     let again = lab.fwdlab(&["run", "x.toml", "--share", "2/2", "--bed", "rack9"]).expect(0);
     assert!(again.stderr.contains("0 of its 4 runs are left"), "{}", again.stderr);
@@ -50,7 +50,7 @@ fn shares_of_two_beds_are_merged_to_what_one_would_have_measured() {
     let beds = |bed: &str| parts.iter().filter(|run| run.2.as_deref() == Some(bed)).count();
     assert_eq!((beds("rack1"), beds("rack2")), (4, 4));
 
-    // The store goes on as any other: nothing is missing.
+    // The store continues like any other: nothing is missing.
     let ended = lab.fwdlab(&["run", "x.toml"]).expect(0);
     assert!(ended.stderr.contains("all of its 8 runs are stored already"), "{}", ended.stderr);
     assert!(ended.stdout.contains("2 beds (rack1 and rack2)"), "{}", ended.stdout);
@@ -61,7 +61,7 @@ fn shares_of_two_beds_are_merged_to_what_one_would_have_measured() {
 }
 
 #[test]
-fn tables_have_each_run_in_the_folder_of_its_bed() {
+fn export_puts_each_run_in_the_folder_of_its_bed() {
     let lab = Lab::new(INSTANT);
     for (share, bed) in [("1/2", "rack1"), ("2/2", "rack2")] {
         lab.fwdlab(&["run", "x.toml", "--share", share, "--bed", bed, "--quiet"]).expect(0);
@@ -81,7 +81,7 @@ fn tables_have_each_run_in_the_folder_of_its_bed() {
 }
 
 #[test]
-fn what_can_t_be_shared_is_refused_with_the_way_out() {
+fn indivisible_experiments_are_refused_with_a_next_step() {
     let early = INSTANT.replace("blocks = 4", "stop = \"open\"\nmax_blocks = 8");
     let lab = Lab::new(&early);
     let refused = lab.fwdlab(&["run", "x.toml", "--share", "1/2"]).expect(2);
@@ -95,7 +95,7 @@ fn what_can_t_be_shared_is_refused_with_the_way_out() {
 
 /// Two processes measure one share: the second waits, and measures nothing again.
 #[test]
-fn a_share_that_another_process_measures_is_waited_for() {
+fn second_process_waits_for_the_same_share() {
     let slow = INSTANT.replace("noise = 0.01", "noise = 0.01\nrealtime = true")
         + "[trial]\nwarmup = \"10ms\"\nduration = \"200ms\"\ndrain = \"20ms\"\n";
     let lab = Lab::new(&slow);
@@ -104,28 +104,28 @@ fn a_share_that_another_process_measures_is_waited_for() {
         let log = std::fs::File::create(lab.path(log)).unwrap();
         lab.command(&line).stderr(log).stdout(Stdio::null()).spawn().unwrap()
     };
-    let says = |log: &str, words: &str| {
-        let said = || std::fs::read_to_string(lab.path(log)).unwrap();
+    let wait_for = |log: &str, words: &str| {
+        let log_text = || std::fs::read_to_string(lab.path(log)).unwrap();
         let until = Instant::now() + Duration::from_secs(60);
-        while !said().contains(words) {
-            assert!(Instant::now() < until, "no `{words}` in {}", said());
+        while !log_text().contains(words) {
+            assert!(Instant::now() < until, "no `{words}` in {}", log_text());
             std::thread::sleep(Duration::from_millis(5));
         }
     };
-    // The first one stands still until the second one waits, however long that takes to begin.
+    // The first process is stopped until the second one waits, however long that takes to begin.
     let mut first = start("first");
-    says("first", "8 of its 8 runs are left");
+    wait_for("first", "8 of its 8 runs are left");
     let signal = |name: &str| {
         let sent = Command::new("kill").args([name, &first.id().to_string()]).status();
         assert!(sent.unwrap().success());
     };
     signal("-STOP");
     let mut second = start("second");
-    says("second", "share 1 of 1 waits: ");
+    wait_for("second", "share 1 of 1 waits: ");
     signal("-CONT");
     assert!(first.wait().unwrap().success());
     assert!(second.wait().unwrap().success());
-    says("second", "0 of its 8 runs are left");
+    wait_for("second", "0 of its 8 runs are left");
     assert_eq!(runs(&lab, "results/x/.shares/00001-of-00001/run.sqlite").len(), 8);
     // Another division of the same blocks.
     let refused = lab.fwdlab(&["run", "x.toml", "--share", "1/2"]).expect(2);
@@ -136,7 +136,7 @@ fn a_share_that_another_process_measures_is_waited_for() {
 }
 
 #[test]
-fn without_a_queue_the_way_out_is_said() {
+fn submit_without_a_queue_prints_the_next_step() {
     let lab = Lab::new(INSTANT).with("PATH", "/nowhere");
     let refused = lab.fwdlab(&["submit", "x.toml"]).expect(3);
     assert!(refused.stderr.contains("can't start sbatch"), "{}", refused.stderr);
@@ -147,10 +147,10 @@ fn without_a_queue_the_way_out_is_said() {
     assert!(refused.stderr.contains("name a file"), "{}", refused.stderr);
 }
 
-/// What is said to Slurm's programs and of their answers, for which scripts stand in: jobs are in
-/// the queue while a file has their name.
+/// Calls of Slurm's programs, for which scripts stand in: a job is in the queue while a file
+/// contains its name.
 #[test]
-fn what_slurm_has_forgotten_is_not_cancelled_and_what_is_unreadable_set_aside() {
+fn cancel_skips_forgotten_jobs_and_sets_unreadable_records_aside() {
     let lab = Lab::new(&(INSTANT.to_owned() + "[profile]\nstarts = 1\n"));
     let at = lab.path("").display().to_string();
     let program = |name: &str, script: String| {
@@ -176,7 +176,7 @@ fn what_slurm_has_forgotten_is_not_cancelled_and_what_is_unreadable_set_aside() 
     let again = "submit x.toml --at-once 2 --sbatch='--partition=a b' --no-calibration --status";
     assert!(handed_in.stdout.contains(again), "{}", handed_in.stdout);
     assert!(handed_in.stderr.contains("are no part of shares"), "{}", handed_in.stderr);
-    // The shares' array has ended and is forgotten, the merge waits.
+    // The array of shares has ended and is forgotten; the merge waits.
     lab.write("queue", "2\n");
     lab.write("deny", "");
     let cancel = ["submit", "x.toml", "--cancel", "--json"];
@@ -189,7 +189,7 @@ fn what_slurm_has_forgotten_is_not_cancelled_and_what_is_unreadable_set_aside() 
     assert_eq!(std::fs::read_to_string(lab.path("cancelled")).unwrap(), "2\n2\n");
     lab.write("queue", "");
     assert_eq!(lab.fwdlab(&cancel).expect(0).json()["cancelled"], serde_json::json!([]));
-    // A record of another version, and no record at all.
+    // A record of another version, and an invalid record.
     let record = "results/x/.shares/submission.json";
     let of_today = std::fs::read_to_string(lab.path(record)).unwrap();
     for text in [of_today.replace("\"version\": 1", "\"version\": 2"), "{".to_owned()] {
@@ -200,7 +200,7 @@ fn what_slurm_has_forgotten_is_not_cancelled_and_what_is_unreadable_set_aside() 
         lab.write("queue", "");
     }
     assert!(lab.path("results/x/.shares.2").exists());
-    // Shares that were measured by hand, of another division.
+    // Shares of another division that were measured manually.
     std::fs::create_dir(lab.path("results/x/.shares/00001-of-00002")).unwrap();
     let refused = lab.fwdlab(&submit).expect(2);
     assert!(refused.stderr.contains("otherwise than share 1 of 2"), "{}", refused.stderr);

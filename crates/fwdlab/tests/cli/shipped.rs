@@ -1,4 +1,4 @@
-//! The experiments that fwdlab ships answer the question that they ask.
+//! The shipped experiments answer their questions.
 
 use crate::support::Lab;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ fn shipped_experiment_plans_no_comparison_without_an_answer() {
     }
 }
 
-/// A line `# Range: LABEL LOW % to HIGH %` of a file: the difference that it expects.
+/// A line `# Range: LABEL LOW % to HIGH %` of a file: the expected difference.
 fn ranges(text: &str) -> Vec<(String, f64, f64)> {
     let lines = text.lines().filter_map(|line| line.strip_prefix("# Range: "));
     let read = |line: &str| -> Option<(String, f64, f64)> {

@@ -1,5 +1,5 @@
-//! An experiment through a real Slurm: its daemons on this machine, with a configuration, ports
-//! and a munge of their own. Each node is a PID namespace, so that it can be lost as a machine is.
+//! An experiment through a real Slurm: its daemons on this machine, with their own configuration,
+//! ports and munge. Each node is a PID namespace, so that it can be lost like a machine.
 
 use crate::support::{INSTANT, Lab};
 use fwdlab_results::store::Store;
@@ -15,10 +15,10 @@ use tempfile::TempDir;
 
 /// Nodes of the cluster.
 const NODES: usize = 4;
-/// How long anything may take.
+/// Maximum time for any step.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Short runs that take their time: two variants in 24 blocks, about 0.1 s each.
+/// Short runs in real time: two variants in 24 blocks, about 0.1 s each.
 fn slow() -> String {
     INSTANT
         .replace("noise = 0.01", "noise = 0.01\nrealtime = true")
@@ -26,21 +26,21 @@ fn slow() -> String {
         + "[trial]\nwarmup = \"10ms\"\nduration = \"80ms\"\ndrain = \"10ms\"\ninterval = \"20ms\"\nslice = \"5ms\"\n"
 }
 
-/// The daemons; ended and removed with it, and with this process.
+/// The daemons; dropping it, or the end of this process, ends and removes them.
 struct Cluster {
     directory: TempDir,
     controller: Vec<Child>,
     nodes: Vec<Child>,
 }
 
-/// Where a daemon is, which is in no user's PATH.
+/// Path of a daemon, which is in no user's PATH.
 fn daemon(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
     folders.map(|folder: PathBuf| folder.join(name)).find(|path| path.is_file())
 }
 
-/// Why there can be no cluster here.
+/// The reason why there can be no cluster here.
 fn lacking() -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return Some("Slurm's daemons need root here".into());
@@ -67,7 +67,7 @@ fn lacking() -> Option<String> {
 }
 
 impl Cluster {
-    /// Starts it, or says aloud why there is none.
+    /// Starts it, or records why there is none.
     fn start() -> Option<Cluster> {
         if let Some(why) = lacking() {
             fwdlab_testdata::skip(&why);
@@ -79,7 +79,7 @@ impl Cluster {
         for name in ["munge", "state", "spool", "log"] {
             fs::create_dir(at(name)).unwrap();
         }
-        // Nobody else's key.
+        // A private key.
         let mut key = [0_u8; 128];
         let mut random = fs::File::open("/dev/urandom").unwrap();
         std::io::Read::read_exact(&mut random, &mut key).unwrap();
@@ -102,7 +102,7 @@ impl Cluster {
             cluster.nodes.push(node);
         }
         cluster.wait("the nodes", |cluster| {
-            let idle = cluster.say("sinfo", &["--noheader", "--Node", "--format=%t"]);
+            let idle = cluster.output_of("sinfo", &["--noheader", "--Node", "--format=%t"]);
             idle.lines().filter(|line| line.trim() == "idle").count() == NODES
         });
         Some(cluster)
@@ -130,7 +130,7 @@ impl Cluster {
             .expect("setpriv")
     }
 
-    /// As little as four nodes on one machine need, and nothing of the system's.
+    /// The minimum for four nodes on one machine, independent of the system's configuration.
     fn configuration(&self) -> String {
         let free: Vec<TcpListener> =
             (0..=NODES).map(|_| TcpListener::bind(("127.0.0.1", 0)).expect("a port")).collect();
@@ -156,8 +156,8 @@ impl Cluster {
         text + "PartitionName=beds Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n"
     }
 
-    /// What one of Slurm's programs prints.
-    fn say(&self, program: &str, arguments: &[&str]) -> String {
+    /// Output of one of Slurm's programs.
+    fn output_of(&self, program: &str, arguments: &[&str]) -> String {
         let output = Command::new(program)
             .args(arguments)
             .env("SLURM_CONF", self.path("slurm.conf"))
@@ -181,12 +181,12 @@ impl Cluster {
         text.collect::<Vec<String>>().join("\n")
     }
 
-    /// Loses a machine with all that runs there. Slurm would find out by itself after a while
-    /// (SlurmdTimeout); it is told, as whoever watches the machines would.
+    /// Loses a machine with everything that runs there. Slurm would notice by itself after a while
+    /// (SlurmdTimeout); it is informed, as a monitor of the machines would do.
     fn lose(&mut self, node: usize) {
         end(&mut self.nodes[node]);
         let name = format!("NodeName=n{}", node + 1);
-        self.say("scontrol", &["update", &name, "State=DOWN", "Reason=lost"]);
+        self.output_of("scontrol", &["update", &name, "State=DOWN", "Reason=lost"]);
     }
 }
 
@@ -205,7 +205,7 @@ impl Drop for Cluster {
     }
 }
 
-/// What `--status` says.
+/// Output of `--status`.
 fn status(lab: &Lab) -> Value {
     lab.fwdlab(&["submit", "x.toml", "--status", "--json"]).expect(0).json()
 }
@@ -214,7 +214,7 @@ fn stored(status: &Value) -> u64 {
     status["runs"]["stored"].as_u64().expect("a number")
 }
 
-/// All runs, each once and of the plan, and which beds measured them.
+/// Asserts that each run of the plan is stored once; returns the beds that measured them.
 fn beds_of(store: &Path) -> BTreeSet<String> {
     let store = Store::open_read_only(store).expect("a store");
     let plan = store.plan().unwrap();
@@ -225,14 +225,18 @@ fn beds_of(store: &Path) -> BTreeSet<String> {
 }
 
 #[test]
-fn lost_machines_and_cancelled_jobs_cost_no_run() {
+fn slurm_loses_no_run_to_lost_nodes_or_cancelled_jobs() {
     let Some(mut cluster) = Cluster::start() else { return };
     let conf = cluster.path("slurm.conf");
     let lab = Lab::new(&slow()).with("SLURM_CONF", &conf.to_string_lossy());
 
-    // Cancelled, and handed in again.
-    let said = lab.fwdlab(&["submit", "x.toml", "--json"]).expect(0).json();
-    assert_eq!((&said["submitted"], &said["exclusive"]), (&24.into(), &false.into()), "{said}");
+    // Cancelled, and submitted again.
+    let submission = lab.fwdlab(&["submit", "x.toml", "--json"]).expect(0).json();
+    assert_eq!(
+        (&submission["submitted"], &submission["exclusive"]),
+        (&24.into(), &false.into()),
+        "{submission}"
+    );
     let refused = lab.fwdlab(&["submit", "x.toml"]).expect(2);
     assert!(refused.stderr.contains("is on its way already"), "{}", refused.stderr);
     cluster.wait("runs", |_| stored(&status(&lab)) >= 3);
@@ -243,9 +247,9 @@ fn lost_machines_and_cancelled_jobs_cost_no_run() {
     let text = lab.fwdlab(&["submit", "x.toml", "--status"]).expect(0).stdout;
     assert!(text.contains("in no queue") && text.contains("fwdlab submit x.toml"), "{text}");
 
-    let said = lab.fwdlab(&["submit", "x.toml", "--json"]).expect(0).json();
+    let submission = lab.fwdlab(&["submit", "x.toml", "--json"]).expect(0).json();
     let left = 24 - before["shares"]["complete"].as_u64().expect("a number");
-    assert_eq!(said["submitted"], left, "only what is left: {said}");
+    assert_eq!(submission["submitted"], left, "only what is left: {submission}");
     // Two machines are lost while they measure.
     cluster.wait("more runs", |_| stored(&status(&lab)) >= stored(&before) + 4);
     cluster.lose(0);

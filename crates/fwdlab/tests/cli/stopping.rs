@@ -1,9 +1,9 @@
-//! Experiments that end when they are decided.
+//! Experiments that stop as soon as they are decided.
 
 use crate::support::{INSTANT, Lab, plan, store, values_per_variant, without_version};
 use fwdlab_results::store::Store;
 
-/// One in five fewer packets, `max_blocks` blocks, a rule.
+/// One in five packets fewer, `max_blocks` blocks, a rule.
 fn until_decided(rule: &str, max_blocks: u32) -> String {
     INSTANT.replace("blocks = 4", &format!("stop = \"{rule}\"\nmax_blocks = {max_blocks}"))
 }
@@ -13,19 +13,19 @@ fn stored(lab: &Lab, directory: &str) -> usize {
     Store::open_read_only(&path).expect("a store").recorded_runs().expect("runs").len()
 }
 
-/// Words as one line, since the terminal wraps them.
+/// The text as one line, since the terminal wraps it.
 fn unwrapped(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]
-fn a_large_effect_ends_it_early_and_for_good() {
+fn large_effect_stops_early_and_stays_stopped() {
     for rule in ["planned", "open"] {
         let lab = Lab::new(&until_decided(rule, 20));
         let run = lab.fwdlab(&["run", "x.toml"]).expect(0);
-        let said = unwrapped(&run.stdout);
-        assert!(said.contains("of at most 20 blocks: 1 different, 0 equivalent"), "{said}");
-        assert!(said.contains("decided after") && !said.contains("incomplete"), "{said}");
+        let output = unwrapped(&run.stdout);
+        assert!(output.contains("of at most 20 blocks: 1 different, 0 equivalent"), "{output}");
+        assert!(output.contains("decided after") && !output.contains("incomplete"), "{output}");
         let runs = stored(&lab, "results/x");
         assert!((8..40).contains(&runs) && runs.is_multiple_of(2), "{rule}: {runs}");
 
@@ -37,32 +37,32 @@ fn a_large_effect_ends_it_early_and_for_good() {
 }
 
 #[test]
-fn equal_variants_end_as_equivalent() {
+fn equal_variants_stop_as_equivalent() {
     let equal = |rule| until_decided(rule, 20).replace("0.8 }", "1.0 }").replace("0.01", "0.001");
     for rule in ["planned", "open"] {
         let lab = Lab::new(&equal(rule));
-        let said = unwrapped(&lab.fwdlab(&["run", "x.toml"]).expect(0).stdout);
-        assert!(said.contains("0 different, 1 equivalent, 0 not decided"), "{rule}: {said}");
+        let output = unwrapped(&lab.fwdlab(&["run", "x.toml"]).expect(0).stdout);
+        assert!(output.contains("0 different, 1 equivalent, 0 not decided"), "{rule}: {output}");
         assert!(stored(&lab, "results/x") < 40);
     }
 }
 
 #[test]
-fn what_can_not_be_decided_runs_to_the_end() {
+fn undecided_experiment_runs_all_blocks() {
     let noisy = |rule| until_decided(rule, 6).replace("0.8 }", "1.0 }").replace("0.01", "0.3");
     for rule in ["planned", "open"] {
         let lab = Lab::new(&noisy(rule));
-        let said = unwrapped(&lab.fwdlab(&["run", "x.toml"]).expect(0).stdout);
+        let output = unwrapped(&lab.fwdlab(&["run", "x.toml"]).expect(0).stdout);
         assert!(
-            said.contains("all 6 blocks are done: 0 different, 0 equivalent, 1 not decided"),
-            "{rule}: {said}"
+            output.contains("all 6 blocks are done: 0 different, 0 equivalent, 1 not decided"),
+            "{rule}: {output}"
         );
         assert_eq!(stored(&lab, "results/x"), 12);
     }
 }
 
 #[test]
-fn an_interruption_changes_no_decision() {
+fn interruption_does_not_change_the_decision() {
     for rule in ["planned", "open"] {
         let text = until_decided(rule, 20);
         let lab = Lab::new(&text);
@@ -81,8 +81,8 @@ fn an_interruption_changes_no_decision() {
 }
 
 #[test]
-fn blocks_are_added_where_one_may_stop_at_any_moment_and_nowhere_else() {
-    // A difference that four blocks can't show.
+fn blocks_can_be_added_to_open_rules_only() {
+    // A difference that four blocks cannot show.
     let text = |rule: &str| {
         INSTANT.replace("stateful\" = 0.8", "stateful\" = 0.999").replace("blocks = 4", rule)
     };
@@ -91,7 +91,7 @@ fn blocks_are_added_where_one_may_stop_at_any_moment_and_nowhere_else() {
     assert!(first.stdout.contains("inconclusive"), "{}", first.stdout);
     let more = lab.fwdlab(&["run", "x.toml", "--blocks", "6"]).expect(0);
     assert!(more.stdout.contains("12 of 12 runs"), "{}", more.stdout);
-    // The runs of before are kept, and in their places.
+    // Earlier runs are kept, and in their places.
     let again = lab.fwdlab(&["run", "x.toml", "--blocks", "6"]).expect(0);
     assert!(again.stderr.contains("all 6 blocks are done"), "{}", again.stderr);
     let fewer = lab.fwdlab(&["run", "x.toml"]).expect(2);
@@ -103,7 +103,7 @@ fn blocks_are_added_where_one_may_stop_at_any_moment_and_nowhere_else() {
 }
 
 #[test]
-fn a_renamed_experiment_goes_on_with_its_store() {
+fn renamed_experiment_continues_with_its_store() {
     let lab = Lab::new(INSTANT);
     lab.fwdlab(&["run", "x.toml"]).expect(0);
     lab.write("renamed.toml", INSTANT);

@@ -1,4 +1,4 @@
-//! A directory to experiment in, and the program in it.
+//! A directory for an experiment, and the program in it.
 
 use fwdlab_bench::testbed::sim::Sim;
 use fwdlab_bench::{NoopObserver, Runner, Task};
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 static MACHINE: Mutex<()> = Mutex::new(());
 
-/// Held by tests that measure on this machine: the program refuses to start beside another
+/// Held by tests that measure on this machine: the program refuses to start alongside another
 /// measurement that lasts longer than it waits.
 pub(crate) fn machine() -> MutexGuard<'static, ()> {
     MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -29,7 +29,7 @@ pub(crate) fn is_root(why: &str) -> bool {
     is_root
 }
 
-/// A simulated device that answers at once: two variants, four blocks.
+/// A simulated device that answers immediately: two variants, four blocks.
 pub(crate) const INSTANT: &str = "\
 version = 1
 title = \"A simulated firewall\"
@@ -45,13 +45,13 @@ levels = [\"none\", \"stateful\"]
 blocks = 4
 ";
 
-/// A directory of its own for each test.
+/// A separate directory for each test.
 pub(crate) struct Lab {
     directory: TempDir,
     variables: Vec<(String, String)>,
 }
 
-/// What the program left.
+/// Exit code and output of the program.
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
@@ -59,7 +59,7 @@ pub(crate) struct Ended {
 }
 
 impl Lab {
-    /// With `x.toml` in it.
+    /// Creates a directory that contains `x.toml`.
     pub(crate) fn new(experiment: &str) -> Lab {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let lab = Lab { directory, variables: Vec::new() };
@@ -67,7 +67,7 @@ impl Lab {
         lab
     }
 
-    /// The same with an environment variable.
+    /// Adds an environment variable.
     pub(crate) fn with(mut self, name: &str, value: &str) -> Lab {
         self.variables.push((name.into(), value.into()));
         self
@@ -81,7 +81,7 @@ impl Lab {
         std::fs::write(self.path(name), text).expect("a file that can be written");
     }
 
-    /// Runs `x.toml` with `more` arguments; its `results.json` and the report.
+    /// Runs `x.toml` with `more` arguments; returns its `results.json` and the report.
     #[track_caller]
     pub(crate) fn results(&self, more: &[&str]) -> (Value, String) {
         self.fwdlab(&[&["run", "x.toml", "--quiet"], more].concat()).carried_out();
@@ -135,7 +135,7 @@ impl From<Output> for Ended {
 }
 
 impl Ended {
-    /// Asserts the exit code, and shows what was said when it is another.
+    /// Asserts the exit code; on failure shows the output.
     #[track_caller]
     pub(crate) fn expect(self, code: i32) -> Ended {
         let Ended { stdout, stderr, .. } = &self;
@@ -143,8 +143,8 @@ impl Ended {
         self
     }
 
-    /// Asserts that an experiment was carried out, on however busy a machine: 0, or 4
-    /// because most runs were disturbed; never because figures can't be trusted.
+    /// Asserts that an experiment was completed, on however busy a machine: 0, or 4 because most
+    /// runs were disturbed, but never because the results cannot be trusted.
     #[track_caller]
     pub(crate) fn carried_out(self) -> Ended {
         let Ended { stdout, stderr, .. } = &self;
@@ -159,7 +159,7 @@ impl Ended {
     }
 }
 
-/// Results as JSON without the programs that recorded them.
+/// Results as JSON without the versions of the programs that recorded them.
 pub(crate) fn without_version(mut results: Value) -> Value {
     if let Some(object) = results.as_object_mut() {
         object.remove("fwdlab_version");
@@ -167,7 +167,7 @@ pub(crate) fn without_version(mut results: Value) -> Value {
     results
 }
 
-/// Makes a store as another invocation, on `testbed`, might have left it.
+/// Creates a store as another invocation, on `testbed`, might have left it.
 pub(crate) fn store(path: &Path, plan: &Plan, testbed: &str) -> Store {
     begun(Store::open(path).expect("a store"), plan, testbed)
 }
@@ -193,13 +193,13 @@ pub(crate) fn plan(experiment: &str) -> Plan {
     fwdlab_model::load("x.toml", experiment, &|_| Ok(Vec::new())).expect("a plan")
 }
 
-/// Carries one run out on a simulated device.
+/// Executes one run on a simulated device.
 pub(crate) fn simulated(plan: &Plan, run: &PlannedRun) -> RunRecord {
     let task = Task { plan, run, ceiling_pps: None };
     Runner::new(Box::new(Sim::new(Vec::new()))).run(task, &mut NoopObserver).expect("a record")
 }
 
-/// Number of values of each variant that `show --json` or `run --json` printed.
+/// Number of values of each variant in the output of `show --json` or `run --json`.
 pub(crate) fn values_per_variant(shown: &Value) -> Vec<usize> {
     let variants = shown["variants"].as_array().expect("a list of variants");
     variants.iter().map(|variant| variant["values"].as_array().expect("values").len()).collect()
