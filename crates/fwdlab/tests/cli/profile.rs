@@ -27,10 +27,10 @@ fn lab() -> Lab {
 }
 
 #[track_caller]
-fn has(text: &str, said: &[&str]) {
+fn has(text: &str, expected: &[&str]) {
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    for said in said {
-        assert!(flat.contains(said), "no {said:?} in\n{text}");
+    for expected in expected {
+        assert!(flat.contains(expected), "no {expected:?} in\n{text}");
     }
 }
 
@@ -76,8 +76,8 @@ fn profiles_are_compared_per_packet() {
 #[test]
 fn flame_graphs_are_self_contained() {
     let lab = lab();
-    let said = lab.fwdlab(&["flamegraph", "before.txt"]).expect(0).stdout;
-    has(&said, &["before.flame.svg", "100 samples, 45.0 % of them work: ip_rcv 66.7 %"]);
+    let text = lab.fwdlab(&["flamegraph", "before.txt"]).expect(0).stdout;
+    has(&text, &["before.flame.svg", "100 samples, 45.0 % of them work: ip_rcv 66.7 %"]);
     let svg = std::fs::read_to_string(lab.path("before.flame.svg")).unwrap();
     has(&svg, &["45 % of the samples are work; idle and harness left out", ">before.txt</text>"]);
     assert!(!svg.contains("acpi_safe_halt"));
@@ -124,7 +124,7 @@ fn profile_errors_have_place_and_next_step() {
         "flat.txt",
         "flat profile:\n time   seconds   seconds  name\n 9.0  1.0  1.0  f [1]\n",
     );
-    for (arguments, said) in [
+    for (arguments, expected) in [
         (&["profile", "nowhere"][..], &["can't read nowhere", "name the text of a profile"][..]),
         (&["profile", "numbers.pps"], &["numbers.pps: not a profile", "perf script"]),
         (&["profile", "mixed.txt"], &["mixed.txt:5: ", "looks like text of perf script"]),
@@ -136,8 +136,12 @@ fn profile_errors_have_place_and_next_step() {
         (&["flamegraph", "before.txt", "--packets", "9"], &["required"]),
     ] {
         let ended = lab.fwdlab(arguments).expect(2);
-        for said in said {
-            assert!(ended.stderr.contains(said), "{arguments:?}: no {said:?} in\n{}", ended.stderr);
+        for expected in expected {
+            assert!(
+                ended.stderr.contains(expected),
+                "{arguments:?}: no {expected:?} in\n{}",
+                ended.stderr
+            );
         }
     }
 }

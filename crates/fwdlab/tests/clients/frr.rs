@@ -1,5 +1,5 @@
-//! A router between two networks that speak OSPF and BGP: FRR on all three, of which the one
-//! in the middle is the router's host.
+//! A router between two networks that speak OSPF and BGP. FRR runs on all three hosts; the one in
+//! the middle is the router's host.
 //!
 //! ```text
 //!                              h: FRR on r0, r1, r2
@@ -8,7 +8,7 @@
 //!                                       r2 --- b1
 //! ```
 //!
-//! The links are 10.N.0.0/24 and 2001:db8:N::/64, of which the router has the first address.
+//! The links are 10.N.0.0/24 and 2001:db8:N::/64; the router has the first address of each.
 
 use crate::spaces::{Spaces, is_there};
 use fwdlab_netio::process::signal_hangup;
@@ -20,14 +20,14 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Where Debian's package has the daemons.
+/// Directory of the daemons in Debian's package.
 const DAEMONS: &str = "/usr/lib/frr";
 /// Each link: the host, its interface, the number of the network.
 const LINKS: [(&str, &str, u8); 3] = [("a", "a0", 1), ("b", "b0", 2), ("b", "b1", 3)];
-/// Longest time until neighbours have met.
+/// Maximum time until neighbours have met.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
 
-/// The namespaces with all that runs in them.
+/// The namespaces and their processes.
 pub(crate) struct Frr {
     spaces: Spaces,
     programs: Vec<Child>,
@@ -48,23 +48,23 @@ impl DerefMut for Frr {
 }
 
 impl Frr {
-    /// None, said aloud, where there can't be any.
+    /// Returns `None`, with a recorded skip, if the requirements are missing.
     pub(crate) fn new() -> Option<Frr> {
         let zebra = Path::new(DAEMONS).join("zebra");
         is_there(zebra.exists(), "zebra of Debian's package frr").then_some(())?;
         Frr::without_daemons()
     }
 
-    /// Likewise, of which no daemon is to be started.
+    /// As [`Frr::new`], for tests without daemons.
     pub(crate) fn without_daemons() -> Option<Frr> {
         let spaces = Spaces::stand(&["a", "r", "h", "b"], links)?;
-        // The daemons are another user's.
+        // The daemons run as another user.
         let all = fs::Permissions::from_mode(0o755);
         fs::set_permissions(spaces.file(""), all).expect("a directory of ours");
         Some(Frr { spaces, programs: Vec::new() })
     }
 
-    /// The set-up of the router, with more before it.
+    /// The set-up of the router, with more lines before it.
     pub(crate) fn setup(&self, more: &str, port: &str) -> String {
         let mut text = format!("{more}\n[host]\nnamespace = \"{}\"\n", self.space("h"));
         for (at, (_, _, network)) in LINKS.iter().enumerate() {
@@ -77,17 +77,17 @@ impl Frr {
         text
     }
 
-    /// Starts the router; it is there when its devices are.
+    /// Starts the router and waits for its devices.
     pub(crate) fn route(&mut self, setup: &str) {
         self.spaces.route(setup);
-        // zebra is told of what comes while it starts, and not always believes it.
+        // zebra is notified of changes while it starts, but sometimes ignores them.
         self.until("the host's devices stand", |frr| {
-            let own = frr.ip("h", &["-6", "address", "show", "dev", "r2", "scope", "link"]);
-            own.status.success() && !own.stdout.is_empty()
+            let addresses = frr.ip("h", &["-6", "address", "show", "dev", "r2", "scope", "link"]);
+            addresses.status.success() && !addresses.stdout.is_empty()
         });
     }
 
-    /// Tells the router to read its file again, and waits until it says that it goes on.
+    /// Makes the router read its file again, and waits until it reports the new set-up.
     pub(crate) fn reload(&self, setup: &str) {
         let answers = |frr: &Frr| frr.said().matches("goes on as").count();
         let before = answers(self);
@@ -96,7 +96,7 @@ impl Frr {
         self.until("it goes on", |frr| answers(frr) > before);
     }
 
-    /// Starts daemons of FRR on a host, each with its configuration; zebra first.
+    /// Starts FRR daemons on a host, each with its configuration; zebra first.
     pub(crate) fn start(&mut self, host: &str, daemons: &[(&str, &str)]) {
         let directory = self.file(host);
         fs::create_dir(&directory).expect("a directory");
@@ -135,17 +135,17 @@ impl Frr {
         output.expect("ip starts")
     }
 
-    /// Runs a program on a host in the background, whose output can be read.
+    /// Runs a program on a host in the background, with readable output.
     pub(crate) fn begin(&self, host: &str, program: &[&str]) -> Child {
         self.command(host, program).stdout(Stdio::piped()).spawn().expect("ip starts")
     }
 
-    /// Waits until something is so.
+    /// Waits until a condition is true.
     pub(crate) fn until(&self, what: &str, is_so: impl Fn(&Frr) -> bool) -> Duration {
         self.within(PATIENCE, what, is_so)
     }
 
-    /// The same, with another patience.
+    /// Waits until a condition is true, for at most `patience`.
     pub(crate) fn within(
         &self,
         patience: Duration,
@@ -170,7 +170,7 @@ impl Drop for Frr {
     }
 }
 
-/// Their links, as sh makes them.
+/// A shell script that makes their links.
 fn links(spaces: &Spaces) -> String {
     let mut script = String::new();
     let router = spaces.space("r");
@@ -197,7 +197,7 @@ fn links(spaces: &Spaces) -> String {
     script
 }
 
-/// OSPF for both families on some interfaces, each with its cost, and on `lo`.
+/// OSPF configurations of both families for some interfaces, each with its cost, and for `lo`.
 pub(crate) fn ospf(id: &str, interfaces: &[(&str, u32)]) -> [(&'static str, String); 3] {
     let (mut inet, mut inet6) = (String::new(), String::new());
     for (name, cost) in interfaces {

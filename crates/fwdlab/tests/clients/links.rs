@@ -1,5 +1,4 @@
-//! Links that are not as usual: long frames, VLANs, router advertisements, links
-//! that go and come back.
+//! Unusual links: long frames, VLANs, router advertisements, links that go and come back.
 
 use super::net::Net;
 use super::vlan::Vlan;
@@ -8,18 +7,19 @@ use std::time::{Duration, Instant};
 
 pub(crate) fn must(net: &Net, host: &str, command: &str) {
     let words: Vec<&str> = command.split_whitespace().collect();
-    let (well, said) = net.run(host, &words);
-    assert!(well, "{host}: {command}: {said}");
+    let (well, output) = net.run(host, &words);
+    assert!(well, "{host}: {command}: {output}");
 }
 
-/// What `ping` says to some requests with these words.
+/// Output of `ping` with these arguments and a few requests.
 fn ping(net: &Net, words: &str) -> String {
     let command = format!("ping -n -c 2 -i 0.2 -W 3 {words}");
     let words: Vec<&str> = command.split_whitespace().collect();
     net.run("a", &words).1
 }
 
-/// What a stack cuts in hardware comes whole over a veth.
+/// Disables segmentation offload: a stack that leaves it to hardware sends whole packets over a
+/// veth.
 fn cut_in_software(net: &Net, host: &str, device: &str) {
     must(net, host, &format!("ethtool -K {device} tso off gso off"));
 }
@@ -31,7 +31,7 @@ fn set_mtu(net: &Net, links: &[(&str, &str)], mtu: u16) {
 }
 
 #[test]
-fn long_frames_pass_and_are_cut_or_told_of() {
+fn long_frames_pass_or_are_fragmented_or_reported() {
     const NEAR: [(&str, &str); 2] = [("a", "a0"), ("r", "r0")];
     const FAR: [(&str, &str); 2] = [("b", "b0"), ("r", "r1")];
     const TO: [&str; 2] = ["10.2.0.2", "2001:db8:2::2"];
@@ -43,8 +43,8 @@ fn long_frames_pass_and_are_cut_or_told_of() {
     set_mtu(&net, &FAR, 9000);
     net.route("auto", STATEFUL);
     for to in TO {
-        let said = ping(&net, &format!("-s 8900 -M do {to}"));
-        assert!(said.contains(" 2 received"), "{said}");
+        let output = ping(&net, &format!("-s 8900 -M do {to}"));
+        assert!(output.contains(" 2 received"), "{output}");
         assert_eq!(
             tcp(&net, &format!("[{to}]:5000").replace("[10.2.0.2]", "10.2.0.2"), 3_000_000),
             3_000_000
@@ -54,22 +54,22 @@ fn long_frames_pass_and_are_cut_or_told_of() {
             20_000
         );
     }
-    // The router itself answers them as well.
+    // The router itself also answers them.
     for to in ["10.1.0.1", "2001:db8:1::1"] {
-        let said = ping(&net, &format!("-s 8900 -M do {to}"));
-        assert!(said.contains(" 2 received"), "{said}");
+        let output = ping(&net, &format!("-s 8900 -M do {to}"));
+        assert!(output.contains(" 2 received"), "{output}");
     }
-    let (stats, said) = net.end();
+    let (stats, output) = net.end();
     for reason in ["firewall_stray", "firewall_unreadable", "firewall_fragment"] {
         assert_eq!(stats.count(reason), 0, "{stats:?}");
     }
     assert!(
-        said.contains("r0: AF_PACKET in place of AF_XDP (AF_XDP has packets of up to"),
-        "{said}"
+        output.contains("r0: AF_PACKET in place of AF_XDP (AF_XDP has packets of up to"),
+        "{output}"
     );
     assert!(stats.missed.iter().all(|(_, frames)| *frames == 0), "{stats:?}");
 
-    // One link is an ordinary one now.
+    // One link now has the usual MTU.
     set_mtu(&net, &FAR, 1500);
     for path in ["fast", "full"] {
         net.route("auto", &format!("path = \"{path}\"\n"));
@@ -77,30 +77,31 @@ fn long_frames_pass_and_are_cut_or_told_of() {
             must(&net, host, "ip route flush cache");
             must(&net, host, "ip -6 route flush cache");
         }
-        let said = ping(&net, "-s 8000 -M do 2001:db8:2::2");
-        assert!(said.contains("mtu=1500") || said.contains("mtu: 1500"), "{path}: {said}");
-        // Once told, the sender cuts by itself; of IPv4 the router cuts what may be cut.
+        let output = ping(&net, "-s 8000 -M do 2001:db8:2::2");
+        assert!(output.contains("mtu=1500") || output.contains("mtu: 1500"), "{path}: {output}");
+        // After a notification the sender fragments by itself; the router fragments IPv4 packets
+        // that allow it.
         for to in ["-M dont 10.2.0.2", "-M want 2001:db8:2::2"] {
-            let said = ping(&net, &format!("-s 8000 {to}"));
-            assert!(said.contains(" 2 received"), "{path}: {said}");
+            let output = ping(&net, &format!("-s 8000 {to}"));
+            assert!(output.contains(" 2 received"), "{path}: {output}");
         }
-        let said = ping(&net, "-s 8000 -M do 10.2.0.2");
-        assert!(said.contains("mtu = 1500") || said.contains("mtu=1500"), "{path}: {said}");
+        let output = ping(&net, "-s 8000 -M do 10.2.0.2");
+        assert!(output.contains("mtu = 1500") || output.contains("mtu=1500"), "{path}: {output}");
         let (stats, _) = net.end();
         assert!(stats.count("fragments_sent") >= 10, "{path}: {stats:?}");
-        let told = stats.count("slow_too_big") + stats.count("waited_told");
-        assert!(told >= 2, "{path}: {stats:?}");
+        let notified = stats.count("slow_too_big") + stats.count("waited_told");
+        assert!(notified >= 2, "{path}: {stats:?}");
     }
 }
 
 /// Both hosts have VLANs of their kernels on their links.
 #[test]
-fn vlans_have_links_of_their_own() {
+fn vlans_are_separate_links() {
     let Some(mut net) = Net::new(&["ping"]) else { return };
     for (host, device) in [("a", "a0"), ("b", "b0")] {
         cut_in_software(&net, host, device);
     }
-    // One kernel leaves tags to the device, as it does over a veth; the other writes them.
+    // One kernel leaves tags to the device, as it does over a veth; the other one writes them.
     must(&net, "b", "ethtool -K b0 txvlan off");
     let mut vlans = Vec::new();
     for (host, vlan) in [("a", 100), ("b", 200), ("a", 999)] {
@@ -109,7 +110,7 @@ fn vlans_have_links_of_their_own() {
         must(&net, host, &format!("ip addr add 10.{network}.0.2/24 dev v{vlan}"));
         must(&net, host, &format!("ip addr add 2001:db8:{vlan}::2/64 dev v{vlan} nodad"));
     }
-    // To the other's VLAN from the own one, and from it to the other's plain link.
+    // From one host's VLAN to the other host's VLAN, and from there to the plain link.
     for (host, own, other) in [("a", 100, "200"), ("b", 200, "100")] {
         must(&net, host, &format!("ip route add 10.{other}.0.0/24 via 10.{own}.0.1"));
         let route = format!("ip route add 2001:db8:{other}::/64 via 2001:db8:{own}::1");
@@ -126,23 +127,23 @@ fn vlans_have_links_of_their_own() {
     };
     net.route("auto", &[STATEFUL, &vlan(100, "r0"), &vlan(200, "r1")].concat());
     for to in ["10.200.0.2", "2001:db8:200::2", "10.2.0.2", "2001:db8:2::2", "10.100.0.1"] {
-        let said = ping(&net, to);
-        assert!(said.contains(" 2 received"), "{said}");
-        // As long as the link carries, with a tag.
+        let output = ping(&net, to);
+        assert!(output.contains(" 2 received"), "{output}");
+        // The maximum size of the link, with a tag.
         let header = if to.contains(':') { 48 } else { 28 };
-        let said = ping(&net, &format!("-s {} -M do {to}", 1500 - header));
-        assert!(said.contains(" 2 received"), "{said}");
+        let output = ping(&net, &format!("-s {} -M do {to}", 1500 - header));
+        assert!(output.contains(" 2 received"), "{output}");
     }
     for to in ["10.200.0.2:5000", "[2001:db8:200::2]:5000"] {
         assert_eq!(tcp(&net, to, 1_000_000), 1_000_000);
     }
     assert!(!ping(&net, "-c 1 -W 1 10.249.0.1").contains(" 1 received"));
-    let (stats, said) = net.end();
+    let (stats, output) = net.end();
     assert!(stats.count("vlan_unknown") > 0, "{stats:?}");
     for reason in ["firewall_stray", "ipv4_source", "ether_type"] {
         assert_eq!(stats.count(reason), 0, "{stats:?}");
     }
-    // Each VLAN has counters of its own.
+    // Each VLAN has its own counters.
     let count = |name: &str| {
         let of = stats.interfaces.iter().find(|of| of.name == name).expect("its counters");
         (of.received, of.sent)
@@ -153,40 +154,42 @@ fn vlans_have_links_of_their_own() {
     }
     let total: u64 = stats.interfaces.iter().map(|of| of.received).sum();
     assert_eq!(total, stats.received, "{stats:?}");
-    assert!(said.contains("r0: AF_PACKET in place of AF_XDP (VLANs are on it"), "{said}");
+    assert!(output.contains("r0: AF_PACKET in place of AF_XDP (VLANs are on it"), "{output}");
 }
 
-/// What `until` wants is so within some seconds, or what is said is shown.
+/// Waits some seconds until the output fulfils `until`; fails with the output.
 fn wait(net: &Net, host: &str, command: &str, until: impl Fn(&str) -> bool) -> Duration {
     let words: Vec<&str> = command.split_whitespace().collect();
     let begin = Instant::now();
     loop {
-        let (_, said) = net.run(host, &words);
-        if until(&said) {
+        let (_, output) = net.run(host, &words);
+        if until(&output) {
             return begin.elapsed();
         }
-        assert!(begin.elapsed() < Duration::from_secs(15), "{command}: {said}");
+        assert!(begin.elapsed() < Duration::from_secs(15), "{command}: {output}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
 
-/// A kernel that knows nothing but what is advertised.
+/// A kernel whose only configuration is advertised.
 #[test]
-fn a_host_gets_address_route_and_mtu_by_advertisements_alone() {
+fn host_is_configured_by_advertisements_alone() {
     let Some(mut net) = Net::new(&["ping"]) else { return };
     let forget = "ip -6 addr flush dev a0 scope global; ip -6 route del default; \
                   sysctl -qw net.ipv6.conf.a0.accept_ra=1 net.ipv6.conf.a0.autoconf=1 \
                   net.ipv6.conf.a0.forwarding=0";
-    let (well, said) = net.run("a", &["sh", "-c", forget]);
-    assert!(well, "{said}");
-    let told = "mtu = 1400\nadvertise = { interval = 600, valid = 5000, preferred = 3000 }";
-    net.route_with("auto", "", told);
+    let (well, output) = net.run("a", &["sh", "-c", forget]);
+    assert!(well, "{output}");
+    let settings = "mtu = 1400\nadvertise = { interval = 600, valid = 5000, preferred = 3000 }";
+    net.route_with("auto", "", settings);
     // The kernel solicits when its link comes up.
     must(&net, "a", "ip link set a0 down");
     must(&net, "a", "ip link set a0 up");
     must(&net, "a", "ip route replace default via 10.1.0.1");
-    wait(&net, "a", "ip -6 addr show dev a0 scope global", |said| {
-        said.contains("2001:db8:1:0:") && said.contains("dynamic") && !said.contains("tentative")
+    wait(&net, "a", "ip -6 addr show dev a0 scope global", |output| {
+        output.contains("2001:db8:1:0:")
+            && output.contains("dynamic")
+            && !output.contains("tentative")
     });
     let (_, addresses) =
         net.run("a", &["ip", "-6", "addr", "show", "dev", "a0", "scope", "global"]);
@@ -200,9 +203,9 @@ fn a_host_gets_address_route_and_mtu_by_advertisements_alone() {
     assert!(route.contains("via fe80::1 dev a0 proto ra"), "{route}");
     let (_, mtu) = net.run("a", &["cat", "/proc/sys/net/ipv6/conf/a0/mtu"]);
     assert_eq!(mtu.trim(), "1400");
-    let said = ping(&net, "2001:db8:2::2");
-    assert!(said.contains(" 2 received"), "{said}");
-    // Who solicits again and again gets no more than one in three seconds.
+    let output = ping(&net, "2001:db8:2::2");
+    assert!(output.contains(" 2 received"), "{output}");
+    // Repeated solicitations get no more than one advertisement in three seconds.
     for _ in 0..5 {
         must(&net, "a", "ip link set a0 down");
         must(&net, "a", "ip link set a0 up");
@@ -211,50 +214,54 @@ fn a_host_gets_address_route_and_mtu_by_advertisements_alone() {
     let (stats, _) = net.end();
     let (solicited, sent) = (stats.count("solicited"), stats.count("advertisements_sent"));
     assert!(solicited >= 1 && (3..=8).contains(&sent), "{solicited} {sent} {stats:?}");
-    // A router that ends says so.
-    wait(&net, "a", "ip -6 route show default", |said| !said.contains("fe80::1"));
+    // A router that ends sends a final advertisement.
+    wait(&net, "a", "ip -6 route show default", |output| !output.contains("fe80::1"));
 }
 
 /// The link between the router and a host is deleted and made again, and goes down and up.
 #[test]
-fn links_that_go_are_done_without_and_taken_again_when_they_come_back() {
+fn lost_links_are_used_again_after_their_return() {
     for (port, setup) in [("auto", ""), ("packet", "workers = 2\n")] {
         let Some(mut net) = Net::new(&["ping"]) else { return };
         net.route(port, setup);
-        let both = |net: &Net| {
+        let ping_both = |net: &Net| {
             for to in ["10.2.0.2", "2001:db8:2::2"] {
-                let said = ping(net, to);
-                assert!(said.contains(" 2 received") && !said.contains("DUP"), "{port}: {said}");
+                let output = ping(net, to);
+                assert!(
+                    output.contains(" 2 received") && !output.contains("DUP"),
+                    "{port}: {output}"
+                );
             }
         };
-        both(&net);
+        ping_both(&net);
         must(&net, "r", "ip link set r1 down");
         assert!(ping(&net, "10.1.0.1").contains(" 2 received"), "{port}");
         must(&net, "r", "ip link set r1 up");
-        wait(&net, "a", "ping -n -c 1 -W 1 10.2.0.2", |said| said.contains(" 1 received"));
-        both(&net);
+        wait(&net, "a", "ping -n -c 1 -W 1 10.2.0.2", |output| output.contains(" 1 received"));
+        ping_both(&net);
         for round in 0..2 {
             must(&net, "b", "ip link del b0");
-            // While packets go there.
-            let said = ping(&net, "10.2.0.2");
-            assert!(said.contains(" 0 received"), "{port}: {said}");
+            // While packets are sent there.
+            let output = ping(&net, "10.2.0.2");
+            assert!(output.contains(" 0 received"), "{port}: {output}");
             assert!(ping(&net, "10.1.0.1").contains(" 2 received"), "{port}");
             let script = second_link(&net);
-            let (well, said) = net.run("b", &["sh", "-ec", &script]);
-            assert!(well, "{said}");
-            let took =
-                wait(&net, "a", "ping -n -c 1 -W 1 10.2.0.2", |said| said.contains(" 1 received"));
-            eprintln!("{port}: round {round}: packets pass {took:?} after the link was made");
-            both(&net);
+            let (well, output) = net.run("b", &["sh", "-ec", &script]);
+            assert!(well, "{output}");
+            let outage = wait(&net, "a", "ping -n -c 1 -W 1 10.2.0.2", |output| {
+                output.contains(" 1 received")
+            });
+            eprintln!("{port}: round {round}: packets pass {outage:?} after the link was made");
+            ping_both(&net);
         }
-        let (stats, said) = net.end();
-        assert_eq!(said.matches("interface r1 is gone").count(), 2, "{port}: {said}");
-        assert_eq!(said.matches("interface r1 is there again").count(), 2, "{port}: {said}");
+        let (stats, output) = net.end();
+        assert_eq!(output.matches("interface r1 is gone").count(), 2, "{port}: {output}");
+        assert_eq!(output.matches("interface r1 is there again").count(), 2, "{port}: {output}");
         assert!(!stats.facts.iter().any(|(name, _)| name == "gone"), "{port}: {stats:?}");
     }
 }
 
-/// The link of `b` as sh makes it, to run there; its MACs are others.
+/// A shell script that makes the link of `b` within its namespace; the MACs differ.
 fn second_link(net: &Net) -> String {
     let router = net.space("r");
     format!(

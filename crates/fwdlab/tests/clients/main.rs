@@ -13,7 +13,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
-/// Nothing passes but connections.
+/// Only connections pass.
 const STATEFUL: &str = r#"
 firewall = """
 pass in proto tcp all flags S/SA keep state
@@ -53,12 +53,12 @@ fn tcp(net: &Net, to: &str, bytes: usize) -> usize {
         stream.read_exact(&mut count).expect("an answer");
         u64::from_be_bytes(count) as usize
     });
-    let told = client.join().expect("a client");
-    assert_eq!(server.join().expect("a server"), told);
-    told
+    let count = client.join().expect("a client");
+    assert_eq!(server.join().expect("a server"), count);
+    count
 }
 
-/// A datagram and its echo, both in fragments.
+/// Sends a datagram and its echo, both in fragments; returns the size of the echo.
 fn udp(net: &Net, to: &str, bytes: usize) -> usize {
     let server = net.on("b", move || {
         let socket = UdpSocket::bind("[::]:5001").expect("a free port");
@@ -70,8 +70,8 @@ fn udp(net: &Net, to: &str, bytes: usize) -> usize {
     });
     let to: SocketAddr = to.parse().expect("an address");
     let client = net.on("a", move || {
-        let own = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
-        let socket = UdpSocket::bind(own).expect("a socket");
+        let local = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+        let socket = UdpSocket::bind(local).expect("a socket");
         socket.set_read_timeout(Some(Duration::from_secs(2))).expect("an option");
         std::thread::sleep(Duration::from_millis(100));
         socket.send_to(&vec![3; bytes], to).expect("it is sent");
@@ -83,41 +83,45 @@ fn udp(net: &Net, to: &str, bytes: usize) -> usize {
 }
 
 #[test]
-fn hosts_reach_each_other_through_the_firewall() {
+fn hosts_communicate_through_the_firewall() {
     for port in ["auto", "packet"] {
         let Some(mut net) = Net::new(&["ping", "traceroute"]) else { return };
         if port == "packet" {
-            // What a stack cuts in hardware comes whole over a veth; checksums stay its peer's.
+            // Disable segmentation offload, which would send whole packets over a veth; checksums
+            // are left to the peer.
             for (host, device) in [("a", "a0"), ("b", "b0")] {
                 let off = ["ethtool", "-K", device, "tso", "off", "gso", "off"];
                 assert!(net.run(host, &off).0);
             }
         }
         net.route(port, STATEFUL);
-        // The first one waits until the host is known: none is lost.
+        // The first packet waits until the host is resolved: none is lost.
         for to in ["10.2.0.2", "2001:db8:2::2"] {
-            let (_, said) = net.run("a", &["ping", "-n", "-c", "3", "-i", "0.2", "-W", "3", to]);
-            assert!(said.contains(" 3 received"), "{port}: {said}");
+            let (_, output) = net.run("a", &["ping", "-n", "-c", "3", "-i", "0.2", "-W", "3", to]);
+            assert!(output.contains(" 3 received"), "{port}: {output}");
         }
-        let (_, said) = net.run("a", &["traceroute", "-n", "-q", "1", "-w", "2", "10.2.0.2"]);
-        assert!(said.contains("1  10.1.0.1") && said.contains("2  10.2.0.2"), "{port}: {said}");
+        let (_, output) = net.run("a", &["traceroute", "-n", "-q", "1", "-w", "2", "10.2.0.2"]);
+        assert!(
+            output.contains("1  10.1.0.1") && output.contains("2  10.2.0.2"),
+            "{port}: {output}"
+        );
         for to in ["10.2.0.2", "[2001:db8:2::2]"] {
             assert_eq!(tcp(&net, &format!("{to}:5000"), 3_000_000), 3_000_000, "{port}");
             assert_eq!(udp(&net, &format!("{to}:5001"), 3000), 3000, "{port}");
         }
-        let (stats, said) = net.end();
+        let (stats, output) = net.end();
         for reason in ["firewall_stray", "firewall_unreadable", "firewall_fragment"] {
             assert_eq!(stats.count(reason), 0, "{port}: {stats:?}");
         }
         // Stacks leave checksums to the veth, which has no hardware.
         let completed = stats.facts.iter().find(|(name, _)| name == "checksums completed at r0");
         assert!(completed.is_some(), "{port}: {stats:?}");
-        assert!(!said.contains("the kernel forwards"), "{said}");
+        assert!(!output.contains("the kernel forwards"), "{output}");
     }
 }
 
 #[test]
-fn hosts_that_change_or_are_not_there_are_noticed() {
+fn changed_and_missing_hosts_are_detected() {
     let Some(mut net) = Net::new(&["ping", "arping"]) else { return };
     net.route("auto", "");
     let ping = |net: &Net, to: &str| net.run("a", &["ping", "-n", "-c", "1", "-W", "2", to]);
@@ -128,36 +132,36 @@ fn hosts_that_change_or_are_not_there_are_noticed() {
     assert!(net.run("b", &["ip", "link", "set", "b0", "address", "02:00:00:00:07:07"]).0);
     assert!(net.run("b", &["arping", "-U", "-c", "1", "-I", "b0", "10.2.0.2"]).0);
     for to in ["10.2.0.2", "2001:db8:2::2"] {
-        let (well, said) = ping(&net, to);
-        assert!(well, "{said}");
+        let (well, output) = ping(&net, to);
+        assert!(well, "{output}");
     }
-    for (to, told) in [
+    for (to, expected) in [
         ("10.2.0.99", "Destination Host Unreachable"),
         ("2001:db8:2::99", "Destination unreachable: Address unreachable"),
     ] {
-        let (_, said) = net.run("a", &["ping", "-n", "-c", "1", "-W", "8", to]);
-        assert!(said.contains(told), "{said}");
+        let (_, output) = net.run("a", &["ping", "-n", "-c", "1", "-W", "8", to]);
+        assert!(output.contains(expected), "{output}");
     }
 }
 
-/// Echoes that one side asks for in plenty take no answer from the other.
+/// A flood of echo requests by one side does not suppress answers to the other.
 #[test]
-fn a_flood_of_pings_does_not_silence_arp() {
+fn ping_flood_does_not_suppress_arp() {
     let Some(mut net) = Net::new(&["ping", "arping"]) else { return };
     net.route("auto", "");
     let mut flood = net.start("a", &["ping", "-q", "-f", "-w", "4", "10.1.0.1"]);
     std::thread::sleep(Duration::from_millis(300));
-    let (_, said) = net.run("b", &["arping", "-c", "5", "-w", "10", "-I", "b0", "10.2.0.1"]);
-    assert!(said.contains("Received 5 response"), "{said}");
-    let (_, said) = net.run("b", &["ping", "-n", "-c", "3", "-i", "0.2", "10.2.0.1"]);
-    assert!(said.contains(" 3 received"), "{said}");
+    let (_, output) = net.run("b", &["arping", "-c", "5", "-w", "10", "-I", "b0", "10.2.0.1"]);
+    assert!(output.contains("Received 5 response"), "{output}");
+    let (_, output) = net.run("b", &["ping", "-n", "-c", "3", "-i", "0.2", "10.2.0.1"]);
+    assert!(output.contains(" 3 received"), "{output}");
     let _ = flood.kill();
     let _ = flood.wait();
 }
 
-/// A table of 1000 states under 17,500 openings a second.
+/// A table of 1000 states under 17,500 openings per second.
 #[test]
-fn a_flood_of_openings_stops_no_new_connection() {
+fn flood_of_openings_does_not_block_new_connections() {
     let Some(mut net) = Net::new(&["hping3"]) else { return };
     net.route("auto", &format!("state_limit = 1000\n{STATEFUL}"));
     assert_eq!(tcp(&net, "10.2.0.2:5000", 1000), 1000);

@@ -1,5 +1,5 @@
-//! Two hosts with a router between them, each in a network namespace of its own: the hosts
-//! have the kernel's stack, the router is `fwdlab route`.
+//! Two hosts with a router between them, each in its own network namespace: the hosts use the
+//! kernel's stack, the router is `fwdlab route`.
 //!
 //! ```text
 //! a: a0 10.1.0.2/24, 2001:db8:1::2/64 --- r0 [router] r1 --- b0 10.2.0.2/24, 2001:db8:2::2/64 :b
@@ -11,7 +11,7 @@ use std::ops::{Deref, DerefMut};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What stands in any set-up.
+/// Interfaces of any set-up.
 const INTERFACES: &str = r#"
 [[interface]]
 name = "r0"
@@ -24,7 +24,7 @@ port = "$PORT"
 addresses = ["10.2.0.1/24", "2001:db8:2::1/64", "fe80::1/64"]
 "#;
 
-/// The hosts `a` and `b`, and the router's.
+/// The hosts `a` and `b`, and the router's host.
 pub(crate) struct Net(Spaces);
 
 impl Deref for Net {
@@ -42,7 +42,7 @@ impl DerefMut for Net {
 }
 
 impl Net {
-    /// None, said aloud, where there can't be any.
+    /// Returns `None`, with a recorded skip, if a requirement is missing.
     pub(crate) fn new(needed: &[&str]) -> Option<Net> {
         let mut programs = needed.iter().chain(&["ip", "ethtool"]);
         let is_here = |program: &&str| Command::new(program).arg("-V").output().is_ok();
@@ -55,7 +55,7 @@ impl Net {
         self.route_with(port, setup, "");
     }
 
-    /// Likewise, with more keys of its interface near `a`.
+    /// As [`Net::route`], with more keys for the interface near `a`.
     pub(crate) fn route_with(&mut self, port: &str, setup: &str, near: &str) {
         let interfaces = INTERFACES.replace("$PORT", port).replace("$NEAR", near);
         self.0.route(&format!("{setup}\n{interfaces}"));
@@ -65,13 +65,13 @@ impl Net {
         }
     }
 
-    /// Runs a program on a host in the background, unheard.
+    /// Runs a program on a host in the background and discards its output.
     pub(crate) fn start(&self, host: &str, program: &[&str]) -> Child {
         let mut command = self.command(host, program);
         command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("ip starts")
     }
 
-    /// Does something in a host's namespace, on a thread of its own.
+    /// Runs `work` in a host's namespace, on a separate thread.
     pub(crate) fn on<T: Send + 'static>(
         &self,
         host: &str,
@@ -85,7 +85,7 @@ impl Net {
     }
 }
 
-/// Their links, as sh makes them.
+/// A shell script that makes their links.
 fn links(spaces: &Spaces) -> String {
     let mut script = String::new();
     for (host, number) in [("a", 1), ("b", 2)] {

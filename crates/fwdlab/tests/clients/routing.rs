@@ -1,4 +1,4 @@
-//! `fwdlab route` in a network: its host speaks OSPF and BGP, and it follows.
+//! `fwdlab route` in a network: its host speaks OSPF and BGP, and the router follows it.
 
 use super::frr::{Frr, ospf};
 use std::fs;
@@ -13,7 +13,7 @@ fn begin(frr: &mut Frr, host: &str, daemons: &[(&'static str, String)]) {
     frr.start(host, &daemons);
 }
 
-/// All three speak OSPF, and both ends know the other's network.
+/// All three speak OSPF, and both ends know the other end's network.
 fn meet(frr: &mut Frr) {
     begin(frr, "h", &ospf("10.0.0.1", &[("r0", 10), ("r1", 10), ("r2", 50)]));
     begin(frr, "a", &ospf("10.0.0.2", &[("a0", 10)]));
@@ -31,11 +31,11 @@ fn meet(frr: &mut Frr) {
     });
 }
 
-/// How many of `count` pings, 5 ms after each other, were lost.
-fn lost(said: &str) -> u32 {
+/// Number of lost pings in a summary.
+fn lost(output: &str) -> u32 {
     let numbers = |word: &str| {
         let before =
-            said.split(word).next().and_then(|text| text.split([' ', ',', '\n']).next_back());
+            output.split(word).next().and_then(|text| text.split([' ', ',', '\n']).next_back());
         before.and_then(|text| text.parse::<u32>().ok())
     };
     let (sent, received) = (numbers(" packets transmitted"), numbers(" received"));
@@ -43,7 +43,7 @@ fn lost(said: &str) -> u32 {
 }
 
 #[test]
-fn a_network_learns_its_routes_through_the_router_and_survives_a_link() {
+fn network_learns_routes_through_the_router_and_survives_a_link_failure() {
     for port in ["auto", "packet"] {
         let Some(mut frr) = Frr::new() else { return };
         let setup = frr.setup("", port);
@@ -51,10 +51,10 @@ fn a_network_learns_its_routes_through_the_router_and_survives_a_link() {
         meet(&mut frr);
         for (from, to) in [("10.100.0.1", "10.101.0.1"), ("2001:db8:100::1", "2001:db8:101::1")] {
             let ping = ["ping", "-n", "-c", "5", "-i", "0.2", "-W", "3", "-I", from, to];
-            let (_, said) = frr.run("a", &ping);
-            assert!(said.contains(" 5 received"), "{port}: {said}");
+            let (_, output) = frr.run("a", &ping);
+            assert!(output.contains(" 5 received"), "{port}: {output}");
         }
-        // The better link fails: what is lost is what was under way until the routes changed.
+        // The better link fails: packets on their way are lost until the routes have changed.
         let ping = [
             "ping",
             "-q",
@@ -72,31 +72,31 @@ fn a_network_learns_its_routes_through_the_router_and_survives_a_link() {
         let mut stream = frr.begin("a", &ping);
         std::thread::sleep(Duration::from_millis(500));
         assert!(frr.ip("b", &["link", "set", "b0", "down"]).status.success());
-        let mut said = String::new();
-        stream.stdout.take().expect("a pipe").read_to_string(&mut said).expect("text");
+        let mut output = String::new();
+        stream.stdout.take().expect("a pipe").read_to_string(&mut output).expect("text");
         stream.wait().expect("it ends");
-        let lost = lost(&said);
+        let lost = lost(&output);
         eprintln!("{port}: a link failed: {lost} of 800 packets lost, one every 5 ms");
         // Half of the dead interval would be 300.
-        assert!(lost < 300, "{port}: {said}");
-        let (stats, said) = frr.end();
+        assert!(lost < 300, "{port}: {output}");
+        let (stats, output) = frr.end();
         for reason in ["to_host", "from_host", "forwarded"] {
             assert!(stats.count(reason) > 0, "{port}: {reason}: {stats:?}");
         }
         assert_eq!(stats.count("host_limited"), 0, "{port}: {stats:?}");
-        assert!(!stats.facts.iter().any(|(name, _)| name == "trouble"), "{stats:?} {said}");
+        assert!(!stats.facts.iter().any(|(name, _)| name == "trouble"), "{stats:?} {output}");
     }
 }
 
-/// The network number `number` of those that are announced.
+/// The announced network with this number.
 fn prefix(number: u32) -> String {
     format!("{}.{}.{}.0/24", 20 + (number >> 16), number >> 8 & 255, number & 255)
 }
 
-/// A table of the size that providers had in 2001, which one end announces by BGP: it is
-/// forwarded by, and goes when that end goes.
+/// A table of the size of a provider's in 2001, announced by one end with BGP. It is used for
+/// forwarding, and disappears with that end.
 #[test]
-fn routes_of_bgp_come_and_go() {
+fn bgp_routes_are_added_and_withdrawn() {
     const ROUTES: u32 = 100_000;
     const LARGE: Duration = Duration::from_secs(90);
     let Some(mut frr) = Frr::new() else { return };
@@ -135,8 +135,8 @@ fn routes_of_bgp_come_and_go() {
     };
     let count = |frr: &Frr| of(frr, "a");
     let all = |frr: &Frr| count(frr) == ROUTES as usize;
-    let took = frr.within(LARGE, "the other end has all routes", all);
-    eprintln!("{ROUTES} routes in {took:?}");
+    let elapsed = frr.within(LARGE, "the other end has all routes", all);
+    eprintln!("{ROUTES} routes in {elapsed:?}");
     let last = prefix(ROUTES - 1).replace(".0/24", ".7");
     // An address within, which answers.
     assert!(frr.ip("b", &["address", "add", &format!("{last}/32"), "dev", "lo"]).status.success());
@@ -146,9 +146,9 @@ fn routes_of_bgp_come_and_go() {
     frr.until("packets go there", ping);
     assert!(frr.ip("b", &["link", "set", "b0", "down"]).status.success());
     let none = |frr: &Frr| count(frr) == 0 && of(frr, "h") == 0;
-    let took = frr.within(LARGE, "the routes are gone", none);
-    eprintln!("gone in {took:?}");
-    // The kernel's own are followed within a tenth of a second, those lost in silence too.
+    let elapsed = frr.within(LARGE, "the routes are gone", none);
+    eprintln!("gone in {elapsed:?}");
+    // The router follows the kernel's routes within a tenth of a second, including silent removals.
     std::thread::sleep(Duration::from_millis(500));
     let (stats, _) = frr.end();
     let fact = stats.facts.iter().find(|(name, _)| name == "routes of the kernel");
@@ -157,9 +157,9 @@ fn routes_of_bgp_come_and_go() {
     assert_eq!(stats.count("host_limited"), 0, "{stats:?}");
 }
 
-/// Ten reloads under a stream, one of them of a file with a fault: no packet is lost.
+/// Ten reloads under a stream, one of them with an invalid file: no packet is lost.
 #[test]
-fn no_packet_is_lost_by_reading_the_file_again() {
+fn reload_loses_no_packet() {
     let Some(mut frr) = Frr::without_daemons() else { return };
     let firewall = |port: u32| {
         format!(
@@ -190,29 +190,29 @@ fn no_packet_is_lost_by_reading_the_file_again() {
     assert!(stream.try_wait().expect("a child").is_none(), "the stream ended by itself");
     let interrupted = Command::new("kill").args(["-INT", &stream.id().to_string()]).status();
     assert!(interrupted.expect("kill").success());
-    let mut said = String::new();
-    stream.stdout.take().expect("a pipe").read_to_string(&mut said).expect("text");
+    let mut output = String::new();
+    stream.stdout.take().expect("a pipe").read_to_string(&mut output).expect("text");
     stream.wait().expect("it ends");
-    // One may be on its way when the stream is interrupted.
-    assert!(lost(&said) <= 1, "{said}");
-    let (stats, said) = frr.end();
+    // One packet may be on its way when the stream is interrupted.
+    assert!(lost(&output) <= 1, "{output}");
+    let (stats, output) = frr.end();
     let fact = stats.facts.iter().find(|(name, _)| name == "reloads");
-    assert_eq!(fact.map(|(_, count)| count.as_str()), Some("9"), "{said}");
-    assert!(said.contains("goes on as before: routes: line 1"), "{said}");
+    assert_eq!(fact.map(|(_, count)| count.as_str()), Some("9"), "{output}");
+    assert!(output.contains("goes on as before: routes: line 1"), "{output}");
 }
 
-/// The kernel says nothing of next hops that a link takes with it and brings back. And a host
-/// without IPv6 is one nevertheless, unless IPv6 addresses were written.
+/// The kernel sends no notification of next hops that disappear and return with a link. A host
+/// without IPv6 is allowed unless the set-up contains IPv6 addresses.
 #[test]
-fn next_hops_go_and_come_back_with_their_link_where_there_is_no_inet6() {
+fn next_hops_follow_their_link_without_inet6() {
     let Some(mut frr) = Frr::without_daemons() else { return };
     assert!(frr.run("h", &["sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1"]).0);
-    let both = frr.setup("", "auto");
-    let file = frr.write(&both);
+    let setup = frr.setup("", "auto");
+    let file = frr.write(&setup);
     let program = [env!("CARGO_BIN_EXE_fwdlab"), "route", &file.to_string_lossy()];
-    let (well, said) = frr.run("r", &program);
-    assert!(!well && said.contains("next step: sysctl -w net.ipv6.conf.default"), "{said}");
-    let lines = both.lines().map(|line| match line.split_once(", \"2001:") {
+    let (well, output) = frr.run("r", &program);
+    assert!(!well && output.contains("next step: sysctl -w net.ipv6.conf.default"), "{output}");
+    let lines = setup.lines().map(|line| match line.split_once(", \"2001:") {
         Some((inet, _)) => format!("{inet}]\n"),
         None => format!("{line}\n"),
     });
@@ -223,30 +223,30 @@ fn next_hops_go_and_come_back_with_their_link_where_there_is_no_inet6() {
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     frr.until("the host's devices stand", |frr| {
-        let said = frr.ip("h", &["link", "show", "dev", "r2"]).stdout;
-        String::from_utf8_lossy(&said).contains("LOWER_UP")
+        let output = frr.ip("h", &["link", "show", "dev", "r2"]).stdout;
+        String::from_utf8_lossy(&output).contains("LOWER_UP")
     });
     ip(&frr, "h", "route add 10.200.0.0/24 nexthop via 10.1.0.2 nexthop via 10.2.0.2");
     ip(&frr, "b", "route add 10.200.0.0/24 via 10.3.0.1");
     ip(&frr, "a", "route add 10.3.0.0/24 via 10.1.0.1");
     ip(&frr, "a", "address add 10.200.0.0/24 dev lo");
-    // Only one of the two hops has the hosts: what goes to the other one isn't answered.
-    let ask = "for n in $(seq 1 24); do ping -n -c 1 -W 1 10.200.0.$n & done; wait";
-    let answered = |frr: &Frr| frr.run("b", &["sh", "-c", ask]).1.matches(" 1 received").count();
+    // Only one of the two next hops has the hosts: requests through the other one are not answered.
+    let script = "for n in $(seq 1 24); do ping -n -c 1 -W 1 10.200.0.$n & done; wait";
+    let answered = |frr: &Frr| frr.run("b", &["sh", "-c", script]).1.matches(" 1 received").count();
     let some = |count: usize| (4..=20).contains(&count);
     frr.until("flows are spread over both", |frr| some(answered(frr)));
     ip(&frr, "b", "link set b0 down");
     frr.until("all take the one that is left", |frr| answered(frr) == 24);
     ip(&frr, "b", "link set b0 up");
     frr.until("both are there again", |frr| some(answered(frr)));
-    let (stats, said) = frr.end();
-    assert!(said.contains("interface r1: giving r1 the address fe80:"), "{said}");
+    let (stats, output) = frr.end();
+    assert!(output.contains("interface r1: giving r1 the address fe80:"), "{output}");
     assert!(!stats.facts.iter().any(|(name, _)| name == "trouble"), "{stats:?}");
 }
 
-/// Also the one that reads orders, which is there before the others.
+/// Includes the thread that reads commands, which exists before the others.
 #[test]
-fn no_thread_of_a_controlled_router_keeps_capabilities() {
+fn threads_of_a_controlled_router_drop_capabilities() {
     let Some(frr) = Frr::without_daemons() else { return };
     let mut command = frr.command("r", &[env!("CARGO_BIN_EXE_fwdlab"), "route", "--control"]);
     let mut router =
@@ -263,7 +263,7 @@ fn no_thread_of_a_controlled_router_keeps_capabilities() {
         .collect();
     drop(orders);
     router.wait().expect("it ends");
-    // The first thread, the one that reads orders, and a worker.
+    // The first thread, the thread that reads commands, and a worker.
     assert!(statuses.len() >= 3, "{statuses:?}");
     for status in statuses {
         assert!(status.contains("CapEff:\t0000000000000000"), "{status}");

@@ -1,4 +1,4 @@
-//! Network namespaces of hosts and of the router between them: what every test here stands on.
+//! Network namespaces of hosts and of the router between them, which every test here uses.
 
 use fwdlab_model::router::RouterStats;
 use fwdlab_netio::process::interrupt;
@@ -10,22 +10,22 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-/// Begins the names of all namespaces of these tests; then comes the process.
+/// Prefix of the names of all namespaces of these tests, followed by the process ID.
 const PREFIX: &str = "fwclients-";
 
-/// The hosts, of which `r` is the router's; it runs once it was started. All of it goes with
-/// this, and what a killed test left goes before the next one begins.
+/// The hosts; `r` is the router's, which runs after [`Spaces::route`]. Dropping it removes
+/// everything. Remains of a killed test are removed before the next one begins.
 pub(crate) struct Spaces {
     name: String,
     hosts: &'static [&'static str],
     directory: tempfile::TempDir,
     router: Option<Child>,
-    /// What the router says.
+    /// Output of the router so far.
     said: Arc<Mutex<String>>,
     listener: Option<JoinHandle<()>>,
 }
 
-/// True if `what` is there; where not, that is said aloud, and fails in CI.
+/// Returns `is_there`; if false, records a skip that names `what`, and fails in CI.
 pub(crate) fn is_there(is_there: bool, what: &str) -> bool {
     if !is_there {
         fwdlab_testdata::skip(&format!("{what} is missing"));
@@ -34,8 +34,8 @@ pub(crate) fn is_there(is_there: bool, what: &str) -> bool {
 }
 
 impl Spaces {
-    /// Makes the hosts' namespaces, and lets a script of sh make what is in them. None where
-    /// that can't be.
+    /// Creates the hosts' namespaces, and runs a shell script that fills them. `None` if that is
+    /// impossible.
     pub(crate) fn stand(
         hosts: &'static [&'static str],
         links: impl Fn(&Spaces) -> String,
@@ -51,8 +51,8 @@ impl Spaces {
         let made = all.map(|space| format!("ip netns add {space}\nip -n {space} link set lo up\n"));
         let script = format!("set -e\n{}{}", made.collect::<String>(), links(&spaces));
         let status = Command::new("sh").args(["-c", &script]).status();
-        let stands = status.is_ok_and(|status| status.success());
-        is_there(stands, "the right to make network namespaces").then_some(spaces)
+        let is_created = status.is_ok_and(|status| status.success());
+        is_there(is_created, "the right to make network namespaces").then_some(spaces)
     }
 
     /// The namespace of a host.
@@ -60,26 +60,26 @@ impl Spaces {
         format!("{}{host}", self.name)
     }
 
-    /// Where a file of the test is.
+    /// Path of a file of the test.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    /// A program on a host.
+    /// A command on a host.
     pub(crate) fn command(&self, host: &str, program: &[&str]) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.space(host)]).args(program);
         command
     }
 
-    /// Runs a program on a host: whether it ended well, and what it said.
+    /// Runs a program on a host; returns true if it succeeded, and its output.
     pub(crate) fn run(&self, host: &str, program: &[&str]) -> (bool, String) {
         let output = self.command(host, program).output().expect("ip starts");
-        let said = [&output.stdout[..], &output.stderr].concat();
-        (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+        let text = [&output.stdout[..], &output.stderr].concat();
+        (output.status.success(), String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// Writes the router's set-up, and starts it.
+    /// Writes the router's set-up, and starts the router.
     pub(crate) fn route(&mut self, setup: &str) {
         let file = self.write(setup);
         let program = [env!("CARGO_BIN_EXE_fwdlab"), "route", &file.to_string_lossy(), "--json"];
@@ -87,27 +87,27 @@ impl Spaces {
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let mut child = child.expect("the router starts");
         let lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
-        let said = Arc::<Mutex<String>>::default();
-        self.said = Arc::clone(&said);
+        let output = Arc::<Mutex<String>>::default();
+        self.said = Arc::clone(&output);
         self.listener = Some(std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
-                let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
-                said.push_str(&line);
-                said.push('\n');
+                let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
+                output.push_str(&line);
+                output.push('\n');
             }
         }));
         self.router = Some(child);
     }
 
-    /// Writes the router's set-up, which it may read meanwhile.
+    /// Replaces the router's set-up atomically, since it may be read at any time.
     pub(crate) fn write(&self, setup: &str) -> PathBuf {
-        let (file, beside) = (self.file("router.toml"), self.file("router.toml.new"));
-        fs::write(&beside, setup).expect("a file");
-        fs::rename(&beside, &file).expect("a file of ours");
+        let (file, new) = (self.file("router.toml"), self.file("router.toml.new"));
+        fs::write(&new, setup).expect("a file");
+        fs::rename(&new, &file).expect("a file of ours");
         file
     }
 
-    /// What the router has said so far.
+    /// Output of the router so far.
     pub(crate) fn said(&self) -> String {
         self.said.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -117,7 +117,7 @@ impl Spaces {
         self.router.as_ref().expect("it was started").id()
     }
 
-    /// Ends the router; its counters, and what it said.
+    /// Ends the router; returns its counters and its output.
     pub(crate) fn end(&mut self) -> (RouterStats, String) {
         let mut router = self.router.take().expect("it was started");
         interrupt(router.id()).expect("it runs");
@@ -141,7 +141,7 @@ impl Drop for Spaces {
     }
 }
 
-/// Removes namespaces of processes that are gone, with what runs in them.
+/// Removes namespaces of processes that no longer exist, and the processes in them.
 fn clean_up_after_the_dead() {
     let entries = fs::read_dir("/run/netns").into_iter().flatten().flatten();
     for name in entries.map(|entry| entry.file_name().to_string_lossy().into_owned()) {
@@ -152,7 +152,7 @@ fn clean_up_after_the_dead() {
     }
 }
 
-/// Removes a namespace and ends what is in it.
+/// Removes a namespace and ends the processes in it.
 fn remove(space: &str) {
     let inside = Command::new("ip").args(["netns", "pids", space]).stderr(Stdio::null()).output();
     let inside = inside.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());

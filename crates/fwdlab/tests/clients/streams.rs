@@ -1,4 +1,4 @@
-//! Streams of iperf3 through the router, and what tcpdump thinks of every packet of them.
+//! iperf3 streams through the router, and tcpdump's verdict on every packet of them.
 
 use crate::STATEFUL;
 use crate::net::Net;
@@ -9,20 +9,20 @@ use std::time::Duration;
 
 /// Address of the server, by family.
 const SERVERS: [&str; 2] = ["10.2.0.2", "2001:db8:2::2"];
-/// End of a stream after two seconds.
+/// Ends a stream after two seconds.
 const BY_TIME: [&str; 2] = ["-t", "2"];
-/// End of a stream after 20 MiB, however long a busy machine takes.
+/// Ends a stream after 20 MiB, however long a busy machine takes.
 const BY_BYTES: [&str; 2] = ["-n", "20M"];
 
-/// Runs iperf3 from `a` to `b`; its report, as `-J` has it.
+/// Runs iperf3 from `a` to `b`; returns its `-J` report.
 fn iperf3(net: &Net, end: [&str; 2], more: &[&str]) -> Value {
     let mut server = net.start("b", &["iperf3", "-s", "-1"]);
     let client = ["iperf3", "-J", end[0], end[1]];
     // A server that does not listen yet refuses.
     let report = (0..50).find_map(|_| {
         std::thread::sleep(Duration::from_millis(100));
-        let (well, said) = net.run("a", &[&client[..], more].concat());
-        well.then(|| serde_json::from_str::<Value>(&said).expect("JSON"))
+        let (well, output) = net.run("a", &[&client[..], more].concat());
+        well.then(|| serde_json::from_str::<Value>(&output).expect("JSON"))
     });
     let _ = server.kill();
     let _ = server.wait();
@@ -33,7 +33,7 @@ fn number(report: &Value, path: &str) -> f64 {
     report.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("{path}: {report:#}"))
 }
 
-/// What comes in at a device of `b`, told with whether its checksums are right.
+/// Starts tcpdump on a device of `b`, with checksum verification.
 fn dump(net: &Net) -> Child {
     let program = ["tcpdump", "-nn", "-vv", "-l", "-Q", "in", "-i", "b0", "-s", "0"];
     let only = ["tcp port 5201 or udp port 5201"];
@@ -43,16 +43,16 @@ fn dump(net: &Net) -> Child {
 }
 
 #[test]
-fn streams_of_iperf3_pass_whole_in_both_directions() {
+fn iperf3_streams_pass_completely_in_both_directions() {
     let Some(mut net) = Net::new(&["iperf3"]) else { return };
     net.route("auto", STATEFUL);
     for to in SERVERS {
         for direction in [&[][..], &["-R"]] {
             let report = iperf3(&net, BY_BYTES, &[&["-c", to][..], direction].concat());
             let received = number(&report, "/end/sum_received/bytes");
-            // The receiver's count may lack what was on its way when the sender ended.
+            // The receiver's count may miss packets that were on their way when the sender ended.
             assert!(received > 10e6, "{to} {direction:?}: {received} bytes");
-            // As many datagrams as any machine carries; iperf3 itself may be late for some.
+            // A load that any machine carries; iperf3 itself may be late with some datagrams.
             let datagrams = ["-c", to, "-u", "-b", "5M", "-l", "1000"];
             let report = iperf3(&net, BY_TIME, &[&datagrams[..], direction].concat());
             let [packets, lost] = ["packets", "lost_packets"]
@@ -69,37 +69,37 @@ fn streams_of_iperf3_pass_whole_in_both_directions() {
 }
 
 #[test]
-fn tcpdump_finds_no_wrong_checksum_behind_the_router() {
+fn router_output_has_correct_checksums() {
     for port in ["auto", "packet"] {
         let Some(mut net) = Net::new(&["iperf3", "tcpdump"]) else { return };
         if port == "packet" {
-            // What a stack cuts in hardware comes whole over a veth.
+            // Disable segmentation offload, which would send whole packets over a veth.
             for (host, device) in [("a", "a0"), ("b", "b0")] {
                 let off = ["ethtool", "-K", device, "tso", "off", "gso", "off", "gro", "off"];
                 assert!(net.run(host, &off).0);
             }
         }
         net.route(port, STATEFUL);
-        let mut heard = dump(&net);
+        let mut tcpdump = dump(&net);
         std::thread::sleep(Duration::from_millis(500));
         for to in SERVERS {
             iperf3(&net, BY_TIME, &["-c", to, "-b", "2M"]);
             iperf3(&net, BY_TIME, &["-c", to, "-u", "-b", "2M", "-l", "1000"]);
         }
         std::thread::sleep(Duration::from_millis(500));
-        let pid = heard.id().to_string();
+        let pid = tcpdump.id().to_string();
         assert!(net.run("b", &["kill", "-INT", &pid]).0);
-        heard.wait().expect("its end");
-        let said = fs::read_to_string(net.file("dump")).expect("text");
-        let wrong: Vec<&str> = said
+        tcpdump.wait().expect("its end");
+        let output = fs::read_to_string(net.file("dump")).expect("text");
+        let wrong: Vec<&str> = output
             .lines()
             .filter(|line| {
                 ["incorrect", "bad udp cksum", "bad cksum"].iter().any(|w| line.contains(w))
             })
             .collect();
         assert!(wrong.is_empty(), "{port}: {} packets, e.g. {}", wrong.len(), wrong[0]);
-        let right = |how: &str| said.matches(how).count();
+        let right = |how: &str| output.matches(how).count();
         let [tcp, udp] = ["(correct)", "[udp sum ok]"].map(right);
-        assert!(tcp > 100 && udp > 100, "{port}: {tcp} segments, {udp} datagrams: {said:.500}");
+        assert!(tcp > 100 && udp > 100, "{port}: {tcp} segments, {udp} datagrams: {output:.500}");
     }
 }

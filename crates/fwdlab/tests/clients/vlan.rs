@@ -1,5 +1,5 @@
-//! VLANs of hosts: devices of their kernel where it has such; elsewhere a thread that puts tags
-//! into what a plain device sends, and takes them out again.
+//! VLANs of hosts: devices of the kernel if it supports them; otherwise a thread that adds tags to
+//! the frames of a plain device and removes them again.
 
 use super::links::must;
 use super::net::Net;
@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// One of them, which goes with this.
+/// A VLAN, removed when dropped.
 pub(crate) struct Vlan {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Vlan {
-    /// Makes the device `vVLAN` over a host's link; it is up, without addresses.
+    /// Creates the device `vVLAN` on a host's link; it is up, without addresses.
     pub(crate) fn make(net: &Net, host: &'static str, link: &str, vlan: u16) -> Vlan {
         let stop = Arc::<AtomicBool>::default();
         let device = format!("ip link add link {link} name v{vlan} type vlan id {vlan}");
@@ -52,7 +52,7 @@ const TAGGED: u8 = 1;
 fn carry(link: &str, vlan: u16, stop: &AtomicBool) {
     let open = |interface: String, number| {
         let config = PacketConfig { interface, number, fanout: None };
-        // Their checksums are nobody's but this thread's.
+        // No one but this thread completes their checksums.
         PacketPort::open(&config).expect("root").completing(Arc::<AtomicU64>::default())
     };
     let mut plain = open(format!("t{vlan}"), PLAIN);

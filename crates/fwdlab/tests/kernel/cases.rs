@@ -1,4 +1,4 @@
-//! The frames, and what is known to come of them.
+//! The frames, and their expected results.
 
 mod inet;
 mod inet6;
@@ -7,21 +7,21 @@ mod link;
 use crate::packets::udp;
 use fwdlab_packet::Family;
 
-/// A frame that comes in at the near side.
+/// A frame received at the near side.
 pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) frame: Vec<u8>,
     pub(crate) expected: Expected,
 }
 
-/// Kinds of the frames that come out, as [`crate::seen::Seen::kind`] has them.
+/// Kinds of the sent frames, as in [`crate::seen::Seen::kind`].
 #[derive(Clone, Copy)]
 pub(crate) enum Expected {
-    /// The same frames.
+    /// The same frames from both.
     Alike(&'static [&'static str]),
     /// Frames of the same kinds that differ in exactly these fields: see the table.
     But(&'static [&'static str], &'static [&'static str]),
-    /// Others: see the table.
+    /// Different frames: see the table.
     Apart { kernel: &'static [&'static str], router: &'static [&'static str] },
 }
 
@@ -34,16 +34,16 @@ pub(crate) fn all() -> Vec<Case> {
     cases.0
 }
 
-/// Cases so far; the number of each is also its flow.
+/// The cases so far; the number of each is also its flow.
 struct Cases(Vec<Case>);
 
 impl Cases {
-    /// A sound IPv4 packet of a flow of its own.
+    /// A valid IPv4 packet of its own flow.
     fn inet(&self, size: u16) -> Vec<u8> {
         udp(Family::Inet, size, self.0.len() as u32)
     }
 
-    /// A sound IPv6 packet of a flow of its own.
+    /// A valid IPv6 packet of its own flow.
     fn inet6(&self, size: u16) -> Vec<u8> {
         udp(Family::Inet6, size, self.0.len() as u32)
     }

@@ -1,4 +1,4 @@
-//! The kernel as a forwarder: one frame in, and all that comes out.
+//! The kernel as a forwarder: one frame in, all resulting frames out.
 
 use crate::packets::{Mark, mark_of, marks};
 use crate::seen::{Seen, Side};
@@ -10,12 +10,12 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// A frame that is due comes within that time, on whatever machine.
+/// Time limit for an expected frame, on any machine.
 const PATIENCE_NS: u64 = 10_000_000_000;
 
-/// Two namespaces with the kernel's forwarding; dropping it takes them away.
+/// Two namespaces with the kernel's forwarding; dropping it removes them.
 pub(crate) struct Kernel {
-    /// Declared before the namespaces, so that they are closed before these go.
+    /// Declared before the namespaces, so that they are closed before these are removed.
     near: PacketPort,
     far: PacketPort,
     namespaces: Namespaces,
@@ -32,7 +32,7 @@ impl Drop for Namespaces {
 }
 
 impl Kernel {
-    /// Sets the kernel up; none where it can't be.
+    /// Sets the kernel up; `None` if that is impossible.
     pub(crate) fn new() -> Option<Kernel> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -43,7 +43,7 @@ impl Kernel {
         if !sh(&script) {
             return None;
         }
-        // Frames of one CPU stay in order: what was sent first has been forwarded first.
+        // Frames of one CPU stay in order: a frame sent first has been forwarded first.
         let cpus = affinity::allowed_cpus().expect("CPUs");
         affinity::pin_thread(&cpus[..1]).expect("a CPU of its own");
         let ends = NetNs::open(&namespaces.0[0]).expect("a namespace");
@@ -56,7 +56,7 @@ impl Kernel {
         Some(Kernel { near, far, namespaces })
     }
 
-    /// Filters with these rules of nft(8) from now on, in place of others.
+    /// Replaces the filter by these rules of nft(8).
     pub(crate) fn filter(&self, rules: &str) {
         let Namespaces([_, router]) = &self.namespaces;
         let mut command = Command::new("ip");
@@ -68,7 +68,7 @@ impl Kernel {
         assert!(nft.wait().expect("its end").success(), "nft: {rules}");
     }
 
-    /// Sends a frame in at a side, and returns all that comes of it.
+    /// Sends a frame in at a side, and returns all resulting frames.
     pub(crate) fn forward(&mut self, number: u32, side: Side, frame: &[u8]) -> Vec<Seen> {
         let [to_near, to_far] = marks(number);
         self.send(side, &[frame]);
@@ -94,7 +94,7 @@ impl Kernel {
     }
 }
 
-/// Receives until the mark of a number comes.
+/// Receives until the mark with a number arrives.
 fn until_marked(port: &mut PacketPort, side: Side, number: u32, seen: &mut Vec<Seen>) {
     let deadline = clock::monotonic_ns() + PATIENCE_NS;
     let mut batch = Batch::new();
@@ -113,7 +113,7 @@ fn until_marked(port: &mut PacketPort, side: Side, number: u32, seen: &mut Vec<S
     }
 }
 
-/// True of what the kernel tells of its own groups, whenever it likes (MLDv2, RFC 3810).
+/// True for the kernel's reports of its own groups, which it sends at any time (MLDv2, RFC 3810).
 fn is_group_report(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0x33, 0x33, 0, 0, 0, 0x16])
 }

@@ -1,30 +1,30 @@
-//! The same frames through the kernel and through `fwdlab route`, on both of its paths:
-//! what comes out is compared, field by field.
+//! Sends the same frames through the kernel and through `fwdlab route`, on both of its paths, and
+//! compares the results field by field.
 //!
-//! Everything must be equal but for what is said here. These differ in any frame and are
-//! not compared:
+//! Everything must be equal, except for the differences listed here. These occur in any frame and
+//! are not compared:
 //!
 //! | what | kernel | router | why either may |
 //! |---|---|---|---|
-//! | padding up to 60 bytes | a veth needs none | as received, or zeros | it is no part of the packet (RFC 894) |
-//! | identification of the forwarder's own ICMP messages | its own count | 0 in errors, the request's in echoes | RFC 6864 section 4.1: of what must not be cut it means nothing; section 4.3 would have those of echoes differ. Checksums are verified instead |
-//! | "don't fragment" in the forwarder's own IPv4 errors | not set | set | RFC 6864 section 4.1, likewise: 576 bytes are not cut in practice (RFC 791 section 3.1) |
-//! | order of what comes of one frame | redirect, packet | packet, redirect or fragments | none is prescribed |
-//! | reports of its own groups | MLDv2 | none | it is a member of none that is routed (RFC 3810) |
+//! | padding up to 60 bytes | a veth needs none | as received, or zeros | not part of the packet (RFC 894) |
+//! | identification of the forwarder's own ICMP messages | its own count | 0 in errors, the request's in echoes | RFC 6864 section 4.1: it has no meaning in packets that must not be fragmented; section 4.3 would require different ones in echoes. Checksums are verified instead |
+//! | "don't fragment" in the forwarder's own IPv4 errors | not set | set | RFC 6864 section 4.1 again: 576 bytes are not fragmented in practice (RFC 791 section 3.1) |
+//! | order of the results of one frame | redirect, packet | packet, redirect or fragments | none is prescribed |
+//! | reports of its own groups | MLDv2 | none | it is not a member of any routed group (RFC 3810) |
 //!
-//! The others are stated case by case, with exactly the fields or frames that differ:
+//! Other differences are specified case by case, with exactly the fields or frames that differ:
 //!
 //! | case | kernel | router | why either may |
 //! |---|---|---|---|
-//! | type of service of errors | that of the packet, with precedence 6 | CS6 | RFC 1812 section 4.3.2.5, and RFC 2474 section 4.2.2.2, which took the other bits |
-//! | echoes, not to be cut | may be cut | may not, as the request | RFC 792 changes type, addresses and checksum only |
-//! | options that later fragments don't have | become no-operations | are left out | RFC 791 section 3.2 has shorter headers |
+//! | type of service of errors | the packet's, with precedence 6 | CS6 | RFC 1812 section 4.3.2.5, and RFC 2474 section 4.2.2.2, which redefined the other bits |
+//! | "don't fragment" in echo replies | not set | set, as in the request | RFC 792 changes type, addresses and checksum only |
+//! | options not copied to later fragments | become no-operations | are left out | RFC 791 section 3.2 has shorter headers |
 //! | timestamp option | is filled in | is carried along | the router has no clock; RFC 7126 section 4.7 would drop it |
-//! | record route in errors | the header has the option too, quoted is what was recorded so far | no options, quoted as received | RFC 1812 section 4.3.2.3 doesn't ask to undo it |
-//! | an option's wrong length | its type is pointed at | its length is | RFC 792: "the octet where an error was detected" |
+//! | record route in errors | the header also has the option; the quote contains the route recorded so far | no options, quoted as received | RFC 1812 section 4.3.2.3 does not require undoing it |
+//! | an option's wrong length | the pointer is to its type | the pointer is to its length | RFC 792: "the octet where an error was detected" |
 //! | source routes | silence | source route failed | RFC 7126 sections 4.3 and 4.4, RFC 1812 section 5.2.7.1 |
 //! | packets quoted by IPv4 redirects | TTL as sent on | as received | RFC 1812 section 4.3.2.3 |
-//! | from the router, or the host, that a redirect would name | it is told of itself | silence | no other way is shorter (RFC 792); such a packet loops until its TTL ends |
+//! | from the router, or the host, that a redirect would name | a redirect to itself | silence | no other path is shorter (RFC 792); the packet loops until its TTL expires |
 //! | from or to 0/8 and 240/4 | forwarded, or no route | dropped | RFC 6890 section 2.2.2: not forwardable |
 //! | from or to 169.254/16 | forwarded | dropped | RFC 3927 section 7 |
 //! | from a link's broadcast address | forwarded | dropped | RFC 1812 section 5.3.7: no such source is valid |
@@ -32,16 +32,16 @@
 //! | from or to ::/96, ::ffff:0:0/96 | forwarded, or no route | dropped | RFC 4291 section 2.5.5, RFC 6890 section 2.2.3 |
 //! | from the forwarder's own IPv6 address | forwarded | dropped, as both do in IPv4 | RFC 2827 |
 //! | to a link-local address | back to its link | dropped | RFC 4291 section 2.5.6 forbids other links only |
-//! | from a link-local address, back to its link | forwarded, with a redirect | beyond scope | RFC 4007 section 9 would let it pass; the router asks no route for it |
+//! | from a link-local address, back to its link | forwarded, with a redirect | beyond scope | RFC 4007 section 9 would let it pass; the router looks up no route for it |
 //! | IPv6 fragments but the first, hop limit 1 | error | silence | RFC 4443 section 2.4 (e): it may be an error itself |
 //! | ICMPv6 redirect, hop limit 1 | error | silence | RFC 4443 section 2.4 (e.2) forbids it |
-//! | hop-by-hop option that asks for an error | error | forwarded | RFC 8200 section 4.3: read only where configured |
-//! | packets quoted by IPv6 redirects | cut to words of eight bytes | filled up with zeros | RFC 4861 section 4.6.3 |
+//! | hop-by-hop option that requests an error | error | forwarded | RFC 8200 section 4.3: read only if configured |
+//! | packets quoted by IPv6 redirects | truncated to a multiple of eight bytes | padded with zeros | RFC 4861 section 4.6.3 |
 //! | jumbogram with a length that needs none | parameter problem | dropped | RFC 2675 section 3 is for nodes that have jumbograms; no link here carries any |
-//! | TCP, UDP and other protocols to the router's own addresses | reset, port or protocol unreachable, parameter problem | silence | RFC 1122 section 3.2.2.1 is for hosts; the router has no ports, and nothing to say about its peers' |
-//! | fragments to the router itself | put together | silence | RFC 1812 section 5.2.1.3 would have it; an echo in fragments is not answered |
+//! | TCP, UDP and other protocols to the router's own addresses | reset, port or protocol unreachable, parameter problem | silence | RFC 1122 section 3.2.2.1 is for hosts; the router has no ports, and does not report on its peers' |
+//! | fragments to the router itself | reassembled | silence | RFC 1812 section 5.2.1.3 would require it; a fragmented echo request is not answered |
 //! | UDP to a closed port | port unreachable | silence | RFC 1122 section 3.2.2.1 is for hosts; the router has no ports |
-//! | VLAN 0 | taken as if untagged | dropped | IEEE 802.1Q: who knows no tags knows no priorities |
+//! | VLAN 0 | treated as untagged | dropped | IEEE 802.1Q: a device without tags has no priorities |
 //! | ARP of IEEE 802 hardware | answered | dropped | RFC 1042; the frame says Ethernet |
 //! | solicitations to the forwarder alone | no option, no Override | both | RFC 4861 section 7.2.4: MAY be omitted |
 mod cases;
@@ -76,7 +76,7 @@ fn router_and_kernel_forward_alike() {
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
 
-/// The kernel; none, said aloud, where there can't be one that forwards.
+/// The kernel; `None`, with a recorded skip, if there can be no kernel that forwards.
 fn kernel() -> Option<Kernel> {
     let kernel = Kernel::new();
     if kernel.is_none() {
@@ -85,7 +85,7 @@ fn kernel() -> Option<Kernel> {
     kernel
 }
 
-/// What is not as the case says.
+/// Differences from the case.
 fn compare(case: &Case, kernel: &[Seen], router: &[Seen]) -> Vec<String> {
     let mut faults = Vec::new();
     let kinds = |seen: &[Seen]| seen.iter().map(Seen::kind).collect::<Vec<_>>();

@@ -4,7 +4,7 @@ use crate::setup::{NEAR, SENDER};
 use fwdlab_packet::Flows;
 use fwdlab_packet::{Family, Stamp, Stream, Template, checksum};
 
-/// Run of the packets under test, and of those that mark the time between them.
+/// Run identifiers of the packets under test, and of the marks between them.
 const RUN: u32 = 0x00c0_ffee;
 const MARKS: u32 = 0x00c0_ffef;
 const SOURCES: u32 = 1000;
@@ -30,8 +30,8 @@ pub(crate) mod at {
     pub(crate) const AFTER6: usize = 54;
 }
 
-/// A sound UDP packet of a flow of its own from behind the sender to behind the
-/// receiver, in a frame of `size` bytes with FCS.
+/// A valid UDP packet of its own flow from behind the sender to behind the receiver, in a frame of
+/// `size` bytes with FCS.
 pub(crate) fn udp(family: Family, size: u16, flow: u32) -> Vec<u8> {
     stamped(family, size, RUN, flow)
 }
@@ -43,31 +43,31 @@ fn stamped(family: Family, size: u16, run_id: u32, number: u32) -> Vec<u8> {
     let stamp = Stamp { run_id, sender: 0, phase: 1, flow, sequence: number, time_ns: 0 };
     let mut frame = template.frame(flow, 0, &stamp);
     let begin = template.stamp_offset() + fwdlab_packet::stamp::BYTES;
-    // Something that can be cut in the wrong place.
+    // A payload in which a wrong fragment boundary is visible.
     for (at, byte) in frame.iter_mut().enumerate().skip(begin) {
         *byte = (at * 7 + at / 256) as u8;
     }
     frame
 }
 
-/// Which frame's turn it was.
+/// The number of the frame that a mark follows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Mark(pub(crate) u32);
 
-/// Two packets that surely go to the near and to the far side.
+/// Two packets that certainly go to the near and to the far side.
 pub(crate) fn marks(number: u32) -> [Vec<u8>; 2] {
     let far = stamped(Family::Inet, 64, MARKS, number);
     let near = sound(far.clone(), &[(at::DESTINATION, &[198, 18, 7, 7])]);
     [near, far]
 }
 
-/// The mark that a frame is.
+/// The mark in a frame, if it is one.
 pub(crate) fn mark_of(frame: &[u8]) -> Option<Mark> {
     let stamp = Stamp::parse_frame(frame).filter(|stamp| stamp.run_id == MARKS)?;
     Some(Mark(stamp.sequence))
 }
 
-/// A frame that everybody drops: EtherType for local experiments (IEEE 802).
+/// A frame that every forwarder drops: EtherType for local experiments (IEEE 802).
 pub(crate) fn filler() -> Vec<u8> {
     let mut frame = vec![0; 60];
     frame[..6].copy_from_slice(&NEAR);
@@ -84,7 +84,7 @@ pub(crate) fn changed(mut frame: Vec<u8>, changes: &[(usize, &[u8])]) -> Vec<u8>
     frame
 }
 
-/// Changes bytes, and sums the IPv4 header up anew.
+/// Changes bytes, and recomputes the checksum of the IPv4 header.
 pub(crate) fn sound(frame: Vec<u8>, changes: &[(usize, &[u8])]) -> Vec<u8> {
     let mut frame = changed(frame, changes);
     let end = (at::IP + usize::from(frame[at::IP] & 15) * 4).min(frame.len());
@@ -94,7 +94,7 @@ pub(crate) fn sound(frame: Vec<u8>, changes: &[(usize, &[u8])]) -> Vec<u8> {
     frame
 }
 
-/// Puts options of whole words behind the IPv4 header.
+/// Inserts options of whole words after the IPv4 header.
 pub(crate) fn with_options(mut frame: Vec<u8>, options: &[u8]) -> Vec<u8> {
     assert!(options.len().is_multiple_of(4));
     frame.splice(at::AFTER..at::AFTER, options.iter().copied());
@@ -111,7 +111,7 @@ pub(crate) fn carrying(mut frame: Vec<u8>, protocol: u8, payload: &[u8]) -> Vec<
     sound(frame, &[(at::LENGTH, &total), (at::PROTOCOL, &[protocol])])
 }
 
-/// The IPv6 packet with another payload; what is ICMPv6 is summed up last.
+/// The IPv6 packet with another payload; the checksum of ICMPv6 is computed last.
 pub(crate) fn carrying6(mut frame: Vec<u8>, next: u8, payload: &[u8]) -> Vec<u8> {
     frame.truncate(at::AFTER6);
     frame.extend(payload);
@@ -129,7 +129,7 @@ pub(crate) fn icmp(kind: u8, code: u8) -> Vec<u8> {
     message
 }
 
-/// Writes the checksum of the ICMPv6 message behind the IPv6 header.
+/// Changes bytes, and writes the checksum of the ICMPv6 message after the IPv6 header.
 pub(crate) fn sound6(frame: Vec<u8>, changes: &[(usize, &[u8])]) -> Vec<u8> {
     let mut frame = changed(frame, changes);
     frame[at::AFTER6 + 2..at::AFTER6 + 4].fill(0);
@@ -138,8 +138,8 @@ pub(crate) fn sound6(frame: Vec<u8>, changes: &[(usize, &[u8])]) -> Vec<u8> {
     frame
 }
 
-/// The sum over what follows an IPv6 header, of protocol `next`, and its pseudo header
-/// (RFC 8200 section 8.1).
+/// The checksum of everything after an IPv6 header, of protocol `next`, with its pseudo-header (RFC
+/// 8200 section 8.1).
 pub(crate) fn sum6(frame: &[u8], next: u8) -> u32 {
     let sum = checksum::add(0, &frame[at::SOURCE6..]);
     let sum = checksum::add(sum, &((frame.len() - at::AFTER6) as u32).to_be_bytes());

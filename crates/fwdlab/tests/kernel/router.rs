@@ -11,8 +11,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Forwards frames that come in at a side each along a path, with rules of the firewall, and
-/// returns what comes of each.
+/// Forwards frames, each received at a side, along a path with rules of the firewall; returns the
+/// results of each.
 pub(crate) fn forward(path: &str, rules: &str, frames: &[(Side, &[u8])]) -> Vec<Vec<Seen>> {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let directory = directory.path();
@@ -24,8 +24,8 @@ pub(crate) fn forward(path: &str, rules: &str, frames: &[(Side, &[u8])]) -> Vec<
         .current_dir(directory)
         .output()
         .expect("the program starts");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
     let stats: RouterStats = serde_json::from_slice(&output.stdout).expect("a line of JSON");
     assert_eq!(stats.received, (2 * frames.len() * BATCH) as u64, "{stats:?}");
     assert_eq!(stats.received, stats.forwarded + stats.dropped + stats.slow, "{stats:?}");
@@ -40,9 +40,9 @@ pub(crate) fn forward(path: &str, rules: &str, frames: &[(Side, &[u8])]) -> Vec<
     seen
 }
 
-/// Writes the files that the router reads, batch by batch in turn. Each frame has a batch of
-/// its own at both sides, as what is sent besides the frames of a batch comes behind them all;
-/// a mark to each side comes first and says whose all is that follows.
+/// Writes the files that the router reads batch by batch in turn. Each frame has its own batch at
+/// both sides, as frames sent in addition to a batch come after all of it. A mark to each side
+/// comes first and identifies the frames that follow.
 fn write(directory: &Path, frames: &[(Side, &[u8])]) {
     for (side, file) in [(Side::Near, "sent.pcap"), (Side::Far, "sent-far.pcap")] {
         let mut writer = PcapWriter::new(Vec::new()).expect("memory");
@@ -74,7 +74,7 @@ fn read(path: &Path) -> Vec<Vec<u8>> {
     frames
 }
 
-/// Divides what came out at a side among the frames that it came of.
+/// Assigns the frames that came out at a side to the frames that caused them.
 fn sort(frames: Vec<Vec<u8>>, side: Side, seen: &mut [Vec<Seen>]) {
     let mut due = 0;
     for bytes in frames {

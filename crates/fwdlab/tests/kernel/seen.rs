@@ -1,11 +1,11 @@
-//! What came out, and how it is compared: field by field.
+//! Resulting frames and their comparison, field by field.
 
 use crate::packets::{at, sum6};
 use crate::setup::{FAR, NEAR};
 use fwdlab_packet::checksum;
 use std::fmt;
 
-/// Where a frame came out.
+/// The side at which a frame came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Side {
     Near,
@@ -13,7 +13,7 @@ pub(crate) enum Side {
 }
 
 impl Side {
-    /// The other one.
+    /// The opposite side.
     pub(crate) fn other(self) -> Side {
         match self {
             Side::Near => Side::Far,
@@ -45,14 +45,14 @@ impl Seen {
     /// Side and kind in a few words.
     pub(crate) fn kind(&self) -> String {
         let Seen { side, bytes } = self;
-        let own = self.is_own();
+        let is_own = self.is_own();
         match bytes[12..14] {
             [8, 6] => format!("{side} arp {}", bytes[21]),
-            [8, 0] if own && bytes[at::PROTOCOL] == 1 => {
+            [8, 0] if is_own && bytes[at::PROTOCOL] == 1 => {
                 let message = at::IP + usize::from(bytes[at::IP] & 15) * 4;
                 format!("{side} icmp {}/{}", bytes[message], bytes[message + 1])
             }
-            [8, 0] if own => format!("{side} own {}", bytes[at::PROTOCOL]),
+            [8, 0] if is_own => format!("{side} own {}", bytes[at::PROTOCOL]),
             [8, 0] => match u16::from_be_bytes([bytes[at::FLAGS], bytes[at::FLAGS + 1]]) & 0x3fff {
                 0 => format!("{side} inet"),
                 flags => {
@@ -60,17 +60,17 @@ impl Seen {
                     format!("{side} inet at {}{more}", (flags & 0x1fff) * 8)
                 }
             },
-            [0x86, 0xdd] if own && bytes[at::NEXT6] == 58 => {
+            [0x86, 0xdd] if is_own && bytes[at::NEXT6] == 58 => {
                 format!("{side} icmp6 {}/{}", bytes[at::AFTER6], bytes[at::AFTER6 + 1])
             }
-            [0x86, 0xdd] if own => format!("{side} own6 {}", bytes[at::NEXT6]),
+            [0x86, 0xdd] if is_own => format!("{side} own6 {}", bytes[at::NEXT6]),
             [0x86, 0xdd] => format!("{side} inet6"),
             [high, low] => format!("{side} type {high:02x}{low:02x}"),
             _ => unreachable!("two bytes"),
         }
     }
 
-    /// True of packets of the forwarder's own: it says so.
+    /// True for the forwarder's own packets, which contain its address.
     fn is_own(&self) -> bool {
         match self.bytes[12..14] {
             [8, 0] => matches!(self.bytes[at::SOURCE..at::DESTINATION], [198, 18 | 19, 0, 1]),
@@ -84,8 +84,8 @@ impl Seen {
         }
     }
 
-    /// All fields but those whose values are nobody's business, which are checked by
-    /// themselves: see the table in `main.rs`.
+    /// All fields except unpredictable ones, which are checked separately: see the table in
+    /// `main.rs`.
     pub(crate) fn fields(&self) -> Fields {
         let bytes = &self.bytes;
         let mac = match self.side {
@@ -126,7 +126,7 @@ impl Seen {
             fields.push(("identification", of(at::ID, at::FLAGS)));
             fields.push(("header checksum", of(at::CHECKSUM, at::SOURCE)));
         }
-        // Errors may be cut or not; echoes aren't errors.
+        // Errors may be fragmented or not; echoes are not errors.
         let is_error = own_icmp && bytes.get(header).is_some_and(|&kind| kind != 0);
         let flags = bytes[at::FLAGS] >> 5;
         fields.push(("flags", vec![if is_error { flags & !2 } else { flags }]));
@@ -174,13 +174,13 @@ impl Seen {
         }
     }
 
-    /// Behind the packet there is nothing but what fills a frame up to 60 bytes.
+    /// Asserts that the packet is followed only by padding up to 60 bytes.
     fn assert_padding(&self, end: usize) {
         assert!(self.bytes.len() <= end.max(60), "{} bytes behind the packet", self.bytes.len());
     }
 }
 
-/// Frames in an order that does not depend on who forwarded them.
+/// Sorts frames, so that their order does not depend on the forwarder.
 pub(crate) fn in_order(mut frames: Vec<Seen>) -> Vec<Seen> {
     frames.sort_by_cached_key(|seen| (seen.kind(), seen.fields()));
     frames

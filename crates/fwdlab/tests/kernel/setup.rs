@@ -1,30 +1,28 @@
-//! The set-up that both forward with, twice: as commands for the kernel, and as a file
-//! for `fwdlab route`.
+//! The set-up of both forwarders: as commands for the kernel, and as a file for `fwdlab route`.
 //!
 //! ```text
 //! near: SENDER, OTHER --- 198.18.0.1/24, 2001:2::1/64, fe80::1          MTU 1500
 //! far:  RECEIVER ------- 198.19.0.1/24, 2001:2:0:8000::1/64, fe80::2   MTU 1280
 //! ```
 //!
-//! What lies behind SENDER is near, and what lies behind RECEIVER far, as the
-//! benchmark's own addresses have it. OTHER is a second router on the near link, and a
-//! host there.
+//! Addresses behind SENDER are near, addresses behind RECEIVER far, as in the benchmark. OTHER is a
+//! second router on the near link, and also a host there.
 
-/// MAC of whom all frames are from.
+/// MAC of the sender of all frames.
 pub(crate) const SENDER: [u8; 6] = [2, 0, 0, 0, 0, 0x10];
-/// MACs of the forwarder that is tried.
+/// MACs of the forwarder under test.
 pub(crate) const NEAR: [u8; 6] = [2, 0, 0, 0, 0, 1];
 pub(crate) const FAR: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
-/// Commands that make two namespaces: `E` with both ends, g0 and r0, and `D` where the
-/// kernel forwards between d0 and d1.
+/// Commands that create two namespaces: `E` with both ends, g0 and r0, and `D` in which the kernel
+/// forwards between d0 and d1.
 ///
 /// - Nothing is limited: neither ICMP nor ICMPv6 (`ratelimit`, `ratemask`, `msgs`).
-/// - Nothing is asked or found out: neighbours and link-local addresses are fixed.
+/// - Nothing is resolved: neighbours and link-local addresses are fixed.
 /// - `rp_filter` is off: the router has no such filter (RFC 3704).
 /// - `shared_media` is off, so that redirects go to hosts of the same subnet only (RFC
 ///   1812 section 5.2.7.2).
-/// - `arp_ignore` is 1, so that addresses of other links are not answered for.
+/// - `arp_ignore` is 1, so that requests for addresses of other links are not answered.
 /// - `auto_flowlabels` is off: labels are random numbers (RFC 6437).
 pub(crate) const KERNEL: &str = "
 ip netns add $E
@@ -73,8 +71,7 @@ $R 2001:2:0:8000::/49 via 2001:2:0:8000::2
 $R 2001:db8::/32 via fe80::9 dev d0
 ";
 
-/// The same for `fwdlab route`, between files. The rate of errors is one that no
-/// number of them reaches.
+/// The same for `fwdlab route`, between files. The rate limit of errors is too high to take effect.
 pub(crate) const ROUTER: &str = r#"
 path = "$PATH"
 firewall = """$RULES"""

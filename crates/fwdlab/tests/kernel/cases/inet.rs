@@ -7,7 +7,7 @@ const ON: &[&str] = &["far inet"];
 const NOTHING: &[&str] = &[];
 const EXPIRED: &[&str] = &["near icmp 11/0"];
 const TOO_BIG: &[&str] = &["near icmp 3/4"];
-/// The far side's MTU cuts 1500 bytes in two.
+/// The far side's MTU splits 1500 bytes into two fragments.
 const CUT: &[&str] = &["far inet at 0+", "far inet at 1256"];
 
 const NEARBY: [u8; 4] = [198, 18, 5, 5];

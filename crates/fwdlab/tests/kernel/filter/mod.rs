@@ -1,16 +1,16 @@
-//! The same packets through rules of nft(8) in the kernel and through the same rules in the
-//! router: what passes is compared, packet by packet, with both of the router's paths.
+//! Compares packet filtering by nft(8) rules in the kernel and by the same rules in the router, on
+//! both of its paths, packet by packet.
 //!
-//! Rules and packets are random, and the same on every machine. Where nothing has a state, all
-//! packets are independent of each other. Where rules keep states, packets are those of
-//! conversations ([`traffic::conversations`]), in both directions, with what does not belong to
-//! them in between. nf_conntrack and the router, whose states are pf's, differ where no RFC
-//! decides; such packets are not sent:
+//! Rules and packets are random, and the same on every machine. Without states all packets are
+//! independent of each other. With states the packets belong to conversations
+//! ([`traffic::conversations`]), in both directions, with unrelated packets in between.
+//! nf_conntrack and the router, whose states follow pf, differ where no RFC decides; these packets
+//! are not sent:
 //!
 //! | what | nf_conntrack | router |
 //! |---|---|---|
 //! | a SYN within an established connection | passes, for its receiver's challenge (RFC 5961) | dropped outside of the window |
-//! | fragments | put together, and cut again | pass as they are |
+//! | fragments | reassembled and fragmented again | pass unchanged |
 //! | TCP that begins in the middle | picked up | a rule without `flags S/SA` decides |
 
 mod rules;
@@ -26,16 +26,16 @@ use rules::Rules;
 use std::process::Command;
 use traffic::Packet;
 
-/// Sets of rules of each kind, and packets that each of them judges.
+/// Number of rule sets of each kind, and of packets for each set.
 const SETS: u8 = 60;
 const PACKETS: usize = 60;
 
-/// Counts, by which it is seen that anything was tried.
+/// Counts that show how much was tried.
 #[derive(Default, Debug)]
 struct Tried {
     passed: usize,
     dropped: usize,
-    /// Passed from a side from which no rule lets anything in: as a state's.
+    /// Passed from a side from which no rule admits packets: by a state.
     by_state: usize,
 }
 
@@ -54,24 +54,24 @@ fn router_and_nft_filter_alike() {
             true => traffic::conversations(&mut random, set, PACKETS),
             false => (0..PACKETS).map(|_| traffic::packet(&mut random, set)).collect(),
         };
-        let tried = if rules.keep_state { &mut stateful } else { &mut stateless };
-        faults.extend(compare(&mut kernel, set, &rules, &packets, tried));
+        let counts = if rules.keep_state { &mut stateful } else { &mut stateless };
+        faults.extend(compare(&mut kernel, set, &rules, &packets, counts));
     }
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
-    for tried in [&stateless, &stateful] {
-        let all = tried.passed + tried.dropped;
-        assert!(tried.passed > all / 5 && tried.dropped > all / 5, "{tried:?}");
+    for counts in [&stateless, &stateful] {
+        let all = counts.passed + counts.dropped;
+        assert!(counts.passed > all / 5 && counts.dropped > all / 5, "{counts:?}");
     }
     assert!(stateful.by_state > stateful.passed / 20, "{stateful:?}");
 }
 
-/// What the router lets through and the kernel doesn't, or the other way round.
+/// Packets that only the router or only the kernel lets through.
 fn compare(
     kernel: &mut Kernel,
     set: u8,
     rules: &Rules,
     packets: &[Packet],
-    tried: &mut Tried,
+    counts: &mut Tried,
 ) -> Vec<String> {
     let nft = rules.nft(DESTINATION_PORT);
     kernel.filter(&nft);
@@ -83,8 +83,8 @@ fn compare(
         let by_kernel = kernel.forward(number as u32, packet.from, &packet.frame);
         let has_passed = |seen: &[Seen]| has_passed(packet, seen);
         let passed = has_passed(&by_kernel);
-        *(if passed { &mut tried.passed } else { &mut tried.dropped }) += 1;
-        tried.by_state += usize::from(passed && rules.only_from == Some(packet.from.other()));
+        *(if passed { &mut counts.passed } else { &mut counts.dropped }) += 1;
+        counts.by_state += usize::from(passed && rules.only_from == Some(packet.from.other()));
         for (path, seen) in ["fast", "full"].iter().zip(&paths) {
             if has_passed(&seen[number]) != passed {
                 let verdict = if passed { "passes" } else { "drops" };
@@ -96,12 +96,12 @@ fn compare(
             }
         }
     }
-    // One shows what it is; those after it in a set follow from it.
+    // The first fault shows the problem; later ones in a set follow from it.
     faults.truncate(1);
     faults
 }
 
-/// Whether a packet came out at the other side, and nothing else did anywhere.
+/// True if a packet came out at the other side, and nothing else did anywhere.
 fn has_passed(packet: &Packet, seen: &[Seen]) -> bool {
     match seen {
         [] => false,
@@ -109,7 +109,7 @@ fn has_passed(packet: &Packet, seen: &[Seen]) -> bool {
             assert_eq!(one.side, packet.from.other(), "{}", packet.name);
             let (sent, came) = (&packet.frame[at::IP..], &one.bytes[at::IP..]);
             let after = if sent[0] >> 4 == 4 { at::AFTER } else { at::AFTER6 } - at::IP;
-            // Without what fills short frames.
+            // Without the padding of short frames.
             assert!(came.starts_with(&[sent[0]]) && came.len() >= sent.len(), "{}", packet.name);
             assert_eq!(came[after..sent.len()], sent[after..], "{}", packet.name);
             true
@@ -118,9 +118,9 @@ fn has_passed(packet: &Packet, seen: &[Seen]) -> bool {
     }
 }
 
-/// Marks are let through by their port.
+/// Rules admit marks by their port.
 #[test]
-fn marks_have_the_port_that_rules_let_through() {
+fn marks_use_the_port_that_rules_admit() {
     for mark in marks(1) {
         assert_eq!(mark[at::AFTER + 2..at::AFTER + 4], DESTINATION_PORT.to_be_bytes());
     }

@@ -1,19 +1,19 @@
-//! Rules, as the router writes them and as nft(8) does.
+//! Rules in the syntax of the router and of nft(8).
 
 use super::traffic::{self, address};
 use crate::seen::Side;
 use fwdlab_packet::Family;
 use fwdlab_testdata::Random;
 
-/// Rules in their order, of which the first that matches decides.
+/// Rules in order; the first match decides.
 #[derive(Debug)]
 pub(crate) struct Rules {
     rules: Vec<Rule>,
-    /// Whether what no rule matches passes.
+    /// True if packets without a matching rule pass.
     default_pass: bool,
-    /// All that pass keep state, and nothing passes by default.
+    /// All rules that pass keep state, and nothing passes by default.
     pub(crate) keep_state: bool,
-    /// The side from which alone packets are let in without a state.
+    /// The only side from which rules admit packets without a state.
     pub(crate) only_from: Option<Side>,
 }
 
@@ -27,7 +27,7 @@ struct Rule {
     opening: bool,
 }
 
-/// One end of a packet's way: addresses and ports, if they matter.
+/// One end of a packet's path: addresses and ports, if they matter.
 #[derive(Debug, Default)]
 struct End {
     negated: bool,
@@ -37,7 +37,7 @@ struct End {
 }
 
 impl Rules {
-    /// Of hosts of a set.
+    /// Random rules for the hosts of a set.
     pub(crate) fn random(random: &mut Random, set: u8) -> Rules {
         let keep_state = set % 2 == 1;
         let default_pass = !keep_state && random.below(2) == 0;
@@ -46,7 +46,7 @@ impl Rules {
         let count = 2 + random.below(7);
         let rules = (0..count)
             .map(|number| {
-                // The last ones are wide, so that enough passes, and enough is dropped.
+                // The last rules are wide, so that enough packets pass and enough are dropped.
                 let is_wide = number + 2 >= count;
                 let pass = if is_wide { !default_pass } else { random.below(2) == 0 };
                 Rule::random(random, set, pass, is_wide, keep_state, only_from)
@@ -55,7 +55,7 @@ impl Rules {
         Rules { rules, default_pass, keep_state, only_from }
     }
 
-    /// As the router reads them; packets of UDP to `port` always pass, without a state.
+    /// The rules in the router's syntax; UDP packets to `port` always pass, without a state.
     pub(crate) fn ours(&self, port: u16) -> String {
         let mut text = String::from("\n");
         if !self.default_pass {
@@ -67,13 +67,13 @@ impl Rules {
             text.push('\n');
         }
         if self.keep_state {
-            // They are `in` rules: what they let in without a state, as errors, goes out.
+            // They are `in` rules: packets that they admit without a state, such as errors, leave.
             text += "pass out all\n";
         }
         text
     }
 
-    /// As nft(8) reads them.
+    /// The rules in the syntax of nft(8).
     pub(crate) fn nft(&self, port: u16) -> String {
         let policy = if self.default_pass { "accept" } else { "drop" };
         let mut text = format!(
@@ -103,7 +103,7 @@ impl Rule {
         let side = [Side::Near, Side::Far][random.below(2) as usize];
         let from = match only_from {
             Some(side) if pass => Some(side),
-            // Of what is let in by an `in` rule without a state, an `out` rule is asked, too.
+            // A packet that an `in` rule admits without a state also needs an `out` rule.
             _ => (keep_state && random.below(3) == 0).then_some(side),
         };
         let protocol = match random.below(5) {
@@ -135,7 +135,7 @@ impl Rule {
                 }
             }
         }
-        // What begins in the middle is judged otherwise: see `mod.rs`.
+        // Packets in the middle of a connection are treated differently: see `mod.rs`.
         let opening = protocol == Some(traffic::TCP) && (keep_state || random.below(2) == 0);
         let any_with_tcp = protocol.is_none() && keep_state && pass;
         let protocol = if any_with_tcp { Some(traffic::UDP) } else { protocol };
@@ -243,7 +243,7 @@ fn ports(random: &mut Random, of_servers: bool) -> Vec<(u16, u16)> {
     match one.cmp(&other) {
         std::cmp::Ordering::Less => vec![(one, other)],
         std::cmp::Ordering::Equal => vec![(one, one)],
-        // Apart, in any order.
+        // Different ports, in any order.
         std::cmp::Ordering::Greater => vec![(one, one), (other, other)],
     }
 }

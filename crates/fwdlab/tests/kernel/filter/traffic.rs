@@ -10,11 +10,11 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 pub(crate) const ICMP: u8 = 1;
 pub(crate) const TCP: u8 = 6;
 pub(crate) const UDP: u8 = 17;
-/// Any protocol of which nobody knows ports.
+/// A protocol without known ports.
 pub(crate) const OTHER: u8 = 99;
-/// Hosts of a set on each side.
+/// Number of hosts of a set on each side.
 pub(crate) const HOSTS: u64 = 3;
-/// Ports of those that answer, and of those that ask.
+/// Ports of servers and of clients.
 pub(crate) const SERVERS: [u16; 8] = [22, 53, 80, 443, 5000, 5001, 5002, 5003];
 pub(crate) const CLIENTS: [u16; 5] = [53, 1024, 1025, 40_000, 40_001];
 
@@ -25,14 +25,14 @@ const RST: u8 = 4;
 const PSH: u8 = 8;
 const ACK: u8 = 16;
 
-/// A frame that comes in at a side.
+/// A frame received at a side.
 pub(crate) struct Packet {
     pub(crate) name: String,
     pub(crate) from: Side,
     pub(crate) frame: Vec<u8>,
 }
 
-/// A host's address. Each set has networks of its own, so that no state outlives it.
+/// A host's address. Each set has its own networks, so that no state outlives it.
 pub(crate) fn address(family: Family, side: Side, set: u8, host: u8) -> Vec<u8> {
     let network = set + 10;
     let far = side == Side::Far;
@@ -47,12 +47,12 @@ pub(crate) fn address(family: Family, side: Side, set: u8, host: u8) -> Vec<u8> 
     }
 }
 
-/// The prefix of so many bits that an address is in.
+/// The prefix of this length that contains an address.
 pub(crate) fn prefix(address: &[u8], length: u8) -> String {
     let mut bytes = address.to_vec();
     for (number, byte) in bytes.iter_mut().enumerate() {
-        let kept = u32::from(length).saturating_sub(8 * number as u32).min(8);
-        *byte &= (0xff00_u16 >> kept) as u8;
+        let bits = u32::from(length).saturating_sub(8 * number as u32).min(8);
+        *byte &= (0xff00_u16 >> bits) as u8;
     }
     match <[u8; 4]>::try_from(&bytes[..]) {
         Ok(bytes) => format!("{}/{length}", Ipv4Addr::from(bytes)),
@@ -63,31 +63,31 @@ pub(crate) fn prefix(address: &[u8], length: u8) -> String {
     }
 }
 
-/// Two hosts and their ports; `asks` is the side that begins.
+/// Two hosts and their ports; `client` is the side that begins.
 #[derive(Clone)]
 struct Flow {
     family: Family,
     protocol: u8,
-    asks: Side,
-    /// Addresses and ports of who asks and of who answers.
+    client: Side,
+    /// Addresses and ports of client and server.
     ends: [(Vec<u8>, u16); 2],
 }
 
 impl Flow {
-    fn random(random: &mut Random, set: u8, asks: Side) -> Flow {
+    fn random(random: &mut Random, set: u8, client: Side) -> Flow {
         let family = [Family::Inet, Family::Inet6][random.below(2) as usize];
         let protocol = [TCP, TCP, UDP, UDP, ICMP, OTHER][random.below(6) as usize];
         let mut end = |side, ports: &[u16]| {
             let host = 1 + random.below(HOSTS) as u8;
             (address(family, side, set, host), ports[random.below(ports.len() as u64) as usize])
         };
-        let ends = [end(asks, &CLIENTS), end(asks.other(), &SERVERS)];
-        Flow { family, protocol, asks, ends }
+        let ends = [end(client, &CLIENTS), end(client.other(), &SERVERS)];
+        Flow { family, protocol, client, ends }
     }
 
-    /// A packet with what follows the IP header, from who asks or who answers.
+    /// A packet with the given IP payload, from the client or the server.
     fn packet(&self, answers: bool, what: &str, payload: &[u8]) -> Packet {
-        let from = if answers { self.asks.other() } else { self.asks };
+        let from = if answers { self.client.other() } else { self.client };
         let [own, other] = [usize::from(answers), usize::from(!answers)].map(|n| &self.ends[n]);
         let protocol =
             if self.protocol == ICMP { "icmp".into() } else { self.protocol.to_string() };
@@ -139,7 +139,7 @@ impl Flow {
         self.packet(answers, what, &[kind, 0, 0, 0, high, low, 0, 1, 1, 2, 3, 4])
     }
 
-    /// A port or protocol that is said to be unreachable, by who was asked.
+    /// An error by the server: port or protocol unreachable.
     fn unreachable(&self) -> Packet {
         let about = match self.protocol {
             UDP => self.udp(false),
@@ -163,7 +163,7 @@ impl Flow {
         error.packet(true, "an ICMP error", &payload)
     }
 
-    /// Whatever the protocol has between two that talk; not for TCP.
+    /// Any packet of the protocol between the two; not for TCP.
     fn any(&self, answers: bool) -> Packet {
         match self.protocol {
             UDP => self.udp(answers),
@@ -173,7 +173,7 @@ impl Flow {
     }
 }
 
-/// A packet of IP with sound checksums, in a frame to the router.
+/// An IP packet with valid checksums, in a frame to the router.
 fn frame(from: Side, protocol: u8, own: &[u8], other: &[u8], payload: &[u8]) -> Vec<u8> {
     let [router, host] = match from {
         Side::Near => [NEAR, SENDER],
@@ -208,10 +208,10 @@ fn frame(from: Side, protocol: u8, own: &[u8], other: &[u8], payload: &[u8]) -> 
     if own.len() == 4 { sound(frame, &[]) } else { frame }
 }
 
-/// A packet that belongs to nothing.
+/// A packet of no conversation.
 pub(crate) fn packet(random: &mut Random, set: u8) -> Packet {
-    let asks = [Side::Near, Side::Far][random.below(2) as usize];
-    let flow = Flow::random(random, set, asks);
+    let client = [Side::Near, Side::Far][random.below(2) as usize];
+    let flow = Flow::random(random, set, client);
     let answers = random.below(4) == 0;
     match flow.protocol {
         TCP => {
@@ -222,17 +222,17 @@ pub(crate) fn packet(random: &mut Random, set: u8) -> Packet {
     }
 }
 
-/// Packets of a few conversations that are held at the same time, and a few of none.
+/// Packets of a few simultaneous conversations, and a few of none.
 pub(crate) fn conversations(random: &mut Random, set: u8, count: usize) -> Vec<Packet> {
     let mut all: Vec<Conversation> = (0..6)
         .map(|number| {
-            let asks = [Side::Near, Side::Far][random.below(2) as usize];
-            let mut flow = Flow::random(random, set, asks);
-            // Nobody else's, whatever the rules ask for.
+            let client = [Side::Near, Side::Far][random.below(2) as usize];
+            let mut flow = Flow::random(random, set, client);
+            // An identifier that no other conversation uses, whatever the rules require.
             if flow.protocol == ICMP {
                 flow.ends[0].1 = 7000 + number;
             }
-            Conversation { flow, said: 0, next: [10_000, 900_000], ends_by: random.below(3) as u8 }
+            Conversation { flow, sent: 0, next: [10_000, 900_000], ends_by: random.below(3) as u8 }
         })
         .collect();
     let mut packets = Vec::new();
@@ -241,38 +241,38 @@ pub(crate) fn conversations(random: &mut Random, set: u8, count: usize) -> Vec<P
             break;
         }
         let number = random.below(all.len() as u64) as usize;
-        packets.extend(all[number].say(random));
+        packets.extend(all[number].next_packet(random));
     }
     packets
 }
 
-/// Two hosts that talk.
+/// A conversation between two hosts.
 struct Conversation {
     flow: Flow,
-    /// Packets so far.
-    said: u32,
-    /// Sequence numbers of TCP that both begin their next segment with.
+    /// Number of packets so far.
+    sent: u32,
+    /// TCP sequence numbers of the next segments of both.
     next: [u32; 2],
-    /// How TCP ends: by 0: nobody, 1: both sides, 2: a reset.
+    /// The end of TCP: 0: none, 1: by both sides, 2: by a reset.
     ends_by: u8,
 }
 
 impl Conversation {
-    /// Its next packet; none when nothing more is said.
-    fn say(&mut self, random: &mut Random) -> Option<Packet> {
-        self.said += 1;
+    /// Its next packet; `None` after the last one.
+    fn next_packet(&mut self, random: &mut Random) -> Option<Packet> {
+        self.sent += 1;
         if self.flow.protocol != TCP {
             let is_about = matches!(self.flow.protocol, UDP | OTHER);
             if is_about && random.below(8) == 0 {
                 return Some(self.flow.unreachable());
             }
-            return Some(self.flow.any(self.said > 1 && random.below(2) == 0));
+            return Some(self.flow.any(self.sent > 1 && random.below(2) == 0));
         }
-        let (asks, answers) = (false, true);
-        match self.said {
-            1 => Some(self.segment(asks, SYN, 0)),
+        let (client, answers) = (false, true);
+        match self.sent {
+            1 => Some(self.segment(client, SYN, 0)),
             2 => Some(self.segment(answers, SYN | ACK, 0)),
-            3 => Some(self.segment(asks, ACK, 0)),
+            3 => Some(self.segment(client, ACK, 0)),
             4..10 if random.below(4) == 0 => {
                 // Of another connection, or a forgery.
                 let answers = random.below(2) == 0;
@@ -282,16 +282,16 @@ impl Conversation {
                 Some(self.flow.tcp(answers, flags, far_off, 5))
             }
             4..10 => Some(self.segment(random.below(2) == 0, PSH | ACK, 10)),
-            10 if self.ends_by == 1 => Some(self.segment(asks, FIN | ACK, 0)),
+            10 if self.ends_by == 1 => Some(self.segment(client, FIN | ACK, 0)),
             11 if self.ends_by == 1 => Some(self.segment(answers, FIN | ACK, 0)),
-            12 if self.ends_by == 1 => Some(self.segment(asks, ACK, 0)),
+            12 if self.ends_by == 1 => Some(self.segment(client, ACK, 0)),
             10 if self.ends_by == 2 => Some(self.segment(random.below(2) == 0, RST | ACK, 0)),
             _ if self.ends_by == 0 => Some(self.segment(random.below(2) == 0, ACK, 100)),
             _ => None,
         }
     }
 
-    /// What one of them says next, and has heard.
+    /// Sequence number and acknowledgement number of the next segment of one of them.
     fn numbers(&self, answers: bool) -> [u32; 2] {
         [self.next[usize::from(answers)], self.next[usize::from(!answers)]]
     }
