@@ -5,13 +5,13 @@ use crate::program::until;
 use crate::rack::{PATIENCE, Rack};
 use serde_json::Value;
 
-/// What it found, as JSON, with its exit code.
+/// Runs the check; asserts the exit code, and returns the JSON report.
 fn checked(rack: &Rack, code: i32) -> Value {
     let ended = rack.fwdlab(&["lab", "check", "lab.toml", "--traffic", "--json"]).expect(code);
     serde_json::from_str(&ended.stdout).expect("JSON")
 }
 
-/// What does not work: names and what is said of them.
+/// Failed checks: names and details.
 fn wrong(report: &Value) -> Vec<String> {
     let hosts = report["hosts"].as_array().expect("hosts").iter();
     let probes = hosts.flat_map(|host| host["probes"].as_array().expect("probes"));
@@ -23,13 +23,13 @@ fn wrong(report: &Value) -> Vec<String> {
 }
 
 #[test]
-fn cables_and_ceilings_are_found_by_packets_and_a_wrong_clock_is_told() {
+fn check_finds_cables_and_ceilings_and_reports_a_wrong_clock() {
     let Some(rack) = Rack::build() else { return };
-    // Nobody has configured the DUT yet.
+    // The DUT is not configured yet.
     rack.on("dut", "ip link set in0 up; ip link set out0 up");
     let check = ["lab", "check", "lab.toml", "--traffic", "--wait", "1min", "--json"];
     let program = rack.start(&check);
-    // Meanwhile the hosts are nobody else's, and free again afterwards.
+    // The hosts are held during the check, and free afterwards.
     let all = |state: &str| leases(&rack).iter().all(|host| host["state"] == state);
     assert!(until(PATIENCE, || all("held")), "{}", program.said());
     let ended = program.end().expect(0);
@@ -40,7 +40,7 @@ fn cables_and_ceilings_are_found_by_packets_and_a_wrong_clock_is_told() {
     assert_eq!(traffic["cables"].as_array().map(Vec::len), Some(2), "{traffic}");
     assert_eq!(traffic["ceilings"].as_array().map(Vec::len), Some(1), "{traffic}");
 
-    // The file says it the other way round, and a clock is two hours ahead.
+    // The file swaps the cables, and a clock is two hours ahead.
     let lab = rack.lab("").replace("in0", "@").replace("out0", "in0").replace("@", "out0");
     rack.write("lab.toml", &lab);
     rack.write_program("receiver.bin/date", "#!/bin/sh\necho $(($(/bin/date +%s) + 7200))\n");
@@ -48,12 +48,12 @@ fn cables_and_ceilings_are_found_by_packets_and_a_wrong_clock_is_told() {
     let wrong = wrong(&report);
     let clock = wrong.iter().filter(|line| line.contains("clock") && line.contains("+7"));
     assert_eq!(clock.count(), 1, "{wrong:?}");
-    for said in [
+    for (name, detail) in [
         ("cable sender:gen0 to dut:out0", "at in0 instead"),
         ("cable receiver:cnt0 to dut:in0", "at out0 instead"),
         ("ceiling of sender:gen0", "sent"),
     ] {
-        let found = wrong.iter().find(|line| line.contains(said.0));
-        assert!(found.is_some_and(|line| line.contains(said.1)), "{wrong:?}");
+        let found = wrong.iter().find(|line| line.contains(name));
+        assert!(found.is_some_and(|line| line.contains(detail)), "{wrong:?}");
     }
 }

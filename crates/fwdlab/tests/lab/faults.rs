@@ -1,12 +1,12 @@
-//! What goes wrong in a laboratory, made to go wrong: what is repeated, what is given up,
-//! what is told, and that nothing finished is lost. Each program must end in time.
+//! Provoked failures of a laboratory: repetitions, variants that are given up, reports, and no loss
+//! of finished runs. Each program must end in time.
 
 use crate::program::{Started, signal, until};
 use crate::rack::{PATIENCE, Rack};
 use crate::whole::{FIREWALL, recorded};
 use std::time::Duration;
 
-/// One variant in as many short runs.
+/// An experiment with one variant in this number of short runs.
 pub(crate) fn plain(blocks: u32) -> String {
     format!(
         r#"
@@ -33,24 +33,24 @@ blocks = {blocks}
 
 pub(crate) const RUN: [&str; 3] = ["run", "x.toml", "--no-calibration"];
 
-/// Runs that the program says it has stored.
+/// Number of stored runs that the program has reported.
 pub(crate) fn stored(program: &Started) -> usize {
     program.said().lines().filter(|line| line.contains("pps")).count()
 }
 
 #[track_caller]
-fn expect_runs(rack: &Rack, wanted: &[usize]) {
-    assert_eq!(recorded(rack), wanted);
+fn expect_runs(rack: &Rack, expected: &[usize]) {
+    assert_eq!(recorded(rack), expected);
 }
 
 #[test]
-fn a_connection_that_dies_in_any_phase_costs_a_repetition_and_no_run() {
+fn lost_connection_in_any_phase_costs_a_repetition_and_no_run() {
     let Some(rack) = Rack::build() else { return };
     rack.write("x.toml", &plain(6));
     let before = rack.state_of_the_dut();
     let program = rack.start(&RUN);
-    // Ever later in a run, and each host in turn: while the DUT is prepared and
-    // configured, while the first packets flow, while agents start, in the window.
+    // Ever later in a run, and each host in turn: while the DUT is prepared and configured, while
+    // the first packets flow, while agents start, in the window.
     let mut cuts = 0;
     for run in 0..6 {
         let begun = || program.said().contains("testbed: ssh") && stored(&program) >= run as usize;
@@ -65,7 +65,7 @@ fn a_connection_that_dies_in_any_phase_costs_a_repetition_and_no_run() {
 }
 
 #[test]
-fn a_dut_that_boots_in_the_middle_costs_a_repetition() {
+fn dut_reboot_during_a_run_costs_a_repetition() {
     let Some(rack) = Rack::build() else { return };
     rack.write("x.toml", &plain(3));
     let program = rack.start(&RUN);
@@ -77,7 +77,7 @@ fn a_dut_that_boots_in_the_middle_costs_a_repetition() {
 }
 
 #[test]
-fn a_dut_that_stays_away_is_switched_off_and_on() {
+fn unreachable_dut_is_power_cycled() {
     let Some(rack) = Rack::build() else { return };
     let power = format!("power_cycle = [\"{}\"]\nreboot_timeout = \"3s\"", rack.at("power_cycle"));
     rack.write("lab.toml", &rack.lab(&power));
@@ -92,7 +92,7 @@ fn a_dut_that_stays_away_is_switched_off_and_on() {
 }
 
 #[test]
-fn a_dut_that_nothing_brings_back_ends_the_session_and_the_next_one_goes_on() {
+fn lost_dut_ends_the_session_and_the_next_one_continues() {
     let Some(rack) = Rack::build() else { return };
     rack.write("lab.toml", &rack.lab("reboot_timeout = \"3s\""));
     rack.write("x.toml", &plain(3));
@@ -110,7 +110,7 @@ fn a_dut_that_nothing_brings_back_ends_the_session_and_the_next_one_goes_on() {
 }
 
 #[test]
-fn a_variant_that_fails_twice_is_given_up_and_the_others_go_on() {
+fn variant_that_fails_twice_is_given_up_and_others_continue() {
     let Some(rack) = Rack::build() else { return };
     let text = FIREWALL.replace("\"stateful\"]", "\"wrong.nft\"]");
     rack.write("x.toml", &text);
@@ -123,13 +123,13 @@ fn a_variant_that_fails_twice_is_given_up_and_the_others_go_on() {
     assert!(rack.path("results/x/README.md").exists());
     expect_runs(&rack, &[2, 0]);
     rack.expect_state_of_the_dut(&before);
-    // It is tried again, and nothing else is.
+    // Only the failed variant is tried again.
     let again = rack.fwdlab(&RUN).expect(3);
     assert!(again.stderr.contains("2 of 4 runs are stored already"), "{}", again.stderr);
 }
 
 #[test]
-fn a_command_that_hangs_is_ended_there_and_named() {
+fn hanging_command_is_killed_and_named() {
     let Some(rack) = Rack::build() else { return };
     rack.write("x.toml", FIREWALL);
     let hanging = "#!/bin/sh\ncase $1 in -f) sleep 86431; esac\nexec /usr/sbin/nft \"$@\"\n";
@@ -142,7 +142,7 @@ fn a_command_that_hangs_is_ended_there_and_named() {
 }
 
 #[test]
-fn a_password_prompt_and_a_wrong_host_key_are_refused_at_once() {
+fn password_prompt_and_wrong_host_key_are_refused() {
     let Some(rack) = Rack::build() else { return };
     rack.write("x.toml", &plain(1));
     rack.knows("other");
@@ -162,7 +162,7 @@ fn a_password_prompt_and_a_wrong_host_key_are_refused_at_once() {
 }
 
 #[test]
-fn a_full_disk_of_the_dut_is_told_and_nothing_is_changed_there() {
+fn full_disk_of_the_dut_is_reported_and_nothing_changed() {
     let Some(rack) = Rack::build() else { return };
     rack.write("x.toml", &plain(1));
     let before = rack.state_of_the_dut();
@@ -176,8 +176,8 @@ fn a_full_disk_of_the_dut_is_told_and_nothing_is_changed_there() {
     expect_runs(&rack, &[1]);
 }
 
-/// A sed that kills the connection over which it runs, as often as a file says, where it is about
-/// to put settings back.
+/// A sed that kills its own connection just before it restores settings, as many times as a file
+/// specifies.
 fn cutting(rack: &Rack) -> String {
     let cuts = rack.at("cuts");
     format!(
@@ -194,7 +194,7 @@ exec sleep 60
     )
 }
 
-/// Kills it while the DUT holds settings that have to be put back.
+/// Kills the program while the DUT holds settings that have to be restored.
 fn kill_amid_a_run(rack: &Rack, program: Started) {
     let holds = "[ ! -e /run/fwdlab-dut/undo ] || echo yes";
     let is_amid = || {
@@ -208,24 +208,24 @@ fn kill_amid_a_run(rack: &Rack, program: Started) {
 }
 
 #[test]
-fn a_killed_controller_leaves_a_dut_that_the_next_one_puts_back() {
+fn session_after_a_killed_controller_restores_the_dut() {
     let Some(rack) = Rack::build() else { return };
     rack.write("x.toml", &plain(4));
     let before = rack.state_of_the_dut();
     let program = rack.start(&RUN);
     assert!(until(PATIENCE, || stored(&program) >= 1), "{}", program.said());
-    // Meanwhile the hosts are not another's.
+    // During that time no one else gets the hosts.
     let other = rack.command(&["run", "x.toml", "--no-calibration", "--out", "elsewhere"]).output();
     let other = String::from_utf8_lossy(&other.expect("the program").stderr).into_owned();
     assert!(other.contains("another fwdlab") && other.contains("measures with dut"), "{other}");
     kill_amid_a_run(&rack, program);
-    // A connection that dies while settings are put back is no fault of the DUT.
+    // A connection that dies once during the restoration does not make the DUT sick.
     rack.write_program("dut.bin/sed", &cutting(&rack));
     rack.write("cuts", "1");
     rack.fwdlab(&RUN).carried_out();
     assert_eq!(std::fs::read_to_string(rack.path("cuts")).expect("a file"), "0\n");
     expect_runs(&rack, &[4]);
-    // One that dies each time is, and says so.
+    // One that dies each time does, and that is reported.
     let fresh = [&RUN[..], &["--fresh"]].concat();
     let program = rack.start(&fresh);
     assert!(until(PATIENCE, || stored(&program) >= 1), "{}", program.said());

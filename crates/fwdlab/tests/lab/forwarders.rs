@@ -41,7 +41,7 @@ blocks = 2
 "#;
 
 #[test]
-fn programs_forward_on_a_host_and_leave_it_as_it_was() {
+fn program_dut_forwards_and_restores_its_host() {
     if std::process::Command::new("dpdk-testpmd").arg("--help").output().is_err() {
         return fwdlab_testdata::skip("dpdk-testpmd is not installed");
     }
@@ -65,7 +65,7 @@ fn programs_forward_on_a_host_and_leave_it_as_it_was() {
 }
 
 #[test]
-fn what_does_not_start_is_told_with_its_last_words_and_the_others_go_on() {
+fn failed_program_is_reported_with_its_output_and_others_continue() {
     let Some(rack) = Rack::build() else { return };
     let text = r#"
 version = 1

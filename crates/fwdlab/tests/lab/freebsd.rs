@@ -1,4 +1,4 @@
-//! A FreeBSD DUT from boot to boot, beside what the archive's own harness did.
+//! A FreeBSD DUT from boot to boot, compared with the archive's own harness.
 
 use crate::freebsd_host::{install, received};
 use crate::rack::Rack;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-/// What the machine has of its own: the archive's trees say it beside the experiment.
+/// The machine's own settings, which the archive's trees contain next to the experiment's.
 const RC: &str = "hostname=\"hp\"\ndefaultroute_delay=\"5\"\nifconfig_igb1=\"inet 192.168.1.10/24\"\nsshd_enable=\"yes\"\n";
 
 const EXPERIMENT: &str = r#"
@@ -39,22 +39,22 @@ fn read(path: PathBuf) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// `name="value"` of a file.
+/// Assignments `name="value"` of a file.
 fn assignments(text: &str) -> BTreeMap<String, String> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let pairs = lines.filter_map(|line| line.split('#').next()?.trim().split_once('='));
     pairs.map(|(name, value)| (name.to_owned(), value.trim_matches('"').to_owned())).collect()
 }
 
-/// Queues that the DUT booted with, the variables that it read, and what came of them:
-/// addresses, routes, neighbours, sysctls.
+/// One boot of the DUT: its queues, the variables it read, and the result: addresses, routes,
+/// neighbours, sysctls.
 struct Boot {
     queues: String,
     loader: BTreeMap<String, String>,
     state: String,
 }
 
-/// Boots so far; the first one is the machine's own.
+/// The boots so far; the first one uses the machine's own settings.
 fn boots(rack: &Rack) -> Vec<Boot> {
     let count = rack.boots().lines().count();
     let boot = |number: usize| {
@@ -67,12 +67,12 @@ fn boots(rack: &Rack) -> Vec<Boot> {
 }
 
 #[test]
-fn settings_and_the_archive_s_trees_make_the_same_router() {
+fn settings_and_archive_trees_make_the_same_router() {
     let Some(rack) = Rack::build() else { return };
     let archive = fwdlab_testdata::archives().swap_remove(0);
     let trees = archive.path().join("000-cxgbe-queues-fbsd10.2/configs");
     let of_tree = |queues: u32| read(trees.join(format!("{queues}/boot/loader.conf.local")));
-    let own: Vec<(String, String)> = assignments(&of_tree(1))
+    let variables: Vec<(String, String)> = assignments(&of_tree(1))
         .into_iter()
         .filter(|(name, _)| !name.starts_with("hw.cxgbe.n"))
         .collect();
@@ -83,7 +83,7 @@ fn settings_and_the_archive_s_trees_make_the_same_router() {
     ]);
     install(&rack, &files);
 
-    let loader: Vec<String> = own.iter().map(|(n, v)| format!("\"{n}\" = \"{v}\"")).collect();
+    let loader: Vec<String> = variables.iter().map(|(n, v)| format!("\"{n}\" = \"{v}\"")).collect();
     let lines = format!(
         "loader = {{ {} }}\nsysctl = {{ \"hw.pci.do_power_nodriver\" = 3, \
          \"dev.cxl.0.pause_settings\" = 0 }}",
@@ -107,7 +107,7 @@ fn settings_and_the_archive_s_trees_make_the_same_router() {
         let tree = of_tree(boot.queues.parse().expect("a number"));
         assert_eq!(boot.loader, assignments(&tree));
     }
-    // What was written made each boot complete: nothing had to be set by hand after it.
+    // The files made each boot complete: nothing had to be set manually afterwards.
     for beginning in ["route", "arp -S", "ndp -s"] {
         assert_eq!(received(&rack, beginning), [""; 0]);
     }

@@ -1,17 +1,17 @@
-//! A FreeBSD as the DUT of a laboratory: Linux's kernel forwards, and small scripts in the
-//! place of FreeBSD's programs answer as theirs do (ifconfig(8), netstat(1), route(8),
-//! arp(8), ndp(8), sysctl(8), pfctl(8), vmstat(8)). What it boots with are its own
-//! `/boot/loader.conf.local`, `/etc/rc.conf` and `/etc/sysctl.conf`.
+//! A FreeBSD as the DUT of a laboratory: Linux's kernel forwards, and small scripts replace
+//! FreeBSD's programs with the same output (ifconfig(8), netstat(1), route(8), arp(8), ndp(8),
+//! sysctl(8), pfctl(8), vmstat(8)). It boots with its own `/boot/loader.conf.local`, `/etc/rc.conf`
+//! and `/etc/sysctl.conf`.
 //!
-//! Left out: everything that the archive's trees and the tests don't use.
+//! Features that neither the archive's trees nor the tests use are missing.
 
 use crate::program::run;
 use crate::rack::Rack;
 use std::collections::BTreeMap;
 use std::fs;
 
-/// All programs, told apart by their names. `AT` is the laboratory's directory, `TOOLS`
-/// the path of this machine's programs.
+/// All programs in one script, selected by name. `AT` is the laboratory's directory, `TOOLS` the
+/// path of this machine's programs.
 const PROGRAMS: &str = r#"#!/bin/sh
 own=${0##*/} state=/run/freebsd
 [ -n "$BOOTING" ] || printf '%s\n' "$own $*" >>AT/commands
@@ -194,8 +194,8 @@ const NAMES: [&str; 16] = [
     "cpuset",
 ];
 
-/// Makes the DUT of the laboratory a FreeBSD with these files, with the interfaces, MACs
-/// and addresses of the archive's first laboratory.
+/// Turns the DUT of the laboratory into a FreeBSD with these files, with the interfaces, MACs and
+/// addresses of the archive's first laboratory.
 pub(crate) fn install(rack: &Rack, files: &BTreeMap<&str, String>) {
     let path = std::env::var("PATH").unwrap_or_default();
     let at = rack.at("");
@@ -245,7 +245,7 @@ pub(crate) fn install(rack: &Rack, files: &BTreeMap<&str, String>) {
     rack.write("lab.toml", &lab);
 }
 
-/// Command lines that the DUT was given by ssh, by their beginnings.
+/// Command lines that the DUT received by ssh, selected by prefix.
 pub(crate) fn received(rack: &Rack, beginning: &str) -> Vec<String> {
     let all = fs::read_to_string(rack.path("commands")).unwrap_or_default();
     all.lines().filter(|line| line.starts_with(beginning)).map(str::to_owned).collect()

@@ -1,4 +1,4 @@
-//! Traffic of others' generators, through the whole program.
+//! Traffic of third-party generators, through the whole program.
 
 use crate::program::run;
 use crate::rack::Rack;
@@ -28,10 +28,10 @@ blocks = 2
     )
 }
 
-/// Measures, and gives the runs after what holds for every such generator.
+/// Measures; checks the properties common to these generators, and returns the runs.
 fn measured(rack: &Rack, traffic: &str) -> Vec<RunRecord> {
     rack.write("x.toml", &experiment(traffic));
-    // Neighbour discovery of the hosts' own would be counted at the interfaces.
+    // Neighbour discovery of the hosts would be counted at the interfaces.
     for (host, interface) in [("sender", "gen0"), ("receiver", "cnt0")] {
         rack.on(host, &format!("sysctl -qw net.ipv6.conf.{interface}.disable_ipv6=1"));
     }
@@ -43,13 +43,14 @@ fn measured(rack: &Rack, traffic: &str) -> Vec<RunRecord> {
     for run in &runs {
         let (total, window) = (run.trial.total, run.trial.window);
         assert!(total.forwarded > 100 && window.offered <= total.offered, "{total:?} {window:?}");
-        // One kernel plays all parts, and the DUT says a word on its links now and then.
+        // One kernel plays all parts, and the DUT occasionally sends packets of its own on its
+        // links.
         assert!(total.lost() > -50 && window.lost() > -50, "{total:?} {window:?}");
     }
     runs
 }
 
-/// True where it is not installed, which is said, and fails in CI.
+/// True if it is not installed; records a skip, and fails in CI.
 fn is_without_testpmd() -> bool {
     let is_missing = std::process::Command::new("dpdk-testpmd").arg("--help").output().is_err();
     if is_missing {
@@ -59,7 +60,7 @@ fn is_without_testpmd() -> bool {
 }
 
 #[test]
-fn dpdk_s_testpmd_sends_and_interfaces_count() {
+fn testpmd_sends_and_interfaces_count() {
     if is_without_testpmd() {
         return;
     }
@@ -78,7 +79,7 @@ generator_options = ["--no-huge", "-m", "256", "--no-pci", "--no-shconf", "--", 
         assert_eq!(facts["testpmd received"], "at the interface: every packet counts");
         let command = &facts["testpmd testpmd command"];
         assert!(command.contains("--vdev=net_af_packet0,iface=gen0"), "{command}");
-        // The sender's interface counts what testpmd says that it sent.
+        // The sender's interface counts the packets that testpmd reports as sent.
         let witness = run.trial.counters.iter().find(|counter| counter.name.contains("gen0"));
         let witness = witness.expect("a witness");
         assert_eq!(Some(witness.delta()), witness.expected, "{witness:?}");
@@ -95,7 +96,7 @@ generator_options = ["--no-huge", "-m", "256", "--no-pci", "--no-shconf", "--", 
     assert!(!left.contains("testpmd"), "it goes on: {left}");
 }
 
-/// A pkt-gen whose packets are fwdlab's, and whose counts are the interface's own.
+/// A pkt-gen that sends fwdlab's packets and reports the interface's own counts.
 const PKT_GEN: &str = r#"#!/bin/sh
 for word; do
     case $last in -f) function=$word;; -i) interface=$word;; -D) to=$word;; -R) rate=$word;; esac
@@ -129,7 +130,7 @@ done
 "#;
 
 #[test]
-fn pkt_gen_s_reports_and_totals_are_what_the_interfaces_saw() {
+fn pkt_gen_reports_agree_with_the_interfaces() {
     let Some(rack) = Rack::build() else { return };
     let script = PKT_GEN.replace("PROGRAM", env!("CARGO_BIN_EXE_fwdlab"));
     for host in ["sender", "receiver"] {
@@ -152,8 +153,8 @@ fn pkt_gen_s_reports_and_totals_are_what_the_interfaces_saw() {
     }
 }
 
-/// Searches by two senders through one shaper of 2000 packets a second. A trial of pkt-gen's is
-/// divided by reports a tenth of a second apart, so the goal tolerates what that may miss.
+/// Searches by two senders through one shaper of 2000 packets per second. Reports a tenth of a
+/// second apart delimit a trial of pkt-gen, so the goal tolerates the packets that these may miss.
 const SEARCH: &str = r#"
 version = 1
 title = "One device, two senders"
@@ -189,7 +190,7 @@ blocks = 1
 
 /// The same search, trial by trial, by fwdlab's sender and by another generator.
 #[test]
-fn a_search_finds_the_same_whoever_sends() {
+fn search_with_pkt_gen_agrees_with_fwdlab() {
     let Some(rack) = Rack::build() else { return };
     let script = PKT_GEN.replace("PROGRAM", env!("CARGO_BIN_EXE_fwdlab"));
     for host in ["sender", "receiver"] {
@@ -198,9 +199,9 @@ fn a_search_finds_the_same_whoever_sends() {
     searched(&rack, "pkt-gen", SEARCH);
 }
 
-/// The same with DPDK's testpmd, for which the kernel of its host keeps the rate.
+/// The same with DPDK's testpmd, whose rate the kernel of its host limits.
 #[test]
-fn a_search_by_testpmd_finds_what_ours_finds() {
+fn search_with_testpmd_agrees_with_fwdlab() {
     if is_without_testpmd() {
         return;
     }
@@ -218,7 +219,7 @@ fn a_search_by_testpmd_finds_what_ours_finds() {
     assert!(!qdisc.contains("tbf"), "the interface is as it was: {qdisc}");
 }
 
-/// Both senders search, and find what is known of the shaper, each with bounds that enclose it.
+/// Asserts that both senders find the known rate of the shaper, each with bounds that enclose it.
 fn searched(rack: &Rack, other: &str, search: &str) {
     for (host, interface) in [("sender", "gen0"), ("receiver", "cnt0")] {
         rack.on(host, &format!("sysctl -qw net.ipv6.conf.{interface}.disable_ipv6=1"));
@@ -240,7 +241,7 @@ fn searched(rack: &Rack, other: &str, search: &str) {
         sum_ns: 3_000_000_000,
         width: 0.1,
     }];
-    let mut both = Vec::new();
+    let mut rates = Vec::new();
     for run in &runs {
         let sender = ["fwdlab", other][run.variants[0]];
         let record = run.method.as_ref().expect("a search");
@@ -253,16 +254,16 @@ fn searched(rack: &Rack, other: &str, search: &str) {
             record.ended.as_ref(),
         );
         let goal = &found.goals[0];
-        let said = format!("{sender}: {goal:?} of {:?}", record.trials);
-        assert!(goal.is_regular(), "{said}");
-        // A quarter of 2667 is lost; a tenth is the width, and as much the edges.
+        let context = format!("{sender}: {goal:?} of {:?}", record.trials);
+        assert!(goal.is_regular(), "{context}");
+        // A quarter of 2667 is lost; the width is a tenth, and the edges as much.
         let pps = goal.conditional_throughput.expect("regular");
-        assert!((pps / 2000.0 - 1.0).abs() < 0.25, "{said}");
-        both.push(pps);
-        // No generator of another's has delays or flows by packet.
-        assert_eq!(run.trial.arrivals.flows.is_some(), sender == "fwdlab", "{said}");
-        assert!(record.trials.iter().all(|trial| trial.latency.is_none()), "{said}");
+        assert!((pps / 2000.0 - 1.0).abs() < 0.25, "{context}");
+        rates.push(pps);
+        // Third-party generators measure neither delays nor flows by packet.
+        assert_eq!(run.trial.arrivals.flows.is_some(), sender == "fwdlab", "{context}");
+        assert!(record.trials.iter().all(|trial| trial.latency.is_none()), "{context}");
     }
     // The width of each, and the edges of the other's trials.
-    assert!((both[0] / both[1] - 1.0).abs() < 0.25, "they agree: {both:?}");
+    assert!((rates[0] / rates[1] - 1.0).abs() < 0.25, "they agree: {rates:?}");
 }

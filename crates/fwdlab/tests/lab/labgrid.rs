@@ -1,5 +1,5 @@
-//! Hosts that labgrid lends: a real coordinator and exporter, from the Python environment that
-//! FWDLAB_LABGRID names. The power of the DUT's place is this test's.
+//! Hosts that labgrid lends: a real coordinator and exporter, from the Python environment in
+//! FWDLAB_LABGRID. The test itself provides the power of the DUT's place.
 
 use crate::faults::{RUN, plain, stored};
 use crate::program::{run, signal, until};
@@ -10,7 +10,7 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-/// The programs of labgrid; none where there are none, which fails in CI.
+/// The programs of labgrid; `None` without them, which fails in CI.
 fn programs() -> Option<PathBuf> {
     let venv = std::env::var_os("FWDLAB_LABGRID").map(PathBuf::from);
     let bin = venv.map(|venv| venv.join("bin")).filter(|bin| bin.join("labgrid-client").exists());
@@ -21,7 +21,7 @@ fn programs() -> Option<PathBuf> {
     bin
 }
 
-/// Coordinator and exporter; they end with the test.
+/// Coordinator and exporter, which end with the test.
 struct Labgrid {
     bin: PathBuf,
     coordinator: String,
@@ -29,7 +29,7 @@ struct Labgrid {
 }
 
 impl Labgrid {
-    /// Two places with a resource each; a request to `power` switches the DUT's.
+    /// Starts two places with a resource each; a request to `power` switches the DUT's power.
     fn start(rack: &Rack, bin: PathBuf, power: &str) -> Labgrid {
         let free = TcpListener::bind("127.0.0.1:0").expect("a port");
         let coordinator = format!("{}", free.local_addr().expect("an address"));
@@ -73,16 +73,16 @@ impl Labgrid {
         self.children.push(command.spawn().expect("a program of labgrid"));
     }
 
-    /// What `labgrid-client` says to somebody, and whether it succeeded.
+    /// Runs `labgrid-client` as a user; returns true if it succeeded, and its output.
     fn client(&self, user: &str, words: &[&str]) -> (bool, String) {
         let mut command = Command::new(self.bin.join("labgrid-client"));
         command.args(["-x", &self.coordinator]).args(words).env("LG_USERNAME", user);
         let output = command.output().expect("labgrid-client");
-        let said = [output.stdout, output.stderr].concat();
-        (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// Files in which processes here have noted what they have of it.
+    /// Notes of processes on this machine about their places.
     fn notes(&self) -> Vec<PathBuf> {
         let notes = fs::read_dir("/var/lib/fwdlab").into_iter().flatten().flatten();
         let paths = notes.map(|note| note.path());
@@ -92,11 +92,11 @@ impl Labgrid {
         paths.filter(is_ours).collect()
     }
 
-    /// Whose a place is.
+    /// The holder of a place.
     fn holder(&self, place: &str) -> String {
-        let (_, said) = self.client("nobody", &["-p", place, "show"]);
-        let line = said.lines().find_map(|line| line.trim().strip_prefix("acquired: "));
-        line.unwrap_or_else(|| panic!("{said}")).to_owned()
+        let (_, output) = self.client("nobody", &["-p", place, "show"]);
+        let line = output.lines().find_map(|line| line.trim().strip_prefix("acquired: "));
+        line.unwrap_or_else(|| panic!("{output}")).to_owned()
     }
 }
 
@@ -108,7 +108,8 @@ impl Drop for Labgrid {
     }
 }
 
-/// Switches the power of the DUT when it is asked to switch it on; ends with the test's process.
+/// Serves the power of the DUT: runs `script` on a request to switch it on. Ends with the test's
+/// process.
 fn power(script: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
@@ -126,7 +127,7 @@ fn power(script: String) -> String {
 }
 
 #[test]
-fn places_are_acquired_power_cycled_and_given_back_also_after_a_kill() {
+fn places_are_acquired_power_cycled_and_released_even_after_a_kill() {
     let Some(bin) = programs() else { return };
     let Some(rack) = Rack::build() else { return };
     let client = bin.join("labgrid-client").display().to_string();
@@ -149,7 +150,7 @@ fn places_are_acquired_power_cycled_and_given_back_also_after_a_kill() {
     signal("KILL", program.pid());
     assert_eq!(program.end().code, None);
     assert!(labgrid.holder("rack-dut").contains(&user), "labgrid lends for no limited time");
-    // As if the machine had been switched off meanwhile: its note is of another boot.
+    // As after a power failure of this machine: the note is of an earlier boot.
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("a boot");
     let notes = labgrid.notes();
     let [note] = notes.as_slice() else { panic!("{notes:?}") };
@@ -157,7 +158,7 @@ fn places_are_acquired_power_cycled_and_given_back_also_after_a_kill() {
     assert_ne!(note.display().to_string(), earlier);
     fs::rename(note, earlier).expect("renamed");
 
-    // The next one gives back what was left, takes it anew, and has the DUT's power cycled.
+    // The next session returns the leftover place, acquires it again, and power-cycles the DUT.
     rack.write("x.toml", &plain(4));
     let fresh = [&RUN[..], &["--fresh"]].concat();
     let program = rack.start(&fresh);
@@ -172,9 +173,9 @@ fn places_are_acquired_power_cycled_and_given_back_also_after_a_kill() {
     }
     assert_eq!(labgrid.client("nobody", &["reservations"]).1, "");
 
-    // A place of somebody else.
-    let (is_theirs, said) = labgrid.client("ann", &["-p", "rack-sender", "acquire"]);
-    assert!(is_theirs, "{said}");
+    // A place held by another user.
+    let (is_theirs, output) = labgrid.client("ann", &["-p", "rack-sender", "acquire"]);
+    assert!(is_theirs, "{output}");
     let refused = rack.fwdlab(&fresh).expect(3);
     for word in ["the place rack-sender of labgrid, for sender, is ", "/ann's", "--wait"] {
         assert!(refused.stderr.contains(word), "no `{word}` in {}", refused.stderr);
@@ -182,7 +183,7 @@ fn places_are_acquired_power_cycled_and_given_back_also_after_a_kill() {
     assert_eq!(labgrid.holder("rack-dut"), "None", "all or none");
     assert!(labgrid.holder("rack-sender").ends_with("/ann"));
     assert!(labgrid.notes().is_empty(), "nothing is noted any more");
-    // Who waits for it is asked to stop.
+    // A waiting session receives a request to stop.
     let lab = fs::read_to_string(rack.path("lab.toml")).expect("a lab");
     rack.write("lab.toml", &lab.replace("wait = \"2s\"", "wait = \"10min\""));
     let program = rack.start(&fresh);

@@ -1,5 +1,5 @@
-//! Leases of a laboratory's hosts, whose holders are killed, waited for and ended by hand, and
-//! hosts that are sick.
+//! Leases of a laboratory's hosts: killed holders, waiting controllers, manual release, and sick
+//! hosts.
 
 use crate::faults::{RUN, plain, stored};
 use crate::program::{Started, signal, until};
@@ -9,20 +9,20 @@ use std::fs::{self, File};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// A lease so short that a test can wait for its end, and so long that its holder renews it in
-/// time on a machine that is busy.
+/// A lease short enough that a test can wait for its end, and long enough that its holder renews it
+/// in time on a busy machine.
 fn short(rack: &Rack, of_dut: &str, of_ssh: &str) {
     let lab = rack.lab(of_dut).replace("\"namespaces\"\n", "\"namespaces\"\nlease = \"10s\"\n");
     rack.write("lab.toml", &lab.replace("[ssh]\n", &format!("[ssh]\n{of_ssh}")));
 }
 
 pub(crate) fn leases(rack: &Rack) -> Vec<Value> {
-    let said = rack.command(&["lab", "leases", "lab.toml", "--json"]).output().expect("fwdlab");
-    let json: Value = serde_json::from_slice(&said.stdout).expect("JSON");
+    let output = rack.command(&["lab", "leases", "lab.toml", "--json"]).output().expect("fwdlab");
+    let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     json["hosts"].as_array().expect("hosts").clone()
 }
 
-/// A controller whose processes nobody here can see, as if it were another machine.
+/// Starts a controller in another PID namespace, as if on another machine.
 fn elsewhere(rack: &Rack, arguments: &[&str]) -> Started {
     let (out, err) = (rack.path("their.stdout"), rack.path("their.stderr"));
     let mut command = Command::new("unshare");
@@ -35,7 +35,7 @@ fn elsewhere(rack: &Rack, arguments: &[&str]) -> Started {
 }
 
 #[test]
-fn a_killed_controller_frees_its_hosts_within_its_lease_and_who_waits_has_them() {
+fn hosts_of_a_killed_controller_are_free_after_the_lease() {
     let Some(rack) = Rack::build() else { return };
     short(&rack, "", "");
     rack.write("x.toml", &plain(30));
@@ -51,7 +51,7 @@ fn a_killed_controller_frees_its_hosts_within_its_lease_and_who_waits_has_them()
     }
     let shown = rack.fwdlab(&["lab", "leases", "lab.toml"]).expect(0);
     assert!(shown.stdout.contains("dut       held by "), "{}", shown.stdout);
-    // Nobody else has them while it lives, and renews its lease.
+    // No one else gets them while it lives and renews its lease.
     let until_s = |lease: &Value| lease["until_s"].as_i64();
     let is_renewed = || until_s(&leases(&rack)[0]) > until_s(&held[0]).map(|until_s| until_s + 2);
     assert!(until(PATIENCE, is_renewed), "{:#?}", leases(&rack));
@@ -59,11 +59,11 @@ fn a_killed_controller_frees_its_hosts_within_its_lease_and_who_waits_has_them()
     for word in ["waiting for 2", "another fwdlab (", "measures with dut", "renews its lease"] {
         assert!(refused.stderr.contains(word), "no `{word}` in {}", refused.stderr);
     }
-    // Nor does anybody send packets along its cables.
+    // The check with traffic is also refused.
     let refused = rack.fwdlab(&["lab", "check", "lab.toml", "--traffic"]).expect(3);
     assert!(refused.stderr.contains("measures with dut"), "{}", refused.stderr);
-    let kept = rack.fwdlab(&["lab", "free", "lab.toml"]).expect(3);
-    assert!(kept.stdout.contains("may be measuring"), "{}", kept.stdout);
+    let freed = rack.fwdlab(&["lab", "free", "lab.toml"]).expect(3);
+    assert!(freed.stdout.contains("may be measuring"), "{}", freed.stdout);
     signal("KILL", theirs.pid());
     assert_eq!(theirs.end().code, None);
     let killed = Instant::now();
@@ -77,10 +77,10 @@ fn a_killed_controller_frees_its_hosts_within_its_lease_and_who_waits_has_them()
 }
 
 #[test]
-fn a_lease_that_is_ended_by_hand_ends_its_run_and_sick_hosts_are_not_taken() {
+fn freed_lease_ends_its_run_and_sick_hosts_are_refused() {
     let Some(rack) = Rack::build() else { return };
     let power = format!("power_cycle = [\"{}\"]\nreboot_timeout = \"1s\"", rack.at("cycle"));
-    // A shell for all commands is as good here as one for each.
+    // One shell for all commands is equivalent here to one for each.
     short(&rack, &power, "one_shell = true\n");
     // More than three programs measure before they are ended.
     rack.write("x.toml", &plain(300));
@@ -91,8 +91,8 @@ fn a_lease_that_is_ended_by_hand_ends_its_run_and_sick_hosts_are_not_taken() {
     assert!(freed.contains("dut: ended the lease of ") && freed.contains(" s left"), "{freed}");
     let ended = program.end().expect(3);
     assert!(ended.stderr.contains("the lease of dut is lost: it was ended"), "{}", ended.stderr);
-    // What it left is put back by the next one, whose DUT then stays away for good. That Ctrl-C
-    // ends what cycles the power, too, says nothing of the DUT.
+    // The next session restores the DUT, which then stays away permanently. Ctrl-C, which also ends
+    // the power cycle, does not make the DUT sick.
     let without_dut = |cycle: &str, code| {
         rack.write_program("cycle", cycle);
         let program = rack.start(&RUN);

@@ -1,5 +1,5 @@
-//! Experiments in a laboratory of several hosts, for which namespaces of this machine
-//! stand in, each with an sshd. Rates are not tested: one kernel plays all parts.
+//! Experiments in a laboratory of several hosts, which are namespaces of this machine, each with an
+//! sshd. Rates are not tested: one kernel plays all parts.
 
 mod check;
 mod faults;

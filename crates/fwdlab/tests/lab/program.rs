@@ -1,4 +1,4 @@
-//! Programs that a test starts: fwdlab itself, and helpers.
+//! Programs started by a test: fwdlab itself, and helpers.
 
 use crate::rack::PATIENCE;
 use std::fs;
@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
 use std::time::{Duration, Instant};
 
-/// What the program left.
+/// Exit code and output of the program.
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-/// A program that runs.
+/// A running program.
 pub(crate) struct Started {
     pub(crate) child: Child,
     pub(crate) out: PathBuf,
@@ -25,12 +25,12 @@ impl Started {
         self.child.id()
     }
 
-    /// What it has said so far.
-    pub(crate) fn said(&self) -> String {
+    /// Its output on standard error so far.
+    pub(crate) fn stderr(&self) -> String {
         fs::read_to_string(&self.err).unwrap_or_default()
     }
 
-    /// Waits for its end, a search of many trials included; one that does not come is a failure.
+    /// Waits for its end, including the end of a search of many trials; fails if it does not end.
     pub(crate) fn end(mut self) -> Ended {
         let deadline = Instant::now() + 3 * PATIENCE;
         let code = loop {
@@ -50,7 +50,7 @@ impl Started {
 }
 
 impl Ended {
-    /// Asserts the exit code, and shows what was said when it is another.
+    /// Asserts the exit code; on failure shows the output.
     #[track_caller]
     pub(crate) fn expect(self, code: i32) -> Ended {
         let Ended { stdout, stderr, .. } = &self;
@@ -58,8 +58,8 @@ impl Ended {
         self
     }
 
-    /// Asserts that an experiment was carried out, on however busy a machine: 0, or 4
-    /// because most runs were disturbed; never because figures can't be trusted.
+    /// Asserts that an experiment was completed, on however busy a machine: 0, or 4 because most
+    /// runs were disturbed, but never because the results cannot be trusted.
     #[track_caller]
     pub(crate) fn carried_out(self) -> Ended {
         let Ended { stdout, stderr, .. } = &self;
@@ -71,8 +71,8 @@ impl Ended {
 
 pub(crate) fn run(argv: &[&str]) -> String {
     let output: Output = Command::new(argv[0]).args(&argv[1..]).output().expect("a program");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{argv:?}: {said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{argv:?}: {stderr}");
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn signal(name: &str, pid: u32) {
     let _ = Command::new("kill").args([format!("-{name}"), pid.to_string()]).output();
 }
 
-/// Waits until it is so; false when it never is.
+/// Waits until the condition is true; returns false if it never is.
 pub(crate) fn until(patience: Duration, is_so: impl Fn() -> bool) -> bool {
     let deadline = Instant::now() + patience;
     while Instant::now() < deadline {

@@ -1,5 +1,5 @@
-//! A laboratory of three hosts that are network namespaces of this machine, each with an
-//! sshd of its own. What belongs to a test goes with it, also when it fails.
+//! A laboratory of three hosts that are network namespaces of this machine, each with its own sshd.
+//! Everything in a test ends with it, even if it fails.
 
 use crate::program::{Ended, Started, run, signal, until};
 use fwdlab_model::RunRecord;
@@ -12,20 +12,21 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Longest that anything here should take.
+/// Maximum time for any step.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
-/// Laboratories that stand now, and who waits for a place.
+/// Number of existing laboratories, and a signal to tests that wait for a place.
 static SEATS: (Mutex<u32>, Condvar) = (Mutex::new(0), Condvar::new());
-/// Three laboratories at a time: three quarters of it are waiting. More would starve each other.
+/// Three laboratories simultaneously, which spend three quarters of their time waiting. More would
+/// starve each other.
 const AT_A_TIME: u32 = 3;
 
-/// A place for a laboratory, as long as it is held.
+/// A place for a laboratory, released when dropped.
 struct Seat;
 
 impl Seat {
-    /// Waits for one.
+    /// Waits for a place.
     fn take() -> Seat {
         let (taken, freed) = &SEATS;
         let taken = taken.lock().unwrap_or_else(PoisonError::into_inner);
@@ -43,7 +44,7 @@ impl Drop for Seat {
     }
 }
 
-/// The hosts, as the lab's file calls them.
+/// The hosts, by their names in the lab file.
 pub(crate) const HOSTS: [&str; 3] = ["sender", "dut", "receiver"];
 
 pub(crate) struct Rack {
@@ -54,7 +55,7 @@ pub(crate) struct Rack {
 }
 
 impl Rack {
-    /// Builds one; none where this machine does not permit it, which fails in CI.
+    /// Builds one; `None` if this machine does not permit it, which fails in CI.
     pub(crate) fn build() -> Option<Rack> {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let seat = Seat::take();
@@ -64,7 +65,7 @@ impl Rack {
             return None;
         }
         let directory = tempfile::tempdir().expect("a directory");
-        // As fwdlab names its own: what a killed test leaves is removed by the next one.
+        // Named like fwdlab's own namespaces: the next run removes the remains of a killed test.
         let prefix = format!("fwdlab-{}-{}-{number}", std::process::id(), start_time());
         let rack = Rack { directory, prefix, number, _seat: seat };
         rack.wire();
@@ -86,7 +87,7 @@ impl Rack {
         Some(rack)
     }
 
-    /// The lab's file, with more lines for the DUT.
+    /// The lab file, with more lines for the DUT.
     pub(crate) fn lab(&self, of_dut: &str) -> String {
         format!(
             r#"version = 1
@@ -147,13 +148,13 @@ b = "dut:out0"
         run(&["ip", "netns", "exec", &self.namespace(host), "sh", "-c", script])
     }
 
-    /// Runs sh where a host's sshd runs: with its `/run`, too.
+    /// Runs sh in the environment of a host's sshd, including its `/run`.
     pub(crate) fn inside(&self, host: &str, script: &str) -> String {
         let argv = self.within(host, script);
         run(&argv.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    /// The command that does it.
+    /// The command that runs a script there.
     fn within(&self, host: &str, script: &str) -> Vec<String> {
         let all = self.processes(host);
         let listener = all.iter().find(|(_, line)| is_listener(line)).expect("an sshd");
@@ -161,7 +162,7 @@ b = "dut:out0"
         ["nsenter", "-t", &pid, "-m", "-n", "sh", "-c", script].map(str::to_owned).to_vec()
     }
 
-    /// Asserts that the DUT is as it was, line by line.
+    /// Asserts that the state of the DUT is unchanged, line by line.
     #[track_caller]
     pub(crate) fn expect_state_of_the_dut(&self, before: &str) {
         let after = self.state_of_the_dut();
@@ -174,7 +175,7 @@ b = "dut:out0"
         assert!(gone.is_empty() && new.is_empty(), "gone: {gone:#?}\nnew: {new:#?}");
     }
 
-    /// Everything of the DUT that an experiment may change.
+    /// The state of the DUT that an experiment may change.
     pub(crate) fn state_of_the_dut(&self) -> String {
         self.on(
             "dut",
@@ -198,7 +199,7 @@ b = "dut:out0"
         assert!(until(PATIENCE, listens), "{host} is not up: {}", self.log(host));
     }
 
-    /// Processes of a host's namespace, with their command lines.
+    /// Processes in a host's namespace, with their command lines.
     pub(crate) fn processes(&self, host: &str) -> Vec<(u32, String)> {
         let output = Command::new("ip").args(["netns", "pids", &self.namespace(host)]).output();
         let output = output.expect("ip");
@@ -217,7 +218,7 @@ b = "dut:out0"
         all.filter(|(_, line)| is_one(line)).map(|(pid, _)| pid).collect()
     }
 
-    /// Kills the connections to a host; its sshd goes on listening.
+    /// Kills the connections to a host; its sshd keeps listening.
     pub(crate) fn cut(&self, host: &str) -> usize {
         self.connections(host).into_iter().map(|pid| signal("KILL", pid)).count()
     }
@@ -230,19 +231,19 @@ b = "dut:out0"
         assert!(until(PATIENCE, || self.processes(host).is_empty()), "{host} goes on");
     }
 
-    /// Reboots the DUT behind everybody's back.
+    /// Reboots the DUT without notice.
     pub(crate) fn reboot(&self) {
         let argv = self.within("dut", &self.at("dut.bin/reboot"));
         // It dies with everything else there.
         let _ = Command::new(&argv[0]).args(&argv[1..]).output();
     }
 
-    /// How often the DUT went down, and its power was switched.
+    /// Reboots and power cycles of the DUT.
     pub(crate) fn boots(&self) -> String {
         fs::read_to_string(self.path("boots")).unwrap_or_default()
     }
 
-    /// Runs that are stored.
+    /// Stored runs.
     pub(crate) fn runs(&self) -> Vec<RunRecord> {
         let store = Store::open_read_only(&self.path("results/x/run.sqlite"));
         store.expect("a store").runs().expect("runs")
@@ -255,7 +256,7 @@ b = "dut:out0"
         pages.concat()
     }
 
-    /// A file's whole path.
+    /// The absolute path of a file.
     pub(crate) fn at(&self, name: &str) -> String {
         text(&self.path(name))
     }
@@ -299,7 +300,7 @@ b = "dut:out0"
         )
     }
 
-    /// The program in the laboratory's directory.
+    /// The program, in the laboratory's directory.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_fwdlab"));
         command.args(arguments).current_dir(self.directory.path()).stdin(Stdio::null());
@@ -307,12 +308,12 @@ b = "dut:out0"
         command
     }
 
-    /// Runs the program to its end, which must come.
+    /// Runs the program to its end, which must come in time.
     pub(crate) fn fwdlab(&self, arguments: &[&str]) -> Ended {
         self.start(arguments).end()
     }
 
-    /// Starts the program; its outputs go to files.
+    /// Starts the program with output to files.
     pub(crate) fn start(&self, arguments: &[&str]) -> Started {
         let (out, err) = (self.path("stdout"), self.path("stderr"));
         let mut command = self.command(arguments);
@@ -321,13 +322,13 @@ b = "dut:out0"
         Started { child: command.spawn().expect("the program"), out, err }
     }
 
-    /// Of a host, of ours at the other end of its cable, in a network of four.
+    /// The addresses of a host and of our end of its cable, in a network of four.
     fn addresses(&self, host: usize) -> [String; 2] {
         let first = 4 * (HOSTS.len() * self.number as usize + host) % 256;
         [2, 1].map(|last| format!("172.30.{}.{}", std::process::id() % 256, first + last))
     }
 
-    /// Namespaces, the cables of the experiment, and one to each host for ssh.
+    /// Creates the namespaces, the cables of the experiment, and one to each host for ssh.
     fn wire(&self) {
         let [sender, dut, receiver] = HOSTS.map(|host| self.namespace(host));
         for namespace in [&sender, &dut, &receiver] {
@@ -344,21 +345,21 @@ b = "dut:out0"
         run(&["ip", "-n", &receiver, "link", "set", "cnt0", "up"]);
         for (index, namespace) in [&sender, &dut, &receiver].into_iter().enumerate() {
             let ours = format!("fl{}x{}{index}", std::process::id(), self.number);
-            let [theirs, own] = self.addresses(index).map(|address| format!("{address}/30"));
+            let [theirs, ours_address] =
+                self.addresses(index).map(|address| format!("{address}/30"));
             run(&[
                 "ip", "link", "add", &ours, "type", "veth", "peer", "name", "adm0", "netns",
                 namespace,
             ]);
-            run(&["ip", "addr", "add", &own, "dev", &ours]);
+            run(&["ip", "addr", "add", &ours_address, "dev", &ours]);
             run(&["ip", "link", "set", &ours, "up"]);
             run(&["ip", "-n", namespace, "addr", "add", &theirs, "dev", "adm0"]);
             run(&["ip", "-n", namespace, "link", "set", "adm0", "up"]);
         }
     }
 
-    /// What a host does when it is switched on: a `/run` and an identity of this boot of
-    /// its own, disks (`/srv`, `/var/lib`) that outlive it, more lines, then sshd.
-    /// No `reboot` there may be this machine's.
+    /// The script that boots a host: a new `/run` and boot ID, disks (`/srv`, `/var/lib`) that
+    /// outlive it, more lines, then sshd. `reboot` there must never be this machine's.
     pub(crate) fn boot_script(&self, host: &str, more: &str) -> String {
         let at = self.directory.path().display();
         format!(
@@ -372,9 +373,9 @@ b = "dut:out0"
         )
     }
 
-    /// `reboot` as the DUT has it (it stays until its work has left its session), and
-    /// `power_cycle` for it: what it has in memory is lost; it stays down where a file says
-    /// so. Killed are all until none is left: a session that comes meanwhile outlives one pass.
+    /// `reboot` of the DUT, which waits until its caller has left its session, and `power_cycle`
+    /// for it. The contents of its memory are lost; it stays down if a file requires it. Processes
+    /// are killed until none is left: a session that begins during one pass outlives it.
     fn commands_of_the_dut(&self) {
         let at = self.directory.path().display();
         let down = format!(
@@ -416,7 +417,7 @@ b = "dut:out0"
 impl Drop for Rack {
     fn drop(&mut self) {
         for host in HOSTS {
-            // Twice: one that is being started is missed once.
+            // Twice: a starting process may be missed once.
             for _ in 0..2 {
                 self.processes(host).iter().for_each(|(pid, _)| signal("KILL", *pid));
             }
@@ -429,7 +430,7 @@ fn is_listener(line: &str) -> bool {
     line.contains("[listener]")
 }
 
-/// Whether namespaces, mounts in them and an sshd can be had here.
+/// Checks that namespaces, mounts in them and an sshd are possible here.
 fn possible(number: u32) -> Result<(), String> {
     if !rustix::process::geteuid().is_root() {
         return Err("it needs root".into());
@@ -443,11 +444,11 @@ fn possible(number: u32) -> Result<(), String> {
          ip netns delete {name}; exit $status"
     );
     let output = Command::new("sh").args(["-c", &probe]).output().map_err(|e| e.to_string())?;
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    if output.status.success() { Ok(()) } else { Err(said) }
+    let error = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    if output.status.success() { Ok(()) } else { Err(error) }
 }
 
-/// Ends hosts of tests that were killed.
+/// Removes hosts of tests that were killed.
 fn clean_up_after_the_dead() {
     for entry in fs::read_dir("/run/netns").into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();

@@ -1,4 +1,4 @@
-//! Whole experiments.
+//! Complete experiments.
 
 use crate::rack::Rack;
 use fwdlab_results::store::Store;
@@ -26,7 +26,7 @@ baseline = { firewall = "none" }
 "#;
 
 /// Number of recorded runs of each variant of the experiment `x`. A run whose sender fell short, as
-/// on a busy machine, is recorded and has no value.
+/// happens on a busy machine, is recorded and has no value.
 pub(crate) fn recorded(rack: &Rack) -> Vec<usize> {
     let store = Store::open_read_only(&rack.path("results/x/run.sqlite")).expect("a store");
     let (plan, runs) = (store.plan().expect("a plan"), rack.runs());
@@ -35,7 +35,7 @@ pub(crate) fn recorded(rack: &Rack) -> Vec<usize> {
 }
 
 #[test]
-fn an_experiment_runs_over_ssh_and_leaves_the_dut_as_it_was() {
+fn experiment_over_ssh_restores_the_dut() {
     let Some(rack) = Rack::build() else { return };
     rack.write("x.toml", FIREWALL);
     let before = rack.state_of_the_dut();
@@ -53,7 +53,7 @@ fn an_experiment_runs_over_ssh_and_leaves_the_dut_as_it_was() {
 }
 
 #[test]
-fn a_revision_and_an_overlay_are_brought_there_booted_into_and_verified() {
+fn revision_and_overlay_are_installed_booted_and_verified() {
     let Some(rack) = Rack::build() else { return };
     std::fs::create_dir_all(rack.path("overlay/srv")).expect("a directory");
     rack.write("overlay/srv/setting", "of the experiment\n");
@@ -96,7 +96,7 @@ blocks = 2
 }
 
 #[test]
-fn the_ceiling_is_what_the_duts_interface_counts() {
+fn ceiling_is_counted_by_the_interface_of_the_dut() {
     let Some(rack) = Rack::build() else { return };
     let text = FIREWALL.replace("\"20kpps\"", "\"1%\"");
     let text = text.replace("[traffic]", "[traffic]\nfamily = \"inet6\"\nframe_size = 84");

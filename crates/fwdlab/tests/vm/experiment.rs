@@ -1,4 +1,4 @@
-//! Experiments with a machine of QEMU, from the file to the report.
+//! Experiments with a QEMU machine, from the file to the report.
 
 use super::kernel;
 use serde_json::Value;
@@ -16,7 +16,7 @@ pub(super) fn experiment(kernel: &Path, vm: &str, blocks: u32, factor: &str) -> 
     )
 }
 
-/// fwdlab on an experiment in `directory`, with its files there.
+/// fwdlab on an experiment in `directory`, which also contains its files.
 pub(super) fn fwdlab(directory: &Path, text: &str) -> Command {
     let file = directory.join("guest.toml");
     std::fs::write(&file, text).expect("a file");
@@ -31,7 +31,7 @@ pub(super) fn fwdlab(directory: &Path, text: &str) -> Command {
     command
 }
 
-/// What machines have left in `directory`.
+/// Files that machines have left in `directory`.
 pub(super) fn left(directory: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(directory).expect("the directory");
     let names = entries.map(|entry| entry.expect("an entry").file_name());
@@ -40,7 +40,7 @@ pub(super) fn left(directory: &Path) -> Vec<String> {
 }
 
 #[test]
-fn an_experiment_finds_a_known_change_to_the_instruction() {
+fn experiment_measures_a_known_change_exactly() {
     let Some(kernel) = kernel() else { return };
     let directory = tempfile::tempdir().unwrap();
     let demux = "[[factor]]\nname = \"early_demux\"\nlevels = [\
@@ -48,8 +48,8 @@ fn an_experiment_finds_a_known_change_to_the_instruction() {
                  { label = \"off\", sysctl = { \"net.ipv4.ip_early_demux\" = 0 } }]\n";
     let text = experiment(&kernel, "calls = true\ncaches = true\n", 2, demux);
     let output = fwdlab(directory.path(), &text).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
     assert_eq!(left(directory.path()), Vec::<String>::new());
 
     let results = directory.path().join("out/results.json");
@@ -66,13 +66,13 @@ fn an_experiment_finds_a_known_change_to_the_instruction() {
     let demux = of("udp_v4_early_demux");
     assert_eq!(demux["after"], 0.0, "{demux:#}");
     assert!(demux["before"].as_f64().unwrap() > 50.0, "{demux:#}");
-    // The function that asks for it saves a little; forwarding itself is the same.
+    // The function that calls it saves a little; forwarding itself is the same.
     assert!(of("ip_rcv_finish_core")["difference"].as_f64().unwrap() < -5.0, "{functions:#}");
     assert!(!differing.iter().any(|row| row["name"] == "ip_forward"), "{functions:#}");
     let out = directory.path().join("out");
     let page = std::fs::read_to_string(out.join("README.md")).unwrap();
     assert!(page.contains("Instructions are not time"), "{page}");
-    // Stacks of both variants, whose sums are those of the functions, and both in one picture.
+    // Call stacks of both variants, whose sums are those of the functions, and both in one picture.
     for variant in results["counts"]["variants"].as_array().expect("variants") {
         let calls = &variant["calls"];
         assert_eq!(calls["unaccounted"], 0, "{calls:#}");
@@ -82,30 +82,30 @@ fn an_experiment_finds_a_known_change_to_the_instruction() {
         let missed = &variant["caches"]["total"];
         assert!(missed["data"].as_f64().unwrap() > 0.0, "{missed:#}");
     }
-    let both = functions["calls"].as_str().expect("a picture of both");
-    // What is gone altogether has no width there; what saves a little has.
-    assert!(std::fs::read_to_string(out.join(both)).unwrap().contains("ip_rcv_finish_core"));
+    let picture = functions["calls"].as_str().expect("a picture of both");
+    // A function that disappears has no width there; one that saves a little has.
+    assert!(std::fs::read_to_string(out.join(picture)).unwrap().contains("ip_rcv_finish_core"));
 }
 
 #[test]
-fn profiles_are_refused_before_anything_boots() {
+fn profiles_are_refused_before_any_boot() {
     let directory = tempfile::tempdir().unwrap();
     let text = experiment(Path::new("no-such.deb"), "", 1, "");
     let output = fwdlab(directory.path(), &text).arg("--profile").output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("no profiler samples a virtual machine"), "{said}");
-    assert!(said.contains("leave it out"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("no profiler samples a virtual machine"), "{stderr}");
+    assert!(stderr.contains("leave it out"), "{stderr}");
     assert!(!directory.path().join("out").exists(), "nothing was begun");
 }
 
-/// A machine that runs.
+/// A running machine.
 #[derive(Debug)]
 pub(super) struct Machine {
     pub(super) pid: u32,
     /// MiB.
     pub(super) memory: u32,
-    /// Where its files are.
+    /// Directory of its files.
     pub(super) directory: PathBuf,
 }
 
@@ -122,13 +122,13 @@ pub(super) fn machines(directory: &Path) -> Vec<Machine> {
         }
         let after = |option| words.iter().skip_while(move |word| **word != option).nth(1);
         let initrd = Path::new(after("-initrd")?);
-        let own = initrd.parent().filter(|own| own.starts_with(directory))?.to_owned();
-        Some(Machine { pid, memory: after("-m")?.parse().ok()?, directory: own })
+        let parent = initrd.parent().filter(|parent| parent.starts_with(directory))?.to_owned();
+        Some(Machine { pid, memory: after("-m")?.parse().ok()?, directory: parent })
     };
     processes.filter_map(machine).collect()
 }
 
-/// Waits for something, as long as a boot on a busy machine takes.
+/// Waits for a condition, for as long as a boot on a busy machine takes.
 fn until(mut is_so: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + Duration::from_secs(240);
     while !is_so() {
@@ -140,17 +140,17 @@ fn until(mut is_so: impl FnMut() -> bool) -> bool {
     true
 }
 
-/// True when the last machine has said something on its console.
+/// True if the console of the latest machine contains `words`.
 pub(super) fn has_said(directory: &Path, words: &str) -> bool {
     let log = directory.join("cache/fwdlab/console.log");
-    std::fs::read(log).is_ok_and(|said| String::from_utf8_lossy(&said).contains(words))
+    std::fs::read(log).is_ok_and(|text| String::from_utf8_lossy(&text).contains(words))
 }
 
-/// Something that is waited for.
+/// A moment to wait for.
 type Moment<'a> = (&'a str, &'a dyn Fn(&Path) -> bool);
 
 #[test]
-fn a_killed_program_leaves_no_machine_and_the_next_start_removes_its_files() {
+fn killed_program_leaves_no_machine_and_the_next_start_removes_its_files() {
     let Some(kernel) = kernel() else { return };
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
@@ -163,7 +163,7 @@ fn a_killed_program_leaves_no_machine_and_the_next_start_removes_its_files() {
     ];
     let text = experiment(&kernel, "", 1, "");
     for (name, has_come) in moments {
-        // What the machine before has said is not this one's.
+        // The output of an earlier machine does not count.
         let _ = std::fs::remove_file(directory.join("cache/fwdlab/console.log"));
         let mut child = fwdlab(directory, &text)
             .arg("--fresh")
@@ -177,7 +177,7 @@ fn a_killed_program_leaves_no_machine_and_the_next_start_removes_its_files() {
         assert!(until(|| machines(directory).is_empty()), "QEMU outlived fwdlab: {name}");
     }
     assert!(!left(directory).is_empty(), "nothing was left, so nothing is shown");
-    // The files are there until somebody starts again; a plan that can't run is enough.
+    // The files remain until the next start, for which a plan that cannot run is enough.
     std::fs::write(directory.join("cache/fwdlab/unpacking-4194999-x.deb"), "").unwrap();
     let text = experiment(Path::new("no-such.deb"), "", 1, "");
     let output = fwdlab(directory, &text).arg("--fresh").output().unwrap();
@@ -189,7 +189,7 @@ fn a_killed_program_leaves_no_machine_and_the_next_start_removes_its_files() {
     assert_eq!(names, Vec::<String>::new());
 }
 
-/// True when ssh has a connection to the machine whose files are there.
+/// True if ssh has a connection to the machine with these files.
 fn has_socket(machine: &Path) -> bool {
     let entries = std::fs::read_dir(machine).into_iter().flatten().filter_map(Result::ok);
     entries.map(|entry| entry.path().join("s")).any(|socket| socket.exists())

@@ -1,8 +1,7 @@
-//! Guests that fail while packets flow, as kernels under development do: each is named, its
-//! run is repeated once in a machine that boots anew, and what works then is measured.
+//! Guests that fail under traffic, as kernels under development do: each failure is named, its run
+//! is repeated once in a freshly booted machine, and a successful repetition is a result.
 //!
-//! The variants are told apart by their memory: that is how this test knows whose guest it
-//! reaches, and what is to happen to it.
+//! Variants differ by their memory, which identifies the guest and its list of faults.
 
 use super::experiment::{Machine, experiment, fwdlab, has_said, left, machines};
 use super::kernel;
@@ -13,26 +12,26 @@ use std::process::{Command, Stdio};
 use std::thread::{Scope, sleep};
 use std::time::{Duration, Instant};
 
-/// What happens to a guest.
+/// A fault of a guest.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
     /// Its kernel panics under traffic.
     Panic,
     /// Nothing is executed any more, under traffic.
     Hang,
-    /// Its ssh server and all sessions are gone, under traffic.
+    /// Its ssh server and all sessions disappear, under traffic.
     Deaf,
 }
 
-/// Waits for packets of the trial: more than are tried before it.
+/// Waits for packets of the trial: more than the preflight sends.
 const FLOWS: &str = "n=0; until [ $n -gt 150 ]; do sleep 0.05; \
                      read n < /sys/class/net/eth1/statistics/rx_packets; done";
-/// Said by a guest that is reached.
+/// Printed by a guest that is reached.
 const HERE: &str = "here";
 
 impl Fault {
-    /// Makes it happen to a machine of fwdlab's process `lab`, which is held from where the
-    /// guest is up until it is reached, so that nothing depends on who is faster.
+    /// Inflicts the fault on a machine of fwdlab's process `lab`, which is stopped from the guest's
+    /// boot until the guest is reached, so that no race matters.
     fn inflict(self, machine: &Machine, lab: u32) {
         let ssh = |script: &str| {
             let config = machine.directory.join("ssh_config");
@@ -47,7 +46,7 @@ impl Fault {
         };
         let directory = machine.directory.parent().expect("that of the test");
         let deadline = Instant::now() + Duration::from_secs(240);
-        // The console may still be the last machine's: then this one needs the laboratory.
+        // The console may still be the previous machine's: then this one needs the laboratory.
         while Instant::now() < deadline {
             sleep(Duration::from_millis(20));
             if has_said(directory, "fwdlab: up") {
@@ -68,12 +67,12 @@ impl Fault {
         next_line();
         signal("CONT", lab);
         if let Fault::Hang = self {
-            // At its word: the connection's end may come after that of the trial.
+            // At the second line: the connection may end later than the trial.
             next_line();
             signal("STOP", machine.pid);
             waiting.kill().expect("ssh");
         }
-        // Where the guest is gone, so is the connection.
+        // The connection ends with the guest.
         waiting.wait().expect("ssh");
     }
 }
@@ -83,7 +82,7 @@ fn signal(name: &str, pid: u32) {
     assert!(sent.expect("kill").success(), "{name} to {pid}");
 }
 
-/// Does to the machines in `directory`, by their memory, what is in their list, as they come.
+/// Inflicts the next fault in the list for its memory on each new machine in `directory`.
 fn watch<'s>(
     scope: &'s Scope<'s, '_>,
     directory: &Path,
@@ -103,18 +102,18 @@ fn watch<'s>(
 }
 
 #[test]
-fn a_guest_that_fails_is_named_and_the_others_are_measured() {
+fn failing_guest_is_named_and_others_are_measured() {
     let Some(kernel) = kernel() else { return };
     let directory = tempfile::tempdir().unwrap();
-    // A kernel that is none stands for one that does not boot.
+    // An invalid package represents a kernel that does not boot.
     std::fs::write(directory.path().join("broken.deb"), "no package").unwrap();
     let factor = "[[factor]]\nname = \"machine\"\nlevels = [\
                   { label = \"lost\", memory = 301 }, { label = \"once\", memory = 302 }, \
                   { label = \"broken\", kernel = \"broken.deb\" }]\n";
-    // The last of a list comes first.
+    // The last one of a list comes first.
     let mut faults =
         BTreeMap::from([(301, vec![Fault::Deaf, Fault::Panic]), (302, vec![Fault::Hang])]);
-    // Long enough that a busy machine does to a guest within a trial what it is to do.
+    // Long enough that a fault happens within a trial even on a busy machine.
     let text = experiment(&kernel, "", 1, factor).replace("1500ms", "5s");
     let mut child = fwdlab(directory.path(), &text)
         .stdout(Stdio::null())
@@ -129,26 +128,29 @@ fn a_guest_that_fails_is_named_and_the_others_are_measured() {
         }
     });
     let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(3), "{said}");
-    assert!(faults.values().all(Vec::is_empty), "{faults:?} did not happen: {said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{stderr}");
+    assert!(faults.values().all(Vec::is_empty), "{faults:?} did not happen: {stderr}");
     let given_up = |label: &str| {
-        let mut lines = said.lines();
+        let mut lines = stderr.lines();
         let line = lines.find(|line| line.contains(&format!("{label} was given up: ")));
-        line.unwrap_or_else(|| panic!("{label} was not given up: {said}")).to_owned()
+        line.unwrap_or_else(|| panic!("{label} was not given up: {stderr}")).to_owned()
     };
     let (lost, broken) = (given_up("lost"), given_up("broken"));
-    let told = |line: &str, words: &[&str]| {
+    let expect_words = |line: &str, words: &[&str]| {
         words.iter().for_each(|word| assert!(line.contains(word), "{word} is not in {line}"));
     };
-    told(&lost, &["dut: ", "the first time: ", "the guest panicked: ", "the machine boots anew"]);
-    told(&lost, &["Kernel panic - not syncing: sysrq triggered crash"]);
-    told(&broken, &["broken.deb"]);
-    // What failed once is measured, and says so.
+    expect_words(
+        &lost,
+        &["dut: ", "the first time: ", "the guest panicked: ", "the machine boots anew"],
+    );
+    expect_words(&lost, &["Kernel panic - not syncing: sysrq triggered crash"]);
+    expect_words(&broken, &["broken.deb"]);
+    // The variant that failed once is measured, and the report mentions the failure.
     let read = |name: &str| std::fs::read_to_string(directory.path().join("out").join(name));
-    assert!(read("README.md").unwrap().contains("once"), "{said}");
+    assert!(read("README.md").unwrap().contains("once"), "{stderr}");
     let results = read("results.json").unwrap();
     assert!(results.contains("the guest took no frame: it hangs"), "{results}");
     assert_eq!(left(directory.path()), Vec::<String>::new());
-    assert_eq!(known.len(), 4, "each booted twice: {said}");
+    assert_eq!(known.len(), 4, "each booted twice: {stderr}");
 }

@@ -1,15 +1,15 @@
-//! A FreeBSD that is booted from its disk, and counted.
+//! A FreeBSD booted from its disk, and counted.
 //!
-//! Needs `freebsd-13.2-fwdlab.raw.zst` in the directory that `FWDLAB_FREEBSD` names, or in
-//! `../shared/freebsd` beside the workspace, and QEMU. The figures are those of that image.
+//! Needs `freebsd-13.2-fwdlab.raw.zst` in the directory `FWDLAB_FREEBSD`, or in `../shared/freebsd`
+//! next to the workspace, and QEMU. The numbers hold for that image.
 
 use super::{count, of};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The disk; none where there is none, which a bare clone has not.
+/// The disk; `None` without one, as in a bare clone.
 pub(super) fn image() -> Option<PathBuf> {
-    // As the workspace's root sees it.
+    // Relative to the workspace's root.
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
     let named = std::env::var_os("FWDLAB_FREEBSD").unwrap_or("../shared/freebsd".into());
     let directory = root.join(named);
@@ -31,7 +31,7 @@ pub(super) fn image() -> Option<PathBuf> {
 }
 
 #[test]
-fn routing_algorithms_and_a_firewall_cost_what_they_are_known_to() {
+fn routing_algorithms_and_a_firewall_have_their_known_costs() {
     let Some(image) = image() else { return };
     let image = image.to_string_lossy();
     let algorithm = |name| format!("sysctl net.route.algo.inet.algo={name}");
@@ -54,15 +54,15 @@ fn routing_algorithms_and_a_firewall_cost_what_they_are_known_to() {
     }
     let total = kernels[0]["instructions"].as_f64().unwrap();
     assert!((2800.0..3000.0).contains(&total), "{total}");
-    // The guest's background work is subtracted from all functions, and a busy machine gives it more
-    // time: locks read up to 3 % low then.
+    // The guest's background work is subtracted from all functions, and gets more time on a busy
+    // machine: locks are then up to 3 % too low.
     let near = |function: &str, expected: [f64; 4]| {
         let found = of(&found, function);
         let is_near = |(found, expected): (&f64, f64)| (found / expected - 1.0).abs() < 0.05;
         let all = found.iter().zip(expected).all(is_near);
         assert!(all, "{function}: {found:?}");
     };
-    // The image's own algorithm for few routes, then the three that were asked for.
+    // The image's own algorithm for few routes, then the three selected ones.
     near("ip_input", [79.0; 4]);
     near("ether_output", [151.0; 4]);
     near("_rm_rlock", [35.0, 70.0, 35.0, 35.0]);
@@ -70,10 +70,10 @@ fn routing_algorithms_and_a_firewall_cost_what_they_are_known_to() {
     let tree = of(&found, "rn_match");
     assert!(tree[1] > 100.0 && (tree[1] - tree[2]).abs() < 5.0, "{tree:?}");
     assert!(tree[0].abs() < 0.5 && tree[3].abs() < 0.5, "{tree:?}");
-    // A module's functions are known by name, where it was loaded.
+    // Functions of a loaded module are known by name.
     assert!(of(&found, "pf_test")[4] > 400.0, "{found:#}");
     assert!(of(&found, "pf_test")[3].abs() < 0.5);
-    // Stacks of an interrupt's thread begin where threads do, and add up to the flat counts.
+    // Stacks of an interrupt thread begin where threads do, and add up to the flat counts.
     let drawn = found["calls"].as_array().expect("graphs");
     assert_eq!(drawn.len(), 5);
     for row in drawn {

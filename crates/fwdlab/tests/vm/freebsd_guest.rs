@@ -1,6 +1,5 @@
-//! What a laboratory does with a FreeBSD as its DUT, tried on a real one: one machine for all
-//! of it, with several pairs of cards. See `freebsd` for what it needs; `freebsd_lab` goes on
-//! with it.
+//! Operations of a laboratory on a real FreeBSD as its DUT: one machine for all of them, with
+//! several pairs of cards. See `freebsd` for the requirements; `freebsd_lab` continues with it.
 
 use super::freebsd::image;
 use super::freebsd_lab::{self, TAPS};
@@ -30,34 +29,33 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Packets that are sent at least.
+/// Minimum number of packets to send.
 const FEWEST: u64 = 100;
-/// Profiles that are tried for one with packets in its window.
+/// Maximum number of attempts at a profile with packets in its window.
 const PROFILES: usize = 4;
 
-/// A FreeBSD that is up, and the other ends of its cables.
+/// A booted FreeBSD, and the other ends of its cables.
 pub(super) struct Lab {
     /// Closes before the machine ends.
     pub(super) host: SshHost,
     pub(super) running: Running,
-    /// How long it took until it answered.
+    /// Time until it answered.
     pub(super) booted_in: Duration,
     wires: [Wire; 2],
-    /// Those of cards of other models, with the names that the guest has for them.
+    /// Cables of cards of other models, with the guest's names for them.
     others: Vec<([&'static str; 2], [Wire; 2])>,
-    /// The ends of `vtnet3` and `vtnet4`, which stay open for a machine that is switched off
-    /// and on.
+    /// The ends of `vtnet3` and `vtnet4`, which stay open while the machine is switched off and on.
     _taps: Vec<OwnedFd>,
     pub(super) directory: tempfile::TempDir,
 }
 
 impl Drop for Lab {
     fn drop(&mut self) {
-        // Nobody can look any more when the test has failed.
+        // The console is lost after a failure of the test.
         let console = self.directory.path().join("cache/console.log");
-        if let Some(said) = std::fs::read(console).ok().filter(|_| std::thread::panicking()) {
-            let said = String::from_utf8_lossy(&said);
-            let lines: Vec<&str> = said.lines().rev().take(40).collect();
+        if let Some(text) = std::fs::read(console).ok().filter(|_| std::thread::panicking()) {
+            let text = String::from_utf8_lossy(&text);
+            let lines: Vec<&str> = text.lines().rev().take(40).collect();
             eprintln!("the guest's last words:");
             lines.iter().rev().for_each(|line| eprintln!("  {line}"));
         }
@@ -65,15 +63,17 @@ impl Drop for Lab {
 }
 
 impl Lab {
-    /// Boots it, with two of its interfaces on taps where there is a namespace for them.
+    /// Boots it, with two of its interfaces on taps if there is a namespace for them.
     fn boot(image: &Path, has_taps: bool) -> Lab {
         let directory = tempfile::tempdir().expect("a directory");
         let cache = directory.path().join("cache");
         std::fs::create_dir(&cache).expect("a directory");
         let image = &Image::find(image, &cache).expect("an image");
-        let own = machine::directory(directory.path(), 0).expect("a directory");
-        let pair =
-            |first| [first, first + 1].map(|number| Wire::bind(&own, number).expect("a socket"));
+        let machine_directory = machine::directory(directory.path(), 0).expect("a directory");
+        let pair = |first| {
+            [first, first + 1]
+                .map(|number| Wire::bind(&machine_directory, number).expect("a socket"))
+        };
         let wires = pair(0);
         let taps = if has_taps { &TAPS[..] } else { &[] };
         let taps: Vec<OwnedFd> =
@@ -97,7 +97,7 @@ impl Lab {
         let common = Common { accel, cpus: 1, memory: 768, nics, also, cache };
         let began = Instant::now();
         let guest = Guest { image, kernel: None, common };
-        let running = guest.boot(&own).unwrap_or_else(|error| panic!("{error}"));
+        let running = guest.boot(&machine_directory).unwrap_or_else(|error| panic!("{error}"));
         let booted_in = began.elapsed();
         let all = wires.iter().chain(others.iter().flat_map(|(_, wires)| wires));
         all.for_each(|wire| wire.connect().expect("QEMU's end"));
@@ -107,7 +107,7 @@ impl Lab {
             connect: Duration::from_secs(60),
             alive: Duration::from_secs(3600),
             one_shell: true,
-            directory: Some(own),
+            directory: Some(machine_directory),
             ..SshSettings::default()
         };
         let host = SshHost::connect(guest::NAME, ssh).unwrap_or_else(|error| panic!("{error}"));
@@ -124,7 +124,7 @@ impl Lab {
         }
     }
 
-    /// Undoes that.
+    /// Reverses [`Lab::set_up`].
     fn take_down(&self, interfaces: [&str; 2]) {
         for interface in interfaces {
             self.sh(&format!(
@@ -146,17 +146,17 @@ impl Lab {
         self.host.run(argv, "").unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// What sh(1) prints there.
+    /// Output of sh(1) there.
     pub(super) fn sh(&self, script: &str) -> String {
         self.run(&["/bin/sh", "-c", script])
     }
 
-    /// Sends packets for a time, a few at once; returns how many, and how many came out.
+    /// Sends packets for a time, a few simultaneously; returns the numbers sent and received.
     fn send(&self, time: Duration) -> (u64, u64) {
         Lab::send_over(&self.wires, Family::Inet, time)
     }
 
-    /// An emulated card negotiates its link after it was set up, and drops packets until then.
+    /// An emulated card negotiates its link after its set-up, and drops packets until then.
     fn wait_for_link(&self, interface: &str) {
         let deadline = Instant::now() + Duration::from_secs(20);
         let status = || self.sh(&format!("ifconfig {interface}"));
@@ -166,8 +166,8 @@ impl Lab {
         }
     }
 
-    /// Sends for a time, and at least [`FEWEST`] packets: an emulated card may stand still for
-    /// longer. Returns how many were sent and how many came.
+    /// Sends for a time, and at least [`FEWEST`] packets: an emulated card may stall for longer.
+    /// Returns the numbers sent and received.
     fn send_over(wires: &[Wire; 2], family: Family, time: Duration) -> (u64, u64) {
         let flows = Flows { sources: 1, destinations: 8 };
         let from = [0x02, 0x00, 0xc6, 0x12, 0x01, 0x01];
@@ -194,8 +194,8 @@ impl Lab {
         (sent, came)
     }
 
-    /// A profile of traffic, folded as a store keeps it, with the packets that came out. On a busy
-    /// machine an emulated card may stand still for good: it is set up again, and the profile is
+    /// A profile of traffic, folded as in a store, with the packets that came out. On a busy
+    /// machine an emulated card may stall permanently: it is set up again, and the profile is
     /// repeated.
     fn profile(&self, plan: &ProfilePlan) -> (RawProfile, ProfileRecord, String) {
         for _ in 0..PROFILES {
@@ -235,23 +235,23 @@ impl Lab {
 }
 
 #[test]
-fn a_real_freebsd_does_what_a_laboratory_asks_of_it() {
+fn real_freebsd_supports_all_operations_of_a_laboratory() {
     let Some(image) = image() else { return };
     let space = freebsd_lab::Space::enter();
     let mut lab = Lab::boot(&image, space.is_some());
-    columns_say_where_packets_went(&lab);
-    a_profile_tells_what_forwards(&lab);
-    netmaps_pkt_gen_sends_and_counts(&lab);
-    inet6_is_forwarded_and_counted(&lab);
+    check_packet_counters(&lab);
+    check_profile(&lab);
+    check_pkt_gen(&lab);
+    check_inet6_counters(&lab);
     lab.take_down(["vtnet1", "vtnet2"]);
-    other_cards_forward_too(&lab);
+    check_other_cards(&lab);
     if space.is_some() {
         freebsd_lab::lives_through_experiments(&mut lab, &image);
     }
 }
 
-/// The same interfaces have both families; what is not inet is counted apart.
-fn inet6_is_forwarded_and_counted(lab: &Lab) {
+/// The same interfaces have both families; packets other than IPv4 are counted separately.
+fn check_inet6_counters(lab: &Lab) {
     lab.set_up(["vtnet1", "vtnet2"], Family::Inet6);
     let read = || counters::read(&lab.host, &lab.links()).expect("counters");
     let before = read();
@@ -262,12 +262,12 @@ fn inet6_is_forwarded_and_counted(lab: &Lab) {
     let more = |name: &str| after[name] - before[name];
     assert_eq!(more("ip6 ForwDatagrams"), sent, "{after:#?}");
     assert_eq!(more("vtnet1 rx_packets"), sent, "{after:#?}");
-    // What ssh took is local.
+    // Packets for ssh are local.
     assert_eq!(more("ip ForwDatagrams"), 0, "{after:#?}");
 }
 
-/// QEMU's vmxnet3 and e1000, each a pair of cards of its own.
-fn other_cards_forward_too(lab: &Lab) {
+/// QEMU's vmxnet3 and e1000, each with its own pair of cards.
+fn check_other_cards(lab: &Lab) {
     for (interfaces, wires) in &lab.others {
         lab.set_up(*interfaces, Family::Inet);
         for interface in interfaces {
@@ -287,8 +287,9 @@ fn other_cards_forward_too(lab: &Lab) {
     }
 }
 
-/// Packets of queues, interfaces and protocols, as many as were sent; the kernel's options.
-fn columns_say_where_packets_went(lab: &Lab) {
+/// Packet counts of queues, interfaces and protocols equal the packets sent; checks also the
+/// kernel's options.
+fn check_packet_counters(lab: &Lab) {
     let links = &lab.links();
     let read = || {
         let mut reading = counters::read(&lab.host, links).expect("counters");
@@ -310,7 +311,7 @@ fn columns_say_where_packets_went(lab: &Lab) {
     assert_eq!(more("vtnet1 rx_packets"), sent);
     assert_eq!(more(&counter_name("vtnet1", Direction::Receive, 0)), sent);
     assert_eq!(more("ip ForwDatagrams"), sent);
-    // vtnet(4) counts what it sent when it sends again.
+    // vtnet(4) counts sent packets when it sends the next ones.
     for name in ["vtnet2 tx_packets".to_owned(), counter_name("vtnet2", Direction::Transmit, 0)] {
         assert!((sent - 64..=sent).contains(&more(&name)), "{name}: {} of {sent}", more(&name));
     }
@@ -321,11 +322,11 @@ fn columns_say_where_packets_went(lab: &Lab) {
     assert!(facts["kernel options"].contains("FIB_ALGO"), "{facts:?}");
 }
 
-/// Both ends of pkt-gen in the guest, this process as the cable between them.
-fn netmaps_pkt_gen_sends_and_counts(lab: &Lab) {
+/// Both ends of pkt-gen run in the guest; this process is the cable between them.
+fn check_pkt_gen(lab: &Lab) {
     const RATE: f64 = 400.0;
     let stream = Stream::new(Family::Inet, 64, Flows { sources: 2, destinations: 3 });
-    // That of vtnet2, which takes its own only.
+    // The MAC of vtnet2, which accepts no other.
     let (source_mac, next_hop_mac) = (mac::INGRESS, [0x02, 0x00, 0xc6, 0x12, 0x00, 0x02]);
     let template = Template::new(&stream, 7, source_mac, next_hop_mac);
     let load = Load {
@@ -357,7 +358,7 @@ fn netmaps_pkt_gen_sends_and_counts(lab: &Lab) {
             let Some(length) = lab.wires[0].receive(&mut buffer, patience).expect("a frame") else {
                 continue;
             };
-            // Whatever else the guest says on this cable is not pkt-gen's.
+            // Other packets of the guest on this cable are not pkt-gen's.
             if buffer[12..14] == [0x08, 0x00] && buffer[23] == 17 {
                 assert_eq!(length, 60, "64 bytes with the FCS");
                 assert_eq!(buffer[..12], [&next_hop_mac[..], &source_mac[..]].concat());
@@ -391,23 +392,23 @@ fn netmaps_pkt_gen_sends_and_counts(lab: &Lab) {
         })
         .collect();
     assert!(addresses.is_subset(&expected), "{addresses:?} of {expected:?}");
-    // It begins at a full second, and is owed no packets before.
+    // It begins at a full second, and no earlier packets are missing.
     assert!(outcome.remarks.iter().all(|r| !r.contains("did not move")), "{outcome:#?}");
     assert!(counted.unsent < passed / 4, "{outcome:#?}");
     assert!(outcome.facts["pkt-gen sender version"].contains("pkt-gen.c"), "{outcome:#?}");
     assert!(outcome.remarks.iter().all(|remark| !remark.contains("complained")), "{outcome:#?}");
 }
 
-/// Samples of the kernel's clock, by function, of the traffic only; all is put back.
-fn a_profile_tells_what_forwards(lab: &Lab) {
+/// Samples of the kernel's clock, by function, during the traffic only; everything is restored.
+fn check_profile(lab: &Lab) {
     let state = "kldstat | awk '{print $NF}'; kenv | grep hwpmc; ls -A /var/tmp; ls -A /var/db/fwdlab 2>/dev/null";
     let before = lab.sh(&format!("{state}; true"));
-    // Half a second before, and the drain, are none of it.
+    // The half second before, and the drain, are outside the window.
     let plan = ProfilePlan { duration_ns: 3_000_000_000, ..ProfilePlan::default() };
     let (raw, record, folded) = lab.profile(&plan);
     eprintln!("{} {:?} {:?}", raw.source, raw.remarks, record.windows);
     assert_eq!(raw.event, "clock.prof", "{:?}", raw.remarks);
-    // Where the machine is emulated beside other work, a program's start takes long.
+    // If an emulated machine shares its CPUs with other work, a program starts slowly.
     let expected = ["counts no cycles", "times of samples are known to"];
     assert!(
         raw.remarks.iter().all(|remark| expected.iter().any(|words| remark.contains(words))),
@@ -415,7 +416,7 @@ fn a_profile_tells_what_forwards(lab: &Lab) {
         raw.remarks
     );
     let census = Census::of(&raw.text);
-    // 2032 a second are asked of a machine that may be short of time itself.
+    // 2032 per second are requested of a machine that may be short of time itself.
     assert!(census.samples > 300, "{census:?}");
     assert!(!census.lacks_symbols(), "{census:?}");
     let stacks = unfold(&folded);
@@ -429,7 +430,7 @@ fn a_profile_tells_what_forwards(lab: &Lab) {
     assert!(record.remarks.is_empty(), "{:?}", record.remarks);
     let after = lab.sh(&format!("{state}; true"));
     assert_eq!(after, before);
-    // An event that nobody counts there is told, and the clock taken.
+    // An event that cannot be counted there is reported, and the clock used instead.
     let plan = ProfilePlan { event: Event::Cycles, duration_ns: 1_000_000_000, ..plan };
     let (raw, ..) = lab.profile(&plan);
     assert_eq!(raw.event, "clock.prof");

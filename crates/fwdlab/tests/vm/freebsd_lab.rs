@@ -1,6 +1,6 @@
-//! A laboratory whose DUT is a real FreeBSD: another kernel, an overlay and a machine that has
-//! to be switched off and on, from the experiment's file to the store. This machine sends and
-//! receives, in a namespace of its own.
+//! A laboratory whose DUT is a real FreeBSD: another kernel, an overlay and a machine that has to
+//! be switched off and on, from the experiment's file to the store. This machine sends and
+//! receives, in its own namespace.
 
 use super::freebsd_guest::Lab;
 use fwdlab_model::RunRecord;
@@ -21,17 +21,17 @@ const MACS: [&str; 2] = ["02:00:c6:12:01:01", "02:00:c6:12:02:01"];
 /// Time for an experiment, boots included.
 const PATIENCE: Duration = Duration::from_secs(900);
 
-/// A namespace that the calling thread, and what it starts, is in.
+/// The namespace of the calling thread and its child processes.
 pub(super) struct Space(String);
 
 impl Space {
-    /// Makes and enters one; none where that is not permitted, which fails in CI.
+    /// Creates and enters one; `None` if that is not permitted, which fails in CI.
     pub(super) fn enter() -> Option<Space> {
         if !rustix::process::geteuid().is_root() {
             fwdlab_testdata::skip("no laboratory around FreeBSD: taps need root");
             return None;
         }
-        // As fwdlab's own: what a killed test leaves is removed by the next start.
+        // Named like fwdlab's own: the next start removes the remains of a killed test.
         let stat = fs::read_to_string("/proc/self/stat").expect("proc");
         let start = stat.rsplit_once(") ").expect("a name").1.split(' ').nth(19).expect("a start");
         let space = Space(format!("fwdlab-{}-{start}-freebsd", std::process::id()));
@@ -39,7 +39,7 @@ impl Space {
         shell(&format!("ip netns add {name}; ip -n {name} link set lo up"));
         // The program looks for its interfaces in /sys.
         NetNs::open(name).and_then(|space| space.enter_with_sysfs()).expect("a namespace");
-        // No neighbour discovery of our own on the cables.
+        // No neighbour discovery by this machine on the cables.
         fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1").expect("a sysctl");
         Some(space)
     }
@@ -53,7 +53,7 @@ impl Drop for Space {
 
 fn shell(script: &str) -> String {
     let output = Command::new("sh").args(["-ec", script]).output().expect("sh");
-    let said = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{script}: {said}");
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
@@ -117,11 +117,11 @@ drain = "1s"
 blocks = 1
 "#;
 
-/// Everything of the guest that these experiments change and have to put back.
+/// The state of the guest that these experiments change and have to restore.
 const STATE: &str = "cat /etc/rc.conf /etc/sysctl.conf; cat /boot/loader.conf.local 2>&1; true";
 
-/// Another kernel, before whose boot the machine stays off until somebody switches it on, and then
-/// an overlay, with which the machine's own kernel boots again.
+/// Another kernel, before whose boot the machine stays off until it is power-cycled; then an
+/// overlay, with which the machine's own kernel boots again.
 pub(super) fn lives_through_experiments(lab: &mut Lab, image: &Path) {
     let at = lab.directory.path().to_owned();
     let write = |name: &str, text: &str| {
@@ -135,7 +135,7 @@ pub(super) fn lives_through_experiments(lab: &mut Lab, image: &Path) {
     let config = lab.running.ssh_config.display().to_string();
     let power = at.join("power");
     let file = LAB.replace("SSH_CONFIG", &config).replace("POWER", &power.display().to_string());
-    // What a machine that only forwards has no use for makes its boots longer.
+    // Services that a forwarding machine does not need lengthen its boots.
     let needless = ["devd", "syslogd", "cron", "newsyslog", "hostid", "savecore", "virecover"];
     let lines: String = needless.iter().map(|name| format!("{name}_enable=NO\n")).collect();
     let interfaces = "network_interfaces=\"lo0 vtnet0 vtnet3 vtnet4\"";
@@ -148,7 +148,7 @@ pub(super) fn lives_through_experiments(lab: &mut Lab, image: &Path) {
     ));
     let before = lab.sh(STATE);
 
-    // It goes down, and switches itself off where it should boot.
+    // It goes down, and switches itself off instead of booting.
     lab.sh("mkdir -p /usr/local/etc/rc.d; cat >/usr/local/etc/rc.d/stays_off <<'.'
 #!/bin/sh
 # PROVIDE: stays_off
@@ -156,12 +156,12 @@ pub(super) fn lives_through_experiments(lab: &mut Lab, image: &Path) {
 case $1 in *stop) rm /usr/local/etc/rc.d/stays_off; exec halt -p -q ;; esac
 .
 chmod 755 /usr/local/etc/rc.d/stays_off");
-    // After it is switched off and on it has three times as long.
+    // After a power cycle it has three times as long.
     write("lab.toml", &file.replace("TIMEOUT", &(lab.booted_in.as_secs() / 2).to_string()));
     let other = "install = [\"nextboot -k kernel.noalgo\"]\nverify = \"sysctl -n kern.bootfile\"\n\
                  expect = \"/boot/kernel.noalgo/kernel\"";
     write("other.toml", &EXPERIMENT.replace("MORE", other));
-    // What goes over a connection that a boot has cut is lost.
+    // Data on a connection that a boot has cut is lost.
     lab.host.close();
     let mut cycles = 0;
     let run = fwdlab(&at, "other", || {
@@ -177,13 +177,13 @@ chmod 755 /usr/local/etc/rc.d/stays_off");
     assert_eq!(run.facts["revision"], "/boot/kernel.noalgo/kernel");
     assert!(!run.facts["kernel options"].contains("FIB_ALGO"), "{:?}", run.facts);
 
-    // nextboot(8) is for one boot: what comes now has the machine's own kernel.
+    // nextboot(8) applies to one boot: from here on the machine boots its own kernel.
     write("lab.toml", &file.replace("TIMEOUT", "600"));
-    let own = lab.sh("cat /etc/rc.conf");
-    write("tree/etc/rc.conf", &(own + &laid()));
+    let rc_conf = lab.sh("cat /etc/rc.conf");
+    write("tree/etc/rc.conf", &(rc_conf + &laid()));
     write("tree/etc/sysctl.conf", "kern.eventtimer.idletick=1\nnet.inet.ip.ttl=77\n");
     write("tree/boot/loader.conf.local", "hw.vtnet.lro_disable=\"1\"\n");
-    // Nobody installs what is read back here but the overlay itself.
+    // Only the overlay itself installs the settings that are read back here.
     let laid = "overlay = \"tree\"\nverify = \"kenv hw.vtnet.lro_disable\"\nexpect = \"1\"";
     let inet6 = EXPERIMENT.replace("[traffic]", "[traffic]\nfamily = \"inet6\"");
     write("laid.toml", &inet6.replace("MORE", laid));
@@ -197,7 +197,7 @@ chmod 755 /usr/local/etc/rc.d/stays_off");
     assert_eq!(lab.sh(STATE), before);
 }
 
-/// Lines of rc.conf(5) that make the guest forward by themselves.
+/// Lines of rc.conf(5) that make the guest forward without further commands.
 fn laid() -> String {
     let mut text = String::from("gateway_enable=YES\nipv6_gateway_enable=YES\n");
     let sides = [(Side::Sender, "vtnet3", MACS[0]), (Side::Receiver, "vtnet4", MACS[1])];
@@ -219,8 +219,8 @@ fn laid() -> String {
     text
 }
 
-/// Runs an experiment of one run, which it returns; `meanwhile` is called again and again.
-fn fwdlab(at: &Path, experiment: &str, mut meanwhile: impl FnMut()) -> RunRecord {
+/// Runs an experiment of one run, and returns the run; calls `poll` repeatedly.
+fn fwdlab(at: &Path, experiment: &str, mut poll: impl FnMut()) -> RunRecord {
     let (said, began) = (at.join("said"), Instant::now());
     let mut child = Command::new(env!("CARGO_BIN_EXE_fwdlab"))
         .args(["run", &format!("{experiment}.toml"), "--no-calibration"])
@@ -232,7 +232,7 @@ fn fwdlab(at: &Path, experiment: &str, mut meanwhile: impl FnMut()) -> RunRecord
         .expect("the program");
     let read = || fs::read_to_string(&said).unwrap_or_default();
     let status = loop {
-        meanwhile();
+        poll();
         match child.try_wait().expect("a child") {
             Some(status) => break status,
             None if began.elapsed() > PATIENCE => {
@@ -244,7 +244,7 @@ fn fwdlab(at: &Path, experiment: &str, mut meanwhile: impl FnMut()) -> RunRecord
         }
     };
     eprintln!("{experiment}: {:?}\n{}", began.elapsed(), read());
-    // 4: a rate that the machine's other work may have touched.
+    // 4: a rate that may have been affected by the machine's other work.
     assert!(matches!(status.code(), Some(0 | 4)), "{status}: {}", read());
     let store = at.join(format!("results/{experiment}/run.sqlite"));
     let mut runs = Store::open_read_only(&store).expect("a store").runs().expect("runs");

@@ -1,4 +1,4 @@
-//! A kernel boots in whatever form it is given.
+//! A kernel boots in each of its packaged forms.
 
 use super::{count, kernel, of};
 use fwdlab_vm::kernel::Kernel;
@@ -31,8 +31,8 @@ fn copy(from: &Path, to: &Path) {
     assert!(copied.success());
 }
 
-/// The package that the other tests boot, divided as Debian's are since 6.19, with members
-/// compressed as Ubuntu's are.
+/// The package of the other tests, divided like Debian's since 6.19, with members compressed like
+/// Ubuntu's.
 #[test]
 fn divided_kernel_boots_from_its_directory() {
     let Some(package) = kernel() else { return };

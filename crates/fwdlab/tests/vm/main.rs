@@ -1,8 +1,8 @@
-//! Guests of QEMU that forward, counted: a known change of a real kernel is found to the
-//! instruction.
+//! Instruction counts of QEMU guests that forward: a known change of a real kernel is found
+//! exactly.
 //!
-//! Needs QEMU and a Debian kernel (`linux-image-*.deb`) in the directory that
-//! `FWDLAB_KERNELS` names; `make kernels` fetches one. See `freebsd` for what that needs.
+//! Needs QEMU and a Debian kernel (`linux-image-*.deb`) in the directory `FWDLAB_KERNELS`; `make
+//! kernels` fetches one. See `freebsd` for the requirements of that test.
 
 mod experiment;
 mod faults;
@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// A kernel to boot; none where there is none, which is said aloud and fails in CI.
+/// A kernel to boot; `None`, with a recorded skip and a failure in CI, without one.
 fn kernel() -> Option<PathBuf> {
     let found = find();
     if let Err(why) = &found {
@@ -33,7 +33,7 @@ fn find() -> Result<PathBuf, String> {
     qemu.map_err(|error| format!("qemu-system-x86_64: {error}; install qemu-system-x86"))?;
     let named = std::env::var_os("FWDLAB_KERNELS");
     let named = named.ok_or("FWDLAB_KERNELS names no directory; `make kernels` fills one")?;
-    // As the workspace's root sees it.
+    // Relative to the workspace's root.
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
     let directory = root.join(named);
     let entries = std::fs::read_dir(&directory)
@@ -69,8 +69,8 @@ fn of(found: &Value, function: &str) -> Vec<f64> {
     instructions.iter().filter_map(Value::as_f64).collect()
 }
 
-/// One kernel as it boots, without early demultiplexing, and then with a route of its own for
-/// each destination: one boot for several tests, with stacks of calls and modelled caches.
+/// The kernel unchanged, without early demultiplexing, and then with a separate route for each
+/// destination: one boot for several tests, with call stacks and modelled caches.
 fn counted() -> Option<&'static (Value, tempfile::TempDir)> {
     static COUNTED: OnceLock<(Value, tempfile::TempDir)> = OnceLock::new();
     let kernel = kernel()?;
@@ -95,25 +95,26 @@ fn counted() -> Option<&'static (Value, tempfile::TempDir)> {
     }))
 }
 
-/// Destinations: their leaves of the tree, two lines each, are more than L1D has lines (512).
+/// Number of destinations: their leaves of the tree, two lines each, exceed the lines of the L1D
+/// cache (512).
 const FLOWS: u32 = 1000;
 
 #[test]
-fn a_known_change_is_found_to_the_instruction() {
+fn count_finds_a_known_change_exactly() {
     let Some((found, _)) = counted() else { return };
     let kernels = found["kernels"].as_array().expect("kernels");
     assert_eq!(kernels.len(), 3, "{found:#}");
     for row in kernels {
         assert_eq!((&row["lost"], &row["packets"]), (&0.into(), &1920.into()), "{row:#}");
-        let (least, most) = (row["least"].as_f64().unwrap(), row["most"].as_f64().unwrap());
-        // What the clock adds to a burst depends on how long it takes, and following calls and
-        // caches on a busy machine takes long; the functions below are exact all the same.
-        assert!(least > 1000.0 && most / least < 1.15, "{row:#}");
-        // Locks are taken as on a machine of several CPUs.
+        let (lowest, highest) = (row["least"].as_f64().unwrap(), row["most"].as_f64().unwrap());
+        // The clock's share of a burst depends on the burst's duration, which call and cache
+        // tracing lengthens on a busy machine; the functions below are exact all the same.
+        assert!(lowest > 1000.0 && highest / lowest < 1.15, "{row:#}");
+        // Locks are taken as on a machine with several CPUs.
         assert!(row["atomics"].as_f64().unwrap() > 5.0, "{row:#}");
     }
-    // Untouched functions cost the same to the instruction; the one that was switched off
-    // costs nothing any more.
+    // Untouched functions cost exactly the same; the one that was switched off costs nothing any
+    // more.
     let forward = of(found, "ip_forward");
     assert!(forward[0] > 50.0 && (forward[0] - forward[1]).abs() < 0.1, "{forward:?}");
     let demux = of(found, "udp_v4_early_demux");
@@ -121,16 +122,16 @@ fn a_known_change_is_found_to_the_instruction() {
     let compared = &found["comparisons"][0]["outcome"]["counted"];
     let difference = compared["difference"].as_f64().unwrap();
     assert!((-250.0..-60.0).contains(&difference), "{difference}");
-    // What the clock costs depends on how long a burst takes: it is no cost of packets.
+    // The cost of the clock depends on the duration of a burst: it is not a cost of packets.
     let functions = found["functions"].as_array().expect("functions");
     let clock = functions.iter().find(|row| row["name"] == "timekeeping_advance");
     assert!(clock.is_none_or(|row| row["background"] == true), "{clock:?}");
 }
 
-/// Of the same run: stacks have the sums of the flat counts, and callers are those of the
-/// kernel's sources (net/ipv4/ip_input.c, ip_forward.c, ip_output.c, net/core/dev.c).
+/// From the same run: stacks have the sums of the flat counts, and callers match the kernel's
+/// sources (net/ipv4/ip_input.c, ip_forward.c, ip_output.c, net/core/dev.c).
 #[test]
-fn stacks_nest_as_the_sources_say_and_add_up_to_the_flat_counts() {
+fn call_stacks_match_the_sources_and_the_flat_counts() {
     let Some((found, _)) = counted() else { return };
     let drawn = &found["calls"][0];
     assert_eq!(drawn["unaccounted"], 0, "block by block the same: {drawn:#}");
@@ -148,34 +149,34 @@ fn stacks_nest_as_the_sources_say_and_add_up_to_the_flat_counts() {
         let (own, flat) = (own.map(|(_, n)| n).sum::<f64>(), of(found, function)[0]);
         assert!(flat > 50.0 && (own - flat).abs() < 0.1, "{function}: {own}, flat {flat}");
     }
-    // Of each, nearly all that it executes is called by the other, over thunks or not.
+    // Nearly all executions of each function are calls by the other, through thunks or not.
     for (caller, function) in [
         ("ip_list_rcv", "ip_rcv_core"),
-        // ip_forward ends with a jump to it: its frame is the other's then.
+        // ip_forward ends with a jump to it, which takes over its frame.
         ("ip_sublist_rcv", "ip_forward_finish"),
         ("ip_finish_output2", "__dev_queue_xmit"),
         ("ip_route_input_slow", "fib_table_lookup"),
         ("net_rx_action", "__napi_poll"),
     ] {
-        let all: f64 = own(&stacks, function, |_| true);
-        // A compiler may inline the last part of the caller, which has a name of its own:
+        let all: f64 = cost_in(&stacks, function, |_| true);
+        // A compiler may inline the last part of the caller, which has its own name:
         // `ip_sublist_rcv_finish`.
         let is_caller = |frame: &&str| frame.starts_with(caller);
-        let below: f64 = own(&stacks, function, |path| path.iter().any(is_caller));
+        let below: f64 = cost_in(&stacks, function, |path| path.iter().any(is_caller));
         assert!(all > 0.0 && below > 0.95 * all, "{function} by {caller}: {below} of {all}");
     }
-    // And what is called one after the other does not nest.
+    // Functions called one after the other do not nest.
     for (before, after) in [("ip_rcv_core", "ip_forward"), ("fib_table_lookup", "ip_forward")] {
-        let below: f64 = own(&stacks, after, |path| path.contains(&before));
+        let below: f64 = cost_in(&stacks, after, |path| path.contains(&before));
         assert_eq!(below, 0.0, "{after} below {before}");
     }
 }
 
-/// Of the same run. With two routes every packet walks the same few lines; with a route for
-/// each destination it reads a leaf that was last read a thousand packets before, and two
-/// thousand other lines of leaves since: none of it can be in 512 lines.
+/// From the same run. With two routes every packet walks the same few lines. With a route for each
+/// destination it reads a leaf last read a thousand packets before, and two thousand other lines of
+/// leaves since: none of it can be in 512 lines.
 #[test]
-fn modelled_caches_miss_what_must_be_missed() {
+fn modelled_caches_miss_evicted_lines() {
     let Some((found, _)) = counted() else { return };
     let caches = &found["caches"];
     assert!(caches["model"].as_str().unwrap().contains("L1D 32 KiB 8-way"), "{caches:#}");
@@ -184,10 +185,10 @@ fn modelled_caches_miss_what_must_be_missed() {
     let of = |kernel: usize, level: &str| walk["kernels"][kernel][level].as_f64().unwrap();
     assert!(of(2, "l1d") - of(1, "l1d") > 1.5, "leaf and alias of each destination: {walk:#}");
     assert!((of(1, "l1d") - of(0, "l1d")).abs() < 0.75, "the same two routes: {walk:#}");
-    // Some of what fits into L2 was read there before; how much depends on what else the kernel
-    // touches between two packets of one destination.
+    // Some of what fits into L2 was read there before; how much depends on the kernel's other
+    // accesses between two packets of one destination.
     assert!(of(2, "l2") < 0.75 * of(2, "l1d"), "{walk:#}");
-    // Nobody reads less than it misses.
+    // No function reads less than it misses.
     let kernels = caches["kernels"].as_array().expect("kernels");
     for row in kernels {
         let of = |name: &str| row[name].as_f64().unwrap();
@@ -195,14 +196,14 @@ fn modelled_caches_miss_what_must_be_missed() {
     }
 }
 
-/// Instructions per packet of a function in the wanted stacks.
-fn own(stacks: &[(Vec<&str>, f64)], function: &str, wanted: impl Fn(&[&str]) -> bool) -> f64 {
-    let of = stacks.iter().filter(|(path, _)| path.last() == Some(&function) && wanted(path));
+/// Instructions per packet of a function in the stacks that `matches` selects.
+fn cost_in(stacks: &[(Vec<&str>, f64)], function: &str, matches: impl Fn(&[&str]) -> bool) -> f64 {
+    let of = stacks.iter().filter(|(path, _)| path.last() == Some(&function) && matches(path));
     of.map(|(_, instructions)| instructions).sum()
 }
 
 #[test]
-fn what_does_not_forward_is_told() {
+fn guest_that_does_not_forward_is_reported() {
     let Some(kernel) = kernel() else { return };
     let kernel = kernel.to_string_lossy();
     let change = "sysctl -w net.ipv4.ip_forward=0";
@@ -212,7 +213,7 @@ fn what_does_not_forward_is_told() {
 }
 
 #[test]
-fn what_is_no_kernel_is_told_with_the_next_step() {
+fn invalid_kernel_is_reported_with_the_next_step() {
     let directory = tempfile::tempdir().unwrap();
     let error = count(&[&directory.path().to_string_lossy()]).expect_err("no kernel");
     assert!(error.contains("make bzImage modules"), "{error}");

@@ -9,7 +9,7 @@ use std::process::Stdio;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A guest whose rate is measured, with `more` of its set-up.
+/// An experiment on a guest's rate, with `more` set-up.
 fn rate(kernel: &Path, vm: &str, more: &str) -> String {
     of_guest(&format!("kernel = \"{}\"\n{vm}", kernel.display()), more)
 }
@@ -31,13 +31,13 @@ fn is_root() -> bool {
     is_root
 }
 
-/// A kernel, where this is root.
+/// A kernel, if this is root; otherwise `None`.
 fn kernel_as_root() -> Option<PathBuf> {
     if is_root() { kernel() } else { None }
 }
 
-/// Held by those who measure: one at a time does on a machine, and who waits in the program for
-/// another is timed with it.
+/// Held by tests that measure: the program measures one at a time on a machine, and a test that
+/// waits in it for another is timed with it.
 fn machine() -> MutexGuard<'static, ()> {
     static MACHINE: Mutex<()> = Mutex::new(());
     MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -50,21 +50,21 @@ fn namespaces_of(pid: u32) -> Vec<String> {
     names.filter(|name| name.starts_with(&format!("fwdlab-{pid}-"))).collect()
 }
 
-/// Runs it; what it has found, and the process that did.
+/// Runs the experiment; returns its results, and the process ID.
 fn found(directory: &Path, text: &str) -> (Value, u32) {
     let mut command = fwdlab(directory, text);
     let child = command.arg("--fresh").stderr(Stdio::piped()).stdout(Stdio::null()).spawn();
     let child = child.expect("the program starts");
     let pid = child.id();
     let output = child.wait_with_output().expect("its end");
-    let said = String::from_utf8_lossy(&output.stderr);
-    // 4: a rate that the machine's other work may have touched.
-    assert!(matches!(output.status.code(), Some(0 | 4)), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    // 4: a rate that may have been affected by the machine's other work.
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{stderr}");
     let results = std::fs::read(directory.join("out/results.json")).expect("results");
     (serde_json::from_slice(&results).expect("JSON"), pid)
 }
 
-/// How often a counter of the guest rose, and what was expected of it.
+/// Count of a counter of the guest, and its expected value.
 fn counter(found: &Value, name: &str) -> (i64, Option<i64>) {
     let rows = found["counters"].as_array().expect("counters");
     let row = rows.iter().find(|row| row["name"] == name);
@@ -73,14 +73,14 @@ fn counter(found: &Value, name: &str) -> (i64, Option<i64>) {
     })
 }
 
-/// Two queues, a rate that the guest carries and more than it can: one machine for both. What
-/// the guest carries waits in a queue of 256 if it stands still for two seconds.
+/// Two queues, a rate that the guest carries and one that it cannot: one machine for both. The
+/// carried packets fit a queue of 256 even if the guest stalls for two seconds.
 const LOADS: &str = "[dut]\nqueues = 2\n[traffic]\nflows = { sources = 1, destinations = 64 }\n\
                      [[factor]]\nname = \"load\"\nlevels = [{ label = \"modest\", rate = 100 }, \
                      { label = \"all\" }]\n";
 
-/// Asserts that every packet of [`LOADS`] is accounted for, by the guest's own counts, of which
-/// that of packets sent may be `late` packets behind. Returns how many were offered.
+/// Asserts that every packet of [`LOADS`] is accounted for by the guest's own counts; the count of
+/// sent packets may lag by `late`. Returns the number of offered packets.
 fn expect_all_accounted_for(found: &Value, [ingress, egress]: [&str; 2], late: i64) -> i64 {
     let runs = found["conservation"].as_array().expect("runs");
     let run = |label: &str| runs.iter().find(|run| run["label"] == label).expect("a run");
@@ -89,14 +89,14 @@ fn expect_all_accounted_for(found: &Value, [ingress, egress]: [&str; 2], late: i
     assert!(of("modest", "forwarded") > 100, "{runs:#?}");
     assert!(of("all", "lost") > 0, "an emulated guest that no load of ours exceeds: {runs:#?}");
     assert_eq!(of("all", "offered"), of("all", "forwarded") + of("all", "lost"));
-    // The guest's own word, to the packet: it is told apart by its name, from ours.
+    // The guest's own count, to the packet: its name distinguishes it from ours.
     let sum = |name: &str| of("modest", name) + of("all", name);
     let taken = counter(found, &format!("{ingress} rx_packets + rx_dropped"));
     assert_eq!(taken.0, sum("offered"), "{runs:#?}");
     let sent = counter(found, &format!("{egress} tx_packets")).0;
     let forwarded = sum("forwarded");
     assert!((sent - forwarded).abs() <= late, "{sent} of {forwarded}");
-    // Where it is overloaded, some are lost in the queue behind it.
+    // Under overload some packets are lost in the queue behind it.
     let lost_behind = counter(found, "ip ForwDatagrams").0 - forwarded;
     assert!((0..=of("all", "lost")).contains(&lost_behind), "{lost_behind}: {runs:#?}");
     sum("offered")
@@ -127,7 +127,7 @@ fn counts_queues(kernel: &Path) -> bool {
 }
 
 #[test]
-fn a_guest_of_two_queues_accounts_for_every_packet_at_any_load() {
+fn two_queue_guest_accounts_for_every_packet_at_any_load() {
     let Some(kernel) = kernel_as_root() else { return };
     let _machine = machine();
     let directory = tempfile::tempdir().unwrap();
@@ -139,7 +139,7 @@ fn a_guest_of_two_queues_accounts_for_every_packet_at_any_load() {
         false => assert_eq!(found["queues"], serde_json::json!([]), "no counter, no claim"),
     }
     assert_eq!(counter(&found, "eth1 rx_packets + rx_dropped").1, Some(offered));
-    // What a rate is worth stands on the report's face.
+    // The caption of the report states the validity of the rate.
     let caption = found["testbed"]["caption"].as_str().unwrap();
     let reason = found["testbed"]["reason"].as_str().unwrap();
     assert!(reason.contains("EMULATED"), "{reason}");
@@ -149,15 +149,15 @@ fn a_guest_of_two_queues_accounts_for_every_packet_at_any_load() {
 }
 
 #[test]
-fn a_freebsd_of_two_queues_accounts_for_every_packet_at_any_load() {
+fn two_queue_freebsd_accounts_for_every_packet_at_any_load() {
     let Some(image) = is_root().then(image).flatten() else { return };
     let _machine = machine();
     let directory = tempfile::tempdir().unwrap();
     let vm = format!("disk = \"{}\"\ncpus = 2\naccel = \"tcg\"\n", image.display());
     let text = of_guest(&vm, LOADS).replace("[dut]\n", "[dut]\nkind = \"freebsd\"\n");
     let (found, pid) = found(directory.path(), &text);
-    // vtnet(4) counts what a queue has sent when it sends again, so that what was sent before a
-    // window may be in it: a ring of 256 packets per queue and load at most.
+    // vtnet(4) counts the sent packets of a queue when it sends again, so that packets sent before
+    // a window may be included: at most a ring of 256 packets per queue and load.
     expect_all_accounted_for(&found, ["vtnet1", "vtnet2"], 2 * 2 * 256);
     expect_both_queues_used(&found, "vtnet1");
     assert_eq!(left(directory.path()), Vec::<String>::new());
@@ -165,7 +165,7 @@ fn a_freebsd_of_two_queues_accounts_for_every_packet_at_any_load() {
 }
 
 #[test]
-fn a_killed_program_leaves_no_machine_and_the_next_start_removes_its_namespaces() {
+fn killed_program_leaves_no_machine_and_the_next_start_removes_its_namespaces() {
     let Some(kernel) = kernel_as_root() else { return };
     let _machine = machine();
     let directory = tempfile::tempdir().unwrap();
@@ -185,7 +185,7 @@ fn a_killed_program_leaves_no_machine_and_the_next_start_removes_its_namespaces(
         assert!(Instant::now() < deadline, "QEMU outlived fwdlab");
         std::thread::sleep(Duration::from_millis(20));
     }
-    // The namespaces are there until somebody starts again; a plan that can't run is enough.
+    // The namespaces remain until the next start, for which a plan that cannot run is enough.
     let text = rate(Path::new("no-such.deb"), "accel = \"tcg\"\n", "");
     let pid = child.id();
     let output = fwdlab(directory, &text).arg("--fresh").output().unwrap();
@@ -195,23 +195,24 @@ fn a_killed_program_leaves_no_machine_and_the_next_start_removes_its_namespaces(
 }
 
 #[test]
-fn kvm_that_does_not_work_is_an_error_with_the_next_step_where_it_is_asked_for() {
+fn broken_kvm_is_an_error_with_the_next_step() {
     let Some(kernel) = kernel_as_root() else { return };
     let _machine = machine();
     let directory = tempfile::tempdir().unwrap();
     let began = Instant::now();
     let text = rate(&kernel, "accel = \"kvm\"\n", "[traffic]\nrate = 300\n");
     let output = fwdlab(directory.path(), &text).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     if output.status.success() {
         let results = std::fs::read_to_string(directory.path().join("out/results.json")).unwrap();
         assert!(results.contains("KVM executes the machine"), "{results}");
         return;
     }
-    assert_eq!(output.status.code(), Some(3), "{said}");
-    let is_told = ["-accel kvm: ", "KVM can't go on with this guest: "];
-    assert!(is_told.iter().any(|words| said.contains(words)), "{said}");
-    assert!(said.contains("accel = \"tcg\""), "{said}");
-    // Other machines' locks are waited for as well, and a guest that neither boots nor fails.
+    assert_eq!(output.status.code(), Some(3), "{stderr}");
+    let expected = ["-accel kvm: ", "KVM can't go on with this guest: "];
+    assert!(expected.iter().any(|words| stderr.contains(words)), "{stderr}");
+    assert!(stderr.contains("accel = \"tcg\""), "{stderr}");
+    // The program also waits for locks of other machines, and for a guest that neither boots nor
+    // fails.
     assert!(began.elapsed() < Duration::from_secs(180), "{:?}", began.elapsed());
 }
