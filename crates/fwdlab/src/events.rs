@@ -86,8 +86,8 @@ impl Events {
     }
 
     /// A trial of a method has ended.
-    pub(crate) fn trial(&mut self, said: &str) {
-        self.write("trial", json!({ "said": said }));
+    pub(crate) fn trial(&mut self, text: &str) {
+        self.write("trial", json!({ "said": text }));
     }
 
     /// A run is stored; `value` is its number in the report, `figure` the same as text.

@@ -204,8 +204,8 @@ fn files_below(top: &Path) -> io::Result<Vec<u8>> {
     Ok(found.into_iter().flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat()).collect())
 }
 
-/// The plan with values that replace those of a valid file, or with only two levels of one factor.
-/// `None` without any of these.
+/// The plan with overridden values of a valid file, or with only two levels of one factor. `None`
+/// without any of these.
 fn overridden(
     path: &str,
     text: &str,

@@ -18,7 +18,7 @@ use std::{fs, io, thread};
 /// Time limit of a notification.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How an experiment ended.
+/// The outcome of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// All runs are complete.
@@ -41,7 +41,7 @@ impl Outcome {
 pub(crate) struct Message<'a> {
     /// Title of the experiment.
     pub(crate) title: &'a str,
-    /// How it ended.
+    /// The outcome.
     pub(crate) outcome: Outcome,
     /// The report's file, or the directory where it would be.
     pub(crate) report: &'a Path,
@@ -49,8 +49,8 @@ pub(crate) struct Message<'a> {
     pub(crate) summary: &'a str,
 }
 
-/// The receivers of notifications: those of the plan's laboratory, and the command of the command
-/// line.
+/// The receivers of notifications: the receivers of the plan's laboratory, and the command given on
+/// the command line.
 ///
 /// # Errors
 /// Fails if that command cannot be split into words.

@@ -94,8 +94,8 @@ pub(crate) fn extent(plan: &Plan, profiles: usize) -> String {
     format!("{what}, about {time}")
 }
 
-/// The run that profiles a variant. Its index is above those of all runs of the plan, so that its
-/// packets have their own identity.
+/// The run that profiles a variant. Its index is above the indices of all runs of the plan, so that
+/// its packets have their own identity.
 pub(crate) fn run_of(plan: &Plan, pending: PendingProfile) -> PlannedRun {
     let PendingProfile { variant, start, .. } = pending;
     let index = plan.runs.len() + usize::from(start) * plan.variants.len() + variant;

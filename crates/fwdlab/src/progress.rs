@@ -313,8 +313,8 @@ impl Drop for Progress<'_> {
     }
 }
 
-/// A text-only bar: [`State::lines`] lays it out. It has no thread of its own, which would disturb
-/// the measurement.
+/// A text-only bar: [`State::lines`] lays it out. It does not have its own thread, which would
+/// disturb the measurement.
 fn bar() -> ProgressBar {
     let style =
         ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_bar());

@@ -68,7 +68,7 @@ pub(crate) trait RunSource {
 struct Planned<'a> {
     plan: &'a Plan,
     runs: std::slice::Iter<'a, PlannedRun>,
-    wanted: HashSet<u32>,
+    requested: HashSet<u32>,
     watch: Option<StoppingWatch>,
     block: Option<u32>,
     given_up: HashSet<usize>,
@@ -76,16 +76,16 @@ struct Planned<'a> {
 
 impl<'a> Planned<'a> {
     fn new(plan: &'a Plan, runs: &[u32], watch: Option<StoppingWatch>) -> Planned<'a> {
-        let wanted = runs.iter().copied().collect();
+        let requested = runs.iter().copied().collect();
         let (block, given_up) = (None, HashSet::new());
-        Planned { plan, runs: plan.runs.iter(), wanted, watch, block, given_up }
+        Planned { plan, runs: plan.runs.iter(), requested, watch, block, given_up }
     }
 }
 
 impl RunSource for Planned<'_> {
     fn next(&mut self) -> Option<u32> {
         loop {
-            let run = self.runs.find(|run| self.wanted.contains(&run.index))?;
+            let run = self.runs.find(|run| self.requested.contains(&run.index))?;
             if self.block != Some(run.block)
                 && self.watch.as_ref().is_some_and(StoppingWatch::is_done)
             {
@@ -295,9 +295,9 @@ impl Session<'_> {
             }
             let Some(index) = course.next() else { break };
             let run = &plan.runs[index as usize];
-            let is_due = |wanted: &mut PendingProfile| wanted.after_block < run.block;
-            for wanted in profiles.extract_if(.., is_due).collect::<Vec<_>>() {
-                self.profile(store, testbed, progress, wanted)?;
+            let is_due = |pending: &mut PendingProfile| pending.after_block < run.block;
+            for pending in profiles.extract_if(.., is_due).collect::<Vec<_>>() {
+                self.profile(store, testbed, progress, pending)?;
             }
             let ceiling_pps = ceiling(&calibrations, testbed, self.settings_of(run));
             progress.begin_run(run);
@@ -327,8 +327,8 @@ impl Session<'_> {
             course.took(&record);
         }
         // From here on it is known which measured runs have no samples.
-        for wanted in self.missing_profiles(store)? {
-            self.profile(store, testbed, progress, wanted)?;
+        for pending in self.missing_profiles(store)? {
+            self.profile(store, testbed, progress, pending)?;
         }
         Ok(())
     }
@@ -346,16 +346,16 @@ impl Session<'_> {
         store: &mut Store,
         testbed: &mut Runner,
         progress: &mut Progress<'_>,
-        wanted: PendingProfile,
+        pending: PendingProfile,
     ) -> Result<()> {
         let plan = self.plan;
         let Some(profile_plan) = &plan.profile else { return Ok(()) };
-        let run = profiling::run_of(plan, wanted);
+        let run = profiling::run_of(plan, pending);
         let ceiling_pps = ceiling(&store.calibrations()?, testbed, self.settings_of(&run));
-        progress.begin_profile(wanted.variant);
+        progress.begin_profile(pending.variant);
         match testbed.profile(Task { plan, run: &run, ceiling_pps }, profile_plan, progress) {
             Ok((record, raw)) => {
-                let record = ProfileRecord { start: wanted.start, ..record };
+                let record = ProfileRecord { start: pending.start, ..record };
                 profiling::store_profile(store, plan, &record, &raw)?;
                 progress.finish_profile(&record);
             }

@@ -43,7 +43,7 @@ pub(super) fn read(setup: &RouterSetup) -> anyhow::Result<Vec<Named>> {
     Ok(all)
 }
 
-/// Reads one interface; MAC and MTU default to those of its carrier.
+/// Reads one interface; MAC and MTU default to its carrier's.
 fn one(
     written: &InterfaceSetup,
     carrier: &InterfaceSetup,

@@ -208,7 +208,7 @@ impl Routing {
     }
 }
 
-/// The route in use among those of a prefix.
+/// The route in use for a prefix.
 fn chosen(
     source: Option<Source>,
     kernel: Option<&Via>,

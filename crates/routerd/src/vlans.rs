@@ -3,7 +3,7 @@
 use super::mistake;
 use fwdlab_model::router::{ChecksumKind, InterfaceSetup, PortKind, RouterSetup};
 
-/// Valid VLAN identifiers (IEEE 802.1Q): 0 is none, and 4095 is reserved.
+/// Valid VLAN identifiers (IEEE 802.1Q): 0 means no VLAN, and 4095 is reserved.
 const NUMBERS: std::ops::RangeInclusive<u16> = 1..=4094;
 
 /// The interface whose port carries an interface's frames: itself, or its parent if it is a VLAN.

@@ -142,12 +142,12 @@ pub(crate) fn evaluate(analysis: &Analysis) -> Report {
         .iter()
         .filter(|compared| compared.label == "stalls, paced")
         .map(|compared| {
-            let said = match &compared.outcome {
+            let sentence = match &compared.outcome {
                 Outcome::Compared(answer) => answer.sentence.clone(),
                 Outcome::Counted(exact) => exact.sentence.clone(),
                 Outcome::Unanswerable { reason } => reason.clone(),
             };
-            format!("{} against {}: {said}", compared.label, compared.baseline_label)
+            format!("{} against {}: {sentence}", compared.label, compared.baseline_label)
         })
         .chain([format!("one rule against no rule: {rule}")])
         .collect();
@@ -175,9 +175,9 @@ mod tests {
         assert!((truth.error - 0.002).abs() < 1e-12 && truth.is_kept(), "{truth:?}");
         assert!((truth.worst + 0.01).abs() < 1e-12, "{truth:?}");
         let report = Report { truths: vec![truth], left_out: 0, verdicts: Vec::new() };
-        let said = form::markdown::render(&of_truths(&report));
+        let markdown = form::markdown::render(&of_truths(&report));
         let row = "| shaper | mean | 10.0 kpps | 10.0 kpps | +0.200 % | -1.000 % | kept |";
-        assert!(said.contains(row), "{said}");
+        assert!(markdown.contains(row), "{markdown}");
         let lost = Truth::of("stall", "loss", 0.08, vec![0.085]).expect("measured");
         assert!(!lost.is_kept());
         assert_eq!(Truth::of("none", "loss", 0.0, Vec::new()).map(|t| t.error), None);

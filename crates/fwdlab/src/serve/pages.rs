@@ -95,8 +95,8 @@ impl Site {
         const FIELDS: [&str; 5] = ["machine", "interface", "topic", "family", "firewall"];
         let found = all(&self.root);
         let paths: Vec<PathBuf> = found.iter().map(|found| found.path.clone()).collect();
-        let asked = |name| address.get(name).map(str::to_owned);
-        let [machine, interface, topic, family, firewall] = FIELDS.map(asked);
+        let value = |name| address.get(name).map(str::to_owned);
+        let [machine, interface, topic, family, firewall] = FIELDS.map(value);
         let filter = Filter { machine, interface, topic, family, firewall };
         let words = address.get("words").unwrap_or("");
         let catalogue = stores::catalogue(&paths, &self.root, &filter, words);

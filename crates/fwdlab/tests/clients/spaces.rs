@@ -125,9 +125,9 @@ impl Spaces {
         router.stdout.as_mut().expect("a pipe").read_to_string(&mut out).expect("text");
         router.wait().expect("it ends");
         self.listener.take().expect("it listens").join().expect("text");
-        let said = self.said();
+        let output = self.said();
         let stats = serde_json::from_str(out.trim());
-        (stats.unwrap_or_else(|error| panic!("{error}: {out}{said}")), said)
+        (stats.unwrap_or_else(|error| panic!("{error}: {out}{output}")), output)
     }
 }
 

@@ -113,7 +113,7 @@ fn until_marked(port: &mut PacketPort, side: Side, number: u32, seen: &mut Vec<S
     }
 }
 
-/// True for the kernel's reports of its own groups, which it sends at any time (MLDv2, RFC 3810).
+/// True for the kernel's reports of its groups, which it sends at any time (MLDv2, RFC 3810).
 fn is_group_report(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0x33, 0x33, 0, 0, 0, 0x16])
 }

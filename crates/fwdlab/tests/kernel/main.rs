@@ -10,7 +10,7 @@
 //! | identification of the forwarder's own ICMP messages | its own count | 0 in errors, the request's in echoes | RFC 6864 section 4.1: it has no meaning in packets that must not be fragmented; section 4.3 would require different ones in echoes. Checksums are verified instead |
 //! | "don't fragment" in the forwarder's own IPv4 errors | not set | set | RFC 6864 section 4.1 again: 576 bytes are not fragmented in practice (RFC 791 section 3.1) |
 //! | order of the results of one frame | redirect, packet | packet, redirect or fragments | none is prescribed |
-//! | reports of its own groups | MLDv2 | none | it is not a member of any routed group (RFC 3810) |
+//! | reports of the forwarder's groups | MLDv2 | none | it is not a member of any routed group (RFC 3810) |
 //!
 //! Other differences are specified case by case, with exactly the fields or frames that differ:
 //!
@@ -42,7 +42,7 @@
 //! | fragments to the router itself | reassembled | silence | RFC 1812 section 5.2.1.3 would require it; a fragmented echo request is not answered |
 //! | UDP to a closed port | port unreachable | silence | RFC 1122 section 3.2.2.1 is for hosts; the router has no ports |
 //! | VLAN 0 | treated as untagged | dropped | IEEE 802.1Q: a device without tags has no priorities |
-//! | ARP of IEEE 802 hardware | answered | dropped | RFC 1042; the frame says Ethernet |
+//! | ARP of IEEE 802 hardware | answered | dropped | RFC 1042; the frame is Ethernet |
 //! | solicitations to the forwarder alone | no option, no Override | both | RFC 4861 section 7.2.4: MAY be omitted |
 mod cases;
 mod filter;

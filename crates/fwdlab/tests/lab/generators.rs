@@ -43,8 +43,7 @@ fn measured(rack: &Rack, traffic: &str) -> Vec<RunRecord> {
     for run in &runs {
         let (total, window) = (run.trial.total, run.trial.window);
         assert!(total.forwarded > 100 && window.offered <= total.offered, "{total:?} {window:?}");
-        // One kernel plays all parts, and the DUT occasionally sends packets of its own on its
-        // links.
+        // One kernel plays all parts, and the DUT occasionally sends its own packets on its links.
         assert!(total.lost() > -50 && window.lost() > -50, "{total:?} {window:?}");
     }
     runs

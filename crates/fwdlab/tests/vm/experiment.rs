@@ -72,7 +72,8 @@ fn experiment_measures_a_known_change_exactly() {
     let out = directory.path().join("out");
     let page = std::fs::read_to_string(out.join("README.md")).unwrap();
     assert!(page.contains("Instructions are not time"), "{page}");
-    // Call stacks of both variants, whose sums are those of the functions, and both in one picture.
+    // Call stacks of both variants, which sum to the costs of the functions, and both in one
+    // picture.
     for variant in results["counts"]["variants"].as_array().expect("variants") {
         let calls = &variant["calls"];
         assert_eq!(calls["unaccounted"], 0, "{calls:#}");

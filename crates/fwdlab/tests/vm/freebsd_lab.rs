@@ -54,7 +54,7 @@ impl Drop for Space {
 fn shell(script: &str) -> String {
     let output = Command::new("sh").args(["-ec", script]).output().expect("sh");
     let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{script}: {said}");
+    assert!(output.status.success(), "{script}: {log}");
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
@@ -221,16 +221,16 @@ fn laid() -> String {
 
 /// Runs an experiment of one run, and returns the run; calls `poll` repeatedly.
 fn fwdlab(at: &Path, experiment: &str, mut poll: impl FnMut()) -> RunRecord {
-    let (said, began) = (at.join("said"), Instant::now());
+    let (log, began) = (at.join("said"), Instant::now());
     let mut child = Command::new(env!("CARGO_BIN_EXE_fwdlab"))
         .args(["run", &format!("{experiment}.toml"), "--no-calibration"])
         .current_dir(at)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(fs::File::create(&said).expect("a file"))
+        .stderr(fs::File::create(&log).expect("a file"))
         .spawn()
         .expect("the program");
-    let read = || fs::read_to_string(&said).unwrap_or_default();
+    let read = || fs::read_to_string(&log).unwrap_or_default();
     let status = loop {
         poll();
         match child.try_wait().expect("a child") {

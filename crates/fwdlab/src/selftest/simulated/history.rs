@@ -18,7 +18,7 @@ const FAMILY: usize = 60;
 const CV: f64 = 0.01;
 /// Maximum distance, in points, of a change that counts as found.
 const TOLERANCE: usize = 1;
-/// Seeds of these rows are disjoint from those of the other rows.
+/// Seeds of these rows are disjoint from the seeds of other rows.
 const FIRST_ROW: u64 = 1 << 16;
 
 /// Distribution of the points.
@@ -178,7 +178,7 @@ impl Table<'_> {
     }
 
     fn seed_of(&mut self, question: &str, n: usize, points: Points) -> u64 {
-        (self.told)(&format!("{question}: {n} points, {}", points.name()));
+        (self.report_row)(&format!("{question}: {n} points, {}", points.name()));
         FIRST_ROW + self.rows.len() as u64
     }
 

@@ -51,9 +51,10 @@ fn count(row: u64, experiments: u64, happens: &(dyn Fn(u64) -> bool + Sync)) -> 
 /// Number of rows returned by [`measure`].
 pub(crate) const ROWS: u64 = 128 + 24 + 12 + 6 + 6 + 3 + 2;
 
-/// Measures every promise about simulated runs; calls `told` with each row before counting it.
-pub(crate) fn measure(experiments: u64, told: &mut dyn FnMut(&str)) -> Vec<Measured> {
-    let mut table = Table { experiments, rows: Vec::new(), told };
+/// Measures every promise about simulated runs; calls `report_row` with each row before counting
+/// it.
+pub(crate) fn measure(experiments: u64, report_row: &mut dyn FnMut(&str)) -> Vec<Measured> {
+    let mut table = Table { experiments, rows: Vec::new(), report_row };
     for noise in Noise::all() {
         table.false_differences(noise);
     }
@@ -79,7 +80,7 @@ pub(crate) fn measure(experiments: u64, told: &mut dyn FnMut(&str)) -> Vec<Measu
 struct Table<'a> {
     experiments: u64,
     rows: Vec<Measured>,
-    told: &'a mut dyn FnMut(&str),
+    report_row: &'a mut dyn FnMut(&str),
 }
 
 /// Predicate of a wrong claim about a comparison of a family.
@@ -129,7 +130,7 @@ impl Table<'_> {
         experiments: u64,
         happens: &(dyn Fn(u64) -> bool + Sync),
     ) -> &mut Measured {
-        (self.told)(&format!("{question}: {design}, {noise}"));
+        (self.report_row)(&format!("{question}: {design}, {noise}"));
         let row = self.rows.len() as u64;
         let rate = count(row, experiments, happens);
         let measured = Measured::new(question, design, noise, rate).against(bar);
@@ -175,13 +176,13 @@ impl Table<'_> {
     }
 
     fn power(&mut self) {
-        let asked = [
+        let cases = [
             (0.98, Design::Pairs(8), Some(Bar::AtLeast(0.9))),
             (0.97, Design::Pairs(6), Some(Bar::AtLeast(0.9))),
             (0.99, Design::Pairs(23), Some(Bar::AtLeast(0.9))),
             (0.98, Design::Pairs(5), None),
         ];
-        for (truth, design, bar) in asked {
+        for (truth, design, bar) in cases {
             let finds = |runs: &mut Runs| {
                 runs.compare(design, truth, Criteria::default())
                     .is_some_and(|c| c.verdict() == Verdict::Worse)
@@ -386,7 +387,7 @@ mod tests {
         let mut rows_reported = 0;
         let rows = measure(2, &mut |_| rows_reported += 1);
         assert_eq!((rows.len(), rows_reported), (ROWS as usize, ROWS as usize));
-        for asked in [
+        for question in [
             "false difference",
             "coverage",
             "finds a loss of 2 %",
@@ -398,7 +399,7 @@ mod tests {
             "any function named",
             "names the bed that is 2 % slower",
         ] {
-            assert!(rows.iter().any(|row| row.question.contains(asked)), "{asked}");
+            assert!(rows.iter().any(|row| row.question.contains(question)), "{question}");
         }
         // The F1 row counts marked and true steps below the line.
         assert!(rows.iter().all(|row| row.rate.of == 2 || row.question.contains("F1")));
