@@ -22,13 +22,13 @@ pub(super) fn read(
     setup: &RouterSetup,
     interfaces: &[Named],
 ) -> anyhow::Result<Option<Arc<Advertiser>>> {
-    let one = |(written, named): (&fwdlab_model::router::InterfaceSetup, &Named)| {
-        let Some(advertise) = &written.advertise else { return Ok(None) };
+    let one = |(entry, named): (&fwdlab_model::router::InterfaceSetup, &Named)| {
+        let Some(advertise) = &entry.advertise else { return Ok(None) };
         if !setup.circuits.is_empty() {
             return Err(mistake("advertise: circuits have no hosts; leave it out".into()));
         }
         let advertisement = of(advertise, &named.interface);
-        let fault = |what| mistake(format!("interface {}: advertise: {what}", written.name));
+        let fault = |what| mistake(format!("interface {}: advertise: {what}", entry.name));
         advertisement.map(Some).map_err(fault)
     };
     let all = setup.interfaces.iter().zip(interfaces).map(one);
@@ -53,7 +53,7 @@ fn of(setup: &AdvertiseSetup, interface: &Interface) -> Result<Advertisement, St
     }
     let prefixes = match &setup.prefixes {
         None => own_prefixes(interface),
-        Some(written) => written.iter().map(|text| prefix(text)).collect::<Result<_, _>>()?,
+        Some(texts) => texts.iter().map(|text| prefix(text)).collect::<Result<_, _>>()?,
     };
     if prefixes.len() > PREFIXES_MAX {
         return Err(format!("{} prefixes: up to {PREFIXES_MAX} fit", prefixes.len()));

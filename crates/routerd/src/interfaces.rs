@@ -27,25 +27,25 @@ pub(super) struct Named {
 pub(super) fn read(setup: &RouterSetup) -> anyhow::Result<Vec<Named>> {
     vlans::check(setup)?;
     let mut all: Vec<Named> = Vec::new();
-    for written in &setup.interfaces {
-        if written.name.is_empty() || all.iter().any(|other| other.name == written.name) {
+    for entry in &setup.interfaces {
+        if entry.name.is_empty() || all.iter().any(|other| other.name == entry.name) {
             return Err(mistake(format!(
                 "interface `{}`: every interface needs a name of its own",
-                written.name
+                entry.name
             )));
         }
-        let carrier = vlans::carrier(setup, written);
+        let carrier = vlans::carrier(setup, entry);
         let device = setup.circuits.is_empty() && carrier.port != PortKind::Pcap;
-        let interface = one(written, carrier, device)
-            .map_err(|what| mistake(format!("interface {}: {what}", written.name)))?;
-        all.push(Named { name: written.name.clone(), interface });
+        let interface = one(entry, carrier, device)
+            .map_err(|what| mistake(format!("interface {}: {what}", entry.name)))?;
+        all.push(Named { name: entry.name.clone(), interface });
     }
     Ok(all)
 }
 
 /// Reads one interface; MAC and MTU default to its carrier's.
 fn one(
-    written: &InterfaceSetup,
+    entry: &InterfaceSetup,
     carrier: &InterfaceSetup,
     device: bool,
 ) -> Result<Interface, String> {
@@ -58,7 +58,7 @@ fn one(
         let text = text.map_err(|error| format!("{path}: {error}; `ip link` lists devices"))?;
         Ok(Some(text.trim().to_owned()))
     };
-    let mac = match written.mac.as_ref().or(carrier.mac.as_ref()) {
+    let mac = match entry.mac.as_ref().or(carrier.mac.as_ref()) {
         Some(text) => text.clone(),
         None => attribute("address")?.ok_or("it needs a `mac`")?,
     };
@@ -66,11 +66,11 @@ fn one(
         Some(mtu) => mtu,
         None => attribute("mtu")?.and_then(|text| text.parse().ok()).unwrap_or(MTU),
     };
-    let mtu = written.mtu.unwrap_or(limit);
-    if mtu > limit && written.parent.is_some() {
+    let mtu = entry.mtu.unwrap_or(limit);
+    if mtu > limit && entry.parent.is_some() {
         return Err(format!("an MTU of {mtu}, and its parent's is {limit}"));
     }
-    let (mac, addresses) = (parse_mac(&mac)?, written.addresses.iter().map(|text| address(text)));
+    let (mac, addresses) = (parse_mac(&mac)?, entry.addresses.iter().map(|text| address(text)));
     Ok(Interface { mac, mtu, addresses: addresses.collect::<Result<_, _>>()? })
 }
 
@@ -129,12 +129,12 @@ pub(super) fn neighbours(
         };
         set.map_err(|error| fault(error.to_string()))?;
     }
-    for written in &setup.neighbours {
-        let fault = |what: String| mistake(format!("neighbour {}: {what}", written.address));
+    for entry in &setup.neighbours {
+        let fault = |what: String| mistake(format!("neighbour {}: {what}", entry.address));
         let address: IpAddr =
-            written.address.parse().map_err(|_| fault("this is no address".into()))?;
-        let port = port_of(written, address, interfaces).map_err(fault)?;
-        let mac = written.mac.as_deref().map(parse_mac).transpose().map_err(fault)?;
+            entry.address.parse().map_err(|_| fault("this is no address".into()))?;
+        let port = port_of(entry, address, interfaces).map_err(fault)?;
+        let mac = entry.mac.as_deref().map(parse_mac).transpose().map_err(fault)?;
         if let (Some(mac), Some(_)) = (mac, link_of(address, interfaces)) {
             all.set_host(Gateway { port, address }, mac);
         }
@@ -184,7 +184,7 @@ pub(super) fn target(
 
 /// The source filter of each interface.
 pub(super) fn reverse_paths(setup: &RouterSetup) -> Vec<ReversePath> {
-    let of = |written: &InterfaceSetup| match written.reverse_path {
+    let of = |entry: &InterfaceSetup| match entry.reverse_path {
         ReversePathKind::Off => ReversePath::Off,
         ReversePathKind::Loose => ReversePath::Loose,
         ReversePathKind::Strict => ReversePath::Strict,
@@ -201,8 +201,8 @@ fn link_of(address: IpAddr, interfaces: &[Named]) -> Option<u8> {
 }
 
 /// Number of the interface that leads to a neighbour.
-fn port_of(written: &NeighbourSetup, address: IpAddr, interfaces: &[Named]) -> Result<u8, String> {
-    match &written.interface {
+fn port_of(entry: &NeighbourSetup, address: IpAddr, interfaces: &[Named]) -> Result<u8, String> {
+    match &entry.interface {
         Some(name) => numbered(name, interfaces),
         None => link_of(address, interfaces)
             .ok_or_else(|| "no interface's link has this address; name its `interface`".into()),

@@ -387,7 +387,7 @@ fn prepare(setup: &RouterSetup) -> anyhow::Result<Prepared> {
         interfaces::add_link_local(&mut named.interface);
     }
     let advertising = setup.interfaces.iter().zip(&mut interfaces);
-    for (_, named) in advertising.filter(|(written, _)| written.advertise.is_some()) {
+    for (_, named) in advertising.filter(|(entry, _)| entry.advertise.is_some()) {
         interfaces::add_link_local(&mut named.interface);
     }
     let advertiser = advertise::read(setup, &interfaces)?;

@@ -59,22 +59,22 @@ struct Opened {
 /// # Errors
 /// User errors.
 pub(super) fn check(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<()> {
-    for (written, Named { interface, .. }) in setup.interfaces.iter().zip(interfaces) {
-        let fault = |what: String| mistake(format!("interface {}: {what}", written.name));
-        valid_faults(written).map_err(fault)?;
-        if written.port == PortKind::Xsk && interface.mtu > XSK_MTU_MAX {
+    for (entry, Named { interface, .. }) in setup.interfaces.iter().zip(interfaces) {
+        let fault = |what: String| mistake(format!("interface {}: {what}", entry.name));
+        valid_faults(entry).map_err(fault)?;
+        if entry.port == PortKind::Xsk && interface.mtu > XSK_MTU_MAX {
             return Err(fault(too_long_for_xsk(interface.mtu)));
         }
-        if written.port != PortKind::Pcap {
+        if entry.port != PortKind::Pcap {
             continue;
         }
         if setup.workers > 1 {
             return Err(fault(ONE_READER.into()));
         }
-        if let Some(input) = &written.input {
+        if let Some(input) = &entry.input {
             File::open(input).map_err(|error| fault(format!("{input}: {error}")))?;
         }
-        let written_to = [&written.output, &written.capture, &written.trace];
+        let written_to = [&entry.output, &entry.capture, &entry.trace];
         for path in written_to.into_iter().flatten() {
             let directory = Path::new(path).parent().filter(|parent| *parent != Path::new(""));
             if directory.is_some_and(|directory| !directory.is_dir()) {
@@ -92,8 +92,8 @@ fn too_long_for_xsk(mtu: u16) -> String {
 /// A file has one beginning.
 const ONE_READER: &str = "a file is read by one worker: write workers = 1";
 
-fn valid_faults(written: &InterfaceSetup) -> Result<(), String> {
-    let faults = [written.faults, written.sent_faults];
+fn valid_faults(entry: &InterfaceSetup) -> Result<(), String> {
+    let faults = [entry.faults, entry.sent_faults];
     let valid = faults.iter().flatten().all(Faults::is_valid);
     if valid { Ok(()) } else { Err("faults: each is a probability from 0 to 1".into()) }
 }
@@ -118,21 +118,21 @@ pub(super) fn open(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<
         all.workers.iter().map(|_| none(setup)).collect();
     let toeplitz = Arc::new(Toeplitz::new(&SYMMETRIC_KEY));
     let all_written = setup.interfaces.iter().zip(interfaces);
-    for (number, (written, Named { interface, .. })) in all_written.enumerate() {
+    for (number, (entry, Named { interface, .. })) in all_written.enumerate() {
         let number = u8::try_from(number)
             .map_err(|_| mistake("a router has up to 255 interfaces".to_owned()))?;
-        if let (Some(vlan), Some(parent)) = (written.vlan, &written.parent) {
+        if let (Some(vlan), Some(parent)) = (entry.vlan, &entry.parent) {
             let what = format!("vlan {vlan} of {parent}");
-            all.facts.push((format!("interface {}", written.name), what));
+            all.facts.push((format!("interface {}", entry.name), what));
             continue;
         }
-        let vlans = vlans::of(setup, written);
+        let vlans = vlans::of(setup, entry);
         let completed: Option<Arc<AtomicU64>> =
-            (written.checksums == ChecksumKind::Complete).then(Arc::default);
+            (entry.checksums == ChecksumKind::Complete).then(Arc::default);
         let Opened { mut ports, kind, beside_kernel, instead } =
-            queues(written, (number, interface.mtu), workers, completed.as_ref(), &vlans)?;
-        let name = &written.name;
-        if written.port != PortKind::Pcap {
+            queues(entry, (number, interface.mtu), workers, completed.as_ref(), &vlans)?;
+        let name = &entry.name;
+        if entry.port != PortKind::Pcap {
             let presence = Arc::<Presence>::default();
             all.presences.push((number, Arc::clone(&presence)));
             let device = (name.as_str(), number, interface.mtu);
@@ -161,7 +161,7 @@ pub(super) fn open(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<
                  device is told; next step: a `namespace` of its own for the [host]"
             ));
         }
-        let is_silent = !beside_kernel && written.port != PortKind::Pcap && is_virtual(name);
+        let is_silent = !beside_kernel && entry.port != PortKind::Pcap && is_virtual(name);
         if let Some(completed) = completed.filter(|_| beside_kernel || is_silent) {
             if is_silent {
                 // AF_XDP does not report which frames need it.
@@ -183,7 +183,7 @@ pub(super) fn open(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<
             }
         };
         for (queue, (worker, port)) in places.iter_mut().zip(ports).enumerate() {
-            let port = tapped(port, number, written, queue)?;
+            let port = tapped(port, number, entry, queue)?;
             if vlans.is_empty() {
                 worker[usize::from(number)] = Some(port);
                 continue;
@@ -261,7 +261,7 @@ pub(super) fn kernel_forwards() -> Option<&'static str> {
 
 /// One port for each worker, and their kind.
 fn queues(
-    written: &InterfaceSetup,
+    entry: &InterfaceSetup,
     (number, mtu): (u8, u16),
     workers: usize,
     completed: Option<&Arc<AtomicU64>>,
@@ -269,13 +269,13 @@ fn queues(
 ) -> anyhow::Result<Opened> {
     let opened = |(ports, kind)| Opened { ports, kind, beside_kernel: false, instead: None };
     let with_kernel = |(ports, kind)| Opened { beside_kernel: true, ..opened((ports, kind)) };
-    let name = &written.name;
+    let name = &entry.name;
     let refused = |error: NetioError| {
         RouterdError::Environment(format!(
             "interface {name}: {error}\n  next step: `fwdlab doctor` says which ports this machine has"
         ))
     };
-    match written.port {
+    match entry.port {
         PortKind::Xsk => Ok(opened(xsk(name, number, workers).map_err(refused)?)),
         PortKind::Packet => {
             Ok(with_kernel(packet(name, (number, mtu), workers, completed).map_err(refused)?))
@@ -297,7 +297,7 @@ fn queues(
         PortKind::Pcap if workers > 1 => Err(mistake(format!("interface {name}: {ONE_READER}"))),
         PortKind::Pcap => {
             let path = |file: &Option<String>| file.as_ref().map(Path::new).map(Path::to_owned);
-            let (input, output) = (path(&written.input), path(&written.output));
+            let (input, output) = (path(&entry.input), path(&entry.output));
             let port = PcapPort::open(input.as_deref(), output.as_deref(), number);
             let port = port.map_err(|error| mistake(format!("interface {name}: {error}")))?;
             Ok(opened((vec![boxed(port)], "pcap".into())))
@@ -345,7 +345,7 @@ fn packet(
 fn tapped(
     port: Box<dyn Port>,
     number: u8,
-    written: &InterfaceSetup,
+    entry: &InterfaceSetup,
     queue: usize,
 ) -> anyhow::Result<Box<dyn Port>> {
     let create = |path: &str| {
@@ -353,23 +353,23 @@ fn tapped(
         let path = if queue == 0 { path.to_owned() } else { format!("{path}.{queue}") };
         let file = File::create(&path);
         let file =
-            file.map_err(|error| mistake(format!("interface {}: {path}: {error}", written.name)))?;
+            file.map_err(|error| mistake(format!("interface {}: {path}: {error}", entry.name)))?;
         anyhow::Ok(BufWriter::new(file))
     };
     let mut port = port;
-    if written.faults.is_some() || written.sent_faults.is_some() {
-        let faults = [written.faults, written.sent_faults];
-        let fault = |what| mistake(format!("interface {}: {what}", written.name));
-        valid_faults(written).map_err(fault)?;
+    if entry.faults.is_some() || entry.sent_faults.is_some() {
+        let faults = [entry.faults, entry.sent_faults];
+        let fault = |what| mistake(format!("interface {}: {what}", entry.name));
+        valid_faults(entry).map_err(fault)?;
         let seed = faults.iter().flatten().map(|faults| faults.seed).next().unwrap_or_default();
         let seed = seed.wrapping_add(queue as u64);
         let [incoming, outgoing] = faults.map(Option::unwrap_or_default);
         port = Box::new(FaultTap::new(port, number, incoming, outgoing, seed));
     }
-    if let Some(path) = &written.capture {
+    if let Some(path) = &entry.capture {
         port = Box::new(PcapTap::new(port, number, create(path)?)?);
     }
-    if let Some(path) = &written.trace {
+    if let Some(path) = &entry.trace {
         port = Box::new(TraceTap::new(port, number, create(path)?));
     }
     Ok(port)

@@ -7,12 +7,9 @@ use fwdlab_model::router::{ChecksumKind, InterfaceSetup, PortKind, RouterSetup};
 const NUMBERS: std::ops::RangeInclusive<u16> = 1..=4094;
 
 /// The interface whose port carries an interface's frames: itself, or its parent if it is a VLAN.
-pub(super) fn carrier<'a>(
-    setup: &'a RouterSetup,
-    written: &'a InterfaceSetup,
-) -> &'a InterfaceSetup {
-    let parent = written.parent.as_ref();
-    parent.and_then(|name| setup.interfaces.iter().find(|i| i.name == *name)).unwrap_or(written)
+pub(super) fn carrier<'a>(setup: &'a RouterSetup, entry: &'a InterfaceSetup) -> &'a InterfaceSetup {
+    let parent = entry.parent.as_ref();
+    parent.and_then(|name| setup.interfaces.iter().find(|i| i.name == *name)).unwrap_or(entry)
 }
 
 /// The VLANs of an interface, with the numbers of their interfaces.
@@ -27,9 +24,9 @@ pub(super) fn of(setup: &RouterSetup, parent: &InterfaceSetup) -> Vec<(u16, u8)>
 /// # Errors
 /// User errors.
 pub(super) fn check(setup: &RouterSetup) -> anyhow::Result<()> {
-    for (at, written) in setup.interfaces.iter().enumerate() {
-        let fault = |what: String| Err(mistake(format!("interface {}: {what}", written.name)));
-        let (vlan, parent) = match (written.vlan, &written.parent) {
+    for (at, entry) in setup.interfaces.iter().enumerate() {
+        let fault = |what: String| Err(mistake(format!("interface {}: {what}", entry.name)));
+        let (vlan, parent) = match (entry.vlan, &entry.parent) {
             (None, None) => continue,
             (Some(vlan), Some(parent)) => (vlan, parent),
             _ => return fault("a VLAN has both, `vlan` and `parent`".into()),
@@ -55,14 +52,14 @@ pub(super) fn check(setup: &RouterSetup) -> anyhow::Result<()> {
             return fault(format!("`{}` is VLAN {vlan} of `{parent}` already", other.name));
         }
         let of_ports = [
-            ("port", written.port != PortKind::Auto),
-            ("input", written.input.is_some()),
-            ("output", written.output.is_some()),
-            ("capture", written.capture.is_some()),
-            ("trace", written.trace.is_some()),
-            ("faults", written.faults.is_some()),
-            ("sent_faults", written.sent_faults.is_some()),
-            ("checksums", written.checksums != ChecksumKind::Complete),
+            ("port", entry.port != PortKind::Auto),
+            ("input", entry.input.is_some()),
+            ("output", entry.output.is_some()),
+            ("capture", entry.capture.is_some()),
+            ("trace", entry.trace.is_some()),
+            ("faults", entry.faults.is_some()),
+            ("sent_faults", entry.sent_faults.is_some()),
+            ("checksums", entry.checksums != ChecksumKind::Complete),
         ];
         if let Some((key, _)) = of_ports.into_iter().find(|(_, is_written)| *is_written) {
             return fault(format!("`{key}` is its parent's: write it at `{parent}`"));

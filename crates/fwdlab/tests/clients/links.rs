@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 pub(crate) fn must(net: &Net, host: &str, command: &str) {
     let words: Vec<&str> = command.split_whitespace().collect();
-    let (well, output) = net.run(host, &words);
-    assert!(well, "{host}: {command}: {output}");
+    let (succeeded, output) = net.run(host, &words);
+    assert!(succeeded, "{host}: {command}: {output}");
 }
 
 /// Output of `ping` with these arguments and a few requests.
@@ -178,8 +178,8 @@ fn host_is_configured_by_advertisements_alone() {
     let forget = "ip -6 addr flush dev a0 scope global; ip -6 route del default; \
                   sysctl -qw net.ipv6.conf.a0.accept_ra=1 net.ipv6.conf.a0.autoconf=1 \
                   net.ipv6.conf.a0.forwarding=0";
-    let (well, output) = net.run("a", &["sh", "-c", forget]);
-    assert!(well, "{output}");
+    let (succeeded, output) = net.run("a", &["sh", "-c", forget]);
+    assert!(succeeded, "{output}");
     let settings = "mtu = 1400\nadvertise = { interval = 600, valid = 5000, preferred = 3000 }";
     net.route_with("auto", "", settings);
     // The kernel solicits when its link comes up.
@@ -246,8 +246,8 @@ fn lost_links_are_used_again_after_their_return() {
             assert!(output.contains(" 0 received"), "{port}: {output}");
             assert!(ping(&net, "10.1.0.1").contains(" 2 received"), "{port}");
             let script = second_link(&net);
-            let (well, output) = net.run("b", &["sh", "-ec", &script]);
-            assert!(well, "{output}");
+            let (succeeded, output) = net.run("b", &["sh", "-ec", &script]);
+            assert!(succeeded, "{output}");
             let outage = wait(&net, "a", "ping -n -c 1 -W 1 10.2.0.2", |output| {
                 output.contains(" 1 received")
             });

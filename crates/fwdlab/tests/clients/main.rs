@@ -132,8 +132,8 @@ fn changed_and_missing_hosts_are_detected() {
     assert!(net.run("b", &["ip", "link", "set", "b0", "address", "02:00:00:00:07:07"]).0);
     assert!(net.run("b", &["arping", "-U", "-c", "1", "-I", "b0", "10.2.0.2"]).0);
     for to in ["10.2.0.2", "2001:db8:2::2"] {
-        let (well, output) = ping(&net, to);
-        assert!(well, "{output}");
+        let (succeeded, output) = ping(&net, to);
+        assert!(succeeded, "{output}");
     }
     for (to, expected) in [
         ("10.2.0.99", "Destination Host Unreachable"),

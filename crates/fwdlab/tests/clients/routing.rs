@@ -210,8 +210,11 @@ fn next_hops_follow_their_link_without_inet6() {
     let setup = frr.setup("", "auto");
     let file = frr.write(&setup);
     let program = [env!("CARGO_BIN_EXE_fwdlab"), "route", &file.to_string_lossy()];
-    let (well, output) = frr.run("r", &program);
-    assert!(!well && output.contains("next step: sysctl -w net.ipv6.conf.default"), "{output}");
+    let (succeeded, output) = frr.run("r", &program);
+    assert!(
+        !succeeded && output.contains("next step: sysctl -w net.ipv6.conf.default"),
+        "{output}"
+    );
     let lines = setup.lines().map(|line| match line.split_once(", \"2001:") {
         Some((inet, _)) => format!("{inet}]\n"),
         None => format!("{line}\n"),

@@ -21,8 +21,8 @@ fn iperf3(net: &Net, end: [&str; 2], more: &[&str]) -> Value {
     // A server that does not listen yet refuses.
     let report = (0..50).find_map(|_| {
         std::thread::sleep(Duration::from_millis(100));
-        let (well, output) = net.run("a", &[&client[..], more].concat());
-        well.then(|| serde_json::from_str::<Value>(&output).expect("JSON"))
+        let (succeeded, output) = net.run("a", &[&client[..], more].concat());
+        succeeded.then(|| serde_json::from_str::<Value>(&output).expect("JSON"))
     });
     let _ = server.kill();
     let _ = server.wait();

@@ -52,8 +52,8 @@ struct Sockets {
 
 /// True for interfaces that have a host device.
 fn has_device(setup: &RouterSetup, at: usize) -> bool {
-    let carrier = setup.interfaces.get(at).map(|written| vlans::carrier(setup, written));
-    let is_device = carrier.is_some_and(|written| written.port != PortKind::Pcap);
+    let carrier = setup.interfaces.get(at).map(|entry| vlans::carrier(setup, entry));
+    let is_device = carrier.is_some_and(|entry| entry.port != PortKind::Pcap);
     setup.host.is_some() && setup.circuits.is_empty() && is_device
 }
 
@@ -76,28 +76,28 @@ pub(super) fn ports(setup: &RouterSetup) -> Vec<Option<u8>> {
 /// User errors.
 pub(super) fn names(setup: &RouterSetup) -> anyhow::Result<Vec<Option<String>>> {
     let Some(host) = &setup.host else {
-        if let Some(written) = setup.interfaces.iter().find(|i| i.host_device.is_some()) {
+        if let Some(entry) = setup.interfaces.iter().find(|i| i.host_device.is_some()) {
             return Err(mistake(format!(
                 "interface {}: a host_device needs a [host]; write one, if only as an empty table",
-                written.name
+                entry.name
             )));
         }
         return Ok(vec![None; setup.interfaces.len()]);
     };
     let mut names: Vec<Option<String>> = Vec::new();
-    for (at, written) in setup.interfaces.iter().enumerate() {
-        let fault = |what: String| mistake(format!("interface {}: {what}", written.name));
+    for (at, entry) in setup.interfaces.iter().enumerate() {
+        let fault = |what: String| mistake(format!("interface {}: {what}", entry.name));
         if !has_device(setup, at) {
-            if written.host_device.is_some() {
+            if entry.host_device.is_some() {
                 return Err(fault("files have no host_device: leave it out".into()));
             }
             names.push(None);
             continue;
         }
-        let name = match (&written.host_device, &host.namespace) {
+        let name = match (&entry.host_device, &host.namespace) {
             (Some(name), _) => name.clone(),
-            (None, Some(_)) => written.name.clone(),
-            (None, None) => format!("{}-h", written.name),
+            (None, Some(_)) => entry.name.clone(),
+            (None, None) => format!("{}-h", entry.name),
         };
         if name.is_empty() || name.len() > NAME_MAX || name.contains(['/', ' ', ':']) {
             return Err(fault(format!(
@@ -139,8 +139,8 @@ pub(super) fn open(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<
     let (links, link_questions) = (Netlink::open(Groups::Links)?, Netlink::open(Groups::None)?);
     let workers = setup.workers;
     let all = names(setup)?.into_iter().zip(interfaces).zip(&setup.interfaces);
-    let desired = all.filter_map(|((name, named), written)| {
-        Some(DesiredDevice::new(name?, named, written, host.namespace.clone()))
+    let desired = all.filter_map(|((name, named), entry)| {
+        Some(DesiredDevice::new(name?, named, entry, host.namespace.clone()))
     });
     let desired: Vec<DesiredDevice> = desired.collect();
     let (events, questions, made) = space.run(move || {
@@ -164,8 +164,8 @@ pub(super) fn open(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<
     for ((of, device, notes), number) in made?.into_iter().zip(numbers) {
         all.notes.extend(notes);
         all.indices.insert(device.index(), of.clone());
-        let written = setup.interfaces.iter().find(|written| written.name == of);
-        let link = written.map_or(&of, |written| &vlans::carrier(setup, written).name);
+        let entry = setup.interfaces.iter().find(|entry| entry.name == of);
+        let link = entry.map_or(&of, |entry| &vlans::carrier(setup, entry).name);
         all.carriers.push((link.clone(), device.carrier()?));
         for (ports, queue) in all.ports.iter_mut().zip(device.into_queues()) {
             ports.push(Box::new(HostPort::new(queue, number)));
@@ -191,12 +191,12 @@ impl DesiredDevice {
     fn new(
         name: String,
         named: &Named,
-        written: &InterfaceSetup,
+        entry: &InterfaceSetup,
         space: Option<String>,
     ) -> DesiredDevice {
         let Interface { mac, mtu, addresses } = &named.interface;
         // Added addresses come last.
-        let (own, added) = addresses.split_at(written.addresses.len().min(addresses.len()));
+        let (own, added) = addresses.split_at(entry.addresses.len().min(addresses.len()));
         DesiredDevice {
             of: named.name.clone(),
             name,
@@ -346,9 +346,9 @@ mod tests {
                     .to_vec(),
             },
         };
-        let written =
+        let entry =
             InterfaceSetup { addresses: vec!["192.0.2.1/24".into()], ..InterfaceSetup::default() };
-        let desired = DesiredDevice::new("up".into(), &named, &written, Some("routing".into()));
+        let desired = DesiredDevice::new("up".into(), &named, &entry, Some("routing".into()));
         assert_eq!((desired.own.len(), desired.added.len()), (1, 1));
         let step = |errno: Errno| desired.next_step(&NetioError::system("making", errno));
         assert!(step(Errno::BUSY).contains("another `host_device`, or ip -n routing link del up"));
