@@ -2,9 +2,10 @@
 //! the netbenches archive (firewalls, queues and fast forwarding on FreeBSD 10 to 13, 2015 to
 //! 2020), imported by `fwdlab import`.
 //!
-//! Each residual is the logarithm of a run's rate less the mean of its variant, times sqrt(n / (n -
-//! 1)), divided by the robust standard deviation of its set, since machines scatter differently.
-//! Together they have a standard deviation of 1 and a fourth moment of 7.5; normal numbers have 3.
+//! Each residual is the logarithm of a run's rate less the mean of its variant, times
+//! sqrt(n / (n - 1)), divided by the robust standard deviation of its set, since machines scatter
+//! differently. Together they have a standard deviation of 1 and a fourth moment of 7.5; normal
+//! numbers have 3.
 
 /// The residuals, in units of their standard deviation.
 pub(super) const ARCHIVE: [f64; 220] = [
