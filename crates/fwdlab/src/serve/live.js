@@ -4,7 +4,7 @@
   const by = id => document.getElementById(id);
   const SVG = 'http://www.w3.org/2000/svg';
   const SPAN_MS = 120000;
-  // Pictures are as wide as there is room, so that their text has its size everywhere.
+  // Pictures fill the available width, so that their text has the same size everywhere.
   const room = () => Math.max(320, by('course').clientWidth || 960);
   let width = 960;
   const svg = (name, attributes, text) => {
@@ -55,20 +55,20 @@
     const top = nice(Math.max(1, ...shown.map(rate => Math.max(rate.offered_pps, rate.forwarded_pps))));
     const picture = frame(height, top);
     picture.append(svg('title', {}, 'Offered and forwarded rate over the last two minutes'));
-    // What has just begun is seen at its full width.
+    // A session that has just begun is shown at its full width.
     const span = Math.min(SPAN_MS, Math.max(20000, last - shown[0].at_ms));
     const x = at => 80 + (width - 90) * (1 - (last - at) / span);
     const y = rate => height - 24 - (height - 40) * rate / top;
     for (const name of ['offered', 'forwarded']) {
       let path = '', before, free = 0;
       for (const rate of shown) {
-        // Between two runs nothing is sent: the line is not drawn through.
+        // Nothing is sent between two runs: the line is interrupted.
         const gap = !before || rate.label !== before.label || rate.at_ms - before.at_ms > 2000;
-        // A rate that stands alone is a point.
+        // A single rate is a point.
         path += `${gap ? 'M' : 'L'}${x(rate.at_ms).toFixed(1)} ${y(rate[name + '_pps']).toFixed(1)}${gap ? 'h.1' : ''}`;
         const at = x(rate.at_ms), end = at + 7 * rate.label.length;
         const isNew = !before || rate.label !== before.label;
-        // Of short runs not each has room for its name.
+        // Not every short run has room for its name.
         if (isNew && name === 'forwarded' && at >= free && end < width) {
           picture.append(svg('text', { x: at, y: height - 6 }, rate.label));
           free = end + 8;
@@ -157,7 +157,7 @@
     width = room();
     drawCourse(); drawRuns(); drawOrder();
   };
-  // Events of the past come all at once: they are drawn once.
+  // Past events arrive together and are drawn once.
   let waiting = false;
   const later = () => {
     if (waiting) return;
@@ -176,7 +176,7 @@
     trial: event => tell('told', `${label}: ${event.said}`),
     note: event => tell('told', event.text),
     done: event => {
-      // Of runs that were stored before the page was loaded the store knows more.
+      // The store has more details of runs stored before the page was loaded.
       if (!done.has(event.run)) doubted(event);
       if (!data.done.some(run => run.run === event.run)) done.set(event.run, event);
     },
