@@ -31,7 +31,7 @@ fn check_finds_cables_and_ceilings_and_reports_a_wrong_clock() {
     let program = rack.start(&check);
     // The hosts are held during the check, and free afterwards.
     let all = |state: &str| leases(&rack).iter().all(|host| host["state"] == state);
-    assert!(until(PATIENCE, || all("held")), "{}", program.said());
+    assert!(until(PATIENCE, || all("held")), "{}", program.stderr());
     let ended = program.end().expect(0);
     assert!(all("free"), "{:?}", leases(&rack));
     let report: Value = serde_json::from_str(&ended.stdout).expect("JSON");

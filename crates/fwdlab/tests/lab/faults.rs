@@ -35,7 +35,7 @@ pub(crate) const RUN: [&str; 3] = ["run", "x.toml", "--no-calibration"];
 
 /// Number of stored runs that the program has reported.
 pub(crate) fn stored(program: &Started) -> usize {
-    program.said().lines().filter(|line| line.contains("pps")).count()
+    program.stderr().lines().filter(|line| line.contains("pps")).count()
 }
 
 #[track_caller]
@@ -53,8 +53,8 @@ fn lost_connection_in_any_phase_costs_a_repetition_and_no_run() {
     // the first packets flow, while agents start, in the window.
     let mut cuts = 0;
     for run in 0..6 {
-        let begun = || program.said().contains("testbed: ssh") && stored(&program) >= run as usize;
-        assert!(until(PATIENCE, begun), "{}", program.said());
+        let begun = || program.stderr().contains("testbed: ssh") && stored(&program) >= run as usize;
+        assert!(until(PATIENCE, begun), "{}", program.stderr());
         std::thread::sleep(Duration::from_millis(200 + 500 * run));
         cuts += usize::from(rack.cut(["dut", "sender", "receiver"][run as usize % 3]) > 0);
     }
@@ -69,7 +69,7 @@ fn dut_reboot_during_a_run_costs_a_repetition() {
     let Some(rack) = Rack::build() else { return };
     rack.write("x.toml", &plain(3));
     let program = rack.start(&RUN);
-    assert!(until(PATIENCE, || stored(&program) >= 1), "{}", program.said());
+    assert!(until(PATIENCE, || stored(&program) >= 1), "{}", program.stderr());
     rack.reboot();
     program.end().carried_out();
     assert_eq!(rack.boots(), "down\n");
@@ -83,7 +83,7 @@ fn unreachable_dut_is_power_cycled() {
     rack.write("lab.toml", &rack.lab(&power));
     rack.write("x.toml", &plain(3));
     let program = rack.start(&RUN);
-    assert!(until(PATIENCE, || stored(&program) >= 1), "{}", program.said());
+    assert!(until(PATIENCE, || stored(&program) >= 1), "{}", program.stderr());
     rack.write("stays-down", "");
     rack.reboot();
     program.end().carried_out();
@@ -97,7 +97,7 @@ fn lost_dut_ends_the_session_and_the_next_one_continues() {
     rack.write("lab.toml", &rack.lab("reboot_timeout = \"3s\""));
     rack.write("x.toml", &plain(3));
     let program = rack.start(&RUN);
-    assert!(until(PATIENCE, || stored(&program) >= 1), "{}", program.said());
+    assert!(until(PATIENCE, || stored(&program) >= 1), "{}", program.stderr());
     rack.write("stays-down", "");
     rack.reboot();
     let ended = program.end().expect(3);
@@ -203,7 +203,7 @@ fn kill_amid_a_run(rack: &Rack, program: Started) {
         signal(if is_amid { "KILL" } else { "CONT" }, program.pid());
         is_amid
     };
-    assert!(until(PATIENCE, is_amid), "{}", program.said());
+    assert!(until(PATIENCE, is_amid), "{}", program.stderr());
     assert_eq!(program.end().code, None);
 }
 
@@ -213,7 +213,7 @@ fn session_after_a_killed_controller_restores_the_dut() {
     rack.write("x.toml", &plain(4));
     let before = rack.state_of_the_dut();
     let program = rack.start(&RUN);
-    assert!(until(PATIENCE, || stored(&program) >= 1), "{}", program.said());
+    assert!(until(PATIENCE, || stored(&program) >= 1), "{}", program.stderr());
     // During that time no one else gets the hosts.
     let other = rack.command(&["run", "x.toml", "--no-calibration", "--out", "elsewhere"]).output();
     let other = String::from_utf8_lossy(&other.expect("the program").stderr).into_owned();
@@ -228,7 +228,7 @@ fn session_after_a_killed_controller_restores_the_dut() {
     // One that dies each time does, and that is reported.
     let fresh = [&RUN[..], &["--fresh"]].concat();
     let program = rack.start(&fresh);
-    assert!(until(PATIENCE, || stored(&program) >= 1), "{}", program.said());
+    assert!(until(PATIENCE, || stored(&program) >= 1), "{}", program.stderr());
     kill_amid_a_run(&rack, program);
     rack.write("cuts", "2");
     let ended = rack.fwdlab(&RUN).expect(3);

@@ -142,7 +142,7 @@ fn places_are_acquired_power_cycled_and_released_even_after_a_kill() {
     rack.write("x.toml", &plain(60));
 
     let program = rack.start(&RUN);
-    assert!(until(PATIENCE, || stored(&program) >= 1), "{}", program.said());
+    assert!(until(PATIENCE, || stored(&program) >= 1), "{}", program.stderr());
     let user = format!("-fwdlab-{}-", program.pid());
     for place in ["rack-dut", "rack-sender"] {
         assert!(labgrid.holder(place).contains(&user), "{}", labgrid.holder(place));
@@ -162,7 +162,7 @@ fn places_are_acquired_power_cycled_and_released_even_after_a_kill() {
     rack.write("x.toml", &plain(4));
     let fresh = [&RUN[..], &["--fresh"]].concat();
     let program = rack.start(&fresh);
-    assert!(until(PATIENCE, || program.said().contains("testbed: ssh")), "{}", program.said());
+    assert!(until(PATIENCE, || program.stderr().contains("testbed: ssh")), "{}", program.stderr());
     rack.write("stays-down", "");
     rack.reboot();
     program.end().carried_out();
@@ -188,7 +188,7 @@ fn places_are_acquired_power_cycled_and_released_even_after_a_kill() {
     rack.write("lab.toml", &lab.replace("wait = \"2s\"", "wait = \"10min\""));
     let program = rack.start(&fresh);
     let waits = || labgrid.client("nobody", &["reservations"]).1.contains("state: waiting");
-    assert!(until(PATIENCE, waits), "{}", program.said());
+    assert!(until(PATIENCE, waits), "{}", program.stderr());
     std::thread::sleep(std::time::Duration::from_secs(2));
     signal("TERM", program.pid());
     let ended = program.end().expect(130);

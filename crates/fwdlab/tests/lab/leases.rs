@@ -41,7 +41,7 @@ fn hosts_of_a_killed_controller_are_free_after_the_lease() {
     rack.write("x.toml", &plain(30));
     let before = rack.state_of_the_dut();
     let theirs = elsewhere(&rack, &[&RUN[..], &["--out", "theirs"]].concat());
-    assert!(until(PATIENCE, || stored(&theirs) >= 1), "{}", theirs.said());
+    assert!(until(PATIENCE, || stored(&theirs) >= 1), "{}", theirs.stderr());
     let held = leases(&rack);
     assert_eq!(held.len(), HOSTS.len());
     for host in &held {
@@ -85,7 +85,7 @@ fn freed_lease_ends_its_run_and_sick_hosts_are_refused() {
     // More than three programs measure before they are ended.
     rack.write("x.toml", &plain(300));
     let program = rack.start(&RUN);
-    assert!(until(PATIENCE, || stored(&program) >= 1), "{}", program.said());
+    assert!(until(PATIENCE, || stored(&program) >= 1), "{}", program.stderr());
     let freed = rack.command(&["lab", "free", "lab.toml", "dut", "--force"]).output();
     let freed = String::from_utf8_lossy(&freed.expect("fwdlab").stdout).into_owned();
     assert!(freed.contains("dut: ended the lease of ") && freed.contains(" s left"), "{freed}");
@@ -96,7 +96,7 @@ fn freed_lease_ends_its_run_and_sick_hosts_are_refused() {
     let without_dut = |cycle: &str, code| {
         rack.write_program("cycle", cycle);
         let program = rack.start(&RUN);
-        assert!(until(PATIENCE, || stored(&program) >= 1), "{}", program.said());
+        assert!(until(PATIENCE, || stored(&program) >= 1), "{}", program.stderr());
         rack.write("stays-down", "");
         rack.reboot();
         let ended = program.end().expect(code);

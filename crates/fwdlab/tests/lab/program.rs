@@ -39,7 +39,7 @@ impl Started {
                 None if Instant::now() > deadline => {
                     let _ = self.child.kill();
                     let _ = self.child.wait();
-                    panic!("it does not end; it said:\n{}", self.said());
+                    panic!("it does not end; it said:\n{}", self.stderr());
                 }
                 None => std::thread::sleep(Duration::from_millis(10)),
             }

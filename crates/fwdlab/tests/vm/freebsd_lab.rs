@@ -54,7 +54,7 @@ impl Drop for Space {
 fn shell(script: &str) -> String {
     let output = Command::new("sh").args(["-ec", script]).output().expect("sh");
     let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{script}: {log}");
+    assert!(output.status.success(), "{script}: {stderr}");
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
