@@ -8,7 +8,7 @@ use fwdlab_netio::{NetNs, Receiver, Sender, SenderConfig, Watch, xsk};
 
 /// Mechanism that counts received packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Receiving {
+pub enum ReceiverKind {
     /// XDP program in the driver.
     Xdp,
     /// XDP program in the stack.
@@ -17,13 +17,13 @@ pub enum Receiving {
     Packet,
 }
 
-impl Receiving {
+impl ReceiverKind {
     /// Name in reports.
     pub fn name(self) -> &'static str {
         match self {
-            Receiving::Xdp => "XDP program",
-            Receiving::XdpGeneric => "generic XDP program",
-            Receiving::Packet => "AF_PACKET ring",
+            ReceiverKind::Xdp => "XDP program",
+            ReceiverKind::XdpGeneric => "generic XDP program",
+            ReceiverKind::Packet => "AF_PACKET ring",
         }
     }
 }
@@ -42,16 +42,16 @@ pub(crate) fn engine_name(engine: Engine) -> &'static str {
 /// # Errors
 /// Returns the error of the socket or the program.
 pub(crate) fn open_receiver(
-    receiving: Receiving,
+    receiving: ReceiverKind,
     namespace: &NetNs,
     interface: &str,
     watch: &Watch,
     cpus: &[u16],
 ) -> Result<Box<dyn Receiver>, BenchError> {
     let mode = match receiving {
-        Receiving::Xdp => XdpMode::Driver,
-        Receiving::XdpGeneric => XdpMode::Generic,
-        Receiving::Packet => {
+        ReceiverKind::Xdp => XdpMode::Driver,
+        ReceiverKind::XdpGeneric => XdpMode::Generic,
+        ReceiverKind::Packet => {
             return Ok(Box::new(PacketReceiver::new(namespace, interface, watch, cpus)?));
         }
     };

@@ -16,7 +16,7 @@ mod steadiness;
 
 pub use clock::{Clock, SystemClock};
 pub use drain::Drained;
-pub use dut_counters::{Awaited, DutCounters, Unasked};
+pub use dut_counters::{DutCounters, NoCounters, OpeningConditions};
 pub use generated::CountedTraffic;
 pub use opening::{WAIT_LIMIT_NS, longest_ns};
 pub use plain::plain;

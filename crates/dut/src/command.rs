@@ -5,7 +5,7 @@
 //!
 //! Not supported: reconfiguring a running program, and therefore alternation.
 
-use super::counters::{self, Own};
+use super::counters::{self, ProgramCounter};
 use super::{Dut, DutContext, Loss, Reading, Totals, program, queues};
 use crate::cpu::{Placement, list};
 use crate::findings::Findings;
@@ -225,7 +225,10 @@ fn fill_placeholders(
 }
 
 /// Parses the counters in the output of the program's counter command.
-fn parse_counters(text: &str, commands: &CommandSettings) -> Result<Vec<Own>, BenchError> {
+fn parse_counters(
+    text: &str,
+    commands: &CommandSettings,
+) -> Result<Vec<ProgramCounter>, BenchError> {
     let json: Option<Value> = serde_json::from_str(text).ok();
     let counters = commands.counters.iter().map(|(name, pattern)| {
         let class = match name.as_str() {
@@ -238,7 +241,7 @@ fn parse_counters(text: &str, commands: &CommandSettings) -> Result<Vec<Own>, Be
             true => json.as_ref().and_then(|json| at(json, pattern)),
             false => matched(text, pattern),
         };
-        found.map(|packets| Own::new(name, class, packets)).ok_or_else(|| {
+        found.map(|packets| ProgramCounter::new(name, class, packets)).ok_or_else(|| {
             let beginning: String = text.chars().take(300).collect();
             BenchError::Refused(format!(
                 "counter `{name}`: `{pattern}` finds no number in what `{}` prints\n  it begins: \

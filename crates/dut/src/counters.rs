@@ -15,7 +15,7 @@ pub type Reading = BTreeMap<String, u64>;
 
 /// A counter of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Own {
+pub struct ProgramCounter {
     /// Name of the counter.
     pub name: String,
     /// Events that it counts.
@@ -24,10 +24,10 @@ pub struct Own {
     pub packets: u64,
 }
 
-impl Own {
+impl ProgramCounter {
     /// Returns a counter.
-    pub fn new(name: impl Into<String>, class: Class, packets: u64) -> Own {
-        Own { name: name.into(), class, packets }
+    pub fn new(name: impl Into<String>, class: Class, packets: u64) -> ProgramCounter {
+        ProgramCounter { name: name.into(), class, packets }
     }
 }
 
@@ -240,11 +240,11 @@ mod tests {
     fn program_counters_are_reported_as_differences() {
         let reading = |received, forwarded, refused| super::super::Reading {
             own: vec![
-                Own::new("received", Class::Received, received),
-                Own::new("forwarded", Class::Forwarded, forwarded),
-                Own::new("answered", Class::Extra, 0),
-                Own::new("firewall", Class::Dropped, refused),
-                Own::new("worker rx queue 0", Class::Extra, 0),
+                ProgramCounter::new("received", Class::Received, received),
+                ProgramCounter::new("forwarded", Class::Forwarded, forwarded),
+                ProgramCounter::new("answered", Class::Extra, 0),
+                ProgramCounter::new("firewall", Class::Dropped, refused),
+                ProgramCounter::new("worker rx queue 0", Class::Extra, 0),
             ],
             ..super::super::Reading::default()
         };

@@ -64,11 +64,11 @@ impl Readings {
 }
 
 /// Counter increments between two readings.
-pub(super) struct Risen<'a>(&'a Reading, &'a Reading);
+pub(super) struct Increments<'a>(&'a Reading, &'a Reading);
 
-impl<'a> Risen<'a> {
-    pub(super) fn in_machine(loss: &Loss<'a>) -> Risen<'a> {
-        Risen(&loss.before.machine, &loss.after.machine)
+impl<'a> Increments<'a> {
+    pub(super) fn in_machine(loss: &Loss<'a>) -> Increments<'a> {
+        Increments(&loss.before.machine, &loss.after.machine)
     }
 
     /// Increment of a counter, by its name.
@@ -98,7 +98,7 @@ impl<'a> Risen<'a> {
 pub fn drops(loss: &Loss<'_>, has_firewall: bool, links: &Links) -> Vec<DropPlace> {
     let (ingress, egress) = (links.ingress.interface.as_str(), links.egress.interface.as_str());
     let both = loss.settings.traffic.directions == Directions::Both;
-    let risen = Risen::in_machine(loss);
+    let risen = Increments::in_machine(loss);
     let errors = risen.errors();
     let (input, no_route) =
         (risen.ip("InDiscards"), risen.ip("InNoRoutes") + risen.ip("OutNoRoutes"));

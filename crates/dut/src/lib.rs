@@ -21,7 +21,7 @@ pub mod undo;
 
 use crate::cpu::Placement;
 use crate::links::Links;
-use counters::Own;
+use counters::ProgramCounter;
 use findings::Findings;
 use fwdlab_host::Host;
 use fwdlab_host::error::BenchError;
@@ -46,7 +46,7 @@ pub struct Reading {
     /// Counters of its machine: interfaces, queues, IP layer.
     pub machine: counters::Reading,
     /// Counters of the forwarding program, if any.
-    pub own: Vec<Own>,
+    pub own: Vec<ProgramCounter>,
 }
 
 /// Packets of a trial by fwdlab's own count, as the DUT's counters should report them.

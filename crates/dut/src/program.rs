@@ -93,7 +93,7 @@ fn is_promiscuous(flags: &str) -> bool {
 mod tests {
     use super::*;
     use crate::Reading;
-    use crate::counters::Own;
+    use crate::counters::ProgramCounter;
     use fwdlab_model::record::Counts;
     use fwdlab_packet::forwarding::Class;
 
@@ -101,8 +101,8 @@ mod tests {
     fn program_drops_and_the_remainder_are_reported() {
         let reading = |refused| Reading {
             own: vec![
-                Own::new("forwarded", Class::Forwarded, 90),
-                Own::new("firewall", Class::Dropped, refused),
+                ProgramCounter::new("forwarded", Class::Forwarded, 90),
+                ProgramCounter::new("firewall", Class::Dropped, refused),
             ],
             ..Reading::default()
         };

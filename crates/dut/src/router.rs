@@ -3,7 +3,7 @@
 //! The setup and the counters are exchanged as lines of JSON over pipes. Apart from these and the
 //! wires or sockets that carry packets, the router shares nothing with the measuring process.
 
-use super::counters::{self, Own};
+use super::counters::{self, ProgramCounter};
 use super::findings::Findings;
 use super::{Dut, DutContext, Loss, Reading, Totals, program, queues, routes};
 use crate::cpu::Placement;
@@ -385,15 +385,17 @@ fn rules(firewall: &Firewall, directions: Directions) -> String {
 }
 
 /// Counters of a router with their classes.
-fn program_counters(stats: &RouterStats) -> Vec<Own> {
-    let mut all = vec![Own::new("received", Class::Received, stats.received)];
-    all.extend(stats.counters.iter().map(|(name, n, of)| Own::new(name, *of, *n)));
+fn program_counters(stats: &RouterStats) -> Vec<ProgramCounter> {
+    let mut all = vec![ProgramCounter::new("received", Class::Received, stats.received)];
+    all.extend(stats.counters.iter().map(|(name, n, of)| ProgramCounter::new(name, *of, *n)));
     let missed = stats.missed.iter();
-    all.extend(missed.map(|(name, n)| Own::new(format!("{name} missed"), Class::Dropped, *n)));
+    all.extend(
+        missed.map(|(name, n)| ProgramCounter::new(format!("{name} missed"), Class::Dropped, *n)),
+    );
     let workers = stats.workers.iter().enumerate();
     all.extend(workers.map(|(worker, &packets)| {
         let name = counter_name("worker", Direction::Receive, worker as u16);
-        Own::new(name, Class::Extra, packets)
+        ProgramCounter::new(name, Class::Extra, packets)
     }));
     all
 }

@@ -28,34 +28,34 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// A share of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Share {
+pub(crate) struct Shard {
     /// Its number, from 1.
     pub(crate) number: u32,
     /// Number of shares.
     pub(crate) of: u32,
 }
 
-impl FromStr for Share {
+impl FromStr for Shard {
     type Err = String;
 
-    fn from_str(text: &str) -> std::result::Result<Share, String> {
+    fn from_str(text: &str) -> std::result::Result<Shard, String> {
         let numbers = text.split_once('/').map(|(number, of)| (number.parse(), of.parse()));
         match numbers {
             Some((Ok(number), Ok(of))) if (1..=of).contains(&number) && of <= MOST => {
-                Ok(Share { number, of })
+                Ok(Shard { number, of })
             }
             _ => Err(format!("a share is written I/N, such as 2/4, with I from 1 to N <= {MOST}")),
         }
     }
 }
 
-impl fmt::Display for Share {
+impl fmt::Display for Shard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "share {} of {}", self.number, self.of)
     }
 }
 
-impl Share {
+impl Shard {
     /// True if the block is part of it.
     pub(crate) fn holds(self, block: u32) -> bool {
         block % self.of == self.number - 1
@@ -78,9 +78,9 @@ impl Share {
     }
 
     /// The share with this directory name.
-    fn named(directory: &str) -> Option<Share> {
+    fn named(directory: &str) -> Option<Shard> {
         let (number, of) = directory.split_once("-of-")?;
-        Some(Share { number: number.parse().ok()?, of: of.parse().ok()? })
+        Some(Shard { number: number.parse().ok()?, of: of.parse().ok()? })
     }
 
     /// Refuses to join shares of another division in the experiment's directory `out`: runs would
@@ -91,7 +91,7 @@ impl Share {
     pub(crate) fn fits(self, out: &Path) -> Result<()> {
         let shares = out.join(SHARES);
         let entries = fs::read_dir(&shares).into_iter().flatten().flatten();
-        let found = entries.filter_map(|entry| Share::named(&entry.file_name().to_string_lossy()));
+        let found = entries.filter_map(|entry| Shard::named(&entry.file_name().to_string_lossy()));
         let Some(other) = found.filter(|other| other.of != self.of).min_by_key(|o| o.number) else {
             return Ok(());
         };
@@ -173,16 +173,16 @@ mod tests {
 
     #[test]
     fn share_numbers_are_within_bounds() {
-        assert_eq!("2/4".parse(), Ok(Share { number: 2, of: 4 }));
+        assert_eq!("2/4".parse(), Ok(Shard { number: 2, of: 4 }));
         for wrong in ["", "2", "0/4", "5/4", "1/0", "-1/2", "1/10001", "1/2/3", "a/b"] {
-            assert!(wrong.parse::<Share>().is_err(), "{wrong}");
+            assert!(wrong.parse::<Shard>().is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn share_of_another_division_is_refused_by_name() {
         let out = tempfile::tempdir().unwrap();
-        let share = |number, of| Share { number, of };
+        let share = |number, of| Shard { number, of };
         assert_ne!(share(1, 2).directory(out.path()), share(1, 4).directory(out.path()));
         assert!(share(1, 4).fits(out.path()).is_ok(), "nothing is there");
         fs::create_dir_all(share(2, 2).directory(out.path())).unwrap();
@@ -199,7 +199,7 @@ mod tests {
         let plan = fwdlab_model::load("x.toml", text, &|_| Err("none".into())).unwrap();
         for of in [1, 2, 4, 11, 20] {
             let all: Vec<u32> = plan.runs.iter().map(|run| run.index).collect();
-            let shares = (1..=of).map(|number| Share { number, of });
+            let shares = (1..=of).map(|number| Shard { number, of });
             let mut parts: Vec<u32> = shares.clone().flat_map(|s| s.part_of(&plan, &all)).collect();
             parts.sort_unstable();
             assert_eq!(parts, all, "{of} shares");

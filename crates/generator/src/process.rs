@@ -17,25 +17,25 @@ pub(super) enum Heard {
 }
 
 /// A running program with its last lines.
-pub(super) struct Talk {
+pub(super) struct ProgramIo {
     running: Box<dyn Running>,
     command: String,
     host: String,
     last: VecDeque<String>,
 }
 
-impl Talk {
+impl ProgramIo {
     /// Starts a program and also reads its standard error: some generators report there. The words
     /// are passed as arguments, without interpretation by a shell.
     ///
     /// # Errors
     /// The errors of [`Host::spawn`].
-    pub(super) fn start(host: &dyn Host, words: &[String]) -> Result<Talk, BenchError> {
+    pub(super) fn start(host: &dyn Host, words: &[String]) -> Result<ProgramIo, BenchError> {
         let mut argv = vec!["sh", "-c", "exec \"$@\" 2>&1", "sh"];
         argv.extend(words.iter().map(String::as_str));
         let running = host.spawn(&argv)?;
         let (command, host) = (words.join(" "), host.name().to_owned());
-        Ok(Talk { running, command, host, last: VecDeque::new() })
+        Ok(ProgramIo { running, command, host, last: VecDeque::new() })
     }
 
     /// Waits for the next line.

@@ -21,12 +21,12 @@ const QUEUE_BYTES: u64 = 64 << 20;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A paced interface.
-pub(super) struct Pace {
+pub(super) struct Shaper {
     running: Box<dyn Running>,
     ended: bool,
 }
 
-impl Pace {
+impl Shaper {
     /// Paces `interface` of a host: `rate_pps` frames per second, each of `bytes` without FCS.
     ///
     /// # Errors
@@ -37,7 +37,7 @@ impl Pace {
         interface: &str,
         rate_pps: f64,
         bytes: u16,
-    ) -> Result<Pace, BenchError> {
+    ) -> Result<Shaper, BenchError> {
         let shown = host.run(&["tc", "qdisc", "show", "dev", interface], "")?;
         if let Some(existing) = chosen(&shown) {
             return Err(BenchError::environment(
@@ -56,7 +56,7 @@ impl Pace {
         let mut running = host.spawn(&argv)?;
         let output = running.hear(PATIENCE).unwrap_or_default();
         if output.trim() == "paced" {
-            return Ok(Pace { running, ended: false });
+            return Ok(Shaper { running, ended: false });
         }
         let ended = running.wait(Duration::from_secs(1));
         Err(BenchError::Program {
@@ -80,7 +80,7 @@ impl Pace {
     }
 }
 
-impl Drop for Pace {
+impl Drop for Shaper {
     fn drop(&mut self) {
         // A failed trial already has a more specific error.
         let _ = self.end();
@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(chosen(tbf), Some(tbf));
         let mut host = FakeHost::default();
         host.outputs.insert("tc qdisc".into(), tbf.into());
-        let refused = Pace::begin(&host, "ix0", 1000.0, 60).err().expect("refused").to_string();
+        let refused = Shaper::begin(&host, "ix0", 1000.0, 60).err().expect("refused").to_string();
         for expected in ["ix0 on fake", "tbf 8009:", "tc qdisc del dev ix0 root"] {
             assert!(refused.contains(expected), "{expected} in {refused}");
         }

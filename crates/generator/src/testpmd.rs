@@ -13,8 +13,8 @@
 
 use super::interface::{InterfaceCounter, InterfaceCounters, InterfaceReading};
 use super::load_check::LoadCheck;
-use super::process::{Heard, Talk};
-use super::shaper::Pace;
+use super::process::{Heard, ProgramIo};
+use super::shaper::Shaper;
 use super::{Capabilities, Counted, Edges, Generator, GeneratorHosts, Load, Outcome, mac};
 use fwdlab_host::error::BenchError;
 use fwdlab_model::record::Counter;
@@ -34,11 +34,11 @@ const STILL: Duration = Duration::from_millis(100);
 pub struct Testpmd<'a> {
     ends: GeneratorHosts<'a>,
     patience: Duration,
-    talk: Option<Talk>,
+    talk: Option<ProgramIo>,
     receiver: Option<InterfaceCounter<'a>>,
     before: InterfaceReading,
     /// Pacing by the kernel, with the interface's counter and its value before sending.
-    pace: Option<(Pace, InterfaceCounter<'a>, u64)>,
+    pace: Option<(Shaper, InterfaceCounter<'a>, u64)>,
     sent: PortStats,
     has_stopped: bool,
     load_check: LoadCheck,
@@ -81,7 +81,7 @@ impl<'a> Testpmd<'a> {
         self
     }
 
-    fn talk(&mut self) -> Result<&mut Talk, BenchError> {
+    fn talk(&mut self) -> Result<&mut ProgramIo, BenchError> {
         let why = "testpmd must be prepared before it can be talked to";
         self.talk.as_mut().ok_or_else(|| BenchError::Refused(why.into()))
     }
@@ -167,7 +167,7 @@ impl Generator for Testpmd<'_> {
         self.receiver = Some(receiver);
         if let Some(rate_pps) = load.rate_pps {
             let (host, interface) = (self.ends.sender, self.ends.sender_interface.as_str());
-            let pace = Pace::begin(
+            let pace = Shaper::begin(
                 host,
                 interface,
                 rate_pps,
@@ -183,7 +183,7 @@ impl Generator for Testpmd<'_> {
         // testpmd's output is block-buffered over a pipe.
         let mut all: Vec<String> = ["stdbuf", "-oL"].map(str::to_owned).to_vec();
         all.extend(words);
-        let mut talk = Talk::start(self.ends.sender, &all)?;
+        let mut talk = ProgramIo::start(self.ends.sender, &all)?;
         talk.hear_until("Done", self.patience, |line| line.trim() == "Done")?;
         self.talk = Some(talk);
         self.talk()?.tell("clear port stats all")?;

@@ -9,7 +9,7 @@
 //! intervals hold for all parts together. Small parts are merged, so that the parts sum to the
 //! whole.
 
-use super::functions::{self, By};
+use super::functions::{self, SortKey};
 use super::stacks::Stacks;
 use super::subsystems::Subsystems;
 use fwdlab_stats::blocked::difference_of_blocks;
@@ -277,11 +277,11 @@ fn costs(
 
 fn counts(stacks: &Stacks, grouping: Grouping<'_>) -> Vec<(String, f64)> {
     match grouping {
-        Grouping::Own => functions::of_stacks(stacks, By::Own)
+        Grouping::Own => functions::of_stacks(stacks, SortKey::Own)
             .into_iter()
             .map(|function| (function.name, function.own))
             .collect(),
-        Grouping::Total => functions::of_stacks(stacks, By::Total)
+        Grouping::Total => functions::of_stacks(stacks, SortKey::Total)
             .into_iter()
             .map(|function| (function.name, function.total.unwrap_or(function.own)))
             .collect(),

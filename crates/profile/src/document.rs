@@ -1,9 +1,9 @@
 //! Parts of a document that describe a profile.
 
 use super::compare::{Change, Changes};
-use super::functions::{By, Function, Neighbours};
+use super::functions::{Function, Neighbours, SortKey};
 use super::subsystems::Subsystem;
-use super::summary::{Divided, Summary};
+use super::summary::{FilteredProfile, Summary};
 use fwdlab_document::format::{grouped, percent};
 use fwdlab_document::table::{Cell, Digits, Table};
 use fwdlab_document::text::Tone;
@@ -30,7 +30,7 @@ pub fn summary(summary: &Summary, name: &str) -> Vec<Block> {
 }
 
 /// Functions, the costliest first; shares are of the kept part.
-pub fn functions(divided: &Divided, by: By, top: usize) -> Block {
+pub fn functions(divided: &FilteredProfile, by: SortKey, top: usize) -> Block {
     let rows = divided.kept.functions(by);
     costs("function", &rows, divided.kept.total(), top)
 }

@@ -20,7 +20,7 @@ pub struct Function {
 
 /// Sort key of functions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum By {
+pub enum SortKey {
     /// Cost of the function itself.
     #[default]
     Own,
@@ -29,7 +29,7 @@ pub enum By {
 }
 
 /// All functions of the stacks, the costliest first.
-pub fn of_stacks(stacks: &Stacks, by: By) -> Vec<Function> {
+pub fn of_stacks(stacks: &Stacks, by: SortKey) -> Vec<Function> {
     let mut counts: BTreeMap<&Frame, (u64, u64)> = BTreeMap::new();
     let mut seen: HashSet<&Frame> = HashSet::new();
     for (frames, count) in stacks.iter() {
@@ -54,7 +54,7 @@ pub fn of_stacks(stacks: &Stacks, by: By) -> Vec<Function> {
 }
 
 /// All functions of a profile without stacks, the costliest first.
-pub fn of_flat(flat: &FlatProfile, by: By) -> Vec<Function> {
+pub fn of_flat(flat: &FlatProfile, by: SortKey) -> Vec<Function> {
     let functions = flat.functions.iter().map(|function| Function {
         name: function.name.clone(),
         own: function.own,
@@ -64,7 +64,7 @@ pub fn of_flat(flat: &FlatProfile, by: By) -> Vec<Function> {
 }
 
 /// All functions of a profile, each sample counting as one.
-pub fn of_profile(profile: &Profile, by: By) -> Vec<Function> {
+pub fn of_profile(profile: &Profile, by: SortKey) -> Vec<Function> {
     match (&profile.content, profile.stacks()) {
         (Content::Flat(flat), _) => of_flat(flat, by),
         (_, Some(stacks)) => of_stacks(&stacks, by),
@@ -72,10 +72,10 @@ pub fn of_profile(profile: &Profile, by: By) -> Vec<Function> {
     }
 }
 
-fn sorted(mut functions: Vec<Function>, by: By) -> Vec<Function> {
+fn sorted(mut functions: Vec<Function>, by: SortKey) -> Vec<Function> {
     let key = |function: &Function| match by {
-        By::Own => function.own,
-        By::Total => function.total.unwrap_or(function.own),
+        SortKey::Own => function.own,
+        SortKey::Total => function.total.unwrap_or(function.own),
     };
     functions.sort_by(|a, b| key(b).total_cmp(&key(a)).then_with(|| a.name.cmp(&b.name)));
     functions
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn recursive_function_counts_once() {
         let some = stacks(&[("a;f;f;b", 3), ("a;f", 2), ("c;f;f", 1), ("f", 4)]);
-        let functions = of_stacks(&some, By::Total);
+        let functions = of_stacks(&some, SortKey::Total);
         let f = functions.iter().find(|f| f.name == "f").unwrap();
         assert_eq!((f.own, f.total), (7.0, Some(10.0)));
         assert_eq!(functions[0].name, "f");
@@ -190,7 +190,7 @@ mod tests {
         ) {
             let lines: Vec<(&str, u64)> = lines.iter().map(|(s, n)| (s.as_str(), *n)).collect();
             let some = stacks(&lines);
-            let functions = of_stacks(&some, By::Own);
+            let functions = of_stacks(&some, SortKey::Own);
             let own: f64 = functions.iter().map(|f| f.own).sum();
             prop_assert_eq!(own, some.total() as f64);
             for function in &functions {

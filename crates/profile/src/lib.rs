@@ -37,4 +37,4 @@ pub use read::{Content, Format, Profile, Unknown, read};
 pub use samples::{Sample, Samples, Weight, Window};
 pub use stacks::{Frame, Stacks, is_resolved};
 pub use subsystems::{OTHER, Subsystem, SubsystemError, Subsystems};
-pub use summary::{Divided, Kept, Summary};
+pub use summary::{FilteredProfile, KeptPart, Summary};

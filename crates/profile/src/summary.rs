@@ -2,7 +2,7 @@
 
 use super::filter::{Class, Filter};
 use super::flat::FlatProfile;
-use super::functions::{self, By, Function};
+use super::functions::{self, Function, SortKey};
 use super::read::{Content, Format, Profile, Unknown};
 use super::stacks::{Frame, Stacks, is_resolved};
 use fwdlab_document::format::percent;
@@ -35,44 +35,44 @@ pub struct Summary {
 
 /// A profile without idle time and harness (unless all is kept).
 #[derive(Clone, Debug, PartialEq)]
-pub struct Divided {
+pub struct FilteredProfile {
     /// Summary of the whole profile.
     pub summary: Summary,
     /// The kept part.
-    pub kept: Kept,
+    pub kept: KeptPart,
 }
 
 /// Kept part of a profile.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Kept {
+pub enum KeptPart {
     /// Stacks.
     Stacks(Stacks),
     /// Functions.
     Flat(FlatProfile),
 }
 
-impl Kept {
+impl KeptPart {
     /// All functions, the costliest first.
-    pub fn functions(&self, by: By) -> Vec<Function> {
+    pub fn functions(&self, by: SortKey) -> Vec<Function> {
         match self {
-            Kept::Stacks(stacks) => functions::of_stacks(stacks, by),
-            Kept::Flat(flat) => functions::of_flat(flat, by),
+            KeptPart::Stacks(stacks) => functions::of_stacks(stacks, by),
+            KeptPart::Flat(flat) => functions::of_flat(flat, by),
         }
     }
 
     /// Total count.
     pub fn total(&self) -> f64 {
         match self {
-            Kept::Stacks(stacks) => stacks.total() as f64,
-            Kept::Flat(flat) => flat.total(),
+            KeptPart::Stacks(stacks) => stacks.total() as f64,
+            KeptPart::Flat(flat) => flat.total(),
         }
     }
 
     /// Stacks; a function without stack becomes a stack of one frame.
     pub fn to_stacks(&self) -> Stacks {
         match self {
-            Kept::Stacks(stacks) => stacks.clone(),
-            Kept::Flat(flat) => {
+            KeptPart::Stacks(stacks) => stacks.clone(),
+            KeptPart::Flat(flat) => {
                 let mut stacks = Stacks::default();
                 for function in &flat.functions {
                     // The cast saturates at the largest integer.
@@ -85,9 +85,9 @@ impl Kept {
     }
 }
 
-impl Divided {
+impl FilteredProfile {
     /// Divides a profile; with `keep_all`, idle CPUs and harness are kept.
-    pub fn of(profile: &Profile, filter: &Filter, keep_all: bool) -> Divided {
+    pub fn of(profile: &Profile, filter: &Filter, keep_all: bool) -> FilteredProfile {
         let (kept, total, shares, resolved) = match (&profile.content, profile.stacks()) {
             (Content::Flat(flat), _) => of_flat(flat, filter, keep_all),
             (_, stacks) => {
@@ -96,10 +96,10 @@ impl Divided {
                 let shares = [split.work_share(), split.idle_share(), split.harness_share()];
                 let (total, resolved) = (stacks.total() as f64, stacks.resolved_share());
                 let kept = if keep_all { stacks.into_owned() } else { split.work };
-                (Kept::Stacks(kept), total, shares, resolved)
+                (KeptPart::Stacks(kept), total, shares, resolved)
             }
         };
-        let mut top = kept.functions(By::Own);
+        let mut top = kept.functions(SortKey::Own);
         top.truncate(3);
         let [work_share, idle_share, harness_share] = shares;
         let summary = Summary {
@@ -114,13 +114,13 @@ impl Divided {
             unknown: profile.unknown.clone(),
             remarks: profile.remarks.clone(),
         };
-        Divided { summary, kept }
+        FilteredProfile { summary, kept }
     }
 }
 
 /// Kept part, total, shares of work, idle and harness, and resolved share. Without stacks, only the
 /// functions' own names decide.
-fn of_flat(flat: &FlatProfile, filter: &Filter, keep_all: bool) -> (Kept, f64, [f64; 3], f64) {
+fn of_flat(flat: &FlatProfile, filter: &Filter, keep_all: bool) -> (KeptPart, f64, [f64; 3], f64) {
     let total = flat.total();
     let class = |name: &str| filter.class(&[Frame::from(name)]);
     let share_of = |is_counted: &dyn Fn(&str) -> bool| -> f64 {
@@ -134,7 +134,7 @@ fn of_flat(flat: &FlatProfile, filter: &Filter, keep_all: bool) -> (Kept, f64, [
     let resolved = share_of(&is_resolved);
     let mut kept = flat.clone();
     kept.functions.retain(|function| keep_all || class(&function.name) == Class::Work);
-    (Kept::Flat(kept), total, shares, resolved)
+    (KeptPart::Flat(kept), total, shares, resolved)
 }
 
 impl Summary {
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn divided_drops_idle_and_harness_unless_kept() {
         let profile = read(b"swapper;do_idle 5\nperf;read 1\nk;f 3\nk;g 1\nwhat is\n").unwrap();
-        let divided = Divided::of(&profile, &Filter::default(), false);
+        let divided = FilteredProfile::of(&profile, &Filter::default(), false);
         assert_eq!(divided.kept.total(), 4.0);
         let summary = &divided.summary;
         assert_eq!((summary.total, summary.work_share, summary.top.len()), (10.0, 0.4, 3));
@@ -179,7 +179,7 @@ mod tests {
             "40 % of the samples are work; idle and harness left out"
         );
         assert_eq!(summary.notes(), ["lines not understood: 1, the first is line 5: what is"]);
-        assert_eq!(Divided::of(&profile, &Filter::default(), true).kept.total(), 10.0);
+        assert_eq!(FilteredProfile::of(&profile, &Filter::default(), true).kept.total(), 10.0);
     }
 
     #[test]
@@ -189,7 +189,7 @@ mod tests {
                     60.0   3.00  3.00    5  1.0  1.0  ip_input [1]\n \
                     40.0   5.00  2.00    5  1.0  1.0  acpi_cpu_c1 [2]\n";
         let profile = read(text.as_bytes()).unwrap();
-        let divided = Divided::of(&profile, &Filter::default(), false);
+        let divided = FilteredProfile::of(&profile, &Filter::default(), false);
         assert_eq!((divided.summary.idle_share, divided.kept.total()), (0.4, 3.0));
         assert_eq!(divided.kept.to_stacks().folded(), "ip_input 3\n");
     }

@@ -1,6 +1,6 @@
 //! Router advertisements of interfaces, from the set-up.
 
-use super::interfaces::{Named, address};
+use super::interfaces::{NamedInterface, address};
 use super::mistake;
 use fwdlab_model::router::{AdvertiseSetup, RouterSetup};
 use fwdlab_router::fib::{Address, V6};
@@ -20,9 +20,9 @@ const PREFIXES_MAX: usize = 32;
 /// User errors.
 pub(super) fn read(
     setup: &RouterSetup,
-    interfaces: &[Named],
+    interfaces: &[NamedInterface],
 ) -> anyhow::Result<Option<Arc<Advertiser>>> {
-    let one = |(entry, named): (&fwdlab_model::router::InterfaceSetup, &Named)| {
+    let one = |(entry, named): (&fwdlab_model::router::InterfaceSetup, &NamedInterface)| {
         let Some(advertise) = &entry.advertise else { return Ok(None) };
         if !setup.circuits.is_empty() {
             return Err(mistake("advertise: circuits have no hosts; leave it out".into()));

@@ -15,7 +15,7 @@ const MTU: u16 = 1500;
 
 /// An interface and its name.
 #[derive(Clone, Debug)]
-pub(super) struct Named {
+pub(super) struct NamedInterface {
     pub(super) name: String,
     pub(super) interface: Interface,
 }
@@ -24,9 +24,9 @@ pub(super) struct Named {
 ///
 /// # Errors
 /// User errors, and devices that do not exist.
-pub(super) fn read(setup: &RouterSetup) -> anyhow::Result<Vec<Named>> {
+pub(super) fn read(setup: &RouterSetup) -> anyhow::Result<Vec<NamedInterface>> {
     vlans::check(setup)?;
-    let mut all: Vec<Named> = Vec::new();
+    let mut all: Vec<NamedInterface> = Vec::new();
     for entry in &setup.interfaces {
         if entry.name.is_empty() || all.iter().any(|other| other.name == entry.name) {
             return Err(mistake(format!(
@@ -38,7 +38,7 @@ pub(super) fn read(setup: &RouterSetup) -> anyhow::Result<Vec<Named>> {
         let device = setup.circuits.is_empty() && carrier.port != PortKind::Pcap;
         let interface = one(entry, carrier, device)
             .map_err(|what| mistake(format!("interface {}: {what}", entry.name)))?;
-        all.push(Named { name: entry.name.clone(), interface });
+        all.push(NamedInterface { name: entry.name.clone(), interface });
     }
     Ok(all)
 }
@@ -114,7 +114,7 @@ fn parse_mac(text: &str) -> Result<[u8; 6], String> {
 /// User errors.
 pub(super) fn neighbours(
     setup: &RouterSetup,
-    interfaces: &[Named],
+    interfaces: &[NamedInterface],
     next_hops: &NextHops,
 ) -> anyhow::Result<Neighbours> {
     let mut all = Neighbours::new();
@@ -158,7 +158,7 @@ pub(super) fn neighbours(
 pub(super) fn target(
     via: &Via,
     next_hops: &NextHops,
-    interfaces: &[Named],
+    interfaces: &[NamedInterface],
 ) -> Result<Option<Result<Gateway, Special>>, String> {
     Ok(Some(match via {
         Via::Address(address) => match link_of(*address, interfaces) {
@@ -193,15 +193,19 @@ pub(super) fn reverse_paths(setup: &RouterSetup) -> Vec<ReversePath> {
 }
 
 /// Number of the interface whose link has an address.
-fn link_of(address: IpAddr, interfaces: &[Named]) -> Option<u8> {
-    let near = |named: &Named| {
+fn link_of(address: IpAddr, interfaces: &[NamedInterface]) -> Option<u8> {
+    let near = |named: &NamedInterface| {
         named.interface.addresses.iter().any(|&(own, length)| same_link(own, address, length))
     };
     interfaces.iter().position(near).and_then(|at| u8::try_from(at).ok())
 }
 
 /// Number of the interface that leads to a neighbour.
-fn port_of(entry: &NeighbourSetup, address: IpAddr, interfaces: &[Named]) -> Result<u8, String> {
+fn port_of(
+    entry: &NeighbourSetup,
+    address: IpAddr,
+    interfaces: &[NamedInterface],
+) -> Result<u8, String> {
     match &entry.interface {
         Some(name) => numbered(name, interfaces),
         None => link_of(address, interfaces)
@@ -210,7 +214,7 @@ fn port_of(entry: &NeighbourSetup, address: IpAddr, interfaces: &[Named]) -> Res
 }
 
 /// Number of the interface with this name.
-fn numbered(name: &str, interfaces: &[Named]) -> Result<u8, String> {
+fn numbered(name: &str, interfaces: &[NamedInterface]) -> Result<u8, String> {
     let known = interfaces.iter().position(|other| other.name == *name);
     let known = known.and_then(|at| u8::try_from(at).ok());
     known.ok_or_else(|| format!("there is no interface `{name}`"))

@@ -23,9 +23,9 @@ use fwdlab_router::fib::{V4, V6};
 use fwdlab_router::firewall::{Ruleset, SharedFirewall, StateConfig, text};
 use fwdlab_router::path::harvest::Pool;
 use fwdlab_router::path::{Advertiser, Class, Config, Counters, HostRate, Lookup, Rate, Tally};
-use fwdlab_router::worker::{self, Engine, Missed, Orders, Station, engine};
+use fwdlab_router::worker::{self, Engine, Orders, PortCounters, Station, engine};
 use host::Following;
-use interfaces::Named;
+use interfaces::NamedInterface;
 use presence::Watched;
 use routing::Routing;
 use std::path::Path;
@@ -45,7 +45,7 @@ pub struct Running {
     counters: Arc<Counters>,
     routing: Arc<Mutex<Routing>>,
     /// By worker, then by interface.
-    missed: Vec<Arc<[Missed]>>,
+    missed: Vec<Arc<[PortCounters]>>,
     interfaces: Vec<String>,
     wall: Option<Arc<SharedFirewall>>,
     pool: Option<Arc<Pool>>,
@@ -133,7 +133,7 @@ impl Running {
     fn between_ports(
         &mut self,
         setup: &RouterSetup,
-        interfaces: &[Named],
+        interfaces: &[NamedInterface],
         engines: Vec<Box<dyn Engine>>,
     ) -> anyhow::Result<()> {
         let mut ports = ports::open(setup, interfaces)?;
@@ -209,7 +209,8 @@ impl Running {
         number: usize,
         setup: &RouterSetup,
     ) -> anyhow::Result<()> {
-        let missed: Arc<[Missed]> = self.interfaces.iter().map(|_| Missed::default()).collect();
+        let missed: Arc<[PortCounters]> =
+            self.interfaces.iter().map(|_| PortCounters::default()).collect();
         self.missed.push(missed.clone());
         let orders = Arc::new(Orders::new()?);
         self.orders.push(orders.clone());
@@ -269,16 +270,16 @@ impl Running {
         let missed = self.interfaces.iter().enumerate().filter_map(|(at, name)| {
             let mut queues = self.missed.iter().filter_map(|worker| worker.get(at)).peekable();
             queues.peek()?;
-            Some((name.clone(), queues.map(Missed::get).sum()))
+            Some((name.clone(), queues.map(PortCounters::get).sum()))
         });
         let interfaces = self.interfaces.iter().enumerate().map(|(at, name)| {
             let queues = || self.missed.iter().filter_map(move |worker| worker.get(at));
             InterfaceCounts {
                 name: name.clone(),
-                received: queues().map(Missed::received).sum(),
-                sent: queues().map(Missed::sent).sum(),
-                lost: queues().map(Missed::lost).sum(),
-                missed: queues().map(Missed::get).sum(),
+                received: queues().map(PortCounters::received).sum(),
+                sent: queues().map(PortCounters::sent).sum(),
+                lost: queues().map(PortCounters::lost).sum(),
+                missed: queues().map(PortCounters::get).sum(),
             }
         });
         let interfaces = interfaces.collect();
@@ -363,7 +364,7 @@ impl Drop for Running {
 /// A router that is read and built, without ports and threads.
 struct Prepared {
     routing: Routing,
-    interfaces: Vec<Named>,
+    interfaces: Vec<NamedInterface>,
     wall: Option<Arc<SharedFirewall>>,
     pool: Option<Arc<Pool>>,
     config: Config,
@@ -416,7 +417,10 @@ fn prepare(setup: &RouterSetup) -> anyhow::Result<Prepared> {
 }
 
 /// The firewall that all workers share, if there are rules.
-fn wall(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<Option<Arc<SharedFirewall>>> {
+fn wall(
+    setup: &RouterSetup,
+    interfaces: &[NamedInterface],
+) -> anyhow::Result<Option<Arc<SharedFirewall>>> {
     let Some((rules, config)) = rules(setup, interfaces)? else { return Ok(None) };
     let wall = SharedFirewall::new(&rules, &config);
     Ok(Some(wall.map_err(|error| mistake(format!("firewall: {error}")))?))
@@ -425,7 +429,7 @@ fn wall(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<Option<Arc<
 /// The rules, if any, and the settings of states.
 fn rules(
     setup: &RouterSetup,
-    interfaces: &[Named],
+    interfaces: &[NamedInterface],
 ) -> anyhow::Result<Option<(Ruleset, StateConfig)>> {
     if setup.firewall.trim().is_empty() {
         return Ok(None);

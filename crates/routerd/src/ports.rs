@@ -1,6 +1,6 @@
 //! The ports of a router: sockets on devices, or files, with taps around them.
 
-use super::interfaces::Named;
+use super::interfaces::NamedInterface;
 use super::{mistake, vlans};
 use crate::error::RouterdError;
 use fwdlab_model::router::{ChecksumKind, InterfaceSetup, PortKind, RouterSetup};
@@ -44,7 +44,7 @@ pub(super) struct Ports {
 }
 
 /// The ports of an interface.
-struct Opened {
+struct OpenedPorts {
     ports: Vec<Box<dyn Port>>,
     /// Their kind.
     kind: String,
@@ -58,8 +58,8 @@ struct Opened {
 ///
 /// # Errors
 /// User errors.
-pub(super) fn check(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<()> {
-    for (entry, Named { interface, .. }) in setup.interfaces.iter().zip(interfaces) {
+pub(super) fn check(setup: &RouterSetup, interfaces: &[NamedInterface]) -> anyhow::Result<()> {
+    for (entry, NamedInterface { interface, .. }) in setup.interfaces.iter().zip(interfaces) {
         let fault = |what: String| mistake(format!("interface {}: {what}", entry.name));
         valid_faults(entry).map_err(fault)?;
         if entry.port == PortKind::Xsk && interface.mtu > XSK_MTU_MAX {
@@ -102,7 +102,7 @@ fn valid_faults(entry: &InterfaceSetup) -> Result<(), String> {
 ///
 /// # Errors
 /// User errors, and missing requirements of the environment.
-pub(super) fn open(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<Ports> {
+pub(super) fn open(setup: &RouterSetup, interfaces: &[NamedInterface]) -> anyhow::Result<Ports> {
     check(setup, interfaces)?;
     let workers = usize::from(setup.workers);
     let mut all = Ports {
@@ -118,7 +118,7 @@ pub(super) fn open(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<
         all.workers.iter().map(|_| none(setup)).collect();
     let toeplitz = Arc::new(Toeplitz::new(&SYMMETRIC_KEY));
     let all_written = setup.interfaces.iter().zip(interfaces);
-    for (number, (entry, Named { interface, .. })) in all_written.enumerate() {
+    for (number, (entry, NamedInterface { interface, .. })) in all_written.enumerate() {
         let number = u8::try_from(number)
             .map_err(|_| mistake("a router has up to 255 interfaces".to_owned()))?;
         if let (Some(vlan), Some(parent)) = (entry.vlan, &entry.parent) {
@@ -129,7 +129,7 @@ pub(super) fn open(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<
         let vlans = vlans::of(setup, entry);
         let completed: Option<Arc<AtomicU64>> =
             (entry.checksums == ChecksumKind::Complete).then(Arc::default);
-        let Opened { mut ports, kind, beside_kernel, instead } =
+        let OpenedPorts { mut ports, kind, beside_kernel, instead } =
             queues(entry, (number, interface.mtu), workers, completed.as_ref(), &vlans)?;
         let name = &entry.name;
         if entry.port != PortKind::Pcap {
@@ -266,9 +266,9 @@ fn queues(
     workers: usize,
     completed: Option<&Arc<AtomicU64>>,
     vlans: &[(u16, u8)],
-) -> anyhow::Result<Opened> {
-    let opened = |(ports, kind)| Opened { ports, kind, beside_kernel: false, instead: None };
-    let with_kernel = |(ports, kind)| Opened { beside_kernel: true, ..opened((ports, kind)) };
+) -> anyhow::Result<OpenedPorts> {
+    let opened = |(ports, kind)| OpenedPorts { ports, kind, beside_kernel: false, instead: None };
+    let with_kernel = |(ports, kind)| OpenedPorts { beside_kernel: true, ..opened((ports, kind)) };
     let name = &entry.name;
     let refused = |error: NetioError| {
         RouterdError::Environment(format!(
@@ -292,7 +292,7 @@ fn queues(
             };
             let (ports, kind) = packet(name, (number, mtu), workers, completed).map_err(refused)?;
             let kind = format!("{kind} (no AF_XDP: {why})");
-            Ok(Opened { instead: Some(why), ..with_kernel((ports, kind)) })
+            Ok(OpenedPorts { instead: Some(why), ..with_kernel((ports, kind)) })
         }
         PortKind::Pcap if workers > 1 => Err(mistake(format!("interface {name}: {ONE_READER}"))),
         PortKind::Pcap => {

@@ -1,7 +1,7 @@
 //! Routes and next hops of a running router: from the set-up, from commands, and from the kernel.
 
-use super::interfaces::{self, Named};
-use super::tables::{Source, Tables, Written};
+use super::interfaces::{self, NamedInterface};
+use super::tables::{SetUpRoutes, Source, Tables};
 use fwdlab_netio::netlink::RouteEvent;
 use fwdlab_router::fib::{Address, Batch, NextHop, Prefix, V4, V6};
 use fwdlab_router::path::Neighbours;
@@ -18,13 +18,17 @@ pub(super) struct Routing {
     /// Number of next hops that the neighbours know.
     known: usize,
     pub(super) neighbours: Neighbours,
-    interfaces: Vec<Named>,
-    written: Option<Written>,
+    interfaces: Vec<NamedInterface>,
+    written: Option<SetUpRoutes>,
     kernel: KernelRoutes,
 }
 
 impl Routing {
-    pub(super) fn new(tables: Tables, neighbours: Neighbours, interfaces: Vec<Named>) -> Routing {
+    pub(super) fn new(
+        tables: Tables,
+        neighbours: Neighbours,
+        interfaces: Vec<NamedInterface>,
+    ) -> Routing {
         let Tables { inet, inet6, next_hops, written, .. } = tables;
         let (known, kernel) = (next_hops.vias().len(), KernelRoutes::default());
         Routing { inet, inet6, next_hops, known, neighbours, interfaces, written, kernel }

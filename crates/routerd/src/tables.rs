@@ -18,14 +18,14 @@ pub(super) struct Tables {
     pub(super) inet6: Arc<dyn Table<V6>>,
     pub(super) next_hops: NextHops,
     /// The routes in them, if kernel routes come and go as well.
-    pub(super) written: Option<Written>,
+    pub(super) written: Option<SetUpRoutes>,
     /// Facts about the built tables, for the statistics.
     pub(super) facts: Vec<(String, String)>,
 }
 
 /// Routes that are not the kernel's.
 #[derive(Default)]
-pub(super) struct Written {
+pub(super) struct SetUpRoutes {
     pub(super) inet: HashMap<Prefix<V4>, Source>,
     pub(super) inet6: HashMap<Prefix<V6>, Source>,
 }
@@ -39,8 +39,8 @@ pub(super) enum Source {
     File(NextHop),
 }
 
-impl Written {
-    fn of(routes: &Routes, links: (usize, usize)) -> Written {
+impl SetUpRoutes {
+    fn of(routes: &Routes, links: (usize, usize)) -> SetUpRoutes {
         fn map<A: Address>(
             routes: &[(Prefix<A>, NextHop)],
             links: usize,
@@ -50,7 +50,7 @@ impl Written {
             let all = routes.iter().enumerate();
             all.map(|(at, &(prefix, hop))| (prefix, source(at, hop))).collect()
         }
-        Written { inet: map(&routes.inet, links.0), inet6: map(&routes.inet6, links.1) }
+        SetUpRoutes { inet: map(&routes.inet, links.0), inet6: map(&routes.inet6, links.1) }
     }
 }
 
@@ -74,7 +74,7 @@ pub(super) fn build(setup: &RouterSetup) -> anyhow::Result<Tables> {
     let written = text::read(&setup.routes.join("\n"));
     add(&mut all, written.map_err(|error| mistake(format!("routes: {error}")))?)?;
     let follows = setup.host.as_ref().is_some_and(|host| host.routes);
-    let written = follows.then(|| Written::of(&all, links));
+    let written = follows.then(|| SetUpRoutes::of(&all, links));
     let (inet, inet6) = (all.inet.into_iter().collect(), all.inet6.into_iter().collect());
     let mut facts = Vec::new();
     let inet = noted(tables::inet(setup.fib, setup.locking, &inet), "inet", &mut facts);

@@ -1,7 +1,7 @@
 //! Success rates of bisections on histories with known changes: the table of docs/BISECT.md. `cargo
 //! run --release -p fwdlab-search --example bisections [SEARCHES]`.
 
-use fwdlab_search::bisect::simulated::{History, Tried, search};
+use fwdlab_search::bisect::simulated::{History, SearchRun, search};
 use fwdlab_search::bisect::{Ending, Options};
 
 const PLAIN: History = History {
@@ -57,7 +57,7 @@ fn main() {
     for (name, history, cap, layout) in rows.into_iter().filter(|row| row.0.contains(&first)) {
         let known = name.contains("known").then_some(-0.02);
         let options = Options { cap, layout, known, ..Options::new(history.candidates) };
-        let tried: Vec<Tried> =
+        let tried: Vec<SearchRun> =
             (0..searches).map(|seed| search(history, options.clone(), seed)).collect();
         let share = |count: usize, of: usize| format!("{:.1} %", 100.0 * count as f64 / of as f64);
         let all = tried.len();

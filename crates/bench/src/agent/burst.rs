@@ -23,7 +23,7 @@ pub(crate) struct Burst {
 
 /// Result of a burst.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Fired {
+pub(crate) struct BurstResult {
     /// Packets sent.
     pub(crate) packets: u64,
     /// Duration by the sender's clock, seconds.
@@ -76,7 +76,7 @@ impl Burst {
         mut self,
         packets: Option<u64>,
         at_most: Duration,
-    ) -> Result<Fired, BenchError> {
+    ) -> Result<BurstResult, BenchError> {
         let begun = self.query(&Order::Start)?;
         match packets {
             // Queries would only disturb the sender.
@@ -93,7 +93,7 @@ impl Burst {
         let ended = self.query(&Order::Stop)?;
         self.agent.end()?;
         let seconds = ended.at_ns.saturating_sub(begun.at_ns) as f64 / 1e9;
-        Ok(Fired { packets: total(&ended), seconds })
+        Ok(BurstResult { packets: total(&ended), seconds })
     }
 
     fn query(&mut self, order: &Order) -> Result<Sent, BenchError> {

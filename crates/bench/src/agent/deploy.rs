@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// The program to deploy: this one.
 #[derive(Clone, Copy, Debug)]
-pub struct Own<'a> {
+pub struct ThisProgram<'a> {
     /// Its file on this machine.
     pub program: &'a Path,
     /// Version as printed by `--version`, without the name: `0.1.0 (73212c1)`.
@@ -19,7 +19,11 @@ pub struct Own<'a> {
 ///
 /// # Errors
 /// Fails if the program cannot be copied or does not run there; the error names both systems.
-pub fn program(host: &dyn Host, own: Own<'_>, folder: Option<&str>) -> Result<String, BenchError> {
+pub fn program(
+    host: &dyn Host,
+    own: ThisProgram<'_>,
+    folder: Option<&str>,
+) -> Result<String, BenchError> {
     let here = own.program.to_string_lossy();
     let same = |ours: &Path, path: &str| -> Result<bool, BenchError> {
         let sum = LocalHost.run(&["cksum", &ours.to_string_lossy()], "")?;
@@ -146,8 +150,8 @@ mod tests {
     /// Any existing file works; one that cannot be stripped is sent unchanged.
     const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
 
-    fn own() -> Own<'static> {
-        Own { program: Path::new(PROGRAM), version: VERSION }
+    fn own() -> ThisProgram<'static> {
+        ThisProgram { program: Path::new(PROGRAM), version: VERSION }
     }
 
     /// A machine of this kind without fwdlab.
@@ -172,7 +176,7 @@ mod tests {
     #[test]
     fn program_at_the_same_path_is_reused() {
         let here = std::env::current_exe().expect("this test");
-        let own = Own { program: &here, version: "any" };
+        let own = ThisProgram { program: &here, version: "any" };
         assert_eq!(program(&LocalHost, own, None).expect("here"), here.to_string_lossy());
     }
 
@@ -182,7 +186,7 @@ mod tests {
         host.failures.clear();
         host.outputs.insert("fwdlab --version".into(), format!("fwdlab {VERSION}\n"));
         assert_eq!(program(&host, own(), None).expect("installed"), "fwdlab");
-        let dirty = Own { version: "0.1.0 (73212c1-dirty)", ..own() };
+        let dirty = ThisProgram { version: "0.1.0 (73212c1-dirty)", ..own() };
         let path = "/x/fwdlab-0.1.0-73212c1-dirty";
         let output = format!("fwdlab {}\n", dirty.version);
         host.outputs.insert(format!("{path} --version"), output);

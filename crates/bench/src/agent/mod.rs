@@ -26,5 +26,5 @@ pub mod serve_send;
 mod traffic;
 
 pub(crate) use burst::Burst;
-pub use deploy::{Own, program};
+pub use deploy::{ThisProgram, program};
 pub use traffic::{AgentLoad, AgentTraffic, End};

@@ -6,7 +6,7 @@
 use super::protocol::{ReceiveOrder, SendOrder};
 use super::{serve_receive, serve_send};
 use crate::arrivals;
-use crate::engines::{Receiving, engine_name, open_receiver, open_sender};
+use crate::engines::{ReceiverKind, engine_name, open_receiver, open_sender};
 use crate::error::BenchError;
 use crate::host::{Host, LocalHost};
 use fwdlab_model::settings::Engine;
@@ -184,9 +184,9 @@ pub fn receiver(order: &ReceiveOrder) -> Result<serve_receive::Opened, BenchErro
     interface_is_here(&order.interface)?;
     let namespace = NetNs::current()?;
     let watch = watch(order)?;
-    let candidates: &[Receiving] = match order.engine {
-        Engine::Packet => &[Receiving::Packet],
-        _ => &[Receiving::Xdp, Receiving::XdpGeneric, Receiving::Packet],
+    let candidates: &[ReceiverKind] = match order.engine {
+        Engine::Packet => &[ReceiverKind::Packet],
+        _ => &[ReceiverKind::Xdp, ReceiverKind::XdpGeneric, ReceiverKind::Packet],
     };
     let mut failures = Vec::new();
     for &receiving in candidates {
@@ -231,7 +231,7 @@ fn watch(order: &ReceiveOrder) -> Result<Watch, BenchError> {
     })))
 }
 
-fn facts(receiving: Receiving, failures: &[String]) -> BTreeMap<String, String> {
+fn facts(receiving: ReceiverKind, failures: &[String]) -> BTreeMap<String, String> {
     let mut facts = BTreeMap::from([("receiver".to_owned(), receiving.name().to_owned())]);
     if !failures.is_empty() {
         facts.insert("receiver falls back".into(), failures.join("; "));

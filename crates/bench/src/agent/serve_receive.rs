@@ -29,7 +29,7 @@ pub fn serve(
         let Order::Receive(order) = order else { return Err(misplaced(&order)) };
         let (receiver, facts, checked) = open(&order)?;
         let at_most = Duration::from_nanos(order.at_most_ns);
-        Ok(Begun { agent: Receiving { receiver: Some(receiver), checked }, facts, at_most })
+        Ok(Begun { agent: ReceiverKind { receiver: Some(receiver), checked }, facts, at_most })
     })
 }
 
@@ -52,13 +52,13 @@ pub fn count(receiver: &dyn Receiver, checked: Checked, flows: bool) -> Received
     }
 }
 
-struct Receiving {
+struct ReceiverKind {
     /// `None` after the order to stop.
     receiver: Option<Box<dyn Receiver>>,
     checked: Checked,
 }
 
-impl Agent for Receiving {
+impl Agent for ReceiverKind {
     fn obey(&mut self, order: Order) -> Result<Answer, BenchError> {
         let (flows, last) = match order {
             Order::Report { flows } => (flows, false),

@@ -9,7 +9,7 @@ use super::cable::{self, CableReport};
 use super::cable_ends::{DutEnd, FarEnd};
 use super::ceiling::{self, CeilingReport};
 use super::{failed, mac_of};
-use crate::agent::{self, End, Own};
+use crate::agent::{self, End, ThisProgram};
 use crate::error::BenchError;
 use crate::host::SshSettings;
 use crate::host::connected::ConnectedHost;
@@ -58,7 +58,7 @@ impl TrafficReport {
 pub fn traffic(
     lab: &Lab,
     settings: &SshSettings,
-    own: Own<'_>,
+    own: ThisProgram<'_>,
     stopped: &dyn Fn() -> bool,
 ) -> Result<TrafficReport, BenchError> {
     let mut report = TrafficReport::default();

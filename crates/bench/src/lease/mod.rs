@@ -21,7 +21,7 @@ pub(crate) use health::mark_sick;
 pub(crate) use owner::is_gone_from_here;
 pub use owner::{Owner, named};
 pub use script::{Holder, Mark};
-pub use survey::{Freed, HostLease, State, free, survey};
+pub use survey::{FreeResult, HostLease, State, free, survey};
 
 use crate::error::BenchError;
 use crate::host::Host;
@@ -49,7 +49,7 @@ const FORGOTTEN: &str = "-";
 
 /// State of a lease as known to its holder.
 #[derive(Clone, Debug)]
-enum Standing {
+enum LeaseState {
     /// Requested at this time (CLOCK_BOOTTIME, nanoseconds) and granted later, with the last error
     /// since.
     Held { requested_ns: u64, last_error: Option<String> },
@@ -64,7 +64,7 @@ struct Held {
     name: String,
     host: Arc<dyn Host + Send + Sync>,
     ledger: Ledger,
-    standing: Mutex<Standing>,
+    standing: Mutex<LeaseState>,
 }
 
 /// State shared by the threads and the holder.
@@ -124,7 +124,7 @@ impl Leases {
             name: connected.described.name.clone(),
             host: connected.shared(),
             ledger: Ledger::of(connected.system),
-            standing: Mutex::new(Standing::Away),
+            standing: Mutex::new(LeaseState::Away),
         };
         // Sorted by destination, so that every controller uses the same order regardless of its
         // file.
@@ -182,7 +182,7 @@ impl Leases {
     /// be rebooted; being unreachable is then not a loss.
     pub(crate) fn away(&self, name: &str) {
         if let Some(held) = self.shared.find(name) {
-            held.set(Standing::Away);
+            held.set(LeaseState::Away);
         }
     }
 
@@ -202,7 +202,7 @@ impl Leases {
     pub(crate) fn again(&self) -> Result<(), BenchError> {
         for held in &self.shared.hosts {
             self.shared.renew(held)?;
-            if let Standing::Lost { why, is_forgotten: false } = &*lock(&held.standing) {
+            if let LeaseState::Lost { why, is_forgotten: false } = &*lock(&held.standing) {
                 return Err(lost_error(&held.name, why));
             }
         }
@@ -237,7 +237,7 @@ impl Shared {
             let host = held.host.as_ref();
             match held.ledger.take(host, self.owner.text(), self.length, &gone, false)? {
                 Answer::Yours => {
-                    held.set(Standing::Held { requested_ns, last_error: None });
+                    held.set(LeaseState::Held { requested_ns, last_error: None });
                     return Ok(());
                 }
                 Answer::Held(holder) if holder.owner != gone && owner::is_gone(&holder.owner) => {
@@ -266,11 +266,11 @@ impl Shared {
         let host = held.host.as_ref();
         let answer = held.ledger.take(host, self.owner.text(), self.length, "", true);
         let mut standing = lock(&held.standing);
-        let Standing::Held { last_error, .. } = &mut *standing else { return Ok(()) };
+        let LeaseState::Held { last_error, .. } = &mut *standing else { return Ok(()) };
         match answer {
-            Ok(Answer::Yours) => *standing = Standing::Held { requested_ns, last_error: None },
+            Ok(Answer::Yours) => *standing = LeaseState::Held { requested_ns, last_error: None },
             Ok(Answer::Held(Holder { owner, .. }) | Answer::Lost(owner)) => {
-                *standing = Standing::Lost {
+                *standing = LeaseState::Lost {
                     why: reason_of_loss(&owner),
                     is_forgotten: owner == FORGOTTEN,
                 };
@@ -320,28 +320,28 @@ impl Shared {
 }
 
 impl Held {
-    fn set(&self, standing: Standing) {
+    fn set(&self, standing: LeaseState) {
         *lock(&self.standing) = standing;
     }
 
     /// Time since the lease was requested; `None` if it is not held.
     fn age(&self) -> Option<Duration> {
         match &*lock(&self.standing) {
-            Standing::Held { requested_ns, .. } => Some(since(*requested_ns)),
+            LeaseState::Held { requested_ns, .. } => Some(since(*requested_ns)),
             _ => None,
         }
     }
 
     fn lost(&self, length: Duration) -> Option<BenchError> {
         match &*lock(&self.standing) {
-            Standing::Held { requested_ns, last_error }
+            LeaseState::Held { requested_ns, last_error }
                 if since(*requested_ns) > relied_on(length) =>
             {
                 let why = last_error.as_deref().unwrap_or("this process was held up for too long");
                 Some(lost_error(&self.name, &format!("it could not be renewed: {why}")))
             }
-            Standing::Held { .. } | Standing::Away => None,
-            Standing::Lost { why, .. } => Some(lost_error(&self.name, why)),
+            LeaseState::Held { .. } | LeaseState::Away => None,
+            LeaseState::Lost { why, .. } => Some(lost_error(&self.name, why)),
         }
     }
 }

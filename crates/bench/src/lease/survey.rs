@@ -43,7 +43,7 @@ pub struct HostLease {
 
 /// Result of ending a lease.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Freed {
+pub struct FreeResult {
     /// Name in the lab file.
     pub host: String,
     /// True if no one holds the host now.
@@ -100,7 +100,7 @@ pub fn free(
     settings: &SshSettings,
     only: Option<&str>,
     force: bool,
-) -> Result<Vec<Freed>, BenchError> {
+) -> Result<Vec<FreeResult>, BenchError> {
     let only = only.map(|name| is_host(lab, name)).transpose()?;
     let selected = lab.hosts.iter().filter(|host| only.is_none_or(|only| only.name == host.name));
     Ok(reach(selected, settings, |host, connected| {
@@ -108,7 +108,7 @@ pub fn free(
             Ok(done) => done,
             Err(error) => (false, error.to_string()),
         };
-        Freed { host: host.name.clone(), is_free, said: message }
+        FreeResult { host: host.name.clone(), is_free, said: message }
     }))
 }
 

@@ -5,7 +5,7 @@ mod router;
 
 pub use noise_sources::quietness;
 
-use crate::engines::{Receiving, engine_name, open_receiver, open_sender};
+use crate::engines::{ReceiverKind, engine_name, open_receiver, open_sender};
 use crate::error::BenchError;
 use crate::host::{Host, LocalHost};
 use crate::journal::Journal;
@@ -114,7 +114,7 @@ pub fn find_engines(
     journal: &Journal,
     request: Engine,
     cable: Cable,
-) -> Result<(Engine, Receiving, Vec<String>), BenchError> {
+) -> Result<(Engine, ReceiverKind, Vec<String>), BenchError> {
     let candidates: &[Engine] = match request {
         Engine::Auto => &[Engine::Xdp, Engine::Xsk, Engine::Packet],
         Engine::Xdp => &[Engine::Xdp],
@@ -133,7 +133,7 @@ pub fn find_engines(
     let mut result = None;
     'search: for &engine in candidates {
         let mut failures = Vec::new();
-        for receiving in [Receiving::Xdp, Receiving::XdpGeneric, Receiving::Packet] {
+        for receiving in [ReceiverKind::Xdp, ReceiverKind::XdpGeneric, ReceiverKind::Packet] {
             match attempt(&wiring, engine, receiving) {
                 Ok(packets) => {
                     reasons.push(format!(
@@ -171,7 +171,7 @@ const PROBE_PATIENCE_NS: u64 = 500_000_000;
 const PROBE_ID: u32 = 0x7072_6f62;
 
 /// Sends some packets to a receiver; returns the number that arrived, or the reason why none did.
-fn attempt(wiring: &Wiring, engine: Engine, receiving: Receiving) -> Result<u64, String> {
+fn attempt(wiring: &Wiring, engine: Engine, receiving: ReceiverKind) -> Result<u64, String> {
     let watch = Watch::Stamps { run_id: PROBE_ID, flows: 0 };
     let receiver =
         open_receiver(receiving, &wiring.receiver, "r0", &watch, &[]).map_err(|e| e.to_string())?;
@@ -293,11 +293,11 @@ pub fn everything(privilege: &Privilege, journal: Result<&Journal, String>) -> V
         Ok("0") => "the kernel needs CONFIG_BPF_SYSCALL and 5.18 or later",
         _ => "run as root: kernel.unprivileged_bpf_disabled forbids BPF to others",
     };
-    let xdp = attempt(&wiring, Engine::Xdp, Receiving::Xdp);
+    let xdp = attempt(&wiring, Engine::Xdp, ReceiverKind::Xdp);
     add("sender: XDP live frames, receiver: XDP program", packets(xdp), hint);
-    let xsk = attempt(&wiring, Engine::Xsk, Receiving::Packet);
+    let xsk = attempt(&wiring, Engine::Xsk, ReceiverKind::Packet);
     add("sender: AF_XDP", packets(xsk), "the kernel needs CONFIG_XDP_SOCKETS");
-    let packet = attempt(&wiring, Engine::Packet, Receiving::Packet);
+    let packet = attempt(&wiring, Engine::Packet, ReceiverKind::Packet);
     add("sender and receiver: AF_PACKET", packets(packet), "the kernel needs CONFIG_PACKET");
     add("router: ports on AF_XDP", router::xsk(&wiring), hint);
     let next = "the kernel needs CONFIG_PACKET; the testbed `memory` needs no ports";

@@ -9,13 +9,13 @@ use fwdlab_model::settings::{Hooks, Settings};
 use fwdlab_model::words;
 
 /// Guard of a user's setup. Ending or dropping it runs `teardown`.
-pub(super) struct Around<'a> {
+pub(super) struct SetupGuard<'a> {
     host: &'a dyn Host,
     hooks: &'a Hooks,
     is_due: bool,
 }
 
-impl<'a> Around<'a> {
+impl<'a> SetupGuard<'a> {
     /// Runs `teardown` for remains of an earlier run, then `setup`, and verifies the result.
     ///
     /// # Errors
@@ -26,10 +26,10 @@ impl<'a> Around<'a> {
         settings: &'a Settings,
         reach: Reach,
         findings: &mut Findings,
-    ) -> Result<Around<'a>, BenchError> {
+    ) -> Result<SetupGuard<'a>, BenchError> {
         let hooks = &settings.dut.hooks;
         let is_due = !hooks.is_default() && reach != Reach::Here { simulated: true };
-        let around = Around { host, hooks, is_due };
+        let around = SetupGuard { host, hooks, is_due };
         if !is_due {
             return Ok(around);
         }
@@ -83,7 +83,7 @@ impl<'a> Around<'a> {
     }
 }
 
-impl Drop for Around<'_> {
+impl Drop for SetupGuard<'_> {
     fn drop(&mut self) {
         // The error that ended the run is the one to report.
         let _ = self.take_down();
@@ -127,7 +127,7 @@ mod tests {
     fn setup_is_verified_and_taken_down() {
         let (host, settings) = (host("it is\nthere"), settings("is there"));
         let mut findings = Findings::default();
-        let around = Around::begin(&host, &settings, HERE, &mut findings).unwrap();
+        let around = SetupGuard::begin(&host, &settings, HERE, &mut findings).unwrap();
         assert_eq!(findings.facts["`look`"], "it is there");
         around.end().unwrap();
         assert_eq!(commands_of(&host), ["down", "up one", "up two", "look", "down"]);
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn failed_verification_is_reported_and_taken_down() {
         let (host, settings) = (host("nothing"), settings("is there"));
-        let error = Around::begin(&host, &settings, HERE, &mut Findings::default());
+        let error = SetupGuard::begin(&host, &settings, HERE, &mut Findings::default());
         let error = error.err().unwrap().to_string();
         assert!(error.contains("`look` says `nothing`"), "{error}");
         assert_eq!(commands_of(&host).last().unwrap(), "down");
@@ -147,7 +147,7 @@ mod tests {
         let failures = [("up two".to_owned(), "no".to_owned())].into();
         let host = FakeHost { failures, ..host("") };
         let settings = settings("");
-        assert!(Around::begin(&host, &settings, HERE, &mut Findings::default()).is_err());
+        assert!(SetupGuard::begin(&host, &settings, HERE, &mut Findings::default()).is_err());
         assert_eq!(commands_of(&host), ["down", "up one", "up two", "down"]);
     }
 
@@ -155,7 +155,8 @@ mod tests {
     fn simulated_testbed_runs_no_commands() {
         let (host, settings) = (host(""), settings(""));
         let simulated = Reach::Here { simulated: true };
-        let around = Around::begin(&host, &settings, simulated, &mut Findings::default()).unwrap();
+        let around =
+            SetupGuard::begin(&host, &settings, simulated, &mut Findings::default()).unwrap();
         around.end().unwrap();
         assert!(commands_of(&host).is_empty());
     }

@@ -7,7 +7,7 @@ use fwdlab_model::record::Checkpoint;
 use std::cell::OnceCell;
 
 /// Observer that also cancels the work when a lease is lost.
-struct Holding<'a> {
+struct LeaseObserver<'a> {
     observer: &'a mut dyn Observer,
     /// Returns the reason for a lost lease, as long as it is lost.
     watch: &'a dyn Fn() -> Option<BenchError>,
@@ -15,7 +15,7 @@ struct Holding<'a> {
     lost: OnceCell<BenchError>,
 }
 
-impl Observer for Holding<'_> {
+impl Observer for LeaseObserver<'_> {
     fn step(&mut self, name: &str) {
         self.observer.step(name);
     }
@@ -65,7 +65,7 @@ fn watched<T>(
     observer: &mut dyn Observer,
     work: impl FnOnce(&mut dyn Observer) -> Result<T, BenchError>,
 ) -> Result<T, BenchError> {
-    let mut holding = Holding { observer: &mut *observer, watch, lost: OnceCell::new() };
+    let mut holding = LeaseObserver { observer: &mut *observer, watch, lost: OnceCell::new() };
     let result = work(&mut holding);
     match holding.lost.into_inner().or_else(watch) {
         Some(lost) if !observer.cancelled() => Err(lost),

@@ -4,7 +4,7 @@
 use super::cpus::Sampler;
 use super::doubts::doubts;
 use super::dut_queries::DutQueries;
-use super::hooks::Around;
+use super::hooks::SetupGuard;
 use super::method::Attempt;
 use super::sampled::{self, Sampled};
 use super::{method, preflight, rate};
@@ -17,7 +17,7 @@ use crate::profiler::Sampling;
 use crate::testbed::netns::receiver;
 use crate::testbed::stopwatch::Stopwatch;
 use crate::testbed::{Endpoints, Parts, Reach, TrafficRequest};
-use crate::trial::{self, Alternation, Awaited, Moment, TrialSpec};
+use crate::trial::{self, Alternation, Moment, OpeningConditions, TrialSpec};
 use crate::{Observer, Task};
 use fwdlab_model::plan::Plan;
 use fwdlab_model::record::{Counts, MethodRecord, TrialRecord};
@@ -54,7 +54,7 @@ pub(super) fn measure(
     observer.step("configuring the DUT");
     let (host, placement) = (parts.host, parts.placement);
     parts.dut.configure(host, settings, placement, findings)?;
-    let around = Around::begin(host, settings, parts.reach, findings)?;
+    let around = SetupGuard::begin(host, settings, parts.reach, findings)?;
     verify_levels(parts.dut, host, task, findings)?;
     watch.lap("configure");
     // The setup of this machine is complete when the calls return; another machine, or a program
@@ -235,9 +235,9 @@ pub(super) fn measure(
 
 /// Returns the conditions for a run's own trial to open its window: every flow and its state were
 /// seen, unless connections are opened afterwards, possibly more than the table holds.
-fn awaited(plan: &Plan, ends: &dyn Endpoints, settings: &Settings) -> Awaited {
+fn awaited(plan: &Plan, ends: &dyn Endpoints, settings: &Settings) -> OpeningConditions {
     match &plan.method {
-        Some(method) if method.opens_connections() => Awaited::default(),
+        Some(method) if method.opens_connections() => OpeningConditions::default(),
         _ => ends.awaited(settings),
     }
 }

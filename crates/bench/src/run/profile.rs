@@ -1,6 +1,6 @@
 //! Profile runs: a trial with a sampling profiler on the DUT's CPUs. Never a measurement.
 
-use super::hooks::Around;
+use super::hooks::SetupGuard;
 use super::measure::asked;
 use super::rate;
 use crate::cpu::Placement;
@@ -47,7 +47,7 @@ pub(super) fn take(
     let mut findings = Findings::default();
     observer.step("configuring the DUT");
     dut.configure(host, settings, placement, &mut findings)?;
-    let around = Around::begin(host, settings, reach, &mut findings)?;
+    let around = SetupGuard::begin(host, settings, reach, &mut findings)?;
 
     observer.step("arming the profiler");
     let task = Task { ceiling_pps: ends.known_ceiling_pps(settings).or(task.ceiling_pps), ..task };

@@ -24,7 +24,7 @@ use crate::links::{Links, mac};
 use crate::testbed::LoadModel;
 use crate::testbed::cpu_times::CpuTimes;
 use crate::testbed::rig::awaited;
-use crate::trial::{self, Awaited, Evidence, Observed, Snapshot, SystemClock};
+use crate::trial::{self, Evidence, Observed, OpeningConditions, Snapshot, SystemClock};
 use crate::{Observer, Task, calibrate};
 use fwdlab_model::plan::{Plan, Trial};
 use fwdlab_model::record::{Arrivals, Latency, ReceiverPlace};
@@ -249,7 +249,7 @@ impl Endpoints for MemoryEnds {
         Ok((Box::new(traffic), CpuTimes::open(request.threads, &[], place, cpus)))
     }
 
-    fn awaited(&self, settings: &Settings) -> Awaited {
+    fn awaited(&self, settings: &Settings) -> OpeningConditions {
         awaited(settings, 1)
     }
 

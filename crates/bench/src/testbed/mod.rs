@@ -12,7 +12,9 @@ pub(crate) mod stopwatch;
 pub(crate) mod traffic;
 pub mod vm;
 
-pub use rig::{Armed, Endpoints, FloodWanted, LoadModel, Parts, Plain, Reach, Rig, TrafficRequest};
+pub use rig::{
+    Armed, Endpoints, FloodRequest, LoadModel, Parts, Plain, Reach, Rig, TrafficRequest,
+};
 
 use crate::cpu::Placement;
 use crate::lease::Watch;

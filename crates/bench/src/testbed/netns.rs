@@ -11,7 +11,7 @@ use crate::dut::findings::not_put_back;
 use crate::dut::linux::firewall::Loaded;
 use crate::dut::router::Wires;
 use crate::dut::{self, Dut, DutContext, linux};
-use crate::engines::{Receiving, engine_name};
+use crate::engines::{ReceiverKind, engine_name};
 use crate::error::BenchError;
 use crate::host::{LocalHost, NamespaceHost};
 use crate::journal::Journal;
@@ -37,7 +37,7 @@ pub struct Netns {
     journal: Journal,
     paths: Paths,
     engine: Engine,
-    receiving: Receiving,
+    receiving: ReceiverKind,
     /// The plan has variants with several queues, so flows are spread over all queues.
     spreads: bool,
     cpus: Vec<u16>,
@@ -171,7 +171,7 @@ impl Testbed for Netns {
         let wide = if self.cable == Cable::Taps { queues.max(testbed.vm.cpus) } else { queues };
         // r0 is polled (NAPI) only with an XDP program in driver mode.
         let place = match (self.cable, self.receiving) {
-            (Cable::Veth, Receiving::Xdp) => cpu::place_all,
+            (Cable::Veth, ReceiverKind::Xdp) => cpu::place_all,
             // A writer to a tap also runs its receive path.
             _ => cpu::place,
         };

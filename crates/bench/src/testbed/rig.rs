@@ -11,7 +11,7 @@ use crate::links::Links;
 use crate::profiler::{Perf, Profiler, Sampling};
 use crate::testbed::cpu_times::CpuTimes;
 use crate::testbed::stopwatch::Stopwatch;
-use crate::trial::{Awaited, Clock, Traffic};
+use crate::trial::{Clock, OpeningConditions, Traffic};
 use fwdlab_model::plan::Trial;
 use fwdlab_model::record::Counter;
 use fwdlab_model::settings::{Firewall, GeneratorKind, Settings};
@@ -163,12 +163,12 @@ pub struct TrafficRequest<'a> {
     /// True if exact arrival times matter more than the cost of immediate polling.
     pub timed: bool,
     /// Flood in addition to the traffic while the window is open, each packet with its own flow.
-    pub flood: Option<FloodWanted>,
+    pub flood: Option<FloodRequest>,
 }
 
 /// A flood of new flows.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct FloodWanted {
+pub struct FloodRequest {
     /// Packets per second of all senders together.
     pub rate_pps: f64,
     /// Packets in the window.
@@ -210,7 +210,7 @@ pub trait Endpoints {
     ) -> Result<(Box<dyn Armed + 'a>, CpuTimes), BenchError>;
 
     /// Conditions for opening the window.
-    fn awaited(&self, settings: &Settings) -> Awaited;
+    fn awaited(&self, settings: &Settings) -> OpeningConditions;
 
     /// Adds counters that exist only at the other ends of the DUT's links.
     fn complete(&self, _reading: &mut Reading, _dut: &dyn Dut) {}
@@ -274,10 +274,10 @@ impl<T: Traffic> Armed for Plain<T> {
 }
 
 /// Conditions for opening a trial's window; each of `senders` cycles through all flows.
-pub(crate) fn awaited(settings: &Settings, senders: usize) -> Awaited {
+pub(crate) fn awaited(settings: &Settings, senders: usize) -> OpeningConditions {
     // The flows of other generators are not known in advance.
     let ours = settings.traffic.generator == GeneratorKind::Fwdlab;
-    Awaited {
+    OpeningConditions {
         flows: if ours { settings.traffic.flows.count() } else { 0 },
         // A flow and its answer are one: two directions send it twice.
         senders: senders.max(1) as u32 * settings.traffic.directions.count(),

@@ -25,7 +25,7 @@ use crate::profiler::simulated::Simulated;
 use crate::profiler::{Profiler, Sampling};
 use crate::testbed::LoadModel;
 use crate::testbed::cpu_times::CpuTimes;
-use crate::trial::{Awaited, Clock, SystemClock};
+use crate::trial::{Clock, OpeningConditions, SystemClock};
 use crate::{Observer, Task, calibrate};
 use fwdlab_model::plan::{Plan, Trial};
 use fwdlab_model::record::{Calibration, Counter, CpuTime, DropPlace, Latency};
@@ -364,8 +364,8 @@ impl Endpoints for SimEnds<'_> {
         Ok((armed, CpuTimes::none()))
     }
 
-    fn awaited(&self, _settings: &Settings) -> Awaited {
-        Awaited::default()
+    fn awaited(&self, _settings: &Settings) -> OpeningConditions {
+        OpeningConditions::default()
     }
 
     fn known_ceiling_pps(&self, settings: &Settings) -> Option<f64> {

@@ -16,13 +16,13 @@ pub trait DutCounters {
 
 /// Placeholder for a DUT that is absent or not queried.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Unasked;
+pub struct NoCounters;
 
-impl DutCounters for Unasked {}
+impl DutCounters for NoCounters {}
 
 /// Conditions for opening the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Awaited {
+pub struct OpeningConditions {
     /// Number of flows that must have arrived; 0 means no wait.
     pub flows: u32,
     /// Number of senders that each cycle through all flows.

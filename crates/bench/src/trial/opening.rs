@@ -4,7 +4,7 @@
 //! window that opens too early measures a mixture. The warm-up continues until all flows
 //! have been seen, no new ones appear, or the time limit is reached.
 
-use super::{Awaited, DutCounters, Traffic};
+use super::{DutCounters, OpeningConditions, Traffic};
 use fwdlab_model::plan::Trial;
 use fwdlab_model::record::Opening;
 use fwdlab_model::warning::Warning;
@@ -24,7 +24,7 @@ pub fn longest_ns(trial: &Trial) -> u64 {
 pub(super) struct Waiting {
     begin_ns: u64,
     planned_ns: u64,
-    awaited: Awaited,
+    awaited: OpeningConditions,
     seen: Opening,
     /// Maxima so far: flows sent, flows received, states.
     maxima: [u64; 3],
@@ -34,7 +34,7 @@ pub(super) struct Waiting {
 
 impl Waiting {
     /// Starts the wait after a warm-up from `begin_ns` to `planned_ns`.
-    pub(super) fn new(begin_ns: u64, planned_ns: u64, awaited: Awaited) -> Waiting {
+    pub(super) fn new(begin_ns: u64, planned_ns: u64, awaited: OpeningConditions) -> Waiting {
         let seen =
             Opening { flows: awaited.flows, is_stateful: awaited.states, ..Opening::default() };
         Waiting { begin_ns, planned_ns, awaited, seen, maxima: [0; 3], last_rise: (planned_ns, 0) }

@@ -1,6 +1,6 @@
 //! Trials without waiting for flows and without queries to a DUT.
 
-use super::{Awaited, Observed, SystemClock, Traffic, TrialSpec, Unasked, run};
+use super::{NoCounters, Observed, OpeningConditions, SystemClock, Traffic, TrialSpec, run};
 use crate::Observer;
 use crate::error::BenchError;
 use fwdlab_model::plan::Trial;
@@ -22,8 +22,8 @@ pub fn plain(
         variant: 0,
         alternation: None,
         at_window: &mut |_| {},
-        awaited: Awaited::default(),
-        account: &mut Unasked,
+        awaited: OpeningConditions::default(),
+        account: &mut NoCounters,
     };
     run(traffic, &SystemClock, spec, observer)
 }

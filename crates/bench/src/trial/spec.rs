@@ -1,6 +1,6 @@
 //! Specification of a trial.
 
-use super::{Awaited, DutCounters};
+use super::{DutCounters, OpeningConditions};
 use crate::error::BenchError;
 use fwdlab_model::plan::Trial;
 
@@ -34,7 +34,7 @@ pub struct TrialSpec<'a> {
     /// Called when the window opens and closes, for readings at exactly these moments.
     pub at_window: &'a mut dyn FnMut(Moment),
     /// Conditions that the warm-up waits for beyond its planned time.
-    pub awaited: Awaited,
+    pub awaited: OpeningConditions,
     /// Queries to the DUT, before and after the window.
     pub account: &'a mut dyn DutCounters,
 }

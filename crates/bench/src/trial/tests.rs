@@ -130,7 +130,7 @@ fn phases() -> Trial {
 }
 
 fn spec<'a>(trial: &'a Trial, at_window: &'a mut dyn FnMut(Moment)) -> TrialSpec<'a> {
-    let (awaited, account) = (Awaited::default(), Box::leak(Box::new(Unasked)));
+    let (awaited, account) = (OpeningConditions::default(), Box::leak(Box::new(NoCounters)));
     TrialSpec { trial, rate_pps: None, variant: 0, alternation: None, at_window, awaited, account }
 }
 

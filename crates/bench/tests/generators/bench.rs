@@ -63,8 +63,8 @@ pub(crate) fn trial<'a>(
         variant: 0,
         alternation: None,
         at_window: &mut |_| {},
-        awaited: trial::Awaited::default(),
-        account: &mut trial::Unasked,
+        awaited: trial::OpeningConditions::default(),
+        account: &mut trial::NoCounters,
     };
     let observed = trial::run(&mut traffic, &SystemClock, spec, &mut NoopObserver)?;
     Ok((observed, traffic.finish()?))

@@ -19,7 +19,7 @@
 use super::interrupts;
 use super::queues::driver;
 use crate::counters::Reading;
-use crate::drop_accounting::{Risen, clamp_count, with_unexplained};
+use crate::drop_accounting::{Increments, clamp_count, with_unexplained};
 use crate::links::Links;
 use crate::{Loss, Totals};
 use fwdlab_host::Host;
@@ -232,7 +232,7 @@ pub fn compare(
 /// Places where packets of a run were lost along their path; the last one is the remainder.
 pub fn drops(loss: &Loss<'_>, has_firewall: bool, links: &Links) -> Vec<DropPlace> {
     let (ingress, egress) = (links.ingress.interface.as_str(), links.egress.interface.as_str());
-    let risen = Risen::in_machine(loss);
+    let risen = Increments::in_machine(loss);
     let errors = risen.errors();
     let no_route = risen.ip("OutNoRoutes");
     let not_forwardable = (risen.ip("NotForwardable") - no_route).max(0);

@@ -7,7 +7,7 @@ use crate::output_format::FormArguments;
 use crate::store_filter::FilterArguments;
 use crate::stores::{in_parallel, store_at};
 use clap::ValueEnum;
-use fwdlab_results::history::{Collector, Direction, History, StoreRead};
+use fwdlab_results::history::{Collector, Direction, History, HistoryInput};
 use fwdlab_results::report;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -89,7 +89,7 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
 fn collect(paths: &[PathBuf], text: Option<&str>) -> anyhow::Result<Collector> {
     let mut collector = Collector::new();
     let found = stores(paths)?;
-    let read = in_parallel(&found, |found| StoreRead::of(&found.path));
+    let read = in_parallel(&found, |found| HistoryInput::of(&found.path));
     for (Found { path, named }, read) in found.into_iter().zip(read) {
         match collector.add_read(&path, read) {
             // One unreadable store of a tree doesn't affect the others.

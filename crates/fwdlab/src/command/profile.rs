@@ -84,7 +84,7 @@ enum By {
 }
 
 /// A profile and the name that the user gave it.
-pub(super) struct Named {
+pub(super) struct NamedProfile {
     /// The file; `-` for standard input.
     pub(super) path: PathBuf,
     /// Its last component, for titles and messages.
@@ -94,25 +94,25 @@ pub(super) struct Named {
     pub(super) packets: Option<f64>,
 }
 
-impl Named {
+impl NamedProfile {
     /// Reads one file or two.
     ///
     /// # Errors
     /// Files that can't be read or are not profiles, with file and line.
-    pub(super) fn read_all(file: &Path, other: Option<&Path>) -> anyhow::Result<Vec<Named>> {
+    pub(super) fn read_all(file: &Path, other: Option<&Path>) -> anyhow::Result<Vec<NamedProfile>> {
         if other == Some(file) && file == Path::new("-") {
             let what = "standard input is one profile; give the other one as a file";
             return Err(CliError::Mistake(what.to_owned()).into());
         }
-        [Some(file), other].into_iter().flatten().map(Named::read).collect()
+        [Some(file), other].into_iter().flatten().map(NamedProfile::read).collect()
     }
 
-    fn read(path: &Path) -> anyhow::Result<Named> {
+    fn read(path: &Path) -> anyhow::Result<NamedProfile> {
         if let Some(stored) = stored_profile::of(path)? {
             // Files derived from it go into the current directory, under the variant's name.
             let path = PathBuf::from(format!("{}.txt", report::safe_name(&stored.label)));
             let packets = Some(stored.packets).filter(|packets| *packets > 0.0);
-            return Ok(Named { path, name: stored.label, profile: stored.profile, packets });
+            return Ok(NamedProfile { path, name: stored.label, profile: stored.profile, packets });
         }
         let (shown, bytes) = match path == Path::new("-") {
             true => {
@@ -128,7 +128,7 @@ impl Named {
         })?;
         let name = path.file_name().map_or(shown.clone(), |name| name.to_string_lossy().into());
         let name = if name == "-" { shown } else { name };
-        Ok(Named { path: path.to_path_buf(), name, profile, packets: None })
+        Ok(NamedProfile { path: path.to_path_buf(), name, profile, packets: None })
     }
 }
 
@@ -153,7 +153,7 @@ fn contents(path: &Path) -> anyhow::Result<Vec<u8>> {
 /// # Errors
 /// Files that are not profiles, or a function that a profile does not contain.
 pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
-    let profiles = Named::read_all(&arguments.file, arguments.other.as_deref())?;
+    let profiles = NamedProfile::read_all(&arguments.file, arguments.other.as_deref())?;
     let filter = Filter::default();
     let divided: Vec<Divided> = profiles
         .iter()

@@ -9,7 +9,7 @@ use crate::notify::{self, Message, Outcome};
 use crate::output_format::VerboseFormArguments;
 use crate::profiling;
 use crate::session::{self, GivenUp, Session};
-use crate::shard::{self, Share};
+use crate::shard::{self, Shard};
 use crate::stores::store_at;
 use crate::terminal::{self, duration};
 use crate::verdict::{self, FailOn};
@@ -72,7 +72,7 @@ pub(crate) struct Arguments {
     /// Measure only this share of the blocks (2/4: the second of four), into its own store below
     /// the directory; `fwdlab merge` combines the stores of all shares
     #[arg(long, value_name = "I/N", conflicts_with_all = NOT_OF_SHARES)]
-    share: Option<Share>,
+    share: Option<Shard>,
     /// Name of the bed that measures, stored with its runs [default: the laboratory's, if any]
     #[arg(long, value_name = "NAME", value_parser = shard::bed)]
     bed: Option<String>,
@@ -178,12 +178,12 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
 }
 
 /// Results of an experiment, and the variants that were given up.
-pub(crate) struct Measured {
+pub(crate) struct ExperimentResult {
     pub(crate) analysis: Analysis,
     given_up: Vec<GivenUp>,
 }
 
-impl Measured {
+impl ExperimentResult {
     /// Exit code: untrustworthy results take precedence over missing ones.
     pub(crate) fn exit(&self, arguments: &Arguments) -> Result<Exit> {
         let exit = exit_of(&self.analysis, arguments)?;
@@ -202,7 +202,7 @@ impl Measured {
 ///
 /// # Errors
 /// The errors of [`execute`].
-pub(crate) fn measure(arguments: &Arguments) -> Result<Measured> {
+pub(crate) fn measure(arguments: &Arguments) -> Result<ExperimentResult> {
     let loaded = experiment::load(&arguments.experiment, &arguments.overrides)?;
     let out = experiment::directory(&loaded.plan, arguments.out.as_deref());
     measure_loaded(arguments, &loaded, &out)
@@ -212,7 +212,7 @@ fn measure_loaded(
     arguments: &Arguments,
     Loaded { plan, text }: &Loaded,
     out: &Path,
-) -> Result<Measured> {
+) -> Result<ExperimentResult> {
     let (mut store, notice) = session::open_store(out, arguments.is_fresh())?;
     notice.into_iter().for_each(|notice| arguments.note(&notice));
     store.adopt_plan(plan, text)?;
@@ -237,7 +237,7 @@ fn measure_loaded(
     } else {
         report::write(&store, out)?
     };
-    Ok(Measured { analysis, given_up })
+    Ok(ExperimentResult { analysis, given_up })
 }
 
 /// Measures, reports and prints; returns the exit code and a short summary of the results.
@@ -265,7 +265,7 @@ fn measure_share(
     arguments: &Arguments,
     plan: &Plan,
     text: &str,
-    share: Share,
+    share: Shard,
     out: &Path,
 ) -> Result<Exit> {
     shard::check(plan)?;
@@ -387,7 +387,7 @@ impl Arguments {
     /// the plan.
     fn command_line(&self) -> String {
         let mut line = self.overrides.command_line("run", &self.experiment, self.out.as_deref());
-        if let Some(Share { number, of }) = self.share {
+        if let Some(Shard { number, of }) = self.share {
             line += &format!(" --share {number}/{of}");
         }
         line.extend(self.bed.iter().map(|bed| format!(" --bed {bed}")));

@@ -3,7 +3,7 @@
 use crate::exit::Exit;
 use crate::output_format::FormArguments;
 use crate::selftest::machine::{self, Machine};
-use crate::selftest::{self, Held, Measured, live, simulated, truth};
+use crate::selftest::{self, ErrorRate, PromiseState, live, simulated, truth};
 use crate::session::{self, Session};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
@@ -88,12 +88,12 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     };
     let data = json!({ "rates": rates, "machine": machine });
     arguments.form.print(&selftest::document(&rates, machine.as_ref(), &data))?;
-    let broken = rates.iter().any(|row| row.held == Some(Held::No));
+    let broken = rates.iter().any(|row| row.held == Some(PromiseState::No));
     Ok(if broken { Exit::Untrustworthy } else { Exit::Done })
 }
 
 impl Arguments {
-    fn simulate(&self) -> Vec<Measured> {
+    fn simulate(&self) -> Vec<ErrorRate> {
         let bar = if self.quiet { ProgressBar::hidden() } else { rows_bar() };
         let comparisons = u64::from(self.comparisons.unwrap_or(10_000));
         let rates = simulated::measure(comparisons, &mut |row| {

@@ -187,18 +187,18 @@ fn halt(senders: Vec<Box<dyn Sender>>) -> Result<u64> {
 }
 
 /// Computes increments of a counter between calls.
-pub(super) struct Since {
+pub(super) struct RateCounter {
     at: Instant,
     counted: u64,
 }
 
-impl Since {
+impl RateCounter {
     /// Returns the increment since the last call, and its rate per second.
     pub(super) fn since(&mut self, counted: u64) -> (u64, f64) {
         let now = Instant::now();
         let packets = counted.saturating_sub(self.counted);
         let pps = packets as f64 / (now - self.at).as_secs_f64().max(1e-9);
-        *self = Since { at: now, counted };
+        *self = RateCounter { at: now, counted };
         (packets, pps)
     }
 }
@@ -208,10 +208,10 @@ impl Since {
 pub(super) fn every_second(
     limit: Option<Duration>,
     stop: &Stop,
-    show: &mut dyn FnMut(f64, &mut Since) -> Result<()>,
+    show: &mut dyn FnMut(f64, &mut RateCounter) -> Result<()>,
 ) -> Result<Duration> {
     let begin = Instant::now();
-    let (mut next, mut since) = (INTERVAL, Since { at: begin, counted: 0 });
+    let (mut next, mut since) = (INTERVAL, RateCounter { at: begin, counted: 0 });
     while !stop.requested() && limit.is_none_or(|limit| begin.elapsed() < limit) {
         let left = limit.map_or(TICK, |limit| limit.saturating_sub(begin.elapsed()));
         thread::sleep(TICK.min(left));
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn since_returns_increment_and_rate() {
-        let mut since = Since { at: Instant::now() - Duration::from_secs(1), counted: 1000 };
+        let mut since = RateCounter { at: Instant::now() - Duration::from_secs(1), counted: 1000 };
         let (packets, pps) = since.since(3000);
         assert!(packets == 2000 && (1500.0..=2000.0).contains(&pps), "{packets} {pps}");
         assert_eq!(since.since(3000).0, 0);

@@ -11,7 +11,7 @@
 
 use super::detection::{BLOCKS, Detection, detections, seconds_between};
 use super::live::Live;
-use super::{Bar, Measured};
+use super::{Bar, ErrorRate};
 use fwdlab_model::Plan;
 use fwdlab_model::settings::TestbedKind;
 use fwdlab_results::report::Analysis;
@@ -66,7 +66,7 @@ pub(crate) struct Machine {
     /// Caption on the validity of the testbed's rates.
     pub(crate) caption: String,
     /// Rates of false and true differences.
-    pub(crate) rates: Vec<Measured>,
+    pub(crate) rates: Vec<ErrorRate>,
     /// Costs of the rules over all blocks: label and comparison in one line.
     pub(crate) effects: Vec<(String, String)>,
     /// Median scatter of a block's log ratio within an experiment (0.01 = 1 %).
@@ -126,7 +126,7 @@ fn layout() -> String {
     format!("{BLOCKS} blocks of 1 + 1")
 }
 
-fn false_differences(experiments: &[Vec<&RunResult>]) -> Measured {
+fn false_differences(experiments: &[Vec<&RunResult>]) -> ErrorRate {
     let mut rate = Rate::default();
     for runs in experiments {
         for pair in 0..PAIRS {
@@ -136,10 +136,10 @@ fn false_differences(experiments: &[Vec<&RunResult>]) -> Measured {
         }
     }
     let bar = (rate.of >= ENOUGH).then_some(Bar::UpperLimitAtMost(0.12));
-    Measured::new("false difference", layout(), "this machine".to_owned(), rate).against(bar)
+    ErrorRate::new("false difference", layout(), "this machine".to_owned(), rate).against(bar)
 }
 
-fn power(plan: &Plan, experiments: &[Vec<&RunResult>], variant: usize) -> Measured {
+fn power(plan: &Plan, experiments: &[Vec<&RunResult>], variant: usize) -> ErrorRate {
     let mut rate = Rate::default();
     for runs in experiments {
         let Some(found) = compare(runs, 0, variant) else { continue };
@@ -147,7 +147,7 @@ fn power(plan: &Plan, experiments: &[Vec<&RunResult>], variant: usize) -> Measur
         rate.hits += u64::from(found.verdict() == Verdict::Worse);
     }
     let question = format!("finds {}", plan.variants[variant].label);
-    Measured::new(&question, layout(), "this machine".to_owned(), rate)
+    ErrorRate::new(&question, layout(), "this machine".to_owned(), rate)
 }
 
 /// Median over experiments of the standard deviation of a block's log ratio of identical variants:

@@ -38,7 +38,7 @@ pub(crate) enum Bar {
 /// State of a promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Held {
+pub(crate) enum PromiseState {
     /// Kept.
     Yes,
     /// Broken, even by the interval of the rate.
@@ -48,7 +48,7 @@ pub(crate) enum Held {
 }
 
 impl Bar {
-    fn held(self, rate: Rate) -> Held {
+    fn held(self, rate: Rate) -> PromiseState {
         let share = rate.share();
         let Interval { low, high } = rate.interval(CONFIDENCE);
         let (kept, broken) = match self {
@@ -58,16 +58,16 @@ impl Bar {
             Bar::Within(from, to) => (share >= from && share <= to, high < from || low > to),
         };
         match (kept, broken) {
-            (true, _) => Held::Yes,
-            (_, true) => Held::No,
-            _ => Held::Open,
+            (true, _) => PromiseState::Yes,
+            (_, true) => PromiseState::No,
+            _ => PromiseState::Open,
         }
     }
 }
 
 /// A measured rate.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Measured {
+pub(crate) struct ErrorRate {
     /// The question.
     pub(crate) question: String,
     /// The layout of the runs.
@@ -88,12 +88,12 @@ pub(crate) struct Measured {
     /// The promise.
     pub(crate) bar: Option<Bar>,
     /// State of the promise; `None` without one.
-    pub(crate) held: Option<Held>,
+    pub(crate) held: Option<PromiseState>,
 }
 
-impl Measured {
-    pub(crate) fn new(question: &str, design: String, noise: String, rate: Rate) -> Measured {
-        Measured {
+impl ErrorRate {
+    pub(crate) fn new(question: &str, design: String, noise: String, rate: Rate) -> ErrorRate {
+        ErrorRate {
             question: question.to_owned(),
             design,
             noise,
@@ -107,7 +107,7 @@ impl Measured {
         }
     }
 
-    pub(crate) fn against(mut self, bar: Option<Bar>) -> Measured {
+    pub(crate) fn against(mut self, bar: Option<Bar>) -> ErrorRate {
         self.bar = bar;
         self.held = bar.map(|bar| bar.held(self.rate));
         self
@@ -122,14 +122,14 @@ mod tests {
     fn bar_is_kept_broken_or_open() {
         let rate = |hits, of| Rate { hits, of };
         let size = Bar::UpperLimitAtMost(0.062);
-        assert_eq!(size.held(rate(1000, 20_000)), Held::Yes);
-        assert_eq!(size.held(rate(1600, 20_000)), Held::No);
-        assert_eq!(size.held(rate(1, 20)), Held::Open);
-        assert_eq!(Bar::AtMost(0.05).held(rate(1020, 20_000)), Held::Yes);
-        assert_eq!(Bar::AtMost(0.05).held(rate(1200, 20_000)), Held::No);
-        assert_eq!(Bar::AtLeast(0.9).held(rate(89, 100)), Held::Open);
-        assert_eq!(Bar::AtLeast(0.9).held(rate(60, 100)), Held::No);
-        assert_eq!(Bar::Within(0.935, 0.965).held(rate(950, 1000)), Held::Yes);
-        assert_eq!(Bar::Within(0.935, 0.965).held(rate(990, 1000)), Held::No);
+        assert_eq!(size.held(rate(1000, 20_000)), PromiseState::Yes);
+        assert_eq!(size.held(rate(1600, 20_000)), PromiseState::No);
+        assert_eq!(size.held(rate(1, 20)), PromiseState::Open);
+        assert_eq!(Bar::AtMost(0.05).held(rate(1020, 20_000)), PromiseState::Yes);
+        assert_eq!(Bar::AtMost(0.05).held(rate(1200, 20_000)), PromiseState::No);
+        assert_eq!(Bar::AtLeast(0.9).held(rate(89, 100)), PromiseState::Open);
+        assert_eq!(Bar::AtLeast(0.9).held(rate(60, 100)), PromiseState::No);
+        assert_eq!(Bar::Within(0.935, 0.965).held(rate(950, 1000)), PromiseState::Yes);
+        assert_eq!(Bar::Within(0.935, 0.965).held(rate(990, 1000)), PromiseState::No);
     }
 }

@@ -3,7 +3,7 @@
 use super::detection::Detection;
 use super::machine::Machine;
 use super::truth::{Report, Truth};
-use super::{Bar, CONFIDENCE, Held, Measured};
+use super::{Bar, CONFIDENCE, ErrorRate, PromiseState};
 use crate::terminal::duration;
 use fwdlab_model::units::format_pps;
 use fwdlab_results::document::table::{Cell, Digits, Table};
@@ -11,7 +11,7 @@ use fwdlab_results::document::{Block, Data, Document};
 
 /// Rates and their consequences; `data` is the same for programs.
 pub(crate) fn document<'a>(
-    rates: &[Measured],
+    rates: &[ErrorRate],
     machine: Option<&Machine>,
     data: &'a dyn Data,
 ) -> Document<'a> {
@@ -56,7 +56,7 @@ pub(crate) fn of_truths(report: &Report) -> Document<'_> {
 }
 
 /// The questions in order, each once.
-fn questions(rates: &[Measured]) -> Vec<&str> {
+fn questions(rates: &[ErrorRate]) -> Vec<&str> {
     let mut questions: Vec<&str> = Vec::new();
     for row in rates {
         if !questions.contains(&row.question.as_str()) {
@@ -66,7 +66,7 @@ fn questions(rates: &[Measured]) -> Vec<&str> {
     questions
 }
 
-fn table<'m>(rows: impl Iterator<Item = &'m Measured>) -> Block {
+fn table<'m>(rows: impl Iterator<Item = &'m ErrorRate>) -> Block {
     let share = |share: f64| Some(share).filter(|share| !share.is_nan());
     let digits = Digits::Percent(2);
     Table::of(rows)
@@ -85,7 +85,7 @@ fn table<'m>(rows: impl Iterator<Item = &'m Measured>) -> Block {
         .block()
 }
 
-fn bar(row: &Measured) -> String {
+fn bar(row: &ErrorRate) -> String {
     let Some(bar) = row.bar else { return "-".to_owned() };
     let promised = match bar {
         Bar::UpperLimitAtMost(most) => format!("limit <= {}", percent(most)),
@@ -94,8 +94,8 @@ fn bar(row: &Measured) -> String {
         Bar::Within(from, to) => format!("{} to {}", percent(from), percent(to)),
     };
     match row.held {
-        Some(Held::Yes) => format!("{promised}: kept"),
-        Some(Held::No) => format!("{promised}: BROKEN"),
+        Some(PromiseState::Yes) => format!("{promised}: kept"),
+        Some(PromiseState::No) => format!("{promised}: BROKEN"),
         _ => format!("{promised}: open"),
     }
 }
@@ -148,9 +148,10 @@ fn time(seconds: f64) -> String {
     duration((seconds * 1e9) as u64)
 }
 
-fn conclusion(rates: &[Measured]) -> String {
+fn conclusion(rates: &[ErrorRate]) -> String {
     let count = |held| rates.iter().filter(|row| row.held == Some(held)).count();
-    let (kept, broken, open) = (count(Held::Yes), count(Held::No), count(Held::Open));
+    let (kept, broken, open) =
+        (count(PromiseState::Yes), count(PromiseState::No), count(PromiseState::Open));
     let mut text = format!(
         "{kept} of {} promises are kept (intervals: Clopper-Pearson, {CONFIDENCE} %)",
         kept + broken + open

@@ -1,7 +1,7 @@
 //! A running experiment: the server follows its event file and never writes it.
 
 use super::address::{encoded, escaped};
-use super::places::Found;
+use super::places::ServedStore;
 use crate::events;
 use crate::progress::figure;
 use fwdlab_results::report::analysis::{RunResult, rated};
@@ -137,7 +137,7 @@ fn send(viewer: &mut dyn Write, event: &str) -> io::Result<()> {
 ///
 /// # Errors
 /// Fails if the store cannot be read, with the reason.
-pub(super) fn page(found: &Found) -> Result<(String, String), String> {
+pub(super) fn page(found: &ServedStore) -> Result<(String, String), String> {
     let contents = Store::open_read_only(&found.path).and_then(|store| store.contents());
     let contents = contents.map_err(|error| error.to_string())?;
     let plan = &contents.plan;

@@ -2,7 +2,7 @@
 
 use super::address::{Address, encoded, escaped};
 use super::live;
-use super::places::{self, Found, all};
+use super::places::{self, ServedStore, all};
 use crate::stores;
 use fwdlab_results::catalogue::Entry;
 use fwdlab_results::compare::{self, Question};
@@ -125,7 +125,7 @@ impl Site {
     }
 
     /// A file of a store's report; the page itself if `name` is empty.
-    fn file(&self, found: &Found, name: &str) -> Answer {
+    fn file(&self, found: &ServedStore, name: &str) -> Answer {
         let files = match self.files(found) {
             Ok(files) => files,
             Err(why) => return Answer::text(500, &why),
@@ -149,7 +149,7 @@ impl Site {
     }
 
     /// The files of a store's report, made again when the store has changed.
-    fn files(&self, found: &Found) -> Result<Arc<Vec<ReportFile>>, String> {
+    fn files(&self, found: &ServedStore) -> Result<Arc<Vec<ReportFile>>, String> {
         let stamp_of = |suffix: &str| {
             let mut path = found.path.clone().into_os_string();
             path.push(suffix);
@@ -227,7 +227,7 @@ impl Site {
             }
             Err(why) => vec![Block::text(why.to_string())],
         };
-        let side = |(found, label, short): &(&Found, Option<&String>, &String)| match label {
+        let side = |(found, label, short): &(&ServedStore, Option<&String>, &String)| match label {
             Some(label) => format!("{short}: {label}"),
             None if names.len() == 1 => found.place.clone(),
             None => (*short).clone(),
@@ -237,7 +237,7 @@ impl Site {
 
     /// Two flame graphs side by side.
     fn flamegraphs(&self, address: &Address) -> Answer {
-        let graphs = |found: &Found| {
+        let graphs = |found: &ServedStore| {
             let files = self.files(found)?;
             let graphs = files.iter().filter(|file| file.name.ends_with(".svg"));
             let graphs = graphs.filter(|file| file.name.contains('/'));
@@ -248,7 +248,7 @@ impl Site {
             Err(why) => return Answer::text(500, &why),
         };
         let frames = ends.map_or(String::new(), |ends| {
-            let frame = |(found, name): &(Found, String)| {
+            let frame = |(found, name): &(ServedStore, String)| {
                 let parts: Vec<String> = name.split('/').map(encoded).collect();
                 let to = format!("/store/{}/{}", encoded(&found.place), parts.join("/"));
                 format!(
@@ -284,7 +284,7 @@ impl Site {
     }
 
     /// The page that follows a running experiment.
-    fn watched(&self, found: &Found) -> Answer {
+    fn watched(&self, found: &ServedStore) -> Answer {
         match live::page(found) {
             Ok((title, body)) => page(&title, Vec::new(), &body),
             Err(why) => Answer::text(500, &why),
@@ -296,8 +296,8 @@ impl Site {
     fn chosen(
         &self,
         address: &Address,
-        things: impl Fn(&Found) -> Result<Vec<String>, String>,
-    ) -> Result<(Option<[(Found, String); 2]>, String), String> {
+        things: impl Fn(&ServedStore) -> Result<Vec<String>, String>,
+    ) -> Result<(Option<[(ServedStore, String); 2]>, String), String> {
         let stores = all(&self.root);
         let mut form = String::from("<form class=\"choice\">");
         let mut ends = Vec::new();
@@ -340,7 +340,7 @@ fn with(document: &Document<'_>, more: &str) -> Answer {
 }
 
 /// Labels of a store's variants.
-fn variants(found: &Found) -> Result<Vec<String>, String> {
+fn variants(found: &ServedStore) -> Result<Vec<String>, String> {
     let plan = Store::open_read_only(&found.path).and_then(|store| store.plan());
     let plan = plan.map_err(|error| error.to_string())?;
     Ok(plan.variants.into_iter().map(|variant| variant.label).collect())

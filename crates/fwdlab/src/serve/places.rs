@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 /// A store.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
+pub(super) struct ServedStore {
     /// Its directory relative to the served one; `.` for that one itself.
     pub(super) place: String,
     /// Its file.
     pub(super) path: PathBuf,
 }
 
-impl Found {
+impl ServedStore {
     /// The event file next to it.
     pub(super) fn live(&self) -> PathBuf {
         self.path.with_file_name(LIVE)
@@ -21,13 +21,13 @@ impl Found {
 }
 
 /// All stores below `root`, sorted by place.
-pub(super) fn all(root: &Path) -> Vec<Found> {
+pub(super) fn all(root: &Path) -> Vec<ServedStore> {
     let stores = stores_at(root).into_iter().filter(|path| path.is_file());
-    stores.map(|path| Found { place: place(root, &path), path }).collect()
+    stores.map(|path| ServedStore { place: place(root, &path), path }).collect()
 }
 
 /// The store at a place.
-pub(super) fn at(root: &Path, place: &str) -> Option<Found> {
+pub(super) fn at(root: &Path, place: &str) -> Option<ServedStore> {
     all(root).into_iter().find(|found| found.place == place)
 }
 

@@ -3,7 +3,7 @@
 use crate::support::{Lab, is_root};
 use fwdlab_bench::NoopObserver;
 use fwdlab_bench::agent::protocol::{Hello, Order, SendOrder};
-use fwdlab_bench::agent::{AgentLoad, AgentTraffic, End, Own, program};
+use fwdlab_bench::agent::{AgentLoad, AgentTraffic, End, ThisProgram, program};
 use fwdlab_bench::host::{Host, LocalHost, NamespaceHost};
 use fwdlab_bench::trial::{self, SystemClock};
 use fwdlab_model::plan::Trial;
@@ -92,7 +92,7 @@ impl Drop for Wired {
 }
 
 pub(crate) fn end<'a>(host: &'a dyn Host, interface: &str, mac: [u8; 6]) -> End<'a> {
-    let own = Own { program: Path::new(PROGRAM), version: "any" };
+    let own = ThisProgram { program: Path::new(PROGRAM), version: "any" };
     let program = program(host, own, None).expect("the same machine");
     End { host, program, interface: interface.into(), mac, cpus: vec![] }
 }

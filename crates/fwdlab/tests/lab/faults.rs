@@ -53,7 +53,8 @@ fn lost_connection_in_any_phase_costs_a_repetition_and_no_run() {
     // the first packets flow, while agents start, in the window.
     let mut cuts = 0;
     for run in 0..6 {
-        let begun = || program.stderr().contains("testbed: ssh") && stored(&program) >= run as usize;
+        let begun =
+            || program.stderr().contains("testbed: ssh") && stored(&program) >= run as usize;
         assert!(until(PATIENCE, begun), "{}", program.stderr());
         std::thread::sleep(Duration::from_millis(200 + 500 * run));
         cuts += usize::from(rack.cut(["dut", "sender", "receiver"][run as usize % 3]) > 0);

@@ -13,7 +13,7 @@ pub mod tally;
 use super::flow_pattern::FlowPattern;
 use super::interface::InterfaceCounters;
 use super::load_check::LoadCheck;
-use super::process::{Heard, Talk};
+use super::process::{Heard, ProgramIo};
 use super::{Capabilities, Counted, Edges, Generator, GeneratorHosts, Load, Outcome};
 use command::REPORT_MS;
 use fwdlab_host::Host;
@@ -45,7 +45,7 @@ pub struct PktGen<'a> {
 
 /// One end: the program and its reports so far.
 struct End {
-    talk: Talk,
+    talk: ProgramIo,
     tally: Tally,
     last_output: Instant,
     has_ended: bool,
@@ -252,7 +252,7 @@ impl Generator for PktGen<'_> {
 impl End {
     /// Starts one end and waits until it is ready.
     fn start(host: &dyn Host, words: &[String], patience: Duration) -> Result<End, BenchError> {
-        let talk = Talk::start(host, words)?;
+        let talk = ProgramIo::start(host, words)?;
         let (tally, last_output) = (Tally::default(), Instant::now());
         let mut end = End { talk, tally, last_output, has_ended: false, was_stopped: false };
         let tally = &mut end.tally;

@@ -66,7 +66,7 @@ const CAUSES: &[Cause] = &[
 
 /// Use of the connection when it failed.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum During<'a> {
+pub(super) enum ConnectionUse<'a> {
     /// Opening the connection.
     Opening,
     /// This command; `ssh` reported the failure.
@@ -78,21 +78,28 @@ pub(super) enum During<'a> {
 /// Error for a connection that could not be opened or was lost. `log` is the output of `ssh` about
 /// the connection; `output` may also contain output of the program, so it is used only if `log`
 /// contains no known cause.
-pub(super) fn connection(host: &str, during: During<'_>, log: &str, output: &str) -> BenchError {
+pub(super) fn connection(
+    host: &str,
+    during: ConnectionUse<'_>,
+    log: &str,
+    output: &str,
+) -> BenchError {
     let cause_in =
         |text: &str| CAUSES.iter().find(|(texts, ..)| texts.iter().any(|t| text.contains(t)));
     let cause = cause_in(log).or_else(|| cause_in(output));
     let (cause, next) = match (cause, during) {
         (Some((_, cause, next)), _) => (*cause, *next),
-        (None, During::Opening) => ("no connection", "try it by hand: `ssh HOST true`"),
-        (None, During::Command(_)) => ("the connection broke", "check that it is up (`ssh HOST`)"),
-        (None, During::Other(_)) => (
+        (None, ConnectionUse::Opening) => ("no connection", "try it by hand: `ssh HOST true`"),
+        (None, ConnectionUse::Command(_)) => {
+            ("the connection broke", "check that it is up (`ssh HOST`)")
+        }
+        (None, ConnectionUse::Other(_)) => (
             "it did not carry the command out",
             "let the account have a login shell and no forced command (`ssh HOST true`)",
         ),
     };
     let mut what = format!("{host}: {cause}");
-    if let During::Command(command) | During::Other(command) = during {
+    if let ConnectionUse::Command(command) | ConnectionUse::Other(command) = during {
         what.push_str(&format!(" (during `{command}`)"));
     }
     let lines = last_lines(&format!("{output}\n{log}"));
@@ -151,19 +158,20 @@ mod tests {
             ("This account is not available.", "no connection", "ssh bsd7 true"),
         ] {
             let BenchError::Environment { what, next: step } =
-                connection("bsd7", During::Opening, text, "")
+                connection("bsd7", ConnectionUse::Opening, text, "")
             else {
                 panic!("{text}");
             };
             assert!(what.starts_with("bsd7: ") && what.contains(cause), "{what}");
             assert!(step.contains(next), "{step}");
         }
-        let error = connection("bsd7", During::Other("uname -s"), "", "gone").to_string();
+        let error = connection("bsd7", ConnectionUse::Other("uname -s"), "", "gone").to_string();
         assert!(error.contains("during `uname -s`") && error.contains(": gone\n"), "{error}");
         // A program's message about its own connections is not the cause of ours.
         let log = "Timeout, server bsd7 not responding.";
-        let error = connection("bsd7", During::Command("curl x"), log, "curl: Connection refused")
-            .to_string();
+        let error =
+            connection("bsd7", ConnectionUse::Command("curl x"), log, "curl: Connection refused")
+                .to_string();
         assert!(error.starts_with("bsd7: it does not answer (during `curl x`)"), "{error}");
     }
 

@@ -3,7 +3,7 @@
 //! `ssh` runs it as a background process (ControlMaster). It is opened separately before the first
 //! command, to distinguish connection errors from command errors, and reopened after it is lost.
 
-use super::hints::{self, During};
+use super::hints::{self, ConnectionUse};
 use crate::SshSettings;
 use crate::error::BenchError;
 use std::fs::{self, DirBuilder, File};
@@ -85,7 +85,7 @@ impl Master {
         // A killed master leaves its socket behind.
         let _ = fs::remove_file(self.socket());
         let host = self.destination.as_str();
-        let failed = |why: &str| hints::connection(host, During::Opening, why, "");
+        let failed = |why: &str| hints::connection(host, ConnectionUse::Opening, why, "");
         let (log, errors) = (self.log(), self.directory.join("errors"));
         let _ = fs::remove_file(&log);
         let stderr = File::create(&errors).map_err(|error| failed(&error.to_string()))?;

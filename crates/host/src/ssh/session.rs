@@ -1,6 +1,6 @@
 //! One remote program with its input and outputs.
 
-use super::hints::{self, During};
+use super::hints::{self, ConnectionUse};
 use super::master::{self, GRACE, Master};
 use super::remote::{self, GUARD, MARK, Verdict};
 use crate::error::BenchError;
@@ -113,8 +113,8 @@ impl Session {
             None => {
                 // If the cause cannot be determined, the connection is more likely.
                 let during = match self.status.and_then(|status| status.code()) {
-                    None | Some(255) => During::Command(&self.command),
-                    Some(_) => During::Other(&self.command),
+                    None | Some(255) => ConnectionUse::Command(&self.command),
+                    Some(_) => ConnectionUse::Other(&self.command),
                 };
                 Err(hints::connection(&self.host, during, &master.said(), output))
             }

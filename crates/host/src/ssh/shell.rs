@@ -8,7 +8,7 @@
 //! Limits: background processes of a command end with the shell, not with the command, and trailing
 //! white space (`\r`) of each line of output is removed.
 
-use super::hints::{self, During};
+use super::hints::{self, ConnectionUse};
 use super::master::{GRACE, Master};
 use super::remote::Verdict;
 use super::session::RemoteProgram;
@@ -81,7 +81,7 @@ impl Shell {
                 let lines = if lines.is_empty() { "it said nothing".into() } else { lines };
                 return failed(format!("killed after {} s: {lines}", deadline.as_secs()));
             }
-            let during = During::Command(&command);
+            let during = ConnectionUse::Command(&command);
             return Err(hints::connection(host, during, &master.said(), &errors));
         };
         *shell = Some(open);

@@ -60,7 +60,7 @@ pub struct Pattern {
 
 /// Length fields of one packet of a mix, which differ from packet to packet.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Own {
+pub(super) struct LengthFields {
     /// Bits of the word that contains the IP length, the third.
     pub(super) ip: u64,
     /// Bits of the word that contains the UDP length: the fifth, for IPv6 the eighth.
@@ -192,15 +192,17 @@ impl Pattern {
 
     /// Returns the length fields of a packet of a mix; empty if all packets are alike.
     #[inline]
-    pub(super) fn own(&self, length: usize) -> Own {
+    pub(super) fn own(&self, length: usize) -> LengthFields {
         if !self.is_mix {
-            return Own::default();
+            return LengthFields::default();
         }
         let lengths = Template::lengths_of(self.family, length);
         let [ip, udp] = [lengths.ip, lengths.udp].map(|field| u64::from(u16::from_le_bytes(field)));
         match self.family {
-            Family::Inet => Own { ip, udp: udp << 48, ip_sum: ip, udp_sum: 2 * udp },
-            Family::Inet6 => Own { ip: ip << 16, udp: udp << 16, ip_sum: 0, udp_sum: 2 * udp },
+            Family::Inet => LengthFields { ip, udp: udp << 48, ip_sum: ip, udp_sum: 2 * udp },
+            Family::Inet6 => {
+                LengthFields { ip: ip << 16, udp: udp << 16, ip_sum: 0, udp_sum: 2 * udp }
+            }
         }
     }
 
@@ -220,7 +222,7 @@ impl Pattern {
     }
 
     #[inline]
-    fn passes_inet(&self, frame: &[u8], scan: bool, own: &Own) -> Option<Stamp> {
+    fn passes_inet(&self, frame: &[u8], scan: bool, own: &LengthFields) -> Option<Stamp> {
         // The compiler knows its length, so no bounds are checked twice.
         let (head, payload) = frame.split_first_chunk::<60>()?;
         let (w2, w3, w4, w5) = (word(head, 2), word(head, 3), word(head, 4), word(head, 5));
@@ -242,7 +244,7 @@ impl Pattern {
     }
 
     #[inline]
-    fn passes_inet6(&self, frame: &[u8], scan: bool, own: &Own) -> Option<Stamp> {
+    fn passes_inet6(&self, frame: &[u8], scan: bool, own: &LengthFields) -> Option<Stamp> {
         let (head, payload) = frame.split_first_chunk::<80>()?;
         let words: [u64; WORDS] = std::array::from_fn(|n| word(head, n));
         let own_of = |n| match n {

@@ -5,7 +5,7 @@
 //! icicle graph). Frames that a graph omits as too narrow count as the caller's own.
 
 use super::Notes;
-use super::svg_elements::{Drawn, drawn};
+use super::svg_elements::{Rectangle, drawn};
 use crate::stacks::{Frame, Names, Stacks};
 
 /// Frame for samples of the whole that no part has.
@@ -43,9 +43,9 @@ pub(super) fn read(text: &str, notes: &mut Notes) -> Stacks {
 }
 
 /// Rectangles by their distance from the root, each row from left to right.
-fn rows(mut all: Vec<Drawn>) -> Vec<Vec<Drawn>> {
+fn rows(mut all: Vec<Rectangle>) -> Vec<Vec<Rectangle>> {
     all.sort_by(|a, b| a.y.total_cmp(&b.y).then(a.left.total_cmp(&b.left)));
-    let mut rows: Vec<Vec<Drawn>> = Vec::new();
+    let mut rows: Vec<Vec<Rectangle>> = Vec::new();
     for drawn in all {
         match rows.last_mut() {
             Some(row) if row.first().is_some_and(|first| first.y == drawn.y) => row.push(drawn),
@@ -53,7 +53,7 @@ fn rows(mut all: Vec<Drawn>) -> Vec<Vec<Drawn>> {
         }
     }
     // Flames grow from the lowest row, icicles from the highest: the root row has all samples.
-    let counted = |row: Option<&Vec<Drawn>>| {
+    let counted = |row: Option<&Vec<Rectangle>>| {
         row.map_or(0, |row| row.iter().fold(0_u64, |sum, d| sum.saturating_add(d.count)))
     };
     if counted(rows.last()) >= counted(rows.first()) {
@@ -72,8 +72,8 @@ struct Tree {
 }
 
 impl Tree {
-    fn grow(rows: &[Vec<Drawn>], notes: &mut Notes) -> Tree {
-        let counts = |row: &Vec<Drawn>| row.iter().map(|drawn| drawn.count).collect();
+    fn grow(rows: &[Vec<Rectangle>], notes: &mut Notes) -> Tree {
+        let counts = |row: &Vec<Rectangle>| row.iter().map(|drawn| drawn.count).collect();
         let mut own: Vec<Vec<u64>> = rows.iter().map(counts).collect();
         let mut callers: Vec<Vec<Option<usize>>> = Vec::new();
         let (mut orphans, mut exceeded) = (0, 0);
@@ -109,7 +109,7 @@ impl Tree {
     }
 
     /// Stacks without the root row "all".
-    fn stacks(&self, rows: &[Vec<Drawn>]) -> Stacks {
+    fn stacks(&self, rows: &[Vec<Rectangle>]) -> Stacks {
         let mut stacks = Stacks::default();
         let mut names = Names::default();
         for (depth, row) in rows.iter().enumerate() {
@@ -142,7 +142,7 @@ fn is_all(name: &str) -> bool {
 
 /// Caller of `drawn` in the previous row: the rectangle with the largest common width. If several
 /// are equal (all are rounded), the first one with enough samples `left`.
-fn caller(drawn: &Drawn, row: &[Drawn], left: &[u64]) -> Option<usize> {
+fn caller(drawn: &Rectangle, row: &[Rectangle], left: &[u64]) -> Option<usize> {
     let slack = drawn.tolerance;
     let start = row.partition_point(|below| below.right + slack < drawn.left);
     let mut best: Option<(usize, f64)> = None;

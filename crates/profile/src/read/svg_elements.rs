@@ -2,7 +2,7 @@
 
 /// A drawn frame.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Drawn {
+pub(super) struct Rectangle {
     pub(super) name: String,
     pub(super) count: u64,
     /// Counted unit: `samples`.
@@ -20,13 +20,13 @@ pub(super) struct Drawn {
 }
 
 /// All rectangles whose title has a count.
-pub(super) fn drawn(text: &str) -> Vec<Drawn> {
+pub(super) fn drawn(text: &str) -> Vec<Rectangle> {
     // Each title is followed by its rectangle, before the next title.
     text.split("<title").skip(1).filter_map(element).collect()
 }
 
 /// ` >name (12 samples, 3.4%)</title><rect x="1" .../>`.
-fn element(text: &str) -> Option<Drawn> {
+fn element(text: &str) -> Option<Rectangle> {
     let (title, rest) = text.split_once("</title>")?;
     let title = unescape(title.split_once('>')?.1);
     let (name, count, unit, is_differential) = parse_title(&title)?;
@@ -39,7 +39,7 @@ fn element(text: &str) -> Option<Drawn> {
     };
     let y = number(rect, "y")?;
     let right = left + width;
-    Some(Drawn { name, count, unit, left, right, y, tolerance, is_differential })
+    Some(Rectangle { name, count, unit, left, right, y, tolerance, is_differential })
 }
 
 /// `name (13,557,075 samples, 88.83%)`, `name (12 samples, 3.40%; +0.20%)`.

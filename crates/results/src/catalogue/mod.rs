@@ -10,7 +10,7 @@ mod machines;
 pub use machines::{MachineRates, MachineTable};
 
 use crate::facts::{ARCHIVE, Facts, Filter, firewall, named, revision};
-use crate::history::{Made, made, rfc3339};
+use crate::history::{SoftwareDate, made, rfc3339};
 use crate::label::MeasuredOn;
 use crate::report::analysis::{Compared, Figures, Outcome, SummaryResult, compared};
 use crate::stats::Verdict;
@@ -154,9 +154,9 @@ impl Entry {
             false => stored.map(|i| i.started_at.clone()).filter(|date| !date.is_empty()),
         };
         let started_at = stored.map_or("", |invocation| invocation.started_at.as_str());
-        let Made { made, sorted, commits } = match is_archive {
+        let SoftwareDate { made, sorted, commits } = match is_archive {
             true => made(environment, started_at),
-            false => Made::default(),
+            false => SoftwareDate::default(),
         };
         let day = date.as_deref().and_then(|date| date.get(..10)).map(str::to_owned);
         let sorted = (day.or(sorted).unwrap_or_default(), commits.unwrap_or(0));

@@ -31,7 +31,7 @@ pub(super) struct Named {
 
 /// Comparison method for two variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum PairingMode {
     /// Independent samples: Welch's test.
     Unblocked,
     /// In the blocks common to both.
@@ -47,7 +47,7 @@ pub(super) enum Way {
 pub(super) struct Pair {
     pub(super) baseline: Side,
     pub(super) candidate: Side,
-    pub(super) way: Way,
+    pub(super) way: PairingMode,
 }
 
 impl Pair {
@@ -57,7 +57,7 @@ impl Pair {
         let Side { input, variant } = self.candidate;
         let plan = inputs[input].plan.as_ref().filter(|plan| plan.has_builds())?;
         let is_planned = self.baseline.input == input
-            && self.way == Way::Blocked
+            && self.way == PairingMode::Blocked
             && plan.baseline_of(variant) == Some(self.baseline.variant);
         let builds = [self.baseline.variant, variant].map(|variant| plan.builds_of(variant));
         (is_planned && builds.iter().map(Vec::len).sum::<usize>() > 2).then_some(builds)
@@ -102,7 +102,7 @@ impl Pairs {
 }
 
 fn pair(baseline: Side, candidate: Side) -> Pair {
-    Pair { baseline, candidate, way: Way::Unblocked }
+    Pair { baseline, candidate, way: PairingMode::Unblocked }
 }
 
 /// Pairs of one argument: each of its variants with its baseline.
@@ -252,18 +252,18 @@ fn pairs_by_label(inputs: &[Input], named: &[Named]) -> Result<Pairs, CompareErr
     Ok(Pairs { asked, pairs })
 }
 
-fn choose_way(question: &Question, inputs: &[Input], pair: &Pair) -> Way {
+fn choose_way(question: &Question, inputs: &[Input], pair: &Pair) -> PairingMode {
     let input = &inputs[pair.baseline.input];
     let same = pair.baseline.input == pair.candidate.input;
     match () {
-        () if question.blocked => Way::Blocked,
-        () if same && !input.streams.is_empty() => Way::Alternation,
+        () if question.blocked => PairingMode::Blocked,
+        () if same && !input.streams.is_empty() => PairingMode::Alternation,
         () if same && input.has_blocks => match input.origin.as_ref().and_then(|o| o.stop) {
             // After interim looks, the comparison must use the stopping rule that allowed them.
-            Some((mode, max_blocks)) => Way::Sequential(mode, max_blocks),
-            None => Way::Blocked,
+            Some((mode, max_blocks)) => PairingMode::Sequential(mode, max_blocks),
+            None => PairingMode::Blocked,
         },
-        () => Way::Unblocked,
+        () => PairingMode::Unblocked,
     }
 }
 

@@ -6,7 +6,7 @@ use super::counts;
 use super::doubts;
 use super::error::CompareError;
 use super::input::{Input, Kind};
-use super::pairs::{Named, Pair, Pairs, Side, Way, common_figure};
+use super::pairs::{Named, Pair, PairingMode, Pairs, Side, common_figure};
 use crate::label::{INSTRUCTIONS, Label, MeasuredOn};
 use crate::report::analysis::comparison_inputs::ComparisonInputs;
 use crate::report::analysis::{Compared, Outcome, RunResult, SummaryResult, adjust};
@@ -247,15 +247,15 @@ fn compare_runs(
         false => comparison,
     };
     match pair.way {
-        Way::Unblocked => {
+        PairingMode::Unblocked => {
             let pps = |runs: &[BlockedRun]| runs.iter().map(|run| run.pps).collect::<Vec<f64>>();
             compare_unblocked(&pps(a), &pps(b), criteria).map(listed)
         }
-        Way::Blocked => compare_blocked(a, b, criteria).map(listed),
-        Way::Sequential(mode, max_blocks) => {
+        PairingMode::Blocked => compare_blocked(a, b, criteria).map(listed),
+        PairingMode::Sequential(mode, max_blocks) => {
             compare_sequentially(a, b, mode, max_blocks, criteria).map(|(comparison, _)| comparison)
         }
-        Way::Alternation => {
+        PairingMode::Alternation => {
             let (baseline, candidate) = (pair.baseline.variant, pair.candidate.variant);
             let streams: Vec<Vec<Slice>> = inputs[pair.baseline.input]
                 .streams
@@ -333,7 +333,8 @@ fn notes(inputs: &[Input], pairs: &[Pair]) -> Vec<String> {
     if has_time {
         notes.extend(inputs.iter().flat_map(doubts::of));
     }
-    let across: Vec<&Pair> = pairs.iter().filter(|pair| pair.way == Way::Unblocked).collect();
+    let across: Vec<&Pair> =
+        pairs.iter().filter(|pair| pair.way == PairingMode::Unblocked).collect();
     let is_between = across.iter().any(|pair| pair.baseline.input != pair.candidate.input);
     if has_time && is_between {
         notes.push(

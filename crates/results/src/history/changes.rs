@@ -1,7 +1,7 @@
 //! Change points of one series.
 
 use super::ordered::Ordered;
-use super::results::{Apart, Change, Detection, Direction, PointResult, Segment};
+use super::results::{Change, Detection, Direction, Outlier, PointResult, Segment};
 use crate::format::{percent, signed_percent};
 use crate::stats::change_points::{
     Division, Indivisible, MIN_POINTS, change_points, change_points_among, detectable,
@@ -100,9 +100,9 @@ fn logs(points: &[PointResult], line: &[usize]) -> Vec<f64> {
 }
 
 /// The outlier at `at`, relative to the `level` (a logarithm) around it.
-fn outlier_at(points: &[PointResult], at: usize, level: f64, latest: Option<usize>) -> Apart {
+fn outlier_at(points: &[PointResult], at: usize, level: f64, latest: Option<usize>) -> Outlier {
     let ratio = points[at].median / level.exp();
-    Apart {
+    Outlier {
         at,
         point: points[at].name(),
         ratio,

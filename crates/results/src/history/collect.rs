@@ -5,7 +5,7 @@ use super::changes;
 use super::date::{day_of, day_of_build, iso, rfc3339};
 use super::ordered::Ordered;
 use super::place::Place;
-use super::read::{StoreRead, own_revision};
+use super::read::{HistoryInput, own_revision};
 use super::releases;
 use super::results::{Counts, Detection, History, PointResult, SeriesResult};
 use super::revision::{Revision, minute};
@@ -29,7 +29,7 @@ const VERSIONS: usize = 3;
 #[derive(Debug, Default)]
 pub struct Collector {
     stores: usize,
-    series: BTreeMap<Key, Gathered>,
+    series: BTreeMap<Key, SeriesBuilder>,
     notes: Vec<String>,
 }
 
@@ -49,7 +49,7 @@ struct Key {
 
 /// A series being gathered.
 #[derive(Debug)]
-struct Gathered {
+struct SeriesBuilder {
     facts: Facts,
     machine: String,
     caption: String,
@@ -84,7 +84,7 @@ impl Collector {
     /// # Errors
     /// Fails if the store cannot be read.
     pub fn add_store(&mut self, path: &Path) -> Result<(), StoreError> {
-        self.add_read(path, StoreRead::of(path))
+        self.add_read(path, HistoryInput::of(path))
     }
 
     /// Adds the points of a store that has been read already, possibly in parallel with others.
@@ -94,10 +94,10 @@ impl Collector {
     pub fn add_read(
         &mut self,
         path: &Path,
-        read: Result<StoreRead, StoreError>,
+        read: Result<HistoryInput, StoreError>,
     ) -> Result<(), StoreError> {
         match read {
-            Ok(StoreRead { contents, figures }) => self.add_figures(path, &contents, &figures),
+            Ok(HistoryInput { contents, figures }) => self.add_figures(path, &contents, &figures),
             Err(StoreError::NoPlan { .. }) => self.note(path, "holds no plan and is left out"),
             Err(error) => return Err(error),
         }
@@ -173,7 +173,7 @@ impl Collector {
                 levels: other_levels(plan, variant),
                 settings: if is_archive { BTreeMap::new() } else { settings(plan, variant) },
             };
-            let gathered = self.series.entry(key).or_insert_with(|| Gathered {
+            let gathered = self.series.entry(key).or_insert_with(|| SeriesBuilder {
                 facts: Facts::of(&invocation.environment, plan, &[variant]),
                 machine: machine.clone(),
                 caption: figures.testbed.caption.clone(),
@@ -373,7 +373,7 @@ fn titles<'a>(keys: impl Iterator<Item = &'a Key>) -> Vec<String> {
 /// A series with its points in the order of revisions, patched ones after their base, points of one
 /// revision by date and store. If revisions are numbered in several ways, or counted per branch,
 /// points are ordered by day.
-fn order_series(key: Key, mut gathered: Gathered, title: String) -> Ordered {
+fn order_series(key: Key, mut gathered: SeriesBuilder, title: String) -> Ordered {
     let days = days(&gathered.points).unwrap_or_default();
     gathered.points.sort_by(|a, b| {
         let order = |found: &Found| (found.point.patched, found.point.date.clone());

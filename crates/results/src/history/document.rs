@@ -2,7 +2,7 @@
 
 use super::draw;
 use super::minute;
-use super::results::{Agreement, Apart, Change, Detection, Direction, History, SeriesResult};
+use super::results::{Agreement, Change, Detection, Direction, History, Outlier, SeriesResult};
 use crate::document::form::{html, markdown};
 use crate::document::judgement::Judgement;
 use crate::document::table::{Cell, Digits, Row};
@@ -417,7 +417,7 @@ fn points(series: &SeriesResult) -> String {
 }
 
 /// Advice about an outlier.
-fn outlier_advice(apart: &Apart) -> String {
+fn outlier_advice(apart: &Outlier) -> String {
     let size = signed_percent(apart.ratio - 1.0, 1);
     let doubt = if apart.is_latest {
         "the latest point, perhaps the first after a change"

@@ -26,10 +26,10 @@ mod revision;
 
 pub use collect::Collector;
 pub(crate) use date::rfc3339;
-pub use read::StoreRead;
-pub(crate) use read::{Made, made};
+pub use read::HistoryInput;
+pub(crate) use read::{SoftwareDate, made};
 pub use results::{
-    Agreement, Apart, Change, Counts, Detection, Direction, History, PointResult, Segment,
+    Agreement, Change, Counts, Detection, Direction, History, Outlier, PointResult, Segment,
     SeriesResult,
 };
 pub(crate) use revision::{minute, short_revision};

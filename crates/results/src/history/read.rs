@@ -11,29 +11,29 @@ use fwdlab_model::record::Environment;
 use std::path::Path;
 
 /// The parts of a store that a history needs.
-pub struct StoreRead {
+pub struct HistoryInput {
     pub(super) contents: Contents,
     pub(super) figures: Figures,
 }
 
-impl StoreRead {
+impl HistoryInput {
     /// Reads the store at `path`.
     ///
     /// # Errors
     /// Fails if the store cannot be read.
-    pub fn of(path: &Path) -> Result<StoreRead, StoreError> {
+    pub fn of(path: &Path) -> Result<HistoryInput, StoreError> {
         let store = Store::open_read_only(path)?;
         let (mut contents, figures) = Figures::of_store(&store)?;
         contents.invocations = store.invocations()?;
         // The samples are no longer needed: only their figures are.
         contents.runs.clear();
-        Ok(StoreRead { contents, figures })
+        Ok(HistoryInput { contents, figures })
     }
 }
 
 /// Date of the software of a store, as far as it is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Made {
+pub(crate) struct SoftwareDate {
     /// Day of the source or the build of the store as a whole.
     pub(crate) made: Option<String>,
     /// The day used for sorting; a revision with a Git commit number sorts after FreeBSD's move to
@@ -44,7 +44,7 @@ pub(crate) struct Made {
 }
 
 /// Date of the software of a store of the archive.
-pub(crate) fn made(environment: &Environment, started_at: &str) -> Made {
+pub(crate) fn made(environment: &Environment, started_at: &str) -> SoftwareDate {
     let place = own_revision(environment, started_at, true).place;
     let built = || named(environment, ARCHIVE, "uname").and_then(day_of_build);
     let made = releases::day_of(&place).or_else(built).map(iso);
@@ -56,7 +56,7 @@ pub(crate) fn made(environment: &Environment, started_at: &str) -> Made {
         Place::Commits(number) => Some(number),
         _ => None,
     };
-    Made { sorted: made.clone().or(sorted), made, commits }
+    SoftwareDate { sorted: made.clone().or(sorted), made, commits }
 }
 
 /// Revision of a store as a whole: the user's, else the archive's, else the kernel's, else the

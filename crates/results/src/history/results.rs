@@ -71,7 +71,7 @@ pub struct SeriesResult {
     /// Number of smaller changes, not listed.
     pub suppressed: usize,
     /// Outliers. The search excludes them, because one point is not a level.
-    pub apart: Vec<Apart>,
+    pub apart: Vec<Outlier>,
     /// Warnings about the series.
     pub warnings: Vec<String>,
 }
@@ -198,7 +198,7 @@ pub struct Change {
 
 /// An outlier among the points of a series.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Apart {
+pub struct Outlier {
     /// Index in [`SeriesResult::points`].
     pub at: usize,
     /// Name of the point, to be run again.

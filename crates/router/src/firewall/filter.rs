@@ -13,8 +13,8 @@ use super::places;
 use super::rule::{Action, Direction, RuleError, Ruleset};
 use super::rules::{Decision, Rules, Tables};
 use super::states::{
-    Access, First, Flows, Found, Insertion, Key, Matches, Of, OfFamily, Own, Queries, Query,
-    Segment, StateConfig, States, Work,
+    Access, First, Flows, Found, Insertion, Key, Matches, Of, OfFamily, Queries, Query, Segment,
+    StateConfig, States, Work, WorkerTables,
 };
 use super::stats::{Counts, RuleTally, Totals};
 use crate::path::{self, HeldBack};
@@ -57,7 +57,7 @@ pub struct SharedFirewall {
 #[derive(Debug)]
 pub struct Filter {
     shared: Arc<SharedFirewall>,
-    own: Option<Own>,
+    own: Option<WorkerTables>,
     flows: Option<Flows>,
     scratch: BatchState,
     counts: Arc<Counts>,
@@ -193,7 +193,7 @@ struct Evaluation<'a, P> {
 
 impl<P: Fn(&Frame) -> u8> Evaluation<'_, P> {
     #[inline(always)]
-    fn run(self, own: Option<&mut Own>, flows: Option<&mut Flows>) -> u64 {
+    fn run(self, own: Option<&mut WorkerTables>, flows: Option<&mut Flows>) -> u64 {
         let Evaluation { shared, .. } = self;
         if shared.keeps {
             let (totals, has_created) = (Totals::default(), false);

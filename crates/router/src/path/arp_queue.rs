@@ -15,7 +15,7 @@ const ALL: usize = 256;
 
 /// All waiting packets.
 #[derive(Debug, Default)]
-pub(super) struct Waiting {
+pub(super) struct ArpQueue {
     queues: Vec<Queue>,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Queue {
     pub(super) frames: VecDeque<Frame>,
 }
 
-impl Waiting {
+impl ArpQueue {
     pub(super) fn is_empty(&self) -> bool {
         self.queues.is_empty()
     }
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn waiting_packets_are_limited() {
-        let mut waiting = Waiting::default();
+        let mut waiting = ArpQueue::default();
         let hop = |number| Hop { number: NextHop::new(number).expect("a number"), host: None };
         let frame = |number: u8| Frame::of(0, &[number]).expect("it fits");
         for number in 0..10 {

@@ -1,7 +1,7 @@
 //! Replaces a router by another one between two batches, without packet loss.
 
 use super::neighbours::{Gateway, Hop};
-use super::originated::Emitted;
+use super::originated::OriginatedFrames;
 use super::{Firewall, NextHop, Reason, Router};
 use fwdlab_netio::frame::Frame;
 use std::any::Any;
@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 pub struct HandedOver {
     /// Packets that wait for the MAC of a gateway, with the arrival time of the first.
     waiting: Vec<(Gateway, u64, VecDeque<Frame>)>,
-    emitted: Emitted,
+    emitted: OriginatedFrames,
     firewall: Option<Box<dyn Any + Send>>,
 }
 

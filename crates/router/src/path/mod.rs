@@ -49,7 +49,7 @@ pub use resolve::ReversePath;
 pub use slow::Rate;
 
 use crate::fib::{NextHop, V4, V6};
-use arp_queue::Waiting;
+use arp_queue::ArpQueue;
 use check::Destination;
 use egress::Egresses;
 use full::Full;
@@ -59,7 +59,7 @@ use host::Host;
 use interface::Owners;
 use lookup::{AHEAD, Lane};
 use neighbours::Link;
-use originated::Emitted;
+use originated::OriginatedFrames;
 use punt::{Exceptions, Rewrite, SlowPacket};
 use slow::Slow;
 use slow::learn::{self, Learnt};
@@ -83,7 +83,7 @@ pub struct Router<W = NoFirewall> {
     neighbours: Neighbours,
     /// Links to hosts to which this worker has sent recently.
     near: HashMap<Gateway, Link>,
-    waiting: Waiting,
+    waiting: ArpQueue,
     /// Version of the neighbours from which `links` was built.
     changes: u64,
     /// Next time to check for expired neighbours.
@@ -101,7 +101,7 @@ pub struct Router<W = NoFirewall> {
     slow: Slow,
     host: Host,
     advertiser: Option<Arc<Advertiser>>,
-    emitted: Emitted,
+    emitted: OriginatedFrames,
     exceptions: Exceptions,
     tally: Tally,
 }
@@ -131,7 +131,7 @@ impl<W: Firewall> Router<W> {
             links: config.neighbours.links(interfaces),
             neighbours: config.neighbours.clone(),
             near: HashMap::new(),
-            waiting: Waiting::default(),
+            waiting: ArpQueue::default(),
             next_age_ns: match config.advertiser.is_some() || config.neighbours.are_asked_for() {
                 true => 0,
                 false => u64::MAX,
@@ -151,7 +151,7 @@ impl<W: Firewall> Router<W> {
             slow: Slow::new(config),
             host: Host::new(config),
             advertiser: config.advertiser.clone(),
-            emitted: Emitted::default(),
+            emitted: OriginatedFrames::default(),
             exceptions: Exceptions::new(),
             tally,
         })
@@ -417,7 +417,7 @@ impl<W: Firewall> Router<W> {
 fn request_mac(
     gateway: &Gateway,
     interfaces: &[Interface],
-    emitted: &mut Emitted,
+    emitted: &mut OriginatedFrames,
     tally: &mut Tally,
 ) {
     let interface = interfaces.get(usize::from(gateway.port));

@@ -9,11 +9,11 @@ pub(super) const EMITTED_MAX: usize = 256;
 
 /// The frames, oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Emitted {
+pub(super) struct OriginatedFrames {
     frames: VecDeque<Frame>,
 }
 
-impl Emitted {
+impl OriginatedFrames {
     /// Number of frames that still fit.
     pub(super) fn room(&self) -> usize {
         EMITTED_MAX - self.frames.len()
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn frames_are_taken_in_order_and_limited() {
-        let mut emitted = Emitted::default();
+        let mut emitted = OriginatedFrames::default();
         for number in 0..EMITTED_MAX {
             let mut frame = Frame::of(1, &[number as u8]).expect("it fits");
             frame.send_to(2);

@@ -8,7 +8,7 @@ mod engine;
 mod orders;
 
 pub use engine::{Engine, engine};
-pub use orders::{Missed, Orders, Station};
+pub use orders::{Orders, PortCounters, Station};
 
 use fwdlab_netio::circuit::Transit;
 use fwdlab_netio::frame::{Batch, Frame};
@@ -113,7 +113,7 @@ pub fn forward(mut engine: Box<dyn Engine>, station: Station) -> Result<(), Neti
 }
 
 /// Counts frames by the port where they came in.
-fn count_by_port(batch: &Batch, missed: &[Missed]) {
+fn count_by_port(batch: &Batch, missed: &[PortCounters]) {
     for frame in batch.frames() {
         if let Some(seen) = missed.get(usize::from(frame.ingress())) {
             add(&seen.received, 1);
@@ -125,7 +125,7 @@ fn count_by_port(batch: &Batch, missed: &[Missed]) {
 fn emit(
     engine: &mut dyn Engine,
     ports: &mut [Box<dyn Port>],
-    missed: &[Missed],
+    missed: &[PortCounters],
     batch: &mut Batch,
 ) -> Result<bool, NetioError> {
     let mut any = false;
@@ -146,7 +146,7 @@ struct Lost {
 /// Sends a batch out of all egress ports of its frames.
 fn send(
     ports: &mut [Box<dyn Port>],
-    missed: &[Missed],
+    missed: &[PortCounters],
     batch: &mut Batch,
 ) -> Result<Lost, NetioError> {
     let mut lost = Lost { packets: 0, to_host: 0 };
@@ -170,7 +170,7 @@ fn send(
     Ok(lost)
 }
 
-fn note_missed(ports: &mut [Box<dyn Port>], missed: &[Missed]) {
+fn note_missed(ports: &mut [Box<dyn Port>], missed: &[PortCounters]) {
     for (port, seen) in ports.iter_mut().zip(missed) {
         seen.missed.store(port.missed(), Ordering::Relaxed);
     }
@@ -307,7 +307,8 @@ mod tests {
         let script =
             |number, frames| -> Box<dyn Port> { Box::new(Script { number, frames, seen: 0 }) };
         let ports = vec![script(0, 90), script(1, 0)];
-        let missed: Arc<[Missed]> = Arc::new([Missed::default(), Missed::default()]);
+        let missed: Arc<[PortCounters]> =
+            Arc::new([PortCounters::default(), PortCounters::default()]);
         let orders = Arc::new(Orders::new().expect("a bell"));
         let station = Station { ports, missed: missed.clone(), orders };
         forward(Box::new(router), station).expect("ports");

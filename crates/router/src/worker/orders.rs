@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Counters of a port, visible to other threads while its worker runs.
 #[derive(Debug, Default)]
-pub struct Missed {
+pub struct PortCounters {
     pub(super) missed: AtomicU64,
     pub(super) received: AtomicU64,
     pub(super) sent: AtomicU64,
     pub(super) lost: AtomicU64,
 }
 
-impl Missed {
+impl PortCounters {
     /// Frames that the port lost before the worker received them.
     pub fn get(&self) -> u64 {
         self.missed.load(Ordering::Relaxed)
@@ -47,7 +47,7 @@ pub struct Station {
     /// Ports of the interfaces, followed by the ports of the router's host, if it has any.
     pub ports: Vec<Box<dyn Port>>,
     /// Counters of the interfaces' ports, one for each interface.
-    pub missed: Arc<[Missed]>,
+    pub missed: Arc<[PortCounters]>,
     /// The orders.
     pub orders: Arc<Orders>,
 }

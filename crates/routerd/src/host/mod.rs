@@ -2,7 +2,7 @@
 
 mod follow;
 
-use super::interfaces::Named;
+use super::interfaces::NamedInterface;
 use super::routing::Routing;
 use super::{mistake, vlans};
 use anyhow::Context;
@@ -126,7 +126,10 @@ pub(super) fn names(setup: &RouterSetup) -> anyhow::Result<Vec<Option<String>>> 
 ///
 /// # Errors
 /// Errors of the set-up, and missing requirements of the environment.
-pub(super) fn open(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<Option<Host>> {
+pub(super) fn open(
+    setup: &RouterSetup,
+    interfaces: &[NamedInterface],
+) -> anyhow::Result<Option<Host>> {
     let Some(host) = setup.host.clone() else { return Ok(None) };
     if !setup.circuits.is_empty() {
         return Err(mistake("host: a router between circuits has none; leave [host] out".into()));
@@ -190,7 +193,7 @@ struct DesiredDevice {
 impl DesiredDevice {
     fn new(
         name: String,
-        named: &Named,
+        named: &NamedInterface,
         entry: &InterfaceSetup,
         space: Option<String>,
     ) -> DesiredDevice {
@@ -336,7 +339,7 @@ mod tests {
 
     #[test]
     fn device_errors_have_a_next_step() {
-        let named = Named {
+        let named = NamedInterface {
             name: "r0".into(),
             interface: Interface {
                 mac: [2; 6],

@@ -24,14 +24,14 @@ pub struct History {
 
 /// A search of a simulated history.
 #[derive(Clone, Debug)]
-pub struct Tried {
+pub struct SearchRun {
     /// True places of the changes.
     pub places: Vec<usize>,
     /// Verdict of the search.
     pub verdict: Verdict,
 }
 
-impl Tried {
+impl SearchRun {
     /// True if the verdict names one change correctly, with as little doubt as the broken
     /// candidates allow.
     pub fn is_right(&self) -> bool {
@@ -75,7 +75,7 @@ impl Random {
 }
 
 /// Searches a history that is drawn with `seed`.
-pub fn search(history: History, options: Options, seed: u64) -> Tried {
+pub fn search(history: History, options: Options, seed: u64) -> SearchRun {
     let mut random = Random(seed.wrapping_mul(0x2545_f491_4f6c_dd1d));
     let count = history.candidates as u64 - 1;
     let mut places: Vec<usize> = Vec::new();
@@ -111,5 +111,5 @@ pub fn search(history: History, options: Options, seed: u64) -> Tried {
         let bad = if share > 0.0 && random.share() < share { (1.0 - depth).ln() } else { 0.0 };
         search.take(candidate, 1e6 * (log + builds[candidate] + walk + noise + bad).exp());
     }
-    Tried { places, verdict: search.verdict() }
+    SearchRun { places, verdict: search.verdict() }
 }

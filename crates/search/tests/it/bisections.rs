@@ -3,7 +3,7 @@
 //! in a thousand times. The example `bisections` generates the table of docs/BISECT.md with 1,000
 //! searches each.
 
-use fwdlab_search::bisect::simulated::{History, Tried, search};
+use fwdlab_search::bisect::simulated::{History, SearchRun, search};
 use fwdlab_search::bisect::{Bisection, Ending, Exact, Noisy, Options, Step};
 
 const PLAIN: History = History {
@@ -17,15 +17,15 @@ const PLAIN: History = History {
 };
 const SEARCHES: u64 = 60;
 
-fn searches(history: History, options: Options) -> Vec<Tried> {
+fn searches(history: History, options: Options) -> Vec<SearchRun> {
     (0..SEARCHES).map(|seed| search(history, options.clone(), seed)).collect()
 }
 
-fn count(tried: &[Tried], which: impl Fn(&Tried) -> bool) -> u64 {
+fn count(tried: &[SearchRun], which: impl Fn(&SearchRun) -> bool) -> u64 {
     tried.iter().filter(|tried| which(tried)).count() as u64
 }
 
-fn mean_runs(tried: &[Tried]) -> f64 {
+fn mean_runs(tried: &[SearchRun]) -> f64 {
     tried.iter().map(|tried| tried.verdict.runs as f64).sum::<f64>() / tried.len() as f64
 }
 
@@ -48,11 +48,11 @@ fn step_of_two_percent_is_found() {
     for drift in [0.0, 0.2] {
         let history = History { drift, ..PLAIN };
         let tried = searches(history, Options::new(128));
-        assert!(count(&tried, Tried::is_right) >= at_least(0.95), "drift {drift}");
+        assert!(count(&tried, SearchRun::is_right) >= at_least(0.95), "drift {drift}");
         assert!(mean_runs(&tried) < 60.0, "drift {drift}: {} runs", mean_runs(&tried));
         let known = Options { known: Some(-0.02), ..Options::new(128) };
         let tried = searches(history, known);
-        assert!(count(&tried, Tried::is_right) >= at_least(0.95), "known, drift {drift}");
+        assert!(count(&tried, SearchRun::is_right) >= at_least(0.95), "known, drift {drift}");
         assert!(mean_runs(&tried) < 50.0, "drift {drift}: {} runs", mean_runs(&tried));
     }
 }
@@ -60,9 +60,10 @@ fn step_of_two_percent_is_found() {
 #[test]
 fn unbuildable_candidates_widen_the_answer_to_a_set() {
     let tried = searches(History { broken: 0.1, ..PLAIN }, Options::new(128));
-    assert!(count(&tried, Tried::is_right) >= at_least(0.95));
-    let sets =
-        |tried: &Tried| tried.verdict.ending == Some(Ending::Found) && tried.verdict.set.len() > 1;
+    assert!(count(&tried, SearchRun::is_right) >= at_least(0.95));
+    let sets = |tried: &SearchRun| {
+        tried.verdict.ending == Some(Ending::Found) && tried.verdict.set.len() > 1
+    };
     assert!(count(&tried, sets) > 0);
 }
 
@@ -71,7 +72,7 @@ fn no_change_names_no_culprit() {
     for drift in [0.0, 0.2] {
         let history = History { changes: &[], drift, ..PLAIN };
         let tried = searches(history, Options::new(128));
-        let wrong = count(&tried, Tried::is_wrong);
+        let wrong = count(&tried, SearchRun::is_wrong);
         assert!(SEARCHES - wrong >= at_least(0.95), "{wrong} named, drift {drift}");
         let ends = tried.iter().find(|tried| tried.verdict.ending == Some(Ending::NoStep));
         let detectable = ends.expect("most end so").verdict.detectable;
@@ -85,7 +86,7 @@ fn two_changes_are_distinguished_from_one() {
     let tried = searches(history, Options::new(128));
     let two = count(&tried, |tried| tried.verdict.ending == Some(Ending::Two) && tried.is_right());
     assert!(two >= at_least(0.6), "{two}");
-    let one = count(&tried, Tried::is_wrong);
+    let one = count(&tried, SearchRun::is_wrong);
     assert!(SEARCHES - one >= at_least(0.9), "{one} wrong");
 }
 
@@ -93,17 +94,18 @@ fn two_changes_are_distinguished_from_one() {
 fn bad_starts_are_not_steps() {
     for bad in [(0.1, 0.08), (0.02, 0.2)] {
         let tried = searches(History { bad, ..PLAIN }, Options::new(128));
-        assert!(count(&tried, Tried::is_right) >= at_least(0.9), "{bad:?}");
-        assert!(count(&tried, Tried::is_wrong) <= SEARCHES - at_least(0.95), "{bad:?}");
+        assert!(count(&tried, SearchRun::is_right) >= at_least(0.9), "{bad:?}");
+        assert!(count(&tried, SearchRun::is_wrong) <= SEARCHES - at_least(0.95), "{bad:?}");
     }
 }
 
 #[test]
 fn too_small_step_ends_without_a_name_or_with_a_set() {
     let tried = searches(History { changes: &[-0.003], ..PLAIN }, Options::new(128));
-    let named = count(&tried, Tried::is_wrong);
+    let named = count(&tried, SearchRun::is_wrong);
     assert!(SEARCHES - named >= at_least(0.95), "{named} named");
-    let none = |tried: &Tried| matches!(tried.verdict.ending, Some(Ending::NoStep | Ending::Cap));
+    let none =
+        |tried: &SearchRun| matches!(tried.verdict.ending, Some(Ending::NoStep | Ending::Cap));
     assert!(count(&tried, none) > SEARCHES / 2);
 }
 
@@ -111,7 +113,7 @@ fn too_small_step_ends_without_a_name_or_with_a_set() {
 fn known_layout_prevents_false_accusations() {
     let history = History { layout: 0.005, ..PLAIN };
     let with_layout = searches(history, Options { layout: 0.005, ..Options::new(128) });
-    let wrong = count(&with_layout, Tried::is_wrong);
+    let wrong = count(&with_layout, SearchRun::is_wrong);
     assert!(SEARCHES - wrong >= at_least(0.95), "{wrong} wrong");
 }
 

@@ -26,7 +26,7 @@ pub(super) struct Data {
 
 /// Fixed values of parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Held {
+pub(super) struct FixedParameters {
     pub(super) sigma: Option<f64>,
     pub(super) kappa: Option<f64>,
 }
@@ -34,7 +34,7 @@ pub(super) struct Held {
 /// The curve closest to the runs, given the fixed values.
 #[derive(Clone, Debug)]
 pub(super) struct Solution {
-    pub(super) held: Held,
+    pub(super) held: FixedParameters,
     pub(super) log_lambda: f64,
     pub(super) sigma: f64,
     pub(super) kappa: f64,
@@ -60,15 +60,15 @@ struct Minimum {
     inverse: Vec<Vec<f64>>,
 }
 
-impl Held {
+impl FixedParameters {
     /// Inside the bounds, on each bound, in the corners.
-    pub(super) const FACES: [Held; 6] = [
-        Held { sigma: None, kappa: None },
-        Held { sigma: Some(0.0), kappa: None },
-        Held { sigma: None, kappa: Some(0.0) },
-        Held { sigma: Some(1.0), kappa: None },
-        Held { sigma: Some(0.0), kappa: Some(0.0) },
-        Held { sigma: Some(1.0), kappa: Some(0.0) },
+    pub(super) const FACES: [FixedParameters; 6] = [
+        FixedParameters { sigma: None, kappa: None },
+        FixedParameters { sigma: Some(0.0), kappa: None },
+        FixedParameters { sigma: None, kappa: Some(0.0) },
+        FixedParameters { sigma: Some(1.0), kappa: None },
+        FixedParameters { sigma: Some(0.0), kappa: Some(0.0) },
+        FixedParameters { sigma: Some(1.0), kappa: Some(0.0) },
     ];
 }
 
@@ -125,7 +125,7 @@ impl Data {
 
     /// Returns the closest curve within the bounds, with parameters fixed as in one of
     /// `candidates`.
-    pub(super) fn closest(&self, candidates: &[Held]) -> Option<Solution> {
+    pub(super) fn closest(&self, candidates: &[FixedParameters]) -> Option<Solution> {
         let allowed = |s: &Solution| (0.0..=1.0).contains(&s.sigma) && s.kappa >= 0.0;
         let solutions = candidates.iter().filter_map(|&held| self.solve(held)).filter(allowed);
         solutions.reduce(|best, next| if next.sse < best.sse { next } else { best })
@@ -171,7 +171,7 @@ impl Data {
         Some((rows.iter().zip(&self.logs).map(residual).sum(), df))
     }
 
-    fn solve(&self, held: Held) -> Option<Solution> {
+    fn solve(&self, held: FixedParameters) -> Option<Solution> {
         let linear: Vec<f64> = self.levels.iter().map(|n| n - 1.0).collect();
         let pairs: Vec<f64> = self.levels.iter().map(|n| n * (n - 1.0)).collect();
         let mut divisor = Divisor { offset: vec![1.0; linear.len()], columns: Vec::new() };

@@ -31,7 +31,7 @@ mod wording;
 mod tests;
 
 use super::summary::{Interval, mean, t_quantile};
-use fit::{Data, Held, Solution};
+use fit::{Data, FixedParameters, Solution};
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 use std::collections::{BTreeMap, BTreeSet};
@@ -222,7 +222,7 @@ pub fn fit_scalability(runs: &[ScaledRun], confidence: f64) -> Result<Scalabilit
         let (have, need) = (counted.len(), parameters + 1);
         return Err(NoFit::TooFewRuns { have, need, parameters });
     }
-    let solution = data.closest(&Held::FACES).ok_or(NoFit::NoMinimum)?;
+    let solution = data.closest(&FixedParameters::FACES).ok_or(NoFit::NoMinimum)?;
     Scalability::of(&counted, &data, &solution, levels, censored, confidence)
         .ok_or(NoFit::NoMinimum)
 }
@@ -253,7 +253,7 @@ impl Scalability {
             let at_bound = profile.is_some();
             Parameter { value, low, high, se: (!at_bound).then_some(se), at_bound }
         };
-        let Held { sigma, kappa } = solution.held;
+        let FixedParameters { sigma, kappa } = solution.held;
         let sigma = sigma.map(|bound| profile::sigma(data, solution, bound, confidence));
         let kappa = kappa.map(|_| profile::kappa(data, solution, confidence));
         let mut scalability = Scalability {

@@ -3,7 +3,7 @@
 //! section 6.1). They respect bounds and may be open, unlike t intervals.
 
 use super::Peak;
-use super::fit::{Data, Held, Solution};
+use super::fit::{Data, FixedParameters, Solution};
 use crate::summary::{Interval, t_quantile};
 
 /// Multiple of the largest level beyond which levels are equivalent to infinity.
@@ -18,7 +18,8 @@ pub(super) fn sigma(data: &Data, best: &Solution, bound: f64, confidence: f64) -
     let limit = limit(best, one_sided(confidence));
     let excess = |sigma: f64| {
         let sigma = Some(sigma);
-        let held = [Held { sigma, kappa: None }, Held { sigma, kappa: Some(0.0) }];
+        let held =
+            [FixedParameters { sigma, kappa: None }, FixedParameters { sigma, kappa: Some(0.0) }];
         data.closest(&held).map_or(f64::INFINITY, |solution| solution.sse) - limit
     };
     let other = 1.0 - bound;
@@ -31,7 +32,7 @@ pub(super) fn kappa(data: &Data, best: &Solution, confidence: f64) -> Interval {
     let limit = limit(best, one_sided(confidence));
     let excess = |kappa: f64| {
         let kappa = Some(kappa);
-        let held = [None, Some(0.0), Some(1.0)].map(|sigma| Held { sigma, kappa });
+        let held = [None, Some(0.0), Some(1.0)].map(|sigma| FixedParameters { sigma, kappa });
         data.closest(&held).map_or(f64::INFINITY, |solution| solution.sse) - limit
     };
     let first = data.largest().powi(-2);
@@ -46,7 +47,7 @@ pub(super) fn peak(data: &Data, best: &Solution, confidence: f64) -> Peak {
     let (near, far) = (1e-3, FAR * data.largest());
     // A rate that never falls has its peak at infinity.
     let inner = level.unwrap_or(far).clamp(near, far);
-    let rising = Held::FACES.map(|held| Held { kappa: Some(0.0), ..held });
+    let rising = FixedParameters::FACES.map(|held| FixedParameters { kappa: Some(0.0), ..held });
     let open = data.closest(&rising).is_some_and(|solution| solution.sse <= limit);
     let high = if open { None } else { outwards(inner, 1.25 * inner, 1.25, far, excess) };
     let low = outwards(inner, 0.8 * inner, 0.8, near, excess).unwrap_or(0.0);

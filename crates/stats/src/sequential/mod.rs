@@ -83,18 +83,18 @@ pub struct Sequential {
 
 /// Mean of log ratios and its standard error.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct MeanEstimate {
     effect: f64,
     se: f64,
 }
 
-impl Seen {
-    fn of(log_ratios: &[f64]) -> Seen {
+impl MeanEstimate {
+    fn of(log_ratios: &[f64]) -> MeanEstimate {
         if log_ratios.is_empty() {
-            return Seen { effect: 0.0, se: f64::INFINITY };
+            return MeanEstimate { effect: 0.0, se: f64::INFINITY };
         }
         let effect = mean(log_ratios);
-        Seen { effect, se: (variance(log_ratios, effect) / log_ratios.len() as f64).sqrt() }
+        MeanEstimate { effect, se: (variance(log_ratios, effect) / log_ratios.len() as f64).sqrt() }
     }
 
     fn t(&self) -> f64 {

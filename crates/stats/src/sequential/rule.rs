@@ -3,7 +3,7 @@
 use super::super::comparison::{Criteria, Unanswerable};
 use super::open::EProcess;
 use super::planned::{self, Looks};
-use super::{Decision, Mode, Seen, Sequential, Stand};
+use super::{Decision, MeanEstimate, Mode, Sequential, Stand};
 
 /// A stopping rule to apply after each block.
 #[derive(Clone, Debug)]
@@ -114,7 +114,7 @@ impl Rule {
                 course.log_ratios.push(log_ratio);
                 let due = self.looks.at.get(course.looks).map(|&at| at as usize);
                 if due == Some(course.log_ratios.len()) {
-                    let seen = Seen::of(&course.log_ratios);
+                    let seen = MeanEstimate::of(&course.log_ratios);
                     self.narrow_planned(&mut course.stand, seen, course.looks);
                     course.at_last_look = Some(seen);
                     course.looks += 1;
@@ -131,7 +131,8 @@ impl Rule {
             Mode::Planned => {
                 let looks = course.looks;
                 let blocks = looks.checked_sub(1).map_or(0, |last| self.looks.at[last]);
-                let seen = course.at_last_look.unwrap_or_else(|| Seen::of(&course.log_ratios));
+                let seen =
+                    course.at_last_look.unwrap_or_else(|| MeanEstimate::of(&course.log_ratios));
                 let planned = Some(self.looks.at.len() as u32);
                 let is_last = blocks == max_blocks;
                 course.stand.judged(seen.effect, 1.0, blocks, looks as u32, planned, is_last)
@@ -160,7 +161,7 @@ impl Rule {
         (Decision::Exhausted, max_blocks)
     }
 
-    fn narrow_planned(&self, stand: &mut Stand, seen: Seen, look: usize) {
+    fn narrow_planned(&self, stand: &mut Stand, seen: MeanEstimate, look: usize) {
         stand.narrow(
             planned::interval(seen.effect, seen.se, self.bounds[look]),
             planned::interval(seen.effect, seen.se, self.equivalence_bounds[look]),
@@ -169,8 +170,11 @@ impl Rule {
     }
 
     /// Returns the mean and standard error at each completed look.
-    fn seen_at_looks<'a>(&'a self, log_ratios: &'a [f64]) -> impl Iterator<Item = Seen> + 'a {
-        self.looks.at.iter().map_while(|&at| log_ratios.get(..at as usize)).map(Seen::of)
+    fn seen_at_looks<'a>(
+        &'a self,
+        log_ratios: &'a [f64],
+    ) -> impl Iterator<Item = MeanEstimate> + 'a {
+        self.looks.at.iter().map_while(|&at| log_ratios.get(..at as usize)).map(MeanEstimate::of)
     }
 }
 
@@ -182,7 +186,7 @@ pub struct Course {
     /// Planned mode: the blocks so far.
     log_ratios: Vec<f64>,
     /// Planned mode: mean and standard error at the last look.
-    at_last_look: Option<Seen>,
+    at_last_look: Option<MeanEstimate>,
     /// Planned mode: looks done.
     looks: usize,
     /// Open mode.

@@ -50,7 +50,7 @@ fn bounds_by(at: &[u32], spent: &[f64], nodes: Nodes) -> Vec<f64> {
     let angles = GaussLegendre::of(nodes.angles);
     let tails = GaussLegendre::of(nodes.tails);
     let mut bounds = Vec::with_capacity(spent.len());
-    let mut leap: Option<Leap> = None;
+    let mut leap: Option<Transition> = None;
     let mut spent_before = 0.0;
     for (look, (&blocks, &by_now)) in at.iter().zip(spent).enumerate() {
         let increment = by_now - spent_before;
@@ -72,7 +72,7 @@ fn bounds_by(at: &[u32], spent: &[f64], nodes: Nodes) -> Vec<f64> {
         // The paths that haven't crossed.
         let paths = angles.between(0.0, angle.min(end_of_density(blocks)));
         let paths = paths.map(|(x, weight)| (x.sin(), weight * density(x))).collect();
-        leap = Some(Leap::new(paths, blocks, next - blocks, nodes.shares));
+        leap = Some(Transition::new(paths, blocks, next - blocks, nodes.shares));
     }
     bounds
 }
@@ -84,7 +84,7 @@ fn first_density(angle: f64, blocks: u32) -> f64 {
 }
 
 /// Transition from one look to the next.
-struct Leap {
+struct Transition {
     /// Blocks after the transition.
     blocks: u32,
     /// Sine of the angle before it, and the probability of paths there.
@@ -97,15 +97,15 @@ struct Leap {
     end_squared: f64,
 }
 
-impl Leap {
-    fn new(paths: Vec<(f64, f64)>, before: u32, several: u32, shares: usize) -> Leap {
+impl Transition {
+    fn new(paths: Vec<(f64, f64)>, before: u32, several: u32, shares: usize) -> Transition {
         let (n, m) = (f64::from(before), f64::from(several));
         let norm = (-ln_integral_of_cosine(m - 2.0)).exp();
         let shares = weighted_shares(n, m, shares).into_iter().map(|(share, weight)| {
             let across = (m / (n + m)).sqrt() * share.sin();
             [(n / (n + m)).sqrt() * share.cos(), across, norm * weight / across]
         });
-        Leap {
+        Transition {
             blocks: before + several,
             paths,
             shares: shares.collect(),

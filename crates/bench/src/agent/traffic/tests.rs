@@ -69,8 +69,8 @@ fn trial_with_agents_counts_exactly() {
         variant: 0,
         alternation: None,
         at_window: &mut |_| {},
-        awaited: trial::Awaited::default(),
-        account: &mut trial::Unasked,
+        awaited: trial::OpeningConditions::default(),
+        account: &mut trial::NoCounters,
     };
     let outcome =
         trial::run(&mut traffic, &SystemClock, order, &mut NoopObserver).expect("a trial");

@@ -1,7 +1,7 @@
 //! Controllers that are killed while they take, hold and renew: processes of this test, which log
 //! when they rely on which host.
 
-use super::super::{Held, Leases, Owner, Standing};
+use super::super::{Held, LeaseState, Leases, Owner};
 use super::{CLOCK, Ledger, directory};
 use crate::host::LocalHost;
 use crate::journal;
@@ -42,7 +42,7 @@ fn a_holder() {
             name: name.into(),
             host: Arc::new(LocalHost),
             ledger: Ledger::at(&format!("{path}/{name}"), CLOCK),
-            standing: Mutex::new(Standing::Away),
+            standing: Mutex::new(LeaseState::Away),
         });
         let Ok(leases) = Leases::begin(owner.clone(), length, hosts.into(), Some("test")) else {
             std::thread::sleep(Duration::from_millis(20));

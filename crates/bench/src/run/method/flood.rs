@@ -8,7 +8,7 @@
 
 use super::{Kind, Trials, Wish};
 use crate::error::BenchError;
-use crate::testbed::FloodWanted;
+use crate::testbed::FloodRequest;
 use crate::trial::Observed;
 use fwdlab_model::design::method::flood_loads;
 use fwdlab_model::record::{FloodTrial, MethodTrial, OwnTrial};
@@ -65,9 +65,9 @@ impl Trials<'_, '_> {
 }
 
 /// Flood that the senders must produce; `None` for a load of zero.
-pub(super) fn wanted(load: u64, duration_ns: u64) -> Option<FloodWanted> {
+pub(super) fn wanted(load: u64, duration_ns: u64) -> Option<FloodRequest> {
     let packets = (load as f64 * duration_ns as f64 / 1e9).ceil() as u64;
-    (load > 0).then_some(FloodWanted { rate_pps: load as f64, packets })
+    (load > 0).then_some(FloodRequest { rate_pps: load as f64, packets })
 }
 
 /// Record of the flood in a trial.

@@ -15,7 +15,9 @@ use crate::dut::findings::Findings;
 use crate::error::BenchError;
 use crate::host::Host;
 use crate::testbed::{Parts, Reach, TrafficRequest};
-use crate::trial::{self, Awaited, DutCounters, LoadProfile, Observed, TrialSpec, Unasked};
+use crate::trial::{
+    self, DutCounters, LoadProfile, NoCounters, Observed, OpeningConditions, TrialSpec,
+};
 use crate::{Observer, Task};
 use fwdlab_model::design::Method;
 use fwdlab_model::plan::Trial;
@@ -277,8 +279,8 @@ impl Trials<'_, '_> {
             alternation: None,
             at_window: &mut |_| {},
             // The run's own trial has seen every flow; at a low load that would take long.
-            awaited: Awaited::default(),
-            account: if is_watched { &mut states } else { &mut Unasked },
+            awaited: OpeningConditions::default(),
+            account: if is_watched { &mut states } else { &mut NoCounters },
         };
         let mut reset = None;
         let mut act = |at_ns| {

@@ -14,7 +14,7 @@ use crate::testbed::rig::awaited;
 use crate::testbed::steal::StealMonitor;
 use crate::testbed::traffic::NetnsTraffic;
 use crate::testbed::{Armed, Endpoints, TrafficRequest, bidirectional};
-use crate::trial::Awaited;
+use crate::trial::OpeningConditions;
 use crate::wiring::Wiring;
 use fwdlab_model::record::ReceiverPlace;
 use fwdlab_model::record::queues::{Direction, counter_name};
@@ -229,7 +229,7 @@ impl Endpoints for NetnsEnds<'_> {
         Ok((bidirectional::armed(armed), times))
     }
 
-    fn awaited(&self, settings: &Settings) -> Awaited {
+    fn awaited(&self, settings: &Settings) -> OpeningConditions {
         awaited(settings, self.testbed.rounds(settings, &self.placement))
     }
 

@@ -1,7 +1,7 @@
 //! The connected hosts of a laboratory.
 
 use super::places::Places;
-use crate::agent::{self, Own};
+use crate::agent::{self, ThisProgram};
 use crate::error::BenchError;
 use crate::host::connected::ConnectedHost;
 use crate::host::{Host, LocalHost};
@@ -73,7 +73,7 @@ impl Rack {
             true => on_dut,
             false => sends,
         }) {
-            let local = Own { program, version: &version };
+            let local = ThisProgram { program, version: &version };
             reached.program = agent::program(reached.host(), local, None)?;
         }
         Ok(())

@@ -17,7 +17,7 @@ use crate::testbed::cpu_times::CpuTimes;
 use crate::testbed::rig::awaited;
 use crate::testbed::stopwatch::Stopwatch;
 use crate::testbed::{Armed, Endpoints, Parts, Reach, Rig, TrafficRequest};
-use crate::trial::{Awaited, Clock, SystemClock, Traffic};
+use crate::trial::{Clock, OpeningConditions, SystemClock, Traffic};
 use fwdlab_model::lab::System;
 use fwdlab_model::plan::Trial;
 use fwdlab_model::settings::{Reboot, Settings};
@@ -143,7 +143,7 @@ impl Endpoints for SshEnds<'_> {
     }
 
     /// Each sending thread cycles through all flows.
-    fn awaited(&self, settings: &Settings) -> Awaited {
+    fn awaited(&self, settings: &Settings) -> OpeningConditions {
         let threads = usize::from(settings.testbed.senders.max(1));
         awaited(settings, self.links.ingress.peers.len() * threads)
     }

@@ -10,7 +10,7 @@ use crate::generator::Outcome;
 use crate::testbed::cpu_times::CpuTimes;
 use crate::testbed::rig::awaited;
 use crate::testbed::{Armed, Endpoints, TrafficRequest};
-use crate::trial::{Awaited, Clock, Evidence, Snapshot, SystemClock, Traffic};
+use crate::trial::{Clock, Evidence, OpeningConditions, Snapshot, SystemClock, Traffic};
 use fwdlab_model::record::{Arrivals, Executed};
 use fwdlab_model::settings::Settings;
 use fwdlab_packet::Phase;
@@ -76,7 +76,7 @@ impl Endpoints for VmEnds<'_> {
         Ok((Box::new(VmTraffic(self)), CpuTimes::none()))
     }
 
-    fn awaited(&self, settings: &Settings) -> Awaited {
+    fn awaited(&self, settings: &Settings) -> OpeningConditions {
         awaited(settings, 1)
     }
 

@@ -15,7 +15,7 @@ use crate::testbed::cpu_times::CpuTimes;
 use crate::testbed::netns::{Netns, ends};
 use crate::testbed::rig::awaited;
 use crate::testbed::{Armed, Endpoints, TrafficRequest, bidirectional};
-use crate::trial::Awaited;
+use crate::trial::OpeningConditions;
 use crate::wiring::Wiring;
 use fwdlab_model::record::ReceiverPlace;
 use fwdlab_model::settings::Settings;
@@ -66,7 +66,7 @@ impl Endpoints for TapEnds<'_> {
         Ok((bidirectional::armed(armed), times))
     }
 
-    fn awaited(&self, settings: &Settings) -> Awaited {
+    fn awaited(&self, settings: &Settings) -> OpeningConditions {
         awaited(settings, self.netns.rounds(settings, &self.placement))
     }
 

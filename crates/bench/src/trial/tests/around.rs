@@ -106,7 +106,7 @@ fn run_with_flows(
     let states_now = Rc::new(Cell::new(None));
     let mut traffic = Counted(Fake::new(&clock, 400), counts_at, states_now.clone());
     let mut device = Device { dropped: Rc::default(), states: states_now };
-    let awaited = Awaited { flows, senders: 1, states };
+    let awaited = OpeningConditions { flows, senders: 1, states };
     let spec = TrialSpec { awaited, account: &mut device, ..spec(&trial, &mut nothing) };
     run(&mut traffic, &clock, spec, &mut NoopObserver).expect("a trial")
 }

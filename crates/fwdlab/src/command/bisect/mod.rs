@@ -141,7 +141,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
         blocks: Some(arguments.cap + run_source::FAILURES as u32),
         ..arguments.overrides.clone()
     };
-    let Among { builds, candidates, about } = arguments.among()?;
+    let CandidateSource { builds, candidates, about } = arguments.among()?;
     let of_factor = RefCell::new(None);
     let Loaded { plan, text } = experiment::load_changed(arguments.file(), &of_search, &|text| {
         if candidates.is_empty() {
@@ -307,7 +307,7 @@ fn change(text: &str) -> Result<f64, String> {
 
 /// Candidates from the command line; empty if the experiment contains them.
 #[derive(Default)]
-struct Among {
+struct CandidateSource {
     builds: Option<Builds>,
     candidates: Vec<Candidate>,
     /// Description of each candidate; empty if there is none.
@@ -315,15 +315,15 @@ struct Among {
 }
 
 impl Arguments {
-    fn among(&self) -> Result<Among> {
-        let mut among = Among::default();
+    fn among(&self) -> Result<CandidateSource> {
+        let mut among = CandidateSource::default();
         if let (Some(repository), Some(good), Some(bad), Some(build)) =
             (&self.repo, &self.good, &self.bad, &self.build)
         {
             let directory = self.builds.as_deref();
             let (builds, candidates, about) =
                 Builds::of(&Range { repository, good, bad, build, directory })?;
-            among = Among { builds: Some(builds), candidates, about };
+            among = CandidateSource { builds: Some(builds), candidates, about };
         } else if !self.candidates.is_empty() {
             among.candidates = files::candidates(&self.candidates)?;
         } else {

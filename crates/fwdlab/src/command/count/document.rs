@@ -1,7 +1,7 @@
 //! Document of the counts.
 
 use super::findings::{Findings, Row, exact};
-use super::graphs::Drawn;
+use super::graphs::GraphFile;
 use super::many;
 use fwdlab_results::counts::{FunctionCount, SHOWN};
 use fwdlab_results::document::measure::INSTRUCTIONS_OF_KERNELS;
@@ -39,7 +39,7 @@ pub(super) fn document(findings: &Findings, functions: usize) -> Document<'_> {
         blocks.extend(findings.kernels.iter().map(|row| most_expensive(findings, row, functions)));
     }
     blocks.extend(doubts(findings));
-    blocks.extend(findings.calls.iter().map(Drawn::remark));
+    blocks.extend(findings.calls.iter().map(GraphFile::remark));
     if let Some(caches) = &findings.caches {
         let kernels = findings.kernels.iter().map(|row| row.kernel.as_str()).collect();
         blocks.push(caches.section(kernels, functions));

@@ -1,6 +1,6 @@
 //! Totals of each kernel in each state, the cost of each function in all of them, and comparisons.
 
-use super::graphs::Drawn;
+use super::graphs::GraphFile;
 use super::labels::labels;
 use super::misses::Modelled;
 use super::state::{Boot, State};
@@ -41,7 +41,7 @@ pub(super) struct Findings {
     pub(super) functions: Vec<Function>,
     /// Flame graphs; empty if calls were not followed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) calls: Vec<Drawn>,
+    pub(super) calls: Vec<GraphFile>,
     /// Misses; `None` if caches were not modelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) caches: Option<Modelled>,

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// The flame graph of a kernel in one state.
 #[derive(Serialize)]
-pub(super) struct Drawn {
+pub(super) struct GraphFile {
     file: PathBuf,
     /// Share of the instructions whose callers are not known.
     unknown_share: f64,
@@ -22,7 +22,7 @@ pub(super) struct Drawn {
     unaccounted: u64,
 }
 
-impl Drawn {
+impl GraphFile {
     /// Describes the flame graph and its gaps.
     pub(super) fn remark(&self) -> Block {
         let text = format!(
@@ -52,7 +52,7 @@ impl Drawn {
 pub(super) fn write<'a>(
     counted: impl Iterator<Item = (&'a str, Option<&'a str>, &'a Calls)>,
     directory: &Path,
-) -> Result<Vec<Drawn>> {
+) -> Result<Vec<GraphFile>> {
     let fail = |path: &Path| format!("{}: flame graphs can't be written there", path.display());
     std::fs::create_dir_all(directory).with_context(|| fail(directory))?;
     let mut drawn = Vec::new();
@@ -71,7 +71,7 @@ pub(super) fn write<'a>(
         std::fs::write(&file, flame_graph(&stacks, &look)?).with_context(|| fail(&file))?;
         let folded = file.with_extension("svg.folded");
         std::fs::write(&folded, stacks.folded()).with_context(|| fail(&folded))?;
-        drawn.push(Drawn {
+        drawn.push(GraphFile {
             file,
             unknown_share: calls.unknown_share(),
             matched: calls.returns.matched,

@@ -16,24 +16,24 @@ pub(super) struct Modelled {
     /// Description of the caches.
     model: String,
     /// Totals, by kernel.
-    kernels: Vec<Missed>,
+    kernels: Vec<MissCounts>,
     /// By function, sorted by [`Function::weight`], largest first.
     functions: Vec<Function>,
 }
 
 /// Misses per packet.
 #[derive(Clone, Copy, Default, Serialize)]
-struct Missed {
+struct MissCounts {
     references: f64,
     l1i: f64,
     l1d: f64,
     l2: f64,
 }
 
-impl Missed {
-    fn of(misses: &Misses) -> Missed {
+impl MissCounts {
+    fn of(misses: &Misses) -> MissCounts {
         let Misses { references, code, data, last } = *misses;
-        Missed { references, l1i: code, l1d: data, l2: last }
+        MissCounts { references, l1i: code, l1d: data, l2: last }
     }
 
     fn sum(&self) -> f64 {
@@ -45,7 +45,7 @@ impl Missed {
 #[derive(Serialize)]
 struct Function {
     name: String,
-    kernels: Vec<Missed>,
+    kernels: Vec<MissCounts>,
 }
 
 impl Function {
@@ -66,10 +66,10 @@ impl Modelled {
     ) -> Option<Modelled> {
         let kernels = kernels.collect::<Option<Vec<&CacheCosts>>>()?;
         let model = kernels.first()?.model.to_string();
-        let by_name: Vec<BTreeMap<&str, Missed>> = kernels
+        let by_name: Vec<BTreeMap<&str, MissCounts>> = kernels
             .iter()
             .map(|costs| {
-                costs.functions.iter().map(|(name, m)| (name.as_str(), Missed::of(m))).collect()
+                costs.functions.iter().map(|(name, m)| (name.as_str(), MissCounts::of(m))).collect()
             })
             .collect();
         let names: BTreeSet<&str> =
@@ -85,7 +85,7 @@ impl Modelled {
         functions.retain(|function| function.kernels.iter().any(|missed| missed.sum() >= SHOWN));
         functions
             .sort_by(|a, b| b.weight().total_cmp(&a.weight()).then_with(|| a.name.cmp(&b.name)));
-        let kernels = kernels.iter().map(|costs| Missed::of(&costs.total)).collect();
+        let kernels = kernels.iter().map(|costs| MissCounts::of(&costs.total)).collect();
         Some(Modelled { model, kernels, functions })
     }
 
@@ -97,7 +97,7 @@ impl Modelled {
             _ => format!("({}) {name}", at + 1),
         };
         let names = kernels.iter().enumerate().map(named);
-        let rows: Vec<(String, &Missed)> = names.zip(&self.kernels).collect();
+        let rows: Vec<(String, &MissCounts)> = names.zip(&self.kernels).collect();
         let totals = Table::of(&rows)
             .words("kernel", |(name, _)| Cell::text(name.as_str()))
             .numbers("reads and writes", move |(_, m)| number(m.references))

@@ -16,7 +16,7 @@ use anyhow::{Context, Result};
 use clap::{Args as _, FromArgMatches as _};
 use fwdlab_results::report::Analysis;
 use parts::Part;
-use sheet::{Found, Missing, Sheet};
+use sheet::{MeasuredPart, MissingPart, Sheet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -79,12 +79,12 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
                 if ended != Exit::Done {
                     exit = Exit::Untrustworthy;
                 }
-                sheet.parts.push(Found { part: part.name, directory, analysis });
+                sheet.parts.push(MeasuredPart { part: part.name, directory, analysis });
             }
             Err(error) if exit::of(&error) == Exit::Interrupted => return Err(error),
             Err(error) => {
                 let why = format!("{error:#}").lines().next().unwrap_or_default().to_owned();
-                sheet.missing.push(Missing { part: part.name, title: part.title, why });
+                sheet.missing.push(MissingPart { part: part.name, title: part.title, why });
             }
         }
     }

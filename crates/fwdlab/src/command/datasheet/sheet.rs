@@ -14,13 +14,13 @@ use std::path::PathBuf;
 /// All parts of a sheet, as `--json` prints them.
 #[derive(Serialize)]
 pub(super) struct Sheet {
-    pub(super) parts: Vec<Found>,
-    pub(super) missing: Vec<Missing>,
+    pub(super) parts: Vec<MeasuredPart>,
+    pub(super) missing: Vec<MissingPart>,
 }
 
 /// A part that was measured.
 #[derive(Serialize)]
-pub(super) struct Found {
+pub(super) struct MeasuredPart {
     pub(super) part: &'static str,
     /// Directory of its store and report.
     pub(super) directory: PathBuf,
@@ -30,7 +30,7 @@ pub(super) struct Found {
 
 /// A part that could not be measured.
 #[derive(Serialize)]
-pub(super) struct Missing {
+pub(super) struct MissingPart {
     pub(super) part: &'static str,
     pub(super) title: &'static str,
     pub(super) why: String,
@@ -38,7 +38,7 @@ pub(super) struct Missing {
 
 /// The sheet: one section per part, then the conditions of the results.
 pub(super) fn document(sheet: &Sheet) -> Document<'_> {
-    let section = |found: &Found| {
+    let section = |found: &MeasuredPart| {
         let analysis = &found.analysis;
         let table = match found.part {
             "throughput" => throughput(analysis),
@@ -193,7 +193,7 @@ fn latency(analysis: &Analysis) -> Block {
 }
 
 /// Warnings about a part, and the path of its report.
-fn doubts(found: &Found) -> Vec<Block> {
+fn doubts(found: &MeasuredPart) -> Vec<Block> {
     let analysis = &found.analysis;
     let warnings = analysis.variants.iter().map(|variant| variant.warnings.len()).sum::<usize>();
     let mut blocks = Vec::new();

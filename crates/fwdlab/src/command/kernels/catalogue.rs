@@ -35,7 +35,7 @@ impl Offer {
 
 /// Selection of kernels from one series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Take {
+pub(super) enum Selection {
     /// The newest one
     Newest,
     /// The oldest one
@@ -122,7 +122,7 @@ pub(super) fn choose<'a>(
     offers: &'a [Offer],
     requested: &[String],
     patterns: &[String],
-    take: Take,
+    take: Selection,
 ) -> Vec<&'a Offer> {
     let of_series = |offer: &&Offer| requested.is_empty() || requested.contains(&offer.series);
     let matching = |offer: &&Offer| {
@@ -133,17 +133,17 @@ pub(super) fn choose<'a>(
     groups.flat_map(|group| select(group, take)).collect()
 }
 
-fn select<'a>(group: &[&'a Offer], take: Take) -> Vec<&'a Offer> {
+fn select<'a>(group: &[&'a Offer], take: Selection) -> Vec<&'a Offer> {
     let whole: Vec<&Offer> =
         group.iter().copied().filter(|offer| offer.missing.is_empty()).collect();
     let from: &[&Offer] = if whole.is_empty() { group } else { &whole };
     let (first, last) = (from.first().copied(), from.last().copied());
     match take {
-        Take::All => group.to_vec(),
-        Take::Newest => last.into_iter().collect(),
-        Take::Oldest => first.into_iter().collect(),
-        Take::Ends if from.len() == 1 => first.into_iter().collect(),
-        Take::Ends => first.into_iter().chain(last).collect(),
+        Selection::All => group.to_vec(),
+        Selection::Newest => last.into_iter().collect(),
+        Selection::Oldest => first.into_iter().collect(),
+        Selection::Ends if from.len() == 1 => first.into_iter().collect(),
+        Selection::Ends => first.into_iter().chain(last).collect(),
     }
 }
 
@@ -240,22 +240,22 @@ mod tests {
             ("6.1.0-9", "6.1.27-1"),
         ]);
         let chosen = |take| releases(&choose(&offers, &[], &[], take));
-        assert_eq!(chosen(Take::Newest), ["6.1.0-9", "6.12.100+deb13"]);
-        assert_eq!(chosen(Take::Ends), ["6.1.0-9", "6.12.9+deb13", "6.12.100+deb13"]);
-        assert_eq!(chosen(Take::Oldest), ["6.1.0-9", "6.12.9+deb13"]);
-        assert_eq!(chosen(Take::All).len(), 4);
-        let of_61 = choose(&offers, &["6.1".to_owned()], &[], Take::All);
+        assert_eq!(chosen(Selection::Newest), ["6.1.0-9", "6.12.100+deb13"]);
+        assert_eq!(chosen(Selection::Ends), ["6.1.0-9", "6.12.9+deb13", "6.12.100+deb13"]);
+        assert_eq!(chosen(Selection::Oldest), ["6.1.0-9", "6.12.9+deb13"]);
+        assert_eq!(chosen(Selection::All).len(), 4);
+        let of_61 = choose(&offers, &["6.1".to_owned()], &[], Selection::All);
         assert_eq!(releases(&of_61), ["6.1.0-9"]);
     }
 
     #[test]
     fn choose_prefers_complete_kernels() {
         let offers = of_fixtures();
-        let chosen = choose(&offers, &["6.19".to_owned()], &[], Take::Newest);
+        let chosen = choose(&offers, &["6.19".to_owned()], &[], Selection::Newest);
         assert_eq!(releases(&chosen), ["6.19.14+deb13"]);
         let mut whole = of_versions(&[("6.19.6", "6.19.6-1")]);
         whole.extend(offers.iter().filter(|offer| offer.series == "6.19").cloned());
-        assert_eq!(releases(&choose(&whole, &[], &[], Take::Newest)), ["6.19.6"]);
+        assert_eq!(releases(&choose(&whole, &[], &[], Selection::Newest)), ["6.19.6"]);
     }
 
     #[test]

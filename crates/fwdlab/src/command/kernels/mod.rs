@@ -13,7 +13,7 @@ use crate::progress::Stage;
 use crate::state_dir;
 use anyhow::Result;
 use apt::{Apt, Source};
-use catalogue::{Offer, Take};
+use catalogue::{Offer, Selection};
 use document::{Fetched, Findings};
 use fwdlab_vm::kernel;
 use std::path::{Path, PathBuf};
@@ -64,7 +64,7 @@ pub(crate) struct Arguments {
     series: Vec<String>,
     /// Kernels to take from each series [default: newest with --fetch, else all]
     #[arg(long, value_enum, value_name = "WHICH")]
-    take: Option<Take>,
+    take: Option<Selection>,
     /// Debian's flavour of the kernel
     #[arg(long, default_value = "cloud-amd64", value_name = "NAME")]
     flavour: String,
@@ -151,9 +151,9 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
 
 impl Arguments {
     /// Returns the kernels to take from each series.
-    fn take(&self) -> Take {
+    fn take(&self) -> Selection {
         let all = self.fetch.is_none() || !self.patterns.is_empty();
-        self.take.unwrap_or(if all { Take::All } else { Take::Newest })
+        self.take.unwrap_or(if all { Selection::All } else { Selection::Newest })
     }
 }
 

@@ -1,13 +1,13 @@
 //! `fwdlab lab leases`, `free` and `mark`: leases and health of a laboratory's hosts.
 
-use super::{Asked, load};
+use super::{CommonArguments, load};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::terminal;
 use anyhow::Result;
 use fwdlab_bench::host::SshSettings;
 use fwdlab_bench::lab::ssh_settings;
-use fwdlab_bench::lease::{self, Freed, HostLease, State};
+use fwdlab_bench::lease::{self, FreeResult, HostLease, State};
 use fwdlab_model::Lab;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -24,7 +24,7 @@ Examples:
   fwdlab lab leases lab.toml --json | jq '.hosts[] | select(.state == \"held\") | .holder.owner'")]
 pub(crate) struct Leases {
     #[command(flatten)]
-    common: Asked,
+    common: CommonArguments,
 }
 
 /// Arguments of `fwdlab lab free`.
@@ -37,7 +37,7 @@ Examples:
   fwdlab lab free lab.toml dut --force")]
 pub(crate) struct Free {
     #[command(flatten)]
-    common: Asked,
+    common: CommonArguments,
     /// Host to free [default: all hosts]
     #[arg(value_name = "HOST")]
     host: Option<String>,
@@ -54,7 +54,7 @@ Examples:
   fwdlab lab mark lab.toml dut well")]
 pub(crate) struct Mark {
     #[command(flatten)]
-    common: Asked,
+    common: CommonArguments,
     /// The host
     #[arg(value_name = "HOST")]
     host: String,
@@ -147,7 +147,7 @@ pub(super) fn free(arguments: &Free) -> Result<Exit> {
     match arguments.common.json {
         true => terminal::print_json(&json!({ "lab": lab.name, "hosts": freed }))?,
         false => {
-            let line = |Freed { host, said, .. }: &Freed| format!("{host}: {said}\n");
+            let line = |FreeResult { host, said, .. }: &FreeResult| format!("{host}: {said}\n");
             terminal::print(&freed.iter().map(line).collect::<String>())?;
         }
     }
@@ -159,7 +159,7 @@ pub(super) fn free(arguments: &Free) -> Result<Exit> {
 /// # Errors
 /// Errors in the file, an unknown host, or no host that stores the mark.
 pub(super) fn mark(arguments: &Mark) -> Result<Exit> {
-    let Asked { file, json } = &arguments.common;
+    let CommonArguments { file, json } = &arguments.common;
     let (lab, settings) = open(file)?;
     let (host, why) = (&arguments.host, arguments.why.as_deref());
     let is_sick = arguments.health == Health::Sick;

@@ -12,7 +12,7 @@ use crate::state_dir;
 use crate::terminal::{self, HEADING, styled};
 use anyhow::Result;
 use fwdlab_bench::BenchError;
-use fwdlab_bench::agent::Own;
+use fwdlab_bench::agent::ThisProgram;
 use fwdlab_bench::lab::{HostReport, TrafficReport, check, ssh_settings, traffic};
 use fwdlab_model::Lab;
 use serde_json::json;
@@ -64,7 +64,7 @@ pub(crate) enum Command {
 
 /// Arguments of all commands: the laboratory, and the form of the output.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Asked {
+pub(crate) struct CommonArguments {
     /// The laboratory's file
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -81,7 +81,7 @@ Examples:
   fwdlab lab show lab.toml --json | jq '.hosts[].name'")]
 pub(crate) struct Show {
     #[command(flatten)]
-    common: Asked,
+    common: CommonArguments,
 }
 
 /// Arguments of `fwdlab lab check`.
@@ -96,7 +96,7 @@ Examples:
   fwdlab lab check lab.toml --json | jq '.hosts[].probes[] | select(.works | not)'")]
 pub(crate) struct Check {
     #[command(flatten)]
-    common: Asked,
+    common: CommonArguments,
     /// Also send packets, to check the cables and measure the senders' ceilings
     #[arg(long)]
     traffic: bool,
@@ -137,7 +137,7 @@ fn show(arguments: &Show) -> Result<Exit> {
 }
 
 fn check_lab(arguments: &Check) -> Result<Exit> {
-    let Asked { file, json } = &arguments.common;
+    let CommonArguments { file, json } = &arguments.common;
     let lab = load(file)?;
     let folder = file.parent().unwrap_or(Path::new(""));
     let settings = ssh_settings(&lab, folder);
@@ -145,7 +145,7 @@ fn check_lab(arguments: &Check) -> Result<Exit> {
     let sent = match arguments.traffic {
         true => {
             let program = state_dir::nowhere()?.program;
-            let own_program = Own { program: &program, version: VERSION };
+            let own_program = ThisProgram { program: &program, version: VERSION };
             let stop = Stop::on_signals()?;
             let wait = arguments.wait.unwrap_or_default();
             let sent = once_free(wait, &stop, terminal::note, || {

@@ -4,7 +4,7 @@ use crate::stores::store_at;
 use anyhow::{Context, Result};
 use fwdlab_model::Plan;
 use fwdlab_model::record::Environment;
-use fwdlab_results::report::analysis::{Known, PowerAnalysis};
+use fwdlab_results::report::analysis::{KnownScatter, PowerAnalysis};
 use fwdlab_results::store::{Store, StoreError};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Serialize)]
 pub(super) struct History {
     /// Stores with usable runs.
-    pub(super) stores: Vec<Telling>,
+    pub(super) stores: Vec<UsableStore>,
     /// Stores without usable runs, with the reason.
-    pub(super) unused: Vec<Unused>,
+    pub(super) unused: Vec<UnusedStore>,
     /// The power analysis; `None` if no scatter is known.
     #[serde(flatten)]
     pub(super) outlook: Option<PowerAnalysis>,
@@ -23,17 +23,17 @@ pub(super) struct History {
 
 /// A store with usable runs.
 #[derive(Debug, Serialize)]
-pub(super) struct Telling {
+pub(super) struct UsableStore {
     /// The store.
     pub(super) path: PathBuf,
     /// Scatter of its runs.
     #[serde(flatten)]
-    pub(super) known: Known,
+    pub(super) known: KnownScatter,
 }
 
 /// A store without usable runs.
 #[derive(Debug, Serialize)]
-pub(super) struct Unused {
+pub(super) struct UnusedStore {
     /// The store.
     pub(super) path: PathBuf,
     /// The reason.
@@ -55,7 +55,7 @@ impl History {
         let mut history = History { stores: Vec::new(), unused: Vec::new(), outlook: None };
         let own_store = store_at(directory);
         match Store::open_read_only(&own_store).and_then(|store| store.contents()) {
-            Ok(contents) => history.add(own_store.clone(), Known::of(&contents, plan, here)),
+            Ok(contents) => history.add(own_store.clone(), KnownScatter::of(&contents, plan, here)),
             // Most experiments are planned before they have a store.
             Err(StoreError::Missing { .. } | StoreError::NoPlan { .. }) => {}
             Err(_) if !own_store.exists() => {}
@@ -71,17 +71,17 @@ impl History {
             let contents = Store::open_read_only(&path)
                 .and_then(|store| store.contents())
                 .context("reading what --history names")?;
-            history.add(path, Known::of(&contents, plan, here));
+            history.add(path, KnownScatter::of(&contents, plan, here));
         }
-        let known: Vec<&Known> = history.stores.iter().map(|usable| &usable.known).collect();
+        let known: Vec<&KnownScatter> = history.stores.iter().map(|usable| &usable.known).collect();
         history.outlook = PowerAnalysis::of(plan, &known, is_pilot);
         Ok(history)
     }
 
-    fn add<E: std::fmt::Display>(&mut self, path: PathBuf, known: Result<Known, E>) {
+    fn add<E: std::fmt::Display>(&mut self, path: PathBuf, known: Result<KnownScatter, E>) {
         match known {
-            Ok(known) => self.stores.push(Telling { path, known }),
-            Err(why) => self.unused.push(Unused { path, why: why.to_string() }),
+            Ok(known) => self.stores.push(UsableStore { path, known }),
+            Err(why) => self.unused.push(UnusedStore { path, why: why.to_string() }),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Power analysis of an experiment, as text and as JSON.
 
-use super::history::{History, Telling};
+use super::history::{History, UsableStore};
 use crate::terminal::duration;
 use fwdlab_model::Plan;
 use fwdlab_results::document::Block;
@@ -68,7 +68,7 @@ fn unanswerable(plan: &Plan) -> Option<String> {
 }
 
 /// Describes the usable runs of a store.
-fn known(usable: &Telling, plan: &Plan) -> String {
+fn known(usable: &UsableStore, plan: &Plan) -> String {
     let (path, known) = (usable.path.display(), &usable.known);
     let summary = format!("{} {} in {path}", known.blocks, unit(plan));
     let remarks = known.remarks.iter().map(ToString::to_string);

@@ -13,7 +13,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::experiment::{self, Loaded, Overrides, STORE};
 use crate::profiling;
-use crate::shard::{self, SHARES, Share};
+use crate::shard::{self, SHARES, Shard};
 use crate::terminal;
 use anyhow::{Context, Result};
 use fwdlab_model::Plan;
@@ -82,12 +82,12 @@ pub(crate) struct Arguments {
 }
 
 /// An experiment and its directory.
-struct Place<'a> {
+struct ExperimentDirectory<'a> {
     plan: &'a Plan,
     out: &'a Path,
 }
 
-impl Place<'_> {
+impl ExperimentDirectory<'_> {
     fn shares(&self) -> PathBuf {
         self.out.join(SHARES)
     }
@@ -110,7 +110,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     shard::check(&plan)?;
     let out = experiment::directory(&plan, arguments.out.as_deref());
     let out = std::path::absolute(&out).unwrap_or(out);
-    let place = Place { plan: &plan, out: &out };
+    let place = ExperimentDirectory { plan: &plan, out: &out };
     if arguments.fresh {
         set_aside(&place)?;
     }
@@ -133,7 +133,11 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
 }
 
 /// Submits the incomplete shares, and a job that merges all shares after them.
-fn submit(arguments: &Arguments, place: &Place<'_>, found: Option<Record>) -> Result<Exit> {
+fn submit(
+    arguments: &Arguments,
+    place: &ExperimentDirectory<'_>,
+    found: Option<Record>,
+) -> Result<Exit> {
     let plan = place.plan;
     if place.store().exists() {
         let why = format!(
@@ -155,7 +159,7 @@ fn submit(arguments: &Arguments, place: &Place<'_>, found: Option<Record>) -> Re
         );
         return Err(CliError::Mistake(why).into());
     }
-    Share { number: 1, of: shares }.fits(place.out)?;
+    Shard { number: 1, of: shares }.fits(place.out)?;
     if plan.profile.as_ref().is_some_and(|profile| profile.starts > 0) {
         terminal::note(profiling::NOT_IN_SHARES);
     }
@@ -225,7 +229,11 @@ fn submit(arguments: &Arguments, place: &Place<'_>, found: Option<Record>) -> Re
     Ok(Exit::Done)
 }
 
-fn show_status(arguments: &Arguments, place: &Place<'_>, found: Option<&Record>) -> Result<Exit> {
+fn show_status(
+    arguments: &Arguments,
+    place: &ExperimentDirectory<'_>,
+    found: Option<&Record>,
+) -> Result<Exit> {
     let record = found.ok_or_else(|| never_submitted(place))?;
     let status = Status::of(place, record, &Slurm)?;
     if arguments.json {
@@ -236,7 +244,11 @@ fn show_status(arguments: &Arguments, place: &Place<'_>, found: Option<&Record>)
     Ok(Exit::Done)
 }
 
-fn cancel(arguments: &Arguments, place: &Place<'_>, found: Option<&Record>) -> Result<Exit> {
+fn cancel(
+    arguments: &Arguments,
+    place: &ExperimentDirectory<'_>,
+    found: Option<&Record>,
+) -> Result<Exit> {
     let record = found.ok_or_else(|| never_submitted(place))?;
     let slurm = Slurm;
     let jobs = slurm.queued(&record.jobs)?;
@@ -264,7 +276,7 @@ fn cancel(arguments: &Arguments, place: &Place<'_>, found: Option<&Record>) -> R
 
 /// Moves the store and the shares of an experiment to free names. An unreadable record names no
 /// jobs.
-fn set_aside(place: &Place<'_>) -> Result<()> {
+fn set_aside(place: &ExperimentDirectory<'_>) -> Result<()> {
     if let Ok(Some(record)) = Record::read(&place.shares())
         && let Some(job) = Status::of(place, &record, &Slurm)?.jobs.first()
     {
@@ -298,7 +310,7 @@ fn measures_time(plan: &Plan) -> bool {
     }
 }
 
-fn never_submitted(place: &Place<'_>) -> CliError {
+fn never_submitted(place: &ExperimentDirectory<'_>) -> CliError {
     CliError::Mistake(format!(
         "no share of {} was handed in yet (there is no {})\n  next step: the same command without \
          --status or --cancel hands it in",
@@ -317,6 +329,6 @@ fn again(arguments: &Arguments) -> String {
 }
 
 /// Path of the share's store, which may not exist yet.
-fn store_of(place: &Place<'_>, share: Share) -> PathBuf {
+fn store_of(place: &ExperimentDirectory<'_>, share: Shard) -> PathBuf {
     share.directory(place.out).join(STORE)
 }

@@ -1,6 +1,6 @@
 //! Scripts of the jobs: one for a share, one for the merge of all shares.
 
-use super::{Arguments, Place};
+use super::{Arguments, ExperimentDirectory};
 use crate::experiment::{STORE, quoted};
 use crate::shard::SHARES;
 use anyhow::{Context, Result};
@@ -18,7 +18,11 @@ pub(super) struct Scripts {
 ///
 /// # Errors
 /// If they can't be written, or the path of this program is unknown.
-pub(super) fn write(arguments: &Arguments, place: &Place<'_>, shares: u32) -> Result<Scripts> {
+pub(super) fn write(
+    arguments: &Arguments,
+    place: &ExperimentDirectory<'_>,
+    shares: u32,
+) -> Result<Scripts> {
     let program = std::env::current_exe().context("finding this program")?;
     let directory = place.shares();
     let scripts = Scripts { share: directory.join("share.sh"), merge: directory.join("merge.sh") };
@@ -36,7 +40,12 @@ fn word(path: &Path) -> String {
 
 /// The script of a share. It replaces the shell with the program, so that Slurm's signals reach the
 /// program.
-fn share(arguments: &Arguments, place: &Place<'_>, program: &Path, shares: u32) -> String {
+fn share(
+    arguments: &Arguments,
+    place: &ExperimentDirectory<'_>,
+    program: &Path,
+    shares: u32,
+) -> String {
     let experiment =
         std::path::absolute(&arguments.experiment).unwrap_or_else(|_| arguments.experiment.clone());
     let line = arguments.overrides.command_line("run", &experiment, Some(place.out));

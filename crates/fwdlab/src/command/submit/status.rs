@@ -2,8 +2,8 @@
 
 use super::queue::{Queued, Slurm};
 use super::record::Record;
-use super::{Place, store_of};
-use crate::shard::Share;
+use super::{ExperimentDirectory, store_of};
+use crate::shard::Shard;
 use anyhow::Result;
 use fwdlab_results::store::Store;
 use serde_json::{Value, json};
@@ -26,7 +26,11 @@ impl Status {
     ///
     /// # Errors
     /// If the queue can't be read.
-    pub(super) fn of(place: &Place<'_>, record: &Record, slurm: &Slurm) -> Result<Status> {
+    pub(super) fn of(
+        place: &ExperimentDirectory<'_>,
+        record: &Record,
+        slurm: &Slurm,
+    ) -> Result<Status> {
         let jobs = slurm.queued(&record.jobs)?;
         let of = record.shares;
         let merged = Store::open_read_only(&place.store());
@@ -36,7 +40,7 @@ impl Status {
         let mut stored = 0;
         let mut missing = Vec::new();
         for number in 1..=of {
-            let share = Share { number, of };
+            let share = Shard { number, of };
             // A share that was not started has no store, or one without a plan.
             let runs = Store::open_read_only(&store_of(place, share))
                 .and_then(|store| store.recorded_runs())
@@ -61,7 +65,12 @@ impl Status {
     }
 
     /// The status as text.
-    pub(super) fn text(&self, place: &Place<'_>, record: &Record, again: &str) -> String {
+    pub(super) fn text(
+        &self,
+        place: &ExperimentDirectory<'_>,
+        record: &Record,
+        again: &str,
+    ) -> String {
         let (shares, lacking) = (record.shares as usize, self.lacking().len());
         let planned = place.plan.runs.len();
         let mut text = format!(
@@ -111,7 +120,7 @@ impl Status {
     }
 
     /// The status as JSON.
-    pub(super) fn json(&self, place: &Place<'_>, record: &Record) -> Value {
+    pub(super) fn json(&self, place: &ExperimentDirectory<'_>, record: &Record) -> Value {
         let jobs: Vec<Value> = self
             .jobs
             .iter()

@@ -3,7 +3,7 @@
 
 use super::residuals::ARCHIVE;
 use super::{Table, count};
-use crate::selftest::{Bar, Measured};
+use crate::selftest::{Bar, ErrorRate};
 use fwdlab_results::stats::binomial::Rate;
 use fwdlab_results::stats::change_points::{change_points, change_points_among};
 use rand_xoshiro::Xoshiro256StarStar;
@@ -184,7 +184,7 @@ impl Table<'_> {
 
     fn push_row(&mut self, question: &str, n: usize, points: Points, rate: Rate, bar: Option<Bar>) {
         let design = format!("{n} points");
-        let row = Measured::new(question, design, points.name(), rate).against(bar);
+        let row = ErrorRate::new(question, design, points.name(), rate).against(bar);
         self.rows.push(row);
     }
 }

@@ -12,7 +12,7 @@ mod law;
 mod residuals;
 mod runs;
 
-use super::{Bar, Measured};
+use super::{Bar, ErrorRate};
 use fwdlab_results::stats::binomial::{Rate, interval_over_groups};
 use fwdlab_results::stats::power::{MDE_POWER, detectable_multiple};
 use fwdlab_results::stats::sequential::{Decision, Mode, Rule};
@@ -53,7 +53,7 @@ pub(crate) const ROWS: u64 = 128 + 24 + 12 + 6 + 6 + 3 + 2;
 
 /// Measures every promise about simulated runs; calls `report_row` with each row before counting
 /// it.
-pub(crate) fn measure(experiments: u64, report_row: &mut dyn FnMut(&str)) -> Vec<Measured> {
+pub(crate) fn measure(experiments: u64, report_row: &mut dyn FnMut(&str)) -> Vec<ErrorRate> {
     let mut table = Table { experiments, rows: Vec::new(), report_row };
     for noise in Noise::all() {
         table.false_differences(noise);
@@ -79,7 +79,7 @@ pub(crate) fn measure(experiments: u64, report_row: &mut dyn FnMut(&str)) -> Vec
 
 struct Table<'a> {
     experiments: u64,
-    rows: Vec<Measured>,
+    rows: Vec<ErrorRate>,
     report_row: &'a mut dyn FnMut(&str),
 }
 
@@ -114,7 +114,7 @@ impl Table<'_> {
         noise: Noise,
         bar: Option<Bar>,
         happens: &(dyn Fn(&mut Runs) -> bool + Sync),
-    ) -> &mut Measured {
+    ) -> &mut ErrorRate {
         let happens = |seed: u64| happens(&mut Runs::new(noise, seed));
         let experiments = self.experiments;
         self.add_counted(question, design.name(), noise.name(), bar, experiments, &happens)
@@ -129,11 +129,11 @@ impl Table<'_> {
         bar: Option<Bar>,
         experiments: u64,
         happens: &(dyn Fn(u64) -> bool + Sync),
-    ) -> &mut Measured {
+    ) -> &mut ErrorRate {
         (self.report_row)(&format!("{question}: {design}, {noise}"));
         let row = self.rows.len() as u64;
         let rate = count(row, experiments, happens);
-        let measured = Measured::new(question, design, noise, rate).against(bar);
+        let measured = ErrorRate::new(question, design, noise, rate).against(bar);
         self.rows.push(measured);
         let last = self.rows.len() - 1;
         &mut self.rows[last]

@@ -64,7 +64,7 @@ fn rate(label: &str, direction: &str, is_back: bool, runs: &[&RunRecord]) -> Dir
         .zip(runs)
         .map(|(&(window, ..), run)| (window, run.trial.window_ns as f64 / 1e9))
         .collect();
-    let Way { offered_pps, forwarded_pps, loss_ratio } = way(&windows);
+    let DirectionSummary { offered_pps, forwarded_pps, loss_ratio } = way(&windows);
     let sum = |of: fn(&(Counts, u64, u64)) -> u64| all.iter().map(of).fold(0, u64::saturating_add);
     DirectionRate {
         label: label.to_owned(),
@@ -78,7 +78,7 @@ fn rate(label: &str, direction: &str, is_back: bool, runs: &[&RunRecord]) -> Dir
 }
 
 /// Results of one direction over several windows.
-pub(super) struct Way {
+pub(super) struct DirectionSummary {
     /// Median offered rate, packets per second.
     pub(super) offered_pps: Option<f64>,
     /// Median forwarded rate.
@@ -88,7 +88,7 @@ pub(super) struct Way {
 }
 
 /// Summarises one direction from its counts in windows and their lengths in seconds.
-pub(super) fn way(windows: &[(Counts, f64)]) -> Way {
+pub(super) fn way(windows: &[(Counts, f64)]) -> DirectionSummary {
     let mut sum = Counts::default();
     for (window, _) in windows {
         sum.offered = sum.offered.saturating_add(window.offered);
@@ -99,7 +99,7 @@ pub(super) fn way(windows: &[(Counts, f64)]) -> Way {
         let rates: Vec<f64> = valid.map(|(window, seconds)| of(window) as f64 / seconds).collect();
         median(&rates)
     };
-    Way {
+    DirectionSummary {
         offered_pps: rate(|window| window.offered),
         forwarded_pps: rate(|window| window.forwarded),
         loss_ratio: (sum.offered > 0).then(|| sum.loss_ratio()),

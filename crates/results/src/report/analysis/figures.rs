@@ -60,7 +60,7 @@ pub struct RunResult {
     pub left_out: Option<String>,
     /// Search results for the goals after the first, in order.
     #[serde(skip)]
-    pub further: Vec<Further>,
+    pub further: Vec<FurtherGoal>,
     /// True if other work on the device's CPUs may have changed the value.
     pub disturbed: bool,
     /// True if the sender was the limit.
@@ -72,7 +72,7 @@ pub struct RunResult {
 
 /// Result of a run's search for a goal after the first.
 #[derive(Clone, Debug)]
-pub struct Further {
+pub struct FurtherGoal {
     /// Conditional throughput, packets per second.
     pub pps: Option<f64>,
     /// Reason for excluding the run from verdicts on this goal; `None` if it is included.
@@ -252,7 +252,7 @@ pub(super) fn run_result(
         further: goals
             .iter()
             .skip(1)
-            .map(|goal| Further {
+            .map(|goal| FurtherGoal {
                 pps: throughput(goal),
                 left_out: unsent.clone().or_else(|| irregular(goal)),
             })

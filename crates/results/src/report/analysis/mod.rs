@@ -40,8 +40,8 @@ pub(crate) use comparisons::{adjust, mode};
 pub use comparisons::{rated, slices_of_run, verdicts};
 
 pub use archive::{
-    ArchiveResult, ArchivedVariant, BothRules, Contradicted, PatchResult, PatchedVariant, Picture,
-    PublishedBlock, RefusedFile, RuleFigures,
+    ArchiveResult, ArchivedVariant, Contradicted, PatchResult, PatchedVariant, Picture,
+    PublishedBlock, RefusedFile, RuleComparison, RuleFigures,
 };
 pub use arrivals::{ArrivalResult, ArrivalsFound, SampledDamage};
 pub(crate) use beds::beds_of_runs;
@@ -56,12 +56,13 @@ pub use figures::RunResult;
 pub use goals::found_in_words;
 pub(crate) use method::CURVES;
 pub use method::{
-    Bursts, DelayEffect, FloodOutcome, FloodPoint, FloodSummary, GoalFound, Held, Interrupted,
-    Interruption, LossCurveOutcome, Method, MethodPoint, MethodRun, RunConnections, Searched,
-    SoakOutcome, Suite, SuiteRow, TeardownRate, Timed, TimedFigure, TrialDirection,
+    Bursts, DelayEffect, FloodOutcome, FloodPoint, FloodSummary, GoalFound, Interruption,
+    InterruptionSummary, LatencyResult, LatencyStatistic, LossCurveOutcome, Method, MethodPoint,
+    MethodRun, RunConnections, SearchOutcome, SoakOutcome, Suite, SuiteRow, TableCapacity,
+    TeardownRate, TrialDirection,
 };
 pub use mixes::MixRates;
-pub use power::{Known, PowerAnalysis, Unusable, design};
+pub use power::{KnownScatter, PowerAnalysis, Unusable, design};
 pub use profiles::{
     CounterPerPacket, ProfileDifference, ProfileKind, ProfileLoad, ProfiledFunction,
     ProfiledVariant, Profiles,
@@ -76,7 +77,7 @@ pub use sizes::{SizePoint, SizeSeries, Sizes};
 pub use stopping::{Stopping, StoppingWatch};
 pub use testbed::Testbed;
 pub use variants::{CORRECTED, Loss, SummaryResult, VariantResult};
-pub use window_start::Opened;
+pub use window_start::WindowStart;
 
 use crate::label::{Label, MeasuredOn};
 use crate::stats::Adjustment;
@@ -185,7 +186,7 @@ pub struct Analysis {
     /// Packets by queue of the DUT; empty if no variant had several queues.
     pub queues: Vec<QueueShares>,
     /// Flows and states at the start of the windows, and reasons for the ends of drains.
-    pub openings: Vec<Opened>,
+    pub openings: Vec<WindowStart>,
     /// CPU time that the hypervisor took from the measured CPUs.
     pub steal: Vec<Steal>,
     /// Drift over the runs.

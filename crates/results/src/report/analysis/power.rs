@@ -1,7 +1,7 @@
 //! Power analysis: detectable effects of an experiment, from the scatter of earlier runs.
 //!
 //! The scatter of blocks depends on testbed and device, but hardly on the variants, so runs of
-//! another experiment are usable ([`Known::of`]), unless they are from a simulated device or
+//! another experiment are usable ([`KnownScatter::of`]), unless they are from a simulated device or
 //! another testbed. Finding stores and estimating durations are elsewhere.
 
 use super::comparisons::{criteria, mode, of, streams};
@@ -29,7 +29,7 @@ const SURROUNDINGS: [(&str, &str, &str); 2] =
 
 /// Scatter estimated from the runs of one store.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Known {
+pub struct KnownScatter {
     /// Hash of the plan of these runs.
     pub plan_hash: String,
     /// True if it is the current plan.
@@ -73,7 +73,7 @@ pub enum Unusable {
     },
 }
 
-impl Known {
+impl KnownScatter {
     /// Extracts the scatter from a store for `plan` on the machine with this `environment`.
     ///
     /// # Errors
@@ -82,7 +82,7 @@ impl Known {
         contents: &Contents,
         plan: &Plan,
         environment: &Environment,
-    ) -> Result<Known, Unusable> {
+    ) -> Result<KnownScatter, Unusable> {
         if contents.runs.is_empty() {
             return Err(Unusable::NoRuns);
         }
@@ -98,7 +98,7 @@ impl Known {
         if blocks < need {
             return Err(Unusable::TooFew { unit, need });
         }
-        Ok(Known {
+        Ok(KnownScatter {
             plan_hash: contents.plan.hash.clone(),
             same_plan: contents.plan.hash == plan.hash,
             blocks,
@@ -213,7 +213,7 @@ impl PowerAnalysis {
     /// Predicts the power of `plan` if blocks scatter as in `known`. Uses the upper limit of the
     /// scatter of a pilot or of a short history. `None` if there are no comparisons, no data or no
     /// scatter.
-    pub fn of(plan: &Plan, known: &[&Known], is_pilot: bool) -> Option<PowerAnalysis> {
+    pub fn of(plan: &Plan, known: &[&KnownScatter], is_pilot: bool) -> Option<PowerAnalysis> {
         let comparisons: Vec<Vec<f64>> =
             known.iter().flat_map(|known| known.log_ratios.iter().cloned()).collect();
         let scatter = pooled_scatter(&comparisons).filter(|scatter| scatter.sd > 0.0)?;

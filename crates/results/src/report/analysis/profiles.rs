@@ -19,7 +19,7 @@ use super::VariantResult;
 use super::figures::RunResult;
 use super::pictures::Pictures;
 use crate::profile::draw::{Look, flame_graph};
-use crate::profile::functions::{By, of_stacks};
+use crate::profile::functions::{SortKey, of_stacks};
 use crate::profile::{Stacks, Subsystems, is_resolved, read};
 use crate::report::names::safe;
 use crate::store::{Contents, DocumentKind, StoredProfile};
@@ -157,10 +157,10 @@ fn profiled(source: &Source, variant: &VariantResult, drawing: &mut Drawing) -> 
         share: count / work.max(1) as f64,
         per_packet: per_packet(count),
     };
-    let functions = |by: By| -> Vec<ProfiledFunction> {
+    let functions = |by: SortKey| -> Vec<ProfiledFunction> {
         let all = of_stacks(&whole.work, by).into_iter().take(SHOWN);
         all.map(|function| {
-            let count = if by == By::Own { None } else { function.total };
+            let count = if by == SortKey::Own { None } else { function.total };
             row(function.name, count.unwrap_or(function.own))
         })
         .collect()
@@ -211,8 +211,8 @@ fn profiled(source: &Source, variant: &VariantResult, drawing: &mut Drawing) -> 
         unit: source.unit.clone(),
         forwarded: (source.kind != ProfileKind::Published).then_some(packets as u64),
         per_packet: per_packet(work as f64),
-        functions: functions(By::Own),
-        totals: functions(By::Total),
+        functions: functions(SortKey::Own),
+        totals: functions(SortKey::Total),
         subsystems: subsystems.map(|s| row(s.name, s.own as f64)).collect(),
         counters: counters(&source.starts, packets),
         drops: drops(&source.starts),

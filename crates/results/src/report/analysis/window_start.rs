@@ -9,7 +9,7 @@ use serde::Serialize;
 
 /// Window starts and drains of one variant's runs.
 #[derive(Clone, Debug, Serialize)]
-pub struct Opened {
+pub struct WindowStart {
     /// Label of the variant.
     pub label: String,
     /// Number of runs.
@@ -34,12 +34,12 @@ pub struct Opened {
 }
 
 /// Returns the window starts of every variant; empty if the records don't contain them.
-pub(super) fn openings(contents: &Contents) -> Vec<Opened> {
+pub(super) fn openings(contents: &Contents) -> Vec<WindowStart> {
     let of = |(label, runs): (String, Vec<&RunRecord>)| {
         let opened: Vec<_> = runs.iter().map(|run| &run.trial.opening).collect();
         let opened: Vec<_> = opened.into_iter().filter(|opening| opening.flows > 0).collect();
         let warmups: Vec<f64> = opened.iter().map(|o| o.warmup_ns as f64 / 1e9).collect();
-        Some(Opened {
+        Some(WindowStart {
             label,
             runs: opened.len(),
             warmup_s: median(&warmups)?,

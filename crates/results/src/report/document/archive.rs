@@ -5,7 +5,7 @@ use crate::document::table::{Cell, Digits};
 use crate::document::{Block, Inline, Table};
 use crate::format::signed_percent;
 use crate::report::analysis::{
-    Answer, ArchiveResult, ArchivedVariant, BothRules, Outcome, PatchedVariant,
+    Answer, ArchiveResult, ArchivedVariant, Outcome, PatchedVariant, RuleComparison,
 };
 use crate::text::Tone;
 
@@ -152,7 +152,7 @@ fn variants(archive: &ArchiveResult) -> Vec<Block> {
 }
 
 fn rules(archive: &ArchiveResult) -> Vec<Block> {
-    let BothRules { used, used_is, other_is, variants, largest } = &archive.rules;
+    let RuleComparison { used, used_is, other_is, variants, largest } = &archive.rules;
     let mut blocks = Vec::new();
     match largest {
         None => blocks.push(Block::text(format!("Compared is the {used_is}."))),

@@ -1,13 +1,13 @@
 //! Replaces the rules while packets pass: states and the workers' caches of them stay.
 
-use super::{Filter, Flows, Own, RuleError, Ruleset, SharedFirewall, StateConfig, States};
+use super::{Filter, Flows, RuleError, Ruleset, SharedFirewall, StateConfig, States, WorkerTables};
 use std::any::Any;
 use std::sync::Arc;
 
 /// A worker's part of the states.
 struct WorkerStates {
     states: Arc<States>,
-    own: Option<Own>,
+    own: Option<WorkerTables>,
     flows: Option<Flows>,
 }
 

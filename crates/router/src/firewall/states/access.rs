@@ -71,7 +71,7 @@ struct Shard(Mutex<Vec<Segment>>);
 
 /// Segments of one worker.
 #[derive(Debug)]
-pub(in crate::firewall) struct Own {
+pub(in crate::firewall) struct WorkerTables {
     segments: Vec<Segment>,
     sweep: Sweep,
 }
@@ -116,10 +116,10 @@ impl Sharded {
     }
 }
 
-impl Own {
-    pub(super) fn new(segments: usize, sources: &Option<Arc<Sources>>) -> Own {
+impl WorkerTables {
+    pub(super) fn new(segments: usize, sources: &Option<Arc<Sources>>) -> WorkerTables {
         let segments = (0..segments).map(|_| Segment::new(sources)).collect();
-        Own { segments, sweep: Sweep::default() }
+        WorkerTables { segments, sweep: Sweep::default() }
     }
 
     pub(super) fn segments(&self) -> &[Segment] {
@@ -177,7 +177,7 @@ impl Access for &Sharded {
     }
 }
 
-impl Access for Own {
+impl Access for WorkerTables {
     const GROUPS: usize = 1;
     const EACH: bool = false;
 

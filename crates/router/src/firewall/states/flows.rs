@@ -40,12 +40,12 @@ pub(in crate::firewall) struct Flows {
     pub(in crate::firewall) inet: Slots<2>,
     pub(in crate::firewall) inet6: Slots<5>,
     trial: Trial,
-    started: SourceRequest,
+    started: StartedLookups,
 }
 
 /// Packets of a batch whose lookups have started: the first `count` ones.
 #[derive(Clone, Copy, Debug, Default)]
-struct SourceRequest {
+struct StartedLookups {
     count: usize,
     of_inet6: u64,
     without: u64,
@@ -69,7 +69,7 @@ impl Flows {
             inet: Slots::new(period_max_ns, seed),
             inet6: Slots::new(period_max_ns, seed),
             trial: Trial::default(),
-            started: SourceRequest::default(),
+            started: StartedLookups::default(),
         }
     }
 
@@ -147,7 +147,7 @@ impl Flows {
     pub(in crate::firewall) fn take(&mut self, batch: &[Frame], among: u64, now_ns: u64) -> u64 {
         let from = self.started.count.min(batch.len());
         self.start_lookups(&batch[from..], from);
-        let Flows { inet, inet6, started: SourceRequest { of_inet6, without, .. }, .. } = self;
+        let Flows { inet, inet6, started: StartedLookups { of_inet6, without, .. }, .. } = self;
         let taken = inet.take(among & !*of_inet6 & !*without, now_ns);
         if *of_inet6 == 0 { taken } else { taken | inet6.take(among & *of_inet6, now_ns) }
     }
@@ -165,13 +165,13 @@ impl Flows {
     /// Discards started lookups: the next ones belong to another batch.
     #[inline(always)]
     pub(in crate::firewall) fn end_batch(&mut self) {
-        self.started = SourceRequest::default();
+        self.started = StartedLookups::default();
     }
 
     /// First pass over packets. The lookup is unspecified for packets that `take` excludes.
     #[inline(never)]
     fn start_lookups(&mut self, packets: &[Frame], from: usize) {
-        let Flows { inet, inet6, started: SourceRequest { count, of_inet6, without }, .. } = self;
+        let Flows { inet, inet6, started: StartedLookups { count, of_inet6, without }, .. } = self;
         // Local copies, so that the compiler knows they do not change.
         let (places_of_inet, places_of_inet6) = (inet.pairing, inet6.pairing);
         *count = from + packets.len();

@@ -28,7 +28,7 @@ mod window;
 pub use config::StateConfig;
 pub use phase::{Phase, Timeouts};
 
-pub(super) use access::{Access, Own};
+pub(super) use access::{Access, WorkerTables};
 pub(super) use flows::Flows;
 pub(super) use key::{Key, Of};
 pub(super) use segment::{First, Found, Of as OfFamily, Query, Segment};
@@ -184,10 +184,10 @@ impl States {
     }
 
     /// Tables for one worker, if workers have their own.
-    pub(super) fn own(&self) -> Option<Own> {
+    pub(super) fn own(&self) -> Option<WorkerTables> {
         matches!(self.holder, Holder::PerWorker).then(|| {
             self.count_new_segments();
-            Own::new(self.segments, &self.sources)
+            WorkerTables::new(self.segments, &self.sources)
         })
     }
 
@@ -208,7 +208,7 @@ impl States {
     }
 
     /// Removes the states and caches of a terminating worker.
-    pub(super) fn give_up(&self, own: &Own) {
+    pub(super) fn give_up(&self, own: &WorkerTables) {
         self.discount(own.segments().iter());
     }
 
@@ -233,7 +233,11 @@ impl States {
 
     /// Calls `work` with the kind of access that this worker has.
     #[inline(always)]
-    pub(super) fn with<W: Work>(&self, own: Option<&mut Own>, work: W) -> Option<W::Result> {
+    pub(super) fn with<W: Work>(
+        &self,
+        own: Option<&mut WorkerTables>,
+        work: W,
+    ) -> Option<W::Result> {
         match (&self.holder, own) {
             (Holder::Global(global), _) => Some(work.run(&mut &*global)),
             (Holder::Sharded(sharded), _) => Some(work.run(&mut &*sharded)),

@@ -27,7 +27,7 @@ use super::egress::{Egress, Egresses};
 use super::ethernet::{self, HEADER as ETHERNET};
 use super::interface::Walk;
 use super::neighbours::{Entry, Link};
-use super::originated::Emitted;
+use super::originated::OriginatedFrames;
 use super::{Firewall, Reason, ReversePath, Router, Tally, apart, link, mtu_word};
 use super::{ipv4, ipv6};
 use crate::fib::{NextHop, V4};
@@ -322,7 +322,7 @@ pub(super) fn cut(
     frame: &mut Frame,
     link: &Link,
     mtu: u16,
-    emitted: &mut Emitted,
+    emitted: &mut OriginatedFrames,
     tally: &mut Tally,
 ) -> Result<(), Refused> {
     let further = fragment::further(frame, mtu);

@@ -10,7 +10,7 @@ pub use blocks::{Contradicted, PublishedBlock};
 pub use patch::{PatchResult, PatchedVariant};
 pub use pictures::Picture;
 pub(in crate::report) use pictures::copies as copied_pictures;
-pub use rules::{BothRules, RuleFigures};
+pub use rules::{RuleComparison, RuleFigures};
 
 use super::comparisons::Compared;
 use super::{RunResult, VariantResult};
@@ -39,7 +39,7 @@ pub struct ArchiveResult {
     /// changes contain it already.
     pub configurations: Vec<(String, String)>,
     /// The results by both rules.
-    pub rules: BothRules,
+    pub rules: RuleComparison,
     /// The comparison with the same bench without the patch of this set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patch: Option<PatchResult>,

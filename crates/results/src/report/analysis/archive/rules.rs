@@ -10,7 +10,7 @@ use serde::Serialize;
 
 /// The rule used for this report's results, and the results of the other rule.
 #[derive(Clone, Debug, Serialize)]
-pub struct BothRules {
+pub struct RuleComparison {
     /// The rule in use: `netbenches`, `steady` or `mean` (searches).
     pub used: String,
     /// Description of the rule in use.
@@ -41,7 +41,7 @@ pub(super) fn both(
     contents: &Contents,
     figure: RunMetric,
     variants: &[VariantResult],
-) -> BothRules {
+) -> RuleComparison {
     let upper = is_upper(contents);
     let other = match figure {
         RunMetric::Steady if upper => RunMetric::NetbenchesUpper,
@@ -68,7 +68,7 @@ pub(super) fn both(
         .collect();
     let differences = variants.iter().filter_map(|v| v.difference).filter(|d| d.is_finite());
     let largest = differences.reduce(|a, b| if b.abs() > a.abs() { b } else { a });
-    BothRules {
+    RuleComparison {
         used: figure.short().to_owned(),
         used_is: figure.description().to_owned(),
         other_is: other.description().to_owned(),

@@ -52,7 +52,7 @@ pub struct TeardownRate {
 
 /// Connection table capacity of a variant, over all searches of its runs.
 #[derive(Clone, Debug, Serialize)]
-pub struct Held {
+pub struct TableCapacity {
     /// Index of the variant.
     pub variant: usize,
     /// Its label.
@@ -128,14 +128,14 @@ pub(super) fn torn_down(
 }
 
 /// Summarises a variant's table capacity over its runs; `None` without runs.
-pub(super) fn held((variant, label): (usize, &str), runs: &[MethodRun]) -> Option<Held> {
+pub(super) fn held((variant, label): (usize, &str), runs: &[MethodRun]) -> Option<TableCapacity> {
     let variant_runs: Vec<&MethodRun> = runs.iter().filter(|run| run.variant == variant).collect();
     let first = variant_runs.first()?;
     let found: Vec<Burst> =
         variant_runs.iter().flat_map(|run| run.connections.held.clone()).collect();
     let numbers: Vec<f64> = found.iter().map(|found| found.frames as f64).collect();
     let states = variant_runs.iter().flat_map(|run| &run.points).flat_map(|point| &point.states);
-    Some(Held {
+    Some(TableCapacity {
         variant,
         label: label.to_owned(),
         connections: SummaryResult::of(&numbers),

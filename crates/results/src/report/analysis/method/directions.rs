@@ -2,7 +2,7 @@
 //! method are the sums.
 
 use super::{Method, MethodPoint, MethodRun, curve};
-use crate::report::analysis::directions::{WAYS, Way, way};
+use crate::report::analysis::directions::{DirectionSummary, WAYS, way};
 use fwdlab_model::design::MethodKind;
 use fwdlab_model::record::Counts;
 use serde::Serialize;
@@ -78,7 +78,7 @@ pub(super) fn of_trials(
                 .filter(|point| point.loss_ratio.is_some())
                 .filter_map(|point| window(point, is_back))
                 .collect();
-            let Way { offered_pps, forwarded_pps, loss_ratio } = way(&windows);
+            let DirectionSummary { offered_pps, forwarded_pps, loss_ratio } = way(&windows);
             TrialDirection {
                 variant,
                 label: label.to_owned(),

@@ -28,7 +28,7 @@ pub struct Interruption {
 
 /// Interruptions of a variant, over its runs.
 #[derive(Clone, Debug, Serialize)]
-pub struct Interrupted {
+pub struct InterruptionSummary {
     /// Index of the variant.
     pub variant: usize,
     /// Its label.
@@ -79,13 +79,13 @@ pub(super) fn each(record: &MethodRecord) -> Vec<Interruption> {
 pub(super) fn interrupted(
     (variant, label): (usize, &str),
     runs: &[MethodRun],
-) -> Option<Interrupted> {
+) -> Option<InterruptionSummary> {
     let interruptions = runs.iter().filter(|run| run.variant == variant);
     let interruptions: Vec<&Interruption> =
         interruptions.flat_map(|run| &run.interruptions).collect();
     let first = interruptions.first()?;
     let times: Vec<f64> = interruptions.iter().filter_map(|one| one.seconds).collect();
-    Some(Interrupted {
+    Some(InterruptionSummary {
         variant,
         label: label.to_owned(),
         loads: (first.before, first.load),

@@ -36,7 +36,7 @@ fn quantile(delays: &Latency, share: f64) -> Option<f64> {
 
 /// Delays of a variant at one share of the throughput, over its runs.
 #[derive(Clone, Debug, Serialize)]
-pub struct Timed {
+pub struct LatencyResult {
     /// Index of the variant.
     pub variant: usize,
     /// Its label.
@@ -54,7 +54,7 @@ pub struct Timed {
     /// Share of the time in which other programs used the device's CPU: median of the runs.
     pub taken: f64,
     /// Minimum, percentiles, maximum, mean and delay variation.
-    pub figures: Vec<TimedFigure>,
+    pub figures: Vec<LatencyStatistic>,
     /// Number of invalid trials.
     pub invalid: usize,
     /// Points of the plot: share of the packets, and the delay in seconds that it does not exceed;
@@ -68,7 +68,7 @@ pub struct Timed {
 
 /// One statistic of the delays, over the runs.
 #[derive(Clone, Debug, Serialize)]
-pub struct TimedFigure {
+pub struct LatencyStatistic {
     /// Name: `p99`, `maximum`, `PDV` ...
     pub name: &'static str,
     /// Geometric mean of the runs, seconds; `None` if a run has too few packets.
@@ -108,7 +108,7 @@ pub(super) fn effects(
     plan: &Plan,
     results: &[RunResult],
     runs: &[MethodRun],
-    rows: &[Timed],
+    rows: &[LatencyResult],
 ) -> Vec<DelayEffect> {
     if plan.design.alternate_ns.is_some() || plan.design.sequential {
         return Vec::new();
@@ -203,7 +203,7 @@ pub(super) fn timed(
     (variant, label): (usize, &str),
     runs: &[MethodRun],
     confidence: f64,
-) -> Vec<Timed> {
+) -> Vec<LatencyResult> {
     let all = || runs.iter().filter(|run| run.variant == variant).flat_map(|run| &run.delays);
     let mut shares: Vec<f64> = all().map(|run| run.share).collect();
     shares.sort_by(f64::total_cmp);
@@ -224,14 +224,14 @@ pub(super) fn timed(
                 values.iter().flatten().map(|seconds| seconds.max(1e-9)).collect();
             let mean = geometric_mean(&values, confidence);
             let interval = mean.and_then(|(_, interval)| interval);
-            TimedFigure {
+            LatencyStatistic {
                 name,
                 seconds: mean.map(|(mean, _)| mean),
                 interval: interval.map(|Interval { low, high }| (low, high)),
                 floor: floor.as_ref().and_then(get),
             }
         };
-        Timed {
+        LatencyResult {
             variant,
             label: label.to_owned(),
             share,
@@ -261,9 +261,9 @@ fn curve(delays: &Latency) -> Vec<(f64, f64)> {
     shares.map_while(|share| Some((share, quantile(delays, share)?))).collect()
 }
 
-impl Timed {
+impl LatencyResult {
     /// Returns a statistic by name.
-    pub fn figure(&self, name: &str) -> Option<&TimedFigure> {
+    pub fn figure(&self, name: &str) -> Option<&LatencyStatistic> {
         self.figures.iter().find(|figure| figure.name == name)
     }
 }

@@ -14,14 +14,14 @@ mod soak;
 mod suite;
 
 pub use burst::Bursts;
-pub use connections::{Held, RunConnections, TeardownRate};
+pub use connections::{RunConnections, TableCapacity, TeardownRate};
 pub use curve::LossCurveOutcome;
 pub use directions::TrialDirection;
 pub use flood::{FloodOutcome, FloodPoint, FloodSummary};
-pub use interruption::{Interrupted, Interruption};
-pub use latency::{DelayEffect, Timed, TimedFigure};
+pub use interruption::{Interruption, InterruptionSummary};
+pub use latency::{DelayEffect, LatencyResult, LatencyStatistic};
 pub(crate) use pictures::CURVES;
-pub use search::{GoalFound, Searched};
+pub use search::{GoalFound, SearchOutcome};
 pub use soak::SoakOutcome;
 pub use suite::{Suite, SuiteRow};
 
@@ -47,7 +47,7 @@ pub struct Method {
     /// The runs in order, with their trials.
     pub runs: Vec<MethodRun>,
     /// Search: results by variant and goal, over the runs.
-    pub searched: Vec<Searched>,
+    pub searched: Vec<SearchOutcome>,
     /// Soak: results by variant, over the runs.
     pub soaked: Vec<SoakOutcome>,
     /// Loss curve: results by variant, over the runs.
@@ -67,10 +67,10 @@ pub struct Method {
     pub bursts: Vec<Bursts>,
     /// Interruptions by overload or reset: results by variant, over the runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub interrupted: Vec<Interrupted>,
+    pub interrupted: Vec<InterruptionSummary>,
     /// Delays: results by variant and share, over the runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub timed: Vec<Timed>,
+    pub timed: Vec<LatencyResult>,
     /// Delays: comparison of each variant with its baseline.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub delay_effects: Vec<DelayEffect>,
@@ -79,7 +79,7 @@ pub struct Method {
     pub torn_down: Vec<TeardownRate>,
     /// Capacity of the connection table: results by variant, over the runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub held: Vec<Held>,
+    pub held: Vec<TableCapacity>,
     /// Confidence of intervals, percent.
     #[serde(skip)]
     pub confidence: f64,

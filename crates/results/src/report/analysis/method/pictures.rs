@@ -1,6 +1,6 @@
 //! Pictures of methods with several trials per run.
 
-use super::Timed;
+use super::LatencyResult;
 use super::{Method, MethodPoint, MethodRun};
 use crate::format::percent;
 use crate::plot::{Curve, Draw, LossCurve, LossPoint, Losses, Percentiles, Quantity, Span, Strip};
@@ -63,8 +63,8 @@ fn pictures(method: &Method) -> Pictures {
 }
 
 /// Draws delays by percentile, one plot per variant.
-fn delays(timed: &[Timed], confidence: f64) -> Pictures {
-    let of_variant = |rows: &[Timed]| {
+fn delays(timed: &[LatencyResult], confidence: f64) -> Pictures {
+    let of_variant = |rows: &[LatencyResult]| {
         let label = rows[0].label.as_str();
         let shares = rows.iter().map(|row| Curve {
             name: format!("{} of the rate found", percent(row.share, 0)),
@@ -95,7 +95,7 @@ fn delays(timed: &[Timed], confidence: f64) -> Pictures {
 }
 
 /// Returns the table's intervals of percentiles: share of the packets, and both ends in seconds.
-fn intervals(row: &Timed) -> Vec<(f64, f64, f64)> {
+fn intervals(row: &LatencyResult) -> Vec<(f64, f64, f64)> {
     let of_percentiles = row.figures.iter().filter_map(|figure| {
         let percent: f64 = figure.name.strip_prefix('p')?.parse().ok()?;
         let (low, high) = figure.interval?;

@@ -38,7 +38,7 @@ impl GoalFound {
 
 /// Results of a variant for a goal, over its runs.
 #[derive(Clone, Debug, Serialize)]
-pub struct Searched {
+pub struct SearchOutcome {
     /// Index of the variant.
     pub variant: usize,
     /// Its label.
@@ -98,7 +98,7 @@ pub(super) fn searched<'a>(
     runs: &'a [MethodRun],
     on_link: OnLink,
     frmol: impl Fn(u32) -> Option<f64> + Copy + 'a,
-) -> impl Iterator<Item = Searched> + 'a {
+) -> impl Iterator<Item = SearchOutcome> + 'a {
     goals.iter().enumerate().map(move |(number, goal)| {
         let variant_runs: Vec<&MethodRun> =
             runs.iter().filter(|run| run.variant == variant).collect();
@@ -125,7 +125,7 @@ pub(super) fn searched<'a>(
         let bits = throughput.zip(on_link.frame).map(|(found, frame)| {
             (frame.l1_bits_per_second(found.median), frame.l2_bits_per_second(found.median))
         });
-        Searched {
+        SearchOutcome {
             variant,
             label: label.to_owned(),
             goal: goal.name.clone(),

@@ -67,7 +67,7 @@ fn contents(plan: &Plan, testbed: &str, log_ratios: &[f64]) -> Contents {
 fn scatter_is_computed_from_blocks() {
     let plan = plan(NETNS);
     let stored = contents(&plan, "netns", &[0.01, 0.03, 0.05]);
-    let known = Known::of(&stored, &plan, &environment("Zen 3")).unwrap();
+    let known = KnownScatter::of(&stored, &plan, &environment("Zen 3")).unwrap();
     assert!(known.same_plan && known.remarks.is_empty(), "{known:?}");
     assert_eq!(known.blocks, 3);
     let analysis = PowerAnalysis::of(&plan, &[&known], false).unwrap();
@@ -85,7 +85,7 @@ fn pilot_uses_upper_limit_of_scatter() {
     let plan = plan(NETNS);
     let log_ratios: Vec<f64> = (0..12).map(|i| 0.01 * f64::from(i % 2)).collect();
     let stored = contents(&plan, "netns", &log_ratios);
-    let known = Known::of(&stored, &plan, &Environment::default()).unwrap();
+    let known = KnownScatter::of(&stored, &plan, &Environment::default()).unwrap();
     let history = PowerAnalysis::of(&plan, &[&known], false).unwrap();
     assert!(!history.is_upper && history.sd == history.scatter.sd);
     let pilot = PowerAnalysis::of(&plan, &[&known], true).unwrap();
@@ -97,7 +97,8 @@ fn pilot_uses_upper_limit_of_scatter() {
 fn stores_are_pooled_around_their_means() {
     let plan = plan(NETNS);
     let known = |log_ratios: &[f64]| {
-        Known::of(&contents(&plan, "netns", log_ratios), &plan, &Environment::default()).unwrap()
+        KnownScatter::of(&contents(&plan, "netns", log_ratios), &plan, &Environment::default())
+            .unwrap()
     };
     let (one, two) = (known(&[0.0, 0.02]), known(&[0.5, 0.52]));
     let analysis = PowerAnalysis::of(&plan, &[&one, &two], false).unwrap();
@@ -109,7 +110,7 @@ fn stores_are_pooled_around_their_means() {
 fn other_plan_of_same_device_is_used_with_remark() {
     let (current, other) = (plan(NETNS), plan(&NETNS.replace("blocks = 12", "blocks = 4")));
     let stored = contents(&other, "netns", &[0.0, 0.01]);
-    let known = Known::of(&stored, &current, &environment("Zen 4")).unwrap();
+    let known = KnownScatter::of(&stored, &current, &environment("Zen 4")).unwrap();
     assert!(!known.same_plan);
     assert!(known.remarks[0].starts_with("another plan of the same device"), "{known:?}");
     assert_eq!(known.remarks[1], "measured with another CPU: Zen 3, here Zen 4");
@@ -119,7 +120,7 @@ fn other_plan_of_same_device_is_used_with_remark() {
 fn other_testbeds_and_devices_are_refused() {
     let environment = Environment::default();
     let refused =
-        |stored: &Contents, plan: &Plan| Known::of(stored, plan, &environment).unwrap_err();
+        |stored: &Contents, plan: &Plan| KnownScatter::of(stored, plan, &environment).unwrap_err();
     let netns = plan(NETNS);
     let sim = plan(&NETNS.replace("netns", "sim"));
     let auto = plan(&NETNS.replace("netns", "auto"));
@@ -128,7 +129,7 @@ fn other_testbeds_and_devices_are_refused() {
         assert!(matches!(refused(&simulated, plan), Unusable::OtherTestbed { .. }));
     }
     // The same plan may use simulated runs.
-    assert!(Known::of(&contents(&auto, "sim", &[0.0, 0.01]), &auto, &environment).is_ok());
+    assert!(KnownScatter::of(&contents(&auto, "sim", &[0.0, 0.01]), &auto, &environment).is_ok());
     let noisier = NETNS.replace("\"netns\"", "\"sim\"\n[testbed.sim]\nnoise = 0.2");
     assert_eq!(refused(&simulated, &plan(&noisier)), Unusable::OtherDevice);
     let one = contents(&netns, "netns", &[0.0]);
@@ -141,7 +142,7 @@ fn stopping_rule_affects_predicted_blocks() {
     let planned = plan(&NETNS.replace("blocks = 12", "stop = \"planned\"\nmax_blocks = 12"));
     assert_eq!(planned.design.stop, Some(Stop::Planned));
     let stored = contents(&planned, "netns", &[0.0, 0.01, 0.0, 0.01]);
-    let known = Known::of(&stored, &planned, &Environment::default()).unwrap();
+    let known = KnownScatter::of(&stored, &planned, &Environment::default()).unwrap();
     let analysis = PowerAnalysis::of(&planned, &[&known], false).unwrap();
     let blocks: Vec<f64> =
         analysis.design.unwrap().outcomes.iter().map(|outcome| outcome.blocks).collect();
@@ -154,6 +155,6 @@ fn unknown_or_zero_scatter_has_no_power_analysis() {
     let plan = plan(NETNS);
     assert_eq!(PowerAnalysis::of(&plan, &[], false), None);
     let same = contents(&plan, "netns", &[0.01, 0.01]);
-    let known = Known::of(&same, &plan, &Environment::default()).unwrap();
+    let known = KnownScatter::of(&same, &plan, &Environment::default()).unwrap();
     assert_eq!(PowerAnalysis::of(&plan, &[&known], false), None);
 }

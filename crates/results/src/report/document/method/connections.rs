@@ -3,11 +3,11 @@
 use super::{search, seconds};
 use crate::document::table::Cell;
 use crate::document::{Block, Table};
-use crate::report::analysis::{Held, Searched, TeardownRate};
+use crate::report::analysis::{SearchOutcome, TableCapacity, TeardownRate};
 use fwdlab_model::units::format_pps;
 
 /// Returns a table of the establishment rates, with one row per variant and goal.
-pub(super) fn established(rows: &[Searched]) -> Block {
+pub(super) fn established(rows: &[SearchOutcome]) -> Block {
     search::rates(rows, "set up a second")
         .numbers("forwarding rate", |row| Cell::rate(row.frmol))
         .words("regular", search::regular)
@@ -23,7 +23,7 @@ pub(super) fn established(rows: &[Searched]) -> Block {
 }
 
 /// States the establishment rate, without the variant's name.
-pub(super) fn established_sentence(row: &Searched) -> String {
+pub(super) fn established_sentence(row: &SearchOutcome) -> String {
     match row.regular.1 {
         0 => "no connections were opened".to_owned(),
         _ => match &row.throughput {
@@ -82,7 +82,7 @@ pub(super) fn per_second(rate: f64) -> String {
 }
 
 /// Returns a table of the capacities, with one row per variant.
-pub(super) fn held(rows: &[Held]) -> Block {
+pub(super) fn held(rows: &[TableCapacity]) -> Block {
     let count = |value: Option<f64>| value.map_or(Cell::None, |n| Cell::count(n as u64));
     Table::of(rows)
         .words("variant", |row| Cell::text(&row.label))
@@ -100,7 +100,7 @@ pub(super) fn held(rows: &[Held]) -> Block {
 }
 
 /// States the capacity, without the variant's name.
-pub(super) fn held_sentence(row: &Held) -> String {
+pub(super) fn held_sentence(row: &TableCapacity) -> String {
     match &row.connections {
         Some(found) => {
             let least = if row.at_least > 0 { "at least " } else { "" };

@@ -3,10 +3,10 @@
 use super::seconds;
 use crate::document::table::Cell;
 use crate::document::{Block, Table};
-use crate::report::analysis::Interrupted;
+use crate::report::analysis::InterruptionSummary;
 
 /// Returns a table with one row per variant.
-pub(super) fn table(rows: &[Interrupted], name: &'static str) -> Block {
+pub(super) fn table(rows: &[InterruptionSummary], name: &'static str) -> Block {
     Table::of(rows)
         .words("variant", |row| Cell::text(&row.label))
         .numbers("times", |row| Cell::count(row.seconds.map_or(0, |found| found.n) as u64))
@@ -25,7 +25,7 @@ pub(super) fn table(rows: &[Interrupted], name: &'static str) -> Block {
 }
 
 /// States the result for interruptions, without the variant's name.
-pub(super) fn sentence(row: &Interrupted) -> String {
+pub(super) fn sentence(row: &InterruptionSummary) -> String {
     let cause = match (&row.how, row.loads.0) {
         (Some(_), _) => "around a reset packets were lost for",
         (None, Some(_)) => "after an overload packets were lost for",

@@ -5,12 +5,12 @@ use crate::document::measure::{LATENCY, LATENCY_P99};
 use crate::document::table::{Cell, Digits};
 use crate::document::{Block, Table};
 use crate::format::{duration, percent, signed_percent};
-use crate::report::analysis::{DelayEffect, Timed, TimedFigure};
+use crate::report::analysis::{DelayEffect, LatencyResult, LatencyStatistic};
 
 /// Returns a table with one row per variant and share.
-pub(super) fn table(rows: &[Timed]) -> Block {
+pub(super) fn table(rows: &[LatencyResult]) -> Block {
     let figure = |name: &'static str| {
-        move |row: &Timed| seconds(row.figure(name).and_then(|found| found.seconds))
+        move |row: &LatencyResult| seconds(row.figure(name).and_then(|found| found.seconds))
     };
     Table::of(rows)
         .words("variant", |row| Cell::text(&row.label))
@@ -44,10 +44,10 @@ pub(super) fn table(rows: &[Timed]) -> Block {
 }
 
 /// Returns every statistic with its interval, next to the instrument's alone.
-pub(super) fn intervals(rows: &[Timed], confidence: f64) -> Option<Block> {
-    let all: Vec<(&Timed, &TimedFigure)> =
+pub(super) fn intervals(rows: &[LatencyResult], confidence: f64) -> Option<Block> {
+    let all: Vec<(&LatencyResult, &LatencyStatistic)> =
         rows.iter().flat_map(|row| row.figures.iter().map(move |figure| (row, figure))).collect();
-    let interval = |figure: &TimedFigure| match figure.interval {
+    let interval = |figure: &LatencyStatistic| match figure.interval {
         Some((low, high)) => Cell::Values(
             format!("{} to {}", duration(low), duration(high)).into(),
             vec![low.into(), high.into()],
@@ -100,7 +100,7 @@ pub(super) fn effects(rows: &[DelayEffect], confidence: f64) -> Option<Block> {
 }
 
 /// States the delays at a share, without the variant's name.
-pub(super) fn sentence(row: &Timed) -> String {
+pub(super) fn sentence(row: &LatencyResult) -> String {
     let of = |name: &str| row.figure(name).and_then(|figure| figure.seconds);
     let share = percent(row.share, 0);
     let Some(p50) = of("p50") else {

@@ -4,12 +4,12 @@ use crate::document::measure::THROUGHPUT;
 use crate::document::table::{Cell, Digits, Rows};
 use crate::document::{Block, Table};
 use crate::format::percent;
-use crate::report::analysis::{Method, Searched};
+use crate::report::analysis::{Method, SearchOutcome};
 use fwdlab_model::spec::format_ns;
 use fwdlab_model::units::{format_bps, format_pps};
 
 /// Starts a table with one row per variant and goal.
-pub(super) fn rates<'r>(rows: &'r [Searched], what: &'static str) -> Rows<'r, Searched> {
+pub(super) fn rates<'r>(rows: &'r [SearchOutcome], what: &'static str) -> Rows<'r, SearchOutcome> {
     Table::of(rows)
         .words("variant", |row| Cell::text(&row.label))
         .words("goal", |row| Cell::text(&row.goal))
@@ -29,7 +29,7 @@ pub(super) fn mean(trials: f64) -> Cell {
 }
 
 /// Formats the number of runs with a regular result, and of all runs.
-pub(super) fn regular(row: &Searched) -> Cell {
+pub(super) fn regular(row: &SearchOutcome) -> Cell {
     let (regular, all) = row.regular;
     let line = match row.at_line {
         0 => String::new(),
@@ -39,7 +39,7 @@ pub(super) fn regular(row: &Searched) -> Cell {
 }
 
 /// Returns a table with one row per variant and goal.
-pub(super) fn table(rows: &[Searched]) -> Block {
+pub(super) fn table(rows: &[SearchOutcome]) -> Block {
     let table = rates(rows, "throughput")
         .numbers("L1", |row| bits(row.bits.map(|(l1, _)| l1)))
         .numbers("L2", |row| bits(row.bits.map(|(_, l2)| l2)));
@@ -65,7 +65,7 @@ pub(super) fn table(rows: &[Searched]) -> Block {
 }
 
 /// States the result for a goal.
-fn found(row: &Searched) -> String {
+fn found(row: &SearchOutcome) -> String {
     match &row.throughput {
         Some(found) => format!(
             "{} (n = {}, {} to {}){}{}",
@@ -99,7 +99,7 @@ pub(super) fn at_line(runs: usize, all: usize) -> String {
 }
 
 /// States the result of a search for a goal, without the variant's name.
-pub(super) fn sentence(row: &Searched) -> String {
+pub(super) fn sentence(row: &SearchOutcome) -> String {
     format!("{} {}", row.goal, found(row))
 }
 

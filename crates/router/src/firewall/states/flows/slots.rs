@@ -41,7 +41,7 @@ pub(in crate::firewall) struct Slots<const N: usize> {
     /// Maximum period that timeouts allow.
     period_max_ns: u64,
     pub(super) pairing: Pairing,
-    pub(super) asked: [Ask<N>; BATCH],
+    pub(super) asked: [SlotLookup<N>; BATCH],
     /// Evicted flows whose counters are not yet written back.
     forgotten: Vec<(Key<N>, Credit)>,
 }
@@ -58,7 +58,7 @@ pub(super) struct Pairing {
 
 /// The lookup of one packet of a batch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ask<const N: usize> {
+pub(super) struct SlotLookup<const N: usize> {
     /// [`Key::counting`]
     key: Key<N>,
     /// Index of its pair.
@@ -104,10 +104,10 @@ impl Pairing {
     /// Starts the lookup of a packet. Prefetches the slots, which are less likely to be cached than
     /// the packet.
     #[inline(always)]
-    pub(super) fn ask<const N: usize>(&self, key: Key<N>, more: u32) -> Ask<N> {
+    pub(super) fn ask<const N: usize>(&self, key: Key<N>, more: u32) -> SlotLookup<N> {
         let at = self.at(&key);
         prefetch(self.begin + at * size_of::<Pair<N>>());
-        Ask { key, at: at as u32, more }
+        SlotLookup { key, at: at as u32, more }
     }
 }
 
@@ -124,7 +124,7 @@ impl<const N: usize> Slots<N> {
             period_ns: period_max_ns.min(PERIOD_MAX),
             period_max_ns,
             pairing: Pairing { begin: 0, multiplier: seed.multiplier(), shift },
-            asked: [Ask { key: Key::NONE, at: 0, more: 0 }; BATCH],
+            asked: [SlotLookup { key: Key::NONE, at: 0, more: 0 }; BATCH],
             forgotten: Vec::new(),
         }
     }
@@ -140,7 +140,7 @@ impl<const N: usize> Slots<N> {
         let pairs = &mut pairs[..];
         let (mut taken, mut ends) = (0u64, 0u64);
         for place in places(among) {
-            let Ask { key, at, more } = &asked[place % BATCH];
+            let SlotLookup { key, at, more } = &asked[place % BATCH];
             let Some(slot) = find(pairs, *at as usize, key) else { continue };
             if may_change_phase(*more) {
                 ends = among & u64::MAX << place;
@@ -157,7 +157,7 @@ impl<const N: usize> Slots<N> {
     #[cold]
     #[inline(never)]
     fn forget_and_take(&mut self, among: u64, now_ns: u64) -> u64 {
-        let Ask { key, at, .. } = &self.asked[among.trailing_zeros() as usize % BATCH];
+        let SlotLookup { key, at, .. } = &self.asked[among.trailing_zeros() as usize % BATCH];
         if let Some(slot) = find(&mut self.pairs, *at as usize, key) {
             if let Some(credit) = slot.credit() {
                 self.forgotten.push((slot.key, credit));
