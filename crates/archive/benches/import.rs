@@ -1,7 +1,6 @@
-//! How long an archive of 20,000 logs takes to become stores, and how long the
-//! next import takes, which finds nothing changed. All CPUs, in a release build;
-//! the files were just written, so that the disk's reading plays no part. The
-//! directory is that of temporary files (`TMPDIR`).
+//! Measures the import of an archive of 20,000 logs into stores, and a second import that finds
+//! nothing changed. Uses all CPUs and a release build. The files were just written, so disk reads
+//! play no part. Runs in the directory for temporary files (`TMPDIR`).
 
 #[path = "../tests/support/archive_writer.rs"]
 mod archive_writer;
@@ -41,12 +40,12 @@ fn main() {
     let (logs, mb) = (tally.logs as f64, tally.bytes as f64 / 1e6);
     println!("{logs} logs, {mb:.0} MB, {threads} threads, {REPETITIONS} repetitions");
     assert_eq!((tally.logs, tally.lists_equal), (20_000, 2000), "every published list comes out");
-    let median = told("cold", &mut cold);
+    let median = print_median("cold", &mut cold);
     println!("  {:.0} logs/s, {:.0} MB/s", logs / median, mb / median);
-    told("again, nothing changed", &mut again);
+    print_median("again, nothing changed", &mut again);
 }
 
-/// The archive, half of it in either form.
+/// Writes the archive, half of it in each format.
 fn write(root: &Path) {
     let writer = Writer::new(root);
     for bench in 0..BENCHES {
@@ -67,7 +66,7 @@ fn write(root: &Path) {
     }
 }
 
-/// Scan and import; seconds of both.
+/// Scans and imports; returns the total time in seconds.
 fn import(archive: &Path, stores: &Path, threads: NonZeroUsize) -> (f64, Summary) {
     let began = Instant::now();
     let sets = scan(archive).expect("a directory").sets.into_iter();
@@ -96,7 +95,7 @@ fn import(archive: &Path, stores: &Path, threads: NonZeroUsize) -> (f64, Summary
 }
 
 /// Prints median and range, and returns the median.
-fn told(what: &str, seconds: &mut [f64]) -> f64 {
+fn print_median(what: &str, seconds: &mut [f64]) -> f64 {
     seconds.sort_by(f64::total_cmp);
     let median = seconds[seconds.len() / 2];
     println!(

@@ -1,17 +1,16 @@
-//! What a walk through a tree found: the files of one result set.
+//! Results of a scan: the files of one result set.
 
 use std::path::PathBuf;
 
-/// The files that belong to one result set: one folder of raw logs, what was
-/// published with it, and the configurations of its bench.
+/// The files of one result set: one folder of raw logs, the results published with it, and the
+/// configurations of its bench.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResultSet {
-    /// Directory to which the files' names are relative: the bench's folder.
+    /// The bench's folder. File names are relative to it.
     pub origin: PathBuf,
-    /// Where the set stands in the archive.
+    /// Position of the set in the archive.
     pub place: Place,
-    /// Logs, lists, tables, texts and pictures of the set, sorted by name as
-    /// `ls` sorts in the C locale.
+    /// Logs, lists, tables, texts and pictures of the set, in the order of `ls` in the C locale.
     pub files: Vec<FoundFile>,
     /// The configuration trees of the bench (`configs/NAME/`), sorted by name.
     pub configurations: Vec<Tree>,
@@ -19,8 +18,8 @@ pub struct ResultSet {
     pub lab: Vec<FoundFile>,
 }
 
-/// Where a result set stands: `MACHINE/INTERFACE/TOPIC/results/LABEL`. A part
-/// that the path does not tell is empty.
+/// Position of a result set: `MACHINE/INTERFACE/TOPIC/results/LABEL`. Parts that the path does not
+/// contain are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// Machine under test, e.g. `Xeon_E5-2650_8Cores`.
@@ -34,8 +33,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// True if this is the result of `other` with a patch: the same bench, and the other's label
-    /// with a suffix, as in `fbsd16-n311215.D58513`. A release or a revision is no patch.
+    /// Returns true if this is the result of `other` with a patch: the same bench, and the other's
+    /// label with a suffix, as in `fbsd16-n311215.D58513`. A release or a revision is not a patch.
     pub fn is_patch_of(&self, other: &Place) -> bool {
         let bench =
             |place: &Place| [&place.machine, &place.interface, &place.topic].map(String::clone);
@@ -50,17 +49,17 @@ impl Place {
     }
 }
 
-/// A file and what its directory says of it.
+/// A file and its directory entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundFile {
-    /// Where it can be read.
+    /// Path to open it by.
     pub path: PathBuf,
-    /// Name below [`ResultSet::origin`], with `/` between the parts; `../` leads
-    /// to files beside it.
+    /// Name below [`ResultSet::origin`], with `/` between the parts; starts with `../` for files
+    /// outside that folder.
     pub name: String,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Time of the last change, nanoseconds since 1970; 0 when unknown.
+    /// Time of the last change, nanoseconds since 1970; 0 if unknown.
     pub modified_ns: i64,
 }
 
@@ -74,7 +73,7 @@ pub struct Tree {
 }
 
 impl FoundFile {
-    /// The last part of the name.
+    /// Returns the last part of the name.
     pub fn base(&self) -> &str {
         self.name.rsplit('/').next().unwrap_or_default()
     }
@@ -85,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_patch_is_its_parents_label_with_a_suffix() {
+    fn is_patch_of_requires_the_same_bench_and_a_suffix() {
         let place = |topic: &str, label: &str| Place {
             topic: topic.to_owned(),
             label: label.to_owned(),

@@ -1,10 +1,9 @@
-//! Brings many result sets into stores, one store each, on all CPUs.
+//! Imports many result sets into stores, one store each, on all CPUs.
 //!
-//! A set whose store was made of the same files, by the same rule and the same
-//! version of fwdlab is left as it is, without reading a log. Each store is
-//! complete or not there at all, so an import may be stopped at any time: what is
-//! done stays, and the next one goes on. What it deliberately leaves out: finding
-//! the sets ([`scan`](super::scan)) and making runs of their files
+//! A store made of the same files, by the same rule and the same version of fwdlab is left
+//! unchanged, without reading a log. A store is either complete or absent, so an import may be
+//! stopped at any time: finished stores remain, and the next import continues. Out of scope:
+//! finding the sets ([`scan`](super::scan)) and turning their files into runs
 //! ([`assemble`](super::assemble)).
 
 use super::assemble::{Options, Parent, Refused, Rule, Tally, assemble};
@@ -21,7 +20,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Larger files are refused: the longest log of the archive has less than one.
+/// Limit in bytes; larger files are refused. The longest log of the archive is smaller than one
+/// MiB.
 pub const LARGEST: u64 = 64 << 20;
 
 /// One set and its store.
@@ -29,13 +29,14 @@ pub const LARGEST: u64 = 64 << 20;
 pub struct Job {
     /// The set.
     pub set: ResultSet,
-    /// Where its store is, or will be.
+    /// Path of its store, existing or not.
     pub store: PathBuf,
-    /// The directory as the user named it.
+    /// The directory as given by the user.
     pub named: String,
 }
 
-/// Finds for each job the one whose set it has with a patch: of several the closest.
+/// Returns, for each job, the job whose set it extends by a patch: the closest one if there are
+/// several.
 pub fn parents(jobs: &[Job]) -> Vec<Option<usize>> {
     let place = |job: usize| &jobs[job].set.place;
     let parent = |job: usize| {
@@ -45,44 +46,43 @@ pub fn parents(jobs: &[Job]) -> Vec<Option<usize>> {
     (0..jobs.len()).map(parent).collect()
 }
 
-/// What is to be done, and how.
+/// Parameters of an import.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
     /// The sets.
     pub jobs: &'a [Job],
-    /// How each is read; [`Job::named`] replaces [`Options::named`].
+    /// Options for all sets; [`Job::named`] replaces [`Options::named`].
     pub options: &'a Options,
-    /// Threads.
+    /// Number of threads.
     pub threads: NonZeroUsize,
-    /// Once true, no further set is begun.
+    /// Once true, no further set is started.
     pub stop: &'a AtomicBool,
-    /// Fetches a file's bytes: [`read`], unless a test counts them.
+    /// Reads a file's bytes: [`read`], except in tests that count the calls.
     pub read: &'a (dyn Fn(&FoundFile) -> io::Result<Vec<u8>> + Sync),
-    /// Is told what happens, by any thread.
+    /// Receives events, from any thread.
     pub on_event: &'a (dyn Fn(Event<'_>) + Sync),
 }
 
-/// What happens during an import.
+/// An event of an import.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
-    /// Files were read, or need not be read. All of them add up to those of the
-    /// sets.
+    /// Files were read or skipped. The sums over all events equal the totals of the sets.
     Passed {
-        /// How many.
+        /// Number of files.
         files: usize,
-        /// Bytes of them.
+        /// Their size in bytes.
         bytes: u64,
     },
-    /// A set is done with.
+    /// A set is finished.
     Done {
         /// Its index in [`Request::jobs`].
         job: usize,
-        /// How it ended.
+        /// Its outcome.
         outcome: &'a Outcome,
     },
 }
 
-/// How an import ended.
+/// Result of an import.
 #[derive(Debug)]
 pub struct Summary {
     /// The sets, in the order of [`Request::jobs`].
@@ -93,45 +93,45 @@ pub struct Summary {
     pub duration: Duration,
 }
 
-/// One set, done with.
+/// Result of one set.
 #[derive(Debug)]
 pub struct Finished {
-    /// How it ended.
+    /// Its outcome.
     pub outcome: Outcome,
     /// Wall time spent on it.
     pub duration: Duration,
 }
 
-/// How a set ended.
+/// Outcome of one set.
 #[derive(Debug)]
 pub enum Outcome {
-    /// There was no store; now there is.
+    /// A new store was created.
     Imported(Known),
-    /// The files, the rule or fwdlab changed: the store was made anew.
+    /// The files, the rule or fwdlab changed; the store was recreated.
     Updated(Known),
-    /// The store is of the same files already. The tally counts its logs only.
+    /// The store already matches the files. The tally counts its logs only.
     Unchanged(Known),
-    /// Nothing of it could be read, or its store is claimed by another set.
+    /// None of its runs could be read, or another set claims the same store.
     Refused(Refused),
-    /// It was read, and its store can't be read or written.
+    /// The set was read, but its store cannot be read or written.
     Failed(StoreError),
-    /// Not begun: the user stopped the import before.
+    /// Not started: the user stopped the import first.
     NotReached,
 }
 
-/// What is known of a stored set.
+/// Summary of a stored set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Known {
     /// Counts.
     pub tally: Tally,
-    /// Each refused file: name, and why.
+    /// Each refused file: name and reason.
     pub refused: Vec<(String, String)>,
-    /// Remarks on the set.
+    /// Notes on the set.
     pub notes: Vec<String>,
 }
 
 impl Outcome {
-    /// What is known of the set when a store of it is there.
+    /// Returns the summary; `None` if the set has no store.
     pub fn known(&self) -> Option<&Known> {
         match self {
             Outcome::Imported(known) | Outcome::Updated(known) | Outcome::Unchanged(known) => {
@@ -142,8 +142,8 @@ impl Outcome {
     }
 }
 
-/// Imports the sets, the largest first, so that no thread is left with a large one
-/// when the others have nothing more to do.
+/// Imports the sets, largest first, so that no thread is left with a large set after the others
+/// have finished.
 pub fn import(request: &Request<'_>) -> Summary {
     let began = Instant::now();
     let Request { jobs, stop, .. } = *request;
@@ -180,10 +180,11 @@ pub fn import(request: &Request<'_>) -> Summary {
     Summary { sets, tally, duration: began.elapsed() }
 }
 
-/// The bytes of a file, at most [`LARGEST`].
+/// Returns the bytes of a file, at most [`LARGEST`].
 ///
 /// # Errors
-/// As opening and reading it; [`io::ErrorKind::FileTooLarge`] for a larger one.
+/// Fails if the file cannot be opened or read, and with [`io::ErrorKind::FileTooLarge`] if it is
+/// larger.
 pub fn read(file: &FoundFile) -> io::Result<Vec<u8>> {
     let too_large = || {
         let why = format!("larger than {} MiB, which no log of the harness is", LARGEST >> 20);
@@ -197,7 +198,8 @@ pub fn read(file: &FoundFile) -> io::Result<Vec<u8>> {
     if bytes.len() as u64 > LARGEST { Err(too_large()) } else { Ok(bytes) }
 }
 
-/// Files of a set and their bytes: logs, what was published, configurations.
+/// Returns the number of files of a set and their total size in bytes: logs, published results,
+/// configurations.
 pub fn size(set: &ResultSet) -> (usize, u64) {
     let sum = |(files, bytes): (usize, u64), file: &FoundFile| (files + 1, bytes + file.size);
     files(set).fold((0, 0), sum)
@@ -208,15 +210,15 @@ fn files(set: &ResultSet) -> impl Iterator<Item = &FoundFile> {
     set.files.iter().chain(trees).chain(&set.lab)
 }
 
-/// Imports one set, unless its store is `claimed` by another. `parent` is the one without its
-/// patch.
+/// Imports one set, unless another set has `claimed` its store. `parent` is the same set without
+/// its patch.
 fn one(request: &Request<'_>, job: &Job, parent: Option<&Job>, claimed: Option<&str>) -> Outcome {
     let (files, bytes) = size(&job.set);
     let own: HashSet<&Path> = self::files(&job.set).map(|file| file.path.as_path()).collect();
     let passed = RefCell::new(Passed::default());
     let read = |file: &FoundFile| {
         let bytes = (request.read)(file);
-        // Those of the parent are its own job's.
+        // Files of the parent count towards the parent's own job.
         if own.contains(file.path.as_path()) && passed.borrow_mut().is_new(file) {
             (request.on_event)(Event::Passed { files: 1, bytes: file.size });
         }
@@ -238,7 +240,7 @@ fn one(request: &Request<'_>, job: &Job, parent: Option<&Job>, claimed: Option<&
     outcome
 }
 
-/// The files of a set that were read: some are looked at twice.
+/// Files of a set read so far. Some are read twice but count once.
 #[derive(Default)]
 struct Passed {
     paths: HashSet<PathBuf>,
@@ -253,7 +255,7 @@ impl Passed {
     }
 }
 
-/// Makes the store of a set, unless it is there already.
+/// Creates the store of a set unless an up-to-date one exists.
 fn into_store(
     request: &Request<'_>,
     job: &Job,
@@ -266,7 +268,7 @@ fn into_store(
         }
         Err(error) => Outcome::Failed(error),
         Ok(Some(stored))
-            if stored.is_of(&job.set, request.options) && has_parent(&job.store, parent) =>
+            if stored.matches(&job.set, request.options) && matches_parent(&job.store, parent) =>
         {
             Outcome::Unchanged(stored.known())
         }
@@ -274,8 +276,8 @@ fn into_store(
     }
 }
 
-/// True if a store was made with the figures of `parent`, or there is none.
-fn has_parent(store: &Path, parent: Option<Parent<'_>>) -> bool {
+/// Returns true if `parent` is `None` or the store was made with its figures.
+fn matches_parent(store: &Path, parent: Option<Parent<'_>>) -> bool {
     let Some(parent) = parent else { return true };
     let import = Store::open_read_only(store).and_then(|store| store.import());
     let unpatched = import.ok().flatten().and_then(|import| import.about.unpatched);
@@ -284,7 +286,7 @@ fn has_parent(store: &Path, parent: Option<Parent<'_>>) -> bool {
     })
 }
 
-/// The directory of `to` as seen from the directory of `from`, two files.
+/// Returns the directory of the file `to` relative to the directory of the file `from`.
 fn relative(from: &Path, to: &Path) -> String {
     let directory = |file: &Path| {
         let file = std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf());
@@ -297,12 +299,12 @@ fn relative(from: &Path, to: &Path) -> String {
     path.display().to_string()
 }
 
-/// Reads a set and makes its store.
+/// Reads a set and creates its store.
 fn fetch(
     request: &Request<'_>,
     job: &Job,
     parent: Option<Parent<'_>>,
-    is_there: bool,
+    exists: bool,
     read: impl Fn(&FoundFile) -> io::Result<Vec<u8>>,
 ) -> Outcome {
     let options = Options { named: job.named.clone(), ..request.options.clone() };
@@ -314,19 +316,18 @@ fn fetch(
     complete(&mut import.sources, &job.set);
     let known = Known {
         tally: assembled.tally,
-        refused: refused_of(&import.sources),
+        refused: refused_files(&import.sources),
         notes: import.about.notes.clone(),
     };
     let (plan, invocation, runs) = (&assembled.plan, &assembled.invocation, &assembled.runs);
     match Store::create_imported(&job.store, plan, invocation, runs, &import) {
         Err(error) => Outcome::Failed(error),
-        Ok(()) if is_there => Outcome::Updated(known),
+        Ok(()) if exists => Outcome::Updated(known),
         Ok(()) => Outcome::Imported(known),
     }
 }
 
-/// Files that the assembly passed over are remembered too: whether anything
-/// changed is decided by all of them.
+/// Adds the files that the assembly skipped, since any changed file makes a store outdated.
 fn complete(sources: &mut Vec<Source>, set: &ResultSet) {
     sources.sort_by(|a, b| a.path.cmp(&b.path));
     let missing: Vec<Source> = files(set)
@@ -344,19 +345,19 @@ fn complete(sources: &mut Vec<Source>, set: &ResultSet) {
     sources.dedup_by(|a, b| a.path == b.path);
 }
 
-fn refused_of(sources: &[Source]) -> Vec<(String, String)> {
+fn refused_files(sources: &[Source]) -> Vec<(String, String)> {
     let refused = sources.iter().filter(|source| source.status == Status::Refused);
     refused.map(|source| (source.path.clone(), source.message.clone())).collect()
 }
 
-/// What an earlier import left.
+/// Contents of an earlier import.
 struct Stored {
     sources: Vec<Source>,
     metric: Option<RunMetric>,
     fwdlab_version: String,
 }
 
-/// The earlier import at `path`; none when there is no file.
+/// Reads the earlier import at `path`; `None` if the file does not exist.
 fn stored(path: &Path) -> Result<Option<Stored>, StoreError> {
     if !path.exists() {
         return Ok(None);
@@ -373,10 +374,10 @@ fn stored(path: &Path) -> Result<Option<Stored>, StoreError> {
 }
 
 impl Stored {
-    /// True when an import of `set` would make the same store again.
-    fn is_of(&self, set: &ResultSet, options: &Options) -> bool {
+    /// Returns true if importing `set` would produce the same store.
+    fn matches(&self, set: &ResultSet, options: &Options) -> bool {
         let is_same_rule = match self.metric {
-            // Searches for a throughput have one figure, whatever the rule.
+            // Throughput searches have one figure, regardless of the rule.
             Some(RunMetric::Mean) => true,
             metric => (metric == Some(RunMetric::Steady)) == (options.rule == Some(Rule::Steady)),
         };
@@ -394,7 +395,7 @@ impl Stored {
     fn known(&self) -> Known {
         let is_log = |path: &str| [".receiver", ".sender"].iter().any(|end| path.ends_with(end));
         let logs = self.sources.iter().filter(|s| s.status == Status::Read && is_log(&s.path));
-        let refused = refused_of(&self.sources);
+        let refused = refused_files(&self.sources);
         let mut tally = Tally { refused: refused.len(), ..Tally::default() };
         for log in logs {
             tally.logs += 1;
@@ -404,7 +405,7 @@ impl Stored {
     }
 }
 
-/// For each job why it can't have its store: another set claims it too.
+/// Returns, for each job, the reason why it cannot have its store: another set also claims it.
 fn collisions(jobs: &[Job]) -> Vec<Option<String>> {
     let mut claims: HashMap<&Path, Vec<usize>> = HashMap::new();
     for (job, Job { store, .. }) in jobs.iter().enumerate() {

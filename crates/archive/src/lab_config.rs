@@ -1,30 +1,29 @@
 //! The settings of the harness that ran a benchmark: `bench-lab-*.config`.
 //!
-//! The files are sh(1) scripts that assign variables. They are read, never run:
-//! assignments with plain variables are resolved, everything else is skipped
-//! and counted. What the caller's environment would have set instead of a
-//! default (`: ${AF:="4"}`) isn't known here.
+//! The files are sh(1) scripts that assign variables. This module reads them and never runs them:
+//! it resolves assignments with plain variables, and skips and counts everything else. Values that
+//! the caller's environment set in place of a default (`: ${AF:="4"}`) are unknown here.
 
 use fwdlab_model::shell::{Assignment, assignments};
 use serde::Serialize;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// What one file sets, in order.
+/// The variables of one file, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LabConfig {
     variables: Vec<Variable>,
-    /// Statements that were not understood.
+    /// Number of statements that could not be parsed.
     pub skipped: usize,
 }
 
 /// A variable and its value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Variable {
-    /// Name, as `SENDER_ADMIN`.
+    /// Name, e.g. `SENDER_ADMIN`.
     pub name: String,
-    /// Value, with variables replaced.
+    /// Value, with variables substituted.
     pub value: String,
-    /// Whether the caller's environment could have set it otherwise.
+    /// True if the caller's environment could have overridden it.
     pub default: bool,
 }
 
@@ -39,71 +38,71 @@ impl LabConfig {
         config
     }
 
-    /// The value of a variable.
+    /// Returns the value of a variable.
     pub fn get(&self, name: &str) -> Option<&str> {
         let variable = self.variables.iter().find(|variable| variable.name == name)?;
         Some(&variable.value)
     }
 
-    /// The variables in order.
+    /// Returns the variables in order.
     pub fn iter(&self) -> impl Iterator<Item = &Variable> {
         self.variables.iter()
     }
 
-    /// Host that generates the packets, as the admin network knows it.
+    /// Returns the host that generates the packets, by its name in the admin network.
     pub fn sender(&self) -> Option<&str> {
         self.filled("SENDER_ADMIN")
     }
 
-    /// Host that counts the packets.
+    /// Returns the host that counts the packets.
     pub fn receiver(&self) -> Option<&str> {
         self.filled("RECEIVER_ADMIN")
     }
 
-    /// Host under test.
+    /// Returns the host under test.
     pub fn dut(&self) -> Option<&str> {
         self.filled("DUT_ADMIN")
     }
 
-    /// Host at the far end of a tunnel.
+    /// Returns the host at the far end of a tunnel.
     pub fn reference(&self) -> Option<&str> {
         self.filled("REF_ADMIN")
     }
 
-    /// Interface that sends.
+    /// Returns the sending interface.
     pub fn sender_interface(&self) -> Option<&str> {
         self.filled("SENDER_LAB_IF")
     }
 
-    /// Interface that receives.
+    /// Returns the receiving interface.
     pub fn receiver_interface(&self) -> Option<&str> {
         self.filled("RECEIVER_LAB_IF")
     }
 
-    /// Command that generates the packets.
+    /// Returns the command that generates the packets.
     pub fn sender_command(&self) -> Option<&str> {
         self.filled("SENDER_START_CMD")
     }
 
-    /// Command that counts the packets.
+    /// Returns the command that counts the packets.
     pub fn receiver_command(&self) -> Option<&str> {
         self.filled("RECEIVER_START_CMD")
     }
 
-    /// Version of the Internet protocol, 4 or 6, unless the caller asked for
-    /// the other one.
+    /// Returns the version of the Internet protocol, 4 or 6. The caller's environment may have
+    /// selected the other one.
     pub fn ip_version(&self) -> Option<u8> {
         self.filled("AF")?.parse().ok().filter(|version| [4, 6].contains(version))
     }
 
-    /// Bytes of a packet as given to pkt-gen: Ethernet header included, its
-    /// checksum not; less than 60 is padded.
+    /// Returns the packet size in bytes as passed to pkt-gen: with the Ethernet header, without the
+    /// FCS. Sizes below 60 are padded.
     pub fn packet_bytes(&self) -> Option<u32> {
         self.filled("PKT_SIZE")?.parse().ok()
     }
 
-    /// Number of flows: pairs of source and destination, by address and port.
-    /// A second generator's sources count too.
+    /// Returns the number of flows: pairs of source and destination, by address and port, including
+    /// the sources of a second generator.
     pub fn flows(&self) -> Option<u64> {
         let second = self.filled("SENDER_2_START_CMD").and(self.filled("SENDER_LAB_NET_2"));
         let sources = ends(self.filled("SENDER_LAB_NET")?)?;
@@ -116,14 +115,14 @@ impl LabConfig {
     }
 
     fn set(&mut self, assignment: Assignment) {
-        // What nothing sets is empty, as in sh.
+        // Unset variables are empty, as in sh.
         let Ok(value) = assignment.resolved(|name| Some(self.get(name).unwrap_or_default())) else {
             self.skipped += 1;
             return;
         };
         let (default, name) = (assignment.is_default(), assignment.name);
         match self.variables.iter_mut().find(|variable| variable.name == name) {
-            // As `:=` does: an empty variable takes the default too.
+            // Like `:=`, which also replaces an empty value.
             Some(variable) if default && !variable.value.is_empty() => {}
             Some(variable) => (variable.value, variable.default) = (value, default),
             None => self.variables.push(Variable { name, value, default }),
@@ -131,8 +130,8 @@ impl LabConfig {
     }
 }
 
-/// Ends of flows in pkt-gen's `ADDRESS[:PORT][-ADDRESS[:PORT]]`: addresses
-/// times ports. Addresses of IPv6 stand in brackets where a port follows.
+/// Number of flow endpoints in pkt-gen's `ADDRESS[:PORT][-ADDRESS[:PORT]]`: addresses times ports.
+/// IPv6 addresses are in brackets if a port follows.
 fn ends(range: &str) -> Option<u64> {
     let (first, last) = range.split_once('-').unwrap_or((range, range));
     let ((first, first_port), (last, last_port)) = (end(first)?, end(last)?);
@@ -143,7 +142,7 @@ fn ends(range: &str) -> Option<u64> {
     u64::try_from(last.checked_sub(first)?).ok()?.checked_add(1)?.checked_mul(ports)
 }
 
-/// Address as a number, and port.
+/// Parses an address as a number, and its port.
 fn end(text: &str) -> Option<(u128, Option<u16>)> {
     if let Some(inner) = text.strip_prefix('[') {
         let (address, port) = inner.split_once(']')?;
@@ -174,7 +173,7 @@ mod tests {
         . /etc/other\nDATE=$(date)\n: ${AF:=\"6\"}\n";
 
     #[test]
-    fn variables_are_resolved_and_nothing_is_run() {
+    fn read_resolves_variables_and_counts_skipped_statements() {
         let config = LabConfig::read(CONFIG);
         assert_eq!(config.sender(), Some("192.0.2.2"));
         assert_eq!(config.receiver(), Some("192.0.2.2"));
@@ -191,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_of_flows() {
+    fn ends_counts_addresses_times_ports() {
         for (range, expected) in [
             ("198.18.10.1:2001-198.18.10.20", Some(20)),
             ("198.18.2.1:2000-198.18.2.255:2200", Some(255 * 201)),

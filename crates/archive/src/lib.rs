@@ -1,22 +1,18 @@
-//! Reads experiments of the netbenches archive: logs of pkt-gen, what was
-//! configured, and what was published.
+//! Reads experiments of the netbenches archive: pkt-gen logs, configurations and published results.
 //!
-//! The archive (<https://github.com/ocochard/netbenches>) holds ten years of
-//! forwarding benchmarks as its shell scripts left them.
+//! The archive (<https://github.com/ocochard/netbenches>) contains ten years of forwarding
+//! benchmarks, in the layout that its shell scripts produced.
 //!
-//! - [`scan`](mod@scan): which files make which result set; [`found`] holds what
-//!   it finds.
-//! - [`assemble`](mod@assemble): plan, runs and documents of one set.
-//! - [`config`]: what a tree of FreeBSD configuration files sets, and what one
-//!   tree changes against another.
+//! - [`scan`](mod@scan): assigns files to result sets; [`found`] holds the types of its result.
+//! - [`assemble`](mod@assemble): the plan, runs and documents of one set.
+//! - [`config`]: settings of a tree of FreeBSD configuration files, and changes between two trees.
 //! - [`lab_config`]: the settings of the harness that ran the benchmarks.
-//! - [`published`]: the text and tables that were published, and whether the
-//!   runs' figures reproduce them; found out once, at import, and kept in the store
+//! - [`published`]: the published text and tables, and whether the runs' figures reproduce them.
+//!   The comparison runs once, at import, and the store keeps its result
 //!   ([`Reproductions`](fwdlab_results::store::Reproductions)).
-//! - [`import`](mod@import): many sets at once, and only those that changed.
+//! - [`import`](mod@import): imports many sets and skips unchanged ones.
 //!
-//! Nothing is written into the source tree, and nothing that is read is ever
-//! executed.
+//! The crate never writes into the source tree and never executes anything it reads.
 
 pub mod assemble;
 pub mod config;

@@ -1,5 +1,5 @@
-//! Configuration trees and harness settings of published experiments, and whatever else
-//! may stand in such files.
+//! Reads configuration trees and harness settings of published experiments, and arbitrary contents
+//! of these files.
 
 use fwdlab_archive::config::{Configuration, SettingChange, changes, facts, one_line, varied};
 use fwdlab_archive::lab_config::LabConfig;
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The folder of the experiment whose name begins so.
+/// The folder of the experiment with this name prefix.
 fn experiment(archive: &Collection, prefix: &str) -> PathBuf {
     let folders = fs::read_dir(archive.path()).unwrap().map(|entry| entry.unwrap().path());
     let named =
@@ -39,13 +39,13 @@ fn collect(root: &Path, folder: &Path, files: &mut Vec<(String, Vec<u8>)>) {
     }
 }
 
-/// What `other` changes against `base`, in one line.
+/// Returns the changes from `base` to `other`, in one line.
 fn line(experiment: &Path, base: &str, other: &str) -> String {
     one_line(&changes(&tree(experiment, base), &tree(experiment, other)))
 }
 
 #[test]
-fn queues_are_the_factor_of_the_first_two() {
+fn varied_finds_queues_in_the_first_two_experiments() {
     for archive in archives() {
         for prefix in ["000", "001"] {
             let experiment = experiment(&archive, prefix);
@@ -61,7 +61,7 @@ fn queues_are_the_factor_of_the_first_two() {
 }
 
 #[test]
-fn firewalls_are_told_with_their_rules() {
+fn one_line_names_firewalls_and_rules() {
     for archive in archives() {
         let d27401 = experiment(&archive, "002");
         assert_eq!(
@@ -93,7 +93,7 @@ fn firewalls_are_told_with_their_rules() {
 }
 
 #[test]
-fn set_ups_are_described() {
+fn facts_describe_published_set_ups() {
     for archive in archives() {
         let d8526 = experiment(&archive, "003");
         assert_eq!(
@@ -123,7 +123,7 @@ fn set_ups_are_described() {
 }
 
 #[test]
-fn harness_settings_are_read() {
+fn lab_config_reads_published_harness_settings() {
     for archive in archives() {
         let queues = experiment(&archive, "000");
         let read = |experiment: &Path, name: &str| {
@@ -156,7 +156,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
 
     #[test]
-    fn whatever_stands_in_the_files_is_read(
+    fn read_accepts_arbitrary_contents(
         one in proptest::collection::vec(any::<u8>(), 0..200),
         other in "[a-z_.=\"'#\\\\\n ${}:`;0-9]{0,200}",
         path in "(etc/(rc.conf|sysctl.conf|pf.conf|x)|boot/loader.conf)(.local)?",
@@ -166,20 +166,20 @@ proptest! {
         let difference = changes(&base, &changed);
         prop_assert_eq!(one_line(&difference).is_empty(), difference.is_empty());
         prop_assert!(changes(&base, &base).is_empty());
-        // There and back again: as many settings differ, each the other way.
+        // The reverse comparison has the same number of changes, each inverted.
         let back = changes(&changed, &base);
         prop_assert_eq!(back.len(), difference.len());
         for change in &difference {
-            let turned = |other: &SettingChange| {
+            let inverted = |other: &SettingChange| {
                 (&other.from, &other.to, &other.name) == (&change.to, &change.from, &change.name)
             };
-            prop_assert!(back.iter().any(turned));
+            prop_assert!(back.iter().any(inverted));
         }
         let _ = (facts(&changed), varied(&[("1", &base), ("2", &changed)]), LabConfig::read(&other));
     }
 
     #[test]
-    fn what_was_written_is_read_back(values in proptest::collection::vec("[ -~&&[^\"\\\\$`]]{0,20}", 1..6)) {
+    fn lab_config_reads_back_quoted_values(values in proptest::collection::vec("[ -~&&[^\"\\\\$`]]{0,20}", 1..6)) {
         let text: String =
             values.iter().enumerate().map(|(i, v)| format!("NAME_{i}=\"{v}\" # {v}\n")).collect();
         let config = LabConfig::read(&text);

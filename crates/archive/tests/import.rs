@@ -1,5 +1,4 @@
-//! Archives on disk become stores: what is found, what is read, what is left
-//! alone, and what is said of everything else.
+//! Imports of archives on disk into stores: files found, read, left unchanged and refused.
 
 #[path = "support/archive_writer.rs"]
 mod archive_writer;
@@ -18,14 +17,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-/// An archive, and a place for stores beside it.
+/// An archive with a directory for stores.
 struct Lab {
     directory: tempfile::TempDir,
     rule: Option<Rule>,
     version: &'static str,
 }
 
-/// What an import left.
+/// Result of an import.
 struct Imported {
     summary: Summary,
     jobs: Vec<Job>,
@@ -120,7 +119,7 @@ impl Imported {
         .collect()
     }
 
-    /// Why a file of the set was refused.
+    /// Returns the reason why a file of the set was refused.
     #[track_caller]
     fn refused(&self, label: &str, base: &str) -> String {
         let outcome = self.outcome(label);
@@ -133,7 +132,7 @@ impl Imported {
     }
 }
 
-/// Every path of a tree with its size, times and kind.
+/// Returns every path of a tree with its size, times and mode.
 fn listing(root: &Path) -> BTreeMap<PathBuf, (u64, i64, i64, u32)> {
     let mut all = BTreeMap::new();
     let mut todo = vec![root.to_path_buf()];
@@ -148,7 +147,7 @@ fn listing(root: &Path) -> BTreeMap<PathBuf, (u64, i64, i64, u32)> {
 }
 
 #[test]
-fn a_whole_archive_is_imported_once_and_then_only_what_changed() {
+fn import_rereads_only_changed_sets() {
     let lab = Lab::new();
     let writer = lab.writer();
     writer.set(&Set::default());
@@ -181,7 +180,7 @@ fn a_whole_archive_is_imported_once_and_then_only_what_changed() {
 }
 
 #[test]
-fn another_rule_or_version_reads_everything_anew() {
+fn import_rereads_after_a_change_of_rule_or_version() {
     let mut lab = Lab::new();
     lab.writer().set(&Set::default());
     assert_eq!(lab.import().words(), ["imported"]);
@@ -195,7 +194,7 @@ fn another_rule_or_version_reads_everything_anew() {
 }
 
 #[test]
-fn the_place_of_a_set_is_told_from_any_of_its_folders() {
+fn scan_finds_a_set_from_any_of_its_folders() {
     let lab = Lab::new();
     lab.writer().set(&Set::default());
     let bench = "Xeon_E5_8Cores/Chelsio_T5/firewalls";
@@ -226,7 +225,7 @@ fn the_place_of_a_set_is_told_from_any_of_its_folders() {
 }
 
 #[test]
-fn a_plain_folder_of_logs_will_do() {
+fn import_accepts_a_plain_folder_of_logs() {
     let lab = Lab::new();
     let raw = lab.writer().set(&Set { bench: "somewhere", label: "x", ..Set::default() });
     let plain = lab.directory.path().join("plain");
@@ -243,7 +242,7 @@ fn a_plain_folder_of_logs_will_do() {
 }
 
 #[test]
-fn a_note_beside_a_copy_says_where_it_stood() {
+fn scan_reads_the_origin_of_a_copy() {
     let lab = Lab::new();
     let writer = lab.writer();
     writer.set(&Set { bench: "000-copy", ..Set::default() });
@@ -261,7 +260,7 @@ fn a_note_beside_a_copy_says_where_it_stood() {
 }
 
 #[test]
-fn several_folders_of_logs_are_several_sets() {
+fn scan_makes_a_set_of_each_log_folder() {
     let lab = Lab::new();
     for (raw, seed) in [("RAW", 1), ("PMC", 2), ("PMC/on", 3)] {
         lab.writer().set(&Set { raw, seed, ..Set::default() });
@@ -275,7 +274,7 @@ fn several_folders_of_logs_are_several_sets() {
 }
 
 #[test]
-fn logs_in_a_result_and_in_its_folder_are_said_to_be_doubled() {
+fn scan_reports_duplicate_logs() {
     let lab = Lab::new();
     lab.writer().set(&Set { raw: "", ..Set::default() });
     lab.writer().set(&Set::default());
@@ -288,7 +287,7 @@ fn logs_in_a_result_and_in_its_folder_are_said_to_be_doubled() {
 }
 
 #[test]
-fn bad_logs_are_refused_with_their_reason_and_the_rest_is_kept() {
+fn import_refuses_bad_logs_and_keeps_the_rest() {
     let lab = Lab::new();
     let writer = lab.writer();
     let raw = writer.set(&Set { runs: 9, ..Set::default() });
@@ -313,9 +312,12 @@ fn bad_logs_are_refused_with_their_reason_and_the_rest_is_kept() {
     assert!(refused("altq.2.receiver").starts_with("line 2: a NUL byte"));
     assert!(refused("altq.4.receiver").contains("none of the 1 lines"));
     assert!(refused("altq.6.receiver").starts_with("line 1: a NUL byte"));
-    // In the C locale 07 comes before 7.
-    let double = refused("altq.7.receiver");
-    assert!(double.contains("same run as results/fbsd13/RAW/bench.altq.07.receiver"), "{double}");
+    // In the C locale 07 sorts before 7.
+    let duplicate = refused("altq.7.receiver");
+    assert!(
+        duplicate.contains("same run as results/fbsd13/RAW/bench.altq.07.receiver"),
+        "{duplicate}"
+    );
     assert!(refused("altq.8.receiver").contains("larger than 64 MiB"));
     let known = imported.outcome("fbsd13").known().unwrap();
     assert_eq!(known.refused.len(), 6, "{:?}", known.refused);
@@ -327,7 +329,7 @@ fn bad_logs_are_refused_with_their_reason_and_the_rest_is_kept() {
 }
 
 #[test]
-fn other_things_are_counted_and_named() {
+fn scan_counts_files_outside_sets() {
     let lab = Lab::new();
     let writer = lab.writer();
     writer.file("src/main.c", "int main;");
@@ -349,7 +351,7 @@ fn other_things_are_counted_and_named() {
 }
 
 #[test]
-fn links_are_followed_once_and_loops_cut() {
+fn scan_follows_links_once() {
     let lab = Lab::new();
     let writer = lab.writer();
     let raw = lab.archive().join(writer.set(&Set::default()));
@@ -372,7 +374,7 @@ fn links_are_followed_once_and_loops_cut() {
     let labels: Vec<&str> = found.sets.iter().map(|s| s.set.place.label.as_str()).collect();
     assert_eq!(labels, ["fbsd13", "fbsd15"]);
     assert_eq!(found.sets[0].set.files.len(), 25, "{:?}", found.sets[0].set.files);
-    let said = |end: &str| {
+    let problem = |end: &str| {
         let mut problems = found.problems.iter().filter(|(path, _)| path.ends_with(end));
         problems
             .next()
@@ -380,18 +382,18 @@ fn links_are_followed_once_and_loops_cut() {
             .1
             .as_str()
     };
-    assert!(said("loop").contains("read already"));
-    assert!(said("everything").contains("holds this one"));
-    assert!(said("a-second-name").contains("read already"));
-    assert!(said("bench.altq.6.receiver").contains("met already"));
-    assert!(said("bench.altq.7.receiver").contains("No such file"));
-    assert!(said("bench.altq.8.receiver").contains("not opened"));
+    assert!(problem("loop").contains("read already"));
+    assert!(problem("everything").contains("holds this one"));
+    assert!(problem("a-second-name").contains("read already"));
+    assert!(problem("bench.altq.6.receiver").contains("met already"));
+    assert!(problem("bench.altq.7.receiver").contains("No such file"));
+    assert!(problem("bench.altq.8.receiver").contains("not opened"));
     assert_eq!(found.problems.len(), 6);
     assert_eq!(lab.import().words(), ["imported", "imported"]);
 }
 
 #[test]
-fn a_store_has_one_set_and_other_files_are_left_alone() {
+fn import_refuses_a_shared_or_foreign_store_file() {
     let lab = Lab::new();
     lab.writer().set(&Set::default());
     lab.writer().set(&Set { label: "fbsd14", ..Set::default() });
@@ -410,10 +412,10 @@ fn a_store_has_one_set_and_other_files_are_left_alone() {
     assert!(!store.exists());
 
     fs::write(&store, "my diary, which is no store, and longer than its header has to be").unwrap();
-    let diary = fs::read(&store).unwrap();
+    let foreign = fs::read(&store).unwrap();
     let one = lab.import_jobs(vec![job(0, &store)], &never);
     assert_eq!(one.words(), ["refused"]);
-    assert_eq!((one.opened.len(), fs::read(&store).unwrap()), (0, diary));
+    assert_eq!((one.opened.len(), fs::read(&store).unwrap()), (0, foreign));
 
     let own = lab.directory.path().join("own.sqlite");
     drop(Store::open(&own).unwrap());
@@ -425,7 +427,7 @@ fn a_store_has_one_set_and_other_files_are_left_alone() {
 }
 
 #[test]
-fn five_experiments_of_the_archive() {
+fn import_reproduces_five_experiments() {
     for archive in fwdlab_testdata::archives() {
         let lab = Lab::new();
         let found = scan(archive.path()).unwrap();
@@ -453,7 +455,7 @@ fn five_experiments_of_the_archive() {
 }
 
 #[test]
-fn stores_of_before_tell_the_same_of_what_was_published() {
+fn complete_adds_reproductions_to_older_stores() {
     let lab = Lab::new();
     lab.writer().set(&Set::default());
     let imported = lab.import();

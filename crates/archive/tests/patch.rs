@@ -1,5 +1,5 @@
-//! A set with a patch next to the same set without it: published blocks that show both come out
-//! again, and each variant is compared with its own without the patch.
+//! A set with a patch next to the same set without it: blocks that contain both are reproduced, and
+//! each variant is compared with its unpatched counterpart.
 
 #[path = "support/archive_writer.rs"]
 mod archive_writer;
@@ -18,7 +18,7 @@ use std::sync::atomic::AtomicBool;
 const PARENT: &str = "fbsd13-n311215";
 const PATCHED: &str = "fbsd13-n311215.D58513";
 
-/// Imports the archive below `directory` that is there of these labels.
+/// Imports the sets with these labels from the archive below `directory`.
 fn import(directory: &Path, labels: &[&str]) -> Summary {
     let sets = scan(&directory.join("archive")).expect("a directory").sets.into_iter();
     let jobs = sets.map(|scanned| Job {
@@ -44,7 +44,7 @@ fn import(directory: &Path, labels: &[&str]) -> Summary {
     })
 }
 
-/// Both sets; the text of the patched one has a block of both.
+/// Writes both sets; the README of the patched one has a block that compares them.
 fn write(directory: &Path) {
     let writer = Writer::new(&directory.join("archive"));
     let parent = Set { label: PARENT, ..Set::default() };
@@ -69,14 +69,14 @@ fn write(directory: &Path) {
 }
 
 #[test]
-fn a_patched_set_is_compared_with_the_one_without_the_patch() {
+fn import_compares_a_patched_set_with_its_parent() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let directory = directory.path();
     write(directory);
     let store = directory.join("stores").join(PATCHED).join("run.sqlite");
     let analysis = || Analysis::of_store(&Store::open_read_only(&store).unwrap()).unwrap();
 
-    // Alone, half of the block's runs are not there.
+    // Alone, half of the block's runs are missing.
     let alone = import(directory, &[PATCHED]);
     assert_eq!((alone.tally.blocks_equal, alone.tally.blocks_unmatched), (0, 1));
     assert_eq!((alone.tally.rows_equal, alone.tally.rows_different), (0, 2));

@@ -1,5 +1,5 @@
-//! What was published of five experiments, held against their published lists
-//! of values, and whatever else may stand in such files.
+//! Compares the published results of five experiments with their published lists of values, and
+//! reads arbitrary contents of these files.
 
 use fwdlab_archive::published::lists::List;
 use fwdlab_archive::published::plot::Plot;
@@ -16,11 +16,11 @@ use std::path::{Path, PathBuf};
 
 use Generation::{Fbsd10, Fbsd11_0, Fbsd12, Fbsd14, Fbsd15};
 
-/// Generations whose percent error is the ratio's own.
+/// Generations that compute the percent error from the ratio.
 const NEW: &[Generation] = &[Fbsd15, Fbsd14, Fbsd12];
-/// Generations before that; medians of odd numbers don't tell them apart.
+/// Earlier generations; medians of odd numbers do not distinguish them.
 const OLD: &[Generation] = &[Fbsd11_0, Fbsd10];
-/// Generations whose median of an even number is the mean of two.
+/// Generations whose median of an even number is the mean of the two middle values.
 const MEAN: &[Generation] = &[Fbsd15, Fbsd14, Fbsd12, Fbsd11_0];
 
 /// A published result.
@@ -40,7 +40,7 @@ impl Published {
         fs::read_to_string(self.folder.join(name)).unwrap()
     }
 
-    /// Which list each row of a table comes from.
+    /// Returns the source list of each row of a table.
     fn sources(&self, name: &str) -> (Vec<Row>, Vec<Option<RowSource>>) {
         let rows = Table::parse(&self.text(name)).rows;
         let sources = check_rows(&rows, &self.variants());
@@ -48,7 +48,7 @@ impl Published {
     }
 }
 
-/// The experiment whose name begins so.
+/// The experiment with this name prefix.
 fn published(archive: &Collection, prefix: &str) -> Published {
     let experiment = entries(archive.path())
         .into_iter()
@@ -78,7 +78,7 @@ fn name(path: &Path) -> String {
     path.file_name().unwrap().to_string_lossy().into_owned()
 }
 
-/// Every block is printed anew, by these generations and from these lists.
+/// Checks that these generations reprint every block from these lists.
 fn check(archive: &Collection, prefix: &str, width: usize, expected: &[(&[Generation], &[&str])]) {
     let published = published(archive, prefix);
     let variants = published.variants();
@@ -98,7 +98,7 @@ fn check(archive: &Collection, prefix: &str, width: usize, expected: &[(&[Genera
 }
 
 #[test]
-fn all_ten_blocks_come_out_the_same() {
+fn reproduce_reprints_all_ten_blocks() {
     for archive in archives() {
         let queues = &["pps.1", "pps.2", "pps.3", "pps.4", "pps.5", "pps.6", "pps.8"];
         check(&archive, "000", 74, &[(OLD, queues)]);
@@ -132,9 +132,9 @@ fn all_ten_blocks_come_out_the_same() {
     }
 }
 
-/// Blocks of the whole archive, each with the lists it was made of.
+/// Reprints the blocks of the whole archive from their lists.
 #[test]
-fn blocks_of_ten_years_come_out_the_same() {
+fn reproduce_reprints_blocks_of_ten_years() {
     let Some(folder) = larger("conformance/ministat") else { return };
     let (mut exact, mut others) = (0, Vec::new());
     for case in entries(&folder).iter().filter(|case| case.join("readme-block.txt").is_file()) {
@@ -153,7 +153,7 @@ fn blocks_of_ten_years_come_out_the_same() {
             Outcome::Exact { generations, .. } => {
                 let meta = fs::read_to_string(case.join("meta.json")).unwrap();
                 let meta: serde_json::Value = serde_json::from_str(&meta).unwrap();
-                // The newest one was not asked when the cases were gathered.
+                // The cases were collected before the newest generation existed.
                 let found: Vec<&str> = Generation::ALL
                     .into_iter()
                     .filter(|generation| *generation != Fbsd15 && generations.contains(generation))
@@ -171,7 +171,7 @@ fn blocks_of_ten_years_come_out_the_same() {
 }
 
 #[test]
-fn a_missing_run_is_noticed() {
+fn reproduce_reports_a_missing_run() {
     for archive in archives() {
         let published = published(&archive, "002");
         let mut lists = published.lists.clone();
@@ -187,7 +187,7 @@ fn a_missing_run_is_noticed() {
 }
 
 #[test]
-fn readmes_are_taken_apart() {
+fn readme_parses_published_texts() {
     for archive in archives() {
         let d5330 = published(&archive, "004");
         let readme = &d5330.readme;
@@ -205,12 +205,12 @@ fn readmes_are_taken_apart() {
         let expected =
             [("pmcstat-gprof-295802.txt", profile), ("pmcstat-gprof-295802D5330.txt", profile)];
         assert_eq!(links, expected);
-        let claimed: Vec<_> = readme.blocks.iter().map(claims).collect();
-        assert_eq!(claimed[0].heading, Claim::Same);
-        assert_eq!(claimed[0].sets, [Claim::NotProven]);
-        assert_eq!(claimed[1].heading, Claim::Worse { percent: Some(-3.3) });
-        assert_eq!(claimed[1].sets, [Claim::Worse { percent: Some(-3.2795) }]);
-        assert_eq!(claimed[2].heading, Claim::Worse { percent: Some(-2.8) });
+        let block_claims: Vec<_> = readme.blocks.iter().map(claims).collect();
+        assert_eq!(block_claims[0].heading, Claim::Same);
+        assert_eq!(block_claims[0].sets, [Claim::NotProven]);
+        assert_eq!(block_claims[1].heading, Claim::Worse { percent: Some(-3.3) });
+        assert_eq!(block_claims[1].sets, [Claim::Worse { percent: Some(-3.2795) }]);
+        assert_eq!(block_claims[2].heading, Claim::Worse { percent: Some(-2.8) });
 
         let d27401 = published(&archive, "002").readme;
         assert_eq!(d27401.setup.len(), if archive.is_larger() { 10 } else { 4 });
@@ -232,7 +232,7 @@ fn readmes_are_taken_apart() {
 }
 
 #[test]
-fn tables_are_made_of_the_lists() {
+fn check_rows_matches_published_tables() {
     for archive in archives() {
         for (prefix, rows) in [("000", 16), ("001", 16), ("002", 20), ("003", 12), ("004", 12)] {
             let published = published(&archive, prefix);
@@ -259,11 +259,11 @@ fn tables_are_made_of_the_lists() {
 }
 
 #[test]
-fn scripts_say_what_was_drawn() {
+fn plot_parses_published_scripts() {
     for archive in archives() {
         let plot = |prefix: &str| Plot::parse(&published(&archive, prefix).text("gnuplot.plt"));
         let harvest = plot("001");
-        let [title, titled, y2label] = if archive.is_larger() {
+        let [title, series_title, y2label] = if archive.is_larger() {
             [
                 "Impact of random.harvest.mask on fastforwarding performance",
                 "FreeBSD 11-head (r287478) random.harvest.mask=351",
@@ -275,7 +275,7 @@ fn scripts_say_what_was_drawn() {
         assert_eq!(harvest.title.as_deref(), Some(title));
         let other = "../../../nXxq10g/results/fbsd11-head.r287478/gnuplot.data";
         assert_eq!(harvest.files(), ["gnuplot.data", other]);
-        assert_eq!(harvest.series[0].title.as_deref(), Some(titled));
+        assert_eq!(harvest.series[0].title.as_deref(), Some(series_title));
         assert_eq!(
             (harvest.series.len(), harvest.y2_factor),
             (if archive.is_larger() { 4 } else { 3 }, None)
@@ -291,7 +291,7 @@ fn scripts_say_what_was_drawn() {
     }
 }
 
-/// Lines as READMEs and the files beside them have them, in any order.
+/// Lines typical of READMEs and their data files, in any order.
 fn line() -> impl Strategy<Value = String> {
     prop_oneof![
         Just("```".to_owned()),
@@ -315,7 +315,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(500) })]
 
     #[test]
-    fn whatever_was_published_is_read(
+    fn parsers_accept_arbitrary_lines(
         lines in proptest::collection::vec(line(), 0..40),
         values in proptest::collection::vec(any::<f64>(), 0..5),
     ) {
@@ -343,7 +343,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_are_read_too(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn parsers_accept_arbitrary_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         let text = String::from_utf8_lossy(&bytes);
         let fenced = format!("```\n{text}");
         let _ = (Readme::parse(&fenced), Table::parse(&text), Plot::parse(&text));

@@ -1,5 +1,5 @@
-//! Five experiments of the archive, imported, reported, and held against what was
-//! published with them.
+//! Imports and reports five experiments of the archive and compares them with their published
+//! results.
 
 use fwdlab_archive::assemble::{Assembled, Options, assemble};
 use fwdlab_archive::found::FoundFile;
@@ -24,7 +24,7 @@ fn options() -> Options {
     }
 }
 
-/// An experiment's result, assembled and stored, with its folder.
+/// Assembles and stores an experiment's result; returns its folder.
 fn imported(archive: &Collection, name: &str) -> (Assembled, Store, tempfile::TempDir) {
     let found = scan(&archive.path().join(name)).unwrap();
     let [set] = found.sets.as_slice() else { panic!("{} sets in {name}", found.sets.len()) };
@@ -36,7 +36,7 @@ fn imported(archive: &Collection, name: &str) -> (Assembled, Store, tempfile::Te
     (assembled, Store::open_read_only(&path).unwrap(), folder)
 }
 
-/// What is known of each experiment: folder, variants, runs, ministat blocks.
+/// Known facts of each experiment: folder, variants, runs, ministat blocks.
 const EXPERIMENTS: [(&str, usize, usize, usize); 5] = [
     ("000-cxgbe-queues-fbsd10.2", 8, 40, 1),
     ("001-cxgbe-queues-harvest351-fbsd11-head.r287478", 8, 40, 1),
@@ -46,7 +46,7 @@ const EXPERIMENTS: [(&str, usize, usize, usize); 5] = [
 ];
 
 #[test]
-fn everything_published_comes_out_again() {
+fn import_reproduces_everything_published() {
     for archive in archives() {
         for (name, variants, runs, blocks) in EXPERIMENTS {
             let (assembled, store, _folder) = imported(&archive, name);
@@ -56,7 +56,7 @@ fn everything_published_comes_out_again() {
             assert_eq!((tally.blocks_equal, tally.blocks_different), (blocks, 0), "{name}");
             assert!(tally.rows_equal > 0 && tally.rows_different == 0, "{name}: {tally:?}");
 
-            // The values that programs get are the published lists, text by text.
+            // The values in JSON equal the published lists.
             let shown = report::show_json(&Analysis::of_store(&store).unwrap()).unwrap();
             let shown = shown["variants"].as_array().unwrap();
             assert_eq!(shown.len(), variants, "{name}");
@@ -83,7 +83,7 @@ fn published_list(archive: &Collection, name: &str, base: &str) -> String {
 }
 
 #[test]
-fn reports_hold_the_published_blocks_to_the_byte() {
+fn report_contains_published_blocks_to_the_byte() {
     for archive in archives() {
         for (name, _, _, blocks) in EXPERIMENTS {
             let (assembled, store, folder) = imported(&archive, name);
@@ -95,11 +95,11 @@ fn reports_hold_the_published_blocks_to_the_byte() {
             let published: Vec<String> = fenced(&with_tabs(&published.replace('\r', "")));
             assert_eq!(ours.len(), blocks, "{name}");
             assert_eq!(ours, published, "{name}");
-            // The lists in the report are the published ones.
+            // The lists in the report equal the published ones.
             for group in &assembled.import.about.groups {
                 let base = group.published.as_deref().unwrap();
                 let ours = std::fs::read_to_string(out.join(base)).unwrap();
-                // Below what says where they come from.
+                // The first line states the origin.
                 let (label, ours) = ours.split_once('\n').unwrap();
                 assert!(label.starts_with("# fwdlab ") && label.contains("testbed: archive"));
                 assert_eq!(
@@ -112,14 +112,14 @@ fn reports_hold_the_published_blocks_to_the_byte() {
     }
 }
 
-/// The texts between fences, without blank lines at their ends.
+/// The texts between fences, without leading and trailing blank lines.
 fn fenced(text: &str) -> Vec<String> {
     let parts = text.split("```").skip(1).step_by(2);
     parts.map(|part| part.trim_matches('\n').to_owned()).collect()
 }
 
 #[test]
-fn the_modern_verdicts_stand_beside_the_published_ones() {
+fn report_shows_own_verdicts_next_to_published_ones() {
     for archive in archives() {
         let (_, store, _folder) =
             imported(&archive, "004-fastfwd-pf-ipfw-fbsd10-stable.r295802.D5330");
@@ -129,7 +129,7 @@ fn the_modern_verdicts_stand_beside_the_published_ones() {
             .blocks
             .iter()
             .flat_map(|block| &block.contradicted)
-            .map(|against| against.sentence.as_str())
+            .map(|contradiction| contradiction.sentence.as_str())
             .collect();
         let [same] = contradicted.as_slice() else { panic!("{contradicted:?}") };
         assert!(same.contains("Same performance") && same.contains("don't show that"), "{same}");
@@ -140,7 +140,7 @@ fn the_modern_verdicts_stand_beside_the_published_ones() {
         assert!(archive.warnings.iter().any(|warning| warning.starts_with("one build per arm")));
         assert!(archive.groups[3].changes.contains("revision 295802 -> 295802D5330"));
         assert!(archive.configurations.iter().any(|(_, changes)| changes.contains("pf_enable")));
-        // Both rules give about the same here, and the report says how much.
+        // Both rules give similar rates here; the report contains the difference.
         assert_eq!(archive.rules.used, "netbenches");
         assert!(archive.rules.largest.unwrap().abs() < 0.01);
         let steady = Analysis::of(&store.contents().unwrap().by_rule(Rule::Steady));
@@ -152,7 +152,7 @@ fn the_modern_verdicts_stand_beside_the_published_ones() {
 }
 
 #[test]
-fn queue_sweeps_have_a_law_and_the_settings_behind_the_numbers() {
+fn report_of_a_queue_sweep_has_a_scaling_law_and_settings() {
     for archive in archives() {
         for name in ["000-cxgbe-queues-fbsd10.2", "001-cxgbe-queues-harvest351-fbsd11-head.r287478"]
         {
@@ -167,14 +167,14 @@ fn queue_sweeps_have_a_law_and_the_settings_behind_the_numbers() {
                 "{name}"
             );
             assert!(analysis.order.is_some());
-            // Graph and lists use the median of their time.
+            // Graph and lists use the median rule of their time.
             assert_eq!(analysis.figure, RunMetric::NetbenchesUpper);
         }
     }
 }
 
 #[test]
-fn what_was_published_is_found_out_once_and_anew_alike() {
+fn complete_reproduces_the_stored_comparison() {
     for archive in archives() {
         for (name, ..) in EXPERIMENTS {
             let (_, store, _folder) = imported(&archive, name);
@@ -188,14 +188,14 @@ fn what_was_published_is_found_out_once_and_anew_alike() {
 }
 
 #[test]
-fn graphs_have_the_published_axes_and_pictures_their_place() {
+fn report_has_published_axes_and_pictures() {
     for archive in archives() {
         let (_, store, folder) = imported(&archive, "002-firewalls-fbsd13.D27401");
         let contents = store.contents().unwrap();
         let mut analysis = report::write_contents(&contents, folder.path()).unwrap();
         let referred = &analysis.archive.as_ref().unwrap().pictures;
-        let is_there = |file: &str| file.starts_with("../") && folder.path().join(file).is_file();
-        assert!(referred.iter().all(|p| is_there(&p.file)), "{referred:?}");
+        let exists = |file: &str| file.starts_with("../") && folder.path().join(file).is_file();
+        assert!(referred.iter().all(|p| exists(&p.file)), "{referred:?}");
         let published = folder.path().join("flamegraphs/bench.D27401.forwarding.inet4.svg");
         assert!(!published.exists());
         analysis.copy_pictures();

@@ -1,5 +1,5 @@
-//! What a report says of a set before its figures: where the runs come from,
-//! how they were made, and what each variant changes.
+//! Description of a set for the start of a report: origin of the runs, set-up, and the changes of
+//! each variant.
 
 use super::factors::Varied;
 use super::published::Published;
@@ -15,10 +15,10 @@ use fwdlab_results::stats::summary::median;
 use fwdlab_results::store::{About, Group as StoredGroup, Invocation};
 use std::collections::BTreeMap;
 
-/// Loads further apart than this contradict each other.
+/// Relative difference above which two loads contradict each other.
 const SAME_LOAD: f64 = 0.05;
 
-/// The surroundings of imported runs.
+/// Returns the invocation of an import, with the environment of its runs.
 pub(super) fn invocation(options: &Options, about: &About) -> Invocation {
     let names = [
         ("machine", &about.machine),
@@ -49,7 +49,7 @@ pub(super) fn invocation(options: &Options, about: &About) -> Invocation {
     }
 }
 
-/// Everything known of the set.
+/// Returns the full description of the set.
 pub(super) fn about(
     set: &ResultSet,
     groups: &[Group],
@@ -69,7 +69,7 @@ pub(super) fn about(
         groups: groups
             .iter()
             .enumerate()
-            .map(|(variant, group)| stored(group, variant, groups, plan, trees))
+            .map(|(variant, group)| stored_group(group, variant, groups, plan, trees))
             .collect(),
         configurations: configurations(plan, varied, trees),
         upper_median: published.upper,
@@ -80,7 +80,7 @@ pub(super) fn about(
     }
 }
 
-fn stored(
+fn stored_group(
     group: &Group,
     variant: usize,
     groups: &[Group],
@@ -107,8 +107,8 @@ fn stored(
     }
 }
 
-/// What a variant changes against its baseline, in one line: levels, settings,
-/// and the system that said so of itself.
+/// Describes a variant's changes from its baseline in one line: levels, settings, and the kernel
+/// reported by `uname`.
 fn changes(
     plan: &Plan,
     (variant, group): (usize, &Group),
@@ -119,8 +119,8 @@ fn changes(
     let tree = |group: &Group| {
         group.identity.configuration.as_deref().and_then(|name| tree_of(trees, name))
     };
-    if let (Some(base), Some(own)) = (tree(base), tree(group)) {
-        changes.push(config::one_line(&config::changes(base, own)));
+    if let (Some(base), Some(other)) = (tree(base), tree(group)) {
+        changes.push(config::one_line(&config::changes(base, other)));
     }
     for (at, factor) in plan.factors.iter().enumerate() {
         let level = |variant: usize| plan.variants[variant].levels[at];
@@ -140,8 +140,8 @@ fn changes(
     changes.join("; ")
 }
 
-/// The kernel's revision and time of build in a `uname -a` of FreeBSD:
-/// `r295802M: Fri Feb 19 11:52:06 CET 2016`.
+/// Returns the kernel's revision and build time from a FreeBSD `uname -a`: `r295802M: Fri Feb 19
+/// 11:52:06 CET 2016`.
 fn kernel(uname: &str) -> Option<String> {
     let words: Vec<&str> = uname.split_whitespace().collect();
     let at = words.iter().position(|word| {
@@ -153,7 +153,7 @@ fn kernel(uname: &str) -> Option<String> {
     Some(words[at..until].join(" "))
 }
 
-/// A `uname -a` without the place where the kernel was built.
+/// Returns a `uname -a` without the kernel's build path.
 fn system(uname: &str) -> String {
     let words = uname.split_whitespace();
     words
@@ -162,8 +162,8 @@ fn system(uname: &str) -> String {
         .join(" ")
 }
 
-/// What each configuration sets against the plain one, where the trees are at
-/// hand: name and one line.
+/// Describes the settings of each configuration compared with the plain one, if the trees are
+/// available: name and one line.
 fn configurations(plan: &Plan, varied: &Varied, trees: &[ReadTree]) -> Vec<(String, String)> {
     let Some(factor) = varied.configuration.and_then(|at| plan.factors.get(at)) else {
         return Vec::new();
@@ -179,7 +179,7 @@ fn configurations(plan: &Plan, varied: &Varied, trees: &[ReadTree]) -> Vec<(Stri
         .collect()
 }
 
-/// The set-up: the published list, then what logs and configurations say.
+/// Describes the set-up: the published list, then facts from logs and configurations.
 fn setup(groups: &[Group], trees: &[ReadTree], published: &Published) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for line in published.readme.iter().flat_map(|readme| &readme.setup) {
@@ -199,9 +199,11 @@ fn setup(groups: &[Group], trees: &[ReadTree], published: &Published) -> Vec<Str
     if let Some(load) = offered(groups) {
         lines.push(format!("Offered: {} (median of what the senders' logs say)", format_pps(load)));
     }
-    // What all configurations in use have in common describes the device.
-    let used = distinct(groups.iter().filter_map(|group| group.identity.configuration.clone()));
-    let mut facts = used.iter().filter_map(|name| tree_of(trees, name)).map(config::facts);
+    // Settings that all used configurations share describe the device.
+    let configurations_in_use =
+        distinct(groups.iter().filter_map(|group| group.identity.configuration.clone()));
+    let mut facts =
+        configurations_in_use.iter().filter_map(|name| tree_of(trees, name)).map(config::facts);
     if let Some(first) = facts.next() {
         let rest: Vec<Vec<String>> = facts.collect();
         let common = first.into_iter().filter(|fact| rest.iter().all(|of| of.contains(fact)));
@@ -210,9 +212,9 @@ fn setup(groups: &[Group], trees: &[ReadTree], published: &Published) -> Vec<Str
     lines
 }
 
-/// Where the published text and the logs disagree about how it was measured.
+/// Returns disagreements between the published text and the logs about the measurement.
 fn contradictions(groups: &[Group], published: &Published) -> Vec<String> {
-    let mut notes = other_kernels(groups);
+    let mut notes = kernel_mismatches(groups);
     let Some(readme) = &published.readme else { return notes };
     let flows = distinct(
         groups
@@ -227,22 +229,22 @@ fn contradictions(groups: &[Group], published: &Published) -> Vec<String> {
             .filter_map(|run| Some(settings::flows(run.sender.as_ref()?)?.count())),
     );
     for line in &readme.setup {
-        if let Some(said) = number_before(line, "flows").filter(|n| *n >= 1.0)
+        if let Some(stated) = number_before(line, "flows").filter(|n| *n >= 1.0)
             && !counts.is_empty()
-            && counts.iter().all(|count| f64::from(*count) != said)
+            && counts.iter().all(|count| f64::from(*count) != stated)
         {
             notes.push(format!(
-                "the published text says {said} flows, the senders' commands ask for {}",
+                "the published text says {stated} flows, the senders' commands ask for {}",
                 flows.join(" and ")
             ));
         }
-        if let Some(said) = number_before(line, "Mpps").map(|mpps| mpps * 1e6)
+        if let Some(stated) = number_before(line, "Mpps").map(|mpps| mpps * 1e6)
             && let Some(found) = offered(groups)
-            && (found / said - 1.0).abs() > SAME_LOAD
+            && (found / stated - 1.0).abs() > SAME_LOAD
         {
             notes.push(format!(
                 "the published text says a load of {}, the senders' logs say {}",
-                format_pps(said),
+                format_pps(stated),
                 format_pps(found)
             ));
         }
@@ -250,32 +252,32 @@ fn contradictions(groups: &[Group], published: &Published) -> Vec<String> {
     notes
 }
 
-/// Images whose name holds another revision than their kernel says of itself.
-fn other_kernels(groups: &[Group]) -> Vec<String> {
+/// Reports images whose name contains another revision than their kernel's `uname`.
+fn kernel_mismatches(groups: &[Group]) -> Vec<String> {
     let found = groups.iter().filter_map(|group| {
         let image = group.identity.image.as_deref()?;
-        let named = number(image.trim_start_matches('r'))?;
-        let said = kernel(group.info.as_ref()?.uname.as_deref()?)?;
-        let runs = number(said.trim_start_matches('r'))?;
-        (named != runs).then(|| format!("the image is called {image}, its kernel says {said}"))
+        let named = leading_revision(image.trim_start_matches('r'))?;
+        let stated = kernel(group.info.as_ref()?.uname.as_deref()?)?;
+        let runs = leading_revision(stated.trim_start_matches('r'))?;
+        (named != runs).then(|| format!("the image is called {image}, its kernel says {stated}"))
     });
     distinct(found)
 }
 
-/// A revision at the start of a text: at least five digits.
-fn number(text: &str) -> Option<&str> {
+/// Returns a revision at the start of a text: at least five digits.
+fn leading_revision(text: &str) -> Option<&str> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     (digits >= 5).then(|| &text[..digits])
 }
 
-/// The number that stands before a word, blanks between them or not.
+/// Returns the number before a word, with or without blanks between them.
 fn number_before(line: &str, word: &str) -> Option<f64> {
     let before = line[..line.find(word)?].trim_end();
     let from = before.rfind(|c: char| !c.is_ascii_digit() && c != '.').map_or(0, |at| at + 1);
     before.get(from..)?.parse().ok()
 }
 
-/// Median over the runs of what their senders sent per second.
+/// Returns the median over the runs of the senders' rates.
 fn offered(groups: &[Group]) -> Option<f64> {
     let rates: Vec<f64> = groups
         .iter()

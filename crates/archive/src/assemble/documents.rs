@@ -1,24 +1,24 @@
-//! What was published with the logs: which file is what.
+//! Classification of the files published with the logs.
 
 use super::lists;
 use crate::found::FoundFile;
 use fwdlab_results::store::DocumentKind;
 
-/// What a file that is no log is taken for.
+/// Classification of a file that is not a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
     /// Kept in the store.
     Kept(DocumentKind),
-    /// Not kept, and why.
+    /// Not kept; with the reason.
     Left(&'static str),
-    /// May be a list of values: its content says.
+    /// Possibly a list of values, depending on its content.
     PerhapsList,
 }
 
-/// Bytes of a document that is kept; larger ones are named only.
+/// Maximum size of a kept document in bytes; larger ones are only named.
 pub(super) const LARGEST: u64 = 8 << 20;
 
-/// What a file is, by its name. `groups` are the groups' names.
+/// Classifies a file by its name. `groups` contains the groups' names.
 pub(super) fn taken(file: &FoundFile, groups: &[&str]) -> Taken {
     let base = file.base();
     let lower = base.to_ascii_lowercase();
@@ -51,8 +51,8 @@ pub(super) fn taken(file: &FoundFile, groups: &[&str]) -> Taken {
     }
 }
 
-/// The group that a document of name `bench.GROUP.SUFFIX` or `GROUP.SUFFIX`
-/// belongs to: the longest name that fits.
+/// Returns the group of a document named `bench.GROUP.SUFFIX` or `GROUP.SUFFIX`: the longest
+/// matching name.
 pub(super) fn group(base: &str, groups: &[&str]) -> Option<usize> {
     let stem = base.strip_prefix("bench.").unwrap_or(base);
     let fits = |group: &str| {
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_known_by_their_names() {
+    fn taken_classifies_files_by_name() {
         assert_eq!(of("results/x/README.md"), Taken::Kept(DocumentKind::Readme));
         assert_eq!(of("x/pf.inet4"), Taken::PerhapsList);
         assert_eq!(of("x/pps.1"), Taken::PerhapsList);
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_belong_to_the_longest_name_that_fits() {
+    fn group_is_the_longest_matching_name() {
         let groups = ["r1", "r1.inet4", "r1.inet6"];
         assert_eq!(group("bench.r1.inet4.svg", &groups), Some(1));
         assert_eq!(group("r1.pps", &groups), Some(0));

@@ -1,44 +1,43 @@
-//! Groups become variants: what is varied is what their `.info` files say.
+//! Turns groups into variants. The `.info` files determine the factors.
 
 use fwdlab_model::natural::natural;
 use fwdlab_model::plan::{Change, Factor, Level};
 
-/// What identifies one group.
+/// Identity of one group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Identity {
-    /// Name in the files.
+    /// Group name in the file names.
     pub(super) name: String,
-    /// Image, from the `.info`.
+    /// Image, from the `.info` file.
     pub(super) image: Option<String>,
-    /// Configuration, likewise.
+    /// Configuration, from the `.info` file.
     pub(super) configuration: Option<String>,
-    /// Traffic, likewise.
+    /// Traffic, from the `.info` file.
     pub(super) traffic: Option<String>,
 }
 
-/// The factors and, for each group, the level of each.
+/// The factors, and the level of each group in each of them.
 #[derive(Debug, PartialEq)]
 pub(super) struct Varied {
-    /// Those with more than one level, in the order configuration, revision,
-    /// traffic.
+    /// Factors with more than one level, in the order configuration, revision, traffic.
     pub(super) factors: Vec<Factor>,
-    /// Per group the indices of its levels.
+    /// Indices of the levels of each group.
     pub(super) levels: Vec<Vec<usize>>,
-    /// The factor of the configurations, where there is one.
+    /// The factor of the configurations, if they vary.
     pub(super) configuration: Option<usize>,
-    /// The factor of the revisions, where there is one.
+    /// The factor of the revisions, if they vary.
     pub(super) revision: Option<usize>,
-    /// What had to be decided, for the report.
+    /// Decisions that the report should mention.
     pub(super) notes: Vec<String>,
 }
 
-/// Kinds of parts of a name, in the order of the factors.
+/// Kinds of name parts, in the order of the factors.
 const CONFIGURATION: usize = 0;
 const REVISION: usize = 1;
 const TRAFFIC: usize = 2;
 
-/// Finds factors and levels. `configurations` is the name of what the
-/// configurations vary, where that is known.
+/// Determines factors and levels. `configurations` names the factor that the configurations vary,
+/// if known.
 pub(super) fn varied(groups: &[Identity], configurations: Option<&str>) -> Varied {
     let mut notes = Vec::new();
     let parts: Vec<[String; 3]> = groups.iter().map(|group| parts(group, &mut notes)).collect();
@@ -94,16 +93,16 @@ pub(super) fn varied(groups: &[Identity], configurations: Option<&str>) -> Varie
     found
 }
 
-/// Configuration, revision and traffic of a group; empty where it has none. The
-/// harness names files `IMAGE.CFG.PKTGEN`, each part left out when it isn't
-/// varied, so what the other parts leave of the name is the image's short name.
+/// Returns configuration, revision and traffic of a group; absent parts are empty. The harness
+/// names files `IMAGE.CFG.PKTGEN` and omits parts that do not vary, so the name without the other
+/// parts is the image's short name.
 fn parts(group: &Identity, notes: &mut Vec<String>) -> [String; 3] {
     let text = |part: &Option<String>| part.clone().unwrap_or_default();
     let (mut configuration, traffic) = (text(&group.configuration), text(&group.traffic));
     let (rest, _) = without(&group.name, &traffic);
-    let (rest, has_configuration) = without(rest, &configuration);
+    let (rest, names_configuration) = without(rest, &configuration);
     let mut revision = rest.to_owned();
-    let renamed = group.image.is_none() && !rest.is_empty() && !has_configuration;
+    let renamed = group.image.is_none() && !rest.is_empty() && !names_configuration;
     if renamed && !configuration.is_empty() {
         notes.push(format!(
             "the files of {} were renamed by hand: their .info says configuration {configuration}",
@@ -119,7 +118,7 @@ fn parts(group: &Identity, notes: &mut Vec<String>) -> [String; 3] {
     [configuration, revision, traffic]
 }
 
-/// A name without its last part, and whether it had that part.
+/// Removes the last part of a name, and returns whether the name had it.
 fn without<'a>(name: &'a str, part: &str) -> (&'a str, bool) {
     if part.is_empty() {
         return (name, false);
@@ -131,13 +130,13 @@ fn without<'a>(name: &'a str, part: &str) -> (&'a str, bool) {
     }
 }
 
-/// A factor of `labels`, and the level of each of them.
+/// Returns a factor of `labels`, and the level of each label.
 fn factor(name: &str, labels: &[&str], may_be_numbers: bool) -> (Factor, Vec<usize>) {
     let mut levels: Vec<&str> = labels.to_vec();
-    // Main branches are ahead of all releases and stable branches.
+    // Main branches are newer than all releases and stable branches.
     levels.sort_by(|a, b| is_main(a).cmp(&is_main(b)).then_with(|| natural(a, b)));
     levels.dedup();
-    // What most experiments compare with comes first.
+    // The usual baseline of experiments comes first.
     if let Some(plain) = levels.iter().position(|level| is_plain(level)) {
         levels[..=plain].rotate_right(1);
     }
@@ -158,19 +157,19 @@ fn factor(name: &str, labels: &[&str], may_be_numbers: bool) -> (Factor, Vec<usi
     (Factor { name: name.to_owned(), levels }, of)
 }
 
-/// True for the name of a configuration without the thing that others add.
+/// Returns true for the name of a configuration without an added feature.
 fn is_plain(level: &str) -> bool {
     let plain = ["", "forwarding", "fastforwarding", "default", "none", "disabled", "off", "base"];
     plain.contains(&level.to_lowercase().as_str())
 }
 
-/// True for a name that begins with that of a main branch: `MAIN_n268154`, `head`.
+/// Returns true for a name that begins with a main branch: `MAIN_n268154`, `head`.
 fn is_main(level: &str) -> bool {
     let word = level.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
     ["main", "head", "current"].contains(&word.to_ascii_lowercase().as_str())
 }
 
-/// `500` and `500K`.
+/// Parses `500` and `500K`.
 fn number(label: &str) -> Option<f64> {
     let (digits, factor) = match label.char_indices().next_back()? {
         (at, 'k' | 'K') => (&label[..at], 1e3),
@@ -200,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_is_a_factor_of_numbers() {
+    fn varied_makes_a_sweep_a_numeric_factor() {
         let groups: Vec<Identity> = ["1", "10", "2"].iter().map(|n| group(n, "", n, "")).collect();
         let found = varied(&groups, Some("queues"));
         assert_eq!(found.factors.len(), 1);
@@ -212,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn main_branches_come_after_releases_and_stable_ones() {
+    fn varied_orders_main_branches_last() {
         let of = ["MAIN_n268154", "STABLE13_n265892", "STABLE12_n244468", "RELEASE13_n244468"];
         let groups: Vec<Identity> = of.iter().map(|n| group(n, n, "", "")).collect();
         let found = varied(&groups, None);
@@ -224,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn images_are_called_as_the_files_call_them() {
+    fn varied_names_images_like_the_files() {
         let image = |n: &str| format!("/srv/images/BSDRP-{n}-upgrade-amd64-vga.img.xz");
         let groups = [
             group("295802.pf-statefull", &image("295802"), "pf-statefull", ""),
@@ -241,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn dots_within_parts_and_names_changed_by_hand() {
+    fn varied_handles_dots_and_renamed_files() {
         let groups = [
             group("11.0.fw.inet4", "11.0", "fw", "inet4"),
             group("11.0.fw.inet6", "11.0", "fw", "inet6"),
@@ -267,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn without_any_difference_the_names_tell_groups_apart() {
+    fn varied_falls_back_to_group_names() {
         let groups = [group("a.inet4", "i", "", "inet4"), group("a.inet4", "i", "", "inet4")];
         let found = varied(&groups, None);
         assert_eq!(found.factors[0].name, "variant");
@@ -275,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_within_names_count() {
+    fn number_accepts_a_suffix() {
         assert_eq!(number("500K"), Some(5e5));
         assert_eq!(number("K"), None);
     }

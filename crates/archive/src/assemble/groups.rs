@@ -1,8 +1,8 @@
-//! Files become groups: the runs that share an `.info` file.
+//! Sorts files into groups: the runs that share an `.info` file.
 //!
-//! A log is called `bench.GROUP.ITERATION.ROLE`, and `GROUP` holds dots of its own
-//! (`11.0`, `forwarding.inet4`): only the iteration, which never does, is split
-//! off. What the group varies is read in its `.info`, not in its name.
+//! A log is named `bench.GROUP.ITERATION.ROLE`. `GROUP` may contain dots (`11.0`,
+//! `forwarding.inet4`), the iteration never does, so only the iteration is split off. The group's
+//! parameters come from its `.info` file, not from its name.
 
 use crate::found::FoundFile;
 use std::collections::BTreeMap;
@@ -10,14 +10,14 @@ use std::collections::BTreeMap;
 /// Suffixes of senders' logs, the main one first.
 const SENDERS: [&str; 4] = ["sender", "sender_2", "sender_gen2", "sender_gen2_2"];
 
-/// The logs of a set by group, and everything else.
+/// The logs of a set by group, and all other files.
 #[derive(Debug, Default)]
 pub(super) struct Sorted<'a> {
     /// The groups by name.
     pub(super) groups: BTreeMap<String, RawGroup<'a>>,
-    /// Files that are no logs and no `.info`.
+    /// Files that are neither logs nor `.info` files.
     pub(super) others: Vec<&'a FoundFile>,
-    /// Files that claim what another one has: name and why.
+    /// Files whose run or group another file already describes: file and reason.
     pub(super) refused: Vec<(&'a FoundFile, String)>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct RawGroup<'a> {
 /// One run's files.
 #[derive(Debug, Default)]
 pub(super) struct RawRun<'a> {
-    /// The iteration as its files write it: lists are in the order of this text.
+    /// Text of the iteration in the file names. The published lists are in the order of this text.
     pub(super) iteration: String,
     /// The receiver's log.
     pub(super) receiver: Option<&'a FoundFile>,
@@ -41,7 +41,7 @@ pub(super) struct RawRun<'a> {
     pub(super) senders: Vec<(&'static str, &'a FoundFile)>,
 }
 
-/// A log's place: group, iteration and what it is of.
+/// A parsed file name: group, iteration and role.
 #[derive(Debug, PartialEq, Eq)]
 enum Name<'a> {
     Info(&'a str),
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_split_at_the_iteration_only() {
+    fn name_splits_off_the_iteration() {
         assert_eq!(name("bench.1.info"), Name::Info("1"));
         assert_eq!(name("bench.info"), Name::Info(""));
         assert_eq!(name("bench.1.receiver"), Name::Receiver("", "1"));
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_has_one_receiver() {
+    fn sort_refuses_a_second_receiver() {
         let files = [
             "r/bench.a.1.receiver",
             "r/RAW/bench.a.1.receiver",

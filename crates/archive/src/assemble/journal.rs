@@ -1,4 +1,4 @@
-//! What became of each file, and remarks on the whole.
+//! Outcome of each file, and notes on the whole set.
 
 use super::Refused;
 use super::groups::Sorted;
@@ -7,16 +7,16 @@ use crate::found::{FoundFile, ResultSet};
 use fwdlab_results::store::{Source, Status};
 use std::collections::BTreeMap;
 
-/// Kept while a set is read.
+/// Collects outcomes while a set is read.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
-    /// Files that should hold results and don't: name and why.
+    /// Files that should contain results but do not: name and reason.
     pub(super) refused: BTreeMap<String, String>,
-    /// Files that are of no use: name and why.
+    /// Files without results: name and reason.
     ignored: BTreeMap<String, String>,
-    /// Files that were read with a remark: name and what.
+    /// Files that were read with a remark: name and remark.
     remarked: BTreeMap<String, String>,
-    /// Remarks on the whole set.
+    /// Notes on the whole set.
     pub(super) notes: Vec<String>,
 }
 
@@ -44,7 +44,7 @@ impl Journal {
         }
     }
 
-    /// Every file of the set and its outcome.
+    /// Returns every file of the set with its outcome.
     pub(super) fn sources(&self, set: &ResultSet) -> Vec<Source> {
         let trees = set.configurations.iter().flat_map(|tree| &tree.files);
         let mut sources: Vec<Source> = set
@@ -76,7 +76,7 @@ impl Journal {
         sources
     }
 
-    /// A set of which no run could be read.
+    /// Returns the error for a set without a readable run.
     pub(super) fn refused(self, set: &ResultSet) -> Refused {
         let label = &set.place.label;
         let why = match self.refused.len() {

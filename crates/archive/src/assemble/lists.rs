@@ -1,21 +1,20 @@
-//! Published lists of values: which group each belongs to, by which median it
-//! was made, and whether the logs give it again.
+//! Published lists of values: assigns them to groups, determines their median rule, and compares
+//! them with the logs.
 
 use fwdlab_model::record::Sample;
 use fwdlab_results::stats::log_rule;
 
-/// One group's figures by the archive's rule, in the order of `ls`; none where a
-/// run failed.
+/// One group's figures by the archive's rule, in the order of `ls`; `None` for failed runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Figures {
-    /// With the mean of two middle values as the median.
+    /// With the mean of the two middle values as the median.
     pub(super) even: Vec<Option<f64>>,
-    /// With the upper one.
+    /// With the upper middle value as the median.
     pub(super) upper: Vec<Option<f64>>,
 }
 
 impl Figures {
-    /// Of runs' samples, given in the order of `ls`.
+    /// Computes the figures from the runs' samples, given in the order of `ls`.
     pub(super) fn of<'a>(runs: impl Iterator<Item = &'a [Sample]>) -> Figures {
         let mut figures = Figures::default();
         for samples in runs {
@@ -25,13 +24,13 @@ impl Figures {
         figures
     }
 
-    /// Of searches: what each found, in the unit of their lists.
+    /// Returns the figures of searches: their results, in the unit of the published lists.
     pub(super) fn found(estimates: impl Iterator<Item = Option<f64>>) -> Figures {
         let even: Vec<Option<f64>> = estimates.collect();
         Figures { upper: even.clone(), even }
     }
 
-    /// By one of the rules, failed runs left out.
+    /// Returns the values by one of the rules, without failed runs.
     pub(super) fn values(&self, upper: bool) -> Vec<f64> {
         let all = if upper { &self.upper } else { &self.even };
         all.iter().flatten().copied().collect()
@@ -41,22 +40,22 @@ impl Figures {
 /// A published list.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct List {
-    /// Its file, without folders.
+    /// Its file name, without folders.
     pub(super) base: String,
     /// Its values.
     pub(super) values: Vec<f64>,
 }
 
-/// How a list compares with the logs.
+/// Result of comparing a list with the logs.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Agreement {
-    /// Every value is the same.
+    /// All values are equal.
     Equal,
-    /// Not every one; the sentence says how.
+    /// Some values differ; contains a sentence with the difference.
     Different(String),
 }
 
-/// True when a file of this name may be the list of `group`.
+/// Returns true if a file of this name may be the list of `group`.
 pub(super) fn is_called(base: &str, group: &str) -> bool {
     let names = [format!("{group}.pps"), format!("pps.{group}"), format!("bench.{group}.pps")];
     names.iter().any(|name| name == base)
@@ -64,7 +63,7 @@ pub(super) fn is_called(base: &str, group: &str) -> bool {
         || (group.is_empty() && base == "bench.pps")
 }
 
-/// The list of each group: by its name, else by its values.
+/// Returns the list of each group, matched by name, otherwise by values.
 pub(super) fn assign(lists: &[List], groups: &[(&str, &Figures)]) -> Vec<Option<usize>> {
     let mut used = vec![false; lists.len()];
     let mut assigned: Vec<Option<usize>> = groups
@@ -90,8 +89,8 @@ pub(super) fn assign(lists: &[List], groups: &[(&str, &Figures)]) -> Vec<Option<
     assigned
 }
 
-/// True when the lists were made with the upper median: more of them are the
-/// same with it than without.
+/// Returns true if the lists were made with the upper median: more of them match with it than
+/// without it.
 pub(super) fn is_upper<'a>(pairs: impl Iterator<Item = (&'a List, &'a Figures)>) -> bool {
     let (mut upper, mut even) = (0, 0);
     for (list, figures) in pairs {
@@ -103,21 +102,21 @@ pub(super) fn is_upper<'a>(pairs: impl Iterator<Item = (&'a List, &'a Figures)>)
 
 /// Compares a list with the figures of its group.
 pub(super) fn agreement(list: &List, figures: &Figures, upper: bool) -> Agreement {
-    let ours = figures.values(upper);
-    if ours == list.values {
+    let computed = figures.values(upper);
+    if computed == list.values {
         return Agreement::Equal;
     }
-    let (published, found) = (list.values.len(), ours.len());
+    let (published, found) = (list.values.len(), computed.len());
     if published != found {
         return Agreement::Different(format!(
             "{} has {published} values, the logs give {found}",
             list.base
         ));
     }
-    let differing: Vec<String> = list
+    let differences: Vec<String> = list
         .values
         .iter()
-        .zip(&ours)
+        .zip(&computed)
         .enumerate()
         .filter(|(_, (a, b))| a != b)
         .map(|(i, (a, b))| {
@@ -125,8 +124,8 @@ pub(super) fn agreement(list: &List, figures: &Figures, upper: bool) -> Agreemen
             format!("value {} is {a} there and {b} in the log", i + 1)
         })
         .collect();
-    let first = differing.first().cloned().unwrap_or_default();
-    let more = match differing.len() {
+    let first = differences.first().cloned().unwrap_or_default();
+    let more = match differences.len() {
         0 | 1 => String::new(),
         n => format!(" (and {} more)", n - 1),
     };
@@ -147,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_found_by_name_then_by_value() {
+    fn assign_matches_by_name_then_by_value() {
         let (a, b) = (figures(&[1.0, 2.0], &[1.0, 3.0]), figures(&[5.0, 6.0], &[5.0, 6.0]));
         let lists = [list("odd-name", &[5.0, 6.0]), list("pps.a", &[9.0])];
         assert_eq!(assign(&lists, &[("a", &a), ("b", &b)]), [Some(1), Some(0)]);
@@ -156,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_median_in_use_is_seen() {
+    fn is_upper_detects_the_median_rule() {
         let group = figures(&[1.0, 2.0], &[1.0, 3.0]);
         let pairs = [(list("x", &[1.0, 3.0]), group.clone())];
         assert!(is_upper(pairs.iter().map(|(list, figures)| (list, figures))));

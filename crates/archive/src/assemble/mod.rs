@@ -1,8 +1,7 @@
-//! One result set becomes a plan, runs and documents.
+//! Turns one result set into a plan, runs and documents.
 //!
-//! [`assemble`] reads as the data flows: files are sorted into groups, each
-//! group's logs are read, what the groups vary becomes factors, what was
-//! published is held against what the logs say.
+//! [`assemble`] follows the data: it sorts files into groups, reads each group's logs, derives
+//! factors from the groups, and compares the published results with the logs.
 
 mod about;
 mod documents;
@@ -31,81 +30,81 @@ pub use parent::Parent;
 use published::Published;
 use runs::ReadRun;
 
-/// How a set is read.
+/// Options for reading a set.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The figure that stands for a run, where the user says so: by the archive's
-    /// rule, or the steady state's. The archive's when not said.
+    /// The figure that summarises a run, if chosen by the user: the archive's rule or the steady
+    /// state's. `None` selects the archive's rule.
     pub rule: Option<Rule>,
     /// Wall clock of the import, RFC 3339, UTC.
     pub imported_at: String,
     /// Version of fwdlab.
     pub fwdlab_version: String,
-    /// The directory as the user named it.
+    /// The directory as given by the user.
     pub named: String,
 }
 
-/// A set that can be stored.
+/// A set ready to be stored.
 #[derive(Clone, Debug)]
 pub struct Assembled {
-    /// The plan that its runs are the runs of.
+    /// The plan of its runs.
     pub plan: Plan,
-    /// The invocation that stands for the import.
+    /// The invocation that represents the import.
     pub invocation: Invocation,
     /// The runs.
     pub runs: Vec<RunRecord>,
-    /// Sources, documents, what is known besides.
+    /// Sources, documents and further information.
     pub import: Import,
-    /// What of the published could be made again.
+    /// Counts of reproduced results.
     pub tally: Tally,
 }
 
-/// Counts of what was read and made again.
+/// Counts of files read and results reproduced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Logs read.
     pub logs: usize,
-    /// Bytes of them.
+    /// Their size in bytes.
     pub bytes: u64,
     /// Files refused.
     pub refused: usize,
     /// Runs recorded.
     pub runs: usize,
-    /// Runs that failed: too few rates.
+    /// Failed runs, with too few rates.
     pub failed: usize,
     /// Variants whose values equal their published list.
     pub lists_equal: usize,
-    /// Variants whose values differ from it.
+    /// Variants whose values differ from their published list.
     pub lists_different: usize,
     /// Variants without a published list.
     pub lists_absent: usize,
-    /// Published ministat blocks made again to the byte.
+    /// Published ministat blocks reproduced to the byte.
     pub blocks_equal: usize,
-    /// Published blocks that came out otherwise.
+    /// Published blocks reproduced with differences.
     pub blocks_different: usize,
     /// Published blocks whose sets are not among the variants.
     pub blocks_unmatched: usize,
-    /// Rows of published tables (`.data`) made again.
+    /// Rows of published tables (`.data`) reproduced.
     pub rows_equal: usize,
-    /// Rows that are not.
+    /// Rows not reproduced.
     pub rows_different: usize,
 }
 
-/// A set that holds nothing to be stored.
+/// A set without anything to store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct Refused {
-    /// Why, with the files and what to do.
+    /// The reason, with the files and the next step.
     pub why: String,
-    /// Each refused file: name, and why (with the line where there is one).
+    /// Each refused file: name, and reason with the line if known.
     pub files: Vec<(String, String)>,
 }
 
-/// Makes plan, runs and documents of `set`; `read` fetches a file's bytes. Where `set` is another
-/// one with a patch, its `parent`, blocks and tables may show the figures of both.
+/// Makes plan, runs and documents of `set`; `read` reads a file's bytes. If `set` is its `parent`
+/// with a patch, blocks and tables may contain figures of both.
 ///
 /// # Errors
-/// When no run of it can be read.
+/// Fails if no run can be read.
 pub fn assemble(
     set: &ResultSet,
     parent: Option<Parent<'_>>,
@@ -156,7 +155,7 @@ pub fn assemble(
     about.reproductions = Some(matched.reproductions);
     about.unpatched = unpatched;
     let import = Import {
-        // Absolute: reports refer to what was read there.
+        // Absolute, because reports refer to the files read there.
         origin: std::path::absolute(&set.origin)
             .unwrap_or(set.origin.clone())
             .display()
@@ -169,7 +168,7 @@ pub fn assemble(
     Ok(Assembled { plan, invocation, runs, import, tally })
 }
 
-/// One group as it was read.
+/// The files of one group after reading.
 #[derive(Debug)]
 struct Group {
     identity: Identity,
@@ -182,7 +181,7 @@ struct Group {
 }
 
 impl Group {
-    /// None when it has no run.
+    /// Reads a group; `None` if it has no run.
     fn read(
         name: &str,
         raw: &RawGroup<'_>,
@@ -203,11 +202,11 @@ impl Group {
         let runs: Vec<ReadRun> =
             raw.runs.values().filter_map(|run| runs::read(run, read, &mut complaints)).collect();
         journal.complain(complaints);
-        let shown = if name.is_empty() { "bench" } else { name };
+        let display_name = if name.is_empty() { "bench" } else { name };
         if runs.is_empty() {
             journal.notes.push(match raw.runs.len() {
-                0 => format!("{shown}: an .info file and no logs, as profile runs leave it"),
-                n => format!("{shown}: none of its {n} runs can be read"),
+                0 => format!("{display_name}: an .info file and no logs, as profile runs leave it"),
+                n => format!("{display_name}: none of its {n} runs can be read"),
             });
             return None;
         }
@@ -226,7 +225,7 @@ impl Group {
         Some(Group { identity, info, runs, figures, list: None })
     }
 
-    /// Runs without a figure by the archive's rule.
+    /// Returns the number of runs without a figure by the archive's rule.
     fn failed(&self) -> usize {
         if self.is_search() {
             return 0;
@@ -234,18 +233,18 @@ impl Group {
         self.figures.even.iter().filter(|figure| figure.is_none()).count()
     }
 
-    /// True for searches for the equilibrium throughput, which have no rates.
+    /// Returns true for searches for the equilibrium throughput, which have no rates.
     fn is_search(&self) -> bool {
         self.runs.iter().all(|run| run.is_search)
     }
 
-    /// The moment at which its first run began, where the `.info` tells it.
+    /// Returns the start of its first run, if the `.info` file contains it.
     fn started_at(&self) -> Option<String> {
         self.info.as_ref()?.started_at()
     }
 }
 
-/// A configuration tree as it was read.
+/// A configuration tree after reading.
 #[derive(Debug)]
 struct ReadTree {
     name: String,
@@ -276,8 +275,8 @@ fn configurations(
     trees
 }
 
-/// The tree of a configuration's name; spellings of `stateful` differ between
-/// the archive's files and folders.
+/// Returns the tree of a configuration's name. The archive's files and folders spell `stateful`
+/// differently.
 fn tree_of<'a>(trees: &'a [ReadTree], name: &str) -> Option<&'a Configuration> {
     let plain = |name: &str| name.to_lowercase().replace("statefull", "stateful");
     let found = trees.iter().find(|tree| tree.name == name);
@@ -287,19 +286,18 @@ fn tree_of<'a>(trees: &'a [ReadTree], name: &str) -> Option<&'a Configuration> {
 
 fn vary(groups: &[Group], trees: &[ReadTree]) -> Varied {
     let identities: Vec<Identity> = groups.iter().map(|group| group.identity.clone()).collect();
-    let used: Vec<(&str, &Configuration)> = groups
+    let in_use: Vec<(&str, &Configuration)> = groups
         .iter()
         .filter_map(|group| {
             let name = group.identity.configuration.as_deref()?;
             Some((name, tree_of(trees, name)?))
         })
         .collect();
-    let name = if used.is_empty() { None } else { config::varied(&used) };
+    let name = if in_use.is_empty() { None } else { config::varied(&in_use) };
     factors::varied(&identities, name.as_deref())
 }
 
-/// Groups in the order of their start where all tell it, else in that of their
-/// levels.
+/// Sorts groups by start if all are known, otherwise by levels.
 fn order(groups: &mut Vec<Group>, levels: &[Vec<usize>]) {
     let starts: Option<Vec<String>> = groups.iter().map(Group::started_at).collect();
     let mut keyed: Vec<(Option<String>, Vec<usize>, Group)> = std::mem::take(groups)
@@ -314,7 +312,7 @@ fn order(groups: &mut Vec<Group>, levels: &[Vec<usize>]) {
     groups.extend(keyed.into_iter().map(|(_, _, group)| group));
 }
 
-/// The runs in the order of execution, as far as it is known.
+/// Returns the runs in the order of execution, as far as it is known.
 fn records(groups: Vec<Group>) -> Vec<RunRecord> {
     let mut records = Vec::new();
     for (variant, group) in groups.into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The set that a patched one is compared with: the same bench at the same revision.
+//! The baseline of a patched set: the same bench at the same revision.
 
 use super::journal::Journal;
 use super::{Group, groups};
@@ -10,12 +10,12 @@ use fwdlab_results::store::{Unpatched, UnpatchedGroup};
 pub struct Parent<'a> {
     /// The set.
     pub set: &'a ResultSet,
-    /// Directory of its store, as seen from the directory of the patched set's store.
+    /// Directory of its store, relative to the directory of the patched set's store.
     pub store: &'a str,
 }
 
 impl Parent<'_> {
-    /// Time of the latest change of its files, nanoseconds since 1970.
+    /// Returns the time of the latest change of its files, nanoseconds since 1970.
     pub(crate) fn newest_ns(&self) -> i64 {
         self.set.files.iter().map(|file| file.modified_ns).max().unwrap_or(0)
     }
@@ -27,7 +27,7 @@ impl Parent<'_> {
         read: &impl Fn(&FoundFile) -> std::io::Result<Vec<u8>>,
     ) -> Unpatched {
         let sorted = groups::sort(&self.set.files);
-        // The parent's own import reports what is wrong with its files.
+        // The parent's own import reports faults in its files.
         let mut journal = Journal::of(&sorted);
         let groups = sorted.groups.iter();
         let groups = groups.filter_map(|(name, raw)| Group::read(name, raw, read, &mut journal));

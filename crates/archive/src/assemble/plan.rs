@@ -1,4 +1,4 @@
-//! The plan that an imported set's runs are the runs of.
+//! The plan of an imported set's runs.
 
 use super::factors::Varied;
 use super::{Group, ReadTree, settings, tree_of};
@@ -11,7 +11,7 @@ use fwdlab_model::plan::{
 use fwdlab_results::stats::log_rule::Rule;
 use fwdlab_results::stats::summary::median;
 
-/// Everything that makes a plan.
+/// Inputs of a plan.
 pub(super) struct Parts<'a> {
     pub(super) set: &'a ResultSet,
     pub(super) groups: &'a [Group],
@@ -20,11 +20,11 @@ pub(super) struct Parts<'a> {
     pub(super) rule: Rule,
     pub(super) upper: bool,
     pub(super) title: Option<String>,
-    /// Variants with which published blocks compare others.
+    /// The reference variant of each published block, and the variants compared with it.
     pub(super) references: &'a [(usize, Vec<usize>)],
 }
 
-/// Makes it.
+/// Makes the plan.
 pub(super) fn plan(parts: &Parts<'_>) -> Plan {
     let place = &parts.set.place;
     let mut factors = parts.varied.factors.clone();
@@ -70,7 +70,7 @@ pub(super) fn plan(parts: &Parts<'_>) -> Plan {
         .map(|run| run.record.trial.window_ns as f64)
         .collect();
     let is_search = parts.groups.iter().all(Group::is_search);
-    // The one result of a search is its window.
+    // The window of a search is its single result.
     let metric = if is_search { RunMetric::Mean } else { parts.rule.metric(parts.upper) };
     let blocks = parts.groups.iter().map(|group| group.runs.len()).max().unwrap_or(0);
     Plan {
@@ -111,7 +111,7 @@ pub(super) fn plan(parts: &Parts<'_>) -> Plan {
     .sealed()
 }
 
-/// A title for a set without a text of its own.
+/// Returns a title for a set without a published text.
 fn title(set: &ResultSet) -> String {
     let place = &set.place;
     let parts = [&place.machine, &place.interface, &place.topic, &place.label];
@@ -133,8 +133,8 @@ fn label(factors: &[Factor], levels: &[usize], name: &str) -> String {
     }
 }
 
-/// What is compared with what: as the published blocks do; else revisions with
-/// the first one, else configurations with the plain one, else everything.
+/// Chooses the baseline: the one of the published blocks; otherwise the first revision; otherwise
+/// the plain configuration; otherwise the first level.
 fn baseline(parts: &Parts<'_>) -> Vec<Option<usize>> {
     let varied = parts.varied;
     let mut baseline = vec![None; varied.factors.len()];
@@ -155,8 +155,8 @@ fn baseline(parts: &Parts<'_>) -> Vec<Option<usize>> {
     baseline
 }
 
-/// Writes into each level of the configurations' factor what its tree changes
-/// against the baseline's.
+/// Adds to each level of the configurations' factor the changes of its tree from the baseline's
+/// tree.
 fn changes(factor: &mut Factor, baseline: usize, trees: &[ReadTree]) {
     let base = factor.levels.get(baseline).map(|level| level.label.clone()).unwrap_or_default();
     let Some(base) = tree_of(trees, &base) else { return };

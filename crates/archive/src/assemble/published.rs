@@ -1,4 +1,4 @@
-//! What was published with the logs, and what of it the logs give again.
+//! Results published with the logs, and their reproduction from the logs.
 
 use super::documents::{self, LARGEST, Taken};
 use super::journal::Journal;
@@ -11,34 +11,34 @@ use fwdlab_results::store::{
     Document, DocumentKind, Likeness, ReproducedBlock, Reproductions, Unpatched,
 };
 
-/// Everything published, as it was read.
+/// Everything published, after reading.
 #[derive(Debug, Default)]
 pub(super) struct Published {
-    /// The texts and pictures that are kept.
+    /// The texts and pictures to keep.
     pub(super) documents: Vec<Document>,
-    /// The text.
+    /// The parsed text.
     pub(super) readme: Option<Readme>,
-    /// The document that it is.
+    /// Path of the text's document.
     text: Option<String>,
-    /// True when the lists were made with the upper median.
+    /// True if the lists were made with the upper median.
     pub(super) upper: bool,
 }
 
-/// What could be made again.
+/// Reproduced results.
 #[derive(Debug, Default)]
 pub(super) struct Matched {
-    /// For each published block the variant that it compares with, and the others.
+    /// For each published block the reference variant and the variants compared with it.
     pub(super) references: Vec<(usize, Vec<usize>)>,
     /// Counts.
     pub(super) tally: Tally,
-    /// What differs, one sentence each.
+    /// Differences, one sentence each.
     pub(super) notes: Vec<String>,
-    /// What the store keeps of it.
+    /// The comparison to store.
     pub(super) reproductions: Reproductions,
 }
 
 impl Published {
-    /// Reads the files that are no logs, and gives each group its list.
+    /// Reads the files that are not logs, and assigns lists to groups.
     pub(super) fn read(
         set: &ResultSet,
         others: &[&FoundFile],
@@ -130,7 +130,7 @@ impl Published {
         }
     }
 
-    /// Configurations of the bench and of the harness are kept as they are.
+    /// Keeps the configurations of the bench and of the harness unchanged.
     fn add_configurations(
         &mut self,
         set: &ResultSet,
@@ -150,13 +150,13 @@ impl Published {
         }
     }
 
-    /// The published title.
+    /// Returns the published title.
     pub(super) fn title(&self) -> Option<String> {
         let title = self.readme.as_ref()?.title.as_ref()?;
         Some(title.trim_end_matches([':', ' ']).to_owned()).filter(|title| !title.is_empty())
     }
 
-    /// Compares lists, blocks and tables with the groups' values, and with those of the set
+    /// Compares lists, blocks and tables with the groups' values, and with the values of the set
     /// without the patch.
     pub(super) fn matched(
         &self,
@@ -182,7 +182,7 @@ impl Published {
             .map(|(group, values)| (group.identity.name.as_str(), values.as_slice()))
             .collect();
         let found = published::reproductions(&self.documents, &variants, unpatched);
-        // Of several texts the first one says what is compared with what.
+        // The first text determines which variants are compared.
         let is_first = |block: &&ReproducedBlock| self.text.as_ref() == Some(&block.document);
         for block in found.blocks.iter().filter(is_first) {
             match block.likeness {
@@ -203,7 +203,7 @@ impl Published {
     }
 }
 
-/// Which line of a list is no number.
+/// Describes the first line of a list that is not a number.
 fn list_fault(content: &[u8]) -> String {
     let text = String::from_utf8_lossy(content);
     let Some(&line) = published::lists::List::parse(&text).others.first() else {

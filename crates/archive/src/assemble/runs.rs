@@ -1,8 +1,7 @@
-//! One run's logs become its record.
+//! Turns one run's logs into its record.
 //!
-//! The receiver's lines are the samples; the senders' totals are what was
-//! offered. The clocks of the hosts are not matched: a log shows no common
-//! instant.
+//! The receiver's lines become samples; the senders' totals are the offered load. The hosts' clocks
+//! are not aligned, because the logs share no common instant.
 
 use super::groups::RawRun;
 use crate::found::FoundFile;
@@ -13,47 +12,46 @@ use fwdlab_results::stats::log_rule;
 use fwdlab_results::stats::summary::median;
 use std::collections::BTreeMap;
 
-/// Nanoseconds of a microsecond.
+/// Nanoseconds per microsecond.
 const US: u64 = 1_000;
-/// From this share of what was sent on, the senders limited the result.
+/// Share of the offered load from which on the senders limit the result.
 const LIMITED: f64 = 0.9;
-/// Length that stands for one step of a search, whose log doesn't say it.
+/// Nominal length of a search step, which the log does not contain.
 const STEP_NS: u64 = 1_000_000_000;
 
-/// A run as its logs tell it; its place in the plan is filled in later.
+/// A run read from its logs; its place in the plan is filled in later.
 #[derive(Debug)]
 pub(super) struct ReadRun {
     /// The record.
     pub(super) record: RunRecord,
-    /// The iteration as its files write it.
+    /// Text of the iteration in the file names.
     pub(super) iteration: String,
-    /// The main sender's command, where its log shows one.
+    /// The main sender's command, if its log contains one.
     pub(super) sender: Option<Command>,
-    /// Frame size with FCS in bytes, as the command or the log says.
+    /// Frame size with FCS in bytes, from the command or the log.
     pub(super) frame_bytes: Option<u64>,
     /// True for a search for the equilibrium throughput.
     pub(super) is_search: bool,
-    /// What a search found, Mbit/s, as its published list has it.
+    /// Result of a search in Mbit/s, as in its published list.
     pub(super) estimate_mbps: Option<f64>,
-    /// Log files that were read.
+    /// Number of log files read.
     pub(super) logs: usize,
-    /// Bytes of them.
+    /// Their size in bytes.
     pub(super) bytes: u64,
 }
 
 impl ReadRun {
-    /// Its iteration from 0: the round of the harness.
+    /// Returns its iteration from 0: the round of the harness.
     pub(super) fn block(&self) -> u32 {
         self.iteration.parse::<u32>().unwrap_or(1).saturating_sub(1)
     }
 }
 
-/// What became of a file, when it wasn't simply read: name, why, and whether it
-/// was refused.
+/// A file with a fault: name, reason, and whether it was refused.
 pub(super) type Complaint = (String, String, bool);
 
-/// Reads the logs of one run. None when there is nothing to be a run of; what
-/// was wrong is added to `complaints` either way.
+/// Reads the logs of one run; `None` without a usable log. Adds faults to `complaints` in either
+/// case.
 pub(super) fn read(
     raw: &RawRun<'_>,
     bytes_of: &impl Fn(&FoundFile) -> std::io::Result<Vec<u8>>,
@@ -78,9 +76,9 @@ pub(super) fn read(
         Log::Generator(_) => None,
     });
     let mut run = match (&receiver, search) {
-        (Some((file, Log::Generator(log))), _) => of_blast(file, log, &senders),
-        (_, Some((file, log))) => of_search(file, log, complaints)?,
-        (Some((file, Log::Equilibrium(log))), None) => of_search(file, log, complaints)?,
+        (Some((file, Log::Generator(log))), _) => read_blast(file, log, &senders),
+        (_, Some((file, log))) => read_search(file, log, complaints)?,
+        (Some((file, Log::Equilibrium(log))), None) => read_search(file, log, complaints)?,
         (None, None) => return None,
     };
     (run.logs, run.bytes) = logs;
@@ -96,7 +94,7 @@ fn parse(
     log::parse(&bytes).map_err(|error| error.to_string())
 }
 
-fn of_blast(file: &FoundFile, log: &GeneratorLog, senders: &[(&FoundFile, Log)]) -> ReadRun {
+fn read_blast(file: &FoundFile, log: &GeneratorLog, senders: &[(&FoundFile, Log)]) -> ReadRun {
     let kept = log.kept_range();
     let mut at_ns = 0;
     let samples: Vec<Sample> = log
@@ -111,15 +109,15 @@ fn of_blast(file: &FoundFile, log: &GeneratorLog, senders: &[(&FoundFile, Log)])
         })
         .collect();
     let forwarded = samples.iter().map(|sample| sample.forwarded).sum();
-    let sent: Vec<(&FoundFile, &GeneratorLog)> = senders
+    let sender_logs: Vec<(&FoundFile, &GeneratorLog)> = senders
         .iter()
         .filter_map(|(file, log)| match log {
             Log::Generator(log) => Some((*file, log)),
             Log::Equilibrium(_) => None,
         })
         .collect();
-    let offered = sent.iter().map(|(_, log)| packets(log)).sum();
-    let seconds = sent.iter().filter_map(|(_, log)| log.total.as_ref()?.seconds);
+    let offered = sender_logs.iter().map(|(_, log)| packets(log)).sum();
+    let seconds = sender_logs.iter().filter_map(|(_, log)| log.total.as_ref()?.seconds);
     let longest = seconds.filter(|s| s.is_finite() && *s > 0.0).fold(0.0, f64::max);
     let active_ns: u64 = log_rule::traffic(&samples).iter().map(|sample| sample.duration_ns).sum();
     let window_ns = if longest > 0.0 { (longest * 1e9) as u64 } else { active_ns };
@@ -135,23 +133,23 @@ fn of_blast(file: &FoundFile, log: &GeneratorLog, senders: &[(&FoundFile, Log)])
     fact("receiver tool", log.version.map(|line| format!("pkt-gen, main_thread at line {line}")));
     fact("receiver command", log.command.as_ref().map(|command| command.text.clone()));
     fact("receiver host", log.command.as_ref().and_then(|command| command.host.clone()));
-    let main = sent.first().map(|(_, log)| *log);
-    let command = main.and_then(|log| log.command.clone());
-    fact("sender logs", names(&sent));
+    let main_sender = sender_logs.first().map(|(_, log)| *log);
+    let command = main_sender.and_then(|log| log.command.clone());
+    fact("sender logs", names(&sender_logs));
     fact("sender command", command.as_ref().map(|command| command.text.clone()));
     fact("sender host", command.as_ref().and_then(|command| command.host.clone()));
-    fact("sender rate", main.and_then(sender_rate).map(|pps| format!("{pps:.0} pps")));
+    fact("sender rate", main_sender.and_then(sender_rate).map(|pps| format!("{pps:.0} pps")));
     fact("log ends", Some(ending(log.ending).to_owned()));
 
     let mut warnings = log_warnings(file, log);
-    warnings.extend(sent.iter().flat_map(|(file, log)| log_warnings(file, log)));
+    warnings.extend(sender_logs.iter().flat_map(|(file, log)| log_warnings(file, log)));
     if samples.is_empty() {
         warnings.push(doubt(file, None, "no line with a rate: nothing arrived, or nobody counted"));
     }
-    if !sent.is_empty() && offered > 0 && forwarded > offered {
+    if !sender_logs.is_empty() && offered > 0 && forwarded > offered {
         warnings.push(Warning::NotConserved { offered, forwarded });
     }
-    let offered_pps = sent.iter().filter_map(|(_, log)| sender_rate(log)).sum::<f64>();
+    let offered_pps = sender_logs.iter().filter_map(|(_, log)| sender_rate(log)).sum::<f64>();
     if let Some(forwarded_pps) = log_rule::steady_pps(&samples)
         && offered_pps > 0.0
         && forwarded_pps >= LIMITED * offered_pps
@@ -159,7 +157,7 @@ fn of_blast(file: &FoundFile, log: &GeneratorLog, senders: &[(&FoundFile, Log)])
         let ceiling_pps = offered_pps;
         warnings.push(Warning::GeneratorLimited { forwarded_pps, ceiling_pps });
     }
-    if sent.is_empty() {
+    if sender_logs.is_empty() {
         warnings.push(doubt(file, None, "no sender's log: what was offered is not known"));
     }
     let frame_bytes = command.as_ref().map(|command| command.packet_bytes().unwrap_or(60) + 4);
@@ -186,11 +184,10 @@ fn of_blast(file: &FoundFile, log: &GeneratorLog, senders: &[(&FoundFile, Log)])
     }
 }
 
-/// A search: each step a sample, the estimate the only valid one. Rates are of
-/// frames without FCS, as the tool counts them.
-/// A search that broke off has no figure. None when the frames' size, without
-/// which its rates are no packets, isn't told.
-fn of_search(
+/// Reads a search: each step becomes a sample, of which only the estimate is valid. Rates are of
+/// frames without FCS, as the tool counts them. An aborted search has no figure. `None` if the log
+/// lacks the frame size, without which rates cannot be converted to packets.
+fn read_search(
     file: &FoundFile,
     log: &EquilibriumLog,
     complaints: &mut Vec<Complaint>,
@@ -208,11 +205,11 @@ fn of_search(
     let packets = |mbps: u64| mbps * 1_000_000 / (8 * frame.max(1));
     let mut samples = Vec::new();
     for step in &log.steps {
-        // The step in which it broke off was not measured.
+        // The step during which the search was aborted was not measured.
         let Some(measured) = step.measured_mbps.map(packets) else { continue };
-        let mut of_step = sample(samples.len() as u64 * STEP_NS, STEP_NS, measured, false);
-        of_step.offered = packets(step.offered_mbps.unwrap_or(0));
-        samples.push(of_step);
+        let mut step_sample = sample(samples.len() as u64 * STEP_NS, STEP_NS, measured, false);
+        step_sample.offered = packets(step.offered_mbps.unwrap_or(0));
+        samples.push(step_sample);
     }
     let estimate = log.estimate.map(|estimate| packets(estimate.mbps));
     samples
@@ -232,7 +229,7 @@ fn of_search(
     Some(ReadRun {
         record: RunRecord {
             trial: TrialRecord {
-                // Without a result there is no window, and so no rate of 0.
+                // Without a result there is no window, and therefore no rate of 0.
                 window_ns: if estimate.is_some() { STEP_NS } else { 0 },
                 window: counts,
                 total: counts,
@@ -257,7 +254,7 @@ fn sample(at_ns: u64, duration_ns: u64, forwarded: u64, valid: bool) -> Sample {
     Sample { at_ns, duration_ns, forwarded, valid, ..Sample::default() }
 }
 
-/// Packets that a sender says it sent; those of its lines when it was killed.
+/// Returns the packets that a sender reports; if it was killed, the sum of its intervals.
 fn packets(log: &GeneratorLog) -> u64 {
     let counted = || log.intervals.iter().map(|interval| interval.packets).sum();
     log.total.as_ref().map_or_else(counted, |total| total.packets)
@@ -294,17 +291,17 @@ fn log_warnings(file: &FoundFile, log: &GeneratorLog) -> Vec<Warning> {
         ));
     }
     warnings.extend(unknown(file, &log.unknown, log.unknown_count));
-    let odd: Vec<usize> = log
+    let inconsistent: Vec<usize> = log
         .intervals
         .iter()
         .filter(|i| i.exact && i.averaged.is_none() && i.computed_pps().is_some_and(|c| c != i.pps))
         .map(|interval| interval.line)
         .collect();
-    if let Some(line) = odd.first() {
+    if let Some(line) = inconsistent.first() {
         let what = format!(
             "the rate is not that of packets and time in the same line ({} such lines); packets \
              over time count",
-            odd.len()
+            inconsistent.len()
         );
         warnings.push(doubt(file, Some(*line), &what));
     }
@@ -350,7 +347,7 @@ Iteration 2
     const END: &str = "Estimated Equilibrium Ethernet throughput= 36 Mb/s \
                        (maximum value seen: 37 Mb/s)\n";
 
-    fn searched(text: &str) -> (Option<ReadRun>, Vec<Complaint>) {
+    fn read_sender_log(text: &str) -> (Option<ReadRun>, Vec<Complaint>) {
         let file = FoundFile {
             path: "x".into(),
             name: "bench.null.1.sender".to_owned(),
@@ -365,8 +362,8 @@ Iteration 2
     }
 
     #[test]
-    fn a_search_is_packets_of_its_frames() {
-        let (run, complaints) = searched(&format!("{SEARCH}{END}"));
+    fn read_converts_a_search_to_packets() {
+        let (run, complaints) = read_sender_log(&format!("{SEARCH}{END}"));
         let run = run.unwrap();
         assert_eq!(run.estimate_mbps, Some(36.0));
         assert_eq!(run.record.trial.window.forwarded, 36_000_000 / (8 * 542));
@@ -375,15 +372,15 @@ Iteration 2
     }
 
     #[test]
-    fn a_search_that_broke_off_is_no_rate_of_zero_and_is_told() {
-        let (run, complaints) = searched(SEARCH);
+    fn read_reports_an_aborted_search() {
+        let (run, complaints) = read_sender_log(SEARCH);
         let run = run.unwrap();
         assert_eq!((run.estimate_mbps, run.record.trial.window_ns), (None, 0));
         assert_eq!(run.record.trial.samples.len(), 1);
         assert!(complaints[0].1.contains("broke off before it had a result"), "{complaints:?}");
 
         let head: String = SEARCH.lines().take(2).map(|line| format!("{line}\n")).collect();
-        let (run, complaints) = searched(&head);
+        let (run, complaints) = read_sender_log(&head);
         assert!(run.is_none());
         assert!(
             complaints[0].2 && complaints[0].1.contains("size of its frames"),

@@ -1,12 +1,11 @@
-//! What the senders' commands say of the traffic.
+//! Traffic settings from the senders' commands.
 
 use super::runs::ReadRun;
 use fwdlab_model::log::Command;
 use fwdlab_model::settings::{DutKind, Family, Flows, Settings, TestbedKind};
 use fwdlab_model::units::FrameSize;
 
-/// The settings of a variant, as far as they are known: those of the first run
-/// that shows a sender's command.
+/// Returns the known settings of a variant: those of the first run with a sender's command.
 pub(super) fn settings(runs: &[ReadRun], traffic: Option<&str>, queues: Option<f64>) -> Settings {
     let mut settings = Settings::default();
     settings.testbed.kind = TestbedKind::Archive;
@@ -15,8 +14,8 @@ pub(super) fn settings(runs: &[ReadRun], traffic: Option<&str>, queues: Option<f
         settings.dut.queues = queues as u16;
     }
     let command = runs.iter().find_map(|run| run.sender.as_ref());
-    let named = command.and_then(Command::family);
-    if traffic == Some("inet6") || named == Some(Family::Inet6) {
+    let family = command.and_then(Command::family);
+    if traffic == Some("inet6") || family == Some(Family::Inet6) {
         settings.traffic.family = Family::Inet6;
     }
     if let Some(bytes) = runs.iter().find_map(|run| run.frame_bytes)
@@ -30,7 +29,7 @@ pub(super) fn settings(runs: &[ReadRun], traffic: Option<&str>, queues: Option<f
     settings
 }
 
-/// Flows that a sender's command asks for.
+/// Returns the number of flows that a sender's command specifies.
 pub(super) fn flows(command: &Command) -> Option<Flows> {
     let sources = u32::try_from(command.source()?.combinations()).ok()?;
     let destinations = u32::try_from(command.destination()?.combinations()).ok()?;

@@ -1,30 +1,30 @@
-//! What one configuration changes against another.
+//! Changes from one configuration to another.
 
 use super::{Configuration, Place, rules};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::fmt;
 
-/// Changes that [`one_line`] names before it counts the rest.
+/// Maximum number of changes that [`one_line`] names before it counts the rest.
 const NAMED_MAX: usize = 6;
-/// Characters of a value that one line shows.
+/// Maximum number of characters of a value in [`one_line`].
 const VALUE_MAX: usize = 48;
 
 /// A setting that differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SettingChange {
-    /// Where it is set.
+    /// File or kind of file that sets it.
     pub place: Place,
     /// Its name; empty for a whole file.
     pub name: String,
-    /// Value in the base; none where it is not set.
+    /// Value in the base; `None` if unset.
     pub from: Option<String>,
-    /// Value in the other one; none where it is not set.
+    /// Value in the other configuration; `None` if unset.
     pub to: Option<String>,
 }
 
-/// What `other` sets otherwise than `base`: changed and new settings in
-/// `other`'s order, then what it lacks.
+/// Returns the differences of `other` from `base`: changed and new settings in `other`'s order,
+/// then the removed ones.
 pub fn changes(base: &Configuration, other: &Configuration) -> Vec<SettingChange> {
     let index = |configuration: &Configuration| -> HashMap<(Place, String), String> {
         let entry = |s: &super::Setting| ((s.place.clone(), s.name.clone()), s.value.clone());
@@ -44,9 +44,9 @@ pub fn changes(base: &Configuration, other: &Configuration) -> Vec<SettingChange
         .collect()
 }
 
-/// The changes in one line: `hw.cxgbe.nrxq10g 1 -> 4, hw.cxgbe.ntxq10g 1 -> 4`.
-/// Of several settings in a row that were not set before, the first says so.
-/// Long values are cut, many changes counted.
+/// Formats the changes in one line: `hw.cxgbe.nrxq10g 1 -> 4, hw.cxgbe.ntxq10g 1 -> 4`. In a
+/// sequence of settings that were unset before, only the first is marked. Long values are
+/// truncated, further changes counted.
 pub fn one_line(changes: &[SettingChange]) -> String {
     let mut items = Vec::new();
     let mut after_new = false;
@@ -63,18 +63,18 @@ pub fn one_line(changes: &[SettingChange]) -> String {
 }
 
 impl SettingChange {
-    /// False for a whole file.
+    /// Returns false for a whole file.
     fn is_setting(&self) -> bool {
         !matches!(self.place, Place::Rules(_) | Place::File(_))
     }
 }
 
-/// Without the remark that it was not set before.
+/// Omits the remark that the setting was unset before.
 impl fmt::Display for SettingChange {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let name = &self.name;
         match (&self.place, self.from.as_deref(), self.to.as_deref()) {
-            (Place::Rules(path), from, to) => write!(f, "{path}: {}", of_rules(from, to)),
+            (Place::Rules(path), from, to) => write!(f, "{path}: {}", rules_difference(from, to)),
             (Place::File(path), None, _) => write!(f, "{path}: new"),
             (Place::File(path), _, None) => write!(f, "{path}: absent"),
             (Place::File(path), ..) => write!(f, "{path}: other content"),
@@ -86,15 +86,15 @@ impl fmt::Display for SettingChange {
     }
 }
 
-/// How two lists of rules differ, with the first rule that does.
-fn of_rules(from: Option<&str>, to: Option<&str>) -> String {
+/// Describes the difference between two lists of rules, with the first differing rule.
+fn rules_difference(from: Option<&str>, to: Option<&str>) -> String {
     let Some(to) = to else { return "absent".into() };
     let Some(from) = from else {
         let rules = rules::rules(to);
         return format!("{}{}", counted(rules.len(), "rule"), first(&rules));
     };
     let (old_rules, new_rules) = (rules::rules(from), rules::rules(to));
-    let (added, removed) = (lacking(&new_rules, &old_rules), lacking(&old_rules, &new_rules));
+    let (added, removed) = (difference(&new_rules, &old_rules), difference(&old_rules, &new_rules));
     if !added.is_empty() || !removed.is_empty() {
         let shown = if added.is_empty() { first(&removed) } else { first(&added) };
         return format!("{} added, {} removed{shown}", counted(added.len(), "rule"), removed.len());
@@ -103,27 +103,27 @@ fn of_rules(from: Option<&str>, to: Option<&str>) -> String {
         return "the same rules in another order".into();
     }
     let (old, new): (Vec<&str>, Vec<&str>) = (from.lines().collect(), to.lines().collect());
-    let options = lacking(&new, &old);
+    let options = difference(&new, &old);
     format!("the same rules, other options{}", first(&options))
 }
 
-/// What of `lines` is not in `others`, each as often as it is more often there.
-fn lacking<'a>(lines: &[&'a str], others: &[&str]) -> Vec<&'a str> {
+/// Returns the multiset difference `lines` minus `others`.
+fn difference<'a>(lines: &[&'a str], others: &[&str]) -> Vec<&'a str> {
     let mut left: HashMap<&str, usize> = HashMap::new();
     for other in others {
         *left.entry(other).or_default() += 1;
     }
-    let is_lacking = |line: &&&str| match left.get_mut(**line) {
+    let is_surplus = |line: &&&str| match left.get_mut(**line) {
         Some(count) if *count > 0 => {
             *count -= 1;
             false
         }
         _ => true,
     };
-    lines.iter().filter(is_lacking).copied().collect()
+    lines.iter().filter(is_surplus).copied().collect()
 }
 
-/// The first rule, without the command of a script that adds it.
+/// Formats the first rule, without the script command that adds it.
 fn first(rules: &[&str]) -> String {
     let Some(rule) = rules.first() else { return String::new() };
     let bare = match rule.split_once(' ') {
@@ -137,7 +137,7 @@ fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// A value as one line shows it.
+/// Formats a value for one line.
 fn shown(value: &str) -> String {
     match value.char_indices().nth(VALUE_MAX) {
         Some((at, _)) => format!("{}...", value[..at].trim_end()),
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn noise_makes_no_change() {
+    fn comments_and_order_make_no_change() {
         let base = tree(&[
             ("etc/sysctl.conf", "a.b=1\nc.d=2\n"),
             ("etc/pf.conf", "# nothing\nset skip on lo0\npass"),
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_reader_is_told() {
+    fn one_line_names_values_and_rules() {
         let base = tree(&[
             ("boot/loader.conf", "hw.cxgbe.nrxq10g=\"1\"\nhw.cxgbe.ntxq10g=\"1\"\n"),
             ("etc/rc.conf", "dumpdev=\"igb0\"\n"),
@@ -191,21 +191,21 @@ mod tests {
     }
 
     #[test]
-    fn rules_that_appear_vanish_or_move() {
+    fn one_line_reports_added_removed_and_reordered_rules() {
         let rules = |text: &str| tree(&[("etc/ipf.rules", text)]);
         let line = |base: &Configuration, other: &Configuration| one_line(&changes(base, other));
         let (none, two) = (tree(&[]), rules("pass out all\npass in all"));
         assert_eq!(line(&none, &two), "etc/ipf.rules: 2 rules (pass out all)");
         assert_eq!(line(&two, &none), "etc/ipf.rules: absent");
-        let turned = rules("pass in all\npass out all");
-        assert_eq!(line(&two, &turned), "etc/ipf.rules: the same rules in another order");
+        let reordered = rules("pass in all\npass out all");
+        assert_eq!(line(&two, &reordered), "etc/ipf.rules: the same rules in another order");
         let options = rules("set limit x\npass out all\npass in all");
         let expected = "etc/ipf.rules: the same rules, other options (set limit x)";
         assert_eq!(line(&two, &options), expected);
     }
 
     #[test]
-    fn long_values_are_cut() {
+    fn one_line_truncates_long_values() {
         let long = format!("a.b={}", "é".repeat(200));
         let line = one_line(&changes(&tree(&[]), &tree(&[("etc/sysctl.conf", &long)])));
         assert_eq!(line, format!("a.b {}... (was unset)", "é".repeat(VALUE_MAX)));

@@ -3,10 +3,9 @@
 use super::{Configuration, Place, Setting};
 use std::collections::BTreeSet;
 
-/// A name for what differs among labelled configurations: `queues` where every
-/// label is a number and all settings that differ speak of queues and carry
-/// exactly that number; the setting's own name (a whole file's path) where
-/// exactly one differs; else none.
+/// Returns a name for the difference among labelled configurations. It is `queues` if every label
+/// is a number and every differing setting is a number of queues equal to the label; the setting's
+/// own name (or a whole file's path) if exactly one differs; `None` otherwise.
 pub fn varied(configurations: &[(&str, &Configuration)]) -> Option<String> {
     let keys: BTreeSet<(&Place, &str)> = configurations
         .iter()
@@ -23,7 +22,7 @@ pub fn varied(configurations: &[(&str, &Configuration)]) -> Option<String> {
         .collect();
     let queues = !differing.is_empty()
         && differing.iter().all(|(place, name)| {
-            speaks_of_queues(name)
+            is_queue_count(name)
                 && configurations.iter().all(|(label, configuration)| {
                     let number = label.parse::<u32>().ok();
                     let value = configuration.get(place, name);
@@ -38,9 +37,9 @@ pub fn varied(configurations: &[(&str, &Configuration)]) -> Option<String> {
     }
 }
 
-/// `hw.cxgbe.nrxq10g`, `hw.igb.num_queues`, `dev.ix.0.iflib.override_ntxqs`;
-/// but not the length of queues.
-fn speaks_of_queues(name: &str) -> bool {
+/// Returns true for `hw.cxgbe.nrxq10g`, `hw.igb.num_queues`, `dev.ix.0.iflib.override_ntxqs`, but
+/// not for queue lengths.
+fn is_queue_count(name: &str) -> bool {
     let last = name.rsplit('.').next().unwrap_or(name);
     let words = ["rxq", "txq", "queue"];
     words.iter().any(|word| last.contains(word))
@@ -62,17 +61,22 @@ mod tests {
     }
 
     #[test]
-    fn queues_where_labels_and_values_agree() {
-        let both = |n| format!("same=\"1\"\nhw.cxgbe.nrxq10g=\"{n}\"\nhw.cxgbe.ntxq10g=\"{n}\"");
+    fn varied_is_queues_if_labels_equal_values() {
+        let rx_and_tx =
+            |n| format!("same=\"1\"\nhw.cxgbe.nrxq10g=\"{n}\"\nhw.cxgbe.ntxq10g=\"{n}\"");
         let queues = Some("queues".to_owned());
-        assert_eq!(of(&[("1", &both(1)), ("2", &both(2)), ("8", &both(8))]), queues);
-        assert_eq!(of(&[("1", &both(1)), ("2", &both(3))]), None, "the label lies");
-        assert_eq!(of(&[("a", &both(1)), ("b", &both(2))]), None, "two settings, no number");
+        assert_eq!(of(&[("1", &rx_and_tx(1)), ("2", &rx_and_tx(2)), ("8", &rx_and_tx(8))]), queues);
+        assert_eq!(of(&[("1", &rx_and_tx(1)), ("2", &rx_and_tx(3))]), None, "the label lies");
+        assert_eq!(
+            of(&[("a", &rx_and_tx(1)), ("b", &rx_and_tx(2))]),
+            None,
+            "two settings, no number"
+        );
         assert_eq!(of(&[("1", "hw.igb.num_queues=\"1\""), ("2", "hw.igb.num_queues=2")]), queues);
     }
 
     #[test]
-    fn the_only_setting_that_differs_is_the_factor() {
+    fn varied_is_the_only_differing_setting() {
         assert_eq!(
             of(&[("1", "x.qsize_rxq=1"), ("2", "x.qsize_rxq=2")]),
             Some("x.qsize_rxq".into())

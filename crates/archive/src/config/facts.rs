@@ -1,10 +1,10 @@
-//! What a configuration says about a router's set-up.
+//! Facts about a router's set-up from its configuration.
 
 use super::{Configuration, Place, rules};
 
-/// Plain observations for a list of the set-up, in a fixed order: static
-/// routes, offloads that are off, entropy harvesting, ICMP redirects, hyper-
-/// threading, fast forwarding, firewalls, interfaces. Only what the files say.
+/// Returns observations for a description of the set-up, in a fixed order: static routes, disabled
+/// offloads, entropy harvesting, ICMP redirects, hyper-threading, fast forwarding, firewalls,
+/// interfaces. Contains only facts that the files state.
 pub fn facts(configuration: &Configuration) -> Vec<String> {
     let view = View(configuration);
     [
@@ -24,11 +24,11 @@ pub fn facts(configuration: &Configuration) -> Vec<String> {
     .collect()
 }
 
-/// A firewall: its name, the variable that enables it, the one that names its
-/// rules, where they are by default.
+/// A firewall: its name, the variable that enables it, the variable that names its rules, and their
+/// default path.
 struct Firewall(&'static str, &'static str, &'static str, &'static str);
 
-/// The firewalls of FreeBSD, with what rc.conf(5) says of them.
+/// The firewalls of FreeBSD with their rc.conf(5) variables.
 const FIREWALLS: [Firewall; 3] = [
     Firewall("pf", "pf_enable", "pf_rules", "etc/pf.conf"),
     Firewall("ipfw", "firewall_enable", "firewall_script", "etc/ipfw.rules"),
@@ -46,7 +46,7 @@ impl<'a> View<'a> {
         self.0.get(&Place::Sysctl, name)
     }
 
-    /// As rc.subr(8) understands a yes.
+    /// Interprets the value like rc.subr(8).
     fn is_on(&self, name: &str) -> bool {
         let yes = ["yes", "true", "on", "1"];
         self.rc(name).is_some_and(|value| yes.iter().any(|yes| value.eq_ignore_ascii_case(yes)))
@@ -64,7 +64,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Interfaces that have TSO or LRO switched off, by what is off.
+    /// Interfaces with TSO or LRO disabled, grouped by the disabled offloads.
     fn offloads(&self) -> Option<String> {
         let mut lines = Vec::<(String, Vec<&str>)>::new();
         for (interface, value) in self.ifconfig() {
@@ -118,8 +118,8 @@ impl<'a> View<'a> {
             .collect()
     }
 
-    /// Interface and arguments of every `ifconfig_IF` variable, aliases and
-    /// address families taken together.
+    /// Returns the interface and arguments of every `ifconfig_IF` variable, including aliases and
+    /// address families.
     fn ifconfig(&self) -> Vec<(&'a str, &'a str)> {
         self.0
             .iter()
@@ -143,8 +143,8 @@ impl<'a> View<'a> {
     }
 }
 
-/// Whether rules keep state, as far as they say. Rules of pf that pass do by
-/// themselves unless told otherwise (pf.conf(5), "Stateful Filtering").
+/// Describes whether rules keep state, as far as they specify it. By default, `pass` rules of pf
+/// keep state (pf.conf(5), "Stateful Filtering").
 fn state(firewall: &str, text: &str) -> String {
     let rules = rules::rules(text);
     let stateful = rules.iter().any(|rule| match firewall {
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_router_is_described() {
+    fn facts_describe_a_router() {
         let tree = tree(&[
             ("boot/loader.conf.local", "machdep.hyperthreading_allowed=\"0\"\n"),
             ("etc/sysctl.conf", "net.inet.ip.redirect=0\nnet.inet6.ip6.redirect=0\n"),
@@ -197,14 +197,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_said_is_nothing_known() {
+    fn facts_of_an_empty_tree_are_empty() {
         assert_eq!(facts(&tree(&[])), Vec::<String>::new());
         let enabled = tree(&[("etc/rc.conf", "firewall_enable=yes\n")]);
         assert_eq!(facts(&enabled), ["ipfw enabled, rules not kept"]);
     }
 
     #[test]
-    fn state_as_each_firewall_writes_it() {
+    fn state_follows_the_syntax_of_each_firewall() {
         for (firewall, rules, stateful) in [
             ("pf", "pass", true),
             ("pf", "pass no state\nblock in all", false),

@@ -1,15 +1,13 @@
-//! What a tree of FreeBSD configuration files sets.
+//! Settings of a tree of FreeBSD configuration files.
 //!
-//! A benchmark of the archive keeps for each variant the files that were laid
-//! over the router's own: tunables, sysctls, rc.conf, firewall rules. Here they
-//! become settings by place and name ([`Configuration`]); what one variant
-//! changes against another is [`changes`], in one line [`one_line`]; the factor
-//! that a family of them varies is [`varied`]; what they say about the set-up
-//! is [`facts`].
+//! For each variant, a benchmark of the archive keeps the files that were laid over the router's
+//! own: tunables, sysctls, rc.conf, firewall rules. This module reads them as settings by place and
+//! name ([`Configuration`]). [`changes`] compares two variants, [`one_line`] formats the changes in
+//! one line, [`varied`] finds the factor that a family of configurations varies, and [`facts`]
+//! extracts facts about the set-up.
 //!
-//! Comments, blank lines and the order of settings mean nothing here. What the
-//! operating system would set by itself is not known: a setting is what the
-//! files write down.
+//! Comments, blank lines and the order of settings are ignored. Defaults of the operating system
+//! are unknown: only settings in the files count.
 
 mod change;
 mod factor;
@@ -24,7 +22,7 @@ use fwdlab_model::shell;
 use serde::Serialize;
 use std::fmt;
 
-/// What one configuration tree sets, in the order in which it is written.
+/// The settings of one configuration tree, in file order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Configuration {
     settings: Vec<Setting>,
@@ -33,27 +31,27 @@ pub struct Configuration {
 /// One setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Setting {
-    /// Where it is set.
+    /// File or kind of file that sets it.
     pub place: Place,
     /// Its name; empty for a whole file ([`Place::Rules`], [`Place::File`]).
     pub name: String,
-    /// Its value, without quotes. For rules the lines that mean something, for
-    /// other files their length and a hash of the content.
+    /// Its value, without quotes. For rules, the non-comment lines; for other files, their length
+    /// and a hash of the content.
     pub value: String,
 }
 
-/// Where a setting is made.
+/// The file or kind of file that contains a setting.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum Place {
     /// A loader tunable: loader.conf(5).
     Tunable,
     /// A sysctl: sysctl.conf(5).
     Sysctl,
-    /// A variable of rc.conf(5), whichever of its files sets it.
+    /// A variable of rc.conf(5), from any of its files.
     RcConf,
     /// Firewall rules: path of the file within the tree.
     Rules(String),
-    /// A file of another kind, as a whole: its path within the tree.
+    /// A whole file of another kind: its path within the tree.
     File(String),
 }
 
@@ -69,10 +67,9 @@ impl fmt::Display for Place {
 }
 
 impl Configuration {
-    /// The settings of `files`: path within the tree (`etc/sysctl.conf`) and
-    /// content. What a later file sets again holds, in the order in which
-    /// FreeBSD reads them: `loader.conf` before `loader.conf.local`, `rc.conf`
-    /// before `rc.conf.misc` and `rc.conf.local`.
+    /// Reads the settings of `files`: path within the tree (`etc/sysctl.conf`) and content. Later
+    /// files override earlier ones, in the order in which FreeBSD reads them: `loader.conf` before
+    /// `loader.conf.local`, `rc.conf` before `rc.conf.misc` and `rc.conf.local`.
     pub fn read(files: &[(String, &[u8])]) -> Configuration {
         let mut files: Vec<(Place, &str, &[u8])> = files
             .iter()
@@ -89,18 +86,18 @@ impl Configuration {
         configuration
     }
 
-    /// The value of a setting; the name of a whole file is empty.
+    /// Returns the value of a setting; the name of a whole file is empty.
     pub fn get(&self, place: &Place, name: &str) -> Option<&str> {
         let setting = self.iter().find(|s| s.place == *place && s.name == name)?;
         Some(&setting.value)
     }
 
-    /// The settings in order.
+    /// Returns the settings in order.
     pub fn iter(&self) -> impl Iterator<Item = &Setting> {
         self.settings.iter()
     }
 
-    /// True when nothing is set.
+    /// Returns true if no setting exists.
     pub fn is_empty(&self) -> bool {
         self.settings.is_empty()
     }
@@ -130,7 +127,7 @@ impl Configuration {
         }
     }
 
-    /// Sets it, in the place of what it overrides.
+    /// Sets a value; an overridden setting keeps its position.
     fn set(&mut self, place: Place, name: String, value: String) {
         match self.settings.iter_mut().find(|s| s.place == place && s.name == name) {
             Some(setting) => setting.value = value,
@@ -139,7 +136,7 @@ impl Configuration {
     }
 }
 
-/// What kind of file stands at `path`.
+/// Returns the kind of the file at `path`.
 fn place(path: &str) -> Place {
     let name = file_name(path);
     let is = |base: &str| {
@@ -158,7 +155,7 @@ fn place(path: &str) -> Place {
     }
 }
 
-/// Order among files of one kind: what comes later overrides.
+/// Order among files of one kind: later ones override.
 fn precedence(path: &str) -> u8 {
     let name = file_name(path);
     if name.ends_with(".local") {
@@ -174,7 +171,7 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// `name=value # comment` of sysctl.conf(5).
+/// Parses `name=value # comment` of sysctl.conf(5).
 fn sysctl(line: &str) -> Option<(&str, &str)> {
     let (name, value) = rules::without_comment(line).split_once('=')?;
     let (name, value) = (name.trim(), value.trim());
@@ -182,7 +179,7 @@ fn sysctl(line: &str) -> Option<(&str, &str)> {
     (!name.is_empty()).then_some((name, plain))
 }
 
-/// `name="value"` of loader.conf(5); dots are part of the name.
+/// Parses `name="value"` of loader.conf(5); dots are part of the name.
 fn tunable(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.split_once('=')?;
     let (name, value) = (name.trim(), value.trim());
@@ -193,13 +190,13 @@ fn tunable(line: &str) -> Option<(&str, &str)> {
     (!name.is_empty() && !name.starts_with('#')).then_some((name, value))
 }
 
-/// The words of a value: how they are set apart means nothing to rc.conf.
+/// Normalises whitespace, which is insignificant in rc.conf.
 fn words(value: &str) -> String {
     value.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Length and hash of a content (64 bits of FNV-1a): enough to tell two
-/// versions of a file apart, not meant against forgery.
+/// Returns the length and a hash (64-bit FNV-1a) of the content. The hash distinguishes versions of
+/// a file; it does not protect against forgery.
 fn digest(content: &[u8]) -> String {
     let hash = content.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
@@ -218,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_by_place_and_name() {
+    fn read_finds_settings_by_place_and_name() {
         let tree = tree(&[
             ("etc/rc.conf", "a=\"x\"\nifconfig_cxl0=\"inet 198.18.0.10/24  -lro\" # lab\n"),
             ("boot/loader.conf.local", "hw.usb.no_pf=\"1\"\t# Disable = nothing\n#x=\"2\"\nb=YES"),
@@ -236,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_of_files_by_their_names() {
+    fn place_follows_the_file_name() {
         for (path, expected) in [
             ("boot/loader.conf", Place::Tunable),
             ("boot/loader.conf.d/nic.conf", Place::Tunable),
@@ -250,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn other_files_are_told_apart_by_content() {
+    fn other_files_differ_by_content() {
         // FNV-1a of "foobar" by its authors' table of test vectors.
         assert_eq!(digest(b"foobar"), "6 bytes, 85944171f73967e8");
         let (one, other) = (tree(&[("a/b", "1")]), tree(&[("./a/b", "2")]));

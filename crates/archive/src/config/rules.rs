@@ -1,6 +1,6 @@
 //! Firewall rules as lists of lines: pf.conf(5), ipf(5), ipfw(8) scripts.
 
-/// The lines that mean something, blanks squeezed, continued lines joined.
+/// Returns the non-empty lines without comments, with blanks squeezed and continued lines joined.
 pub(super) fn lines(text: &str) -> Vec<String> {
     let joined = text.replace("\r\n", "\n").replace("\\\n", " ");
     joined
@@ -10,8 +10,8 @@ pub(super) fn lines(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// The lines of a value that are rules, not macros, options or the flushing of
-/// what was there before.
+/// Returns the lines of a value that are rules, without macros, options and commands that flush
+/// previous rules.
 pub(super) fn rules(value: &str) -> Vec<&str> {
     value.lines().filter(|line| is_rule(line)).collect()
 }
@@ -23,7 +23,7 @@ fn is_rule(line: &str) -> bool {
     !assigns && !flushes && first != "set"
 }
 
-/// The line up to a `#` that no quotes hold.
+/// Returns the line up to an unquoted `#`.
 pub(super) fn without_comment(line: &str) -> &str {
     let mut quoted = false;
     for (at, character) in line.char_indices() {
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn comments_blanks_and_preparations_are_no_rules() {
+    fn rules_exclude_comments_macros_options_and_flushes() {
         let script = "#!/bin/sh\nfwcmd=\"/sbin/ipfw\"\n# Flush\n${fwcmd} -f flush\n\
                       ${fwcmd} add 3000  allow ip from any \\\n  to any keep-state # all\n";
         let all = lines(script);
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quoted_hash_begins_no_comment() {
+    fn without_comment_keeps_a_quoted_hash() {
         assert_eq!(without_comment("a=\"b#c\" # d"), "a=\"b#c\" ");
     }
 }

@@ -1,4 +1,4 @@
-//! A quoted text of ministat, as it was published.
+//! ministat output quoted in a README.
 
 use serde::Serialize;
 use std::fmt;
@@ -6,24 +6,24 @@ use std::fmt;
 /// Symbols of the sets.
 const SYMBOLS: &str = "x+*%#@O";
 
-/// A block of ministat's text.
+/// A block of ministat output.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Block {
     /// Line of the README on which the block begins, from 1.
     pub line: usize,
-    /// The nearest text above it; the README's title where there is none.
+    /// The nearest text above it, or the README's title.
     pub heading: String,
-    /// The text as published; blank lines at its end are dropped.
+    /// The text as published, without trailing blank lines.
     pub text: String,
-    /// The names of the sets, as its legend has them.
+    /// The names of the sets in its legend.
     pub legends: Vec<String>,
     /// The lines of its table.
     pub sets: Vec<SetLine>,
-    /// Cells between the borders of its plot; none without one.
+    /// Width in cells between the borders of its plot; `None` if it has no plot.
     pub width: Option<usize>,
-    /// Whether the plot has a line of bars for each set (`-s`).
+    /// True if the plot has a line of bars for each set (`-s`).
     pub separate_bars: bool,
-    /// Confidence of its tests in percent; 95 where none is stated.
+    /// Confidence of its tests in percent; 95 if not stated.
     pub confidence: f64,
 }
 
@@ -32,13 +32,13 @@ pub struct Block {
 pub struct SetLine {
     /// Symbol of the set.
     pub symbol: char,
-    /// Its name in the legend; none where that line is missing.
+    /// Its name in the legend; `None` if that line is missing.
     pub name: Option<String>,
     /// Number of values.
     pub n: usize,
     /// Smallest value.
     pub min: String,
-    /// Greatest value.
+    /// Largest value.
     pub max: String,
     /// Median, by the rule of its generation.
     pub median: String,
@@ -46,31 +46,30 @@ pub struct SetLine {
     pub average: String,
     /// Standard deviation.
     pub stddev: String,
-    /// What is stated of it against the first set.
+    /// The published comparison with the first set.
     pub difference: Option<Difference>,
 }
 
-/// What a test's lines state, numbers as printed.
+/// Published result of a test, numbers as printed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum Difference {
     /// "No difference proven".
     NotProven,
     /// "Difference".
     Proven {
-        /// This set's mean less the first one's.
+        /// Mean of this set minus mean of the first set.
         change: String,
         /// Half the width of its interval.
         error: String,
-        /// The change in percent of the first set's mean, without the sign `%`;
-        /// empty where the line is missing.
+        /// The change in percent of the first set's mean, without the `%` sign; empty if the line
+        /// is missing.
         percent: String,
         /// Half the width of its interval.
         percent_error: String,
     },
 }
 
-/// In the block's own words, shortened: `No difference proven`, `Difference
-/// 5.5058% +/- 0.71459%`.
+/// Shortened quotation: `No difference proven`, `Difference 5.5058% +/- 0.71459%`.
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
@@ -86,8 +85,7 @@ impl fmt::Display for Difference {
 }
 
 impl Block {
-    /// The blocks in a fence whose first line is `line` of the README: as many
-    /// as there are tables.
+    /// Parses the blocks in a fence whose first line is `line` of the README: one per table.
     pub(super) fn parse(line: usize, heading: &str, lines: &[&str]) -> Vec<Block> {
         let mut starts = vec![0];
         let mut in_table = false;
@@ -138,14 +136,14 @@ impl Block {
     }
 }
 
-/// `x name`.
+/// Parses `x name`.
 fn legend_line(line: &str) -> Option<(char, String)> {
     let symbol = line.chars().next().filter(|&c| SYMBOLS.contains(c))?;
     let name = line.get(1..)?.strip_prefix(' ')?;
     (!name.trim().is_empty()).then(|| (symbol, name.to_owned()))
 }
 
-/// `x   5   1189795   1200125   1199682   1197806.6   4489.3479`
+/// Parses `x   5   1189795   1200125   1199682   1197806.6   4489.3479`.
 fn set_line(line: &str) -> Option<SetLine> {
     let words: Vec<&str> = line.split_whitespace().take(8).collect();
     let [symbol, n, numbers @ ..] = &words[..] else { return None };
@@ -167,7 +165,7 @@ fn set_line(line: &str) -> Option<SetLine> {
     })
 }
 
-/// What the lines after a set's own state of it.
+/// Parses the test result on the lines that follow a set's own line.
 fn difference(lines: &[&str]) -> Option<Difference> {
     let mut lines = lines.iter().take_while(|line| set_line(line).is_none());
     let verdict = lines.find(|line| confidence(line).is_some())?;
@@ -184,7 +182,7 @@ fn difference(lines: &[&str]) -> Option<Difference> {
     Some(Difference::Proven { change, error, percent, percent_error })
 }
 
-/// The confidence in `Difference at 95.0% confidence` and its negation.
+/// Parses the confidence in `Difference at 95.0% confidence` and its negation.
 fn confidence(line: &str) -> Option<f64> {
     let line = line.trim();
     let rest = line.strip_prefix("Difference at ");
@@ -192,13 +190,13 @@ fn confidence(line: &str) -> Option<f64> {
     rest.strip_suffix("% confidence")?.parse().ok()
 }
 
-/// Cells between the corners of a plot's border.
+/// Returns the number of cells between the corners of a plot's border.
 fn border(line: &str) -> Option<usize> {
     let inner = line.trim_end().strip_prefix('+')?.strip_suffix('+')?;
     (inner.len() >= 2 && inner.bytes().all(|byte| byte == b'-')).then_some(inner.len())
 }
 
-/// Bars show an average; points never do.
+/// Returns true for a bar line. Bars mark an average with `A`; lines of points never contain one.
 fn is_bar(line: &str) -> bool {
     let inner = line.trim_end().strip_prefix('|').and_then(|line| line.strip_suffix('|'));
     inner.is_some_and(|inner| {
@@ -233,7 +231,7 @@ Difference at 99.5% confidence
     }
 
     #[test]
-    fn a_block_is_taken_apart() {
+    fn parse_reads_all_parts_of_a_block() {
         let blocks = parse(TEXT);
         assert_eq!(blocks.len(), 1);
         let block = &blocks[0];
@@ -256,14 +254,14 @@ Difference at 99.5% confidence
     }
 
     #[test]
-    fn two_tables_in_a_fence_are_two_blocks() {
+    fn parse_splits_two_tables_in_a_fence() {
         let blocks = parse(&TEXT.repeat(2));
         assert_eq!(blocks.iter().map(|block| block.line).collect::<Vec<_>>(), [7, 7 + 15]);
         assert_eq!(blocks[0].text, blocks[1].text);
     }
 
     #[test]
-    fn what_was_cut_out_is_missing_and_no_more() {
+    fn parse_tolerates_missing_parts() {
         let without = |drop: fn(&str) -> bool| {
             let kept: Vec<&str> = TEXT.lines().filter(|line| !drop(line)).collect();
             parse(&kept.join("\n")).remove(0)

@@ -1,12 +1,12 @@
-//! What was claimed in words.
+//! Claims that a README makes in words.
 
 use super::{Block, Difference};
 use fwdlab_results::store::{Claim, Claims};
 
-/// Words after which a change for the better is claimed.
+/// Words that claim an improvement.
 const BETTER: [&str; 7] =
     ["improvement", "improved", "faster", "performance increase", "gain", "better", "boost"];
-/// Words after which a change for the worse is claimed.
+/// Words that claim a degradation.
 const WORSE: [&str; 8] = [
     "regression",
     "slower",
@@ -17,13 +17,13 @@ const WORSE: [&str; 8] = [
     "performance drop",
     "performance decrease",
 ];
-/// Words after which sameness is claimed.
+/// Words that claim equality.
 const SAME: [&str; 6] =
     ["same performance", "no difference", "no impact", "no change", "identical", "equivalent"];
 
-/// What a block claims.
+/// Returns the claims of a block.
 pub fn claims(block: &Block) -> Claims {
-    let of_set = |set: &super::SetLine| match &set.difference {
+    let set_claim = |set: &super::SetLine| match &set.difference {
         Some(Difference::NotProven) => Claim::NotProven,
         Some(Difference::Proven { change, percent, .. }) => {
             let number = |text: &str| text.parse::<f64>().ok().filter(|v| v.is_finite());
@@ -36,13 +36,13 @@ pub fn claims(block: &Block) -> Claims {
         None => Claim::None,
     };
     Claims {
-        heading: of_sentence(&block.heading),
-        sets: block.sets.iter().skip(1).map(of_set).collect(),
+        heading: sentence_claim(&block.heading),
+        sets: block.sets.iter().skip(1).map(set_claim).collect(),
     }
 }
 
-/// What a sentence claims; nothing where it speaks both ways.
-fn of_sentence(sentence: &str) -> Claim {
+/// Returns the claim of a sentence; `Claim::None` if it claims both directions.
+fn sentence_claim(sentence: &str) -> Claim {
     let sentence = sentence.to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| has_word(&sentence, word));
     let negated = |words: &[&str]| {
@@ -59,23 +59,23 @@ fn of_sentence(sentence: &str) -> Claim {
     }
 }
 
-/// Whether the words stand there as such: `again` is no `gain`. What follows
-/// may be an ending, as a plural's.
+/// Returns true if the sentence contains a word that starts with `word`: `gains` matches `gain`,
+/// `again` does not.
 fn has_word(sentence: &str, word: &str) -> bool {
     sentence.match_indices(word).any(|(at, _)| {
         sentence[..at].chars().next_back().is_none_or(|before| !before.is_alphanumeric())
     })
 }
 
-/// The first number before a `%` that is no confidence and no error.
+/// Returns the first number before a `%` that is neither a confidence nor an error.
 fn percent(sentence: &str) -> Option<f64> {
     sentence.match_indices('%').find_map(|(at, sign)| {
         if sentence[at + sign.len()..].trim_start().starts_with("confidence") {
             return None;
         }
         let before = sentence[..at].trim_end();
-        let is_of_number = |c: char| c.is_ascii_digit() || matches!(c, '.' | '+' | '-');
-        let start = before.trim_end_matches(is_of_number).len();
+        let is_number_part = |c: char| c.is_ascii_digit() || matches!(c, '.' | '+' | '-');
+        let start = before.trim_end_matches(is_number_part).len();
         let is_error = before[..start].trim_end().ends_with("+/-");
         if is_error { None } else { before[start..].parse().ok() }
     })
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sentences_and_what_they_claim() {
+    fn sentence_claim_follows_its_words() {
         for (sentence, claim) in [
             (
                 "Same performance (at 95% confidence) with D5330 and fastforwarding mode:",
@@ -102,7 +102,7 @@ mod tests {
             ("Improvement with pf, regression with ipfw", Claim::None),
             ("Once again at 95% confidence", Claim::None),
         ] {
-            assert_eq!(of_sentence(sentence), claim, "{sentence}");
+            assert_eq!(sentence_claim(sentence), claim, "{sentence}");
         }
     }
 }

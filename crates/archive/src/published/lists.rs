@@ -1,4 +1,4 @@
-//! Lists of values, one a line: `X.pps`, `pps.X` or a name without an ending.
+//! Lists of values, one per line: `X.pps`, `pps.X` or a name without an extension.
 
 use serde::Serialize;
 
@@ -7,11 +7,11 @@ use serde::Serialize;
 pub struct List {
     /// The values in order.
     pub values: Vec<Value>,
-    /// Lines, from 1, that are neither blank nor a number.
+    /// Numbers of the lines, from 1, that are neither blank nor a number.
     pub others: Vec<usize>,
 }
 
-/// A value and how it is written.
+/// A value and its text.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Value {
     /// The number.
@@ -21,13 +21,13 @@ pub struct Value {
 }
 
 impl List {
-    /// Reads a file's bytes; none when they are no list.
+    /// Reads a file's bytes; `None` if they are not a list.
     pub fn read(content: &[u8]) -> Option<List> {
         let list = List::parse(std::str::from_utf8(content).ok()?);
         list.is_list().then_some(list)
     }
 
-    /// Reads a list; blank lines (runs that failed) are skipped.
+    /// Reads a list; skips blank lines, which are failed runs.
     pub fn parse(text: &str) -> List {
         let mut list = List::default();
         for (number, line) in (1..).zip(text.lines()) {
@@ -43,12 +43,12 @@ impl List {
         list
     }
 
-    /// The numbers alone.
+    /// Returns the numbers without their texts.
     pub fn numbers(&self) -> Vec<f64> {
         self.values.iter().map(|value| value.value).collect()
     }
 
-    /// Whether this is a list at all: files of lists have no common ending.
+    /// Returns true if this is a list. List files have no common extension.
     pub fn is_list(&self) -> bool {
         !self.values.is_empty() && self.others.is_empty()
     }
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_keep_their_text() {
+    fn parse_keeps_texts_and_reports_other_lines() {
         let list = List::parse("2108683.5\r\n\n 2553645\n2e6\nfailed\nnan");
         assert_eq!(list.numbers(), [2_108_683.5, 2_553_645.0, 2e6]);
         assert_eq!(list.values[2].text, "2e6");

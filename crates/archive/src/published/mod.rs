@@ -1,16 +1,14 @@
-//! What was published with the logs, and whether the runs' figures say the same.
+//! Results published with the logs, and their reproduction from the runs' figures.
 //!
 //! - [`Readme`]: title, set-up, links and the quoted [`Block`]s of ministat.
-//! - [`reproduce`]: a block printed anew from the runs' figures, by every
-//!   generation of ministat; equal to the byte or how it differs.
-//! - [`claims`]: what the text says in words.
-//! - [`lists`], [`tables`], [`plot`]: lists of values, tables of medians, gnuplot
-//!   scripts.
-//! - [`complete`]: all of it for a store.
+//! - [`reproduce`]: prints a block again from the runs' figures, by every generation of ministat,
+//!   and reports whether it is equal to the byte or how it differs.
+//! - [`claims`]: claims of the text in words.
+//! - [`lists`], [`tables`], [`plot`]: lists of values, tables of medians, gnuplot scripts.
+//! - [`complete`]: all of these for a store.
 //!
-//! Sets are found by their numbers, never by their legends: about half of the
-//! archive's legends were rewritten by hand. Blocks outside of fences are left
-//! alone.
+//! Sets are matched by their numbers, never by their legends: about half of the archive's legends
+//! were rewritten by hand. Blocks outside of fences are ignored.
 
 mod block;
 mod claim;

@@ -1,7 +1,6 @@
-//! What a gnuplot script says about its figure.
+//! Titles, labels and data files of a gnuplot script.
 //!
-//! Titles, labels, data files: enough to say what was drawn. Nothing is drawn
-//! or evaluated here.
+//! This module neither draws nor evaluates anything.
 
 use serde::Serialize;
 
@@ -16,11 +15,10 @@ pub struct Plot {
     pub ylabel: Option<String>,
     /// `set y2label`.
     pub y2label: Option<String>,
-    /// What the second axis shows as a multiple of the first
-    /// (`set link y2 via y * F`): bits per packet of a mix, where the first is
-    /// in packets per second.
+    /// Factor from the first axis to the second (`set link y2 via y * F`): bits per packet of a mix
+    /// if the first axis is in packets per second.
     pub y2_factor: Option<f64>,
-    /// What is plotted, in order.
+    /// The plotted series, in order.
     pub series: Vec<Series>,
 }
 
@@ -29,7 +27,7 @@ pub struct Plot {
 pub struct Series {
     /// Data file, relative to the script.
     pub file: String,
-    /// Its title in the key; none with `notitle`.
+    /// Its title in the key; `None` with `notitle`.
     pub title: Option<String>,
 }
 
@@ -53,7 +51,7 @@ impl Plot {
         plot
     }
 
-    /// The data files, each once.
+    /// Returns the data files without duplicates.
     pub fn files(&self) -> Vec<&str> {
         let mut files: Vec<&str> = Vec::new();
         for series in &self.series {
@@ -64,8 +62,8 @@ impl Plot {
         files
     }
 
-    /// Elements that begin with a text plot a file, the empty one that of
-    /// before; the others plot functions.
+    /// Adds the elements that plot a file: those that begin with a text. An empty text repeats the
+    /// previous file. Other elements plot functions and are skipped.
     fn add_series(&mut self, tokens: &[Token]) {
         let comma = |token: &Token| matches!(token, Token::Comma);
         for element in tokens.split(comma) {
@@ -85,19 +83,19 @@ impl Plot {
     }
 }
 
-/// What a statement is made of.
+/// A token of a statement.
 #[derive(Debug, PartialEq)]
 enum Token {
-    /// Anything unquoted up to a blank.
+    /// Unquoted text up to a blank.
     Word(String),
     /// A quoted text.
     Text(String),
-    /// Between the elements of a plot.
+    /// Separator of plot elements.
     Comma,
 }
 
 impl Token {
-    /// The word; nothing for the rest.
+    /// Returns the word; empty for other tokens.
     fn word(&self) -> &str {
         match self {
             Token::Word(word) => word,
@@ -106,7 +104,7 @@ impl Token {
     }
 }
 
-/// The statements, continued lines joined.
+/// Splits a script into statements and joins continued lines.
 fn statements(script: &str) -> Vec<String> {
     let mut statements = Vec::new();
     let mut open = String::new();
@@ -126,8 +124,8 @@ fn statements(script: &str) -> Vec<String> {
     statements
 }
 
-/// The tokens of a statement up to its comment. Commas within parentheses or
-/// brackets divide nothing.
+/// Splits a statement into tokens, up to its comment. Commas within parentheses or brackets do not
+/// separate elements.
 fn tokens(statement: &str) -> Vec<Token> {
     let (mut tokens, mut word, mut depth) = (Vec::new(), String::new(), 0_usize);
     let mut rest = statement.chars();
@@ -164,8 +162,7 @@ fn tokens(statement: &str) -> Vec<Token> {
     tokens
 }
 
-/// A text up to its closing quote, and what follows. Backslashes mean something
-/// in double quotes only.
+/// Splits a text at its closing quote. Backslashes are escapes in double quotes only.
 fn quoted(text: &str, quote: char) -> (String, &str) {
     let mut out = String::new();
     let mut rest = text.chars();
@@ -190,7 +187,7 @@ fn first_text(tokens: &[Token]) -> Option<String> {
     })
 }
 
-/// F of `y * F` and `F*y`, before `inverse`.
+/// Returns F of `y * F` or `F*y`, up to `inverse`.
 fn factor(words: &[&str]) -> Option<f64> {
     let via: String = words.iter().take_while(|word| **word != "inverse").copied().collect();
     let (one, other) = via.split_once('*')?;
@@ -203,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_script_says_what_it_draws() {
+    fn parse_reads_titles_axes_and_series() {
         let script = "# comment with \"quotes\r\nset title noenhanced \"Impact, \\nof it\"\r\n\
             set xlabel 'a \\n b'\r\nset ylabel \"pps\"\r\n\
             set link y2 via y * 2834.666667 inverse y/2834.666667\r\n\
@@ -223,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn factors_as_they_are_written() {
+    fn factor_accepts_both_orders() {
         assert_eq!(factor(&["y", "*", "2.5"]), Some(2.5));
         assert_eq!(factor(&["y*2.5"]), Some(2.5));
         assert_eq!(factor(&["2.5*y", "inverse", "y/2.5"]), Some(2.5));

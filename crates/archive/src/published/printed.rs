@@ -1,20 +1,20 @@
-//! Figures as ministat's table prints them: eight significant digits.
+//! Figures in ministat's table format: eight significant digits.
 
 use fwdlab_results::stats::cformat::general;
 use serde::Serialize;
 
-/// Which rule a published median follows, as far as it shows.
+/// The median rule of a published median, as far as it can be determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum MedianRule {
     /// Both rules give the same text.
     Either,
-    /// Of an even number the mean of the two in the middle (since 2016).
+    /// The mean of the two middle values of an even number (since 2016).
     Mean,
-    /// Of an even number the upper of the two in the middle (until 2015).
+    /// The upper of the two middle values of an even number (until 2015).
     Upper,
 }
 
-/// What is printed of one set, whatever the generation.
+/// Printed figures of one set that are independent of the generation.
 pub(super) struct Printed {
     pub(super) n: usize,
     pub(super) min: String,
@@ -25,14 +25,14 @@ pub(super) struct Printed {
 }
 
 impl Printed {
-    /// None of no values.
+    /// Formats the figures; `None` without values.
     pub(super) fn of(values: &[f64]) -> Option<Printed> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
         let (n, middle) = (sorted.len(), sorted.len() / 2);
         let (min, max, upper) = (*sorted.first()?, *sorted.last()?, *sorted.get(middle)?);
         let mean = if n % 2 == 1 { upper } else { (sorted[middle - 1] + upper) / 2.0 };
-        // The sum runs in the published order: its last digit depends on it.
+        // Sums in the published order, which affects the last digit.
         let average = values.iter().sum::<f64>() / n as f64;
         let text = |value| general(value, 8);
         Some(Printed {
@@ -45,7 +45,7 @@ impl Printed {
         })
     }
 
-    /// The rule by which `median` is this set's median; none when it isn't.
+    /// Returns the rule by which `median` is this set's median; `None` if it is not.
     pub(super) fn median_rule(&self, median: &str) -> Option<MedianRule> {
         match (same(median, &self.mean_median), same(median, &self.upper_median)) {
             (true, true) => Some(MedianRule::Either),
@@ -56,7 +56,7 @@ impl Printed {
     }
 }
 
-/// Whether a published number is that one with eight digits.
+/// Returns true if a published number equals `printed` after rounding to eight digits.
 pub(super) fn same(published: &str, printed: &str) -> bool {
     published == printed || published.parse().is_ok_and(|value| general(value, 8) == printed)
 }
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn medians_by_both_rules() {
+    fn median_rule_distinguishes_both_rules() {
         let even = Printed::of(&[1.0, 4.0, 2.0, 8.0]).unwrap();
         assert_eq!(even.median_rule("3"), Some(MedianRule::Mean));
         assert_eq!(even.median_rule("4"), Some(MedianRule::Upper));

@@ -3,14 +3,14 @@
 use super::Block;
 use serde::Serialize;
 
-/// What a README says.
+/// Parsed content of a README.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Readme {
     /// Its first line.
     pub title: Option<String>,
-    /// The list below it: what was measured on what.
+    /// The list below the title: device, hardware and traffic.
     pub setup: Vec<String>,
-    /// The texts of ministat that it quotes, in order.
+    /// Its quoted blocks of ministat output, in order.
     pub blocks: Vec<Block>,
     /// Its links and pictures, in order.
     pub links: Vec<Link>,
@@ -23,13 +23,13 @@ pub struct Link {
     pub line: usize,
     /// Its text.
     pub text: String,
-    /// A path beside the README, or an address.
+    /// A path relative to the README, or a URL.
     pub target: String,
-    /// What it leads to.
+    /// Kind of the target.
     pub kind: LinkKind,
 }
 
-/// What a link leads to, by its target's name.
+/// Kind of a link target, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum LinkKind {
     /// A picture that the README shows.
@@ -73,7 +73,7 @@ impl Readme {
                 if in_setup {
                     readme.setup.push(item.to_owned());
                 }
-                // What introduces nothing says nothing about a fence below it.
+                // Only an item that ends with a colon introduces the fence below it.
                 heading = item.ends_with(':').then_some(item);
             } else if line.starts_with(' ')
                 && in_setup
@@ -98,7 +98,7 @@ fn bullet(line: &str) -> Option<&str> {
     ["- ", "* ", "+ "].iter().find_map(|mark| line.strip_prefix(mark)).map(str::trim)
 }
 
-/// The links in a line.
+/// Returns the links in a line.
 fn links(number: usize, line: &str) -> Vec<Link> {
     let mut links = Vec::new();
     let mut rest = line;
@@ -139,7 +139,7 @@ mod tests {
     const TABLE: &str = "x   3             1             8             4     4.3333333     3.51";
 
     #[test]
-    fn a_readme_is_taken_apart() {
+    fn parse_reads_setup_blocks_and_links() {
         let text = format!(
             "# Impact of a patch\r\n  - Some server\n    with a card\n  * 2000 flows\n\n\
              ![Impact](graph.png)\n\n```\n{TABLE}\n```\nIPv6:\n\n```text\n{TABLE}\n\n```\n\
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_text_above_a_fence_is_its_heading() {
+    fn heading_is_the_nearest_text_above_a_fence() {
         let heading = |above: &str| {
             let text = format!("title\n- setup\n\ntext\n{above}\n```\n{TABLE}\n```\n");
             Readme::parse(&text).blocks.remove(0).heading
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn brackets_that_are_no_links_are_left() {
+    fn links_ignores_other_brackets() {
         assert_eq!(links(1, "a[0] = [b] c (d) [e"), []);
         assert_eq!(Readme::parse(""), Readme::default());
     }

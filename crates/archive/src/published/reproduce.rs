@@ -1,66 +1,66 @@
-//! A published block printed anew from the runs' figures.
+//! Prints a published block again from the runs' figures.
 
 use super::Block;
 use super::printed::{Printed, same};
 use fwdlab_results::stats::ministat::{DataSet, Generation, MinistatError, Options, render};
 use std::collections::BTreeSet;
 
-/// Width where the published block has no plot to tell it.
+/// Width if the published block has no plot.
 const USUAL_WIDTH: usize = 74;
-/// The widest plot that is printed anew: no terminal is wider, and a line of a
-/// README can be as long as it likes.
+/// Limit on the width of a reprinted plot. No terminal is wider, but a line of a README can have
+/// any length.
 const WIDTH_MAX: usize = 1000;
-/// Pairs of lines that are compared for the longest common text; bigger blocks
-/// are compared line by line.
+/// Limit on pairs of lines compared for the longest common subsequence; larger blocks are compared
+/// line by line.
 const PAIRS_MAX: usize = 4_000_000;
 
-/// How a block fares.
+/// Result of reproducing a block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reproduction {
-    /// For each set of the block the variant whose figures it shows.
+    /// For each set of the block, the variant with its figures.
     pub members: Vec<Option<usize>>,
-    /// Whether the text comes out the same.
+    /// Result of comparing the texts.
     pub outcome: Outcome,
 }
 
-/// What became of a block's text.
+/// Result of comparing a published block with ministat's output.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// Equal to the byte, blanks pasted for tabs aside.
+    /// Equal to the byte, except for blanks pasted in place of tabs.
     Exact {
         /// The generations that print it, most recent first.
         generations: Vec<Generation>,
-        /// The text as they print it.
+        /// Their output.
         text: String,
     },
-    /// Every published line is equal to the byte; what ministat prints after them was left out.
+    /// Every published line is equal to the byte; the rest of ministat's output was not published.
     Cut {
         /// The generations that print it, most recent first.
         generations: Vec<Generation>,
         /// The published text.
         text: String,
-        /// Lines that were left out.
+        /// Number of unpublished lines.
         left_out: usize,
     },
-    /// All sets are there, but no generation prints this text.
+    /// Every set has a variant, but no generation prints this text.
     Differs {
-        /// The generation that comes closest, the most recent of several.
+        /// The generation with the closest output; the most recent one if several tie.
         generation: Generation,
-        /// What it prints.
+        /// Its output.
         text: String,
-        /// Where the texts part.
+        /// The first difference between the texts.
         first_difference: LineDifference,
-        /// Lines that both have, in the same order.
+        /// Number of common lines, in the same order.
         same_lines: usize,
-        /// Lines that were published.
+        /// Number of published lines.
         lines: usize,
     },
-    /// Some sets show no variant's figures.
+    /// No variant has the figures of some sets.
     Unmatched {
-        /// Those sets, by index.
+        /// Indices of these sets.
         sets: Vec<usize>,
     },
-    /// The figures can't be printed.
+    /// ministat cannot print the figures.
     Unprintable(MinistatError),
 }
 
@@ -69,16 +69,15 @@ pub enum Outcome {
 pub struct LineDifference {
     /// Line within the block, from 1.
     pub line: usize,
-    /// As published; none where the published text has ended.
+    /// The published line; `None` if the published text has ended.
     pub published: Option<String>,
-    /// As computed; none where the computed text has ended.
+    /// The computed line; `None` if the computed text has ended.
     pub computed: Option<String>,
 }
 
-/// Finds the block's sets among `variants` (name, figures of its runs in their
-/// published order) by their numbers and prints the block anew by the rules of
-/// every generation, with and without `-s`. The sets keep their published names.
-/// A block without a plot is held against what `-A` prints.
+/// Finds the block's sets among `variants` (name, figures of its runs in published order) by their
+/// numbers, and prints the block again by the rules of every generation, with and without `-s`. The
+/// sets keep their published names. A block without a plot is compared with the output of `-A`.
 pub fn reproduce(block: &Block, variants: &[(&str, &[f64])]) -> Reproduction {
     let members = members(block, variants);
     let sets: Vec<usize> = (0..members.len()).filter(|&set| members[set].is_none()).collect();
@@ -90,7 +89,7 @@ pub fn reproduce(block: &Block, variants: &[(&str, &[f64])]) -> Reproduction {
     Reproduction { members, outcome }
 }
 
-/// Maps every 8 leading blanks of a line to a tab: what pasting made of it.
+/// Replaces every 8 leading blanks of a line with a tab, to undo the effect of pasting.
 pub fn with_tabs(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
@@ -104,15 +103,15 @@ pub fn with_tabs(text: &str) -> String {
     out
 }
 
-/// Lines that follow the published ones where `text` begins with these; `None` where it does not.
+/// Returns the number of lines of `text` after the published ones; `None` if `text` does not begin
+/// with these.
 fn left_out(published: &str, text: &str) -> Option<usize> {
     let published = published.trim_end_matches('\n');
     let rest = text.strip_prefix(published)?.strip_prefix('\n')?;
     (!published.is_empty()).then(|| rest.lines().count()).filter(|lines| *lines > 0)
 }
 
-/// For each set a variant with its numbers, where possible one that no other
-/// set has.
+/// Returns, for each set, a variant with its numbers; preferably one that no other set uses.
 fn members(block: &Block, variants: &[(&str, &[f64])]) -> Vec<Option<usize>> {
     let printed: Vec<Option<Printed>> =
         variants.iter().map(|(_, values)| Printed::of(values)).collect();
@@ -206,7 +205,7 @@ fn first_difference(published: &str, computed: &str) -> LineDifference {
     }
 }
 
-/// Length of the longest common subsequence of lines.
+/// Returns the length of the longest common subsequence of lines.
 fn common_lines(one: &str, other: &str) -> usize {
     let (one, other): (Vec<&str>, Vec<&str>) = (one.lines().collect(), other.lines().collect());
     if one.len().saturating_mul(other.len()) > PAIRS_MAX {
@@ -235,7 +234,7 @@ mod tests {
         ("c", &[1.0, 2.0, 3.0, 4.0]),
     ];
 
-    /// A README with what `generation` prints for the first two.
+    /// A README block with the output of `generation` for the first two variants.
     fn readme(generation: Generation, edit: impl Fn(String) -> String) -> Block {
         let sets = VARIANTS[..2].iter().map(|(name, values)| DataSet {
             name: format!("{name} by hand"),
@@ -247,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn generations_that_print_it_are_found() {
+    fn reproduce_finds_all_matching_generations() {
         let tabs_lost = |text: String| text.replace('\t', "        ");
         for (generation, expected) in [
             (Generation::Fbsd14, vec![Generation::Fbsd15, Generation::Fbsd14, Generation::Fbsd12]),
@@ -261,7 +260,7 @@ mod tests {
         }
     }
 
-    /// Lines that are the same, all lines, and the first difference.
+    /// Returns the numbers of common and published lines, and the first difference.
     fn differs(edit: impl Fn(String) -> String) -> (usize, usize, LineDifference) {
         match reproduce(&readme(Generation::Fbsd14, edit), &VARIANTS).outcome {
             Outcome::Differs { same_lines, lines, first_difference, .. } => {
@@ -276,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_without_their_last_line_are_cut() {
+    fn reproduce_reports_a_block_without_its_last_line_as_cut() {
         let plot = |line: &str| line.starts_with('|') || line.starts_with("+-");
         for has_plot in [true, false] {
             let is_dropped =
@@ -289,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn edited_blocks_differ_where_they_were_edited() {
+    fn reproduce_reports_the_first_edited_line() {
         let whole = readme(Generation::Fbsd14, |text| text).text.lines().count();
         let (same, lines, first) =
             differs(|text| text.replacen("+ b by hand\n", "+ b by hand\n\n", 1));
@@ -307,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_of_other_figures_are_named() {
+    fn reproduce_names_unmatched_sets() {
         let block = readme(Generation::Fbsd14, |text| text);
         let Reproduction { members, outcome } = reproduce(&block, &VARIANTS[1..]);
         assert_eq!(members, [None, Some(0)]);
@@ -315,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_eight_blanks_are_tabs() {
+    fn with_tabs_replaces_leading_blanks_only() {
         assert_eq!(with_tabs("        a\n    b\n         c        d"), "\ta\n    b\n\t c        d");
     }
 }

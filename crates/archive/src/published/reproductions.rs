@@ -1,4 +1,4 @@
-//! The published texts of a set, held against its runs: what a store keeps of it.
+//! Comparison of a set's published texts with its runs, as kept in the store.
 
 use super::lists::List;
 use super::plot::Plot;
@@ -16,11 +16,11 @@ use fwdlab_results::store::{
     Unpatched,
 };
 
-/// Medians closer than this ratio are taken for those of the same runs.
+/// Medians within this relative distance are assumed to be of the same runs.
 const NEAR: f64 = 0.005;
 
-/// Adds to an imported store's contents what was published, held against its runs, where
-/// the import that made the store did not keep it yet.
+/// Compares the published results of an imported store with its runs, if the import that made the
+/// store did not.
 pub fn complete(contents: &mut Contents) {
     let Some(import) = &contents.import else { return };
     if import.about.reproductions.is_some() {
@@ -36,7 +36,7 @@ pub fn complete(contents: &mut Contents) {
     }
 }
 
-/// Per variant the values of its runs by the archive's rule, in the order of the
+/// Returns, for each variant, the values of its runs by the archive's rule, in the order of the
 /// published lists.
 fn published_values(plan: &Plan, upper: bool, runs: &[RunRecord]) -> Vec<Vec<f64>> {
     let is_search = plan.compare.figure == Some(RunMetric::Mean);
@@ -48,14 +48,14 @@ fn published_values(plan: &Plan, upper: bool, runs: &[RunRecord]) -> Vec<Vec<f64
     plan.variants
         .iter()
         .map(|variant| {
-            let own = runs.iter().filter(|run| run.variants == [variant.index]);
+            let own_runs = runs.iter().filter(|run| run.variants == [variant.index]);
             let iteration = |run: &&RunRecord| run.facts.get("iteration").cloned();
-            in_published_order(own, iteration).iter().filter_map(value).collect()
+            in_published_order(own_runs, iteration).iter().filter_map(value).collect()
         })
         .collect()
 }
 
-/// Runs in the order of the published lists, which is that of `ls`: by the text of their
+/// Sorts runs like the published lists, which are in the order of `ls`: by the text of their
 /// iteration, 1, 10, 2.
 pub(crate) fn in_published_order<R, K: Ord>(
     runs: impl Iterator<Item = R>,
@@ -66,9 +66,9 @@ pub(crate) fn in_published_order<R, K: Ord>(
     runs
 }
 
-/// Compares lists, blocks and tables among `documents` with the variants (name, values in the
-/// order of the published lists). Blocks and tables may show figures of the set without the patch
-/// as well.
+/// Compares lists, blocks and tables among `documents` with the variants (name, values in the order
+/// of the published lists). Blocks and tables may also contain figures of the set without the
+/// patch.
 pub(crate) fn reproductions(
     documents: &[Document],
     variants: &[(&str, &[f64])],
@@ -77,7 +77,7 @@ pub(crate) fn reproductions(
     let others = unpatched.map_or(&[][..], |unpatched| &unpatched.groups);
     let others = others.iter().map(|group| (group.name.as_str(), group.values.as_slice()));
     let all: Vec<(&str, &[f64])> = variants.iter().copied().chain(others).collect();
-    let figures = Figures { all: &all, own: variants.len(), unpatched };
+    let figures = Figures { all: &all, own_count: variants.len(), unpatched };
     let of = |kind| documents.iter().filter(move |document| document.kind == kind);
     let text = |document: &Document| String::from_utf8_lossy(&document.content).into_owned();
     let plots: Vec<Plot> = of(DocumentKind::Plot).map(|d| Plot::parse(&text(d))).collect();
@@ -94,7 +94,7 @@ pub(crate) fn reproductions(
         blocks: blocks.collect(),
         tables: of(DocumentKind::Table).filter_map(|d| table(&d.path, &text(d), &all)).collect(),
         imix_axis: plots.iter().any(|plot| plot.y2_factor.is_some_and(is_imix)),
-        missing: elsewhere(documents, &plots),
+        missing: missing_data(documents, &plots),
     }
 }
 
@@ -102,22 +102,23 @@ pub(crate) fn reproductions(
 #[derive(Clone, Copy)]
 struct Figures<'a> {
     all: &'a [(&'a str, &'a [f64])],
-    /// The first ones are the variants'.
-    own: usize,
-    /// The others are this set's.
+    /// Number of leading entries that are the set's own variants.
+    own_count: usize,
+    /// The set that the remaining entries belong to.
     unpatched: Option<&'a Unpatched>,
 }
 
-/// A block, printed from the variants' values.
+/// Prints a block from the variants' values.
 fn reproduced(document: &str, block: &Block, figures: Figures<'_>) -> ReproducedBlock {
     let mut found = reproduce(block, figures.all);
-    let is_other = |member: &Option<usize>| member.is_some_and(|member| member >= figures.own);
-    let with = match figures.unpatched.filter(|_| found.members.iter().any(is_other)) {
+    let is_unpatched =
+        |member: &Option<usize>| member.is_some_and(|member| member >= figures.own_count);
+    let with = match figures.unpatched.filter(|_| found.members.iter().any(is_unpatched)) {
         Some(unpatched) => format!(" with runs of {}", unpatched.label),
         None => String::new(),
     };
     for member in &mut found.members {
-        *member = member.filter(|&member| member < figures.own);
+        *member = member.filter(|&member| member < figures.own_count);
     }
     let (likeness, text, sentence) = match found.outcome {
         Outcome::Exact { generations, text } => {
@@ -180,7 +181,7 @@ fn names(generations: &[Generation]) -> String {
     names.join(", ")
 }
 
-/// A table of medians; none without rows.
+/// Compares a table of medians; `None` if it has no rows.
 fn table(name: &str, text: &str, variants: &[(&str, &[f64])]) -> Option<ReproducedTable> {
     let Table { rows, .. } = Table::parse(text);
     if rows.is_empty() {
@@ -198,7 +199,7 @@ fn table(name: &str, text: &str, variants: &[(&str, &[f64])]) -> Option<Reproduc
     Some(ReproducedTable { name: name.to_owned(), rows, equal, sentence, others })
 }
 
-/// Reason why a row does not come out again: the figures of the variant that is closest.
+/// Explains why a row is not reproduced: the figures of the closest variant.
 fn why_not(row: &Row, variants: &[(&str, &[f64])]) -> String {
     let Row { line, median: published, min, max, .. } = row;
     let place = match row.label.replace('\n', " ") {
@@ -226,13 +227,13 @@ fn why_not(row: &Row, variants: &[(&str, &[f64])]) -> String {
     }
 }
 
-/// True for the bits of the simple IMIX's mean packet, as scripts round them.
+/// Returns true for the size in bits of the simple IMIX's mean packet, as rounded by scripts.
 fn is_imix(factor: f64) -> bool {
     (factor / RightAxis::IMIX_BITS - 1.0).abs() < 1e-3
 }
 
-/// Data that the published graph shows and that lies in another result's folder.
-fn elsewhere(documents: &[Document], plots: &[Plot]) -> Vec<String> {
+/// Returns data that the published graph shows but another result's folder contains.
+fn missing_data(documents: &[Document], plots: &[Plot]) -> Vec<String> {
     let has = |name: &str| {
         let base = name.rsplit('/').next().unwrap_or(name);
         !name.contains('/') && documents.iter().any(|d| d.path.ends_with(base))

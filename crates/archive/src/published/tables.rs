@@ -1,7 +1,7 @@
 //! Tables of medians for gnuplot: `*.data`.
 //!
-//! A row is a label, then median, minimum and maximum. The label may be several
-//! words, quoted, or missing.
+//! A row is a label, then median, minimum and maximum. The label may be several words, quoted, or
+//! absent.
 
 use super::printed::{MedianRule, Printed, same};
 use serde::Serialize;
@@ -14,7 +14,7 @@ pub struct Table {
     pub header: Option<String>,
     /// Its rows.
     pub rows: Vec<Row>,
-    /// Lines, from 1, that are no rows.
+    /// Numbers of the lines, from 1, that are not rows.
     pub others: Vec<usize>,
 }
 
@@ -23,22 +23,22 @@ pub struct Table {
 pub struct Row {
     /// Line in the file, from 1.
     pub line: usize,
-    /// What stands before the numbers; gnuplot's `\n` is a line's end.
+    /// The text before the numbers; gnuplot's `\n` becomes a line break.
     pub label: String,
     /// Median of the runs.
     pub median: String,
     /// Smallest run.
     pub min: String,
-    /// Greatest run.
+    /// Largest run.
     pub max: String,
 }
 
-/// The variant that a row is made of.
+/// The variant that a row was computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct RowSource {
     /// Its index.
     pub variant: usize,
-    /// How the row's median was taken.
+    /// The rule of the row's median.
     pub rule: MedianRule,
 }
 
@@ -61,8 +61,8 @@ impl Table {
     }
 }
 
-/// For each row the variant (name, figures of its runs) with its numbers, where
-/// possible one that no other row has; none where no variant has them.
+/// Returns, for each row, the variant (name, figures of its runs) with its numbers, preferably one
+/// that no other row uses; `None` if no variant has them.
 pub fn check_rows(rows: &[Row], variants: &[(&str, &[f64])]) -> Vec<Option<RowSource>> {
     let printed: Vec<Option<Printed>> =
         variants.iter().map(|(_, values)| Printed::of(values)).collect();
@@ -86,7 +86,7 @@ pub fn check_rows(rows: &[Row], variants: &[(&str, &[f64])]) -> Vec<Option<RowSo
         .collect()
 }
 
-/// A label and three numbers.
+/// Parses a label and three numbers.
 fn row(line: usize, text: &str) -> Option<Row> {
     let words = words(text);
     let at = words.len().checked_sub(3)?;
@@ -102,7 +102,7 @@ fn row(line: usize, text: &str) -> Option<Row> {
     })
 }
 
-/// Words, those in double quotes as one.
+/// Splits a text into words; text in double quotes is one word.
 fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut rest = text.trim_start();
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_with_labels_of_all_kinds() {
+    fn parse_reads_all_kinds_of_labels() {
         let text = "#key median  minimum\tmaximum\r\n1199682 1189795 1200125\r\n\
                     fastforwarding 295802 2460830.8 2108683.5 2553645\n\
                     \"r368287+D27401\\n(80345)\" 3 1 4\n\nno row\n1 2 three\n";
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_tied_to_runs_by_their_numbers() {
+    fn check_rows_matches_variants_by_numbers() {
         let table = Table::parse("a 3 1 8\nb 3 1 8\nc 4 1 8\nd 2 1 8\n");
         let even: &[f64] = &[8.0, 1.0, 4.0, 2.0];
         let sources = check_rows(&table.rows, &[("one", even), ("other", even), ("odd", &[1.0])]);

@@ -1,11 +1,10 @@
 //! Finds the result sets of a tree.
 //!
-//! A set is a folder that holds logs directly (`bench.*.receiver`,
-//! `bench.*.sender`), with what was published in its result folder
-//! (`results/LABEL/`) and the configurations of its bench. Every directory is
-//! read once; of files only name, size and time are asked, and nothing is opened
-//! but a note on where a copy comes from (`SOURCE.json`). What the files mean is
-//! [`assemble`](super::assemble)'s business.
+//! A set is a folder that directly contains logs (`bench.*.receiver`, `bench.*.sender`), with the
+//! published files of its result folder (`results/LABEL/`) and the configurations of its bench. The
+//! scan reads every directory once. It reads only names, sizes and times of files, and opens none
+//! but a note on the origin of a copy (`SOURCE.json`). [`assemble`](super::assemble) interprets the
+//! contents.
 
 mod place;
 mod walk;
@@ -16,58 +15,57 @@ use std::io;
 use std::path::{Path, PathBuf};
 use walk::{Entry, Walk};
 
-/// Folders in which the harness's users keep results.
+/// Folders in which users of the harness keep results.
 const RESULTS: [&str; 2] = ["results", "result"];
-/// Folders of a bench that hold no results.
+/// Folders of a bench that contain no results.
 const NO_RESULTS: [&str; 5] = ["results", "result", "configs", "machine", "lab"];
-/// Raw logs lie at most this many folders below the result (`PMC/on`).
+/// Maximum depth of raw logs below the result, in folders (`PMC/on`).
 const DEEPEST: usize = 2;
-/// The configurations of a machine lie at most this far above its benches.
+/// Maximum distance of a machine's configurations above its benches.
 const MACHINE_ABOVE: usize = 2;
-/// Ends of the names of logs.
+/// Suffixes of log names.
 const LOGS: [&str; 5] = ["receiver", "sender", "sender_2", "sender_gen2", "sender_gen2_2"];
 
-/// What a tree holds.
+/// Result of a scan.
 #[derive(Clone, Debug, Default)]
 pub struct Scan {
-    /// The result sets, sorted by their place below the directory.
+    /// The result sets, sorted by path below the directory.
     pub sets: Vec<Scanned>,
-    /// Files that belong to no set.
+    /// Files outside all sets.
     pub other: Other,
-    /// What could not be read, or was left out, and why; sorted by path.
+    /// Paths that were unreadable or left out, with the reason; sorted by path.
     pub problems: Vec<(PathBuf, String)>,
 }
 
-/// A result set, and where it stands below the directory that was named.
+/// A result set and its path below the scanned directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scanned {
     /// The set.
     pub set: ResultSet,
-    /// Its path without the folder `results`; its label when the directory is the
-    /// set itself.
+    /// Its path without the folder `results`, or its label if the directory is the set itself.
     pub below: PathBuf,
 }
 
-/// Files that belong to no set.
+/// Files outside all sets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Other {
-    /// How many.
+    /// Number of files.
     pub files: usize,
-    /// Bytes of them.
+    /// Their size in bytes.
     pub bytes: u64,
 }
 
-/// Finds the result sets in and below `directory`, which may also be a single
-/// result or its folder of raw logs; the bench's configurations are then looked
-/// for above it. Links are followed once, hidden directories are left out.
+/// Finds the result sets in and below `directory`. It may also be a single result or its folder of
+/// raw logs; the scan then looks for the bench's configurations above it. Links are followed once,
+/// hidden directories skipped.
 ///
 /// # Errors
-/// When `directory` itself can't be read.
+/// Fails if `directory` itself cannot be read.
 pub fn scan(directory: &Path) -> io::Result<Scan> {
     let root = directory.canonicalize()?;
     let mut walk = Walk::of(&root)?;
     let above = raw_folders(&walk, &root).into_iter().map(|raw| home(&walk, raw).label);
-    // Below a result, its other folders say what this one is called.
+    // Below a result, the name of this set depends on its sibling folders.
     if let Some(label) = above.into_iter().find(|label| *label != root && root.starts_with(label)) {
         walk = Walk::of(&label)?;
     }
@@ -79,7 +77,7 @@ pub fn scan(directory: &Path) -> io::Result<Scan> {
 struct Home {
     /// The bench's folder.
     origin: PathBuf,
-    /// The result's folder: the origin itself where logs stand alone.
+    /// The result's folder; equals the origin if the logs are outside any bench.
     label: PathBuf,
 }
 
@@ -92,12 +90,12 @@ struct Scanner {
 impl Scanner {
     fn scan(mut self) -> Scan {
         let raw = raw_folders(&self.walk, &self.root);
-        let mut of_label: BTreeMap<Home, Vec<usize>> = BTreeMap::new();
+        let mut by_home: BTreeMap<Home, Vec<usize>> = BTreeMap::new();
         for folder in raw_folders(&self.walk, Path::new("/")) {
-            of_label.entry(home(&self.walk, folder)).or_default().push(folder);
+            by_home.entry(home(&self.walk, folder)).or_default().push(folder);
         }
         let mut scan = Scan::default();
-        for (home, folders) in &of_label {
+        for (home, folders) in &by_home {
             if folders.iter().any(|folder| raw.contains(folder)) {
                 self.read_bench(&home.origin);
             }
@@ -105,7 +103,7 @@ impl Scanner {
             for &folder in folders.iter().filter(|folder| raw.contains(folder)) {
                 scan.sets.push(self.set(home, folders, main, folder));
             }
-            scan.problems.extend(self.doubles(home, folders));
+            scan.problems.extend(self.duplicates(home, folders));
         }
         scan.sets.sort_by(|a, b| a.below.cmp(&b.below));
         scan.other = self.other(&scan.sets);
@@ -114,12 +112,12 @@ impl Scanner {
         scan
     }
 
-    /// Reads the configurations of a bench that stands above the directory.
+    /// Reads the configurations of a bench above the scanned directory.
     fn read_bench(&mut self, origin: &Path) {
         for folder in ["configs", "machine"] {
             let folder = origin.join(folder);
             if self.walk.at(&folder).is_none() && folder.is_dir() {
-                // One that can't be read is as good as none.
+                // An unreadable folder counts as missing.
                 let _ = self.walk.add(&folder);
             }
         }
@@ -157,7 +155,8 @@ impl Scanner {
         Scanned { set: ResultSet { origin, place, files, configurations, lab }, below }
     }
 
-    /// The files of a folder and those below it that are no sets of their own.
+    /// Returns the files of a folder and its subfolders, except subfolders that are sets
+    /// themselves.
     fn files(&self, origin: &Path, start: usize) -> Vec<FoundFile> {
         let walk = &self.walk;
         let skip = |folder: usize| {
@@ -191,8 +190,8 @@ impl Scanner {
             .collect()
     }
 
-    /// Configurations of the harness: of the bench, and of the machine above it
-    /// where the path tells which one it is.
+    /// Returns the configurations of the harness: the bench's, and the machine's above it if the
+    /// path identifies the machine.
     fn lab(&self, origin: &Path, place: &Place) -> Vec<FoundFile> {
         let mut found = self.lab_in(origin, "");
         found.extend(self.lab_in(&origin.join("machine"), "machine"));
@@ -217,8 +216,9 @@ impl Scanner {
         }
     }
 
-    /// Logs of the same name beside each other and below: which are the results?
-    fn doubles(&self, home: &Home, folders: &[usize]) -> Vec<(PathBuf, String)> {
+    /// Reports logs with the same name both in the result folder and below it: it is unclear which
+    /// are the results.
+    fn duplicates(&self, home: &Home, folders: &[usize]) -> Vec<(PathBuf, String)> {
         let Some(label) = self.walk.at(&home.label).filter(|label| folders.contains(label)) else {
             return Vec::new();
         };
@@ -226,24 +226,24 @@ impl Scanner {
             let files = self.walk.folders[folder].files.iter();
             files.filter(|file| is_log(&file.name)).map(|file| &file.name).collect::<HashSet<_>>()
         };
-        let own = logs(label);
-        let others = folders.iter().filter(|&&folder| is_called_raw(&self.walk, folder));
+        let own_logs = logs(label);
+        let others = folders.iter().filter(|&&folder| is_named_raw(&self.walk, folder));
         others
             .filter_map(|&other| {
                 let Walk { folders, .. } = &self.walk;
-                let both = own.intersection(&logs(other)).min().copied()?.clone();
+                let duplicate = own_logs.intersection(&logs(other)).min().copied()?.clone();
                 let why = format!(
                     "there is {} too: the two folders are read as two sets; remove one of them \
                      where they hold the same runs",
-                    folders[other].path.join(&both).display()
+                    folders[other].path.join(&duplicate).display()
                 );
-                Some((folders[label].path.join(both), why))
+                Some((folders[label].path.join(duplicate), why))
             })
             .collect()
     }
 
     fn other(&self, sets: &[Scanned]) -> Other {
-        let of_sets: BTreeSet<&Path> = sets
+        let in_sets: BTreeSet<&Path> = sets
             .iter()
             .flat_map(|scanned| {
                 let set = &scanned.set;
@@ -253,14 +253,14 @@ impl Scanner {
             .collect();
         let folders = self.walk.folders.iter().filter(|f| f.path.starts_with(&self.root));
         let files = folders.flat_map(|folder| &folder.files);
-        files.filter(|file| !of_sets.contains(file.path.as_path())).fold(
+        files.filter(|file| !in_sets.contains(file.path.as_path())).fold(
             Other::default(),
             |sum, file| Other { files: sum.files + 1, bytes: sum.bytes + file.size },
         )
     }
 }
 
-/// The folders at and below `root` that hold logs.
+/// Returns the folders at and below `root` that contain logs.
 fn raw_folders(walk: &Walk, root: &Path) -> Vec<usize> {
     let below = |&folder: &usize| walk.folders[folder].path.starts_with(root);
     (0..walk.folders.len()).filter(|&folder| is_raw(walk, folder)).filter(below).collect()
@@ -283,12 +283,12 @@ fn is_results(path: &Path) -> bool {
     path.file_name().and_then(|name| name.to_str()).is_some_and(|name| RESULTS.contains(&name))
 }
 
-fn is_called_raw(walk: &Walk, folder: usize) -> bool {
+fn is_named_raw(walk: &Walk, folder: usize) -> bool {
     walk.folders[folder].name.eq_ignore_ascii_case("raw")
 }
 
-/// The result that a folder of logs belongs to: the one below `results/`, else
-/// the folder above one that is called `RAW`, `RAW.1rx` or `PMC`, else itself.
+/// Returns the result that a folder of logs belongs to: the one below `results/`; otherwise the
+/// parent of a folder named `RAW`, `RAW.1rx` or `PMC`; otherwise the folder itself.
 fn home(walk: &Walk, raw: usize) -> Home {
     let folder = &walk.folders[raw];
     for label in folder.path.ancestors().take(DEEPEST + 1) {
@@ -303,16 +303,16 @@ fn home(walk: &Walk, raw: usize) -> Home {
     Home { origin: label.clone(), label }
 }
 
-/// Of the folders of one result the one that its published figures are of.
+/// Returns the folder that the published figures of a result belong to.
 fn main_of(walk: &Walk, home: &Home, folders: &[usize]) -> Option<usize> {
     if let [only] = folders {
         return Some(*only);
     }
     let itself = folders.iter().find(|&&folder| walk.folders[folder].path == home.label);
-    itself.or_else(|| folders.iter().find(|&&folder| is_called_raw(walk, folder))).copied()
+    itself.or_else(|| folders.iter().find(|&&folder| is_named_raw(walk, folder))).copied()
 }
 
-/// The path of `folder` below `origin`, with `/` between the parts.
+/// Returns the path of `folder` below `origin`, with `/` between the parts.
 fn below(folder: &Path, origin: &Path) -> String {
     folder.strip_prefix(origin).map(slashed).unwrap_or_default()
 }
@@ -326,12 +326,12 @@ fn joined(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }
 
-/// The path with what follows, if anything does.
+/// Appends `rest` unless it is empty.
 fn with(path: PathBuf, rest: &Path) -> PathBuf {
     if rest == Path::new("") { path } else { path.join(rest) }
 }
 
-/// A result's path without the folder `results` above it.
+/// Returns a result's path without the folder `results` above it.
 fn without_results(below: &Path, home: &Home) -> PathBuf {
     match (below.parent(), below.file_name()) {
         (Some(above), Some(label)) if home.origin != home.label && is_results(above) => {

@@ -1,4 +1,4 @@
-//! Where a result set stands: from the path, or from a note beside it.
+//! Position of a result set in the archive, from its path or from a note next to it.
 
 use crate::found::Place;
 use serde::Deserialize;
@@ -6,37 +6,38 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// A note beside `configs/` and `results/` that says where a copy comes from.
+/// A note next to `configs/` and `results/` that states the origin of a copy.
 const NOTE: &str = "SOURCE.json";
-/// No note is longer, bytes.
+/// Maximum length of a note, bytes.
 const LONGEST_NOTE: u64 = 64 << 10;
 
-/// What the note says.
+/// Content of the note.
 #[derive(Debug, Deserialize)]
 struct Note {
     /// `MACHINE/INTERFACE/TOPIC`.
     topic: String,
 }
 
-/// The place of the bench at `origin`, without the label. What stands above
-/// `root` says nothing of machine and interface unless it looks like them.
+/// Returns the place of the bench at `origin`, without the label. Folders above `root` give machine
+/// and interface only if their names look like it.
 pub(super) fn of_bench(origin: &Path, root: &Path) -> Place {
     if let Some(note) = note(origin) {
         let parts: Vec<String> = note.topic.split('/').map(str::to_owned).collect();
-        return of_parts(&parts, parts.len());
+        return from_parts(&parts, parts.len());
     }
     let parts: Vec<String> =
         origin.components().map(|part| part.as_os_str().to_string_lossy().into_owned()).collect();
     let below = origin.strip_prefix(root).map_or(0, |below| below.components().count());
-    of_parts(&parts, below)
+    from_parts(&parts, below)
 }
 
-/// Of the parts of a path, the last `known` of which belong to the archive.
-fn of_parts(parts: &[String], known: usize) -> Place {
+/// Derives the place from the parts of a path, the last `known` of which belong to the archive.
+fn from_parts(parts: &[String], known: usize) -> Place {
     let Some((topic, above)) = parts.split_last() else { return Place::default() };
     let mut place = Place { topic: topic.clone(), ..Place::default() };
-    let looks = above.iter().enumerate().rev().find_map(|(i, part)| Some((i, machine(part)?)));
-    if let Some((i, (machine, interface))) = looks {
+    let machine_and_interface =
+        above.iter().enumerate().rev().find_map(|(i, part)| Some((i, machine(part)?)));
+    if let Some((i, (machine, interface))) = machine_and_interface {
         place.machine = machine.to_owned();
         let mut rest = &parts[i + 1..];
         place.interface = interface.to_owned();
@@ -52,9 +53,8 @@ fn of_parts(parts: &[String], known: usize) -> Place {
     place
 }
 
-/// A machine's name and what follows it: `Xeon_E5-2650_8Cores`, or with the
-/// interface in one name as the archive had it before 2018,
-/// `Atom_C2558_4Cores-Intel_i350`.
+/// Splits a machine's name from its suffix: `Xeon_E5-2650_8Cores`, or with the interface appended,
+/// as in the archive before 2018: `Atom_C2558_4Cores-Intel_i350`.
 fn machine(name: &str) -> Option<(&str, &str)> {
     let end = name.find("Cores")? + "Cores".len();
     let number = name[..end].strip_suffix("Cores")?.rsplit('_').next()?;
@@ -67,7 +67,7 @@ fn machine(name: &str) -> Option<(&str, &str)> {
 
 fn note(origin: &Path) -> Option<Note> {
     let path = origin.join(NOTE);
-    // A named pipe of this name would never end.
+    // Reading a named pipe with this name would block forever.
     path.metadata().ok().filter(std::fs::Metadata::is_file)?;
     let mut text = String::new();
     File::open(path).ok()?.take(LONGEST_NOTE).read_to_string(&mut text).ok()?;
@@ -84,17 +84,17 @@ mod tests {
     }
 
     #[test]
-    fn machines_are_told_from_other_folders() {
+    fn machine_rejects_other_folders() {
         assert_eq!(machine("Xeon_E5-2650_8Cores"), Some(("Xeon_E5-2650_8Cores", "")));
-        let both = Some(("Atom_C2558_4Cores", "Intel_i350"));
-        assert_eq!(machine("Atom_C2558_4Cores-Intel_i350"), both);
+        let with_interface = Some(("Atom_C2558_4Cores", "Intel_i350"));
+        assert_eq!(machine("Atom_C2558_4Cores-Intel_i350"), with_interface);
         for other in ["Cores", "_8Cores_", "8Cores", "manyCores", "a_Cores", "x_8Coresy", "home"] {
             assert_eq!(machine(other).filter(|(name, _)| *name != "_8Cores"), None, "{other}");
         }
     }
 
     #[test]
-    fn paths_say_where_a_bench_stands() {
+    fn of_bench_reads_the_path() {
         let whole = ["Atom_C2758_8Cores", "T540", "firewalls"].map(str::to_owned);
         assert_eq!(place("/a/Atom_C2758_8Cores/T540/firewalls", "/a"), whole);
         assert_eq!(

@@ -7,15 +7,15 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A number that tells a file or directory from every other: device and inode.
+/// Device and inode, which identify a file or directory.
 type Identity = (u64, u64);
 
-/// Every directory that was read, parents before their children.
+/// The directories read so far, parents before their children.
 #[derive(Debug, Default)]
 pub(super) struct Walk {
     /// The directories.
     pub(super) folders: Vec<Folder>,
-    /// What could not be read, or was left out, and why.
+    /// Paths that were unreadable or left out, with the reason.
     pub(super) problems: Vec<(PathBuf, String)>,
     by_path: HashMap<PathBuf, usize>,
     visited: HashSet<Identity>,
@@ -27,11 +27,11 @@ pub(super) struct Walk {
 #[derive(Debug)]
 pub(super) struct Folder {
     pub(super) path: PathBuf,
-    /// Its own name; what is not UTF-8 is replaced.
+    /// Its own name; invalid UTF-8 is replaced.
     pub(super) name: String,
-    /// Its files by name, as `ls` sorts in the C locale.
+    /// Its files, in the order of `ls` in the C locale.
     pub(super) files: Vec<Entry>,
-    /// Indices of its directories, sorted likewise.
+    /// Indices of its subdirectories, in the same order.
     pub(super) folders: Vec<usize>,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// The same file, known by `name` below its bench.
+    /// Returns the same file under `name`, relative to its bench.
     pub(super) fn found(&self, name: String) -> FoundFile {
         let (size, modified_ns) = (self.size, self.modified_ns);
         FoundFile { path: self.path.clone(), name, size, modified_ns }
@@ -56,7 +56,7 @@ impl Walk {
     /// Reads `root` and everything below it.
     ///
     /// # Errors
-    /// When `root` itself can't be read.
+    /// Fails if `root` itself cannot be read.
     pub(super) fn of(root: &Path) -> io::Result<Walk> {
         let mut walk = Walk::default();
         walk.add(root)?;
@@ -66,7 +66,7 @@ impl Walk {
     /// Reads another tree.
     ///
     /// # Errors
-    /// When `root` itself can't be read.
+    /// Fails if `root` itself cannot be read.
     pub(super) fn add(&mut self, root: &Path) -> io::Result<()> {
         fs::read_dir(root)?;
         let about = fs::metadata(root)?;
@@ -81,13 +81,12 @@ impl Walk {
         Ok(())
     }
 
-    /// The directory at `path`, when it was read.
+    /// Returns the directory at `path`; `None` if it was not read.
     pub(super) fn at(&self, path: &Path) -> Option<usize> {
         self.by_path.get(path).copied()
     }
 
-    /// `start` and the directories below it, without those that `skip` names and
-    /// what is below them.
+    /// Returns `start` and the directories below it, without the subtrees that `skip` selects.
     pub(super) fn below(&self, start: usize, skip: impl Fn(usize) -> bool) -> Vec<usize> {
         let (mut found, mut todo) = (Vec::new(), vec![start]);
         while let Some(folder) = todo.pop() {
@@ -97,7 +96,7 @@ impl Walk {
         found
     }
 
-    /// Reads a directory and those below it, links aside.
+    /// Reads a directory and those below it; collects links for later.
     fn descend(&mut self, path: PathBuf, about: &Metadata, parent: Option<usize>) {
         let mut todo = vec![(path, identity(about), parent)];
         while let Some((path, identity, parent)) = todo.pop() {
@@ -125,7 +124,7 @@ impl Walk {
         }
     }
 
-    /// Makes room for a directory.
+    /// Adds a directory.
     fn enter(&mut self, path: PathBuf, parent: Option<usize>) -> usize {
         let index = self.folders.len();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -137,8 +136,7 @@ impl Walk {
         index
     }
 
-    /// Sorts an entry of a directory into what it is; a directory that is still to
-    /// be read is returned.
+    /// Records a file or link; returns a directory that remains to be read.
     fn take(
         &mut self,
         entry: &DirEntry,
@@ -173,8 +171,7 @@ impl Walk {
         self.folders[parent].files.push(entry);
     }
 
-    /// Follows the links once everything else is known, so that what stands in the
-    /// tree itself keeps its own name.
+    /// Follows the links after everything else, so that files of the tree keep their own names.
     fn follow(&mut self, root: &Path) {
         while !self.links.is_empty() {
             let mut links = std::mem::take(&mut self.links);
@@ -219,13 +216,13 @@ fn modified_ns(about: &Metadata) -> i64 {
     about.mtime().saturating_mul(1_000_000_000).saturating_add(about.mtime_nsec())
 }
 
-/// The files of one directory whose names `wanted` accepts, sorted; none when it
-/// can't be read.
-pub(super) fn files_of(folder: &Path, wanted: impl Fn(&str) -> bool) -> Vec<Entry> {
+/// Returns the files of one directory whose names `select` accepts, sorted; empty if it cannot be
+/// read.
+pub(super) fn files_of(folder: &Path, select: impl Fn(&str) -> bool) -> Vec<Entry> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut files: Vec<Entry> = entries
         .filter_map(|entry| {
-            let name = entry.file_name().to_str().filter(|name| wanted(name))?.to_owned();
+            let name = entry.file_name().to_str().filter(|name| select(name))?.to_owned();
             let path = entry.path();
             let about = fs::metadata(&path).ok().filter(Metadata::is_file)?;
             let modified_ns = modified_ns(&about);

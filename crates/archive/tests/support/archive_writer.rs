@@ -1,6 +1,5 @@
-//! Writes archives as the netbenches harness leaves them: logs in both forms of
-//! pkt-gen's lines, `.info` files, published lists, configurations. Seeded, the
-//! same on every machine.
+//! Writes archives in the layout of the netbenches harness: logs in both forms of pkt-gen's lines,
+//! `.info` files, published lists, configurations. Seeded, and identical on every machine.
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
@@ -12,14 +11,14 @@ use std::path::{Path, PathBuf};
 pub(crate) const CONFIGURATIONS: [&str; 8] =
     ["altq", "forwarding", "ipf", "ipf-stateful", "ipfw", "ipfw-stateful", "pf", "pf-stateful"];
 
-/// How pkt-gen prints a second: until 2017 and since.
+/// Format of pkt-gen's lines per second: until 2017 and since.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Old,
     New,
 }
 
-/// One result set to be written.
+/// A result set to write.
 #[derive(Clone, Copy)]
 pub(crate) struct Set<'a> {
     /// `MACHINE/INTERFACE/BENCH`, or any other path.
@@ -67,8 +66,8 @@ impl Writer {
         path
     }
 
-    /// Writes logs, what is published of them, and configurations; returns the
-    /// folder of the logs below the root.
+    /// Writes logs, published results and configurations; returns the folder of the logs below the
+    /// root.
     pub(crate) fn set(&self, set: &Set<'_>) -> String {
         let result = format!("{}/results/{}", set.bench, set.label);
         let raw = if set.raw.is_empty() { result.clone() } else { format!("{result}/{}", set.raw) };
@@ -110,24 +109,24 @@ impl Random {
     }
 }
 
-/// A receiver's log.
+/// Returns a receiver's log.
 pub(crate) fn receiver(form: Form, rate: u64, seconds: usize, random: &mut Random) -> String {
     let mut log = String::from("CMD: pkt-gen -N -f rx -i cxl1 -w 4\n");
-    head(&mut log, "cxl1");
+    log_header(&mut log, "cxl1");
     log += "437.945894 receiver_body [1282] reading from netmap:cxl1 fd 4 main_fd 3\n";
-    lines(&mut log, form, rate, seconds, random);
+    log_lines(&mut log, form, rate, seconds, random);
     log + "Terminated\n"
 }
 
-/// The log of its sender.
+/// Returns the log of its sender.
 pub(crate) fn sender(form: Form, rate: u64, seconds: usize, random: &mut Random) -> String {
     let mut log = String::from(
         "CMD: pkt-gen -N -f tx -i cxl0 -n 80000000 -l 60 -d 198.19.10.1:2000-198.19.10.100 \
          -D 00:07:43:2e:e4:88 -s 198.18.10.1:2000-198.18.10.20 -w 4\n",
     );
-    head(&mut log, "cxl0");
+    log_header(&mut log, "cxl0");
     log += "Sending on netmap:cxl0: 1 queues, 1 threads and 1 cpus.\n";
-    lines(&mut log, form, 2 * rate, seconds, random);
+    log_lines(&mut log, form, 2 * rate, seconds, random);
     log += match form {
         Form::Old => {
             "Sent 80000000 packets, 60 bytes each, in 40.12 seconds.\n\
@@ -142,7 +141,7 @@ pub(crate) fn sender(form: Form, rate: u64, seconds: usize, random: &mut Random)
     log
 }
 
-/// An `.info` file in the form of the shell.
+/// Returns an `.info` file in shell syntax.
 pub(crate) fn info(configuration: &str) -> String {
     format!(
         "IMAGE=\"\"\nCFG=\"{configuration}\"\nPKTGEN=\"\"\n\
@@ -150,7 +149,7 @@ pub(crate) fn info(configuration: &str) -> String {
     )
 }
 
-fn head(log: &mut String, interface: &str) {
+fn log_header(log: &mut String, interface: &str) {
     for line in [
         format!("main [2938] interface is {interface}"),
         "main [3065] using default burst size: 512".to_owned(),
@@ -164,7 +163,7 @@ fn head(log: &mut String, interface: &str) {
     }
 }
 
-fn lines(log: &mut String, form: Form, rate: u64, seconds: usize, random: &mut Random) {
+fn log_lines(log: &mut String, form: Form, rate: u64, seconds: usize, random: &mut Random) {
     let mut at_us = 438_000_000_u64;
     for _ in 0..seconds {
         let us = 1_000_000 + random.below(3000);
@@ -187,9 +186,9 @@ fn lines(log: &mut String, form: Form, rate: u64, seconds: usize, random: &mut R
     }
 }
 
-/// The figure that the harness publishes of a receiver's log, by its own pipeline:
-/// `head -n (L-10) | tail -n (L-25)`, fields, the median as ministat has it since
-/// 2016. Rates below ten million need no rounding.
+/// Returns the figure that the harness publishes for a receiver's log, by its pipeline: `head -n
+/// (L-10) | tail -n (L-25)`, field selection, and ministat's median since 2016. Rates below ten
+/// million need no rounding.
 fn published(log: &str) -> Option<String> {
     let lines: Vec<&str> = log.lines().collect();
     let kept = lines.get(15..lines.len().saturating_sub(10)).unwrap_or_default();
