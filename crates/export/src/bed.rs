@@ -1,14 +1,15 @@
-//! What an experiment ran on: the bed that was named, else the laboratory where it has one, else
-//! the machine.
+//! The bed of an experiment: the named bed; otherwise the laboratory, if it has one; otherwise the
+//! machine.
 
 use fwdlab_model::Plan;
 use fwdlab_results::facts::Facts;
 use std::path::Path;
 
-/// Folder of what is of all beds together: verdicts of an experiment that several beds measured.
+/// Folder for rows that concern all beds together: verdicts of an experiment that several beds
+/// measured.
 pub(crate) const ALL: &str = "all";
 
-/// The name of the bed, fit for a folder: letters, digits, `.`, `-` and `_`.
+/// Returns the name of the bed, suitable for a folder: letters, digits, `.`, `-` and `_`.
 pub(crate) fn name(plan: &Plan, facts: &Facts, stored: Option<&str>) -> String {
     let laboratory = plan.base.testbed.lab.as_deref().map(Path::new).and_then(Path::file_stem);
     let laboratory = laboratory.map(|stem| stem.to_string_lossy().into_owned());

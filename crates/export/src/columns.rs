@@ -1,7 +1,7 @@
-//! Rows of one table as columns, and as a Parquet file
-//! (<https://parquet.apache.org/docs/file-format/>), which is written and read back here.
+//! Rows of one table as columns, written to and read from Parquet files
+//! (<https://parquet.apache.org/docs/file-format/>).
 //!
-//! A column holds the values that are there, and for each row whether there is one.
+//! A column contains the values that are present, and for each row whether it has one.
 
 use crate::rows::{Row, Value};
 use crate::tables::{Kind, Table};
@@ -18,7 +18,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Rows of one group: what a reader may leave out by its statistics.
+/// Rows per row group. Readers can skip groups by their statistics.
 const GROUP: usize = 1 << 16;
 
 /// Rows of a table. Its first column names the store of each row and is never empty.
@@ -31,8 +31,8 @@ pub struct Columns {
 
 #[derive(Debug)]
 struct Column {
-    /// For each row 1 where there is a value: levels of definition, as Parquet has them.
-    there: Vec<i16>,
+    /// Definition levels of Parquet: 1 for each row with a value.
+    levels: Vec<i16>,
     values: Values,
 }
 
@@ -45,16 +45,16 @@ enum Values {
 }
 
 impl Columns {
-    /// None.
+    /// Returns columns without rows.
     pub fn new(table: &'static Table) -> Columns {
         let columns = table.columns.iter().map(|column| Column::new(column.kind)).collect();
         Columns { table, columns, rows: 0 }
     }
 
-    /// These rows.
+    /// Converts rows to columns.
     ///
     /// # Errors
-    /// When a cell is not what its column holds.
+    /// Fails if a cell does not have its column's type.
     pub fn of(table: &'static Table, rows: Vec<Row>) -> Result<Columns, ParquetError> {
         let mut columns = Columns::new(table);
         for row in rows {
@@ -66,21 +66,21 @@ impl Columns {
         Ok(columns)
     }
 
-    /// How many rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// All rows of another set of this table behind these.
+    /// Appends all rows of another instance of this table.
     pub fn append(&mut self, other: Columns) {
         self.rows += other.rows;
         for (column, other) in self.columns.iter_mut().zip(other.columns) {
-            column.there.extend(other.there);
+            column.levels.extend(other.levels);
             column.values.append(other.values);
         }
     }
 
-    /// The rows of these stores alone.
+    /// Keeps only the rows of the selected stores.
     #[must_use]
     pub fn kept(self, keeps: impl Fn(&str) -> bool) -> Columns {
         let all = self.stores();
@@ -88,7 +88,7 @@ impl Columns {
         if kept.len() == all.len() { self } else { self.gather(&kept) }
     }
 
-    /// The same, store by store in the order of their names.
+    /// Sorts the rows by store name.
     #[must_use]
     pub fn sorted(self) -> Columns {
         let mut stores = self.stores();
@@ -99,7 +99,7 @@ impl Columns {
         self.gather(&stores)
     }
 
-    /// The stores, each with its rows, as they follow each other.
+    /// Returns the stores and their row ranges, in row order.
     fn stores(&self) -> Vec<(String, Range<usize>)> {
         let Some(Column { values: Values::Texts(names), .. }) = self.columns.first() else {
             return Vec::new();
@@ -120,34 +120,34 @@ impl Columns {
         Columns { table: self.table, columns, rows: ranges.iter().map(Range::len).sum() }
     }
 
-    /// The file that holds them.
+    /// Encodes the columns as a Parquet file.
     ///
     /// # Errors
-    /// When the format refuses something.
+    /// Fails if the format rejects the data.
     pub fn file(&self) -> Result<Vec<u8>, ParquetError> {
         let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
         let schema = Arc::new(schema(self.table)?);
         let mut writer = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties))?;
-        // Where the values of the next group begin in each column.
+        // Start of the next group's values in each column.
         let mut first = vec![0; self.columns.len()];
         for begin in (0..self.rows).step_by(GROUP) {
             let rows = begin..self.rows.min(begin + GROUP);
             let mut group = writer.next_row_group()?;
             for (column, first) in self.columns.iter().zip(&mut first) {
-                let there = &column.there[rows.clone()];
-                let values = *first..*first + present(there);
+                let levels = &column.levels[rows.clone()];
+                let values = *first..*first + present(levels);
                 *first = values.end;
-                column.write(&mut group, there, values)?;
+                column.write(&mut group, levels, values)?;
             }
             group.close()?;
         }
         writer.into_inner()
     }
 
-    /// What a file holds.
+    /// Reads a file.
     ///
     /// # Errors
-    /// When it can't be read, or holds other columns.
+    /// Fails if the file cannot be read or has other columns.
     pub fn read(path: &Path, table: &'static Table) -> Result<Columns, ParquetError> {
         let other = || ParquetError::General(format!("{} holds other columns", path.display()));
         let reader = SerializedFileReader::new(File::open(path)?)?;
@@ -165,7 +165,7 @@ impl Columns {
             }
             columns.rows += rows;
         }
-        match columns.columns.iter().all(|column| column.there.len() == columns.rows) {
+        match columns.columns.iter().all(|column| column.levels.len() == columns.rows) {
             true => Ok(columns),
             false => Err(other()),
         }
@@ -180,18 +180,18 @@ impl Column {
             Kind::Truth => Values::Truths(Vec::new()),
             Kind::Text => Values::Texts(Vec::new()),
         };
-        Column { there: Vec::new(), values }
+        Column { levels: Vec::new(), values }
     }
 
     fn push(&mut self, cell: Value) -> Result<(), ParquetError> {
-        self.there.push(i16::from(cell != Value::Null));
+        self.levels.push(i16::from(cell != Value::Null));
         match (&mut self.values, cell) {
             (_, Value::Null) => {}
             (Values::Integers(values), Value::Integer(value)) => values.push(value),
             (Values::Numbers(values), Value::Number(value)) => values.push(value),
             (Values::Truths(values), Value::Truth(value)) => values.push(value),
             (Values::Texts(values), Value::Text(value)) => {
-                // Names of stores come again and again: they are kept once.
+                // Store names repeat; the buffer of the last one is shared.
                 let same = values.last().filter(|last| last.data() == value.as_bytes());
                 let value = same.cloned().unwrap_or_else(|| ByteArray::from(value.into_bytes()));
                 values.push(value);
@@ -202,27 +202,27 @@ impl Column {
     }
 
     fn gather(&self, ranges: &[Range<usize>]) -> Column {
-        let mut starts = Vec::with_capacity(self.there.len() + 1);
+        let mut starts = Vec::with_capacity(self.levels.len() + 1);
         starts.push(0);
-        for &there in &self.there {
-            starts.push(starts[starts.len() - 1] + usize::from(there == 1));
+        for &levels in &self.levels {
+            starts.push(starts[starts.len() - 1] + usize::from(levels == 1));
         }
-        let there = ranges.iter().flat_map(|rows| &self.there[rows.clone()]).copied().collect();
-        let of_values = ranges.iter().map(|rows| starts[rows.start]..starts[rows.end]);
-        Column { there, values: self.values.gather(of_values) }
+        let levels = ranges.iter().flat_map(|rows| &self.levels[rows.clone()]).copied().collect();
+        let value_ranges = ranges.iter().map(|rows| starts[rows.start]..starts[rows.end]);
+        Column { levels, values: self.values.gather(value_ranges) }
     }
 
     /// Writes one group's part of the column.
     fn write(
         &self,
         group: &mut SerializedRowGroupWriter<'_, Vec<u8>>,
-        there: &[i16],
+        levels: &[i16],
         values: Range<usize>,
     ) -> Result<(), ParquetError> {
         let Some(mut column) = group.next_column()? else {
             return Err(ParquetError::General("a column too many".into()));
         };
-        let levels = Some(there);
+        let levels = Some(levels);
         match &self.values {
             Values::Integers(all) => {
                 column.typed::<Int64Type>().write_batch(&all[values], levels, None)?
@@ -247,12 +247,12 @@ impl Column {
         number: usize,
         rows: usize,
     ) -> Result<(), ParquetError> {
-        let there = &mut self.there;
+        let levels = &mut self.levels;
         match &mut self.values {
-            Values::Integers(values) => read::<Int64Type>(group, number, rows, there, values),
-            Values::Numbers(values) => read::<DoubleType>(group, number, rows, there, values),
-            Values::Truths(values) => read::<BoolType>(group, number, rows, there, values),
-            Values::Texts(values) => read::<ByteArrayType>(group, number, rows, there, values),
+            Values::Integers(values) => read::<Int64Type>(group, number, rows, levels, values),
+            Values::Numbers(values) => read::<DoubleType>(group, number, rows, levels, values),
+            Values::Truths(values) => read::<BoolType>(group, number, rows, levels, values),
+            Values::Texts(values) => read::<ByteArrayType>(group, number, rows, levels, values),
         }
     }
 }
@@ -264,7 +264,7 @@ impl Values {
             (Values::Numbers(values), Values::Numbers(other)) => values.extend(other),
             (Values::Truths(values), Values::Truths(other)) => values.extend(other),
             (Values::Texts(values), Values::Texts(other)) => values.extend(other),
-            // Columns of one table are of one kind.
+            // Unreachable: columns of one table have the same type.
             _ => {}
         }
     }
@@ -286,13 +286,13 @@ fn read<T: DataType>(
     group: &dyn RowGroupReader,
     number: usize,
     rows: usize,
-    there: &mut Vec<i16>,
+    levels: &mut Vec<i16>,
     values: &mut Vec<T::T>,
 ) -> Result<(), ParquetError> {
     let mut reader = get_typed_column_reader::<T>(group.get_column_reader(number)?);
     let mut left = rows;
     while left > 0 {
-        let (read, _, _) = reader.read_records(left, Some(there), None, values)?;
+        let (read, _, _) = reader.read_records(left, Some(levels), None, values)?;
         if read == 0 {
             break;
         }
@@ -301,9 +301,9 @@ fn read<T: DataType>(
     Ok(())
 }
 
-/// How many values there are.
-fn present(there: &[i16]) -> usize {
-    there.iter().filter(|&&there| there == 1).count()
+/// Returns the number of values.
+fn present(levels: &[i16]) -> usize {
+    levels.iter().filter(|&&levels| levels == 1).count()
 }
 
 fn schema(table: &Table) -> Result<Type, ParquetError> {

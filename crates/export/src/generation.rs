@@ -1,8 +1,9 @@
-//! From one state of the tables to the next.
+//! Transition from one state of the tables to the next.
 //!
-//! `DIRECTORY/current` is a link to the generation that is read, which is never changed. The
-//! next one is made beside it (of its files, where nothing of them has to change) and takes the
-//! link when it is whole. The one before stays until then, for those who still read it.
+//! `DIRECTORY/current` is a link to the generation that readers use. A generation never changes. An
+//! export builds the next one next to it, shares unchanged files, and moves the link when the
+//! generation is complete. The previous generation remains until the next export, for readers that
+//! still use it.
 
 use crate::manifest::{self, Known, Manifest, Packed, Seen};
 use crate::pack::Pack;
@@ -12,21 +13,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
-/// Name of the link to the tables that are read.
+/// Name of the link to the current tables.
 pub const CURRENT: &str = "current";
-/// Names of generations begin so.
+/// Prefix of generation names.
 const GENERATION: &str = "generation-";
-/// The generation in the making.
+/// The generation under construction.
 const UNFINISHED: &str = ".unfinished";
 
-/// What bounds files and memory.
+/// Limits on files and memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Folders of bed and period: where there would be more, periods are longer.
+    /// Maximum number of folders of bed and period; periods become longer if there would be more.
     pub folders: usize,
-    /// Rows of a pack that is not added to.
+    /// Rows from which on a pack is full.
     pub pack: usize,
-    /// Rows in memory.
+    /// Maximum number of rows in memory.
     pub memory: usize,
 }
 
@@ -36,30 +37,30 @@ impl Default for Limits {
     }
 }
 
-/// An export in progress. What is dropped before its end leaves the tables as they were.
+/// An export in progress. Dropping it before the end leaves the tables unchanged.
 #[derive(Debug)]
 pub struct Export {
     directory: PathBuf,
     limits: Limits,
     /// Number of the next generation.
     number: u64,
-    /// The generation that is read, and what it holds.
+    /// The current generation and its manifest.
     before: PathBuf,
     old: Manifest,
-    /// Stores of the next generation, by their files.
+    /// Stores of the next generation, by path.
     stores: BTreeMap<PathBuf, Known>,
-    /// Names of stores whose rows of before don't count any more.
+    /// Names of stores whose previous rows are no longer valid.
     replaced: BTreeSet<String>,
-    /// Rows that were read, by bed and period, and those of them that are in files already.
+    /// Rows read so far and still in memory, by bed and period.
     memory: BTreeMap<(String, String), Pack>,
     packs: Vec<Pack>,
-    /// Packs that were named.
-    named: usize,
+    /// Number of packs named so far.
+    names_used: usize,
     exported: Exported,
     _lock: File,
 }
 
-/// What the tables hold, and what was done for it.
+/// Contents of the tables and work done by an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Exported {
     /// Stores in the tables.
@@ -70,21 +71,21 @@ pub struct Exported {
     pub files: usize,
     /// Bytes of these files.
     pub bytes: u64,
-    /// Stores that were read.
+    /// Stores read.
     pub read: usize,
-    /// Stores that had not changed.
+    /// Unchanged stores.
     pub unchanged: usize,
     /// Stores that are too old.
     pub older: usize,
-    /// Stores that are in the tables no longer, as they are gone themselves.
+    /// Stores removed from the tables because their files no longer exist.
     pub gone: usize,
 }
 
 impl Export {
-    /// Begins an export into `directory`, which is made when it is not there.
+    /// Starts an export into `directory`, and creates it if absent.
     ///
     /// # Errors
-    /// When it can't be written, or another process writes there.
+    /// Fails if the directory cannot be written or another process writes to it.
     pub fn open(directory: &Path, limits: Limits) -> Result<Export, ExportError> {
         fs::create_dir_all(directory).map_err(|why| failed(directory, &why))?;
         let lock = directory.join(".lock");
@@ -100,11 +101,11 @@ impl Export {
         let name = fs::read_link(directory.join(CURRENT)).unwrap_or_default();
         let before = directory.join(name);
         let mut old = Manifest::read(&before).unwrap_or_default();
-        // Stores whose files are lost are read again.
+        // Stores with missing files are read again.
         let is_whole = |pack: &Packed| pack.bytes(&before).is_some();
-        let (whole, lost): (Vec<Packed>, Vec<Packed>) =
+        let (intact, lost): (Vec<Packed>, Vec<Packed>) =
             std::mem::take(&mut old.packs).into_iter().partition(is_whole);
-        old.packs = whole;
+        old.packs = intact;
         let mut replaced: BTreeSet<String> =
             lost.iter().flat_map(|pack| &pack.stores).cloned().collect();
         if !old.is_ours() {
@@ -122,7 +123,7 @@ impl Export {
             replaced,
             memory: BTreeMap::new(),
             packs: Vec::new(),
-            named: 0,
+            names_used: 0,
             exported: Exported::default(),
             _lock: lock,
         };
@@ -130,25 +131,26 @@ impl Export {
         Ok(export)
     }
 
-    /// Which of these stores below `root` have to be read, and those of before that must be
-    /// read again since the tables are of another version, or damaged.
+    /// Returns the stores below `root` to read, and previously exported stores to read again
+    /// because the tables are of another version or damaged.
     ///
     /// # Errors
-    /// When a store has the name of another one.
+    /// Fails if two stores have the same name.
     pub fn tasks(
         &mut self,
         stores: &[PathBuf],
         root: &Path,
         since: Option<&str>,
     ) -> Result<Vec<Task>, ExportError> {
-        let whole = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let full = whole(root);
-        let place = |path: &PathBuf| path.strip_prefix(root).map_or(path.clone(), |p| full.join(p));
+        let intact = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let full_root = intact(root);
+        let place =
+            |path: &PathBuf| path.strip_prefix(root).map_or(path.clone(), |p| full_root.join(p));
         let stores: BTreeSet<PathBuf> = stores.iter().map(place).collect();
         let mut tasks = Vec::new();
         for path in &stores {
             let since = since.map(str::to_owned);
-            let task = Task { path: path.clone(), root: full.clone(), since };
+            let task = Task { path: path.clone(), root: full_root.clone(), since };
             let name = task.store();
             self.claim(&name, path)?;
             let known = self.stores.get(path);
@@ -161,9 +163,9 @@ impl Export {
         }
         let others: Vec<Known> = self.stores.values().cloned().collect();
         for known in others.into_iter().filter(|known| !stores.contains(&known.path)) {
-            let is_asked = known.path.starts_with(&full) || !self.is_kept(&known);
-            if is_asked && !known.path.exists() {
-                self.forget(&known);
+            let is_in_scope = known.path.starts_with(&full_root) || !self.is_kept(&known);
+            if is_in_scope && !known.path.exists() {
+                self.remove_store(&known);
             } else if known.has_rows && !self.is_kept(&known) {
                 tasks.push(Task { path: known.path, root: known.root, since: None });
             }
@@ -171,10 +173,10 @@ impl Export {
         Ok(tasks)
     }
 
-    /// Takes what was read of a store in the place of what was there.
+    /// Replaces a store's previous rows with the ones just read.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// Fails if the rows cannot be written.
     pub fn add(&mut self, read: Read) -> Result<(), ExportError> {
         let Read { known, parts } = read;
         let old = self.stores.get(&known.path);
@@ -200,21 +202,21 @@ impl Export {
             }
             let is_full = self.memory.get(&place).is_some_and(|pack| pack.rows >= self.limits.pack);
             if is_full {
-                self.put_by(&place)?;
+                self.write_out(&place)?;
             }
         }
         while self.memory.values().map(|pack| pack.rows).sum::<usize>() > self.limits.memory {
             let largest = self.memory.iter().max_by_key(|(_, pack)| pack.rows);
             let Some((place, _)) = largest else { break };
-            self.put_by(&place.clone())?;
+            self.write_out(&place.clone())?;
         }
         Ok(())
     }
 
-    /// Makes the next generation, and has readers find it.
+    /// Builds the next generation and makes it current.
     ///
     /// # Errors
-    /// When it can't be written: the tables are as they were then.
+    /// Fails if it cannot be written; the tables are unchanged then.
     pub fn finish(mut self) -> Result<Exported, ExportError> {
         if self.replaced.is_empty() && self.before.join(manifest::NAME).exists() {
             let manifest = std::mem::take(&mut self.old);
@@ -240,7 +242,7 @@ impl Export {
         for packs in folders.into_values() {
             self.settle(packs, &mut packed)?;
         }
-        // A store of before that could not be read again has no rows any more.
+        // A previous store that could not be read again has no rows any more.
         let names: BTreeSet<&String> = packed.iter().flat_map(|pack| &pack.stores).collect();
         let mut stores: Vec<Known> = std::mem::take(&mut self.stores).into_values().collect();
         stores.retain(|known| !known.has_rows || names.contains(&known.store));
@@ -251,12 +253,12 @@ impl Export {
         Ok(exported)
     }
 
-    /// True where the rows of a store of before are good.
+    /// Returns true if the previous rows of a store are valid.
     fn is_kept(&self, known: &Known) -> bool {
         !self.replaced.contains(&known.store)
     }
 
-    /// Takes a name for a store. One whose file is gone gives it up.
+    /// Claims a name for a store. A store whose file no longer exists loses its name.
     fn claim(&mut self, store: &str, path: &Path) -> Result<(), ExportError> {
         let is_other = |known: &&Known| known.store == store && known.path != path;
         let other = self.stores.values().find(is_other).cloned();
@@ -267,22 +269,22 @@ impl Export {
                 path: path.to_owned(),
             }),
             Some(known) => {
-                self.forget(&known);
+                self.remove_store(&known);
                 Ok(())
             }
             None => Ok(()),
         }
     }
 
-    /// Takes a store that is gone out of the tables.
-    fn forget(&mut self, known: &Known) {
+    /// Removes a deleted store from the tables.
+    fn remove_store(&mut self, known: &Known) {
         self.stores.remove(&known.path);
         self.replaced.insert(known.store.clone());
         self.exported.gone += usize::from(known.has_rows);
     }
 
-    /// Writes what is in memory of one bed and period, so that there is room.
-    fn put_by(&mut self, place: &(String, String)) -> Result<(), ExportError> {
+    /// Writes the rows of one bed and period to files to free memory.
+    fn write_out(&mut self, place: &(String, String)) -> Result<(), ExportError> {
         let Some(pack) = self.memory.remove(place) else { return Ok(()) };
         let unfinished = self.directory.join(UNFINISHED);
         let packed = pack.put(&unfinished, &self.name())?;
@@ -290,14 +292,14 @@ impl Export {
         Ok(())
     }
 
-    /// A name for files that no generation has.
+    /// Returns a file name that no generation uses.
     fn name(&mut self) -> String {
-        self.named += 1;
-        format!("{:06}-{}.parquet", self.number, self.named)
+        self.names_used += 1;
+        format!("{:06}-{}.parquet", self.number, self.names_used)
     }
 
-    /// The shortest period with few enough folders, but never a shorter one than before: that
-    /// would move all files again and again.
+    /// Returns the shortest period with few enough folders, but never a shorter one than before,
+    /// which would move all files back and forth.
     fn period(&self, packs: &[Pack]) -> manifest::Period {
         let mut period = self.old.period;
         loop {
@@ -310,23 +312,23 @@ impl Export {
         }
     }
 
-    /// Puts the packs of one folder into the new generation, those that are small as one.
+    /// Writes the packs of one folder into the new generation; merges small ones.
     fn settle(&mut self, packs: Vec<Pack>, into: &mut Vec<Packed>) -> Result<(), ExportError> {
         let unfinished = self.directory.join(UNFINISHED);
-        let (full, mut small): (Vec<Pack>, Vec<Pack>) =
+        let (full_root, mut small): (Vec<Pack>, Vec<Pack>) =
             packs.into_iter().partition(|pack| pack.rows >= self.limits.pack);
         small.sort_by(|a, b| a.stores.first().cmp(&b.stores.first()));
         let mut last: Option<Pack> = None;
-        let mut done = full;
+        let mut done = full_root;
         for pack in small {
             match &mut last {
                 Some(last) => last.append(pack, &unfinished)?,
                 None => last = Some(pack),
             }
             if last.as_ref().is_some_and(|last| last.rows >= self.limits.pack) {
-                // Written at once: a million rows are in memory, not those of all packs.
-                let full = last.take().map(|last| last.put(&unfinished, &self.name()));
-                into.extend(full.transpose()?);
+                // Written immediately, so that memory contains one full pack at a time.
+                let full_root = last.take().map(|last| last.put(&unfinished, &self.name()));
+                into.extend(full_root.transpose()?);
             }
         }
         done.extend(last);
@@ -337,7 +339,7 @@ impl Export {
         Ok(())
     }
 
-    /// Gives the new generation its name and the link.
+    /// Renames the new generation and moves the link.
     fn publish(&self, manifest: &Manifest) -> Result<(), ExportError> {
         let unfinished = self.directory.join(UNFINISHED);
         let name = format!("{GENERATION}{:06}", self.number);
@@ -350,7 +352,7 @@ impl Export {
             fs::rename(&link, self.directory.join(CURRENT))
         };
         publish().map_err(|why| failed(&self.directory.join(CURRENT), &why))?;
-        // Who began to read before this finds its files until the next export.
+        // Readers of the previous generation find its files until the next export.
         let before = self.before.file_name().map(|name| name.to_string_lossy().into_owned());
         for number in generations(&self.directory) {
             let name = format!("{GENERATION}{number:06}");
@@ -361,7 +363,7 @@ impl Export {
         Ok(())
     }
 
-    /// What a generation holds.
+    /// Summarises a generation.
     fn sum(&self, manifest: &Manifest, generation: &Path) -> Exported {
         let stores = manifest.stores.iter().filter(|known| known.has_rows);
         let bytes = manifest.packs.iter().filter_map(|pack| pack.bytes(generation));
@@ -374,7 +376,7 @@ impl Export {
         }
     }
 
-    /// Removes what an export that was killed left.
+    /// Removes the remains of an export that was killed.
     fn clean(&self) -> Result<(), ExportError> {
         let unfinished = self.directory.join(UNFINISHED);
         match fs::remove_dir_all(&unfinished) {
@@ -392,7 +394,7 @@ impl Drop for Export {
     }
 }
 
-/// Numbers of the generations that are there.
+/// Returns the numbers of the existing generations.
 fn generations(directory: &Path) -> Vec<u64> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());

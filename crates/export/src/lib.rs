@@ -1,12 +1,12 @@
-//! Stores as tables for programs that ask questions over thousands of them: Parquet files in
-//! folders by bed and period, which DuckDB and its kin read as one table.
+//! Stores as tables for queries over thousands of them: Parquet files in folders by bed and period,
+//! which DuckDB and similar programs read as one table.
 //!
-//! [`tables`] says which tables and columns there are; [`rows`] fills them from one store;
-//! [`columns`] writes and reads a table's files; `pack` has the rows of many stores in one file
-//! of each table, since a reader pays for each file that it opens; `manifest` says which stores
-//! are in which files. [`Export`] leads from one state of the tables, a *generation*, to the
-//! next: what a reader finds is one of them, never a part. Stores stay the truth: nothing is
-//! moved, and tables that are removed can be had anew.
+//! [`tables`] defines tables and columns; [`rows`] fills them from one store; [`columns`] writes
+//! and reads a table's files; `pack` combines the rows of many stores into one file per table,
+//! since each opened file costs a reader time; `manifest` records which files contain which stores.
+//! [`Export`] leads from one state of the tables, a *generation*, to the next: readers always find
+//! a complete one. Stores remain authoritative: nothing is moved, and deleted tables can be
+//! exported again.
 
 mod bed;
 pub mod columns;
@@ -23,40 +23,40 @@ pub use read::{Part, Read, Task};
 use fwdlab_results::store::StoreError;
 use std::path::{Path, PathBuf};
 
-/// Version of the tables: it grows when a column changes its meaning or goes, or files are
-/// laid out otherwise. New columns and tables leave it as it is.
+/// Version of the tables. It increases if a column changes its meaning or disappears, or the file
+/// layout changes. New columns and tables do not change it.
 pub const VERSION: u32 = 2;
 
-/// Why something was not exported.
+/// Reason why an export failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExportError {
-    /// A store can't be read.
+    /// A store cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A file can't be written.
+    /// A file cannot be written.
     #[error("can't write {}: {why}", path.display())]
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system or the format says.
+        /// Error of the system or the format.
         why: String,
     },
-    /// Tables that were written can't be read any more.
+    /// Exported tables cannot be read.
     #[error("can't read {}: {why}; remove the tables and export all of them anew", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What the system or the format says.
+        /// Error of the system or the format.
         why: String,
     },
-    /// Another process writes there.
+    /// Another process writes to the directory.
     #[error("another export writes into {}: wait until it has ended", directory.display())]
     Busy {
         /// The directory of the tables.
         directory: PathBuf,
     },
-    /// Two stores of one name.
+    /// Two stores have the same name.
     #[error(
         "the tables have {} as `{store}` already, and {} would be the same: export the directory \
          above both, or into another one", known.display(), path.display()
@@ -64,14 +64,14 @@ pub enum ExportError {
     Taken {
         /// The name.
         store: String,
-        /// The store that is there.
+        /// The store in the tables.
         known: PathBuf,
-        /// The other one.
+        /// The other store.
         path: PathBuf,
     },
 }
 
-/// An error of writing `path`.
+/// Returns the error for a failed write to `path`.
 fn failed(path: &Path, why: &dyn std::error::Error) -> ExportError {
     ExportError::Write { path: path.to_owned(), why: why.to_string() }
 }

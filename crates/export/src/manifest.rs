@@ -1,5 +1,5 @@
-//! What one generation of the tables holds: which stores, as they were when they were read, and
-//! in which files their rows are.
+//! Contents of one generation of the tables: the stores, their state when they were read, and the
+//! files with their rows.
 
 use crate::tables::TABLES;
 use serde::{Deserialize, Serialize};
@@ -8,62 +8,62 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Name of its file.
+/// Name of the manifest file.
 pub(crate) const NAME: &str = "manifest.json";
 
-/// What changed less long ago than this may change once more without a later time: clocks of
-/// file systems are coarse.
+/// A file that changed more recently than this may change again without a later timestamp, because
+/// file systems have coarse clocks.
 const SETTLED: Duration = Duration::from_secs(2);
 
-/// The whole.
+/// Manifest of a generation.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Manifest {
-    /// Who wrote it: version of the tables, of the program, and the columns. Rows of another
-    /// author are not mixed with ours.
+    /// Writer of the rows: version of the tables, of the program, and the columns. Rows of
+    /// different authors are never mixed.
     pub author: String,
-    /// How long the periods are.
+    /// Length of the periods.
     pub period: Period,
-    /// Stores, in the order of their names.
+    /// Stores, sorted by name.
     pub stores: Vec<Known>,
-    /// Where their rows are.
+    /// Files with their rows.
     pub packs: Vec<Packed>,
 }
 
-/// A store.
+/// A store in the tables.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Known {
-    /// Its file.
+    /// Path of its file.
     pub path: PathBuf,
-    /// The directory that was exported.
+    /// The exported directory.
     pub root: PathBuf,
     /// Its name in the tables.
     pub store: String,
-    /// The file when it was read; none where it may have changed since without a trace.
+    /// State of the file when it was read; `None` if later changes might be undetectable.
     pub seen: Option<Seen>,
-    /// Day of its last run; none when unknown.
+    /// Day of its last run; `None` if unknown.
     pub newest: Option<String>,
-    /// Its runs.
+    /// Number of runs.
     pub runs: usize,
-    /// False: it was too old, and has no rows.
+    /// False if the store was too old and has no rows.
     pub has_rows: bool,
 }
 
-/// Rows of some stores: one file a table.
+/// Rows of some stores: one file per table.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Packed {
     /// Bed.
     pub bed: String,
     /// Period.
     pub period: String,
-    /// Name of the files.
+    /// Name of the files, the same for all tables.
     pub file: String,
-    /// Rows of all tables.
+    /// Rows of all tables together.
     pub rows: usize,
     /// Names of the stores.
     pub stores: BTreeSet<String>,
 }
 
-/// How long a period is: as short as can be without too many files.
+/// Length of a period: the shortest one that does not create too many files.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Period {
@@ -74,7 +74,7 @@ pub(crate) enum Period {
 }
 
 impl Period {
-    /// The next longer one.
+    /// Returns the next longer period.
     pub(crate) fn longer(self) -> Option<Period> {
         match self {
             Period::Month => Some(Period::Year),
@@ -83,7 +83,7 @@ impl Period {
         }
     }
 
-    /// That of a day, or of a shorter period.
+    /// Returns the period of a day, or of a shorter period.
     pub(crate) fn of(self, day: &str) -> String {
         let length = match self {
             Period::All => return "all".to_owned(),
@@ -97,18 +97,18 @@ impl Period {
 }
 
 impl Manifest {
-    /// One without stores, written by this program.
+    /// Returns a manifest without stores, written by this program.
     pub(crate) fn new() -> Manifest {
         Manifest { author: author(), ..Manifest::default() }
     }
 
-    /// That of a generation; none where there is none, or it can't be read.
+    /// Reads the manifest of a generation; `None` if it is missing or unreadable.
     pub(crate) fn read(generation: &Path) -> Option<Manifest> {
         let text = fs::read(generation.join(NAME)).ok()?;
         serde_json::from_slice(&text).ok()
     }
 
-    /// True where its rows are as this program would write them.
+    /// Returns true if this program would write the same rows.
     pub(crate) fn is_ours(&self) -> bool {
         self.author == author()
     }
@@ -126,12 +126,12 @@ fn author() -> String {
     format!("tables {}, fwdlab {}, columns {sum:016x}", crate::VERSION, env!("CARGO_PKG_VERSION"))
 }
 
-/// A store's file and SQLite's log beside it: bytes and time of the last change (ns).
+/// State of a store's file and its SQLite log: size in bytes and time of the last change (ns).
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub(crate) struct Seen([(u64, u64); 2]);
 
 impl Seen {
-    /// As it is now; none where there is no file, or it changed only just.
+    /// Returns the current state; `None` if the file is missing or changed very recently.
     pub(crate) fn of(store: &Path) -> Option<Seen> {
         let mut log = store.as_os_str().to_owned();
         log.push("-wal");
@@ -140,10 +140,10 @@ impl Seen {
     }
 }
 
-fn facts(path: &Path, must_be: bool) -> Option<(u64, u64)> {
-    let Ok(found) = fs::metadata(path) else { return (!must_be).then_some((0, 0)) };
-    if found.len() == 0 && !must_be {
-        return Some((0, 0)); // an empty log says as much as none
+fn facts(path: &Path, is_required: bool) -> Option<(u64, u64)> {
+    let Ok(found) = fs::metadata(path) else { return (!is_required).then_some((0, 0)) };
+    if found.len() == 0 && !is_required {
+        return Some((0, 0)); // an empty log equals an absent one
     }
     let changed = found.modified().ok()?;
     if SystemTime::now().duration_since(changed).is_ok_and(|age| age < SETTLED) {

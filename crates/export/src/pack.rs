@@ -1,7 +1,7 @@
-//! Packs: all rows of some stores that are of one bed and one period, a file for each table.
+//! Packs: all rows of some stores that belong to one bed and one period, in one file per table.
 //!
-//! Files of a pack are never changed. A pack that has to become another is read, and written
-//! under a name that no generation has used.
+//! Files of a pack never change. To change a pack, it is read and written under a name that no
+//! generation has used.
 
 use crate::columns::Columns;
 use crate::manifest::Packed;
@@ -20,7 +20,7 @@ pub(crate) struct Pack {
     pub period: String,
     /// Names of the stores.
     pub stores: BTreeSet<String>,
-    /// Rows of all tables.
+    /// Rows of all tables together.
     pub rows: usize,
     held: Held,
 }
@@ -29,12 +29,12 @@ pub(crate) struct Pack {
 enum Held {
     /// A set of columns for each table.
     Memory(Vec<Columns>),
-    /// The files of this pack of this generation.
+    /// The generation's directory, and the files of this pack in it.
     Files(PathBuf, Packed),
 }
 
 impl Pack {
-    /// Rows in memory: a set of columns for each table.
+    /// Creates a pack in memory from one set of columns per table.
     pub(crate) fn new(bed: &str, period: &str, store: &str, tables: Vec<Columns>) -> Pack {
         Pack {
             bed: bed.to_owned(),
@@ -45,14 +45,14 @@ impl Pack {
         }
     }
 
-    /// No rows, for tables without any.
+    /// Creates a pack without rows, for tables without any.
     pub(crate) fn empty() -> Pack {
         let unknown = "unknown".to_owned();
         let held = Held::Memory(TABLES.iter().map(Columns::new).collect());
         Pack { bed: unknown.clone(), period: unknown, stores: BTreeSet::new(), rows: 0, held }
     }
 
-    /// What is in the files of a generation.
+    /// Refers to the files of a pack in a generation.
     pub(crate) fn of_files(generation: &Path, packed: &Packed) -> Pack {
         Pack {
             bed: packed.bed.clone(),
@@ -63,16 +63,16 @@ impl Pack {
         }
     }
 
-    /// True where it is in files, not in memory.
+    /// Returns true if the rows are in files, not in memory.
     pub(crate) fn is_in_files(&self) -> bool {
         matches!(self.held, Held::Files(..))
     }
 
-    /// The rows of another pack of this bed and period as well; all are in memory then. Files of
-    /// the generation in the making are removed.
+    /// Appends the rows of another pack of the same bed and period; all are in memory afterwards.
+    /// Files of the generation under construction are removed.
     pub(crate) fn append(&mut self, other: Pack, making: &Path) -> Result<(), ExportError> {
-        let own = std::mem::replace(&mut self.held, Held::Memory(Vec::new()));
-        let mut tables = own.load(making)?;
+        let current = std::mem::replace(&mut self.held, Held::Memory(Vec::new()));
+        let mut tables = current.load(making)?;
         for (table, more) in tables.iter_mut().zip(other.held.load(making)?) {
             table.append(more);
         }
@@ -82,7 +82,7 @@ impl Pack {
         Ok(())
     }
 
-    /// The same without these stores; none where nothing is left.
+    /// Removes the rows of these stores; `None` if no row is left.
     pub(crate) fn without(
         mut self,
         gone: &BTreeSet<String>,
@@ -102,8 +102,8 @@ impl Pack {
         Ok(Some(Pack { held: Held::Memory(tables), ..self }))
     }
 
-    /// Puts it into a generation: what is in memory is written under `name`, files of this or
-    /// another generation are taken over as they are.
+    /// Puts the pack into a generation. Writes rows in memory under `name`; reuses files of this or
+    /// another generation unchanged.
     pub(crate) fn put(self, generation: &Path, name: &str) -> Result<Packed, ExportError> {
         let (file, tables) = match &self.held {
             Held::Memory(_) => (name, None),
@@ -119,7 +119,7 @@ impl Pack {
         let Some((from, before)) = tables else {
             let Held::Memory(tables) = self.held else { return Ok(packed) };
             for (table, columns) in TABLES.iter().zip(tables) {
-                // Without rows too: a reader of all files of a table finds at least its columns.
+                // Tables without rows are written too, so that readers always find the columns.
                 let path = packed.path(generation, table);
                 let write = |columns: Columns| -> Result<(), Box<dyn std::error::Error>> {
                     fs::create_dir_all(path.parent().unwrap_or(&path))?;
@@ -136,8 +136,8 @@ impl Pack {
                 if from == generation {
                     return fs::rename(&old, &new);
                 }
-                // Files of packs never change, so that generations may share them; where the
-                // file system has no links, each has its own.
+                // Files of packs never change, so generations can share them by hard links. If the
+                // file system has none, the file is copied.
                 fs::hard_link(&old, &new).or_else(|_| fs::copy(&old, &new).map(drop))
             };
             put().map_err(|why| failed(&new, &why))?;
@@ -168,13 +168,13 @@ impl Held {
 }
 
 impl Packed {
-    /// Its file of a table: in folders that readers take for columns.
+    /// Returns the path of a table's file, in folders that readers interpret as columns.
     pub(crate) fn path(&self, generation: &Path, table: &Table) -> PathBuf {
         let folder = generation.join(table.name).join(format!("bed={}", self.bed));
         folder.join(format!("period={}", self.period)).join(&self.file)
     }
 
-    /// Bytes of its files; none where one is missing.
+    /// Returns the size of its files in bytes; `None` if one is missing.
     pub(crate) fn bytes(&self, generation: &Path) -> Option<u64> {
         let bytes = |table| Some(fs::metadata(self.path(generation, table)).ok()?.len());
         TABLES.iter().map(bytes).sum()

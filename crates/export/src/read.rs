@@ -1,4 +1,4 @@
-//! One store, read: its rows as columns, by bed.
+//! Reads one store: its rows as columns, by bed.
 
 use crate::columns::Columns;
 use crate::manifest::{Known, Seen};
@@ -9,49 +9,49 @@ use fwdlab_results::catalogue::Entry;
 use fwdlab_results::store::{Store, UNNAMED};
 use std::path::PathBuf;
 
-/// A store that has to be read.
+/// A store to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// Its file.
+    /// Path of its file.
     pub path: PathBuf,
-    /// The directory that is exported, above it.
+    /// The exported directory above it.
     pub root: PathBuf,
-    /// Only with a run of this day or later (`2026-01-31`).
+    /// Reads the store only if it has a run of this day or later (`2026-01-31`).
     pub since: Option<String>,
 }
 
-/// What was read.
+/// Result of reading a store.
 #[derive(Debug)]
 pub struct Read {
     pub(crate) known: Known,
     pub(crate) parts: Vec<Part>,
 }
 
-/// Its rows that are of one bed.
+/// The rows of one bed.
 #[derive(Debug)]
 pub struct Part {
     pub(crate) bed: String,
-    /// Day; `unknown` where it is.
+    /// Day; `unknown` if there is none.
     pub(crate) day: String,
     pub(crate) tables: Vec<Columns>,
 }
 
 impl Task {
-    /// Name of the store in the tables.
+    /// Returns the name of the store in the tables.
     pub(crate) fn store(&self) -> String {
         let directory = self.path.parent().unwrap_or(&self.path);
         let place = directory.strip_prefix(&self.root).unwrap_or(directory);
         if place.as_os_str().is_empty() { ".".to_owned() } else { place.display().to_string() }
     }
 
-    /// Reads the store. Without rows where it is too old, or of unknown age and a day is asked
-    /// for.
+    /// Reads the store. The result has no rows if all runs are earlier than `since`, or of unknown
+    /// age.
     ///
     /// # Errors
-    /// When it can't be read.
+    /// Fails if the store cannot be read.
     pub fn read(&self) -> Result<Read, ExportError> {
         let Task { path, root, since } = self;
-        // Before it is read: what changes from now on is seen the next time.
+        // Taken before reading, so that the next export notices later changes.
         let seen = Seen::of(path);
         let contents = Store::open_read_only(path)?.contents()?;
         let entry = Entry::of(path, root, &contents);
@@ -83,15 +83,15 @@ impl Task {
             return Ok(Read { known, parts });
         }
         let mut parts = Vec::new();
-        for of_bed in rows::by_bed(&contents) {
-            let entry = Entry::of(path, root, &of_bed);
-            let mut place = Place::of(&entry, &of_bed);
-            if of_bed.bed_names().next().is_none() {
-                // Not the laboratory's name, which may be that of another part.
+        for bed_contents in rows::by_bed(&contents) {
+            let entry = Entry::of(path, root, &bed_contents);
+            let mut place = Place::of(&entry, &bed_contents);
+            if bed_contents.bed_names().next().is_none() {
+                // The laboratory's name may belong to another part.
                 place.bed = UNNAMED.to_owned();
             }
-            // A bed's part of an experiment has no verdict of its own.
-            let mut tables = rows::of(&entry, &place, &of_bed);
+            // One bed's part of an experiment has no separate verdict.
+            let mut tables = rows::of(&entry, &place, &bed_contents);
             let verdicts = tables.iter_mut().filter(|(table, _)| table.name == rows::VERDICTS);
             verdicts.for_each(|(_, rows)| rows.clear());
             parts.push(part(&place, tables)?);
@@ -103,7 +103,7 @@ impl Task {
 }
 
 impl Known {
-    /// True where all of it is of an earlier day, or of an unknown one.
+    /// Returns true if the last run is earlier than `since`, or its day is unknown.
     pub(crate) fn is_older(&self, since: Option<&str>) -> bool {
         since.is_some_and(|since| self.newest.as_deref().is_none_or(|newest| newest < since))
     }

@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 /// A cell.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Value {
-    /// Nothing is known.
+    /// Unknown.
     #[default]
     Null,
     /// An integer.
@@ -43,14 +43,14 @@ impl From<bool> for Value {
 }
 
 impl From<f64> for Value {
-    /// What is no number is null, as in SQL.
+    /// NaN becomes null, as in SQL.
     fn from(number: f64) -> Value {
         if number.is_nan() { Value::Null } else { Value::Number(number) }
     }
 }
 
 impl From<u64> for Value {
-    /// Above 2^63 - 1 it reads as negative, as in the store.
+    /// Values above 2^63 - 1 become negative, as in the store.
     fn from(integer: u64) -> Value {
         Value::Integer(integer.cast_signed())
     }
@@ -84,20 +84,20 @@ macro_rules! row {
     ($($cell:expr),* $(,)?) => { vec![$(Value::from($cell)),*] };
 }
 
-/// Where a store belongs.
+/// Position of a store in the tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The bed.
     pub bed: String,
-    /// The day on which it began (`2026-01-31`), else that of the software that it measured;
-    /// none when unknown.
+    /// The day on which the experiment began (`2026-01-31`), otherwise the day of the measured
+    /// software; `None` if unknown.
     pub day: Option<String>,
-    /// Its directory below the one that is exported; `.` for that itself.
+    /// Its directory below the exported one; `.` for the exported directory itself.
     pub store: String,
 }
 
 impl Place {
-    /// That of a store.
+    /// Returns the place of a store.
     pub fn of(entry: &Entry, contents: &Contents) -> Place {
         let day = |date: &Option<String>| Some(date.as_deref()?.get(..10)?.to_owned());
         let day = day(&entry.date).or(day(&entry.made));
@@ -108,12 +108,12 @@ impl Place {
     }
 }
 
-/// All rows of a store, table by table.
+/// Returns all rows of a store, table by table.
 pub fn of(entry: &Entry, place: &Place, contents: &Contents) -> Vec<(&'static Table, Vec<Row>)> {
     let (runs, compared) = rated(contents);
     let all = [
         vec![experiment(entry, place, contents)],
-        runs.iter().map(|run| of_run(place, run)).collect(),
+        runs.iter().map(|run| run_row(place, run)).collect(),
         samples(place, contents),
         trials(place, contents),
         counters(place, contents),
@@ -124,7 +124,7 @@ pub fn of(entry: &Entry, place: &Place, contents: &Contents) -> Vec<(&'static Ta
     TABLES.iter().zip(all).collect()
 }
 
-/// What is of several beds together, for the folder of all of them: the verdicts.
+/// Returns the rows that concern several beds together: the verdicts.
 pub fn of_all_beds(place: &Place, contents: &Contents) -> (Place, Vec<(&'static Table, Vec<Row>)>) {
     let (_, compared) = rated(contents);
     let rows = TABLES.iter().map(|table| match table.name {
@@ -134,18 +134,19 @@ pub fn of_all_beds(place: &Place, contents: &Contents) -> (Place, Vec<(&'static 
     (Place { bed: bed::ALL.to_owned(), ..place.clone() }, rows.collect())
 }
 
-/// Each bed's part of a store that several measured.
+/// Splits a store that several beds measured into one part per bed.
 pub fn by_bed(contents: &Contents) -> Vec<Contents> {
-    let of_runs = contents.run_beds();
+    let run_beds = contents.run_beds();
     let part = |bed: Option<&str>| {
-        let is_own = |place: usize| of_runs[place] == bed;
-        let places: Vec<usize> = (0..contents.runs.len()).filter(|&place| is_own(place)).collect();
+        let is_of_bed = |place: usize| run_beds[place] == bed;
+        let places: Vec<usize> =
+            (0..contents.runs.len()).filter(|&place| is_of_bed(place)).collect();
         let invocations = contents.invocations.iter();
         Contents {
             runs: places.iter().map(|&place| contents.runs[place].clone()).collect(),
             run_invocations: places.iter().map(|&place| contents.run_invocations[place]).collect(),
             invocations: invocations
-                .filter(|own| own.invocation.bed.as_deref() == bed)
+                .filter(|stored| stored.invocation.bed.as_deref() == bed)
                 .cloned()
                 .collect(),
             ..contents.clone()
@@ -154,8 +155,8 @@ pub fn by_bed(contents: &Contents) -> Vec<Contents> {
     contents.beds().into_iter().map(part).collect()
 }
 
-/// Nothing where nothing is written.
-fn known(text: &str) -> Option<&str> {
+/// Returns `None` for an empty text.
+fn non_empty(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 
@@ -168,9 +169,9 @@ fn experiment(entry: &Entry, place: &Place, contents: &Contents) -> Row {
         crate::VERSION,
         entry.title.as_str(),
         contents.plan.hash.as_str(),
-        known(&facts.machine),
-        known(&facts.interface),
-        known(&facts.topic),
+        non_empty(&facts.machine),
+        non_empty(&facts.interface),
+        non_empty(&facts.topic),
         entry.testbed.as_str(),
         is_real,
         contents.import.is_some(),
@@ -182,7 +183,7 @@ fn experiment(entry: &Entry, place: &Place, contents: &Contents) -> Row {
     ]
 }
 
-fn of_run(place: &Place, run: &RunResult) -> Row {
+fn run_row(place: &Place, run: &RunResult) -> Row {
     row![
         place.store.as_str(),
         place.day.as_deref(),
@@ -190,7 +191,7 @@ fn of_run(place: &Place, run: &RunResult) -> Row {
         run.block,
         run.variant,
         run.label.as_str(),
-        known(&run.started_at),
+        non_empty(&run.started_at),
         run.value_pps,
         run.counted.as_ref().map(|counted| counted.instructions),
         run.mean_pps,
@@ -285,14 +286,14 @@ fn settings(place: &Place, contents: &Contents) -> Vec<Row> {
                 add(format!("factor.{}", factor.name), level.label.clone());
             }
         }
-        // A structure of plain values can be written.
+        // Serialising plain values cannot fail.
         let value = serde_json::to_value(&variant.settings).unwrap_or_default();
         flatten("", &value, &mut add);
     }
     rows
 }
 
-/// Each value with its path; lists are values.
+/// Adds each value with its path; lists count as values.
 fn flatten(path: &str, value: &Json, add: &mut impl FnMut(String, String)) {
     match value {
         Json::Object(fields) => {

@@ -1,13 +1,13 @@
-//! The tables and their columns: what they mean, in which unit. `docs/QUERIES.md` shows them.
+//! Tables and columns, with meanings and units. `docs/QUERIES.md` shows them.
 
 /// A table.
 #[derive(Debug)]
 pub struct Table {
-    /// Its name, and that of its folder.
+    /// Name of the table and of its folder.
     pub name: &'static str,
-    /// What a row is.
+    /// Meaning of a row.
     pub meaning: &'static str,
-    /// Its columns. `bed` and `period` are in the names of folders beside.
+    /// Its columns. `bed` and `period` are additional columns encoded in folder names.
     pub columns: &'static [Column],
 }
 
@@ -16,13 +16,13 @@ pub struct Table {
 pub struct Column {
     /// Its name, with the unit at the end.
     pub name: &'static str,
-    /// What is in it.
+    /// Type of its values.
     pub kind: Kind,
-    /// What it means.
+    /// Meaning of its values.
     pub meaning: &'static str,
 }
 
-/// What is in a column. Everything may be missing (null).
+/// Type of a column. Every value may be missing (null).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// An integer, 64 bits, signed.

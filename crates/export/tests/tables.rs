@@ -1,4 +1,4 @@
-//! What is exported is what the store holds: every file is read back.
+//! Exports stores, reads every file back and compares it with the store.
 
 use fwdlab_export::tables::TABLES;
 use fwdlab_export::{CURRENT, Export, ExportError, Exported, Limits};
@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 const EXPERIMENT: &str = "version = 1\ntitle = \"Rate, \u{e9}t\u{e9}\"\n[testbed]\nkind = \"sim\"\n\
                           [design]\nblocks = 2\n[[factor]]\nname = \"routes\"\nlevels = [2, 1000]\n";
 
-/// A store in `directory` with a run for each planned one: run `n` forwards `1000 + n` packets
-/// a second in four samples.
+/// Creates a store in `directory` with all planned runs: run `n` forwards `1000 + n` packets per
+/// second in four samples.
 fn store(directory: &Path) -> PathBuf {
     store_of(directory, "2026-01-31", 4)
 }
 
-/// The same of another day, with the first runs only.
+/// Creates the same store for another day, with the first runs only.
 fn store_of(directory: &Path, day: &str, runs: usize) -> PathBuf {
     std::fs::create_dir_all(directory).unwrap();
     let path = directory.join("run.sqlite");
@@ -79,7 +79,7 @@ fn store_of(directory: &Path, day: &str, runs: usize) -> PathBuf {
     path
 }
 
-/// Exports what is below `root`.
+/// Exports the stores below `root`.
 fn export_with(
     limits: Limits,
     stores: &[PathBuf],
@@ -103,7 +103,7 @@ fn export(
     export_with(Limits::default(), stores, root, directory, since)
 }
 
-/// Files of a table.
+/// Returns the files of a table.
 fn files(directory: &Path, table: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut todo = vec![directory.join(CURRENT).join(table)];
@@ -117,7 +117,7 @@ fn files(directory: &Path, table: &str) -> Vec<PathBuf> {
     files
 }
 
-/// All rows of all tables, in an order of their own.
+/// Returns all rows of all tables, sorted as text.
 fn everything(directory: &Path) -> Vec<String> {
     let all = TABLES.iter().flat_map(|table| {
         let rows = rows(directory, table.name).into_iter();
@@ -128,13 +128,13 @@ fn everything(directory: &Path) -> Vec<String> {
     all
 }
 
-/// The file was last changed long ago, as the files of finished experiments were.
+/// Sets the file's modification time to an hour ago, as for finished experiments.
 fn age(path: &Path) {
     let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
     std::fs::File::options().write(true).open(path).unwrap().set_modified(long_ago).unwrap();
 }
 
-/// All rows of a table.
+/// Returns all rows of a table.
 fn rows(directory: &Path, table: &str) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut todo = files(directory, table);
@@ -145,14 +145,14 @@ fn rows(directory: &Path, table: &str) -> Vec<Row> {
     rows
 }
 
-/// A cell by its column's name.
+/// Returns a cell by its column's name.
 fn cell<'a>(row: &'a Row, name: &str) -> &'a Field {
     let found = row.get_column_iter().find(|(column, _)| *column == name);
     found.unwrap_or_else(|| panic!("no column {name}")).1
 }
 
 #[test]
-fn every_figure_is_read_back_as_the_store_has_it() {
+fn export_contains_every_figure_of_the_store() {
     let directory = tempfile::tempdir().unwrap();
     let (root, target) = (directory.path().join("results"), directory.path().join("tables"));
     let path = store(&root.join("a/rate"));
@@ -195,19 +195,19 @@ fn every_figure_is_read_back_as_the_store_has_it() {
     assert_eq!(*cell(&experiment, "real"), Field::Bool(false));
     assert_eq!(rows(&target, "verdicts").len(), 1);
     assert_eq!(*cell(&experiment, "day"), Field::Str("2026-01-31".into()));
-    // Folders are columns to readers.
+    // Readers interpret folders as columns.
     assert!(target.join("current/runs/bed=unknown/period=2026-01").is_dir());
 }
 
 #[test]
-fn what_has_not_changed_is_not_read_again_and_what_has_replaces_its_rows() {
+fn export_rereads_only_changed_stores() {
     let directory = tempfile::tempdir().unwrap();
     let (root, target) = (directory.path().join("results"), directory.path().join("tables"));
     let stores = ["a", "b", "c"].map(|name| store(&root.join(name)));
     stores.iter().for_each(|path| age(path));
     let once = export(&stores, &root, &target, None).unwrap();
     assert_eq!((once.stores, once.read, once.runs), (3, 3, 12));
-    // One file of each table for all of them, store by store.
+    // One file per table for all of them, sorted by store.
     assert_eq!(files(&target, "runs").len(), 1);
     let names: Vec<String> =
         rows(&target, "runs").iter().map(|row| cell(row, "store").to_string()).collect();
@@ -215,10 +215,10 @@ fn what_has_not_changed_is_not_read_again_and_what_has_replaces_its_rows() {
     let (all, before) = (everything(&target), target.join(CURRENT).read_link().unwrap());
     let twice = export(&stores, &root, &target, None).unwrap();
     assert_eq!((twice.read, twice.unchanged, twice.runs), (0, 3, 12));
-    // Nothing changed: readers keep what they have.
+    // Without changes the generation stays the same.
     assert_eq!(target.join(CURRENT).read_link().unwrap(), before);
 
-    // One is another: its rows are replaced. What was read before is still there.
+    // One store is replaced: its rows are replaced. The previous generation still exists.
     std::fs::remove_file(&stores[1]).unwrap();
     store_of(&root.join("b"), "2026-01-31", 2);
     let third = export(&stores, &root, &target, None).unwrap();
@@ -226,10 +226,11 @@ fn what_has_not_changed_is_not_read_again_and_what_has_replaces_its_rows() {
     assert_eq!(files(&target, "runs").len(), 1);
     assert!(target.join(&before).join("runs").is_dir());
     let runs = rows(&target, "runs");
-    let of_b = runs.iter().filter(|row| *cell(row, "store") == Field::Str("b".into()));
-    assert_eq!((runs.len(), of_b.count()), (10, 2));
+    let rows_of_b = runs.iter().filter(|row| *cell(row, "store") == Field::Str("b".into()));
+    assert_eq!((runs.len(), rows_of_b.count()), (10, 2));
 
-    // It is as it was: so are the tables. Changed only just, it would be read once more.
+    // With the original store the tables are the original ones. A store changed moments ago is read
+    // again.
     std::fs::remove_file(&stores[1]).unwrap();
     store(&root.join("b"));
     export(&stores, &root, &target, None).unwrap();
@@ -237,7 +238,7 @@ fn what_has_not_changed_is_not_read_again_and_what_has_replaces_its_rows() {
     assert!(!target.join(&before).exists(), "two generations are kept");
     assert_eq!(export(&stores, &root, &target, None).unwrap().read, 1);
 
-    // One is gone: so are its rows, in whatever way the others were named.
+    // One store is deleted: its rows are removed, even though the call names only the others.
     std::fs::remove_dir_all(root.join("a")).unwrap();
     let gone = export(&stores[1..], &root, &target, None).unwrap();
     assert_eq!((gone.stores, gone.gone, gone.runs), (2, 1, 8));
@@ -245,7 +246,7 @@ fn what_has_not_changed_is_not_read_again_and_what_has_replaces_its_rows() {
 }
 
 #[test]
-fn an_export_is_bounded_by_a_day_and_leaves_older_rows_where_they_are() {
+fn export_since_a_day_keeps_older_rows() {
     let directory = tempfile::tempdir().unwrap();
     let (root, target) = (directory.path().join("results"), directory.path().join("tables"));
     let old = store_of(&root.join("old"), "2025-12-24", 4);
@@ -255,23 +256,23 @@ fn an_export_is_bounded_by_a_day_and_leaves_older_rows_where_they_are() {
     let since = Some("2026-01-01");
     let first = export(&both, &root, &target, since).unwrap();
     assert_eq!((first.stores, first.older, rows(&target, "runs").len()), (1, 1, 4));
-    // The day of the old one is known now, without reading it again.
+    // The day of the old store is now known without reading it again.
     let again = Export::open(&target, Limits::default()).unwrap().tasks(&both, &root, since);
     assert_eq!(again.unwrap(), []);
     let all = export(&both, &root, &target, None).unwrap();
     assert_eq!((all.stores, all.read, rows(&target, "runs").len()), (2, 1, 8));
     let later = export(&both, &root, &target, Some("2026-02-01")).unwrap();
     assert_eq!((later.stores, rows(&target, "runs").len()), (2, 8));
-    // Nothing of that day: tables without rows, which can be asked all the same.
-    let elsewhere = directory.path().join("later");
-    let none = export(&both, &root, &elsewhere, Some("2026-02-01")).unwrap();
+    // No store of that day: tables without rows, which can still be queried.
+    let other_root = directory.path().join("later");
+    let none = export(&both, &root, &other_root, Some("2026-02-01")).unwrap();
     assert_eq!((none.stores, none.older), (0, 2));
-    assert_eq!((files(&elsewhere, "runs").len(), rows(&elsewhere, "runs").len()), (1, 0));
+    assert_eq!((files(&other_root, "runs").len(), rows(&other_root, "runs").len()), (1, 0));
     age(&old);
 }
 
 #[test]
-fn many_stores_are_few_files_however_they_come() {
+fn export_packs_many_stores_into_few_files() {
     let directory = tempfile::tempdir().unwrap();
     let (root, target) = (directory.path().join("results"), directory.path().join("tables"));
     let days = ["2024-11-30", "2025-11-01", "2025-11-30", "2025-12-01", "2026-01-31", "2026-02-01"];
@@ -287,7 +288,7 @@ fn many_stores_are_few_files_however_they_come() {
     let whole = directory.path().join("whole");
     export(&stores, &root, &whole, None).unwrap();
     assert_eq!(periods(&whole).len(), 5);
-    // One after the other, months become years when they are too many, and years all.
+    // One after the other: too many months become years.
     let expected = [1, 2, 2, 3, 3, 3];
     for (number, (path, folders)) in stores.iter().zip(expected).enumerate() {
         let limits = Limits { folders: 3, ..Limits::default() };
@@ -298,7 +299,7 @@ fn many_stores_are_few_files_however_they_come() {
     }
     assert_eq!(periods(&target), ["period=2024", "period=2025", "period=2026"]);
     assert_eq!(everything(&target), everything(&whole));
-    // Small packs, and little memory: more files, the same rows.
+    // Small packs or little memory give more files with the same rows.
     for (pack, memory) in [(100, 4_000_000), (1_000_000, 100), (100, 100), (1, 1)] {
         let limits = Limits { folders: 1, pack, memory };
         let small = directory.path().join(format!("small-{pack}-{memory}"));
@@ -311,14 +312,14 @@ fn many_stores_are_few_files_however_they_come() {
 }
 
 #[test]
-fn readers_find_one_state_or_the_next_and_tables_that_broke_are_made_anew() {
+fn export_publishes_atomically_and_repairs_damage() {
     let directory = tempfile::tempdir().unwrap();
     let (root, target) = (directory.path().join("results"), directory.path().join("tables"));
     let stores = ["a", "b"].map(|name| store(&root.join(name)));
     stores.iter().for_each(|path| age(path));
     export(&stores[..1], &root, &target, None).unwrap();
     let all = everything(&target);
-    // Stopped before its end: nothing is there of it, and the next goes on.
+    // Dropped before its end: nothing of it remains, and the next export works.
     let mut export_of_two =
         Export::open(&target, Limits { memory: 1, ..Limits::default() }).unwrap();
     let busy = Export::open(&target, Limits::default()).unwrap_err();
@@ -330,23 +331,24 @@ fn readers_find_one_state_or_the_next_and_tables_that_broke_are_made_anew() {
     drop(export_of_two);
     assert!(!target.join(".unfinished").exists());
     assert_eq!(everything(&target), all);
-    // Killed: what it left is removed.
+    // Killed: the next export removes its remains.
     std::fs::create_dir_all(target.join(".unfinished/runs")).unwrap();
     assert_eq!(export(&stores, &root, &target, None).unwrap().stores, 2);
     let all = everything(&target);
-    // A file is lost: the stores in it are read again.
+    // A missing file: its stores are read again.
     std::fs::remove_file(&files(&target, "samples")[0]).unwrap();
     let healed = export(&stores, &root, &target, None).unwrap();
     assert_eq!((healed.read, healed.unchanged), (2, 0));
     assert_eq!(everything(&target), all);
-    // Written by another version: as well, those that this call doesn't name too.
+    // Another version wrote the tables: all stores are read again, including those that this call
+    // does not name.
     let manifest = target.join(CURRENT).join("manifest.json");
     let text = std::fs::read_to_string(&manifest).unwrap();
     std::fs::write(&manifest, text.replacen("tables ", "tables of old ", 1)).unwrap();
-    let anew = export(&stores[..1], &root, &target, None).unwrap();
-    assert_eq!((anew.stores, anew.read), (2, 2));
+    let repaired = export(&stores[..1], &root, &target, None).unwrap();
+    assert_eq!((repaired.stores, repaired.read), (2, 2));
     assert_eq!(everything(&target), all);
-    // A file is damaged: named with what helps.
+    // A damaged file: the error names it and the remedy.
     std::fs::write(&files(&target, "samples")[0], "PAR1").unwrap();
     let third = store(&root.join("c"));
     let why = export(&[third], &root, &target, None).unwrap_err().to_string();
@@ -354,24 +356,24 @@ fn readers_find_one_state_or_the_next_and_tables_that_broke_are_made_anew() {
 }
 
 #[test]
-fn one_name_is_one_store() {
+fn export_refuses_two_stores_of_one_name() {
     let directory = tempfile::tempdir().unwrap();
     let (root, target) = (directory.path().join("results"), directory.path().join("tables"));
-    // Names that are nearly one.
+    // Names that differ in one character.
     let stores = ["rate+", "rate-"].map(|name| store(&root.join(name)));
     assert_eq!(export(&stores, &root, &target, None).unwrap().stores, 2);
     // The same name below another directory.
-    let elsewhere = directory.path().join("elsewhere");
-    let other = store(&elsewhere.join("rate+"));
-    let why = export(std::slice::from_ref(&other), &elsewhere, &target, None).unwrap_err();
+    let other_root = directory.path().join("elsewhere");
+    let other = store(&other_root.join("rate+"));
+    let why = export(std::slice::from_ref(&other), &other_root, &target, None).unwrap_err();
     assert!(matches!(why, ExportError::Taken { .. }), "{why}");
-    // The tree was moved there: it takes the place.
+    // The tree was moved there: the new store replaces the old one.
     std::fs::remove_dir_all(&root).unwrap();
-    let moved = export(&[other], &elsewhere, &target, None).unwrap();
+    let moved = export(&[other], &other_root, &target, None).unwrap();
     assert_eq!((moved.stores, moved.read, moved.gone), (2, 1, 1));
-    // The same store, named from above: one.
+    // The same store exported from a higher directory counts once.
     let above = directory.path();
-    let path = elsewhere.join("rate+/run.sqlite");
+    let path = other_root.join("rate+/run.sqlite");
     let renamed = export(&[path], above, &target, None).unwrap();
     let mut names: Vec<String> =
         rows(&target, "experiments").iter().map(|row| cell(row, "store").to_string()).collect();
@@ -383,7 +385,7 @@ fn one_name_is_one_store() {
 }
 
 #[test]
-fn columns_have_names_of_their_own_and_are_explained() {
+fn columns_are_unique_and_documented() {
     let documents = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/QUERIES.md");
     let text = std::fs::read_to_string(documents).unwrap();
     for table in &TABLES {
