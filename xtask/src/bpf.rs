@@ -1,10 +1,9 @@
-//! The BPF objects of `crates/netio/bpf`.
+//! Builds the BPF objects of `crates/netio/bpf`.
 //!
-//! They are committed, so that building fwdlab needs neither clang nor the
-//! kernel's headers; who changes a source runs `cargo xtask bpf` and commits
-//! both. Everything is compiled by relative paths and stripped of debugging
-//! information (BTF stays), so the same compiler yields the same bytes
-//! wherever the repository lies.
+//! The objects are committed, so that building fwdlab needs neither clang nor the kernel's headers.
+//! After changing a source, run `cargo xtask bpf` and commit both. Sources are compiled by relative
+//! paths and stripped of debugging information (BTF stays), so the same compiler produces the same
+//! bytes wherever the repository is.
 
 use crate::must_not_skip;
 use crate::tool::{Scratch, run};
@@ -15,10 +14,10 @@ use std::process::Command;
 
 const FOLDER: &str = "crates/netio/bpf";
 const PROGRAMS: [&str; 3] = ["sender", "receiver", "redirect"];
-/// Holds the version of the clang that made the committed objects.
+/// File with the version of the clang that compiled the committed objects.
 const VERSION_FILE: &str = "CLANG_VERSION";
 
-/// Compiles the programs over the committed objects.
+/// Compiles the programs and overwrites the committed objects.
 pub(crate) fn build(root: &Path) -> Result<()> {
     let folder = root.join(FOLDER);
     let version = clang_version()?;
@@ -30,27 +29,26 @@ pub(crate) fn build(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Compiles the programs elsewhere and compares with the committed objects.
+/// Compiles the programs in a scratch folder and compares them with the committed objects.
 pub(crate) fn check(root: &Path) -> Result<()> {
     let folder = root.join(FOLDER);
-    let made_by = fs::read_to_string(folder.join(VERSION_FILE))
-        .with_context(|| format!("{FOLDER}/{VERSION_FILE} can't be read"))?;
-    let (made_by, here) = (made_by.trim(), clang_version()?);
+    let committed_version = fs::read_to_string(folder.join(VERSION_FILE))
+        .with_context(|| format!("cannot read {FOLDER}/{VERSION_FILE}"))?;
+    let (committed_version, local_version) = (committed_version.trim(), clang_version()?);
     let scratch = Scratch::new()?;
     let mut differing = Vec::new();
     for program in PROGRAMS {
         let (committed, fresh) = (folder.join(object(program)), scratch.0.join(object(program)));
         compile(&folder, program, &fresh)?;
-        let read = |path: &Path| {
-            fs::read(path).with_context(|| format!("{} can't be read", path.display()))
-        };
+        let read =
+            |path: &Path| fs::read(path).with_context(|| format!("cannot read {}", path.display()));
         if read(&committed)? == read(&fresh)? {
-            println!("{FOLDER}/{}: the same bytes", object(program));
+            println!("{FOLDER}/{}: unchanged", object(program));
         } else {
             differing.push(object(program));
         }
     }
-    match verdict(&differing, made_by, &here) {
+    match verdict(&differing, committed_version, &local_version) {
         Verdict::Same => Ok(()),
         Verdict::Stale(why) => bail!(why),
         Verdict::Unknown(why) if must_not_skip() => bail!(why),
@@ -61,31 +59,31 @@ pub(crate) fn check(root: &Path) -> Result<()> {
     }
 }
 
-/// What a comparison says.
+/// Result of a comparison.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     Same,
-    /// The objects don't come from the sources.
+    /// The objects were not compiled from the sources.
     Stale(String),
     /// Another compiler: different bytes prove nothing.
     Unknown(String),
 }
 
-fn verdict(differing: &[String], made_by: &str, here: &str) -> Verdict {
+fn verdict(differing: &[String], committed_version: &str, local_version: &str) -> Verdict {
     let major = |version: &str| version.split('.').next().unwrap_or_default().to_owned();
     let names = differing.join(", ");
     if differing.is_empty() {
         Verdict::Same
-    } else if major(made_by) == major(here) {
+    } else if major(committed_version) == major(local_version) {
         Verdict::Stale(format!(
-            "{names} in {FOLDER} differ from what clang {here} makes of the sources; `cargo xtask \
-             bpf` makes them anew (the committed ones are by clang {made_by})"
+            "{names} in {FOLDER} are not what clang {local_version} compiles from the sources \
+             (the committed ones are by clang {committed_version})\n  next step: cargo xtask bpf"
         ))
     } else {
         Verdict::Unknown(format!(
-            "can't compare {names} in {FOLDER}: made by clang {made_by}, this is clang {here}; \
-             install clang {}",
-            major(made_by)
+            "cannot compare {names} in {FOLDER}: compiled by clang {committed_version}, installed \
+             is clang {local_version}\n  next step: install clang {}",
+            major(committed_version)
         ))
     }
 }
@@ -97,8 +95,8 @@ fn object(program: &str) -> String {
 fn compile(folder: &Path, program: &str, output: &Path) -> Result<()> {
     let mut clang = Command::new("clang");
     clang.args(["-O2", "-g", "-target", "bpf", "-mcpu=v3", "-Wall", "-Werror"]);
-    // Debian keeps <asm/types.h> in a folder per architecture, which clang does
-    // not search for the target bpf.
+    // Debian keeps <asm/types.h> in a folder per architecture, which clang does not search for the
+    // target bpf.
     let multiarch = format!("/usr/include/{}-linux-gnu", std::env::consts::ARCH);
     if Path::new(&multiarch).is_dir() {
         clang.arg(format!("-I{multiarch}"));
@@ -118,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_same_compiler_proves_staleness() {
+    fn verdict_is_stale_for_the_same_compiler_only() {
         let differing = ["sender.bpf.o".to_owned()];
         assert_eq!(verdict(&[], "14.0.6", "19.1.7"), Verdict::Same);
         assert!(matches!(verdict(&differing, "14.0.6", "14.0.0"), Verdict::Stale(why)
@@ -128,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_objects_and_the_compiler_s_version_are_committed() {
+    fn sources_objects_and_compiler_version_are_committed() {
         let folder = crate::root().join(FOLDER);
         for program in PROGRAMS {
             assert!(folder.join(format!("{program}.bpf.c")).is_file());

@@ -1,9 +1,9 @@
-//! What is depended on, held against `deny.toml`: licences, bans, sources.
+//! Checks dependencies against `deny.toml`: licences, bans, sources.
 //!
-//! The same file is read by cargo-deny, which knows advisories besides. That is a program of
-//! many crates to be built first, and advisories need a database from the network; so what
-//! needs neither is done here, from what `cargo metadata` says. Left out: advisories,
-//! clarified licences, private registries.
+//! cargo-deny reads the same file and also checks advisories. It is a program of many crates that
+//! must be built first, and advisories need a database from the network. This module checks what
+//! needs neither, from the output of `cargo metadata`. It leaves out advisories, clarified licences
+//! and private registries.
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
@@ -12,10 +12,10 @@ use std::path::Path;
 use std::process::Command;
 use toml::Table;
 
-/// The only registry.
+/// The only allowed registry.
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
-/// Prints what offends.
+/// Prints all violations.
 pub(crate) fn check(root: &Path) -> Result<()> {
     let text = std::fs::read_to_string(root.join("deny.toml")).context("deny.toml")?;
     let rules = Rules::of(&text.parse().context("deny.toml")?);
@@ -26,19 +26,19 @@ pub(crate) fn check(root: &Path) -> Result<()> {
         }
     }
     let packages: Vec<Package> = packages.into_values().collect();
-    ensure!(packages.len() > 10, "only {} packages are known", packages.len());
+    ensure!(packages.len() > 10, "cargo metadata lists only {} packages", packages.len());
     let findings = findings(&rules, &packages);
     for finding in &findings {
         eprintln!("{finding}");
     }
     if !findings.is_empty() {
-        bail!("{} findings against deny.toml", findings.len());
+        bail!("{} violations of deny.toml", findings.len());
     }
-    println!("{} packages: licences, bans and sources are as deny.toml says", packages.len());
+    println!("{} packages conform to deny.toml: licences, bans, sources", packages.len());
     Ok(())
 }
 
-/// What `deny.toml` says, as far as it is checked here.
+/// The rules of `deny.toml` that this module checks.
 #[derive(Debug, Default)]
 struct Rules {
     targets: Vec<String>,
@@ -65,15 +65,15 @@ impl Rules {
     }
 }
 
-/// A package that something is built from, on one of the targets.
+/// A package that a build on one of the targets uses.
 #[derive(Clone, Debug, Default)]
 struct Package {
     name: String,
     name_and_version: String,
     licence: Option<String>,
-    /// None for a path.
+    /// `None` for a path dependency.
     source: Option<String>,
-    /// Dependencies on any version of something that is no path.
+    /// Dependencies on any version of a package that is not a path.
     wildcards: Vec<String>,
 }
 
@@ -84,14 +84,14 @@ fn packages_for(root: &Path, target: &str) -> Result<Vec<Package>> {
         .current_dir(root)
         .output()
         .context("cargo metadata")?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "cargo metadata: {}", said.trim_end());
+    let message = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "cargo metadata: {}", message.trim_end());
     let all: Value = serde_json::from_slice(&output.stdout).context("cargo metadata")?;
     let ids: BTreeSet<&str> =
         entries(&all["resolve"]["nodes"]).filter_map(|node| node["id"].as_str()).collect();
-    let used = entries(&all["packages"])
+    let in_use = entries(&all["packages"])
         .filter(|package| package["id"].as_str().is_some_and(|id| ids.contains(id)));
-    Ok(used.map(package).collect())
+    Ok(in_use.map(package).collect())
 }
 
 fn entries(value: &Value) -> impl Iterator<Item = &Value> {
@@ -117,34 +117,34 @@ fn findings(rules: &Rules, packages: &[Package]) -> Vec<String> {
     let mut findings = Vec::new();
     let mut needed = BTreeSet::new();
     for package in packages {
-        let who = &package.name_and_version;
+        let package_id = &package.name_and_version;
         match package.licence.as_deref() {
-            None => findings.push(format!("{who} names no licence")),
+            None => findings.push(format!("{package_id} has no licence")),
             Some(licence) => {
                 needed.extend(identifiers(licence).map(str::to_owned));
                 if !is_allowed(licence, &rules.allowed) {
-                    findings.push(format!("{who}: {licence} is not among the licences allowed"));
+                    findings.push(format!("{package_id}: licence {licence} is not allowed"));
                 }
             }
         }
         if let Some((_, reason)) = rules.banned.iter().find(|(name, _)| *name == package.name) {
-            findings.push(format!("{who} is banned: {reason}"));
+            findings.push(format!("{package_id} is banned: {reason}"));
         }
         if let Some(source) = package.source.as_deref().filter(|source| *source != REGISTRY) {
-            findings.push(format!("{who} comes from {source}"));
+            findings.push(format!("{package_id} comes from {source}"));
         }
-        // What others publish with such a dependency is theirs.
+        // Published packages may have such dependencies.
         if package.source.is_none() {
-            let any = |name: &String| format!("{who} takes any version of {name}");
+            let any = |name: &String| format!("{package_id} accepts any version of {name}");
             findings.extend(package.wildcards.iter().map(any));
         }
     }
     let unused = rules.allowed.difference(&needed);
-    findings.extend(unused.map(|licence| format!("{licence} is allowed and nobody has it")));
+    findings.extend(unused.map(|licence| format!("licence {licence} is allowed but unused")));
     findings
 }
 
-/// Tokens of an SPDX expression; old manifests write `/` for OR.
+/// Splits an SPDX expression into tokens; old manifests use `/` for OR.
 fn tokens(expression: &str) -> Vec<String> {
     let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
     let mut tokens: Vec<String> = Vec::new();
@@ -165,7 +165,7 @@ fn identifiers(expression: &str) -> impl Iterator<Item = &str> {
     words.filter(|word| !["", "AND", "OR", "WITH"].contains(word))
 }
 
-/// Whether the licences allowed satisfy an SPDX expression; what is none does not.
+/// Returns true if the allowed licences satisfy an SPDX expression; false if it is invalid.
 fn is_allowed(expression: &str, allowed: &BTreeSet<String>) -> bool {
     let tokens = tokens(expression);
     let mut rest = tokens.as_slice();
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn expressions_mean_what_spdx_says() {
+    fn is_allowed_evaluates_spdx_expressions() {
         let allowed = rules().allowed;
         for (expression, expected) in [
             ("MIT", true),
@@ -255,31 +255,31 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_offends_is_named() {
-        let mut odd = package("odd", Some("Zlib"));
-        odd.source = Some("git+https://example.org/odd".to_owned());
-        odd.wildcards = vec!["log".to_owned()];
-        let mut own = Package { source: None, ..package("own", Some("MIT")) };
-        own.wildcards = vec!["log".to_owned()];
+    fn findings_name_every_violation() {
+        let mut git_package = package("odd", Some("Zlib"));
+        git_package.source = Some("git+https://example.org/odd".to_owned());
+        git_package.wildcards = vec!["log".to_owned()];
+        let mut path_package = Package { source: None, ..package("own", Some("MIT")) };
+        path_package.wildcards = vec!["log".to_owned()];
         let packages = [
             package("a", Some("MIT OR Apache-2.0")),
             package("b", Some("GPL-3.0-only")),
             package("c", None),
             package("tokio", Some("MIT")),
-            odd,
-            own,
+            git_package,
+            path_package,
         ];
         assert_eq!(
             findings(&rules(), &packages),
             [
-                "b 1.0.0: GPL-3.0-only is not among the licences allowed",
-                "c 1.0.0 names no licence",
+                "b 1.0.0: licence GPL-3.0-only is not allowed",
+                "c 1.0.0 has no licence",
                 "tokio 1.0.0 is banned: nothing is asynchronous",
                 "odd 1.0.0 comes from git+https://example.org/odd",
-                "own 1.0.0 takes any version of log",
+                "own 1.0.0 accepts any version of log",
             ]
         );
         let unused = findings(&rules(), &[package("a", Some("MIT"))]);
-        assert_eq!(unused, ["Zlib is allowed and nobody has it"]);
+        assert_eq!(unused, ["licence Zlib is allowed but unused"]);
     }
 }

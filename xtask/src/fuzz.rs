@@ -1,39 +1,43 @@
 //! The fuzz runner: `cargo xtask fuzz TARGET|all [SECONDS]`.
 //!
-//! `cargo fuzz` does the work; this adds a target's corpus, seeds and dictionary, which are
-//! found by its name below `fuzz/`. Without a nightly compiler the stable one is used, without
-//! the address sanitizer.
+//! `cargo fuzz` does the work. This runner adds a target's corpus, seeds and dictionary, which it
+//! finds by the target's name in `fuzz/`. Without a nightly compiler it uses the stable one,
+//! without the address sanitizer.
 
 use crate::tool;
 use anyhow::{Context, Result, bail, ensure};
 use std::path::Path;
 use std::process::Command;
 
-/// Time per target unless the command line has one, seconds.
+/// Default time per target, seconds.
 const SECONDS: u32 = 60;
-/// Inputs that a run found, a folder per target.
+/// Inputs found by earlier runs, a folder per target.
 const CORPUS: &str = "fuzz/corpus";
-/// Inputs to begin with, a folder per target.
+/// Initial inputs, a folder per target.
 const SEEDS: &str = "fuzz/seeds";
 
-/// Runs one target, or each in turn.
+/// Runs one target, or all in turn.
 ///
 /// # Errors
-/// If there is no such target, `cargo-fuzz` is missing, or an input fails.
+/// Fails if there is no such target, `cargo-fuzz` is missing, or an input fails.
 pub(crate) fn run(root: &Path, words: &[String]) -> Result<()> {
     let all = targets(root)?;
-    let (wanted, seconds) = match words {
+    let (requested, seconds) = match words {
         [target] => (target, SECONDS),
-        [target, seconds] => (target, seconds.parse().context("seconds are a whole number")?),
-        _ => bail!("fuzz TARGET|all [SECONDS]; targets: {}", all.join(", ")),
+        [target, seconds] => (target, seconds.parse().context("SECONDS must be a whole number")?),
+        _ => bail!("usage: cargo xtask fuzz TARGET|all [SECONDS]\ntargets: {}", all.join(", ")),
     };
     let chosen: Vec<&String> =
-        all.iter().filter(|name| wanted == "all" || *name == wanted).collect();
-    ensure!(!chosen.is_empty(), "no target {wanted}; targets: {}", all.join(", "));
+        all.iter().filter(|name| requested == "all" || *name == requested).collect();
+    ensure!(
+        !chosen.is_empty(),
+        "no fuzz target `{requested}`\n  next step: use one of {}",
+        all.join(", ")
+    );
     let help = Command::new("cargo").args(["fuzz", "--version"]).output();
     ensure!(
         help.is_ok_and(|output| output.status.success()),
-        "cargo-fuzz is missing; try `cargo install cargo-fuzz`"
+        "cargo-fuzz is missing\n  next step: cargo install cargo-fuzz"
     );
     let has_nightly = tool::run(Command::new("rustup").args(["toolchain", "list"]), "rustup")
         .is_ok_and(|list| list.contains("nightly"));
@@ -43,12 +47,12 @@ pub(crate) fn run(root: &Path, words: &[String]) -> Result<()> {
         let words = arguments(root, target, seconds, has_nightly);
         println!("+ cargo {}", words.join(" "));
         let mut cargo = Command::new("cargo");
-        // The toolchain of this program must not decide.
+        // The toolchain that runs this program must not be inherited.
         cargo.env_remove("CARGO").env_remove("RUSTUP_TOOLCHAIN");
         if !has_nightly {
             cargo.env("RUSTC_BOOTSTRAP", "1");
         }
-        let status = cargo.args(&words).current_dir(root).status().context("cargo can't be run")?;
+        let status = cargo.args(&words).current_dir(root).status().context("cannot run cargo")?;
         ensure!(status.success(), "{target} failed");
     }
     Ok(())
@@ -57,12 +61,12 @@ pub(crate) fn run(root: &Path, words: &[String]) -> Result<()> {
 /// Prints the targets.
 ///
 /// # Errors
-/// Always: no target is named.
+/// Always fails, because no target is given.
 pub(crate) fn usage(root: &Path) -> Result<()> {
     run(root, &[])
 }
 
-/// Names of the targets, sorted.
+/// Returns the names of the targets, sorted.
 fn targets(root: &Path) -> Result<Vec<String>> {
     let folder = root.join("fuzz/fuzz_targets");
     let entries = std::fs::read_dir(&folder).with_context(|| folder.display().to_string())?;
@@ -106,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn targets_get_their_corpus_seeds_and_dictionary() {
+    fn arguments_include_corpus_seeds_and_dictionary() {
         let root = crate::root();
         let line = |target: &str| arguments(&root, target, 5, true).join(" ");
         assert_eq!(
@@ -119,13 +123,13 @@ mod tests {
     }
 
     #[test]
-    fn stable_compiler_has_no_sanitizer() {
+    fn arguments_disable_the_sanitizer_without_nightly() {
         let line = arguments(&crate::root(), "stamp", 5, false).join(" ");
         assert_eq!(line, "fuzz run --sanitizer none stamp -- -max_total_time=5");
     }
 
     #[test]
-    fn every_target_is_a_program_of_the_fuzz_package() {
+    fn fuzz_manifest_lists_every_target() {
         let manifest = std::fs::read_to_string(crate::root().join("fuzz/Cargo.toml")).unwrap();
         for target in targets(&crate::root()).unwrap() {
             assert!(manifest.contains(&format!("name = \"{target}\"")), "{target}");

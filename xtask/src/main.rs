@@ -1,7 +1,7 @@
-//! The project's chores: `cargo xtask COMMAND`.
+//! The project's development tasks: `cargo xtask COMMAND`.
 //!
-//! What `cargo` does by itself (build, test, lint, document) is left to it; the
-//! `Makefile` and `.ci/run` put the pieces together.
+//! Plain `cargo` commands (build, test, lint, doc) are not repeated here; the `Makefile` and
+//! `.ci/run` combine both.
 
 mod bpf;
 mod deny;
@@ -19,47 +19,43 @@ use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Arguments, what they do, and how.
+/// Arguments, description and function of each command.
 const COMMANDS: &[(&[&str], &str, Chore)] = &[
     (&["bpf"], "compile the BPF programs of crates/netio/bpf", bpf::build),
     (&["bpf", "--check"], "compare the committed BPF objects with their sources", bpf::check),
-    (&["check"], "hold the tree against the house rules", rules::check),
-    (&["deny"], "hold what is depended on against deny.toml: licences, bans, sources", deny::check),
-    (&["dist"], "make everything that a release consists of, in target/dist", package::dist),
-    (&["package"], "make the static program's archive and Debian package", package::make),
-    (&["package", "--arm64"], "make both for arm64, by a compiler for it", package::make_for_arm),
+    (&["check"], "check the tree against the house rules", rules::check),
+    (&["deny"], "check dependencies against deny.toml: licences, bans, sources", deny::check),
+    (&["dist"], "make the files of a release in target/dist", package::dist),
+    (&["package"], "make the archive and the Debian package of the static program", package::make),
+    (&["package", "--arm64"], "cross-compile both for arm64", package::make_for_arm),
     (
         &["package", "--debug"],
-        "make the Debian package around the program of `cargo build`, to be tried",
+        "make a Debian package of the program of `cargo build`, for tests",
         package::make_of_debug,
     ),
     (
         &["package", "--again"],
-        "make those of the last commit twice: the same bytes",
+        "make the packages of the last commit twice and compare the bytes",
         package::make_again,
     ),
     (
         &["package", "--try"],
-        "install and use the Debian package in a bare root",
+        "install and use the Debian package in a bare root file system",
         package::try_in_bare_root,
     ),
-    (&["test"], "run the tests of all levels, or of one: test LEVEL [WORD...]", test::run_all),
+    (&["test"], "run the tests of one level or all: test LEVEL|all [WORD...]", test::run_all),
     (&["fuzz"], "fuzz one target or all: fuzz TARGET|all [SECONDS]", fuzz::usage),
     (
         &["systems"],
-        "try the program in roots of Debian 13 and sid, and count under their QEMUs",
+        "test the program in Debian 13 and sid, and count under their QEMUs",
         systems::try_in_all,
     ),
-    (
-        &["style"],
-        "compare the counts of what docs/STYLE.md avoids with docs/style.csv",
-        style::check,
-    ),
-    (&["style", "list"], "print each place that docs/STYLE.md avoids", style::list),
-    (&["schema"], "refresh the schema and the reference of experiment files", schema::refresh),
+    (&["style"], "compare the number of style violations with docs/style.csv", style::check),
+    (&["style", "list"], "print every style violation", style::list),
+    (&["schema"], "update the schema and the reference of experiment files", schema::refresh),
 ];
 
-/// A chore gets the root of the repository.
+/// A command's function; receives the root of the repository.
 type Chore = fn(&Path) -> Result<()>;
 
 fn main() -> ExitCode {
@@ -81,7 +77,7 @@ fn execute(words: &[String]) -> Result<()> {
     }
     match COMMANDS.iter().find(|(arguments, ..)| words == *arguments) {
         Some((_, _, chore)) => chore(&root()),
-        None => bail!("no such chore\n\n{}", usage()),
+        None => bail!("unknown command\n\n{}", usage()),
     }
 }
 
@@ -92,13 +88,13 @@ fn usage() -> String {
     lines.collect()
 }
 
-/// The root of the repository.
+/// Returns the root of the repository.
 fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_owned()
 }
 
-/// True in continuous integration, where a test that can't run has failed.
+/// Returns true in continuous integration, where a test that cannot run counts as failed.
 fn must_not_skip() -> bool {
     std::env::var_os("FWDLAB_CI").is_some_and(|value| value == "1")
 }

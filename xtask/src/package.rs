@@ -1,10 +1,10 @@
-//! What is handed out: a static program with its manual pages and completions, as an archive
-//! for any distribution and as a package for Debian, with their sums.
+//! Packages for distribution: a static program with its manual pages and completions, as an archive
+//! for any distribution and as a Debian package, with their SHA-256 sums.
 //!
-//! The same commit gives the same bytes, wherever its tree lies: paths of the machine that
-//! builds are replaced, times are the commit's (or `SOURCE_DATE_EPOCH`,
-//! <https://reproducible-builds.org/specs/source-date-epoch/>), and what is packed is sorted
-//! and belongs to root.
+//! The same commit gives the same bytes, wherever its tree is: paths of the build machine are
+//! remapped, times are the commit's (or `SOURCE_DATE_EPOCH`,
+//! <https://reproducible-builds.org/specs/source-date-epoch/>), and archive members are sorted and
+//! owned by root.
 
 mod bare_root;
 mod dist;
@@ -20,38 +20,38 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where packages are made, below the root.
+/// Output folder, below the root.
 const FOLDER: &str = "target/package";
-/// The most that a program may be, in bytes.
+/// Maximum size of the program, in bytes.
 const LARGEST: u64 = 25_000_000;
 
-/// A processor that packages are for.
+/// A processor architecture that packages are built for.
 struct Target {
-    /// As rustc calls it.
+    /// Name used by rustc.
     triple: &'static str,
-    /// As Debian calls it.
+    /// Name used by Debian.
     debian: &'static str,
-    /// What is needed where this processor can't execute its programs; none where it can.
+    /// Cross-compilation tools; `None` if this machine executes the architecture's programs.
     foreign: Option<Foreign>,
 }
 
-/// Programs for another processor than this one.
+/// Tools for an architecture other than this machine's.
 struct Foreign {
-    /// What the names of its compiler and binutils begin with.
+    /// Prefix of the names of its compiler and binutils.
     tools: &'static str,
-    /// What executes its programs here.
+    /// Emulator that runs its programs here.
     runner: &'static str,
-    /// Debian's packages of both.
+    /// Debian packages of these tools.
     packages: &'static str,
 }
 
-/// The processor that runs this.
+/// The architecture of this machine.
 const HOST: Target = match cfg!(target_arch = "aarch64") {
     true => Target { triple: "aarch64-unknown-linux-gnu", debian: "arm64", foreign: None },
     false => Target { triple: "x86_64-unknown-linux-gnu", debian: "amd64", foreign: None },
 };
 
-/// Arm's, made on another.
+/// arm64, cross-compiled.
 const ARM: Target = Target {
     triple: "aarch64-unknown-linux-gnu",
     debian: "arm64",
@@ -63,14 +63,14 @@ const ARM: Target = Target {
 };
 
 impl Target {
-    /// A program of binutils for it.
+    /// Returns a command for a binutils program of this architecture.
     fn tool(&self, name: &str) -> Command {
         let tools = self.foreign.as_ref().map_or("", |foreign| foreign.tools);
         Command::new(format!("{tools}{name}"))
     }
 
-    /// A program of its own, to be executed here.
-    fn runs(&self, program: &Path) -> Command {
+    /// Returns a command that runs a program of this architecture here.
+    fn run_command(&self, program: &Path) -> Command {
         match &self.foreign {
             None => Command::new(program),
             Some(foreign) => {
@@ -87,8 +87,8 @@ pub(crate) fn make(root: &Path) -> Result<()> {
     make_for(root, &HOST)
 }
 
-/// Makes those for arm64, on whatever processor. Manual pages and completions are made by the
-/// program itself, which QEMU executes then.
+/// Makes the packages for arm64, on any machine. The program itself generates manual pages and
+/// completions; if needed, QEMU runs it.
 pub(crate) fn make_for_arm(root: &Path) -> Result<()> {
     ensure_tools_for_arm()?;
     match HOST.triple == ARM.triple {
@@ -97,14 +97,14 @@ pub(crate) fn make_for_arm(root: &Path) -> Result<()> {
     }
 }
 
-/// Checks for the compiler and the emulator of [`ARM`].
+/// Checks that the compiler and the emulator of [`ARM`] are installed.
 fn ensure_tools_for_arm() -> Result<()> {
     if let Some(foreign) = &ARM.foreign {
-        let is_there = Command::new(foreign.runner).arg("--version").output().is_ok()
+        let is_installed = Command::new(foreign.runner).arg("--version").output().is_ok()
             && ARM.tool("gcc").arg("--version").output().is_ok();
         ensure!(
-            is_there,
-            "no {}gcc or no {}: apt-get install {}; rustup target add {}",
+            is_installed,
+            "{}gcc or {} is missing\n  next step: apt-get install {}; rustup target add {}",
             foreign.tools,
             foreign.runner,
             foreign.packages,
@@ -116,39 +116,39 @@ fn ensure_tools_for_arm() -> Result<()> {
 
 fn make_for(root: &Path, target: &Target) -> Result<()> {
     let folder = root.join(FOLDER);
-    emptied(&folder)?;
+    empty_folder(&folder)?;
     let packages = packages(root, &folder, target)?;
     write_sums(&folder, &packages)?;
     for package in packages {
         let size = fs::metadata(&package)?.len();
         println!("{}: {:.1} MB", package.display(), size as f64 / 1e6);
     }
-    println!("{}: their sums", folder.join(SUMS).display());
+    println!("{}: sums", folder.join(SUMS).display());
     Ok(())
 }
 
-/// Makes Debian's package around the program of `cargo build`, to try it soon: nobody gets this.
+/// Makes a Debian package of the program of `cargo build`. For tests only; not distributed.
 pub(crate) fn make_of_debug(root: &Path) -> Result<()> {
     let built = root.join("target/debug/fwdlab");
-    ensure!(built.is_file(), "{}: `cargo build` makes it", built.display());
+    ensure!(built.is_file(), "{} is missing\n  next step: cargo build", built.display());
     let folder = root.join(FOLDER);
-    emptied(&folder)?;
-    debian(root, &folder, &HOST, &stripped(root, &built, &HOST)?).map(drop)
+    empty_folder(&folder)?;
+    debian(root, &folder, &HOST, &strip(root, &built, &HOST)?).map(drop)
 }
 
-/// Makes the packages of the last commit twice, in folders of different names, and compares.
+/// Makes the packages of the last commit twice, in folders of different names, and compares them.
 pub(crate) fn make_again(root: &Path) -> Result<()> {
     let scratch = Scratch::new()?;
     let mut sums = BTreeMap::new();
     let mut from = root.to_owned();
     for name in ["one", "another-of-a-longer-name"] {
         let clone = scratch.0.join(name);
-        // The second is the first one's: somebody may commit meanwhile.
+        // The second clone is made from the first, because new commits may arrive in between.
         let [origin, to] = [&from, &clone].map(|path| path.display().to_string());
         run(Command::new("git").args(["clone", "--quiet", "--no-hardlinks", &origin, &to]))?;
         from.clone_from(&clone);
         let folder = clone.join(FOLDER);
-        emptied(&folder)?;
+        empty_folder(&folder)?;
         write_sums(&folder, &packages(&clone, &folder, &HOST)?)?;
         let text = fs::read_to_string(clone.join(FOLDER).join(SUMS))?;
         println!("{text}");
@@ -156,24 +156,24 @@ pub(crate) fn make_again(root: &Path) -> Result<()> {
     }
     let texts: Vec<&String> = sums.values().collect();
     ensure!(texts[0] == texts[1], "two builds of one commit differ");
-    println!("two builds of one commit: the same bytes");
+    println!("two builds of one commit are identical");
     Ok(())
 }
 
-/// The list of sums, as sha256sum(1) writes it.
+/// File with the sums, in the format of sha256sum(1).
 const SUMS: &str = "SHA256SUMS";
 
 /// Builds below `root` and packs into `folder`; returns the packages.
 fn packages(root: &Path, folder: &Path, target: &Target) -> Result<Vec<PathBuf>> {
-    let program = stripped(root, &build(root, target)?, target)?;
+    let program = strip(root, &build(root, target)?, target)?;
     let size = fs::metadata(&program)?.len();
-    ensure!(size <= LARGEST, "{} has {size} bytes, {LARGEST} at most", program.display());
+    ensure!(size <= LARGEST, "{} has {size} bytes; the limit is {LARGEST}", program.display());
     ensure_static(&program)?;
     pack(root, folder, target, &program)
 }
 
-/// The program without symbols, but those of the router's functions, which profiles name.
-fn stripped(root: &Path, built: &Path, target: &Target) -> Result<PathBuf> {
+/// Strips the program; keeps only the symbols of the router's functions, which profiles name.
+fn strip(root: &Path, built: &Path, target: &Target) -> Result<PathBuf> {
     let program = root.join("target/package.fwdlab");
     run(target
         .tool("objcopy")
@@ -195,15 +195,15 @@ fn write_sums(folder: &Path, files: &[PathBuf]) -> Result<()> {
     Ok(fs::write(folder.join(SUMS), sums)?)
 }
 
-/// An empty folder.
-fn emptied(folder: &Path) -> Result<()> {
+/// Creates an empty folder; deletes previous contents.
+fn empty_folder(folder: &Path) -> Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
         _ => Ok(fs::create_dir_all(folder)?),
     }
 }
 
-/// The static program.
+/// Builds the static program.
 fn build(root: &Path, target: &Target) -> Result<PathBuf> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
@@ -216,7 +216,7 @@ fn build(root: &Path, target: &Target) -> Result<PathBuf> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["build", "--release", "--locked", "--package", "fwdlab"]);
     cargo.args(["--target", target.triple]).arg("--target-dir").arg(&output);
-    // Of the caller's environment nothing that changes what is built.
+    // Drop environment variables that would change the build.
     cargo.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
     cargo.env("CARGO_INCREMENTAL", "0").current_dir(root);
     if let Some(foreign) = &target.foreign {
@@ -228,26 +228,26 @@ fn build(root: &Path, target: &Target) -> Result<PathBuf> {
             cargo.env_remove(name);
         }
     }
-    let status = cargo.status().context("cargo can't be run")?;
+    let status = cargo.status().context("cannot run cargo")?;
     ensure!(status.success(), "cargo build: {status}");
     Ok(output.join(target.triple).join("release/fwdlab"))
 }
 
-/// Says whether the program needs any library.
+/// Fails if the program needs a dynamic linker.
 fn ensure_static(program: &Path) -> Result<()> {
     let headers = run(Command::new("readelf").args(["--wide", "--program-headers"]).arg(program))?;
     ensure!(!headers.contains("INTERP"), "{} needs a dynamic linker", program.display());
     Ok(())
 }
 
-/// An archive with one folder, of its own name.
+/// Makes an archive with one folder of the same name.
 fn archive(root: &Path, folder: &Path, target: &Target, program: &Path) -> Result<PathBuf> {
     let (version, time) = (version(root)?, time(root)?);
     let architecture = target.triple.split('-').next().unwrap_or_default();
     let name = &format!("fwdlab-{version}-{architecture}-linux");
     let tree = Tree::new(folder.join(name))?;
     tree.file(program, "fwdlab", 0o755)?;
-    documents(root, &tree, &|| target.runs(program), "man", "completions")?;
+    documents(root, &tree, &|| target.run_command(program), "man", "completions")?;
     for text in ["README.md", "CHANGELOG.md", "LICENSE"] {
         tree.file(&root.join(text), text, 0o644)?;
     }
@@ -266,12 +266,12 @@ fn archive(root: &Path, folder: &Path, target: &Target, program: &Path) -> Resul
     Ok(file)
 }
 
-/// A package for Debian and its descendants (deb(5)).
+/// Makes a package for Debian and derivatives (deb(5)).
 fn debian(root: &Path, folder: &Path, target: &Target, program: &Path) -> Result<PathBuf> {
     let (version, time) = (version(root)?, time(root)?);
     let tree = Tree::new(folder.join("debian"))?;
     tree.file(program, "usr/bin/fwdlab", 0o755)?;
-    documents(root, &tree, &|| target.runs(program), "usr/share/man/man1", "usr/share")?;
+    documents(root, &tree, &|| target.run_command(program), "usr/share/man/man1", "usr/share")?;
     let own = "usr/share/doc/fwdlab";
     tree.file(&root.join("LICENSE"), &format!("{own}/copyright"), 0o644)?;
     tree.file(&root.join("README.md"), &format!("{own}/README.md"), 0o644)?;
@@ -288,7 +288,7 @@ fn debian(root: &Path, folder: &Path, target: &Target, program: &Path) -> Result
         .replace("SIZE", &kilobytes);
     tree.text("DEBIAN/control", &control)?;
     let file = folder.join(format!("fwdlab_{version}_{}.deb", target.debian));
-    // Times after that of the commit are set to it.
+    // Later times are clamped to the commit's time.
     run(Command::new("dpkg-deb")
         .args(["--root-owner-group", "--uniform-compression", "-Zxz", "--build"])
         .arg(&tree.0)
@@ -298,8 +298,8 @@ fn debian(root: &Path, folder: &Path, target: &Target, program: &Path) -> Result
     Ok(file)
 }
 
-/// The package's description of itself (deb-control(5)). The program is static: what it may
-/// run is recommended where most experiments need it, suggested where some do.
+/// Control file of the package (deb-control(5)). The program is static. Programs that most
+/// experiments run are recommended, others suggested.
 const CONTROL: &str = "\
 Package: fwdlab
 Version: VERSION
@@ -319,7 +319,7 @@ Description: laboratory for packet-forwarding performance
  the report.
 ";
 
-/// Manual pages and completions, made by the program itself.
+/// Adds manual pages and completions, generated by the program itself.
 fn documents(
     root: &Path,
     tree: &Tree,
@@ -341,30 +341,31 @@ fn documents(
     Ok(())
 }
 
-/// The experiments, as examples: those that git knows.
+/// Adds the experiments tracked by git, as examples.
 fn experiments(root: &Path, tree: &Tree, to: &str) -> Result<()> {
     let files = run(Command::new("git")
         .args(["-c", "safe.directory=*", "ls-files", "experiments"])
         .current_dir(root))?;
     for file in files.lines() {
-        let name = file.strip_prefix("experiments/").context("git lists what was not asked")?;
+        let name =
+            file.strip_prefix("experiments/").context("unexpected output of git ls-files")?;
         tree.file(&root.join(file), &format!("{to}/{name}"), 0o644)?;
     }
     Ok(())
 }
 
-/// A folder that is filled and packed.
+/// A folder to fill and pack.
 struct Tree(PathBuf);
 
 impl Tree {
     fn new(path: PathBuf) -> Result<Tree> {
         fs::create_dir_all(&path)?;
-        // What a strict umask would keep from everybody.
+        // Independent of the umask.
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
         Ok(Tree(path))
     }
 
-    /// The place of a file, with the folders above it.
+    /// Returns the path of a file and creates the folders above it.
     fn place(&self, name: &str) -> Result<PathBuf> {
         let mut folder = self.0.clone();
         let (folders, file) = name.rsplit_once('/').unwrap_or(("", name));
@@ -390,7 +391,7 @@ impl Tree {
     }
 }
 
-/// The version of the workspace.
+/// Returns the version of the workspace.
 fn version(root: &Path) -> Result<String> {
     let text = fs::read_to_string(root.join("Cargo.toml"))?;
     let file: toml::Table = text.parse().context("Cargo.toml")?;
@@ -398,7 +399,8 @@ fn version(root: &Path) -> Result<String> {
     Ok(version.and_then(|version| version.as_str()).context("no version")?.to_owned())
 }
 
-/// Bytes of all files below a folder. Folders are as large as a file system likes.
+/// Returns the size of all files below a folder. Folders are not counted: their size depends on the
+/// file system.
 fn size(folder: &Path) -> Result<u64> {
     let mut sum = 0;
     for entry in fs::read_dir(folder)? {
@@ -411,7 +413,7 @@ fn size(folder: &Path) -> Result<u64> {
     Ok(sum)
 }
 
-/// Seconds since 1970 that everything packed carries.
+/// Returns the timestamp of all packed files, seconds since 1970.
 fn time(root: &Path) -> Result<String> {
     if let Ok(time) = std::env::var("SOURCE_DATE_EPOCH") {
         return Ok(time);
@@ -422,7 +424,7 @@ fn time(root: &Path) -> Result<String> {
     Ok(time.trim().to_owned())
 }
 
-/// Runs a program of those that packages are made with; returns what it printed.
+/// Runs one of the packaging programs; returns its output.
 fn run(command: &mut Command) -> Result<String> {
     tool::run(command, "apt-get install git binutils tar xz-utils gzip dpkg coreutils")
 }

@@ -1,14 +1,14 @@
-//! The schema of experiment files, and the references of these and of laboratories' files.
+//! Updates the schema of experiment files and the reference pages of experiment and laboratory
+//! files.
 //!
-//! All are made from the reader's own tables, by the tests that compare them;
-//! this runs those tests in the mode that writes.
+//! All are generated from the tables of the file reader by the tests that compare them; this module
+//! runs these tests in the mode that writes.
 
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
 use std::process::Command;
 
-/// Writes `docs/experiment.schema.json` and the tables of `docs/EXPERIMENTS.md` and
-/// `docs/LABS.md`.
+/// Writes `docs/experiment.schema.json` and the tables of `docs/EXPERIMENTS.md` and `docs/LABS.md`.
 pub(crate) fn refresh(root: &Path) -> Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
@@ -16,7 +16,7 @@ pub(crate) fn refresh(root: &Path) -> Result<()> {
         .env("UPDATE", "1")
         .current_dir(root)
         .status()
-        .context("cargo can't be run")?;
+        .context("cannot run cargo")?;
     ensure!(status.success(), "the tests that write the schema failed");
     println!("docs/experiment.schema.json, docs/EXPERIMENTS.md and docs/LABS.md are up to date");
     Ok(())

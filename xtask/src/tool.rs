@@ -1,38 +1,39 @@
-//! Programs that chores run, and where they put what they don't keep.
+//! External programs and temporary folders.
 
 use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Runs a program; a failure names it, its last words and what to install.
+/// Runs a program and returns its output. The error contains the program, its error output and the
+/// command that installs it.
 pub(crate) fn run(command: &mut Command, install: &str) -> Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output =
-        command.output().with_context(|| format!("{program} can't be run; try `{install}`"))?;
+        command.output().with_context(|| format!("cannot run {program}; try `{install}`"))?;
     ensure!(
         output.status.success(),
-        "{program} failed (is anything missing? try `{install}`):\n{}",
+        "{program} failed (if something is missing, try `{install}`):\n{}",
         String::from_utf8_lossy(&output.stderr).trim_end()
     );
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// A folder for what is made only to be looked at; removed with everything in it.
+/// A temporary folder, removed when dropped.
 pub(crate) struct Scratch(pub(crate) PathBuf);
 
 impl Scratch {
-    /// Makes it.
+    /// Creates the folder.
     pub(crate) fn new() -> Result<Scratch> {
         let path = std::env::temp_dir().join(format!("fwdlab-xtask-{}", std::process::id()));
-        fs::create_dir_all(&path).with_context(|| format!("{} can't be made", path.display()))?;
+        fs::create_dir_all(&path).with_context(|| format!("cannot create {}", path.display()))?;
         Ok(Scratch(path))
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What can't be removed is named by nobody later; it lies among temporary files.
+        // A failure leaves only a temporary folder behind.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -42,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_is_missing_says_what_to_install() {
+    fn run_names_the_command_that_installs_a_missing_program() {
         let error = run(&mut Command::new("no-such-compiler"), "apt-get install it").unwrap_err();
         assert!(format!("{error:#}").contains("apt-get install it"), "{error:#}");
     }

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Everything that is or would be committed.
+/// All files that git tracks or would add.
 #[derive(Debug, Default)]
 pub(crate) struct SourceTree {
     /// The files, sorted by path.
@@ -18,15 +18,15 @@ pub(crate) struct SourceTree {
 pub(crate) struct File {
     /// Path from the root, with `/`.
     pub(crate) path: String,
-    /// Content; what is not UTF-8 is replaced.
+    /// Content; invalid UTF-8 is replaced.
     pub(crate) text: String,
 }
 
 impl SourceTree {
-    /// Reads the files that git tracks, and those that it would not ignore.
+    /// Reads the tracked files and the untracked ones that git does not ignore.
     ///
     /// # Errors
-    /// When git is missing, `root` is no working tree, or a file can't be read.
+    /// Fails if git is missing, `root` is not a working tree, or a file cannot be read.
     pub(crate) fn read(root: &Path) -> Result<SourceTree> {
         // A build container may run as another user than the owner of the tree.
         let output = Command::new("git")
@@ -34,10 +34,10 @@ impl SourceTree {
             .args(["--cached", "--others", "--exclude-standard"])
             .current_dir(root)
             .output()
-            .context("git can't be run")?;
+            .context("cannot run git")?;
         ensure!(
             output.status.success(),
-            "git lists no files: {}",
+            "git ls-files failed: {}",
             String::from_utf8_lossy(&output.stderr).trim_end()
         );
         let names = String::from_utf8(output.stdout).context("a file name is not UTF-8")?;
@@ -49,15 +49,15 @@ impl SourceTree {
                     path: path.to_owned(),
                     text: String::from_utf8_lossy(&bytes).into_owned(),
                 }),
-                // Deleted, and not committed yet.
+                // Deleted but not yet committed.
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error).with_context(|| format!("{path} can't be read")),
+                Err(error) => return Err(error).with_context(|| format!("cannot read {path}")),
             }
         }
         Ok(SourceTree { files })
     }
 
-    /// A house made up by a test.
+    /// Creates a tree from paths and texts.
     #[cfg(test)]
     pub(crate) fn of(files: &[(&str, &str)]) -> SourceTree {
         let file =
@@ -65,7 +65,7 @@ impl SourceTree {
         SourceTree { files: files.iter().map(file).collect() }
     }
 
-    /// True when `path` (from the root) is a file or a folder with files.
+    /// Returns true if `path` (from the root) is a file or a folder with files.
     pub(crate) fn has(&self, path: &str) -> bool {
         let path = path.trim_end_matches('/');
         self.files.iter().any(|file| {
@@ -75,7 +75,7 @@ impl SourceTree {
         })
     }
 
-    /// Text of the file at `path`.
+    /// Returns the text of the file at `path`.
     pub(crate) fn text(&self, path: &str) -> Option<&str> {
         self.files.iter().find(|file| file.path == path).map(|file| file.text.as_str())
     }
@@ -86,10 +86,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_exist_by_their_files() {
-        let house = SourceTree::of(&[("crates/netio/Cargo.toml", "")]);
-        assert!(house.has("crates/netio") && house.has("crates/netio/"));
-        assert!(house.has("crates/netio/Cargo.toml"));
-        assert!(!house.has("crates/po") && !house.has("crates/netio/Cargo"));
+    fn has_finds_files_and_folders() {
+        let tree = SourceTree::of(&[("crates/netio/Cargo.toml", "")]);
+        assert!(tree.has("crates/netio") && tree.has("crates/netio/"));
+        assert!(tree.has("crates/netio/Cargo.toml"));
+        assert!(!tree.has("crates/po") && !tree.has("crates/netio/Cargo"));
     }
 }

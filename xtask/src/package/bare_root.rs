@@ -1,4 +1,4 @@
-//! The Debian package in a system that has nothing else: installed, used, removed.
+//! Tests the Debian package in a minimal system: installs, uses and removes it.
 
 use super::{FOLDER, run};
 use crate::must_not_skip;
@@ -8,14 +8,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The program that makes such a system.
+/// The program that creates the system.
 const MAKER: &str = "mmdebstrap";
 
-/// What must be so in there once the package is installed. Each line is a shell command that
-/// fails where it is not.
+/// Checks after the installation: shell commands that must succeed.
 const USED: &[&str] = &[
     "fwdlab --version",
-    // What is missing is named; a root without any tool is no failure of the program.
+    // doctor must name missing programs; a system without them is no failure of fwdlab.
     "fwdlab doctor > /tmp/doctor; grep -q nft /tmp/doctor",
     "cd /tmp && fwdlab run /usr/share/doc/fwdlab/experiments/sim.toml --out /tmp/sim",
     "test -s /tmp/sim/README.md && test -s /tmp/sim/index.html && test -s /tmp/sim/run.sqlite",
@@ -29,7 +28,7 @@ const USED: &[&str] = &[
     "dpkg --remove fwdlab && ! test -e /usr/bin/fwdlab",
 ];
 
-/// Installs the package of `target/package` in a new root, uses and removes it.
+/// Installs the package of `target/package` in a new root, uses it and removes it.
 pub(crate) fn try_in_bare_root(root: &Path) -> Result<()> {
     let package = package(&root.join(FOLDER))?;
     if let Err(why) = possible() {
@@ -41,7 +40,7 @@ pub(crate) fn try_in_bare_root(root: &Path) -> Result<()> {
     }
     let scratch = Scratch::new()?;
     let system = scratch.0.join("system");
-    // As apt knows Debian here.
+    // The release that runs here.
     let release = fs::read_to_string("/etc/os-release").context("/etc/os-release")?;
     let codename = release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
     let codename = codename.context("/etc/os-release names no VERSION_CODENAME")?;
@@ -50,8 +49,8 @@ pub(crate) fn try_in_bare_root(root: &Path) -> Result<()> {
         .arg(&system)
         .args(sources()))?;
     fs::copy(&package, system.join("tmp/fwdlab.deb"))?;
-    let installed = ["dpkg --install /tmp/fwdlab.deb"];
-    for command in installed.iter().chain(USED) {
+    let install = ["dpkg --install /tmp/fwdlab.deb"];
+    for command in install.iter().chain(USED) {
         println!("+ {command}");
         let status = Command::new("unshare")
             .args(["--mount", "--pid", "--fork", "--mount-proc"])
@@ -60,14 +59,14 @@ pub(crate) fn try_in_bare_root(root: &Path) -> Result<()> {
             .env_clear()
             .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
             .status()
-            .context("unshare can't be run")?;
+            .context("cannot run unshare")?;
         ensure!(status.success(), "in the bare root: `{command}`: {status}");
     }
-    println!("{}: installed in a bare root, used, removed", package.display());
+    println!("{}: installed, used and removed in a bare root", package.display());
     Ok(())
 }
 
-/// The package that was made.
+/// Returns the package made before.
 fn package(folder: &Path) -> Result<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut packages = entries
@@ -75,19 +74,19 @@ fn package(folder: &Path) -> Result<PathBuf> {
         .filter(|path| path.extension().is_some_and(|extension| extension == "deb"));
     packages
         .next()
-        .with_context(|| format!("no package in {FOLDER}: `cargo xtask package` makes it"))
+        .with_context(|| format!("no package in {FOLDER}\n  next step: cargo xtask package"))
 }
 
-/// Says why it can't be tried.
+/// Checks that the test can run here; the error is the reason.
 fn possible() -> Result<()> {
     let id = run(Command::new("id").arg("-u"))?;
-    ensure!(id.trim() == "0", "only root can make a bare system of Debian");
+    ensure!(id.trim() == "0", "creating a Debian system requires root");
     let maker = Command::new(MAKER).arg("--version").output();
-    ensure!(maker.is_ok(), "{MAKER} is missing: apt-get install {MAKER}");
+    ensure!(maker.is_ok(), "{MAKER} is missing\n  next step: apt-get install {MAKER}");
     Ok(())
 }
 
-/// Files with apt's sources.
+/// Returns files with apt's sources.
 fn sources() -> Vec<PathBuf> {
     let entries = fs::read_dir("/etc/apt/sources.list.d").into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();

@@ -1,8 +1,8 @@
-//! Everything that a release consists of, in one folder: archives and Debian packages for both
-//! processors, a bill of materials, and their sums. Next to the folder: the release notes.
+//! Makes the files of a release in one folder: archives and Debian packages for both architectures,
+//! a software bill of materials, and their sums. The release notes are next to the folder.
 
 use super::{
-    ARM, HOST, SUMS, emptied, ensure_tools_for_arm, packages, run, time, version, write_sums,
+    ARM, HOST, SUMS, empty_folder, ensure_tools_for_arm, packages, run, time, version, write_sums,
 };
 use crate::tool::Scratch;
 use anyhow::{Context, Result, ensure};
@@ -10,25 +10,28 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The folder, below the root.
+/// Output folder, below the root.
 const FOLDER: &str = "target/dist";
-/// The section of the changelog for this version, below the root.
+/// The changelog section of this version, below the root.
 const NOTES: &str = "target/release-notes.md";
-/// The processor that makes releases: it can build for the other one.
+/// The architecture that builds releases: it can cross-compile for the other one.
 const BUILDER: &str = "x86_64-unknown-linux-gnu";
 /// Command that installs the tool for bills of materials.
 const INSTALL_SBOM: &str = "cargo install cargo-cyclonedx --locked";
 
 /// Makes the files of a release of the last commit and prints them with their sizes.
 pub(crate) fn make(root: &Path) -> Result<()> {
-    ensure!(HOST.triple == BUILDER, "a release is made on x86-64, which builds for arm64 as well");
+    ensure!(
+        HOST.triple == BUILDER,
+        "a release must be made on x86-64, which also builds for arm64"
+    );
     ensure_tools_for_arm()?;
     ensure_committed(root)?;
     let version = version(root)?;
     let notes = notes(&fs::read_to_string(root.join("CHANGELOG.md"))?, &version)
         .with_context(|| format!("CHANGELOG.md has no section [{version}]"))?;
     let folder = root.join(FOLDER);
-    emptied(&folder)?;
+    empty_folder(&folder)?;
     let mut files = packages(root, &folder, &HOST)?;
     files.extend(packages(root, &folder, &ARM)?);
     let sbom = bill_of_materials(root, &folder, &version)?;
@@ -45,7 +48,7 @@ pub(crate) fn make(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A release is a commit: its packages name it as their version.
+/// Checks that the working tree is committed: packages carry the commit's version.
 fn ensure_committed(root: &Path) -> Result<()> {
     let changes = run(Command::new("git")
         .args(["-c", "safe.directory=*", "status", "--porcelain"])
@@ -58,13 +61,13 @@ fn ensure_committed(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The dependencies of the program as CycloneDX JSON. `None` if the tool is missing.
+/// Writes the dependencies of the program as CycloneDX JSON; `None` if the tool is missing.
 ///
 /// The tool writes next to every manifest, so it gets a clone.
 fn bill_of_materials(root: &Path, folder: &Path, version: &str) -> Result<Option<PathBuf>> {
     let cargo = || Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    let known = cargo().args(["cyclonedx", "--version"]).output()?;
-    if !known.status.success() {
+    let version_output = cargo().args(["cyclonedx", "--version"]).output()?;
+    if !version_output.status.success() {
         return Ok(None);
     }
     let scratch = Scratch::new()?;
@@ -80,14 +83,14 @@ fn bill_of_materials(root: &Path, folder: &Path, version: &str) -> Result<Option
     let file = folder.join(format!("fwdlab-{version}.cdx.json"));
     let bill = fs::read_to_string(clone.join("crates/fwdlab/bom.json"))
         .context("cargo-cyclonedx wrote no bom.json")?;
-    // The crates of the workspace are named by their paths. As in the program, its root is a
+    // Crates of the workspace are identified by path. As in the program, the root is replaced by a
     // name that no machine has.
     let place = fs::canonicalize(&clone)?.display().to_string();
     fs::write(&file, bill.replace(&place, "/fwdlab"))?;
     Ok(Some(file))
 }
 
-/// The section of a version without its heading.
+/// Returns the section of a version without its heading.
 fn notes(changelog: &str, version: &str) -> Option<String> {
     let (_, section) = changelog.split_once(&format!("## [{version}]"))?;
     let (_, section) = section.split_once('\n')?;
@@ -95,7 +98,7 @@ fn notes(changelog: &str, version: &str) -> Option<String> {
     Some(format!("{}\n", section.trim()))
 }
 
-/// Names and sizes.
+/// Formats names and sizes.
 fn table(files: &[PathBuf]) -> Result<String> {
     let mut text = format!("{:<40} {:>12}\n", "file", "bytes");
     for file in files {

@@ -1,10 +1,8 @@
-//! Sibling modules depend on each other in one direction only.
+//! Sibling modules must depend on each other in one direction only.
 //!
-//! A module may know what is inside it, and what it stands in: that is how a
-//! folder is divided. But where two neighbours use each other, neither can be
-//! read, moved or tested alone, and a reader finds no place to begin. So, folder
-//! by folder, what the modules there use of each other must form no circle.
-//! Tests may look anywhere.
+//! A module may use its submodules and its parents. If two siblings use each other, neither can be
+//! read, moved or tested alone, and a reader has no place to start. So in every folder, the uses
+//! among the modules must not form a cycle. Tests may use any module.
 
 use super::{Finding, program};
 use crate::tree::{File, SourceTree};
@@ -12,13 +10,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Path of a module from the root of its crate.
 type Module<'a> = Vec<&'a str>;
-/// Who uses whom in one folder, each with the file that says so.
+/// Uses among the modules of one folder, each with a file that contains it.
 type Uses<'a> = BTreeMap<&'a str, BTreeMap<&'a str, &'a File>>;
 
-/// No folder holds modules that use each other in a circle.
-pub(super) fn circles(house: &SourceTree) -> Vec<Finding> {
+/// Finds cycles among the modules of each folder.
+pub(super) fn circles(tree: &SourceTree) -> Vec<Finding> {
     let mut crates: BTreeMap<&str, Vec<(Module<'_>, &File)>> = BTreeMap::new();
-    for file in &house.files {
+    for file in &tree.files {
         if let Some((name, module)) = module(&file.path) {
             crates.entry(name).or_default().push((module, file));
         }
@@ -26,23 +24,23 @@ pub(super) fn circles(house: &SourceTree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for modules in crates.values() {
         for (folder, uses) in folders(modules) {
-            for circle in circles_of(&uses) {
-                findings.push(finding(&folder, &circle, &uses));
+            for cycle in cycles(&uses) {
+                findings.push(finding(&folder, &cycle, &uses));
             }
         }
     }
     findings
 }
 
-fn finding(folder: &[&str], circle: &[&str], uses: &Uses<'_>) -> Finding {
-    let (last, first) = (circle[circle.len() - 1], circle[0]);
+fn finding(folder: &[&str], cycle: &[&str], uses: &Uses<'_>) -> Finding {
+    let (last, first) = (cycle[cycle.len() - 1], cycle[0]);
     let inside =
         if folder.is_empty() { String::new() } else { format!(" in {}", folder.join("/")) };
-    let what = format!("a circle of modules{inside}: {} -> {first}", circle.join(" -> "));
+    let what = format!("module cycle{inside}: {} -> {first}", cycle.join(" -> "));
     Finding::new(&uses[last][first].path, 0, what)
 }
 
-/// Crate and module of a source file; none of a test.
+/// Returns crate and module of a source file; `None` for tests.
 fn module(path: &str) -> Option<(&str, Module<'_>)> {
     let (name, rest) = path.strip_prefix("crates/")?.split_once("/src/")?;
     let mut module: Module<'_> = rest.strip_suffix(".rs")?.split('/').collect();
@@ -54,7 +52,7 @@ fn module(path: &str) -> Option<(&str, Module<'_>)> {
     Some((name, module))
 }
 
-/// By folder: what the modules there use of each other.
+/// Returns the uses among the modules of each folder.
 fn folders<'a>(modules: &'a [(Module<'a>, &'a File)]) -> BTreeMap<Module<'a>, Uses<'a>> {
     let known: BTreeSet<&[&str]> =
         modules.iter().flat_map(|(module, _)| (0..=module.len()).map(|n| &module[..n])).collect();
@@ -72,7 +70,7 @@ fn folders<'a>(modules: &'a [(Module<'a>, &'a File)]) -> BTreeMap<Module<'a>, Us
     folders
 }
 
-/// The module that `path`, written in `module`, leads to.
+/// Returns the module that `path` refers to in `module`.
 fn resolve<'a>(
     module: &[&'a str],
     path: &[&'a str],
@@ -93,8 +91,8 @@ fn resolve<'a>(
     Some(target)
 }
 
-/// Every path in `text` that begins at the crate or above the module, word by
-/// word; trees of `use` give one path a leaf.
+/// Returns every path in `text` that begins with `crate` or `super`, as words; a `use` tree gives
+/// one path per leaf.
 fn paths(text: &str) -> Vec<Vec<&str>> {
     let mut paths = Vec::new();
     for line_start in code_starts(text) {
@@ -104,7 +102,7 @@ fn paths(text: &str) -> Vec<Vec<&str>> {
     paths
 }
 
-/// Where `crate::` and the first `super::` of a path stand, outside of comments.
+/// Returns the positions of `crate::` and of the first `super::` of each path, outside comments.
 fn code_starts(text: &str) -> Vec<usize> {
     let mut starts = Vec::new();
     let mut at = 0;
@@ -123,7 +121,7 @@ fn code_starts(text: &str) -> Vec<usize> {
     starts
 }
 
-/// Reads `a::b::{c, d::e}`; returns what follows it.
+/// Reads `a::b::{c, d::e}`; returns the text after it.
 fn read_tree<'a>(
     mut text: &'a str,
     path: &mut Vec<&'a str>,
@@ -161,34 +159,34 @@ fn skip_word(text: &str) -> &str {
     text.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_')
 }
 
-/// One shortest circle of every set of modules that reach each other.
-fn circles_of<'a>(uses: &Uses<'a>) -> Vec<Vec<&'a str>> {
+/// Returns a shortest cycle of every strongly connected set of modules.
+fn cycles<'a>(uses: &Uses<'a>) -> Vec<Vec<&'a str>> {
     let mut circles = Vec::new();
     let mut seen: BTreeSet<&str> = BTreeSet::new();
     for &start in uses.keys() {
         if seen.contains(start) {
             continue;
         }
-        if let Some(circle) = shortest(start, uses) {
-            seen.extend(together(start, uses));
-            circles.push(circle);
+        if let Some(cycle) = shortest(start, uses) {
+            seen.extend(strongly_connected(start, uses));
+            circles.push(cycle);
         }
     }
     circles
 }
 
-/// A shortest way from `start` back to it.
+/// Returns a shortest path from `start` back to itself.
 fn shortest<'a>(start: &'a str, uses: &Uses<'a>) -> Option<Vec<&'a str>> {
     let mut from: BTreeMap<&str, &str> = BTreeMap::new();
     let mut queue = std::collections::VecDeque::from([start]);
     while let Some(here) = queue.pop_front() {
         for &next in uses.get(here).into_iter().flatten().map(|(next, _)| next) {
             if next == start {
-                let mut circle = vec![here];
-                while let Some(before) = from.get(circle[0]) {
-                    circle.insert(0, before);
+                let mut cycle = vec![here];
+                while let Some(before) = from.get(cycle[0]) {
+                    cycle.insert(0, before);
                 }
-                return Some(circle);
+                return Some(cycle);
             }
             if next != start && !from.contains_key(next) {
                 from.insert(next, here);
@@ -199,8 +197,8 @@ fn shortest<'a>(start: &'a str, uses: &Uses<'a>) -> Option<Vec<&'a str>> {
     None
 }
 
-/// What `start` reaches and is reached from.
-fn together<'a>(start: &'a str, uses: &Uses<'a>) -> BTreeSet<&'a str> {
+/// Returns the modules that `start` reaches and that reach it.
+fn strongly_connected<'a>(start: &'a str, uses: &Uses<'a>) -> BTreeSet<&'a str> {
     let reached = reach(start, uses);
     reached.into_iter().filter(|other| reach(other, uses).contains(start)).collect()
 }
@@ -225,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_that_use_each_other_are_found_however_they_say_it() {
+    fn circles_finds_mutual_use_in_every_syntax() {
         for back in [
             "use crate::a::X;",
             "use super::a;",
@@ -236,14 +234,14 @@ mod tests {
             let files = [("crates/c/src/a.rs", "use crate::b;"), ("crates/c/src/b/mod.rs", back)];
             assert_eq!(
                 found(&files),
-                ["crates/c/src/b/mod.rs: a circle of modules: a -> b -> a"],
+                ["crates/c/src/b/mod.rs: module cycle: a -> b -> a"],
                 "{back}"
             );
         }
     }
 
     #[test]
-    fn long_ways_round_and_inner_folders_are_found() {
+    fn circles_finds_long_cycles_and_inner_folders() {
         let files = [
             ("crates/c/src/d/a.rs", "use super::b::B;"),
             ("crates/c/src/d/b.rs", "use crate::d::e::inner::E;"),
@@ -251,14 +249,11 @@ mod tests {
             ("crates/c/src/d/e/mod.rs", ""),
         ];
         let found = found(&files);
-        assert_eq!(
-            found,
-            ["crates/c/src/d/e/inner.rs: a circle of modules in d: a -> b -> e -> a"]
-        );
+        assert_eq!(found, ["crates/c/src/d/e/inner.rs: module cycle in d: a -> b -> e -> a"]);
     }
 
     #[test]
-    fn folders_and_what_is_in_them_tests_and_comments_are_free() {
+    fn circles_ignores_parents_tests_and_comments() {
         let files = [
             ("crates/c/src/lib.rs", "use crate::a::X; use crate::b::Y;"),
             (

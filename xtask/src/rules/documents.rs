@@ -1,4 +1,4 @@
-//! Documents must not promise what is not there.
+//! Checks that documents refer to existing crates, files, tests and commands.
 
 use super::{Finding, lines};
 use crate::COMMANDS;
@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 
 const MAP: &str = "ARCHITECTURE.md";
 const INVARIANTS: &str = "docs/INVARIANTS.md";
-/// Folders whose paths are checked wherever a document names them.
-const ROOMS: [&str; 9] = [
+/// Folders whose paths are checked in documents.
+const CHECKED_FOLDERS: [&str; 9] = [
     "crates/",
     "docs/",
     "experiments/",
@@ -20,47 +20,48 @@ const ROOMS: [&str; 9] = [
     ".github/",
 ];
 
-/// ARCHITECTURE.md has a place for every crate.
-pub(super) fn crates_on_the_map(house: &SourceTree) -> Vec<Finding> {
-    let map = house.text(MAP).unwrap_or_default();
+/// ARCHITECTURE.md lists every crate.
+pub(super) fn crates_on_the_map(tree: &SourceTree) -> Vec<Finding> {
+    let map = tree.text(MAP).unwrap_or_default();
     let name = |file: &'_ File| -> Option<String> {
         let folder = file.path.strip_suffix("/Cargo.toml")?;
         folder.strip_prefix("crates/").filter(|rest| !rest.contains('/'))?;
         Some(folder.to_owned())
     };
-    let crates: BTreeSet<String> = house.files.iter().filter_map(name).collect();
+    let crates: BTreeSet<String> = tree.files.iter().filter_map(name).collect();
     crates
         .into_iter()
         .filter(|folder| !map.contains(&format!("`{folder}`")))
-        .map(|folder| Finding::new(MAP, 0, format!("`{folder}` is missing")))
+        .map(|folder| Finding::new(MAP, 0, format!("crate `{folder}` is missing")))
         .collect()
 }
 
-/// Every experiment begins with a comment: what it asks, what to expect.
-pub(super) fn experiments_explained(house: &SourceTree) -> Vec<Finding> {
-    house
-        .files
+/// Every experiment begins with a comment: its question and the expected result.
+pub(super) fn experiments_explained(tree: &SourceTree) -> Vec<Finding> {
+    tree.files
         .iter()
         .filter(|file| file.path.starts_with("experiments/") && file.path.ends_with(".toml"))
         .filter(|file| !file.text.starts_with("# "))
-        .map(|file| Finding::new(&file.path, 1, "begin with a comment that says what it asks"))
+        .map(|file| {
+            Finding::new(&file.path, 1, "write a first comment with the question of the experiment")
+        })
         .collect()
 }
 
-/// Links between documents lead to files and headings, paths in their code to files.
-pub(super) fn references(house: &SourceTree) -> Vec<Finding> {
+/// Links lead to existing files and headings, paths in code spans to existing files.
+pub(super) fn references(tree: &SourceTree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for file in documents(house) {
+    for file in documents(tree) {
         for (number, line) in lines(&file.text) {
             for (target, heading) in links(line) {
                 let path = match target {
                     "" => file.path.clone(),
                     target => resolve(&file.path, target),
                 };
-                if !house.has(&path) {
-                    let what = format!("the link to {target} leads nowhere");
+                if !tree.has(&path) {
+                    let what = format!("broken link: {target} does not exist");
                     findings.push(Finding::new(&file.path, number, what));
-                } else if let (Some(heading), Some(text)) = (heading, house.text(&path))
+                } else if let (Some(heading), Some(text)) = (heading, tree.text(&path))
                     && path.ends_with(".md")
                     && !anchors(text).contains(heading)
                 {
@@ -69,8 +70,8 @@ pub(super) fn references(house: &SourceTree) -> Vec<Finding> {
                 }
             }
             for span in spans(line).filter(|span| is_path(span)) {
-                if !house.has(span) {
-                    let what = format!("there is no {span}");
+                if !tree.has(span) {
+                    let what = format!("{span} does not exist");
                     findings.push(Finding::new(&file.path, number, what));
                 }
             }
@@ -79,46 +80,48 @@ pub(super) fn references(house: &SourceTree) -> Vec<Finding> {
     findings
 }
 
-/// Tests that INVARIANTS.md names exist: names of four words or more.
-pub(super) fn tests(house: &SourceTree) -> Vec<Finding> {
+/// Tests named in INVARIANTS.md exist. Names have at least four words.
+pub(super) fn tests(tree: &SourceTree) -> Vec<Finding> {
     let is_test = |span: &&str| {
         span.matches('_').count() >= 3 && span.chars().all(|c| c.is_ascii_lowercase() || c == '_')
     };
     let exists = |name: &str| {
         let head = format!("fn {name}(");
-        house.files.iter().any(|file| file.path.ends_with(".rs") && file.text.contains(&head))
+        tree.files.iter().any(|file| file.path.ends_with(".rs") && file.text.contains(&head))
     };
-    lines(house.text(INVARIANTS).unwrap_or_default())
+    lines(tree.text(INVARIANTS).unwrap_or_default())
         .flat_map(|(number, line)| spans(line).filter(is_test).map(move |span| (number, span)))
         .filter(|(_, name)| !exists(name))
-        .map(|(number, name)| Finding::new(INVARIANTS, number, format!("there is no test {name}")))
+        .map(|(number, name)| {
+            Finding::new(INVARIANTS, number, format!("test {name} does not exist"))
+        })
         .collect()
 }
 
-/// Targets of Linux's Makefile that documents name.
+/// Targets of Linux's Makefile that documents mention.
 const OF_LINUX: &[&str] = &["bzImage", "bindeb-pkg", "binrpm-pkg", "pacman-pkg"];
 
 /// Commands in documents are commands of `make`, `cargo xtask` or `fwdlab`.
-pub(super) fn commands(house: &SourceTree) -> Vec<Finding> {
+pub(super) fn commands(tree: &SourceTree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for file in documents(house) {
+    for file in documents(tree) {
         for (number, snippet) in snippets(&file.text) {
             let words: Vec<&str> = snippet.trim_start_matches("$ ").split_whitespace().collect();
             let known = match words[..] {
-                ["make", target, ..] => is_target(house, target) || OF_LINUX.contains(&target),
+                ["make", target, ..] => is_target(tree, target) || OF_LINUX.contains(&target),
                 ["cargo", "xtask", chore, ..] => {
                     COMMANDS.iter().any(|(arguments, ..)| arguments[0] == chore)
                 }
                 [program, command, ..] if program.rsplit('/').next() == Some("fwdlab") => {
                     let command = command.replace('-', "_");
                     !command.starts_with(|c: char| c.is_ascii_lowercase())
-                        || house.has(&format!("crates/fwdlab/src/command/{command}.rs"))
-                        || house.has(&format!("crates/fwdlab/src/command/{command}"))
+                        || tree.has(&format!("crates/fwdlab/src/command/{command}.rs"))
+                        || tree.has(&format!("crates/fwdlab/src/command/{command}"))
                 }
                 _ => true,
             };
             if !known {
-                let what = format!("there is no command `{snippet}`");
+                let what = format!("command `{snippet}` does not exist");
                 findings.push(Finding::new(&file.path, number, what));
             }
         }
@@ -126,9 +129,9 @@ pub(super) fn commands(house: &SourceTree) -> Vec<Finding> {
     findings
 }
 
-/// Markdown at the root, in `docs/` and in `skills/`.
-fn documents(house: &SourceTree) -> impl Iterator<Item = &File> {
-    house.files.iter().filter(|file| {
+/// Returns the Markdown files at the root, in `docs/` and in `skills/`.
+fn documents(tree: &SourceTree) -> impl Iterator<Item = &File> {
+    tree.files.iter().filter(|file| {
         let is_document = !file.path.contains('/')
             || file.path.starts_with("docs/")
             || file.path.starts_with("skills/");
@@ -136,8 +139,8 @@ fn documents(house: &SourceTree) -> impl Iterator<Item = &File> {
     })
 }
 
-fn is_target(house: &SourceTree, target: &str) -> bool {
-    let makefile = house.text("Makefile").unwrap_or_default();
+fn is_target(tree: &SourceTree, target: &str) -> bool {
+    let makefile = tree.text("Makefile").unwrap_or_default();
     let rules = makefile.lines().filter(|line| !line.starts_with(['\t', '#', '.']));
     let names = rules.filter_map(|line| Some(line.split_once(':')?.0));
     names.flat_map(str::split_whitespace).any(|name| name == target)
@@ -145,11 +148,11 @@ fn is_target(house: &SourceTree, target: &str) -> bool {
 
 fn is_path(span: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "./_-".contains(c);
-    ROOMS.iter().any(|room| span.starts_with(room)) && span.chars().all(plain)
+    CHECKED_FOLDERS.iter().any(|folder| span.starts_with(folder)) && span.chars().all(plain)
 }
 
-/// Targets of a line's links that lead into the repository: file (empty for the document
-/// itself) and heading.
+/// Returns targets of a line's links into the repository: file (empty for the document itself) and
+/// heading.
 fn links(line: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     line.split("](").skip(1).filter_map(|rest| {
         let target = rest.split([')', ' ']).next()?;
@@ -161,7 +164,7 @@ fn links(line: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     })
 }
 
-/// Anchors of a document's headings, as forges and mdBook make them.
+/// Returns the anchors of a document's headings, in the format of forges and mdBook.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut is_code = false;
@@ -182,7 +185,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
     found
 }
 
-/// A link's target as seen from the root.
+/// Resolves a link's target to a path from the root.
 fn resolve(document: &str, target: &str) -> String {
     let mut path: Vec<&str> = document.split('/').collect();
     path.pop();
@@ -196,12 +199,12 @@ fn resolve(document: &str, target: &str) -> String {
     path.join("/")
 }
 
-/// Text between backticks.
+/// Returns the texts between backticks.
 fn spans(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
 
-/// Code with its line's number: spans in prose, and whole lines of fenced blocks.
+/// Returns code with line numbers: spans in prose, and whole lines of fenced blocks.
 fn snippets(text: &str) -> Vec<(usize, &str)> {
     let mut fenced = false;
     let mut out = Vec::new();
@@ -227,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn crates_missing_on_the_map_are_found() {
+    fn crates_on_the_map_finds_missing_crates() {
         let manifest = ("crates/netio/Cargo.toml", "");
         assert_eq!(count(crates_on_the_map, &[manifest, (MAP, "`crates/netio`: sockets")]), 0);
         assert_eq!(count(crates_on_the_map, &[manifest, (MAP, "netio")]), 1);
@@ -235,16 +238,16 @@ mod tests {
     }
 
     #[test]
-    fn experiments_without_a_word_are_found() {
+    fn experiments_explained_requires_a_comment() {
         assert_eq!(count(experiments_explained, &[("experiments/a.toml", "version = 1")]), 1);
         assert_eq!(count(experiments_explained, &[("experiments/a.toml", "# Why?\n")]), 0);
     }
 
     #[test]
-    fn references_that_lead_nowhere_are_found() {
+    fn references_finds_broken_links_and_paths() {
         let text =
             "[up](../README.md) [web](https://example.org)\n# Two `words`\n## Words\n## Words";
-        let there = ("docs/A.md", text);
+        let target_document = ("docs/A.md", text);
         for (text, found) in [
             ("[a](docs/A.md) ![b](docs/A.md)", 0),
             ("[a](A.md)", 1),
@@ -253,21 +256,21 @@ mod tests {
             ("[a](docs/A.md#three) [b](#there)\n# Here", 2),
             ("`docs/B.md`", 1),
         ] {
-            assert_eq!(count(references, &[there, ("README.md", text)]), found, "{text}");
+            assert_eq!(count(references, &[target_document, ("README.md", text)]), found, "{text}");
         }
-        // Text of tests is no document.
+        // Files of tests are not documents.
         assert_eq!(count(references, &[("crates/a/tests/README.md", "[a](b)")]), 0);
     }
 
     #[test]
-    fn tests_that_do_not_exist_are_found() {
+    fn tests_finds_unknown_test_names() {
         let code = ("crates/a/src/a.rs", "fn the_sun_goes_up() {}");
         assert_eq!(count(tests, &[code, (INVARIANTS, "`the_sun_goes_up`, `is_a_word`")]), 0);
         assert_eq!(count(tests, &[code, (INVARIANTS, "`the_sun_goes_down`")]), 1);
     }
 
     #[test]
-    fn commands_that_do_not_exist_are_found() {
+    fn commands_finds_unknown_commands() {
         let run = ("crates/fwdlab/src/command/run.rs", "");
         let makefile = ("Makefile", "demo test-a test-b: deps\n\tcargo build\n");
         for (text, found) in [

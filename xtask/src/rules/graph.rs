@@ -1,11 +1,11 @@
-//! Who may know whom.
+//! Checks the dependencies between crates.
 
 use super::Finding;
 use crate::tree::SourceTree;
 use toml::Table;
 
-/// Each crate and what it may depend on, without the prefix `fwdlab-`. Tests
-/// (dev-dependencies) may look further.
+/// Each crate with its allowed dependencies, without the prefix `fwdlab-`. Dev-dependencies are not
+/// restricted.
 const GRAPH: &[(&str, &[&str])] = &[
     ("packet", &[]),
     ("model", &["packet", "search"]),
@@ -35,8 +35,8 @@ const GRAPH: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Outside crates that only some of the house may use.
-const KEEPERS: &[(&str, &[&str])] = &[
+/// External crates with the crates that may use them.
+const ALLOWED_USERS: &[(&str, &[&str])] = &[
     // The operating system.
     ("aya", &["netio"]),
     ("libc", &["netio"]),
@@ -62,19 +62,19 @@ const KEEPERS: &[(&str, &[&str])] = &[
     ("smol", &[]),
 ];
 
-/// The crates depend on each other as [`GRAPH`] says, and in no other way.
-pub(super) fn dependencies(house: &SourceTree) -> Vec<Finding> {
+/// Crates depend on each other as in [`GRAPH`] and not otherwise.
+pub(super) fn dependencies(tree: &SourceTree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (name, path, manifest) in manifests(house, &mut findings) {
+    for (name, path, manifest) in manifests(tree, &mut findings) {
         let Some((_, allowed)) = GRAPH.iter().find(|(known, _)| *known == name) else {
-            let what = "a crate that the graph does not know: see xtask/src/rules/graph.rs";
+            let what = "crate is missing in GRAPH of xtask/src/rules/graph.rs";
             findings.push(Finding::new(path, 0, what));
             continue;
         };
         for dependency in names(&manifest) {
-            let own = dependency.strip_prefix("fwdlab-");
-            let own = own.or((dependency == "fwdlab").then_some("fwdlab"));
-            if let Some(other) = own
+            let internal = dependency.strip_prefix("fwdlab-");
+            let internal = internal.or((dependency == "fwdlab").then_some("fwdlab"));
+            if let Some(other) = internal
                 && !allowed.contains(&other)
             {
                 let what = format!("{name} must not depend on {other}");
@@ -85,15 +85,16 @@ pub(super) fn dependencies(house: &SourceTree) -> Vec<Finding> {
     findings
 }
 
-/// Outside crates are used where [`KEEPERS`] says.
-pub(super) fn outside(house: &SourceTree) -> Vec<Finding> {
+/// External crates are used only as in [`ALLOWED_USERS`].
+pub(super) fn outside(tree: &SourceTree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (name, path, manifest) in manifests(house, &mut Vec::new()) {
+    for (name, path, manifest) in manifests(tree, &mut Vec::new()) {
         for dependency in names(&manifest) {
-            if let Some((_, keepers)) = KEEPERS.iter().find(|(outside, _)| *outside == dependency)
-                && !keepers.contains(&name)
+            if let Some((_, users)) =
+                ALLOWED_USERS.iter().find(|(outside, _)| *outside == dependency)
+                && !users.contains(&name)
             {
-                let what = format!("{name} must not use {dependency} ({keepers:?} may)");
+                let what = format!("{name} must not use {dependency} (allowed: {users:?})");
                 findings.push(Finding::new(path, 0, what));
             }
         }
@@ -101,13 +102,13 @@ pub(super) fn outside(house: &SourceTree) -> Vec<Finding> {
     findings
 }
 
-/// Name, path and manifest of every crate under `crates/`.
+/// Returns name, path and manifest of every crate in `crates/`.
 fn manifests<'a>(
-    house: &'a SourceTree,
+    tree: &'a SourceTree,
     findings: &mut Vec<Finding>,
 ) -> Vec<(&'a str, &'a str, Table)> {
     let mut manifests = Vec::new();
-    for file in &house.files {
+    for file in &tree.files {
         let name = file.path.strip_prefix("crates/").and_then(|p| p.strip_suffix("/Cargo.toml"));
         match name.map(|name| (name, file.text.parse::<Table>())) {
             None => {}
@@ -118,8 +119,8 @@ fn manifests<'a>(
     manifests
 }
 
-/// Names of what a crate is built from: dependencies of the program and of its
-/// build script, also those of single platforms.
+/// Returns the names of a crate's dependencies and build dependencies, including platform-specific
+/// ones.
 fn names(manifest: &Table) -> Vec<String> {
     let platforms = manifest.get("target").and_then(|target| target.as_table());
     let tables = platforms
@@ -144,12 +145,12 @@ mod tests {
     use crate::rules::Rule;
 
     fn findings(rule: Rule, name: &str, manifest: &str) -> Vec<String> {
-        let house = SourceTree::of(&[(&format!("crates/{name}/Cargo.toml"), manifest)]);
-        rule(&house).iter().map(ToString::to_string).collect()
+        let tree = SourceTree::of(&[(&format!("crates/{name}/Cargo.toml"), manifest)]);
+        rule(&tree).iter().map(ToString::to_string).collect()
     }
 
     #[test]
-    fn edges_against_the_graph_are_found_in_every_form() {
+    fn dependencies_finds_forbidden_edges_in_every_syntax() {
         for manifest in [
             "[dependencies]\nfwdlab-bench.workspace = true",
             "[build-dependencies]\nfwdlab-bench = { path = \"../bench\" }",
@@ -164,13 +165,13 @@ mod tests {
     }
 
     #[test]
-    fn new_crates_must_be_entered_and_manifests_be_readable() {
+    fn dependencies_reports_unknown_crates_and_bad_manifests() {
         assert_eq!(findings(dependencies, "kitchen", "").len(), 1);
         assert_eq!(findings(dependencies, "model", "[dependencies").len(), 1);
     }
 
     #[test]
-    fn outside_crates_have_their_keepers() {
+    fn outside_finds_forbidden_users() {
         assert_eq!(findings(outside, "bench", "[dependencies]\nrusqlite = \"1\"").len(), 1);
         assert_eq!(findings(outside, "store", "[dependencies]\nrusqlite = \"1\""), [""; 0]);
         assert_eq!(findings(outside, "fwdlab", "[dependencies]\ntokio = \"1\"").len(), 1);

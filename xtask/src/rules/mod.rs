@@ -1,4 +1,4 @@
-//! The house rules that a program can check. ARCHITECTURE.md gives the reasons.
+//! House rules that a program can check. ARCHITECTURE.md explains the reasons.
 //!
 //! A rule is a function from the files to its findings; [`RULES`] lists them.
 
@@ -14,34 +14,34 @@ use anyhow::{Result, bail};
 use std::fmt;
 use std::path::Path;
 
-/// Finds what offends in a house.
+/// Finds violations in a source tree.
 type Rule = fn(&SourceTree) -> Vec<Finding>;
 
 /// Every rule with its name.
 const RULES: &[(&str, Rule)] = &[
     ("crate graph", graph::dependencies),
-    ("outside crates kept where they belong", graph::outside),
-    ("modules form no circles", circles::circles),
-    ("unsafe in crates/netio only", sources::unsafe_code),
-    ("model and packet are pure", sources::purity),
-    ("skips go through one helper", sources::skips),
+    ("external crates are used by allowed crates only", graph::outside),
+    ("modules form no cycles", circles::circles),
+    ("only crates/netio contains unsafe code", sources::unsafe_code),
+    ("model, packet and search do no I/O", sources::purity),
+    ("tests report skips through fwdlab_testdata", sources::skips),
     ("no documentation tests", sources::documentation_tests),
-    ("files stay short", sources::length),
-    ("no paths of a machine", places::machine_paths),
-    ("no other registry", places::registries),
-    ("one version everywhere", versions::versions),
-    ("every crate is on the map", documents::crates_on_the_map),
-    ("every experiment says what it is for", documents::experiments_explained),
-    ("documents point at things that exist", documents::references),
-    ("documents name commands that exist", documents::commands),
-    ("the map names tests that exist", documents::tests),
+    ("source files are short", sources::length),
+    ("no absolute paths of a machine", places::machine_paths),
+    ("no registry but crates.io", places::registries),
+    ("all files name the same version", versions::versions),
+    ("ARCHITECTURE.md lists every crate", documents::crates_on_the_map),
+    ("every experiment has a first comment", documents::experiments_explained),
+    ("documents refer to existing files", documents::references),
+    ("documents name existing commands", documents::commands),
+    ("INVARIANTS.md names existing tests", documents::tests),
 ];
 
-/// Something against a rule.
+/// A violation of a rule.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
     path: String,
-    /// From 1; 0 for the file as a whole.
+    /// Line from 1; 0 for the whole file.
     line: usize,
     what: String,
 }
@@ -61,33 +61,33 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Holds the repository against all rules and prints what offends.
+/// Checks the repository against all rules and prints the violations.
 pub(crate) fn check(root: &Path) -> Result<()> {
-    let house = SourceTree::read(root)?;
-    let mut offences = 0;
+    let tree = SourceTree::read(root)?;
+    let mut violations = 0;
     for (name, rule) in RULES {
-        let findings = rule(&house);
-        println!("{name}: {}", if findings.is_empty() { "kept" } else { "BROKEN" });
+        let findings = rule(&tree);
+        println!("{name}: {}", if findings.is_empty() { "ok" } else { "FAILED" });
         for finding in &findings {
             println!("  {finding}");
         }
-        offences += findings.len();
+        violations += findings.len();
     }
-    match offences {
+    match violations {
         0 => Ok(()),
-        n => bail!("{n} offences against the house rules"),
+        n => bail!("{n} violations of the house rules"),
     }
 }
 
-/// Lines with their numbers, from 1.
+/// Returns lines with their numbers, from 1.
 pub(crate) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines().enumerate().map(|(i, line)| (i + 1, line))
 }
 
-/// A file up to its tests.
+/// Returns a file's text up to its unit tests.
 fn program(text: &str) -> &str {
     text.find("\n#[cfg(test)]\nmod ").map_or(text, |end| match text[end..].find('{') {
-        // `mod tests;` stands above more of the program.
+        // More code follows `mod tests;`.
         Some(open) if !text[end..end + open].contains(';') => &text[..end],
         _ => text,
     })
@@ -98,17 +98,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_house_keeps_its_rules() {
-        let house = match SourceTree::read(&crate::root()) {
-            Ok(house) => house,
+    fn repository_follows_all_rules() {
+        let tree = match SourceTree::read(&crate::root()) {
+            Ok(tree) => tree,
             Err(error) => {
                 return fwdlab_testdata::skip(&format!("the house rules: {error:#}"));
             }
         };
-        assert!(house.files.len() > 100, "only {} files were read", house.files.len());
+        assert!(tree.files.len() > 100, "only {} files were read", tree.files.len());
         let findings: Vec<String> = RULES
             .iter()
-            .flat_map(|(name, rule)| rule(&house).into_iter().map(move |f| format!("{name}: {f}")))
+            .flat_map(|(name, rule)| rule(&tree).into_iter().map(move |f| format!("{name}: {f}")))
             .collect();
         assert!(findings.is_empty(), "{}", findings.join("\n"));
     }

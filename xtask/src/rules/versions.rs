@@ -1,6 +1,6 @@
-//! One version in all files that name one.
+//! All files that contain the version agree.
 //!
-//! `Cargo.toml` decides. Crates inherit it, and with it `fwdlab --version`, manual pages,
+//! `Cargo.toml` defines it. Crates inherit it, and with it `fwdlab --version`, manual pages,
 //! archives and packages.
 
 use super::{Finding, lines};
@@ -11,13 +11,13 @@ const CHANGELOG: &str = "CHANGELOG.md";
 const CITATION: &str = "CITATION.cff";
 const PORT: &str = "packaging/freebsd/Makefile";
 
-/// All files name the version of the workspace and the date of its release.
-pub(super) fn versions(house: &SourceTree) -> Vec<Finding> {
-    let text = |path: &str| house.text(path).unwrap_or_default();
+/// Checks that all files contain the workspace's version and the date of its release.
+pub(super) fn versions(tree: &SourceTree) -> Vec<Finding> {
+    let text = |path: &str| tree.text(path).unwrap_or_default();
     let Some(version) = workspace_version(text(MANIFEST)) else {
         return vec![Finding::new(MANIFEST, 0, "no version in [workspace.package]")];
     };
-    let mut findings = manifests(house);
+    let mut findings = manifests(tree);
     let release = newest_release(text(CHANGELOG));
     let date = release.map(|(_, date)| date);
     let expectations = [
@@ -36,13 +36,12 @@ pub(super) fn versions(house: &SourceTree) -> Vec<Finding> {
     findings
 }
 
-/// Crates of the workspace inherit their version.
-fn manifests(house: &SourceTree) -> Vec<Finding> {
+/// Checks that the crates of the workspace inherit their version.
+fn manifests(tree: &SourceTree) -> Vec<Finding> {
     let is_member = |path: &str| {
         path.ends_with("/Cargo.toml") && (path.starts_with("crates/") || path.starts_with("xtask/"))
     };
-    house
-        .files
+    tree.files
         .iter()
         .filter(|file| is_member(&file.path))
         .filter(|file| !file.text.lines().any(|line| line == "version.workspace = true"))
@@ -56,12 +55,12 @@ fn workspace_version(manifest: &str) -> Option<String> {
     Some(version.as_str()?.to_owned())
 }
 
-/// Version and date of the first heading `## [VERSION] - DATE`.
+/// Returns version and date of the first heading `## [VERSION] - DATE`.
 fn newest_release(changelog: &str) -> Option<(&str, &str)> {
     lines(changelog).find_map(|(_, line)| line.strip_prefix("## [")?.split_once("] - "))
 }
 
-/// The value of the first line that begins with `key`.
+/// Returns the value of the first line that begins with `key`.
 fn value<'t>(text: &'t str, key: &str) -> Option<&'t str> {
     text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim)
 }
@@ -79,14 +78,14 @@ mod tests {
     ];
 
     #[test]
-    fn agreeing_versions_have_no_finding() {
+    fn versions_accepts_equal_versions() {
         assert_eq!(versions(&SourceTree::of(&FILES)), []);
     }
 
     #[test]
-    fn differing_versions_are_found() {
+    fn versions_finds_differences() {
         for (changed, text, findings) in [
-            // All but the crate's own differ from it.
+            // All but the inheriting crate differ.
             (0, "[workspace.package]\nversion = \"0.3.0\"\n", 3),
             (1, "## [Unreleased]\n", 2),
             (1, "## [0.2.0] - 2027-02-01\n", 1),

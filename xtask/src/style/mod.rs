@@ -1,8 +1,8 @@
-//! Counts what docs/STYLE.md avoids, per part of the tree: words by `typos` with the list
-//! `_typos.toml`, phrases and question clauses by rules here, subjects of commits.
+//! Counts violations of docs/STYLE.md per part of the tree: words by `typos` with the list
+//! `_typos.toml`, phrases and question clauses by rules in this module, and subjects of commits.
 //!
-//! `docs/style.csv` records the counts. A count may fall, and `UPDATE=1` records that; a count
-//! that rises is an error.
+//! `docs/style.csv` records the counts. A count may fall, which `UPDATE=1` records; a count that
+//! rises is an error.
 
 mod phrases;
 
@@ -16,14 +16,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The record, a line per part: `part,hits`.
+/// The record; a line per part: `part,hits`.
 const RECORD: &str = "docs/style.csv";
-/// Part that holds the subjects of commits.
+/// Part for the subjects of commits.
 const COMMITS: &str = "commits";
-/// Longest subject, in characters.
+/// Maximum length of a subject, in characters.
 const SUBJECT_MAX: usize = 72;
 
-/// A place in a file that the style avoids.
+/// A style violation in a file.
 #[derive(Debug, PartialEq, Eq)]
 struct Hit {
     path: String,
@@ -35,13 +35,13 @@ struct Hit {
 /// Compares the counts with the record.
 ///
 /// # Errors
-/// If a count has risen, or `typos` is missing in continuous integration.
+/// Fails if a count has risen, or `typos` is missing in continuous integration.
 pub(crate) fn check(root: &Path) -> Result<()> {
     let Some(typos) = program(root) else {
         if crate::must_not_skip() {
-            bail!("typos is missing; try `pip install typos`");
+            bail!("typos is missing\n  next step: pip install typos");
         }
-        println!("style: not checked: typos is missing (pip install typos)");
+        println!("style: skipped: typos is missing\n  next step: pip install typos");
         return Ok(());
     };
     let hits = all_hits(root, &typos)?;
@@ -78,9 +78,9 @@ pub(crate) fn check(root: &Path) -> Result<()> {
 /// Prints every hit with its replacement.
 ///
 /// # Errors
-/// If `typos` is missing or fails.
+/// Fails if `typos` is missing or fails.
 pub(crate) fn list(root: &Path) -> Result<()> {
-    let typos = program(root).context("typos is missing; try `pip install typos`")?;
+    let typos = program(root).context("typos is missing\n  next step: pip install typos")?;
     for hit in all_hits(root, &typos)? {
         println!("{}:{}: {} -> {}", hit.path, hit.line, hit.found, hit.better);
     }
@@ -90,29 +90,29 @@ pub(crate) fn list(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// `typos` of the search path, or of the environment that `scripts/deps.sh` makes.
+/// Returns `typos` from the search path, or from the environment created by `scripts/deps.sh`.
 fn program(root: &Path) -> Option<PathBuf> {
-    let own = root.join("target/typos/bin/typos");
-    [PathBuf::from("typos"), own]
+    let installed = root.join("target/typos/bin/typos");
+    [PathBuf::from("typos"), installed]
         .into_iter()
         .find(|path| Command::new(path).arg("--version").output().is_ok())
 }
 
 fn all_hits(root: &Path, typos: &Path) -> Result<Vec<Hit>> {
-    let house = SourceTree::read(root)?;
+    let tree = SourceTree::read(root)?;
     let mut hits = words(root, typos)?;
-    hits.extend(house.files.iter().filter(is_prose).flat_map(phrases_of));
+    hits.extend(tree.files.iter().filter(is_prose).flat_map(phrases_of));
     hits.sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
     Ok(hits)
 }
 
-/// Hits of `typos`, which ends with 2 if there are any.
+/// Returns the hits of `typos`, whose exit code is 2 if there are any.
 fn words(root: &Path, typos: &Path) -> Result<Vec<Hit>> {
     let output = Command::new(typos)
         .args(["--format", "json"])
         .current_dir(root)
         .output()
-        .context("typos can't be run")?;
+        .context("cannot run typos")?;
     let text = String::from_utf8(output.stdout).context("output of typos")?;
     if text.is_empty() && !output.status.success() {
         bail!("typos failed:\n{}", String::from_utf8_lossy(&output.stderr).trim_end());
@@ -134,7 +134,7 @@ fn words(root: &Path, typos: &Path) -> Result<Vec<Hit>> {
     Ok(hits)
 }
 
-/// Sources and documents that people write.
+/// Returns true for hand-written sources and documents.
 fn is_prose(file: &&File) -> bool {
     let endings = [".rs", ".md", ".sh", ".c", ".h", ".toml"];
     let not = ["/tests/golden/", "/fixtures/", "docs/STYLE.md", "xtask/src/style/", "_typos.toml"];
@@ -153,7 +153,7 @@ fn phrases_of(file: &File) -> Vec<Hit> {
         };
         let lower = text.to_lowercase();
         for (phrase, better) in PHRASES {
-            for _ in 0..whole(&lower, phrase) {
+            for _ in 0..whole_phrases(&lower, phrase) {
                 add(phrase, better);
             }
         }
@@ -170,8 +170,8 @@ fn phrases_of(file: &File) -> Vec<Hit> {
     hits
 }
 
-/// Times that `phrase` is in `text` between word boundaries.
-fn whole(text: &str, phrase: &str) -> usize {
+/// Returns the number of times that `phrase` occurs in `text` between word boundaries.
+fn whole_phrases(text: &str, phrase: &str) -> usize {
     let edge = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && c != '_');
     text.match_indices(phrase)
         .filter(|(at, _)| {
@@ -180,7 +180,7 @@ fn whole(text: &str, phrase: &str) -> usize {
         .count()
 }
 
-/// Subjects of commits that are too long or are no `area: verb object`.
+/// Returns subjects of commits that are too long or are not of the form `area: verb object`.
 fn subjects(root: &Path) -> Result<Vec<String>> {
     let git = ["-c", "safe.directory=*", "log", "--no-merges", "--format=%s"];
     let log = tool::run(Command::new("git").args(git).current_dir(root), "apt-get install git")?;
@@ -195,7 +195,7 @@ fn is_subject(subject: &str) -> bool {
         && rest.starts_with(|c: char| c.is_ascii_lowercase())
 }
 
-/// The crate, or the folder or file at the root.
+/// Returns the crate, or the folder or file at the root.
 fn part(path: &str) -> String {
     let mut names = path.split('/');
     match (names.next().unwrap_or_default(), names.next()) {
@@ -221,12 +221,12 @@ mod tests {
     use super::*;
 
     fn found(path: &str, text: &str) -> Vec<String> {
-        let house = SourceTree::of(&[(path, text)]);
-        house.files.iter().filter(is_prose).flat_map(phrases_of).map(|hit| hit.found).collect()
+        let tree = SourceTree::of(&[(path, text)]);
+        tree.files.iter().filter(is_prose).flat_map(phrases_of).map(|hit| hit.found).collect()
     }
 
     #[test]
-    fn phrases_are_found_between_word_boundaries() {
+    fn phrases_match_at_word_boundaries() {
         assert_eq!(
             found("docs/A.md", "Held against it, at once.\nfat once"),
             ["held against", "at once"]
@@ -235,14 +235,14 @@ mod tests {
     }
 
     #[test]
-    fn questions_are_found_at_the_start_of_a_doc_comment() {
+    fn questions_match_at_the_start_of_a_doc_comment() {
         let text =
             "/// What a run left.\n/// What else.\nfn a() {}\n//! Whether.\n// What is this?\n";
         assert_eq!(found("crates/a/src/a.rs", text), ["What"]);
     }
 
     #[test]
-    fn subjects_have_an_area_and_a_verb() {
+    fn is_subject_requires_area_and_verb() {
         for (subject, expected) in [
             ("bench: add a setting", true),
             ("ci: run typos", true),
@@ -256,13 +256,13 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_crates_folders_and_the_root() {
+    fn part_is_crate_folder_or_root() {
         let parts = ["crates/netio/src/a.rs", "docs/A.md", "README.md"].map(part);
         assert_eq!(parts, ["crates/netio", "docs", "root"]);
     }
 
     #[test]
-    fn record_without_a_number_is_refused() {
+    fn parse_rejects_a_record_without_a_number() {
         assert_eq!(parse("docs,3\n").unwrap()["docs"], 3);
         assert!(parse("docs,three\n").is_err());
     }

@@ -1,6 +1,6 @@
 //! Phrases that docs/STYLE.md avoids. Single words are in `_typos.toml`.
 
-/// A phrase in lower case, and its usual replacement.
+/// Phrases in lower case with their usual replacements.
 pub(super) const PHRASES: &[(&str, &str)] = &[
     ("held against", "compared with"),
     ("hold against", "compare with"),
@@ -27,6 +27,6 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
     ("as many as", "the number"),
 ];
 
-/// Words that make a doc comment or a heading a question clause.
+/// Words that turn a doc comment or a heading into a question clause.
 pub(super) const QUESTIONS: &[&str] =
     &["What", "Whether", "Who", "Whom", "Whose", "How", "Why", "Where", "When", "Which"];

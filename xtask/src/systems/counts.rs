@@ -1,4 +1,4 @@
-//! Counts of one kernel under several QEMUs, side by side.
+//! Comparison of one kernel's instruction counts under several QEMUs.
 //!
 //! Only functions of the packets are compared: those called from the poll of a data interface,
 //! as the stacks of `fwdlab count --calls` show. Clock ticks and softirqs depend on real time, so
@@ -12,13 +12,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// Caller of everything that is done for received packets (`drivers/net/virtio_net.c`).
+/// Caller of all functions that handle received packets (`drivers/net/virtio_net.c`).
 const RECEIVES: &str = "virtnet_poll";
 /// Share of a function's instructions that must be below [`RECEIVES`].
 const SHARE: f64 = 0.999;
 /// Largest difference between two QEMUs, instructions per packet.
 const LIMIT: f64 = 0.1;
-/// Fewest functions to compare: fewer were not the path of a packet.
+/// Minimum number of compared functions: fewer cannot be the path of a packet.
 const FEWEST: usize = 40;
 
 /// Instructions per packet by function, under one QEMU.
@@ -50,10 +50,10 @@ struct Comparison {
 }
 
 impl Counts {
-    /// Reads what `fwdlab count --calls --json` has written of one kernel.
+    /// Reads the output of `fwdlab count --calls --json` for one kernel.
     ///
     /// # Errors
-    /// When a file can't be read or contains no counts.
+    /// Fails if a file cannot be read or contains no counts.
     pub(crate) fn read(system: &str, json: &Path, folded: &Path) -> Result<Counts> {
         let read = |path: &Path| fs::read_to_string(path).context(path.display().to_string());
         let json: Value = serde_json::from_str(&read(json)?)?;
@@ -101,7 +101,7 @@ fn forwarding(folded: &str) -> BTreeSet<&str> {
     pure.map(|(function, _)| function).collect()
 }
 
-/// Returns whether a function differs between two systems by more than [`LIMIT`].
+/// Returns true if a function differs between two systems by more than [`LIMIT`].
 pub(crate) fn differ(counts: &[Counts]) -> bool {
     Comparison::new(counts).differing > 0
 }
@@ -109,7 +109,7 @@ pub(crate) fn differ(counts: &[Counts]) -> bool {
 /// Prints the totals and every function whose medians differ.
 ///
 /// # Errors
-/// If the bursts of a function differ by more than [`LIMIT`], or too few functions agree.
+/// Fails if the bursts of a function differ by more than [`LIMIT`], or too few functions agree.
 pub(crate) fn compare(counts: &[Counts]) -> Result<()> {
     let Comparison { table, agreeing, differing } = Comparison::new(counts);
     print!("{table}");
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn functions_of_packets_are_those_below_the_poll() {
+    fn forwarding_selects_functions_below_the_poll() {
         let folded = "a;virtnet_poll;ip_rcv 900\n\
                       a;virtnet_poll;ktime_get 50\n\
                       tick;ktime_get 50\n\
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_that_differ_are_named_with_their_counts() {
+    fn comparison_names_differing_functions() {
         let [a, b] = [counts("a", [80.0; 3], "x"), counts("b", [80.05; 3], "y")];
         let found = Comparison::new(&[a, b, counts("c", [80.15, 80.2, 80.2], "z")]);
         assert_eq!((found.agreeing, found.differing), (1, 1));
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_that_scatters_under_one_qemu_is_shown_but_does_not_differ() {
+    fn comparison_shows_but_accepts_a_scattering_function() {
         let bursts = |b| [counts("a", b, "x"), counts("b", [80.0; 3], "y")];
         let found = Comparison::new(&bursts([80.0, 80.2, 80.3]));
         assert_eq!((found.agreeing, found.differing), (1, 0));

@@ -1,9 +1,10 @@
-//! The program in current systems: Debian 13 and sid, each in a root of its own, with their
-//! own versions of `ip`, `nft`, `ethtool`, `perf`, OpenSSH and QEMU.
+//! Tests the program in current systems: Debian 13 and sid, each in its own root file system, with
+//! their versions of `ip`, `nft`, `ethtool`, `perf`, OpenSSH and QEMU.
 //!
-//! In each root: `scripts/deps.sh` installs what is missing; `fwdlab doctor` finds its way; the
-//! demonstration forwards real packets; tests of what reads those programs' output pass; and one
-//! kernel is counted, with the same instructions in every function as under this system's QEMU.
+//! In each root, `scripts/deps.sh` installs missing programs, `fwdlab doctor` runs, the
+//! demonstration forwards real packets, and the tests that parse the output of other programs pass.
+//! One kernel is counted in each root; every function must have the same instructions as under this
+//! system's QEMU.
 
 mod counts;
 mod root;
@@ -18,22 +19,22 @@ use std::process::Command;
 
 /// The releases.
 const RELEASES: [&str; 2] = ["trixie", "sid"];
-/// Levels of tests whose programs are installed there.
+/// Test levels whose programs are installed in the roots.
 const LEVELS: &str = "demo vm";
-/// What must be so in a root. Each line is a shell command that fails if it is not.
+/// Checks in a root: shell commands that must succeed.
 const USED: &[&str] = &[
     "target/debug/fwdlab doctor",
-    // Exit code 4: the machine is too busy for a verdict. Packets were forwarded all the same.
+    // Exit code 4: the machine is too busy for a verdict, but packets were forwarded.
     "target/debug/fwdlab run experiments/demo.toml --blocks 2 --fresh --out /tmp/demo || test $? -eq 4",
     "test -s /tmp/demo/index.html && test -s /tmp/demo/run.sqlite",
 ];
-/// Test programs of what reads other programs' output: package, name.
+/// Test programs that parse the output of other programs: package, name.
 const TESTS: &[(&str, &str)] = &[("fwdlab-bench", "profile")];
 
-/// Tries the program in all of them.
+/// Tests the program in all releases.
 ///
 /// # Errors
-/// When something fails in one of them.
+/// Fails if a check fails in one of them.
 pub(crate) fn try_in_all(repository: &Path) -> Result<()> {
     if let Err(why) = possible() {
         if must_not_skip() {
@@ -42,7 +43,7 @@ pub(crate) fn try_in_all(repository: &Path) -> Result<()> {
         eprintln!("SKIPPED: {why}");
         return Ok(());
     }
-    // The program is built with its tests.
+    // This build also builds the program.
     let tests = test_programs(repository)?;
     let kernel = kernel(repository)?;
     let folder = repository.join("target/systems");
@@ -51,7 +52,7 @@ pub(crate) fn try_in_all(repository: &Path) -> Result<()> {
     let mut roots = Vec::new();
     for release in RELEASES {
         let root = Root::new(repository, release)?;
-        // It reports the compiler of Rust as missing, which is not needed there.
+        // deps.sh reports cargo as missing, which the root does not need.
         root.run(&format!("scripts/deps.sh {LEVELS} || true"))?;
         USED.iter().try_for_each(|command| root.run(command))?;
         tests.iter().try_for_each(|test| root.run(test))?;
@@ -68,30 +69,30 @@ pub(crate) fn try_in_all(repository: &Path) -> Result<()> {
     counts::compare(&counted)
 }
 
-/// Fails with the reason why roots can't be made here.
+/// Checks that roots can be created here; the error is the reason.
 fn possible() -> Result<()> {
     let id = tool::run(Command::new("id").arg("-u"), "apt-get install coreutils")?;
     if id.trim() != "0" {
-        bail!("only root can make a root of another release");
+        bail!("creating a root file system of another release requires root");
     }
     tool::run(Command::new("mmdebstrap").arg("--version"), "apt-get install mmdebstrap")?;
     Ok(())
 }
 
-/// Commands that run the test programs, one at a time.
+/// Returns commands that run the test programs, one at a time.
 fn test_programs(repository: &Path) -> Result<Vec<String>> {
     let programs = crate::test::build(repository, None)?;
-    let wanted = TESTS.iter().map(|(package, name)| {
+    let commands = TESTS.iter().map(|(package, name)| {
         let name = format!("{package}::{name}");
         let program = programs.iter().find(|program| program.name == name);
         let program = program.with_context(|| format!("no test program {name}"))?;
         let (directory, file) = (program.directory.display(), program.file.display());
         Ok(format!("cd {directory} && {file} --test-threads 1 --quiet"))
     });
-    wanted.collect()
+    commands.collect()
 }
 
-/// A kernel of `make kernels`.
+/// Returns a kernel of `make kernels`.
 fn kernel(repository: &Path) -> Result<PathBuf> {
     let folder = repository.join("target/kernels");
     let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
@@ -102,7 +103,7 @@ fn kernel(repository: &Path) -> Result<PathBuf> {
     first.with_context(|| format!("{}: no kernel\nnext step: make kernels", folder.display()))
 }
 
-/// Counts one kernel, into two files of `folder`.
+/// Returns the command that counts one kernel, into two files of `folder`.
 fn count(kernel: &Path, folder: &str) -> String {
     format!(
         "target/debug/fwdlab count {} --bursts 9 --calls {folder}/calls --json > {folder}/counts.json",
@@ -110,7 +111,7 @@ fn count(kernel: &Path, folder: &str) -> String {
     )
 }
 
-/// Counts it in this system.
+/// Counts the kernel in this system.
 fn here(repository: &Path, kernel: &Path, folder: &Path) -> Result<Counts> {
     let command = count(kernel, &folder.display().to_string());
     println!("+ {command}");
@@ -119,7 +120,7 @@ fn here(repository: &Path, kernel: &Path, folder: &Path) -> Result<Counts> {
     read("here", |name| folder.join(name))
 }
 
-/// Counts it in a root.
+/// Counts the kernel in a root.
 fn inside(root: &Root, kernel: &Path) -> Result<Counts> {
     root.run(&count(kernel, "/tmp"))?;
     read(&root.name(), |name| root.file(&format!("tmp/{name}")))

@@ -1,5 +1,5 @@
-//! A system of Debian in a directory: made by `mmdebstrap`, entered by `chroot` in a mount
-//! namespace of its own, so that nothing stays mounted.
+//! A Debian system in a directory: created by `mmdebstrap`, entered by `chroot` in a separate mount
+//! namespace, so that no mount remains.
 
 use crate::tool;
 use anyhow::{Context, Result, ensure};
@@ -10,8 +10,8 @@ use std::process::Command;
 /// The program that makes roots.
 const MAKER: &str = "mmdebstrap";
 
-/// Enters a root: its path, the repository's, and a shell command there. The root is mounted
-/// onto itself, because `ip netns` needs a mount point above `/run/netns`.
+/// Shell script that enters a root. Arguments: its path, the repository's path, a shell command.
+/// The root is mounted onto itself, because `ip netns` needs a mount point above `/run/netns`.
 const ENTER: &str = "\
 set -e
 mount --bind \"$1\" \"$1\"
@@ -23,22 +23,22 @@ mount --bind \"$2\" \"$1$2\"
 exec chroot \"$1\" /bin/sh -c \"cd '$2' && $3\"
 ";
 
-/// A root of a release.
+/// A root file system of a release.
 pub(crate) struct Root {
     path: PathBuf,
     repository: PathBuf,
 }
 
 impl Root {
-    /// The root of a release in `target/systems`; made if it is not there.
+    /// Returns the root of a release in `target/systems`; creates it if absent.
     ///
     /// # Errors
-    /// When it can't be made.
+    /// Fails if the root cannot be created.
     pub(crate) fn new(repository: &Path, codename: &str) -> Result<Root> {
         let path = repository.join("target/systems").join(codename);
         let complete = path.join("etc/fwdlab-root");
         if !complete.exists() {
-            // What an interrupted attempt has left.
+            // Remains of an interrupted attempt.
             if path.exists() {
                 fs::remove_dir_all(&path).with_context(|| path.display().to_string())?;
             }
@@ -54,16 +54,16 @@ impl Root {
         Ok(Root { path, repository: repository.to_owned() })
     }
 
-    /// A file in it.
+    /// Returns the path of a file in the root.
     pub(crate) fn file(&self, path: &str) -> PathBuf {
         self.path.join(path.trim_start_matches('/'))
     }
 
-    /// Runs a shell command in it, in the repository's directory. The command contains no
-    /// double quote.
+    /// Runs a shell command in the root, in the repository's directory. The command must not
+    /// contain double quotes.
     ///
     /// # Errors
-    /// When the command fails.
+    /// Fails if the command fails.
     pub(crate) fn run(&self, command: &str) -> Result<()> {
         println!("+ {}: {command}", self.name());
         let status = Command::new("unshare")
@@ -73,12 +73,12 @@ impl Root {
             .env_clear()
             .envs(environment())
             .status()
-            .context("unshare can't be run")?;
+            .context("cannot run unshare")?;
         ensure!(status.success(), "in a root of {}: `{command}`: {status}", self.name());
         Ok(())
     }
 
-    /// Name of its release.
+    /// Returns the name of its release.
     pub(crate) fn name(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }

@@ -1,4 +1,4 @@
-//! Building test programs: one `cargo test --no-run`, whose messages name the programs.
+//! Builds test programs: one `cargo test --no-run`, whose messages name the programs.
 
 use super::levels::{self, Lane, Level};
 use anyhow::{Context, Result, bail};
@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A test program that was built.
+/// A built test program.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     /// `package` for unit tests, `package::target` for an integration test.
@@ -20,17 +20,17 @@ pub(crate) struct Program {
 
 /// Builds the programs of `level`, or of all levels, and returns them in the order of levels.
 ///
-/// All builds cover the whole workspace, so that features, and with them the dependencies'
-/// objects, are the same for each level.
+/// All builds cover the whole workspace, so that features, and with them the dependencies' objects,
+/// are the same for each level.
 ///
 /// # Errors
-/// When cargo can't be run or the build fails.
+/// Fails if cargo cannot run or the build fails.
 pub(crate) fn build(root: &Path, level: Option<Level>) -> Result<Vec<Program>> {
     let mut cargo = cargo(root);
     cargo.args(["test", "--no-run", "--workspace", "--locked"]);
     cargo.args(["--message-format", "json-render-diagnostics"]).args(targets(level));
-    let output = cargo.stdout(Stdio::piped()).spawn().context("cargo can't be run")?;
-    let output = output.wait_with_output().context("cargo can't be run")?;
+    let output = cargo.stdout(Stdio::piped()).spawn().context("cannot run cargo")?;
+    let output = output.wait_with_output().context("cannot run cargo")?;
     if !output.status.success() {
         bail!("the tests do not compile");
     }
@@ -42,14 +42,14 @@ pub(crate) fn build(root: &Path, level: Option<Level>) -> Result<Vec<Program>> {
     Ok(programs)
 }
 
-/// The cargo that runs this program.
+/// Returns a command for the cargo that runs this program.
 pub(crate) fn cargo(root: &Path) -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(root).stdin(Stdio::null());
     cargo
 }
 
-/// Arguments that select targets. `--test '*'` selects targets with `test = false`, too.
+/// Returns arguments that select targets. `--test '*'` also selects targets with `test = false`.
 fn targets(level: Option<Level>) -> Vec<&'static str> {
     match level {
         None | Some(Level::Unit) => vec!["--lib", "--bins", "--test", "*"],
@@ -57,7 +57,7 @@ fn targets(level: Option<Level>) -> Vec<&'static str> {
     }
 }
 
-/// The test program that a message of cargo announces.
+/// Returns the test program that a message of cargo announces.
 fn program(line: &str) -> Option<Program> {
     let message: Value = serde_json::from_str(line).ok()?;
     let target = &message["target"];
@@ -83,8 +83,8 @@ fn program(line: &str) -> Option<Program> {
     })
 }
 
-/// Name in a package ID: `path+file:///folder/NAME#VERSION`, or `...#NAME@VERSION` if the
-/// folder has another name (<https://doc.rust-lang.org/cargo/reference/pkgid-spec.html>).
+/// Returns the name in a package ID: `path+file:///folder/NAME#VERSION`, or `...#NAME@VERSION` if
+/// the folder has another name (<https://doc.rust-lang.org/cargo/reference/pkgid-spec.html>).
 fn package(id: &str) -> Option<String> {
     let (url, fragment) = id.split_once('#')?;
     let name = match fragment.split_once('@') {
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn test_programs_are_found_in_cargos_messages() {
+    fn program_reads_test_artifacts() {
         let id = "path+file:///r/crates/netio#fwdlab-netio@0.1.0";
         let found = program(&message(id, "test", "frames", true)).expect("a program");
         assert_eq!((found.name.as_str(), found.level), ("fwdlab-netio::frames", Level::Netns));
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn other_messages_name_no_test_program() {
+    fn program_ignores_other_messages() {
         let id = "path+file:///r/crates/netio#fwdlab-netio@0.1.0";
         assert!(program(&message(id, "bin", "fwdlab", false)).is_none());
         assert!(program(r#"{"reason":"build-finished","success":true}"#).is_none());

@@ -1,15 +1,16 @@
-//! Environment of test programs: what `scripts/deps.sh` and `make kernels` put into `target/`.
+//! Environment of test programs: the contents of `target/` created by `scripts/deps.sh` and `make
+//! kernels`.
 
 use std::path::{Path, PathBuf};
 
-/// Variables that tests read, with the path below the root that is their default.
+/// Variables that tests read, with their default path below the root.
 const DEFAULTS: &[(&str, &str)] = &[
     ("FWDLAB_DUCKDB", "target/duckdb/bin/python"),
     ("FWDLAB_LABGRID", "target/labgrid"),
     ("FWDLAB_KERNELS", "target/kernels"),
 ];
 
-/// The defaults of variables that are unset and whose path exists.
+/// Returns the defaults of unset variables, if their path exists.
 pub(crate) fn defaults(root: &Path) -> Vec<(&'static str, PathBuf)> {
     let all = DEFAULTS.iter().map(|(name, path)| (*name, root.join(path)));
     all.filter(|(name, path)| std::env::var_os(name).is_none() && path.exists()).collect()
@@ -20,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_default_exists_or_is_left_out() {
+    fn defaults_omit_missing_paths() {
         let root = tempfile::tempdir().expect("a directory");
         assert!(defaults(root.path()).is_empty());
         std::fs::create_dir_all(root.path().join("target/labgrid")).expect("a directory");

@@ -1,17 +1,17 @@
-//! Levels: which tests belong together, by what they need and how long they take.
+//! Levels: groups of tests with the same requirements and similar duration.
 
 use anyhow::{Result, bail};
 
 /// A set of tests that `cargo xtask test LEVEL` runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Level {
-    /// Needs nothing but the compiler: all programs that [`PROGRAMS`] does not list.
+    /// Needs only the compiler: all programs that [`PROGRAMS`] does not list.
     Unit,
     /// The `fwdlab` program on its command line.
     Cli,
     /// Network namespaces of this machine, AF_XDP, BPF.
     Netns,
-    /// The router with programs of others: kernels' hosts, FRR, tcpdump.
+    /// The router with other programs: kernel hosts, FRR, tcpdump.
     Clients,
     /// Laboratories of several hosts, each a namespace with an sshd.
     Lab,
@@ -19,7 +19,7 @@ pub(crate) enum Level {
     Vm,
 }
 
-/// Every level with its name, in the order in which a whole run starts them.
+/// Every level with its name, in the order of a whole run.
 pub(crate) const LEVELS: &[(&str, Level)] = &[
     ("unit", Level::Unit),
     ("netns", Level::Netns),
@@ -29,16 +29,16 @@ pub(crate) const LEVELS: &[(&str, Level)] = &[
     ("vm", Level::Vm),
 ];
 
-/// Programs of a lane run one after the other.
+/// Programs of one lane run one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
-    /// Computes, or measures on this machine: a measurement waits for the machine's lock, and
-    /// a second one distorts it.
+    /// Computes, or measures on this machine: measurements wait for the machine's lock, and
+    /// parallel work distorts them.
     Machine,
-    /// Mostly waits for hosts: runs at the same time as [`Lane::Machine`].
+    /// Mostly waits for hosts; runs at the same time as [`Lane::Machine`].
     Hosts,
-    /// Uses all CPUs for minutes, which makes a search in a laboratory fail: starts when the
-    /// other lanes have ended.
+    /// Uses all CPUs for minutes, which makes a search in a laboratory fail; starts after the other
+    /// lanes have ended.
     Guests,
 }
 
@@ -59,27 +59,27 @@ const PROGRAMS: &[(&str, &str, Level, Lane)] = &[
     ("fwdlab", "vm", Level::Vm, Lane::Guests),
 ];
 
-/// The level with a name.
+/// Returns the level with a name.
 ///
 /// # Errors
-/// When there is no such level.
+/// Fails if there is no such level.
 pub(crate) fn level(name: &str) -> Result<Level> {
     match LEVELS.iter().find(|(known, _)| *known == name) {
         Some((_, level)) => Ok(*level),
         None => {
             let names: Vec<&str> = LEVELS.iter().map(|(name, _)| *name).collect();
-            bail!("no test level `{name}`\nnext step: use one of {}", names.join(", "))
+            bail!("no test level `{name}`\n  next step: use one of {}", names.join(", "))
         }
     }
 }
 
-/// Level and lane of an integration test; unit tests of a package have no `target`.
+/// Returns level and lane of an integration test; `target` is `None` for unit tests.
 pub(crate) fn place(package: &str, target: Option<&str>) -> (Level, Lane) {
-    let is_it = |row: &&(&str, &str, Level, Lane)| row.0 == package && Some(row.1) == target;
-    PROGRAMS.iter().find(is_it).map_or((Level::Unit, Lane::Machine), |row| (row.2, row.3))
+    let matches = |row: &&(&str, &str, Level, Lane)| row.0 == package && Some(row.1) == target;
+    PROGRAMS.iter().find(matches).map_or((Level::Unit, Lane::Machine), |row| (row.2, row.3))
 }
 
-/// Package and target of each program of a level but [`Level::Unit`].
+/// Returns package and target of each program of a level, except [`Level::Unit`].
 pub(crate) fn programs(level: Level) -> impl Iterator<Item = (&'static str, &'static str)> {
     PROGRAMS.iter().filter(move |row| row.2 == level).map(|row| (row.0, row.1))
 }

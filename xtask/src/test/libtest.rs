@@ -1,7 +1,7 @@
-//! Output of a libtest program, read line by line.
+//! Parses the output of a libtest program line by line.
 //!
-//! The format is libtest's `pretty`, which is what its programs print by default:
-//! <https://doc.rust-lang.org/rustc/tests/index.html>. JSON output is unstable there.
+//! The format is libtest's default, `pretty`: <https://doc.rust-lang.org/rustc/tests/index.html>.
+//! Its JSON output is unstable.
 
 use std::collections::BTreeSet;
 
@@ -14,12 +14,12 @@ pub(crate) enum Outcome {
     Ignored(String),
 }
 
-/// What a program has printed so far.
+/// Output of a program so far.
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
-    /// Tests with their results, in the order of their ends.
+    /// Tests with their results, in the order in which they ended.
     pub(crate) tests: Vec<(String, Outcome)>,
-    /// Lines that explain each failed test: its panic, or else its output.
+    /// Lines that explain each failed test: its panic, or otherwise its output.
     pub(crate) failures: Vec<(String, Vec<String>)>,
     /// Numbers of the program's result line; `None` before it.
     pub(crate) result: Option<Counts>,
@@ -41,13 +41,13 @@ enum Section {
     Tests,
     /// Output of the failed test last named in `failures`.
     Output {
-        /// The lines that explain the failure are over.
+        /// True after the lines that explain the failure.
         ended: bool,
     },
 }
 
 impl Listing {
-    /// Reads a line and returns the test that it ends, if any.
+    /// Reads a line; returns the test that ends with it, if any.
     pub(crate) fn read(&mut self, line: &str) -> Option<(&str, &Outcome)> {
         if let Some(name) = heading(line) {
             self.failures.push((name.to_owned(), Vec::new()));
@@ -70,14 +70,14 @@ impl Listing {
         None
     }
 
-    /// Names of the tests that ended with `outcome`.
+    /// Returns the names of the tests with `outcome`.
     pub(crate) fn names(&self, outcome: &Outcome) -> BTreeSet<&str> {
         let tests = self.tests.iter().filter(|(_, other)| other == outcome);
         tests.map(|(name, _)| name.as_str()).collect()
     }
 }
 
-/// Adds a line of a failed test: its panic replaces what it printed before.
+/// Adds a line of a failed test; its panic replaces earlier output.
 fn add(lines: &mut Vec<String>, line: &str) {
     if line.contains(" panicked at ") {
         lines.clear();
@@ -87,7 +87,7 @@ fn add(lines: &mut Vec<String>, line: &str) {
     }
 }
 
-/// `test NAME ... RESULT`; a test that must panic has ` - should panic` behind its name.
+/// Parses `test NAME ... RESULT`; a test that must panic has the suffix ` - should panic`.
 fn test(line: &str) -> Option<(&str, Outcome)> {
     let (name, outcome) = line.strip_prefix("test ")?.rsplit_once(" ... ")?;
     let name = name.strip_suffix(" - should panic").unwrap_or(name);
@@ -100,12 +100,12 @@ fn test(line: &str) -> Option<(&str, Outcome)> {
     Some((name, outcome))
 }
 
-/// `---- NAME stdout ----`
+/// Parses `---- NAME stdout ----`.
 fn heading(line: &str) -> Option<&str> {
     line.strip_prefix("---- ")?.strip_suffix(" stdout ----")
 }
 
-/// `test result: ok. 3 passed; 1 failed; 0 ignored; ...`
+/// Parses `test result: ok. 3 passed; 1 failed; 0 ignored; ...`.
 fn result(line: &str) -> Option<Counts> {
     let (_, numbers) = line.strip_prefix("test result: ")?.split_once(". ")?;
     let number = |what: &str| {
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recorded_run_is_read() {
+    fn read_parses_a_recorded_run() {
         let read = listing(include_str!("recorded/failing.txt"));
         assert_eq!(read.result, Some(Counts { passed: 3, failed: 2, ignored: 2 }));
         assert_eq!(
@@ -156,13 +156,13 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_died_has_no_result() {
+    fn read_of_a_crashed_program_has_no_result() {
         let read = listing(include_str!("recorded/crashing.txt"));
         assert_eq!((read.result, read.tests.len()), (None, 1));
     }
 
     #[test]
-    fn printed_text_is_no_test() {
+    fn test_ignores_printed_text() {
         for line in ["test ... ok?", "tests ... ok", "test x ... okay", "test result: fine"] {
             assert_eq!(test(line), None, "{line}");
             assert_eq!(result(line), None, "{line}");

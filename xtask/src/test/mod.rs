@@ -1,9 +1,8 @@
 //! The test runner: `cargo xtask test [LEVEL [WORD...]]`.
 //!
-//! libtest knows no skipped tests, so `cargo test` counts a test that could not run as passed.
-//! This runner builds the test programs once, runs them, and counts skips apart from passes
-//! (`skips.rs`). It reports the time per program, and as its last line
-//! `N passed, N failed, N skipped`.
+//! libtest has no skipped tests, so `cargo test` counts a test that could not run as passed. This
+//! runner builds the test programs once, runs them, and counts skips separately (`skips.rs`). It
+//! reports the time per program, and as its last line `N passed, N failed, N skipped`.
 
 mod build;
 mod environment;
@@ -29,11 +28,11 @@ pub(crate) fn run_all(root: &Path) -> Result<()> {
     run(root, &[])
 }
 
-/// Runs the tests of the level that the first word names, or of all levels. The other words are
+/// Runs the tests of the level given by the first word, or of all levels. The other words are
 /// passed to each program: filters and options of libtest.
 ///
 /// # Errors
-/// When the build or a test fails.
+/// Fails if the build or a test fails.
 pub(crate) fn run(root: &Path, words: &[String]) -> Result<()> {
     let (level, arguments) = match words.split_first() {
         None => (None, words),
@@ -55,7 +54,7 @@ pub(crate) fn run(root: &Path, words: &[String]) -> Result<()> {
     }
 }
 
-/// Runs the programs of each lane one after the other; see [`Lane`] for which lanes overlap.
+/// Runs the programs of each lane one after the other; [`Lane`] describes which lanes overlap.
 fn execute(programs: &[Program], setting: &Setting) -> Result<Vec<Run>> {
     let runs = Mutex::new(Vec::new());
     let lane = |lane: Lane| -> Result<()> {

@@ -1,4 +1,4 @@
-//! Running one test program: its output line by line, its skips, its time.
+//! Runs one test program: collects its output line by line, its skips and its times.
 
 use super::build::Program;
 use super::levels::Level;
@@ -15,11 +15,11 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-/// Longest that a program may take; the longest takes a third of it on two busy CPUs.
+/// Maximum time per program. The slowest one takes a third of it on two busy CPUs.
 const LIMIT: Duration = Duration::from_secs(30 * 60);
-/// How often a program's end is looked for.
+/// Interval of checks for a program's end.
 const TICK: Duration = Duration::from_millis(20);
-/// Patience with output after the end: a process that a test left may hold the pipe open.
+/// Time to wait for output after the end: a process started by a test may keep the pipe open.
 const DRAIN: Duration = Duration::from_millis(500);
 /// Clock ticks per second in `/proc`: `USER_HZ`, 100 on every platform of Linux in use.
 const TICKS_PER_SECOND: u64 = 100;
@@ -29,20 +29,20 @@ enum Line {
     Err(String),
 }
 
-/// Common to all programs of a run.
+/// Settings for all programs of a run.
 pub(crate) struct Setting {
     /// Arguments for libtest.
     pub(crate) arguments: Vec<String>,
-    /// Variables in addition to those of this process.
+    /// Additional environment variables.
     pub(crate) environment: Vec<(&'static str, PathBuf)>,
     /// Directory for skip records.
     pub(crate) scratch: PathBuf,
 }
 
-/// Runs a program and prints its lines, each with its name.
+/// Runs a program and prints its lines, prefixed with its name.
 ///
 /// # Errors
-/// When the program can't be started.
+/// Fails if the program cannot be started.
 pub(crate) fn run(program: &Program, setting: &Setting) -> Result<Run> {
     let records = setting.scratch.join(program.name.replace(['/', ' '], "_"));
     let began = Instant::now();
@@ -57,7 +57,7 @@ pub(crate) fn run(program: &Program, setting: &Setting) -> Result<Run> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .with_context(|| format!("{} can't be run", program.file.display()))?;
+        .with_context(|| format!("cannot run {}", program.file.display()))?;
     let (sender, lines) = mpsc::channel();
     forward(child.stdout.take(), sender.clone(), Line::Out);
     forward(child.stderr.take(), sender, Line::Err);
@@ -74,8 +74,8 @@ pub(crate) fn run(program: &Program, setting: &Setting) -> Result<Run> {
     })
 }
 
-/// Number of tests that run at the same time: guests compute, most other tests wait for packets
-/// and hosts. `RUST_TEST_THREADS` of the caller takes precedence.
+/// Returns the number of tests to run at the same time. Guests compute; most other tests wait for
+/// packets and hosts. `RUST_TEST_THREADS` of the caller takes precedence.
 fn threads(program: &Program) -> OsString {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = if program.level == Level::Vm { cpus } else { 2 * cpus };
@@ -99,7 +99,7 @@ fn forward(
     });
 }
 
-/// Prints a line; a passed test that reported a skip is printed as skipped.
+/// Prints a line; prints a passed test that reported a skip as skipped.
 fn show(program: &str, line: Line, listing: &mut Listing, records: &Path) {
     match line {
         Line::Err(line) => eprintln!("{program}: {line}"),
@@ -130,7 +130,7 @@ fn follow(
     let mut killed = false;
     loop {
         let line = lines.recv_timeout(TICK);
-        // The times of a zombie are final and disappear when it is waited for.
+        // The times of a zombie are final; they disappear when the parent waits for it.
         let stat = Stat::read(child.id());
         cpu = cpu.max(stat.as_ref().map_or(Duration::ZERO, |stat| stat.cpu));
         match line {
@@ -142,11 +142,11 @@ fn follow(
             break;
         }
         if began.elapsed() > LIMIT && !killed {
-            child.kill().context("a program over its time can't be killed")?;
+            child.kill().context("cannot kill a program that exceeded its time limit")?;
             killed = true;
         }
     }
-    let status = child.wait().context("a program can't be waited for")?;
+    let status = child.wait().context("cannot wait for a program")?;
     while let Ok(line) = lines.recv_timeout(DRAIN) {
         show(line);
     }
@@ -169,7 +169,7 @@ fn error(status: ExitStatus) -> Option<String> {
 /// A process in `/proc/PID/stat`, see proc_pid_stat(5).
 struct Stat {
     is_zombie: bool,
-    /// Of the process and its children that it waited for.
+    /// Time of the process and of the children that it waited for.
     cpu: Duration,
 }
 
@@ -179,7 +179,7 @@ impl Stat {
     }
 
     fn parse(text: &str) -> Option<Stat> {
-        // The name before it may contain anything.
+        // The name before it may contain anything, including parentheses.
         let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
         let ticks = fields.get(11..15)?.iter().filter_map(|field| field.parse::<u64>().ok());
         Some(Stat {
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn output_skips_and_processor_time_of_a_program_are_known() {
+    fn run_collects_output_skips_and_processor_time() {
         let (run, _scratch) = script(
             "printf 'script\\ta\\tskipped\\tno moon\\n' >> $FWDLAB_SKIPPED; echo 'test a ... ok'; \
              sh -c 'n=0; while [ $n -lt 200000 ]; do n=$((n+1)); done'; echo 'test b ... ok'; \
@@ -221,12 +221,12 @@ mod tests {
         );
         let tally = run.tally();
         assert_eq!((tally.passed, tally.failed.len(), tally.skipped.len()), (1, 0, 1), "{tally:?}");
-        // The inner shell's time, which the outer one waited for.
+        // Includes the inner shell, which the outer one waited for.
         assert!(run.cpu > Duration::ZERO && run.cpu <= run.wall * 2, "{run:?}");
     }
 
     #[test]
-    fn a_program_that_a_signal_ends_fails() {
+    fn run_reports_a_fatal_signal_as_failure() {
         let (run, _scratch) = script("echo 'test a ... ok'; kill -SEGV $$");
         let tally = run.tally();
         assert_eq!((run.error.as_deref(), tally.passed), (Some("signal 11"), 1));
@@ -234,14 +234,14 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_stays_does_not_delay_the_end() {
+    fn run_does_not_wait_for_background_processes() {
         let (run, _scratch) = script("sleep 5 & echo 'test a ... ok'; exit 7");
         assert!(run.wall < Duration::from_secs(4), "{:?}", run.wall);
         assert_eq!((run.error.as_deref(), run.tally().passed), (Some("exit code 7"), 1));
     }
 
     #[test]
-    fn times_are_read_behind_any_name() {
+    fn stat_parse_accepts_any_process_name() {
         let text = "12 (a) Z (b) Z 1 1 1 0 -1 4 10 0 0 0 150 50 25 25 20 0 1 0 100";
         let stat = Stat::parse(text).expect("fields");
         assert!(stat.is_zombie);

@@ -1,21 +1,21 @@
-//! Skip records, which `crates/testdata/src/skip.rs` writes: lines of program, test, kind and
-//! reason, separated by tabs.
+//! Skip records written by `crates/testdata/src/skip.rs`: lines of program, test, kind and reason,
+//! separated by tabs.
 
 use std::fs;
 use std::path::Path;
 
-/// A test that reported that it could not run here, or not completely.
+/// A test that reported that it could not run, or only in part.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Skip {
-    /// Name of the thread that reported it; that is the test's name.
+    /// Name of the reporting thread, which is the test's name.
     pub(crate) test: String,
-    /// True if only a part was left out.
+    /// True if only a part was skipped.
     pub(crate) is_part: bool,
     pub(crate) reason: String,
 }
 
-/// Reads the records of a program. A line that is no record is an error of the helper, and
-/// is returned as a skip of no test, which the summary reports as a failure.
+/// Parses the records of a program. An invalid line is an error of the helper; it becomes a skip
+/// without a test, which the summary reports as a failure.
 pub(crate) fn parse(text: &str) -> Vec<Skip> {
     let record = |line: &str| match line.split('\t').collect::<Vec<_>>()[..] {
         [_, test, kind @ ("skipped" | "reduced"), reason] => {
@@ -28,18 +28,18 @@ pub(crate) fn parse(text: &str) -> Vec<Skip> {
         },
     };
     let mut skips: Vec<Skip> = text.lines().map(record).collect();
-    // A test may call its helper more than once.
+    // A test may call its helper several times.
     skips.sort();
     skips.dedup();
     skips
 }
 
-/// Reads the records in a file; none if no test created it.
+/// Reads the records in a file; empty if no test created it.
 pub(crate) fn read(path: &Path) -> Vec<Skip> {
     parse(&fs::read_to_string(path).unwrap_or_default())
 }
 
-/// The reason that a test reported for not running.
+/// Returns the reason why a test did not run.
 pub(crate) fn reason<'a>(skips: &'a [Skip], test: &str) -> Option<&'a str> {
     let mut all = skips.iter().filter(|skip| skip.test == test && !skip.is_part);
     all.next().map(|skip| skip.reason.as_str())
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_are_read_once_each() {
+    fn parse_removes_duplicate_records() {
         let text = "vm-1\ta::b\tskipped\tno QEMU\nvm-1\ta::b\tskipped\tno QEMU\n\
                     vm-1\ta::c\treduced\tno ksh\n";
         let skips = parse(text);
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_no_record_belongs_to_no_test() {
+    fn parse_turns_an_invalid_line_into_a_skip_without_test() {
         for line in ["a::b\tskipped\tno QEMU", "vm-1\ta::b\tpassed\tno QEMU", "x"] {
             let [skip] = &parse(line)[..] else { panic!("{line}") };
             assert!(skip.test.is_empty() && skip.reason.contains(line), "{skip:?}");

@@ -4,11 +4,11 @@ use super::tally::{Run, Tally};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Lines of a failure's message that the summary repeats: at its start and at its end.
+/// Lines of a failure's message that the summary repeats: first and last ones.
 const FIRST_LINES: usize = 6;
 const LAST_LINES: usize = 14;
 
-/// Text of the summary. Its last line is `N passed, N failed, N skipped`.
+/// Returns the summary. Its last line is `N passed, N failed, N skipped`.
 pub(crate) fn summary(runs: &[Run]) -> String {
     let tallies: Vec<Tally> = runs.iter().map(Run::tally).collect();
     let all = || runs.iter().zip(&tallies);
@@ -29,7 +29,7 @@ pub(crate) fn summary(runs: &[Run]) -> String {
     text
 }
 
-/// Wall-clock and processor time of each program, longest first.
+/// Formats wall-clock and processor time of each program, longest first.
 fn times(runs: &[Run], tallies: &[Tally]) -> String {
     let mut rows: Vec<(&Run, &Tally)> = runs.iter().zip(tallies).collect();
     rows.sort_by_key(|(run, _)| std::cmp::Reverse(run.wall));
@@ -49,7 +49,7 @@ fn times(runs: &[Run], tallies: &[Tally]) -> String {
     text
 }
 
-/// Tests grouped by reason, the most frequent reason first; empty without tests.
+/// Groups tests by reason, most frequent first; empty without tests.
 fn by_reason<'a>(
     title: &str,
     tests: impl Iterator<Item = (&'a Run, &'a Vec<(String, String)>)>,
@@ -94,8 +94,8 @@ fn failures<'a>(all: impl Iterator<Item = (&'a Run, &'a Tally)>) -> String {
     text
 }
 
-/// Returns the first and the last lines of a long message. The last ones matter as much:
-/// `assert_eq!` prints its two values there.
+/// Returns the first and the last lines of a long message. The last lines matter because
+/// `assert_eq!` prints its values there.
 fn shorten(lines: &[String]) -> Vec<&str> {
     let all = lines.iter().map(String::as_str);
     match lines.len().checked_sub(FIRST_LINES + LAST_LINES) {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_counts_all_programs() {
+    fn summary_ends_with_counts_of_all_programs() {
         let failing = include_str!("recorded/failing.txt");
         let crashing = include_str!("recorded/crashing.txt");
         let records = "p\ttests::skips\tskipped\tno moon\n";
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn long_message_keeps_its_end() {
+    fn shorten_keeps_the_end_of_a_long_message() {
         let lines: Vec<String> = (1..=40).map(|line| line.to_string()).collect();
         let short = shorten(&lines);
         assert_eq!(short.len(), FIRST_LINES + 1 + LAST_LINES);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_listed_where_all_pass() {
+    fn summary_lists_nothing_if_all_tests_pass() {
         let ok = "test a ... ok\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured\n";
         let text = summary(&[run("one", ok, "", None)]);
         assert_eq!(text.lines().last(), Some("1 passed, 0 failed, 0 skipped"));

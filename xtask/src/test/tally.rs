@@ -1,4 +1,4 @@
-//! Counts of one program: what its output, its skip records and its end add up to.
+//! Counts of one program, from its output, its skip records and its exit status.
 
 use super::libtest::{Listing, Outcome};
 use super::skips::Skip;
@@ -11,27 +11,27 @@ pub(crate) struct Run {
     pub(crate) name: String,
     pub(crate) listing: Listing,
     pub(crate) skips: Vec<Skip>,
-    /// `None` for exit code 0, else a description such as `signal: 6 (SIGABRT)`.
+    /// `None` for exit code 0, otherwise a description such as `signal 6`.
     pub(crate) error: Option<String>,
     pub(crate) wall: Duration,
     /// User and system time of the program and of the processes that it waited for.
     pub(crate) cpu: Duration,
 }
 
-/// What the tests of a program add up to; the four kinds are disjoint.
+/// Counts of a program's tests; the four kinds are disjoint.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) passed: usize,
-    /// Tests, or the program itself, with what each printed.
+    /// Tests, or the program itself, with their output.
     pub(crate) failed: Vec<(String, Vec<String>)>,
     /// Tests with their reasons.
     pub(crate) skipped: Vec<(String, String)>,
-    /// Passed tests that left a part out, with reasons.
+    /// Passed tests that skipped a part, with reasons.
     pub(crate) reduced: Vec<(String, String)>,
 }
 
 impl Run {
-    /// Adds the run up.
+    /// Counts the results.
     pub(crate) fn tally(&self) -> Tally {
         let failed_names = self.listing.names(&Outcome::Failed);
         let mut tally = Tally { failed: self.failures(), ..Tally::default() };
@@ -42,7 +42,7 @@ impl Run {
                 continue;
             }
             if !self.may_be_test(test) {
-                let line = format!("skip reported on a thread that is no test: {}", skip.reason);
+                let line = format!("skip reported by a thread that is not a test: {}", skip.reason);
                 tally.failed.push((self.name.clone(), vec![line]));
             } else if skip.is_part {
                 tally.reduced.push((skip.test.clone(), skip.reason.clone()));
@@ -65,17 +65,17 @@ impl Run {
         tally
     }
 
-    /// Failed tests, and the program if it did not end as its tests did.
+    /// Returns the failed tests, and the program itself if its exit status contradicts them.
     fn failures(&self) -> Vec<(String, Vec<String>)> {
-        let of = |name: &str| {
+        let lines_of = |name: &str| {
             let mut all = self.listing.failures.iter().filter(|(other, _)| other == name);
             all.next().map(|(_, lines)| lines.clone()).unwrap_or_default()
         };
         let failed = self.listing.names(&Outcome::Failed);
         let mut failures: Vec<_> =
-            failed.iter().map(|name| ((*name).to_owned(), of(name))).collect();
+            failed.iter().map(|name| ((*name).to_owned(), lines_of(name))).collect();
         let has_failed_test = self.listing.result.is_some_and(|counts| counts.failed > 0);
-        // A name that other output garbled stands at least in the list of failures.
+        // A name garbled by other output still appears in the list of failures.
         for (name, lines) in &self.listing.failures {
             if !failed.contains(name.as_str()) {
                 failures.push((name.clone(), lines.clone()));
@@ -100,8 +100,8 @@ impl Run {
         failures
     }
 
-    /// False if `test` is certainly no test of this program: it is not listed, and no line of
-    /// the list is missing.
+    /// Returns false if `test` is certainly not a test of this program: it is not listed, and no
+    /// line of the list is missing.
     fn may_be_test(&self, test: &str) -> bool {
         let listed = self.listing.names(&Outcome::Ok);
         let is_complete = self.listing.result.is_some_and(|counts| counts.passed <= listed.len());
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recorded_skip_does_not_count_as_passed() {
+    fn tally_counts_a_recorded_skip_as_skipped() {
         let records = "p\ttests::skips\tskipped\tno moon\n";
         let without = run(FAILING, "", Some("exit code 101"));
         let with = run(FAILING, records, Some("exit code 101"));
@@ -147,23 +147,24 @@ mod tests {
     }
 
     #[test]
-    fn a_reduced_test_passes_and_is_listed() {
+    fn tally_counts_a_reduced_test_as_passed() {
         let tally = run(FAILING, "p\ttests::passes\treduced\tno ksh\n", Some("exit code 101"));
         assert_eq!((tally.passed, names(&tally.reduced)), (3, vec!["tests::passes"]));
-        let both = "p\ttests::passes\treduced\tno ksh\np\ttests::passes\tskipped\tno sh\n";
-        let tally = run(FAILING, both, Some("exit code 101"));
+        let reduced_and_skipped =
+            "p\ttests::passes\treduced\tno ksh\np\ttests::passes\tskipped\tno sh\n";
+        let tally = run(FAILING, reduced_and_skipped, Some("exit code 101"));
         assert_eq!((tally.passed, tally.reduced.len(), tally.skipped.len()), (2, 0, 3));
     }
 
     #[test]
-    fn a_failed_test_that_reported_a_skip_is_failed_only() {
+    fn tally_counts_a_failed_test_with_a_skip_as_failed() {
         let records = "p\ttests::compares\tskipped\tno moon\n";
         let tally = run(FAILING, records, Some("exit code 101"));
         assert_eq!((tally.passed, tally.failed.len(), tally.skipped.len()), (3, 2, 2));
     }
 
     #[test]
-    fn a_crash_is_a_failure_of_the_program() {
+    fn tally_counts_a_crash_as_failure() {
         let tally = run(CRASHING, "", Some("signal: 6 (SIGABRT)"));
         assert_eq!(tally.passed, 1);
         let [(name, lines)] = &tally.failed[..] else { panic!("{tally:?}") };
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_contradicts_the_result_line_is_a_failure() {
+    fn tally_counts_a_contradicting_exit_status_as_failure() {
         let ok = "test a ... ok\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; \
                   0 filtered out; finished in 0.00s\n";
         assert_eq!(run(ok, "", None), Tally { passed: 1, ..Tally::default() });
@@ -182,13 +183,13 @@ mod tests {
     }
 
     #[test]
-    fn a_skip_on_another_thread_is_a_failure_of_the_program() {
+    fn tally_counts_a_skip_on_another_thread_as_failure() {
         let tally = run(FAILING, "p\t?\tskipped\tno moon\n", Some("exit code 101"));
         assert_eq!((tally.passed, tally.failed.len()), (3, 3));
     }
 
     #[test]
-    fn a_skip_counts_although_other_output_garbled_its_line() {
+    fn tally_counts_a_skip_with_a_garbled_line() {
         let garbled = FAILING.replace("test tests::skips ... ok", "test tests::skips ... hellook");
         let records = "p\ttests::skips\tskipped\tno moon\n";
         let tally = run(&garbled, records, Some("exit code 101"));
