@@ -1,5 +1,5 @@
-//! No lines make an agent panic or stay; all that it says is lines of the protocol, an
-//! answer for each order at most, and nothing after an error.
+//! Agents neither panic nor hang on any lines. Their output consists of protocol lines, with at
+//! most one answer per order and nothing after an error.
 
 #![no_main]
 
@@ -23,18 +23,18 @@ fuzz_target!(|text: &str| {
             Ok((senders, BTreeMap::new()))
         };
         let result = serve_send::serve(Cursor::new(input.clone()), &mut output, &|| false, open);
-        judge(&output, lines, result.is_err());
+        check_output(&output, lines, result.is_err());
         let mut output = Vec::new();
         let open = |_: &ReceiveOrder| {
             Ok((Box::new(Nothing) as Box<dyn Receiver>, BTreeMap::new(), Default::default()))
         };
         let result = serve_receive::serve(Cursor::new(input), &mut output, &|| false, open);
-        judge(&output, lines, result.is_err());
+        check_output(&output, lines, result.is_err());
     }
 });
 
-/// What an agent has said after so many lines.
-fn judge(output: &[u8], lines: usize, has_failed: bool) {
+/// Checks an agent's output after `lines` lines of input.
+fn check_output(output: &[u8], lines: usize, has_failed: bool) {
     let output = std::str::from_utf8(output).expect("text");
     let (hello, answers) = output.split_once('\n').expect("a line");
     assert_eq!(serde_json::from_str::<Hello>(hello).expect("hello"), Hello::own());
@@ -45,14 +45,14 @@ fn judge(output: &[u8], lines: usize, has_failed: bool) {
     assert_eq!(failed.map(|at| at + 1), has_failed.then_some(answers.len()));
 }
 
-/// A line that is understood is written as one that means the same.
+/// Checks that a parsed line is written back with the same meaning.
 fn read_back(line: &str) {
     if let Ok(order) = serde_json::from_str::<Order>(line) {
         let again = serde_json::to_string(&order).expect("JSON");
         assert!(!again.contains('\n'));
         let mut again = serde_json::from_str(&again).expect("an order");
         if let (Order::Send(one), Order::Send(other)) = (&order, &mut again) {
-            // Decimal places are read to the last bit but one.
+            // Floats may differ in the last bit.
             if let (Some(rate), Some(read)) = (one.rate_pps, &mut other.rate_pps) {
                 assert!((rate - *read).abs() <= rate.abs() * 1e-15);
                 *read = rate;
@@ -66,7 +66,7 @@ fn read_back(line: &str) {
     }
 }
 
-/// Sends and receives nothing.
+/// A sender and receiver without packets.
 struct Nothing;
 
 impl Sender for Nothing {

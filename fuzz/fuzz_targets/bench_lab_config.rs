@@ -1,5 +1,5 @@
-//! No text makes the reader of bench-lab.sh's configurations panic; what it makes of one is
-//! TOML, and the same each time.
+//! The reader of bench-lab.sh's configurations never panics; its output is valid TOML and
+//! deterministic.
 
 #![no_main]
 

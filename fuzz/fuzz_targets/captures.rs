@@ -1,5 +1,5 @@
-//! No bytes make the reader of captured frames panic, nor the hash of what it reads;
-//! what was read is read again the same when written.
+//! The reader of captured frames never panics, and neither does the hash of its frames. Frames that
+//! were written read back unchanged.
 #![no_main]
 
 use fwdlab_packet::rss::{MICROSOFT_KEY, SYMMETRIC_KEY, Toeplitz, queue_of};
@@ -28,11 +28,11 @@ fuzz_target!(|bytes: &[u8]| {
     if !frames.is_empty() {
         assert_eq!(read(&writer.into_inner()), (frames, 0));
     }
-    // Each takes a record's head at least.
+    // Each frame takes at least a record header.
     assert!(missed <= bytes.len() as u64 / 12);
 });
 
-/// All frames up to the end or the first fault, and how many were missed.
+/// Returns all frames up to the end or the first fault, and the number of missed frames.
 fn read(bytes: &[u8]) -> (Vec<Vec<u8>>, u64) {
     fs::write(&*FILE, bytes).expect("a file");
     let (mut frames, mut batch) = (Vec::new(), Batch::new());
@@ -55,7 +55,7 @@ fn read(bytes: &[u8]) -> (Vec<Vec<u8>>, u64) {
     (frames, missed)
 }
 
-/// Hashes what may be a frame.
+/// Hashes a frame, if it is one.
 fn hash(frame: &[u8]) {
     let _ = Stamp::parse_frame(frame);
     let [one, other] = &*KEYS;
@@ -63,14 +63,14 @@ fn hash(frame: &[u8]) {
     assert_eq!(hash.is_some(), symmetric.is_some());
     let (Some(hash), Some(symmetric)) = (hash, symmetric) else { return };
     assert!((1..=64).all(|queues| queue_of(hash, queues) < queues.min(rss::ENTRIES)));
-    if let Some(turned) = turned(frame) {
-        assert_eq!(other.hash_frame(&turned), Some(symmetric), "both directions hash alike");
+    if let Some(reversed) = reversed(frame) {
+        assert_eq!(other.hash_frame(&reversed), Some(symmetric), "both directions hash alike");
     }
 }
 
-/// The frame with source and destination swapped, ports where there may be some. None
-/// if its header is too short to be one: ports and addresses are the same bytes then.
-fn turned(frame: &[u8]) -> Option<Vec<u8>> {
+/// Swaps source and destination, and ports if present. `None` if the header is too short: then
+/// ports and addresses overlap.
+fn reversed(frame: &[u8]) -> Option<Vec<u8>> {
     let mut frame = frame.to_vec();
     let (addresses, length, header) = match frame[12] {
         8 => (26, 4, usize::from(frame[14] & 15) * 4),

@@ -1,5 +1,5 @@
-//! No line makes the reader of command lines panic; words that are joined are split into
-//! the same words again, and those that were split are joined into a line that means them.
+//! The reader of command lines never panics. Joined words split into the same words again, and
+//! split words join into an equivalent line.
 
 #![no_main]
 

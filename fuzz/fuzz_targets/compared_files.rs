@@ -1,4 +1,4 @@
-//! No two files make `compare` panic, nor the forms that its answer is shown in.
+//! `compare` and its output formats never panic, whatever the two files contain.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! No text makes the reader of experiment files panic; what it accepts is the
-//! same plan each time, and what it refuses can be shown.
+//! The reader of experiment files never panics. It yields the same plan for the same text, and
+//! every error can be formatted.
 
 #![no_main]
 

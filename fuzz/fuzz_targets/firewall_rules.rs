@@ -1,5 +1,5 @@
-//! No text makes the reader of rules panic; what it accepts reads back the same when
-//! written and can be put to work, and what it refuses has a place.
+//! The reader of firewall rules never panics. Accepted rules read back unchanged when written and
+//! can be installed; every error has a position.
 
 #![no_main]
 

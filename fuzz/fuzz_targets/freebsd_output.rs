@@ -1,5 +1,5 @@
-//! No text makes the readers of FreeBSD's files and outputs panic; files are kept to the
-//! byte, what is set in one reads back and leaves the rest, and what is read can be.
+//! The readers of FreeBSD's files and outputs never panic. Files are preserved to the byte; a value
+//! set in a file reads back and leaves other values unchanged.
 
 #![no_main]
 
@@ -13,16 +13,16 @@ use std::net::IpAddr;
 
 fuzz_target!(|text: &str| {
     for format in [Format::Rc, Format::Loader, Format::Sysctl] {
-        file(format, text);
+        check_file(format, text);
     }
     for path in ["/etc/rc.conf", "/boot/loader.conf", "/etc/sysctl.conf", "/etc/pf.conf"] {
         let _ = plan::at_boot(path, Some(text), &Links::of_namespaces());
     }
-    outputs(text);
+    check_outputs(text);
 });
 
-/// The first line is a value, the rest a file that it is set in.
-fn file(format: Format, text: &str) {
+/// Uses the first line as a value and the rest as the file to set it in.
+fn check_file(format: Format, text: &str) {
     let (value, text) = text.split_once('\n').unwrap_or(("", text));
     let document = Document::parse(format, text);
     assert_eq!(document.text(), text);
@@ -30,7 +30,7 @@ fn file(format: Format, text: &str) {
     for (name, _) in document.assignments() {
         assert!(format.is_name(name));
     }
-    // A quote or a compound command that does not end takes in what follows it.
+    // An unterminated quote or compound command swallows the text after it.
     let more = Document::parse(format, &format!("{text}\nlast=\"1\"\n"));
     let others = more.assignments().filter(|(name, _)| *name != "last");
     let is_whole = more.get("last") == Some("1") && others.eq(document.assignments());
@@ -52,7 +52,7 @@ fn file(format: Format, text: &str) {
     }
 }
 
-fn outputs(text: &str) {
+fn check_outputs(text: &str) {
     let lines = text.lines().count();
     let is_prefix =
         |(address, length): &(IpAddr, u8)| *length <= if address.is_ipv4() { 32 } else { 128 };

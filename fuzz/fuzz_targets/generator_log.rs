@@ -1,5 +1,4 @@
-//! No bytes make the readers of foreign logs panic, and every line of what they
-//! accept is accounted for.
+//! The readers of logs of other programs never panic and account for every line.
 
 #![no_main]
 
@@ -11,7 +10,7 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(!refusal.to_string().is_empty());
     }
     if let Ok(log) = GeneratorLog::parse(bytes) {
-        accounted(&log);
+        check_lines(&log);
     }
     if let Ok(log) = EquilibriumLog::parse(bytes) {
         assert!(log.unknown.len() <= KEPT_LINES && log.unknown_count <= log.lines);
@@ -22,9 +21,9 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = DuringLog::parse(bytes);
 });
 
-/// Every line is an interval, one of the lines that stand once, noise, an error
-/// or unknown; what netbenches keeps lies between its bounds.
-fn accounted(log: &GeneratorLog) {
+/// Checks that every line is an interval, one of the unique lines, noise, an error or unknown, and
+/// that the lines kept by netbenches are within its bounds.
+fn check_lines(log: &GeneratorLog) {
     let once = usize::from(log.command.is_some())
         + usize::from(log.total.is_some())
         + usize::from(log.speed.is_some())

@@ -1,5 +1,5 @@
-//! No bytes make the readers of traffic generators' outputs panic; figures are those that
-//! stand there, and nothing that is read is larger than what was sent.
+//! The readers of traffic generators' output never panic. Figures equal those in the text, and
+//! decoded data is not larger than the input allows.
 
 #![no_main]
 
@@ -34,7 +34,7 @@ fuzz_target!(|bytes: &[u8]| {
     json(text);
 });
 
-/// ZeroMQ's frames, and what TRex packs into them.
+/// Reads ZeroMQ frames and TRex's compressed payloads.
 fn frames(bytes: &[u8]) {
     let mut rest = bytes;
     if zmtp::read_greeting(&mut rest).is_ok() {
@@ -47,12 +47,12 @@ fn frames(bytes: &[u8]) {
         }
     }
     if let Ok(text) = rpc::unpacked(bytes) {
-        // Deflate makes no more than 1032 bytes of one (zlib, "Technical Details").
+        // Deflate expands one byte to at most 1032 (zlib, "Technical Details").
         assert!(text.len() <= bytes.len() * 1032 + 1032);
     }
 }
 
-/// Answers of TRex and of OTG servers.
+/// Reads answers of TRex and of OTG servers.
 fn json(text: &str) {
     assert!(http::complaint(text).len() <= 6 * text.len() + 16);
     let Ok(value) = serde_json::from_str::<Value>(text) else { return };

@@ -1,5 +1,5 @@
-//! No text makes the reader of lab.toml panic; what it accepts is the same laboratory
-//! each time and fits together, and what it refuses is shown with its line.
+//! The reader of lab.toml never panics. It yields the same consistent laboratory for the same text,
+//! and every error names its line.
 
 #![no_main]
 
@@ -10,7 +10,7 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|text: &str| match Lab::parse("lab.toml", text) {
     Ok(lab) => {
         assert_eq!(Lab::parse("lab.toml", text).as_ref(), Ok(&lab));
-        fits(&lab);
+        check_guarantees(&lab);
     }
     Err(faults) => {
         let shown = faults.to_string();
@@ -18,8 +18,8 @@ fuzz_target!(|text: &str| match Lab::parse("lab.toml", text) {
     }
 });
 
-/// What the documentation of [`Lab`] promises.
-fn fits(lab: &Lab) {
+/// Checks the guarantees in the documentation of [`Lab`].
+fn check_guarantees(lab: &Lab) {
     let hosts = |role| lab.hosts.iter().filter(move |host| host.is(role)).count();
     assert_eq!((hosts(Role::Dut), hosts(Role::Receiver)), (1, 1));
     assert!((1..=2).contains(&hosts(Role::Sender)));

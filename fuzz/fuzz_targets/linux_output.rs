@@ -1,4 +1,4 @@
-//! No text makes the readers of Linux's files and tools panic; no sum goes round.
+//! The readers of Linux's files and tools never panic, and no sum overflows.
 
 #![no_main]
 
@@ -18,13 +18,13 @@ fuzz_target!(|text: &str| {
     all.extend(counters::snmp_counters(text));
     all.extend(counters::snmp6_counters(text));
     all.extend(counters::softnet_counters(text));
-    places(all.into_iter().collect());
+    locate_losses(all.into_iter().collect());
     let sums = counters::softnet_counters(text);
-    let of_cpus = drop_accounting::softnet_counters(text, &[0, 1]);
-    assert!((sums.len(), of_cpus.len()) == (2, 3));
-    let _ = (drop_accounting::softirqs(text, &[0, 1]), drop_accounting::conntrack_counters(text));
-    assert!(drop_accounting::queue_counters("d0", text).len() <= lines);
-    assert!(drop_accounting::nft_counters(text).len() <= lines);
+    let per_cpu = path::softnet_counters(text, &[0, 1]);
+    assert!((sums.len(), per_cpu.len()) == (2, 3));
+    let _ = (path::softirqs(text, &[0, 1]), path::conntrack_counters(text));
+    assert!(path::queue_counters("d0", text).len() <= lines);
+    assert!(path::nft_counters(text).len() <= lines);
     assert!(cpu::times(text).len() <= lines);
     let numbers = queue_interrupts(text, "enp1s0", text);
     assert!(numbers.len() <= lines);
@@ -33,8 +33,8 @@ fuzz_target!(|text: &str| {
     assert!(!scheduling::short_mask(text).is_empty());
 });
 
-/// Counters that rose from nothing, or fell: what was lost and where.
-fn places(reading: Reading) {
+/// Locates losses with counters that rose from zero, and with unchanged ones.
+fn locate_losses(reading: Reading) {
     let links = Links::of_namespaces();
     let offered = reading.values().copied().max().unwrap_or(0);
     let total = Counts { offered, forwarded: 0 };

@@ -1,5 +1,4 @@
-//! No file makes the reader of ministat's values panic, nor the text made of
-//! them, whichever generation's rules hold.
+//! ministat's value reader and renderer never panic, under the rules of any generation.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! No bytes make the reader of MRT dumps panic; what is wrong lies within the file,
-//! and every route that it gives leads somewhere.
+//! The reader of MRT dumps never panics. Errors have an offset within the file, and every route has
+//! a next hop.
 
 #![no_main]
 

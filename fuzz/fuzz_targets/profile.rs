@@ -1,5 +1,5 @@
-//! No bytes make the readers of profiles panic, nor what is made of them; what
-//! stacks hold is neither lost nor added when they are divided and drawn.
+//! The readers of profiles and the functions that use their results never panic. Splitting and
+//! drawing neither loses nor adds samples.
 
 #![no_main]
 

@@ -1,9 +1,9 @@
-//! Any frames through the router: no panic, every frame counted once, what is sent is
-//! sound, and both paths send the same, whatever lay in the buffers before.
+//! Sends arbitrary frames through the router. It never panics, counts every frame once and sends
+//! only valid frames. Both paths send the same, whatever the buffers contained before.
 //!
-//! The first two bytes choose firewall, path of time and redirects, then come frames:
-//! control, two bytes of length, bytes. Control says what is put right, as a sum is not
-//! found by trying.
+//! The first two bytes select firewall, forwarding path options, time step and redirects. Frames
+//! follow: a control byte, two bytes of length, and the frame's bytes. The control byte selects
+//! fields to repair, since random bytes rarely have valid checksums.
 #![no_main]
 
 use etherparse::{NetSlice, SlicedPacket};
@@ -33,15 +33,16 @@ block in proto tcp all
 default pass
 ";
 
-/// What is counted, and what is sent.
+/// Counters, and sent frames.
 type Outcome = (Snapshot, Vec<(u8, Vec<u8>)>);
 
-/// How the router is set up.
+/// Set-up of the router.
 #[derive(Clone, Copy)]
 struct Choice {
     redirects: bool,
-    /// All frames at once; else each by itself, as states are made in another order.
-    together: bool,
+    /// Processes all frames in one batch; otherwise one at a time, because the order affects new
+    /// states.
+    in_one_batch: bool,
     states: Option<StateTable>,
     limit: usize,
     step_ns: u64,
@@ -56,7 +57,7 @@ fuzz_target!(|bytes: &[u8]| {
     let unit = if step & 0x80 != 0 { 1_000_000_000 } else { 1_000_000 };
     let choice = Choice {
         redirects: choice & 1 != 0,
-        together: choice & 2 != 0 && states.is_none(),
+        in_one_batch: choice & 2 != 0 && states.is_none(),
         states,
         limit: if choice & 0x20 != 0 { 2 } else { 1 << 10 },
         step_ns: u64::from(step & 0x7f) * unit,
@@ -68,7 +69,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(full, outcome(&frames, ForwardingPath::Full, choice, 0x5a), "the full path's buffers");
 });
 
-/// The frames that the bytes stand for, with their ports.
+/// Decodes the input into frames with their ports.
 fn frames(mut bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
     let mut frames = Vec::new();
     while frames.len() < FRAMES_MAX
@@ -80,14 +81,14 @@ fn frames(mut bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
         if control & 0x40 != 0 {
             frame.resize(length, 0);
         }
-        put_right(&mut frame, *control);
+        repair(&mut frame, *control);
         frames.push((control & 1, frame));
         bytes = after;
     }
     frames
 }
 
-fn put_right(frame: &mut [u8], control: u8) {
+fn repair(frame: &mut [u8], control: u8) {
     if frame.len() < 34 {
         return;
     }
@@ -123,8 +124,8 @@ fn outcome(frames: &[(u8, Vec<u8>)], path: ForwardingPath, choice: Choice, befor
     };
     let config = StateConfig { kind, limit: choice.limit, seed: Some(1), ..StateConfig::default() };
     let ruleset = text::read(RULES).expect("rules");
-    let wall = SharedFirewall::new(&ruleset, &config).expect("rules that can be put to work");
-    forwarded(frames, path, choice, before, wall.filter())
+    let firewall = SharedFirewall::new(&ruleset, &config).expect("rules that can be put to work");
+    forwarded(frames, path, choice, before, firewall.filter())
 }
 
 fn config(path: ForwardingPath, redirects: bool) -> Config {
@@ -135,12 +136,12 @@ fn config(path: ForwardingPath, redirects: bool) -> Config {
     let far = addresses([("65.0.0.1", 31), ("4000::1", 64), ("fe80::2", 64)]);
     let interface =
         |port: usize, addresses| Interface { mac: MACS[port], mtu: MTUS[port], addresses };
-    let [one, two, asked, asked6] = hops();
+    let [one, two, unresolved, unresolved6] = hops();
     let mut neighbours = Neighbours::new();
     neighbours.set(one, Neighbour { port: 0, mac: [6; 6] }).expect("a low number");
     neighbours.set(two, Neighbour { port: 1, mac: [8; 6] }).expect("a low number");
     for (hop, port, address) in
-        [(one, 0, "198.18.0.9"), (asked, 0, "198.18.0.8"), (asked6, 1, "fe80::9")]
+        [(one, 0, "198.18.0.9"), (unresolved, 0, "198.18.0.8"), (unresolved6, 1, "fe80::9")]
     {
         let gateway = Gateway { port, address: address.parse().expect("one") };
         neighbours.set_gateway(hop, gateway).expect("a low number");
@@ -160,12 +161,12 @@ fn forwarded<W: Firewall>(
     before: u8,
     firewall: W,
 ) -> Outcome {
-    let [one, two, asked, asked6] = hops();
+    let [one, two, unresolved, unresolved6] = hops();
     let (mut inet, mut inet6) = (Radix::<V4>::new(), Radix::<V6>::new());
-    for (prefix, hop) in [("128.0.0.0/1", one), ("64.0.0.0/2", two), ("32.0.0.0/3", asked)] {
+    for (prefix, hop) in [("128.0.0.0/1", one), ("64.0.0.0/2", two), ("32.0.0.0/3", unresolved)] {
         inet.insert(prefix.parse().expect("a prefix"), hop);
     }
-    for (prefix, hop) in [("2000::/3", one), ("4000::/3", two), ("6000::/3", asked6)] {
+    for (prefix, hop) in [("2000::/3", one), ("4000::/3", two), ("6000::/3", unresolved6)] {
         inet6.insert(prefix.parse().expect("a prefix"), hop);
     }
     let counters = Counters::new(1);
@@ -175,7 +176,7 @@ fn forwarded<W: Firewall>(
         .expect("a sound set-up");
     let mut batch: Vec<Frame> = frames.iter().map(|frame| buffer(frame, before)).collect();
     let (mut sent, mut extra) = (Vec::new(), 0);
-    let size = if choice.together { FRAMES_MAX } else { 1 };
+    let size = if choice.in_one_batch { FRAMES_MAX } else { 1 };
     let mut now_ns = 0;
     for part in batch.chunks_mut(size) {
         router.process(part, now_ns);
@@ -209,14 +210,14 @@ fn forwarded<W: Firewall>(
     (snapshot, sent)
 }
 
-/// A buffer that something else was in before.
+/// Returns a buffer with previous contents.
 fn buffer((port, bytes): &(u8, Vec<u8>), before: u8) -> Frame {
     let mut frame = Frame::of(*port, &[before; LONGEST]).expect("it fits");
     frame.receive(*port, bytes).expect("it fits");
     frame
 }
 
-/// Port and bytes of a frame that is sent, if it is; it must be sound then.
+/// Returns port and bytes of a sent frame, after checking it; `None` if it is not sent.
 fn sound(frame: &Frame) -> Option<(u8, Vec<u8>)> {
     let (port, bytes) = (frame.egress()?, frame.whole());
     let place = usize::from(port);
@@ -233,7 +234,7 @@ fn sound(frame: &Frame) -> Option<(u8, Vec<u8>)> {
             assert!(ip.header().ttl() > 0);
         }
         Ok(Some(NetSlice::Ipv6(ip))) => assert!(ip.header().hop_limit() > 0),
-        // What is inside may be nonsense: it was so before.
+        // The payload may be invalid, because it already was on input.
         Ok(_) => panic!("neither IPv4 nor IPv6"),
         Err(error) => {
             let error = format!("{error:?}");

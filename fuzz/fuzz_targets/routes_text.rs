@@ -1,5 +1,5 @@
-//! No text makes the reader of routes panic; what it accepts reads back the same
-//! when written, and what it refuses can be shown.
+//! The reader of routes never panics. Accepted routes read back unchanged when written, and every
+//! error can be formatted.
 
 #![no_main]
 

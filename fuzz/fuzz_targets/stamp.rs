@@ -1,5 +1,4 @@
-//! No frame makes the parser of stamps panic, and what it reads out of a frame
-//! is there: written back it gives the same bytes.
+//! The parser of stamps never panics. A parsed stamp, when written, equals bytes of the frame.
 
 #![no_main]
 
