@@ -20,11 +20,11 @@ fuzz_target!(|text: &str| {
     all.extend(counters::softnet_counters(text));
     locate_losses(all.into_iter().collect());
     let sums = counters::softnet_counters(text);
-    let per_cpu = path::softnet_counters(text, &[0, 1]);
+    let per_cpu = drop_accounting::softnet_counters(text, &[0, 1]);
     assert!((sums.len(), per_cpu.len()) == (2, 3));
-    let _ = (path::softirqs(text, &[0, 1]), path::conntrack_counters(text));
-    assert!(path::queue_counters("d0", text).len() <= lines);
-    assert!(path::nft_counters(text).len() <= lines);
+    let _ = (drop_accounting::softirqs(text, &[0, 1]), drop_accounting::conntrack_counters(text));
+    assert!(drop_accounting::queue_counters("d0", text).len() <= lines);
+    assert!(drop_accounting::nft_counters(text).len() <= lines);
     assert!(cpu::times(text).len() <= lines);
     let numbers = queue_interrupts(text, "enp1s0", text);
     assert!(numbers.len() <= lines);
