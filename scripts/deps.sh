@@ -1,17 +1,16 @@
 #!/bin/sh
-# Installs what builds and tests need: scripts/deps.sh LEVEL...
+# Installs the programs that builds and tests need: scripts/deps.sh LEVEL...
 #
-# A level is one of the words in the third column below, or `test` for all levels of
-# `make test`, or `ci` for everything. Root on Debian gets what is missing from apt-get, and each
-# command is printed. Everyone else gets a list of what is missing, with the packages; tests
-# that need it are then skipped. Ends with 1 only if nothing can be built, or, with
-# FWDLAB_CI=1, if anything is missing.
+# A level is a word in the third column below, `test` for all levels of `make test`, or `ci` for
+# everything. As root on Debian, the script installs missing programs with apt-get and prints each
+# command. Otherwise it lists missing programs with their packages; tests that need them are
+# skipped. Exits with 1 only if nothing can be built, or, with FWDLAB_CI=1, if anything is missing.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-# The one list. Program (a path if it is in no search path); packages, all of which are needed
-# (a,b) or of which the first that apt knows is installed (a|b); levels.
-# `venv:NAME` is a Python environment in target/NAME with the package of that name.
+# Columns: program, or a path if it is not in the search path; packages, either all of them (a,b) or
+# the first that apt knows (a|b); levels. `venv:NAME` is a Python environment in target/NAME with
+# the package of that name.
 needed() {
     cat <<'LIST'
 cargo               -                       build demo unit cli netns clients lab vm
@@ -79,7 +78,7 @@ for level in "$@"; do
     esac
 done
 
-# Rows of the list that a level asks for.
+# Prints the rows of the list for the requested levels.
 rows() {
     needed | while read -r program packages of; do
         for level in $levels; do
@@ -93,7 +92,7 @@ rows() {
     done
 }
 
-# Debian keeps daemons where ordinary users do not search.
+# Debian installs daemons outside the search path of ordinary users.
 PATH=$PATH:/usr/sbin:/sbin
 
 is_here() {
@@ -114,7 +113,7 @@ is_known() {
     apt-cache policy "$1" 2>/dev/null | grep -q '^  Candidate: [^(]'
 }
 
-# Packages of a row, by the names that this release has; unknown ones are reported.
+# Prints the packages of a row by their names in this release; reports unknown ones.
 known() {
     for package in $(echo "$1" | tr , ' '); do
         found=
@@ -138,18 +137,18 @@ apt() {
 }
 
 install_packages() {
-    wanted=$(missing | while read -r program packages; do
+    install_list=$(missing | while read -r program packages; do
         case $program in
             cargo) ;;
             venv:*) python3 -c 'import ensurepip' 2>/dev/null || known "$packages" ;;
             *) known "$packages" ;;
         esac
     done | sort -u | tr '\n' ' ')
-    [ -n "$wanted" ] || return 0
+    [ -n "$install_list" ] || return 0
     # shellcheck disable=SC2086
-    apt install -q -y --no-install-recommends $wanted && return 0
-    # One that can't be installed must not keep the others away.
-    for package in $wanted; do
+    apt install -q -y --no-install-recommends $install_list && return 0
+    # Install the packages one by one, so that a failing one does not block the others.
+    for package in $install_list; do
         apt install -q -y --no-install-recommends "$package"
     done
 }
@@ -173,9 +172,9 @@ if missing | grep -q -v '^cargo '; then
 fi
 
 status=0
-lacking=$(missing)
-if [ -n "$lacking" ]; then
-    echo "$lacking" | while read -r program packages; do
+still_missing=$(missing)
+if [ -n "$still_missing" ]; then
+    echo "$still_missing" | while read -r program packages; do
         case $program in
             cargo) echo "missing: cargo. Install Rust 1.95 or newer with rustup." ;;
             venv:*) echo "missing: target/${program#venv:}, the Python package of that name" \
@@ -183,7 +182,7 @@ if [ -n "$lacking" ]; then
             *) echo "missing: $program (Debian: $packages)" ;;
         esac
     done >&2
-    if echo "$lacking" | grep -q -E '^(cargo|cc) '; then status=1; fi
+    if echo "$still_missing" | grep -q -E '^(cargo|cc) '; then status=1; fi
     [ "${FWDLAB_CI:-}" != 1 ] || status=1
 fi
 exit $status

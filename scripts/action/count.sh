@@ -4,9 +4,9 @@
 #   BASE, PATCH  kernels
 #   FAIL_ON      worse, different or never
 #   MARGIN       percent of the instructions of BASE that count as equivalent
-#   ARGUMENTS    more arguments of `fwdlab count`, separated by blanks
+#   ARGUMENTS    additional arguments of `fwdlab count`, separated by blanks
 #
-# Exit codes: 0 passed, 1 FAIL_ON applies, 2 a mistake in the inputs, else that of fwdlab.
+# Exit codes: 0 passed, 1 FAIL_ON applies, 2 invalid inputs, otherwise the exit code of fwdlab.
 set -euo pipefail
 
 mistake() {
@@ -37,7 +37,7 @@ if [ -z "$found" ]; then
     exit "$((code ? code : 3))"
 fi
 
-# Numbers as people read them: one decimal, with a sign.
+# Format numbers for people: one decimal, with a sign.
 # shellcheck disable=SC2016
 program='
 def rounded: . * 10 | round | . / 10;

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs a release of fwdlab and the programs that `fwdlab count` runs: a step of action.yml.
 #
-#   VERSION     version to install; empty for the one of ACTION_REF
-#   ACTION_REF  tag that the action was called by, e.g. v0.1.0
+#   VERSION     version to install; empty for the version of ACTION_REF
+#   ACTION_REF  tag of the action, e.g. v0.1.0
 set -euo pipefail
 
 version=${VERSION:-}
