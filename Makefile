@@ -1,33 +1,32 @@
-# make demo   build fwdlab and measure what a firewall costs (about three minutes
-#             the first time); the report lies in results/demo
+# make demo   build fwdlab and measure the cost of a firewall (about three minutes
+#             the first time); the report is in results/demo
 # make seeds  import the archive's experiments in SEEDS and report them; the
-#             reports lie below results/archive
+#             reports are in results/archive
 # make check  format, lints, house rules, documentation, unit tests: before each commit
-# make test   everything that must hold before a change is merged. Root on Debian gets
-#             the programs that tests use; elsewhere tests that lack one are skipped,
-#             and listed at the end
+# make test   everything required before a change is merged. As root on Debian, installs
+#             the programs that tests use; otherwise tests without their programs are
+#             skipped and listed at the end
 # make test-unit, test-cli, test-netns, test-clients, test-lab, test-vm
-#             one level of it: see CONTRIBUTING.md. FreeBSD's image is looked for in
-#             FWDLAB_FREEBSD, else in ../shared/freebsd
+#             one level of it: see CONTRIBUTING.md. The FreeBSD image is taken from
+#             FWDLAB_FREEBSD or ../shared/freebsd
 # make kernels
-#             fetch two kernels for guests into target/kernels, by `fwdlab kernels`: the
-#             oldest and the newest of the Debian release's own series
+#             download two kernels for guests into target/kernels, by `fwdlab kernels`: the
+#             oldest and the newest of the Debian release's series
 
 TARGET = $${CARGO_TARGET_DIR:-target}
-# Where Debian keeps ip and nft, also for users who don't look there.
+# Debian's location of ip and nft, which is not in every user's search path.
 export PATH := $(PATH):/usr/sbin:/sbin
 
-# Experiments of the netbenches archive, each with its raw logs.
+# Experiments of the netbenches archive, with their raw logs.
 SEEDS ?= ../shared/archive
 
-# Where Debian's kernels for guests lie.
+# Folder of Debian's kernels for guests.
 KERNELS ?= target/kernels
 .PHONY: demo seeds check test lint doc kernels lab-test vm-test \
 	test-unit test-cli test-netns test-clients test-lab test-vm
 
-# Measures anew each time. The store of the time before is kept as
-# results/demo/run.sqlite.1, older ones are not. Exit code 4 says that the machine was
-# too busy for a verdict: the report says so too, and it is there.
+# Measures again each time. The previous store is kept as results/demo/run.sqlite.1; older ones are
+# deleted. Exit code 4: the machine was too busy for a verdict, as the report explains.
 demo:
 	@scripts/deps.sh demo
 	cargo build --release --locked -p fwdlab
@@ -56,7 +55,7 @@ doc:
 
 check: lint doc test-unit
 
-# Kernels that are there are kept; without them, tests of guests are skipped.
+# Keeps existing kernels. Without kernels, tests of guests are skipped.
 HAVE_KERNELS = ls $(KERNELS)/*.deb >/dev/null 2>&1 || $(MAKE) --no-print-directory kernels \
 	|| echo "no kernels for guests: their tests are skipped" >&2
 
@@ -70,13 +69,13 @@ test-unit test-cli test-netns test-clients test-lab test-vm:
 	@test $@ != test-vm || { $(HAVE_KERNELS); }
 	FWDLAB_KERNELS=$${FWDLAB_KERNELS:-$(KERNELS)} cargo xtask test $(@:test-%=%)
 
-# Former names.
+# Old names.
 lab-test: test-lab
 vm-test: test-vm
 
-# The ends of the series of this machine's Debian release. Packages of a kernel lie together;
-# oldest.deb and newest.deb are links to those that stand for one.
-# Built as for the tests, so that nothing is built twice.
+# The oldest and the newest kernel of this machine's Debian release. packages/ contains all packages
+# of both kernels; oldest.deb and newest.deb link to the image packages. Uses the build of the
+# tests, so that nothing is built twice.
 kernels:
 	cargo build --workspace --bins --tests --locked
 	mkdir -p $(KERNELS)
