@@ -31,7 +31,7 @@ pub struct Read {
 #[derive(Debug)]
 pub struct Part {
     pub(crate) bed: String,
-    /// Day; `unknown` if there is none.
+    /// Day; `unknown` without one.
     pub(crate) day: String,
     pub(crate) tables: Vec<Columns>,
 }

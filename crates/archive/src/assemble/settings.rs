@@ -5,7 +5,7 @@ use fwdlab_model::log::Command;
 use fwdlab_model::settings::{DutKind, Family, Flows, Settings, TestbedKind};
 use fwdlab_model::units::FrameSize;
 
-/// Returns the known settings of a variant: those of the first run with a sender's command.
+/// Returns the known settings of a variant: from the first run with a sender's command.
 pub(super) fn settings(runs: &[ReadRun], traffic: Option<&str>, queues: Option<f64>) -> Settings {
     let mut settings = Settings::default();
     settings.testbed.kind = TestbedKind::Archive;
