@@ -1,10 +1,10 @@
 //! Comparison of one kernel's instruction counts under several QEMUs.
 //!
-//! Only functions of the packets are compared: those called from the poll of a data interface,
-//! as the stacks of `fwdlab count --calls` show. Clock ticks and softirqs depend on real time, so
-//! their functions differ from one boot to the next even under the same QEMU. The same holds for
-//! a few functions of the packets, such as checks of free memory. So a function differs if the
-//! bursts of one QEMU are all above those of another.
+//! Only functions that handle packets are compared: functions called from the poll of a data
+//! interface, according to the stacks of `fwdlab count --calls`. Clock ticks and softirqs depend on
+//! real time, so their functions differ from one boot to the next even under the same QEMU, and so
+//! do a few functions that handle packets, such as checks of free memory. Therefore a function
+//! differs only if all bursts of one QEMU are above all bursts of another.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
