@@ -204,8 +204,8 @@ impl Column {
     fn gather(&self, ranges: &[Range<usize>]) -> Column {
         let mut starts = Vec::with_capacity(self.levels.len() + 1);
         starts.push(0);
-        for &levels in &self.levels {
-            starts.push(starts[starts.len() - 1] + usize::from(levels == 1));
+        for &level in &self.levels {
+            starts.push(starts[starts.len() - 1] + usize::from(level == 1));
         }
         let levels = ranges.iter().flat_map(|rows| &self.levels[rows.clone()]).copied().collect();
         let value_ranges = ranges.iter().map(|rows| starts[rows.start]..starts[rows.end]);
@@ -303,7 +303,7 @@ fn read<T: DataType>(
 
 /// Returns the number of values.
 fn present(levels: &[i16]) -> usize {
-    levels.iter().filter(|&&levels| levels == 1).count()
+    levels.iter().filter(|&&level| level == 1).count()
 }
 
 fn schema(table: &Table) -> Result<Type, ParquetError> {

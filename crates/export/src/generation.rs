@@ -53,6 +53,7 @@ pub struct Export {
     replaced: BTreeSet<String>,
     /// Rows read so far and still in memory, by bed and period.
     memory: BTreeMap<(String, String), Pack>,
+    /// Rows read so far and already in files.
     packs: Vec<Pack>,
     /// Number of packs named so far.
     names_used: usize,
@@ -142,8 +143,8 @@ impl Export {
         root: &Path,
         since: Option<&str>,
     ) -> Result<Vec<Task>, ExportError> {
-        let intact = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let full_root = intact(root);
+        let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let full_root = canonical(root);
         let place =
             |path: &PathBuf| path.strip_prefix(root).map_or(path.clone(), |p| full_root.join(p));
         let stores: BTreeSet<PathBuf> = stores.iter().map(place).collect();
@@ -315,11 +316,11 @@ impl Export {
     /// Writes the packs of one folder into the new generation; merges small ones.
     fn settle(&mut self, packs: Vec<Pack>, into: &mut Vec<Packed>) -> Result<(), ExportError> {
         let unfinished = self.directory.join(UNFINISHED);
-        let (full_root, mut small): (Vec<Pack>, Vec<Pack>) =
+        let (full, mut small): (Vec<Pack>, Vec<Pack>) =
             packs.into_iter().partition(|pack| pack.rows >= self.limits.pack);
         small.sort_by(|a, b| a.stores.first().cmp(&b.stores.first()));
         let mut last: Option<Pack> = None;
-        let mut done = full_root;
+        let mut done = full;
         for pack in small {
             match &mut last {
                 Some(last) => last.append(pack, &unfinished)?,
@@ -327,8 +328,8 @@ impl Export {
             }
             if last.as_ref().is_some_and(|last| last.rows >= self.limits.pack) {
                 // Written immediately, so that memory contains one full pack at a time.
-                let full_root = last.take().map(|last| last.put(&unfinished, &self.name()));
-                into.extend(full_root.transpose()?);
+                let full = last.take().map(|last| last.put(&unfinished, &self.name()));
+                into.extend(full.transpose()?);
             }
         }
         done.extend(last);
