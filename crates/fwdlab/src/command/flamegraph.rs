@@ -1,11 +1,11 @@
 //! `fwdlab flamegraph`: flame graphs as SVG files.
 
-use super::profile::{Named, packets};
+use super::profile::{NamedProfile, packets};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::terminal;
 use fwdlab_results::profile::draw::{self, Look, Side};
-use fwdlab_results::profile::{Divided, Filter, Kept};
+use fwdlab_results::profile::{Filter, FilteredProfile, KeptPart};
 use fwdlab_results::report::{self, ReportFile};
 use std::path::{Path, PathBuf};
 
@@ -60,12 +60,13 @@ pub(crate) struct Arguments {
 /// # Errors
 /// Files that are not profiles, or a graph that can't be written.
 pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
-    let profiles = Named::read_all(&arguments.file, arguments.other.as_deref())?;
-    let divide =
-        |named: &Named| Divided::of(&named.profile, &Filter::default(), arguments.keep_idle);
-    let divided: Vec<Divided> = profiles.iter().map(divide).collect();
+    let profiles = NamedProfile::read_all(&arguments.file, arguments.other.as_deref())?;
+    let divide = |named: &NamedProfile| {
+        FilteredProfile::of(&named.profile, &Filter::default(), arguments.keep_idle)
+    };
+    let divided: Vec<FilteredProfile> = profiles.iter().map(divide).collect();
     for (named, divided) in profiles.iter().zip(&divided) {
-        if matches!(divided.kept, Kept::Flat(_)) {
+        if matches!(divided.kept, KeptPart::Flat(_)) {
             let what = format!(
                 "{}: {} has no stacks to draw; `fwdlab profile` shows its functions",
                 named.name, divided.summary.format
@@ -99,7 +100,11 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn single(arguments: &Arguments, named: &Named, divided: &Divided) -> anyhow::Result<String> {
+fn single(
+    arguments: &Arguments,
+    named: &NamedProfile,
+    divided: &FilteredProfile,
+) -> anyhow::Result<String> {
     let look = Look {
         title: arguments.title.clone().unwrap_or_else(|| named.name.clone()),
         subtitle: divided.summary.shares(arguments.keep_idle),
@@ -113,8 +118,8 @@ fn single(arguments: &Arguments, named: &Named, divided: &Divided) -> anyhow::Re
 
 fn difference(
     arguments: &Arguments,
-    [named, other]: [&Named; 2],
-    [before, after]: [&Divided; 2],
+    [named, other]: [&NamedProfile; 2],
+    [before, after]: [&FilteredProfile; 2],
 ) -> anyhow::Result<String> {
     if before.summary.unit != after.summary.unit {
         let what = format!(
@@ -158,7 +163,7 @@ fn keep(arguments: &Arguments) -> &'static str {
 }
 
 /// `41 % of the 1234 samples are work; ip_rcv 12 %, ...`.
-fn one_line(divided: &Divided) -> String {
+fn one_line(divided: &FilteredProfile) -> String {
     let summary = &divided.summary;
     let whole = divided.kept.total();
     let top: Vec<String> = summary
@@ -177,7 +182,7 @@ fn one_line(divided: &Divided) -> String {
 
 /// Default path of the output: `perf.flame.svg` next to `perf.txt`, `flamegraph.svg` in the working
 /// directory for standard input. Never a file that was read.
-fn default_path(named: Option<&Named>) -> PathBuf {
+fn default_path(named: Option<&NamedProfile>) -> PathBuf {
     match named.filter(|named| named.path != Path::new("-")) {
         Some(named) => named.path.with_extension("flame.svg"),
         None => PathBuf::from("flamegraph.svg"),

@@ -9,7 +9,9 @@ use fwdlab_model::suggest;
 use fwdlab_results::document::{Block, Document};
 use fwdlab_results::profile::compare::{self, Grouping, Measured};
 use fwdlab_results::profile::functions::{self, Neighbours};
-use fwdlab_results::profile::{self, Divided, Filter, Kept, Profile, Subsystems, document};
+use fwdlab_results::profile::{
+    self, Filter, FilteredProfile, KeptPart, Profile, Subsystems, document,
+};
 use fwdlab_results::report;
 use serde_json::{Value, json};
 use std::io::Read;
@@ -155,9 +157,9 @@ fn contents(path: &Path) -> anyhow::Result<Vec<u8>> {
 pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     let profiles = NamedProfile::read_all(&arguments.file, arguments.other.as_deref())?;
     let filter = Filter::default();
-    let divided: Vec<Divided> = profiles
+    let divided: Vec<FilteredProfile> = profiles
         .iter()
-        .map(|named| Divided::of(&named.profile, &filter, arguments.keep_idle))
+        .map(|named| FilteredProfile::of(&named.profile, &filter, arguments.keep_idle))
         .collect();
     let table = subsystems(arguments.subsystems.as_deref())?;
     let mut output = Output { blocks: Vec::new(), data: json!({ "summary": divided[0].summary }) };
@@ -192,7 +194,7 @@ struct Output {
 fn single(
     arguments: &Arguments,
     name: &str,
-    divided: &Divided,
+    divided: &FilteredProfile,
     table: &Subsystems,
     output: &mut Output,
 ) -> anyhow::Result<()> {
@@ -204,8 +206,8 @@ fn single(
         return Ok(());
     }
     let by = match arguments.by {
-        By::Own => functions::By::Own,
-        By::Total => functions::By::Total,
+        By::Own => functions::SortKey::Own,
+        By::Total => functions::SortKey::Total,
         By::Subsystem => {
             let list = table.of_stacks(&divided.kept.to_stacks());
             output.blocks.push(document::subsystems(&list, divided.kept.total(), top));
@@ -218,15 +220,15 @@ fn single(
     Ok(())
 }
 
-fn neighbours(divided: &Divided, function: &str, file: &str) -> anyhow::Result<Neighbours> {
+fn neighbours(divided: &FilteredProfile, function: &str, file: &str) -> anyhow::Result<Neighbours> {
     let found = match &divided.kept {
-        Kept::Stacks(stacks) => functions::neighbours_in_stacks(stacks, function),
-        Kept::Flat(flat) => functions::neighbours_in_flat(flat, function),
+        KeptPart::Stacks(stacks) => functions::neighbours_in_stacks(stacks, function),
+        KeptPart::Flat(flat) => functions::neighbours_in_flat(flat, function),
     };
     if let Some(found) = found {
         return Ok(found);
     }
-    let all = divided.kept.functions(functions::By::Own);
+    let all = divided.kept.functions(functions::SortKey::Own);
     let next = match suggest::nearest(function, all.iter().map(|function| function.name.as_str())) {
         Some(nearest) => format!("did you mean `{nearest}`?"),
         None => "see `--by total --top 1000` for those there are".to_owned(),
@@ -236,7 +238,7 @@ fn neighbours(divided: &Divided, function: &str, file: &str) -> anyhow::Result<N
 
 fn difference(
     arguments: &Arguments,
-    divided: [&Divided; 2],
+    divided: [&FilteredProfile; 2],
     packets: [Option<f64>; 2],
     table: &Subsystems,
     output: &mut Output,
@@ -258,7 +260,7 @@ fn difference(
             format!("percent of the {unit}; give --packets for costs per packet"),
         ),
     };
-    let measured = |divided: &Divided, packets| {
+    let measured = |divided: &FilteredProfile, packets| {
         [Measured { stacks: divided.kept.to_stacks(), packets, per_count: 1.0 }]
     };
     let (grouping, what) = match arguments.by {

@@ -132,8 +132,8 @@ fn observe(wired: &Wired, senders: usize, load: &AgentLoad) -> trial::Observed {
         variant: 0,
         alternation: None,
         at_window: &mut |_| {},
-        awaited: trial::Awaited::default(),
-        account: &mut trial::Unasked,
+        awaited: trial::OpeningConditions::default(),
+        account: &mut trial::NoCounters,
     };
     let seen = trial::run(&mut traffic, &SystemClock, order, &mut NoopObserver).expect("a trial");
     assert_eq!(Some(seen.window_ns), traffic.window_ns());
@@ -193,8 +193,8 @@ fn killed_agent_is_named_in_the_error() {
             variant: 0,
             alternation: None,
             at_window,
-            awaited: trial::Awaited::default(),
-            account: &mut trial::Unasked,
+            awaited: trial::OpeningConditions::default(),
+            account: &mut trial::NoCounters,
         };
         let begin = Instant::now();
         let error = trial::run(&mut traffic, &SystemClock, order, &mut NoopObserver);

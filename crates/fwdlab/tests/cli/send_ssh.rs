@@ -51,8 +51,8 @@ fn observe(
         variant: 0,
         alternation: None,
         at_window,
-        awaited: trial::Awaited::default(),
-        account: &mut trial::Unasked,
+        awaited: trial::OpeningConditions::default(),
+        account: &mut trial::NoCounters,
     };
     trial::run(&mut traffic, &SystemClock, order, &mut NoopObserver)
 }

@@ -5,8 +5,8 @@ use crate::golden::{golden, picture};
 use fwdlab_results::document::{Document, form};
 use fwdlab_results::profile::compare::{Grouping, Measured, compare};
 use fwdlab_results::profile::draw::{Look, Side, difference, flame_graph};
-use fwdlab_results::profile::functions::{By, neighbours_in_stacks};
-use fwdlab_results::profile::{Divided, Filter, Kept, Subsystems, document, read};
+use fwdlab_results::profile::functions::{SortKey, neighbours_in_stacks};
+use fwdlab_results::profile::{Filter, FilteredProfile, KeptPart, Subsystems, document, read};
 
 const BEFORE: &str = "\
 swapper;do_idle;cpuidle_enter;acpi_idle_do_entry 480
@@ -29,11 +29,11 @@ ksoftirqd/0;handle_softirqs;net_rx_action;veth_poll;ip_rcv;fib_table_lookup 420
 perf;read;ring_buffer_read 66
 ";
 
-fn divided(text: &str) -> Divided {
-    Divided::of(&read(text.as_bytes()).unwrap(), &Filter::default(), false)
+fn divided(text: &str) -> FilteredProfile {
+    FilteredProfile::of(&read(text.as_bytes()).unwrap(), &Filter::default(), false)
 }
 
-fn look(title: &str, divided: &Divided, is_icicle: bool) -> Look {
+fn look(title: &str, divided: &FilteredProfile, is_icicle: bool) -> Look {
     let subtitle = divided.summary.shares(false);
     Look { title: title.into(), subtitle, unit: "samples".into(), is_icicle }
 }
@@ -64,15 +64,15 @@ fn difference_shows_costs_per_packet() {
 #[test]
 fn profile_tables() {
     let (before, after) = (divided(BEFORE), divided(AFTER));
-    let Kept::Stacks(stacks) = &before.kept else { panic!("no stacks") };
+    let KeptPart::Stacks(stacks) = &before.kept else { panic!("no stacks") };
     let mut blocks = document::summary(&before.summary, "before");
-    blocks.push(document::functions(&before, By::Own, 4));
-    blocks.push(document::functions(&before, By::Total, 4));
+    blocks.push(document::functions(&before, SortKey::Own, 4));
+    blocks.push(document::functions(&before, SortKey::Total, 4));
     let subsystems = Subsystems::default().of_stacks(stacks);
     blocks.push(document::subsystems(&subsystems, before.kept.total(), 99));
     let around = neighbours_in_stacks(stacks, "veth_poll").unwrap();
     blocks.push(document::neighbours(&around, 9));
-    let windows = |divided: &Divided, packets: f64| {
+    let windows = |divided: &FilteredProfile, packets: f64| {
         let stacks = divided.kept.to_stacks();
         [0.99, 1.01].map(|f| Measured {
             stacks: stacks.clone(),

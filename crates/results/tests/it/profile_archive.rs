@@ -1,6 +1,8 @@
 //! Profiles published in an archive: ten flame graphs and two gprof texts.
 
-use fwdlab_results::profile::{Content, Divided, Filter, FlatProfile, Format, Profile, read};
+use fwdlab_results::profile::{
+    Content, Filter, FilteredProfile, FlatProfile, Format, Profile, read,
+};
 use fwdlab_testdata::{Collection, archives};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -92,7 +94,7 @@ fn archived_gprof_texts_are_read_completely() {
                 forward.0 > 0.9 * input.total.unwrap() && forward.1 > Some(100_000),
                 "{forward:?}"
             );
-            let divided = Divided::of(&profile, &Filter::default(), false);
+            let divided = FilteredProfile::of(&profile, &Filter::default(), false);
             assert!(divided.summary.work_share > 0.99);
         }
     }

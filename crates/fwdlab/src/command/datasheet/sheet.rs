@@ -5,7 +5,7 @@ use fwdlab_results::document::table::{Cell, Digits};
 use fwdlab_results::document::{Block, Document, Remark, Table};
 use fwdlab_results::report::Analysis;
 use fwdlab_results::report::analysis::{
-    Compared, Outcome, Searched, SummaryResult, Timed, VariantResult,
+    Compared, LatencyResult, Outcome, SearchOutcome, SummaryResult, VariantResult,
 };
 use fwdlab_results::stats::Verdict;
 use serde::Serialize;
@@ -138,10 +138,11 @@ fn change(compared: &Compared) -> Cell {
 
 /// Throughput for each frame size and goal.
 fn throughput(analysis: &Analysis) -> Block {
-    let searched: &[Searched] = analysis.method.as_ref().map_or(&[], |method| &method.searched);
+    let searched: &[SearchOutcome] =
+        analysis.method.as_ref().map_or(&[], |method| &method.searched);
     let several = searched.iter().any(|found| found.label != searched[0].label);
     Table::of(searched)
-        .words("frames", |found: &Searched| Cell::text(found.label.as_str()))
+        .words("frames", |found: &SearchOutcome| Cell::text(found.label.as_str()))
         .when(several)
         .words("goal", |found| Cell::text(found.goal.as_str()))
         .numbers("throughput", |f| pps(f.throughput.as_ref().map(|summary| summary.median)))
@@ -161,9 +162,9 @@ fn throughput(analysis: &Analysis) -> Block {
 
 /// Latency at each share of the throughput.
 fn latency(analysis: &Analysis) -> Block {
-    let timed: &[Timed] = analysis.method.as_ref().map_or(&[], |method| &method.timed);
+    let timed: &[LatencyResult] = analysis.method.as_ref().map_or(&[], |method| &method.timed);
     let figure = |name: &'static str| {
-        move |timed: &Timed| {
+        move |timed: &LatencyResult| {
             let found = timed.figures.iter().find(|figure| figure.name == name);
             let seconds = found.and_then(|figure| figure.seconds);
             seconds.map_or(Cell::None, |seconds| {
@@ -172,14 +173,14 @@ fn latency(analysis: &Analysis) -> Block {
             })
         }
     };
-    let floor = |timed: &Timed| {
+    let floor = |timed: &LatencyResult| {
         let found = timed.figures.iter().find(|figure| figure.name == "p50");
         found.and_then(|figure| figure.floor).map_or(Cell::None, |seconds| {
             Cell::Values(format!("{:.1} us", seconds * 1e6).into(), vec![seconds.into()])
         })
     };
     Table::of(timed)
-        .numbers("share", |timed: &Timed| Cell::number(timed.share, Digits::Percent(0)))
+        .numbers("share", |timed: &LatencyResult| Cell::number(timed.share, Digits::Percent(0)))
         .numbers("load", |timed| {
             Cell::Values(format_pps(timed.load).into(), vec![timed.load.into()])
         })

@@ -7,7 +7,7 @@ use super::law::{Design, QUIET};
 use super::runs::Runs;
 use super::{Bar, Table};
 use fwdlab_results::profile::Stacks;
-use fwdlab_results::profile::compare::{Changes, ErrorRate, Grouping, compare_blocks};
+use fwdlab_results::profile::compare::{Changes, Grouping, Measured, compare_blocks};
 use fwdlab_results::stats::Criteria;
 
 /// Blocks of an experiment.
@@ -53,7 +53,7 @@ impl Table<'_> {
 
 /// One experiment, whose candidate spends `added_ns` more per packet in an additional function.
 fn compare(runs: &mut Runs, added_ns: f64) -> Changes {
-    let mut sampled: [Vec<(u32, ErrorRate)>; 2] = Default::default();
+    let mut sampled: [Vec<(u32, Measured)>; 2] = Default::default();
     for block in 0..BLOCKS {
         for (variant, more_ns) in [0.0, added_ns].into_iter().enumerate() {
             let run = run(runs, more_ns);
@@ -66,7 +66,7 @@ fn compare(runs: &mut Runs, added_ns: f64) -> Changes {
 }
 
 /// The samples of a run, each with its share of the CPU time per packet.
-fn run(runs: &mut Runs, added_ns: f64) -> ErrorRate {
+fn run(runs: &mut Runs, added_ns: f64) -> Measured {
     let cost_ns = (COST_NS + added_ns) / runs.next();
     let mut stacks = Stacks::default();
     for _ in 0..SAMPLES {
@@ -77,5 +77,5 @@ fn run(runs: &mut Runs, added_ns: f64) -> ErrorRate {
         };
         stacks.add(vec![function.as_str().into()], 1);
     }
-    ErrorRate { stacks, packets: 1.0, per_count: cost_ns / SAMPLES as f64 }
+    Measured { stacks, packets: 1.0, per_count: cost_ns / SAMPLES as f64 }
 }
