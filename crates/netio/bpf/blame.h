@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is wrong with a frame, and whose it is: packet::arrivals::judge.
+ * The fault of a frame, or its origin: packet::arrivals::judge.
  */
 #ifndef FWDLAB_BLAME_H
 #define FWDLAB_BLAME_H
@@ -8,11 +8,11 @@
 #include "receiver.h"
 
 /*
- * The functions that are not inlined are verified once each, whatever ways lead to them: a
- * loop over a packet would else be followed again for each.
+ * The verifier checks functions that are not inlined once each, independent of the callers:
+ * otherwise it would follow a loop over a packet again for each.
  */
 
-/* True when a byte after the stamp is not 0. */
+/* True if a byte after the stamp is not 0. */
 __noinline int is_payload_altered(struct xdp_md *ctx)
 {
 	void *data = (void *)(long)ctx->data;
@@ -50,7 +50,7 @@ __noinline int is_payload_altered(struct xdp_md *ctx)
 	return found != 0;
 }
 
-/* True when UDP's length and checksum are those of the packet, which ends with the frame. */
+/* True if UDP length and checksum match the packet, which ends with the frame. */
 __noinline int is_udp_intact(struct xdp_md *ctx)
 {
 	void *data = (void *)(long)ctx->data;
@@ -120,7 +120,7 @@ static __always_inline int is_benchmark_udp(void *data, void *end)
 	       !(*(__u8 *)(data + 28) & 0x80) && (*(__u8 *)(data + 44) & 0x80);
 }
 
-/* True where the first 12 bytes of an IPv6 address are not those of all flows. */
+/* True if the first 12 bytes of an IPv6 address differ from the ones of all flows. */
 static __always_inline int is_prefix_wrong(void *data, __u32 at, int side)
 {
 	__u16 *half = data + at;
@@ -130,8 +130,8 @@ static __always_inline int is_prefix_wrong(void *data, __u32 at, int side)
 	return high != PREFIXES[2 * side] || low != PREFIXES[2 * side + 1];
 }
 
-/* True where a frame of a mix has the length that its IP header says, and that some other
- * packet has. */
+/* True if a frame of a mix has the length in its IP header, and another packet of the mix has
+ * that length. */
 static __always_inline int is_other_length(void *data, void *end)
 {
 	__u32 length = end - data, found = 0, ip = FAMILY == FAMILY_INET ? 16 : 18;
@@ -151,11 +151,11 @@ static __always_inline int is_other_length(void *data, void *end)
 #define UNSTAMPED 101
 #define OTHER 102
 
-/* In the result of blame(): the phase and one, where that can be believed. */
+/* In the result of blame(): the phase plus 1, if it can be trusted. */
 #define PHASE_SHIFT 8
 
-/* What is the matter with a frame that is no intact packet of this run: a fault, or whose
- * it is. The same as Pattern::judge of packet::arrivals::judge, in the same order. */
+/* Returns the fault or the origin of a frame that is not an intact packet of this run. The same
+ * as Pattern::judge of packet::arrivals::judge, in the same order. */
 __noinline int blame(struct xdp_md *ctx, __u32 scan)
 {
 	void *data = (void *)(long)ctx->data;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How long packets took: packet::arrivals::delays, with the same buckets.
+ * Packet delays: packet::arrivals::delays, with the same buckets.
  */
 #ifndef FWDLAB_DELAYS_H
 #define FWDLAB_DELAYS_H
@@ -10,7 +10,7 @@
 #define PARTS_BITS 6 /* buckets of an octave, as a power of two */
 #define BUCKETS ((32 - PARTS_BITS + 1) << PARTS_BITS)
 
-/* Floor of the logarithm; this processor has no instruction for it. */
+/* Floor of the logarithm; BPF has no instruction for it. */
 static __always_inline __u32 ilog2(__u32 x)
 {
 	__u32 log = 0;
@@ -41,7 +41,7 @@ static __always_inline __u32 bucket_of(__u32 cpu, __u32 ns)
 	return cpu * BUCKETS + (octave << PARTS_BITS) + (ns >> octave);
 }
 
-/* By how much the delays of two consecutive packets of a flow differ (RFC 3393). */
+/* Records the difference of the delays of two consecutive packets of a flow (RFC 3393). */
 static __always_inline void note_difference(struct receiver_state *state, __u32 cpu,
 					    __u32 flow, __u32 round, __u32 delay)
 {

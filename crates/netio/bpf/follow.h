@@ -7,8 +7,8 @@
 
 #include "receiver.h"
 
-/* The beginning of the round that lies so far ahead of the newest one or behind it; -1
- * when no round begins there, or when a second packet has to confirm it. */
+/* Returns the beginning of the round `ahead` of the newest one (or behind it); -1 if no round
+ * begins there, or if a second packet has to confirm it. */
 static __always_inline __s64 leap(struct walk *walk, __s64 ahead)
 {
 	__s64 base = walk->base + ahead, far;
@@ -32,7 +32,7 @@ static __always_inline int is_time_possible(struct walk *walk, __u32 sequence, _
 {
 	__u32 back, last = walk->time;
 	__u32 newer = (__s32)(sequence - walk->sequence) > 0;
-	/* After a silence times of two packets say nothing about each other. */
+	/* After a silence, the times of two packets cannot be compared. */
 	__u64 compared = walk->began && now - walk->seen < BACK_MAX_NS;
 
 	if (SAME_CLOCK && now - time > AGE_MAX_NS)
@@ -45,11 +45,11 @@ static __always_inline int is_time_possible(struct walk *walk, __u32 sequence, _
 	return !compared || !back || back > BACK_MAX_NS;
 }
 
-/* Follows an intact packet; returns its place among those before it. */
+/* Follows an intact packet; returns its place in the order of packets. */
 enum place { NEXT, LATE, AGAIN, WRONG_SEQUENCE, WRONG_TIME };
 
-/* now: the receiver's clock, read where packets are timed. turn: the round that a packet is of,
- * which is written. */
+/* now: the receiver's clock, read if packets are timed. turn: output, the round of the
+ * packet. */
 static __always_inline enum place follow(struct walk *walk, int timed, __u32 sender,
 					 __u32 flow, __u32 sequence, __u32 time, __u32 now,
 					 __u32 *turn)

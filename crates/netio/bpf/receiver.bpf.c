@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Counts and drops. A packet counts when it arrived intact, once: the same rules as in
- * packet::arrivals, which says why, and with which this program is compared by a test.
+ * Counts and drops. A packet counts once if it arrived intact. The rules are the rules of
+ * packet::arrivals, which explains them; a test compares this program with it.
  *
- * The way of an intact packet is short: its constant words are compared, two sums tell
- * that the rest is right, and nothing divides. Why another packet is not intact is found
- * out in blame().
+ * The path of an intact packet is short: the program compares its constant words, two
+ * sums check the rest, and nothing divides. blame() determines why a packet is not
+ * intact.
  */
 #include "blame.h"
 #include "delays.h"
@@ -14,18 +14,18 @@
 #include "sample.h"
 #include "translation.h"
 
-/* What of a frame changes from packet to packet. */
+/* The fields of a frame that change from packet to packet. */
 struct changing {
-	__u32 source; /* last 32 bits, as in memory */
+	__u32 source; /* last 32 bits, in memory order */
 	__u32 destination;
 	__u32 tag;
 	__u32 sequence;
 	__u32 time;
 };
 
-/* Reads headers and stamp of a frame that is long enough; returns 0 when all words that
- * are the same in every packet, and the checksums, are right. Sums are taken of whole words:
- * each of their 16 bits weighs the same in what adds_up() asks. */
+/* Reads headers and stamp of a frame that is long enough; returns 0 if all words common to every
+ * packet, and the checksums, are correct. Sums are sums of whole words: each of their 16-bit
+ * parts has the same weight in adds_up(). */
 static __always_inline int read_headers(void *data, __u32 family, __u32 length,
 					struct changing *c)
 {
@@ -37,7 +37,7 @@ static __always_inline int read_headers(void *data, __u32 family, __u32 length,
 	if (family == FAMILY_INET) {
 		__u64 w2 = w[2], w3 = w[3], w4 = w[4], w5 = w[5];
 
-		/* Identification, addresses, UDP's checksum: what is free of these words. */
+		/* Excludes identification, addresses and UDP checksum from these words. */
 		wrong |= ((w2 ^ own.ip ^ WORDS[2]) & ~0xffff0000ULL) |
 			 ((w4 ^ own.udp ^ WORDS[4]) >> 16) |
 			 ((w5 ^ WORDS[5]) >> 16);
@@ -71,7 +71,7 @@ static __always_inline int read_headers(void *data, __u32 family, __u32 length,
 	return !adds_up(sum);
 }
 
-/* Counts by the stamp alone, where nothing else is known of the packets. */
+/* Counts by the stamp alone, if nothing else is known about the packets. */
 SEC("xdp")
 int receive_stamps(struct xdp_md *ctx)
 {
@@ -139,7 +139,7 @@ static __always_inline int receive(struct xdp_md *ctx, __u32 family, int timed)
 		    take_by_stamp(data, state, family, length))
 			return XDP_DROP;
 	}
-	/* User space knows how many without further payload were looked at: those checked. */
+	/* Without further payload, user space derives the number from the checked packets. */
 	if (LENGTH > headers && chosen) {
 		scan = wants_payload(state);
 		state->in_full += scan;
@@ -215,8 +215,8 @@ damaged:
 	return XDP_DROP;
 }
 
-/* One for each family, with and without sending times: what is known when it is loaded is
- * neither asked for each packet nor kept in registers meanwhile. */
+/* One per family, with and without sending times: what is known at load time is neither tested
+ * for each packet nor kept in registers. */
 #define RECEIVER(NAME, FAMILY, TIMED)               \
 	SEC("xdp")                                  \
 	int NAME(struct xdp_md *ctx)                \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the parts of the receiver share: its constants, its maps, sums. The same rules as in
- * packet::arrivals, which says why, and with which the program is compared by a test.
+ * Constants, maps and sums shared by the parts of the receiver. The rules are the rules of
+ * packet::arrivals, which explains them; a test compares the program with it.
  */
 #ifndef FWDLAB_RECEIVER_H
 #define FWDLAB_RECEIVER_H
@@ -25,14 +25,14 @@ const volatile __u32 SOURCES = 1;
 const volatile __u32 DESTINATIONS = 1;
 const volatile __u32 SOURCE_BASE = 0;
 const volatile __u32 DESTINATION_BASE = 0;
-const volatile __u32 TRANSLATED = 0;  /* source address of every packet, as in memory; 0: its own */
-const volatile __u32 SOURCE_PORT = 0; /* before that, as in memory */
+const volatile __u32 TRANSLATED = 0;  /* source address of every packet in memory order; 0: unchanged */
+const volatile __u32 SOURCE_PORT = 0; /* original port, in memory order */
 const volatile __u32 SENDERS = 1;
 const volatile __u32 FLOWS = 1;
-const volatile __u32 SAME_CLOCK = 0; /* sending times are of this machine's clock */
-const volatile __u32 FOLLOWED = 0;   /* the map of flows has room for them */
+const volatile __u32 SAME_CLOCK = 0; /* sending times are from this machine's clock */
+const volatile __u32 FOLLOWED = 0;   /* the map of flows has room for all flows */
 const volatile __u32 SAMPLED = 0;    /* not every packet is checked */
-/* A mix of frame sizes, as the sender has it; WORDS and sums are without lengths then. */
+/* A mix of frame sizes, as in the sender; WORDS and sums then exclude lengths. */
 const volatile __u32 MIX = 0;
 const volatile __u32 MIX_PASS = 0;
 const volatile __u32 MIX_LENGTHS[MIX_MAX] = {};
@@ -63,7 +63,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1); /* buckets of each possible CPU, where delays are known */
+	__uint(max_entries, 1); /* buckets of each possible CPU, if delays are measured */
 	__type(key, __u32);
 	__type(value, __u64);
 } delays SEC(".maps");
@@ -71,29 +71,29 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1); /* as delays */
+	__uint(max_entries, 1); /* like delays */
 	__type(key, __u32);
 	__type(value, __u64);
 } differences SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1); /* senders x flows where delays are known */
+	__uint(max_entries, 1); /* senders x flows, if delays are measured */
 	__type(key, __u32);
-	__type(value, __u64); /* the next round, and the delay of the packet before it */
+	__type(value, __u64); /* the next round, and the delay of the previous packet */
 } last SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1); /* senders x flows where a flow has several entries */
+	__uint(max_entries, 1); /* senders x flows, if a flow has several entries */
 	__type(key, __u32);
 	__type(value, __u64);
 } newest SEC(".maps");
 
-/* True when words and their checksum, together above 0, add up (RFC 1071): one's complement
- * sums of 16 bits are sums modulo 0xffff, and a word of 32 or 48 bits is one of its parts.
- * A multiple of 0xffff, times the inverse of that modulo 2^64, is what it is a multiple by;
- * anything else becomes larger than any such (Hacker's Delight, 10-17). */
+/* True if words and their checksum, together above 0, add up (RFC 1071): one's complement sums
+ * of 16 bits are sums modulo 0xffff, and a word of 32 or 48 bits is one of its parts. A multiple
+ * of 0xffff, times the inverse of 0xffff modulo 2^64, is its factor; any other number becomes
+ * larger than all possible factors (Hacker's Delight, 10-17). */
 static __always_inline int adds_up(__u64 sum)
 {
 	return sum * 0xfffefffefffeffffULL <= 0x0001000100010001ULL;
@@ -107,7 +107,7 @@ static __always_inline __u32 bits(__u64 x)
 	return (x * 0x0101010101010101ULL) >> 56;
 }
 
-/* What a packet of a mix has beside the words of all: packet::arrivals::pattern::Own. */
+/* Packet-specific parts of a mix, on top of the common words: packet::arrivals::pattern::Own. */
 struct own {
 	__u64 ip;  /* bits of the third word */
 	__u64 udp; /* bits of the fifth, of IPv6 the eighth */
@@ -131,8 +131,8 @@ static __always_inline struct own own_of(__u32 length, __u32 family)
 	return own;
 }
 
-/* Bytes that a frame must have, of a mix by the sequence number in it; 0 where it ends
- * before. */
+/* Returns the required length of a frame; in a mix by its sequence number, 0 if the frame ends
+ * before it. */
 static __always_inline __u32 length_of(void *data, void *end, __u32 family)
 {
 	__u32 at = family == FAMILY_INET ? 52 : 72, sequence;
@@ -145,7 +145,7 @@ static __always_inline __u32 length_of(void *data, void *end, __u32 family)
 	return MIX_LENGTH(sequence, FLOWS);
 }
 
-/* The bytes from and to of a frame, of which d is what differs in the word they are in. */
+/* Returns bytes `from` to `to` of a frame from d, the difference in the word that contains them. */
 static __always_inline __u64 part(__u64 d, __u32 from, __u32 to)
 {
 	return (d >> (8 * (from & 7))) & ((to - from) >= 8 ? ~0ULL : (1ULL << (8 * (to - from))) - 1);

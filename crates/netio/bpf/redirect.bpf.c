@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Gives every frame to the socket of the queue that it came in at. A queue without
- * one drops and counts: a frame never reaches the kernel's own stack, which might
- * answer or forward it beside the router.
+ * Passes every frame to the socket of the queue that received it. A queue without a socket drops
+ * and counts: no frame reaches the kernel's own stack, which might answer or forward it in
+ * parallel to the router.
  */
 #include <linux/bpf.h>
 #include <linux/types.h>

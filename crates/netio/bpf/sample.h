@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which packets are checked, where not all of them are: packet::arrivals::sample, which says
- * why, and how a packet that is not is taken.
+ * Selects the packets to check if not all are checked: packet::arrivals::sample, which explains
+ * the reasons, and how the other packets are counted.
  */
 #ifndef FWDLAB_SAMPLE_H
 #define FWDLAB_SAMPLE_H
@@ -10,7 +10,7 @@
 
 #define FIRST_CHECKED 65536
 #define FIRST_IN_FULL 1024
-#define PAYLOAD_BITS 6 /* one in 64 of those that are checked */
+#define PAYLOAD_BITS 6 /* one in 64 of the checked packets */
 
 static __always_inline __u64 draw(__u64 n)
 {
@@ -23,7 +23,7 @@ static __always_inline __u64 draw(__u64 n)
 	return x ^ x >> 32;
 }
 
-/* Draws for the next frame, and for the 63 after it as well when it is their turn. */
+/* Draws for the next frame, and at the start of each 64 frames also for the other 63. */
 static __always_inline __u32 choose(struct receiver_state *state)
 {
 	__u64 n = state->frames++, chosen;
@@ -45,8 +45,8 @@ static __always_inline __u32 wants_payload(struct receiver_state *state)
 	return state->in_full < FIRST_IN_FULL || draw(n) >> (64 - PAYLOAD_BITS) == 0;
 }
 
-/* Takes a packet by its stamp alone, if that is one that is due. Returns 0 otherwise, and
- * nothing has changed. */
+/* Counts a packet by its stamp alone if it is the due one. Returns 0 without effect
+ * otherwise. */
 static __always_inline int take_by_stamp(void *data, struct receiver_state *state, __u32 family,
 					 __u32 length)
 {

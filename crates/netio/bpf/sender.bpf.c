@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Sends one packet per call. Run by BPF_PROG_RUN with live frames: the kernel
- * allocates the frames, this program writes every header byte (a recycled page
- * still carries what the router made of it) and redirects it to the interface.
+ * Sends one packet per call. Run by BPF_PROG_RUN with live frames: the kernel allocates the
+ * frames, and this program writes every header byte (a recycled page still contains the
+ * router's changes) and redirects the frame to the interface.
  *
- * A packet not yet due is dropped here, before it ever was sent; the clock is
- * read for each call only when pacing or time stamps ask for it, because that
- * costs about a quarter of the rate.
+ * The program drops a packet that is not due yet, before it was ever sent. It reads the clock
+ * for each call only for pacing or time stamps, because that costs about a quarter of the
+ * rate.
  */
 #include <linux/bpf.h>
 #include <linux/types.h>
@@ -25,19 +25,19 @@ const volatile __u32 SOURCE_BASE = 0;      /* host order: last 32 bits of the fi
 const volatile __u32 DESTINATION_BASE = 0;
 const volatile __u32 STAMP_TIME = 0;
 const volatile __u32 PACED = 0;
-const volatile __u64 LIMIT = 0; /* sequence number that is not sent any more; 0: no end */
+const volatile __u64 LIMIT = 0; /* sequence number at which sending stops; 0: no limit */
 const volatile __u32 FIRST = 0; /* sequence number of the first packet */
-const volatile __u32 BURST = 1; /* paced: most packets in one go, at least 1 */
+const volatile __u32 BURST = 1; /* paced: maximum number of packets in one go, at least 1 */
 /* Sums of the 16-bit words that are the same in every packet (RFC 1071), see
  * packet::Template. */
 const volatile __u32 IP_SUM = 0;
 const volatile __u32 UDP_SUM = 0;
-/* The frame's first 64 bytes as in memory, addresses, checksums and stamp zero. */
+/* The frame's first 64 bytes in memory order, with addresses, checksums and stamp zero. */
 const volatile __u64 HEADER[10] = {};
 
-/* A mix of frame sizes: frames of its sequence (0: all frames are alike), places passed over
- * after each round of the flows, bytes of each frame without FCS. Headers and sums are without
- * lengths then. */
+/* A mix of frame sizes: frames in its sequence (0: all frames have one size), positions skipped
+ * after each round of the flows, bytes of each frame without FCS. Headers and sums then exclude
+ * lengths. */
 const volatile __u32 MIX = 0;
 const volatile __u32 MIX_PASS = 0;
 const volatile __u32 MIX_LENGTHS[MIX_MAX] = {};
@@ -102,8 +102,8 @@ int send_packet(struct xdp_md *ctx)
 	if (PACED) {
 		__u64 now_q;
 
-		/* What is counted begins when the first can be sent: setting the call up
-		 * takes longer than some of it lasts. */
+		/* A counted sequence starts when its first packet can be sent: setting up the
+		 * call may take longer than the sequence itself. */
 		if (LIMIT && state->sequence == FIRST && !state->next_q)
 			state->start_ns = now;
 		if (now < state->start_ns)
@@ -113,8 +113,8 @@ int send_packet(struct xdp_md *ctx)
 			return XDP_DROP;
 		due_ns = state->start_ns + (state->next_q >> 16);
 		state->next_q += state->interval_q;
-		/* What is due beyond a burst is given up: after a stall no ring on
-		 * the way gets more at once than it holds. */
+		/* Gives up packets due beyond a burst: after a stall no ring on the path
+		 * receives more packets than it holds. */
 		if (now_q >= state->next_q && state->interval_q &&
 		    now_q - state->next_q >= (BURST - 1ULL) * state->interval_q) {
 			__u64 due = (now_q - state->next_q) / state->interval_q + 1;
@@ -124,12 +124,12 @@ int send_packet(struct xdp_md *ctx)
 			state->next_q += skip * state->interval_q;
 		}
 	}
-	/* When it was to be sent: what a stall delays is delayed, not hidden. A time that is
-	 * too long ago for its 32 bits says nothing. */
+	/* The due time: a stall delays packets visibly. A time too long ago for its 32 bits is
+	 * meaningless. */
 	if (STAMP_TIME)
 		time = PACED && now - due_ns < DUE_MAX_NS ? due_ns : now;
 
-	/* The frame is as long as the longest; what is cut off comes back with the page. */
+	/* The frame has the maximum length; the part cut off returns with the page. */
 	if (MIX) {
 		__u32 length = MIX_LENGTH(state->sequence, SOURCES * DESTINATIONS);
 

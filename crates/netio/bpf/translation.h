@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Source address translation: packet::arrivals::translation, which says what is restored, and
- * why.
+ * Source address translation: packet::arrivals::translation, which explains what is restored,
+ * and why.
  */
 #ifndef FWDLAB_TRANSLATION_H
 #define FWDLAB_TRANSLATION_H
 
 #include "receiver.h"
 
-/* The checksum after what it covers has changed by `more` (RFC 1624), a sum of words and of
- * complements of words. */
+/* Returns the checksum after the covered data has changed by `more` (RFC 1624), a sum of words
+ * and of complements of words. */
 static __always_inline __u16 adjusted(__u16 check, __u32 more)
 {
 	__u32 sum = (__u16)~check + more;
@@ -42,7 +42,7 @@ static __always_inline void restore(void *data, void *end)
 	more = (__u16)~*source + (__u16)~(*source >> 16) + (own & 0xffff) + (own >> 16);
 	*ip_check = adjusted(*ip_check, more);
 	check = *udp_check;
-	/* Without a checksum UDP has none to adjust; one of 0 is written as 0xffff (RFC 768). */
+	/* A UDP checksum of 0 means none; a computed 0 is written as 0xffff (RFC 768). */
 	if (check) {
 		check = adjusted(check, more + (__u16)~*port + SOURCE_PORT);
 		*udp_check = check ? check : 0xffff;
