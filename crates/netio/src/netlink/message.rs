@@ -1,34 +1,34 @@
-//! Messages and attributes as bytes.
+//! Netlink messages and attributes as bytes.
 
 /// Bytes of a message's header (`struct nlmsghdr`).
 const HEADER: usize = 16;
 /// Bytes of an attribute's header (`struct rtattr`).
 const ATTRIBUTE: usize = 4;
-/// Of an attribute's kind: it holds attributes, or numbers in the network's order.
+/// Flags in an attribute's kind: nested attributes, or numbers in network byte order.
 const KIND_FLAGS: u16 = 0xc000;
 
-/// Bytes that are no message, or no attributes.
+/// Bytes that are not a valid message or attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("netlink: what begins at byte {at} ends beyond its message")]
 pub struct Malformed {
-    /// Where it begins.
+    /// Offset of the faulty message or attribute.
     pub at: usize,
 }
 
 /// A message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// What it is about (`RTM_...`).
+    /// Type (`RTM_...`).
     pub kind: u16,
     /// `NLM_F_...`.
     pub flags: u16,
-    /// Number of the request that it answers; 0 when nobody asked.
+    /// Number of the request that the message answers; 0 if unsolicited.
     pub sequence: u32,
-    /// What follows the header.
+    /// Bytes after the header.
     pub payload: &'a [u8],
 }
 
-/// The messages of a datagram; ends after the first that is none.
+/// Returns the messages of a datagram; ends after the first malformed one.
 pub fn messages(bytes: &[u8]) -> impl Iterator<Item = Result<Message<'_>, Malformed>> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -52,7 +52,7 @@ pub fn messages(bytes: &[u8]) -> impl Iterator<Item = Result<Message<'_>, Malfor
     })
 }
 
-/// Kind and bytes of each attribute; ends after the first that is none.
+/// Returns kind and value of each attribute; ends after the first malformed one.
 pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = Result<(u16, &[u8]), Malformed>> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -69,33 +69,33 @@ pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = Result<(u16, &[u8]), Mal
     })
 }
 
-/// Where the next one begins: each begins at a multiple of four bytes.
+/// Rounds up to a multiple of four bytes, where the next item begins.
 fn aligned(length: usize) -> usize {
     length.div_ceil(4) * 4
 }
 
-/// A number of 32 bits in the machine's order.
+/// Returns the 32-bit number at `at`, in machine byte order.
 pub(super) fn word(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|&bytes| u32::from_ne_bytes(bytes))
 }
 
-/// A number of 16 bits.
+/// Returns the 16-bit number at `at`, in machine byte order.
 pub(super) fn half(bytes: &[u8], at: usize) -> Option<u16> {
     bytes.get(at..)?.first_chunk().map(|&bytes| u16::from_ne_bytes(bytes))
 }
 
-/// A message that is being written.
+/// A message under construction.
 #[derive(Debug)]
 pub(super) struct Writer(Vec<u8>);
 
 impl Writer {
-    /// Its header; the length is written last.
+    /// Writes the header; `finish` fills in the length.
     pub(super) fn new(kind: u16, flags: u16, sequence: u32) -> Writer {
         let mut writer = Writer(vec![0; 4]);
         writer.put(&kind.to_ne_bytes());
         writer.put(&flags.to_ne_bytes());
         writer.put(&sequence.to_ne_bytes());
-        // The kernel knows who asks.
+        // Port id: the kernel knows the sender.
         writer.put(&[0; 4]);
         writer
     }
@@ -104,12 +104,12 @@ impl Writer {
         self.0.extend_from_slice(bytes);
     }
 
-    /// An attribute of at most 65,531 bytes.
+    /// Adds an attribute of at most 65,531 bytes.
     pub(super) fn attribute(&mut self, kind: u16, value: &[u8]) {
         self.nested(kind, |inner| inner.put(value));
     }
 
-    /// An attribute of what `write` writes.
+    /// Adds an attribute that contains the output of `write`.
     pub(super) fn nested(&mut self, kind: u16, write: impl FnOnce(&mut Writer)) {
         let begin = self.0.len();
         self.put(&[0; 2]);
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_the_same() {
+    fn written_message_reads_back() {
         let mut writer = Writer::new(24, 0x301, 7);
         writer.put(&[1; 12]);
         writer.attribute(1, &[9, 8, 7]);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_too_early_is_told_and_ends_the_reading() {
+    fn truncated_message_is_malformed() {
         let whole = Writer::new(24, 0, 0).finish();
         for length in 1..whole.len() {
             let read: Vec<_> = messages(&whole[..length]).collect();

@@ -1,7 +1,7 @@
 //! The kernel's routes, links and addresses, by netlink (netlink(7), rtnetlink(7)).
 //!
-//! `message.rs` reads and writes what goes over the socket, `read.rs` says what it means: both
-//! are functions of bytes, which anything may be in. `socket.rs` is the socket.
+//! `message.rs` reads and writes the bytes on the socket and `read.rs` interprets them: both are
+//! functions of arbitrary bytes. `socket.rs` is the socket.
 
 mod message;
 mod read;

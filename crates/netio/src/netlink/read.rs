@@ -1,14 +1,13 @@
-//! What messages of routing mean.
+//! Interprets routing messages.
 //!
-//! Left out: routes that the kernel has only cached, routes by type of service, and
-//! encapsulations, whose next hops are nothing for a router without them. Next hops that are
-//! objects of their own come with the routes as well (`net.ipv4.nexthop_compat_mode`, which is
-//! on by default).
+//! Not supported: cached routes, routes by type of service, and encapsulations, whose next hops are
+//! useless to a router without them. Next hop objects are also included in the routes
+//! (`net.ipv4.nexthop_compat_mode`, on by default).
 
 use super::message::{Malformed, Message, attributes, half, word};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Of linux/rtnetlink.h and linux/netlink.h.
+/// From linux/rtnetlink.h and linux/netlink.h.
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 const RTM_NEWLINK: u16 = 16;
@@ -34,112 +33,111 @@ const RTA_ENCAP: u16 = 22;
 const ROUTE: usize = 12;
 const NEXT_HOP: usize = 8;
 const LINK: usize = 16;
-/// A route that is none of a table's.
+/// A cached route that is in no table.
 const RTM_F_CLONED: u32 = 0x200;
-/// A next hop that can't be used: its link is gone, or has no carrier.
+/// An unusable next hop: its link is gone or has no carrier.
 const RTNH_DEAD: u8 = 1 | 1 << 4;
 const IFLA_IFNAME: u16 = 3;
 const IFF_UP: u32 = 1;
 const IFF_LOWER_UP: u32 = 1 << 16;
 
-/// What a message says.
+/// The content of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A route is there, or goes.
+    /// A route was added or removed.
     Route(RouteEvent),
-    /// An interface is as said.
+    /// Current state of an interface.
     Link(LinkState),
     /// An interface is gone.
     LinkGone(u32),
-    /// An address is gone, or a next hop has changed, with which the kernel removes or changes
-    /// IPv4 routes without saying so.
+    /// An address is gone or a next hop has changed; the kernel removes or changes the affected
+    /// IPv4 routes without notification.
     Silent(Topic),
-    /// All that was asked for has been told: 0, or the negative number of an error that ended
-    /// the telling.
+    /// End of a dump: 0, or the negative number of an error that ended it.
     Done(i32),
-    /// An answer to a request: 0, or the negative number of an error.
+    /// Answer to a request: 0, or the negative number of an error.
     Answer(i32),
 }
 
-/// What changed that routes may have gone with.
+/// An object whose change may have changed routes silently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topic {
     /// An address.
     Address,
-    /// A next hop that is an object of its own.
+    /// A next hop object.
     NextHop,
 }
 
-/// A route, as told.
+/// A route in a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteEvent {
-    /// It goes.
+    /// True if the route is removed.
     pub is_gone: bool,
-    /// It takes the place of another of the same prefix and metric.
+    /// True if it replaces another of the same prefix and metric.
     pub replaces: bool,
-    /// It comes after others of the same prefix and metric.
+    /// True if it comes after others of the same prefix and metric.
     pub appends: bool,
     /// Number of the kernel's table: 254 is `main`, 255 `local`.
     pub table: u32,
-    /// Where it is for.
+    /// Destination address.
     pub address: IpAddr,
-    /// Bits of the address that count.
+    /// Prefix length in bits.
     pub length: u8,
-    /// Of several with the same prefix, the lowest counts.
+    /// Of several with the same prefix, the lowest applies.
     pub metric: u32,
-    /// What becomes of packets.
+    /// Treatment of packets.
     pub kind: RouteKind,
-    /// Where it leads; empty unless `kind` is a way.
+    /// Next hops; empty unless `kind` is a way.
     pub hops: Vec<Hop>,
 }
 
-/// What becomes of packets of a route.
+/// Treatment of the packets of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RouteKind {
-    /// They are sent on.
+    /// Forwarded.
     Way,
-    /// They are for this machine.
+    /// Delivered to this machine.
     Local,
-    /// Nothing, in silence.
+    /// Dropped silently.
     Blackhole,
-    /// Their sender is told that it can't be reached.
+    /// Dropped; the sender is notified that the destination is unreachable.
     Unreachable,
-    /// Their sender is told that they are not wanted.
+    /// Dropped; the sender is notified that communication is prohibited.
     Prohibit,
 }
 
 /// A next hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
-    /// Its address; none where each destination is on the link itself.
+    /// Address; `None` if destinations are on the link itself.
     pub gateway: Option<IpAddr>,
-    /// Number of the interface; 0 when it isn't said.
+    /// Index of the interface; 0 if unspecified.
     pub interface: u32,
     /// Share of flows, from 1 to 256.
     pub weight: u16,
 }
 
-/// An interface, as told.
+/// An interface in a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkState {
-    /// Its number.
+    /// Index of the interface.
     pub index: u32,
-    /// Its name.
+    /// Name of the interface.
     pub name: String,
-    /// It is set up.
+    /// True if the interface is up.
     pub is_up: bool,
-    /// It has a carrier.
+    /// True if it has a carrier.
     pub has_carrier: bool,
 }
 
-/// Reads a message; nothing if it is about anything else.
+/// Reads a message; `None` if it is about anything else.
 ///
 /// # Errors
-/// When it ends too early.
+/// If the message ends too early.
 pub fn read(message: &Message<'_>) -> Result<Option<Event>, Malformed> {
     let payload = message.payload;
     Ok(match message.kind {
-        // Old kernels say nothing more.
+        // Old kernels send no code.
         NLMSG_DONE => Some(Event::Done(word(payload, 0).unwrap_or(0) as i32)),
         NLMSG_ERROR => {
             let code = word(payload, 0).ok_or(Malformed { at: 0 })?;
@@ -183,16 +181,16 @@ fn route(message: &Message<'_>) -> Result<Option<RouteEvent>, Malformed> {
         kind,
         hops: Vec::new(),
     };
-    let mut only = Hop { gateway: None, interface: 0, weight: 1 };
+    let mut single = Hop { gateway: None, interface: 0, weight: 1 };
     for attribute in attributes(&bytes[ROUTE..]) {
         let (kind, value) = attribute?;
         match kind {
             RTA_DST => event.address = address(family, value).ok_or(Malformed { at: 0 })?,
             RTA_PRIORITY => event.metric = word(value, 0).ok_or(Malformed { at: 0 })?,
             RTA_TABLE => event.table = word(value, 0).ok_or(Malformed { at: 0 })?,
-            RTA_OIF => only.interface = word(value, 0).ok_or(Malformed { at: 0 })?,
-            RTA_GATEWAY => only.gateway = address(family, value),
-            RTA_VIA => only.gateway = via(value),
+            RTA_OIF => single.interface = word(value, 0).ok_or(Malformed { at: 0 })?,
+            RTA_GATEWAY => single.gateway = address(family, value),
+            RTA_VIA => single.gateway = via(value),
             RTA_ENCAP => return Ok(None),
             RTA_MULTIPATH => event.hops = hops(family, value)?,
             _ => {}
@@ -203,14 +201,14 @@ fn route(message: &Message<'_>) -> Result<Option<RouteEvent>, Malformed> {
         return Err(Malformed { at: 1 });
     }
     match event.kind {
-        RouteKind::Way if event.hops.is_empty() && only.interface != 0 => event.hops.push(only),
+        RouteKind::Way if event.hops.is_empty() && single.interface != 0 => event.hops.push(single),
         RouteKind::Way => {}
         _ => event.hops.clear(),
     }
     Ok(Some(event))
 }
 
-/// The next hops of a route that has several; those that can't be used are left out.
+/// Returns the next hops of a multipath route, without unusable ones.
 fn hops(family: u8, mut bytes: &[u8]) -> Result<Vec<Hop>, Malformed> {
     let mut all = Vec::new();
     while !bytes.is_empty() {
@@ -250,7 +248,7 @@ fn link(bytes: &[u8]) -> Result<LinkState, Malformed> {
     Ok(LinkState { index, name, is_up, has_carrier })
 }
 
-/// The address of no bits.
+/// Returns the unspecified address.
 fn any(family: u8) -> Option<IpAddr> {
     match i32::from(family) {
         libc::AF_INET => Some(Ipv4Addr::UNSPECIFIED.into()),
@@ -267,7 +265,7 @@ fn address(family: u8, value: &[u8]) -> Option<IpAddr> {
     }
 }
 
-/// A next hop of another family than the route's (RFC 8950).
+/// Returns a next hop of a family different from the route's (RFC 8950).
 fn via(value: &[u8]) -> Option<IpAddr> {
     let family = u8::try_from(half(value, 0)?).ok()?;
     address(family, value.get(2..)?)
@@ -278,7 +276,7 @@ mod tests {
     use super::super::message::{Writer, messages};
     use super::*;
 
-    /// A message of a route with these attributes.
+    /// Writes a route message with these attributes.
     fn route(kind: u16, flags: u16, head: [u8; ROUTE], rest: &[(u16, &[u8])]) -> Vec<u8> {
         let mut writer = Writer::new(kind, flags, 0);
         writer.put(&head);
@@ -290,7 +288,7 @@ mod tests {
         read(&messages(bytes).next().expect("a message").expect("whole"))
     }
 
-    /// `struct rtmsg` of a family, length and type, in table `main`.
+    /// Returns `struct rtmsg` of a family, length and type, in table `main`.
     fn head(family: i32, length: u8, kind: u8) -> [u8; ROUTE] {
         [family as u8, length, 0, 0, 254, 16, 0, kind, 0, 0, 0, 0]
     }
@@ -299,7 +297,7 @@ mod tests {
     const V6: i32 = libc::AF_INET6;
 
     #[test]
-    fn a_route_says_where_it_leads() {
+    fn read_returns_route_with_next_hops() {
         let rest: [(u16, &[u8]); 5] = [
             (RTA_DST, &[10, 1, 0, 0]),
             (RTA_GATEWAY, &[192, 0, 2, 7]),
@@ -345,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_next_hops_those_that_are_dead_are_left_out() {
+    fn read_skips_dead_next_hops() {
         let hops = [
             hop(0, 0, 3, [192, 0, 2, 1]),
             hop(1, 0, 4, [192, 0, 2, 2]),
@@ -364,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_route_of_ours_is_nothing_and_what_is_broken_is_told() {
+    fn read_ignores_unsupported_and_rejects_malformed_routes() {
         let cloned = [V6 as u8, 128, 0, 0, 254, 0, 0, 1, 0, 2, 0, 0];
         assert_eq!(event(&route(RTM_NEWROUTE, 0, cloned, &[])), Ok(None));
         assert_eq!(event(&route(RTM_NEWROUTE, 0, head(7, 0, 1), &[])), Ok(None));
@@ -378,9 +376,9 @@ mod tests {
         assert_eq!(event(&Writer::new(99, 0, 0).finish()), Ok(None));
     }
 
-    /// Whatever bytes come, nothing panics and reading ends.
+    /// Arbitrary bytes cause no panic, and reading ends.
     #[test]
-    fn any_bytes_are_read_to_an_end() {
+    fn read_accepts_arbitrary_bytes() {
         let hops = hop(0, 0, 3, [192, 0, 2, 1]);
         let whole = route(RTM_NEWROUTE, 0, head(V4, 0, 1), &[(RTA_MULTIPATH, &hops)]);
         let mut seed = 0x9e37_79b9_7f4a_7c15u64;
@@ -400,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn links_have_names_and_carriers() {
+    fn read_returns_link_name_and_carrier() {
         let mut writer = Writer::new(RTM_NEWLINK, 0, 0);
         let [flags, index] = [(IFF_UP | IFF_LOWER_UP).to_ne_bytes(), 9u32.to_ne_bytes()];
         writer.put(&[&[0; 4][..], &index, &flags, &[0; 4]].concat());

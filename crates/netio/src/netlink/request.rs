@@ -1,11 +1,11 @@
-//! Messages that set an interface up.
+//! Messages that configure an interface.
 
 use super::message::Writer;
 use std::net::IpAddr;
 
 const RTM_NEWLINK: u16 = 16;
 const RTM_NEWADDR: u16 = 20;
-/// A request that is answered; an address that is there already is replaced.
+/// Request with acknowledgement; replaces an existing address.
 const NLM_F_REQUEST: u16 = 1;
 const NLM_F_ACK: u16 = 4;
 const NLM_F_REPLACE: u16 = 0x100;
@@ -14,16 +14,16 @@ const IFLA_ADDRESS: u16 = 1;
 const IFLA_MTU: u16 = 4;
 const IFLA_AF_SPEC: u16 = 26;
 const IFLA_INET6_ADDR_GEN_MODE: u16 = 8;
-/// No address that nobody wrote.
+/// No generated address.
 const ADDR_GEN_MODE_NONE: u8 = 1;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
-/// Whoever has the address is known: nobody is asked.
+/// The address is known to be unique: no duplicate address detection.
 const IFA_F_NODAD: u8 = 2;
 const IFF_UP: u32 = 1;
 
-/// Gives interface number `index` MAC and MTU, keeps it from making up IPv6 addresses where the
-/// kernel has IPv6, and sets it up.
+/// Sets MAC and MTU of interface number `index`, disables generated IPv6 addresses if the kernel
+/// has IPv6, and sets the interface up.
 pub fn configure_link(
     sequence: u32,
     index: u32,
@@ -31,7 +31,7 @@ pub fn configure_link(
     has_inet6: bool,
 ) -> Vec<u8> {
     let mut writer = Writer::new(RTM_NEWLINK, NLM_F_REQUEST | NLM_F_ACK, sequence);
-    // Family and type, neither of which is asked for; index; flags, and which of them count.
+    // Family and type, both unspecified; index; flags and the mask of changed flags.
     writer.put(&[0; 4]);
     [index, IFF_UP, IFF_UP].iter().for_each(|word| writer.put(&word.to_ne_bytes()));
     writer.attribute(IFLA_ADDRESS, &mac);
@@ -46,7 +46,7 @@ pub fn configure_link(
     writer.finish()
 }
 
-/// Gives interface number `index` an address with the length of its link's prefix.
+/// Adds an address with its prefix length to interface number `index`.
 pub fn new_address(sequence: u32, index: u32, (address, length): (IpAddr, u8)) -> Vec<u8> {
     let flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE;
     let mut writer = Writer::new(RTM_NEWADDR, flags, sequence);

@@ -1,4 +1,4 @@
-//! The socket.
+//! The netlink socket.
 
 use super::message::{Writer, messages};
 use super::read::{Event, read};
@@ -13,7 +13,7 @@ use rustix::net::{
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// What a socket hears of without asking.
+/// Notifications that a socket subscribes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Groups {
     /// Nothing.
@@ -25,7 +25,7 @@ pub enum Groups {
 }
 
 impl Groups {
-    /// Each group is a bit (linux/rtnetlink.h).
+    /// Returns one bit per group (linux/rtnetlink.h).
     const fn bits(self) -> u32 {
         match self {
             Groups::None => 0,
@@ -35,20 +35,20 @@ impl Groups {
     }
 }
 
-/// What may wait to be read: some 100,000 routes that change at once.
+/// Bytes of the receive buffer: some 100,000 routes that change together.
 const BUFFER: usize = 32 << 20;
-/// Longest datagram; the kernel writes up to 32 KiB at a time.
+/// Maximum datagram size; the kernel writes up to 32 KiB at a time.
 const DATAGRAM: usize = 64 << 10;
-/// Time that the kernel takes at most to answer.
+/// Maximum time to wait for an answer from the kernel.
 const ANSWER: Duration = Duration::from_secs(10);
 const RTM_GETLINK: u16 = 18;
 const RTM_GETROUTE: u16 = 26;
-/// Something changed while it was told.
+/// Something changed during the dump.
 const NLM_F_DUMP_INTR: u16 = 0x10;
 /// `NLM_F_REQUEST | NLM_F_DUMP`.
 const DUMP: u16 = 0x301;
 
-/// A socket to the kernel's routing, in the network namespace of the thread that opened it.
+/// A socket for the kernel's routing, in the network namespace of the thread that opened it.
 #[derive(Debug)]
 pub struct Netlink {
     socket: OwnedFd,
@@ -56,20 +56,20 @@ pub struct Netlink {
     buffer: Vec<u8>,
 }
 
-/// What has come in.
+/// Pending notifications.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Pending {
-    /// In its order.
+    /// Events, in order.
     pub events: Vec<Event>,
-    /// Some of it was lost: all has to be asked for anew.
+    /// True if events were lost: everything must be queried again.
     pub is_lost: bool,
 }
 
 impl Netlink {
-    /// A socket for requests, which hears of changes in these groups as well.
+    /// Opens a socket for requests that also receives notifications of these groups.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// If the kernel refuses.
     pub fn open(groups: Groups) -> Result<Netlink, NetioError> {
         let failed = |what: &'static str| {
             move |e: Errno| NetioError::system(format!("a netlink socket ({what})"), e)
@@ -77,18 +77,18 @@ impl Netlink {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)
             .map_err(failed("socket"))?;
-        // Only root of the first namespace may force it; what the other allows is less, and
-        // what doesn't fit is asked for again.
+        // Only root of the initial namespace may exceed the limit. The alternative yields a smaller
+        // buffer, and lost events are queried again.
         let _ = set_socket_recv_buffer_size_force(&socket, BUFFER)
             .or_else(|_| set_socket_recv_buffer_size(&socket, BUFFER));
         bind(&socket, &SocketAddrNetlink::new(0, groups.bits())).map_err(failed("bind"))?;
         Ok(Netlink { socket, sequence: 0, buffer: vec![0; DATAGRAM] })
     }
 
-    /// Sends a request that `write` makes with its number, and waits for the answer.
+    /// Sends the request that `write` creates for a sequence number, and waits for the answer.
     ///
     /// # Errors
-    /// What the kernel says to it, with `what` was asked for.
+    /// If the kernel refuses; `what` describes the request.
     pub fn request(
         &mut self,
         what: &str,
@@ -105,19 +105,19 @@ impl Netlink {
         .map(drop)
     }
 
-    /// Asks for all routes of both families.
+    /// Queries all routes of both families.
     ///
     /// # Errors
-    /// What the kernel says, or that something changed again and again meanwhile.
+    /// If the kernel refuses the request.
     pub fn routes(&mut self) -> Result<Vec<Event>, NetioError> {
         let mut all = Vec::new();
         for family in [libc::AF_INET, libc::AF_INET6] {
-            // struct rtmsg, of which the family counts.
+            // struct rtmsg, in which only the family matters.
             let mut head = [0; 12];
             head[0] = family as u8;
-            let told = self.dump("asking for the kernel's routes", RTM_GETROUTE, &head)?;
-            // A kernel without one of the families tells those of all it has.
-            all.extend(told.into_iter().filter(|event| match event {
+            let routes = self.dump("asking for the kernel's routes", RTM_GETROUTE, &head)?;
+            // A kernel without one of the families returns all routes it has.
+            all.extend(routes.into_iter().filter(|event| match event {
                 Event::Route(route) => route.address.is_ipv4() == (family == libc::AF_INET),
                 _ => true,
             }));
@@ -125,7 +125,7 @@ impl Netlink {
         Ok(all)
     }
 
-    /// Asks for all links.
+    /// Queries all links.
     ///
     /// # Errors
     /// As [`Netlink::routes`].
@@ -155,12 +155,12 @@ impl Netlink {
                 break;
             }
         }
-        // The last one is taken as it is: what changed meanwhile is told as well.
+        // The last dump is used even if interrupted: the changes are notified as well.
         Ok(all)
     }
 
-    /// Reads what is left of an answer that nobody waited for to its end: until then the kernel
-    /// refuses to tell anything else here (EBUSY).
+    /// Reads and discards the rest of an abandoned answer: until then the kernel refuses other
+    /// dumps on this socket (EBUSY).
     fn drain(&mut self, what: &str) -> Result<(), NetioError> {
         let deadline = Instant::now() + ANSWER;
         loop {
@@ -171,15 +171,15 @@ impl Netlink {
                     let late = std::io::Error::from(std::io::ErrorKind::TimedOut);
                     return Err(NetioError::system(what.to_owned(), late));
                 }
-                // It is of no use any more.
+                // Lost messages are irrelevant here.
                 Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {}
                 Err(error) => return Err(NetioError::system(what.to_owned(), error)),
             }
         }
     }
 
-    /// Takes answers to the last request until `take` says how it ended: 0, or the negative
-    /// number of an error. False when something changed meanwhile.
+    /// Passes answers to the last request to `take` until it returns the result: 0, or the negative
+    /// number of an error. Returns false if something changed during the dump.
     fn until(
         &mut self,
         what: &str,
@@ -214,10 +214,10 @@ impl Netlink {
         }
     }
 
-    /// What has come in without being asked for; does not block.
+    /// Returns pending notifications; does not block.
     ///
     /// # Errors
-    /// When the socket fails for good.
+    /// If the socket fails for good.
     pub fn pending(&mut self) -> Result<Pending, NetioError> {
         let mut pending = Pending::default();
         while pending.events.len() < EVENTS {
@@ -227,7 +227,7 @@ impl Netlink {
                     for message in messages(&self.buffer[..count]) {
                         match message.and_then(|message| read(&message)) {
                             Ok(event) => pending.events.extend(event),
-                            // Whatever it was, asking tells.
+                            // A new query replaces the unreadable message.
                             Err(_) => pending.is_lost = true,
                         }
                     }
@@ -241,7 +241,7 @@ impl Netlink {
         Ok(pending)
     }
 
-    /// Receives a datagram; none when there is none.
+    /// Receives a datagram; `None` if none is pending.
     fn take(&mut self) -> Result<Option<usize>, std::io::Error> {
         match recv(&self.socket, &mut self.buffer[..], RecvFlags::DONTWAIT) {
             Ok((count, _)) => Ok(Some(count)),
@@ -251,9 +251,9 @@ impl Netlink {
     }
 }
 
-/// How often is asked again for what changes while it is told.
+/// Maximum number of dumps while interrupted by changes.
 const DUMPS: usize = 5;
-/// Events after which what came is looked at first.
+/// Maximum number of events in one [`Netlink::pending`].
 const EVENTS: usize = 100_000;
 
 impl AsFd for Netlink {
@@ -262,16 +262,16 @@ impl AsFd for Netlink {
     }
 }
 
-/// Waits until something has come in at one of these, `timeout` at most.
+/// Waits until a notification is pending on one of the sockets, at most `timeout`.
 ///
 /// # Errors
-/// What the kernel says.
+/// If the kernel refuses.
 pub fn wait_for(sockets: &[&Netlink], timeout: Duration) -> Result<(), NetioError> {
-    let waited = wait(sockets.iter().map(|socket| socket.as_fd()), timeout);
-    waited.map(drop).map_err(|e| NetioError::system("waiting for the kernel's routes", e))
+    let result = wait(sockets.iter().map(|socket| socket.as_fd()), timeout);
+    result.map(drop).map_err(|e| NetioError::system("waiting for the kernel's routes", e))
 }
 
-/// Waits until one of these can be read; returns how many can.
+/// Waits until one of the descriptors is readable; returns the number of readable ones.
 fn wait<'a>(
     descriptors: impl IntoIterator<Item = BorrowedFd<'a>>,
     timeout: Duration,
@@ -301,22 +301,22 @@ mod tests {
     const RTM_NEWLINK: u16 = 16;
     const BUSY: i32 = -libc::EBUSY;
 
-    /// What is asked for links gets these answers, one list a question, from a kernel that has
-    /// said `before` nobody asked.
-    fn asked(before: &[&[u8]], answers: Vec<Vec<(u16, Vec<u8>)>>) -> Vec<Result<usize, i32>> {
+    /// Queries links from a simulated kernel that has already sent the messages `before`; `answers`
+    /// contains the answers to each query.
+    fn query_links(before: &[&[u8]], answers: Vec<Vec<(u16, Vec<u8>)>>) -> Vec<Result<usize, i32>> {
         let (near, far) =
             socketpair(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
                 .expect("sockets");
         for old in before {
             send(&far, old, SendFlags::empty()).expect("room");
         }
-        let mut asking = Netlink { socket: near, sequence: 0, buffer: vec![0; DATAGRAM] };
-        let questions = answers.len();
+        let mut netlink = Netlink { socket: near, sequence: 0, buffer: vec![0; DATAGRAM] };
+        let queries = answers.len();
         let kernel = thread::spawn(move || {
             for answer in answers {
-                let mut question = [0; 64];
-                recv(&far, &mut question[..], RecvFlags::empty()).expect("a question");
-                let number = word(&question, 8).expect("a number");
+                let mut query = [0; 64];
+                recv(&far, &mut query[..], RecvFlags::empty()).expect("a question");
+                let number = word(&query, 8).expect("a number");
                 for (kind, payload) in answer {
                     let mut writer = Writer::new(kind, 2, number);
                     writer.put(&payload);
@@ -324,34 +324,35 @@ mod tests {
                 }
             }
         });
-        let one = |_| asking.links().map(|all| all.len()).map_err(|e| e.errno().unwrap_or(0));
-        let told = (0..questions).map(one).collect();
+        let query_once =
+            |_| netlink.links().map(|all| all.len()).map_err(|e| e.errno().unwrap_or(0));
+        let results = (0..queries).map(query_once).collect();
         kernel.join().expect("all was asked");
-        told
+        results
     }
 
     #[test]
-    fn what_is_refused_is_not_told_as_nothing() {
+    fn links_reports_refused_dump_as_error() {
         let code = |code: i32| code.to_ne_bytes().to_vec();
         let link = || (RTM_NEWLINK, vec![0; 16]);
         let answers = vec![
             vec![(NLMSG_ERROR, code(BUSY))],
             vec![link(), (NLMSG_DONE, code(-libc::ENOMEM))],
             vec![link(), link(), (NLMSG_DONE, code(0))],
-            // Of an old kernel.
+            // From an old kernel.
             vec![link(), (NLMSG_DONE, Vec::new())],
         ];
         let expected = [Err(libc::EBUSY), Err(libc::ENOMEM), Ok(2), Ok(1)];
-        assert_eq!(asked(&[], answers), expected);
+        assert_eq!(query_links(&[], answers), expected);
     }
 
     #[test]
-    fn what_is_left_of_an_answer_is_read_before_the_next_question() {
-        // Of the same number as the question that comes.
+    fn links_discards_rest_of_earlier_answer() {
+        // Same sequence number as the next query.
         let mut old = Writer::new(NLMSG_ERROR, 0, 1);
         old.put(&BUSY.to_ne_bytes());
         let old = old.finish();
         let answers = vec![vec![(NLMSG_DONE, vec![0; 4])]];
-        assert_eq!(asked(&[&old, &old], answers), [Ok(0)]);
+        assert_eq!(query_links(&[&old, &old], answers), [Ok(0)]);
     }
 }

@@ -1,5 +1,5 @@
-//! Sending and receiving through AF_PACKET (packet(7)): slower than XDP, but
-//! allowed wherever raw sockets are, also in a namespace of an ordinary user.
+//! Sending and receiving through AF_PACKET (packet(7)): slower than XDP, but allowed wherever raw
+//! sockets are, including namespaces of ordinary users.
 
 mod persistent;
 mod port;

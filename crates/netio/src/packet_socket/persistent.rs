@@ -1,9 +1,9 @@
 //! A port that outlives its interface.
 //!
-//! An interface may be deleted and made again, as those of containers and tunnels are. A router
-//! has no rights any more by then to open sockets or to load programs; but one that is open
-//! may be bound to what is there now. So each port has a packet socket in reserve, and goes on
-//! with it, whatever it was before, once there is an interface of its name again.
+//! An interface may be deleted and created again, such as those of containers and tunnels. By then
+//! a router has no rights left to open sockets or to load programs, but it may bind an open socket
+//! to the new interface. So each port keeps a packet socket in reserve. Once an interface of its
+//! name exists again, the port continues with that socket, whatever kind of port it was before.
 
 use super::port::{PacketConfig, PacketPort, Share};
 use super::socket::new_socket;
@@ -18,10 +18,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Time between two looks whether the interface is there again.
+/// Interval between two checks for the interface.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How often a port's interface has gone, and come back.
+/// Number of times that a port's interface disappeared and returned.
 #[derive(Debug, Default)]
 pub struct Presence {
     losses: AtomicU64,
@@ -29,18 +29,18 @@ pub struct Presence {
 }
 
 impl Presence {
-    /// Times that it went.
+    /// Returns the number of disappearances.
     pub fn losses(&self) -> u64 {
         self.losses.load(Ordering::Acquire)
     }
 
-    /// Times that it came back.
+    /// Returns the number of returns.
     pub fn returns(&self) -> u64 {
         self.returns.load(Ordering::Acquire)
     }
 }
 
-/// The socket in reserve, and how it is to be used.
+/// The reserve socket and its configuration.
 #[derive(Debug)]
 pub struct Reserve {
     socket: OwnedFd,
@@ -52,12 +52,11 @@ pub struct Reserve {
 }
 
 impl Reserve {
-    /// Opens it, for frames with IP packets of up to `mtu` bytes, and checksums that are
-    /// completed if they are counted in `completed`. Of several workers, with `share`, each
-    /// gets some flows.
+    /// Opens the reserve for frames with IP packets of up to `mtu` bytes. Checksums are completed
+    /// if `completed` counts them. With `share`, each of several workers gets some flows.
     ///
     /// # Errors
-    /// Without CAP_NET_RAW, or when the interface is missing now.
+    /// Without CAP_NET_RAW, or if the interface is currently missing.
     pub fn open(
         config: &PacketConfig,
         mtu: u16,
@@ -65,16 +64,16 @@ impl Reserve {
         completed: Option<Arc<AtomicU64>>,
     ) -> Result<Reserve, NetioError> {
         let (socket, index) = (new_socket()?, interface_index(&config.interface)?);
-        // A group would hold on to the interface that is gone.
+        // Membership in a group would keep the socket on the deleted interface.
         let config = PacketConfig { fanout: None, ..config.clone() };
         Ok(Reserve { socket, index, config, mtu, share, completed })
     }
 
-    /// A port on the interface that has the name now.
+    /// Opens a port on the interface that currently has the name.
     fn port(&mut self) -> Result<PacketPort, NetioError> {
         let gone = |e| NetioError::system(format!("looking for {}", self.config.interface), e);
         let index = name_to_index(&self.socket, &self.config.interface).map_err(gone)?;
-        // The same socket as this one, which outlives the port.
+        // A duplicate of this socket; the original outlives the port.
         let socket = self.socket.try_clone();
         let socket = socket.map_err(|e| NetioError::system("copying a descriptor", e))?;
         let port = PacketPort::again(socket, &self.config, index, self.mtu, self.share)?;
@@ -91,14 +90,14 @@ pub struct LastingPort {
     port: Option<Box<dyn Port>>,
     reserve: Reserve,
     presence: Option<Arc<Presence>>,
-    /// When to look for the interface next.
+    /// Time of the next check for the interface.
     look_ns: u64,
-    /// By ports that are gone.
+    /// Frames missed by previous ports.
     missed: u64,
 }
 
 impl LastingPort {
-    /// Around a port; what becomes of its interface is told by `presence`.
+    /// Wraps a port; `presence` records the state of its interface.
     pub fn new(
         port: Box<dyn Port>,
         reserve: Reserve,
@@ -107,7 +106,7 @@ impl LastingPort {
         LastingPort { port: Some(port), reserve, presence, look_ns: 0, missed: 0 }
     }
 
-    /// After an error: nothing, if that is because the interface is gone.
+    /// Handles an error: returns it unless the cause is a missing interface.
     #[cold]
     fn outlive(&mut self, error: NetioError) -> Result<(), NetioError> {
         if index_to_name(&self.reserve.socket, self.reserve.index).is_ok() {
@@ -129,7 +128,7 @@ impl LastingPort {
             return;
         }
         self.look_ns = now.saturating_add(LOOK.as_nanos() as u64);
-        // Whatever it is that isn't ready yet may be so next time.
+        // If anything is not ready yet, the next check tries again.
         let Ok(port) = self.reserve.port() else { return };
         self.port = Some(Box::new(port));
         if let Some(presence) = &self.presence {

@@ -1,15 +1,15 @@
 //! A router's port on an interface, by packet sockets.
 //!
-//! Receives from a ring of slots (TPACKET_V2). Blocks of frames (TPACKET_V3) would save
-//! memory, but one that is not full is handed over by a timer of whole milliseconds,
-//! which at low rates is what would be measured; `recvmmsg` costs a system call a batch,
-//! and a control message for each frame that had a VLAN tag.
+//! Receives from a ring of slots (TPACKET_V2). Blocks of frames (TPACKET_V3) would save memory, but
+//! a timer of whole milliseconds hands over partly filled blocks, and at low rates that delay would
+//! dominate the measurement. `recvmmsg` costs a system call per batch, and a control message for
+//! each frame that had a VLAN tag.
 //!
-//! A packet socket receives a copy: the kernel's stack processes every frame as well. The
-//! caller must make sure that the kernel neither forwards nor answers on that interface
-//! (no address, `ip_forward` 0, or an nftables hook `ingress` that drops). Frames from the
-//! local stack through a veth may be merged and lack checksums: `ethtool -K NAME tx off
-//! gro off` at both ends prevents that.
+//! A packet socket receives a copy: the kernel's stack processes every frame as well. The caller
+//! must make sure that the kernel neither forwards nor answers on that interface (no address,
+//! `ip_forward` 0, or an nftables hook `ingress` that drops). Frames from the local stack through a
+//! veth may be merged and lack checksums: `ethtool -K NAME tx off gro off` at both ends prevents
+//! that.
 
 use super::socket::{
     Mapping, attach_filter, bind_at, bypass_queueing, detach_filter, enlarge_send_buffer,
@@ -26,8 +26,8 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Slots of the receive ring, and bytes of each: the longest frame with tag and what the
-/// kernel writes before it.
+/// Slots of the receive ring, and bytes of each: the longest frame with its tag and the header that
+/// the kernel writes before it.
 #[derive(Clone, Copy, Debug)]
 struct Slots {
     count: usize,
@@ -36,18 +36,18 @@ struct Slots {
     longest: usize,
 }
 
-/// They hold 2 ms of 2 million frames a second.
+/// Holds 2 ms of 2 million frames a second.
 const SLOTS: Slots = Slots { count: 4096, bytes: 2048, longest: CAPACITY };
 /// For links with long frames: 32 MiB.
 const LONG_SLOTS: Slots = Slots { count: 2048, bytes: 16_384, longest: LONGEST };
-/// Slots come in blocks of that size, for which the kernel needs whole pages in a row.
+/// Size of a block of slots, for which the kernel needs contiguous pages.
 const BLOCK_BYTES: usize = 1 << 16;
-/// Bytes that may wait to be sent; the default is 200 kB, which some hundred frames fill.
+/// Bytes of the send buffer; the default is 200 kB, which some hundred frames fill.
 const SEND_BUFFER: i32 = 8 << 20;
 
 const _: () = assert!(SLOTS.longest + libc::TPACKET2_HDRLEN + 32 <= SLOTS.bytes);
 const _: () = assert!(LONGEST + libc::TPACKET2_HDRLEN + 32 <= LONG_SLOTS.bytes);
-/// Bytes of a frame beside its IP packet: Ethernet header and two tags.
+/// Bytes of a frame besides its IP packet: Ethernet header and two tags.
 const HEADERS: usize = 14 + 2 * TAG_BYTES;
 
 /// A port on an interface.
@@ -57,24 +57,24 @@ pub struct PacketConfig {
     pub interface: String,
     /// Number of the port.
     pub number: u8,
-    /// Group among which the interface's frames are spread by flow (PACKET_FANOUT_HASH):
-    /// for several workers, each with a port of its own in the same group. Numbers of
-    /// groups belong to the network namespace, not to the interface.
+    /// Group that spreads the interface's frames by flow (PACKET_FANOUT_HASH): for several workers,
+    /// each with its own port in the same group. Group numbers belong to the network namespace, not
+    /// to the interface.
     pub fanout: Option<u16>,
 }
 
-/// Which of several ports on an interface one is, each of which gets some of the flows.
+/// The index of one of several ports on an interface, each of which gets some of the flows.
 #[derive(Clone, Copy, Debug)]
 pub struct Share {
-    /// From 0.
+    /// Index of this port, from 0.
     pub own: u32,
-    /// How many there are.
+    /// Number of ports.
     pub all: u32,
 }
 
 impl Share {
-    /// Receives a frame whose flow's number (as the kernel or the device has made it) is this
-    /// one's. Those without one are the first's.
+    /// Returns a filter for frames whose flow hash (computed by the kernel or the device) selects
+    /// this port. Frames without a hash go to the first port.
     fn program(self) -> [libc::sock_filter; 5] {
         let number = (libc::SKF_AD_OFF + libc::SKF_AD_RXHASH) as u32;
         [
@@ -101,18 +101,18 @@ pub struct PacketPort {
     index: u32,
     memory: Mapping,
     slots: Slots,
-    /// Slot that is filled next.
+    /// Next slot to be filled.
     next: usize,
     outbox: Outbox,
     missed: u64,
-    /// Counts checksums that a stack had left to a device, and that are completed.
+    /// Counts completed checksums that a stack had left to a device; `None` if they are not
+    /// completed.
     completed: Option<Arc<AtomicU64>>,
 }
 
 impl PacketPort {
-    /// Completes checksums of TCP and UDP that a stack on this machine has left to a device
-    /// which isn't there: the kernel says which (`TP_STATUS_CSUMNOTREADY`). Counts them in
-    /// `completed`.
+    /// Completes TCP and UDP checksums that a stack on this machine has left to a nonexistent
+    /// device: the kernel marks such frames (`TP_STATUS_CSUMNOTREADY`). Counts them in `completed`.
     pub fn completing(self, completed: Arc<AtomicU64>) -> PacketPort {
         PacketPort { completed: Some(completed), ..self }
     }
@@ -128,7 +128,7 @@ impl PacketPort {
     /// Opens the port, for frames with IP packets of up to `mtu` bytes.
     ///
     /// # Errors
-    /// Without CAP_NET_RAW, when the interface is missing, the ring's memory is refused,
+    /// Without CAP_NET_RAW, or if the interface is missing, the kernel refuses the ring's memory,
     /// or the fanout group belongs to sockets of another kind.
     pub fn open_for(config: &PacketConfig, mtu: u16) -> Result<PacketPort, NetioError> {
         let slots = slots_for(mtu);
@@ -137,8 +137,8 @@ impl PacketPort {
         PacketPort::on(socket, config, interface_index(interface)?, slots, None)
     }
 
-    /// Opens the port with a socket that there is, and that may have been one before, on an
-    /// interface whose number is known.
+    /// Opens the port with an existing socket, which another port may have used before, on an
+    /// interface with a known index.
     pub(super) fn again(
         socket: OwnedFd,
         config: &PacketConfig,
@@ -150,11 +150,11 @@ impl PacketPort {
             let what = format!("{what} of a packet port on {}", config.interface);
             move |e: io::Error| NetioError::system(what, e)
         };
-        // No slots: what they were is of no use any more.
-        // SAFETY: an all-zero request is valid: it asks for nothing.
+        // No slots: the old ring is useless now.
+        // SAFETY: an all-zero request is valid: it requests nothing.
         let nothing: libc::tpacket_req = unsafe { std::mem::zeroed() };
         set_option(&socket, libc::PACKET_RX_RING, &nothing).map_err(failed("old ring"))?;
-        // Whoever knows the MAC that the router had sends to it.
+        // Other stations that know the router's previous MAC send to it.
         for kind in [libc::PACKET_MR_ALLMULTI, libc::PACKET_MR_PROMISC] {
             join(&socket, index, kind).map_err(failed("groups"))?;
         }
@@ -188,8 +188,8 @@ impl PacketPort {
         set_option(&socket, libc::PACKET_RX_RING, &request).map_err(failed("ring"))?;
         let memory = Mapping::new(&socket, slots.count * slots.bytes);
         let memory = memory.map_err(failed("ring mapping"))?;
-        // Only a bound socket may join a group; until then it would receive what
-        // belongs to the others.
+        // Only a bound socket may join a group; until then it would receive frames that belong to
+        // the other ports.
         let nothing = [instruction(libc::BPF_RET | libc::BPF_K, 0, 0, 0)];
         attach_filter(&socket, &nothing).map_err(failed("filter"))?;
         bind_at(&socket, interface, index, libc::ETH_P_ALL as u16)?;
@@ -215,22 +215,22 @@ impl PacketPort {
         })
     }
 
-    /// Header of the slot that is filled next.
+    /// Returns the header of the next slot to be filled.
     fn slot(&self) -> *const libc::tpacket2_hdr {
         self.memory.at(self.next * self.slots.bytes).cast_const().cast()
     }
 
-    /// Whether kernel or program owns the slot: the first word of its header.
+    /// Returns the first word of the slot's header: its owner, kernel or program.
     fn status(&self) -> &AtomicU32 {
-        // SAFETY: the slot lies inside the mapping, page-aligned or at a multiple of its
-        // size; the kernel writes the word whole, so both sides access it atomically.
+        // SAFETY: the slot is inside the mapping, page-aligned or at a multiple of its size; the
+        // kernel writes the word whole, so both sides access it atomically.
         unsafe { &*self.slot().cast() }
     }
 
-    /// Copies the slot's frame; false when it is too long.
+    /// Copies the slot's frame; false if it is too long.
     fn take(&self, status: u32, frame: &mut Frame) -> bool {
-        // SAFETY: the kernel has handed the slot over with that status and leaves it
-        // alone until it is given back.
+        // SAFETY: the kernel has handed the slot over with that status and does not touch it until
+        // it is returned.
         let header = unsafe { self.slot().read() };
         let (begin, length) = (usize::from(header.tp_mac), header.tp_len as usize);
         let tagged = status & libc::TP_STATUS_VLAN_VALID != 0;
@@ -240,7 +240,7 @@ impl PacketPort {
             return false;
         }
         let address = self.memory.at(self.next * self.slots.bytes + begin);
-        // SAFETY: inside the slot, as just checked, which is ours for now.
+        // SAFETY: inside the slot, as just checked, which the program owns for now.
         let bytes = unsafe { std::slice::from_raw_parts(address, length) };
         if frame.receive(self.number, bytes).is_err() {
             return false;
@@ -251,8 +251,8 @@ impl PacketPort {
         if !tagged || length < MAC_BYTES {
             return true;
         }
-        let known = status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
-        let kind = if known { header.tp_vlan_tpid } else { libc::ETH_P_8021Q as u16 };
+        let has_kind = status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
+        let kind = if has_kind { header.tp_vlan_tpid } else { libc::ETH_P_8021Q as u16 };
         put_tag_back(frame, kind, header.tp_vlan_tci)
     }
 }
@@ -269,10 +269,10 @@ impl PacketPort {
 }
 
 const TAG_BYTES: usize = 4;
-/// Bytes of both MAC addresses, after which a tag stands.
+/// Bytes of both MAC addresses, which precede a tag.
 const MAC_BYTES: usize = 12;
 
-/// Puts the tag in its place that the kernel has taken out; false when that is too long.
+/// Restores the tag that the kernel removed; false if the frame becomes too long.
 fn put_tag_back(frame: &mut Frame, kind: u16, tag: u16) -> bool {
     let length = frame.len();
     let [a, b] = kind.to_be_bytes();
@@ -325,7 +325,7 @@ impl Port for PacketPort {
         if woken == Woken::Failing { clear_error(&self.socket, self.index) } else { Ok(()) }
     }
 
-    /// Frames for which the ring had no slot, and those that are longer than its slots hold.
+    /// Returns the number of frames without a free slot, and of frames longer than a slot.
     fn missed(&mut self) -> u64 {
         self.missed += take_drops(&self.socket);
         self.missed
@@ -337,11 +337,11 @@ impl Port for PacketPort {
 struct Outbox {
     vectors: Vec<libc::iovec>,
     messages: Vec<libc::mmsghdr>,
-    /// Those that are not in their buffers as a whole.
+    /// Copies of frames that extend beyond their buffers.
     long: Vec<Vec<u8>>,
 }
 
-// SAFETY: the pointers inside are written anew for every call and not used after it.
+// SAFETY: the pointers inside are rewritten for every call and not used after it.
 unsafe impl Send for Outbox {}
 
 impl Outbox {
@@ -350,7 +350,7 @@ impl Outbox {
         Outbox { vectors, messages, long: Vec::new() }
     }
 
-    /// Sends the frames that go out at port `number`.
+    /// Sends the frames whose egress is port `number`.
     fn send(&mut self, socket: &OwnedFd, number: u8, frames: &[Frame]) -> Result<Sent, NetioError> {
         self.vectors.clear();
         self.messages.clear();
@@ -360,15 +360,15 @@ impl Outbox {
                 false => frame.bytes(),
                 true => {
                     self.long.push(frame.whole().into_owned());
-                    // Its bytes stay where they are when others follow.
+                    // The bytes do not move when more copies follow.
                     self.long.last().map_or(&[][..], Vec::as_slice)
                 }
             };
-            // The kernel only reads what is to be sent.
+            // The kernel only reads the frames.
             let (iov_base, iov_len) = (bytes.as_ptr().cast_mut().cast(), bytes.len());
             self.vectors.push(libc::iovec { iov_base, iov_len });
         }
-        // All vectors are in their places now.
+        // No vector moves from now on.
         self.messages.extend(self.vectors.iter_mut().map(|vector| {
             // SAFETY: an all-zero mmsghdr is valid (null pointers, zero lengths).
             let mut message: libc::mmsghdr = unsafe { std::mem::zeroed() };
@@ -379,8 +379,8 @@ impl Outbox {
         let mut sent = Sent::default();
         let mut rest = &mut self.messages[..];
         while !rest.is_empty() {
-            // SAFETY: the messages point to vectors and frames that live through the
-            // call (or copies in `long` do), and their number is given.
+            // SAFETY: the messages point to vectors and frames (or copies in `long`) that outlive
+            // the call, and their number is given.
             let taken = unsafe {
                 let (first, count) = (rest.as_mut_ptr(), rest.len() as u32);
                 libc::sendmmsg(socket.as_raw_fd(), first, count, libc::MSG_DONTWAIT)
@@ -402,13 +402,13 @@ impl Outbox {
     }
 }
 
-/// How many of the frames that were not sent yet an error loses.
+/// Returns the number of unsent frames that an error loses.
 fn lost_by(error: io::Error, frames: usize) -> Result<usize, NetioError> {
     match error.raw_os_error() {
         Some(libc::EINTR) => Ok(0),
-        // Too much waits already: a queue that is full loses what comes.
+        // The queue is full: all remaining frames are lost.
         Some(libc::EAGAIN) => Ok(frames),
-        // The driver had no room for this frame, or it has no form that could be sent.
+        // The driver had no room for this frame, or the frame cannot be sent.
         Some(libc::ENOBUFS | libc::EMSGSIZE | libc::EINVAL | libc::ENETDOWN) => Ok(1),
         _ => Err(NetioError::system("sending through a packet socket", error)),
     }
@@ -419,7 +419,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags_stand_behind_the_addresses() {
+    fn put_tag_back_inserts_tag_after_addresses() {
         for length in [60, CAPACITY - 4, CAPACITY - 3, CAPACITY + 9, LONGEST - 4] {
             let bytes: Vec<u8> = (0..length).map(|at| at as u8).collect();
             let mut frame = Frame::of(4, &bytes).expect("it fits");
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_loses_the_rest_and_a_refused_frame_itself() {
+    fn full_queue_loses_all_and_refused_frame_only_itself() {
         let lost = |code| lost_by(io::Error::from_raw_os_error(code), 7);
         assert!(matches!(lost(libc::EAGAIN), Ok(7)));
         assert!(matches!(lost(libc::EMSGSIZE), Ok(1)));

@@ -1,4 +1,4 @@
-//! Counting the lab's own packets in a ring (TPACKET_V3).
+//! Counts the lab's own packets in a ring (TPACKET_V3).
 
 use super::socket::{
     Mapping, attach_filter, bind_to, instruction, open_socket, set_option, take_drops,
@@ -18,26 +18,26 @@ use std::time::Duration;
 /// Blocks of the receive ring: 64 of 1 MiB hold some 10 ms of the fastest traffic.
 const BLOCKS: usize = 64;
 const BLOCK_BYTES: usize = 1 << 20;
-/// Bytes kept of every packet: headers and stamp of both families. Of the first packets,
-/// and of one in [`PAYLOAD_ONE_IN`] by chance, all bytes are.
+/// Bytes kept of every packet: headers and stamp of both families. The first packets, and one
+/// random packet in [`PAYLOAD_ONE_IN`], are kept whole.
 const SNAP: u32 = 96;
 
 #[derive(Debug)]
 struct Shared {
     /// Counts, updated after each block.
     counts: Mutex<Received>,
-    /// Taken by the thread for a block at a time.
+    /// Locked by the thread for one block at a time.
     arrivals: Mutex<Arrivals>,
     dropped: AtomicU64,
     stop: AtomicBool,
 }
 
-/// A count is whole whenever its lock is free: nothing panics while it is held.
+/// Locks a counter. It is always consistent, because nothing panics while the lock is held.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A receiver that reads a TPACKET_V3 ring on a thread of its own.
+/// A receiver that reads a TPACKET_V3 ring on its own thread.
 #[derive(Debug)]
 pub struct PacketReceiver {
     shared: Arc<Shared>,
@@ -48,7 +48,7 @@ impl PacketReceiver {
     /// Opens the ring on `interface` and starts the thread on `cpus`.
     ///
     /// # Errors
-    /// Without CAP_NET_RAW, or when the ring's memory is refused.
+    /// Without CAP_NET_RAW, or if the kernel refuses the ring's memory.
     pub fn new(
         namespace: &NetNs,
         interface: &str,
@@ -63,13 +63,13 @@ impl PacketReceiver {
         });
         let interface = interface.to_owned();
         let mut ring = namespace.run(move || Ring::open(&interface))?;
-        let theirs = shared.clone();
+        let thread_shared = shared.clone();
         let (cpus, has_times) = (cpus.to_vec(), watch.has_times());
         let thread = namespace.spawn("receiver", &[], move || {
             if !cpus.is_empty() {
                 affinity::pin_thread(&cpus)?;
             }
-            ring.count_until_stopped(&theirs, has_times)
+            ring.count_until_stopped(&thread_shared, has_times)
         })?;
         Ok(PacketReceiver { shared, thread: Some(thread) })
     }
@@ -110,8 +110,7 @@ struct Ring {
 
 impl Ring {
     fn open(interface: &str) -> Result<Ring, NetioError> {
-        // Set up before binding to a protocol, so that the first packet already
-        // goes to the ring.
+        // Set up before binding to a protocol, so that the first packet already goes to the ring.
         let socket = open_socket(interface)?;
         let failed = |what: &str| {
             let what = format!("{what} of a packet ring");
@@ -124,7 +123,7 @@ impl Ring {
             tp_block_nr: BLOCKS as u32,
             tp_frame_size: 2048,
             tp_frame_nr: (BLOCK_BYTES / 2048 * BLOCKS) as u32,
-            tp_retire_blk_tov: 5, // ms: a block is handed over at the latest then
+            tp_retire_blk_tov: 5, // ms: maximum time before a block is handed over
             tp_sizeof_priv: 0,
             tp_feature_req_word: 0,
         };
@@ -150,12 +149,12 @@ impl Ring {
             }
             std::sync::atomic::fence(Ordering::Acquire);
             let mut arrivals = locked(&shared.arrivals);
-            // SAFETY: the kernel gave the block to us (status); it writes no more to it.
+            // SAFETY: the kernel handed the block over (status) and no longer writes to it.
             unsafe { count_block(head, &mut arrivals, has_times) };
             *locked(&shared.counts) = *arrivals.counts();
             drop(arrivals);
             std::sync::atomic::fence(Ordering::Release);
-            // SAFETY: gives the block back; nothing of it is referenced any more.
+            // SAFETY: returns the block; nothing references it any more.
             unsafe {
                 (&raw mut (*head).hdr.bh1.block_status).write_volatile(libc::TP_STATUS_KERNEL);
             }
@@ -180,7 +179,7 @@ const SKF_AD_PKTTYPE: u32 = (SKF_AD + 4) as u32;
 const SKF_AD_RANDOM: u32 = (SKF_AD + 56) as u32;
 const ALL: u32 = 0xffff;
 
-/// A classic BPF program that keeps incoming packets and no outgoing ones.
+/// Returns a classic BPF program that keeps incoming packets and drops outgoing ones.
 fn all_incoming() -> [libc::sock_filter; 4] {
     [
         instruction(libc::BPF_LD | libc::BPF_B | libc::BPF_ABS, 0, 0, SKF_AD_PKTTYPE),
@@ -195,7 +194,7 @@ fn all_incoming() -> [libc::sock_filter; 4] {
     ]
 }
 
-/// The same, which of most packets keeps the first [`SNAP`] bytes only.
+/// Like [`all_incoming`], but keeps only the first [`SNAP`] bytes of most packets.
 fn few_bytes() -> [libc::sock_filter; 7] {
     let [load, is_outgoing, none, all] = all_incoming();
     [
@@ -218,9 +217,9 @@ unsafe fn count_block(
     arrivals: &mut Arrivals,
     has_times: bool,
 ) {
-    // The kernel notes when each packet came, by the calendar's clock.
-    let between_ns = if has_times { clock::realtime_minus_monotonic_ns() } else { 0 };
-    // SAFETY: the caller's promise; offsets are the kernel's own and stay inside the block.
+    // The kernel timestamps packets with the wall clock.
+    let offset_ns = if has_times { clock::realtime_minus_monotonic_ns() } else { 0 };
+    // SAFETY: guaranteed by the caller; offsets are the kernel's and stay inside the block.
     unsafe {
         let header = &(*head).hdr.bh1;
         let mut packet = head.cast::<u8>().add(header.offset_to_first_pkt as usize);
@@ -231,7 +230,7 @@ unsafe fn count_block(
                 info.tp_snaplen as usize,
             );
             let at_ns = i64::from(info.tp_sec) * 1_000_000_000 + i64::from(info.tp_nsec);
-            let at_ns = if has_times { (at_ns - between_ns) as u32 } else { 0 };
+            let at_ns = if has_times { (at_ns - offset_ns) as u32 } else { 0 };
             arrivals.take(frame, info.tp_len as usize, at_ns);
             packet = packet.add(info.tp_next_offset as usize);
         }

@@ -1,4 +1,4 @@
-//! Sending the lab's own packets.
+//! Sends the lab's own packets.
 
 use super::socket::{bypass_queueing, open_socket};
 use crate::NetioError;
@@ -9,11 +9,10 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// Starts a sending thread that uses `sendmmsg` and bypasses the queueing
-/// discipline.
+/// Starts a sending thread that uses `sendmmsg` and bypasses the queueing discipline.
 ///
 /// # Errors
-/// Without CAP_NET_RAW, or when the interface is missing.
+/// Without CAP_NET_RAW, or if the interface is missing.
 pub fn sender(config: &SenderConfig) -> Result<UserSender, NetioError> {
     UserSender::new(config, |config, writer| PacketTransmit::open(&config.interface, writer, 64))
 }
@@ -72,7 +71,7 @@ impl Transmit for PacketTransmit {
             return Ok(taken as usize);
         }
         match io::Error::last_os_error() {
-            // The queue is full, or a signal came: nothing was taken, try again.
+            // The queue is full, or a signal arrived: nothing was sent, try again.
             e if matches!(e.raw_os_error(), Some(libc::ENOBUFS | libc::EAGAIN | libc::EINTR)) => {
                 Ok(0)
             }

@@ -1,11 +1,11 @@
-//! What all packet sockets here do alike.
+//! Functions shared by all packet sockets.
 
 use crate::NetioError;
 use crate::xdp::interface_index;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// A packet socket that receives nothing yet, of no interface.
+/// Opens a packet socket without an interface, which receives nothing yet.
 pub(super) fn new_socket() -> Result<OwnedFd, NetioError> {
     // SAFETY: socket(2) takes plain integers; the result is checked, then owned once.
     unsafe {
@@ -17,15 +17,15 @@ pub(super) fn new_socket() -> Result<OwnedFd, NetioError> {
     }
 }
 
-/// A packet socket on an interface that receives nothing yet.
+/// Opens a packet socket on an interface, which receives nothing yet.
 pub(super) fn open_socket(interface: &str) -> Result<OwnedFd, NetioError> {
     let socket = new_socket()?;
     bind_to(&socket, interface, 0)?;
     Ok(socket)
 }
 
-/// A packet socket that receives nothing, and lets its interface receive more than what is
-/// for this station.
+/// Opens a packet socket that receives nothing itself but makes its interface receive frames for
+/// other stations, too.
 pub(crate) fn listening_to(
     interface: &str,
     (what, kind): (&str, libc::c_int),
@@ -36,7 +36,7 @@ pub(crate) fn listening_to(
     Ok(socket)
 }
 
-/// Lets an interface receive more, as long as the socket and the interface are there.
+/// Makes an interface receive more frames, as long as the socket and the interface exist.
 pub(super) fn join(socket: &OwnedFd, index: u32, kind: libc::c_int) -> io::Result<()> {
     let membership = libc::packet_mreq {
         mr_ifindex: index as i32,
@@ -47,12 +47,12 @@ pub(super) fn join(socket: &OwnedFd, index: u32, kind: libc::c_int) -> io::Resul
     set_option(socket, libc::PACKET_ADD_MEMBERSHIP, &membership)
 }
 
-/// Binds to an interface; with a protocol of 0 nothing is received.
+/// Binds to an interface; with a protocol of 0 the socket receives nothing.
 pub(super) fn bind_to(socket: &OwnedFd, interface: &str, protocol: u16) -> Result<(), NetioError> {
     bind_at(socket, interface, interface_index(interface)?, protocol)
 }
 
-/// Likewise, to an interface whose number is known.
+/// Like [`bind_to`], with a known interface index.
 pub(super) fn bind_at(
     socket: &OwnedFd,
     interface: &str,
@@ -69,14 +69,14 @@ pub(super) fn bind_at(
         sll_addr: [0; 8],
     };
     // SAFETY: the address is a whole sockaddr_ll and its size is given.
-    let bound = unsafe {
+    let result = unsafe {
         libc::bind(
             socket.as_raw_fd(),
             (&raw const address).cast(),
             size_of::<libc::sockaddr_ll>() as u32,
         )
     };
-    if bound < 0 {
+    if result < 0 {
         let error = io::Error::last_os_error();
         return Err(NetioError::system(format!("binding a packet socket to {interface}"), error));
     }
@@ -102,14 +102,14 @@ fn set_option_at<T>(socket: &OwnedFd, level: i32, option: i32, value: &T) -> io:
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Lets that many bytes wait to be sent, or as many as are allowed.
+/// Sets the send buffer to `bytes`, or to the maximum allowed.
 pub(super) fn enlarge_send_buffer(socket: &OwnedFd, bytes: i32) {
     let set = |option| set_option_at(socket, libc::SOL_SOCKET, option, &bytes);
-    // Only root of the first namespace may force it; the other never fails.
+    // Only root of the initial namespace may exceed the limit; the alternative never fails.
     let _ = set(libc::SO_SNDBUFFORCE).or_else(|_| set(libc::SO_SNDBUF));
 }
 
-/// Hands what is sent to the driver directly.
+/// Sends frames directly to the driver.
 pub(super) fn bypass_queueing(socket: &OwnedFd) -> Result<(), NetioError> {
     set_option(socket, libc::PACKET_QDISC_BYPASS, &1i32)
         .map_err(|e| NetioError::system("bypassing the queueing discipline", e))
@@ -120,23 +120,23 @@ pub(super) fn instruction(code: u32, jt: u8, jf: u8, k: u32) -> libc::sock_filte
     libc::sock_filter { code: code as u16, jt, jf, k }
 }
 
-/// Lets a classic BPF program, which needs no CAP_BPF, say how many bytes of each frame
-/// are received; of none, the frame neither.
+/// Attaches a classic BPF program, which needs no CAP_BPF. It returns the number of bytes to
+/// receive of each frame; 0 drops the frame.
 pub(super) fn attach_filter(socket: &OwnedFd, program: &[libc::sock_filter]) -> io::Result<()> {
     let filter =
         libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
-    // The program lives through the call, during which the kernel copies it.
+    // The program outlives the call, during which the kernel copies it.
     set_option_at(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &filter)
 }
 
-/// Takes the program away again.
+/// Detaches the program.
 pub(super) fn detach_filter(socket: &OwnedFd) -> io::Result<()> {
     set_option_at(socket, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, &0i32)
 }
 
-/// Frames that found no room in the ring since this was last asked.
+/// Returns the number of frames that found no room in the ring since the last call.
 pub(super) fn take_drops(socket: &OwnedFd) -> u64 {
-    // Of older versions the kernel writes the first two counters only.
+    // For older versions the kernel writes only the first two counters.
     let mut stats = libc::tpacket_stats_v3 { tp_packets: 0, tp_drops: 0, tp_freeze_q_cnt: 0 };
     let mut length = size_of_val(&stats) as u32;
     // SAFETY: the buffer and its length belong together. Reading resets the counters.
@@ -163,9 +163,9 @@ pub(super) struct Mapping {
 unsafe impl Send for Mapping {}
 
 impl Mapping {
-    /// Maps the ring that was set up; `bytes` must be its size.
+    /// Maps the configured ring; `bytes` must be its size.
     pub(super) fn new(socket: &OwnedFd, bytes: usize) -> io::Result<Mapping> {
-        // SAFETY: a fresh shared mapping where the kernel chooses; it refuses any size
+        // SAFETY: a new shared mapping at an address that the kernel chooses; it refuses any size
         // but the ring's. Checked below.
         let base = unsafe {
             libc::mmap(
@@ -183,7 +183,7 @@ impl Mapping {
         Ok(Mapping { base: base.cast(), bytes })
     }
 
-    /// Pointer to the byte at `offset`, which must be inside.
+    /// Returns a pointer to the byte at `offset`, which must be inside.
     pub(super) fn at(&self, offset: usize) -> *mut u8 {
         assert!(offset < self.bytes);
         self.base.wrapping_add(offset)
@@ -192,7 +192,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: exactly what `new` mapped; no reference into it survives a call.
+        // SAFETY: exactly the range that `new` mapped; no reference into it outlives a call.
         unsafe { libc::munmap(self.base.cast(), self.bytes) };
     }
 }

@@ -1,4 +1,4 @@
-//! The maps shared with the BPF programs: `bpf/stamp.h` in Rust.
+//! Maps shared with the BPF programs: `bpf/stamp.h` in Rust.
 
 use fwdlab_packet::Template;
 use fwdlab_packet::arrivals::{FAULTS, Received};
@@ -16,7 +16,7 @@ pub struct SenderState {
     /// CLOCK_MONOTONIC at which the schedule begins. Written by user space.
     pub start_ns: u64,
     pad: [u64; 5],
-    /// When the next packet is due, after the start, 1/65536 ns.
+    /// Due time of the next packet after the start, 1/65536 ns.
     pub next_q: u64,
     /// Packets given up because the sender was late.
     pub missed: u64,
@@ -32,19 +32,19 @@ pub struct SenderState {
     pub sent: [u64; PHASES],
 }
 
-/// What the programs know of a mix of frame sizes: `MIX`, `MIX_PASS`, `MIX_LENGTHS`.
+/// A mix of frame sizes in the programs' constants `MIX`, `MIX_PASS` and `MIX_LENGTHS`.
 #[derive(Clone, Copy, Debug)]
 pub struct Mix {
-    /// Frames of its sequence; 0 where all frames are alike.
+    /// Frames in the sequence; 0 if all frames have one size.
     pub count: u32,
-    /// Places that are passed over after each round of the flows.
+    /// Positions skipped after each round of the flows.
     pub pass: u32,
     /// Bytes of each frame without FCS.
     pub lengths: [u32; SEQUENCE_MAX],
 }
 
 impl Mix {
-    /// That of a run's frames.
+    /// Returns the mix of a run's frames.
     pub fn of(template: &Template) -> Mix {
         let size = template.size();
         let sizes = if size.is_mix() { size.sizes() } else { &[] };
@@ -62,10 +62,10 @@ impl Default for Mix {
     }
 }
 
-/// Senders that a stamp can tell apart.
+/// Senders that a stamp can distinguish.
 pub const SENDERS_MAX: usize = 16;
 
-/// `struct walk`: where a sender is, as one CPU knows it.
+/// `struct walk`: the position of a sender, as one CPU knows it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WalkState {
@@ -87,14 +87,14 @@ pub struct ReceiverState {
     frames: u64,
     chosen: u64,
     phase: u64,
-    /// Packets whose payload was looked at from end to end.
+    /// Packets whose whole payload was checked.
     pub in_full: u64,
     pad0: u64,
     /// Packets stamped by another run.
     pub foreign: u64,
     /// UDP packets between the benchmark's addresses without stamp.
     pub unstamped: u64,
-    /// Anything else.
+    /// All other packets.
     pub others: u64,
     /// Damaged packets by phase.
     pub damaged: [u64; PHASES],
@@ -108,18 +108,18 @@ pub struct ReceiverState {
     evident: u64,
     /// Sum of the delays in the map of delays, nanoseconds.
     pub delay_sum: u64,
-    /// The smallest of them and 1; 0 before the first.
+    /// Smallest delay plus 1; 0 before the first.
     pub delay_min: u64,
-    /// The greatest of them.
+    /// Greatest delay.
     pub delay_max: u64,
-    /// Bytes of packets by phase, where they are not all as long; those of the last are not
-    /// counted, which nobody sends.
+    /// Bytes of packets by phase if their lengths differ; not counted for the last phase, in which
+    /// no packets are sent.
     bytes: [u64; PHASES - 1],
-    /// As of delays, in the map of differences.
+    /// Like `delay_sum`, for the map of differences.
     pub difference_sum: u64,
-    /// The smallest of them and 1; 0 before the first.
+    /// Smallest difference plus 1; 0 before the first.
     pub difference_min: u64,
-    /// The greatest of them.
+    /// Greatest difference.
     pub difference_max: u64,
     unused: [u64; 5],
     walks: [WalkState; SENDERS_MAX],
@@ -144,6 +144,6 @@ impl From<ReceiverState> for Received {
     }
 }
 
-// The C compiler's layout: sizes checked here, offsets by what the tests count.
+// The C compiler's layout: sizes are checked here, offsets by the counters in the tests.
 const _: () = assert!(size_of::<SenderState>() == 128);
 const _: () = assert!(size_of::<ReceiverState>() == 1088);

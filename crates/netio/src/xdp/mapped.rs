@@ -1,5 +1,5 @@
-//! A BPF array map seen as memory, so that counters are read without a system
-//! call and without touching the CPU that writes them.
+//! A BPF array map as memory: counters are read without a system call and without disturbing the
+//! CPU that writes them.
 
 use crate::NetioError;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -28,7 +28,7 @@ impl<T: Copy> Mapped<T> {
     /// values of `T`'s size (a multiple of 8, so that the kernel adds no gaps).
     ///
     /// # Errors
-    /// When the kernel refuses the mapping.
+    /// If the kernel refuses the mapping.
     pub(crate) fn new(map: impl AsFd, len: usize) -> Result<Mapped<T>, NetioError> {
         assert!(size_of::<T>().is_multiple_of(8));
         let page = rustix::param::page_size();
@@ -49,13 +49,13 @@ impl<T: Copy> Mapped<T> {
         Ok(Mapped { base: base.cast(), len, bytes, kind: PhantomData })
     }
 
-    /// Pointer to value `index`, for volatile access to its fields.
+    /// Returns a pointer to value `index`, for volatile access to its fields.
     pub(crate) fn at(&self, index: usize) -> *mut T {
         assert!(index < self.len);
         self.base.wrapping_add(index)
     }
 
-    /// A copy of value `index`; fields may be from slightly different moments.
+    /// Returns a copy of value `index`; fields may be from slightly different moments.
     pub(crate) fn read(&self, index: usize) -> T {
         // SAFETY: `at` gives a pointer inside the mapping, aligned because the
         // mapping is page-aligned and T's size is a multiple of its alignment;

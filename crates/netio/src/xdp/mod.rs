@@ -3,8 +3,8 @@
 //! `bpf/sender.bpf.c` and `bpf/receiver.bpf.c` are compiled by `cargo xtask bpf`;
 //! the objects are committed, so that building needs no C compiler.
 //!
-//! Trap: live frames redirected into a veth vanish without an error unless the
-//! peer polls (NAPI): it needs GRO on or a native XDP program of its own.
+//! Trap: live frames redirected into a veth vanish without an error unless the peer polls (NAPI):
+//! the peer needs GRO or a native XDP program.
 
 pub mod layout;
 mod mapped;

@@ -17,12 +17,12 @@ use std::time::Duration;
 
 static OBJECT: &[u8] = include_bytes_aligned!("../../bpf/receiver.bpf.o");
 
-/// Where the program hooks in.
+/// Attachment point of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum XdpMode {
     /// In the driver.
     Driver,
-    /// In the stack, after the socket buffer was made: works with any driver.
+    /// In the stack, after the socket buffer is allocated: works with any driver.
     Generic,
 }
 
@@ -40,11 +40,11 @@ impl From<XdpMode> for aya::programs::XdpMode {
 pub struct XdpReceiver {
     state: Mapped<ReceiverState>,
     flows: Option<Followed>,
-    /// Packets of each bucket, one CPU after the other: of delays, and of differences between
-    /// them; none without sending times.
+    /// Packets by bucket, one CPU after the other: of delays, and of differences between them;
+    /// `None` without sending times.
     delays: Option<[Mapped<u64>; 2]>,
     program: &'static str,
-    /// What is known of packets before they arrive; none where only stamps are read.
+    /// Expected packets; `None` if only stamps are read.
     pattern: Option<Pattern>,
     // Holds program and link; dropping it detaches.
     object: Ebpf,
@@ -57,7 +57,7 @@ struct Followed {
     flows: u32,
     senders: u32,
     shares: u32,
-    /// False where only the stamp is looked at.
+    /// False if only the stamp is read.
     sequences: bool,
 }
 
@@ -65,7 +65,7 @@ impl XdpReceiver {
     /// Attaches the counting program to `interface`.
     ///
     /// # Errors
-    /// When the kernel refuses program, map or hook.
+    /// If the kernel refuses program, map or hook.
     pub fn new(
         namespace: &NetNs,
         interface: &str,
@@ -83,10 +83,11 @@ impl XdpReceiver {
         })
     }
 
-    /// A receiver that is attached nowhere: it sees what [`XdpReceiver::show`] shows it.
+    /// Creates a receiver that is not attached: it sees only the frames passed to
+    /// [`XdpReceiver::show`].
     ///
     /// # Errors
-    /// When the kernel refuses program or map.
+    /// If the kernel refuses program or map.
     pub fn detached(watch: &Watch) -> Result<XdpReceiver, NetioError> {
         let cpus = affinity::possible_cpus();
         let settings = Settings::of(watch);
@@ -152,22 +153,22 @@ impl XdpReceiver {
         Ok(receiver)
     }
 
-    /// Lets the program see a frame so many times (`BPF_PROG_TEST_RUN`); returns the mean
-    /// time that it took for one, as the kernel measured it.
+    /// Runs the program `times` times on a frame (`BPF_PROG_TEST_RUN`); returns the mean duration
+    /// of a call as measured by the kernel.
     ///
     /// # Errors
-    /// When the kernel refuses, e.g. a frame of fewer than 14 bytes.
+    /// If the kernel refuses, e.g. a frame of fewer than 14 bytes.
     pub fn show(&mut self, frame: &[u8], times: u32) -> Result<Duration, NetioError> {
         let mut options = TestRunOptions::new();
         options.data_in = Some(frame);
         options.repeat = times;
-        let shown = self.program()?.test_run(options);
-        let shown = shown.map_err(|e| NetioError::bpf("showing the BPF receiver a frame", &e))?;
-        Ok(shown.duration)
+        let result = self.program()?.test_run(options);
+        let result = result.map_err(|e| NetioError::bpf("showing the BPF receiver a frame", &e))?;
+        Ok(result.duration)
     }
 
-    /// Times of all CPUs in a map of buckets; of each CPU their sum, the smallest of them and 1, and
-    /// the greatest one.
+    /// Merges the times of all CPUs in a map of buckets; `ends` returns their sum, the smallest
+    /// plus 1, and the greatest on a CPU.
     fn times(
         &self,
         counts: &Mapped<u64>,
@@ -177,9 +178,9 @@ impl XdpReceiver {
         for cpu in 0..self.state.len() {
             let (sum_ns, least, most) = ends(&self.state.read(cpu));
             let Some(least) = least.checked_sub(1) else { continue };
-            let own: Vec<u64> =
+            let counts_of_cpu: Vec<u64> =
                 (cpu * BUCKETS..(cpu + 1) * BUCKETS).map(|at| counts.read(at)).collect();
-            all.merge(&Delays::of_parts(&own, sum_ns, least as u32, most as u32));
+            all.merge(&Delays::of_parts(&counts_of_cpu, sum_ns, least as u32, most as u32));
         }
         all
     }
@@ -206,7 +207,7 @@ struct Settings {
     sums: (u32, u32),
     ranges: (u32, u32),
     bases: (u32, u32),
-    /// As in memory; 0 if packets keep their source addresses.
+    /// In memory byte order; 0 if packets keep their source addresses.
     translated: u32,
     source_port: u32,
     senders: u32,
@@ -267,7 +268,7 @@ impl Settings {
         }
     }
 
-    /// The program that counts such packets: what it needs not ask costs nothing.
+    /// Returns the program that counts such packets; it contains only the checks that it needs.
     fn program(&self) -> &'static str {
         match (&self.pattern, self.family, self.times) {
             (None, ..) => "receive_stamps",
@@ -278,7 +279,7 @@ impl Settings {
         }
     }
 
-    /// Entries of the map of flows; 0 when there would be too many.
+    /// Entries of the map of flows; 0 if there would be too many.
     fn entries(&self) -> u32 {
         let entries = (u64::from(self.flows) * u64::from(self.senders)) << self.shares;
         u32::try_from(entries).ok().filter(|_| entries <= ENTRIES_MAX).unwrap_or(0)
@@ -291,7 +292,7 @@ impl Receiver for XdpReceiver {
         for cpu in 0..self.state.len() {
             sum.add(&self.state.read(cpu).into());
         }
-        // What follows from the other counters is not counted for each packet.
+        // Values that follow from other counters are not counted per packet.
         if let Some(pattern) = &self.pattern {
             if !pattern.expected().template.size().is_mix() {
                 sum.bytes = sum.packets.map(|packets| pattern.length as u64 * packets);
@@ -309,10 +310,10 @@ impl Receiver for XdpReceiver {
     fn flows(&self) -> Option<FlowSummary> {
         let Followed { entries, flows, senders, shares, sequences } = self.flows.as_ref()?;
         let lines = (0..senders * flows).map(|number| {
-            let own = number << shares..(number + 1) << shares;
-            let own: Vec<Entry> = own.map(|at| entries.read(at as usize)).collect();
+            let range = number << shares..(number + 1) << shares;
+            let entries: Vec<Entry> = range.map(|at| entries.read(at as usize)).collect();
             let (sender, flow) = (number / flows, number % flows);
-            Line::of(sender as usize, flow, flow, &own, *shares)
+            Line::of(sender as usize, flow, flow, &entries, *shares)
         });
         let lengths = vec![*flows; *senders as usize];
         Some(summary(lines, &lengths, *sequences))

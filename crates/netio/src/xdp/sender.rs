@@ -16,12 +16,11 @@ use std::time::Duration;
 
 static OBJECT: &[u8] = include_bytes_aligned!("../../bpf/sender.bpf.o");
 
-/// Calls of the program in one system call. Each call sets up and tears down a
-/// page pool, which takes some 30 ms, so one call serves a whole run; a signal
-/// ends it early.
+/// Calls of the program in one system call. Each system call sets up and tears down a page pool,
+/// which takes some 30 ms, so a single one serves a whole run; a signal ends it early.
 const REPEAT: u32 = 1 << 31;
-/// Calls between two flushes when paced: 16 calls of 30 ns keep a due packet
-/// waiting for at most half a microsecond.
+/// Calls between two flushes when paced: 16 calls of 30 ns delay a due packet by at most half a
+/// microsecond.
 const BATCH_PACED: u32 = 16;
 
 const WAIT: u8 = 0;
@@ -42,8 +41,8 @@ impl XdpSender {
     /// [`Sender::start`].
     ///
     /// # Errors
-    /// When the kernel refuses the program, the interface is missing, or a flood is to be sent
-    /// beside the packets.
+    /// If the kernel refuses the program, the interface is missing, or the configuration has a
+    /// flood.
     pub fn new(config: &SenderConfig) -> Result<XdpSender, NetioError> {
         if config.flood.is_some() {
             return Err(NetioError::system(
@@ -136,7 +135,7 @@ impl XdpSender {
         let mut sender = XdpSender { state, order, task: 0, thread: Some(thread) };
         match task.recv() {
             Ok(task) => sender.task = task,
-            // It ended before it began: its result says why.
+            // The thread ended early: its result contains the reason.
             Err(_) => sender.end()?,
         }
         Ok(sender)
@@ -152,7 +151,7 @@ impl XdpSender {
     fn end(&mut self) -> Result<(), NetioError> {
         self.give(STOP);
         let Some(thread) = self.thread.take() else { return Ok(()) };
-        // The signal may come before the system call begins: ask until it helps.
+        // The signal may arrive before the system call begins: repeat it until the thread ends.
         while !thread.is_finished() {
             interrupt::send(self.task);
             std::thread::sleep(Duration::from_micros(200));
@@ -200,7 +199,7 @@ impl Sender for XdpSender {
     }
 }
 
-/// Time between two packets at a rate, in 1/65536 ns.
+/// Returns the time between two packets at a rate, in 1/65536 ns.
 fn interval_q(rate_pps: f64) -> u64 {
     (1e9 * 65536.0 / rate_pps) as u64
 }
@@ -210,7 +209,7 @@ fn set_interval(state: &Mapped<SenderState>, interval_q: u64) {
     unsafe { addr_of_mut!((*state.at(0)).interval_q).write_volatile(interval_q) };
 }
 
-/// Lets the first packet be of a flow, with the sequence number that belongs to it.
+/// Sets the flow of the first packet, and the matching sequence number.
 fn begin_with(state: &Mapped<SenderState>, first: u32, flows: Flows) {
     // SAFETY: `at(0)` is valid for reads and writes, and the program does not run yet.
     unsafe {
@@ -228,7 +227,7 @@ impl Drop for XdpSender {
     }
 }
 
-/// Index of an interface in the calling thread's namespace.
+/// Returns the index of an interface in the calling thread's namespace.
 pub(crate) fn interface_index(name: &str) -> Result<u32, NetioError> {
     let socket =
         rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::DGRAM, None)
@@ -243,7 +242,7 @@ mod interrupt {
     use aya::programs::ProgramError;
     use std::io;
 
-    /// A real-time signal that neither libc nor shells give a meaning.
+    /// A real-time signal unused by libc and shells.
     fn number() -> i32 {
         libc::SIGRTMIN() + 7
     }
@@ -263,7 +262,7 @@ mod interrupt {
         }
     }
 
-    /// Interrupts a thread of this process; a thread that is gone is none.
+    /// Interrupts a thread of this process; does nothing if it is gone.
     pub(super) fn send(task: u32) {
         if task > 0 {
             // SAFETY: plain integers; the kernel checks that the thread is ours.
@@ -271,7 +270,7 @@ mod interrupt {
         }
     }
 
-    /// True when a signal ended the call.
+    /// True if a signal ended the call.
     pub(super) fn caused(error: &ProgramError) -> bool {
         let ProgramError::SyscallError(error) = error else { return false };
         error.io_error.kind() == io::ErrorKind::Interrupted

@@ -18,12 +18,12 @@ use rustix::net::xdp::{
 use rustix::net::{RecvFlags, recv};
 use std::os::fd::{AsFd, OwnedFd};
 
-/// How often the kernel is asked to send before a frame without room is lost: what one
-/// batch takes, and as much again.
+/// Maximum number of kicks before a frame without room is lost: twice the number that one batch
+/// takes.
 const KICKS: usize = 2 * BATCH / KICK;
 
-/// Bytes of an Ethernet header. The kernel skips the descriptor of an empty frame, and
-/// its memory would never come back.
+/// Bytes of an Ethernet header. The kernel skips the descriptor of an empty frame, and its memory
+/// would never be returned.
 const HEADER_BYTES: usize = 14;
 
 /// A port on one queue.
@@ -37,7 +37,7 @@ pub struct XskConfig {
     pub bind: Bind,
 }
 
-/// How frames get between the device and the UMEM.
+/// Transfer of frames between the device and the UMEM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Bind {
     /// Zero copy if the driver supports it, else copy mode.
@@ -51,15 +51,13 @@ pub enum Bind {
 
 /// A port on one queue of an interface.
 ///
-/// Half of its memory receives, half sends: a port that can't get rid of frames still
-/// receives. What was received is copied out and its memory given back at once, so no
-/// other port is ever waited for.
+/// Half of its memory receives and half sends: a port that cannot send still receives. Received
+/// frames are copied and their memory returned immediately, so no port ever waits for another.
 ///
-/// Sending hands over; what the device then drops is counted at the interface
-/// (`tx_dropped`).
+/// Sending hands frames over; the interface counts those that the device then drops (`tx_dropped`).
 #[derive(Debug)]
 pub struct XskPort {
-    // Before the program: a closed socket leaves the map by itself.
+    // Before the program: closing a socket removes it from the map.
     socket: OwnedFd,
     number: u8,
     index: u32,
@@ -72,11 +70,11 @@ pub struct XskPort {
 }
 
 impl XskPort {
-    /// Opens the port on the interface that `program` is on, in the calling thread's
-    /// namespace, which must be that of the interface.
+    /// Opens the port on the interface of `program`, in the calling thread's namespace, which must
+    /// be the interface's.
     ///
     /// # Errors
-    /// When the kernel refuses socket, memory or queue, or has a port there already.
+    /// If the kernel refuses socket, memory or queue, or if the queue already has a port.
     pub fn open(config: &XskConfig, program: &XskProgram) -> Result<XskPort, NetioError> {
         let (socket, umem) = open()?;
         set_xdp_rx_ring_size(&socket, super::ring::RING)
@@ -91,10 +89,10 @@ impl XskPort {
         let outlet = Outlet::new(&socket, &offsets, Umem::addresses(FRAMES / 2, FRAMES))?;
         let mut flags = SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
         flags |= match (config.bind, program.mode()) {
-            // The kernel itself tries zero copy first and copies when the driver refuses.
+            // The kernel itself tries zero copy first and copies if the driver refuses.
             (Bind::Auto, XdpMode::Driver) => SocketAddrXdpFlags::empty(),
             (Bind::ZeroCopy, _) => SocketAddrXdpFlags::XDP_ZEROCOPY,
-            // Behind a generic hook frames were copied already.
+            // Behind a generic hook, frames have already been copied.
             (Bind::Auto, XdpMode::Generic) | (Bind::Copy, _) => SocketAddrXdpFlags::XDP_COPY,
         };
         let interface = program.interface();
@@ -113,17 +111,16 @@ impl XskPort {
         })
     }
 
-    /// True when the device accesses the frames' memory itself (`XDP_OPTIONS`).
+    /// True if the device accesses the frames' memory itself (`XDP_OPTIONS`).
     ///
     /// # Errors
-    /// When the kernel does not say, before Linux 5.3.
+    /// If the kernel lacks the option, before Linux 5.3.
     pub fn is_zero_copy(&self) -> Result<bool, NetioError> {
         let options = xdp_options(&self.socket).map_err(failed("asking for zero copy"))?;
         Ok(options.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY))
     }
 
-    /// Takes back what was sent and lets the kernel go on with what was not, if it has
-    /// to be told.
+    /// Takes back sent frames, and notifies the kernel of unsent ones if it needs a wake-up.
     fn push_on(&mut self) -> Result<(), NetioError> {
         if self.outlet.tx.pending() > 0 && self.outlet.tx.needs_wakeup() {
             self.outlet.kick(&self.socket)?;
@@ -132,7 +129,7 @@ impl XskPort {
         Ok(())
     }
 
-    /// Has the kernel take frames until it has taken all, or it is busy.
+    /// Kicks the kernel until it has consumed all frames or is busy.
     fn drive(&mut self) -> Result<(), NetioError> {
         self.outlet.tx.publish();
         for _ in 0..KICKS {
@@ -147,8 +144,8 @@ impl XskPort {
         Ok(())
     }
 
-    /// Tells the kernel that there is memory to receive into; the socket's only way to
-    /// tell that its interface is gone.
+    /// Notifies the kernel that there is memory to receive into. Only this call reports that the
+    /// interface of the socket is gone.
     fn wake_receiver(&self) -> Result<(), NetioError> {
         match recv(&self.socket, &mut [0; 0], RecvFlags::DONTWAIT) {
             Ok(_)
@@ -173,7 +170,7 @@ impl Port for XskPort {
                 Some(Ok(())) => count += 1,
                 _ => self.too_long += 1,
             }
-            // There is room for as many as there are frames.
+            // The ring has room for all frames.
             self.fill.push(Umem::begin(descriptor.addr));
         }
         batch.fill(count);
@@ -192,13 +189,13 @@ impl Port for XskPort {
         let (mut sent, mut full, number) = (Sent::default(), false, Some(self.number));
         self.outlet.reap();
         for frame in batch.frames().iter().filter(|frame| frame.egress() == number) {
-            // Frames over several buffers are left out.
+            // Frames over several buffers are not supported.
             if frame.len() < HEADER_BYTES || frame.is_long() {
                 sent.lost += 1;
                 continue;
             }
             if self.outlet.free.is_empty() && !full {
-                // Once a batch: who has no room now has none for the next frame either.
+                // Once per batch: without room now, there is none for the next frame either.
                 self.drive()?;
                 full = self.outlet.free.is_empty();
             }
@@ -207,12 +204,12 @@ impl Port for XskPort {
                 continue;
             };
             let len = frame.len();
-            // SAFETY: the frame's memory was in the list of what is not the kernel's.
+            // SAFETY: the frame's memory was in the list of frames not owned by the kernel.
             if let Some(buffer) = unsafe { self.umem.bytes_mut(address, len) } {
                 buffer.copy_from_slice(frame.bytes());
             }
             let options = XdpDescOptions::empty();
-            // There is room for as many as there are frames.
+            // The ring has room for all frames.
             self.outlet.tx.push(XdpDesc { addr: address, len: len as u32, options });
             sent.sent += 1;
         }
@@ -233,7 +230,7 @@ impl Port for XskPort {
 
     fn woken(&mut self, woken: Woken) -> Result<(), NetioError> {
         match woken {
-            // Receiving tells the kernel of memory by itself.
+            // Receiving wakes the kernel itself.
             Woken::Here | Woken::Elsewhere => Ok(()),
             Woken::InVain => self.wake_receiver(),
             Woken::Failing => {
@@ -243,11 +240,11 @@ impl Port for XskPort {
         }
     }
 
-    /// Frames for which there was no memory or no place in the ring, and those that are
-    /// longer than a buffer. What a device drops before is counted at the interface.
+    /// Returns the number of frames without memory or a slot in the ring, and of frames longer than
+    /// a buffer. The interface counts frames that the device dropped earlier.
     fn missed(&mut self) -> u64 {
-        // A frame without memory counts as dropped already: the count of empty fill
-        // rings says the same once more.
+        // A frame without memory already counts as dropped: the count of empty fill rings would
+        // count it twice.
         let kernel = xdp_statistics(&self.socket)
             .map_or(0, |counts| counts.rx_dropped + counts.rx_ring_full.unwrap_or(0));
         kernel + self.too_long

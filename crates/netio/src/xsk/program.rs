@@ -1,4 +1,4 @@
-//! The program that gives an interface's frames to the ports of its queues.
+//! The BPF program that passes an interface's frames to the ports of its queues.
 
 use crate::NetioError;
 use crate::xdp::{Mapped, XdpMode, array_of};
@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 static OBJECT: &[u8] = include_bytes_aligned!("../../bpf/redirect.bpf.o");
 
-/// The program on one interface, shared by the ports of its queues; detached when the
-/// last handle and the last port are dropped.
+/// The program on one interface, shared by the ports of its queues; detached when the last handle
+/// and the last port are dropped.
 #[derive(Clone, Debug)]
 pub struct XskProgram {
     shared: Arc<Shared>,
@@ -28,17 +28,17 @@ struct Shared {
 }
 
 impl XskProgram {
-    /// Attaches the program to an interface of the calling thread's namespace, for ports
-    /// on queues 0 to before `queues`. From then on the interface's frames go to ports or
-    /// nowhere: a kernel that answered and forwarded beside the router would only do harm.
+    /// Attaches the program to an interface of the calling thread's namespace, for ports on queues
+    /// 0 to `queues - 1`. From then on the interface's frames go to ports or are dropped: a kernel
+    /// that answers and forwards in parallel to the router would only do harm.
     ///
-    /// `mode` none tries the driver first, then the generic hook. On a veth, the program
-    /// in the driver makes it poll (NAPI), so that frames redirected into its peer arrive;
-    /// behind the generic hook GRO has to be on for that, and all frames may be of queue 0.
+    /// A `mode` of `None` tries the driver first, then the generic hook. On a veth, the program in
+    /// the driver makes it poll (NAPI), so that frames redirected into its peer arrive. The generic
+    /// hook needs GRO for that, and may assign all frames to queue 0.
     ///
     /// # Errors
-    /// When the kernel refuses program, map or hook: no right to load BPF, no such
-    /// interface, another program there, an MTU too large for one buffer.
+    /// If the kernel refuses program, map or hook: no right to load BPF, no such interface, another
+    /// program there, an MTU too large for one buffer.
     pub fn attach(
         interface: &str,
         queues: u32,
@@ -74,12 +74,12 @@ impl XskProgram {
         })
     }
 
-    /// Where it hooked in.
+    /// Attachment point of the program.
     pub fn mode(&self) -> XdpMode {
         self.shared.mode
     }
 
-    /// Interface that it is on.
+    /// Interface of the program.
     pub fn interface(&self) -> &str {
         &self.shared.interface
     }
@@ -89,12 +89,12 @@ impl XskProgram {
         self.shared.queues
     }
 
-    /// Frames that came in at queues without a port, and were dropped.
+    /// Frames received on queues without a port, and dropped.
     pub fn unserved(&self) -> u64 {
         self.shared.unserved.read(0)
     }
 
-    /// Lets the frames of a queue go to this socket, until it is closed.
+    /// Passes the frames of a queue to this socket until it is closed.
     pub(super) fn serve(&self, queue: u32, socket: &OwnedFd) -> Result<(), NetioError> {
         let mut object = self.shared.object.lock().unwrap_or_else(PoisonError::into_inner);
         let why = || NetioError::Bpf { what: "reading a BPF object", why: "no map sockets".into() };

@@ -8,13 +8,13 @@ use std::os::fd::OwnedFd;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Descriptors of every ring: the rings' memory depends on it, and 2048 of them hold
-/// half a millisecond of 4 million frames a second.
+/// Descriptors of every ring: the rings' memory depends on it, and 2048 of them hold half a
+/// millisecond of 4 million frames a second.
 pub(super) const RING: u32 = 2048;
 
 const _: () = assert!(RING.is_power_of_two());
 
-/// A ring as the kernel laid it out.
+/// A ring in the kernel's layout.
 #[derive(Debug)]
 struct Mapping<T> {
     base: *mut u8,
@@ -23,8 +23,8 @@ struct Mapping<T> {
     kind: PhantomData<T>,
 }
 
-// SAFETY: the mapping belongs to this value alone and has no ties to a thread; what the
-// kernel accesses meanwhile it accesses as the methods do, by atomic indices.
+// SAFETY: the mapping belongs to this value alone and has no ties to a thread; the kernel and the
+// methods access it by atomic indices.
 unsafe impl<T: Send> Send for Mapping<T> {}
 
 impl<T: Copy> Mapping<T> {
@@ -32,7 +32,7 @@ impl<T: Copy> Mapping<T> {
         let bytes = offsets.desc as usize + RING as usize * size_of::<T>();
         let (access, flags) =
             (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::POPULATE);
-        // SAFETY: a new mapping where the kernel chooses, of the size that the
+        // SAFETY: a new mapping at an address that the kernel chooses, of the size that the
         // kernel's own offsets give for RING descriptors.
         let base = unsafe { mmap(null_mut(), bytes, access, flags, socket, at) }
             .map_err(|e| NetioError::system("mapping an AF_XDP ring", e))?;
@@ -55,14 +55,14 @@ impl<T: Copy> Mapping<T> {
 
     fn slot(&self, index: u32) -> *mut T {
         let at = self.offsets.desc as usize + (index % RING) as usize * size_of::<T>();
-        // SAFETY: index is reduced to the ring, so the slot lies inside the mapping.
+        // SAFETY: index is reduced to the ring, so the slot is inside the mapping.
         unsafe { self.base.add(at).cast() }
     }
 }
 
 impl<T> Drop for Mapping<T> {
     fn drop(&mut self) {
-        // SAFETY: what `new` mapped, on drop of its only owner.
+        // SAFETY: the range that `new` mapped, on drop of its only owner.
         let _ = unsafe { munmap(self.base.cast(), self.bytes) };
     }
 }
@@ -71,10 +71,10 @@ impl<T> Drop for Mapping<T> {
 #[derive(Debug)]
 pub(super) struct Producer<T> {
     ring: Mapping<T>,
-    /// Descriptors ever pushed, modulo 2^32; those after the ring's own index are not
+    /// Number of descriptors pushed so far, modulo 2^32; those after the ring's own index are not
     /// published yet.
     head: u32,
-    /// Descriptors that the kernel had consumed when last looked at.
+    /// Number of descriptors consumed by the kernel at the last check.
     tail: u32,
 }
 
@@ -91,8 +91,8 @@ impl<T: Copy> Producer<T> {
         Ok(Producer { ring, head, tail })
     }
 
-    /// Writes a descriptor, which the kernel sees after [`Producer::publish`]; false when
-    /// the ring is full.
+    /// Writes a descriptor, which the kernel sees after [`Producer::publish`]; false if the ring is
+    /// full.
     #[inline]
     pub(super) fn push(&mut self, descriptor: T) -> bool {
         if self.head.wrapping_sub(self.tail) >= RING {
@@ -101,28 +101,28 @@ impl<T: Copy> Producer<T> {
                 return false;
             }
         }
-        // SAFETY: the kernel has consumed what was in this slot, and looks at it again
-        // only when it is published.
+        // SAFETY: the kernel has consumed the previous descriptor in this slot, and reads the slot
+        // again only after it is published.
         unsafe { self.ring.slot(self.head).write_volatile(descriptor) };
         self.head = self.head.wrapping_add(1);
         true
     }
 
-    /// Shows the kernel what was pushed.
+    /// Publishes pushed descriptors to the kernel.
     #[inline]
     pub(super) fn publish(&mut self) {
         self.ring.producer().store(self.head, Ordering::Release);
     }
 
-    /// Published descriptors that the kernel has not consumed yet.
+    /// Returns the number of published descriptors that the kernel has not consumed yet.
     #[inline]
     pub(super) fn pending(&mut self) -> u32 {
         self.tail = self.ring.consumer().load(Ordering::Acquire);
         self.head.wrapping_sub(self.tail)
     }
 
-    /// True when the kernel looks at the ring only after a system call: always, if it
-    /// copies what is sent; else when the device sleeps.
+    /// True if the kernel reads the ring only after a system call: always in copy mode, otherwise
+    /// while the device sleeps.
     #[inline]
     pub(super) fn needs_wakeup(&self) -> bool {
         let Some(offset) = self.ring.offsets.flags else { return true };
@@ -135,9 +135,9 @@ impl<T: Copy> Producer<T> {
 #[derive(Debug)]
 pub(super) struct Consumer<T> {
     ring: Mapping<T>,
-    /// Descriptors ever popped, modulo 2^32.
+    /// Number of descriptors popped so far, modulo 2^32.
     tail: u32,
-    /// Descriptors that the kernel had produced when last looked at.
+    /// Number of descriptors produced by the kernel at the last check.
     head: u32,
 }
 
@@ -153,19 +153,19 @@ impl<T: Copy> Consumer<T> {
         Ok(Consumer { ring, tail, head: tail })
     }
 
-    /// Reads a descriptor, if there is one.
+    /// Reads a descriptor; `None` if the ring is empty.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<T> {
         if self.is_empty() {
             return None;
         }
-        // SAFETY: the kernel has filled this slot and leaves it alone until released.
+        // SAFETY: the kernel has filled this slot and does not write it until it is released.
         let descriptor = unsafe { self.ring.slot(self.tail).read_volatile() };
         self.tail = self.tail.wrapping_add(1);
         Some(descriptor)
     }
 
-    /// True when there is nothing to pop.
+    /// True if there is nothing to pop.
     #[inline]
     pub(super) fn is_empty(&mut self) -> bool {
         if self.head == self.tail {
@@ -174,7 +174,7 @@ impl<T: Copy> Consumer<T> {
         self.head == self.tail
     }
 
-    /// Gives the kernel the slots of what was popped.
+    /// Returns the slots of popped descriptors to the kernel.
     #[inline]
     pub(super) fn release(&mut self) {
         self.ring.consumer().store(self.tail, Ordering::Release);

@@ -1,9 +1,9 @@
-//! Sending the lab's own packets, in copy mode.
+//! Sends the lab's own packets in copy mode.
 //!
-//! What is sent through a transmit queue of a veth device arrives at the receive queue of
-//! the same number at its peer (`veth_xmit` in drivers/net/veth.c): a socket for each
-//! queue spreads flows over the peer's receive queues. Nothing faster does: what an XDP
-//! program redirects (`veth_xdp_xmit`) goes to the queue of the CPU that sends.
+//! A frame sent through a transmit queue of a veth device arrives at the receive queue of the same
+//! number at its peer (`veth_xmit` in drivers/net/veth.c): one socket per queue spreads flows over
+//! the peer's receive queues. No faster interface does this: frames that an XDP program redirects
+//! (`veth_xdp_xmit`) go to the queue of the sending CPU.
 
 use super::socket::{KICK, Kick, Outlet, bind_patiently, offsets, open};
 use super::umem::{FRAMES, Umem};
@@ -15,11 +15,11 @@ use rustix::io::Errno;
 use rustix::net::xdp::{SocketAddrXdpFlags, XdpDesc, XdpDescOptions};
 use std::os::fd::OwnedFd;
 
-/// Starts a sending thread that uses an AF_XDP socket on queue 0, or one for each queue
-/// that its flows are spread over.
+/// Starts a sending thread with an AF_XDP socket on queue 0, or one for each queue that its flows
+/// are spread over.
 ///
 /// # Errors
-/// When the kernel has no AF_XDP, or refuses a socket.
+/// If the kernel has no AF_XDP, or refuses a socket.
 pub fn sender(config: &SenderConfig) -> Result<UserSender, NetioError> {
     UserSender::new(config, |config, writer| {
         let queues = config.spread.as_ref().map_or(vec![0], |turns| turns.own.clone());
@@ -33,16 +33,16 @@ pub fn sender(config: &SenderConfig) -> Result<UserSender, NetioError> {
 }
 
 struct XskTransmit {
-    /// By queue.
+    /// Lanes by queue; `None` for unused queues.
     lanes: Vec<Option<Lane>>,
 }
 
-/// The way through one queue.
+/// Socket and memory of one queue.
 struct Lane {
     socket: OwnedFd,
     umem: Umem,
     outlet: Outlet,
-    /// Of the longest frame.
+    /// Length of the longest frame.
     length: usize,
     /// Frames written and not yet handed over.
     filled: usize,
@@ -63,24 +63,24 @@ impl Lane {
         Ok(Lane { socket, umem, outlet, length, filled: 0 })
     }
 
-    /// Writes a frame; false when there is none that the kernel doesn't have.
+    /// Writes a frame; false if the kernel has all of them.
     fn write(&mut self, frames: &mut Frames<'_>) -> bool {
         if self.filled == 0 {
             self.outlet.reap();
         }
         let Some(address) = self.outlet.free.pop() else { return false };
-        // SAFETY: the frame was in the list of those that are not the kernel's.
+        // SAFETY: the frame was in the list of frames not owned by the kernel.
         let frame = unsafe { self.umem.bytes_mut(address, self.length) };
         let length = frame.map_or(0, |frame| frames.write(frame));
         let (len, options) = (length as u32, XdpDescOptions::empty());
-        // There is room: every call waits until the kernel has consumed its own.
+        // The ring has room: every call waits until the kernel has consumed its frames.
         self.outlet.tx.push(XdpDesc { addr: address, len, options });
         self.filled += 1;
         true
     }
 
-    /// Hands over what was written and waits until all of it is consumed, so that every
-    /// packet counts in the phase that it was stamped with.
+    /// Hands over the written frames and waits until all are consumed, so that every packet counts
+    /// in the phase of its stamp.
     fn flush(&mut self) -> Result<(), NetioError> {
         if self.filled == 0 {
             return Ok(());
@@ -98,7 +98,7 @@ impl Lane {
 }
 
 impl Transmit for XskTransmit {
-    /// More in a batch of a queue would only be more system calls.
+    /// A larger batch per queue would only cause more system calls.
     fn capacity(&self) -> usize {
         KICK * self.lanes.iter().flatten().count().max(1)
     }

@@ -1,4 +1,4 @@
-//! What all AF_XDP sockets here do alike.
+//! Functions shared by all AF_XDP sockets.
 
 use super::ring::{Consumer, Producer, RING};
 use super::umem::Umem;
@@ -17,20 +17,19 @@ use rustix::net::{AddressFamily, SendFlags, SocketType, bind, send, socket};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-/// Descriptors that one system call takes at most in copy mode (the kernel's
+/// Maximum number of descriptors consumed by one system call in copy mode (the kernel's
 /// TX_BATCH_SIZE).
 pub(super) const KICK: usize = 32;
 
-/// Wraps a failed call with what was tried.
+/// Adds the attempted operation to a failed call.
 pub(super) fn failed(what: &'static str) -> impl Fn(Errno) -> NetioError {
     move |error| NetioError::system(what, error)
 }
 
-/// A socket that is not bound yet, with its memory and all rings sized but that for
-/// receiving.
+/// Opens an unbound socket with its memory and all rings except the receive ring.
 ///
 /// # Errors
-/// When the kernel has no AF_XDP, or refuses memory or rings.
+/// If the kernel has no AF_XDP, or refuses memory or rings.
 pub(super) fn open() -> Result<(OwnedFd, Umem), NetioError> {
     let socket =
         socket(AddressFamily::XDP, SocketType::RAW, None).map_err(failed("an AF_XDP socket"))?;
@@ -42,16 +41,16 @@ pub(super) fn open() -> Result<(OwnedFd, Umem), NetioError> {
     Ok((socket, umem))
 }
 
-/// Where the rings are in memory.
+/// Returns the offsets of the rings in memory.
 pub(super) fn offsets(socket: &OwnedFd) -> Result<XdpMmapOffsets, NetioError> {
     xdp_mmap_offsets(socket).map_err(failed("AF_XDP ring offsets"))
 }
 
-/// Binds to one queue of an interface; the kernel releases a queue some time after its
-/// last socket was closed, so a busy one is asked again for a second.
+/// Binds to one queue of an interface. The kernel releases a queue some time after its last socket
+/// is closed, so a busy queue is retried for one second.
 ///
 /// # Errors
-/// When interface or queue are missing or used, or can't do what `flags` ask for.
+/// If the interface or queue is missing or in use, or does not support `flags`.
 pub(super) fn bind_patiently(
     socket: &OwnedFd,
     interface: &str,
@@ -77,9 +76,9 @@ pub(super) fn bind_patiently(
 /// The transmit side of a socket: free frames and rings.
 #[derive(Debug)]
 pub(super) struct Outlet {
-    /// Frames that are not the kernel's.
+    /// Frames not owned by the kernel.
     pub(super) free: Vec<u64>,
-    /// Frames to be sent.
+    /// Frames to send.
     pub(super) tx: Producer<XdpDesc>,
     completion: Consumer<u64>,
 }
@@ -105,14 +104,14 @@ impl Outlet {
         self.completion.release();
     }
 
-    /// Asks the kernel to look at the transmit ring.
+    /// Notifies the kernel of frames in the transmit ring.
     ///
     /// # Errors
-    /// When it never will again.
+    /// If the kernel will never send again.
     pub(super) fn kick(&self, socket: &OwnedFd) -> Result<Kick, NetioError> {
         match send(socket, &[], SendFlags::DONTWAIT) {
             Ok(_) => Ok(Kick::Heard),
-            // More to send than one call does: no obstacle.
+            // More frames than one call sends: not an error.
             Err(Errno::AGAIN | Errno::INTR) => Ok(Kick::Heard),
             Err(Errno::BUSY | Errno::NOBUFS) => Ok(Kick::Busy),
             Err(Errno::NETDOWN) => Ok(Kick::Down),
@@ -121,7 +120,7 @@ impl Outlet {
     }
 }
 
-/// What the kernel says when it is asked to send.
+/// Result of notifying the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kick {
     /// Some frames were sent.

@@ -9,7 +9,7 @@ use std::ptr::null_mut;
 
 /// Frames of an UMEM.
 pub(super) const FRAMES: u32 = 4096;
-/// Bytes for each. The kernel keeps the first 256 of a received frame's free.
+/// Bytes of each frame. The kernel keeps the first 256 free in received frames.
 pub(super) const FRAME_BYTES: u32 = 2048;
 
 /// The memory of one socket, registered with it.
@@ -27,10 +27,10 @@ impl Umem {
     /// Allocates the memory and registers it with the socket.
     ///
     /// # Errors
-    /// Among others when it is more than the user may lock (`ulimit -l`).
+    /// For example, if the memory exceeds the limit for locked memory (`ulimit -l`).
     pub(super) fn register(socket: &OwnedFd) -> Result<Umem, NetioError> {
         let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
-        // SAFETY: a new anonymous mapping where the kernel chooses.
+        // SAFETY: a new anonymous mapping at an address that the kernel chooses.
         let base = unsafe { mmap_anonymous(null_mut(), Umem::BYTES, access, flags) }
             .map_err(|e| NetioError::system("memory for AF_XDP frames", e))?;
         let umem = Umem { base: base.cast() };
@@ -47,39 +47,39 @@ impl Umem {
         Ok(umem)
     }
 
-    /// Addresses of frames number `first` to before `last`.
+    /// Returns the addresses of the frames with numbers in `first..last`.
     pub(super) fn addresses(first: u32, last: u32) -> impl Iterator<Item = u64> {
         (first..last.min(FRAMES)).map(|number| u64::from(number) * u64::from(FRAME_BYTES))
     }
 
-    /// Where the frame begins of which an address points to some byte.
+    /// Returns the beginning of the frame that contains an address.
     #[inline]
     pub(super) fn begin(address: u64) -> u64 {
         address - address % u64::from(FRAME_BYTES)
     }
 
-    /// `length` bytes from `address` on; none when they are not all in the memory.
+    /// Returns `length` bytes from `address` on; `None` if they are not all inside the memory.
     ///
     /// # Safety
-    /// The frame must not be the kernel's: popped from the receive ring and not yet
-    /// pushed into the fill ring.
+    /// The kernel must not own the frame: it was popped from the receive ring and not yet pushed
+    /// into the fill ring.
     #[inline]
     pub(super) unsafe fn bytes(&self, address: u64, length: usize) -> Option<&[u8]> {
         let begin = Umem::inside(address, length)?;
-        // SAFETY: inside the mapping, and by the caller's promise nobody writes to it.
+        // SAFETY: inside the mapping, and the caller guarantees that no one writes to it.
         Some(unsafe { std::slice::from_raw_parts(self.base.add(begin), length) })
     }
 
-    /// As [`Umem::bytes`], to be written to.
+    /// Like [`Umem::bytes`], for writing.
     ///
     /// # Safety
-    /// The frame must not be the kernel's: never handed over, or come back through the
-    /// completion ring.
+    /// The kernel must not own the frame: never handed over, or returned through the completion
+    /// ring.
     #[inline]
     pub(super) unsafe fn bytes_mut(&mut self, address: u64, length: usize) -> Option<&mut [u8]> {
         let begin = Umem::inside(address, length)?;
-        // SAFETY: inside the mapping; nobody else accesses it by the caller's promise,
-        // and `&mut self` keeps a second reference away.
+        // SAFETY: inside the mapping; the caller guarantees exclusive access, and `&mut self`
+        // prevents a second reference.
         Some(unsafe { std::slice::from_raw_parts_mut(self.base.add(begin), length) })
     }
 
@@ -92,7 +92,7 @@ impl Umem {
 
 impl Drop for Umem {
     fn drop(&mut self) {
-        // SAFETY: what `register` mapped. The kernel holds pages of its own reference
+        // SAFETY: the range that `register` mapped. The kernel holds its own references to pages
         // while frames are in flight.
         let _ = unsafe { munmap(self.base.cast(), Umem::BYTES) };
     }
